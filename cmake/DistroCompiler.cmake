@@ -1,0 +1,32 @@
+# Language level, warnings, sanitizers, ccache. Flags that depend on the building machine's CPU are never set: kernels
+# choose their instruction set at run time.
+option(DISTRO_WARNINGS_AS_ERRORS "Treat compiler warnings as errors" OFF)
+option(DISTRO_FUZZ "Build the libFuzzer targets (needs clang)" OFF)
+set(DISTRO_SANITIZERS "" CACHE STRING "Value of -fsanitize= for the whole build")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_program(DISTRO_CCACHE ccache)
+if(DISTRO_CCACHE)
+  # Precompiled headers need the relaxed checks; base_dir lets build folders share the cache.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${DISTRO_CCACHE})
+endif()
+
+# Private to our own targets, so that generated and foreign code is not held to them.
+add_library(distro_warnings INTERFACE)
+target_compile_options(distro_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wno-unused-parameter
+  $<$<BOOL:${DISTRO_WARNINGS_AS_ERRORS}>:-Werror>)
+
+if(DISTRO_SANITIZERS)
+  add_compile_options(-fsanitize=${DISTRO_SANITIZERS} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${DISTRO_SANITIZERS})
+endif()
+if(DISTRO_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,32 @@
+# LibTorch out of the pip wheel, without the wheel's own CMake package: that one puts an old protobuf in front of the
+# system's and rewrites CUDA flags (docs/development.md, "LibTorch").
+#
+# DISTRO_TORCH_DIR: a folder with include/ and lib/ of LibTorch 2.11.0. Default: what scripts/install_dependencies puts
+# into .deps.
+set(DISTRO_TORCH_DIR "$ENV{DISTRO_TORCH_DIR}" CACHE PATH "LibTorch 2.11.0 (folder with include/ and lib/)")
+if(NOT DISTRO_TORCH_DIR)
+  file(GLOB candidates "${CMAKE_SOURCE_DIR}/.deps/python/lib/python3.*/site-packages/torch")
+  list(LENGTH candidates count)
+  if(count EQUAL 1)
+    set(DISTRO_TORCH_DIR "${candidates}" CACHE PATH "" FORCE)
+  endif()
+endif()
+if(NOT EXISTS "${DISTRO_TORCH_DIR}/lib/libtorch_cpu.so")
+  message(FATAL_ERROR "LibTorch was not found in '${DISTRO_TORCH_DIR}': ${DISTRO_INSTALL_HINT}, or set DISTRO_TORCH_DIR")
+endif()
+
+set(torch_include "${CMAKE_BINARY_DIR}/torch-include")  # a view of the wheel's headers without google/
+file(MAKE_DIRECTORY "${torch_include}")
+foreach(folder ATen c10 torch caffe2)
+  file(REMOVE "${torch_include}/${folder}")
+  file(CREATE_LINK "${DISTRO_TORCH_DIR}/include/${folder}" "${torch_include}/${folder}" SYMBOLIC)
+endforeach()
+foreach(name c10 torch_cpu)
+  add_library(torchlib::so_${name} SHARED IMPORTED GLOBAL)
+  set_target_properties(torchlib::so_${name} PROPERTIES
+    IMPORTED_LOCATION "${DISTRO_TORCH_DIR}/lib/lib${name}.so" IMPORTED_SONAME "lib${name}.so")
+endforeach()
+add_library(torchlib::cpu INTERFACE IMPORTED GLOBAL)
+target_include_directories(torchlib::cpu SYSTEM INTERFACE "${torch_include}" "${torch_include}/torch/csrc/api/include")
+target_link_libraries(torchlib::cpu INTERFACE torchlib::so_torch_cpu torchlib::so_c10)
+target_link_options(torchlib::cpu INTERFACE "LINKER:--allow-shlib-undefined")

@@ -1,0 +1,40 @@
+// Checksums of bytes: XXH3-64 against damage, SHA-256 for identity. Pure functions.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace distro {
+
+// XXH3-64 with seed 0 (libxxhash).
+uint64_t Xxh3(absl::string_view bytes);
+
+using Sha256Digest = std::array<uint8_t, 32>;
+
+Sha256Digest Sha256(absl::string_view bytes);
+
+// SHA-256 of bytes that arrive in pieces. Not thread-safe; Finish() may be called once.
+class Sha256Stream {
+ public:
+  Sha256Stream();
+  ~Sha256Stream();
+  Sha256Stream(Sha256Stream&&) noexcept;
+  Sha256Stream& operator=(Sha256Stream&&) noexcept;
+
+  void Update(absl::string_view bytes);
+  Sha256Digest Finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Lower-case hexadecimal, two digits a byte; 16 digits for a 64-bit hash.
+std::string ToHex(const Sha256Digest& digest);
+std::string ToHex(uint64_t hash);
+
+}  // namespace distro

@@ -1,0 +1,47 @@
+// Files with a status instead of errno. Every message names the path. Functions are thread-safe; blocking.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace distro {
+
+// The status for a failed system call: NotFound (ENOENT), ResourceExhausted (ENOSPC, EDQUOT), PermissionDenied (EACCES,
+// EPERM, EROFS), AlreadyExists (EEXIST), Internal otherwise; the message is "what path: strerror".
+absl::Status ErrnoToStatus(int error_number, absl::string_view what, absl::string_view path);
+
+// The whole file. InvalidArgument: it is larger than `max_bytes`.
+absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes = UINT64_MAX);
+
+// Writes to a temporary name beside `path`, fsyncs, renames over `path`, fsyncs the folder: after a crash there is
+// either the old file or the new one.
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes);
+
+// Creates `path` and its parents; an existing folder is fine.
+absl::Status CreateFolders(const std::string& path);
+
+// fsync of a folder: makes the names in it durable.
+absl::Status SyncFolder(const std::string& path);
+
+// A file mapped read-only. Borrowed views live as long as the mapping. A file that another process truncates while it
+// is mapped ends this process (SIGBUS): only files that nobody rewrites in place are mapped.
+class MappedFile {
+ public:
+  static absl::StatusOr<MappedFile> Open(const std::string& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+
+  absl::string_view bytes() const { return absl::string_view(data_, size_); }
+
+ private:
+  MappedFile(const char* data, size_t size) : data_(data), size_(size) {}
+  const char* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace distro

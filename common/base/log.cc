@@ -1,0 +1,76 @@
+#include "common/base/log.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/time/time.h"
+
+namespace distro {
+namespace {
+
+constexpr absl::string_view kLevelNames[] = {"DEBUG", "INFO ", "WARN ", "ERROR"};
+
+bool NeedsQuotes(absl::string_view value) {
+  return value.empty() || std::any_of(value.begin(), value.end(), [](char c) {
+           return c <= ' ' || c == '"' || c == '=' || c == '\\' || c == 0x7f;
+         });
+}
+
+void AppendField(std::string* line, const LogField& field) {
+  absl::StrAppend(line, " ", field.key, "=");
+  if (NeedsQuotes(field.value)) {
+    absl::StrAppend(line, "\"", absl::Utf8SafeCEscape(field.value), "\"");
+  } else {
+    absl::StrAppend(line, field.value);
+  }
+}
+
+}  // namespace
+
+absl::Status ParseLogLevel(absl::string_view text, LogLevel* level) {
+  constexpr std::pair<absl::string_view, LogLevel> kNames[] = {{"debug", LogLevel::kDebug},
+                                                               {"info", LogLevel::kInfo},
+                                                               {"warning", LogLevel::kWarning},
+                                                               {"error", LogLevel::kError}};
+  for (const auto& [name, value] : kNames) {
+    if (name == text) {
+      *level = value;
+      return absl::OkStatus();
+    }
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("log level '", text, "' is not one of debug, info, warning, error"));
+}
+
+Log::Log(LogLevel level, const Clock* clock)
+    : Log(level, clock, [](absl::string_view line) { fwrite(line.data(), 1, line.size(), stderr); }) {}
+
+Log::Log(LogLevel level, const Clock* clock, Sink sink)
+    : level_(level), clock_(clock), sink_(std::move(sink)) {}
+
+void Log::Debug(absl::string_view event, std::initializer_list<LogField> fields) {
+  Write(LogLevel::kDebug, event, fields);
+}
+void Log::Info(absl::string_view event, std::initializer_list<LogField> fields) {
+  Write(LogLevel::kInfo, event, fields);
+}
+void Log::Warning(absl::string_view event, std::initializer_list<LogField> fields) {
+  Write(LogLevel::kWarning, event, fields);
+}
+void Log::Error(absl::string_view event, std::initializer_list<LogField> fields) {
+  Write(LogLevel::kError, event, fields);
+}
+
+void Log::Write(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields) {
+  if (level < level_) return;
+  std::string line = absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", clock_->WallNow(), absl::UTCTimeZone());
+  absl::StrAppend(&line, " ", kLevelNames[static_cast<int>(level)], " ", event);
+  for (const LogField& field : fields) AppendField(&line, field);
+  line.push_back('\n');
+  absl::MutexLock lock(&mu_);
+  sink_(line);
+}
+
+}  // namespace distro

@@ -1,0 +1,26 @@
+// The combined result of one range of blocks: integer votes, sparse by block (compressed rows).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace distro {
+
+// The largest sum of |V| over a block: admission keeps K * (sum of weights) at or below it (02-algorithm).
+inline constexpr int kMaxVotesPerBlock = 32767;
+
+// Plain data. Block b owns entries offsets[b] .. offsets[b+1]-1.
+//
+//   offsets    u32 [B + 1]  starts at 0, ascending
+//   positions  u16 [E]      ascending and distinct within a block, below 4096
+//   values     i16 [E]      never 0; sum of |values| of a block at most kMaxVotesPerBlock
+struct Votes {
+  std::vector<uint32_t> offsets = {0};
+  std::vector<uint16_t> positions;
+  std::vector<int16_t> values;
+
+  int64_t blocks() const { return static_cast<int64_t>(offsets.size()) - 1; }
+  bool operator==(const Votes&) const = default;
+};
+
+}  // namespace distro

@@ -1,0 +1,100 @@
+// The operations of the optimizer on one device, and their contracts (02-algorithm). Momentum and the forward transform
+// are local to a worker: ordinary float arithmetic, results may differ between backends in the last bits. Apply and
+// StateHash are exact: every backend gives the same bits on every input.
+//
+// Element arrays (gradient, momentum, parameters) are a tensor's whole f32 [elements] array, row-major without padding;
+// `blocks` says which of its blocks an operation touches. Block b of the range is block blocks.first + b of the tensor.
+// Sparse arrays (positions, values, votes) cover exactly the range. All spans are borrowed for the call.
+//
+// A Backend has no state but scratch: one caller at a time per object; make one a thread. Nothing is checked about the
+// contents of floats; shapes that do not match are our own bugs (CHECK), never input.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/layout/matrix.h"
+
+namespace distro {
+
+struct BlockRange {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
+// Momentum and step of one round.
+struct CompressOptions {
+  float beta = 0;
+  float eta = 0;             // learning rate
+  float gradient_scale = 1;  // min(1, clip / ||g||)
+  int k = 0;                 // 1..4096
+};
+
+struct UpdateOptions {
+  float eta = 0;
+  float eta_lambda = 0;  // +0 for tensors that do not decay
+};
+
+// Votes of a range of blocks, borrowed; shapes as in common/update/votes.h. `offsets` need not start at 0: entries of
+// block b are offsets[b] - offsets[0] .. offsets[b+1] - offsets[0] - 1 of the two other arrays.
+struct VotesView {
+  absl::Span<const uint32_t> offsets;    // [count + 1]
+  absl::Span<const uint16_t> positions;  // [E]
+  absl::Span<const int16_t> values;      // [E]
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // m <- beta*m + eta*(g*gradient_scale); c <- DCT2(m); keeps the k largest |c| of every block.
+  //
+  //   gradient   f32 [elements]  in
+  //   momentum   f32 [elements]  in, out; only elements of the range change
+  //   positions  u16 [count, k]  out  ascending within a block
+  //   values     f32 [count, k]  out  c at those positions
+  //
+  // Ties of |c| go to the lower position. A block of zeros gives positions 0..k-1 and values 0.
+  virtual void Compress(const MatrixShape& matrix, BlockRange blocks, const CompressOptions& options,
+                        absl::Span<const float> gradient, absl::Span<float> momentum,
+                        absl::Span<uint16_t> positions, absl::Span<float> values) = 0;
+
+  // Error feedback: m <- m - IDCT2(pending), inside the tensor.
+  //
+  //   positions, values  [count, k]  in   what Compress gave
+  //   momentum           f32 [elements]  in, out
+  virtual void Feedback(const MatrixShape& matrix, BlockRange blocks, int k, absl::Span<const uint16_t> positions,
+                        absl::Span<const float> values, absl::Span<float> momentum) = 0;
+
+  // d <- sign(IDCTint(votes)); p <- (p - p*eta_lambda) - eta*d, three rounded operations, independent of the caller's
+  // floating-point environment. Elements of blocks without votes take d = +0.
+  //
+  //   parameters  f32 [elements]  in, out; only elements of the range change
+  //
+  // DataLoss: the sum of |V| of a block exceeds 32767; parameters of the range are then unspecified, so the caller
+  // validates votes first (DecodeVotes does).
+  virtual absl::Status Apply(const MatrixShape& matrix, BlockRange blocks, const UpdateOptions& options,
+                             const VotesView& votes, absl::Span<float> parameters) = 0;
+
+  // out <- p - eta * sign(m), elementwise, sign(0) = +0; two rounded operations (02-algorithm, overlap = 1).
+  virtual void Lookahead(float eta, absl::Span<const float> parameters, absl::Span<const float> momentum,
+                         absl::Span<float> out) = 0;
+
+  // sum over i of mix(2^32 * (first_index + i) + bits(p[i]) + G) modulo 2^64: a tensor's state hash is the sum over its
+  // pieces, in any order.
+  virtual uint64_t StateHash(uint64_t first_index, absl::Span<const float> parameters) = 0;
+
+  // Sum of squares in f64: squares added in element order within each row of blocks (64 rows of the matrix), then the
+  // block rows' sums in order. The sums of tensors are added in manifest order by the caller.
+  virtual double SumOfSquares(const MatrixShape& matrix, absl::Span<const float> gradient) = 0;
+};
+
+// The plain reference: scalar loops, the executable specification.
+std::unique_ptr<Backend> MakeReferenceBackend();
+
+// The fastest implementation for the CPU this process runs on, chosen at run time; the reference where none fits.
+std::unique_ptr<Backend> MakeCpuBackend();
+
+}  // namespace distro
