@@ -46,10 +46,11 @@ absl::Status WriteAll(int fd, absl::string_view bytes, const std::string& path) 
   return absl::OkStatus();
 }
 
-absl::Status WriteAndSync(const std::string& path, absl::string_view bytes) {
+absl::Status WriteAndSync(const std::string& path, absl::Span<const absl::string_view> pieces) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return ErrnoToStatus(errno, "create", path);
-  absl::Status status = WriteAll(fd, bytes, path);
+  absl::Status status;
+  for (size_t i = 0; i < pieces.size() && status.ok(); ++i) status = WriteAll(fd, pieces[i], path);
   if (status.ok() && fsync(fd) != 0) status = ErrnoToStatus(errno, "fsync", path);
   if (close(fd) != 0 && status.ok()) status = ErrnoToStatus(errno, "close", path);
   return status;
@@ -80,8 +81,12 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes) {
+  return WritePiecesAtomically(path, {bytes});
+}
+
+absl::Status WritePiecesAtomically(const std::string& path, absl::Span<const absl::string_view> pieces) {
   const std::string temporary = absl::StrCat(path, ".tmp");
-  if (absl::Status status = WriteAndSync(temporary, bytes); !status.ok()) {
+  if (absl::Status status = WriteAndSync(temporary, pieces); !status.ok()) {
     unlink(temporary.c_str());
     return status;
   }

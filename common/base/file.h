@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace distro {
 
@@ -20,6 +21,9 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes
 // Writes to a temporary name beside `path`, fsyncs, renames over `path`, fsyncs the folder: after a crash there is
 // either the old file or the new one.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes);
+
+// The same for the pieces one after the other, which are never joined in memory.
+absl::Status WritePiecesAtomically(const std::string& path, absl::Span<const absl::string_view> pieces);
 
 // Creates `path` and its parents; an existing folder is fine.
 absl::Status CreateFolders(const std::string& path);

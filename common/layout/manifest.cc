@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/bytes.h"
 
 namespace distro {
@@ -76,6 +77,23 @@ uint64_t Manifest::short_hash() const {
   uint64_t value;
   std::memcpy(&value, hash_.data(), sizeof(value));
   return value;
+}
+
+absl::Status CheckSameTensors(const Manifest& expected, const Manifest& actual) {
+  const auto want = expected.tensors(), have = actual.tensors();
+  for (size_t i = 0; i < std::max(want.size(), have.size()); ++i) {
+    if (i < want.size() && i < have.size() && want[i] == have[i]) continue;
+    if (i == have.size() || (i < want.size() && want[i].name < have[i].name)) {
+      return absl::InvalidArgumentError(absl::StrCat("tensor ", want[i].name, " is missing"));
+    }
+    if (i == want.size() || have[i].name < want[i].name) {
+      return absl::InvalidArgumentError(absl::StrCat("tensor ", have[i].name, " is not part of the model"));
+    }
+    return absl::InvalidArgumentError(absl::StrCat("tensor ", have[i].name, " has shape [",
+                                                   absl::StrJoin(have[i].shape, ", "), "], expected [",
+                                                   absl::StrJoin(want[i].shape, ", "), "]"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace distro

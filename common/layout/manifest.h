@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/checksum.h"
@@ -37,5 +38,8 @@ class Manifest {
   std::vector<TensorSpec> tensors_;
   Sha256Digest hash_{};
 };
+
+// InvalidArgument: the tensors differ; names the first that is missing, unexpected or of another shape.
+absl::Status CheckSameTensors(const Manifest& expected, const Manifest& actual);
 
 }  // namespace distro
