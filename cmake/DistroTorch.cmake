@@ -30,3 +30,18 @@ add_library(torchlib::cpu INTERFACE IMPORTED GLOBAL)
 target_include_directories(torchlib::cpu SYSTEM INTERFACE "${torch_include}" "${torch_include}/torch/csrc/api/include")
 target_link_libraries(torchlib::cpu INTERFACE torchlib::so_torch_cpu torchlib::so_c10)
 target_link_options(torchlib::cpu INTERFACE "LINKER:--allow-shlib-undefined")
+
+# distro_use_torch(<target>): lets a target's sources include worker/model/torch.h. Links distro::torch and reuses its
+# precompiled header: Torch's headers cost tens of seconds a file without it. GCC takes a precompiled header only where
+# the code generation flags are equal, so programs are compiled with -fPIC like libraries, not with -fPIE;
+# -fpch-preprocess lets ccache see through it.
+function(distro_use_torch target)
+  target_link_libraries(${target} PUBLIC distro::torch)
+  target_precompile_headers(${target} REUSE_FROM distro_torch)
+  distro_match_torch_flags(${target})
+endfunction()
+
+function(distro_match_torch_flags target)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${target} PRIVATE -fPIC $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+endfunction()
