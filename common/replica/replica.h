@@ -1,0 +1,49 @@
+// The log applied to parameters: what a worker, an archiver and `distroctl` hold. Parameters at round r are a pure
+// function of (snapshot, rounds up to r), bit for bit on any machine.
+//
+// Not thread-safe: one thread applies. Readers of parameters() synchronise with it themselves.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "common/base/ids.h"
+#include "common/layout/layout.h"
+#include "common/layout/tensor_buffer.h"
+#include "common/replica/committed_round.h"
+#include "kernels/backend.h"
+
+namespace distro {
+
+class Replica {
+ public:
+  // `layout` and `backend` are borrowed and outlive the replica. `parameters` are those before `next_round`; `log_hash`
+  // is the chain hash of the record before it (of the start record for round 0).
+  Replica(const Layout* layout, Backend* backend, TensorBuffer parameters, RoundId next_round, uint64_t log_hash);
+
+  // Decodes every segment, then updates the parameters: all of the round or nothing.
+  // FailedPrecondition: not next_round(), or its predecessor hash differs from log_hash() ("diverged").
+  // InvalidArgument: a payload does not decode. In both cases nothing changed.
+  absl::Status Apply(const CommittedRound& round);
+
+  RoundId next_round() const { return next_round_; }
+  uint64_t log_hash() const { return log_hash_; }
+  const Layout& layout() const { return *layout_; }
+  const TensorBuffer& parameters() const { return parameters_; }
+
+  // XXH3-64 of the tensors' hashes as little-endian u64 in manifest order (02-algorithm, "State hash").
+  uint64_t StateHash();
+
+ private:
+  const Layout* const layout_;
+  Backend* const backend_;
+  TensorBuffer parameters_;
+  RoundId next_round_;
+  uint64_t log_hash_;
+};
+
+// The state hash of any parameters.
+uint64_t StateHash(const Layout& layout, const TensorBuffer& parameters, Backend* backend);
+
+}  // namespace distro

@@ -1,0 +1,75 @@
+// The data folder of an aggregator: one run, its configuration, its initial model, its epoch (03-protocol,
+// "Durability"). docs/payload_format.md, "Files", has the formats.
+//
+//   lock                        held by the one process that owns the folder (flock)
+//   epoch                       u64 as text; raised and fsynced at every start
+//   run.json  model_config.json  run.pb       the run; run.pb is written last: with it the run exists
+//   incoming/<sha256>.part      an initial snapshot that is still being uploaded
+//   snapshots/<round>.safetensors
+//   rounds/start.record  rounds/<round>.record
+//
+// Not thread-safe, except where a method says so.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/base/checksum.h"
+#include "common/base/ids.h"
+#include "common/base/log.h"
+#include "common/layout/layout.h"
+#include "distro/v1/run.pb.h"
+#include "distro/v1/snapshot.pb.h"
+
+namespace distro::server {
+
+// What is fixed when a run is created.
+struct RunIdentity {
+  std::string run_id;
+  v1::RunConfig config;  // complete
+  std::string model_config_json;
+  v1::SnapshotInfo initial_snapshot;  // round 0; log_hash is 0 (the start record comes later)
+  std::string initial_snapshot_path;
+  std::shared_ptr<const Layout> layout;
+};
+
+class RunStore {
+ public:
+  // Takes the lock, raises the epoch, reads the run if there is one. FailedPrecondition: another process holds the
+  // folder. DataLoss: a file is damaged; the message names it and says what to do.
+  static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& data_dir, Log* log);
+  ~RunStore();
+
+  EpochId epoch() const { return epoch_; }
+  bool has_run() const { return identity_ != nullptr; }
+  // Requires has_run(). Shared and immutable.
+  std::shared_ptr<const RunIdentity> run() const { return identity_; }
+  std::string rounds_dir() const { return data_dir_ + "/rounds"; }
+
+  // Upload of the initial snapshot. The bytes that are already there: where the client goes on.
+  absl::StatusOr<uint64_t> IncomingBytes(const Sha256Digest& sha256) const;
+  // Appends at `offset`, which must equal IncomingBytes(). InvalidArgument otherwise.
+  absl::Status AppendIncoming(const Sha256Digest& sha256, uint64_t offset, absl::string_view data);
+  // Checks size and SHA-256 of the upload, its manifest and tensors, computes the state hash, and makes the run durable.
+  // InvalidArgument: configuration, model or snapshot are refused; a snapshot that does not match its SHA-256 is removed.
+  // AlreadyExists: the folder holds another run; the same run again is OK.
+  absl::Status CreateRun(const v1::RunConfig& config, absl::string_view model_config_json, uint64_t snapshot_bytes,
+                         const Sha256Digest& sha256);
+  // The same from a checkpoint folder on this machine (`--run`, `--model`).
+  absl::Status CreateRunFromFolder(const v1::RunConfig& config, const std::string& checkpoint_dir);
+
+ private:
+  RunStore(std::string data_dir, Log* log) : data_dir_(std::move(data_dir)), log_(log) {}
+
+  const std::string data_dir_;
+  Log* const log_;
+  int lock_fd_ = -1;
+  EpochId epoch_;
+  std::shared_ptr<const RunIdentity> identity_;
+};
+
+}  // namespace distro::server

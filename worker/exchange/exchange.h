@@ -1,0 +1,76 @@
+// How a worker takes part in a run: the edge between training and the network. Two implementations: GrpcExchange talks
+// to an aggregator, LocalExchange joins the workers of one process. Training code cannot tell them apart.
+//
+// One training thread calls Join .. Leave; Stop may come from any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "common/layout/layout.h"
+#include "common/replica/round_assembler.h"
+#include "distro/v1/session.pb.h"
+#include "distro/v1/telemetry.pb.h"
+
+namespace distro::worker {
+
+// One round's upload. Payloads are immutable and kept by the exchange until the round is committed.
+struct RoundUpdate {
+  RoundId round;
+  uint64_t state_hash = 0;  // of the parameters before the round
+  double loss = 0;
+  bool abstain = false;               // then there are no payloads
+  std::vector<SharedBytes> payloads;  // [segments]
+};
+
+// Bytes and time on the network since the start.
+struct TransferStats {
+  uint64_t sent_payload_bytes = 0;
+  uint64_t received_payload_bytes = 0;
+  uint64_t retries = 0;
+  uint64_t reconnects = 0;
+  absl::Duration upload_time;    // with upload bytes in flight: first write to last acknowledgement
+  absl::Duration download_time;  // with result frames arriving
+};
+
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  // Takes part in the run. Retries with backoff while the aggregator is away (and logs why) until Stop.
+  // FailedPrecondition: the aggregator refuses this worker (other data, other run, version); retrying does not help.
+  virtual absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request) = 0;
+
+  // Fetches the snapshot that Join named into the file `path`, resuming and checking its SHA-256.
+  virtual absl::Status DownloadSnapshot(const v1::SnapshotInfo& snapshot, const std::string& path) = 0;
+
+  // Begins to follow the run from `next_round`, whose predecessor has chain hash `log_hash`. `layout` is borrowed until Leave.
+  virtual absl::Status Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) = 0;
+
+  // The next opened or committed round, in order; blocks. Committed rounds arrive once each, in order; an open round may
+  // be announced again (new epoch). Reconnects by itself.
+  // Cancelled: Stop was called. Aborted: a newer process took this worker's name. FailedPrecondition: the run's log is not this
+  // replica's ("diverged"): start again from a snapshot. OutOfRange: the run is done.
+  virtual absl::StatusOr<RoundEvent> Next() = 0;
+
+  // Sends an update in the background; does not block. It is offered again after a reconnect until its round is committed.
+  virtual void Upload(RoundUpdate update) = 0;
+
+  // What heartbeats report.
+  virtual void Report(RoundId next_round, uint64_t log_hash, const v1::WorkerTelemetry& telemetry) = 0;
+
+  // Ends the session and all background work.
+  virtual void Leave(const std::string& reason) = 0;
+
+  // Makes blocked and later calls return Cancelled, except Leave. Safe from a signal-handling thread; idempotent.
+  virtual void Stop() = 0;
+
+  virtual TransferStats stats() const = 0;
+};
+
+}  // namespace distro::worker
