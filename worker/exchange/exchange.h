@@ -58,6 +58,9 @@ class Exchange {
   // replica's ("diverged"): start again from a snapshot. OutOfRange: the run is done.
   virtual absl::StatusOr<RoundEvent> Next() = 0;
 
+  // Whether Next would return at once. A gradient that was finished late is added after all results that are there.
+  virtual bool Ready() = 0;
+
   // Sends an update in the background; does not block. It is offered again after a reconnect until its round is committed.
   virtual void Upload(RoundUpdate update) = 0;
 
