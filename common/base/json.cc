@@ -6,12 +6,16 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
 namespace distro {
 namespace {
 
 using nlohmann::json;
+
+// Text of a stranger for a message: short and without control characters.
+std::string Shown(absl::string_view text) { return absl::Utf8SafeCHexEscape(text.substr(0, 200)); }
 
 // Accepts what nlohmann::json parses, except repeated keys and deep nesting.
 class Checker final : public nlohmann::json_sax<json> {
@@ -32,16 +36,17 @@ class Checker final : public nlohmann::json_sax<json> {
 
   bool key(std::string& name) override {
     if (keys_.back().insert(name).second) return true;
-    return Refuse(absl::StrCat("the key ", name, " is repeated"));
+    return Refuse(absl::StrCat("the key ", Shown(name), " is repeated"));
   }
   bool parse_error(size_t position, const std::string&, const json::exception& error) override {
-    return Refuse(absl::StrCat("byte ", position, ": ", error.what()));
+    return Refuse(absl::StrCat("byte ", position, ": ", Shown(error.what())));
   }
 
  private:
   bool Enter() {
     keys_.emplace_back();
-    return keys_.size() <= kMaxJsonDepth || Refuse(absl::StrCat("nested deeper than ", kMaxJsonDepth));
+    return keys_.size() <= kMaxJsonDepth ||
+           Refuse(absl::StrCat("nested deeper than ", kMaxJsonDepth));
   }
   bool Leave() {
     keys_.pop_back();

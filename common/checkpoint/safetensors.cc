@@ -1,0 +1,97 @@
+#include "common/checkpoint/safetensors.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/bytes.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "common/checkpoint/safetensors_header.h"
+
+namespace distro {
+namespace {
+
+absl::StatusOr<absl::string_view> ReadHeaderText(ByteReader& reader) {
+  const absl::StatusOr<uint64_t> length = reader.Read<uint64_t>("header length");
+  if (!length.ok()) return SafetensorsError("header_length", length.status().message());
+  if (*length > std::min<uint64_t>(kMaxSafetensorsHeaderBytes, reader.remaining())) {
+    return SafetensorsError(
+        "header_length",
+        absl::StrCat(*length, " bytes; ", reader.remaining(), " follow and at most ",
+                     kMaxSafetensorsHeaderBytes, " are allowed"));
+  }
+  return reader.ReadBytes(*length, "header");
+}
+
+// InvalidArgument unless the tensors, taken by their place, cover `size` bytes without gap or
+// overlap.
+absl::Status CheckPlaces(const std::vector<SafetensorsEntry>& entries, uint64_t size) {
+  std::vector<const SafetensorsEntry*> by_place;
+  for (const SafetensorsEntry& entry : entries) by_place.push_back(&entry);
+  std::sort(by_place.begin(), by_place.end(),
+            [](const SafetensorsEntry* a, const SafetensorsEntry* b) {
+              return std::pair(a->begin, a->end) < std::pair(b->begin, b->end);
+            });
+  uint64_t end = 0;
+  for (const SafetensorsEntry* entry : by_place) {
+    if (entry->begin != end) {
+      return SafetensorsError("offsets",
+                              absl::StrCat("tensor ", entry->name.substr(0, 200), ": begins at ",
+                                           entry->begin, ", the one before it ends at ", end));
+    }
+    end = entry->end;
+  }
+  if (end > size) {
+    return SafetensorsError("truncated",
+                            absl::StrCat("the data has ", size, " bytes, the tensors need ", end));
+  }
+  if (end < size) {
+    return SafetensorsError(
+        "trailing", absl::StrCat("the data has ", size, " bytes, the tensors end at ", end));
+  }
+  return absl::OkStatus();
+}
+
+bool NameBefore(const SafetensorsTensor& tensor, absl::string_view name) {
+  return tensor.name < name;
+}
+
+}  // namespace
+
+int64_t SafetensorsTensor::elements() const {
+  int64_t elements = 1;
+  for (int64_t dimension : shape) elements *= dimension;
+  return elements;
+}
+
+absl::StatusOr<SafetensorsContents> ParseSafetensors(absl::string_view bytes) {
+  ByteReader reader(bytes);
+  DISTRO_ASSIGN_OR_RETURN(const absl::string_view text, ReadHeaderText(reader));
+  DISTRO_ASSIGN_OR_RETURN(SafetensorsHeader header, ParseSafetensorsHeader(text));
+  const absl::string_view data = bytes.substr(reader.position());
+  DISTRO_RETURN_IF_ERROR(CheckPlaces(header.entries, data.size()));
+  SafetensorsContents contents{.tensors = {}, .metadata = std::move(header.metadata)};
+  for (SafetensorsEntry& entry : header.entries) {
+    contents.tensors.push_back({.name = std::move(entry.name),
+                                .dtype = std::move(entry.dtype),
+                                .shape = std::move(entry.shape),
+                                .bytes = data.substr(entry.begin, entry.end - entry.begin)});
+  }
+  std::sort(contents.tensors.begin(), contents.tensors.end(),
+            [](const SafetensorsTensor& a, const SafetensorsTensor& b) { return a.name < b.name; });
+  return contents;
+}
+
+absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
+  DISTRO_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
+  absl::StatusOr<SafetensorsContents> contents = ParseSafetensors(file.bytes());
+  if (!contents.ok()) return Annotate(contents.status(), path);
+  return SafetensorsFile(std::move(file), *std::move(contents));
+}
+
+const SafetensorsTensor* SafetensorsFile::Find(absl::string_view name) const {
+  const auto found = std::lower_bound(tensors().begin(), tensors().end(), name, NameBefore);
+  return found == tensors().end() || found->name != name ? nullptr : &*found;
+}
+
+}  // namespace distro
