@@ -5,8 +5,6 @@
 
 namespace distro::worker {
 
-void SetTorchThreads(int threads) { at::set_num_threads(threads); }
-
 absl::Status TorchErrorToStatus(const std::exception& error, absl::string_view what) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
   const std::string message =

@@ -1,10 +1,12 @@
-// The one door to Torch: the only file that includes its headers, and the precompiled header of every target that
-// calls distro_use_torch (cmake/DistroTorch.cmake). Used by worker/{model,train,fsdp} alone.
+// The one door to Torch: the only file that includes its headers, and the precompiled header of
+// every target that calls distro_use_torch (cmake/DistroTorch.cmake). Used by
+// worker/{model,train,fsdp} alone.
 //
 // Torch reports errors by exceptions; they end at the first line of ours (CatchTorch).
 #pragma once
 
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
@@ -13,6 +15,7 @@
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/outer.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/rsqrt.h>
@@ -20,17 +23,13 @@
 #include <ATen/ops/silu.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <exception>
 #include <new>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace distro::worker {
-
-// Gives Torch `threads` threads for calls made by the calling thread. OpenMP keeps this number by thread: every thread
-// that calls Torch calls this first. Torch's second pool (between operations) is only started by TorchScript, which is
-// not used, and a backward pass on the CPU runs in the thread that asks for it. Requires threads >= 1.
-void SetTorchThreads(int threads);
 
 // "what: message" without Torch's backtrace. ResourceExhausted: memory; Internal otherwise.
 absl::Status TorchErrorToStatus(const std::exception& error, absl::string_view what);

@@ -1,0 +1,140 @@
+#include "worker/model/llama.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+
+namespace distro::worker {
+namespace {
+
+at::Tensor Norm(const at::Tensor& x, const at::Tensor& weight, float eps) {
+  const at::Tensor wide = x.to(at::kFloat);
+  const at::Tensor mean_square = wide.square().mean(-1, /*keepdim=*/true);
+  return weight * (wide * at::rsqrt(mean_square + eps)).to(x.scalar_type());
+}
+
+// x [B, heads, S, d] with the halves of d turned against each other.
+at::Tensor Rotate(const at::Tensor& x, const Batch& batch) {
+  const int64_t half = x.size(-1) / 2;
+  const at::Tensor turned = at::cat({-x.narrow(-1, half, half), x.narrow(-1, 0, half)}, -1);
+  return x * batch.rotation_cos.to(x.scalar_type()) +
+         turned * batch.rotation_sin.to(x.scalar_type());
+}
+
+// [B, S, heads * d] -> [B, heads, S, d]
+at::Tensor SplitHeads(const at::Tensor& x, int heads) {
+  return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);
+}
+
+// [B, kv_heads, S, d] -> [B, kv_heads * copies, S, d], the copies of a head side by side
+at::Tensor RepeatHeads(const at::Tensor& x, int copies) {
+  if (copies == 1) return x;
+  return x.unsqueeze(2)
+      .expand({x.size(0), x.size(1), copies, x.size(2), x.size(3)})
+      .reshape({x.size(0), x.size(1) * copies, x.size(2), x.size(3)});
+}
+
+class Embedding : public Unit {
+ public:
+  using Unit::Unit;
+  at::Tensor Forward(absl::Span<const at::Tensor> parameters, const at::Tensor& /*input*/,
+                     const Batch& batch) const override {
+    return at::embedding(parameters[0], batch.tokens);
+  }
+};
+
+class Block : public Unit {
+ public:
+  enum Parameter { kInputNorm, kQuery, kKey, kValue, kOutput, kPostNorm, kGate, kUp, kDown };
+
+  Block(const LlamaConfig& config, std::string name, std::vector<int> tensors)
+      : Unit(std::move(name), std::move(tensors)), config_(config) {}
+
+  at::Tensor Forward(absl::Span<const at::Tensor> p, const at::Tensor& input,
+                     const Batch& batch) const override {
+    const at::Tensor h =
+        input + Attention(p, Norm(input, p[kInputNorm], config_.rms_norm_eps), batch);
+    const at::Tensor m = Norm(h, p[kPostNorm], config_.rms_norm_eps);
+    return h + at::linear(at::silu(at::linear(m, p[kGate])) * at::linear(m, p[kUp]), p[kDown]);
+  }
+
+ private:
+  at::Tensor Attention(absl::Span<const at::Tensor> p, const at::Tensor& n,
+                       const Batch& batch) const {
+    const int copies = config_.heads / config_.kv_heads;
+    const at::Tensor query = Rotate(SplitHeads(at::linear(n, p[kQuery]), config_.heads), batch);
+    const at::Tensor key = Rotate(SplitHeads(at::linear(n, p[kKey]), config_.kv_heads), batch);
+    const at::Tensor value = SplitHeads(at::linear(n, p[kValue]), config_.kv_heads);
+    const at::Tensor mixed = at::scaled_dot_product_attention(
+        query, RepeatHeads(key, copies), RepeatHeads(value, copies), /*attn_mask=*/{},
+        /*dropout_p=*/0.0, /*is_causal=*/true);
+    return at::linear(mixed.transpose(1, 2).reshape({n.size(0), n.size(1), -1}), p[kOutput]);
+  }
+
+  const LlamaConfig config_;
+};
+
+class Head : public Unit {
+ public:
+  Head(float eps, std::vector<int> tensors) : Unit("head", std::move(tensors)), eps_(eps) {}
+
+  at::Tensor Forward(absl::Span<const at::Tensor> parameters, const at::Tensor& input,
+                     const Batch& batch) const override {
+    const at::Tensor logits =
+        at::linear(Norm(input, parameters[0], eps_), parameters[1]).to(at::kFloat);
+    if (!batch.labels.defined()) return logits;
+    return at::cross_entropy_loss(logits.flatten(0, 1), batch.labels.flatten());
+  }
+
+ private:
+  const float eps_;
+};
+
+std::vector<int> Find(const Manifest& manifest, const std::vector<std::string>& names) {
+  std::vector<int> indices;
+  for (const std::string& name : names) {
+    const auto tensors = manifest.tensors();
+    const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                    [&](const TensorSpec& tensor) { return tensor.name == name; });
+    indices.push_back(static_cast<int>(found - tensors.begin()));
+  }
+  return indices;
+}
+
+// In the order of Block::Parameter.
+std::vector<std::string> BlockTensors(int layer) {
+  std::vector<std::string> names = {
+      "input_layernorm",  "self_attn.q_proj", "self_attn.k_proj",
+      "self_attn.v_proj", "self_attn.o_proj", "post_attention_layernorm",
+      "mlp.gate_proj",    "mlp.up_proj",      "mlp.down_proj"};
+  for (std::string& name : names) name = absl::StrCat("model.layers.", layer, ".", name, ".weight");
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<Unit>> LlamaUnits(const LlamaConfig& config, const Manifest& manifest) {
+  const std::string embedding = "model.embed_tokens.weight";
+  std::vector<std::unique_ptr<Unit>> units;
+  units.push_back(std::make_unique<Embedding>("embedding", Find(manifest, {embedding})));
+  for (int layer = 0; layer < config.layers; ++layer) {
+    units.push_back(std::make_unique<Block>(config, absl::StrCat("block ", layer),
+                                            Find(manifest, BlockTensors(layer))));
+  }
+  const std::string head = config.tied_embeddings ? embedding : "lm_head.weight";
+  units.push_back(
+      std::make_unique<Head>(config.rms_norm_eps, Find(manifest, {"model.norm.weight", head})));
+  return units;
+}
+
+void AddLlamaRotation(const LlamaConfig& config, int positions, Batch* batch) {
+  const at::Tensor even = at::arange(0, config.head_dim, 2, at::kFloat);
+  const at::Tensor frequency = at::pow(config.rope_theta, even / config.head_dim).reciprocal();
+  const at::Tensor angle = at::outer(at::arange(positions, at::kFloat), frequency);
+  const at::Tensor both = at::cat({angle, angle}, -1);
+  batch->rotation_cos = both.cos();
+  batch->rotation_sin = both.sin();
+}
+
+}  // namespace distro::worker

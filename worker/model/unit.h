@@ -1,0 +1,52 @@
+// A model is a list of units: embedding, blocks 1..L, head with loss (04-worker, "Model as a
+// sequence of units"). A unit is a pure forward function of its parameters and its input, so
+// whoever drives the units may recompute one, gather its parameters just before it and free them
+// just after. Units hold no tensors; they are immutable and thread-safe.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "worker/model/torch.h"
+
+namespace distro::worker {
+
+// What all units of one forward pass share. B sequences, S positions, d elements a head.
+struct Batch {
+  at::Tensor tokens;  // i64 [B, S]
+  at::Tensor
+      labels;  // i64 [B, S]: position s predicts labels[s]; undefined: the head returns logits
+  at::Tensor rotation_cos;  // f32 [S, d]
+  at::Tensor rotation_sin;  // f32 [S, d]
+};
+
+class Unit {
+ public:
+  // `tensors`: indices into the run's manifest, in the order in which Forward takes them. Units may
+  // share a tensor (tied embeddings).
+  Unit(std::string name, std::vector<int> tensors)
+      : name_(std::move(name)), tensors_(std::move(tensors)) {}
+  virtual ~Unit() = default;
+  Unit(const Unit&) = delete;
+  Unit& operator=(const Unit&) = delete;
+
+  absl::string_view name() const { return name_; }
+  absl::Span<const int> tensors() const { return tensors_; }
+
+  //   parameters  those of tensors()
+  //   input       the output of the unit before; undefined for the first
+  //   returns     f32 [B, S, hidden]; of the last unit the loss (f32, no dimensions) or logits (f32
+  //   [B, S, vocabulary])
+  // Changes none of its arguments. Throws Torch's exceptions.
+  virtual at::Tensor Forward(absl::Span<const at::Tensor> parameters, const at::Tensor& input,
+                             const Batch& batch) const = 0;
+
+ private:
+  const std::string name_;
+  const std::vector<int> tensors_;
+};
+
+}  // namespace distro::worker
