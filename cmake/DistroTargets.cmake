@@ -2,7 +2,10 @@
 # distro_executable(NAME distroctl SRCS ... DEPS ...)
 # distro_test(NAME codec_test SRCS ... DEPS ...)    one binary, one ctest entry; runs in the test folder of the build
 # distro_benchmark(NAME codec_benchmark SRCS ... DEPS ...)
-# distro_fuzz_target(NAME payload_fuzz SRCS ... DEPS ...)   only with DISTRO_FUZZ; corpus in tests/fuzz/corpus/<name>
+# distro_fuzz_target(NAME payload_fuzz SRCS ... DEPS ...)   only with DISTRO_FUZZ; one ctest entry with the label fuzz
+#     that runs it for 10 s; seeds, where there are any, in tests/fuzz/corpus/<name>
+# distro_use_grpc(<target>)    for a target whose sources include gRPC: links distro::proto_grpc, shares its
+#     precompiled header (distro_use_torch is in DistroTorch.cmake)
 #
 # Includes are written from the root of the source tree.
 function(distro_library)
@@ -58,4 +61,35 @@ function(distro_fuzz_target)
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS} distro_warnings)
   target_link_options(${ARG_NAME} PRIVATE -fsanitize=fuzzer)
   add_dependencies(fuzz_targets ${ARG_NAME})
+  # What libFuzzer finds goes into the first folder, in the build tree; the seeds are only read.
+  set(found "${CMAKE_CURRENT_BINARY_DIR}/corpus/${ARG_NAME}")
+  set(seeds "${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${ARG_NAME}")
+  if(NOT EXISTS "${seeds}")
+    set(seeds "")
+  endif()
+  file(MAKE_DIRECTORY "${found}")
+  add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME} -max_total_time=10 -timeout=5 -rss_limit_mb=2048 "${found}"
+    ${seeds})
+  set_tests_properties(${ARG_NAME} PROPERTIES TIMEOUT 120 LABELS fuzz)
+endfunction()
+
+# GCC takes a precompiled header only where the code generation flags are equal, so a program that shares one with
+# libraries is compiled with -fPIC like them, not with -fPIE. -fpch-preprocess lets ccache see through the header.
+function(distro_match_pch_flags target)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${target} PRIVATE -fPIC $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+endfunction()
+
+# Makes `target` the owner of gRPC's precompiled header.
+function(distro_precompile_grpc target)
+  target_precompile_headers(${target} PRIVATE <grpcpp/grpcpp.h> <grpcpp/generic/async_generic_service.h>
+    <grpcpp/impl/codegen/proto_utils.h> <grpcpp/support/client_callback.h> <grpcpp/support/server_callback.h>
+    <google/protobuf/message.h> <functional> <memory> <string> <vector>)
+  distro_match_pch_flags(${target})
+endfunction()
+
+function(distro_use_grpc target)
+  target_link_libraries(${target} PUBLIC distro::proto_grpc)
+  target_precompile_headers(${target} REUSE_FROM distro_proto_grpc)
+  distro_match_pch_flags(${target})
 endfunction()
