@@ -1,0 +1,19 @@
+// The one conversion between absl::Status and grpc::Status. Codes are the same; a message is cut at
+// kMaxStatusMessageBytes so that it always fits into the trailers (8 KiB of metadata). Pure functions.
+#pragma once
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "grpcpp/support/status.h"
+
+namespace distro {
+
+inline constexpr size_t kMaxStatusMessageBytes = 1024;
+
+grpc::Status ToGrpcStatus(const absl::Status& status);
+
+// A code that absl does not know becomes Unknown.
+absl::Status FromGrpcStatus(const grpc::Status& status);
+
+}  // namespace distro

@@ -1,0 +1,33 @@
+#include "common/rpc/status.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace distro {
+namespace {
+
+TEST(StatusTest, EveryCodeAndMessageComesBack) {
+  for (int code = 1; code <= 16; ++code) {
+    const absl::Status status(static_cast<absl::StatusCode>(code), "round 42: too late");
+    EXPECT_EQ(ToGrpcStatus(status).error_code(), code);
+    EXPECT_EQ(FromGrpcStatus(ToGrpcStatus(status)), status);
+  }
+  EXPECT_TRUE(ToGrpcStatus(absl::OkStatus()).ok());
+  EXPECT_TRUE(FromGrpcStatus(grpc::Status::OK).ok());
+}
+
+TEST(StatusTest, UnknownCodesBecomeUnknown) {
+  EXPECT_EQ(FromGrpcStatus(grpc::Status(static_cast<grpc::StatusCode>(99), "x")).code(),
+            absl::StatusCode::kUnknown);
+}
+
+TEST(StatusTest, LongMessagesAreCutBetweenCharacters) {
+  std::string message(kMaxStatusMessageBytes - 1, 'x');
+  message += "\u00e9\u00e9\u00e9";
+  const grpc::Status status = ToGrpcStatus(absl::InternalError(message));
+  EXPECT_EQ(status.error_message(), message.substr(0, kMaxStatusMessageBytes - 1));
+}
+
+}  // namespace
+}  // namespace distro
