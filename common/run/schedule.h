@@ -21,7 +21,7 @@ v1::StepParameters StepOfRound(const v1::RunConfig& config, RoundId round);
 
 // Gives each worker samples_per_worker consecutive sample indices from *next_sample on, in the order of the names, and
 // moves *next_sample behind them. `workers` must be ascending and distinct.
-std::vector<v1::Slot> AssignSlots(absl::Span<const std::string> workers, uint32_t samples_per_worker,
-                                  uint64_t* next_sample);
+std::vector<v1::Slot> AssignSlots(absl::Span<const std::string> workers,
+                                  uint32_t samples_per_worker, uint64_t* next_sample);
 
 }  // namespace distro

@@ -1,0 +1,174 @@
+// The JSON side of run_config.h: keys are the names of the message's fields, values as proto3's JSON
+// form has them, with "lossless" and "top" for the download modes.
+#include <cmath>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "common/base/json.h"
+#include "common/base/status_macros.h"
+#include "common/run/run_config.h"
+
+namespace distro {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using nlohmann::json;
+
+constexpr size_t kMaxJsonBytes = 1 << 20;
+
+absl::Status Refuse(absl::string_view key, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(key, ": ", why));
+}
+
+// A text of the file as a message shows it: escaped and cut short.
+std::string Shown(absl::string_view text) { return absl::CHexEscape(text.substr(0, 80)); }
+
+std::string AllKeys() {
+  std::vector<std::string> keys;
+  for (int i = 0; i < v1::RunConfig::descriptor()->field_count(); ++i) {
+    keys.push_back(v1::RunConfig::descriptor()->field(i)->name());
+  }
+  return absl::StrJoin(keys, ", ");
+}
+
+// Whole numbers; 1e6 is one too, because templating tools print numbers like that.
+absl::StatusOr<uint64_t> WholeNumber(absl::string_view key, const json& value, uint64_t most) {
+  constexpr double kExact = 9007199254740992;  // 2^53
+  uint64_t number = most;
+  bool whole = value.is_number_unsigned();
+  if (whole) number = value.get<uint64_t>();
+  if (value.is_number_float()) {
+    const double real = value.get<double>();
+    whole = real >= 0 && real <= kExact && std::floor(real) == real;
+    if (whole) number = static_cast<uint64_t>(real);
+  }
+  if (whole && number <= most) return number;
+  return Refuse(
+      key, absl::StrCat(Shown(value.dump(-1, ' ', true)), " is not a whole number of 0 to ", most));
+}
+
+absl::Status SetDownload(const json& value, v1::RunConfig& config) {
+  const std::string text = value.is_string() ? value.get<std::string>() : "";
+  if (text == "lossless" || text == "DOWNLOAD_MODE_LOSSLESS") {
+    config.set_download(v1::DOWNLOAD_MODE_LOSSLESS);
+  } else if (text == "top" || text == "DOWNLOAD_MODE_TOP") {
+    config.set_download(v1::DOWNLOAD_MODE_TOP);
+  } else {
+    return Refuse("download", absl::StrCat(Shown(value.dump(-1, ' ', true)),
+                                           " is not known: give \"lossless\" or \"top\""));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetDeadline(const json& value, v1::RunConfig& config) {
+  absl::Duration deadline;
+  if (!value.is_string() || !absl::ParseDuration(value.get<std::string>(), &deadline) ||
+      deadline == absl::InfiniteDuration() || deadline == -absl::InfiniteDuration()) {
+    return Refuse("round_deadline",
+                  absl::StrCat(Shown(value.dump(-1, ' ', true)),
+                               " is not a duration: give a text such as \"30s\" or \"1.5s\""));
+  }
+  auto* message = config.mutable_round_deadline();
+  message->set_seconds(absl::IDivDuration(deadline, absl::Seconds(1), &deadline));
+  message->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(deadline)));
+  return absl::OkStatus();
+}
+
+absl::Status SetField(const FieldDescriptor* field, const json& value, v1::RunConfig& config) {
+  const auto* reflection = config.GetReflection();
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_UINT32: {
+      DISTRO_ASSIGN_OR_RETURN(uint64_t number, WholeNumber(field->name(), value, UINT32_MAX));
+      reflection->SetUInt32(&config, field, static_cast<uint32_t>(number));
+      return absl::OkStatus();
+    }
+    case FieldDescriptor::CPPTYPE_UINT64: {
+      DISTRO_ASSIGN_OR_RETURN(uint64_t number, WholeNumber(field->name(), value, UINT64_MAX));
+      reflection->SetUInt64(&config, field, number);
+      return absl::OkStatus();
+    }
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      if (!value.is_number()) return Refuse(field->name(), "is not a number");
+      reflection->SetDouble(&config, field, value.get<double>());
+      return absl::OkStatus();
+    case FieldDescriptor::CPPTYPE_STRING:
+      if (!value.is_string()) return Refuse(field->name(), "is not a text in quotes");
+      reflection->SetString(&config, field, value.get<std::string>());
+      return absl::OkStatus();
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return SetDownload(value, config);
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return SetDeadline(value, config);
+    default:
+      return absl::InternalError(absl::StrCat(field->name(), ": has no JSON form"));
+  }
+}
+
+std::string DeadlineText(const v1::RunConfig& config) {
+  std::string text = absl::StrCat(config.round_deadline().seconds());
+  if (config.round_deadline().nanos() != 0) {
+    absl::StrAppend(&text, ".", absl::Dec(config.round_deadline().nanos(), absl::kZeroPad9));
+  }
+  return absl::StrCat(text, "s");
+}
+
+nlohmann::ordered_json FieldToJson(const FieldDescriptor* field, const v1::RunConfig& config) {
+  const auto* reflection = config.GetReflection();
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return reflection->GetUInt32(config, field);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return reflection->GetUInt64(config, field);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return reflection->GetDouble(config, field);
+    case FieldDescriptor::CPPTYPE_STRING:
+      return reflection->GetString(config, field);
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return config.download() == v1::DOWNLOAD_MODE_TOP ? "top" : "lossless";
+    default:
+      return DeadlineText(config);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<v1::RunConfig> ParseRunConfig(absl::string_view text) {
+  if (text.size() > kMaxJsonBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("is larger than ", kMaxJsonBytes, " bytes"));
+  }
+  DISTRO_ASSIGN_OR_RETURN(const json values, ParseJson(text));
+  if (!values.is_object()) {
+    return absl::InvalidArgumentError("is not a JSON object: give {\"name\": ..., ...}");
+  }
+  v1::RunConfig config;
+  for (const auto& [key, value] : values.items()) {
+    const FieldDescriptor* field = v1::RunConfig::descriptor()->FindFieldByName(key);
+    if (field == nullptr) {
+      return Refuse(Shown(key),
+                    absl::StrCat("is not a key of a run: remove it, or take one of ", AllKeys()));
+    }
+    if (value.is_null()) return Refuse(key, "is null: remove the key to take its default");
+    DISTRO_RETURN_IF_ERROR(SetField(field, value, config));
+  }
+  return CompleteRunConfig(std::move(config));
+}
+
+std::string RunConfigToJson(const v1::RunConfig& config) {
+  nlohmann::ordered_json values = nlohmann::ordered_json::object();
+  for (int i = 0; i < v1::RunConfig::descriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = v1::RunConfig::descriptor()->field(i);
+    const bool always =
+        !field->has_presence() && field->cpp_type() != FieldDescriptor::CPPTYPE_ENUM;
+    if (always || config.GetReflection()->HasField(config, field)) {
+      values[field->name()] = FieldToJson(field, config);
+    }
+  }
+  return absl::StrCat(values.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace),
+                      "\n");
+}
+
+}  // namespace distro

@@ -1,0 +1,47 @@
+#include "common/run/schedule.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numbers>
+
+namespace distro {
+
+float LearningRate(const v1::RunConfig& config, RoundId round) {
+  const double peak = config.peak_learning_rate();
+  const double low = config.min_learning_rate();
+  const uint64_t warmup = config.warmup_rounds();
+  const uint64_t t = std::min(round.value(), config.rounds());
+  if (t < warmup) {
+    return static_cast<float>(peak * static_cast<double>(t + 1) / static_cast<double>(warmup));
+  }
+  const double angle = std::numbers::pi * static_cast<double>(t - warmup) /
+                       static_cast<double>(config.rounds() - warmup);
+  return static_cast<float>(low + (peak - low) * (1 + std::cos(angle)) / 2);
+}
+
+v1::StepParameters StepOfRound(const v1::RunConfig& config, RoundId round) {
+  const float eta = LearningRate(config, round);
+  const float eta_lambda = static_cast<float>(static_cast<double>(eta) * config.weight_decay());
+  v1::StepParameters step;
+  step.set_eta_bits(std::bit_cast<uint32_t>(eta));
+  step.set_eta_lambda_bits(std::bit_cast<uint32_t>(eta_lambda));
+  step.set_beta(static_cast<float>(config.beta()));
+  step.set_clip_norm(static_cast<float>(config.clip_norm()));
+  step.set_kept_per_block(config.kept_per_block());
+  return step;
+}
+
+std::vector<v1::Slot> AssignSlots(absl::Span<const std::string> workers,
+                                  uint32_t samples_per_worker, uint64_t* next_sample) {
+  std::vector<v1::Slot> slots(workers.size());
+  for (size_t i = 0; i < workers.size(); ++i) {
+    slots[i].set_worker(workers[i]);
+    slots[i].set_first_sample(*next_sample);
+    slots[i].set_samples(samples_per_worker);
+    *next_sample += samples_per_worker;
+  }
+  return slots;
+}
+
+}  // namespace distro

@@ -1,0 +1,234 @@
+#include "common/run/run_config.h"
+
+#include <limits>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "common/base/file.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "gtest/gtest.h"
+
+namespace distro {
+namespace {
+
+using ::google::protobuf::util::MessageDifferencer;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr absl::string_view kSmallest =
+    R"({"name": "a", "rounds": 50, "sequence_length": 8, "samples_per_worker": 2})";
+
+// The smallest run with further keys.
+std::string With(absl::string_view keys) {
+  return absl::StrReplaceAll(kSmallest, {{"}", absl::StrCat(", ", keys, "}")}});
+}
+
+void ExpectRefused(absl::string_view json, absl::string_view start, absl::string_view remedy = "") {
+  const auto config = ParseRunConfig(json);
+  ASSERT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument) << json;
+  EXPECT_THAT(std::string(config.status().message()), StartsWith(std::string(start))) << json;
+  EXPECT_THAT(std::string(config.status().message()), HasSubstr(std::string(remedy))) << json;
+}
+
+TEST(ParseRunConfigTest, FillsEveryDefault) {
+  const auto config = ParseRunConfig(kSmallest);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->seed(), 0);
+  EXPECT_EQ(config->peak_learning_rate(), 4e-4);
+  EXPECT_EQ(config->min_learning_rate(), 4e-4 / 10);
+  EXPECT_EQ(config->warmup_rounds(), 5);
+  EXPECT_EQ(config->beta(), 0.999);
+  EXPECT_EQ(config->clip_norm(), 1);
+  EXPECT_EQ(config->weight_decay(), 0.1);
+  EXPECT_EQ(config->kept_per_block(), 4);
+  EXPECT_EQ(config->segment_blocks(), 16384);
+  EXPECT_EQ(config->download(), v1::DOWNLOAD_MODE_LOSSLESS);
+  EXPECT_EQ(config->held_out_fraction(), 0.05);
+  EXPECT_EQ(config->start_workers(), 1);
+  EXPECT_EQ(config->min_workers(), 1);
+  EXPECT_EQ(config->max_workers(), 1024);
+  EXPECT_FALSE(config->has_round_deadline());
+  EXPECT_EQ(config->overlap(), 1);
+  EXPECT_EQ(ParseRunConfig(With(R"("warmup_rounds": 0)"))->warmup_rounds(), 0);
+  EXPECT_EQ(ParseRunConfig(With(R"("kept_per_block": 100)"))->max_workers(), 327);
+  EXPECT_EQ(ParseRunConfig(absl::StrReplaceAll(kSmallest, {{"50", "100000"}}))->warmup_rounds(),
+            400);
+}
+
+TEST(ParseRunConfigTest, ReadsEveryKindOfValue) {
+  const auto config = ParseRunConfig(With(
+      R"("seed": 18446744073709551615, "beta": 0, "segment_blocks": 1e3, "round_deadline": "1.25s",
+         "download": "top", "kept_votes_per_block": 32, "overlap": 0)"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->seed(), std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(config->beta(), 0);
+  EXPECT_EQ(config->segment_blocks(), 1000);
+  EXPECT_EQ(config->round_deadline().seconds(), 1);
+  EXPECT_EQ(config->round_deadline().nanos(), 250'000'000);
+  EXPECT_EQ(config->download(), v1::DOWNLOAD_MODE_TOP);
+  EXPECT_EQ(config->overlap(), 0);
+  EXPECT_EQ(ParseRunConfig(With(R"("round_deadline": "2m")"))->round_deadline().seconds(), 120);
+}
+
+TEST(ParseRunConfigTest, NamesTheKeyAndTheRemedy) {
+  ExpectRefused("[]", "is not a JSON object");
+  ExpectRefused("{", "not valid JSON");
+  ExpectRefused("", "not valid JSON");
+  ExpectRefused(With(R"("seed": 1, "seed": 2)"), "not valid JSON: the key seed is repeated");
+  ExpectRefused(With(R"("learning_rate": 1)"), "learning_rate: is not a key of a run",
+                "peak_learning_rate");
+  ExpectRefused(With(R"("keptPerBlock": 1)"), "keptPerBlock: is not a key", "kept_per_block");
+  ExpectRefused(With(R"("seed": null)"), "seed: is null", "remove the key");
+  ExpectRefused(With(R"("seed": -1)"), "seed: -1 is not a whole number");
+  ExpectRefused(With(R"("seed": "1")"), "seed: ");
+  ExpectRefused(With(R"("seed": 1.5)"), "seed: 1.5 is not a whole number");
+  ExpectRefused(With(R"("overlap": true)"), "overlap: true is not a whole number");
+  ExpectRefused(With(R"("overlap": 4294967296)"), "overlap: 4294967296 is not");
+  ExpectRefused(With(R"("beta": "0.9")"), "beta: is not a number");
+  ExpectRefused(With(R"("beta": 1e999)"), "not valid JSON");
+  ExpectRefused(absl::StrReplaceAll(kSmallest, {{"\"a\"", "7"}}), "name: is not a text");
+  ExpectRefused(With(R"("download": "all")"), "download: ", "lossless");
+  ExpectRefused(With(R"("download": 1)"), "download: ", "lossless");
+  ExpectRefused(With(R"("round_deadline": 30)"), "round_deadline: 30 is not a duration", "30s");
+  ExpectRefused(With(R"("round_deadline": "inf")"), "round_deadline: ");
+}
+
+TEST(ParseRunConfigTest, RefusesValuesOutOfRange) {
+  ExpectRefused(absl::StrReplaceAll(kSmallest, {{"\"a\"", "\"A\""}}), "name");
+  ExpectRefused(absl::StrReplaceAll(kSmallest, {{"50", "0"}}), "rounds: is required");
+  ExpectRefused(absl::StrReplaceAll(kSmallest, {{"50", "4294967297"}}), "rounds: 4294967297");
+  ExpectRefused(absl::StrReplaceAll(kSmallest, {{"8", "0"}}), "sequence_length: is required");
+  ExpectRefused(absl::StrReplaceAll(kSmallest, {{"8", "1048577"}}), "sequence_length: 1048577");
+  ExpectRefused(absl::StrReplaceAll(kSmallest, {{"2}", "0}"}}), "samples_per_worker: is required");
+  for (const char* key_value : {R"("peak_learning_rate": 0)",
+                                R"("peak_learning_rate": 1.5)",
+                                R"("peak_learning_rate": 1e-50)",
+                                R"("min_learning_rate": -1)",
+                                R"("beta": 1)",
+                                R"("beta": -0.1)",
+                                R"("beta": 0.99999999999)",
+                                R"("clip_norm": 0)",
+                                R"("clip_norm": -1)",
+                                R"("clip_norm": 1e39)",
+                                R"("weight_decay": 1.1)",
+                                R"("weight_decay": -0.1)",
+                                R"("kept_per_block": 0)",
+                                R"("kept_per_block": 4097)",
+                                R"("segment_blocks": 0)",
+                                R"("segment_blocks": 1048577)",
+                                R"("held_out_fraction": 0.6)",
+                                R"("held_out_fraction": -0.1)",
+                                R"("start_workers": 0)",
+                                R"("min_workers": 0)",
+                                R"("max_workers": 0)",
+                                R"("round_deadline": "0s")",
+                                R"("round_deadline": "-1s")",
+                                R"("round_deadline": "169h")",
+                                R"("overlap": 2)"}) {
+    const std::string key(key_value + 1, strchr(key_value + 1, '"') - key_value - 1);
+    ExpectRefused(With(key_value), absl::StrCat(key, ": "));
+  }
+}
+
+TEST(ParseRunConfigTest, RefusesContradictions) {
+  ExpectRefused(With(R"("warmup_rounds": 50)"), "warmup_rounds: 50 is not below rounds 50",
+                "raise rounds");
+  ExpectRefused(With(R"("min_learning_rate": 0.1)"), "min_learning_rate: 0.1 exceeds",
+                "raise peak_learning_rate");
+  ExpectRefused(With(R"("min_workers": 2)"), "min_workers: 2 exceeds start_workers 1",
+                "set start_workers to 2");
+  ExpectRefused(With(R"("start_workers": 3, "max_workers": 2)"), "start_workers: 3 exceeds",
+                "raise max_workers");
+  ExpectRefused(With(R"("kept_per_block": 8, "max_workers": 4096)"),
+                "max_workers: ", "at most 4095");
+  EXPECT_TRUE(ParseRunConfig(With(R"("kept_per_block": 8, "max_workers": 4095)")).ok());
+  ExpectRefused(With(R"("download": "top")"), "kept_votes_per_block: is required");
+  ExpectRefused(With(R"("kept_votes_per_block": 3)"), "kept_votes_per_block: has no meaning",
+                "remove it");
+  ExpectRefused(With(R"("download": "top", "kept_votes_per_block": 4097)"),
+                "kept_votes_per_block: 4097");
+}
+
+TEST(CompleteRunConfigTest, KeepsACompleteConfiguration) {
+  const v1::RunConfig config = *ParseRunConfig(kSmallest);
+  EXPECT_TRUE(MessageDifferencer::Equals(*CompleteRunConfig(config), config));
+}
+
+TEST(CompleteRunConfigTest, RefusesWhatOnlyAPeerCanSend) {
+  const v1::RunConfig config = *ParseRunConfig(kSmallest);
+  v1::RunConfig unknown_mode = config;
+  unknown_mode.set_download(static_cast<v1::DownloadMode>(7));
+  EXPECT_EQ(CompleteRunConfig(unknown_mode).status().code(), absl::StatusCode::kInvalidArgument);
+  v1::RunConfig unknown_field = config;
+  unknown_field.GetReflection()->MutableUnknownFields(&unknown_field)->AddVarint(999, 1);
+  EXPECT_EQ(CompleteRunConfig(unknown_field).status().code(), absl::StatusCode::kInvalidArgument);
+  v1::RunConfig not_a_number = config;
+  not_a_number.set_weight_decay(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_EQ(CompleteRunConfig(not_a_number).status().code(), absl::StatusCode::kInvalidArgument);
+  v1::RunConfig bad_nanos = config;
+  bad_nanos.mutable_round_deadline()->set_seconds(1);
+  bad_nanos.mutable_round_deadline()->set_nanos(-1);
+  EXPECT_EQ(CompleteRunConfig(bad_nanos).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(RunConfigToJsonTest, IsReadBackToTheSameMessage) {
+  for (const std::string& text :
+       {std::string(kSmallest),
+        With(R"("seed": 18446744073709551615, "peak_learning_rate": 0.0012345678901234567,
+                "download": "top", "kept_votes_per_block": 9, "round_deadline": "0.000000001s",
+                "held_out_fraction": 0, "warmup_rounds": 0, "overlap": 0)")}) {
+    const auto config = ParseRunConfig(text);
+    ASSERT_TRUE(config.ok()) << config.status();
+    const auto again = ParseRunConfig(RunConfigToJson(*config));
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_TRUE(MessageDifferencer::Equals(*again, *config)) << RunConfigToJson(*again);
+  }
+}
+
+TEST(RunConfigFileTest, TheExampleIsARun) {
+  const std::string path = absl::StrCat(DISTRO_SOURCE_DIR, "/examples/run.json");
+  const auto config = ParseRunConfig(*ReadFile(path));
+  EXPECT_TRUE(config.ok()) << config.status();
+}
+
+TEST(RunConfigFileTest, TruncatedAnywhereIsRefused) {
+  const std::string text = *ReadFile(absl::StrCat(DISTRO_SOURCE_DIR, "/examples/run.json"));
+  const size_t end = text.rfind('}');
+  for (size_t size = 0; size <= end; ++size) {
+    ASSERT_EQ(ParseRunConfig(text.substr(0, size)).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << size;
+  }
+}
+
+TEST(RunConfigFileTest, FlippedAnywhereIsReadOrRefused) {
+  const std::string text = *ReadFile(absl::StrCat(DISTRO_SOURCE_DIR, "/examples/run.json"));
+  for (size_t i = 0; i < text.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string flipped = text;
+      flipped[i] = static_cast<char>(flipped[i] ^ (1 << bit));
+      const auto config = ParseRunConfig(flipped);
+      if (config.ok()) continue;
+      ASSERT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument) << flipped;
+    }
+  }
+}
+
+TEST(RunConfigDocumentTest, HasARowForEveryKeyAndNoOther) {
+  const std::string page = *ReadFile(absl::StrCat(DISTRO_SOURCE_DIR, "/docs/run_configuration.md"));
+  const auto* descriptor = v1::RunConfig::descriptor();
+  size_t rows = 0;
+  for (size_t at = page.find("\n| `"); at != std::string::npos; at = page.find("\n| `", at + 1)) {
+    ++rows;
+  }
+  EXPECT_EQ(rows, static_cast<size_t>(descriptor->field_count()));
+  for (int i = 0; i < descriptor->field_count(); ++i) {
+    const std::string row = absl::StrCat("\n| `", descriptor->field(i)->name(), "` |");
+    EXPECT_TRUE(absl::StrContains(page, row)) << row;
+  }
+}
+
+}  // namespace
+}  // namespace distro
