@@ -7,8 +7,8 @@
 
 namespace distro {
 
-// The length of the longest prefix of `bytes` that is whole, valid characters: bytes.size() when all are. Overlong
-// forms, surrogates and values above U+10FFFF are not valid.
+// The length of the longest prefix of `bytes` that is whole, valid characters: bytes.size() when
+// all are. Overlong forms, surrogates and values above U+10FFFF are not valid.
 size_t ValidUtf8Prefix(absl::string_view bytes);
 
 inline bool IsValidUtf8(absl::string_view bytes) { return ValidUtf8Prefix(bytes) == bytes.size(); }
