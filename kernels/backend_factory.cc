@@ -1,0 +1,7 @@
+#include "kernels/backend.h"
+
+namespace distro {
+
+std::unique_ptr<Backend> MakeCpuBackend() { return MakeReferenceBackend(); }
+
+}  // namespace distro

@@ -1,0 +1,26 @@
+// The votes of one block, checked and scaled as the integer transform wants them (02-algorithm, "Exactness").
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "kernels/backend.h"
+
+namespace distro {
+
+// Borrowed; `shift` is s of "V <- V * 2^s".
+struct BlockVotes {
+  const uint16_t* positions;
+  const int16_t* values;
+  int count;
+  int shift;
+};
+
+// The votes of block `block` of the view, block 0 being the first.
+// DataLoss: sum |V| exceeds 32767, or positions are not ascending below 4096.
+absl::StatusOr<BlockVotes> VotesOfBlock(const VotesView& votes, int64_t block);
+
+// Aborts unless `votes` covers `blocks` blocks and its arrays are as long as its offsets say.
+void CheckVotes(const VotesView& votes, int64_t blocks);
+
+}  // namespace distro

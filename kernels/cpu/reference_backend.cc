@@ -1,0 +1,87 @@
+#include "common/base/status_macros.h"
+#include "kernels/backend.h"
+#include "kernels/cpu/block_site.h"
+#include "kernels/cpu/block_votes.h"
+#include "kernels/cpu/float_environment.h"
+#include "kernels/cpu/reference.h"
+
+namespace distro {
+namespace {
+
+class ReferenceBackend : public Backend {
+ public:
+  void Compress(const MatrixShape& matrix, BlockRange blocks, const CompressOptions& options,
+                absl::Span<const float> gradient, absl::Span<float> momentum,
+                absl::Span<uint16_t> positions, absl::Span<float> values) override {
+    CheckBlocks(matrix, blocks, momentum.size());
+    CheckShape(gradient.size() == momentum.size(), "gradient and momentum differ in size");
+    CheckSparse(blocks, options.k, positions.size(), values.size());
+    for (int64_t b = 0; b < blocks.count; ++b) {
+      reference::Momentum(SiteOf(matrix, blocks.first + b), options, gradient, momentum, block_);
+      reference::ForwardTransform(block_, coefficients_);
+      reference::TopK(coefficients_, options.k, positions.data() + b * options.k,
+                      values.data() + b * options.k);
+    }
+  }
+
+  void Feedback(const MatrixShape& matrix, BlockRange blocks, int k,
+                absl::Span<const uint16_t> positions, absl::Span<const float> values,
+                absl::Span<float> momentum) override {
+    CheckBlocks(matrix, blocks, momentum.size());
+    CheckSparse(blocks, k, positions.size(), values.size());
+    for (int64_t b = 0; b < blocks.count; ++b) {
+      reference::InverseTransform(k, positions.data() + b * k, values.data() + b * k, block_);
+      Subtract(SiteOf(matrix, blocks.first + b), momentum);
+    }
+  }
+
+  absl::Status Apply(const MatrixShape& matrix, BlockRange blocks, const UpdateOptions& options,
+                     const VotesView& votes, absl::Span<float> parameters) override {
+    CheckBlocks(matrix, blocks, parameters.size());
+    CheckVotes(votes, blocks.count);
+    const DefaultFloatEnvironment environment;
+    for (int64_t b = 0; b < blocks.count; ++b) {
+      DISTRO_ASSIGN_OR_RETURN(const BlockVotes block_votes, VotesOfBlock(votes, b));
+      reference::InverseInteger(block_votes, sums_);
+      reference::Update(SiteOf(matrix, blocks.first + b), options, sums_, parameters);
+    }
+    return absl::OkStatus();
+  }
+
+  void Lookahead(float eta, absl::Span<const float> parameters, absl::Span<const float> momentum,
+                 absl::Span<float> out) override {
+    CheckShape(parameters.size() == out.size() && momentum.size() == out.size(),
+               "lookahead arrays differ in size");
+    const DefaultFloatEnvironment environment;
+    reference::Lookahead(eta, parameters, momentum, out);
+  }
+
+  uint64_t StateHash(uint64_t first_index, absl::Span<const float> parameters) override {
+    return reference::StateHash(first_index, parameters);
+  }
+
+  double SumOfSquares(const MatrixShape& matrix, absl::Span<const float> gradient) override {
+    CheckBlocks(matrix, {}, gradient.size());
+    return reference::SumOfSquares(matrix, gradient);
+  }
+
+ private:
+  void Subtract(const BlockSite& site, absl::Span<float> momentum) const {
+    for (int r = 0; r < site.rows; ++r) {
+      const int cols = r + 1 == site.rows ? site.last_cols : site.cols;
+      for (int c = 0; c < cols; ++c)
+        momentum[site.offset + r * site.stride + c] -= block_[r * kBlockSide + c];
+    }
+  }
+
+  // Scratch of one block.
+  float block_[kBlockElements];
+  float coefficients_[kBlockElements];
+  int32_t sums_[kBlockElements];
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> MakeReferenceBackend() { return std::make_unique<ReferenceBackend>(); }
+
+}  // namespace distro
