@@ -2,7 +2,7 @@
 // that places every tensor, the data. The reader is strict, because files come from peers: every
 // byte of the data belongs to exactly one tensor, nothing is reserved by a length that was read,
 // names are unique, and what is wrong is said in one word first
-// ("header_length", "json", "duplicate", "fields", "metadata", "dtype", "shape", "offsets",
+// ("header_length", "json", "name", "duplicate", "fields", "metadata", "dtype", "shape", "offsets",
 // "truncated", "trailing").
 #pragma once
 
@@ -74,7 +74,7 @@ struct FloatTensor {
 // Writes the canonical file of these f32 tensors: names ascending, data in that order without gaps,
 // compact header padded with spaces to a multiple of 8, "format": "pt" added to `metadata`. The
 // same contents always give the same bytes. Durable and atomic as WriteFileAtomically; the values
-// are written from where they are. InvalidArgument: a name is empty, repeated, "__metadata__" or
+// are written from where they are. InvalidArgument: a name is empty, over 512 bytes, repeated, "__metadata__" or
 // not UTF-8; a shape does not match its values.
 absl::Status WriteSafetensors(const std::string& path, std::vector<FloatTensor> tensors,
                               std::map<std::string, std::string> metadata);

@@ -15,6 +15,7 @@ using nlohmann::json;
 
 constexpr absl::string_view kMetadata = "__metadata__";
 constexpr size_t kMaxDimensions = 64;
+constexpr size_t kMaxNameBytes = 512;  // as in a manifest
 constexpr uint64_t kMaxCount = INT64_MAX;
 
 // Text of a stranger for a message: short and without control characters.
@@ -130,6 +131,10 @@ class HeaderHandler final : public nlohmann::json_sax<json> {
 
  private:
   bool StartEntry(const std::string& name) {
+    if (name.empty() || name.size() > kMaxNameBytes) {
+      return Fail("name", absl::StrCat("a tensor's name has ", name.size(),
+                                       " bytes, allowed are 1 to ", kMaxNameBytes));
+    }
     if (!names_.insert(name).second)
       return Fail("duplicate", absl::StrCat("tensor ", Shown(name), " occurs twice"));
     in_metadata_ = name == kMetadata;

@@ -35,7 +35,7 @@ absl::Status CheckShape(const FloatTensor& tensor) {
 absl::Status CheckTensors(const std::vector<FloatTensor>& tensors) {
   absl::string_view previous;
   for (const FloatTensor& tensor : tensors) {
-    if (tensor.name.empty() || tensor.name == "__metadata__")
+    if (tensor.name.empty() || tensor.name.size() > 512 || tensor.name == "__metadata__")
       return Refuse(tensor.name, "the name is not allowed");
     if (tensor.name == previous) return Refuse(tensor.name, "the name occurs twice");
     if (!IsValidUtf8(tensor.name)) return Refuse(tensor.name, "the name is not UTF-8");

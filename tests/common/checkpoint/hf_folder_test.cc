@@ -1,0 +1,203 @@
+#include "common/checkpoint/hf_folder.h"
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/bytes.h"
+#include "common/base/file.h"
+#include "common/base/json.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/scratch_folder.h"
+
+namespace distro {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class HfFolderTest : public ::testing::Test {
+ protected:
+  void WriteText(const std::string& name, absl::string_view text) {
+    const absl::Status status = WriteFileAtomically(folder_.File(name), text);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  void WriteTensors(const std::string& name, std::vector<FloatTensor> tensors) {
+    const absl::Status status = WriteSafetensors(folder_.File(name), std::move(tensors), {});
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  void WriteIndex(const std::string& weight_map) {
+    WriteText("model.safetensors.index.json", "{\"weight_map\": {" + weight_map + "}}");
+  }
+  void ExpectRefused(const std::string& message,
+                     absl::StatusCode code = absl::StatusCode::kInvalidArgument) {
+    const absl::Status status = OpenCheckpointFolder(folder_.path()).status();
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(folder_.path()));
+  }
+
+  const std::vector<float> values_ = {1, 2, 3, 4, 5, 6};
+  const absl::Span<const float> all_ = values_;
+  testing::ScratchFolder folder_;
+};
+
+TEST_F(HfFolderTest, ReadsASingleFile) {
+  WriteText("config.json", R"({"vocab_size": 2})");
+  WriteTensors("model.safetensors",
+               {{"b", {2}, all_.subspan(4)}, {"a", {2, 2}, all_.subspan(0, 4)}});
+  const auto folder = OpenCheckpointFolder(folder_.path());
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  EXPECT_EQ(folder->config_json(), R"({"vocab_size": 2})");
+  EXPECT_THAT(folder->manifest().tensors(),
+              ElementsAre(TensorSpec{"a", {2, 2}}, TensorSpec{"b", {2}}));
+  const Layout layout = *Layout::Create(folder->manifest(), 16);
+  TensorBuffer tensors(layout);
+  ASSERT_TRUE(folder->ReadInto(layout, &tensors).ok());
+  EXPECT_THAT(tensors.tensor(0), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(tensors.tensor(1), ElementsAre(5, 6));
+}
+
+TEST_F(HfFolderTest, ReadsShards) {
+  WriteText("config.json", "{}");
+  WriteTensors("x-1.safetensors", {{"b", {2}, all_.subspan(4)}});
+  WriteTensors("x-2.safetensors", {{"a", {2, 2}, all_.subspan(0, 4)}});
+  WriteIndex(R"("a": "x-2.safetensors", "b": "x-1.safetensors")");
+  const auto folder = OpenCheckpointFolder(folder_.path());
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  const Layout layout = *Layout::Create(folder->manifest(), 16);
+  TensorBuffer tensors(layout);
+  ASSERT_TRUE(folder->ReadInto(layout, &tensors).ok());
+  EXPECT_THAT(tensors.tensor(0), ElementsAre(1, 2, 3, 4));
+}
+
+TEST_F(HfFolderTest, WidensBfloat16) {
+  WriteText("config.json", "{}");
+  std::string bytes;
+  const std::string header = R"({"w":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}})";
+  AppendLittleEndian<uint64_t>(&bytes, header.size());
+  bytes += header + std::string("\x80\x3f\x20\xc0", 4);
+  WriteText("model.safetensors", bytes);
+  const auto folder = OpenCheckpointFolder(folder_.path());
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  const Layout layout = *Layout::Create(folder->manifest(), 16);
+  TensorBuffer tensors(layout);
+  ASSERT_TRUE(folder->ReadInto(layout, &tensors).ok());
+  EXPECT_THAT(tensors.tensor(0), ElementsAre(1, -2.5));
+}
+
+TEST_F(HfFolderTest, LeavesOutTheConstantOfOldFiles) {
+  WriteText("config.json", "{}");
+  WriteTensors("model.safetensors",
+               {{"a", {4}, all_.subspan(0, 4)},
+                {"model.layers.0.self_attn.rotary_emb.inv_freq", {2}, all_.subspan(4)}});
+  const auto folder = OpenCheckpointFolder(folder_.path());
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  EXPECT_THAT(folder->manifest().tensors(), ElementsAre(TensorSpec{"a", {4}}));
+}
+
+TEST_F(HfFolderTest, RefusesAnotherLayoutByTensor) {
+  WriteText("config.json", "{}");
+  WriteTensors("model.safetensors", {{"a", {6}, all_}});
+  const auto folder = OpenCheckpointFolder(folder_.path());
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  const Layout layout = *Layout::Create(*Manifest::Create({{"a", {7}}}), 16);
+  TensorBuffer tensors(layout);
+  const absl::Status status = folder->ReadInto(layout, &tensors);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("tensor a has shape [6], expected [7]"));
+}
+
+TEST_F(HfFolderTest, NamesMissingFiles) {
+  ExpectRefused("config.json", absl::StatusCode::kNotFound);
+  WriteText("config.json", "{}");
+  ExpectRefused("safe_serialization", absl::StatusCode::kNotFound);
+  WriteIndex(R"("a": "x-1.safetensors")");
+  ExpectRefused("x-1.safetensors", absl::StatusCode::kNotFound);
+}
+
+TEST_F(HfFolderTest, RefusesDamage) {
+  WriteTensors("model.safetensors", {{"a", {6}, all_}});
+  for (const char* config : {"", "[]", "{", "{\"a\":1,\"a\":1}"}) {
+    WriteText("config.json", config);
+    ExpectRefused("config.json");
+  }
+  WriteText("config.json", "{}");
+  WriteText("model.safetensors", "12345678");
+  ExpectRefused("model.safetensors: header_length");
+  WriteTensors("model.safetensors", {{"scalar", {}, all_.subspan(0, 1)}});
+  ExpectRefused("tensor scalar has no dimensions");
+  std::string bytes = *ReadFile(folder_.File("model.safetensors"));
+  bytes.replace(bytes.find("F32"), 3, "U32");
+  WriteText("model.safetensors", bytes);
+  ExpectRefused("tensor scalar: dtype U32 cannot be trained");
+}
+
+TEST_F(HfFolderTest, RefusesAnIndexThatDoesNotMatchItsFiles) {
+  WriteText("config.json", "{}");
+  WriteTensors("1.safetensors", {{"a", {4}, all_.subspan(0, 4)}, {"b", {2}, all_.subspan(4)}});
+  WriteTensors("2.safetensors", {{"b", {2}, all_.subspan(4)}});
+  WriteIndex(R"("a": "1.safetensors")");
+  ExpectRefused("tensor b of 1.safetensors is not listed");
+  WriteIndex(R"("a": "1.safetensors", "b": "2.safetensors")");
+  ExpectRefused("tensor b is in 1.safetensors, the index says 2.safetensors");
+  WriteIndex(R"("a": "1.safetensors", "b": "1.safetensors", "c": "1.safetensors")");
+  ExpectRefused("tensor c is missing in 1.safetensors");
+  WriteIndex(R"("a": "../1.safetensors")");
+  ExpectRefused("tensor a: ../1.safetensors");
+}
+
+class WriteCheckpointFolderTest : public ::testing::Test {
+ protected:
+  WriteCheckpointFolderTest()
+      : layout_(*Layout::Create(*Manifest::Create({{"w", {3}}}), 16)), tensors_(layout_) {}
+  void Write(const std::string& name, float value) {
+    for (float& element : tensors_.tensor(0)) element = value;
+    const absl::Status status =
+        WriteCheckpointFolder(folder_.File(name), config_, layout_, tensors_);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  float FirstValue(const std::string& name) {
+    TensorBuffer read(layout_);
+    const auto folder = OpenCheckpointFolder(folder_.File(name));
+    EXPECT_TRUE(folder.ok() && folder->ReadInto(layout_, &read).ok()) << folder.status();
+    return read.tensor(0)[0];
+  }
+
+  const std::string config_ = R"({"torch_dtype": "bfloat16", "eos_token_id": 2})";
+  testing::ScratchFolder folder_;
+  Layout layout_;
+  TensorBuffer tensors_;
+};
+
+TEST_F(WriteCheckpointFolderTest, CreatesTheFolderWithNothingElse) {
+  ASSERT_TRUE(CreateFolders(folder_.File("new.tmp")).ok());
+  ASSERT_TRUE(WriteFileAtomically(folder_.File("new.tmp/left_by_a_crash"), "x").ok());
+  Write("new/", 3);
+  EXPECT_EQ(FirstValue("new"), 3);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.File("new")), {}), 2);
+}
+
+TEST_F(WriteCheckpointFolderTest, TheConfigurationSaysWhatTheWeightsAre) {
+  Write("new", 3);
+  const auto config = ParseJson(OpenCheckpointFolder(folder_.File("new"))->config_json());
+  EXPECT_EQ(*config, (nlohmann::json{{"torch_dtype", "float32"}, {"eos_token_id", 2}}));
+}
+
+TEST_F(WriteCheckpointFolderTest, ReplacesItsFilesInAFolderThatExists) {
+  Write("new", 3);
+  ASSERT_TRUE(WriteFileAtomically(folder_.File("new/tokenizer.json"), "{}").ok());
+  Write("new", 4);
+  EXPECT_EQ(FirstValue("new"), 4);
+  EXPECT_EQ(*ReadFile(folder_.File("new/tokenizer.json")), "{}");
+}
+
+TEST_F(WriteCheckpointFolderTest, RefusesAConfigurationThatIsNotAnObject) {
+  EXPECT_EQ(WriteCheckpointFolder(folder_.File("new"), "[]", layout_, tensors_).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("new")));
+}
+
+}  // namespace
+}  // namespace distro
