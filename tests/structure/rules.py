@@ -1,0 +1,145 @@
+"""Who may use whom: the layers of the project and its doors to the outside. Read this as documentation.
+
+structure_test.py holds every compiled file, every header and every linked program to these tables; self_test.py shows
+that each kind of violation is found. Who needs a new edge adds it here, and says why in the change.
+"""
+
+# Unit -> the units it may include directly. What those may use, it may use too. A unit is a folder, or a file without
+# its extension ("server/metrics" is server/metrics.h and .cc); the longest name that fits a path counts. "proto" is the
+# code generated from proto/.
+USES = {
+    # Pure data and arithmetic. No sockets, no threads of its own.
+    "proto": "",
+    "common/base": "",
+    "common/layout": "common/base",
+    "common/update": "common/layout",
+    "common/codec": "common/update",
+    "common/run": "common/layout proto",
+    "common/model_config": "common/layout",
+    "common/checkpoint": "common/layout common/model_config",
+    "kernels": "common/update",
+    "common/replica": "kernels common/codec common/checkpoint common/run proto",
+    # The outside world, wrapped.
+    "common/rpc": "common/base proto",
+    "common/telemetry": "common/base proto",
+    # The aggregator. Its decisions and its log know nothing of gRPC.
+    "server/flags": "server/options",
+    "server/options": "common/run",
+    "server/metrics": "common/telemetry",
+    "server/log": "common/replica",
+    "server/session": "common/run server/metrics",
+    "server/round": "common/replica server/log server/session server/metrics",
+    "server/status": "common/telemetry server/log server/session server/round",
+    "server/service": "common/rpc server/log server/session server/round server/metrics",
+    "server": "server/flags server/options server/metrics server/service server/status",
+    # The worker. Torch is in the model, the sharding and the training loop only.
+    "worker/flags": "worker/options",
+    "worker/options": "common/run",
+    "worker/metrics": "common/telemetry",
+    "worker/data": "common/run",
+    "worker/exchange": "common/replica common/rpc worker/metrics",
+    "worker/optimizer": "common/replica",
+    "worker/model": "common/model_config common/checkpoint",
+    "worker/fsdp": "worker/model",
+    "worker/train": "worker/data worker/exchange worker/optimizer worker/model worker/fsdp worker/metrics",
+    "worker": "worker/flags worker/options worker/metrics worker/train",
+    "tools/distroctl": "common/replica common/rpc server/log",
+    "tools/archiver": "common/replica common/rpc common/telemetry server/log",
+    # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
+    "tests/testing": "common/replica",
+    "tests/common": "",
+    "tests/kernels": "",
+    "tests/server": "",
+    "tests/worker": "",
+    "tests/tools": "",
+    "tests/integration": "server worker tools/distroctl tools/archiver",
+    "tests/fuzz": "common/rpc common/replica server/log worker/data",
+    "bench": "server worker",
+}
+
+# Never, whatever USES says (self_test.py compares the two).
+NEVER = [
+    ("server", "worker"),
+    ("worker", "server"),
+    ("common", "server"),
+    ("common", "worker"),
+    ("common", "tools"),
+    ("kernels", "server"),
+    ("kernels", "worker"),
+    ("kernels", "proto"),
+]
+
+
+class Outside:
+    """A library that stands behind an edge.
+
+    includes   pattern of its headers, both as written in an #include and as a path in a dependency file
+    libraries  pattern of its shared libraries
+    symbols    pattern of its mangled symbols, None where a header check is enough
+    named_in   units whose files may name its headers
+    seen_in    further units into which it may come through other headers, or by linking
+    """
+
+    def __init__(self, includes, libraries, symbols, named_in, seen_in):
+        self.includes = includes
+        self.libraries = libraries
+        self.symbols = symbols
+        self.named_in = named_in.split()
+        self.seen_in = self.named_in + seen_in.split()
+
+
+OUTSIDE = {
+    "torch": Outside(
+        r"(^|/)(torch|torch-include|ATen|c10|caffe2)/",
+        r"^lib(torch|c10)",
+        r"^_ZN?K?(2at|3c10|5torch)",
+        named_in="worker/model/torch",
+        seen_in="worker/model worker/fsdp worker/train worker bench tests/integration",
+    ),
+    "cuda": Outside(
+        r"(^|/)(cuda[^/]*\.h|nccl\.h|nvtx3/.*)$",
+        r"^lib(cuda|nccl|cupti)",
+        r"^(cuda[A-Z]|nccl[A-Z])",
+        named_in="kernels/cuda worker/fsdp",
+        seen_in="worker/train worker bench",
+    ),
+    "grpc": Outside(
+        r"(^|/)grpc(pp)?/|\.grpc\.pb\.h$",
+        r"^lib(grpc|gpr)",
+        r"^(_ZNK?4grpc|grpc_|gpr_)",
+        named_in="common/rpc server/service server/aggregator_server worker/exchange tools/distroctl tools/archiver "
+        "tests/integration bench",
+        seen_in="proto server worker/train worker",
+    ),
+    "prometheus": Outside(
+        r"(^|/)prometheus/",
+        r"^libprometheus",
+        r"^_ZNK?10prometheus",
+        named_in="common/telemetry server/metrics worker/metrics",
+        seen_in="server/session server/round server/status server/service server worker/exchange worker/train worker "
+        "tools/archiver tests/integration bench",
+    ),
+    "httplib": Outside(
+        r"(^|/)httplib\.h$",
+        r"^libcpp-httplib",
+        None,
+        named_in="common/telemetry tests/common/telemetry tests/integration",
+        seen_in="server/metrics server/session server/round server/status server/service server worker/metrics "
+        "worker/exchange worker/train worker tools/archiver bench",
+    ),
+    "googletest": Outside(
+        r"(^|/)(gtest|gmock)/",
+        r"^lib(gtest|gmock)",
+        None,
+        named_in="tests/testing tests/common tests/kernels tests/server tests/worker tests/tools tests/integration",
+        seen_in="",
+    ),
+}
+
+# Programs in build/<preset>/bin and the unit whose rules they follow.
+PROGRAMS = {
+    "distro-aggregator": "server",
+    "distro-worker": "worker",
+    "distro-archiver": "tools/archiver",
+    "distroctl": "tools/distroctl",
+}

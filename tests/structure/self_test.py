@@ -1,0 +1,154 @@
+"""Shows that structure_test.py finds every kind of violation of rules.py, and nothing where there is none."""
+
+import pathlib
+import tempfile
+import unittest
+
+import rules
+import structure_test as checks
+
+# A header of each library as a dependency file names it, a library, a symbol.
+SAMPLES = {
+    "torch": ("torch-include/ATen/core/Tensor.h", "libtorch_cpu.so", "_ZN2at4_ops3addERKNS_6TensorE"),
+    "cuda": ("/usr/local/cuda/include/cuda_runtime.h", "libcudart.so.13", "cudaMalloc"),
+    "grpc": ("/usr/include/grpcpp/server.h", "libgrpc++.so.1.51", "_ZN4grpc13ServerBuilderC1Ev"),
+    "prometheus": ("/usr/include/prometheus/counter.h", "libprometheus-cpp-core.so.1.0", "_ZN10prometheus7CounterC1Ev"),
+    "httplib": ("/usr/include/httplib.h", "libcpp-httplib.so.0.11", None),
+    "googletest": ("/usr/include/gtest/gtest.h", "libgtest.so.1.12.1", None),
+}
+
+
+def inside(unit, folder):
+    return unit == folder or unit.startswith(folder + "/")
+
+
+class RulesTest(unittest.TestCase):
+    def test_rows_name_only_rows(self):
+        for unit, uses in rules.USES.items():
+            for used in uses.split():
+                self.assertIn(used, rules.USES, f"row {unit}")
+
+    def test_no_two_units_use_each_other(self):
+        for unit in rules.USES:
+            for used in checks.may_use(unit) - {unit}:
+                self.assertNotIn(unit, checks.may_use(used), f"{unit} and {used}")
+
+    def test_table_keeps_what_must_never_be(self):
+        for folder, forbidden in rules.NEVER:
+            for unit in rules.USES:
+                if inside(unit, folder):
+                    bad = [used for used in checks.may_use(unit) if inside(used, forbidden)]
+                    self.assertEqual(bad, [], f"{unit} reaches {forbidden}")
+
+    def test_doors_stay_where_they_are(self):
+        for unit in ("server", "server/round", "server/service", "kernels", "kernels/cpu", "common/rpc",
+                     "worker/optimizer", "worker/exchange", "worker/data", "worker/options", "tools/distroctl"):
+            self.assertFalse(checks.allows(rules.OUTSIDE["torch"].seen_in, unit), f"torch in {unit}")
+        for unit in ("server/round", "server/log", "server/session", "kernels", "common/codec", "worker/model"):
+            self.assertFalse(checks.allows(rules.OUTSIDE["grpc"].seen_in, unit), f"grpc in {unit}")
+        for unit in ("server", "server/service", "common/replica", "worker/optimizer"):
+            self.assertFalse(checks.allows(rules.OUTSIDE["cuda"].seen_in, unit), f"cuda in {unit}")
+
+
+class ViolationTest(unittest.TestCase):
+    def test_every_forbidden_use_is_found_and_every_allowed_one_passes(self):
+        for unit in rules.USES:
+            for used in rules.USES:
+                allowed = any(inside(used, name) for name in checks.may_use(unit))
+                found = checks.judge_project(f"{unit}/a.cc", f"{used}/b.h")
+                self.assertEqual(found == [], allowed, f"{unit} -> {used}: {found}")
+
+    def test_every_library_is_found_outside_its_door(self):
+        for name, (header, library, symbol) in SAMPLES.items():
+            outside = rules.OUTSIDE[name]
+            for unit in rules.USES:
+                seen, named = checks.allows(outside.seen_in, unit), checks.allows(outside.named_in, unit)
+                source = f"{unit}/a.cc"
+                self.assertEqual(checks.judge_outside(source, header, named=False) == [], seen, f"{unit} sees {name}")
+                self.assertEqual(checks.judge_outside(source, header, named=True) == [], named, f"{unit} names {name}")
+                self.assertEqual(checks.judge_library("program", unit, library) == [], seen, f"{unit} links {name}")
+                if symbol:
+                    self.assertEqual(checks.judge_symbol("lib.a", unit, symbol) == [], seen, f"{unit} needs {name}")
+
+    def test_every_library_has_a_sample(self):
+        self.assertEqual(set(SAMPLES), set(rules.OUTSIDE))
+
+    def test_folder_without_a_row_is_found(self):
+        self.assertTrue(checks.judge_project("common/new_folder/a.cc", "common/base/log.h"))
+        self.assertTrue(checks.judge_project("server/options.cc", "elsewhere/log.h"))
+
+    def test_files_with_a_row_of_their_own(self):
+        self.assertEqual(checks.unit_of("server/options.cc"), "server/options")
+        self.assertEqual(checks.unit_of("server/main.cc"), "server")
+        self.assertTrue(checks.judge_project("worker/options.h", "worker/model/model.h"))
+
+    def test_tests_use_what_they_mirror(self):
+        self.assertEqual(checks.judge_project("tests/common/codec/gap_codec_test.cc", "common/codec/gap_codec.h"), [])
+        self.assertEqual(checks.judge_project("tests/common/codec/gap_codec_test.cc", "tests/testing/golden.h"), [])
+        self.assertTrue(checks.judge_project("tests/common/codec/gap_codec_test.cc", "common/rpc/status.h"))
+        self.assertTrue(checks.judge_project("tests/server/round/round_test.cc", "worker/model/model.h"))
+        self.assertTrue(checks.judge_project("common/codec/gap_codec.cc", "tests/testing/golden.h"))
+
+    def test_includes_are_read_from_the_text(self):
+        text = '#include <vector>\n#include "worker/model/model.h"\n  #  include <grpcpp/grpcpp.h>\n#include "distro/v1/run.pb.h"\n'
+        found = checks.check_includes("server/round/round.cc", text)
+        self.assertEqual(len(found), 2, found)
+        self.assertEqual(checks.check_includes("server/round/round.cc", '#include "distro/v1/run.pb.h"\n'), [])
+        self.assertTrue(checks.check_includes("kernels/cpu/a.cc", '#include "distro/v1/run.pb.h"\n'))
+        self.assertTrue(checks.check_includes("server/round/round.cc", '#include "distro/v1/admin.grpc.pb.h"\n'))
+
+    def test_dependencies_are_read_from_ninja(self):
+        text = "a/b.cc.o: #deps 2, deps mtime 1 (VALID)\n    ../common/a.cc\n    /usr/include/x.h\n\nc.o: #deps 0, deps mtime 1 (VALID)\n"
+        self.assertEqual(checks.parse_ninja_deps(text), {"a/b.cc.o": ["../common/a.cc", "/usr/include/x.h"], "c.o": []})
+
+
+class TreeTest(unittest.TestCase):
+    """A made-up tree with one violation each."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.root = pathlib.Path(self.folder.name)
+        self.write("build/compile_commands.json",
+                   f'[{{"file": "{self.root}/server/round/round.cc", "command": "c++ -o server/round.cc.o -c round.cc"}}]')
+        self.write("server/round/round.cc", "")
+
+    def write(self, path, text):
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(text)
+
+    def tree(self, ninja_deps=""):
+        tree = checks.Tree(self.root, self.root / "build", "ninja")
+        tree.run = lambda *command: ninja_deps
+        return tree
+
+    def complaints_about(self, *dependencies):
+        lines = "".join(f"    {dep}\n" for dep in (f"{self.root}/server/round/round.cc", *dependencies))
+        return checks.check_dependency_files(self.tree("server/round.cc.o: #deps (VALID)\n" + lines))[0]
+
+    def test_dependency_files(self):
+        self.assertEqual(self.complaints_about(f"{self.root}/common/update/votes.h", "/usr/include/c++/12/vector"), [])
+        self.assertEqual(len(self.complaints_about(f"{self.root}/worker/model/model.h")), 1)
+        self.assertEqual(len(self.complaints_about("torch-include/ATen/core/Tensor.h")), 1)
+        self.assertEqual(len(self.complaints_about("/usr/include/grpcpp/server.h")), 1)
+        self.assertEqual(self.complaints_about("proto/generated/distro/v1/run.pb.h"), [])
+
+    def test_empty_build(self):
+        self.assertEqual(len(checks.check_dependency_files(self.tree())[0]), 1)
+
+    def test_text_of_a_header_that_nothing_compiles(self):
+        self.assertEqual(checks.check_text(self.tree())[0], [])
+        self.write("server/round/unused.h", '#include "worker/train/trainer.h"\n')
+        self.assertEqual(len(checks.check_text(self.tree())[0]), 1)
+
+    def test_source_without_a_target(self):
+        self.assertEqual(checks.check_registration(self.tree())[0], [])
+        self.write("tests/server/round/forgotten_test.cc", "")
+        self.write("tests/fuzz/forgotten_fuzz.cc", "")
+        self.assertEqual(len(checks.check_registration(self.tree())[0]), 2)
+        self.write("tests/fuzz/CMakeLists.txt", "distro_fuzz_target(NAME forgotten_fuzz SRCS forgotten_fuzz.cc)\n")
+        self.assertEqual(len(checks.check_registration(self.tree())[0]), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,243 @@
+"""Holds the tree to rules.py: compiled files by the build's dependency files, headers by their text, programs and
+archives by what they link; and every source file to be part of the build.
+
+usage: structure_test.py SOURCE_ROOT BUILD_FOLDER NINJA
+"""
+
+import functools
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import rules
+
+SOURCE_FOLDERS = ("common", "kernels", "server", "worker", "tools", "tests", "bench")
+
+
+@functools.cache
+def unit_of(path):
+    """The longest unit name that fits a path relative to the root of the sources; None: no row in rules.py."""
+    stem = re.sub(r"\.[^/]*$", "", path)
+    names = set(rules.USES) | {name for outside in rules.OUTSIDE.values() for name in outside.seen_in}
+    if path.startswith("tests/"):  # a folder below tests/ is a unit of its own: what it mirrors decides
+        names |= {"/".join(stem.split("/")[:n]) for n in range(2, stem.count("/") + 1)}
+    fitting = [name for name in names if stem == name or stem.startswith(name + "/")]
+    return max(fitting, key=len, default=None)
+
+
+def parents(unit):
+    """The unit and the units it lies in, the nearest first."""
+    parts = unit.split("/")
+    return ["/".join(parts[:n]) for n in range(len(parts), 0, -1)]
+
+
+def mirrored(unit):
+    """The unit that a test folder tests: tests/common/codec -> common/codec; None for other units."""
+    return unit_of(unit[len("tests/") :] + "/x") if unit.startswith("tests/") else None
+
+
+def direct_uses(unit):
+    uses = rules.USES.get(up_to_row(unit)[-1], "").split()
+    if unit.startswith("tests/"):
+        uses = uses + ["tests/testing"] + ([mirrored(unit)] if mirrored(unit) else [])
+    return uses
+
+
+@functools.cache
+def may_use(unit):
+    """All units that `unit` may include, itself among them."""
+    reached, open_ends = set(), [unit]
+    while open_ends:
+        name = open_ends.pop()
+        if name not in reached:
+            reached.add(name)
+            open_ends += direct_uses(name)
+    return reached
+
+
+def up_to_row(unit):
+    """The unit and those it lies in, up to the first that has a row of its own in USES."""
+    names = []
+    for name in parents(unit):
+        names.append(name)
+        if name in rules.USES:
+            break
+    return names
+
+
+def allows(listed, unit):
+    """Whether a list of units names `unit` or, for a test, what it tests."""
+    names = up_to_row(unit) + (up_to_row(mirrored(unit)) if mirrored(unit) else [])
+    return any(name in listed for name in names)
+
+
+def judge_project(source, header):
+    """Complaints about `source` using our own `header`; both relative to the root of the sources."""
+    unit, used = unit_of(source), unit_of(header)
+    missing = [f"{path}: its folder has no row in tests/structure/rules.py"
+               for path, name in ((source, unit), (header, used)) if name is None]
+    if missing:
+        return missing
+    if any(used == name or used.startswith(name + "/") for name in may_use(unit)):
+        return []
+    return [f"{source}: {unit} may not use {used} ({header})"]
+
+
+def judge_outside(source, header, named):
+    """Complaints about `source` using a `header` of the outside. `named`: it stands in the source's own text."""
+    unit = unit_of(source)
+    complaints = []
+    for name, outside in rules.OUTSIDE.items():
+        if re.search(outside.includes, header):
+            if named and not allows(outside.named_in, unit):
+                complaints.append(f"{source}: names {header}, and only {', '.join(outside.named_in)} may name {name}")
+            elif not allows(outside.seen_in, unit):
+                complaints.append(f"{source}: {unit} may not see {name} ({header})")
+    return complaints
+
+
+def judge_library(program, unit, library):
+    """Complaints about a program of `unit` that needs the shared `library`."""
+    return [f"{program}: {unit} may not link {name} ({library})" for name, outside in rules.OUTSIDE.items()
+            if re.search(outside.libraries, library) and not allows(outside.seen_in, unit)]
+
+
+def judge_symbol(archive, unit, symbol):
+    """Complaints about an archive of `unit` with the undefined `symbol`."""
+    return [f"{archive}: {unit} may not use {name} ({symbol})" for name, outside in rules.OUTSIDE.items()
+            if outside.symbols and re.search(outside.symbols, symbol) and not allows(outside.seen_in, unit)]
+
+
+def parse_ninja_deps(text):
+    """`ninja -t deps` -> {object: [its dependencies]}."""
+    deps, current = {}, None
+    for line in text.splitlines():
+        if line.startswith("    "):
+            current.append(line.strip())
+        elif line:
+            current = deps.setdefault(line.split(":")[0], [])
+    return deps
+
+
+def check_includes(source, text):
+    """Complaints about the #include lines of one file of ours."""
+    complaints = []
+    for header in re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', text, re.MULTILINE):
+        if header.startswith("distro/v1/"):
+            complaints += judge_project(source, "proto/" + header)
+        elif header.split("/")[0] in SOURCE_FOLDERS:
+            complaints += judge_project(source, header)
+        complaints += judge_outside(source, header, named=True)
+    return complaints
+
+
+class Tree:
+    """The sources and one build folder of them."""
+
+    def __init__(self, root, build, ninja):
+        self.root, self.build, self.ninja = root, build, ninja
+        self.compiled = {}  # object relative to the build folder -> source relative to the root
+        for command in json.loads((build / "compile_commands.json").read_text()):
+            source = self.relative(command["file"])
+            if source:
+                self.compiled[re.search(r" -o (\S+)", command["command"]).group(1)] = source
+
+    def relative(self, path):
+        """A path of a dependency file relative to the root of the sources; None: not a file of ours."""
+        path = pathlib.Path(os.path.normpath(self.build / path))
+        generated = self.build / "proto" / "generated"
+        if path.is_relative_to(generated):
+            return "proto/" + str(path.relative_to(generated))
+        for folder in SOURCE_FOLDERS:
+            if path.is_relative_to(self.root / folder):
+                return str(path.relative_to(self.root))
+        return None
+
+    def sources(self):
+        for folder in SOURCE_FOLDERS:
+            for path in sorted((self.root / folder).rglob("*")):
+                if path.suffix in (".h", ".cc", ".cu", ".cuh"):
+                    yield str(path.relative_to(self.root))
+
+    def run(self, *command):
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def linked(self, kind):
+        """The build's targets of one linker rule that exist: (path relative to the build folder, unit)."""
+        for line in self.run(self.ninja, "-C", str(self.build), "-t", "targets", "all").splitlines():
+            path, _, rule = line.partition(": ")
+            if f"CXX_{kind}_LINKER" in rule and (self.build / path).is_file():
+                name = path.split("/")[-1]
+                yield path, rules.PROGRAMS[name] if path.startswith("bin/") else unit_of(path)
+
+
+def check_dependency_files(tree):
+    complaints, count, judged = [], 0, set()
+    for obj, deps in parse_ninja_deps(tree.run(tree.ninja, "-C", str(tree.build), "-t", "deps")).items():
+        source = tree.compiled.get(obj)
+        if source is None:
+            continue  # of a target that is no more
+        count += 1
+        for dep in deps:
+            if (unit_of(source), dep) in judged:
+                continue
+            judged.add((unit_of(source), dep))
+            ours = tree.relative(dep)
+            complaints += judge_project(source, ours) if ours else judge_outside(source, dep, named=False)
+    if count == 0:
+        complaints.append(f"{tree.build}: nothing is built there")
+    return complaints, f"{count} of {len(tree.compiled)} compiled files"
+
+
+def check_text(tree):
+    complaints, count = [], 0
+    for source in tree.sources():
+        count += 1
+        complaints += check_includes(source, (tree.root / source).read_text())
+    return complaints, f"{count} source files"
+
+
+def check_links(tree):
+    complaints, programs, archives = [], 0, 0
+    for path, unit in tree.linked("EXECUTABLE"):
+        programs += 1
+        for library in re.findall(r"\(NEEDED\).*\[(.*)\]", tree.run("readelf", "-d", str(tree.build / path))):
+            complaints += judge_library(path, unit, library)
+    for path, unit in tree.linked("STATIC_LIBRARY"):
+        archives += 1
+        for symbol in re.findall(r"^ +U (\S+)", tree.run("nm", "-u", str(tree.build / path)), re.MULTILINE):
+            complaints += judge_symbol(path, unit, symbol)
+    return complaints, f"{programs} programs and {archives} archives"
+
+
+def check_registration(tree):
+    """Every source file is compiled by some target. Fuzz targets exist in the fuzz preset only: there by name."""
+    compiled = set(tree.compiled.values())
+    listed = tree.root / "tests" / "fuzz" / "CMakeLists.txt"
+    fuzz = listed.read_text() if listed.exists() else ""
+    complaints = []
+    for source in tree.sources():
+        registered = source.split("/")[-1] in fuzz if source.startswith("tests/fuzz/") else source in compiled
+        if source.endswith(".cc") and not registered:
+            complaints.append(f"{source}: no CMake target compiles it")
+    return complaints, "every source file in a target"
+
+
+def main():
+    tree = Tree(pathlib.Path(sys.argv[1]).absolute(), pathlib.Path(sys.argv[2]).absolute(), sys.argv[3])
+    failed = False
+    for check in (check_dependency_files, check_text, check_links, check_registration):
+        complaints, what = check(tree)
+        complaints = sorted(set(complaints))
+        print(f"{check.__name__}: {what}: {len(complaints)} complaints")
+        for complaint in complaints:
+            print("  " + complaint)
+        failed |= bool(complaints)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
