@@ -1,0 +1,125 @@
+// Our side of the comparison with transformers (test_compatibility.py, started by scripts/test_compatibility): opens a
+// checkpoint, or makes one with random weights, trains it with plain gradient descent, writes it and its logits.
+#include <cstdint>
+#include <cstring>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/file.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/hf_folder.h"
+#include "common/model_config/init_weights.h"
+#include "common/model_config/llama_config.h"
+#include "worker/model/model.h"
+
+ABSL_FLAG(std::string, checkpoint, "", "Checkpoint folder to open.");
+ABSL_FLAG(std::string, init_config, "", "config.json to make random weights for, instead.");
+ABSL_FLAG(std::string, tokens, "", "File of i32 tokens.");
+ABSL_FLAG(int, sequences, 1, "How many sequences the tokens are.");
+ABSL_FLAG(int, train, 0, "Steps of gradient descent on the tokens; prints the loss before each.");
+ABSL_FLAG(double, learning_rate, 0.1, "Of gradient descent.");
+ABSL_FLAG(std::string, write_checkpoint, "", "Folder to write the model to, after training.");
+ABSL_FLAG(std::string, write_logits, "", "File for the f32 logits of the tokens, after training.");
+
+namespace distro::worker {
+namespace {
+
+struct State {
+  std::unique_ptr<Layout> layout;
+  std::unique_ptr<TensorBuffer> parameters;
+  std::unique_ptr<Model> model;
+};
+
+absl::StatusOr<State> MakeState(const LlamaConfig& config, const Manifest& manifest) {
+  State state;
+  DISTRO_ASSIGN_OR_RETURN(Layout layout, Layout::Create(manifest, kDefaultSegmentBlocks));
+  state.layout = std::make_unique<Layout>(std::move(layout));
+  state.parameters = std::make_unique<TensorBuffer>(*state.layout);
+  DISTRO_ASSIGN_OR_RETURN(state.model, Model::Create(config, *state.layout));
+  return state;
+}
+
+absl::StatusOr<State> OpenFolder(const std::string& path) {
+  DISTRO_ASSIGN_OR_RETURN(const CheckpointFolder folder, OpenCheckpointFolder(path));
+  DISTRO_ASSIGN_OR_RETURN(const LlamaConfig config, ParseLlamaConfig(folder.config_json()));
+  DISTRO_ASSIGN_OR_RETURN(State state, MakeState(config, folder.manifest()));
+  DISTRO_RETURN_IF_ERROR(folder.ReadInto(*state.layout, state.parameters.get()));
+  return state;
+}
+
+absl::StatusOr<State> Random(const std::string& config_path) {
+  DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(config_path));
+  DISTRO_ASSIGN_OR_RETURN(const LlamaConfig config, ParseLlamaConfig(json));
+  DISTRO_ASSIGN_OR_RETURN(const Manifest manifest, Manifest::Create(LlamaTensors(config)));
+  DISTRO_ASSIGN_OR_RETURN(State state, MakeState(config, manifest));
+  DISTRO_RETURN_IF_ERROR(InitWeights(config, *state.layout, /*seed=*/1, state.parameters.get()));
+  return state;
+}
+
+absl::StatusOr<std::vector<int32_t>> ReadTokens(const std::string& path) {
+  DISTRO_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  std::vector<int32_t> tokens(bytes.size() / sizeof(int32_t));
+  std::memcpy(tokens.data(), bytes.data(), tokens.size() * sizeof(int32_t));
+  return tokens;
+}
+
+absl::Status Train(const TokenBatch& batch, int steps, float learning_rate, State* state) {
+  TensorBuffer gradient(*state->layout);
+  for (int step = 0; step < steps; ++step) {
+    DISTRO_ASSIGN_OR_RETURN(
+        const double loss,
+        state->model->LossAndGradient(batch, *state->parameters, Accumulation::kStore, &gradient));
+    std::cout << absl::StrCat(loss, "\n");
+    for (int i = 0; i < gradient.tensors(); ++i) {
+      const absl::Span<float> parameter = state->parameters->tensor(i);
+      for (size_t j = 0; j < parameter.size(); ++j) {
+        parameter[j] -= learning_rate * gradient.tensor(i)[j];
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteLogits(const TokenBatch& batch, const State& state, const std::string& path) {
+  DISTRO_ASSIGN_OR_RETURN(const std::vector<float> logits,
+                          state.model->Logits(batch, *state.parameters));
+  return WriteFileAtomically(path, absl::string_view(reinterpret_cast<const char*>(logits.data()),
+                                                     logits.size() * sizeof(float)));
+}
+
+absl::Status Run() {
+  SetTorchThreads(1);
+  const std::string checkpoint = absl::GetFlag(FLAGS_checkpoint);
+  DISTRO_ASSIGN_OR_RETURN(State state, checkpoint.empty() ? Random(absl::GetFlag(FLAGS_init_config))
+                                                          : OpenFolder(checkpoint));
+  DISTRO_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
+                          ReadTokens(absl::GetFlag(FLAGS_tokens)));
+  const TokenBatch batch{.tokens = tokens, .sequences = absl::GetFlag(FLAGS_sequences)};
+  DISTRO_RETURN_IF_ERROR(Train(batch, absl::GetFlag(FLAGS_train),
+                               static_cast<float>(absl::GetFlag(FLAGS_learning_rate)), &state));
+  if (const std::string folder = absl::GetFlag(FLAGS_write_checkpoint); !folder.empty()) {
+    DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(folder, WriteLlamaConfig(state.model->config()),
+                                                 *state.layout, *state.parameters));
+  }
+  if (const std::string path = absl::GetFlag(FLAGS_write_logits); !path.empty()) {
+    DISTRO_RETURN_IF_ERROR(WriteLogits(batch, state, path));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace distro::worker
+
+int main(int argc, char** argv) {
+  absl::ParseCommandLine(argc, argv);
+  const absl::Status status = distro::worker::Run();
+  if (status.ok()) return 0;
+  std::cerr << "llama_check: " << status << "\n";
+  return 1;
+}
