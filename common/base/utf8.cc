@@ -46,4 +46,17 @@ size_t ValidUtf8Prefix(absl::string_view bytes) {
   return i;
 }
 
+std::string ReplaceInvalidUtf8(absl::string_view bytes) {
+  std::string text;
+  while (!bytes.empty()) {
+    const size_t valid = ValidUtf8Prefix(bytes);
+    text.append(bytes.substr(0, valid));
+    bytes.remove_prefix(valid);
+    if (bytes.empty()) break;
+    text.append("\xEF\xBF\xBD");
+    bytes.remove_prefix(1);
+  }
+  return text;
+}
+
 }  // namespace distro
