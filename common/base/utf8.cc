@@ -50,7 +50,7 @@ std::string ReplaceInvalidUtf8(absl::string_view bytes) {
   std::string text;
   while (!bytes.empty()) {
     const size_t valid = ValidUtf8Prefix(bytes);
-    text.append(bytes.substr(0, valid));
+    text.append(bytes.data(), valid);
     bytes.remove_prefix(valid);
     if (bytes.empty()) break;
     text.append("\xEF\xBF\xBD");
