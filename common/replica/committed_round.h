@@ -17,6 +17,9 @@ namespace distro {
 
 using SharedBytes = std::shared_ptr<const std::string>;
 
+// Size of a header's bytes, at most: it travels in one message.
+inline constexpr uint64_t kMaxRoundHeaderBytes = 1000 * 1024;
+
 struct CommittedRound {
   std::shared_ptr<const v1::RoundHeader> header;
   uint64_t hash = 0;                  // XXH3-64 of the header's bytes: the chain hash
@@ -36,7 +39,8 @@ absl::StatusOr<v1::RoundHeader> ParseRoundHeader(absl::string_view bytes, const 
 
 // A header with its payloads. InvalidArgument: the header is bad, or a payload is missing or differs from its listed
 // size or checksum; the message names round and segment. Payloads are not decoded here.
-absl::StatusOr<CommittedRound> MakeCommittedRound(absl::string_view header_bytes, std::vector<SharedBytes> payloads,
+absl::StatusOr<CommittedRound> MakeCommittedRound(absl::string_view header_bytes,
+                                                  std::vector<SharedBytes> payloads,
                                                   const Layout& layout);
 
 }  // namespace distro

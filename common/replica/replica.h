@@ -5,13 +5,15 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
 #include "common/replica/committed_round.h"
+#include "common/update/votes.h"
+#include "distro/v1/round.pb.h"
 #include "kernels/backend.h"
 
 namespace distro {
@@ -19,8 +21,10 @@ namespace distro {
 class Replica {
  public:
   // `layout` and `backend` are borrowed and outlive the replica. `parameters` are those before `next_round`; `log_hash`
-  // is the chain hash of the record before it (of the start record for round 0).
-  Replica(const Layout* layout, Backend* backend, TensorBuffer parameters, RoundId next_round, uint64_t log_hash);
+  // is the chain hash of the record before it (of the start record for round 0; 0 when that one is not known yet: a worker
+  // that joins before the run starts).
+  Replica(const Layout* layout, Backend* backend, TensorBuffer parameters, RoundId next_round,
+          uint64_t log_hash);
 
   // Decodes every segment, then updates the parameters: all of the round or nothing.
   // FailedPrecondition: not next_round(), or its predecessor hash differs from log_hash() ("diverged").
@@ -36,6 +40,9 @@ class Replica {
   uint64_t StateHash();
 
  private:
+  // Cannot fail on votes that were decoded.
+  absl::Status Update(const v1::StepParameters& step, const std::vector<Votes>& votes);
+
   const Layout* const layout_;
   Backend* const backend_;
   TensorBuffer parameters_;

@@ -5,12 +5,16 @@
 // Not thread-safe.
 #pragma once
 
-#include <optional>
+#include <cstdint>
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "common/layout/layout.h"
 #include "common/replica/committed_round.h"
+#include "common/rpc/frames.h"
 #include "distro/v1/round.pb.h"
 
 namespace distro {
@@ -30,7 +34,8 @@ class RoundAssembler {
   RoundAssembler(const Layout* layout, RoundId next_round);
 
   // Takes the next frame. A higher epoch voids staged segments; a lower one is FailedPrecondition ("fenced"): its sender
-  // was replaced.
+  // was replaced. A round's Open comes before its segments, once an epoch, or not at all. After an error the stream is of
+  // no use: begin a new one with a new assembler at next_round().
   absl::StatusOr<RoundEvent> Add(v1::SubscribeRoundsResponse frame);
 
   // The round whose frames are expected: one after the last commit.
@@ -39,13 +44,17 @@ class RoundAssembler {
   uint64_t received_payload_bytes() const { return received_payload_bytes_; }
 
  private:
-  absl::Status AddSegmentFrame(v1::SegmentFrame frame);
+  absl::Status EnterRound(EpochId epoch, RoundId round);
+  absl::Status AddOpen(const v1::RoundOpen& open);
+  absl::Status AddSegmentFrame(const v1::SegmentFrame& frame);
   absl::StatusOr<CommittedRound> Commit(const v1::RoundCommit& commit);
+  void ClearStage();
 
-  const Layout* const layout_;
+  const Layout* layout_;
   RoundId next_round_;
   EpochId epoch_;
-  std::vector<std::string> staged_;  // [segments], the bytes so far
+  bool opened_ = false;                   // of next_round_ in epoch_
+  std::vector<PayloadAssembler> staged_;  // [segments]; empty before the first segment frame
   uint64_t received_payload_bytes_ = 0;
 };
 

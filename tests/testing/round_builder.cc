@@ -1,0 +1,105 @@
+#include "tests/testing/round_builder.h"
+
+#include <bit>
+#include <utility>
+
+#include "common/base/checksum.h"
+#include "common/base/random.h"
+#include "common/codec/payload.h"
+#include "common/replica/segment_frames.h"
+
+namespace distro::testing {
+namespace {
+
+void SetStep(v1::StepParameters* step) {
+  step->set_eta_bits(std::bit_cast<uint32_t>(0.25f));
+  step->set_eta_lambda_bits(std::bit_cast<uint32_t>(0.0625f));
+  step->set_beta(0.9f);
+  step->set_clip_norm(1);
+  step->set_kept_per_block(4);
+}
+
+void AddMember(v1::RoundHeader* header, const std::string& name) {
+  v1::Member* member = header->add_members();
+  member->set_name(name);
+  member->set_incarnation(Xxh3(name) | 1);
+  member->set_weight(1);
+  member->set_state(v1::MEMBER_STATE_ACTIVE);
+  v1::Slot* slot = header->add_slots();
+  slot->set_worker(name);
+  slot->set_first_sample(header->next_sample());
+  slot->set_samples(8);
+  header->set_next_sample(header->next_sample() + 8);
+}
+
+v1::SubscribeRoundsResponse Frame(const BuiltRound& round, EpochId epoch) {
+  v1::SubscribeRoundsResponse frame;
+  frame.set_epoch(epoch.value());
+  frame.set_round(round.header.round());
+  return frame;
+}
+
+}  // namespace
+
+Layout SmallLayout() {
+  return *Layout::Create(*Manifest::Create({{"a", {100, 70}}, {"b", {130}}, {"c", {64, 64}}}), 2);
+}
+
+Votes SomeVotes(int64_t blocks, uint64_t seed) {
+  Votes votes;
+  for (int64_t block = 0; block < blocks; ++block) {
+    int position = 0;
+    for (int i = 0; i < 5; ++i) {
+      const uint64_t word = SplitMix64(seed, block * 5 + i);
+      position += 1 + static_cast<int>(word % 800);
+      votes.positions.push_back(static_cast<uint16_t>(position));
+      votes.values.push_back((word >> 40) & 1 ? 2 : -1);
+    }
+    votes.offsets.push_back(static_cast<uint32_t>(votes.positions.size()));
+  }
+  return votes;
+}
+
+BuiltRound BuildRound(const Layout& layout, RoundId round, uint64_t predecessor_hash,
+                      EpochId epoch) {
+  BuiltRound built;
+  built.header.set_round(round.value());
+  built.header.set_epoch(epoch.value());
+  built.header.set_next_sample(16 * (round.value() + 2));
+  built.header.set_predecessor_hash(predecessor_hash);
+  SetStep(built.header.mutable_step());
+  for (const char* name : {"alice", "bob"}) AddMember(&built.header, name);
+  for (uint32_t i = 0; i < layout.segments(); ++i) {
+    const PayloadIdentity identity = {layout.manifest().short_hash(), round, SegmentId(i)};
+    const Votes votes = SomeVotes(layout.SegmentBlocks(SegmentId(i)), 1000 * round.value() + i);
+    built.payloads.push_back(EncodeVotes(identity, votes));
+    v1::CommittedSegment* segment = built.header.add_segments();
+    segment->set_included(std::string(1, '\x03'));
+    segment->set_payload_bytes(built.payloads.back().size());
+    segment->set_checksum(Xxh3(built.payloads.back()));
+  }
+  return built;
+}
+
+CommittedRound Committed(const Layout& layout, const BuiltRound& round) {
+  std::vector<SharedBytes> payloads;
+  for (const std::string& payload : round.payloads) {
+    payloads.push_back(std::make_shared<const std::string>(payload));
+  }
+  return MakeCommittedRound(round.header_bytes(), std::move(payloads), layout).value();
+}
+
+std::vector<v1::SubscribeRoundsResponse> Frames(const BuiltRound& round, EpochId epoch) {
+  std::vector<v1::SubscribeRoundsResponse> frames;
+  for (uint32_t i = 0; i < round.payloads.size(); ++i) {
+    for (v1::SegmentFrame& segment : MakeSegmentFrames(SegmentId(i), round.payloads[i])) {
+      frames.push_back(Frame(round, epoch));
+      *frames.back().mutable_segment() = std::move(segment);
+    }
+  }
+  frames.push_back(Frame(round, epoch));
+  frames.back().mutable_commit()->set_header(round.header_bytes());
+  return frames;
+}
+
+}  // namespace distro::testing

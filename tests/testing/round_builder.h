@@ -1,0 +1,39 @@
+// Small rounds with real payloads for tests of the log and of replicas. Pure functions of their arguments.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/layout/layout.h"
+#include "common/replica/committed_round.h"
+#include "common/update/votes.h"
+#include "distro/v1/round.pb.h"
+
+namespace distro::testing {
+
+// Six blocks in three segments: a matrix with padded edges, a 1-D tensor that does not decay, one whole block.
+Layout SmallLayout();
+
+// Some votes in each block, drawn from `seed`.
+Votes SomeVotes(int64_t blocks, uint64_t seed);
+
+struct BuiltRound {
+  v1::RoundHeader header;
+  std::vector<std::string> payloads;  // [segments]
+
+  std::string header_bytes() const { return header.SerializeAsString(); }
+};
+
+// Members alice and bob, both included everywhere; eta 0.25, eta*lambda 0.0625, K = 4.
+BuiltRound BuildRound(const Layout& layout, RoundId round, uint64_t predecessor_hash,
+                      EpochId epoch = EpochId(1));
+
+// The round as a follower gets it. Aborts when it is refused.
+CommittedRound Committed(const Layout& layout, const BuiltRound& round);
+
+// The frames of the round as they come from the log: segments in order, then the commit.
+std::vector<v1::SubscribeRoundsResponse> Frames(const BuiltRound& round,
+                                                EpochId epoch = EpochId(1));
+
+}  // namespace distro::testing
