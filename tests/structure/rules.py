@@ -53,6 +53,7 @@ USES = {
     "tests/worker": "",
     "tests/tools": "",
     "tests/integration": "server worker tools/distroctl tools/archiver",
+    "tests/compatibility": "worker/model",
     "tests/fuzz": "common/rpc common/replica server/log worker/data",
     "bench": "server worker",
 }
@@ -94,7 +95,7 @@ OUTSIDE = {
         r"^lib(torch|c10)",
         r"^_ZN?K?(2at|3c10|5torch)",
         named_in="worker/model/torch",
-        seen_in="worker/model worker/fsdp worker/train worker bench tests/integration",
+        seen_in="worker/model worker/fsdp worker/train worker bench tests/compatibility tests/integration",
     ),
     "cuda": Outside(
         r"(^|/)(cuda[^/]*\.h|nccl\.h|nvtx3/.*)$",
