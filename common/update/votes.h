@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
+
 namespace distro {
 
-// The largest sum of |V| over a block: admission keeps K * (sum of weights) at or below it (02-algorithm).
+// The largest sum of |V| over a block: admission keeps K * (sum of weights) at or below it
+// (02-algorithm).
 inline constexpr int kMaxVotesPerBlock = 32767;
 
 // Plain data. Block b owns entries offsets[b] .. offsets[b+1]-1.
@@ -22,5 +25,9 @@ struct Votes {
   int64_t blocks() const { return static_cast<int64_t>(offsets.size()) - 1; }
   bool operator==(const Votes&) const = default;
 };
+
+// OK when `votes` keeps every rule above and has `blocks` blocks; InvalidArgument names the first
+// block that does not.
+absl::Status ValidateVotes(const Votes& votes, int64_t blocks);
 
 }  // namespace distro

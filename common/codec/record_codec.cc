@@ -1,0 +1,178 @@
+#include "common/codec/record_codec.h"
+
+#include <cassert>
+#include <cstring>
+#include <type_traits>
+
+#include "absl/numeric/int128.h"
+#include "absl/strings/str_cat.h"
+
+namespace distro {
+namespace {
+
+constexpr int kRankBits[kMaxRecordK + 1] = {0, 13, 23, 34, 44, 54, 63, 72, 81};
+
+// A record and up to seven bits before it.
+template <int k>
+using Window = std::conditional_t<(k <= 4), uint64_t, uint128>;
+
+// Calls function(integral_constant<int, k>).
+template <typename Function>
+auto WithConstantK(int k, Function function) {
+  assert(1 <= k && k <= kMaxRecordK);
+  switch (k) {
+    case 1:
+      return function(std::integral_constant<int, 1>());
+    case 2:
+      return function(std::integral_constant<int, 2>());
+    case 3:
+      return function(std::integral_constant<int, 3>());
+    case 4:
+      return function(std::integral_constant<int, 4>());
+    case 5:
+      return function(std::integral_constant<int, 5>());
+    case 6:
+      return function(std::integral_constant<int, 6>());
+    case 7:
+      return function(std::integral_constant<int, 7>());
+    default:
+      return function(std::integral_constant<int, 8>());
+  }
+}
+
+template <int k>
+RankInt<k> Rank(const uint16_t* positions) {
+  if constexpr (k == 1) {
+    return positions[0];
+  } else {
+    return Binomial<k>(positions[k - 1]) + Rank<k - 1>(positions);
+  }
+}
+
+template <int k>
+void Unrank(RankInt<k> rank, uint16_t* positions) {
+  positions[k - 1] = static_cast<uint16_t>(TakeElement<k>(&rank));
+  if constexpr (k > 1) Unrank<k - 1>(static_cast<RankInt<k - 1>>(rank), positions);
+}
+
+template <int k>
+Window<k> LoadWindow(absl::string_view body, uint64_t byte) {
+  Window<k> window = 0;
+  if (byte + sizeof(window) <= body.size()) {
+    std::memcpy(&window, body.data() + byte, sizeof(window));
+  } else {
+    std::memcpy(&window, body.data() + byte, body.size() - byte);
+  }
+  return window;
+}
+
+// The record of one block: rank below, signs above.
+template <int k>
+Window<k> MakeRecord(const uint16_t* positions, const int8_t* signs) {
+  if (signs[0] == 0) return Window<k>{Binomial<k>(kBlockElements)};
+  Window<k> record = Rank<k>(positions);
+  for (int i = 0; i < k; ++i) record |= Window<k>{signs[i] < 0} << (kRankBits[k] + i);
+  return record;
+}
+
+template <int k>
+void Encode(const SparseUpdate& update, char* body, uint64_t body_bytes) {
+  constexpr uint64_t kBits = kRankBits[k] + k;
+  const auto blocks = static_cast<uint64_t>(update.blocks());
+  for (uint64_t block = 0; block < blocks; ++block) {
+    const uint64_t byte = block * kBits / 8;
+    const Window<k> record = MakeRecord<k>(&update.positions[block * k], &update.signs[block * k])
+                             << (block * kBits % 8);
+    Window<k> window = LoadWindow<k>({body, body_bytes}, byte);
+    window |= record;
+    std::memcpy(body + byte, &window, std::min<uint64_t>(sizeof(window), body_bytes - byte));
+  }
+}
+
+// The number of records decoded: less than `count` when the next one is not valid.
+template <int k>
+uint64_t Decode(absl::string_view body, uint64_t first, uint64_t count, uint16_t* positions,
+                int8_t* signs) {
+  constexpr uint64_t kBits = kRankBits[k] + k;
+  constexpr Window<k> kRankMask = (Window<k>{1} << kRankBits[k]) - 1;
+  constexpr RankInt<k> kEmpty = Binomial<k>(kBlockElements);
+  for (uint64_t i = 0; i < count; ++i, positions += k, signs += k) {
+    const uint64_t bit = (first + i) * kBits;
+    const Window<k> window = LoadWindow<k>(body, bit / 8) >> (bit % 8);
+    const auto rank = static_cast<RankInt<k>>(window & kRankMask);
+    const auto negative = static_cast<uint32_t>(window >> kRankBits[k]) & ((1u << k) - 1);
+    if (rank >= kEmpty) {
+      if (rank > kEmpty || negative != 0) return i;
+      std::memset(positions, 0, k * sizeof(*positions));
+      std::memset(signs, 0, k);
+      continue;
+    }
+    Unrank<k>(rank, positions);
+    for (int j = 0; j < k; ++j) signs[j] = static_cast<int8_t>(1 - 2 * int((negative >> j) & 1));
+  }
+  return count;
+}
+
+absl::Status BadRecord(absl::string_view body, int k, uint64_t block) {
+  const auto [rank, signs] = WithConstantK(k, [&](auto constant) {
+    constexpr int kK = constant();
+    const uint64_t bit = block * (kRankBits[kK] + kK);
+    const uint128 window = uint128{LoadWindow<kK>(body, bit / 8)} >> (bit % 8);
+    return std::make_pair(window & ((uint128{1} << kRankBits[kK]) - 1),
+                          static_cast<uint32_t>(window >> kRankBits[kK]) & ((1u << kK) - 1));
+  });
+  const uint128 limit =
+      WithConstantK(k, [](auto constant) { return uint128{Binomial<constant()>(kBlockElements)}; });
+  if (rank == limit) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("block ", block, ": the empty record has signs ", signs));
+  }
+  std::string text = absl::StrCat(absl::Hex(static_cast<uint64_t>(rank >> 64)), ":",
+                                  absl::Hex(static_cast<uint64_t>(rank), absl::kZeroPad16));
+  if (rank >> 64 == 0) text = absl::StrCat(static_cast<uint64_t>(rank));
+  return absl::InvalidArgumentError(
+      absl::StrCat("block ", block, ": rank ", text, " exceeds C(4096,", k, ")"));
+}
+
+}  // namespace
+
+int RankBits(int k) { return kRankBits[k]; }
+
+uint128 RankOfSubset(absl::Span<const uint16_t> positions) {
+  return WithConstantK(static_cast<int>(positions.size()),
+                       [&](auto k) { return uint128{Rank<k()>(positions.data())}; });
+}
+
+void SubsetOfRank(uint128 rank, absl::Span<uint16_t> positions) {
+  WithConstantK(static_cast<int>(positions.size()),
+                [&](auto k) { Unrank<k()>(static_cast<RankInt<k()>>(rank), positions.data()); });
+}
+
+void EncodeRecords(const SparseUpdate& update, std::string* body) {
+  const size_t start = body->size();
+  body->resize(start + RecordBodyBytes(update.blocks(), update.k));
+  WithConstantK(update.k,
+                [&](auto k) { Encode<k()>(update, body->data() + start, body->size() - start); });
+}
+
+absl::Status DecodeRecords(absl::string_view body, int k, uint64_t first, uint64_t count,
+                           uint16_t* positions, int8_t* signs) {
+  const uint64_t decoded = WithConstantK(
+      k, [&](auto constant) { return Decode<constant()>(body, first, count, positions, signs); });
+  return decoded == count ? absl::OkStatus() : BadRecord(body, k, first + decoded);
+}
+
+absl::Status CheckRecordBody(absl::string_view body, uint64_t blocks, int k) {
+  if (body.size() != RecordBodyBytes(blocks, k)) {
+    return absl::InvalidArgumentError(absl::StrCat("body of ", body.size(), " bytes, ", blocks,
+                                                   " records of ", RecordBits(k), " bits take ",
+                                                   RecordBodyBytes(blocks, k)));
+  }
+  const int used = static_cast<int>(blocks * RecordBits(k) % 8);
+  if (used != 0 && static_cast<unsigned char>(body.back()) >> used != 0) {
+    return absl::InvalidArgumentError("padding after the last record is not zero");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace distro

@@ -1,0 +1,72 @@
+// Reads one worker's update payload block by block, and combines many of them without materialising any.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/codec/gap_codec.h"
+#include "common/codec/payload.h"
+#include "common/update/sparse_update.h"
+#include "common/update/votes.h"
+
+namespace distro {
+
+// A cursor over an update payload of either kind; decodes a batch of blocks at a time into a buffer of its own of a few
+// KB. Not thread-safe. Borrows the payload.
+class UpdateReader {
+ public:
+  // Checks everything but the body. InvalidArgument names what differs.
+  static absl::StatusOr<UpdateReader> Create(absl::string_view payload,
+                                             const PayloadExpectation& expected);
+
+  uint32_t blocks() const { return blocks_; }
+  uint32_t next_block() const { return next_ - static_cast<uint32_t>(buffered_ - used_); }
+
+  // The next block: K ascending positions and as many signs, +1 or -1; signs 0 (and positions 0) when it casts no vote.
+  // The spans are valid until the next call. InvalidArgument: the body is not what an encoder makes; the last block
+  // reports what only the whole body shows. Requires next_block() < blocks().
+  absl::Status NextBlock(absl::Span<const uint16_t>* positions, absl::Span<const int8_t>* signs) {
+    if (used_ == buffered_) {
+      if (absl::Status status = Fill(); !status.ok()) return status;
+    }
+    *positions = {positions_.data() + size_t{used_} * k_, static_cast<size_t>(k_)};
+    *signs = {signs_.data() + size_t{used_} * k_, static_cast<size_t>(k_)};
+    ++used_;
+    return absl::OkStatus();
+  }
+
+ private:
+  UpdateReader(const PayloadView& payload);
+  absl::Status Fill();
+  absl::Status FillFromGaps(uint32_t count);
+
+  // Constant after construction.
+  int k_;
+  uint32_t blocks_;
+  uint32_t batch_;
+  absl::string_view body_;
+
+  std::unique_ptr<GapDecoder> gaps_;  // null for records
+  std::vector<uint16_t> positions_;   // [batch, K]
+  std::vector<int8_t> signs_;         // [batch, K]
+  uint32_t next_ = 0;                 // first block not in the buffer
+  uint32_t buffered_ = 0;
+  uint32_t used_ = 0;
+};
+
+struct WeightedPayload {
+  absl::string_view bytes;  // borrowed
+  int weight = 1;           // >= 0
+};
+
+// Combine() of the decoded payloads, block by block in the order given through one VoteAccumulator. InvalidArgument: a
+// payload is not valid (the message starts with its number), a negative weight, or K * (sum of weights) above
+// kMaxVotesPerBlock. No payload at all gives blocks without votes.
+absl::StatusOr<Votes> CombinePayloads(absl::Span<const WeightedPayload> payloads,
+                                      const PayloadExpectation& expected);
+
+}  // namespace distro

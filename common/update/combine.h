@@ -1,0 +1,47 @@
+// Combining: V[b][i] = sum over workers of weight * sign, in integers (02-algorithm, "Combining").
+// Pure; the order of the workers never matters.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "common/layout/matrix.h"
+#include "common/update/sparse_update.h"
+#include "common/update/votes.h"
+
+namespace distro {
+
+// Sums one block at a time in a dense scratch of 8.5 KB (i16 [4096] and a bitmap of touched
+// positions), which stays in the first-level cache. Not thread-safe.
+class VoteAccumulator {
+ public:
+  // Adds one worker's block. Requires positions below 4096, as many signs as positions, and that
+  // the sum of |weight * sign| of the block stays at or below kMaxVotesPerBlock.
+  void Add(absl::Span<const uint16_t> positions, absl::Span<const int8_t> signs, int weight) {
+    for (size_t i = 0; i < positions.size(); ++i) {
+      const uint32_t position = positions[i];
+      sums_[position] = static_cast<int16_t>(sums_[position] + weight * signs[i]);
+      touched_[position / 64] |= uint64_t{1} << (position % 64);
+    }
+  }
+
+  // Appends the block to `votes`: its non-zero sums in ascending position. The scratch is empty
+  // again afterwards.
+  void EmitBlock(Votes* votes);
+
+ private:
+  std::array<int16_t, kBlockElements> sums_{};
+  std::array<uint64_t, kBlockElements / 64> touched_{};
+};
+
+struct WeightedUpdate {
+  const SparseUpdate* update = nullptr;  // borrowed
+  int weight = 1;
+};
+
+// The sum of all updates. Requires at least one update, all of the same number of blocks, and
+// sum of weight * K at or below kMaxVotesPerBlock (admission keeps it so).
+Votes Combine(absl::Span<const WeightedUpdate> updates);
+
+}  // namespace distro
