@@ -53,6 +53,19 @@ TEST(SafetensorsReaderTest, GivesTensorsByNameWithTheirBytes) {
   EXPECT_THAT(contents->metadata, ElementsAre(Pair("format", "pt")));
 }
 
+// The worked example of docs/checkpoints.md.
+TEST(SafetensorsReaderTest, ReadsTheExampleOfTheDocumentation) {
+  const std::string bytes = std::string("\x38\0\0\0\0\0\0\0", 8) +
+                            R"({"a":{"data_offsets":[0,8],"dtype":"F32","shape":[2]}}  )" +
+                            std::string("\0\0\x80\x3f\0\0\0\xc0", 8);
+  ASSERT_EQ(bytes.size(), 72u);
+  const auto contents = ParseSafetensors(bytes);
+  ASSERT_TRUE(contents.ok()) << contents.status();
+  float values[2];
+  ASSERT_TRUE(CopyToFloat(contents->tensors.at(0), absl::MakeSpan(values)).ok());
+  EXPECT_THAT(values, ElementsAre(1, -2));
+}
+
 TEST(SafetensorsReaderTest, TakesEmptyFilesEmptyTensorsAndEveryDtype) {
   EXPECT_TRUE(ParseSafetensors(Container("{}", "")).ok());
   EXPECT_TRUE(

@@ -1,0 +1,87 @@
+// The golden Llama, as transformers saved it: whole, in shards, and rounded to bf16.
+#include <bit>
+
+#include "common/checkpoint/hf_folder.h"
+#include "common/model_config/llama_config.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/golden.h"
+#include "tests/testing/scratch_folder.h"
+
+namespace distro {
+namespace {
+
+struct Model {
+  LlamaConfig config;
+  Layout layout;
+  TensorBuffer tensors;
+};
+
+Model Load(const std::string& path) {
+  const auto folder = OpenCheckpointFolder(path);
+  if (!folder.ok()) {
+    ADD_FAILURE() << folder.status();
+    std::abort();
+  }
+  const auto config = ParseLlamaConfig(folder->config_json());
+  EXPECT_TRUE(config.ok()) << config.status();
+  Layout layout = *Layout::Create(folder->manifest(), kDefaultSegmentBlocks);
+  TensorBuffer tensors(layout);
+  const absl::Status status = folder->ReadInto(layout, &tensors);
+  EXPECT_TRUE(status.ok()) << status;
+  return {*config, std::move(layout), std::move(tensors)};
+}
+
+std::string Golden(const std::string& name) { return testing::GoldenDir() + "/llama/" + name; }
+
+// To the nearest bf16, ties to even.
+float RoundedToBfloat16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  return std::bit_cast<float>((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000);
+}
+
+TEST(LlamaGoldenTest, ItsTensorsAreThoseOfItsConfiguration) {
+  const Model model = Load(Golden("model"));
+  const absl::Status status =
+      CheckSameTensors(*Manifest::Create(LlamaTensors(model.config)), model.layout.manifest());
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(ParameterCount(model.config), model.layout.elements());
+}
+
+TEST(LlamaGoldenTest, TheOlderKeysMeanTheSame) {
+  const auto old_keys = ParseLlamaConfig(*ReadFile(Golden("model/config.v4.json")));
+  ASSERT_TRUE(old_keys.ok()) << old_keys.status();
+  EXPECT_EQ(*old_keys, Load(Golden("model")).config);
+}
+
+TEST(LlamaGoldenTest, ShardsHoldTheSameWeights) {
+  const Model whole = Load(Golden("model")), shards = Load(Golden("model_sharded"));
+  ASSERT_EQ(whole.layout.manifest().hash(), shards.layout.manifest().hash());
+  for (int i = 0; i < whole.tensors.tensors(); ++i)
+    EXPECT_EQ(whole.tensors.tensor(i), shards.tensors.tensor(i));
+}
+
+TEST(LlamaGoldenTest, BfloatWeightsAreWidenedExactly) {
+  const Model whole = Load(Golden("model")), narrow = Load(Golden("model_bf16"));
+  ASSERT_EQ(whole.layout.manifest().hash(), narrow.layout.manifest().hash());
+  for (int i = 0; i < whole.tensors.tensors(); ++i) {
+    for (size_t j = 0; j < whole.tensors.tensor(i).size(); ++j) {
+      ASSERT_EQ(RoundedToBfloat16(whole.tensors.tensor(i)[j]), narrow.tensors.tensor(i)[j]);
+    }
+  }
+}
+
+TEST(LlamaGoldenTest, IsWrittenAndReadBackUnchanged) {
+  const Model model = Load(Golden("model"));
+  const testing::ScratchFolder folder;
+  const absl::Status status = WriteCheckpointFolder(
+      folder.File("out"), WriteLlamaConfig(model.config), model.layout, model.tensors);
+  ASSERT_TRUE(status.ok()) << status;
+  const Model again = Load(folder.File("out"));
+  EXPECT_EQ(again.config, model.config);
+  for (int i = 0; i < model.tensors.tensors(); ++i)
+    EXPECT_EQ(model.tensors.tensor(i), again.tensors.tensor(i));
+}
+
+}  // namespace
+}  // namespace distro
