@@ -143,4 +143,5 @@ PROGRAMS = {
     "distro-worker": "worker",
     "distro-archiver": "tools/archiver",
     "distroctl": "tools/distroctl",
+    "llama_check": "tests/compatibility",
 }
