@@ -1,0 +1,27 @@
+// A checkpoint folder made into the file that a run begins with: one snapshot of f32 tensors. The same folder always
+// gives the same bytes, wherever it is done. Thread-safe, blocking.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/base/checksum.h"
+
+namespace distro {
+
+struct InitialSnapshot {
+  std::string model_config_json;  // the folder's config.json
+  uint64_t bytes = 0;             // size of the file
+  Sha256Digest sha256{};
+};
+
+// Writes the snapshot to `out_path`, durably and atomically. Holds all parameters in memory while it runs. NotFound,
+// InvalidArgument: as OpenCheckpointFolder.
+absl::StatusOr<InitialSnapshot> PrepareInitialSnapshot(const std::string& checkpoint_dir,
+                                                       const std::string& out_path);
+
+// SHA-256 of a file.
+absl::StatusOr<Sha256Digest> Sha256OfFile(const std::string& path);
+
+}  // namespace distro

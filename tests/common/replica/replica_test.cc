@@ -1,0 +1,156 @@
+#include "common/replica/replica.h"
+
+#include <bit>
+#include <cstring>
+
+#include "common/base/checksum.h"
+#include "common/base/random.h"
+#include "common/codec/payload.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/round_builder.h"
+
+namespace distro {
+namespace {
+
+using ::distro::testing::BuildRound;
+using ::distro::testing::BuiltRound;
+using ::distro::testing::Committed;
+using ::distro::testing::SmallLayout;
+using ::distro::testing::SomeVotes;
+using ::testing::HasSubstr;
+
+class ReplicaTest : public ::testing::Test {
+ protected:
+  TensorBuffer SomeParameters() const {
+    TensorBuffer parameters(layout_);
+    uint64_t i = 0;
+    for (int t = 0; t < parameters.tensors(); ++t) {
+      for (float& p : parameters.tensor(t)) {
+        p = static_cast<float>(static_cast<int64_t>(SplitMix64(3, i++) >> 40) - (1 << 23)) * 1e-7f;
+      }
+    }
+    return parameters;
+  }
+
+  Replica MakeReplica() {
+    return Replica(&layout_, backend_.get(), SomeParameters(), RoundId(5), 77);
+  }
+
+  const Layout layout_ = SmallLayout();
+  const std::unique_ptr<Backend> backend_ = MakeReferenceBackend();
+};
+
+bool SameBits(const TensorBuffer& a, const TensorBuffer& b) {
+  for (int i = 0; i < a.tensors(); ++i) {
+    if (std::memcmp(a.tensor(i).data(), b.tensor(i).data(), a.tensor(i).size() * 4) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The same votes applied tensor by tensor, without segments: segments must not show in the result.
+TEST_F(ReplicaTest, AppliesEveryBlockOnce) {
+  Votes all;
+  for (uint32_t s = 0; s < layout_.segments(); ++s) {
+    const Votes part = SomeVotes(layout_.SegmentBlocks(SegmentId(s)), 1000 * 5 + s);
+    const uint32_t base = all.offsets.back();
+    for (size_t b = 1; b < part.offsets.size(); ++b) all.offsets.push_back(base + part.offsets[b]);
+    all.positions.insert(all.positions.end(), part.positions.begin(), part.positions.end());
+    all.values.insert(all.values.end(), part.values.begin(), part.values.end());
+  }
+  TensorBuffer expected = SomeParameters();
+  for (int t = 0; t < expected.tensors(); ++t) {
+    const TensorLayout& tensor = layout_.tensors()[t];
+    const int64_t blocks = tensor.matrix.Blocks();
+    const VotesView view = {
+        absl::MakeConstSpan(all.offsets).subspan(tensor.first_block, blocks + 1),
+        absl::MakeConstSpan(all.positions).subspan(all.offsets[tensor.first_block]),
+        absl::MakeConstSpan(all.values).subspan(all.offsets[tensor.first_block])};
+    const size_t entries =
+        all.offsets[tensor.first_block + blocks] - all.offsets[tensor.first_block];
+    const VotesView exact = {view.offsets, view.positions.subspan(0, entries),
+                             view.values.subspan(0, entries)};
+    // The 1-D tensor b does not decay.
+    const UpdateOptions options = {0.25f, t == 1 ? 0.0f : 0.0625f};
+    ASSERT_TRUE(
+        backend_->Apply(tensor.matrix, {0, blocks}, options, exact, expected.tensor(t)).ok());
+  }
+  Replica replica = MakeReplica();
+  const CommittedRound round = Committed(layout_, BuildRound(layout_, RoundId(5), 77));
+  ASSERT_TRUE(replica.Apply(round).ok());
+  EXPECT_TRUE(SameBits(replica.parameters(), expected));
+  EXPECT_FALSE(SameBits(replica.parameters(), SomeParameters()));
+  EXPECT_EQ(replica.next_round(), RoundId(6));
+  EXPECT_EQ(replica.log_hash(), round.hash);
+}
+
+TEST_F(ReplicaTest, GivesTheSameBitsOnEveryBackend) {
+  const std::unique_ptr<Backend> fast = MakeCpuBackend();
+  Replica reference = MakeReplica();
+  Replica other(&layout_, fast.get(), SomeParameters(), RoundId(5), 77);
+  for (uint64_t t = 5; t < 12; ++t) {
+    const CommittedRound round =
+        Committed(layout_, BuildRound(layout_, RoundId(t), reference.log_hash()));
+    ASSERT_TRUE(reference.Apply(round).ok());
+    ASSERT_TRUE(other.Apply(round).ok());
+    ASSERT_EQ(reference.StateHash(), other.StateHash());
+  }
+  EXPECT_TRUE(SameBits(reference.parameters(), other.parameters()));
+}
+
+TEST_F(ReplicaTest, RefusesARoundOutOfTurn) {
+  Replica replica = MakeReplica();
+  for (uint64_t t : {4, 6}) {
+    const absl::Status status =
+        replica.Apply(Committed(layout_, BuildRound(layout_, RoundId(t), 77)));
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("expects round 5"));
+  }
+  EXPECT_TRUE(SameBits(replica.parameters(), SomeParameters()));
+}
+
+TEST_F(ReplicaTest, RefusesADivergedLog) {
+  Replica replica = MakeReplica();
+  const absl::Status status =
+      replica.Apply(Committed(layout_, BuildRound(layout_, RoundId(5), 78)));
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("diverged"));
+  EXPECT_EQ(replica.next_round(), RoundId(5));
+}
+
+// The last segment's payload is well-formed for its listed checksum, but it is of another round.
+TEST_F(ReplicaTest, ChangesNothingWhenOneSegmentDoesNotDecode) {
+  BuiltRound built = BuildRound(layout_, RoundId(5), 77);
+  built.payloads[2] = BuildRound(layout_, RoundId(6), 77).payloads[2];
+  built.header.mutable_segments(2)->set_payload_bytes(built.payloads[2].size());
+  built.header.mutable_segments(2)->set_checksum(Xxh3(built.payloads[2]));
+  Replica replica = MakeReplica();
+  const absl::Status status = replica.Apply(Committed(layout_, built));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("round 5: segment 2: "));
+  EXPECT_TRUE(SameBits(replica.parameters(), SomeParameters()));
+  EXPECT_EQ(replica.next_round(), RoundId(5));
+  EXPECT_EQ(replica.log_hash(), 77);
+}
+
+TEST_F(ReplicaTest, StateHashFollowsTheDesign) {
+  const TensorBuffer parameters = SomeParameters();
+  std::string sums;
+  for (int t = 0; t < parameters.tensors(); ++t) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < parameters.tensor(t).size(); ++i) {
+      sum += Mix((uint64_t{i} << 32) + std::bit_cast<uint32_t>(parameters.tensor(t)[i]) +
+                 kGoldenGamma);
+    }
+    sums.append(reinterpret_cast<const char*>(&sum), 8);
+  }
+  EXPECT_EQ(StateHash(layout_, parameters, backend_.get()), Xxh3(sums));
+  TensorBuffer other = SomeParameters();
+  other.tensor(2)[4095] = -other.tensor(2)[4095];
+  EXPECT_NE(StateHash(layout_, other, backend_.get()), Xxh3(sums));
+}
+
+}  // namespace
+}  // namespace distro
