@@ -81,11 +81,12 @@ function(distro_fuzz_target)
   set_tests_properties(${ARG_NAME} PROPERTIES TIMEOUT 120 LABELS fuzz)
 endfunction()
 
-# GCC takes a precompiled header only where the code generation flags are equal, so a program that shares one with
-# libraries is compiled with -fPIC like them, not with -fPIE. -fpch-preprocess lets ccache see through the header.
+# GCC takes a precompiled header only where the code generation flags and the predefined macros are equal: a program that
+# shares one with libraries is compiled with -fPIC like them, not with -fPIE, and generated code with -Wpedantic, which
+# withdraws a macro, like our own. -fpch-preprocess lets ccache see through the header.
 function(distro_match_pch_flags target)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-  target_compile_options(${target} PRIVATE -fPIC $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  target_compile_options(${target} PRIVATE -fPIC -Wpedantic $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
 endfunction()
 
 # Makes `target` the owner of gRPC's precompiled header.
@@ -93,6 +94,8 @@ function(distro_precompile_grpc target)
   target_precompile_headers(${target} PRIVATE <grpcpp/grpcpp.h> <grpcpp/generic/async_generic_service.h>
     <grpcpp/impl/codegen/proto_utils.h> <grpcpp/support/client_callback.h> <grpcpp/support/server_callback.h>
     <google/protobuf/message.h> <functional> <memory> <string> <vector>)
+  # -Wpedantic takes a predefined macro away, so the header's owner needs it when its users have it.
+  target_compile_options(${target} PRIVATE -Wpedantic)
   distro_match_pch_flags(${target})
 endfunction()
 
