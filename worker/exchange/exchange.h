@@ -47,7 +47,8 @@ class Exchange {
   virtual absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request) = 0;
 
   // Fetches the snapshot that Join named into the file `path`, resuming and checking its SHA-256.
-  virtual absl::Status DownloadSnapshot(const v1::SnapshotInfo& snapshot, const std::string& path) = 0;
+  virtual absl::Status DownloadSnapshot(const v1::SnapshotInfo& snapshot,
+                                        const std::string& path) = 0;
 
   // Begins to follow the run from `next_round`, whose predecessor has chain hash `log_hash`. `layout` is borrowed until Leave.
   virtual absl::Status Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) = 0;
@@ -65,7 +66,8 @@ class Exchange {
   virtual void Upload(RoundUpdate update) = 0;
 
   // What heartbeats report.
-  virtual void Report(RoundId next_round, uint64_t log_hash, const v1::WorkerTelemetry& telemetry) = 0;
+  virtual void Report(RoundId next_round, uint64_t log_hash,
+                      const v1::WorkerTelemetry& telemetry) = 0;
 
   // Ends the session and all background work.
   virtual void Leave(const std::string& reason) = 0;

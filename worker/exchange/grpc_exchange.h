@@ -1,0 +1,76 @@
+// An Exchange with an aggregator over gRPC (03-protocol; docs/protocol.md, "A worker's side").
+//
+// Control (Join, Heartbeat, Leave), uploads, and downloads (subscription, snapshot) have a connection each. A session has
+// three threads, which meet in Session only: Heartbeat from Join on, Subscription and Uploader from Follow on. Leave and
+// the destructor end and join them; after Leave, Join may begin another session unless Stop was called.
+//
+// Thread-safety as in Exchange: one thread calls, Stop and stats come from any.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "distro/v1/aggregator.grpc.pb.h"
+#include "worker/exchange/background.h"
+#include "worker/exchange/event_queue.h"
+#include "worker/exchange/exchange.h"
+#include "worker/exchange/exchange_options.h"
+#include "worker/exchange/transfer_meter.h"
+
+namespace distro::worker {
+
+class GrpcExchange final : public Exchange {
+ public:
+  // Connects when it is used. `log` and `clock` are borrowed. InvalidArgument: the URL. FailedPrecondition: plaintext was
+  // not allowed.
+  static absl::StatusOr<std::unique_ptr<GrpcExchange>> Create(const GrpcExchangeOptions& options,
+                                                              Log* log,
+                                                              const Clock* clock = Clock::Real());
+  ~GrpcExchange() override;
+
+  absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request) override;
+  absl::Status DownloadSnapshot(const v1::SnapshotInfo& snapshot, const std::string& path) override;
+  absl::Status Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) override;
+  absl::StatusOr<RoundEvent> Next() override;
+  bool Ready() override;
+  void Upload(RoundUpdate update) override;
+  void Report(RoundId next_round, uint64_t log_hash, const v1::WorkerTelemetry& telemetry) override;
+  void Leave(const std::string& reason) override;
+  void Stop() override;
+  TransferStats stats() const override { return meter_.stats(); }
+
+ private:
+  struct Stubs;
+  class Running;  // a session with its threads
+
+  GrpcExchange(const GrpcExchangeOptions& options, std::unique_ptr<Stubs> stubs, Log* log,
+               const Clock* clock);
+
+  // Makes `session` the one that Stop ends. Cancelled: Stop was called.
+  absl::Status SetCurrent(std::shared_ptr<Session> session);
+  absl::StatusOr<v1::JoinResponse> JoinUntilAnswered(Session* session);
+  Background BackgroundOf(Session* session);
+
+  // Constant after construction.
+  const GrpcExchangeOptions options_;
+  const std::unique_ptr<Stubs> stubs_;
+  Log* const log_;
+  const Clock* const clock_;
+
+  TransferMeter meter_;  // has its own locking
+
+  std::shared_ptr<Running> running_;  // of the calling thread; null before Join and after Leave
+
+  absl::Mutex mu_;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  std::shared_ptr<Session> current_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<EventQueue> queue_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace distro::worker

@@ -1,0 +1,48 @@
+// Keeps a session alive and learns from the answers where the run stands: one thread that sends heartbeats, and joins
+// again when the aggregator asks for it.
+//
+// Run() is the thread's body; Report is thread-safe.
+#pragma once
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "distro/v1/telemetry.pb.h"
+#include "worker/exchange/background.h"
+#include "worker/exchange/reason_log.h"
+
+namespace distro::worker {
+
+class Heartbeat {
+ public:
+  Heartbeat(const Background& background, v1::AggregatorService::StubInterface* stub,
+            absl::Duration interval);
+
+  // What the next heartbeats say. A worker that has just caught up says so at once.
+  void Report(RoundId next_round, uint64_t log_hash, const v1::WorkerTelemetry* telemetry);
+
+  void Run();
+
+ private:
+  // Waits until a heartbeat is due or wanted. False: the session has ended.
+  bool AwaitTurn();
+  absl::StatusOr<v1::HeartbeatResponse> Send();
+  void Obey(const v1::HeartbeatResponse& response);
+  void Rejoin();
+  // Ends the session when repeating the call cannot help. True: it may.
+  bool MayRetry(const absl::Status& status);
+
+  // Constant after construction.
+  const Background background_;
+  v1::AggregatorService::StubInterface* const stub_;
+  const absl::Duration interval_;
+
+  ReasonLog reasons_;      // has its own locking
+  bool draining_ = false;  // of the thread
+
+  absl::Mutex mu_;
+  v1::HeartbeatRequest next_ ABSL_GUARDED_BY(mu_);
+  bool caught_up_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace distro::worker

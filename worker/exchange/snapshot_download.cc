@@ -1,0 +1,82 @@
+#include "worker/exchange/snapshot_download.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "common/rpc/frames.h"
+#include "common/rpc/status.h"
+#include "worker/exchange/part_file.h"
+#include "worker/exchange/reason_log.h"
+#include "worker/exchange/retry.h"
+
+namespace distro::worker {
+namespace {
+
+absl::Status Take(const v1::DownloadSnapshotResponse& frame, uint64_t size_bytes, PartFile* part) {
+  const uint64_t bytes = frame.data().size();
+  if (frame.offset() != part->size() || bytes == 0 || bytes > kMaxFrameBytes ||
+      bytes > size_bytes - part->size()) {
+    return absl::InvalidArgumentError(absl::StrCat("snapshot frame of ", bytes, " bytes at ",
+                                                   frame.offset(), " where byte ", part->size(),
+                                                   " of ", size_bytes, " comes next"));
+  }
+  return part->Append(frame.data());
+}
+
+// One stream. OK: all bytes are there. `*ours`: a failure is the disk's or of a bad frame, and no reason to try again.
+absl::Status Stream(Session* session, v1::AggregatorService::StubInterface* stub,
+                    const v1::SnapshotInfo& snapshot, PartFile* part, bool* ours) {
+  if (part->size() == snapshot.size_bytes()) return absl::OkStatus();
+  SessionCall call(session);
+  v1::DownloadSnapshotRequest request;
+  request.set_sha256(snapshot.sha256());
+  request.set_offset(part->size());
+  const auto stream = stub->DownloadSnapshot(call.context(), request);
+  absl::Status taken;
+  v1::DownloadSnapshotResponse frame;
+  while (taken.ok() && stream->Read(&frame)) taken = Take(frame, snapshot.size_bytes(), part);
+  if (!taken.ok()) call.context()->TryCancel();
+  const absl::Status finished = FromGrpcStatus(stream->Finish());
+  *ours = !taken.ok();
+  DISTRO_RETURN_IF_ERROR(taken);
+  DISTRO_RETURN_IF_ERROR(finished);
+  if (part->size() == snapshot.size_bytes()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("the snapshot ended after ", part->size(), " of ",
+                                             snapshot.size_bytes(), " bytes"));
+}
+
+}  // namespace
+
+absl::Status FetchSnapshot(const Background& background, v1::AggregatorService::StubInterface* stub,
+                           const v1::SnapshotInfo& snapshot, const std::string& path) {
+  DISTRO_ASSIGN_OR_RETURN(PartFile part, PartFile::Open(path, snapshot.size_bytes()));
+  bool resumed = part.size() > 0;  // its first bytes may be of another snapshot
+  Session* const session = background.session;
+  Backoff backoff(background.options->backoff, session->worker().incarnation() + 2);
+  ReasonLog reasons("snapshot download interrupted", background.log, background.clock);
+  while (true) {
+    const uint64_t before = part.size();
+    bool ours = false;
+    absl::Status status = Stream(session, stub, snapshot, &part, &ours);
+    if (session->ended()) return session->end_status();
+    if (status.ok()) {
+      status = part.Finish(snapshot.sha256());
+      ours = true;
+    }
+    if (status.ok()) return status;
+    if (resumed && status.code() == absl::StatusCode::kInvalidArgument) {
+      resumed = false;
+      DISTRO_RETURN_IF_ERROR(part.Clear());
+      continue;
+    }
+    if (ours || !IsTransient(status)) return Annotate(status, "snapshot");
+    background.meter->AddRetry();
+    reasons.Failed(status.ToString());
+    if (part.size() > before) backoff.Reset();
+    session->Sleep(backoff.Next());
+  }
+}
+
+}  // namespace distro::worker

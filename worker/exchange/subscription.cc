@@ -1,0 +1,147 @@
+#include "worker/exchange/subscription.h"
+
+#include <utility>
+#include <variant>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/checksum.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/status.h"
+#include "worker/exchange/retry.h"
+
+namespace distro::worker {
+
+Subscription::Subscription(const Background& background, v1::AggregatorService::StubInterface* stub,
+                           EventQueue* queue, const Layout* layout, RoundId next_round,
+                           uint64_t log_hash)
+    : background_(background),
+      stub_(stub),
+      queue_(queue),
+      layout_(layout),
+      next_round_(next_round),
+      log_hash_(log_hash),
+      reasons_("subscription broken", background.log, background.clock) {}
+
+void Subscription::Run() {
+  Session* const session = background_.session;
+  Backoff backoff(background_.options->backoff, session->worker().incarnation());
+  while (!done() && !session->ended()) {
+    progressed_ = false;
+    const uint64_t reopens = session->view().reopens;
+    const absl::Status status = Stream();
+    session->Update([](SessionView& view) { view.subscribed = false; });
+    if (done() || session->ended()) break;
+    Judge(status);
+    background_.meter->AddReconnect();
+    if (progressed_) backoff.Reset();
+    if (session->view().reopens == reopens) session->Sleep(backoff.Next());
+  }
+  if (done()) {
+    queue_->Close(absl::OutOfRangeError(
+                      absl::StrCat("the run is done after ", next_round_.value(), " rounds")),
+                  /*drop=*/false);
+  } else {
+    queue_->Close(session->end_status(), /*drop=*/false);
+  }
+}
+
+absl::Status Subscription::Stream() {
+  Session* const session = background_.session;
+  const SessionView start = session->view();
+  SessionCall call(session, [reopens = start.reopens](const SessionView& view) {
+    return view.reopens == reopens;
+  });
+  v1::SubscribeRoundsRequest request;
+  *request.mutable_worker() = session->worker();
+  request.set_run_id(session->request().run_id());
+  request.set_from_round(next_round_.value());
+  if (next_round_ > RoundId(0)) request.set_last_hash(log_hash_);
+  const auto stream = stub_->SubscribeRounds(call.context(), request);
+  session->Update([&](SessionView& view) {
+    view.subscribed = true;
+    view.delivering = false;
+    view.subscription_epoch = start.epoch;
+    view.last_frame = background_.clock->MonotonicNow();
+  });
+  RoundAssembler assembler(layout_, next_round_);
+  absl::Status taken;
+  v1::SubscribeRoundsResponse frame;
+  while (taken.ok() && !done() && stream->Read(&frame)) taken = Take(&assembler, std::move(frame));
+  if (!taken.ok() || done()) call.context()->TryCancel();
+  const absl::Status finished = FromGrpcStatus(stream->Finish());
+  if (!taken.ok()) return taken;
+  if (finished.ok()) return absl::UnavailableError("the aggregator closed the stream");
+  return finished;
+}
+
+absl::Status Subscription::Take(RoundAssembler* assembler, v1::SubscribeRoundsResponse frame) {
+  Session* const session = background_.session;
+  const EpochId epoch(frame.epoch());
+  if (const EpochId newest = session->view().epoch; epoch < newest) {
+    return absl::UnavailableError(absl::StrCat("fenced: a frame of epoch ", epoch.value(),
+                                               " while the aggregator's is ", newest.value()));
+  }
+  Measure(frame);
+  absl::StatusOr<RoundEvent> event = assembler->Add(std::move(frame));
+  if (!event.ok())
+    return absl::UnavailableError(absl::StrCat("bad frame: ", event.status().message()));
+  session->ObserveFrame(epoch, background_.clock->MonotonicNow());
+  if (!progressed_) reasons_.Succeeded("subscription restored");
+  progressed_ = true;
+  if (auto* committed = std::get_if<CommittedRound>(&*event)) return Commit(std::move(*committed));
+  if (std::holds_alternative<OpenedRound>(*event)) Deliver(*std::move(event));
+  return absl::OkStatus();
+}
+
+absl::Status Subscription::Commit(CommittedRound round) {
+  const uint64_t predecessor = round.header->predecessor_hash();
+  const bool unknown = next_round_ == RoundId(0) && log_hash_ == 0;
+  if (!unknown && predecessor != log_hash_) {
+    return absl::FailedPreconditionError(absl::StrCat("diverged: round ", next_round_.value(),
+                                                      " follows record ", ToHex(predecessor),
+                                                      ", this replica's is ", ToHex(log_hash_)));
+  }
+  next_round_ = next_round_.Next();
+  log_hash_ = round.hash;
+  background_.session->Update([&](SessionView& view) { view.next_round = next_round_; });
+  Deliver(std::move(round));
+  return absl::OkStatus();
+}
+
+bool Subscription::Deliver(RoundEvent event) {
+  if (!queue_->Full(event)) return queue_->Push(std::move(event));
+  Session* const session = background_.session;
+  session->Update([](SessionView& view) { view.delivering = true; });
+  const bool delivered = queue_->Push(std::move(event));
+  session->Update([&](SessionView& view) {
+    view.delivering = false;
+    view.last_frame = background_.clock->MonotonicNow();
+  });
+  return delivered;
+}
+
+void Subscription::Measure(const v1::SubscribeRoundsResponse& frame) {
+  if (!frame.has_segment()) {
+    last_segment_frame_.reset();
+    return;
+  }
+  const absl::Duration now = background_.clock->MonotonicNow();
+  background_.meter->AddReceived(frame.segment().data().size(),
+                                 now - last_segment_frame_.value_or(now));
+  last_segment_frame_ = now;
+}
+
+void Subscription::Judge(const absl::Status& status) {
+  Session* const session = background_.session;
+  if (status.code() == absl::StatusCode::kFailedPrecondition &&
+      !absl::StrContains(status.message(), "diverged")) {
+    session->WantHeartbeat();  // it may not know this session any more
+  } else if (!IsTransient(status)) {
+    session->End(status);
+    return;
+  }
+  reasons_.Failed(status.ToString());
+}
+
+}  // namespace distro::worker

@@ -1,0 +1,52 @@
+// Sends updates in the background: one thread that offers each update to the aggregator, again after every cut and to
+// every new epoch, until its round is committed. What the aggregator holds is not sent twice.
+//
+// Run() is the thread's body; Add is thread-safe.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "worker/exchange/background.h"
+#include "worker/exchange/exchange.h"
+#include "worker/exchange/reason_log.h"
+
+namespace distro::worker {
+
+class Uploader {
+ public:
+  Uploader(const Background& background, v1::AggregatorService::StubInterface* stub);
+
+  // Keeps the update until its round is committed or refused for good. Does not block.
+  void Add(RoundUpdate update);
+
+  void Run();
+
+ private:
+  struct Pending {
+    RoundUpdate update;
+    EpochId accepted;      // the epoch that acknowledged all of it; 0 before
+    bool refused = false;  // FailedPrecondition: its round may be over
+  };
+
+  // Forgets updates whose round is over; the oldest of the others that this epoch has not acknowledged.
+  std::optional<RoundUpdate> NextOffer(const SessionView& view);
+  void Handle(const RoundUpdate& update, EpochId epoch, const absl::Status& status);
+  // Waits before the next attempt, but not past news of the epoch or the round.
+  void Await(RoundId round, EpochId epoch, bool refused, absl::Duration delay);
+  void Forget(RoundId round);
+
+  // Constant after construction.
+  const Background background_;
+  v1::AggregatorService::StubInterface* const stub_;
+
+  Backoff backoff_;  // of the thread
+  ReasonLog reasons_;
+
+  absl::Mutex mu_;
+  std::map<RoundId, Pending> pending_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace distro::worker
