@@ -1,0 +1,117 @@
+#include "tools/distroctl/create_run.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/checksum.h"
+#include "common/base/file.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "common/checkpoint/hf_folder.h"
+#include "common/checkpoint/snapshot.h"
+#include "common/layout/layout.h"
+#include "common/layout/tensor_buffer.h"
+#include "common/rpc/frames.h"
+#include "common/rpc/status.h"
+#include "common/run/run_config.h"
+
+namespace distro::tools {
+namespace {
+
+using Stream = grpc::ClientReaderWriterInterface<v1::CreateRunRequest, v1::CreateRunResponse>;
+
+constexpr uint64_t kMaxConfigBytes = 1 << 20;
+constexpr uint64_t kProgressBytes = 64 << 20;
+
+absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path) {
+  DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfigBytes));
+  absl::StatusOr<v1::RunConfig> config = ParseRunConfig(json);
+  if (!config.ok()) return Annotate(config.status(), path);
+  return config;
+}
+
+// The canonical snapshot file of a checkpoint, at `path`.
+absl::Status WriteInitialSnapshot(const CheckpointFolder& checkpoint, const std::string& path) {
+  DISTRO_ASSIGN_OR_RETURN(const Layout layout, Layout::Create(checkpoint.manifest(), kDefaultSegmentBlocks));
+  TensorBuffer parameters(layout);
+  DISTRO_RETURN_IF_ERROR(checkpoint.ReadInto(layout, &parameters));
+  return WriteSnapshot(path, layout, parameters, {});
+}
+
+// Sends the snapshot from the offset that the server names. A failed write means that the server ended the call; its
+// status tells why, so it is not looked at here.
+absl::Status SendSnapshot(absl::string_view snapshot, Stream* stream,
+                          const std::function<void(absl::string_view)>& progress) {
+  v1::CreateRunResponse response;
+  if (!stream->Read(&response)) return absl::OkStatus();
+  if (!response.has_offset() || response.offset() > snapshot.size()) {
+    return absl::InternalError("the aggregator did not name an offset within the snapshot");
+  }
+  v1::CreateRunRequest request;
+  for (uint64_t offset = response.offset(); offset < snapshot.size();) {
+    const uint64_t bytes = FrameBytes(offset, snapshot.size());
+    request.mutable_frame()->set_offset(offset);
+    request.mutable_frame()->set_data(snapshot.data() + offset, bytes);
+    if (!stream->Write(request)) return absl::OkStatus();
+    offset += bytes;
+    if (offset % kProgressBytes == 0 || offset == snapshot.size()) {
+      progress(absl::StrCat("uploaded ", offset, " of ", snapshot.size(), " bytes"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> FinishStream(Stream* stream) {
+  v1::CreateRunResponse response;
+  std::string run_id;
+  stream->WritesDone();
+  while (stream->Read(&response)) {
+    if (response.has_run_id()) run_id = response.run_id();
+  }
+  DISTRO_RETURN_IF_ERROR(FromGrpcStatus(stream->Finish()));
+  return run_id;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> CreateRun(const CreateRunOptions& options, v1::AdminService::StubInterface* admin,
+                                      const std::function<void(absl::string_view)>& progress) {
+  if (options.run.empty()) return absl::InvalidArgumentError("--run: is required, a run.json");
+  if (options.model.empty()) return absl::InvalidArgumentError("--model: is required, a checkpoint folder");
+  DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, ReadRunConfig(options.run));
+  DISTRO_ASSIGN_OR_RETURN(const CheckpointFolder checkpoint, OpenCheckpointFolder(options.model));
+
+  std::string pattern = (std::filesystem::temp_directory_path() / "distroctl-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) return ErrnoToStatus(errno, "create folder", pattern);
+  const auto remove = absl::MakeCleanup([&pattern] {
+    std::error_code ignored;
+    std::filesystem::remove_all(pattern, ignored);
+  });
+  const std::string path = pattern + "/snapshot.safetensors";
+  DISTRO_RETURN_IF_ERROR(WriteInitialSnapshot(checkpoint, path));
+  DISTRO_ASSIGN_OR_RETURN(const MappedFile snapshot, MappedFile::Open(path));
+
+  v1::CreateRunRequest request;
+  v1::CreateRunHeader& header = *request.mutable_header();
+  *header.mutable_config() = config;
+  header.set_model_config_json(checkpoint.config_json());
+  header.set_snapshot_bytes(snapshot.bytes().size());
+  const Sha256Digest sha256 = Sha256(snapshot.bytes());
+  header.set_snapshot_sha256(sha256.data(), sha256.size());
+
+  grpc::ClientContext context;
+  const std::unique_ptr<Stream> stream = admin->CreateRun(&context);
+  stream->Write(request);
+  if (absl::Status status = SendSnapshot(snapshot.bytes(), stream.get(), progress); !status.ok()) {
+    context.TryCancel();
+    stream->Finish().error_code();
+    return status;
+  }
+  DISTRO_ASSIGN_OR_RETURN(const std::string run_id, FinishStream(stream.get()));
+  return absl::StrCat("created run ", run_id, ": ", config.rounds(), " rounds of ", config.samples_per_worker(),
+                      " samples a worker");
+}
+
+}  // namespace distro::tools

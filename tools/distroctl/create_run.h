@@ -1,0 +1,24 @@
+// `distroctl run create`: hands a run and its initial model to an empty aggregator.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "distro/v1/admin.grpc.pb.h"
+
+namespace distro::tools {
+
+struct CreateRunOptions {
+  std::string run;    // path of run.json. Required.
+  std::string model;  // checkpoint folder, Hugging Face layout. Required.
+};
+
+// Uploads both, resuming an upload that was interrupted, and returns a line for people. `progress` gets a line now and
+// then. InvalidArgument: run.json or the checkpoint; FailedPrecondition, AlreadyExists: the aggregator holds another run.
+absl::StatusOr<std::string> CreateRun(const CreateRunOptions& options, v1::AdminService::StubInterface* admin,
+                                      const std::function<void(absl::string_view)>& progress);
+
+}  // namespace distro::tools

@@ -1,0 +1,59 @@
+#include "tools/distroctl/flags.h"
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/flags/usage_config.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/version.h"
+
+ABSL_FLAG(std::string, config, "", "init-model: config.json of the model, Hugging Face layout.");
+ABSL_FLAG(std::string, out, "", "init-model: folder to write.");
+ABSL_FLAG(uint64_t, seed, 0, "init-model: seed of the weights.");
+ABSL_FLAG(std::string, run, "", "run create: run.json (docs/run_configuration.md).");
+ABSL_FLAG(std::string, model, "", "run create: checkpoint folder with the initial model, Hugging Face layout.");
+ABSL_FLAG(bool, insecure, false, "Talk plaintext. Required for now: there is no TLS in this version.");
+
+namespace distro::tools {
+namespace {
+
+constexpr char kUsage[] = R"(prepares runs and looks at them.
+
+  distroctl init-model --config config.json --seed N --out DIR
+      Writes random initial weights, the same on every machine.
+  distroctl run create HOST:PORT --run run.json --model DIR --insecure
+      Uploads a run and its initial model to an aggregator that has none; an interrupted upload is resumed.
+  distroctl run show HOST:PORT --insecure
+      Prints where the run stands.
+  distroctl workers HOST:PORT --insecure
+      Lists the workers.
+
+Exit codes: 0 done; 1 failure; 2 a flag, file or configuration must be mended; 3 the aggregator refuses.)";
+
+}  // namespace
+
+std::vector<std::string> ParseCommandLine(int argc, char** argv) {
+  absl::SetProgramUsageMessage(kUsage);
+  absl::FlagsUsageConfig config;
+  config.contains_help_flags = [](absl::string_view file) { return absl::EndsWith(file, "distroctl/flags.cc"); };
+  config.contains_helpshort_flags = config.contains_help_flags;
+  config.version_string = [] { return absl::StrCat("distroctl ", Version(), "\n"); };
+  absl::SetFlagsUsageConfig(config);
+  const std::vector<char*> arguments = absl::ParseCommandLine(argc, argv);
+  return std::vector<std::string>(arguments.begin() + 1, arguments.end());
+}
+
+InitModelOptions InitModelOptionsFromFlags() {
+  return {.config = absl::GetFlag(FLAGS_config), .out = absl::GetFlag(FLAGS_out), .seed = absl::GetFlag(FLAGS_seed)};
+}
+
+CreateRunOptions CreateRunOptionsFromFlags() {
+  return {.run = absl::GetFlag(FLAGS_run), .model = absl::GetFlag(FLAGS_model)};
+}
+
+ChannelOptions ChannelOptionsFromFlags(const std::string& url) {
+  return {.aggregator = url, .insecure = absl::GetFlag(FLAGS_insecure)};
+}
+
+}  // namespace distro::tools

@@ -1,0 +1,22 @@
+// The command line of distroctl.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/rpc/channel.h"
+#include "tools/distroctl/create_run.h"
+#include "tools/distroctl/init_model.h"
+
+namespace distro::tools {
+
+// Parses argv with absl's flags (--help and --version end the process) and returns the positional arguments, without
+// the program's name.
+std::vector<std::string> ParseCommandLine(int argc, char** argv);
+
+InitModelOptions InitModelOptionsFromFlags();
+CreateRunOptions CreateRunOptionsFromFlags();
+// For the aggregator at `url`.
+ChannelOptions ChannelOptionsFromFlags(const std::string& url);
+
+}  // namespace distro::tools

@@ -1,0 +1,74 @@
+// distroctl: prepares runs and looks at them.
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/channel.h"
+#include "tools/distroctl/create_run.h"
+#include "tools/distroctl/flags.h"
+#include "tools/distroctl/init_model.h"
+#include "tools/distroctl/show_run.h"
+
+namespace distro::tools {
+namespace {
+
+enum ExitCode { kDone = 0, kFailed = 1, kUsage = 2, kRefused = 3 };
+
+ExitCode ExitCodeFor(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return kDone;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+      return kUsage;
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kPermissionDenied:
+      return kRefused;
+    default:
+      return kFailed;
+  }
+}
+
+absl::StatusOr<std::string> RunRemote(const std::string& command, const std::string& url) {
+  DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, OpenChannel(ChannelOptionsFromFlags(url)));
+  const std::unique_ptr<v1::AdminService::Stub> admin = v1::AdminService::NewStub(channel);
+  if (command == "run show") return ShowRun(admin.get());
+  if (command == "workers") return ShowWorkers(admin.get());
+  return CreateRun(CreateRunOptionsFromFlags(), admin.get(),
+                   [](absl::string_view line) { std::cerr << line << "\n"; });
+}
+
+absl::StatusOr<std::string> Dispatch(std::vector<std::string> arguments) {
+  if (arguments == std::vector<std::string>{"init-model"}) return InitModel(InitModelOptionsFromFlags());
+  if (arguments.empty()) return absl::InvalidArgumentError("no command; --help lists what there is");
+  const std::string url = arguments.back();
+  const std::string words = absl::StrJoin(arguments, " ");
+  arguments.pop_back();
+  const std::string command = absl::StrJoin(arguments, " ");
+  for (const char* known : {"run create", "run show", "workers"}) {
+    if (command == known) return RunRemote(command, url);
+    if (words == known) return absl::InvalidArgumentError(words + ": the aggregator's HOST:PORT is missing");
+  }
+  return absl::InvalidArgumentError("unknown command '" + words + "'; --help lists what there is");
+}
+
+int Main(const std::vector<std::string>& arguments) {
+  const absl::StatusOr<std::string> text = Dispatch(arguments);
+  if (text.ok()) {
+    std::cout << *text << "\n";
+  } else {
+    std::cerr << "distroctl: " << text.status().message() << "\n";
+  }
+  return ExitCodeFor(text.status());
+}
+
+}  // namespace
+}  // namespace distro::tools
+
+int main(int argc, char** argv) { return distro::tools::Main(distro::tools::ParseCommandLine(argc, argv)); }
