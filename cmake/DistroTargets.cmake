@@ -94,8 +94,6 @@ function(distro_precompile_grpc target)
   target_precompile_headers(${target} PRIVATE <grpcpp/grpcpp.h> <grpcpp/generic/async_generic_service.h>
     <grpcpp/impl/codegen/proto_utils.h> <grpcpp/support/client_callback.h> <grpcpp/support/server_callback.h>
     <google/protobuf/message.h> <functional> <memory> <string> <vector>)
-  # -Wpedantic takes a predefined macro away, so the header's owner needs it when its users have it.
-  target_compile_options(${target} PRIVATE -Wpedantic)
   distro_match_pch_flags(${target})
 endfunction()
 

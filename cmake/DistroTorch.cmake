@@ -3,7 +3,10 @@
 #
 # DISTRO_TORCH_DIR: a folder with include/ and lib/ of LibTorch 2.11.0. Default: what scripts/install_dependencies puts
 # into .deps.
-set(DISTRO_TORCH_DIR "$ENV{DISTRO_TORCH_DIR}" CACHE PATH "LibTorch 2.11.0 (folder with include/ and lib/)")
+set(DISTRO_TORCH_DIR "" CACHE PATH "LibTorch 2.11.0 (folder with include/ and lib/)")
+if(NOT DISTRO_TORCH_DIR AND NOT "$ENV{DISTRO_TORCH_DIR}" STREQUAL "")
+  set(DISTRO_TORCH_DIR "$ENV{DISTRO_TORCH_DIR}" CACHE PATH "" FORCE)
+endif()
 if(NOT DISTRO_TORCH_DIR)
   file(GLOB candidates "${CMAKE_SOURCE_DIR}/.deps/python/lib/python3.*/site-packages/torch")
   list(LENGTH candidates count)
@@ -32,16 +35,9 @@ target_link_libraries(torchlib::cpu INTERFACE torchlib::so_torch_cpu torchlib::s
 target_link_options(torchlib::cpu INTERFACE "LINKER:--allow-shlib-undefined")
 
 # distro_use_torch(<target>): lets a target's sources include worker/model/torch.h. Links distro::torch and reuses its
-# precompiled header: Torch's headers cost tens of seconds a file without it. GCC takes a precompiled header only where
-# the code generation flags are equal, so programs are compiled with -fPIC like libraries, not with -fPIE;
-# -fpch-preprocess lets ccache see through it.
+# precompiled header: Torch's headers cost tens of seconds a file without it.
 function(distro_use_torch target)
   target_link_libraries(${target} PUBLIC distro::torch)
   target_precompile_headers(${target} REUSE_FROM distro_torch)
-  distro_match_torch_flags(${target})
-endfunction()
-
-function(distro_match_torch_flags target)
-  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-  target_compile_options(${target} PRIVATE -fPIC $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  distro_match_pch_flags(${target})
 endfunction()
