@@ -4,9 +4,11 @@
 //   body   = tables sizes group*
 //   tables   the code lengths of the segment (gap_model.h), whole bytes
 //   sizes    u32 [ceil(blocks / 256)]: the bytes of each group, so that groups decode in parallel
-//   group    256 blocks (the last fewer) as bits, zero bits up to a whole byte
-//   block    count, then per entry: code of (gap bucket, magnitude class), sign (1 = negative), raw bits of the gap, and for
-//            |V| >= 3 the code and raw bits of |V| - 3
+//   group    256 blocks (the last fewer) as bits: run*, then zero bits up to a whole byte
+//   run      blocks - 1, count: as many blocks as possible with this number of entries; then their
+//            entries
+//   entry    code of (gap bucket, magnitude class), sign (1 = negative), raw bits of the gap, and
+//            for |V| >= 3 the code and raw bits of |V| - 3
 //
 // A generalised Golomb-Rice code: raw low bits under an optimal prefix code instead of a unary quotient, because
 // the unary one is 3 to 4 % above the entropy of geometric gaps.
@@ -23,14 +25,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "common/codec/bit_stream.h"
 #include "common/codec/gap_model.h"
 #include "common/layout/matrix.h"
 #include "common/update/votes.h"
 
 namespace distro {
-
-inline constexpr uint32_t kGroupBlocks = 256;
 
 // Appends the body. Requires valid votes.
 void EncodeGaps(const Votes& votes, std::string* body);
@@ -70,30 +71,32 @@ class GapDecoder {
   using Table = std::vector<Entry>;  // [kCodeTableSize], or empty when no symbol is used
 
   GapDecoder(absl::string_view body, uint32_t blocks) : body_(body), blocks_(blocks), bits_(body) {}
-  template <typename Range>
-  static Table MakeTable(const std::vector<CodeLength>& lengths, Range range_of);
-  absl::Status ReadTables(GapCodeLengths* lengths);
   absl::Status ReadSizes();
-  absl::Status ReadCount(uint32_t* count);
+  absl::Status ReadRun();
   absl::Status ReadEntries(GapBlock* block);
-  // |V| - 3; kBlockElements * 8 and more when no magnitude has a code.
-  uint32_t ReadMagnitude();
+  // A number of one of the small alphabets. InvalidArgument: it has no code.
+  absl::StatusOr<uint32_t> ReadNumber(const Table& table, absl::Span<uint64_t> model,
+                                      absl::string_view what);
   absl::Status EndGroup();
   absl::Status CheckTables() const;
   absl::Status Bad(absl::string_view what) const;
+  uint32_t GroupEnd() const;  // first block after the group of block next_
 
   // Constant after Create().
   absl::string_view body_;
   uint32_t blocks_;
   std::string tables_;               // as read
   std::vector<uint64_t> group_end_;  // in bytes of the body
+  Table runs_;
   Table counts_;
-  std::array<Table, kCountClasses> entries_;
+  std::array<Table, kGapOctaves> entries_;
   Table magnitudes_;
 
   BitReader bits_;
   GapModel model_;  // of what was read so far
   uint32_t next_ = 0;
+  uint32_t run_end_ = 0;  // first block after the current run
+  uint32_t count_ = 0;    // entries of each block of the run
 };
 
 }  // namespace distro

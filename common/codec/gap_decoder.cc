@@ -16,14 +16,9 @@ uint32_t Raw(uint64_t window, uint32_t skip, uint32_t bits) {
   return static_cast<uint32_t>((window >> skip) & ((uint64_t{1} << bits) - 1));
 }
 
-}  // namespace
-
-absl::Status GapDecoder::Bad(absl::string_view what) const {
-  return absl::InvalidArgumentError(absl::StrCat("block ", next_, ": ", what));
-}
-
-template <typename Range>
-GapDecoder::Table GapDecoder::MakeTable(const std::vector<CodeLength>& lengths, Range range_of) {
+// The decoding table of an alphabet: what each kCodeTableSize windows mean.
+template <typename Table, typename Lengths, typename Range>
+Table MakeTable(const Lengths& lengths, Range range_of) {
   Table table;
   const std::vector<uint16_t> codes = PrefixCodes(lengths);
   for (uint32_t symbol = 0; symbol < lengths.size(); ++symbol) {
@@ -41,35 +36,29 @@ GapDecoder::Table GapDecoder::MakeTable(const std::vector<CodeLength>& lengths, 
   return table;
 }
 
+}  // namespace
+
+absl::Status GapDecoder::Bad(absl::string_view what) const {
+  return absl::InvalidArgumentError(absl::StrCat("block ", next_, ": ", what));
+}
+
 absl::StatusOr<std::unique_ptr<GapDecoder>> GapDecoder::Create(absl::string_view body,
                                                                uint32_t blocks) {
   std::unique_ptr<GapDecoder> decoder(new GapDecoder(body, blocks));
-  GapCodeLengths lengths;
-  DISTRO_RETURN_IF_ERROR(decoder->ReadTables(&lengths));
+  DISTRO_ASSIGN_OR_RETURN(const GapCodeLengths lengths, ReadTables(&decoder->bits_));
+  decoder->tables_ = std::string(body.substr(0, (decoder->bits_.bit() + 7) / 8));
   DISTRO_RETURN_IF_ERROR(decoder->ReadSizes());
-  decoder->counts_ = MakeTable(lengths.counts, RangeOf<kCountMantissa>);
-  decoder->magnitudes_ = MakeTable(lengths.magnitudes, RangeOf<kMagnitudeMantissa>);
-  for (int c = 1; c < kCountClasses; ++c) {
-    decoder->entries_[c] = MakeTable(lengths.entries[c], [](uint32_t symbol) {
+  decoder->runs_ = MakeTable<Table>(lengths.runs, RangeOf<kRunMantissa>);
+  decoder->counts_ = MakeTable<Table>(lengths.counts, RangeOf<kCountMantissa>);
+  decoder->magnitudes_ = MakeTable<Table>(lengths.magnitudes, RangeOf<kMagnitudeMantissa>);
+  for (int octave = 0; octave < kGapOctaves; ++octave) {
+    decoder->entries_[octave] = MakeTable<Table>(lengths.entries[octave], [](uint32_t symbol) {
       BucketRange range = RangeOf<kGapMantissa>(symbol / kMagnitudeClasses);
       range.first |= (symbol % kMagnitudeClasses) << kClassShift;
       return range;
     });
   }
   return decoder;
-}
-
-absl::Status GapDecoder::ReadTables(GapCodeLengths* lengths) {
-  DISTRO_ASSIGN_OR_RETURN(lengths->counts, ReadCodeLengths(&bits_, kCountSymbols, "counts"));
-  for (int c = 1; c < kCountClasses; ++c) {
-    DISTRO_ASSIGN_OR_RETURN(
-        lengths->entries[c],
-        ReadCodeLengths(&bits_, kEntrySymbols, absl::StrCat("entries of class ", c)));
-  }
-  DISTRO_ASSIGN_OR_RETURN(lengths->magnitudes,
-                          ReadCodeLengths(&bits_, kMagnitudeSymbols, "magnitudes"));
-  tables_ = std::string(body_.substr(0, (bits_.bit() + 7) / 8));
-  return absl::OkStatus();
 }
 
 absl::Status GapDecoder::ReadSizes() {
@@ -92,56 +81,73 @@ absl::Status GapDecoder::ReadSizes() {
   return groups == 0 ? CheckTables() : absl::OkStatus();
 }
 
+uint32_t GapDecoder::GroupEnd() const {
+  return std::min(blocks_, (next_ / kGroupBlocks + 1) * kGroupBlocks);
+}
+
 absl::Status GapDecoder::NextBlock(GapBlock* block) {
-  DISTRO_RETURN_IF_ERROR(ReadCount(&block->count));
+  if (next_ == run_end_) DISTRO_RETURN_IF_ERROR(ReadRun());
+  block->count = count_;
   DISTRO_RETURN_IF_ERROR(ReadEntries(block));
-  const bool ends_group = (next_ + 1) % kGroupBlocks == 0 || next_ + 1 == blocks_;
-  if (ends_group) DISTRO_RETURN_IF_ERROR(EndGroup());
+  if (next_ + 1 == GroupEnd()) DISTRO_RETURN_IF_ERROR(EndGroup());
   ++next_;
   return next_ == blocks_ ? CheckTables() : absl::OkStatus();
 }
 
-absl::Status GapDecoder::ReadCount(uint32_t* count) {
-  if (counts_.empty()) return Bad("no count has a code");
+absl::StatusOr<uint32_t> GapDecoder::ReadNumber(const Table& table, absl::Span<uint64_t> model,
+                                                absl::string_view what) {
+  if (table.empty()) return Bad(absl::StrCat("no ", what, " has a code"));
   const uint64_t window = bits_.Peek();
-  const Entry entry = counts_[window % kCodeTableSize];
-  *count = entry.first + Raw(window, entry.code_bits, entry.raw_bits);
+  const Entry entry = table[window % kCodeTableSize];
   bits_.Skip(entry.code_bits + entry.raw_bits);
-  ++model_.counts[entry.symbol];
-  if (*count > kBlockElements)
-    return Bad(absl::StrCat(*count, " entries, at most ", kBlockElements));
-  if (*count > 0 && entries_[CountClass(*count)].empty()) {
-    return Bad(absl::StrCat(*count, " entries, but class ", CountClass(*count), " has no code"));
-  }
-  return absl::OkStatus();
-}
-
-uint32_t GapDecoder::ReadMagnitude() {
-  if (magnitudes_.empty()) return kMaxVotesPerBlock;
-  const uint64_t window = bits_.Peek();
-  const Entry entry = magnitudes_[window % kCodeTableSize];
-  bits_.Skip(entry.code_bits + entry.raw_bits);
-  ++model_.magnitudes[entry.symbol];
+  ++model[entry.symbol];
   return entry.first + Raw(window, entry.code_bits, entry.raw_bits);
 }
 
+absl::Status GapDecoder::ReadRun() {
+  const bool starts_group = next_ % kGroupBlocks == 0;
+  DISTRO_ASSIGN_OR_RETURN(const uint32_t more,
+                          ReadNumber(runs_, absl::MakeSpan(model_.runs), "run"));
+  DISTRO_ASSIGN_OR_RETURN(const uint32_t count,
+                          ReadNumber(counts_, absl::MakeSpan(model_.counts), "count"));
+  if (more >= GroupEnd() - next_) {
+    return Bad(absl::StrCat("a run of ", more + 1, " blocks, ", GroupEnd() - next_,
+                            " are left in the group"));
+  }
+  if (count > kBlockElements) return Bad(absl::StrCat(count, " entries, at most ", kBlockElements));
+  if (!starts_group && count == count_)
+    return Bad(absl::StrCat("two runs of ", count, " entries in sequence"));
+  count_ = count;
+  run_end_ = next_ + more + 1;
+  return absl::OkStatus();
+}
+
 absl::Status GapDecoder::ReadEntries(GapBlock* block) {
-  const Entry* const table = entries_[CountClass(block->count)].data();
-  auto& model = model_.entries[CountClass(block->count)];
   uint32_t next = 0;
   uint64_t sum = 0;
   for (uint32_t i = 0; i < block->count; ++i) {
+    const uint32_t left = block->count - i;
+    const int octave = GapOctave(kBlockElements - next, left);
+    if (entries_[octave].empty())
+      return Bad(absl::StrCat("no entry of gap octave ", octave, " has a code"));
     const uint64_t window = bits_.Peek();
-    const Entry entry = table[window % kCodeTableSize];
+    const Entry entry = entries_[octave][window % kCodeTableSize];
     bits_.Skip(entry.code_bits + 1 + entry.raw_bits);
-    ++model[entry.symbol];
+    ++model_.entries[octave][entry.symbol];
     const uint32_t first_gap = entry.first & (kBlockElements - 1);
     const uint32_t position = next + first_gap + Raw(window, entry.code_bits + 1, entry.raw_bits);
+    if (position + left > kBlockElements) {
+      return Bad(
+          absl::StrCat("position ", position, " leaves no room for ", left - 1, " more entries"));
+    }
     uint32_t magnitude = (entry.first >> kClassShift) + 1;
-    if (magnitude == kMagnitudeClasses) magnitude += ReadMagnitude();
+    if (magnitude == kMagnitudeClasses) {
+      DISTRO_ASSIGN_OR_RETURN(
+          const uint32_t rest,
+          ReadNumber(magnitudes_, absl::MakeSpan(model_.magnitudes), "magnitude"));
+      magnitude += rest;
+    }
     sum += magnitude;
-    if (position >= kBlockElements)
-      return Bad(absl::StrCat("position ", position, " is beyond 4095"));
     if (sum > kMaxVotesPerBlock) {
       return Bad(absl::StrCat("sum of |V| is at least ", sum, ", at most ", kMaxVotesPerBlock));
     }

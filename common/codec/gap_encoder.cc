@@ -7,107 +7,129 @@
 namespace distro {
 namespace {
 
-// The codes of all alphabets.
-struct GapCodes {
-  explicit GapCodes(const GapCodeLengths& lengths_in)
-      : lengths(lengths_in),
-        counts(PrefixCodes(lengths.counts)),
-        magnitudes(PrefixCodes(lengths.magnitudes)) {
-    for (int c = 1; c < kCountClasses; ++c) entries[c] = PrefixCodes(lengths.entries[c]);
-  }
-
-  const GapCodeLengths& lengths;
-  std::vector<uint16_t> counts;
-  std::array<std::vector<uint16_t>, kCountClasses> entries;
-  std::vector<uint16_t> magnitudes;
-};
-
-uint32_t MagnitudeClass(uint32_t magnitude) { return std::min(magnitude, kMagnitudeClasses) - 1; }
-
-// Calls per_entry(gap, value) for each entry of a block.
-template <typename PerEntry>
-void ForEachEntry(const Votes& votes, int64_t block, PerEntry per_entry) {
-  uint32_t next = 0;
-  for (uint32_t i = votes.offsets[block]; i < votes.offsets[block + 1]; ++i) {
-    per_entry(votes.positions[i] - next, int{votes.values[i]});
-    next = uint32_t{votes.positions[i]} + 1;
-  }
-}
-
 uint32_t BlockCount(const Votes& votes, int64_t block) {
   return votes.offsets[block + 1] - votes.offsets[block];
 }
 
-GapModel ModelOf(const Votes& votes) {
-  GapModel model;
-  for (int64_t block = 0; block < votes.blocks(); ++block) {
-    const uint32_t count = BlockCount(votes, block);
-    ++model.counts[BucketOf<kCountMantissa>(count).symbol];
-    auto& entries = model.entries[CountClass(count)];
-    ForEachEntry(votes, block, [&](uint32_t gap, int value) {
-      const auto magnitude = static_cast<uint32_t>(std::abs(value));
-      ++entries[BucketOf<kGapMantissa>(gap).symbol * kMagnitudeClasses + MagnitudeClass(magnitude)];
-      if (magnitude >= kMagnitudeClasses) {
-        ++model.magnitudes[BucketOf<kMagnitudeMantissa>(magnitude - kMagnitudeClasses).symbol];
+// Calls the sink's run(blocks, count) before each run of blocks of equal count, entry(octave, gap, value) for each
+// entry, end_group() after each group: the order of the stream.
+template <typename Sink>
+void Walk(const Votes& votes, Sink* sink) {
+  for (int64_t group = 0; group < votes.blocks(); group += kGroupBlocks) {
+    const int64_t end = std::min<int64_t>(group + kGroupBlocks, votes.blocks());
+    for (int64_t block = group, run_end = group; block < end; ++block) {
+      if (block == run_end) {
+        while (run_end < end && BlockCount(votes, run_end) == BlockCount(votes, block)) ++run_end;
+        sink->Run(static_cast<uint32_t>(run_end - block), BlockCount(votes, block));
       }
-    });
+      uint32_t next = 0;
+      for (uint32_t i = votes.offsets[block]; i < votes.offsets[block + 1]; ++i) {
+        const int octave = GapOctave(kBlockElements - next, votes.offsets[block + 1] - i);
+        sink->Entry(octave, votes.positions[i] - next, votes.values[i]);
+        next = uint32_t{votes.positions[i]} + 1;
+      }
+    }
+    sink->EndGroup();
   }
-  return model;
 }
 
-uint64_t RawBits(uint32_t value, int bits) { return value & ((uint64_t{1} << bits) - 1); }
+// The symbol of an entry.
+uint32_t EntrySymbol(uint32_t gap, uint32_t magnitude) {
+  return BucketOf<kGapMantissa>(gap).symbol * kMagnitudeClasses +
+         std::min(magnitude, kMagnitudeClasses) - 1;
+}
 
-void WriteBlock(const Votes& votes, int64_t block, const GapCodes& codes, BitWriter* writer) {
-  const uint32_t count = BlockCount(votes, block);
-  const Bucket count_bucket = BucketOf<kCountMantissa>(count);
-  writer->Write(codes.counts[count_bucket.symbol],
-                CodeBits(codes.lengths.counts[count_bucket.symbol]));
-  writer->Write(RawBits(count, count_bucket.raw_bits), count_bucket.raw_bits);
-  const auto& entry_codes = codes.entries[CountClass(count)];
-  const auto& entry_lengths = codes.lengths.entries[CountClass(count)];
-  ForEachEntry(votes, block, [&](uint32_t gap, int value) {
+// First walk: counts symbols.
+struct Counter {
+  void Run(uint32_t blocks, uint32_t count) {
+    ++model.runs[BucketOf<kRunMantissa>(blocks - 1).symbol];
+    ++model.counts[BucketOf<kCountMantissa>(count).symbol];
+  }
+  void Entry(int octave, uint32_t gap, int value) {
     const auto magnitude = static_cast<uint32_t>(std::abs(value));
-    const Bucket bucket = BucketOf<kGapMantissa>(gap);
-    const uint32_t symbol = bucket.symbol * kMagnitudeClasses + MagnitudeClass(magnitude);
-    writer->Write(entry_codes[symbol], CodeBits(entry_lengths[symbol]));
-    writer->Write((RawBits(gap, bucket.raw_bits) << 1) | (value < 0), bucket.raw_bits + 1);
+    ++model.entries[octave][EntrySymbol(gap, magnitude)];
     if (magnitude < kMagnitudeClasses) return;
-    const uint32_t rest = magnitude - kMagnitudeClasses;
-    const Bucket large = BucketOf<kMagnitudeMantissa>(rest);
-    writer->Write(codes.magnitudes[large.symbol], CodeBits(codes.lengths.magnitudes[large.symbol]));
-    writer->Write(RawBits(rest, large.raw_bits), large.raw_bits);
-  });
-}
+    ++model.magnitudes[BucketOf<kMagnitudeMantissa>(magnitude - kMagnitudeClasses).symbol];
+  }
+  void EndGroup() {}
+
+  GapModel model;
+};
+
+// Second walk: writes groups and their sizes.
+class GroupWriter {
+ public:
+  // Appends to `body`; sizes go to body[sizes...], which exists.
+  GroupWriter(const GapCodeLengths& lengths, size_t sizes, std::string* body)
+      : lengths_(lengths), body_(body), sizes_(sizes), group_begin_(body->size()), writer_(body) {
+    codes_.ForEach(
+        [](absl::string_view, auto& codes, const auto& alphabet) {
+          const std::vector<uint16_t> made = PrefixCodes(alphabet);
+          std::copy(made.begin(), made.end(), codes.begin());
+        },
+        lengths);
+  }
+
+  void Run(uint32_t blocks, uint32_t count) {
+    WriteNumber<kRunMantissa>(blocks - 1, codes_.runs, lengths_.runs);
+    WriteNumber<kCountMantissa>(count, codes_.counts, lengths_.counts);
+  }
+  void Entry(int octave, uint32_t gap, int value) {
+    const auto magnitude = static_cast<uint32_t>(std::abs(value));
+    const uint32_t symbol = EntrySymbol(gap, magnitude);
+    const int raw_bits = BucketOf<kGapMantissa>(gap).raw_bits;
+    writer_.Write(codes_.entries[octave][symbol], CodeBits(lengths_.entries[octave][symbol]));
+    writer_.Write((Low(gap, raw_bits) << 1) | (value < 0), raw_bits + 1);
+    if (magnitude < kMagnitudeClasses) return;
+    WriteNumber<kMagnitudeMantissa>(magnitude - kMagnitudeClasses, codes_.magnitudes,
+                                    lengths_.magnitudes);
+  }
+  void EndGroup() {
+    writer_.AlignToByte();
+    const auto size = static_cast<uint32_t>(body_->size() - group_begin_);
+    std::memcpy(body_->data() + sizes_, &size, sizeof(size));
+    sizes_ += sizeof(size);
+    group_begin_ = body_->size();
+  }
+
+ private:
+  static uint64_t Low(uint32_t value, int bits) { return value & ((uint64_t{1} << bits) - 1); }
+
+  template <int mantissa, typename Codes, typename Lengths>
+  void WriteNumber(uint32_t value, const Codes& codes, const Lengths& lengths) {
+    const Bucket bucket = BucketOf<mantissa>(value);
+    writer_.Write(codes[bucket.symbol], CodeBits(lengths[bucket.symbol]));
+    writer_.Write(Low(value, bucket.raw_bits), bucket.raw_bits);
+  }
+
+  const GapCodeLengths& lengths_;
+  GapAlphabets<uint16_t> codes_;
+  std::string* const body_;
+  size_t sizes_;
+  size_t group_begin_;
+  BitWriter writer_;
+};
 
 }  // namespace
 
 void EncodeGaps(const Votes& votes, std::string* body) {
-  const GapCodeLengths lengths = LengthsOf(ModelOf(votes));
-  const GapCodes codes(lengths);
+  Counter counter;
+  Walk(votes, &counter);
+  const GapCodeLengths lengths = LengthsOf(counter.model);
   body->append(EncodeTables(lengths));
   const size_t sizes = body->size();
-  const int64_t groups = (votes.blocks() + kGroupBlocks - 1) / kGroupBlocks;
-  body->append(4 * groups, '\0');
-  BitWriter writer(body);
-  for (int64_t group = 0; group < groups; ++group) {
-    const size_t begin = body->size();
-    const int64_t end = std::min<int64_t>((group + 1) * kGroupBlocks, votes.blocks());
-    for (int64_t block = group * kGroupBlocks; block < end; ++block)
-      WriteBlock(votes, block, codes, &writer);
-    writer.AlignToByte();
-    const auto size = static_cast<uint32_t>(body->size() - begin);
-    std::memcpy(body->data() + sizes + 4 * group, &size, 4);
-  }
+  body->append(4 * ((votes.blocks() + kGroupBlocks - 1) / kGroupBlocks), '\0');
+  GroupWriter writer(lengths, sizes, body);
+  Walk(votes, &writer);
 }
 
 uint64_t MaxGapBodyBytes(uint64_t blocks, uint64_t max_entries, uint64_t max_sum) {
-  // Tables: at most 6 bits a symbol (a length and a run of one unused). A block: its count, per entry code, sign and
-  // raw bits of the gap, per |V| >= 3 code and raw bits.
-  constexpr uint64_t kTableSymbols =
-      kCountSymbols + (kCountClasses - 1) * kEntrySymbols + kMagnitudeSymbols;
-  constexpr uint64_t kTableBytes = kTableSymbols * 6 / 8 + kCountClasses + 2;
-  constexpr uint64_t kCountBits =
-      kMaxCodeLength + RangeOf<kCountMantissa>(kCountSymbols - 1).raw_bits;
+  // Tables: at most 6 bits a symbol (a length and a run of one unused). A block: run and count, per entry code, sign
+  // and raw bits of the gap, per |V| >= 3 code and raw bits.
+  constexpr uint64_t kTableBytes = sizeof(GapCodeLengths) * 6 / 8 + kGapOctaves + 4;
+  constexpr uint64_t kCountBits = 2 * kMaxCodeLength +
+                                  RangeOf<kRunMantissa>(kRunSymbols - 1).raw_bits +
+                                  RangeOf<kCountMantissa>(kCountSymbols - 1).raw_bits;
   constexpr uint64_t kEntryBits =
       kMaxCodeLength + 1 + RangeOf<kGapMantissa>(kGapBuckets - 1).raw_bits;
   constexpr uint64_t kMagnitudeBits =

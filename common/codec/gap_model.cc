@@ -1,23 +1,38 @@
 #include "common/codec/gap_model.h"
 
+#include <algorithm>
+
 namespace distro {
 
 GapCodeLengths LengthsOf(const GapModel& model) {
-  GapCodeLengths lengths;
-  lengths.counts = CodeLengths(model.counts);
-  for (int c = 1; c < kCountClasses; ++c) lengths.entries[c] = CodeLengths(model.entries[c]);
-  lengths.magnitudes = CodeLengths(model.magnitudes);
-  return lengths;
+  GapCodeLengths result;
+  result.ForEach(
+      [](absl::string_view, auto& lengths, const auto& counts) {
+        const std::vector<CodeLength> optimal = CodeLengths(counts);
+        std::copy(optimal.begin(), optimal.end(), lengths.begin());
+      },
+      model);
+  return result;
 }
 
 std::string EncodeTables(const GapCodeLengths& lengths) {
   std::string bytes;
   BitWriter writer(&bytes);
-  WriteCodeLengths(lengths.counts, &writer);
-  for (int c = 1; c < kCountClasses; ++c) WriteCodeLengths(lengths.entries[c], &writer);
-  WriteCodeLengths(lengths.magnitudes, &writer);
+  GapCodeLengths copy = lengths;
+  copy.ForEach(
+      [&](absl::string_view, const auto& alphabet) { WriteCodeLengths(alphabet, &writer); });
   writer.AlignToByte();
   return bytes;
+}
+
+absl::StatusOr<GapCodeLengths> ReadTables(BitReader* reader) {
+  GapCodeLengths lengths;
+  absl::Status status;
+  lengths.ForEach([&](absl::string_view name, auto& alphabet) {
+    if (status.ok()) status = ReadCodeLengths(reader, name, absl::MakeSpan(alphabet));
+  });
+  if (!status.ok()) return status;
+  return lengths;
 }
 
 }  // namespace distro

@@ -119,27 +119,28 @@ void WriteCodeLengths(absl::Span<const CodeLength> lengths, BitWriter* writer) {
   }
 }
 
-absl::StatusOr<std::vector<CodeLength>> ReadCodeLengths(BitReader* reader, size_t symbols,
-                                                        absl::string_view what) {
-  std::vector<CodeLength> lengths;
-  while (lengths.size() < symbols) {
+absl::Status ReadCodeLengths(BitReader* reader, absl::string_view what,
+                             absl::Span<CodeLength> lengths) {
+  for (size_t symbol = 0; symbol < lengths.size();) {
     const uint64_t token = reader->Read(4);
     size_t run = 1;
     if (token == kShortRun) run = reader->Read(4) + 1;
     if (token == kLongRun) run = reader->Read(8) + 17;
-    if (token == kRest) run = symbols - lengths.size();
-    if (token > kRest || run > symbols - lengths.size()) {
+    if (token == kRest) run = lengths.size() - symbol;
+    if (token > kRest || run > lengths.size() - symbol) {
       return absl::InvalidArgumentError(absl::StrCat(what, ": token ", token, " with a run of ",
-                                                     run, " after ", lengths.size(), " of ",
-                                                     symbols, " symbols"));
+                                                     run, " after ", symbol, " of ", lengths.size(),
+                                                     " symbols"));
     }
-    lengths.insert(lengths.end(), run, token <= kOnlySymbol ? static_cast<CodeLength>(token) : 0);
+    std::fill_n(lengths.begin() + symbol, run,
+                token <= kOnlySymbol ? static_cast<CodeLength>(token) : 0);
+    symbol += run;
   }
   if (reader->past_end())
     return absl::InvalidArgumentError(absl::StrCat(what, ": the code lengths are cut off"));
   if (!IsComplete(lengths))
     return absl::InvalidArgumentError(absl::StrCat(what, ": the code is not complete"));
-  return lengths;
+  return absl::OkStatus();
 }
 
 std::vector<uint16_t> PrefixCodes(absl::Span<const CodeLength> lengths) {

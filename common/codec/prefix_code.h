@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/codec/bit_stream.h"
@@ -30,10 +30,11 @@ std::vector<CodeLength> CodeLengths(absl::Span<const uint64_t> counts);
 // of them; 14: all the rest is unused. A run of unused symbols takes 14 when it reaches the end, else 13 while 17 or more are left
 // (272 at most), else 0.
 void WriteCodeLengths(absl::Span<const CodeLength> lengths, BitWriter* writer);
-// InvalidArgument: the tokens do not describe exactly `symbols` symbols, or their code is not complete. Other tokens than
-// WriteCodeLengths would choose are accepted: the caller compares. `what` names the alphabet.
-absl::StatusOr<std::vector<CodeLength>> ReadCodeLengths(BitReader* reader, size_t symbols,
-                                                        absl::string_view what);
+// Fills `lengths`. InvalidArgument: the tokens do not describe exactly as many symbols, or their code
+// is not complete. Other tokens than WriteCodeLengths would choose are accepted: the caller
+// compares. `what` names the alphabet.
+absl::Status ReadCodeLengths(BitReader* reader, absl::string_view what,
+                             absl::Span<CodeLength> lengths);
 
 // The code of each symbol, first bit lowest; 0 for unused and only symbols. Requires lengths of a complete code.
 std::vector<uint16_t> PrefixCodes(absl::Span<const CodeLength> lengths);

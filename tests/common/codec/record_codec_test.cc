@@ -90,8 +90,10 @@ SparseUpdate RandomUpdate(int k, int blocks, uint64_t seed) {
   for (int block = 0; block < blocks; ++block) {
     std::vector<uint16_t> subset;
     for (uint64_t i = 0; subset.size() < static_cast<size_t>(k); ++i) {
-      const auto position = static_cast<uint16_t>(SplitMix64(seed + block * 1000, i) % kBlockElements);
-      if (std::find(subset.begin(), subset.end(), position) == subset.end()) subset.push_back(position);
+      const auto position =
+          static_cast<uint16_t>(SplitMix64(seed + block * 1000, i) % kBlockElements);
+      if (std::find(subset.begin(), subset.end(), position) == subset.end())
+        subset.push_back(position);
     }
     std::sort(subset.begin(), subset.end());
     const bool empty = block % 7 == 3;
@@ -113,10 +115,16 @@ TEST(RecordCodecTest, DecodesWhatWasEncodedFromAnyBlock) {
     EXPECT_EQ(CheckRecordBody(body, 100, k), absl::OkStatus());
     for (int first : {0, 1, 13, 99}) {
       const int count = 100 - first;
-      SparseUpdate decoded{.k = k, .positions = std::vector<uint16_t>(count * k), .signs = std::vector<int8_t>(count * k)};
-      ASSERT_EQ(DecodeRecords(body, k, first, count, decoded.positions.data(), decoded.signs.data()), absl::OkStatus());
-      EXPECT_EQ(absl::MakeConstSpan(decoded.positions), absl::MakeConstSpan(update.positions).subspan(first * k));
-      EXPECT_EQ(absl::MakeConstSpan(decoded.signs), absl::MakeConstSpan(update.signs).subspan(first * k));
+      SparseUpdate decoded{.k = k,
+                           .positions = std::vector<uint16_t>(count * k),
+                           .signs = std::vector<int8_t>(count * k)};
+      ASSERT_EQ(
+          DecodeRecords(body, k, first, count, decoded.positions.data(), decoded.signs.data()),
+          absl::OkStatus());
+      EXPECT_EQ(absl::MakeConstSpan(decoded.positions),
+                absl::MakeConstSpan(update.positions).subspan(first * k));
+      EXPECT_EQ(absl::MakeConstSpan(decoded.signs),
+                absl::MakeConstSpan(update.signs).subspan(first * k));
     }
   }
 }
@@ -134,7 +142,8 @@ TEST(RecordCodecTest, RefusesRanksAboveTheEmptyRecordAndEmptyRecordsWithSigns) {
   constexpr uint64_t kEmpty = Binomial<4>(kBlockElements);
   EXPECT_EQ(DecodeOne(kEmpty - 1, 15), absl::OkStatus());
   EXPECT_EQ(DecodeOne(kEmpty, 0), absl::OkStatus());
-  EXPECT_EQ(DecodeOne(kEmpty, 1), absl::InvalidArgumentError("block 0: the empty record has signs 1"));
+  EXPECT_EQ(DecodeOne(kEmpty, 1),
+            absl::InvalidArgumentError("block 0: the empty record has signs 1"));
   EXPECT_EQ(DecodeOne(kEmpty + 1, 0),
             absl::InvalidArgumentError("block 0: rank 11710951848961 exceeds C(4096,4)"));
 }
