@@ -1,0 +1,69 @@
+// The worker's half of the optimizer (02-algorithm, "A worker's step"): momentum, what is pending, and the three things
+// that happen to them. Parameters belong to the Replica.
+//
+// Not thread-safe: the training thread owns it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/base/ids.h"
+#include "common/layout/layout.h"
+#include "common/layout/tensor_buffer.h"
+#include "common/replica/committed_round.h"
+#include "distro/v1/round.pb.h"
+#include "kernels/backend.h"
+
+namespace distro::worker {
+
+// What one Compress made.
+struct CompressedUpdate {
+  std::vector<SharedBytes> payloads;  // [segments]
+};
+
+class Optimizer {
+ public:
+  // Momentum starts at 0. `layout` and `backend` are borrowed and outlive the optimizer.
+  Optimizer(const Layout* layout, Backend* backend);
+
+  // ||g|| over the whole model, f64 (02-algorithm). Not finite when an element is not.
+  double GradientNorm(const TensorBuffer& gradient) const;
+
+  // m <- beta*m + eta * g * min(1, clip / norm); keeps the K strongest coefficients of every block as pending of `round` and encodes
+  // them, a payload a segment. What was pending before counts as not included. `norm` is GradientNorm(gradient), finite.
+  CompressedUpdate Compress(RoundId round, const v1::StepParameters& step, const TensorBuffer& gradient, double norm);
+
+  // Error feedback: subtracts what was pending of this round from the momentum, in the segments whose bitmap includes
+  // `member` (index into the header's members). Does nothing when another round, or nothing, is pending.
+  void Feedback(const CommittedRound& round, int member);
+
+  // Forgets what is pending without subtracting it: the round's bitmap will not be seen (jump to a snapshot).
+  void DropPending() { has_pending_ = false; }
+
+  // out <- parameters - eta * sign(m) (02-algorithm, overlap = 1).
+  void Lookahead(float eta, const TensorBuffer& parameters, TensorBuffer* out) const;
+
+  const TensorBuffer& momentum() const { return momentum_; }
+
+ private:
+  // Pending record of one segment.
+  struct Pending {
+    std::vector<uint16_t> positions;  // [B, K]
+    std::vector<float> values;        // [B, K]
+  };
+
+  void CompressSegment(SegmentId segment, const CompressOptions& options, const TensorBuffer& gradient);
+  SharedBytes EncodeSegment(RoundId round, SegmentId segment) const;
+
+  const Layout* const layout_;
+  Backend* const backend_;
+  TensorBuffer momentum_;
+  std::vector<Pending> pending_;  // [segments]
+  bool has_pending_ = false;
+  RoundId pending_round_;
+  int k_ = 0;
+};
+
+}  // namespace distro::worker

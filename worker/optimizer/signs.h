@@ -1,0 +1,13 @@
+// From pending coefficients to votes.
+#pragma once
+
+#include "absl/types/span.h"
+#include "common/update/sparse_update.h"
+
+namespace distro::worker {
+
+// The votes of coefficients [B, K] at `positions` [B, K]: the sign of each, a single 0 counting as +. A block whose
+// coefficients are all 0 casts no vote (02-algorithm, "A worker's step").
+SparseUpdate SignsOf(int k, absl::Span<const uint16_t> positions, absl::Span<const float> values);
+
+}  // namespace distro::worker
