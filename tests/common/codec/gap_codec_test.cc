@@ -6,7 +6,6 @@
 
 #include "gtest/gtest.h"
 #include "tests/common/codec/random_updates.h"
-#include "tests/testing/golden.h"
 
 namespace distro {
 namespace {

@@ -1,0 +1,223 @@
+#include "common/codec/payload.h"
+
+#include <functional>
+
+#include "common/base/checksum.h"
+#include "common/codec/update_reader.h"
+#include "common/layout/layout.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/common/codec/random_updates.h"
+
+namespace distro {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::RandomUpdate;
+using testing::RandomVotes;
+
+constexpr PayloadIdentity kIdentity = {
+    .layout_hash = 0x0123456789abcdef, .round = RoundId(42), .segment = SegmentId(7)};
+
+PayloadExpectation Expect(uint32_t blocks, int k) {
+  return {.layout_hash = kIdentity.layout_hash,
+          .round = kIdentity.round,
+          .segment = kIdentity.segment,
+          .blocks = blocks,
+          .k = k};
+}
+
+// The payload with its checksum made right again.
+std::string FixChecksum(std::string bytes) {
+  const uint64_t checksum = Xxh3(absl::string_view(bytes).substr(0, bytes.size() - 8));
+  std::memcpy(bytes.data() + bytes.size() - 8, &checksum, 8);
+  return bytes;
+}
+
+std::string WithByte(std::string bytes, size_t at, int value) {
+  bytes[at] = static_cast<char>(value);
+  return bytes;
+}
+
+TEST(PayloadTest, UpdatesRoundTripForEveryK) {
+  for (int k : {1, 2, 3, 4, 5, 6, 7, 8, 9, 32, 128, 4096}) {
+    const SparseUpdate update = RandomUpdate(k, k == 4096 ? 3 : 300, k);
+    const auto blocks = static_cast<uint32_t>(update.blocks());
+    const std::string bytes = EncodeUpdate(kIdentity, update);
+    EXPECT_EQ(ValidateUpdate(bytes, Expect(blocks, k)), absl::OkStatus());
+    EXPECT_LE(bytes.size(), MaxUpdatePayloadBytes(blocks, k));
+    const absl::StatusOr<SparseUpdate> decoded = DecodeUpdate(bytes, Expect(blocks, k));
+    ASSERT_EQ(decoded.status(), absl::OkStatus());
+    EXPECT_TRUE(*decoded == update) << k;
+    EXPECT_EQ(EncodeUpdate(kIdentity, *decoded), bytes);
+  }
+}
+
+TEST(PayloadTest, VotesRoundTrip) {
+  const Votes votes = RandomVotes(8, 4, 600, 1, {.hot = 0.5});
+  const std::string bytes = EncodeVotes(kIdentity, votes);
+  EXPECT_LE(bytes.size(), MaxVotesPayloadBytes(600, 32));
+  const absl::StatusOr<Votes> decoded = DecodeVotes(bytes, Expect(600, 0));
+  ASSERT_EQ(decoded.status(), absl::OkStatus());
+  EXPECT_TRUE(*decoded == votes);
+  EXPECT_EQ(EncodeVotes(kIdentity, *decoded), bytes);
+}
+
+TEST(PayloadTest, EmptySegmentsRoundTrip) {
+  const Votes none;
+  EXPECT_EQ(DecodeVotes(EncodeVotes(kIdentity, none), Expect(0, 0)).value(), none);
+  const SparseUpdate update{.k = 4, .positions = {}, .signs = {}};
+  EXPECT_EQ(DecodeUpdate(EncodeUpdate(kIdentity, update), Expect(0, 4)).value(), update);
+}
+
+TEST(PayloadTest, EveryMismatchNamesBothValues) {
+  const std::string bytes = EncodeUpdate(kIdentity, RandomUpdate(4, 10, 1));
+  struct Case {
+    std::function<void(PayloadExpectation*)> change;
+    std::string message;
+  };
+  const std::vector<Case> cases = {
+      {[](auto* e) { e->layout_hash = 1; },
+       "payload: layout hash 0123456789abcdef, expected 0000000000000001"},
+      {[](auto* e) { e->round = RoundId(43); }, "payload: round 42, expected 43"},
+      {[](auto* e) { e->segment = SegmentId(8); }, "payload: segment 7, expected 8"},
+      {[](auto* e) { e->blocks = 11; }, "payload: blocks 10, expected 11"},
+      {[](auto* e) { e->k = 5; }, "payload: k 4, expected 5"},
+      {[](auto* e) { e->k = 9; }, "payload: kind 1, expected 2"},
+      {[](auto* e) { e->k = 0; }, "payload: expected k 0 is outside 1..4096"},
+      {[](auto* e) { e->blocks = 9; }, "payload: 108 bytes, at most 102 are possible"}};
+  for (const Case& one : cases) {
+    PayloadExpectation expected = Expect(10, 4);
+    one.change(&expected);
+    EXPECT_EQ(ValidateUpdate(bytes, expected), absl::InvalidArgumentError(one.message));
+    EXPECT_EQ(DecodeUpdate(bytes, expected).status(), absl::InvalidArgumentError(one.message));
+  }
+  EXPECT_EQ(DecodeVotes(bytes, Expect(10, 0)).status(),
+            absl::InvalidArgumentError("payload: kind 1, expected 3"));
+}
+
+TEST(PayloadTest, DamageIsNamed) {
+  const std::string bytes = EncodeUpdate(kIdentity, RandomUpdate(9, 10, 1));
+  const auto message = [](const std::string& damaged) {
+    return std::string(ValidateUpdate(damaged, Expect(10, 9)).message());
+  };
+  EXPECT_THAT(message(WithByte(bytes, 0, 'X')), HasSubstr("magic"));
+  EXPECT_THAT(message(WithByte(bytes, 4, 2)), HasSubstr("format version 2, expected 1"));
+  EXPECT_THAT(message(WithByte(bytes, 60, bytes[60] ^ 1)), HasSubstr("checksum"));
+  EXPECT_THAT(message(bytes + "x"), HasSubstr("bytes after the checksum: 1, expected 0"));
+  EXPECT_THAT(message(WithByte(bytes, 39, 0x80)),
+              HasSubstr("payload: body: needs 9223372036854776017 bytes at offset 40"));
+}
+
+TEST(PayloadTest, EveryTruncationIsRefused) {
+  for (int k : {4, 9}) {
+    const std::string bytes = EncodeUpdate(kIdentity, RandomUpdate(k, 20, 1));
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      const auto status = ValidateUpdate(absl::string_view(bytes).substr(0, size), Expect(20, k));
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << size;
+    }
+  }
+  const std::string votes = EncodeVotes(kIdentity, RandomVotes(3, 4, 20, 1));
+  for (size_t size = 0; size < votes.size(); ++size) {
+    const auto status =
+        DecodeVotes(absl::string_view(votes).substr(0, size), Expect(20, 0)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << size;
+  }
+}
+
+// Every flipped byte is caught; with the checksum made right it is refused or other, canonical contents.
+template <typename Decode, typename Encode>
+void ExpectFlipsAreCaught(const std::string& bytes, Decode decode, Encode encode) {
+  int accepted = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    for (int mask : {0x01, 0x10, 0x80, 0xff}) {
+      const std::string flipped = WithByte(bytes, i, bytes[i] ^ mask);
+      ASSERT_EQ(decode(flipped).status().code(), absl::StatusCode::kInvalidArgument) << i;
+      if (i >= bytes.size() - 8) continue;
+      const std::string fixed = FixChecksum(flipped);
+      const auto decoded = decode(fixed);
+      if (decoded.ok()) {
+        ++accepted;
+        ASSERT_EQ(encode(*decoded), fixed) << i;
+      } else {
+        ASSERT_EQ(decoded.status().code(), absl::StatusCode::kInvalidArgument);
+      }
+    }
+  }
+  EXPECT_GT(accepted, 0);
+}
+
+TEST(PayloadTest, FlippedBytesAreCaught) {
+  for (int k : {3, 4, 8, 9}) {
+    ExpectFlipsAreCaught(
+        EncodeUpdate(kIdentity, RandomUpdate(k, 20, 1)),
+        [&](const std::string& bytes) { return DecodeUpdate(bytes, Expect(20, k)); },
+        [](const SparseUpdate& update) { return EncodeUpdate(kIdentity, update); });
+  }
+  ExpectFlipsAreCaught(
+      EncodeVotes(kIdentity, RandomVotes(3, 4, 20, 1)),
+      [](const std::string& bytes) { return DecodeVotes(bytes, Expect(20, 0)); },
+      [](const Votes& votes) { return EncodeVotes(kIdentity, votes); });
+}
+
+// Votes in an update's place: a count or value that an update cannot have.
+TEST(PayloadTest, RefusesVotesThatAreNoUpdate) {
+  const auto as_update = [](const Votes& votes) {
+    std::string bytes = EncodeVotes(kIdentity, votes);
+    bytes[5] = static_cast<char>(PayloadKind::kUpdateGaps);
+    bytes[6] = 9;
+    return ValidateUpdate(FixChecksum(bytes), Expect(1, 9));
+  };
+  Votes votes = {.offsets = {0, 9},
+                 .positions = {1, 2, 3, 4, 5, 6, 7, 8, 9},
+                 .values = {1, 1, 1, 1, -1, 1, 1, 1, 1}};
+  EXPECT_EQ(as_update(votes), absl::OkStatus());
+  votes.values[4] = 2;
+  EXPECT_EQ(as_update(votes),
+            absl::InvalidArgumentError("block 0: value 2, an update has 1 or -1"));
+  votes = {.offsets = {0, 2}, .positions = {1, 2}, .values = {1, 1}};
+  EXPECT_EQ(as_update(votes),
+            absl::InvalidArgumentError("block 0: 2 entries, an update has 0 or 9"));
+}
+
+TEST(PayloadTest, CommitChecksumIsXxh3OfAllBytes) {
+  const std::string bytes = EncodeVotes(kIdentity, RandomVotes(3, 4, 20, 1));
+  EXPECT_EQ(PayloadChecksum(bytes), Xxh3(bytes));
+}
+
+// The 1.2 B Llama of the report.
+Layout ReportLayout() {
+  std::vector<TensorSpec> tensors = {
+      {"embed", {32000, 2048}}, {"head", {32000, 2048}}, {"norm", {2048}}};
+  for (int i = 0; i < 16; ++i) {
+    const std::string layer = "layer" + std::to_string(i);
+    for (const char* name : {"q", "k", "v", "o"}) tensors.push_back({layer + name, {2048, 2048}});
+    for (const char* name : {"gate", "up"}) tensors.push_back({layer + name, {8192, 2048}});
+    tensors.push_back({layer + "down", {2048, 8192}});
+    for (const char* name : {"norm1", "norm2"}) tensors.push_back({layer + name, {2048}});
+  }
+  return *Layout::Create(*Manifest::Create(std::move(tensors)), kDefaultSegmentBlocks);
+}
+
+TEST(PayloadTest, ReportModelUploadsSixBytesABlock) {
+  const Layout layout = ReportLayout();
+  uint64_t bytes = 0;
+  for (uint32_t segment = 0; segment < layout.segments(); ++segment) {
+    const auto blocks = static_cast<uint64_t>(layout.SegmentBlocks(SegmentId(segment)));
+    EXPECT_EQ(RecordUpdatePayloadBytes(blocks, 4), 6 * blocks + kPayloadFramingBytes);
+    bytes += RecordUpdatePayloadBytes(blocks, 4);
+  }
+  const uint64_t records = 6 * static_cast<uint64_t>(layout.blocks());
+  EXPECT_EQ(records, 1765062u);  // 1.77 MB
+  EXPECT_LT(static_cast<double>(bytes - records), 0.01 * static_cast<double>(records));
+}
+
+TEST(PayloadTest, RecordPayloadsHaveTheSizeThatIsPredicted) {
+  for (int k = 1; k <= 8; ++k) {
+    EXPECT_EQ(EncodeUpdate(kIdentity, RandomUpdate(k, 77, 1)).size(),
+              RecordUpdatePayloadBytes(77, k));
+  }
+}
+
+}  // namespace
+}  // namespace distro
