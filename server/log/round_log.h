@@ -1,7 +1,12 @@
 // The round log: one file a round, written once, never changed; the chain of their hashes (03-protocol, "Durability").
 // docs/payload_format.md, "Files", has the format.
 //
-// Begin/Commit are for one thread (the round thread); reading is thread-safe and concurrent with it.
+//   start.record          the first link of the chain
+//   0000000042.record     round 42
+//   *.tmp                 a record that was not committed; removed when the log is opened
+//
+// WriteStart, Begin and a writer's Commit are for one thread (the round thread); reading is thread-safe and concurrent
+// with it.
 #pragma once
 
 #include <cstdint>
@@ -19,60 +24,97 @@
 #include "common/base/ids.h"
 #include "common/base/log.h"
 #include "common/layout/layout.h"
-#include "common/replica/committed_round.h"
 #include "distro/v1/round.pb.h"
+#include "server/log/record_reader.h"
+#include "server/log/record_writer.h"
 
 namespace distro::server {
 
-// One record that is open for reading: headers in memory, payloads from the file. Thread-safe.
-class RecordReader {
- public:
-  virtual ~RecordReader() = default;
-  virtual const std::string& header_bytes() const = 0;
-  virtual uint64_t payload_bytes(SegmentId segment) const = 0;
-  // Bytes [offset, offset + size) of a segment's payload. DataLoss: the file is shorter than it was.
-  virtual absl::StatusOr<std::string> Read(SegmentId segment, uint64_t offset, uint64_t size) const = 0;
-};
+class RoundLog;
 
-// A round that is being written to a temporary file.
+// A round that is being written to a temporary file. The log outlives it.
 class RecordWriter {
  public:
-  virtual ~RecordWriter() = default;  // an uncommitted file is removed
+  RecordWriter(RoundLog* log, RoundId round, RecordFileWriter file)
+      : log_(log), round_(round), file_(std::move(file)) {}
+
   // Appends a segment's payload; each segment once, in any order.
-  virtual absl::Status AddSegment(SegmentId segment, absl::string_view payload) = 0;
-  // Writes the header, fsyncs, links to the final name, fsyncs the folder. Then the round is durable.
+  absl::Status AddSegment(SegmentId segment, absl::string_view payload) {
+    return file_.AddSegment(segment, payload);
+  }
+
+  // Writes the header, fsyncs, links to the final name, fsyncs the folder. Then the round is durable and in the log.
   // FailedPrecondition: the round's file exists: another process wrote it (fenced).
-  // ResourceExhausted and others: nothing was published; the same call may be repeated and writes the same bytes to a
-  // new file.
-  virtual absl::Status Commit(absl::string_view header_bytes) = 0;
+  // InvalidArgument: the header is not one of this round with these payloads after that predecessor.
+  // ResourceExhausted and others: nothing was published. After any error, also of AddSegment, this writer is spent: a
+  // retry begins a new one with the same bytes.
+  absl::Status Commit(absl::string_view header_bytes);
+
+ private:
+  RoundLog* const log_;
+  const RoundId round_;
+  RecordFileWriter file_;
 };
 
 class RoundLog {
  public:
   // Opens the log in `dir` (created if missing), removes temporary files, verifies the chain of all headers and the
-  // payload checksums of the newest `verify_payloads` records. DataLoss names a damaged file and says what to do.
-  static absl::StatusOr<std::unique_ptr<RoundLog>> Open(const std::string& dir, const Layout* layout,
-                                                        int verify_payloads, Log* log);
-  virtual ~RoundLog() = default;
+  // payload checksums of the newest `verify_payloads` records. DataLoss names a damaged or missing file and says what to
+  // do. `layout` and `log` are borrowed.
+  static absl::StatusOr<std::unique_ptr<RoundLog>> Open(const std::string& dir,
+                                                        const Layout* layout, int verify_payloads,
+                                                        Log* log);
 
-  // The start record; written once, before round 0.
-  virtual bool has_start() const = 0;
-  virtual const v1::StartHeader& start() const = 0;
-  virtual absl::Status WriteStart(const v1::StartHeader& start) = 0;
+  // The start record; written once, before round 0. FailedPrecondition: there is one (fenced).
+  bool has_start() const;
+  const v1::StartHeader& start() const;  // requires has_start()
+  absl::Status WriteStart(const v1::StartHeader& start);
 
   // The first round that is not in the log.
-  virtual RoundId next_round() const = 0;
+  RoundId next_round() const;
   // Chain hash of the record before `round`: of the start record for 0. Requires has_start() and round <= next_round().
-  virtual uint64_t HashBefore(RoundId round) const = 0;
-  // Header of a stored round, parsed. Requires round < next_round().
-  virtual absl::StatusOr<v1::RoundHeader> Header(RoundId round) const = 0;
+  uint64_t HashBefore(RoundId round) const;
+  // Header of a stored round, parsed. Requires round < next_round(). DataLoss: the file changed since it was verified.
+  absl::StatusOr<v1::RoundHeader> Header(RoundId round) const;
+  absl::StatusOr<std::shared_ptr<const RecordReader>> OpenRecord(RoundId round) const;
 
-  virtual absl::StatusOr<std::unique_ptr<RecordWriter>> Begin(RoundId round) = 0;
-  virtual absl::StatusOr<std::shared_ptr<const RecordReader>> OpenRecord(RoundId round) const = 0;
+  // FailedPrecondition: not next_round(), or there is no start record.
+  absl::StatusOr<std::unique_ptr<RecordWriter>> Begin(RoundId round);
 
-  // Bytes of all records; the time each of Commit's fsyncs took is reported to this observer (may be null).
-  virtual uint64_t bytes() const = 0;
-  virtual void SetFsyncObserver(std::function<void(absl::Duration)> observer) = 0;
+  // Bytes of all records.
+  uint64_t bytes() const;
+  // Gets the time of each fsync of a commit, on the committing thread. Called before the first Begin.
+  void SetFsyncObserver(RecordFileWriter::FsyncObserver observer) {
+    observer_ = std::move(observer);
+  }
+
+ private:
+  friend class RecordWriter;
+  RoundLog(std::string dir, const Layout* layout) : dir_(std::move(dir)), layout_(layout) {}
+
+  absl::Status RemoveTemporaryFiles(Log* log) const;
+  absl::Status Load(int verify_payloads);
+  absl::Status LoadStart();
+  absl::Status LoadRound(RoundId round, bool verify_payloads);
+  absl::Status CheckHeader(RoundId round, absl::string_view header_bytes,
+                           const std::vector<RecordEntry>& entries) const;
+  absl::Status CommitRound(RoundId round, absl::string_view header_bytes, RecordFileWriter* file);
+  void Append(uint64_t hash, uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::string PathOf(RoundId round) const;
+  std::string NewTemporaryPath();
+
+  // Constant after Open.
+  const std::string dir_;
+  const Layout* const layout_;
+  RecordFileWriter::FsyncObserver observer_;
+
+  // Of the writing thread.
+  uint64_t temporary_files_ = 0;
+
+  mutable absl::Mutex mu_;
+  std::unique_ptr<const v1::StartHeader> start_ ABSL_GUARDED_BY(mu_);  // never changes once set
+  std::vector<uint64_t> hashes_ ABSL_GUARDED_BY(mu_);  // of the start record, round 0, round 1, ...
+  uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace distro::server

@@ -3,7 +3,8 @@
 //
 //   lock                        held by the one process that owns the folder (flock)
 //   epoch                       u64 as text; raised and fsynced at every start
-//   run.json  model_config.json  run.pb       the run; run.pb is written last: with it the run exists
+//   run.pb                      the run; written last: with it the run exists
+//   run.json  model_config.json copies of what run.pb holds, for people; never read
 //   incoming/<sha256>.part      an initial snapshot that is still being uploaded
 //   snapshots/<round>.safetensors
 //   rounds/start.record  rounds/<round>.record
@@ -24,6 +25,7 @@
 #include "common/layout/layout.h"
 #include "distro/v1/run.pb.h"
 #include "distro/v1/snapshot.pb.h"
+#include "server/log/folder_lock.h"
 
 namespace distro::server {
 
@@ -39,10 +41,10 @@ struct RunIdentity {
 
 class RunStore {
  public:
-  // Takes the lock, raises the epoch, reads the run if there is one. FailedPrecondition: another process holds the
-  // folder. DataLoss: a file is damaged; the message names it and says what to do.
+  // Takes the lock, raises the epoch, reads the run if there is one and verifies the initial snapshot's SHA-256.
+  // FailedPrecondition: another process holds the folder. DataLoss: a file is damaged; the message names it and says
+  // what to do. `log` is borrowed.
   static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& data_dir, Log* log);
-  ~RunStore();
 
   EpochId epoch() const { return epoch_; }
   bool has_run() const { return identity_ != nullptr; }
@@ -52,22 +54,34 @@ class RunStore {
 
   // Upload of the initial snapshot. The bytes that are already there: where the client goes on.
   absl::StatusOr<uint64_t> IncomingBytes(const Sha256Digest& sha256) const;
-  // Appends at `offset`, which must equal IncomingBytes(). InvalidArgument otherwise.
+  // Appends at `offset`, which must equal IncomingBytes(). InvalidArgument otherwise. FailedPrecondition: has_run().
   absl::Status AppendIncoming(const Sha256Digest& sha256, uint64_t offset, absl::string_view data);
   // Checks size and SHA-256 of the upload, its manifest and tensors, computes the state hash, and makes the run durable.
   // InvalidArgument: configuration, model or snapshot are refused; a snapshot that does not match its SHA-256 is removed.
   // AlreadyExists: the folder holds another run; the same run again is OK.
-  absl::Status CreateRun(const v1::RunConfig& config, absl::string_view model_config_json, uint64_t snapshot_bytes,
-                         const Sha256Digest& sha256);
-  // The same from a checkpoint folder on this machine (`--run`, `--model`).
+  absl::Status CreateRun(const v1::RunConfig& config, absl::string_view model_config_json,
+                         uint64_t snapshot_bytes, const Sha256Digest& sha256);
+  // The same from a checkpoint folder on this machine (`--run`, `--model`). NotFound: a file is missing there.
   absl::Status CreateRunFromFolder(const v1::RunConfig& config, const std::string& checkpoint_dir);
 
  private:
-  RunStore(std::string data_dir, Log* log) : data_dir_(std::move(data_dir)), log_(log) {}
+  RunStore(std::string data_dir, FolderLock lock, Log* log)
+      : data_dir_(std::move(data_dir)), lock_(std::move(lock)), log_(log) {}
+
+  absl::Status Prepare();
+  absl::Status RaiseEpoch();
+  absl::Status LoadRun();
+  absl::Status CheckSameRun(const v1::RunConfig& config, absl::string_view model_config_json,
+                            const Sha256Digest& sha256) const;
+  absl::Status Publish(RunIdentity identity, const std::string& incoming);
+
+  std::string IncomingPath(const Sha256Digest& sha256) const;
+  std::string SnapshotPath() const { return data_dir_ + "/snapshots/0.safetensors"; }
+  std::string RunPath() const { return data_dir_ + "/run.pb"; }
 
   const std::string data_dir_;
+  const FolderLock lock_;
   Log* const log_;
-  int lock_fd_ = -1;
   EpochId epoch_;
   std::shared_ptr<const RunIdentity> identity_;
 };

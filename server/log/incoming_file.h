@@ -1,0 +1,25 @@
+// A file that arrives in pieces and can go on after an interruption. Blocking.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/base/checksum.h"
+
+namespace distro::server {
+
+// 0 for a file that does not exist.
+absl::StatusOr<uint64_t> FileSizeOrZero(const std::string& path);
+
+// Appends `data`, creating the file. InvalidArgument: `offset` is not the file's size. After an error the file is as
+// long as before, or what was written is a part of `data`.
+absl::Status AppendToFile(const std::string& path, uint64_t offset, absl::string_view data);
+
+// Fsyncs the file and compares it with what was announced. InvalidArgument: the size or the SHA-256 differs; a file that
+// is too large or whose SHA-256 differs is removed, a shorter one stays and can go on.
+absl::Status CheckIncoming(const std::string& path, uint64_t bytes, const Sha256Digest& sha256);
+
+}  // namespace distro::server

@@ -1,0 +1,80 @@
+#include "server/log/log_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/file.h"
+
+namespace distro::server {
+
+absl::StatusOr<LogFile> LogFile::Open(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return ErrnoToStatus(errno, "open", path);
+  return LogFile(fd, path);
+}
+
+absl::StatusOr<LogFile> LogFile::Create(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (fd < 0) return ErrnoToStatus(errno, "create", path);
+  return LogFile(fd, path);
+}
+
+LogFile::~LogFile() {
+  if (fd_ >= 0) close(fd_);
+}
+
+LogFile::LogFile(LogFile&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), path_(std::exchange(other.path_, {})) {}
+
+LogFile& LogFile::operator=(LogFile&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(path_, other.path_);
+  return *this;
+}
+
+absl::StatusOr<uint64_t> LogFile::Size() const {
+  struct stat about;
+  if (fstat(fd_, &about) != 0) return ErrnoToStatus(errno, "stat", path_);
+  if (!S_ISREG(about.st_mode)) {
+    return absl::DataLossError(absl::StrCat(path_, ": is not a regular file"));
+  }
+  return static_cast<uint64_t>(about.st_size);
+}
+
+absl::StatusOr<std::string> LogFile::ReadAt(uint64_t offset, uint64_t size) const {
+  std::string bytes(size, '\0');
+  for (uint64_t done = 0; done < size;) {
+    const ssize_t n = pread(fd_, bytes.data() + done, size - done, offset + done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoToStatus(errno, "read", path_);
+    if (n == 0) {
+      return absl::DataLossError(absl::StrCat(path_, ": ends at byte ", offset + done, ", ", size,
+                                              " bytes from ", offset, " on are needed"));
+    }
+    done += n;
+  }
+  return bytes;
+}
+
+absl::Status LogFile::WriteAt(uint64_t offset, absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = pwrite(fd_, bytes.data(), bytes.size(), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoToStatus(errno, "write", path_);
+    bytes.remove_prefix(n);
+    offset += n;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LogFile::Sync() {
+  if (fsync(fd_) != 0) return ErrnoToStatus(errno, "fsync", path_);
+  return absl::OkStatus();
+}
+
+}  // namespace distro::server

@@ -1,0 +1,119 @@
+#include "server/log/record_format.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/bytes.h"
+#include "common/base/checksum.h"
+#include "common/base/status_macros.h"
+
+namespace distro::server {
+namespace {
+
+constexpr absl::string_view kFirstMagic = "DSTROREC";
+constexpr absl::string_view kLastMagic = "DSTROEND";
+constexpr uint32_t kVersion = 1;
+
+std::string FooterNumbers(const RecordFooter& footer) {
+  std::string bytes;
+  AppendLittleEndian(&bytes, footer.round);
+  AppendLittleEndian(&bytes, footer.segments);
+  AppendLittleEndian(&bytes, footer.header_bytes);
+  AppendLittleEndian(&bytes, footer.table_checksum);
+  AppendLittleEndian(&bytes, footer.header_checksum);
+  return bytes;
+}
+
+// Requires bytes of EncodeRecordTable's or the footer's size.
+template <typename T>
+T At(absl::string_view bytes, size_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof(T));
+  return value;
+}
+
+}  // namespace
+
+std::string EncodeRecordPrefix(RecordKind kind) {
+  std::string bytes(kFirstMagic);
+  AppendLittleEndian(&bytes, kVersion);
+  AppendLittleEndian(&bytes, static_cast<uint32_t>(kind));
+  return bytes;
+}
+
+std::string EncodeRecordTable(const std::vector<RecordEntry>& entries) {
+  std::string bytes;
+  for (const RecordEntry& entry : entries) {
+    AppendLittleEndian(&bytes, entry.offset);
+    AppendLittleEndian(&bytes, entry.bytes);
+    AppendLittleEndian(&bytes, entry.checksum);
+  }
+  return bytes;
+}
+
+std::string EncodeRecordTail(RecordKind kind, RoundId round,
+                             const std::vector<RecordEntry>& entries, absl::string_view header) {
+  const std::string table = EncodeRecordTable(entries);
+  const std::string numbers = FooterNumbers({.round = round.value(),
+                                             .segments = static_cast<uint32_t>(entries.size()),
+                                             .header_bytes = static_cast<uint32_t>(header.size()),
+                                             .table_checksum = Xxh3(table),
+                                             .header_checksum = Xxh3(header)});
+  std::string checksum;
+  AppendLittleEndian(&checksum, Xxh3(EncodeRecordPrefix(kind) + numbers));
+  return absl::StrCat(table, header, numbers, checksum, kLastMagic);
+}
+
+absl::StatusOr<RecordFooter> ParseRecordFooter(absl::string_view prefix, absl::string_view footer,
+                                               RecordKind kind, uint64_t file_bytes) {
+  if (prefix != EncodeRecordPrefix(kind)) {
+    return absl::DataLossError("the first 16 bytes are not those of a record of this version");
+  }
+  if (footer.size() != kRecordFooterBytes || footer.substr(40) != kLastMagic) {
+    return absl::DataLossError("the end of the file is missing");
+  }
+  if (At<uint64_t>(footer, 32) != Xxh3(absl::StrCat(prefix, footer.substr(0, 32)))) {
+    return absl::DataLossError("the footer's checksum does not match");
+  }
+  RecordFooter parsed = {.round = At<uint64_t>(footer, 0),
+                         .segments = At<uint32_t>(footer, 8),
+                         .header_bytes = At<uint32_t>(footer, 12),
+                         .table_checksum = At<uint64_t>(footer, 16),
+                         .header_checksum = At<uint64_t>(footer, 24)};
+  const uint64_t least = kRecordPrefixBytes + parsed.segments * kRecordTableEntryBytes +
+                         parsed.header_bytes + kRecordFooterBytes;
+  if (file_bytes < least) {
+    return absl::DataLossError(
+        absl::StrCat("the file has ", file_bytes, " bytes, its parts need ", least));
+  }
+  return parsed;
+}
+
+absl::StatusOr<std::vector<RecordEntry>> ParseRecordTable(absl::string_view table,
+                                                          const RecordFooter& footer,
+                                                          uint64_t payloads_end) {
+  if (table.size() != footer.segments * kRecordTableEntryBytes ||
+      Xxh3(table) != footer.table_checksum) {
+    return absl::DataLossError("the table's checksum does not match");
+  }
+  std::vector<RecordEntry> entries(footer.segments);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const size_t at = i * kRecordTableEntryBytes;
+    entries[i] = {At<uint64_t>(table, at), At<uint64_t>(table, at + 8),
+                  At<uint64_t>(table, at + 16)};
+  }
+  std::vector<RecordEntry> by_offset = entries;
+  std::sort(by_offset.begin(), by_offset.end(),
+            [](const RecordEntry& a, const RecordEntry& b) { return a.offset < b.offset; });
+  uint64_t end = kRecordPrefixBytes;
+  for (const RecordEntry& entry : by_offset) {
+    if (entry.offset != end || entry.bytes == 0 || entry.bytes > payloads_end - end) {
+      return absl::DataLossError("the payloads do not fill the file");
+    }
+    end += entry.bytes;
+  }
+  if (end != payloads_end) return absl::DataLossError("the payloads do not fill the file");
+  return entries;
+}
+
+}  // namespace distro::server

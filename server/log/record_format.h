@@ -1,0 +1,60 @@
+// The bytes of a record file (docs/payload_format.md, "Files"). Pure functions; own disk: every fault is DataLoss.
+//
+//   record = prefix payload* table header footer
+//   prefix   16  magic, version, kind
+//   table    24 each segment, in order: offset, bytes, XXH3-64 of its payload
+//   header       RoundHeader or StartHeader; its XXH3-64 is the chain hash
+//   footer   48  round, segments, header bytes, XXH3-64 of table, header, and of prefix and footer; magic
+//
+// Payloads fill the file from the prefix to the table without gaps, in the order in which segments closed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/base/ids.h"
+
+namespace distro::server {
+
+enum class RecordKind : uint32_t { kStart = 1, kRound = 2 };
+
+inline constexpr uint64_t kRecordPrefixBytes = 16;
+inline constexpr uint64_t kRecordTableEntryBytes = 24;
+inline constexpr uint64_t kRecordFooterBytes = 48;
+
+// Where a segment's payload lies.
+struct RecordEntry {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  uint64_t checksum = 0;
+};
+
+struct RecordFooter {
+  uint64_t round = 0;
+  uint32_t segments = 0;
+  uint32_t header_bytes = 0;
+  uint64_t table_checksum = 0;
+  uint64_t header_checksum = 0;
+};
+
+std::string EncodeRecordPrefix(RecordKind kind);
+std::string EncodeRecordTable(const std::vector<RecordEntry>& entries);
+
+// What follows the payloads: table, header, footer.
+std::string EncodeRecordTail(RecordKind kind, RoundId round,
+                             const std::vector<RecordEntry>& entries, absl::string_view header);
+
+// `prefix` and `footer` are the first and the last bytes of the file. Checks both, and that the sizes fit `file_bytes`.
+absl::StatusOr<RecordFooter> ParseRecordFooter(absl::string_view prefix, absl::string_view footer,
+                                               RecordKind kind, uint64_t file_bytes);
+
+// Entries of payloads that fill [kRecordPrefixBytes, payloads_end) without gaps or overlaps.
+absl::StatusOr<std::vector<RecordEntry>> ParseRecordTable(absl::string_view table,
+                                                          const RecordFooter& footer,
+                                                          uint64_t payloads_end);
+
+}  // namespace distro::server

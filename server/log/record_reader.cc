@@ -1,0 +1,64 @@
+#include "server/log/record_reader.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/checksum.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+
+namespace distro::server {
+
+absl::StatusOr<std::shared_ptr<const RecordReader>> RecordReader::Open(const std::string& path,
+                                                                       RecordKind kind) {
+  DISTRO_ASSIGN_OR_RETURN(LogFile file, LogFile::Open(path));
+  std::shared_ptr<RecordReader> reader(new RecordReader(std::move(file)));
+  absl::Status status = reader->Load(kind);
+  if (!status.ok()) return Annotate(status, path);
+  return std::shared_ptr<const RecordReader>(std::move(reader));
+}
+
+absl::Status RecordReader::Load(RecordKind kind) {
+  DISTRO_ASSIGN_OR_RETURN(file_bytes_, file_.Size());
+  if (file_bytes_ < kRecordPrefixBytes + kRecordFooterBytes) {
+    return absl::DataLossError(absl::StrCat("has only ", file_bytes_, " bytes"));
+  }
+  DISTRO_ASSIGN_OR_RETURN(const std::string prefix, file_.ReadAt(0, kRecordPrefixBytes));
+  const uint64_t footer_at = file_bytes_ - kRecordFooterBytes;
+  DISTRO_ASSIGN_OR_RETURN(const std::string footer, file_.ReadAt(footer_at, kRecordFooterBytes));
+  DISTRO_ASSIGN_OR_RETURN(footer_, ParseRecordFooter(prefix, footer, kind, file_bytes_));
+  const uint64_t header_at = footer_at - footer_.header_bytes;
+  const uint64_t table_bytes = footer_.segments * kRecordTableEntryBytes;
+  const uint64_t table_at = header_at - table_bytes;
+  DISTRO_ASSIGN_OR_RETURN(header_, file_.ReadAt(header_at, footer_.header_bytes));
+  if (Xxh3(header_) != footer_.header_checksum) {
+    return absl::DataLossError("the header's checksum does not match");
+  }
+  DISTRO_ASSIGN_OR_RETURN(const std::string table, file_.ReadAt(table_at, table_bytes));
+  DISTRO_ASSIGN_OR_RETURN(entries_, ParseRecordTable(table, footer_, table_at));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> RecordReader::Read(SegmentId segment, uint64_t offset,
+                                               uint64_t size) const {
+  const RecordEntry& entry = entries_[segment.value()];
+  if (offset > entry.bytes || size > entry.bytes - offset) {
+    return absl::InvalidArgumentError(absl::StrCat(file_.path(), ": segment ", segment.value(),
+                                                   ": ", size, " bytes from ", offset,
+                                                   " on are not within its ", entry.bytes));
+  }
+  return file_.ReadAt(entry.offset + offset, size);
+}
+
+absl::Status RecordReader::VerifyPayloads() const {
+  for (uint32_t i = 0; i < segments(); ++i) {
+    DISTRO_ASSIGN_OR_RETURN(const std::string payload,
+                            Read(SegmentId(i), 0, payload_bytes(SegmentId(i))));
+    if (Xxh3(payload) == entries_[i].checksum) continue;
+    return absl::DataLossError(
+        absl::StrCat(file_.path(), ": the checksum of segment ", i, " does not match"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace distro::server

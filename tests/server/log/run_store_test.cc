@@ -1,0 +1,300 @@
+#include "server/log/run_store.h"
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "absl/strings/match.h"
+#include "common/base/file.h"
+#include "common/checkpoint/hf_folder.h"
+#include "common/checkpoint/snapshot.h"
+#include "common/replica/initial_snapshot.h"
+#include "common/replica/replica.h"
+#include "common/run/run_config.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/scratch_folder.h"
+
+namespace distro::server {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+constexpr absl::string_view kModelConfig = R"({"model_type": "some"})";
+
+class RunStoreTest : public ::testing::Test {
+ protected:
+  RunStoreTest() {
+    parameters_.tensor(0)[3] = 0.5f;
+    WriteModel("model", parameters_);
+    prepared_ = *PrepareInitialSnapshot(folder_.File("model"), folder_.File("snapshot"));
+    snapshot_ = *ReadFile(folder_.File("snapshot"));
+  }
+
+  void WriteModel(const std::string& name, const TensorBuffer& parameters) {
+    ASSERT_TRUE(
+        WriteCheckpointFolder(folder_.File(name), std::string(kModelConfig), layout_, parameters)
+            .ok());
+  }
+
+  absl::StatusOr<std::unique_ptr<RunStore>> Open() {
+    return RunStore::Open(folder_.File("data"), &log_);
+  }
+  std::string Data(const std::string& name) const { return folder_.File("data/" + name); }
+
+  static v1::RunConfig Config(const std::string& name = "test") {
+    v1::RunConfig config;
+    config.set_name(name);
+    config.set_rounds(10);
+    config.set_sequence_length(8);
+    config.set_samples_per_worker(1);
+    config.set_segment_blocks(1);
+    return config;
+  }
+
+  absl::Status Create(RunStore* store, const v1::RunConfig& config) {
+    return store->CreateRun(config, prepared_.model_config_json, snapshot_.size(),
+                            prepared_.sha256);
+  }
+
+  // Uploads in pieces from where the store is.
+  absl::Status Upload(RunStore* store, size_t piece = 1000) {
+    uint64_t at = *store->IncomingBytes(prepared_.sha256);
+    while (at < snapshot_.size()) {
+      const absl::Status status = store->AppendIncoming(
+          prepared_.sha256, at, absl::string_view(snapshot_).substr(at, piece));
+      if (!status.ok()) return status;
+      at = *store->IncomingBytes(prepared_.sha256);
+    }
+    return absl::OkStatus();
+  }
+
+  void CreateARun() {
+    auto store = Open();
+    ASSERT_TRUE(store.ok()) << store.status();
+    ASSERT_TRUE(Upload(store->get()).ok());
+    const absl::Status status = Create(store->get(), Config());
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  void ExpectDataLoss(const std::string& path, const std::string& message) {
+    const absl::Status status = Open().status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(path + ": "));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  }
+
+  static void Overwrite(const std::string& path, const std::string& bytes) {
+    ASSERT_TRUE(WriteFileAtomically(path, bytes).ok());
+  }
+
+  const Layout layout_ = *Layout::Create(*Manifest::Create({{"a", {70, 64}}, {"b", {9}}}), 1);
+  TensorBuffer parameters_{layout_};
+  testing::ScratchFolder folder_;
+  Log log_{LogLevel::kError};
+  InitialSnapshot prepared_;
+  std::string snapshot_;
+};
+
+TEST_F(RunStoreTest, RaisesTheEpochAtEveryStart) {
+  for (uint64_t epoch = 1; epoch < 5; ++epoch) {
+    auto store = Open();
+    ASSERT_TRUE(store.ok()) << store.status();
+    EXPECT_EQ((*store)->epoch(), EpochId(epoch));
+    EXPECT_FALSE((*store)->has_run());
+  }
+}
+
+TEST_F(RunStoreTest, RefusesASecondOwner) {
+  auto one = Open();
+  const auto two = Open();
+  EXPECT_EQ(two.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(two.status().message()), HasSubstr("another aggregator holds"));
+  one->reset();
+  EXPECT_TRUE(Open().ok());
+}
+
+TEST_F(RunStoreTest, CreatesARunAndFindsItAgain) {
+  CreateARun();
+  auto store = Open();
+  ASSERT_TRUE(store.ok()) << store.status();
+  ASSERT_TRUE((*store)->has_run());
+  const RunIdentity& run = *(*store)->run();
+  EXPECT_THAT(run.run_id, MatchesRegex("test-[0-9a-f]{8}"));
+  EXPECT_EQ(run.config.SerializeAsString(), CompleteRunConfig(Config())->SerializeAsString());
+  EXPECT_EQ(run.model_config_json, prepared_.model_config_json);
+  EXPECT_EQ(run.layout->manifest().hash(), layout_.manifest().hash());
+  EXPECT_EQ(run.layout->segments(), 3);
+  EXPECT_EQ(run.initial_snapshot.round(), 0);
+  EXPECT_EQ(run.initial_snapshot.size_bytes(), snapshot_.size());
+  EXPECT_EQ(run.initial_snapshot.sha256(),
+            std::string(prepared_.sha256.begin(), prepared_.sha256.end()));
+  EXPECT_EQ(run.initial_snapshot.state_hash(),
+            StateHash(layout_, parameters_, MakeReferenceBackend().get()));
+  EXPECT_EQ(*ReadFile(run.initial_snapshot_path), snapshot_);
+  EXPECT_TRUE(std::filesystem::is_empty(Data("incoming")));
+  EXPECT_TRUE(ParseRunConfig(*ReadFile(Data("run.json"))).ok());
+}
+
+TEST_F(RunStoreTest, CreatesTheSameRunFromAFolder) {
+  std::string uploaded;
+  {
+    CreateARun();
+    uploaded = *ReadFile(Data("snapshots/0.safetensors"));
+    std::filesystem::remove_all(Data(""));
+  }
+  auto store = Open();
+  ASSERT_TRUE((*store)->CreateRunFromFolder(Config(), folder_.File("model")).ok());
+  EXPECT_EQ(*ReadFile((*store)->run()->initial_snapshot_path), uploaded);
+  const std::string run_id = (*store)->run()->run_id;
+  EXPECT_TRUE((*store)->CreateRunFromFolder(Config(), folder_.File("model")).ok());
+  EXPECT_EQ((*store)->run()->run_id, run_id);
+  EXPECT_TRUE(std::filesystem::is_empty(Data("incoming")));
+  EXPECT_EQ((*store)->CreateRunFromFolder(Config(), folder_.File("nowhere")).code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST_F(RunStoreTest, KeepsTheRunItHas) {
+  CreateARun();
+  auto store = Open();
+  EXPECT_TRUE(Create(store->get(), Config()).ok());
+  const absl::Status other_name = Create(store->get(), Config("other"));
+  EXPECT_EQ(other_name.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(other_name.message()), HasSubstr("another configuration"));
+  Sha256Digest other_sha256 = prepared_.sha256;
+  other_sha256[0] ^= 1;
+  EXPECT_EQ((*store)
+                ->CreateRun(Config(), prepared_.model_config_json, snapshot_.size(), other_sha256)
+                .code(),
+            absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ((*store)->CreateRun(Config(), "{}", snapshot_.size(), prepared_.sha256).code(),
+            absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ((*store)->AppendIncoming(prepared_.sha256, 0, "x").code(),
+            absl::StatusCode::kFailedPrecondition);
+  parameters_.tensor(0)[0] = 1;
+  WriteModel("other", parameters_);
+  EXPECT_EQ((*store)->CreateRunFromFolder(Config(), folder_.File("other")).code(),
+            absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(std::filesystem::is_empty(Data("incoming")));
+}
+
+TEST_F(RunStoreTest, GoesOnWithAnInterruptedUpload) {
+  {
+    auto store = Open();
+    ASSERT_EQ(*(*store)->IncomingBytes(prepared_.sha256), 0);
+    ASSERT_TRUE((*store)->AppendIncoming(prepared_.sha256, 0, snapshot_.substr(0, 777)).ok());
+    const absl::Status early = Create(store->get(), Config());
+    EXPECT_EQ(early.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(early.message()), HasSubstr("777 of"));
+  }
+  auto store = Open();
+  EXPECT_EQ(*(*store)->IncomingBytes(prepared_.sha256), 777);
+  for (const uint64_t offset : {0, 776, 778}) {
+    EXPECT_EQ((*store)->AppendIncoming(prepared_.sha256, offset, "x").code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+  ASSERT_TRUE(Upload(store->get()).ok());
+  EXPECT_TRUE(Create(store->get(), Config()).ok());
+}
+
+TEST_F(RunStoreTest, RemovesADamagedUpload) {
+  auto store = Open();
+  std::string damaged = snapshot_;
+  damaged[damaged.size() / 2] ^= 1;
+  ASSERT_TRUE((*store)->AppendIncoming(prepared_.sha256, 0, damaged).ok());
+  const absl::Status status = Create(store->get(), Config());
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("SHA-256"));
+  EXPECT_EQ(*(*store)->IncomingBytes(prepared_.sha256), 0);
+  ASSERT_TRUE((*store)->AppendIncoming(prepared_.sha256, 0, snapshot_ + "x").ok());
+  EXPECT_EQ(Create(store->get(), Config()).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(*(*store)->IncomingBytes(prepared_.sha256), 0);
+  ASSERT_TRUE(Upload(store->get()).ok());
+  EXPECT_TRUE(Create(store->get(), Config()).ok());
+}
+
+TEST_F(RunStoreTest, RefusesWhatCannotBeARun) {
+  auto store = Open();
+  ASSERT_TRUE(Upload(store->get()).ok());
+  v1::RunConfig bad = Config();
+  bad.set_rounds(0);
+  EXPECT_EQ(Create(store->get(), bad).code(), absl::StatusCode::kInvalidArgument);
+  for (const std::string json : {"", "[]", "{", "{\"a\": \"\xff\"}"}) {
+    const absl::Status status =
+        (*store)->CreateRun(Config(), json, snapshot_.size(), prepared_.sha256);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("config.json"));
+  }
+  const std::string text = "not safetensors";
+  const Sha256Digest sha256 = Sha256(text);
+  ASSERT_TRUE((*store)->AppendIncoming(sha256, 0, text).ok());
+  EXPECT_EQ((*store)->CreateRun(Config(), kModelConfig, text.size(), sha256).code(),
+            absl::StatusCode::kInvalidArgument);
+  parameters_.tensor(1)[8] = std::numeric_limits<float>::quiet_NaN();
+  WriteModel("nan", parameters_);
+  const absl::Status status = (*store)->CreateRunFromFolder(Config(), folder_.File("nan"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("tensor b: "));
+  EXPECT_FALSE((*store)->has_run());
+  EXPECT_FALSE(std::filesystem::exists(Data("run.pb")));
+  EXPECT_TRUE(Create(store->get(), Config()).ok());
+}
+
+// A kill after the snapshot got its name and before run.pb: there is no run yet, and it can be created.
+TEST_F(RunStoreTest, CreatesTheRunAfterAKillInBetween) {
+  CreateARun();
+  std::filesystem::remove(Data("run.pb"));
+  Overwrite(Data("run.pb.tmp"), "half");
+  auto store = Open();
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_FALSE((*store)->has_run());
+  EXPECT_FALSE(std::filesystem::exists(Data("run.pb.tmp")));
+  ASSERT_TRUE(Upload(store->get()).ok());
+  EXPECT_TRUE(Create(store->get(), Config("again")).ok());
+}
+
+TEST_F(RunStoreTest, RefusesToStartWithADamagedRunFile) {
+  CreateARun();
+  const std::string good = *ReadFile(Data("run.pb"));
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::string bad = good;
+    bad[i] ^= 1 << (i % 8);
+    Overwrite(Data("run.pb"), bad);
+    ExpectDataLoss(Data("run.pb"), "restore the file");
+    Overwrite(Data("run.pb"), good.substr(0, i));
+    ExpectDataLoss(Data("run.pb"), "restore the file");
+    if (HasFailure()) return;
+  }
+  Overwrite(Data("run.pb"), good);
+  EXPECT_TRUE(Open().ok());
+}
+
+TEST_F(RunStoreTest, RefusesToStartWithADamagedSnapshotOrEpoch) {
+  CreateARun();
+  std::string bad = snapshot_;
+  bad.back() ^= 1;
+  Overwrite(Data("snapshots/0.safetensors"), bad);
+  ExpectDataLoss(Data("snapshots/0.safetensors"), "SHA-256");
+  std::filesystem::remove(Data("snapshots/0.safetensors"));
+  ExpectDataLoss(Data("snapshots/0.safetensors"), "restore the file");
+  Overwrite(Data("snapshots/0.safetensors"), snapshot_);
+  for (const std::string text : {"", "0\n", "x\n", "-1\n", "1", "99999999999999999999\n"}) {
+    Overwrite(Data("epoch"), text);
+    ExpectDataLoss(Data("epoch"), "write into it a number");
+  }
+  std::filesystem::remove(Data("epoch"));
+  ExpectDataLoss(Data("epoch"), "is missing");
+  Overwrite(Data("epoch"), "41\n");
+  EXPECT_EQ((*Open())->epoch(), EpochId(42));
+}
+
+TEST_F(RunStoreTest, RefusesToStartWithRoundsOfALostRun) {
+  CreateARun();
+  std::filesystem::remove(Data("run.pb"));
+  Overwrite(Data("rounds/start.record"), "x");
+  ExpectDataLoss(Data("run.pb"), "is missing, but the folder has rounds");
+}
+
+}  // namespace
+}  // namespace distro::server
