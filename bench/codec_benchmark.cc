@@ -1,0 +1,111 @@
+// The codecs on one segment: 4096 blocks of the default K = 4 (items are records, coefficients or votes; bytes are
+// payload bytes). Run: codec_benchmark
+#include "benchmark/benchmark.h"
+#include "common/codec/gap_codec.h"
+#include "common/codec/record_codec.h"
+#include "common/codec/update_reader.h"
+#include "common/update/combine.h"
+#include "tests/common/codec/random_updates.h"
+
+namespace distro {
+namespace {
+
+constexpr uint32_t kBlocks = 4096;
+constexpr PayloadIdentity kIdentity = {};
+
+PayloadExpectation Expect(int k) {
+  return {.layout_hash = 0, .round = RoundId(), .segment = SegmentId(), .blocks = kBlocks, .k = k};
+}
+
+void BM_Rank(benchmark::State& state) {
+  const int k = static_cast<int>(state.range(0));
+  const SparseUpdate update = testing::RandomUpdate(k, kBlocks, 0);
+  for (auto _ : state) {
+    std::string body;
+    EncodeRecords(update, &body);
+    benchmark::DoNotOptimize(body.data());
+  }
+  state.SetItemsProcessed(state.iterations() * kBlocks);
+}
+BENCHMARK(BM_Rank)->ArgName("K")->Arg(1)->Arg(4)->Arg(8);
+
+void BM_Unrank(benchmark::State& state) {
+  const int k = static_cast<int>(state.range(0));
+  std::string body;
+  EncodeRecords(testing::RandomUpdate(k, kBlocks, 0), &body);
+  std::vector<uint16_t> positions(size_t{kBlocks} * k);
+  std::vector<int8_t> signs(size_t{kBlocks} * k);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(DecodeRecords(body, k, 0, kBlocks, positions.data(), signs.data()));
+  }
+  state.SetItemsProcessed(state.iterations() * kBlocks);
+}
+BENCHMARK(BM_Unrank)->ArgName("K")->Arg(1)->Arg(2)->Arg(3)->Arg(4)->Arg(5)->Arg(6)->Arg(8);
+
+// What a worker's payload costs the aggregator: decode and add. Items are coefficients.
+void BM_DecodeAccumulate(benchmark::State& state) {
+  const int k = static_cast<int>(state.range(0));
+  const std::string bytes = EncodeUpdate(kIdentity, testing::RandomUpdate(k, kBlocks, 0));
+  VoteAccumulator accumulator;
+  for (auto _ : state) {
+    UpdateReader reader = *UpdateReader::Create(bytes, Expect(k));
+    absl::Span<const uint16_t> positions;
+    absl::Span<const int8_t> signs;
+    for (uint32_t block = 0; block < kBlocks; ++block) {
+      if (!reader.NextBlock(&positions, &signs).ok()) return state.SkipWithError("payload");
+      accumulator.Add(positions, signs, 1);
+    }
+    benchmark::DoNotOptimize(accumulator);
+  }
+  state.SetItemsProcessed(state.iterations() * kBlocks * k);
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(bytes.size()));
+}
+BENCHMARK(BM_DecodeAccumulate)->ArgName("K")->Arg(4)->Arg(8)->Arg(32)->Arg(128);
+
+void BM_EncodeUpdate(benchmark::State& state) {
+  const int k = static_cast<int>(state.range(0));
+  const SparseUpdate update = testing::RandomUpdate(k, kBlocks, 0);
+  for (auto _ : state) benchmark::DoNotOptimize(EncodeUpdate(kIdentity, update));
+  state.SetItemsProcessed(state.iterations() * kBlocks * k);
+}
+BENCHMARK(BM_EncodeUpdate)->ArgName("K")->Arg(4)->Arg(32);
+
+// The result of a round. Items are votes.
+void BM_EncodeVotes(benchmark::State& state) {
+  const Votes votes = testing::RandomVotes(static_cast<int>(state.range(0)), 4, kBlocks, 1);
+  size_t bytes = 0;
+  for (auto _ : state) bytes = EncodeVotes(kIdentity, votes).size();
+  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(votes.values.size()));
+  state.counters["bits_a_vote"] =
+      8.0 * static_cast<double>(bytes) / static_cast<double>(votes.values.size());
+}
+BENCHMARK(BM_EncodeVotes)->ArgName("workers")->Arg(8)->Arg(32);
+
+void BM_DecodeVotes(benchmark::State& state) {
+  const Votes votes = testing::RandomVotes(static_cast<int>(state.range(0)), 4, kBlocks, 1);
+  const std::string bytes = EncodeVotes(kIdentity, votes);
+  for (auto _ : state) benchmark::DoNotOptimize(DecodeVotes(bytes, Expect(0)));
+  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(votes.values.size()));
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(bytes.size()));
+}
+BENCHMARK(BM_DecodeVotes)->ArgName("workers")->Arg(8)->Arg(32);
+
+// Items are the coefficients that all workers sent.
+void BM_CombinePayloads(benchmark::State& state) {
+  const int workers = 32;
+  const int k = static_cast<int>(state.range(0));
+  std::vector<std::string> bytes;
+  for (int worker = 0; worker < workers; ++worker) {
+    bytes.push_back(EncodeUpdate(kIdentity, testing::RandomUpdate(k, kBlocks, worker)));
+  }
+  std::vector<WeightedPayload> payloads;
+  for (const std::string& one : bytes) payloads.push_back({one, 1});
+  for (auto _ : state) benchmark::DoNotOptimize(CombinePayloads(payloads, Expect(k)));
+  state.SetItemsProcessed(state.iterations() * kBlocks * k * workers);
+}
+BENCHMARK(BM_CombinePayloads)->ArgName("K")->Arg(4)->Arg(16);
+
+}  // namespace
+}  // namespace distro
+
+BENCHMARK_MAIN();
