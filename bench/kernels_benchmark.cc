@@ -1,0 +1,143 @@
+// Every operation of every backend that this CPU runs, on one thread. items_per_second counts parameters; the bytes are
+// those of the element arrays, each read or written once.
+//
+//   kernels_benchmark --benchmark_filter=Compress/avx2 --benchmark_format=json
+#include <benchmark/benchmark.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/base/random.h"
+#include "common/update/votes.h"
+#include "kernels/backend.h"
+#include "kernels/cpu/vector_backend.h"
+
+namespace distro {
+namespace {
+
+constexpr int64_t kSide =
+    2048;  // 4.2 M parameters: 16 MiB an array, as one matrix of a 1.2 B model
+constexpr MatrixShape kMatrix = {.rows = kSide, .cols = kSide, .elements = kSide * kSide};
+constexpr BlockRange kBlocks = {.first = 0, .count = kMatrix.Blocks()};
+
+using BackendFactory = std::function<std::unique_ptr<Backend>()>;
+
+std::vector<float> RandomFloats(uint64_t seed, size_t count) {
+  std::vector<float> out(count);
+  for (size_t i = 0; i < count; ++i)
+    out[i] = static_cast<float>(static_cast<int64_t>(SplitMix64(seed, i)) * 0x1p-63);
+  return out;
+}
+
+// `entries` votes of +-1 a block, spread evenly over the positions.
+Votes RandomVotes(int64_t blocks, int entries) {
+  Votes votes;
+  const int step = kBlockElements / entries;
+  for (int64_t b = 0; b < blocks; ++b) {
+    for (int i = 0; i < entries; ++i) {
+      const uint64_t random = SplitMix64(7, static_cast<uint64_t>(b * entries + i));
+      votes.positions.push_back(
+          static_cast<uint16_t>(i * step + static_cast<int>(random % static_cast<uint64_t>(step))));
+      votes.values.push_back(random >> 63 ? 1 : -1);
+    }
+    votes.offsets.push_back(static_cast<uint32_t>(votes.positions.size()));
+  }
+  return votes;
+}
+
+void Report(benchmark::State& state, int64_t parameters, int64_t bytes_each) {
+  state.SetItemsProcessed(state.iterations() * parameters);
+  state.SetBytesProcessed(state.iterations() * parameters * bytes_each);
+}
+
+void Compress(benchmark::State& state, const BackendFactory& make) {
+  const int k = static_cast<int>(state.range(0));
+  const std::unique_ptr<Backend> backend = make();
+  const std::vector<float> gradient = RandomFloats(1, kMatrix.elements);
+  std::vector<float> momentum = RandomFloats(2, kMatrix.elements);
+  std::vector<uint16_t> positions(kBlocks.count * k);
+  std::vector<float> values(kBlocks.count * k);
+  for (auto _ : state) {
+    backend->Compress(kMatrix, kBlocks,
+                      {.beta = 0.999f, .eta = 4e-4f, .gradient_scale = 0.5f, .k = k}, gradient,
+                      absl::MakeSpan(momentum), absl::MakeSpan(positions), absl::MakeSpan(values));
+  }
+  Report(state, kMatrix.elements, 12);
+}
+
+void Feedback(benchmark::State& state, const BackendFactory& make) {
+  const int k = static_cast<int>(state.range(0));
+  const std::unique_ptr<Backend> backend = make();
+  const Votes votes = RandomVotes(kBlocks.count, k);
+  const std::vector<float> values = RandomFloats(3, votes.positions.size());
+  std::vector<float> momentum = RandomFloats(2, kMatrix.elements);
+  for (auto _ : state) {
+    backend->Feedback(kMatrix, kBlocks, k, votes.positions, values, absl::MakeSpan(momentum));
+  }
+  Report(state, kMatrix.elements, 8);
+}
+
+void Apply(benchmark::State& state, const BackendFactory& make) {
+  const std::unique_ptr<Backend> backend = make();
+  const Votes votes = RandomVotes(kBlocks.count, static_cast<int>(state.range(0)));
+  std::vector<float> parameters = RandomFloats(2, kMatrix.elements);
+  for (auto _ : state) {
+    const absl::Status status =
+        backend->Apply(kMatrix, kBlocks, {.eta = 4e-4f, .eta_lambda = 4e-5f},
+                       {votes.offsets, votes.positions, votes.values}, absl::MakeSpan(parameters));
+    if (!status.ok()) state.SkipWithError("Apply failed");
+  }
+  Report(state, kMatrix.elements, 8);
+}
+
+void Lookahead(benchmark::State& state, const BackendFactory& make) {
+  const std::unique_ptr<Backend> backend = make();
+  const std::vector<float> parameters = RandomFloats(1, kMatrix.elements);
+  const std::vector<float> momentum = RandomFloats(2, kMatrix.elements);
+  std::vector<float> out(kMatrix.elements);
+  for (auto _ : state) backend->Lookahead(4e-4f, parameters, momentum, absl::MakeSpan(out));
+  Report(state, kMatrix.elements, 12);
+}
+
+void StateHash(benchmark::State& state, const BackendFactory& make) {
+  const std::unique_ptr<Backend> backend = make();
+  const std::vector<float> parameters = RandomFloats(1, kMatrix.elements);
+  for (auto _ : state) benchmark::DoNotOptimize(backend->StateHash(0, parameters));
+  Report(state, kMatrix.elements, 4);
+}
+
+void SumOfSquares(benchmark::State& state, const BackendFactory& make) {
+  const std::unique_ptr<Backend> backend = make();
+  const std::vector<float> gradient = RandomFloats(1, kMatrix.elements);
+  for (auto _ : state) benchmark::DoNotOptimize(backend->SumOfSquares(kMatrix, gradient));
+  Report(state, kMatrix.elements, 4);
+}
+
+void RegisterBackend(const std::string& name, const BackendFactory& make) {
+  const auto add = [&](const char* operation, auto body) {
+    return benchmark::RegisterBenchmark(
+               (operation + ("/" + name)).c_str(),
+               [body, make](benchmark::State& state) { body(state, make); })
+        ->Unit(benchmark::kMillisecond);
+  };
+  add("Compress", Compress)->ArgName("k")->Arg(4)->Arg(32);
+  add("Feedback", Feedback)->ArgName("k")->Arg(4)->Arg(32);
+  add("Apply", Apply)->ArgName("votes")->Arg(16)->Arg(128)->Arg(1024);
+  add("Lookahead", Lookahead);
+  add("StateHash", StateHash);
+  add("SumOfSquares", SumOfSquares);
+}
+
+}  // namespace
+}  // namespace distro
+
+int main(int argc, char** argv) {
+  distro::RegisterBackend("reference", distro::MakeReferenceBackend);
+  for (const distro::VectorKernels& kernels : distro::SupportedVectorKernels()) {
+    distro::RegisterBackend(kernels.name, [kernels] { return distro::MakeVectorBackend(kernels); });
+  }
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+}

@@ -1,0 +1,69 @@
+#include "kernels/cpu/top_k.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+
+#include "kernels/basis.h"
+
+namespace distro {
+namespace {
+
+constexpr int kColumns = 64;
+
+uint32_t Magnitude(float x) { return std::bit_cast<uint32_t>(x) & 0x7FFFFFFF; }
+
+// Greater keys are chosen first: by magnitude, then the lower position.
+uint64_t Key(uint32_t magnitude, int position) {
+  return uint64_t{magnitude} << 12 | static_cast<uint64_t>(kBlockElements - 1 - position);
+}
+int PositionOf(uint64_t key) { return kBlockElements - 1 - static_cast<int>(key % kBlockElements); }
+
+uint32_t KthLargest(const uint32_t (&maxima)[kColumns], int k) {
+  uint32_t sorted[kColumns];
+  std::copy_n(maxima, kColumns, sorted);
+  std::nth_element(sorted, sorted + k - 1, sorted + kColumns, std::greater<>());
+  return sorted[k - 1];
+}
+
+// Keys of all coefficients that reach `threshold`; returns their number.
+int Collect(const float* coefficients, uint32_t threshold, const uint32_t (&maxima)[kColumns],
+            uint64_t rows, uint64_t* keys) {
+  int slots[kColumns];
+  int slot_count = 0;
+  for (int s = 0; s < kColumns; ++s) {
+    slots[slot_count] = s;
+    slot_count += maxima[s] >= threshold;
+  }
+  int count = 0;
+  for (; rows != 0; rows &= rows - 1) {
+    const int h = std::countr_zero(rows);
+    for (int i = 0; i < slot_count; ++i) {
+      const uint32_t magnitude = Magnitude(coefficients[h * 64 + slots[i]]);
+      keys[count] = Key(magnitude, h * 64 + kSlotFrequency[slots[i]]);
+      count += magnitude >= threshold;
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+void TopK(const TransformKernels& kernels, const float* coefficients, int k, TopKScratch* scratch,
+          uint16_t* positions, float* values) {
+  uint32_t maxima[kColumns];
+  kernels.column_maxima(coefficients, maxima);
+  const uint32_t threshold = k <= kColumns ? KthLargest(maxima, k) : 0;
+  const uint64_t rows =
+      threshold > 0 ? kernels.rows_reaching(coefficients, threshold) : ~uint64_t{0};
+  uint64_t* keys = scratch->keys;
+  const int count = Collect(coefficients, threshold, maxima, rows, keys);
+  if (count > k) std::nth_element(keys, keys + k - 1, keys + count, std::greater<>());
+  for (int i = 0; i < k; ++i) positions[i] = static_cast<uint16_t>(PositionOf(keys[i]));
+  std::sort(positions, positions + k);
+  for (int i = 0; i < k; ++i) {
+    values[i] = coefficients[positions[i] / 64 * 64 + kFrequencySlot[positions[i] % 64]];
+  }
+}
+
+}  // namespace distro

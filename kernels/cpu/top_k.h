@@ -1,0 +1,23 @@
+// Exact selection of the k largest coefficients of a block that lies in slot order (basis.h).
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/vector_kernels.h"
+
+namespace distro {
+
+// A Backend's scratch for one block.
+struct TopKScratch {
+  uint64_t keys[kBlockElements];
+};
+
+// Writes the k positions (natural order, ascending) of largest magnitude and the coefficients there. Ties go to the lower
+// position; a NaN counts as larger than any number.
+//
+// The k-th largest of the 64 column maxima bounds the k-th largest coefficient from below, so for k <= 64 only rows and
+// columns that reach it are looked at: about k candidates. Larger k look at all.
+void TopK(const TransformKernels& kernels, const float* coefficients, int k, TopKScratch* scratch,
+          uint16_t* positions, float* values);
+
+}  // namespace distro

@@ -1,0 +1,89 @@
+// Vectors of L lanes through the compiler's vector extension, and the matrix product that all transforms use.
+//
+// Everything here is a template over L and L stands for one instruction set: what a file compiled for AVX2 emits has
+// another name than what the baseline emits, so the linker can never hand AVX2 code to a CPU without it. Keep it so: no
+// inline function in these files without L, nothing from the standard library but types.
+#pragma once
+
+#include <cstdint>
+
+namespace distro::vector {
+
+template <int L, typename T>
+struct Of {
+  typedef T Type __attribute__((vector_size(L * sizeof(T))));
+};
+template <int L>
+using F32 = typename Of<L, float>::Type;
+template <int L>
+using I32 = typename Of<L, int32_t>::Type;
+
+template <int L, typename T>
+[[gnu::always_inline]] inline typename Of<L, T>::Type Load(const T* from) {
+  typename Of<L, T>::Type v;
+  __builtin_memcpy(&v, from, sizeof(v));
+  return v;
+}
+
+template <int L, typename T>
+[[gnu::always_inline]] inline void Store(typename Of<L, T>::Type v, T* to) {
+  __builtin_memcpy(to, &v, sizeof(v));
+}
+
+// The lanes in reverse order.
+template <int L, typename V>
+[[gnu::always_inline]] inline V Reverse(V v) {
+  static_assert(L == 4 || L == 8 || L == 16);
+  if constexpr (L == 4) {
+    return __builtin_shufflevector(v, v, 3, 2, 1, 0);
+  } else if constexpr (L == 8) {
+    return __builtin_shufflevector(v, v, 7, 6, 5, 4, 3, 2, 1, 0);
+  } else {
+    return __builtin_shufflevector(v, v, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  }
+}
+
+// Strides in elements.
+struct Stride {
+  int row;
+  int col;
+};
+
+// c [kRows, kVecs*L] = a [kRows, depth] * b [depth, kVecs*L]; the accumulators stay in registers.
+template <int L, typename T, int kRows, int kVecs>
+[[gnu::always_inline]] inline void Tile(const T* a, Stride as, const T* b, int depth, T* c,
+                                        int c_row) {
+  typename Of<L, T>::Type sums[kRows][kVecs] = {};
+  for (int k = 0; k < depth; ++k) {
+    typename Of<L, T>::Type row[kVecs];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVecs; ++v) row[v] = Load<L>(b + k * 64 + v * L);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const T factor = a[r * as.row + k * as.col];
+#pragma GCC unroll 8
+      for (int v = 0; v < kVecs; ++v) sums[r][v] += factor * row[v];
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVecs; ++v) Store<L>(sums[r][v], c + r * c_row + v * L);
+  }
+}
+
+// c [rows, kCols] = a [rows, depth] * b [depth, kCols]; rows of b lie 64 elements apart; rows is a multiple of 8.
+template <int L, typename T, int kCols>
+inline void Multiply(const T* a, Stride as, const T* b, int depth, int rows, T* c, int c_row) {
+  constexpr int kVecs = kCols >= 2 * L ? 2 : 1;
+  constexpr int kRows =
+      L == 16 ? 8
+              : 4;  // accumulators, factors and rows fill the registers: 32 with AVX-512, else 16
+  for (int r = 0; r < rows; r += kRows) {
+    for (int col = 0; col < kCols; col += kVecs * L) {
+      Tile<L, T, kRows, kVecs>(a + r * as.row, as, b + col, depth, c + r * c_row + col, c_row);
+    }
+  }
+}
+
+}  // namespace distro::vector

@@ -1,0 +1,94 @@
+#include "kernels/cpu/vector_backend.h"
+
+#include "common/base/status_macros.h"
+#include "kernels/cpu/block_site.h"
+#include "kernels/cpu/block_votes.h"
+#include "kernels/cpu/float_environment.h"
+#include "kernels/cpu/top_k.h"
+
+namespace distro {
+namespace {
+
+class VectorBackend : public Backend {
+ public:
+  explicit VectorBackend(const VectorKernels& kernels)
+      : transform_(*kernels.transform), exact_(*kernels.exact) {}
+
+  void Compress(const MatrixShape& matrix, BlockRange blocks, const CompressOptions& options,
+                absl::Span<const float> gradient, absl::Span<float> momentum,
+                absl::Span<uint16_t> positions, absl::Span<float> values) override {
+    CheckBlocks(matrix, blocks, momentum.size());
+    CheckShape(gradient.size() == momentum.size(), "gradient and momentum differ in size");
+    CheckSparse(blocks, options.k, positions.size(), values.size());
+    for (int64_t b = 0; b < blocks.count; ++b) {
+      transform_.momentum(SiteOf(matrix, blocks.first + b), options, gradient.data(),
+                          momentum.data(), block_);
+      transform_.forward(block_, scratch_, coefficients_);
+      TopK(transform_, coefficients_, options.k, &top_k_, positions.data() + b * options.k,
+           values.data() + b * options.k);
+    }
+  }
+
+  void Feedback(const MatrixShape& matrix, BlockRange blocks, int k,
+                absl::Span<const uint16_t> positions, absl::Span<const float> values,
+                absl::Span<float> momentum) override {
+    CheckBlocks(matrix, blocks, momentum.size());
+    CheckSparse(blocks, k, positions.size(), values.size());
+    for (int64_t b = 0; b < blocks.count; ++b) {
+      transform_.subtract_inverse(SiteOf(matrix, blocks.first + b), k, positions.data() + b * k,
+                                  values.data() + b * k, scratch_, block_, momentum.data());
+    }
+  }
+
+  absl::Status Apply(const MatrixShape& matrix, BlockRange blocks, const UpdateOptions& options,
+                     const VotesView& votes, absl::Span<float> parameters) override {
+    CheckBlocks(matrix, blocks, parameters.size());
+    CheckVotes(votes, blocks.count);
+    const DefaultFloatEnvironment environment;
+    for (int64_t b = 0; b < blocks.count; ++b) {
+      DISTRO_ASSIGN_OR_RETURN(const BlockVotes block_votes, VotesOfBlock(votes, b));
+      exact_.inverse_integer(block_votes, integer_scratch_, sums_);
+      exact_.update(SiteOf(matrix, blocks.first + b), options, sums_, parameters.data());
+    }
+    return absl::OkStatus();
+  }
+
+  void Lookahead(float eta, absl::Span<const float> parameters, absl::Span<const float> momentum,
+                 absl::Span<float> out) override {
+    CheckShape(parameters.size() == out.size() && momentum.size() == out.size(),
+               "lookahead arrays differ in size");
+    const DefaultFloatEnvironment environment;
+    exact_.lookahead(eta, parameters.data(), momentum.data(), out.data(),
+                     static_cast<int64_t>(out.size()));
+  }
+
+  uint64_t StateHash(uint64_t first_index, absl::Span<const float> parameters) override {
+    return exact_.state_hash(first_index, parameters.data(),
+                             static_cast<int64_t>(parameters.size()));
+  }
+
+  double SumOfSquares(const MatrixShape& matrix, absl::Span<const float> gradient) override {
+    CheckBlocks(matrix, {}, gradient.size());
+    return SumOfSquaresInterleaved(matrix, gradient);
+  }
+
+ private:
+  const TransformKernels& transform_;
+  const ExactKernels& exact_;
+
+  // Scratch of one block.
+  alignas(64) float block_[kBlockElements];
+  alignas(64) float scratch_[2 * kBlockElements];
+  alignas(64) float coefficients_[kBlockElements];
+  alignas(64) int32_t sums_[kBlockElements];
+  alignas(64) int32_t integer_scratch_[2 * kBlockElements];
+  TopKScratch top_k_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> MakeVectorBackend(const VectorKernels& kernels) {
+  return std::make_unique<VectorBackend>(kernels);
+}
+
+}  // namespace distro

@@ -1,0 +1,53 @@
+// The fast kernels of one block, as a table of functions: one table a vector width, the same source for all
+// (vector_transform.h, vector_exact.h), compiled once for each instruction set. Pure functions, thread-safe.
+//
+// Blocks are f32 or i32 [64, 64], 64-byte aligned. Coefficients lie in slot order: vertical frequencies in natural order,
+// horizontal ones as kSlotFrequency says.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/block_site.h"
+#include "kernels/cpu/block_votes.h"
+
+namespace distro {
+
+// Local operations: results differ between widths in the last bits.
+struct TransformKernels {
+  // reference::Momentum; x is the block, padding zero.
+  void (*momentum)(const BlockSite& site, const CompressOptions& options, const float* gradient,
+                   float* momentum, float* x);
+  // Destroys x.
+  void (*forward)(float* x, float* scratch, float* coefficients);
+  // greatest[s]: bits of the largest |coefficient| in column s.
+  void (*column_maxima)(const float* coefficients, uint32_t greatest[64]);
+  // Bit h is set when row h holds a |coefficient| whose bits are at least `threshold`.
+  uint64_t (*rows_reaching)(const float* coefficients, uint32_t threshold);
+  // momentum <- momentum - IDCT2(entries), positions as they travel.
+  void (*subtract_inverse)(const BlockSite& site, int k, const uint16_t* positions,
+                           const float* values, float* scratch, float* x, float* momentum);
+};
+
+// The same bits at every width, in the default floating-point environment.
+struct ExactKernels {
+  // reference::InverseInteger. scratch: i32 [2, 64, 64].
+  void (*inverse_integer)(const BlockVotes& votes, int32_t* scratch, int32_t* u);
+  // reference::Update, Lookahead, StateHash.
+  void (*update)(const BlockSite& site, const UpdateOptions& options, const int32_t* u,
+                 float* parameters);
+  void (*lookahead)(float eta, const float* parameters, const float* momentum, float* out,
+                    int64_t elements);
+  uint64_t (*state_hash)(uint64_t first_index, const float* parameters, int64_t elements);
+};
+
+struct VectorKernels {
+  const char* name;
+  const TransformKernels* transform;
+  const ExactKernels* exact;
+};
+
+// 128 bits: what the compiler's baseline has, on any architecture. 256: AVX2 and FMA. 512: AVX-512 F, BW, DQ, VL.
+extern const TransformKernels kTransform128, kTransform256, kTransform512;
+extern const ExactKernels kExact128, kExact256, kExact512;
+
+}  // namespace distro

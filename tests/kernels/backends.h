@@ -1,0 +1,150 @@
+// What the tests of kernels/ share: every backend that this machine runs, and arrays that show reads and writes outside
+// their bounds.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/base/random.h"
+#include "gtest/gtest.h"
+#include "kernels/backend.h"
+#include "kernels/cpu/vector_backend.h"
+
+namespace distro::testing {
+
+struct BackendCase {
+  std::string name;
+  std::function<std::unique_ptr<Backend>()> make;
+};
+inline std::ostream& operator<<(std::ostream& out, const BackendCase& c) { return out << c.name; }
+
+// The reference and each vector width that this CPU has.
+inline std::vector<BackendCase> AllBackends() {
+  std::vector<BackendCase> cases = {{"reference", MakeReferenceBackend}};
+  for (const VectorKernels& kernels : SupportedVectorKernels()) {
+    cases.push_back({kernels.name, [kernels] { return MakeVectorBackend(kernels); }});
+  }
+  return cases;
+}
+inline std::string BackendName(const ::testing::TestParamInfo<BackendCase>& info) {
+  return info.param.name;
+}
+
+inline bool SameBits(float a, float b) {
+  return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
+}
+inline std::vector<uint32_t> Bits(absl::Span<const float> x) {
+  std::vector<uint32_t> bits;
+  for (float value : x) bits.push_back(std::bit_cast<uint32_t>(value));
+  return bits;
+}
+
+// Uniform in [-1, 1).
+inline float RandomFloat(uint64_t seed, uint64_t i) {
+  return static_cast<float>(static_cast<double>(static_cast<int64_t>(SplitMix64(seed, i))) *
+                            0x1p-63);
+}
+inline std::vector<float> RandomFloats(uint64_t seed, int64_t count) {
+  std::vector<float> out;
+  for (int64_t i = 0; i < count; ++i) out.push_back(RandomFloat(seed, i));
+  return out;
+}
+
+// An f32 array one element off any alignment, with NaN around it: a read outside poisons results, a write outside is seen
+// by Intact().
+class GuardedFloats {
+ public:
+  explicit GuardedFloats(const std::vector<float>& content)
+      : size_(content.size()), all_(content.size() + 2 * kMargin + 1, Guard()) {
+    std::copy(content.begin(), content.end(), all_.begin() + kMargin + 1);
+  }
+  absl::Span<float> span() { return absl::MakeSpan(all_).subspan(kMargin + 1, size_); }
+  bool Intact() const {
+    for (size_t i = 0; i < all_.size(); ++i) {
+      const bool inside = i > kMargin && i <= kMargin + size_;
+      if (!inside && !SameBits(all_[i], Guard())) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr size_t kMargin = 4160;  // more than a block
+  static float Guard() { return std::bit_cast<float>(0x7FC0DEAD); }
+  size_t size_;
+  std::vector<float> all_;
+};
+
+struct ShapeCase {
+  MatrixShape matrix;
+  BlockRange blocks;
+};
+inline ShapeCase Matrix(int64_t rows, int64_t cols) {
+  const MatrixShape matrix = {.rows = rows, .cols = cols, .elements = rows * cols};
+  return {matrix, {.first = 0, .count = matrix.Blocks()}};
+}
+inline ShapeCase Vector(int64_t n) {
+  const MatrixShape matrix = {.rows = (n + 63) / 64, .cols = 64, .elements = n};
+  return {matrix, {.first = 0, .count = matrix.Blocks()}};
+}
+inline ShapeCase Part(ShapeCase shape, int64_t first, int64_t count) {
+  return {shape.matrix, {.first = first, .count = count}};
+}
+// One block, sides that 64 does not divide, 1-D tails, ranges from the middle.
+inline std::vector<ShapeCase> Shapes() {
+  return {Matrix(64, 64),
+          Matrix(1, 1),
+          Matrix(1, 64),
+          Matrix(64, 1),
+          Matrix(65, 63),
+          Matrix(63, 130),
+          Matrix(128, 192),
+          Matrix(200, 150),
+          Vector(1),
+          Vector(63),
+          Vector(64),
+          Vector(65),
+          Vector(130),
+          Vector(4096),
+          Vector(4097),
+          Vector(9000),
+          Part(Matrix(200, 150), 5, 4),
+          Part(Matrix(200, 150), 11, 1),
+          Part(Vector(9000), 1, 2),
+          Part(Matrix(128, 192), 2, 0)};
+}
+inline std::string Describe(const ShapeCase& shape) {
+  return std::to_string(shape.matrix.rows) + "x" + std::to_string(shape.matrix.cols) + " of " +
+         std::to_string(shape.matrix.elements) + ", blocks " + std::to_string(shape.blocks.first) +
+         "+" + std::to_string(shape.blocks.count);
+}
+
+// Whether element i of the array lies in a block of the range, worked out from 02-algorithm's definition alone.
+inline bool InRange(const ShapeCase& shape, int64_t i) {
+  const int64_t across = (shape.matrix.cols + 63) / 64;
+  const int64_t block = i / shape.matrix.cols / 64 * across + i % shape.matrix.cols / 64;
+  return block >= shape.blocks.first && block < shape.blocks.first + shape.blocks.count;
+}
+// The same array with `filler` wherever the range does not reach.
+inline std::vector<float> OnlyInRange(const ShapeCase& shape, std::vector<float> x, float filler) {
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (!InRange(shape, static_cast<int64_t>(i))) x[i] = filler;
+  }
+  return x;
+}
+inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+inline double Norm(absl::Span<const float> x) {
+  double sum = 0;
+  for (float value : x) sum += double{value} * value;
+  return std::sqrt(sum);
+}
+
+}  // namespace distro::testing

@@ -1,0 +1,85 @@
+// Lookahead, StateHash and SumOfSquares, bit for bit, one body over all backends.
+#include "tests/kernels/backends.h"
+
+namespace distro {
+namespace {
+
+using testing::BackendCase;
+using testing::GuardedFloats;
+using testing::ShapeCase;
+
+class ElementwiseTest : public ::testing::TestWithParam<BackendCase> {
+ protected:
+  const std::unique_ptr<Backend> backend_ = GetParam().make();
+  const std::unique_ptr<Backend> reference_ = MakeReferenceBackend();
+};
+INSTANTIATE_TEST_SUITE_P(All, ElementwiseTest, ::testing::ValuesIn(testing::AllBackends()),
+                         testing::BackendName);
+
+TEST_P(ElementwiseTest, LookaheadStepsAgainstTheSignOfTheMomentum) {
+  const std::vector<float> p = {1, 1, 1, 1, 1, -0.0f, 0.0f, 0x1p-149f, 1};
+  const std::vector<float> m = {2, -3, 0.0f, -0.0f, 0x1p-149f, 0, -0x1p-149f, 0, testing::kNan};
+  std::vector<float> out(p.size());
+  backend_->Lookahead(0.25f, p, m, absl::MakeSpan(out));
+  EXPECT_EQ(testing::Bits(out),
+            testing::Bits({0.75f, 1.25f, 1.0f, 1.0f, 0.75f, -0.0f, 0.25f, 0x1p-149f, 1.0f}));
+}
+
+TEST_P(ElementwiseTest, LookaheadOfEveryLengthStaysInItsBounds) {
+  for (int64_t n : {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 1000}) {
+    GuardedFloats p(testing::RandomFloats(1, n)), m(testing::RandomFloats(2, n)),
+        out(testing::RandomFloats(3, n));
+    GuardedFloats want(testing::RandomFloats(3, n));
+    backend_->Lookahead(4e-4f, p.span(), m.span(), out.span());
+    reference_->Lookahead(4e-4f, p.span(), m.span(), want.span());
+    EXPECT_TRUE(p.Intact() && m.Intact() && out.Intact()) << n;
+    EXPECT_EQ(testing::Bits(out.span()), testing::Bits(want.span())) << n;
+  }
+}
+
+// Values from an implementation of the formula in Python integers.
+TEST_P(ElementwiseTest, StateHashHasTheValuesOfItsFormula) {
+  std::vector<float> quarters;
+  for (int i = 0; i < 37; ++i) quarters.push_back(static_cast<float>(i) * 0.25f);
+  EXPECT_EQ(backend_->StateHash(0, {0.0f}), 0xe220a8397b1dcdafu);
+  EXPECT_EQ(backend_->StateHash(0, {1.0f, -2.5f, 0.0f, -0.0f}), 0x793026a4315adc7fu);
+  EXPECT_EQ(backend_->StateHash(5, quarters), 0x3fe371bd2af53885u);
+  EXPECT_EQ(backend_->StateHash((uint64_t{1} << 32) - 3, std::vector<float>(20, 1.0f)),
+            0x383cef8f4f7aa3e5u);
+}
+
+TEST_P(ElementwiseTest, StateHashAddsUpOverPieces) {
+  GuardedFloats p(testing::RandomFloats(1, 1000));
+  const uint64_t whole = backend_->StateHash(7, p.span());
+  for (size_t cut : {0, 1, 15, 16, 17, 500, 999, 1000}) {
+    EXPECT_EQ(backend_->StateHash(7, p.span().subspan(0, cut)) +
+                  backend_->StateHash(7 + cut, p.span().subspan(cut)),
+              whole);
+  }
+  std::swap(p.span()[3], p.span()[4]);
+  EXPECT_NE(backend_->StateHash(7, p.span()), whole);
+}
+
+TEST_P(ElementwiseTest, SumOfSquaresAddsInTheStatedOrder) {
+  std::vector<ShapeCase> shapes = testing::Shapes();
+  shapes.push_back(testing::Matrix(1100, 3));
+  shapes.push_back(testing::Matrix(1024, 5));
+  shapes.push_back(testing::Vector(100000));
+  for (const ShapeCase& shape : shapes) {
+    GuardedFloats g(testing::RandomFloats(2, shape.matrix.elements));
+    EXPECT_EQ(backend_->SumOfSquares(shape.matrix, g.span()),
+              reference_->SumOfSquares(shape.matrix, g.span()))
+        << testing::Describe(shape);
+  }
+  // Rows of blocks are added apart: 1 + 2^-53 is lost within a row, 2^-53 * 2 survives as a row of its own.
+  std::vector<float> g(128, 0.0f);
+  g[0] = 1;
+  g[64] = g[65] = 0x1p-26f * 0x1.6a09e6p-1f;
+  const double own_row = double{g[64]} * g[64] + double{g[65]} * g[65];
+  EXPECT_EQ(backend_->SumOfSquares({.rows = 128, .cols = 1, .elements = 128}, g), 1 + own_row);
+  EXPECT_EQ(backend_->SumOfSquares({.rows = 2, .cols = 64, .elements = 128}, g),
+            1 + double{g[64]} * g[64] + double{g[65]} * g[65]);
+}
+
+}  // namespace
+}  // namespace distro

@@ -1,0 +1,75 @@
+#include "kernels/cpu/top_k.h"
+
+#include <cmath>
+
+#include "kernels/basis.h"
+#include "kernels/cpu/reference.h"
+#include "tests/kernels/backends.h"
+
+namespace distro {
+namespace {
+
+class TopKTest : public ::testing::TestWithParam<VectorKernels> {
+ protected:
+  // Compares with the reference for many k; `c` in natural order.
+  void ExpectAsReference(const std::vector<float>& c) {
+    alignas(64) float slots[4096];
+    for (int i = 0; i < 4096; ++i) slots[i / 64 * 64 + kFrequencySlot[i % 64]] = c[i];
+    for (int k : {1, 2, 3, 4, 5, 16, 32, 33, 63, 64, 65, 100, 1000, 4095, 4096}) {
+      std::vector<uint16_t> got(k), want(k);
+      std::vector<float> got_values(k), want_values(k);
+      TopK(*GetParam().transform, slots, k, &scratch_, got.data(), got_values.data());
+      reference::TopK(c.data(), k, want.data(), want_values.data());
+      ASSERT_EQ(got, want) << "k " << k;
+      ASSERT_EQ(testing::Bits(got_values), testing::Bits(want_values)) << "k " << k;
+    }
+  }
+  TopKScratch scratch_;
+};
+INSTANTIATE_TEST_SUITE_P(All, TopKTest, ::testing::ValuesIn(SupportedVectorKernels()),
+                         [](const auto& c) { return std::string(c.param.name); });
+
+TEST_P(TopKTest, RandomCoefficients) {
+  for (uint64_t seed = 0; seed < 20; ++seed) ExpectAsReference(testing::RandomFloats(seed, 4096));
+}
+
+TEST_P(TopKTest, TiesGoToTheLowerPosition) {
+  for (int levels : {1, 2, 3, 7, 50, 1000}) {
+    std::vector<float> c(4096);
+    for (int i = 0; i < 4096; ++i) c[i] = std::round(testing::RandomFloat(levels, i) * levels);
+    ExpectAsReference(c);
+  }
+}
+
+TEST_P(TopKTest, ZerosOfBothSignsAreEqual) {
+  std::vector<float> c(4096, 0.0f);
+  for (int i = 0; i < 4096; i += 3) c[i] = -0.0f;
+  ExpectAsReference(c);
+  c[4000] = 0x1p-149f;
+  ExpectAsReference(c);
+}
+
+TEST_P(TopKTest, EnergyInOneRowOneColumnOrOneCorner) {
+  std::vector<float> row(4096, 0.0f), column(4096, 0.0f), corner(4096);
+  for (int i = 0; i < 64; ++i) {
+    row[17 * 64 + i] = testing::RandomFloat(1, i);
+    column[i * 64 + 17] = testing::RandomFloat(2, i);
+  }
+  for (int i = 0; i < 4096; ++i) corner[i] = testing::RandomFloat(3, i) / (1.0f + i / 64 + i % 64);
+  ExpectAsReference(row);
+  ExpectAsReference(column);
+  ExpectAsReference(corner);
+}
+
+TEST_P(TopKTest, DenormalsInfinitiesAndNanHaveAnOrder) {
+  std::vector<float> c = testing::RandomFloats(4, 4096);
+  for (float& x : c) x *= 0x1p-135f;
+  ExpectAsReference(c);
+  c[100] = -std::numeric_limits<float>::infinity();
+  c[50] = testing::kNan;
+  c[3000] = 1.0f;
+  ExpectAsReference(c);
+}
+
+}  // namespace
+}  // namespace distro
