@@ -1,0 +1,130 @@
+#include "server/round/broadcast.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace distro::server {
+
+void Broadcast::Open(RoundFrame frame) {
+  {
+    absl::MutexLock lock(&mu_);
+    ring_.Open(std::move(frame));
+  }
+  WakeAll();
+}
+
+void Broadcast::Reopen(RoundFrame frame, const absl::Status& status) {
+  {
+    absl::MutexLock lock(&mu_);
+    ring_.ReplaceOpen(std::move(frame));
+    for (const auto& subscriber : subscribers_) subscriber->closed = status;
+  }
+  WakeAll();
+}
+
+void Broadcast::Add(std::vector<RoundFrame> frames) {
+  {
+    absl::MutexLock lock(&mu_);
+    for (RoundFrame& frame : frames) ring_.Add(std::move(frame));
+  }
+  WakeAll();
+}
+
+void Broadcast::Commit(RoundFrame frame) {
+  {
+    absl::MutexLock lock(&mu_);
+    ring_.Commit(std::move(frame));
+  }
+  WakeAll();
+}
+
+void Broadcast::End(const absl::Status& status) {
+  {
+    absl::MutexLock lock(&mu_);
+    end_ = status;
+  }
+  WakeAll();
+}
+
+void Broadcast::Add(const std::shared_ptr<Subscriber>& subscriber) {
+  Close(subscriber->worker, absl::CancelledError("a newer subscription of this worker began"));
+  {
+    absl::MutexLock lock(&mu_);
+    subscribers_.push_back(subscriber);
+  }
+  Wake();
+}
+
+void Broadcast::Remove(const Subscriber* subscriber) {
+  absl::MutexLock lock(&mu_);
+  std::erase_if(subscribers_,
+                [subscriber](const auto& other) { return other.get() == subscriber; });
+}
+
+void Broadcast::Close(absl::string_view worker, const absl::Status& status) {
+  absl::MutexLock lock(&mu_);
+  for (const auto& subscriber : subscribers_) {
+    if (subscriber->worker != worker || subscriber->closed) continue;
+    subscriber->closed = status;
+    marked_ = true;
+  }
+}
+
+void Broadcast::Wake() {
+  {
+    absl::MutexLock lock(&mu_);
+    if (!std::exchange(marked_, false)) return;
+  }
+  WakeAll();
+}
+
+absl::StatusOr<RingLookup> Broadcast::Next(const Subscriber& subscriber, Cursor* cursor) {
+  absl::MutexLock lock(&mu_);
+  if (subscriber.closed) return *subscriber.closed;
+  if (end_ && !end_->ok()) return *end_;
+  if (ring_.AtEnd(cursor->round, cursor->index)) {
+    cursor->round = cursor->round.Next();
+    cursor->index = 0;
+    std::ranges::fill(cursor->segment_bytes, 0);
+  }
+  RingLookup found = ring_.Find(cursor->round, cursor->index);
+  if (found.kind == RingLookup::kWait && end_) return absl::OutOfRangeError("the run is done");
+  if (found.kind != RingLookup::kFrame) return found;
+  ++cursor->index;
+  if (found.frame.segment)
+    cursor->segment_bytes[found.frame.segment->value()] = found.frame.segment_end;
+  return found;
+}
+
+RoundId Broadcast::head() const {
+  absl::MutexLock lock(&mu_);
+  return ring_.head();
+}
+
+uint64_t Broadcast::MaxLag() const {
+  absl::MutexLock lock(&mu_);
+  uint64_t lag = 0;
+  for (const auto& subscriber : subscribers_) {
+    const uint64_t at = subscriber->round.load(std::memory_order_relaxed);
+    if (at < ring_.head().value()) lag = std::max(lag, ring_.head().value() - at);
+  }
+  return lag;
+}
+
+uint64_t Broadcast::bytes() const {
+  absl::MutexLock lock(&mu_);
+  return ring_.bytes();
+}
+
+void Broadcast::WakeAll() {
+  std::vector<std::shared_ptr<Listener>> listeners;
+  {
+    absl::MutexLock lock(&mu_);
+    for (const auto& subscriber : subscribers_) {
+      if (auto listener = subscriber->listener.lock()) listeners.push_back(std::move(listener));
+    }
+  }
+  for (const auto& listener : listeners) listener->Wake();
+}
+
+}  // namespace distro::server

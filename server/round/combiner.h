@@ -1,0 +1,35 @@
+// One segment's payloads into its result: votes are summed, cut down if the run says so, encoded once
+// (02-algorithm, "Combining"). Pure.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "common/base/clock.h"
+#include "common/base/ids.h"
+#include "common/layout/layout.h"
+#include "common/replica/committed_round.h"
+#include "distro/v1/run.pb.h"
+
+namespace distro::server {
+
+struct SegmentResult {
+  SharedBytes payload;
+  uint64_t checksum = 0;    // XXH3-64 of the payload, as the record lists it
+  uint64_t sent_votes = 0;  // votes that the payloads could cast: workers * blocks * K
+  uint64_t entries = 0;     // coefficients with a vote, before download = top
+  uint64_t agreement = 0;   // sum of |V|, before download = top
+  absl::Duration combine_time;
+  absl::Duration encode_time;
+};
+
+// `payloads` are valid updates of that segment in ascending order of the workers' names; none gives a result without
+// votes. Internal: a payload that was validated does not decode.
+absl::StatusOr<SegmentResult> CombineSegment(const Layout& layout, const v1::RunConfig& config,
+                                             RoundId round, SegmentId segment,
+                                             absl::Span<const SharedBytes> payloads,
+                                             const Clock& clock);
+
+}  // namespace distro::server

@@ -1,0 +1,71 @@
+// The frames of recent rounds in memory, each serialized once and shared by all subscribers. Bounded: the oldest
+// committed rounds go first; the frames of the open round always stay, since the log does not have them.
+//
+// Not thread-safe: its owner (Broadcast) has the mutex.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/replica/committed_round.h"
+
+namespace distro::server {
+
+// A serialized SubscribeRoundsResponse, and how far it brings a segment.
+struct RoundFrame {
+  SharedBytes bytes;
+  std::optional<SegmentId> segment;  // of a segment frame
+  uint64_t segment_end = 0;          // bytes of the segment's payload up to and with this frame
+};
+
+// The next frame of a subscriber: in memory, not there yet, or only in the log.
+struct RingLookup {
+  enum Kind { kFrame, kWait, kInLog } kind = kWait;
+  RoundFrame frame;
+};
+
+class FrameRing {
+ public:
+  // `next_round` is the first round that is not in the log.
+  FrameRing(uint64_t max_bytes, RoundId next_round)
+      : max_bytes_(max_bytes), next_round_(next_round) {}
+
+  // Begins the next round with its Open frame.
+  void Open(RoundFrame frame);
+  // Puts another Open frame in the place of the open round's.
+  void ReplaceOpen(RoundFrame frame);
+  // Adds a segment frame of the open round.
+  void Add(RoundFrame frame);
+  // Adds the commit frame of the open round and closes it.
+  void Commit(RoundFrame frame);
+
+  // Frame `index` of `round`.
+  RingLookup Find(RoundId round, size_t index) const;
+  // Whether `index` is behind the commit frame of `round`.
+  bool AtEnd(RoundId round, size_t index) const;
+
+  // The round that is open or will open next.
+  RoundId head() const { return next_round_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  struct Entry {
+    RoundId round;
+    bool committed = false;
+    std::vector<RoundFrame> frames;
+    uint64_t bytes = 0;
+  };
+  const Entry* EntryOf(RoundId round) const;
+  void Append(Entry* entry, RoundFrame frame);
+  void Evict();
+
+  const uint64_t max_bytes_;
+  RoundId next_round_;
+  std::deque<Entry> entries_;  // consecutive rounds; only the last may be open
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace distro::server

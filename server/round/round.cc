@@ -1,0 +1,197 @@
+#include "server/round/round.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/checksum.h"
+#include "server/round/reject.h"
+
+namespace distro::server {
+
+Round::Round(RoundId id, uint32_t segments, std::vector<v1::Slot> slots, absl::Duration opened_at)
+    : id_(id), opened_at_(opened_at), segments_(segments) {
+  AddSlots(slots);
+}
+
+int Round::IndexOf(absl::string_view worker) const {
+  const auto it = std::ranges::lower_bound(slots_, worker, std::less<>(), &v1::Slot::worker);
+  return it == slots_.end() || it->worker() != worker ? -1 : static_cast<int>(it - slots_.begin());
+}
+
+void Round::AddSlots(const std::vector<v1::Slot>& slots) {
+  for (const v1::Slot& slot : slots) {
+    const auto it =
+        std::ranges::lower_bound(slots_, slot.worker(), std::less<>(), &v1::Slot::worker);
+    const auto index = it - slots_.begin();
+    slots_.insert(it, slot);
+    contributors_.insert(contributors_.begin() + index,
+                         Contributor{.pieces = std::vector<Piece>(segments_.size())});
+  }
+}
+
+void Round::SetExpected(const Membership& membership) {
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const Worker* worker = membership.Find(slots_[i].worker());
+    contributors_[i].expected = worker != nullptr && worker->state == v1::MEMBER_STATE_ACTIVE;
+  }
+}
+
+void Round::Forgo(absl::string_view worker) {
+  if (const int index = IndexOf(worker); index >= 0) contributors_[index].expected = false;
+}
+
+int Round::expected() const {
+  return static_cast<int>(
+      std::ranges::count_if(contributors_, [](const Contributor& c) { return c.expected; }));
+}
+
+absl::Status Round::Conflict(absl::string_view worker, absl::string_view what) const {
+  return RejectUpload(absl::StatusCode::kAlreadyExists, "conflict",
+                      absl::StrCat("round ", id_.value(), ": worker ", worker, ": ", what));
+}
+
+absl::Status Round::BeginUpload(const v1::UploadHeader& header) {
+  const std::string& name = header.worker().name();
+  const int index = IndexOf(name);
+  if (index < 0) {
+    return RejectUpload(
+        absl::StatusCode::kFailedPrecondition, "no_samples",
+        absl::StrCat("round ", id_.value(), ": worker ", name, ": no samples in this round"));
+  }
+  Contributor& contributor = contributors_[index];
+  const bool changes =
+      contributor.abstained ? !header.abstain() : header.abstain() && contributor.any_in();
+  if (changes) {
+    return Conflict(name, contributor.abstained ? "it abstained" : "it sent an update");
+  }
+  contributor.abstained = header.abstain();
+  if (contributor.any_in()) return absl::OkStatus();
+  contributor.began = true;
+  contributor.state_hash = header.state_hash();
+  contributor.loss = header.loss();
+  return absl::OkStatus();
+}
+
+std::vector<uint32_t> Round::Held(absl::string_view worker) const {
+  std::vector<uint32_t> held;
+  const int index = IndexOf(worker);
+  for (uint32_t s = 0; s < segments_.size(); ++s) {
+    if (segments_[s].closed || (index >= 0 && contributors_[index].pieces[s].in)) held.push_back(s);
+  }
+  return held;
+}
+
+absl::StatusOr<Taken> Round::Put(const v1::WorkerIdentity& worker, SegmentId segment,
+                                 SharedBytes payload, absl::Duration now) {
+  Contributor& contributor = contributors_[IndexOf(worker.name())];
+  Piece& piece = contributor.pieces[segment.value()];
+  if (contributor.abstained) return Conflict(worker.name(), "it abstained");
+  const uint64_t checksum = Xxh3(*payload);
+  if (piece.in) {
+    if (piece.checksum == checksum && piece.size == payload->size()) return Taken::kAgain;
+    return Conflict(worker.name(),
+                    absl::StrCat("segment ", segment.value(), ": other bytes were sent before"));
+  }
+  if (segments_[segment.value()].closed) return Taken::kLate;
+  if (!contributor.any_in()) contributor.incarnation = worker.incarnation();
+  piece = {
+      .in = true, .checksum = checksum, .size = payload->size(), .payload = std::move(payload)};
+  return Taken::kNew;
+}
+
+bool Round::Complete(absl::string_view worker) const {
+  const int index = IndexOf(worker);
+  return index >= 0 && std::ranges::all_of(contributors_[index].pieces,
+                                           [](const Piece& piece) { return piece.in; });
+}
+
+RoundSnapshot Round::Snapshot(const Membership& membership) const {
+  RoundSnapshot snapshot{.round = id_, .opened_at = opened_at_, .workers = {}, .segments = {}};
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const Worker* worker = membership.Find(slots_[i].worker());
+    snapshot.workers.push_back({.name = slots_[i].worker(),
+                                .expected = contributors_[i].expected,
+                                .in_session = worker != nullptr && worker->in_session(),
+                                .abstained = contributors_[i].abstained});
+  }
+  for (size_t s = 0; s < segments_.size(); ++s) {
+    RoundSegment segment{.closed = segments_[s].closed, .in = {}};
+    for (const Contributor& contributor : contributors_)
+      segment.in.push_back(contributor.pieces[s].in);
+    snapshot.segments.push_back(std::move(segment));
+  }
+  return snapshot;
+}
+
+std::vector<SharedBytes> Round::Close(SegmentId segment) {
+  std::vector<SharedBytes> payloads;
+  for (Contributor& contributor : contributors_) {
+    Piece& piece = contributor.pieces[segment.value()];
+    if (piece.in) payloads.push_back(std::move(piece.payload));
+  }
+  segments_[segment.value()].closed = true;
+  return payloads;
+}
+
+void Round::SetResult(SegmentId segment, const SegmentResult& result) {
+  segments_[segment.value()].payload_bytes = result.payload->size();
+  segments_[segment.value()].checksum = result.checksum;
+}
+
+std::vector<std::string> Round::Missing(SegmentId segment) const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const Contributor& contributor = contributors_[i];
+    if (contributor.expected && !contributor.abstained && !contributor.pieces[segment.value()].in) {
+      names.push_back(slots_[i].worker());
+    }
+  }
+  return names;
+}
+
+void Round::FillHeader(const Membership& membership, v1::RoundHeader* header) const {
+  header->set_round(id_.value());
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const Contributor& contributor = contributors_[i];
+    const Worker* worker = membership.Find(slots_[i].worker());
+    v1::Member* member = header->add_members();
+    member->set_name(slots_[i].worker());
+    member->set_incarnation(contributor.incarnation);
+    member->set_weight(1);
+    member->set_state(worker != nullptr ? worker->state : v1::MEMBER_STATE_LEFT);
+    member->set_abstained(contributor.abstained);
+    if (contributor.began) member->set_state_hash(contributor.state_hash);
+  }
+  for (size_t s = 0; s < segments_.size(); ++s) {
+    std::string included((slots_.size() + 7) / 8, '\0');
+    for (size_t i = 0; i < contributors_.size(); ++i) {
+      if (contributors_[i].pieces[s].in)
+        included[i / 8] = static_cast<char>(included[i / 8] | 1 << i % 8);
+    }
+    v1::CommittedSegment* segment = header->add_segments();
+    segment->set_included(std::move(included));
+    segment->set_payload_bytes(segments_[s].payload_bytes);
+    segment->set_checksum(segments_[s].checksum);
+  }
+}
+
+std::optional<double> Round::MeanLoss() const {
+  double sum = 0;
+  int count = 0;
+  for (const Contributor& contributor : contributors_) {
+    if (!contributor.any_in() || !std::isfinite(contributor.loss)) continue;
+    sum += contributor.loss;
+    ++count;
+  }
+  if (count == 0) return std::nullopt;
+  return sum / count;
+}
+
+int Round::contributors() const {
+  return static_cast<int>(
+      std::ranges::count_if(contributors_, [](const Contributor& c) { return c.any_in(); }));
+}
+
+}  // namespace distro::server

@@ -1,0 +1,114 @@
+// The open round: whose payloads are in, which segments are closed. A payload of a (worker, segment) never changes once
+// it was taken: the same bytes are taken again, others are refused. Holds the payloads until their segment closes.
+//
+// Not thread-safe: its owner (RoundManager) has the mutex.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/replica/committed_round.h"
+#include "distro/v1/round.pb.h"
+#include "distro/v1/update.pb.h"
+#include "server/round/combiner.h"
+#include "server/round/round_policy.h"
+#include "server/session/membership.h"
+
+namespace distro::server {
+
+// What became of a payload.
+enum class Taken {
+  kNew,    // it is in the round
+  kAgain,  // these bytes were in already
+  kLate,   // its segment had closed without it
+};
+
+class Round {
+ public:
+  Round(RoundId id, uint32_t segments, std::vector<v1::Slot> slots, absl::Duration opened_at);
+
+  RoundId id() const { return id_; }
+  absl::Duration opened_at() const { return opened_at_; }
+  const std::vector<v1::Slot>& slots() const { return slots_; }
+  bool HasSlot(absl::string_view worker) const { return IndexOf(worker) >= 0; }
+
+  // The ACTIVE workers with samples: whom the round waits for. Called at Open (and when samples were added).
+  void SetExpected(const Membership& membership);
+  // Gives samples to workers that had none. Requires names without a slot.
+  void AddSlots(const std::vector<v1::Slot>& slots);
+  // Nobody waits for this worker any more.
+  void Forgo(absl::string_view worker);
+  int expected() const;
+
+  // An upload began. FailedPrecondition: no samples for this worker. AlreadyExists: it said before that it abstains, or
+  // abstains after it sent.
+  absl::Status BeginUpload(const v1::UploadHeader& header);
+  // Segments of that worker that need not be sent: taken, or closed. Ascending.
+  std::vector<uint32_t> Held(absl::string_view worker) const;
+  // Takes a valid payload. Requires BeginUpload and segment < segments. AlreadyExists: other bytes were taken before, or
+  // the worker abstained.
+  absl::StatusOr<Taken> Put(const v1::WorkerIdentity& worker, SegmentId segment,
+                            SharedBytes payload, absl::Duration now);
+  // Every segment of the worker's update was taken in time.
+  bool Complete(absl::string_view worker) const;
+
+  // What Decide() looks at. Workers' sessions come from `membership`.
+  RoundSnapshot Snapshot(const Membership& membership) const;
+
+  // Closes the segment: its payloads, ascending by the workers' names. The round lets go of them.
+  std::vector<SharedBytes> Close(SegmentId segment);
+  void SetResult(SegmentId segment, const SegmentResult& result);
+  // When the segment's last payload came.
+  absl::Duration last_in(SegmentId segment) const { return segments_[segment.value()].last_in; }
+  // Names of expected workers without a payload of the segment, who did not abstain.
+  std::vector<std::string> Missing(SegmentId segment) const;
+
+  // Members and segments of the record's header. Requires all segments closed and their results set.
+  void FillHeader(const Membership& membership, v1::RoundHeader* header) const;
+  // Mean of the finite losses that came with the updates; not set without one.
+  std::optional<double> MeanLoss() const;
+  // Workers with at least one payload in.
+  int contributors() const;
+
+ private:
+  struct Piece {
+    bool in = false;
+    uint64_t checksum = 0;
+    uint64_t size = 0;
+    SharedBytes payload = {};  // null once the segment is closed
+  };
+  struct Contributor {
+    bool expected = false;
+    bool began = false;
+    bool abstained = false;
+    uint64_t incarnation = 0;  // whose bytes came first; 0: none
+    uint64_t state_hash = 0;
+    double loss = 0;
+    std::vector<Piece> pieces = {};  // [segments]
+    bool any_in() const { return incarnation != 0; }
+  };
+  struct Segment {
+    bool closed = false;
+    uint64_t payload_bytes = 0;
+    uint64_t checksum = 0;
+    absl::Duration last_in;
+  };
+
+  int IndexOf(absl::string_view worker) const;
+  absl::Status Conflict(absl::string_view worker, absl::string_view what) const;
+
+  const RoundId id_;
+  const absl::Duration opened_at_;
+  std::vector<v1::Slot> slots_;            // [workers], ascending by name
+  std::vector<Contributor> contributors_;  // [workers]
+  std::vector<Segment> segments_;          // [segments]
+};
+
+}  // namespace distro::server

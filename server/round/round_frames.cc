@@ -1,0 +1,58 @@
+#include "server/round/round_frames.h"
+
+#include <memory>
+#include <string>
+
+#include "common/rpc/frames.h"
+
+namespace distro::server {
+namespace {
+
+v1::SubscribeRoundsResponse Frame(EpochId epoch, RoundId round) {
+  v1::SubscribeRoundsResponse frame;
+  frame.set_epoch(epoch.value());
+  frame.set_round(round.value());
+  return frame;
+}
+
+SharedBytes Serialize(const v1::SubscribeRoundsResponse& frame) {
+  return std::make_shared<const std::string>(frame.SerializeAsString());
+}
+
+}  // namespace
+
+RoundFrame MakeOpenFrame(EpochId epoch, RoundId round, const v1::RoundOpen& open) {
+  v1::SubscribeRoundsResponse frame = Frame(epoch, round);
+  *frame.mutable_open() = open;
+  return {.bytes = Serialize(frame), .segment = std::nullopt};
+}
+
+RoundFrame MakeSegmentFrame(EpochId epoch, RoundId round, SegmentId segment, uint64_t offset,
+                            uint64_t payload_bytes, absl::string_view data) {
+  v1::SubscribeRoundsResponse frame = Frame(epoch, round);
+  frame.mutable_segment()->set_segment(segment.value());
+  frame.mutable_segment()->set_offset(offset);
+  frame.mutable_segment()->set_payload_bytes(payload_bytes);
+  frame.mutable_segment()->set_data(data.data(), data.size());
+  return {.bytes = Serialize(frame), .segment = segment, .segment_end = offset + data.size()};
+}
+
+std::vector<RoundFrame> MakeSegmentFrames(EpochId epoch, RoundId round, SegmentId segment,
+                                          absl::string_view payload) {
+  std::vector<RoundFrame> frames;
+  for (uint64_t offset = 0; offset < payload.size();) {
+    const uint64_t size = FrameBytes(offset, payload.size());
+    frames.push_back(MakeSegmentFrame(epoch, round, segment, offset, payload.size(),
+                                      payload.substr(offset, size)));
+    offset += size;
+  }
+  return frames;
+}
+
+RoundFrame MakeCommitFrame(EpochId epoch, RoundId round, absl::string_view header) {
+  v1::SubscribeRoundsResponse frame = Frame(epoch, round);
+  frame.mutable_commit()->set_header(header.data(), header.size());
+  return {.bytes = Serialize(frame), .segment = std::nullopt};
+}
+
+}  // namespace distro::server

@@ -1,0 +1,56 @@
+// When does a segment close, when does a round commit: one pure function of a snapshot of the round, monotonic time
+// and the policy (03-protocol, "A round"). The reason is for people: logs, metrics, the status page.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+
+namespace distro::server {
+
+struct RoundPolicyOptions {
+  int min_workers = 1;                                 // updates that a segment needs at least
+  absl::Duration deadline = absl::InfiniteDuration();  // from Open
+};
+
+// A worker with samples in the round.
+struct RoundWorker {
+  std::string name;
+  bool expected = false;  // ACTIVE at Open and not gone since
+  bool in_session = false;
+  bool abstained = false;
+};
+
+struct RoundSegment {
+  bool closed = false;
+  std::vector<bool> in;  // [workers]: the worker's payload is there
+};
+
+struct RoundSnapshot {
+  RoundId round;
+  absl::Duration opened_at;
+  std::vector<RoundWorker> workers;    // ascending by name
+  std::vector<RoundSegment> segments;  // [segments]
+};
+
+enum class RoundAction { kWait, kClose, kCommit };
+
+struct RoundDecision {
+  RoundAction action = RoundAction::kWait;
+  std::vector<SegmentId>
+      segments;              // kClose: which, in the order in which workers send: (t + i) mod n
+  bool by_deadline = false;  // kClose: somebody expected is missing
+  bool enough_can_come =
+      true;  // kWait: the workers in session can bring the segments to min_workers
+  std::string reason;
+};
+
+// A segment closes when min_workers are in and all expected workers are in, have abstained or are past the deadline.
+// It also closes with fewer when every worker with samples has answered and somebody abstained: nobody else can come.
+// A round commits when all segments are closed.
+RoundDecision Decide(const RoundSnapshot& round, absl::Duration now,
+                     const RoundPolicyOptions& options);
+
+}  // namespace distro::server

@@ -1,0 +1,156 @@
+#include "server/round/run_host.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/run/run_config.h"
+
+namespace distro::server {
+namespace {
+
+constexpr size_t kMaxModelConfigBytes = 1 << 20;
+constexpr int kVerifiedPayloads = 2;  // newest records whose payloads are read at the start
+
+absl::StatusOr<Sha256Digest> ReadDigest(const std::string& bytes) {
+  Sha256Digest digest;
+  if (bytes.size() != digest.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("snapshot_sha256: ", bytes.size(), " bytes, not 32"));
+  }
+  std::copy(bytes.begin(), bytes.end(), digest.begin());
+  return digest;
+}
+
+absl::Status OtherRun(const absl::Status& status) {
+  return absl::IsAlreadyExists(status) ? absl::FailedPreconditionError(status.message()) : status;
+}
+
+v1::CreateRunResponse RunIdResponse(const RunStore& store) {
+  v1::CreateRunResponse response;
+  response.set_run_id(store.run()->run_id);
+  return response;
+}
+
+}  // namespace
+
+RunHost::RunHost(std::unique_ptr<RunStore> store, const Clock* clock, Log* log,
+                 RunObserver* observer, const RoundManagerOptions& options,
+                 std::function<void(absl::Status)> on_fatal)
+    : clock_(clock),
+      log_(log),
+      observer_(observer),
+      options_(options),
+      on_fatal_(std::move(on_fatal)),
+      epoch_(store->epoch()),
+      store_(std::move(store)) {}
+
+RunHost::~RunHost() {
+  stopping_ = true;
+  Drain();
+  std::thread thread;
+  {
+    absl::MutexLock lock(&mu_);
+    thread = std::move(thread_);
+  }
+  if (thread.joinable()) thread.join();
+}
+
+void RunHost::Drain() {
+  if (RoundManager* running = manager()) running->Drain();
+}
+
+absl::Status RunHost::Continue() {
+  absl::MutexLock lock(&mu_);
+  return store_->has_run() ? ContinueLocked() : absl::OkStatus();
+}
+
+absl::Status RunHost::ContinueLocked() {
+  if (manager_ != nullptr) return absl::OkStatus();
+  DISTRO_ASSIGN_OR_RETURN(
+      round_log_,
+      RoundLog::Open(store_->rounds_dir(), store_->run()->layout.get(), kVerifiedPayloads, log_));
+  if (fsync_observer_) round_log_->SetFsyncObserver(fsync_observer_);
+  DISTRO_ASSIGN_OR_RETURN(manager_, RoundManager::Create(store_->run(), epoch_, round_log_.get(),
+                                                         clock_, log_, observer_, options_));
+  log_->Info("run ready", {{"run", store_->run()->run_id},
+                           {"epoch", epoch_.value()},
+                           {"next_round", round_log_->next_round().value()}});
+  thread_ = std::thread([this, manager = manager_.get()] { RunRounds(manager); });
+  log_view_.store(round_log_.get(), std::memory_order_release);
+  manager_view_.store(manager_.get(), std::memory_order_release);
+  return absl::OkStatus();
+}
+
+void RunHost::RunRounds(RoundManager* manager) {
+  while (!stopping_) {
+    const absl::StatusOr<absl::Duration> until = manager->Step();
+    if (!until.ok()) {
+      log_->Error("the rounds cannot go on", {{"error", until.status()}});
+      on_fatal_(until.status());
+      return;
+    }
+    if (!stopping_) manager->WaitForWork(*until);
+  }
+}
+
+absl::Status RunHost::CreateFromFolder(const v1::RunConfig& config,
+                                       const std::string& checkpoint_dir) {
+  absl::MutexLock lock(&mu_);
+  DISTRO_RETURN_IF_ERROR(OtherRun(store_->CreateRunFromFolder(config, checkpoint_dir)));
+  return ContinueLocked();
+}
+
+absl::StatusOr<v1::CreateRunResponse> RunHost::BeginCreate(const v1::CreateRunHeader& header) {
+  DISTRO_ASSIGN_OR_RETURN(const Sha256Digest sha256, ReadDigest(header.snapshot_sha256()));
+  DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, CompleteRunConfig(header.config()));
+  if (header.model_config_json().size() > kMaxModelConfigBytes) {
+    return absl::InvalidArgumentError("model_config_json: larger than 1 MiB");
+  }
+  if (header.snapshot_bytes() == 0)
+    return absl::InvalidArgumentError("snapshot_bytes: must not be 0");
+  absl::MutexLock lock(&mu_);
+  if (store_->has_run()) {
+    DISTRO_RETURN_IF_ERROR(OtherRun(
+        store_->CreateRun(config, header.model_config_json(), header.snapshot_bytes(), sha256)));
+    return RunIdResponse(*store_);
+  }
+  DISTRO_ASSIGN_OR_RETURN(const uint64_t offset, store_->IncomingBytes(sha256));
+  v1::CreateRunResponse response;
+  if (offset == header.snapshot_bytes()) {  // all bytes came before; only the run was not made
+    DISTRO_RETURN_IF_ERROR(
+        store_->CreateRun(config, header.model_config_json(), header.snapshot_bytes(), sha256));
+    DISTRO_RETURN_IF_ERROR(ContinueLocked());
+    return RunIdResponse(*store_);
+  }
+  response.set_offset(offset);
+  return response;
+}
+
+absl::StatusOr<std::optional<v1::CreateRunResponse>> RunHost::AddFrame(
+    const v1::CreateRunHeader& header, const v1::SnapshotFrame& frame) {
+  DISTRO_ASSIGN_OR_RETURN(const Sha256Digest sha256, ReadDigest(header.snapshot_sha256()));
+  const uint64_t total = header.snapshot_bytes();
+  if (frame.offset() > total || frame.data().size() > total - frame.offset() ||
+      frame.data().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("frame: ", frame.data().size(), " bytes at offset ", frame.offset(),
+                     " are none or pass the snapshot's end at ", total));
+  }
+  absl::MutexLock lock(&mu_);
+  if (store_->has_run()) return absl::FailedPreconditionError("a run was created in the meantime");
+  DISTRO_RETURN_IF_ERROR(store_->AppendIncoming(sha256, frame.offset(), frame.data()));
+  if (frame.offset() + frame.data().size() < total) return std::nullopt;
+  DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, CompleteRunConfig(header.config()));
+  DISTRO_RETURN_IF_ERROR(
+      OtherRun(store_->CreateRun(config, header.model_config_json(), total, sha256)));
+  DISTRO_RETURN_IF_ERROR(ContinueLocked());
+  return RunIdResponse(*store_);
+}
+
+uint64_t RunHost::log_bytes() const {
+  const RoundLog* log = log_view_.load(std::memory_order_acquire);
+  return log == nullptr ? 0 : log->bytes();
+}
+
+}  // namespace distro::server

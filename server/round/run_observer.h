@@ -1,0 +1,40 @@
+// What a run tells about itself, for metrics. Calls come from any thread, some with the manager's mutex held: be quick
+// and do not call back.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "distro/v1/round.pb.h"
+#include "server/round/combiner.h"
+
+namespace distro::server {
+
+struct CommittedRoundInfo {
+  const v1::RoundHeader* header = nullptr;  // borrowed
+  absl::Duration duration;                  // Open to commit
+  bool by_deadline = false;
+  uint64_t result_bytes = 0;
+  uint64_t tokens = 0;  // of the updates that are included
+  std::optional<double> loss;
+};
+
+class RunObserver {
+ public:
+  virtual ~RunObserver() = default;
+  virtual void OnRoundOpened(RoundId round, int expected) = 0;
+  // A worker's update of a round is complete and in time.
+  virtual void OnUpdateReceived() = 0;
+  // `latency`: from the segment's last upload to its first result frame.
+  virtual void OnSegmentResult(const SegmentResult& result, absl::Duration latency) = 0;
+  virtual void OnRoundCommitted(const CommittedRoundInfo& info) = 0;
+  virtual void OnStateHashMismatch(int workers) = 0;
+  // Busy seconds of a phase: combine, encode, log, broadcast.
+  virtual void OnPhase(absl::string_view phase, absl::Duration time) = 0;
+};
+
+}  // namespace distro::server

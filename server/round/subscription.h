@@ -1,0 +1,45 @@
+// One subscriber's way through the log and the ring: a cursor that hands out serialized frames. What is in the ring
+// comes from memory, what is older from the log, one frame at a time; so it holds at most one frame and never a round.
+//
+// Not thread-safe: one frame at a time, by whoever writes the stream.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "common/layout/layout.h"
+#include "server/log/round_log.h"
+#include "server/round/broadcast.h"
+
+namespace distro::server {
+
+class Subscription {
+ public:
+  // All are borrowed and outlive the subscription. It begins with the first frame of `from`.
+  Subscription(std::shared_ptr<Subscriber> subscriber, Broadcast* broadcast, const RoundLog* log,
+               const Layout& layout, EpochId epoch, RoundId from);
+  ~Subscription();
+  Subscription(const Subscription&) = delete;
+  Subscription& operator=(const Subscription&) = delete;
+
+  // Registers for wake-ups. Called once, before Next().
+  void Listen(std::weak_ptr<Listener> listener);
+
+  // The next frame; null: nothing yet, a Wake will come. OutOfRange: the run is done and all of it was sent. Blocks for
+  // disk reads. Other errors: the subscription is over.
+  absl::StatusOr<SharedBytes> Next();
+
+ private:
+  absl::StatusOr<SharedBytes> NextFromLog();
+
+  // Constant after construction.
+  const std::shared_ptr<Subscriber> subscriber_;
+  Broadcast* const broadcast_;
+  const RoundLog* const log_;
+  const EpochId epoch_;
+
+  Cursor cursor_;
+  std::shared_ptr<const RecordReader> record_;  // of cursor_.round, while it comes from the log
+};
+
+}  // namespace distro::server

@@ -1,0 +1,18 @@
+// Times as protobuf says them. Requires finite values.
+#pragma once
+
+#include "absl/time/time.h"
+#include "google/protobuf/util/time_util.h"
+
+namespace distro::server {
+
+inline google::protobuf::Duration ToProto(absl::Duration duration) {
+  return google::protobuf::util::TimeUtil::NanosecondsToDuration(
+      absl::ToInt64Nanoseconds(duration));
+}
+
+inline google::protobuf::Timestamp ToProto(absl::Time time) {
+  return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(time));
+}
+
+}  // namespace distro::server
