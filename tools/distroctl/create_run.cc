@@ -5,14 +5,10 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/checksum.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/checkpoint/hf_folder.h"
-#include "common/checkpoint/snapshot.h"
-#include "common/layout/layout.h"
-#include "common/layout/tensor_buffer.h"
+#include "common/replica/initial_snapshot.h"
 #include "common/rpc/frames.h"
 #include "common/rpc/status.h"
 #include "common/run/run_config.h"
@@ -30,14 +26,6 @@ absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path) {
   absl::StatusOr<v1::RunConfig> config = ParseRunConfig(json);
   if (!config.ok()) return Annotate(config.status(), path);
   return config;
-}
-
-// The canonical snapshot file of a checkpoint, at `path`.
-absl::Status WriteInitialSnapshot(const CheckpointFolder& checkpoint, const std::string& path) {
-  DISTRO_ASSIGN_OR_RETURN(const Layout layout, Layout::Create(checkpoint.manifest(), kDefaultSegmentBlocks));
-  TensorBuffer parameters(layout);
-  DISTRO_RETURN_IF_ERROR(checkpoint.ReadInto(layout, &parameters));
-  return WriteSnapshot(path, layout, parameters, {});
 }
 
 // Sends the snapshot from the offset that the server names. A failed write means that the server ended the call; its
@@ -81,7 +69,6 @@ absl::StatusOr<std::string> CreateRun(const CreateRunOptions& options, v1::Admin
   if (options.run.empty()) return absl::InvalidArgumentError("--run: is required, a run.json");
   if (options.model.empty()) return absl::InvalidArgumentError("--model: is required, a checkpoint folder");
   DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, ReadRunConfig(options.run));
-  DISTRO_ASSIGN_OR_RETURN(const CheckpointFolder checkpoint, OpenCheckpointFolder(options.model));
 
   std::string pattern = (std::filesystem::temp_directory_path() / "distroctl-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) return ErrnoToStatus(errno, "create folder", pattern);
@@ -90,16 +77,15 @@ absl::StatusOr<std::string> CreateRun(const CreateRunOptions& options, v1::Admin
     std::filesystem::remove_all(pattern, ignored);
   });
   const std::string path = pattern + "/snapshot.safetensors";
-  DISTRO_RETURN_IF_ERROR(WriteInitialSnapshot(checkpoint, path));
+  DISTRO_ASSIGN_OR_RETURN(const InitialSnapshot initial, PrepareInitialSnapshot(options.model, path));
   DISTRO_ASSIGN_OR_RETURN(const MappedFile snapshot, MappedFile::Open(path));
 
   v1::CreateRunRequest request;
   v1::CreateRunHeader& header = *request.mutable_header();
   *header.mutable_config() = config;
-  header.set_model_config_json(checkpoint.config_json());
+  header.set_model_config_json(initial.model_config_json);
   header.set_snapshot_bytes(snapshot.bytes().size());
-  const Sha256Digest sha256 = Sha256(snapshot.bytes());
-  header.set_snapshot_sha256(sha256.data(), sha256.size());
+  header.set_snapshot_sha256(initial.sha256.data(), initial.sha256.size());
 
   grpc::ClientContext context;
   const std::unique_ptr<Stream> stream = admin->CreateRun(&context);

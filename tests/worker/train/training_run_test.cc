@@ -1,0 +1,139 @@
+// Whole runs with LocalExchange: real gradients, real votes, no network.
+#include "worker/train/training_run.h"
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/hf_folder.h"
+#include "common/replica/initial_snapshot.h"
+#include "common/run/run_config.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/backend.h"
+#include "tests/testing/training.h"
+#include "worker/exchange/local_aggregator.h"
+#include "worker/exchange/local_exchange.h"
+
+namespace distro::worker {
+namespace {
+
+using testing::TinyRun;
+using testing::WorkerResult;
+using testing::WorkerSetup;
+
+LocalRun MakeLocalRun(const TinyRun& tiny, const v1::RunConfig& config) {
+  const std::string path = tiny.File("initial.safetensors");
+  const InitialSnapshot snapshot = *PrepareInitialSnapshot(tiny.checkpoint_dir(), path);
+  const CheckpointFolder checkpoint = *OpenCheckpointFolder(tiny.checkpoint_dir());
+  auto layout = std::make_shared<const Layout>(*Layout::Create(checkpoint.manifest(), config.segment_blocks()));
+  TensorBuffer parameters(*layout);
+  EXPECT_TRUE(checkpoint.ReadInto(*layout, &parameters).ok());
+  LocalRun run = {.config = config,
+                  .model_config_json = snapshot.model_config_json,
+                  .layout = layout,
+                  .snapshot = {},
+                  .snapshot_path = path};
+  run.snapshot.set_size_bytes(snapshot.bytes);
+  run.snapshot.set_sha256(snapshot.sha256.data(), snapshot.sha256.size());
+  run.snapshot.set_state_hash(StateHash(*layout, parameters, MakeReferenceBackend().get()));
+  return run;
+}
+
+// Trains `workers` workers to the end of a run.
+std::vector<WorkerResult> Simulate(const TinyRun& tiny, const v1::RunConfig& config, int workers) {
+  LocalAggregator aggregator(MakeLocalRun(tiny, config));
+  std::vector<std::unique_ptr<LocalExchange>> exchanges;
+  std::vector<WorkerSetup> setups;
+  for (int i = 0; i < workers; ++i) {
+    exchanges.push_back(std::make_unique<LocalExchange>(&aggregator));
+    setups.push_back({.name = absl::StrCat("w", i), .exchange = exchanges.back().get()});
+  }
+  return TrainTogether(tiny, setups);
+}
+
+class TrainingRunTest : public ::testing::TestWithParam<int> {
+ protected:
+  uint32_t overlap() const { return GetParam(); }
+  const TinyRun tiny_;
+};
+
+TEST_P(TrainingRunTest, ReplicasHoldTheSameBits) {
+  const std::vector<WorkerResult> results = Simulate(tiny_, tiny_.Config(3, 20, overlap()), 3);
+  for (const WorkerResult& result : results) {
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    EXPECT_EQ(result.summary.state_hash, results[0].summary.state_hash);
+    EXPECT_EQ(result.summary.rounds_applied, 20u);
+    EXPECT_EQ(result.summary.updates_sent, 20u);
+    EXPECT_EQ(result.summary.updates_excluded, 0u);
+  }
+  EXPECT_NE(results[0].momentum_bits, results[1].momentum_bits);
+}
+
+TEST_P(TrainingRunTest, TheSameRunGivesTheSameBitsAgain) {
+  const v1::RunConfig config = tiny_.Config(2, 10, overlap());
+  const std::vector<WorkerResult> first = Simulate(tiny_, config, 2);
+  const std::vector<WorkerResult> second = Simulate(tiny_, config, 2);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(first[i].status.ok()) << first[i].status;
+    ASSERT_TRUE(second[i].status.ok()) << second[i].status;
+    EXPECT_EQ(first[i].summary.state_hash, second[i].summary.state_hash);
+    EXPECT_EQ(first[i].momentum_bits, second[i].momentum_bits);
+  }
+}
+
+// The text is made of eight words: its bytes are far from uniform, which the first rounds must learn.
+TEST_P(TrainingRunTest, HeldOutLossFalls) {
+  const std::vector<WorkerResult> results = Simulate(tiny_, tiny_.Config(2, 60, overlap()), 2);
+  ASSERT_TRUE(results[0].status.ok()) << results[0].status;
+  EXPECT_GT(*results[0].summary.first_evaluation_loss, 5.4);
+  EXPECT_LT(*results[0].summary.last_evaluation_loss, 2.5);
+}
+
+TEST_P(TrainingRunTest, PhasesSumToWallTime) {
+  const std::vector<WorkerResult> results = Simulate(tiny_, tiny_.Config(1, 5, overlap()), 1);
+  ASSERT_TRUE(results[0].status.ok()) << results[0].status;
+  absl::Duration sum;
+  for (const absl::Duration phase : results[0].summary.phases) sum += phase;
+  EXPECT_LT(absl::AbsDuration(sum - results[0].summary.wall_time), absl::Milliseconds(1));
+}
+
+INSTANTIATE_TEST_SUITE_P(Overlap, TrainingRunTest, ::testing::Values(0, 1),
+                         [](const auto& parameter) { return parameter.param == 0 ? "None" : "One"; });
+
+TEST(TrainingRunErrorsTest, MicroBatchesMustDivideTheSamples) {
+  const TinyRun tiny;
+  v1::RunConfig config = tiny.Config(1, 2, 0);
+  config.set_samples_per_worker(3);
+  const std::vector<WorkerResult> results = Simulate(tiny, config, 1);
+  EXPECT_EQ(results[0].status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(results[0].status.message()), ::testing::HasSubstr("micro_batch_samples"));
+}
+
+TEST(TrainingRunErrorsTest, SamplesMustFitTheModel) {
+  const TinyRun tiny;
+  v1::RunConfig config = tiny.Config(1, 2, 0);
+  config.set_sequence_length(33);
+  const std::vector<WorkerResult> results = Simulate(tiny, config, 1);
+  EXPECT_EQ(results[0].status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(results[0].status.message()), ::testing::HasSubstr("max_position_embeddings"));
+}
+
+// What a run has trained opens as the checkpoint that it is.
+TEST(TrainingRunCheckpointTest, WritesTheModelAtTheEnd) {
+  const TinyRun tiny;
+  LocalAggregator aggregator(MakeLocalRun(tiny, tiny.Config(1, 3, 0)));
+  LocalExchange exchange(&aggregator);
+  const std::string dir = tiny.File("trained");
+  const WorkerResult result = TrainWorker(tiny, {.name = "w0", .exchange = &exchange, .checkpoint_dir = dir});
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  const absl::StatusOr<CheckpointFolder> checkpoint = OpenCheckpointFolder(dir);
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  const Layout layout = *Layout::Create(checkpoint->manifest(), 8);
+  TensorBuffer parameters(layout);
+  ASSERT_TRUE(checkpoint->ReadInto(layout, &parameters).ok());
+  EXPECT_EQ(StateHash(layout, parameters, MakeReferenceBackend().get()), result.summary.state_hash);
+}
+
+}  // namespace
+}  // namespace distro::worker

@@ -1,0 +1,43 @@
+// distro-worker: trains in a run, or continues a text with what a run has trained.
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "common/base/log.h"
+#include "worker/exit_code.h"
+#include "worker/flags.h"
+#include "worker/generate_command.h"
+#include "worker/run_worker.h"
+#include "worker/stop_signal.h"
+
+namespace distro::worker {
+namespace {
+
+int Fail(const absl::Status& status) {
+  std::cerr << "distro-worker: " << status.message() << "\n";
+  return ExitCodeFor(status, 0);
+}
+
+int Main(const std::vector<std::string>& arguments) {
+  if (arguments == std::vector<std::string>{"generate"}) {
+    const absl::StatusOr<GenerateCommandOptions> options = GenerateOptionsFromFlags();
+    if (!options.ok()) return Fail(options.status());
+    const absl::StatusOr<std::string> text = GenerateText(*options);
+    if (!text.ok()) return Fail(text.status());
+    std::cout << *text << "\n";
+    return kExitDone;
+  }
+  if (!arguments.empty()) {
+    return Fail(absl::InvalidArgumentError("unknown command '" + arguments[0] + "'; --help lists what there is"));
+  }
+  const absl::StatusOr<WorkerOptions> options = WorkerOptionsFromFlags();
+  if (!options.ok()) return Fail(options.status());
+  StopSignal stop;
+  Log log(options->log_level);
+  return RunWorker(*options, &stop, &log);
+}
+
+}  // namespace
+}  // namespace distro::worker
+
+int main(int argc, char** argv) { return distro::worker::Main(distro::worker::ParseCommandLine(argc, argv)); }

@@ -1,0 +1,39 @@
+// What a worker process can be told, validated. Flags exist in flags.cc only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/base/log.h"
+
+namespace distro::worker {
+
+struct WorkerOptions {
+  // Address of the aggregator, "host:port" or a URL. Required.
+  std::string aggregator;
+  // File of tokens or text; the same on every worker of a run. Required.
+  std::string data;
+  // Name in the run, [a-z0-9-]{1,63}. Default: the host's name and a random suffix.
+  std::string name;
+  // Talk without TLS. There is no other way yet, so it must be asked for.
+  bool insecure = false;
+  // Torch threads. Larger values are faster up to the number of cores; results are bit-reproducible with 1 only.
+  int threads = 1;
+  // Samples of one forward and backward pass; 0: all of a round's. Larger values are faster and cost activation memory.
+  int micro_batch_samples = 0;
+  // Folder for the trained model, Hugging Face layout; empty: it is not written.
+  std::string checkpoint_dir;
+  // Also every so many rounds; 0: only at the end.
+  uint64_t checkpoint_interval_rounds = 0;
+  // File for the summary as JSON; empty: none.
+  std::string summary;
+  // Address of /metrics, /healthz and /readyz; port 0 takes a free one and logs it.
+  std::string http = "127.0.0.1:0";
+  LogLevel log_level = LogLevel::kInfo;
+
+  // InvalidArgument names the flag and the remedy.
+  absl::Status Validate() const;
+};
+
+}  // namespace distro::worker

@@ -1,0 +1,132 @@
+#include "worker/run_worker.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <system_error>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/base/file.h"
+#include "common/base/status_macros.h"
+#include "worker/data/token_file.h"
+#include "worker/exchange/grpc_exchange.h"
+#include "worker/metrics.h"
+#include "worker/model/model.h"
+#include "worker/train/phase_clock.h"
+#include "worker/train/progress.h"
+#include "worker/train/summary.h"
+#include "worker/train/training_run.h"
+
+namespace distro::worker {
+namespace {
+
+uint64_t RandomWord() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
+// The host's name in the alphabet of worker names and a suffix that keeps workers of one host apart.
+std::string DefaultName() {
+  char host[256] = "worker";
+  gethostname(host, sizeof(host) - 1);
+  std::string name;
+  for (const char c : absl::string_view(host).substr(0, 54)) {
+    name.push_back(absl::ascii_isalnum(c) ? absl::ascii_tolower(c) : '-');
+  }
+  return absl::StrCat(name, "-", absl::Hex(RandomWord() & 0xffffffff, absl::kZeroPad8));
+}
+
+absl::StatusOr<std::string> MakeScratchDir() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "distro-worker-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) return ErrnoToStatus(errno, "create folder", pattern);
+  return pattern;
+}
+
+ProgressReading ReadingOf(const TrainSummary& summary, uint64_t rounds) {
+  return {.round = summary.next_round,
+          .rounds = rounds,
+          .loss = summary.training_loss,
+          .evaluation_loss = summary.last_evaluation_loss,
+          .tokens = summary.tokens,
+          .sent_bytes = summary.transfer.sent_payload_bytes,
+          .received_bytes = summary.transfer.received_payload_bytes,
+          .wait = summary.phases[static_cast<int>(Phase::kWait)]};
+}
+
+// Trains and fills in `summary`, also when it fails on the way.
+absl::Status Train(const WorkerOptions& options, Exchange* exchange, Log* log, TrainSummary* summary) {
+  DISTRO_ASSIGN_OR_RETURN(const TokenSource tokens, OpenTokens(options.data, TokenFormat::kAuto));
+  PhaseClock phases(Clock::Real());
+  DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<WorkerMetrics> metrics, WorkerMetrics::Start(options.http, log));
+  DISTRO_ASSIGN_OR_RETURN(const std::string scratch_dir, MakeScratchDir());
+  const auto remove = absl::MakeCleanup([&scratch_dir] {
+    std::error_code ignored;
+    std::filesystem::remove_all(scratch_dir, ignored);
+  });
+  SetTorchThreads(options.threads);
+  const TrainerOptions trainer_options = {.worker = options.name.empty() ? DefaultName() : options.name,
+                                          .incarnation = RandomWord() | 1,
+                                          .micro_batch_samples = options.micro_batch_samples,
+                                          .checkpoint_dir = options.checkpoint_dir,
+                                          .checkpoint_interval_rounds = options.checkpoint_interval_rounds};
+  const bool live = isatty(STDOUT_FILENO) != 0;
+  Progress progress(stdout, live, Clock::Real());
+  uint64_t rounds = 0;
+  DISTRO_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TrainingRun> run,
+      TrainingRun::Begin(trainer_options, scratch_dir,
+                         {.tokens = &tokens, .exchange = exchange, .phases = &phases, .log = log},
+                         [&](const TrainSummary& reading) {
+                           metrics->Update(reading);
+                           if (reading.rounds_applied > 0) progress.Update(ReadingOf(reading, rounds));
+                         }));
+  rounds = run->run().config().rounds();
+  metrics->SetReady(true);
+  const absl::Status status = run->Train();
+  progress.Finish();
+  *summary = run->summary();
+  return status;
+}
+
+absl::Status Connect(const WorkerOptions& options, StopSignal* stop, Log* log, TrainSummary* summary) {
+  DISTRO_ASSIGN_OR_RETURN(
+      const std::unique_ptr<GrpcExchange> exchange,
+      GrpcExchange::Create({.channel = {.aggregator = options.aggregator, .insecure = options.insecure}}, log));
+  stop->SetHandler([&exchange, log] {
+    log->Info("stopping", {{"reason", "signal"}});
+    exchange->Stop();
+  });
+  const auto unregister = absl::MakeCleanup([stop] { stop->SetHandler(nullptr); });
+  const absl::Status status = Train(options, exchange.get(), log, summary);
+  exchange->Leave(status.ok() ? "run is done" : std::string(status.message()));
+  return status;
+}
+
+void Report(const WorkerOptions& options, const TrainSummary& summary, Log* log) {
+  std::cout << SummaryText(summary) << std::flush;
+  if (options.summary.empty()) return;
+  const absl::Status status = WriteFileAtomically(options.summary, SummaryJson(summary));
+  if (!status.ok()) log->Error("summary was not written", {{"reason", status}});
+}
+
+}  // namespace
+
+ExitCode RunWorker(const WorkerOptions& options, StopSignal* stop, Log* log) {
+  log->Warning("plaintext: bytes and names of this run can be read and changed on the way");
+  TrainSummary summary;
+  const absl::Status status = Connect(options, stop, log, &summary);
+  if (!summary.run_id.empty()) Report(options, summary, log);
+  const ExitCode code = ExitCodeFor(status, stop->signal());
+  if (!status.ok()) log->Error("worker ended", {{"exit_code", static_cast<int>(code)}, {"reason", status}});
+  return code;
+}
+
+}  // namespace distro::worker

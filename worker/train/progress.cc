@@ -1,0 +1,48 @@
+#include "worker/train/progress.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+
+namespace distro::worker {
+
+Progress::Progress(std::FILE* out, bool live, const Clock* clock)
+    : out_(out), live_(live), clock_(clock), start_(clock->MonotonicNow()) {}
+
+void Progress::Update(const ProgressReading& reading) {
+  if (!first_.has_value()) first_ = reading;
+  const absl::Duration now = clock_->MonotonicNow();
+  const absl::Duration interval = live_ ? absl::Milliseconds(200) : absl::Seconds(10);
+  const bool last = reading.round == reading.rounds;
+  if (last_shown_.has_value() && now - *last_shown_ < interval && !last) return;
+  last_shown_ = now;
+  absl::FPrintF(out_, live_ ? "\r\x1b[K%s" : "%s\n", Line(reading));
+  std::fflush(out_);
+  line_open_ = live_;
+}
+
+void Progress::Finish() {
+  if (line_open_) absl::FPrintF(out_, "\n");
+  line_open_ = false;
+}
+
+std::string Progress::Line(const ProgressReading& reading) const {
+  const double seconds = std::max(absl::ToDoubleSeconds(clock_->MonotonicNow() - start_), 1e-3);
+  const double rounds = static_cast<double>(reading.round - first_->round);
+  const absl::Duration left =
+      rounds > 0 ? absl::Seconds(seconds / rounds * static_cast<double>(reading.rounds - reading.round))
+                 : absl::InfiniteDuration();
+  std::string line = absl::StrFormat("round %d/%d  loss %.4f", reading.round, reading.rounds, reading.loss);
+  if (reading.evaluation_loss.has_value()) absl::StrAppendFormat(&line, "  held-out %.4f", *reading.evaluation_loss);
+  absl::StrAppendFormat(&line, "  %.0f tokens/s  up %.1f kB/s  down %.1f kB/s  network %.0f %%",
+                        static_cast<double>(reading.tokens) / seconds,
+                        static_cast<double>(reading.sent_bytes) / seconds / 1e3,
+                        static_cast<double>(reading.received_bytes) / seconds / 1e3,
+                        100 * absl::ToDoubleSeconds(reading.wait) / seconds);
+  if (left < absl::InfiniteDuration()) {
+    absl::StrAppendFormat(&line, "  %s left", absl::FormatDuration(absl::Trunc(left, absl::Seconds(1))));
+  }
+  return line;
+}
+
+}  // namespace distro::worker

@@ -1,0 +1,32 @@
+#include "worker/train/sample_reader.h"
+
+#include "absl/types/span.h"
+#include "common/base/status_macros.h"
+
+namespace distro::worker {
+
+absl::StatusOr<SampleReader> SampleReader::Create(const TokenSource* tokens, const v1::RunConfig& config) {
+  const int sequence_length = static_cast<int>(config.sequence_length());
+  DISTRO_ASSIGN_OR_RETURN(const DataSplit split,
+                          SplitSamples(tokens->tokens(), sequence_length, config.held_out_fraction()));
+  return SampleReader(tokens, sequence_length, split, config.seed());
+}
+
+void SampleReader::ReadTraining(uint64_t first, int count, std::vector<int32_t>* tokens) const {
+  const size_t row = sequence_length_ + 1;
+  tokens->resize(count * row);
+  for (int i = 0; i < count; ++i) {
+    tokens_->Read(sampler_.SampleAt(first + i) * sequence_length_, absl::MakeSpan(*tokens).subspan(i * row, row));
+  }
+}
+
+void SampleReader::ReadHeldOut(uint64_t first, int count, std::vector<int32_t>* tokens) const {
+  const size_t row = sequence_length_ + 1;
+  tokens->resize(count * row);
+  for (int i = 0; i < count; ++i) {
+    const int64_t sample = split_.training_samples + static_cast<int64_t>(first) + i;
+    tokens_->Read(sample * sequence_length_, absl::MakeSpan(*tokens).subspan(i * row, row));
+  }
+}
+
+}  // namespace distro::worker

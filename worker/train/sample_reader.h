@@ -1,0 +1,38 @@
+// Samples of a run as rows of tokens: which tokens a sample index of the run means (02-algorithm, 04-worker "Data").
+// Immutable; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "distro/v1/run.pb.h"
+#include "worker/data/sampler.h"
+#include "worker/data/token_file.h"
+
+namespace distro::worker {
+
+class SampleReader {
+ public:
+  // `tokens` is borrowed. InvalidArgument: there are too few tokens for one training sample at this sequence_length.
+  static absl::StatusOr<SampleReader> Create(const TokenSource* tokens, const v1::RunConfig& config);
+
+  uint64_t training_samples() const { return split_.training_samples; }
+  uint64_t held_out_samples() const { return split_.held_out_samples; }
+
+  // i32 [count, sequence_length + 1]: the samples with indices [first, first + count) of the run's seeded order.
+  void ReadTraining(uint64_t first, int count, std::vector<int32_t>* tokens) const;
+  // The same of the held-out samples, in the order of the text. Requires first + count <= held_out_samples().
+  void ReadHeldOut(uint64_t first, int count, std::vector<int32_t>* tokens) const;
+
+ private:
+  SampleReader(const TokenSource* tokens, int sequence_length, DataSplit split, uint64_t seed)
+      : tokens_(tokens), sequence_length_(sequence_length), split_(split), sampler_(split.training_samples, seed) {}
+
+  const TokenSource* tokens_;
+  int sequence_length_;
+  DataSplit split_;
+  Sampler sampler_;
+};
+
+}  // namespace distro::worker

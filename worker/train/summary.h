@@ -1,0 +1,41 @@
+// What a training process has done: what a person reads at the end, and the same as JSON for scripts. Plain data.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "worker/exchange/exchange.h"
+#include "worker/train/phase_clock.h"
+
+namespace distro::worker {
+
+struct TrainSummary {
+  std::string worker;
+  std::string run_id;
+  uint64_t parameters = 0;
+  uint64_t next_round = 0;        // the first round that is not in the parameters
+  uint64_t rounds_applied = 0;    // by this process
+  uint64_t updates_sent = 0;      // handed in, abstentions not counted
+  uint64_t updates_excluded = 0;  // of which a segment or more was not included
+  uint64_t nonfinite_steps = 0;
+  uint64_t tokens = 0;            // trained on by this process
+  double training_loss = 0;       // of the last own step, nats a token
+  std::optional<double> first_evaluation_loss;
+  std::optional<double> last_evaluation_loss;
+  uint64_t state_hash = 0;
+  TransferStats transfer;
+  std::array<absl::Duration, kPhases> phases;
+  absl::Duration wall_time;
+  std::string checkpoint_dir;  // empty: none was written
+};
+
+// Several lines: loss, tokens, bytes up and down a round, reduction against sending f32 gradients, time split.
+std::string SummaryText(const TrainSummary& summary);
+
+// One JSON object; keys as the fields, durations in seconds.
+std::string SummaryJson(const TrainSummary& summary);
+
+}  // namespace distro::worker
