@@ -1,0 +1,73 @@
+#include "common/base/log.h"
+
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "gtest/gtest.h"
+#include "tests/testing/fake_clock.h"
+
+namespace distro {
+namespace {
+
+class LogTest : public ::testing::Test {
+ protected:
+  Log MakeLog(LogLevel level) {
+    return Log(level, &clock_, [this](absl::string_view line) { absl::StrAppend(&text_, line); });
+  }
+  testing::FakeClock clock_;
+  std::string text_;
+};
+
+TEST_F(LogTest, WritesOneLineOfKeysAndValues) {
+  Log log = MakeLog(LogLevel::kInfo);
+  clock_.Advance(absl::Milliseconds(7));
+  log.Info("round published", {{"round", 42}, {"workers", "7/8"}, {"wait", 0.5}});
+  EXPECT_EQ(text_,
+            "2023-11-14T22:13:20.007Z INFO  round published round=42 workers=7/8 wait=0.5\n");
+}
+
+TEST_F(LogTest, LevelsBelowAreSilent) {
+  Log log = MakeLog(LogLevel::kWarning);
+  log.Debug("a");
+  log.Info("b");
+  EXPECT_EQ(text_, "");
+  log.Warning("c");
+  log.Error("d");
+  EXPECT_EQ(std::vector<std::string>(absl::StrSplit(text_, '\n')).size(), 3u);
+}
+
+// A value from the network cannot forge a line or a field.
+TEST_F(LogTest, ValuesCannotBreakTheLine) {
+  Log log = MakeLog(LogLevel::kInfo);
+  log.Info("x", {{"a", "b\nc d=\"e\""}, {"empty", ""}, {"status", absl::NotFoundError("no file")}});
+  EXPECT_EQ(text_,
+            "2023-11-14T22:13:20.000Z INFO  x a=\"b\\nc d=\\\"e\\\"\" empty=\"\" "
+            "status=\"NOT_FOUND: no file\"\n");
+}
+
+TEST_F(LogTest, LinesOfThreadsDoNotMix) {
+  Log log = MakeLog(LogLevel::kInfo);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int j = 0; j < 100; ++j) log.Info("event", {{"j", 5}});
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::string expected;
+  for (int i = 0; i < 400; ++i) expected += "2023-11-14T22:13:20.000Z INFO  event j=5\n";
+  EXPECT_EQ(text_, expected);
+}
+
+TEST(ParseLogLevelTest, KnowsFourNames) {
+  LogLevel level;
+  EXPECT_EQ(ParseLogLevel("warning", &level), absl::OkStatus());
+  EXPECT_EQ(level, LogLevel::kWarning);
+  EXPECT_EQ(
+      ParseLogLevel("WARN", &level),
+      absl::InvalidArgumentError("log level 'WARN' is not one of debug, info, warning, error"));
+}
+
+}  // namespace
+}  // namespace distro
