@@ -1,0 +1,64 @@
+#include "server/service/admin_service.h"
+
+#include <algorithm>
+
+#include "server/service/create_run_reactor.h"
+#include "server/session/proto_time.h"
+
+namespace distro::server {
+namespace {
+
+grpc::ServerUnaryReactor* Done(grpc::CallbackServerContext* context) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+void FillWorker(const Worker& worker, absl::Duration now, v1::WorkerInfo* info) {
+  info->set_name(worker.name);
+  info->set_state(worker.state);
+  info->set_reason(worker.reason);
+  info->set_next_round(worker.next_round);
+  *info->mutable_silence() = ToProto(std::max(now - worker.last_seen, absl::ZeroDuration()));
+  *info->mutable_telemetry() = worker.telemetry;
+}
+
+}  // namespace
+
+grpc::ServerBidiReactor<v1::CreateRunRequest, v1::CreateRunResponse>* AdminService::CreateRun(
+    grpc::CallbackServerContext* /*context*/) {
+  return new CreateRunReactor(host_, observer_);
+}
+
+grpc::ServerUnaryReactor* AdminService::GetRun(grpc::CallbackServerContext* context,
+                                               const v1::GetRunRequest* /*request*/,
+                                               v1::GetRunResponse* response) {
+  response->set_epoch(host_->epoch().value());
+  const RoundManager* manager = host_->manager();
+  if (manager == nullptr) {
+    response->set_state(v1::RUN_STATE_EMPTY);
+    response->set_reason("there is no run yet: create one");
+    return Done(context);
+  }
+  const RunStatus status = manager->status();
+  response->set_run_id(manager->run().run_id);
+  *response->mutable_config() = manager->run().config;
+  response->set_state(status.state);
+  response->set_reason(status.reason);
+  response->set_round(status.round.value());
+  response->set_log_hash(status.log_hash);
+  return Done(context);
+}
+
+grpc::ServerUnaryReactor* AdminService::ListWorkers(grpc::CallbackServerContext* context,
+                                                    const v1::ListWorkersRequest* /*request*/,
+                                                    v1::ListWorkersResponse* response) {
+  if (const RoundManager* manager = host_->manager()) {
+    const RunStatus status = manager->status();
+    for (const Worker& worker : status.workers)
+      FillWorker(worker, status.now, response->add_workers());
+  }
+  return Done(context);
+}
+
+}  // namespace distro::server

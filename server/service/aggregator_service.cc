@@ -1,0 +1,69 @@
+#include "server/service/aggregator_service.h"
+
+#include <utility>
+
+#include "common/rpc/status.h"
+#include "server/service/download_reactor.h"
+#include "server/service/subscribe_reactor.h"
+#include "server/service/upload_reactor.h"
+
+namespace distro::server {
+namespace {
+
+grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const absl::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+absl::Status NoRun() { return absl::UnavailableError("there is no run yet: it must be created"); }
+
+}  // namespace
+
+grpc::ServerUnaryReactor* AggregatorService::Join(grpc::CallbackServerContext* context,
+                                                  const v1::JoinRequest* request,
+                                                  v1::JoinResponse* response) {
+  RoundManager* manager = host_->manager();
+  if (manager == nullptr) return Answer(context, NoRun());
+  absl::StatusOr<v1::JoinResponse> joined = manager->Join(*request);
+  if (!joined.ok()) return Answer(context, joined.status());
+  *response = *std::move(joined);
+  observer_->OnReceived(TransferKind::kControl, request->ByteSizeLong());
+  observer_->OnSent(TransferKind::kControl, response->ByteSizeLong());
+  return Answer(context, absl::OkStatus());
+}
+
+grpc::ServerUnaryReactor* AggregatorService::Heartbeat(grpc::CallbackServerContext* context,
+                                                       const v1::HeartbeatRequest* request,
+                                                       v1::HeartbeatResponse* response) {
+  RoundManager* manager = host_->manager();
+  if (manager == nullptr) return Answer(context, NoRun());
+  *response = manager->Heartbeat(*request);
+  observer_->OnReceived(TransferKind::kControl, request->ByteSizeLong());
+  observer_->OnSent(TransferKind::kControl, response->ByteSizeLong());
+  return Answer(context, absl::OkStatus());
+}
+
+grpc::ServerUnaryReactor* AggregatorService::Leave(grpc::CallbackServerContext* context,
+                                                   const v1::LeaveRequest* request,
+                                                   v1::LeaveResponse* /*response*/) {
+  if (RoundManager* manager = host_->manager()) manager->Leave(*request);
+  return Answer(context, absl::OkStatus());
+}
+
+grpc::ServerBidiReactor<v1::UploadUpdateRequest, v1::UploadUpdateResponse>*
+AggregatorService::UploadUpdate(grpc::CallbackServerContext* /*context*/) {
+  return new UploadReactor(host_->manager(), observer_);
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* AggregatorService::SubscribeRounds(
+    grpc::CallbackServerContext* /*context*/, const grpc::ByteBuffer* request) {
+  return SubscribeReactor::Start(host_->manager(), observer_, *request);
+}
+
+grpc::ServerWriteReactor<v1::DownloadSnapshotResponse>* AggregatorService::DownloadSnapshot(
+    grpc::CallbackServerContext* /*context*/, const v1::DownloadSnapshotRequest* request) {
+  return new DownloadReactor(host_->manager(), observer_, *request);
+}
+
+}  // namespace distro::server

@@ -1,0 +1,71 @@
+#include "server/service/download_reactor.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/file.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/frames.h"
+#include "common/rpc/status.h"
+
+namespace distro::server {
+
+DownloadReactor::DownloadReactor(RoundManager* manager, TransferObserver* observer,
+                                 const v1::DownloadSnapshotRequest& request)
+    : observer_(observer) {
+  if (absl::Status status = OpenFile(manager, request); !status.ok()) {
+    Finish(ToGrpcStatus(status));
+    return;
+  }
+  WriteNext();
+}
+
+DownloadReactor::~DownloadReactor() {
+  if (file_ >= 0) close(file_);
+}
+
+absl::Status DownloadReactor::OpenFile(RoundManager* manager,
+                                       const v1::DownloadSnapshotRequest& request) {
+  if (manager == nullptr) return absl::UnavailableError("there is no run yet: it must be created");
+  const v1::SnapshotInfo& info = manager->run().initial_snapshot;
+  if (request.sha256() != info.sha256()) return absl::NotFoundError("sha256: no snapshot has it");
+  if (request.offset() > info.size_bytes()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "offset: ", request.offset(), " is behind the snapshot's end at ", info.size_bytes()));
+  }
+  path_ = manager->run().initial_snapshot_path;
+  offset_ = request.offset();
+  size_ = info.size_bytes();
+  file_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  return file_ < 0 ? ErrnoToStatus(errno, "open", path_) : absl::OkStatus();
+}
+
+void DownloadReactor::WriteNext() {
+  if (offset_ == size_) return Finish(grpc::Status::OK);
+  if (absl::Status status = ReadFrame(); !status.ok()) return Finish(ToGrpcStatus(status));
+  observer_->OnSent(TransferKind::kSnapshot, frame_.data().size());
+  StartWrite(&frame_);
+}
+
+absl::Status DownloadReactor::ReadFrame() {
+  std::string* data = frame_.mutable_data();
+  data->resize(FrameBytes(offset_, size_));
+  const ssize_t got = pread(file_, data->data(), data->size(), static_cast<off_t>(offset_));
+  if (got < 0) return ErrnoToStatus(errno, "read", path_);
+  if (got == 0)
+    return absl::DataLossError(absl::StrCat(path_, ": ends at ", offset_, " of ", size_, " bytes"));
+  data->resize(static_cast<size_t>(got));
+  frame_.set_offset(offset_);
+  offset_ += static_cast<uint64_t>(got);
+  return absl::OkStatus();
+}
+
+void DownloadReactor::OnWriteDone(bool ok) {
+  if (!ok) return Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the reader is gone"));
+  WriteNext();
+}
+
+}  // namespace distro::server

@@ -1,0 +1,38 @@
+// DownloadSnapshot: a file from an offset on, one frame in flight. Deletes itself when gRPC is done with it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "distro/v1/snapshot.pb.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/round/round_manager.h"
+#include "server/service/transfer_observer.h"
+
+namespace distro::server {
+
+class DownloadReactor final : public grpc::ServerWriteReactor<v1::DownloadSnapshotResponse> {
+ public:
+  // Both are borrowed and outlive the stream. `manager` may be null: there is no run.
+  DownloadReactor(RoundManager* manager, TransferObserver* observer,
+                  const v1::DownloadSnapshotRequest& request);
+  ~DownloadReactor() override;
+
+  void OnWriteDone(bool ok) override;
+  void OnDone() override { delete this; }
+
+ private:
+  absl::Status OpenFile(RoundManager* manager, const v1::DownloadSnapshotRequest& request);
+  absl::Status ReadFrame();
+  void WriteNext();
+
+  TransferObserver* const observer_;
+  std::string path_;
+  int file_ = -1;
+  uint64_t offset_ = 0;
+  uint64_t size_ = 0;
+  v1::DownloadSnapshotResponse frame_;  // in flight
+};
+
+}  // namespace distro::server

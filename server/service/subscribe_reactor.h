@@ -1,0 +1,54 @@
+// SubscribeRounds: writes the frames that a Subscription hands out, one in flight. A slow reader slows only itself.
+//
+// Wakes come from the round thread, write completions from gRPC; whoever finds no write in flight pumps the next frame.
+// Owned by itself until OnDone, and for a moment by a Wake that is under way.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/round/round_manager.h"
+#include "server/service/transfer_observer.h"
+
+namespace distro::server {
+
+class SubscribeReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public Listener {
+ public:
+  // Answers `request`, a serialized SubscribeRoundsRequest. `manager` may be null: there is no run. Both are borrowed and
+  // outlive the stream. The caller hands the result to gRPC.
+  static SubscribeReactor* Start(RoundManager* manager, TransferObserver* observer,
+                                 const grpc::ByteBuffer& request);
+
+  void Wake() override { Pump(); }
+
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override { self_.reset(); }
+
+ private:
+  explicit SubscribeReactor(TransferObserver* observer) : observer_(observer) {}
+  absl::Status Subscribe(RoundManager* manager, const grpc::ByteBuffer& request);
+  void Pump();
+  // Whether this thread may look for the next frame now.
+  bool EnterPump();
+  // Acts on what it found; true: look again.
+  bool LeavePump(absl::StatusOr<SharedBytes> next);
+
+  TransferObserver* const observer_;
+  std::unique_ptr<Subscription> subscription_;  // used by the one thread that pumps
+  std::shared_ptr<SubscribeReactor> self_;
+  grpc::ByteBuffer message_;  // in flight
+
+  absl::Mutex mu_;
+  bool pumping_ ABSL_GUARDED_BY(mu_) = false;
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  bool again_ ABSL_GUARDED_BY(mu_) = false;  // a Wake came while another thread pumped
+  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  bool finished_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace distro::server
