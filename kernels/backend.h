@@ -16,26 +16,9 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/layout/matrix.h"
+#include "kernels/options.h"
 
 namespace distro {
-
-struct BlockRange {
-  int64_t first = 0;
-  int64_t count = 0;
-};
-
-// Momentum and step of one round.
-struct CompressOptions {
-  float beta = 0;
-  float eta = 0;             // learning rate
-  float gradient_scale = 1;  // min(1, clip / ||g||)
-  int k = 0;                 // 1..4096
-};
-
-struct UpdateOptions {
-  float eta = 0;
-  float eta_lambda = 0;  // +0 for tensors that do not decay
-};
 
 // Votes of a range of blocks, borrowed; shapes as in common/update/votes.h. `offsets` need not start at 0: entries of
 // block b are offsets[b] - offsets[0] .. offsets[b+1] - offsets[0] - 1 of the two other arrays.
@@ -57,16 +40,18 @@ class Backend {
   //   values     f32 [count, k]  out  c at those positions
   //
   // Ties of |c| go to the lower position. A block of zeros gives positions 0..k-1 and values 0.
-  virtual void Compress(const MatrixShape& matrix, BlockRange blocks, const CompressOptions& options,
-                        absl::Span<const float> gradient, absl::Span<float> momentum,
-                        absl::Span<uint16_t> positions, absl::Span<float> values) = 0;
+  virtual void Compress(const MatrixShape& matrix, BlockRange blocks,
+                        const CompressOptions& options, absl::Span<const float> gradient,
+                        absl::Span<float> momentum, absl::Span<uint16_t> positions,
+                        absl::Span<float> values) = 0;
 
   // Error feedback: m <- m - IDCT2(pending), inside the tensor.
   //
   //   positions, values  [count, k]  in   what Compress gave
   //   momentum           f32 [elements]  in, out
-  virtual void Feedback(const MatrixShape& matrix, BlockRange blocks, int k, absl::Span<const uint16_t> positions,
-                        absl::Span<const float> values, absl::Span<float> momentum) = 0;
+  virtual void Feedback(const MatrixShape& matrix, BlockRange blocks, int k,
+                        absl::Span<const uint16_t> positions, absl::Span<const float> values,
+                        absl::Span<float> momentum) = 0;
 
   // d <- sign(IDCTint(votes)); p <- (p - p*eta_lambda) - eta*d, three rounded operations, independent of the caller's
   // floating-point environment. Elements of blocks without votes take d = +0.
@@ -75,12 +60,13 @@ class Backend {
   //
   // DataLoss: the sum of |V| of a block exceeds 32767; parameters of the range are then unspecified, so the caller
   // validates votes first (DecodeVotes does).
-  virtual absl::Status Apply(const MatrixShape& matrix, BlockRange blocks, const UpdateOptions& options,
-                             const VotesView& votes, absl::Span<float> parameters) = 0;
+  virtual absl::Status Apply(const MatrixShape& matrix, BlockRange blocks,
+                             const UpdateOptions& options, const VotesView& votes,
+                             absl::Span<float> parameters) = 0;
 
   // out <- p - eta * sign(m), elementwise, sign(0) = +0; two rounded operations (02-algorithm, overlap = 1).
-  virtual void Lookahead(float eta, absl::Span<const float> parameters, absl::Span<const float> momentum,
-                         absl::Span<float> out) = 0;
+  virtual void Lookahead(float eta, absl::Span<const float> parameters,
+                         absl::Span<const float> momentum, absl::Span<float> out) = 0;
 
   // sum over i of mix(2^32 * (first_index + i) + bits(p[i]) + G) modulo 2^64: a tensor's state hash is the sum over its
   // pieces, in any order.
@@ -94,7 +80,8 @@ class Backend {
 // The plain reference: scalar loops, the executable specification.
 std::unique_ptr<Backend> MakeReferenceBackend();
 
-// The fastest implementation for the CPU this process runs on, chosen at run time; the reference where none fits.
+// The fastest implementation for the CPU this process runs on, chosen at run time: AVX-512, AVX2, or 128-bit vectors of the
+// compiler's baseline, which every CPU has.
 std::unique_ptr<Backend> MakeCpuBackend();
 
 }  // namespace distro

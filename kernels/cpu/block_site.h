@@ -1,22 +1,14 @@
-// Where a block lies inside a tensor's element array. Plain data, pure functions.
+// Where blocks lie inside a tensor's element array, and whether a caller's shapes fit it. Pure functions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
-#include "kernels/backend.h"
+#include "common/layout/matrix.h"
+#include "kernels/cpu/block.h"
+#include "kernels/options.h"
 
 namespace distro {
-
-// The part of a block that exists: row r holds elements offset + r*stride .. + cols - 1, the last row only `last_cols`
-// of them. Everything else of the 64 x 64 block is padding that nobody stores. No member functions: files compiled for
-// one instruction set use it too, and must not emit inline functions that others could be linked to.
-struct BlockSite {
-  int64_t offset;
-  int64_t stride;
-  int rows;       // 1..64
-  int cols;       // 1..64
-  int last_cols;  // 0..cols
-};
 
 // Requires 0 <= block < matrix.Blocks().
 BlockSite SiteOf(const MatrixShape& matrix, int64_t block);

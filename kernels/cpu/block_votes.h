@@ -5,16 +5,9 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/block.h"
 
 namespace distro {
-
-// Borrowed; `shift` is s of "V <- V * 2^s".
-struct BlockVotes {
-  const uint16_t* positions;
-  const int16_t* values;
-  int count;
-  int shift;
-};
 
 // The votes of block `block` of the view, block 0 being the first.
 // DataLoss: sum |V| exceeds 32767, or positions are not ascending below 4096.

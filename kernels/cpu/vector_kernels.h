@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/block_site.h"
-#include "kernels/cpu/block_votes.h"
+#include "kernels/cpu/block.h"
+#include "kernels/options.h"
 
 namespace distro {
 
