@@ -4,16 +4,15 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
 #include "common/checkpoint/hf_folder.h"
-#include "common/replica/initial_snapshot.h"
-#include "common/run/run_config.h"
+#include "common/replica/replica.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/backend.h"
 #include "tests/testing/training.h"
 #include "worker/exchange/local_aggregator.h"
 #include "worker/exchange/local_exchange.h"
+#include "worker/exchange/local_run.h"
 
 namespace distro::worker {
 namespace {
@@ -22,27 +21,13 @@ using testing::TinyRun;
 using testing::WorkerResult;
 using testing::WorkerSetup;
 
-LocalRun MakeLocalRun(const TinyRun& tiny, const v1::RunConfig& config) {
-  const std::string path = tiny.File("initial.safetensors");
-  const InitialSnapshot snapshot = *PrepareInitialSnapshot(tiny.checkpoint_dir(), path);
-  const CheckpointFolder checkpoint = *OpenCheckpointFolder(tiny.checkpoint_dir());
-  auto layout = std::make_shared<const Layout>(*Layout::Create(checkpoint.manifest(), config.segment_blocks()));
-  TensorBuffer parameters(*layout);
-  EXPECT_TRUE(checkpoint.ReadInto(*layout, &parameters).ok());
-  LocalRun run = {.config = config,
-                  .model_config_json = snapshot.model_config_json,
-                  .layout = layout,
-                  .snapshot = {},
-                  .snapshot_path = path};
-  run.snapshot.set_size_bytes(snapshot.bytes);
-  run.snapshot.set_sha256(snapshot.sha256.data(), snapshot.sha256.size());
-  run.snapshot.set_state_hash(StateHash(*layout, parameters, MakeReferenceBackend().get()));
-  return run;
+LocalRun LocalRunOf(const TinyRun& tiny, const v1::RunConfig& config) {
+  return *MakeLocalRun(config, tiny.checkpoint_dir(), tiny.File("initial.safetensors"));
 }
 
 // Trains `workers` workers to the end of a run.
 std::vector<WorkerResult> Simulate(const TinyRun& tiny, const v1::RunConfig& config, int workers) {
-  LocalAggregator aggregator(MakeLocalRun(tiny, config));
+  LocalAggregator aggregator(LocalRunOf(tiny, config));
   std::vector<std::unique_ptr<LocalExchange>> exchanges;
   std::vector<WorkerSetup> setups;
   for (int i = 0; i < workers; ++i) {
@@ -122,7 +107,7 @@ TEST(TrainingRunErrorsTest, SamplesMustFitTheModel) {
 // What a run has trained opens as the checkpoint that it is.
 TEST(TrainingRunCheckpointTest, WritesTheModelAtTheEnd) {
   const TinyRun tiny;
-  LocalAggregator aggregator(MakeLocalRun(tiny, tiny.Config(1, 3, 0)));
+  LocalAggregator aggregator(LocalRunOf(tiny, tiny.Config(1, 3, 0)));
   LocalExchange exchange(&aggregator);
   const std::string dir = tiny.File("trained");
   const WorkerResult result = TrainWorker(tiny, {.name = "w0", .exchange = &exchange, .checkpoint_dir = dir});
