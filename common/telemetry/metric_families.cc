@@ -1,0 +1,77 @@
+#include "common/telemetry/metric_families.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
+#include "common/base/utf8.h"
+#include "prometheus/text_serializer.h"
+
+namespace distro {
+namespace {
+
+bool IsName(absl::string_view name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
+  if (name.empty() || !letter(name[0])) return false;
+  return std::all_of(name.begin(), name.end(),
+                     [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
+prometheus::ClientMetric Sample(const MetricLabels& labels, prometheus::MetricType type,
+                                double value) {
+  prometheus::ClientMetric sample;
+  for (const auto& [name, text] : labels) sample.label.push_back({name, text});
+  if (type == prometheus::MetricType::Counter) {
+    sample.counter.value = value;
+  } else {
+    sample.gauge.value = value;
+  }
+  return sample;
+}
+
+}  // namespace
+
+absl::Status CheckMetric(const std::string& name, const std::string& help,
+                         const MetricLabels& labels) {
+  if (!IsName(name)) return absl::InvalidArgumentError(absl::StrCat("metric ", name, ": name"));
+  if (help.empty() || !IsValidUtf8(help) || help.find('\n') != std::string::npos) {
+    return absl::InvalidArgumentError(absl::StrCat("metric ", name, ": help text"));
+  }
+  for (const auto& [label, value] : labels) {
+    if (!IsName(label) || value.empty() || !IsValidUtf8(value)) {
+      return absl::InvalidArgumentError(absl::StrCat("metric ", name, ": label ", label));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void FamilyBuilder::AddGauge(const std::string& name, const std::string& help,
+                             const MetricLabels& labels, double value) {
+  Add(name, help, prometheus::MetricType::Gauge, labels, value);
+}
+
+void FamilyBuilder::AddCounter(const std::string& name, const std::string& help,
+                               const MetricLabels& labels, double value) {
+  Add(name, help, prometheus::MetricType::Counter, labels, value);
+}
+
+void FamilyBuilder::Add(const std::string& name, const std::string& help,
+                        prometheus::MetricType type, const MetricLabels& labels, double value) {
+  if (!std::isfinite(value) || !CheckMetric(name, help, labels).ok()) return;
+  auto family = std::find_if(families_.begin(), families_.end(),
+                             [&](const auto& candidate) { return candidate.name == name; });
+  if (family == families_.end()) {
+    families_.push_back({name, help, type, {}});
+    family = families_.end() - 1;
+  }
+  family->metric.push_back(Sample(labels, family->type, value));
+}
+
+std::string MetricsText(const std::vector<prometheus::MetricFamily>& families) {
+  return prometheus::TextSerializer().Serialize(families);
+}
+
+}  // namespace distro

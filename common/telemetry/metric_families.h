@@ -1,0 +1,42 @@
+// Families that are made anew at each scrape, for series that come and go (one a worker), and the text that Prometheus
+// reads.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/telemetry/metrics.h"
+#include "prometheus/metric_family.h"
+
+namespace distro {
+
+// InvalidArgument: not what Prometheus and our rules take: [a-z_][a-z0-9_]* names; a help text that is not empty, one
+// line of UTF-8; label names [a-z_][a-z0-9_]*, label values that are not empty, UTF-8.
+absl::Status CheckMetric(const std::string& name, const std::string& help,
+                         const MetricLabels& labels);
+
+// Builds families sample by sample. Values that are not finite are left out, so a reading that a peer sent cannot spoil
+// the scrape; so are samples that CheckMetric refuses. Not thread-safe.
+class FamilyBuilder {
+ public:
+  void AddGauge(const std::string& name, const std::string& help, const MetricLabels& labels,
+                double value);
+  void AddCounter(const std::string& name, const std::string& help, const MetricLabels& labels,
+                  double value);
+
+  // The families in the order of their first sample.
+  std::vector<prometheus::MetricFamily> Take() { return std::move(families_); }
+
+ private:
+  void Add(const std::string& name, const std::string& help, prometheus::MetricType type,
+           const MetricLabels& labels, double value);
+
+  std::vector<prometheus::MetricFamily> families_;
+};
+
+// The text exposition format 0.0.4, served as kMetricsContentType.
+inline constexpr char kMetricsContentType[] = "text/plain; version=0.0.4; charset=utf-8";
+std::string MetricsText(const std::vector<prometheus::MetricFamily>& families);
+
+}  // namespace distro
