@@ -12,11 +12,14 @@
 
 namespace distro::worker {
 
-absl::StatusOr<LocalRun> MakeLocalRun(const v1::RunConfig& config, const std::string& checkpoint_dir,
+absl::StatusOr<LocalRun> MakeLocalRun(const v1::RunConfig& config,
+                                      const std::string& checkpoint_dir,
                                       const std::string& snapshot_path) {
-  DISTRO_ASSIGN_OR_RETURN(const InitialSnapshot snapshot, PrepareInitialSnapshot(checkpoint_dir, snapshot_path));
+  DISTRO_ASSIGN_OR_RETURN(const InitialSnapshot snapshot,
+                          PrepareInitialSnapshot(checkpoint_dir, snapshot_path));
   DISTRO_ASSIGN_OR_RETURN(const CheckpointFolder checkpoint, OpenCheckpointFolder(checkpoint_dir));
-  DISTRO_ASSIGN_OR_RETURN(Layout layout, Layout::Create(checkpoint.manifest(), config.segment_blocks()));
+  DISTRO_ASSIGN_OR_RETURN(Layout layout,
+                          Layout::Create(checkpoint.manifest(), config.segment_blocks()));
   TensorBuffer parameters(layout);
   DISTRO_RETURN_IF_ERROR(checkpoint.ReadInto(layout, &parameters));
   LocalRun run = {.config = config,

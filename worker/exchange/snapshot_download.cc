@@ -38,6 +38,8 @@ absl::Status Stream(Session* session, v1::AggregatorService::StubInterface* stub
   v1::DownloadSnapshotResponse frame;
   while (taken.ok() && stream->Read(&frame)) taken = Take(frame, snapshot.size_bytes(), part);
   if (!taken.ok()) call.context()->TryCancel();
+  while (stream->Read(&frame)) {  // Finish() waits for ever while messages are unread
+  }
   const absl::Status finished = FromGrpcStatus(stream->Finish());
   *ours = !taken.ok();
   DISTRO_RETURN_IF_ERROR(taken);

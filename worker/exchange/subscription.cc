@@ -69,6 +69,8 @@ absl::Status Subscription::Stream() {
   v1::SubscribeRoundsResponse frame;
   while (taken.ok() && !done() && stream->Read(&frame)) taken = Take(&assembler, std::move(frame));
   if (!taken.ok() || done()) call.context()->TryCancel();
+  while (stream->Read(&frame)) {  // Finish() waits for ever while messages are unread
+  }
   const absl::Status finished = FromGrpcStatus(stream->Finish());
   if (!taken.ok()) return taken;
   if (finished.ok()) return absl::UnavailableError("the aggregator closed the stream");

@@ -121,6 +121,14 @@ bool Upload::SendSegment(uint32_t segment) {
   return true;
 }
 
+// gRPC's Finish() waits for ever while messages are unread.
+absl::Status Finish(Stream* stream) {
+  v1::UploadUpdateResponse unread;
+  while (stream->Read(&unread)) {
+  }
+  return FromGrpcStatus(stream->Finish());
+}
+
 }  // namespace
 
 absl::Status OfferUpdate(const Background& background, v1::AggregatorService::StubInterface* stub,
@@ -138,7 +146,7 @@ absl::Status OfferUpdate(const Background& background, v1::AggregatorService::St
     if (sends) background.meter->AddUploadTime(background.clock->MonotonicNow() - begin);
   }
   if (!upload.protocol_error().ok()) call.context()->TryCancel();
-  const absl::Status status = FromGrpcStatus(stream->Finish());
+  const absl::Status status = Finish(stream.get());
   if (!upload.protocol_error().ok()) return upload.protocol_error();
   if (status.ok() && !complete) {
     return absl::UnavailableError(

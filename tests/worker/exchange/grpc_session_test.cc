@@ -1,0 +1,134 @@
+// Joining, heartbeats, directives, stopping and leaving.
+#include <thread>
+
+#include "tests/worker/exchange/exchange_fixture.h"
+
+namespace distro::worker {
+namespace {
+
+const grpc::Status kAway(grpc::StatusCode::UNAVAILABLE, "no run yet");
+
+TEST_F(GrpcExchangeTest, JoinTriesAgainWhileTheAggregatorIsAwayAndSaysWhyOnce) {
+  aggregator_->Change([](AggregatorState& state) { state.join_failures = {kAway, kAway, kAway}; });
+  MakeExchange();
+  const absl::StatusOr<v1::JoinResponse> response = exchange_->Join(Request());
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->run_id(), "run-1");
+  EXPECT_EQ(exchange_->stats().retries, 3u);
+  EXPECT_EQ(lines_.Count("waiting for the aggregator"), 1);
+}
+
+TEST_F(GrpcExchangeTest, JoinReturnsARefusalAtOnce) {
+  aggregator_->Change([](AggregatorState& state) {
+    state.join_failures = {grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "other data")};
+  });
+  MakeExchange();
+  EXPECT_EQ(exchange_->Join(Request()).status(), absl::FailedPreconditionError("other data"));
+  EXPECT_EQ(aggregator_->state().joins.size(), 1u);
+}
+
+TEST_F(GrpcExchangeTest, StopEndsAJoinThatWaits) {
+  aggregator_.reset();
+  MakeExchange();
+  std::thread stopper([this] {
+    EXPECT_TRUE(lines_.Await("waiting for the aggregator"));
+    exchange_->Stop();
+  });
+  EXPECT_EQ(exchange_->Join(Request()).status().code(), absl::StatusCode::kCancelled);
+  stopper.join();
+  EXPECT_EQ(exchange_->Join(Request()).status().code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(GrpcExchangeTest, StopEndsNextAndLeaveStillTellsTheAggregator) {
+  Begin({StreamScript()});
+  std::thread stopper([this] {
+    EXPECT_TRUE(aggregator_->Await(
+        [](const AggregatorState& state) { return !state.subscriptions.empty(); }));
+    exchange_->Stop();
+  });
+  EXPECT_EQ(exchange_->Next().status().code(), absl::StatusCode::kCancelled);
+  stopper.join();
+  exchange_->Leave("interrupted");
+  const AggregatorState state = aggregator_->state();
+  ASSERT_EQ(state.leaves.size(), 1u);
+  EXPECT_EQ(state.leaves[0].worker().name(), "alice");
+  EXPECT_EQ(state.leaves[0].reason(), "interrupted");
+}
+
+TEST_F(GrpcExchangeTest, AfterLeavingAnotherSessionMayBegin) {
+  Begin({StreamScript()});
+  exchange_->Leave("diverged");
+  ASSERT_TRUE(exchange_->Join(Request()).ok());
+  aggregator_->Change([&](AggregatorState& state) {
+    state.streams = {{FramesOf({0}), false, {}}};
+  });
+  ASSERT_TRUE(exchange_->Follow(&layout_, RoundId(0), 0).ok());
+  ExpectCommit(0);
+}
+
+TEST_F(GrpcExchangeTest, HeartbeatsCarryTheReportAndRise) {
+  Begin({StreamScript()});
+  v1::WorkerTelemetry telemetry;
+  telemetry.set_tokens(123);
+  exchange_->Report(RoundId(2), 55, telemetry);
+  ASSERT_TRUE(aggregator_->Await([](const AggregatorState& state) {
+    return !state.heartbeats.empty() && state.heartbeats.back().telemetry().tokens() == 123;
+  }));
+  const AggregatorState state = aggregator_->state();
+  EXPECT_EQ(state.heartbeats.back().next_round(), 2u);
+  EXPECT_EQ(state.heartbeats.back().log_hash(), 55u);
+  for (size_t i = 0; i < state.heartbeats.size(); ++i)
+    EXPECT_EQ(state.heartbeats[i].sequence(), i + 1);
+}
+
+TEST_F(GrpcExchangeTest, JoinsAgainWhenAskedTo) {
+  Begin({StreamScript()});
+  aggregator_->Change([](AggregatorState& state) {
+    state.join_response.set_epoch(2);
+    state.heartbeat_response.set_epoch(2);
+    state.heartbeat_response.set_directive(v1::DIRECTIVE_REJOIN);
+  });
+  ASSERT_TRUE(
+      aggregator_->Await([](const AggregatorState& state) { return state.joins.size() >= 2; }));
+  aggregator_->Change([](AggregatorState& state) {
+    state.heartbeat_response.set_directive(v1::DIRECTIVE_CONTINUE);
+    state.streams.push_back(StreamScript());
+  });
+  const AggregatorState state = aggregator_->state();
+  EXPECT_EQ(state.joins[1].run_id(), "run-1");
+  EXPECT_EQ(state.joins[1].worker().incarnation(), 5u);
+  EXPECT_TRUE(lines_.Await("joined again"));
+}
+
+TEST_F(GrpcExchangeTest, ARejoinThatFindsAnotherRunEndsTheSession) {
+  Begin({StreamScript()});
+  aggregator_->Change([](AggregatorState& state) {
+    state.join_response.set_run_id("run-2");
+    state.heartbeat_response.set_directive(v1::DIRECTIVE_REJOIN);
+  });
+  const absl::Status status = exchange_->Next().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(status.message().find("run-2"), std::string::npos) << status;
+}
+
+TEST_F(GrpcExchangeTest, AReplacedWorkerStopsAndDoesNotLeave) {
+  Begin({StreamScript()});
+  aggregator_->Change([](AggregatorState& state) {
+    state.heartbeat_response.set_directive(v1::DIRECTIVE_REPLACED);
+  });
+  EXPECT_EQ(exchange_->Next().status().code(), absl::StatusCode::kAborted);
+  exchange_->Leave("replaced");
+  EXPECT_TRUE(aggregator_->state().leaves.empty());
+}
+
+TEST_F(GrpcExchangeTest, ASubscriptionThatLagsInSilenceIsOpenedAgain) {
+  options_.subscription_patience = absl::ZeroDuration();
+  aggregator_->Change([](AggregatorState& state) { state.heartbeat_response.set_head_round(1); });
+  Begin({StreamScript(), {FramesOf({0}), false, {}}});
+  ExpectCommit(0);
+  EXPECT_GE(aggregator_->state().subscriptions.size(), 2u);
+  EXPECT_GE(lines_.Count("round 0 is awaited, the aggregator is at round 1"), 1);
+}
+
+}  // namespace
+}  // namespace distro::worker

@@ -1,0 +1,23 @@
+// Updates that are a function of (worker, round, segment): what a worker sends whose training is not the point.
+#pragma once
+
+#include <string>
+
+#include "common/base/ids.h"
+#include "common/layout/layout.h"
+#include "common/update/sparse_update.h"
+#include "worker/exchange/exchange.h"
+
+namespace distro::testing {
+
+inline constexpr uint64_t kScriptedStateHash = 0x5eed;
+
+// K distinct positions a block, some blocks without a vote.
+SparseUpdate ScriptedSegment(const Layout& layout, RoundId round, SegmentId segment,
+                             const std::string& worker, int k);
+
+// All segments, encoded; or an abstention.
+worker::RoundUpdate ScriptedUpdate(const Layout& layout, RoundId round, const std::string& worker,
+                                   int k, bool abstain);
+
+}  // namespace distro::testing
