@@ -18,22 +18,23 @@ USES = {
     "common/model_config": "common/layout",
     "common/checkpoint": "common/layout common/model_config",
     "kernels": "common/update",
-    "common/replica": "kernels common/codec common/checkpoint common/run proto",
+    "common/rpc/frames": "common/base proto",  # cutting and checking, without gRPC
+    "common/replica": "kernels common/codec common/checkpoint common/run common/rpc/frames proto",
     # The outside world, wrapped.
-    "common/rpc": "common/base proto",
+    "common/rpc": "common/base common/rpc/frames proto",
     "common/telemetry": "common/base proto",
     # The aggregator. Its decisions and its log know nothing of gRPC.
     "server/flags": "server/options",
     "server/options": "common/run",
-    "server/metrics": "common/telemetry",
     "server/log": "common/replica",
-    "server/session": "common/run server/metrics",
-    "server/round": "common/replica server/log server/session server/metrics",
+    "server/session": "common/run",
+    "server/round": "common/replica server/log server/session",
     "server/status": "common/telemetry server/log server/session server/round",
-    "server/service": "common/rpc server/log server/session server/round server/metrics",
+    "server/service": "common/rpc server/log server/session server/round",
+    "server/metrics": "common/telemetry server/round server/service",  # observes them; they do not know it
     "server": "server/flags server/options server/metrics server/service server/status",
     # The worker. Torch is in the model, the sharding and the training loop only.
-    "worker/flags": "worker/options",
+    "worker/flags": "worker/options worker/generate_command worker/text_floor_command",
     "worker/options": "common/run",
     "worker/metrics": "common/telemetry",
     "worker/data": "common/run",
@@ -42,20 +43,26 @@ USES = {
     "worker/model": "common/model_config common/checkpoint",
     "worker/fsdp": "worker/model",
     "worker/train": "worker/data worker/exchange worker/optimizer worker/model worker/fsdp worker/metrics",
+    "worker/generate_command": "worker/model",
+    "worker/text_floor_command": "worker/data",
     "worker": "worker/flags worker/options worker/metrics worker/train",
     "tools/distroctl": "common/replica common/rpc server/log",
     "tools/archiver": "common/replica common/rpc common/telemetry server/log",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/replica",
+    "tests/testing/metrics_doc": "common/base",
+    "tests/testing/training": "worker/train",
     "tests/common": "",
+    "tests/common/codec/random_updates": "common/update",
     "tests/kernels": "",
     "tests/server": "",
     "tests/worker": "",
     "tests/tools": "",
     "tests/integration": "server worker tools/distroctl tools/archiver",
     "tests/compatibility": "worker/model",
+    "tests/compatibility": "worker/model",
     "tests/fuzz": "common/rpc common/replica server/log worker/data",
-    "bench": "server worker",
+    "bench": "server worker tests/common/codec/random_updates",
 }
 
 # Never, whatever USES says (self_test.py compares the two).
@@ -110,14 +117,14 @@ OUTSIDE = {
         r"^(_ZNK?4grpc|grpc_|gpr_)",
         named_in="common/rpc server/service server/aggregator_server worker/exchange tools/distroctl tools/archiver "
         "tests/integration bench",
-        seen_in="proto server worker/train worker",
+        seen_in="proto server worker/train worker tests/testing/training",
     ),
     "prometheus": Outside(
         r"(^|/)prometheus/",
         r"^libprometheus",
         r"^_ZNK?10prometheus",
-        named_in="common/telemetry server/metrics worker/metrics",
-        seen_in="server/session server/round server/status server/service server worker/exchange worker/train worker "
+        named_in="common/telemetry server/metrics worker/metrics tests/testing/metrics_doc",
+        seen_in="tests/testing/training server/status server worker/exchange worker/train worker "
         "tools/archiver tests/integration bench",
     ),
     "httplib": Outside(
@@ -125,14 +132,14 @@ OUTSIDE = {
         r"^libcpp-httplib",
         None,
         named_in="common/telemetry tests/common/telemetry tests/integration",
-        seen_in="server/metrics server/session server/round server/status server/service server worker/metrics "
-        "worker/exchange worker/train worker tools/archiver bench",
+        seen_in="server/metrics server/status server worker/metrics "
+        "worker/exchange worker/train worker tools/archiver tests/testing/training bench",
     ),
     "googletest": Outside(
         r"(^|/)(gtest|gmock)/",
         r"^lib(gtest|gmock)",
         None,
-        named_in="tests/testing tests/common tests/kernels tests/server tests/worker tests/tools tests/integration",
+        named_in="tests/testing tests/testing/metrics_doc tests/testing/training tests/common tests/kernels tests/server tests/worker tests/tools tests/integration",
         seen_in="",
     ),
 }
