@@ -47,7 +47,7 @@ void Broadcast::End(const absl::Status& status) {
 }
 
 void Broadcast::Add(const std::shared_ptr<Subscriber>& subscriber) {
-  Close(subscriber->worker, absl::CancelledError("a newer subscription of this worker began"));
+  Close(subscriber->worker, absl::UnavailableError("a newer subscription of this worker began"));
   {
     absl::MutexLock lock(&mu_);
     subscribers_.push_back(subscriber);

@@ -1,0 +1,201 @@
+#include "server/aggregator_server.h"
+
+#include <atomic>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/file.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/frames.h"
+#include "common/run/run_config.h"
+#include "common/telemetry/http_endpoint.h"
+#include "grpcpp/ext/proto_server_reflection_plugin.h"
+#include "grpcpp/grpcpp.h"
+#include "grpcpp/health_check_service_interface.h"
+#include "server/metrics.h"
+#include "server/service/admin_service.h"
+#include "server/service/aggregator_service.h"
+#include "server/status/status_page.h"
+
+namespace distro::server {
+namespace {
+
+constexpr uint64_t kMaxRunJsonBytes = 1 << 20;
+constexpr auto kShutdownGrace = std::chrono::seconds(2);
+
+std::string JoinAddress(const std::string& host, int port) {
+  return absl::StrContains(host, ':') ? absl::StrCat("[", host, "]:", port)
+                                      : absl::StrCat(host, ":", port);
+}
+
+}  // namespace
+
+// In the order of their dependence: the last is stopped first.
+struct AggregatorServer::Parts {
+  Parts(const AggregatorOptions& options_in, const Clock* clock, Log* log_in)
+      : options(options_in), log(log_in), metrics(clock, options_in.insecure) {}
+
+  absl::Status OpenHost(const Clock* clock, std::function<void(absl::Status)> on_fatal);
+  absl::Status StartHttp();
+  absl::Status LoadRun();
+  absl::Status StartGrpc();
+  ReadyReport Ready() const;
+  HttpResponse Page() const;
+
+  const AggregatorOptions options;
+  Log* const log;
+  AggregatorMetrics metrics;
+  std::atomic<bool> loaded{false};
+  std::atomic<bool> draining{false};
+  std::unique_ptr<RunHost> host;
+  std::unique_ptr<HttpEndpoint> http;
+  std::unique_ptr<AggregatorService> aggregator;
+  std::unique_ptr<AdminService> admin;
+  std::unique_ptr<grpc::Server> grpc;
+  std::string grpc_address;
+  std::string http_address;
+};
+
+absl::Status AggregatorServer::Parts::OpenHost(const Clock* clock,
+                                               std::function<void(absl::Status)> on_fatal) {
+  DISTRO_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store, RunStore::Open(options.data_dir, log));
+  const RoundManagerOptions rounds{.lease = options.lease,
+                                   .heartbeat_interval = options.heartbeat_interval,
+                                   .ring_bytes = options.ring_bytes};
+  host = std::make_unique<RunHost>(std::move(store), clock, log, &metrics, rounds,
+                                   std::move(on_fatal));
+  host->SetFsyncObserver([this](absl::Duration time) { metrics.OnFsync(time); });
+  return absl::OkStatus();
+}
+
+absl::Status AggregatorServer::Parts::StartHttp() {
+  DISTRO_ASSIGN_OR_RETURN(const auto address, SplitAddress(options.http));
+  std::vector<HttpRoute> routes;
+  routes.push_back(HealthRoute());
+  routes.push_back(ReadyRoute([this] { return Ready(); }));
+  routes.push_back(
+      MetricsRoute("/metrics", [this] { return metrics.Collect(*host, options.data_dir); }));
+  routes.push_back(MetricsRoute("/metrics/workers",
+                                [this] { return AggregatorMetrics::CollectWorkers(*host); }));
+  routes.push_back({"/", [this](const HttpRequest&) { return Page(); }});
+  DISTRO_ASSIGN_OR_RETURN(http,
+                          HttpEndpoint::Start(address.first, address.second, std::move(routes)));
+  http_address = JoinAddress(address.first, http->port());
+  return absl::OkStatus();
+}
+
+absl::Status AggregatorServer::Parts::LoadRun() {
+  if (options.run.empty()) {
+    DISTRO_RETURN_IF_ERROR(host->Continue());
+    if (host->manager() == nullptr) log->Info("no run yet: waiting for one to be created");
+    return absl::OkStatus();
+  }
+  DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(options.run, kMaxRunJsonBytes));
+  DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, ParseRunConfig(json));
+  return host->CreateFromFolder(config, options.model);
+}
+
+absl::Status AggregatorServer::Parts::StartGrpc() {
+  DISTRO_ASSIGN_OR_RETURN(const auto address, SplitAddress(options.listen));
+  aggregator = std::make_unique<AggregatorService>(host.get(), &metrics);
+  admin = std::make_unique<AdminService>(host.get(), &metrics);
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 30'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  int port = 0;
+  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(aggregator.get());
+  builder.RegisterService(admin.get());
+  grpc = builder.BuildAndStart();
+  if (grpc == nullptr || port == 0) {
+    return absl::UnavailableError(absl::StrCat("--listen: cannot listen on ", options.listen,
+                                               ": in use, or not an address of this machine"));
+  }
+  grpc_address = JoinAddress(address.first, port);
+  return absl::OkStatus();
+}
+
+ReadyReport AggregatorServer::Parts::Ready() const {
+  ReadyReport report{.ready = loaded && !draining, .checks = {}};
+  report.checks.push_back({"loaded", loaded, loaded ? "" : "the run is being loaded"});
+  report.checks.push_back({"not_draining", !draining, ""});
+  if (!loaded) return report;
+  const RoundManager* manager = host->manager();
+  report.checks.push_back(
+      {"run", manager != nullptr,
+       manager == nullptr ? "there is no run yet: create one" : manager->run().run_id});
+  if (manager == nullptr) return report;
+  const RunStatus status = manager->status();
+  const bool waits = status.state == v1::RUN_STATE_WAITING;
+  report.checks.push_back({"workers", !waits, status.reason});
+  return report;
+}
+
+HttpResponse AggregatorServer::Parts::Page() const {
+  const RoundManager* manager = host->manager();
+  HttpResponse response;
+  response.content_type = "text/html; charset=utf-8";
+  if (manager != nullptr) {
+    response.body =
+        StatusPage(manager->run().run_id, manager->run().config.rounds(), manager->status());
+    return response;
+  }
+  RunStatus empty;
+  empty.state = v1::RUN_STATE_EMPTY;
+  empty.reason = "create a run: distroctl run create";
+  response.body = StatusPage("", 0, empty);
+  return response;
+}
+
+absl::StatusOr<std::unique_ptr<AggregatorServer>> AggregatorServer::Start(
+    const AggregatorOptions& options, const Clock* clock, Log* log,
+    std::function<void(absl::Status)> on_fatal) {
+  DISTRO_RETURN_IF_ERROR(options.Validate());
+  if (options.insecure)
+    log->Warning("insecure: all traffic is plaintext and nobody is authenticated");
+  std::unique_ptr<AggregatorServer> server(
+      new AggregatorServer(std::make_unique<Parts>(options, clock, log)));
+  Parts* const parts = server->parts_.get();
+  DISTRO_RETURN_IF_ERROR(parts->OpenHost(clock, std::move(on_fatal)));
+  DISTRO_RETURN_IF_ERROR(parts->StartHttp());
+  DISTRO_RETURN_IF_ERROR(parts->LoadRun());
+  DISTRO_RETURN_IF_ERROR(parts->StartGrpc());
+  parts->loaded = true;
+  const std::string addresses =
+      absl::StrCat("grpc=", parts->grpc_address, " http=", parts->http_address);
+  log->Info("listening", {{"grpc", parts->grpc_address}, {"http", parts->http_address}});
+  if (!options.port_file.empty())
+    DISTRO_RETURN_IF_ERROR(WriteFileAtomically(options.port_file, addresses + "\n"));
+  return server;
+}
+
+AggregatorServer::AggregatorServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+AggregatorServer::~AggregatorServer() {
+  Drain();
+  if (parts_->grpc != nullptr) {
+    parts_->grpc->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
+    parts_->grpc->Wait();
+    parts_->grpc.reset();
+  }
+  parts_->http.reset();
+  parts_->host.reset();
+}
+
+void AggregatorServer::Drain() {
+  if (parts_->draining.exchange(true)) return;
+  if (parts_->grpc != nullptr) parts_->grpc->GetHealthCheckService()->SetServingStatus(false);
+  if (parts_->host != nullptr) parts_->host->Drain();
+}
+
+const std::string& AggregatorServer::grpc_address() const { return parts_->grpc_address; }
+const std::string& AggregatorServer::http_address() const { return parts_->http_address; }
+
+}  // namespace distro::server

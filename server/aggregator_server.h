@@ -1,0 +1,40 @@
+// An aggregator in this process: data folder, run, gRPC and HTTP sides. Several can live side by side (port 0). Thread-safe.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "server/options.h"
+
+namespace distro::server {
+
+class AggregatorServer {
+ public:
+  // Takes the data folder, creates or continues the run, listens. `clock` and `log` are borrowed. `on_fatal` is called at
+  // most once, from another thread, when the rounds had to stop: the process should end with that status.
+  // FailedPrecondition: the folder belongs to another process or run. DataLoss: stored data is damaged. InvalidArgument:
+  // the run or the model is refused. Unavailable: an address is in use.
+  static absl::StatusOr<std::unique_ptr<AggregatorServer>> Start(
+      const AggregatorOptions& options, const Clock* clock, Log* log,
+      std::function<void(absl::Status)> on_fatal);
+  // Drains and stops.
+  ~AggregatorServer();
+
+  // Tells workers, lets nothing new in, ends the subscriptions; health and /readyz say so.
+  void Drain();
+
+  // "host:port" as bound.
+  const std::string& grpc_address() const;
+  const std::string& http_address() const;
+
+ private:
+  struct Parts;
+  explicit AggregatorServer(std::unique_ptr<Parts> parts);
+  const std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace distro::server

@@ -1,0 +1,91 @@
+#include "server/flags.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/flags/usage_config.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "common/base/version.h"
+
+ABSL_FLAG(std::string, data_dir, "",
+          "Folder of the run: configuration, initial model, round log. Required.");
+ABSL_FLAG(
+    std::string, run, "",
+    "run.json of the run to create, or to go on with (docs/run_configuration.md). With --model.");
+ABSL_FLAG(std::string, model, "", "Checkpoint folder with the initial model. With --run.");
+ABSL_FLAG(std::string, listen, "127.0.0.1:7700",
+          "gRPC address for workers and operators; port 0: a free one.");
+ABSL_FLAG(std::string, http, "127.0.0.1:7701",
+          "Address of /metrics, /healthz, /readyz and the status page; port 0: a free one.");
+ABSL_FLAG(bool, insecure, false,
+          "Talk plaintext. Required for now: there is no TLS in this version.");
+ABSL_FLAG(absl::Duration, heartbeat_interval, absl::Seconds(2),
+          "Time between a worker's heartbeats.");
+ABSL_FLAG(absl::Duration, lease, absl::Seconds(30),
+          "Silence after which a worker counts as gone; at least 3 heartbeat intervals.");
+ABSL_FLAG(uint64_t, ring_bytes, uint64_t{256} << 20,
+          "Recent results kept in memory; who lags further reads the log.");
+ABSL_FLAG(std::string, port_file, "",
+          "Write the bound addresses to this file once both ports listen: grpc=HOST:PORT "
+          "http=HOST:PORT.");
+ABSL_FLAG(std::string, log_level, "info", "debug, info, warning or error.");
+
+namespace distro::server {
+namespace {
+
+constexpr char kUsage[] =
+    R"(holds a training run: workers upload to it, it combines and streams the result to all.
+
+  distro-aggregator --data_dir DIR --run run.json --model CHECKPOINT_DIR --insecure
+      Creates the run in DIR, or goes on with it.
+
+  distro-aggregator --data_dir DIR --insecure
+      Goes on with the run in DIR; in an empty folder it waits for `distroctl run create`.
+
+Then: distro-worker --aggregator HOST:PORT --data FILE --insecure. The status page is on http://127.0.0.1:7701/.
+SIGINT or SIGTERM drains and ends with 0; a second signal ends at once.
+
+Exit codes: 0 asked to stop; 1 failure; 2 a flag, file or configuration must be mended; 3 the data folder belongs to
+another process or another run; 4 stored data is damaged.)";
+
+}  // namespace
+
+absl::Status ParseCommandLine(int argc, char** argv) {
+  absl::SetProgramUsageMessage(kUsage);
+  absl::FlagsUsageConfig config;
+  config.contains_help_flags = [](absl::string_view file) {
+    return absl::EndsWith(file, "server/flags.cc");
+  };
+  config.contains_helpshort_flags = config.contains_help_flags;
+  config.version_string = [] { return absl::StrCat("distro-aggregator ", Version(), "\n"); };
+  absl::SetFlagsUsageConfig(config);
+  const std::vector<char*> arguments = absl::ParseCommandLine(argc, argv);
+  if (arguments.size() == 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(arguments[1], ": is not a flag (--help lists them)"));
+}
+
+absl::StatusOr<AggregatorOptions> OptionsFromFlags() {
+  AggregatorOptions options = {.data_dir = absl::GetFlag(FLAGS_data_dir),
+                               .run = absl::GetFlag(FLAGS_run),
+                               .model = absl::GetFlag(FLAGS_model),
+                               .listen = absl::GetFlag(FLAGS_listen),
+                               .http = absl::GetFlag(FLAGS_http),
+                               .insecure = absl::GetFlag(FLAGS_insecure),
+                               .heartbeat_interval = absl::GetFlag(FLAGS_heartbeat_interval),
+                               .lease = absl::GetFlag(FLAGS_lease),
+                               .ring_bytes = absl::GetFlag(FLAGS_ring_bytes),
+                               .port_file = absl::GetFlag(FLAGS_port_file)};
+  DISTRO_RETURN_IF_ERROR(
+      Annotate(ParseLogLevel(absl::GetFlag(FLAGS_log_level), &options.log_level), "--log_level"));
+  DISTRO_RETURN_IF_ERROR(options.Validate());
+  return options;
+}
+
+}  // namespace distro::server

@@ -1,0 +1,111 @@
+// distro-aggregator: see flags.cc, or --help.
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <iostream>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "server/aggregator_server.h"
+#include "server/flags.h"
+
+namespace distro::server {
+namespace {
+
+int ExitCode(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return 0;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+      return 2;
+    case absl::StatusCode::kFailedPrecondition:
+      return 3;
+    case absl::StatusCode::kDataLoss:
+      return 4;
+    default:
+      return 1;
+  }
+}
+
+int Fail(const absl::Status& status) {
+  std::cerr << "distro-aggregator: " << status.message() << "\n";
+  return ExitCode(status);
+}
+
+// What ends the process: the first signal, or a failure of the rounds. Made before any other thread, which then inherit
+// the blocked signals.
+class EndOfProcess {
+ public:
+  EndOfProcess() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGINT);
+    sigaddset(&signals_, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+    signal_fd_ = signalfd(-1, &signals_, SFD_CLOEXEC);
+    failure_fd_ = eventfd(0, EFD_CLOEXEC);
+  }
+  ~EndOfProcess() {
+    close(signal_fd_);
+    close(failure_fd_);
+  }
+
+  void Fail(absl::Status status) {
+    absl::MutexLock lock(&mu_);
+    failure_ = std::move(status);
+    const uint64_t one = 1;
+    (void)!write(failure_fd_, &one, sizeof(one));
+  }
+
+  // Blocks. Afterwards the next signal ends the process at once.
+  absl::Status Wait() {
+    pollfd events[] = {{signal_fd_, POLLIN, 0}, {failure_fd_, POLLIN, 0}};
+    while (poll(events, 2, -1) < 0 && errno == EINTR) {
+    }
+    if (events[0].revents != 0) {  // taken from the queue, so that unblocking does not deliver it
+      signalfd_siginfo info;
+      (void)!read(signal_fd_, &info, sizeof(info));
+    }
+    pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
+    absl::MutexLock lock(&mu_);
+    return failure_;
+  }
+
+ private:
+  sigset_t signals_;
+  int signal_fd_;
+  int failure_fd_;
+  absl::Mutex mu_;
+  absl::Status failure_ ABSL_GUARDED_BY(mu_);
+};
+
+int Main(int argc, char** argv) {
+  if (absl::Status status = ParseCommandLine(argc, argv); !status.ok()) return Fail(status);
+  const absl::StatusOr<AggregatorOptions> options = OptionsFromFlags();
+  if (!options.ok()) return Fail(options.status());
+  EndOfProcess end;
+  Log log(options->log_level);
+  log.Info("starting", {{"data_dir", options->data_dir},
+                        {"listen", options->listen},
+                        {"http", options->http},
+                        {"lease", absl::FormatDuration(options->lease)},
+                        {"heartbeat_interval", absl::FormatDuration(options->heartbeat_interval)}});
+  auto server = AggregatorServer::Start(*options, Clock::Real(), &log,
+                                        [&end](absl::Status s) { end.Fail(std::move(s)); });
+  if (!server.ok()) return Fail(server.status());
+  const absl::Status ended = end.Wait();
+  log.Info("draining", {{"reason", ended.ok() ? "signal" : ended.ToString()}});
+  server->reset();
+  log.Info("stopped");
+  return ended.ok() ? 0 : Fail(ended);
+}
+
+}  // namespace
+}  // namespace distro::server
+
+int main(int argc, char** argv) { return distro::server::Main(argc, argv); }

@@ -1,0 +1,69 @@
+// What the aggregator says of itself on /metrics, and of its workers on /metrics/workers (docs/metrics.md). Counters
+// that events move are made at start; what is a state is read at each scrape. Thread-safe.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/telemetry/metrics.h"
+#include "server/round/run_host.h"
+#include "server/round/run_observer.h"
+#include "server/service/transfer_observer.h"
+
+namespace distro::server {
+
+class AggregatorMetrics final : public RunObserver, public TransferObserver {
+ public:
+  // `clock` is borrowed: wall time of the last round.
+  AggregatorMetrics(const Clock* clock, bool insecure);
+
+  void OnRoundOpened(RoundId round, int expected) override;
+  void OnUpdateReceived() override;
+  void OnSegmentResult(const SegmentResult& result, absl::Duration latency) override;
+  void OnRoundCommitted(const CommittedRoundInfo& info) override;
+  void OnStateHashMismatch(int workers) override;
+  void OnPhase(absl::string_view phase, absl::Duration time) override;
+
+  void OnReceived(TransferKind kind, uint64_t bytes) override;
+  void OnSent(TransferKind kind, uint64_t bytes) override;
+  void OnUploadRejected(absl::string_view reason) override;
+
+  void OnFsync(absl::Duration time);
+
+  // All families: these, the run's state, the folder's disk, the process.
+  std::vector<prometheus::MetricFamily> Collect(const RunHost& host, const std::string& data_dir);
+  // The last readings of workers in session, each with the label that the aggregator sets.
+  static std::vector<prometheus::MetricFamily> CollectWorkers(const RunHost& host);
+
+ private:
+  const Clock* const clock_;
+  MetricsRegistry registry_;
+  // Constant after construction; the metrics have their own locking.
+  Gauge* round_;
+  Counter* rounds_complete_;
+  Counter* rounds_deadline_;
+  Gauge* last_round_timestamp_;
+  Histogram* round_duration_;
+  std::map<std::string, Counter*, std::less<>> phases_;
+  Histogram* result_latency_;
+  Counter* updates_received_;
+  Counter* updates_expected_;
+  std::map<std::string, Counter*, std::less<>> updates_rejected_;
+  std::vector<Counter*> received_;  // [TransferKind]
+  std::vector<Counter*> sent_;      // [TransferKind]
+  Gauge* result_size_;
+  Gauge* union_entries_;
+  Gauge* agreement_;
+  Counter* mismatches_;
+  Histogram* fsync_;
+  Gauge* loss_;
+  Counter* tokens_;
+  absl::Mutex mu_;
+  std::map<std::string, uint64_t> included_
+      ABSL_GUARDED_BY(mu_);  // updates by worker, at most kMaxWorkers
+};
+
+}  // namespace distro::server

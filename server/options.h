@@ -1,0 +1,46 @@
+// What an aggregator process can be told, validated. Flags exist in flags.cc only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/base/log.h"
+
+namespace distro::server {
+
+struct AggregatorOptions {
+  // Folder of the run: its configuration, initial model and log. One process at a time. Required.
+  std::string data_dir;
+  // run.json and checkpoint folder of the run to create, or to go on with. Both or neither: without them the process
+  // goes on with the folder's run, or waits for `distroctl run create`.
+  std::string run;
+  std::string model;
+  // gRPC for workers and operators; port 0 takes a free one.
+  std::string listen = "127.0.0.1:7700";
+  // Metrics, health and the status page, for the cluster; port 0 takes a free one.
+  std::string http = "127.0.0.1:7701";
+  // Talk without TLS. There is no other way yet, so it must be asked for.
+  bool insecure = false;
+  // Time between a worker's heartbeats. Smaller values notice a dead worker sooner and cost a message each.
+  absl::Duration heartbeat_interval = absl::Seconds(2);
+  // Silence after which a worker counts as gone; at least 3 heartbeat intervals.
+  absl::Duration lease = absl::Seconds(30);
+  // Recent results kept in memory. A subscriber that lags further reads the log.
+  uint64_t ring_bytes = uint64_t{256} << 20;
+  // File that gets the bound addresses once both ports listen; empty: none.
+  std::string port_file;
+  LogLevel log_level = LogLevel::kInfo;
+
+  // InvalidArgument names the flag and the remedy.
+  absl::Status Validate() const;
+};
+
+// "host:port" or "[v6]:port" as host and port. InvalidArgument: there is no port of 0 to 65535.
+absl::StatusOr<std::pair<std::string, int>> SplitAddress(absl::string_view address);
+
+}  // namespace distro::server
