@@ -1,0 +1,154 @@
+#include "server/session/membership.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace distro::server {
+namespace {
+
+using absl::Seconds;
+using absl::StatusCode;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+v1::WorkerIdentity Identity(const std::string& name, uint64_t incarnation) {
+  v1::WorkerIdentity identity;
+  identity.set_name(name);
+  identity.set_incarnation(incarnation);
+  return identity;
+}
+
+class MembershipTest : public ::testing::Test {
+ protected:
+  v1::Directive Beat(const std::string& name, uint64_t incarnation, uint64_t sequence,
+                     Progress progress, absl::Duration now = Seconds(1)) {
+    v1::HeartbeatRequest request;
+    *request.mutable_worker() = Identity(name, incarnation);
+    request.set_sequence(sequence);
+    request.set_next_round(sequence);
+    return members_.Heartbeat(request, progress, now);
+  }
+  v1::MemberState State(const std::string& name) { return members_.Find(name)->state; }
+
+  Log log_{LogLevel::kError, Clock::Real(), [](absl::string_view) {}};
+  Membership members_{{.max_workers = 2, .lease = Seconds(10)}, &log_};
+};
+
+TEST_F(MembershipTest, AWorkerBecomesActiveWhenItsHeartbeatIsAtTheHead) {
+  ASSERT_TRUE(members_.Join(Identity("a", 1), "data", Seconds(0)).ok());
+  EXPECT_EQ(State("a"), v1::MEMBER_STATE_JOINING);
+  EXPECT_EQ(Beat("a", 1, 1, Progress::kBehind), v1::DIRECTIVE_CONTINUE);
+  EXPECT_EQ(State("a"), v1::MEMBER_STATE_JOINING);
+  EXPECT_EQ(Beat("a", 1, 2, Progress::kCaughtUp), v1::DIRECTIVE_CONTINUE);
+  EXPECT_EQ(State("a"), v1::MEMBER_STATE_ACTIVE);
+}
+
+TEST_F(MembershipTest, StaleHeartbeatsOnlyProveLife) {
+  ASSERT_TRUE(members_.Join(Identity("a", 1), "data", Seconds(0)).ok());
+  Beat("a", 1, 5, Progress::kBehind);
+  Beat("a", 1, 5, Progress::kCaughtUp, Seconds(9));
+  EXPECT_EQ(State("a"), v1::MEMBER_STATE_JOINING);
+  EXPECT_EQ(members_.Find("a")->next_round, 5u);
+  EXPECT_TRUE(members_.ExpireLeases(Seconds(12)).empty());
+}
+
+TEST_F(MembershipTest, TheNewestJoinOfANameWins) {
+  ASSERT_TRUE(members_.Join(Identity("a", 1), "data", Seconds(0)).ok());
+  ASSERT_TRUE(members_.Join(Identity("a", 2), "data", Seconds(1)).ok());
+  EXPECT_EQ(members_.Join(Identity("a", 1), "data", Seconds(2)).code(), StatusCode::kAborted);
+  EXPECT_EQ(Beat("a", 1, 9, Progress::kCaughtUp), v1::DIRECTIVE_REPLACED);
+  EXPECT_EQ(members_.CheckSession(Identity("a", 1), Seconds(2)).code(), StatusCode::kAborted);
+  EXPECT_TRUE(members_.CheckSession(Identity("a", 2), Seconds(2)).ok());
+  EXPECT_EQ(members_.Find("a")->incarnation, 2u);
+}
+
+TEST_F(MembershipTest, AJoinThatIsRepeatedKeepsTheState) {
+  ASSERT_TRUE(members_.Join(Identity("a", 1), "data", Seconds(0)).ok());
+  Beat("a", 1, 1, Progress::kCaughtUp);
+  ASSERT_TRUE(members_.Join(Identity("a", 1), "data", Seconds(2)).ok());
+  EXPECT_EQ(State("a"), v1::MEMBER_STATE_ACTIVE);
+}
+
+TEST_F(MembershipTest, OtherDataIsRefusedAndBothAreNamed) {
+  ASSERT_TRUE(members_.Join(Identity("a", 1), "data-one", Seconds(0)).ok());
+  const absl::Status status = members_.Join(Identity("b", 1), "data-two", Seconds(0));
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("data-one"));
+  EXPECT_THAT(status.message(), HasSubstr("data-two"));
+}
+
+TEST_F(MembershipTest, WrongDataOfAWorkerThatLeftBeforeTheStartIsForgotten) {
+  ASSERT_TRUE(members_.Join(Identity("a", 1), "wrong", Seconds(0)).ok());
+  members_.Leave(Identity("a", 1), "");
+  EXPECT_TRUE(members_.Join(Identity("b", 1), "right", Seconds(0)).ok());
+}
+
+TEST_F(MembershipTest, TheRunsDataIsNeverForgotten) {
+  members_.FixFingerprint("right");
+  EXPECT_EQ(members_.Join(Identity("a", 1), "wrong", Seconds(0)).code(),
+            StatusCode::kFailedPrecondition);
+}
+
+TEST_F(MembershipTest, BadIdentitiesAreRefused) {
+  EXPECT_EQ(members_.Join(Identity("A", 1), "data", Seconds(0)).code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(members_.Join(Identity("", 1), "data", Seconds(0)).code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(members_.Join(Identity("a", 0), "data", Seconds(0)).code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(members_.Join(Identity("a", 1), "", Seconds(0)).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(members_.Join(Identity("a", 1), std::string(1000, 'x'), Seconds(0)).code(),
+            StatusCode::kInvalidArgument);
+}
+
+TEST_F(MembershipTest, OnlyMaxWorkersAreInSession) {
+  ASSERT_TRUE(members_.Join(Identity("a", 1), "data", Seconds(0)).ok());
+  ASSERT_TRUE(members_.Join(Identity("b", 1), "data", Seconds(0)).ok());
+  EXPECT_EQ(members_.Join(Identity("c", 1), "data", Seconds(0)).code(),
+            StatusCode::kResourceExhausted);
+  EXPECT_TRUE(members_.Join(Identity("a", 2), "data", Seconds(0)).ok());
+  members_.Leave(Identity("b", 1), "");
+  EXPECT_TRUE(members_.Join(Identity("c", 1), "data", Seconds(0)).ok());
+}
+
+TEST_F(MembershipTest, AWorkerThatIsSilentForALeaseHasLeft) {
+  ASSERT_TRUE(members_.Join(Identity("a", 1), "data", Seconds(0)).ok());
+  EXPECT_EQ(members_.NextExpiry(), Seconds(10));
+  EXPECT_TRUE(members_.ExpireLeases(Seconds(9)).empty());
+  EXPECT_THAT(members_.ExpireLeases(Seconds(10)), ElementsAre("a"));
+  EXPECT_EQ(Beat("a", 1, 1, Progress::kCaughtUp), v1::DIRECTIVE_REJOIN);
+  EXPECT_EQ(members_.CheckSession(Identity("a", 1), Seconds(11)).code(),
+            StatusCode::kFailedPrecondition);
+  EXPECT_EQ(members_.NextExpiry(), absl::InfiniteDuration());
+}
+
+TEST_F(MembershipTest, OnlyTheProcessItselfEndsItsSession) {
+  ASSERT_TRUE(members_.Join(Identity("a", 1), "data", Seconds(0)).ok());
+  members_.Leave(Identity("a", 2), "");
+  EXPECT_EQ(State("a"), v1::MEMBER_STATE_JOINING);
+  members_.Leave(Identity("a", 1), "maintenance");
+  EXPECT_EQ(State("a"), v1::MEMBER_STATE_LEFT);
+  EXPECT_THAT(members_.Find("a")->reason, HasSubstr("maintenance"));
+}
+
+TEST_F(MembershipTest, LateWorkersTakePart) {
+  ASSERT_TRUE(members_.Join(Identity("b", 1), "data", Seconds(0)).ok());
+  ASSERT_TRUE(members_.Join(Identity("a", 1), "data", Seconds(0)).ok());
+  Beat("a", 1, 1, Progress::kCaughtUp);
+  Beat("b", 1, 1, Progress::kCaughtUp);
+  members_.Apply("b", MemberEvent::kMissedDeadline);
+  EXPECT_EQ(members_.Count(v1::MEMBER_STATE_LATE), 1);
+  EXPECT_THAT(members_.TakingPart(), ElementsAre("a", "b"));
+}
+
+TEST_F(MembershipTest, NamesThatLeftDoNotPileUp) {
+  for (int i = 0; i < kLeftKept + 100; ++i) {
+    const v1::WorkerIdentity identity = Identity(absl::StrCat("w", i), 1);
+    ASSERT_TRUE(members_.Join(identity, "data", Seconds(i)).ok());
+    members_.Leave(identity, "");
+  }
+  EXPECT_LE(members_.workers().size(), kLeftKept + 2u);
+}
+
+}  // namespace
+}  // namespace distro::server
