@@ -1,4 +1,4 @@
-// The bytes of a record file (docs/payload_format.md, "Files"). Pure functions; own disk: every fault is DataLoss.
+// The bytes of a record file (docs/files.md). Pure functions; own disk: every fault is DataLoss.
 //
 //   record = prefix payload* table header footer
 //   prefix   16  magic, version, kind

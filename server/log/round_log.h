@@ -1,5 +1,5 @@
 // The round log: one file a round, written once, never changed; the chain of their hashes (03-protocol, "Durability").
-// docs/payload_format.md, "Files", has the format.
+// docs/files.md has the format.
 //
 //   start.record          the first link of the chain
 //   0000000042.record     round 42

@@ -1,4 +1,4 @@
-// run.pb: what is fixed when a run is created, as one file with a checksum (docs/payload_format.md, "Files"). Pure
+// run.pb: what is fixed when a run is created, as one file with a checksum (docs/files.md). Pure
 // functions.
 #pragma once
 
