@@ -33,6 +33,9 @@ ABSL_FLAG(int, tokens, 200, "generate: tokens to add.");
 ABSL_FLAG(double, temperature, 0.8, "generate: 0 takes the likeliest token, larger values draw more boldly.");
 ABSL_FLAG(uint64_t, seed, 0, "generate: seed of the draws.");
 
+ABSL_FLAG(int, sequence_length, 128, "text-floor: as in the run's configuration.");
+ABSL_FLAG(double, held_out_fraction, 0.05, "text-floor: as in the run's configuration.");
+
 namespace distro::worker {
 namespace {
 
@@ -44,6 +47,9 @@ constexpr char kUsage[] = R"(trains a model together with other workers, through
 
   distro-worker generate --model DIR --prompt TEXT
       Continues a text with a trained checkpoint.
+
+  distro-worker text-floor --data FILE --sequence_length N --held_out_fraction F
+      Prints the losses on held-out text that a trained byte model has to get below.
 
 Exit codes: 0 the run is done; 1 failure; 2 a flag, file or configuration must be mended; 3 refused by the aggregator;
 4 replaced by a newer process of the same name; 5 parameters diverged from the run's log; 130, 143 SIGINT, SIGTERM.)";
@@ -86,6 +92,14 @@ absl::StatusOr<GenerateCommandOptions> GenerateOptionsFromFlags() {
                                     .threads = absl::GetFlag(FLAGS_threads)};
   if (options.model.empty()) return absl::InvalidArgumentError("--model: is required, a checkpoint folder");
   if (options.prompt.empty()) return absl::InvalidArgumentError("--prompt: is required, the text to continue");
+  return options;
+}
+
+absl::StatusOr<TextFloorOptions> TextFloorOptionsFromFlags() {
+  const TextFloorOptions options = {.data = absl::GetFlag(FLAGS_data),
+                                    .sequence_length = absl::GetFlag(FLAGS_sequence_length),
+                                    .held_out_fraction = absl::GetFlag(FLAGS_held_out_fraction)};
+  if (options.data.empty()) return absl::InvalidArgumentError("--data: is required, a text");
   return options;
 }
 

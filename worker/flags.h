@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "worker/generate_command.h"
 #include "worker/options.h"
+#include "worker/text_floor_command.h"
 
 namespace distro::worker {
 
@@ -17,5 +18,6 @@ std::vector<std::string> ParseCommandLine(int argc, char** argv);
 // The flags as validated options. InvalidArgument names the flag.
 absl::StatusOr<WorkerOptions> WorkerOptionsFromFlags();
 absl::StatusOr<GenerateCommandOptions> GenerateOptionsFromFlags();
+absl::StatusOr<TextFloorOptions> TextFloorOptionsFromFlags();
 
 }  // namespace distro::worker

@@ -9,6 +9,7 @@
 #include "worker/generate_command.h"
 #include "worker/run_worker.h"
 #include "worker/stop_signal.h"
+#include "worker/text_floor_command.h"
 
 namespace distro::worker {
 namespace {
@@ -18,23 +19,29 @@ int Fail(const absl::Status& status) {
   return ExitCodeFor(status, 0);
 }
 
-int Main(const std::vector<std::string>& arguments) {
-  if (arguments == std::vector<std::string>{"generate"}) {
-    const absl::StatusOr<GenerateCommandOptions> options = GenerateOptionsFromFlags();
-    if (!options.ok()) return Fail(options.status());
-    const absl::StatusOr<std::string> text = GenerateText(*options);
-    if (!text.ok()) return Fail(text.status());
-    std::cout << *text << "\n";
-    return kExitDone;
-  }
-  if (!arguments.empty()) {
-    return Fail(absl::InvalidArgumentError("unknown command '" + arguments[0] + "'; --help lists what there is"));
-  }
+// Runs a command that prints a text.
+template <typename Options, typename Command>
+int Print(const absl::StatusOr<Options>& options, Command command) {
+  if (!options.ok()) return Fail(options.status());
+  const absl::StatusOr<std::string> text = command(*options);
+  if (!text.ok()) return Fail(text.status());
+  std::cout << *text << "\n";
+  return kExitDone;
+}
+
+int Train() {
   const absl::StatusOr<WorkerOptions> options = WorkerOptionsFromFlags();
   if (!options.ok()) return Fail(options.status());
   StopSignal stop;
   Log log(options->log_level);
   return RunWorker(*options, &stop, &log);
+}
+
+int Main(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) return Train();
+  if (arguments == std::vector<std::string>{"generate"}) return Print(GenerateOptionsFromFlags(), GenerateText);
+  if (arguments == std::vector<std::string>{"text-floor"}) return Print(TextFloorOptionsFromFlags(), TextFloorReport);
+  return Fail(absl::InvalidArgumentError("unknown command '" + arguments[0] + "'; --help lists what there is"));
 }
 
 }  // namespace

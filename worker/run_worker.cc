@@ -65,7 +65,8 @@ ProgressReading ReadingOf(const TrainSummary& summary, uint64_t rounds) {
 absl::Status Train(const WorkerOptions& options, Exchange* exchange, Log* log, TrainSummary* summary) {
   DISTRO_ASSIGN_OR_RETURN(const TokenSource tokens, OpenTokens(options.data, TokenFormat::kAuto));
   PhaseClock phases(Clock::Real());
-  DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<WorkerMetrics> metrics, WorkerMetrics::Start(options.http, log));
+  WorkerMetrics metrics;
+  DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<HttpEndpoint> endpoint, ServeMetrics(options.http, &metrics, log));
   DISTRO_ASSIGN_OR_RETURN(const std::string scratch_dir, MakeScratchDir());
   const auto remove = absl::MakeCleanup([&scratch_dir] {
     std::error_code ignored;
@@ -85,21 +86,27 @@ absl::Status Train(const WorkerOptions& options, Exchange* exchange, Log* log, T
       TrainingRun::Begin(trainer_options, scratch_dir,
                          {.tokens = &tokens, .exchange = exchange, .phases = &phases, .log = log},
                          [&](const TrainSummary& reading) {
-                           metrics->Update(reading);
+                           metrics.Update(reading);
                            if (reading.rounds_applied > 0) progress.Update(ReadingOf(reading, rounds));
                          }));
   rounds = run->run().config().rounds();
-  metrics->SetReady(true);
+  metrics.SetReady(true);
   const absl::Status status = run->Train();
   progress.Finish();
   *summary = run->summary();
   return status;
 }
 
+GrpcExchangeOptions ExchangeOptionsOf(const WorkerOptions& options) {
+  GrpcExchangeOptions exchange;
+  exchange.channel = {.aggregator = options.aggregator, .insecure = options.insecure};
+  return exchange;
+}
+
 absl::Status Connect(const WorkerOptions& options, StopSignal* stop, Log* log, TrainSummary* summary) {
   DISTRO_ASSIGN_OR_RETURN(
       const std::unique_ptr<GrpcExchange> exchange,
-      GrpcExchange::Create({.channel = {.aggregator = options.aggregator, .insecure = options.insecure}}, log));
+      GrpcExchange::Create(ExchangeOptionsOf(options), log));
   stop->SetHandler([&exchange, log] {
     log->Info("stopping", {{"reason", "signal"}});
     exchange->Stop();

@@ -151,6 +151,7 @@ absl::Status Trainer::ComputeGradient(const std::optional<v1::Slot>& slot, const
   gradient.norm = parts_.optimizer->GradientNorm(gradient_buffer_);
   gradient.finite = std::isfinite(gradient.loss) && std::isfinite(gradient.norm);
   summary_.training_loss = gradient.loss;
+  summary_.gradient_norm = gradient.norm;
   summary_.tokens += uint64_t{slot->samples()} * config_.sequence_length();
   gradient_ = gradient;
   return absl::OkStatus();
@@ -192,6 +193,7 @@ void Trainer::Upload() {
                         .loss = gradient_->loss,
                         .abstain = !gradient_->finite,
                         .payloads = {}};
+  summary_.learning_rate = absl::bit_cast<float>(open_->step().eta_bits());
   if (gradient_->finite) {
     update.payloads =
         parts_.optimizer->Compress(open_round_, open_->step(), gradient_buffer_, gradient_->norm).payloads;
@@ -234,6 +236,7 @@ void Trainer::Observe() {
   summary_.wall_time = parts_.phases->Total();
   v1::WorkerTelemetry telemetry;
   telemetry.set_loss(summary_.training_loss);
+  telemetry.set_gradient_norm(summary_.gradient_norm);
   telemetry.set_tokens(summary_.tokens);
   telemetry.set_sent_bytes(summary_.transfer.sent_payload_bytes);
   telemetry.set_received_bytes(summary_.transfer.received_payload_bytes);

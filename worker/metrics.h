@@ -1,0 +1,54 @@
+// The worker's metrics (docs/metrics.md, "Worker") and the HTTP endpoint that serves them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/log.h"
+#include "common/telemetry/http_endpoint.h"
+#include "common/telemetry/metrics.h"
+#include "worker/train/summary.h"
+
+namespace distro::worker {
+
+// The series, set from summaries. Thread-safe.
+class WorkerMetrics {
+ public:
+  WorkerMetrics();
+
+  // Takes the readings over; they never go back within a process.
+  void Update(const TrainSummary& summary);
+  void SetReady(bool ready) { ready_ = ready; }
+
+  std::vector<prometheus::MetricFamily> Collect();
+  ReadyReport Ready() const;
+
+ private:
+  struct Mirror {
+    Counter* counter;
+    double (*reading)(const TrainSummary&);
+  };
+  void AddMirror(const std::string& name, const std::string& help, const MetricLabels& labels,
+                 double (*reading)(const TrainSummary&));
+
+  MetricsRegistry registry_{"distro_worker_"};
+  std::vector<Mirror> counters_;  // constant after construction
+  std::array<Counter*, kPhases> phases_;
+  Gauge* round_;
+  Gauge* loss_;
+  Gauge* evaluation_loss_;
+  Gauge* gradient_norm_;
+  Gauge* learning_rate_;
+  std::atomic<bool> ready_ = false;
+};
+
+// Serves /metrics, /healthz and /readyz of `metrics` (borrowed) on `address`, host:port, and logs where.
+// InvalidArgument: the address. Unavailable: the port is taken.
+absl::StatusOr<std::unique_ptr<HttpEndpoint>> ServeMetrics(const std::string& address, WorkerMetrics* metrics,
+                                                           Log* log);
+
+}  // namespace distro::worker
