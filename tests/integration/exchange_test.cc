@@ -21,7 +21,7 @@
 #include "server/aggregator_server.h"
 #include "tests/testing/round_builder.h"
 #include "tests/testing/scratch_folder.h"
-#include "tests/worker/exchange/scripted_worker.h"
+#include "tests/testing/scripted_update.h"
 #include "worker/exchange/grpc_exchange.h"
 
 namespace distro::worker {

@@ -51,6 +51,7 @@ USES = {
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/replica",
     "tests/testing/metrics_doc": "common/base",
+    "tests/testing/scripted_update": "worker/exchange",
     "tests/testing/training": "worker/train",
     "tests/common": "",
     "tests/common/codec/random_updates": "common/update",

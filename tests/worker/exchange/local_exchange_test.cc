@@ -14,7 +14,7 @@
 #include "common/update/top.h"
 #include "tests/testing/round_builder.h"
 #include "tests/testing/scratch_folder.h"
-#include "tests/worker/exchange/scripted_worker.h"
+#include "tests/testing/scripted_update.h"
 
 namespace distro::worker {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/worker/exchange/scripted_worker.h"
+#include "tests/testing/scripted_update.h"
 
 #include <memory>
 
