@@ -33,6 +33,7 @@ class Upload {
   }
 
   size_t left() const { return update_.payloads.size() - finished_; }
+  size_t late() const { return late_; }  // acknowledged, but their segment had closed
   const absl::Status& protocol_error() const { return protocol_error_; }
 
  private:
@@ -46,6 +47,7 @@ class Upload {
   std::vector<bool> done_;  // [segments] held or acknowledged
   size_t finished_ = 0;     // number of true in done_
   size_t unread_ = 0;       // segments sent but not acknowledged
+  size_t late_ = 0;
   absl::Status protocol_error_;
 };
 
@@ -89,6 +91,7 @@ bool Upload::ReadAck() {
   v1::UploadUpdateResponse response;
   if (!stream_->Read(&response)) return false;
   if (unread_ > 0) --unread_;
+  if (response.ack().late()) ++late_;
   return !response.has_ack() || Mark(response.ack().segment());
 }
 
@@ -144,6 +147,10 @@ absl::Status OfferUpdate(const Background& background, v1::AggregatorService::St
     const absl::Duration begin = background.clock->MonotonicNow();
     complete = upload.SendSegments() && upload.ReadAcks();
     if (sends) background.meter->AddUploadTime(background.clock->MonotonicNow() - begin);
+  }
+  if (upload.late() > 0) {
+    background.log->Info("segments were late, they stay in the momentum",
+                         {{"round", update.round.value()}, {"segments", upload.late()}});
   }
   if (!upload.protocol_error().ok()) call.context()->TryCancel();
   const absl::Status status = Finish(stream.get());

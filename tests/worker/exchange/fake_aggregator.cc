@@ -104,6 +104,7 @@ grpc::Status FakeAggregator::UploadUpdate(
     const v1::UploadFrame& frame = request.frame();
     if (frame.offset() + frame.data().size() < frame.payload_bytes()) continue;
     response.mutable_ack()->set_segment(frame.segment());
+    response.mutable_ack()->set_late(script.late);
     stream->Write(response);
   }
   return grpc::Status(grpc::StatusCode::UNAVAILABLE, "cut by the script");

@@ -26,6 +26,7 @@ struct StreamScript {
 struct UploadScript {
   grpc::Status refuse;         // not OK: the answer to the header
   std::vector<uint32_t> held;  // otherwise this is
+  bool late = false;           // every acknowledgement says so
   int cut_after_frames = -1;   // then the stream ends with Unavailable
 };
 

@@ -57,6 +57,15 @@ TEST_F(GrpcExchangeTest, LeavesOutWhatTheAggregatorHolds) {
   EXPECT_EQ(Segments(aggregator_->state().seen_uploads[0]), "1");
 }
 
+TEST_F(GrpcExchangeTest, SegmentsThatCameTooLateAreLoggedAndNotSentAgain) {
+  aggregator_->Change(
+      [](AggregatorState& state) { state.uploads = {{.refuse = {}, .held = {0}, .late = true}}; });
+  Begin({StreamScript()});
+  exchange_->Upload(Update(0));
+  ASSERT_TRUE(lines_.Await("segments were late, they stay in the momentum round=0 segments=2"));
+  EXPECT_EQ(aggregator_->state().seen_uploads.size(), 1u);
+}
+
 TEST_F(GrpcExchangeTest, AnAbstentionIsAHeaderAlone) {
   Begin({StreamScript()});
   exchange_->Upload(
