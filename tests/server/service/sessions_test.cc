@@ -1,0 +1,293 @@
+// Sessions, snapshots, subscriptions, administration, health and HTTP, over real connections.
+#include "common/base/checksum.h"
+#include "common/checkpoint/snapshot.h"
+#include "gmock/gmock.h"
+#include "httplib.h"
+#include "tests/server/service/server_fixture.h"
+
+namespace distro::testing {
+namespace {
+
+using absl::StatusCode;
+using ::testing::HasSubstr;
+
+class SessionsTest : public ServerTest {
+ protected:
+  v1::GetRunResponse GetRun() {
+    auto stub = v1::AdminService::NewStub(TestChannel(server_->grpc_address()));
+    grpc::ClientContext context;
+    v1::GetRunResponse response;
+    EXPECT_TRUE(stub->GetRun(&context, {}, &response).ok());
+    return response;
+  }
+  std::string Get(const std::string& path, int expected_status = 200) {
+    httplib::Client client("http://" + server_->http_address());
+    const auto result = client.Get(path.c_str());
+    EXPECT_TRUE(result);
+    if (!result) return "";
+    EXPECT_EQ(result->status, expected_status) << path;
+    return result->body;
+  }
+  absl::StatusOr<std::string> Download(TestWorker* worker, const std::string& sha256,
+                                       uint64_t offset) {
+    v1::DownloadSnapshotRequest request;
+    request.set_sha256(sha256);
+    request.set_offset(offset);
+    grpc::ClientContext context;
+    auto reader = worker->stub()->DownloadSnapshot(&context, request);
+    std::string bytes;
+    v1::DownloadSnapshotResponse frame;
+    while (reader->Read(&frame)) {
+      EXPECT_EQ(frame.offset(), offset + bytes.size());
+      bytes += frame.data();
+    }
+    const absl::Status status = FromGrpcStatus(reader->Finish());
+    if (!status.ok()) return status;
+    return bytes;
+  }
+};
+
+TEST_F(SessionsTest, JoinTellsAllThatAWorkerNeeds) {
+  Start();
+  auto a = NewWorker("a");
+  ASSERT_TRUE(a->Join().ok());
+  const v1::JoinResponse& joined = a->joined();
+  EXPECT_THAT(joined.run_id(), ::testing::StartsWith("small-"));
+  EXPECT_EQ(joined.config().kept_per_block(), 4u);
+  EXPECT_THAT(joined.model_config_json(), HasSubstr("model_type"));
+  EXPECT_EQ(joined.manifest_hash(),
+            std::string(layout_.manifest().hash().begin(), layout_.manifest().hash().end()));
+  EXPECT_EQ(joined.epoch(), 1u);
+  EXPECT_EQ(joined.lease().seconds(), 1000);
+}
+
+TEST_F(SessionsTest, OtherDataAndOtherRunsAreRefused) {
+  Start();
+  ASSERT_TRUE(NewWorker("a")->Join("one").ok());
+  EXPECT_EQ(NewWorker("b")->Join("two").code(), StatusCode::kFailedPrecondition);
+  v1::JoinRequest request;
+  auto c = NewWorker("c");
+  *request.mutable_worker() = c->identity();
+  request.set_data_fingerprint("one");
+  request.set_run_id("another-run");
+  v1::JoinResponse response;
+  grpc::ClientContext context;
+  EXPECT_EQ(c->stub()->Join(&context, request, &response).error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(SessionsTest, TheSnapshotArrivesWholeAndFromAnyOffset) {
+  Start();
+  auto a = NewWorker("a");
+  ASSERT_TRUE(a->Join().ok());
+  const v1::SnapshotInfo& snapshot = a->joined().snapshot();
+  const auto whole = Download(a.get(), snapshot.sha256(), 0);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ(whole->size(), snapshot.size_bytes());
+  const Sha256Digest digest = Sha256(*whole);
+  EXPECT_EQ(std::string(digest.begin(), digest.end()), snapshot.sha256());
+  EXPECT_EQ(*Download(a.get(), snapshot.sha256(), 1000), whole->substr(1000));
+  EXPECT_EQ(*Download(a.get(), snapshot.sha256(), whole->size()), "");
+  EXPECT_EQ(Download(a.get(), snapshot.sha256(), whole->size() + 1).status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(Download(a.get(), std::string(32, 'x'), 0).status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(SessionsTest, ASubscriptionThatIsNotOfOurChainIsRefused) {
+  Start();
+  auto a = NewActive("a");
+  auto rounds = a->Subscribe(&layout_);
+  ASSERT_TRUE(rounds->NextOpen().ok());
+  ASSERT_TRUE(a->Upload(0, Payloads(0, 1)).status.ok());
+  ASSERT_TRUE(rounds->NextCommit().ok());
+  const absl::Status wrong = a->Subscribe(&layout_, 1, 12345)->Next().status();
+  EXPECT_EQ(wrong.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(wrong.message(), HasSubstr("diverged"));
+  const absl::Status ahead = a->Subscribe(&layout_, 9, 12345)->Next().status();
+  EXPECT_EQ(ahead.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(ahead.message(), HasSubstr("ahead"));
+  EXPECT_EQ(NewWorker("b")->Subscribe(&layout_)->Next().status().code(),
+            StatusCode::kFailedPrecondition);
+}
+
+TEST_F(SessionsTest, ANewerProcessEndsTheStreamsOfTheOlder) {
+  Start();
+  auto old = NewActive("a", 7);
+  auto rounds = old->Subscribe(&layout_);
+  ASSERT_TRUE(rounds->NextOpen().ok());
+  auto newer = NewWorker("a", 8);
+  ASSERT_TRUE(newer->Join().ok());
+  EXPECT_EQ(rounds->Next().status().code(), StatusCode::kAborted);
+  EXPECT_EQ(old->Heartbeat(0, 0).directive(), v1::DIRECTIVE_REPLACED);
+  EXPECT_EQ(newer->Heartbeat(0, 0).directive(), v1::DIRECTIVE_CONTINUE);
+}
+
+TEST_F(SessionsTest, AfterALeaseOfSilenceAWorkerMustRejoin) {
+  Start();
+  auto a = NewActive("a");
+  auto rounds = a->Subscribe(&layout_);
+  ASSERT_TRUE(rounds->NextOpen().ok());
+  Advance(absl::Seconds(1001));
+  EXPECT_EQ(rounds->Next().status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(a->Heartbeat(0, 0).directive(), v1::DIRECTIVE_REJOIN);
+}
+
+TEST_F(SessionsTest, SlowAndCancelledSubscribersHoldNobody) {
+  Start();
+  auto a = NewActive("a");
+  auto rounds = a->Subscribe(&layout_);
+  std::vector<std::unique_ptr<TestWorker>> others;
+  std::vector<std::unique_ptr<TestSubscription>> never_read;
+  for (int i = 0; i < 6; ++i) {
+    others.push_back(NewWorker(absl::StrCat("slow", i)));
+    ASSERT_TRUE(others.back()->Join().ok());
+    never_read.push_back(others.back()->Subscribe(&layout_));
+  }
+  for (uint64_t r = 0; r < 5; ++r) {
+    ASSERT_TRUE(rounds->NextOpen().ok());
+    ASSERT_TRUE(a->Upload(r, Payloads(r, r)).status.ok());
+    ASSERT_TRUE(rounds->NextCommit().ok());
+    never_read.pop_back();  // cancels it
+  }
+}
+
+TEST_F(SessionsTest, AnEmptyAggregatorIsReadyAndTakesARun) {
+  StartEmpty();
+  EXPECT_EQ(GetRun().state(), v1::RUN_STATE_EMPTY);
+  EXPECT_EQ(NewWorker("a")->Join().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(Get("/readyz?verbose"), HasSubstr("there is no run yet"));
+  EXPECT_THAT(Get("/"), HasSubstr("none yet"));
+
+  // The snapshot as a run would have it: taken from another aggregator's folder.
+  const std::string path = folder_.File("snapshot");
+  TensorBuffer parameters(layout_);
+  ASSERT_TRUE(WriteSnapshot(path, layout_, parameters, {}).ok());
+  const std::string bytes = *ReadFile(path);
+  const Sha256Digest digest = Sha256(bytes);
+  v1::CreateRunRequest header;
+  *header.mutable_header()->mutable_config() = SmallConfig();
+  header.mutable_header()->set_model_config_json("{}");
+  header.mutable_header()->set_snapshot_bytes(bytes.size());
+  header.mutable_header()->set_snapshot_sha256(digest.data(), digest.size());
+
+  auto stub = v1::AdminService::NewStub(TestChannel(server_->grpc_address()));
+  const auto send = [&](uint64_t until) {
+    grpc::ClientContext context;
+    auto stream = stub->CreateRun(&context);
+    stream->Write(header);
+    v1::CreateRunResponse response;
+    if (!stream->Read(&response)) return std::make_pair(response, FromGrpcStatus(stream->Finish()));
+    if (!response.has_run_id() && response.offset() < until) {
+      v1::CreateRunRequest frame;
+      frame.mutable_frame()->set_offset(response.offset());
+      frame.mutable_frame()->set_data(bytes.substr(response.offset(), until - response.offset()));
+      stream->Write(frame);
+    }
+    stream->WritesDone();
+    while (stream->Read(&response)) {
+    }
+    return std::make_pair(response, FromGrpcStatus(stream->Finish()));
+  };
+  EXPECT_EQ(send(1000).second.code(), StatusCode::kCancelled);  // cut off
+  auto [response, status] = send(bytes.size());
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_THAT(response.run_id(), ::testing::StartsWith("small-"));
+  const auto again = send(bytes.size());
+  EXPECT_TRUE(again.second.ok()) << again.second;
+  EXPECT_EQ(again.first.run_id(), response.run_id());
+  header.mutable_header()->mutable_config()->set_seed(99);
+  EXPECT_EQ(send(bytes.size()).second.code(), StatusCode::kFailedPrecondition);
+
+  EXPECT_EQ(GetRun().state(), v1::RUN_STATE_WAITING);
+  EXPECT_TRUE(NewWorker("a")->Join().ok());
+}
+
+TEST_F(SessionsTest, OperatorsSeeTheRunAndItsWorkers) {
+  v1::RunConfig config = SmallConfig();
+  config.set_start_workers(2);
+  Start(config);
+  auto a = NewActive("a");
+  EXPECT_EQ(GetRun().state(), v1::RUN_STATE_WAITING);
+  EXPECT_THAT(GetRun().reason(), HasSubstr("1 of start_workers 2"));
+  auto b = NewActive("b");
+  auto rounds = b->Subscribe(&layout_);
+  ASSERT_TRUE(rounds->NextOpen().ok());
+  auto stub = v1::AdminService::NewStub(TestChannel(server_->grpc_address()));
+  grpc::ClientContext context;
+  v1::ListWorkersResponse workers;
+  ASSERT_TRUE(stub->ListWorkers(&context, {}, &workers).ok());
+  ASSERT_EQ(workers.workers_size(), 2);
+  EXPECT_EQ(workers.workers(0).name(), "a");
+  EXPECT_EQ(workers.workers(0).state(), v1::MEMBER_STATE_ACTIVE);
+  const std::string page = Get("/");
+  EXPECT_THAT(page, HasSubstr("<code>a</code>"));
+}
+
+TEST_F(SessionsTest, MetricsTellWhatHappened) {
+  Start();
+  auto a = NewActive("a");
+  auto rounds = a->Subscribe(&layout_);
+  ASSERT_TRUE(rounds->NextOpen().ok());
+  ASSERT_TRUE(a->Upload(0, Payloads(0, 1)).status.ok());
+  EXPECT_FALSE(a->Upload(0, Payloads(0, 2)).status.ok());
+  ASSERT_TRUE(rounds->NextOpen().status().code() == StatusCode::kInternal);  // the commit
+  ASSERT_TRUE(rounds->NextOpen().ok());
+  const std::string metrics = Get("/metrics");
+  EXPECT_THAT(metrics, HasSubstr("distro_aggregator_rounds_total{outcome=\"complete\"} 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("distro_aggregator_updates_received_total 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("distro_aggregator_workers{state=\"active\"} 1\n"));
+  EXPECT_THAT(metrics,
+              HasSubstr("distro_aggregator_worker_included_updates_total{worker=\"a\"} 1\n"));
+  EXPECT_THAT(
+      metrics,
+      HasSubstr(
+          "distro_aggregator_state_hash_mismatches_total 1\n"));  // the test's hash is made up
+  EXPECT_THAT(metrics, HasSubstr("distro_aggregator_insecure 1\n"));
+  EXPECT_THAT(Get("/metrics/workers"), HasSubstr("distro_worker_round{worker=\"a\"} 0\n"));
+  EXPECT_THAT(Get("/healthz"), HasSubstr("ok"));
+  EXPECT_THAT(Get("/readyz"), HasSubstr("ready"));
+}
+
+TEST_F(SessionsTest, DrainingEndsStreamsAndIsToldToEverybody) {
+  Start();
+  auto a = NewActive("a");
+  auto rounds = a->Subscribe(&layout_);
+  ASSERT_TRUE(rounds->NextOpen().ok());
+  server_->Drain();
+  EXPECT_EQ(rounds->Next().status().code(), StatusCode::kUnavailable);
+  const v1::HeartbeatResponse response = a->Heartbeat(0, 0);
+  EXPECT_EQ(response.directive(), v1::DIRECTIVE_DRAIN);
+  EXPECT_EQ(response.run_state(), v1::RUN_STATE_DRAINING);
+  EXPECT_EQ(a->Upload(0, Payloads(0, 1)).status.code(), StatusCode::kUnavailable);
+  EXPECT_EQ(NewWorker("b")->Join().code(), StatusCode::kUnavailable);
+  Get("/readyz", 503);
+}
+
+TEST_F(SessionsTest, AServerStopsWhileStreamsAreOpen) {
+  Start();
+  auto a = NewActive("a");
+  auto rounds = a->Subscribe(&layout_);
+  ASSERT_TRUE(rounds->NextOpen().ok());
+  grpc::ClientContext context;
+  auto stream = a->stub()->UploadUpdate(&context);
+  v1::UploadUpdateRequest request;
+  *request.mutable_header() = a->Header(0);
+  stream->Write(request);
+  server_ = nullptr;
+  EXPECT_FALSE(rounds->Next().ok());
+  EXPECT_FALSE(stream->Finish().ok());
+}
+
+TEST_F(SessionsTest, TwoAggregatorsLiveInOneProcessButNotInOneFolder) {
+  Start();
+  server::AggregatorOptions options = Options();
+  auto same = server::AggregatorServer::Start(options, &clock_, &log_, [](absl::Status) {});
+  EXPECT_EQ(same.status().code(), StatusCode::kFailedPrecondition);
+  options.data_dir = folder_.File("other");
+  auto other = server::AggregatorServer::Start(options, &clock_, &log_, [](absl::Status) {});
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_NE((*other)->grpc_address(), server_->grpc_address());
+}
+
+}  // namespace
+}  // namespace distro::testing
