@@ -60,9 +60,9 @@ struct OrderedFunctor : Functor {
   explicit OrderedFunctor(Functor* wrapped) : Functor{}, original(wrapped) {
     functor_run = [](Functor* self, int ok) {
       __tsan_acquire(self);
-      Functor* const original = static_cast<OrderedFunctor*>(self)->original;
+      Functor* const wrapped = static_cast<OrderedFunctor*>(self)->original;
       delete static_cast<OrderedFunctor*>(self);
-      original->functor_run(original, ok);
+      wrapped->functor_run(wrapped, ok);
     };
     inlineable = wrapped->inlineable;
   }
