@@ -2,6 +2,7 @@
 // after every evaluation and the wall time.
 //
 //   convergence --run run.json --model DIR --data FILE --workers 3
+//   convergence ... --overlap 1 --seed 2 --link_delay 300ms     with an artificially slow link (delayed_exchange.h)
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -15,6 +16,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "bench/delayed_exchange.h"
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
@@ -31,6 +34,9 @@ ABSL_FLAG(std::string, run, "", "run.json; start_workers is replaced by --worker
 ABSL_FLAG(std::string, model, "", "Checkpoint folder with the initial model.");
 ABSL_FLAG(std::string, data, "", "Text or token file.");
 ABSL_FLAG(int, workers, 1, "Workers.");
+ABSL_FLAG(int, overlap, -1, "Replaces the run's; -1: as the run has it.");
+ABSL_FLAG(int64_t, seed, -1, "Replaces the run's; -1: as the run has it.");
+ABSL_FLAG(absl::Duration, link_delay, absl::ZeroDuration(), "A result arrives this long after the upload.");
 ABSL_FLAG(int, micro_batch_samples, 0, "Samples of one forward and backward pass; 0: all of a round's.");
 
 namespace distro::worker {
@@ -55,7 +61,8 @@ absl::Status TrainOne(int index, const std::string& folder, const TokenSource& t
   SetTorchThreads(1);
   Log log(LogLevel::kWarning);
   PhaseClock phases(Clock::Real());
-  LocalExchange exchange(aggregator);
+  LocalExchange local(aggregator);
+  DelayedExchange exchange(&local, absl::GetFlag(FLAGS_link_delay));
   const std::string name = absl::StrFormat("w%03d", index);
   const std::string scratch = absl::StrCat(folder, "/", name);
   DISTRO_RETURN_IF_ERROR(CreateFolders(scratch));
@@ -80,6 +87,8 @@ absl::Status Main(const std::string& folder) {
   DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(absl::GetFlag(FLAGS_run)));
   DISTRO_ASSIGN_OR_RETURN(v1::RunConfig config, ParseRunConfig(json));
   config.set_start_workers(workers);
+  if (absl::GetFlag(FLAGS_overlap) >= 0) config.set_overlap(absl::GetFlag(FLAGS_overlap));
+  if (absl::GetFlag(FLAGS_seed) >= 0) config.set_seed(absl::GetFlag(FLAGS_seed));
   DISTRO_ASSIGN_OR_RETURN(config, CompleteRunConfig(config));
   DISTRO_ASSIGN_OR_RETURN(const TokenSource tokens, OpenTokens(absl::GetFlag(FLAGS_data), TokenFormat::kAuto));
   DISTRO_ASSIGN_OR_RETURN(LocalRun run,

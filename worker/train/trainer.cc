@@ -71,7 +71,8 @@ StepState Trainer::State() const {
   if (!state.round_open) return state;
   state.uploaded = uploaded_round_ == open_round_;
   state.has_slot = FindSlot(open_->slots(), options_.worker).has_value();
-  state.has_next_slot = FindSlot(open_->next_slots(), options_.worker).has_value();
+  const bool last = open_round_.value() + 1 == config_.rounds();
+  state.has_next_slot = !last && FindSlot(open_->next_slots(), options_.worker).has_value();
   state.event_ready = parts_.exchange->Ready();
   return state;
 }
