@@ -3,6 +3,7 @@
 #include <array>
 
 #include "common/update/votes.h"
+#include "kernels/cpu/block_votes.h"
 #include "kernels/cpu/reference.h"
 #include "tests/kernels/backends.h"
 
@@ -73,6 +74,25 @@ TEST_P(ApplyTest, EveryShapeAndVoteCountGivesTheReferencesBits) {
     for (const auto& [entries, largest] :
          {std::pair{1, 1}, {4, 1}, {32, 9}, {128, 3}, {900, 40}, {4096, 32767}}) {
       ExpectAsReference(shape, RandomVotes(entries, shape.blocks.count, entries, largest), p);
+    }
+  }
+}
+
+// Signs alone would hide an error in the last bits of the sums.
+TEST(InverseIntegerTest, SumsAreTheReferencesAtEveryWidth) {
+  for (const auto& [entries, largest] :
+       {std::pair{1, 1}, {8, 100}, {128, 3}, {2000, 16}, {4096, 32767}}) {
+    const Votes votes = RandomVotes(entries + 1, 20, entries, largest);
+    for (int b = 0; b < 20; ++b) {
+      const BlockVotes block = VotesOfBlock(View(votes), b).value();
+      std::vector<int32_t> want(kBlockElements);
+      reference::InverseInteger(block, want.data());
+      for (const VectorKernels& kernels : SupportedVectorKernels()) {
+        alignas(64) int32_t scratch[2 * kBlockElements], u[kBlockElements];
+        kernels.exact->inverse_integer(block, scratch, u);
+        ASSERT_EQ(absl::MakeConstSpan(u), absl::MakeConstSpan(want))
+            << kernels.name << " block " << b;
+      }
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "tests/kernels/backends.h"
 #include "tests/testing/golden.h"
 
@@ -62,9 +63,9 @@ class Replay {
       : data_(data), backend_(backend), set_(set), worker_(worker) {
     const std::vector<int64_t>& index = At("index").shape;  // [T, W, B, K]
     steps_ = index[0], workers_ = index[1], blocks_ = index[2], k_ = index[3];
-    tensor_ = blocks_ == 1 ? "a" : "b";
+    tensor_ = blocks_ == 1 ? 'a' : 'b';
     const std::vector<int64_t>& gradient =
-        data_.at("gradient_" + tensor_).shape;  // [T, W', rows, cols]
+        data_.at(absl::StrCat("gradient_", std::string(1, tensor_))).shape;  // [T, W', rows, cols]
     gradient_workers_ = gradient[1];
     matrix_ = {.rows = gradient[2], .cols = gradient[3], .elements = gradient[2] * gradient[3]};
     momentum_.assign(matrix_.elements, 0.0f);
@@ -75,11 +76,13 @@ class Replay {
   }
 
  private:
-  const GoldenArray& At(const std::string& name) const { return data_.at(set_ + "/" + name); }
-  bool Has(const std::string& name) const { return data_.count(set_ + "/" + name) > 0; }
+  const GoldenArray& At(const std::string& name) const {
+    return data_.at(absl::StrCat(set_, "/", name));
+  }
+  bool Has(const std::string& name) const { return data_.count(absl::StrCat(set_, "/", name)) > 0; }
 
   std::vector<float> Gradient(int64_t t) const {
-    const auto all = data_.at("gradient_" + tensor_).As<int16_t>();
+    const auto all = data_.at(absl::StrCat("gradient_", std::string(1, tensor_))).As<int16_t>();
     std::vector<float> gradient;
     for (int16_t q :
          all.subspan((t * gradient_workers_ + worker_) * matrix_.elements, matrix_.elements)) {
@@ -97,7 +100,7 @@ class Replay {
   }
 
   void Step(int64_t t) {
-    SCOPED_TRACE("step " + std::to_string(t));
+    SCOPED_TRACE(absl::StrCat("step ", t));
     const BlockRange blocks = {.first = 0, .count = blocks_};
     const CompressOptions options = {
         .beta = kBeta, .eta = kEta, .gradient_scale = kGradientScale, .k = static_cast<int>(k_)};
@@ -134,7 +137,7 @@ class Replay {
   Backend& backend_;
   const std::string set_;
   const int64_t worker_;
-  std::string tensor_;
+  char tensor_ = 'a';
   int64_t steps_ = 0, workers_ = 0, blocks_ = 0, k_ = 0, gradient_workers_ = 0;
   MatrixShape matrix_;
   std::vector<float> momentum_;
@@ -143,9 +146,9 @@ class Replay {
 TEST_P(GoldenDemoTest, MomentumTransformChoiceAndFeedbackAreDemos) {
   ASSERT_FALSE(Sets().empty());
   for (const std::string& set : Sets()) {
-    const int64_t workers = data_.at(set + "/index").shape[1];
+    const int64_t workers = data_.at(absl::StrCat(set, "/index")).shape[1];
     for (int64_t w = 0; w < workers; ++w) {
-      SCOPED_TRACE(set + " worker " + std::to_string(w));
+      SCOPED_TRACE(absl::StrCat(set, " worker ", w));
       Replay(data_, *backend_, set, w).Run();
     }
   }
@@ -156,9 +159,10 @@ TEST_P(GoldenDemoTest, MomentumTransformChoiceAndFeedbackAreDemos) {
 // no result of integer votes, as the momentum of Lookahead: together the three operations of Apply.
 TEST_P(GoldenDemoTest, ParametersFollowFromDemosDirections) {
   for (const std::string& set : Sets()) {
-    const GoldenArray& parameter = data_.at(set + "/parameter");
-    const GoldenArray& direction = data_.at(set + "/direction");
-    const int64_t steps = data_.at(set + "/index").shape[0], stored = parameter.shape[0];
+    const GoldenArray& parameter = data_.at(absl::StrCat(set, "/parameter"));
+    const GoldenArray& direction = data_.at(absl::StrCat(set, "/direction"));
+    const int64_t steps = data_.at(absl::StrCat(set, "/index")).shape[0],
+                  stored = parameter.shape[0];
     const MatrixShape matrix = {.rows = parameter.shape[1],
                                 .cols = parameter.shape[2],
                                 .elements = parameter.shape[1] * parameter.shape[2]};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "common/base/json.h"
 #include "common/layout/layout.h"
@@ -238,7 +239,7 @@ TEST_P(GoldenDistroTest, ReplaysTheRounds) {
   ASSERT_EQ(layout().blocks(), blocks_);
   ASSERT_EQ(layout().segments(), data_["included"].shape[1]);
   for (int64_t t = 0; t < steps_; ++t) {
-    SCOPED_TRACE("step " + std::to_string(t));
+    SCOPED_TRACE(absl::StrCat("step ", t));
     std::vector<int> dense(blocks_ * kBlockElements);
     for (int64_t w = 0; w < workers_; ++w) {
       Compress(t, w);
