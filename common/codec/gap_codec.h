@@ -7,8 +7,11 @@
 //   group    256 blocks (the last fewer) as bits: run*, then zero bits up to a whole byte
 //   run      blocks - 1, count: as many blocks as possible with this number of entries; then their
 //            entries
-//   entry    code of (gap bucket, magnitude class), sign (1 = negative), raw bits of the gap, and
-//            for |V| >= 3 the code and raw bits of |V| - 3
+//   entry    [ones], gap, sign (1 = negative), [|V| - 2]
+//
+// Every number is a prefix code of its bucket, then the bucket's raw bits (the sign between the two of
+// a gap). `ones` stands where none is pending: so many entries of the group, at most 1023, have |V| = 1; the
+// entry after them, unless ones is 1023 or the group ends, has |V| >= 2 and says it.
 //
 // A generalised Golomb-Rice code: raw low bits under an optimal prefix code instead of a unary quotient, because
 // the unary one is 3 to 4 % above the entropy of geometric gaps.
@@ -60,13 +63,13 @@ class GapDecoder {
   absl::Status NextBlock(GapBlock* block);
 
  private:
-  // What the next kMaxCodeLength bits mean: code bits, raw bits that follow, symbol, smallest value of the bucket (for
-  // entries: gap + class * 4096).
+  // What the next kMaxCodeLength bits mean: code bits, raw bits that follow, symbol, smallest
+  // number of the bucket.
   struct Entry {
-    uint32_t code_bits : 4;
-    uint32_t raw_bits : 4;
-    uint32_t symbol : 9;
-    uint32_t first : 15;
+    uint8_t code_bits;
+    uint8_t raw_bits;
+    uint16_t symbol;
+    uint32_t first;
   };
   using Table = std::vector<Entry>;  // [kCodeTableSize], or empty when no symbol is used
 
@@ -74,6 +77,9 @@ class GapDecoder {
   absl::Status ReadSizes();
   absl::Status ReadRun();
   absl::Status ReadEntries(GapBlock* block);
+  // |V| of the next entry.
+  absl::StatusOr<uint32_t> ReadMagnitude();
+  absl::Status ReadOnes();
   // A number of one of the small alphabets. InvalidArgument: it has no code.
   absl::StatusOr<uint32_t> ReadNumber(const Table& table, absl::Span<uint64_t> model,
                                       absl::string_view what);
@@ -87,9 +93,10 @@ class GapDecoder {
   uint32_t blocks_;
   std::string tables_;               // as read
   std::vector<uint64_t> group_end_;  // in bytes of the body
-  Table runs_;
+  Table repeats_;
   Table counts_;
-  std::array<Table, kGapOctaves> entries_;
+  Table gaps_;
+  Table ones_table_;
   Table magnitudes_;
 
   BitReader bits_;
@@ -97,6 +104,8 @@ class GapDecoder {
   uint32_t next_ = 0;
   uint32_t run_end_ = 0;  // first block after the current run
   uint32_t count_ = 0;    // entries of each block of the run
+  uint32_t ones_ = 0;     // entries with |V| = 1 that are still to come
+  bool larger_ = false;   // an entry with |V| >= 2 comes after them
 };
 
 }  // namespace distro

@@ -9,9 +9,6 @@
 namespace distro {
 namespace {
 
-// Where a magnitude class sits in the `first` of an entry's table: above the gap.
-constexpr int kClassShift = 12;
-
 uint32_t Raw(uint64_t window, uint32_t skip, uint32_t bits) {
   return static_cast<uint32_t>((window >> skip) & ((uint64_t{1} << bits) - 1));
 }
@@ -27,10 +24,10 @@ Table MakeTable(const Lengths& lengths, Range range_of) {
     const uint32_t bits = CodeBits(lengths[symbol]);
     const BucketRange range = range_of(symbol);
     for (uint32_t i = codes[symbol]; i < kCodeTableSize; i += 1u << bits) {
-      table[i] = {.code_bits = bits & 15,
-                  .raw_bits = static_cast<uint32_t>(range.raw_bits) & 15,
-                  .symbol = symbol & 511,
-                  .first = range.first & 32767};
+      table[i] = {.code_bits = static_cast<uint8_t>(bits),
+                  .raw_bits = static_cast<uint8_t>(range.raw_bits),
+                  .symbol = static_cast<uint16_t>(symbol),
+                  .first = range.first};
     }
   }
   return table;
@@ -48,16 +45,11 @@ absl::StatusOr<std::unique_ptr<GapDecoder>> GapDecoder::Create(absl::string_view
   DISTRO_ASSIGN_OR_RETURN(const GapCodeLengths lengths, ReadTables(&decoder->bits_));
   decoder->tables_ = std::string(body.substr(0, (decoder->bits_.bit() + 7) / 8));
   DISTRO_RETURN_IF_ERROR(decoder->ReadSizes());
-  decoder->runs_ = MakeTable<Table>(lengths.runs, RangeOf<kRunMantissa>);
+  decoder->repeats_ = MakeTable<Table>(lengths.repeats, RangeOf<kRepeatMantissa>);
   decoder->counts_ = MakeTable<Table>(lengths.counts, RangeOf<kCountMantissa>);
+  decoder->gaps_ = MakeTable<Table>(lengths.gaps, RangeOf<kGapMantissa>);
+  decoder->ones_table_ = MakeTable<Table>(lengths.ones, RangeOf<kOnesMantissa>);
   decoder->magnitudes_ = MakeTable<Table>(lengths.magnitudes, RangeOf<kMagnitudeMantissa>);
-  for (int octave = 0; octave < kGapOctaves; ++octave) {
-    decoder->entries_[octave] = MakeTable<Table>(lengths.entries[octave], [](uint32_t symbol) {
-      BucketRange range = RangeOf<kGapMantissa>(symbol / kMagnitudeClasses);
-      range.first |= (symbol % kMagnitudeClasses) << kClassShift;
-      return range;
-    });
-  }
   return decoder;
 }
 
@@ -107,7 +99,7 @@ absl::StatusOr<uint32_t> GapDecoder::ReadNumber(const Table& table, absl::Span<u
 absl::Status GapDecoder::ReadRun() {
   const bool starts_group = next_ % kGroupBlocks == 0;
   DISTRO_ASSIGN_OR_RETURN(const uint32_t more,
-                          ReadNumber(runs_, absl::MakeSpan(model_.runs), "run"));
+                          ReadNumber(repeats_, absl::MakeSpan(model_.repeats), "run"));
   DISTRO_ASSIGN_OR_RETURN(const uint32_t count,
                           ReadNumber(counts_, absl::MakeSpan(model_.counts), "count"));
   if (more >= GroupEnd() - next_) {
@@ -117,41 +109,55 @@ absl::Status GapDecoder::ReadRun() {
   if (count > kBlockElements) return Bad(absl::StrCat(count, " entries, at most ", kBlockElements));
   if (!starts_group && count == count_)
     return Bad(absl::StrCat("two runs of ", count, " entries in sequence"));
+  if (count > 0 && gaps_.empty()) return Bad("no gap has a code");
+  if (starts_group) {
+    ones_ = 0;
+    larger_ = false;
+  }
   count_ = count;
   run_end_ = next_ + more + 1;
   return absl::OkStatus();
 }
 
+absl::Status GapDecoder::ReadOnes() {
+  DISTRO_ASSIGN_OR_RETURN(ones_,
+                          ReadNumber(ones_table_, absl::MakeSpan(model_.ones), "run of ones"));
+  if (ones_ > kMaxOnes) return Bad(absl::StrCat("a run of ", ones_, " ones, at most ", kMaxOnes));
+  larger_ = ones_ < kMaxOnes;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint32_t> GapDecoder::ReadMagnitude() {
+  larger_ = false;
+  DISTRO_ASSIGN_OR_RETURN(const uint32_t rest,
+                          ReadNumber(magnitudes_, absl::MakeSpan(model_.magnitudes), "magnitude"));
+  return rest + 2;
+}
+
 absl::Status GapDecoder::ReadEntries(GapBlock* block) {
+  const Entry* const gaps = gaps_.data();
   uint32_t next = 0;
   uint64_t sum = 0;
   for (uint32_t i = 0; i < block->count; ++i) {
-    const uint32_t left = block->count - i;
-    const int octave = GapOctave(kBlockElements - next, left);
-    if (entries_[octave].empty())
-      return Bad(absl::StrCat("no entry of gap octave ", octave, " has a code"));
+    if (ones_ == 0 && !larger_) DISTRO_RETURN_IF_ERROR(ReadOnes());
     const uint64_t window = bits_.Peek();
-    const Entry entry = entries_[octave][window % kCodeTableSize];
+    const Entry entry = gaps[window % kCodeTableSize];
     bits_.Skip(entry.code_bits + 1 + entry.raw_bits);
-    ++model_.entries[octave][entry.symbol];
-    const uint32_t first_gap = entry.first & (kBlockElements - 1);
-    const uint32_t position = next + first_gap + Raw(window, entry.code_bits + 1, entry.raw_bits);
-    if (position + left > kBlockElements) {
-      return Bad(
-          absl::StrCat("position ", position, " leaves no room for ", left - 1, " more entries"));
-    }
-    uint32_t magnitude = (entry.first >> kClassShift) + 1;
-    if (magnitude == kMagnitudeClasses) {
-      DISTRO_ASSIGN_OR_RETURN(
-          const uint32_t rest,
-          ReadNumber(magnitudes_, absl::MakeSpan(model_.magnitudes), "magnitude"));
-      magnitude += rest;
+    ++model_.gaps[entry.symbol];
+    const bool negative = (window >> entry.code_bits) & 1;
+    const uint32_t position = next + entry.first + Raw(window, entry.code_bits + 1, entry.raw_bits);
+    if (position >= kBlockElements)
+      return Bad(absl::StrCat("position ", position, " is beyond 4095"));
+    uint32_t magnitude = 1;
+    if (ones_ > 0) {
+      --ones_;
+    } else {
+      DISTRO_ASSIGN_OR_RETURN(magnitude, ReadMagnitude());
     }
     sum += magnitude;
     if (sum > kMaxVotesPerBlock) {
       return Bad(absl::StrCat("sum of |V| is at least ", sum, ", at most ", kMaxVotesPerBlock));
     }
-    const bool negative = (window >> entry.code_bits) & 1;
     block->positions[i] = static_cast<uint16_t>(position);
     block->values[i] =
         static_cast<int16_t>(negative ? -static_cast<int>(magnitude) : static_cast<int>(magnitude));
@@ -161,6 +167,7 @@ absl::Status GapDecoder::ReadEntries(GapBlock* block) {
 }
 
 absl::Status GapDecoder::EndGroup() {
+  if (ones_ > 0) return Bad(absl::StrCat(ones_, " ones are missing at the end of its group"));
   const uint64_t end = 8 * group_end_[next_ / kGroupBlocks];
   if (bits_.bit() > end || end - bits_.bit() >= 8) {
     return Bad(absl::StrCat("its group ends at bit ", bits_.bit(), ", its size says ", end));

@@ -11,45 +11,57 @@ uint32_t BlockCount(const Votes& votes, int64_t block) {
   return votes.offsets[block + 1] - votes.offsets[block];
 }
 
-// Calls the sink's run(blocks, count) before each run of blocks of equal count, entry(octave, gap, value) for each
-// entry, end_group() after each group: the order of the stream.
-template <typename Sink>
-void Walk(const Votes& votes, Sink* sink) {
-  for (int64_t group = 0; group < votes.blocks(); group += kGroupBlocks) {
-    const int64_t end = std::min<int64_t>(group + kGroupBlocks, votes.blocks());
-    for (int64_t block = group, run_end = group; block < end; ++block) {
-      if (block == run_end) {
-        while (run_end < end && BlockCount(votes, run_end) == BlockCount(votes, block)) ++run_end;
-        sink->Run(static_cast<uint32_t>(run_end - block), BlockCount(votes, block));
-      }
-      uint32_t next = 0;
-      for (uint32_t i = votes.offsets[block]; i < votes.offsets[block + 1]; ++i) {
-        const int octave = GapOctave(kBlockElements - next, votes.offsets[block + 1] - i);
-        sink->Entry(octave, votes.positions[i] - next, votes.values[i]);
-        next = uint32_t{votes.positions[i]} + 1;
-      }
-    }
-    sink->EndGroup();
-  }
+// How many entries from `begin` on, at most kMaxOnes, have |V| = 1.
+uint32_t OnesFrom(const Votes& votes, uint32_t begin, uint32_t end) {
+  end = std::min(end, begin + kMaxOnes);
+  uint32_t i = begin;
+  while (i < end && (votes.values[i] == 1 || votes.values[i] == -1)) ++i;
+  return i - begin;
 }
 
-// The symbol of an entry.
-uint32_t EntrySymbol(uint32_t gap, uint32_t magnitude) {
-  return BucketOf<kGapMantissa>(gap).symbol * kMagnitudeClasses +
-         std::min(magnitude, kMagnitudeClasses) - 1;
+// Tells the sink the numbers of the group of blocks first .. last-1 in the order of the stream.
+template <typename Sink>
+void WalkGroup(const Votes& votes, int64_t first, int64_t last, Sink* sink) {
+  uint32_t ones_begin = votes.offsets[first];  // where the next run of ones starts
+  uint32_t larger = UINT32_MAX;                // the entry that ends the current run of ones
+  for (int64_t block = first, run_end = first; block < last; ++block) {
+    if (block == run_end) {
+      while (run_end < last && BlockCount(votes, run_end) == BlockCount(votes, block)) ++run_end;
+      sink->Run(static_cast<uint32_t>(run_end - block), BlockCount(votes, block));
+    }
+    uint32_t next = 0;
+    for (uint32_t i = votes.offsets[block]; i < votes.offsets[block + 1]; ++i) {
+      if (i == ones_begin) {
+        const uint32_t ones = OnesFrom(votes, i, votes.offsets[last]);
+        sink->Ones(ones);
+        larger = ones < kMaxOnes ? i + ones : UINT32_MAX;
+        ones_begin = ones < kMaxOnes ? i + ones + 1 : i + ones;
+      }
+      sink->Gap(votes.positions[i] - next, votes.values[i] < 0);
+      if (i == larger) sink->Magnitude(static_cast<uint32_t>(std::abs(votes.values[i])));
+      next = uint32_t{votes.positions[i]} + 1;
+    }
+  }
+  sink->EndGroup();
+}
+
+template <typename Sink>
+void Walk(const Votes& votes, Sink* sink) {
+  for (int64_t first = 0; first < votes.blocks(); first += kGroupBlocks) {
+    WalkGroup(votes, first, std::min<int64_t>(first + kGroupBlocks, votes.blocks()), sink);
+  }
 }
 
 // First walk: counts symbols.
 struct Counter {
   void Run(uint32_t blocks, uint32_t count) {
-    ++model.runs[BucketOf<kRunMantissa>(blocks - 1).symbol];
+    ++model.repeats[BucketOf<kRepeatMantissa>(blocks - 1).symbol];
     ++model.counts[BucketOf<kCountMantissa>(count).symbol];
   }
-  void Entry(int octave, uint32_t gap, int value) {
-    const auto magnitude = static_cast<uint32_t>(std::abs(value));
-    ++model.entries[octave][EntrySymbol(gap, magnitude)];
-    if (magnitude < kMagnitudeClasses) return;
-    ++model.magnitudes[BucketOf<kMagnitudeMantissa>(magnitude - kMagnitudeClasses).symbol];
+  void Ones(uint32_t ones) { ++model.ones[BucketOf<kOnesMantissa>(ones).symbol]; }
+  void Gap(uint32_t gap, bool negative) { ++model.gaps[BucketOf<kGapMantissa>(gap).symbol]; }
+  void Magnitude(uint32_t magnitude) {
+    ++model.magnitudes[BucketOf<kMagnitudeMantissa>(magnitude - 2).symbol];
   }
   void EndGroup() {}
 
@@ -59,7 +71,7 @@ struct Counter {
 // Second walk: writes groups and their sizes.
 class GroupWriter {
  public:
-  // Appends to `body`; sizes go to body[sizes...], which exists.
+  // Appends to `body`; the sizes go to (*body)[sizes...], which exists.
   GroupWriter(const GapCodeLengths& lengths, size_t sizes, std::string* body)
       : lengths_(lengths), body_(body), sizes_(sizes), group_begin_(body->size()), writer_(body) {
     codes_.ForEach(
@@ -71,18 +83,17 @@ class GroupWriter {
   }
 
   void Run(uint32_t blocks, uint32_t count) {
-    WriteNumber<kRunMantissa>(blocks - 1, codes_.runs, lengths_.runs);
+    WriteNumber<kRepeatMantissa>(blocks - 1, codes_.repeats, lengths_.repeats);
     WriteNumber<kCountMantissa>(count, codes_.counts, lengths_.counts);
   }
-  void Entry(int octave, uint32_t gap, int value) {
-    const auto magnitude = static_cast<uint32_t>(std::abs(value));
-    const uint32_t symbol = EntrySymbol(gap, magnitude);
-    const int raw_bits = BucketOf<kGapMantissa>(gap).raw_bits;
-    writer_.Write(codes_.entries[octave][symbol], CodeBits(lengths_.entries[octave][symbol]));
-    writer_.Write((Low(gap, raw_bits) << 1) | (value < 0), raw_bits + 1);
-    if (magnitude < kMagnitudeClasses) return;
-    WriteNumber<kMagnitudeMantissa>(magnitude - kMagnitudeClasses, codes_.magnitudes,
-                                    lengths_.magnitudes);
+  void Ones(uint32_t ones) { WriteNumber<kOnesMantissa>(ones, codes_.ones, lengths_.ones); }
+  void Gap(uint32_t gap, bool negative) {
+    const Bucket bucket = BucketOf<kGapMantissa>(gap);
+    writer_.Write(codes_.gaps[bucket.symbol], CodeBits(lengths_.gaps[bucket.symbol]));
+    writer_.Write((Low(gap, bucket.raw_bits) << 1) | negative, bucket.raw_bits + 1);
+  }
+  void Magnitude(uint32_t magnitude) {
+    WriteNumber<kMagnitudeMantissa>(magnitude - 2, codes_.magnitudes, lengths_.magnitudes);
   }
   void EndGroup() {
     writer_.AlignToByte();
@@ -124,19 +135,22 @@ void EncodeGaps(const Votes& votes, std::string* body) {
 }
 
 uint64_t MaxGapBodyBytes(uint64_t blocks, uint64_t max_entries, uint64_t max_sum) {
-  // Tables: at most 6 bits a symbol (a length and a run of one unused). A block: run and count, per entry code, sign
-  // and raw bits of the gap, per |V| >= 3 code and raw bits.
-  constexpr uint64_t kTableBytes = sizeof(GapCodeLengths) * 6 / 8 + kGapOctaves + 4;
-  constexpr uint64_t kCountBits = 2 * kMaxCodeLength +
-                                  RangeOf<kRunMantissa>(kRunSymbols - 1).raw_bits +
-                                  RangeOf<kCountMantissa>(kCountSymbols - 1).raw_bits;
-  constexpr uint64_t kEntryBits =
-      kMaxCodeLength + 1 + RangeOf<kGapMantissa>(kGapBuckets - 1).raw_bits;
+  // Tables: at most 6 bits a symbol (a length, one unused, or 12 for two unused). A number: its
+  // code and raw bits. Ones stand once a group and after every |V| >= 2 and every 1023 entries.
+  constexpr uint64_t kTableBytes = sizeof(GapCodeLengths) * 6 / 8 + 8;
+  constexpr uint64_t kRunBits = 2 * kMaxCodeLength +
+                                RangeOf<kRepeatMantissa>(kRepeatSymbols - 1).raw_bits +
+                                RangeOf<kCountMantissa>(kCountSymbols - 1).raw_bits;
+  constexpr uint64_t kGapBits =
+      kMaxCodeLength + 1 + RangeOf<kGapMantissa>(kGapSymbols - 1).raw_bits;
+  constexpr uint64_t kOnesBits = kMaxCodeLength + RangeOf<kOnesMantissa>(kOnesSymbols - 1).raw_bits;
   constexpr uint64_t kMagnitudeBits =
       kMaxCodeLength + RangeOf<kMagnitudeMantissa>(kMagnitudeSymbols - 1).raw_bits;
-  const uint64_t large = std::min(max_entries, max_sum / kMagnitudeClasses);
+  const uint64_t large = std::min(max_entries, max_sum / 2);
   const uint64_t groups = (blocks + kGroupBlocks - 1) / kGroupBlocks;
-  const uint64_t bits = blocks * (kCountBits + max_entries * kEntryBits + large * kMagnitudeBits);
+  const uint64_t ones = blocks * large + blocks * max_entries / kMaxOnes + groups;
+  const uint64_t bits =
+      blocks * (kRunBits + max_entries * kGapBits + large * kMagnitudeBits) + ones * kOnesBits;
   return kTableBytes + groups * 5 + (bits + 7) / 8;
 }
 

@@ -42,43 +42,36 @@ constexpr BucketRange RangeOf(uint32_t symbol) {
   return {(symbol - (static_cast<uint32_t>(octave) << mantissa_bits)) << octave, octave};
 }
 
-inline constexpr int kRunMantissa = 3;            // blocks of a run - 1, 0..255
-inline constexpr int kCountMantissa = 4;          // counts 0..4096
-inline constexpr int kGapMantissa = 2;            // gaps 0..4095
-inline constexpr int kMagnitudeMantissa = 5;      // |V| - 3, 0..32764
-inline constexpr uint32_t kMagnitudeClasses = 3;  // |V| = 1, |V| = 2, larger
+inline constexpr int kRepeatMantissa = 3;  // blocks of a run of equal counts - 1, 0..255
+inline constexpr int kCountMantissa = 4;   // counts 0..4096
+inline constexpr int kGapMantissa = 7;  // gaps 0..4095: exact below 256, as whole rows of 64 repeat
+inline constexpr int kOnesMantissa = 5;       // entries with |V| = 1 in a run, 0..kMaxOnes
+inline constexpr int kMagnitudeMantissa = 5;  // |V| - 2, 0..32765
 
 inline constexpr uint32_t kGroupBlocks = 256;
-inline constexpr uint32_t kRunSymbols = BucketOf<kRunMantissa>(kGroupBlocks - 1).symbol + 1;
+inline constexpr uint32_t kMaxOnes = 1023;
+inline constexpr uint32_t kRepeatSymbols = BucketOf<kRepeatMantissa>(kGroupBlocks - 1).symbol + 1;
 inline constexpr uint32_t kCountSymbols = BucketOf<kCountMantissa>(kBlockElements).symbol + 1;
-inline constexpr uint32_t kGapBuckets = BucketOf<kGapMantissa>(kBlockElements - 1).symbol + 1;
-inline constexpr uint32_t kEntrySymbols =
-    kGapBuckets * kMagnitudeClasses;  // gap bucket * 3 + class
-inline constexpr uint32_t kMagnitudeSymbols = BucketOf<kMagnitudeMantissa>(32767 - 3).symbol + 1;
-
-// Entries share a code when they expect a gap of the same octave: `room` positions are left for
-// `left` entries, 1 <= left <= room <= 4096.
-inline constexpr int kGapOctaves = 13;
-inline int GapOctave(uint32_t room, uint32_t left) {
-  return std::bit_width(room) - std::bit_width(left);
-}
+inline constexpr uint32_t kGapSymbols = BucketOf<kGapMantissa>(kBlockElements - 1).symbol + 1;
+inline constexpr uint32_t kOnesSymbols = BucketOf<kOnesMantissa>(kMaxOnes).symbol + 1;
+inline constexpr uint32_t kMagnitudeSymbols = BucketOf<kMagnitudeMantissa>(32767 - 2).symbol + 1;
 
 // All alphabets of a segment, in the order in which their tables are written.
 template <typename Value>
 struct GapAlphabets {
-  std::array<Value, kRunSymbols> runs{};
+  std::array<Value, kRepeatSymbols> repeats{};
   std::array<Value, kCountSymbols> counts{};
-  std::array<std::array<Value, kEntrySymbols>, kGapOctaves> entries{};
+  std::array<Value, kGapSymbols> gaps{};
+  std::array<Value, kOnesSymbols> ones{};
   std::array<Value, kMagnitudeSymbols> magnitudes{};
 
   // Calls function(name, alphabet, alphabets of others...) for each.
   template <typename Function, typename... Others>
   void ForEach(Function function, Others&... others) {
-    function("runs", runs, others.runs...);
+    function("repeats", repeats, others.repeats...);
     function("counts", counts, others.counts...);
-    for (int octave = 0; octave < kGapOctaves; ++octave) {
-      function("entries", entries[octave], others.entries[octave]...);
-    }
+    function("gaps", gaps, others.gaps...);
+    function("ones", ones, others.ones...);
     function("magnitudes", magnitudes, others.magnitudes...);
   }
 };

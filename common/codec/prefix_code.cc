@@ -9,41 +9,46 @@
 namespace distro {
 namespace {
 
-constexpr int kShortRun = 0, kLongRun = 13, kRest = 14;
+// The 2-bit tokens, then the 4-bit ones.
+constexpr int kSame = 0, kLonger = 1, kShorter = 2, kEscape = 3;
+constexpr int kUnused = 0, kRest = 14, kUnusedRun = 15;
+constexpr CodeLength kFirstGuess = 6;
+constexpr size_t kMinRun = 2, kMaxRun = 65;
 
-struct Node {
-  uint64_t count;
-  int parent = -1;
+// One level of package-merge: the leaves and the pairs of the level below, by ascending weight, leaves
+// first among equals.
+struct Level {
+  std::vector<uint64_t> weights;
+  std::vector<bool> is_leaf;
 };
 
-// Nodes of the tree over the used symbols, leaves first in ascending (count, symbol), each pointing to its parent; the last is the root.
-std::vector<Node> JoinLightest(absl::Span<const uint64_t> sorted_counts) {
-  const size_t leaves = sorted_counts.size();
-  std::vector<Node> nodes;
-  nodes.reserve(2 * leaves);
-  for (uint64_t count : sorted_counts) nodes.push_back({count});
-  size_t leaf = 0, inner = leaves;
-  const auto take_lightest = [&] {
-    const bool from_leaves =
-        leaf < leaves && (inner == nodes.size() || nodes[leaf].count <= nodes[inner].count);
-    return from_leaves ? leaf++ : inner++;
-  };
-  while (nodes.size() < 2 * leaves - 1) {
-    const size_t a = take_lightest();
-    const size_t b = take_lightest();
-    nodes[a].parent = nodes[b].parent = static_cast<int>(nodes.size());
-    nodes.push_back({nodes[a].count + nodes[b].count});
+Level MergeLevel(absl::Span<const uint64_t> leaves, const Level& below) {
+  Level level;
+  size_t leaf = 0, pair = 0;
+  while (leaf < leaves.size() || 2 * pair + 1 < below.weights.size()) {
+    const bool has_pair = 2 * pair + 1 < below.weights.size();
+    const uint64_t sum = has_pair ? below.weights[2 * pair] + below.weights[2 * pair + 1] : 0;
+    const bool takes_leaf = leaf < leaves.size() && (!has_pair || leaves[leaf] <= sum);
+    level.weights.push_back(takes_leaf ? leaves[leaf] : sum);
+    level.is_leaf.push_back(takes_leaf);
+    takes_leaf ? ++leaf : ++pair;
   }
-  return nodes;
+  return level;
 }
 
-// The depth of each leaf, in the order of `sorted_counts`.
-std::vector<int> Depths(absl::Span<const uint64_t> sorted_counts) {
-  const std::vector<Node> nodes = JoinLightest(sorted_counts);
-  std::vector<int> depth(nodes.size(), 0);
-  for (size_t i = nodes.size() - 1; i-- > 0;) depth[i] = depth[nodes[i].parent] + 1;
-  depth.resize(sorted_counts.size());
-  return depth;
+// The lengths for weights in ascending order: the optimal code under the limit (Larmore and Hirschberg 1990).
+std::vector<CodeLength> OptimalLengths(absl::Span<const uint64_t> weights) {
+  std::vector<Level> levels(1);
+  for (int i = 0; i < kMaxCodeLength; ++i) levels.push_back(MergeLevel(weights, levels.back()));
+  std::vector<CodeLength> lengths(weights.size(), 0);
+  size_t taken = 2 * weights.size() - 2;
+  for (size_t i = levels.size() - 1; i > 0; --i) {
+    const auto begin = levels[i].is_leaf.begin();
+    const auto leaves = static_cast<size_t>(std::count(begin, begin + taken, true));
+    for (size_t leaf = 0; leaf < leaves; ++leaf) ++lengths[leaf];
+    taken = 2 * (taken - leaves);
+  }
+  return lengths;
 }
 
 std::vector<size_t> UsedSymbols(absl::Span<const uint64_t> counts) {
@@ -54,17 +59,42 @@ std::vector<size_t> UsedSymbols(absl::Span<const uint64_t> counts) {
   return used;
 }
 
+void WriteEscape(int token, BitWriter* writer) {
+  writer->Write(kEscape, 2);
+  writer->Write(token, 4);
+}
+
 void WriteUnused(size_t run, BitWriter* writer) {
-  while (run >= 17) {
-    const size_t part = std::min<size_t>(run, 272);
-    writer->Write(kLongRun, 4);
-    writer->Write(part - 17, 8);
-    run -= part;
+  for (; run >= kMinRun; run -= std::min(run, kMaxRun)) {
+    WriteEscape(kUnusedRun, writer);
+    writer->Write(std::min(run, kMaxRun) - kMinRun, 6);
   }
-  if (run > 0) {
-    writer->Write(kShortRun, 4);
-    writer->Write(run - 1, 4);
-  }
+  if (run == 1) WriteEscape(kUnused, writer);
+}
+
+// Writes the length of a used symbol; `last` is that of the one before.
+void WriteUsed(CodeLength length, CodeLength last, BitWriter* writer) {
+  if (length == kOnlySymbol) return WriteEscape(length, writer);
+  if (length == last) return writer->Write(kSame, 2);
+  if (length == last + 1) return writer->Write(kLonger, 2);
+  if (length + 1 == last) return writer->Write(kShorter, 2);
+  WriteEscape(length, writer);
+}
+
+// One token's length and how many symbols have it.
+struct LengthRun {
+  int length;
+  size_t run;
+};
+LengthRun ReadToken(BitReader* reader, CodeLength last, size_t left) {
+  const uint64_t token = reader->Read(2);
+  if (token == kSame) return {last, 1};
+  if (token == kLonger) return {last + 1, 1};
+  if (token == kShorter) return {last - 1, 1};
+  const auto escape = static_cast<int>(reader->Read(4));
+  if (escape == kRest) return {0, left};
+  if (escape == kUnusedRun) return {0, reader->Read(6) + kMinRun};
+  return {escape, 1};
 }
 
 uint16_t Reverse(uint32_t code, int bits) {
@@ -91,50 +121,43 @@ std::vector<CodeLength> CodeLengths(absl::Span<const uint64_t> counts) {
   std::vector<size_t> used = UsedSymbols(counts);
   if (used.size() == 1) lengths[used[0]] = kOnlySymbol;
   if (used.size() <= 1) return lengths;
-  std::vector<uint64_t> weights(counts.begin(), counts.end());
-  while (true) {
-    std::sort(used.begin(), used.end(), [&](size_t a, size_t b) {
-      return weights[a] != weights[b] ? weights[a] < weights[b] : a < b;
-    });
-    std::vector<uint64_t> sorted_counts;
-    for (size_t symbol : used) sorted_counts.push_back(weights[symbol]);
-    const std::vector<int> depths = Depths(sorted_counts);
-    if (*std::max_element(depths.begin(), depths.end()) <= kMaxCodeLength) {
-      for (size_t i = 0; i < used.size(); ++i)
-        lengths[used[i]] = static_cast<CodeLength>(depths[i]);
-      return lengths;
-    }
-    for (size_t symbol : used) weights[symbol] = weights[symbol] / 2 | 1;
-  }
+  std::sort(used.begin(), used.end(), [&](size_t a, size_t b) {
+    return counts[a] != counts[b] ? counts[a] < counts[b] : a < b;
+  });
+  std::vector<uint64_t> weights;
+  for (size_t symbol : used) weights.push_back(counts[symbol]);
+  const std::vector<CodeLength> optimal = OptimalLengths(weights);
+  for (size_t i = 0; i < used.size(); ++i) lengths[used[i]] = optimal[i];
+  return lengths;
 }
 
 void WriteCodeLengths(absl::Span<const CodeLength> lengths, BitWriter* writer) {
-  for (size_t symbol = 0; symbol < lengths.size();) {
-    size_t end = symbol;
-    while (end < lengths.size() && lengths[end] == 0) ++end;
-    if (end == lengths.size()) return writer->Write(kRest, 4);
-    WriteUnused(end - symbol, writer);
-    writer->Write(lengths[end], 4);
-    symbol = end + 1;
+  CodeLength last = kFirstGuess;
+  for (size_t symbol = 0; symbol < lengths.size(); ++symbol) {
+    size_t used = symbol;
+    while (used < lengths.size() && lengths[used] == 0) ++used;
+    if (used == lengths.size()) return WriteEscape(kRest, writer);
+    WriteUnused(used - symbol, writer);
+    WriteUsed(lengths[used], last, writer);
+    last = lengths[used];
+    symbol = used;
   }
 }
 
 absl::Status ReadCodeLengths(BitReader* reader, absl::string_view what,
                              absl::Span<CodeLength> lengths) {
+  CodeLength last = kFirstGuess;
   for (size_t symbol = 0; symbol < lengths.size();) {
-    const uint64_t token = reader->Read(4);
-    size_t run = 1;
-    if (token == kShortRun) run = reader->Read(4) + 1;
-    if (token == kLongRun) run = reader->Read(8) + 17;
-    if (token == kRest) run = lengths.size() - symbol;
-    if (token > kRest || run > lengths.size() - symbol) {
-      return absl::InvalidArgumentError(absl::StrCat(what, ": token ", token, " with a run of ",
-                                                     run, " after ", symbol, " of ", lengths.size(),
-                                                     " symbols"));
+    const size_t left = lengths.size() - symbol;
+    const LengthRun next = ReadToken(reader, last, left);
+    if (next.run > left || next.length > kOnlySymbol) {
+      return absl::InvalidArgumentError(absl::StrCat(what, ": ", next.run, " symbols of length ",
+                                                     next.length, " after ", symbol, " of ",
+                                                     lengths.size()));
     }
-    std::fill_n(lengths.begin() + symbol, run,
-                token <= kOnlySymbol ? static_cast<CodeLength>(token) : 0);
-    symbol += run;
+    std::fill_n(lengths.begin() + symbol, next.run, static_cast<CodeLength>(next.length));
+    if (next.length != 0) last = static_cast<CodeLength>(next.length);
+    symbol += next.run;
   }
   if (reader->past_end())
     return absl::InvalidArgumentError(absl::StrCat(what, ": the code lengths are cut off"));

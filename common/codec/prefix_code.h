@@ -15,20 +15,21 @@
 
 namespace distro {
 
-inline constexpr int kMaxCodeLength = 11;
+inline constexpr int kMaxCodeLength = 12;
 inline constexpr uint32_t kCodeTableSize = 1u << kMaxCodeLength;
 
 // A length: 0 for an unused symbol, 1..kMaxCodeLength, or kOnlySymbol.
 using CodeLength = uint8_t;
-inline constexpr CodeLength kOnlySymbol = 12;
+inline constexpr CodeLength kOnlySymbol = 13;
 
-// The lengths of an optimal code (Huffman; the two lightest are joined, among equals the symbol or node made first). When a code would be longer
-// than kMaxCodeLength all counts c > 0 become c/2 | 1 and it starts again.
+// The lengths of an optimal code under the limit (package-merge; symbols of equal count in ascending
+// order, a symbol before a pair of equal weight). Requires at most 2^kMaxCodeLength used symbols.
 std::vector<CodeLength> CodeLengths(absl::Span<const uint64_t> counts);
 
-// Lengths as tokens of 4 bits: 1..11 a length; 12 the only symbol; 0 and 4 bits r: r+1 unused symbols; 13 and 8 bits r: r+17
-// of them; 14: all the rest is unused. A run of unused symbols takes 14 when it reaches the end, else 13 while 17 or more are left
-// (272 at most), else 0.
+// Lengths as tokens. 2 bits say: 0 the length of the used symbol before (6 before the first), 1 one more,
+// 2 one less, 3 see the next 4 bits: 0 an unused symbol; 1..12 a length; 13 the only symbol; 14 all the
+// rest is unused; 15 and 6 bits r: r+2 unused symbols. Left to right, 14 where it fits, else unused
+// runs as long as possible, else the 2-bit form where it fits.
 void WriteCodeLengths(absl::Span<const CodeLength> lengths, BitWriter* writer);
 // Fills `lengths`. InvalidArgument: the tokens do not describe exactly as many symbols, or their code
 // is not complete. Other tokens than WriteCodeLengths would choose are accepted: the caller

@@ -4,6 +4,8 @@
 #include <iostream>
 #include <map>
 
+#include "common/base/file.h"
+#include "common/codec/payload.h"
 #include "gtest/gtest.h"
 #include "tests/common/codec/random_updates.h"
 
@@ -57,7 +59,7 @@ TEST(GapModelTest, BucketsCoverEveryNumberOnce) {
     ASSERT_LT(value - range.first, 1u << range.raw_bits);
   }
   // The last gap bucket ends where gaps end.
-  const BucketRange last = RangeOf<kGapMantissa>(kGapBuckets - 1);
+  const BucketRange last = RangeOf<kGapMantissa>(kGapSymbols - 1);
   EXPECT_EQ(last.first + (1u << last.raw_bits), static_cast<uint32_t>(kBlockElements));
 }
 
@@ -105,7 +107,7 @@ TEST(GapCodecTest, RefusesTablesThatAnEncoderWouldNotChoose) {
   // One symbol coded in a body whose tables also give a code to a second count that never occurs.
   const Votes votes = {.offsets = {0, 0}, .positions = {}, .values = {}};
   GapModel model;
-  model.runs[0] = model.counts[0] = model.counts[1] = 1;
+  model.repeats[0] = model.counts[0] = model.counts[1] = 1;
   std::string body = EncodeTables(LengthsOf(model));
   body += std::string("\1\0\0\0\0", 5);  // one group of one byte: code 0, padding
   EXPECT_EQ(Decode(body, 1).status(),
@@ -225,6 +227,16 @@ TEST(GapCodecTest, SyntheticVotesAreNearTheirEntropy) {
         absl::StrCat("W=", one.workers, " K=", one.k, " hot=", one.agreement.hot);
     ExpectNearEntropy(name, RandomVotes(one.workers, one.k, blocks, 7, one.agreement));
   }
+}
+
+// One round of eight workers with K = 16 (record_votes.cc).
+TEST(GapCodecTest, RecordedVotesAreNearTheirEntropy) {
+  const std::string bytes =
+      ReadFile(DISTRO_SOURCE_DIR "/tests/common/codec/recorded_votes.payload").value();
+  const Votes votes =
+      DecodeVotes(bytes, {.layout_hash = 0, .round = {}, .segment = {}, .blocks = 260, .k = 0})
+          .value();
+  ExpectNearEntropy("recorded W=8 K=16", votes);
 }
 
 }  // namespace
