@@ -1,0 +1,58 @@
+// The commands of distro-worker that train nothing: generate and text-floor.
+#include "common/base/file.h"
+#include "common/base/utf8.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/training.h"
+#include "worker/generate_command.h"
+#include "worker/text_floor_command.h"
+
+namespace distro::worker {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+TEST(GenerateCommandTest, ContinuesThePromptReproducibly) {
+  const testing::TinyRun tiny;
+  GenerateCommandOptions options;
+  options.model = tiny.checkpoint_dir();
+  options.prompt = "the cat";
+  options.tokens = 20;
+  const absl::StatusOr<std::string> text = GenerateText(options);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, StartsWith("the cat"));
+  EXPECT_TRUE(IsValidUtf8(*text));
+  EXPECT_EQ(*text, *GenerateText(options));
+}
+
+TEST(GenerateCommandTest, NamesAMissingCheckpoint) {
+  GenerateCommandOptions options;
+  options.model = "/nowhere";
+  options.prompt = "x";
+  const absl::Status status = GenerateText(options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/nowhere"));
+}
+
+// Two bytes in turn: the frequencies know nothing (ln 2), the neighbours everything.
+TEST(TextFloorCommandTest, BigramsKnowMoreThanFrequencies) {
+  const testing::ScratchFolder folder;
+  std::string text;
+  for (int i = 0; i < 50000; ++i) text.append("ab");
+  ASSERT_TRUE(WriteFileAtomically(folder.File("text.txt"), text).ok());
+  const absl::StatusOr<std::string> report =
+      TextFloorReport({.data = folder.File("text.txt"), .sequence_length = 64, .held_out_fraction = 0.1});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(*report, HasSubstr("byte frequencies  0.69"));
+  EXPECT_THAT(*report, HasSubstr("byte bigrams      0.00"));
+}
+
+TEST(TextFloorCommandTest, RefusesWhatIsNotText) {
+  const testing::ScratchFolder folder;
+  ASSERT_TRUE(WriteFileAtomically(folder.File("text.txt"), "abc\xff").ok());
+  EXPECT_EQ(TextFloorReport({.data = folder.File("text.txt")}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace distro::worker

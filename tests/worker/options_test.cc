@@ -1,0 +1,51 @@
+#include "worker/options.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace distro::worker {
+namespace {
+
+WorkerOptions Valid() {
+  WorkerOptions options;
+  options.aggregator = "127.0.0.1:7700";
+  options.data = "text.txt";
+  options.insecure = true;
+  return options;
+}
+
+// Expects InvalidArgument that names the flag.
+void ExpectRefused(const WorkerOptions& options, const std::string& flag) {
+  const absl::Status status = options.Validate();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << flag;
+  EXPECT_THAT(std::string(status.message()), ::testing::StartsWith(flag + ":"));
+}
+
+TEST(WorkerOptionsTest, AcceptsWhatIsComplete) { EXPECT_TRUE(Valid().Validate().ok()); }
+
+TEST(WorkerOptionsTest, NamesTheFlagThatMustBeMended) {
+  WorkerOptions options = Valid();
+  options.aggregator = "";
+  ExpectRefused(options, "--aggregator");
+  options = Valid();
+  options.data = "";
+  ExpectRefused(options, "--data");
+  options = Valid();
+  options.insecure = false;
+  ExpectRefused(options, "--insecure");
+  options = Valid();
+  options.name = "Upper";
+  ExpectRefused(options, "--name");
+  options = Valid();
+  options.threads = 0;
+  ExpectRefused(options, "--threads");
+  options = Valid();
+  options.micro_batch_samples = -1;
+  ExpectRefused(options, "--micro_batch_samples");
+  options = Valid();
+  options.checkpoint_interval_rounds = 5;
+  ExpectRefused(options, "--checkpoint_interval_rounds");
+}
+
+}  // namespace
+}  // namespace distro::worker
