@@ -57,14 +57,14 @@ bool IsFunctor(const void* tag) {
 
 // Goes to the library in the place of a functor, and deletes itself when it has run.
 struct OrderedFunctor : Functor {
-  explicit OrderedFunctor(Functor* wrapped) : Functor{}, original(wrapped) {
+  explicit OrderedFunctor(Functor* functor) : Functor{}, original(functor) {
     functor_run = [](Functor* self, int ok) {
       __tsan_acquire(self);
       Functor* const wrapped = static_cast<OrderedFunctor*>(self)->original;
       delete static_cast<OrderedFunctor*>(self);
       wrapped->functor_run(wrapped, ok);
     };
-    inlineable = wrapped->inlineable;
+    inlineable = functor->inlineable;
   }
   Functor* const original;
 };
