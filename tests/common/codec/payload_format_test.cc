@@ -1,0 +1,45 @@
+// The worked example of docs/payload_format.md, read from the page.
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_replace.h"
+#include "common/base/file.h"
+#include "common/codec/payload.h"
+#include "gtest/gtest.h"
+
+namespace distro {
+namespace {
+
+constexpr PayloadIdentity kIdentity = {
+    .layout_hash = 0x1122334455667788, .round = RoundId(5), .segment = SegmentId(2)};
+constexpr PayloadExpectation kExpected = {.layout_hash = 0x1122334455667788,
+                                          .round = RoundId(5),
+                                          .segment = SegmentId(2),
+                                          .blocks = 3,
+                                          .k = 4};
+
+// The bytes of the page's block "```hex <name>".
+std::string HexBlock(const std::string& name) {
+  const std::string page = ReadFile(DISTRO_SOURCE_DIR "/docs/payload_format.md").value();
+  const std::string start = "```hex " + name + "\n";
+  const size_t begin = page.find(start) + start.size();
+  const std::string hex = page.substr(begin, page.find("```", begin) - begin);
+  return absl::HexStringToBytes(absl::StrReplaceAll(hex, {{" ", ""}, {"\n", ""}}));
+}
+
+TEST(PayloadFormatTest, ThePagesUpdateDecodes) {
+  const SparseUpdate update = {.k = 4,
+                               .positions = {0, 1, 2, 3, 10, 64, 700, 4095, 0, 0, 0, 0},
+                               .signs = {1, -1, 1, 1, -1, 1, 1, -1, 0, 0, 0, 0}};
+  EXPECT_EQ(DecodeUpdate(HexBlock("update"), kExpected).value(), update);
+  EXPECT_EQ(EncodeUpdate(kIdentity, update), HexBlock("update"));
+}
+
+TEST(PayloadFormatTest, ThePagesVotesDecode) {
+  const Votes votes = {.offsets = {0, 3, 3, 6},
+                       .positions = {0, 1, 700, 64, 65, 4095},
+                       .values = {2, -1, 1, 5, -1, 1}};
+  EXPECT_EQ(DecodeVotes(HexBlock("votes"), kExpected).value(), votes);
+  EXPECT_EQ(EncodeVotes(kIdentity, votes), HexBlock("votes"));
+}
+
+}  // namespace
+}  // namespace distro
