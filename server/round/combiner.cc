@@ -19,7 +19,7 @@ absl::StatusOr<Votes> Sum(absl::Span<const SharedBytes> payloads,
   std::vector<WeightedPayload> weighted;
   for (const SharedBytes& payload : payloads) weighted.push_back({.bytes = *payload, .weight = 1});
   absl::StatusOr<Votes> votes = CombinePayloads(weighted, expected);
-  if (!votes.ok()) return absl::InternalError(votes.status().message());
+  if (!votes.ok()) return absl::DataLossError(votes.status().message());
   return votes;
 }
 

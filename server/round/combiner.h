@@ -26,7 +26,7 @@ struct SegmentResult {
 };
 
 // `payloads` are valid updates of that segment in ascending order of the workers' names; none gives a result without
-// votes. Internal: a payload that was validated does not decode.
+// votes. DataLoss: a payload that was validated does not decode (memory is damaged).
 absl::StatusOr<SegmentResult> CombineSegment(const Layout& layout, const v1::RunConfig& config,
                                              RoundId round, SegmentId segment,
                                              absl::Span<const SharedBytes> payloads,

@@ -96,6 +96,7 @@ absl::StatusOr<Taken> Round::Put(const v1::WorkerIdentity& worker, SegmentId seg
   }
   if (segments_[segment.value()].closed) return Taken::kLate;
   if (!contributor.any_in()) contributor.incarnation = worker.incarnation();
+  segments_[segment.value()].last_in = now;
   piece = {
       .in = true, .checksum = checksum, .size = payload->size(), .payload = std::move(payload)};
   return Taken::kNew;

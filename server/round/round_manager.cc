@@ -79,7 +79,7 @@ absl::StatusOr<absl::Duration> RoundManager::Step() {
     broadcast_.Wake();  // leases may have ended
     if (work.kind == Work::kNone) return work.at;
     if (absl::Status status = Do(work); !status.ok()) {
-      if (absl::IsFailedPrecondition(status) || absl::IsInternal(status)) return status;
+      if (absl::IsFailedPrecondition(status) || absl::IsDataLoss(status)) return status;
       log_->Error("log not written: will try again", {{"error", status}});
       absl::MutexLock lock(&mu_);
       retry_at_ = clock_->MonotonicNow() + absl::Seconds(1);

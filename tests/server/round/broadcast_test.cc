@@ -1,0 +1,161 @@
+// The ring and a subscription's way between ring and log.
+#include "server/round/broadcast.h"
+
+#include "gtest/gtest.h"
+#include "server/round/round_frames.h"
+#include "server/round/subscription.h"
+#include "tests/server/round/run_fixture.h"
+#include "tests/testing/scratch_folder.h"
+
+namespace distro::server {
+namespace {
+
+using absl::StatusCode;
+using testing::BuildRound;
+using testing::BuiltRound;
+
+class BroadcastTest : public ::testing::Test {
+ protected:
+  BroadcastTest() {
+    log_file_ = *RoundLog::Open(folder_.File("rounds"), &layout_, 0, &log_);
+    EXPECT_TRUE(log_file_->WriteStart({}).ok());
+  }
+  std::unique_ptr<Subscription> Subscribe(Broadcast* broadcast, uint64_t from,
+                                          const std::string& name = "a") {
+    auto subscriber = std::make_shared<Subscriber>();
+    subscriber->worker = name;
+    auto subscription = std::make_unique<Subscription>(subscriber, broadcast, log_file_.get(),
+                                                       layout_, EpochId(1), RoundId(from));
+    subscription->Listen({});
+    return subscription;
+  }
+  // Round r as the manager publishes it: open, segments, and the commit after the log has it.
+  void OpenRound(Broadcast* broadcast, uint64_t r) {
+    round_ = BuildRound(layout_, RoundId(r), log_file_->HashBefore(RoundId(r)));
+    broadcast->Open(MakeOpenFrame(EpochId(1), RoundId(r), {}));
+  }
+  void SendSegment(Broadcast* broadcast, uint64_t r, uint32_t segment) {
+    broadcast->Add(
+        MakeSegmentFrames(EpochId(1), RoundId(r), SegmentId(segment), round_.payloads[segment]));
+  }
+  void CommitRound(Broadcast* broadcast, uint64_t r) {
+    auto writer = *log_file_->Begin(RoundId(r));
+    for (uint32_t s = 0; s < layout_.segments(); ++s)
+      ASSERT_TRUE(writer->AddSegment(SegmentId(s), round_.payloads[s]).ok());
+    ASSERT_TRUE(writer->Commit(round_.header_bytes()).ok());
+    broadcast->Commit(MakeCommitFrame(EpochId(1), RoundId(r), round_.header_bytes()));
+  }
+  void WholeRound(Broadcast* broadcast, uint64_t r) {
+    OpenRound(broadcast, r);
+    for (const uint32_t s : {2u, 0u, 1u}) SendSegment(broadcast, r, s);
+    CommitRound(broadcast, r);
+  }
+  // What is there, by kind: o, the segment's number, c.
+  std::string Drain(Subscription* subscription) {
+    std::string kinds;
+    while (true) {
+      const auto next = subscription->Next();
+      if (!next.ok()) return kinds + "!";
+      if (*next == nullptr) return kinds;
+      v1::SubscribeRoundsResponse frame;
+      EXPECT_TRUE(frame.ParseFromString(**next));
+      kinds += frame.has_open()     ? "o"
+               : frame.has_commit() ? "c"
+                                    : absl::StrCat(frame.segment().segment());
+    }
+  }
+
+  testing::ScratchFolder folder_;
+  Layout layout_ = testing::SmallLayout();
+  Log log_{LogLevel::kError, Clock::Real(), [](absl::string_view) {}};
+  std::unique_ptr<RoundLog> log_file_;
+  BuiltRound round_;
+};
+
+TEST_F(BroadcastTest, AFollowerGetsFramesAsTheyCome) {
+  Broadcast broadcast(1 << 20, RoundId(0));
+  auto a = Subscribe(&broadcast, 0);
+  EXPECT_EQ(Drain(a.get()), "");
+  OpenRound(&broadcast, 0);
+  SendSegment(&broadcast, 0, 2);
+  EXPECT_EQ(Drain(a.get()), "o2");
+  SendSegment(&broadcast, 0, 0);
+  SendSegment(&broadcast, 0, 1);
+  CommitRound(&broadcast, 0);
+  EXPECT_EQ(Drain(a.get()), "01c");
+  WholeRound(&broadcast, 1);
+  EXPECT_EQ(Drain(a.get()), "o201c");
+}
+
+TEST_F(BroadcastTest, AllSubscribersShareTheSameBytes) {
+  Broadcast broadcast(1 << 20, RoundId(0));
+  auto a = Subscribe(&broadcast, 0, "a");
+  auto b = Subscribe(&broadcast, 0, "b");
+  OpenRound(&broadcast, 0);
+  EXPECT_EQ(a->Next()->get(), b->Next()->get());
+}
+
+TEST_F(BroadcastTest, WhatIsNotInTheRingComesFromTheLog) {
+  Broadcast broadcast(0, RoundId(0));
+  for (uint64_t r = 0; r < 3; ++r) WholeRound(&broadcast, r);
+  EXPECT_EQ(broadcast.bytes(), 0u);
+  OpenRound(&broadcast, 3);
+  auto a = Subscribe(&broadcast, 1);
+  EXPECT_EQ(Drain(a.get()), "012c012co");
+}
+
+TEST_F(BroadcastTest, ARoundThatLeavesTheRingMidwayGoesOnInTheLogWithoutRepeats) {
+  Broadcast broadcast(0, RoundId(0));
+  auto a = Subscribe(&broadcast, 0);
+  OpenRound(&broadcast, 0);
+  SendSegment(&broadcast, 0, 1);
+  EXPECT_EQ(Drain(a.get()), "o1");
+  SendSegment(&broadcast, 0, 0);
+  SendSegment(&broadcast, 0, 2);
+  CommitRound(&broadcast, 0);
+  EXPECT_EQ(Drain(a.get()), "02c");
+}
+
+TEST_F(BroadcastTest, MemoryIsBoundedByTheRingAndTheOpenRound) {
+  Broadcast broadcast(3000, RoundId(0));
+  for (uint64_t r = 0; r < 20; ++r) {
+    WholeRound(&broadcast, r);
+    EXPECT_LE(broadcast.bytes(), 3000u);
+  }
+}
+
+TEST_F(BroadcastTest, TheEndComesAfterTheLastFrame) {
+  Broadcast broadcast(0, RoundId(0));
+  WholeRound(&broadcast, 0);
+  broadcast.End(absl::OkStatus());
+  auto a = Subscribe(&broadcast, 0);
+  EXPECT_EQ(Drain(a.get()), "012c!");
+  EXPECT_EQ(a->Next().status().code(), StatusCode::kOutOfRange);
+}
+
+TEST_F(BroadcastTest, ASecondSubscriptionOfAWorkerEndsTheFirst) {
+  Broadcast broadcast(1 << 20, RoundId(0));
+  auto first = Subscribe(&broadcast, 0, "a");
+  auto other = Subscribe(&broadcast, 0, "b");
+  auto second = Subscribe(&broadcast, 0, "a");
+  EXPECT_EQ(first->Next().status().code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(second->Next().ok());
+  EXPECT_TRUE(other->Next().ok());
+  broadcast.Close("b", absl::AbortedError("replaced"));
+  EXPECT_EQ(other->Next().status().code(), StatusCode::kAborted);
+}
+
+TEST_F(BroadcastTest, TheLagIsThatOfTheSlowest) {
+  Broadcast broadcast(1 << 20, RoundId(0));
+  EXPECT_EQ(broadcast.MaxLag(), 0u);
+  auto a = Subscribe(&broadcast, 0, "a");
+  for (uint64_t r = 0; r < 3; ++r) WholeRound(&broadcast, r);
+  EXPECT_EQ(broadcast.MaxLag(), 3u);
+  Drain(a.get());
+  EXPECT_EQ(broadcast.MaxLag(), 0u);
+  a.reset();
+  EXPECT_EQ(broadcast.MaxLag(), 0u);
+}
+
+}  // namespace
+}  // namespace distro::server
