@@ -36,8 +36,10 @@ ABSL_FLAG(std::string, data, "", "Text or token file.");
 ABSL_FLAG(int, workers, 1, "Workers.");
 ABSL_FLAG(int, overlap, -1, "Replaces the run's; -1: as the run has it.");
 ABSL_FLAG(int64_t, seed, -1, "Replaces the run's; -1: as the run has it.");
-ABSL_FLAG(absl::Duration, link_delay, absl::ZeroDuration(), "A result arrives this long after the upload.");
-ABSL_FLAG(int, micro_batch_samples, 0, "Samples of one forward and backward pass; 0: all of a round's.");
+ABSL_FLAG(absl::Duration, link_delay, absl::ZeroDuration(),
+          "A result arrives this long after the upload.");
+ABSL_FLAG(int, micro_batch_samples, 0,
+          "Samples of one forward and backward pass; 0: all of a round's.");
 
 namespace distro::worker {
 namespace {
@@ -48,8 +50,8 @@ class CurvePrinter {
   void operator()(const TrainSummary& summary) {
     if (!summary.last_evaluation_loss.has_value() || summary.last_evaluation_loss == shown_) return;
     shown_ = summary.last_evaluation_loss;
-    absl::PrintF("round %6d  tokens %10d  held-out %.4f  %.1f s\n", summary.next_round, summary.tokens, *shown_,
-                 absl::ToDoubleSeconds(summary.wall_time));
+    absl::PrintF("round %6d  tokens %10d  held-out %.4f  %.1f s\n", summary.next_round,
+                 summary.tokens, *shown_, absl::ToDoubleSeconds(summary.wall_time));
     std::fflush(stdout);
   }
 
@@ -57,7 +59,8 @@ class CurvePrinter {
   std::optional<double> shown_;
 };
 
-absl::Status TrainOne(int index, const std::string& folder, const TokenSource& tokens, LocalAggregator* aggregator) {
+absl::Status TrainOne(int index, const std::string& folder, const TokenSource& tokens,
+                      LocalAggregator* aggregator) {
   SetTorchThreads(1);
   Log log(LogLevel::kWarning);
   PhaseClock phases(Clock::Real());
@@ -74,7 +77,8 @@ absl::Status TrainOne(int index, const std::string& folder, const TokenSource& t
                             .checkpoint_dir = ""};
   DISTRO_ASSIGN_OR_RETURN(
       const std::unique_ptr<TrainingRun> run,
-      TrainingRun::Begin(options, scratch, {.tokens = &tokens, .exchange = &exchange, .phases = &phases, .log = &log},
+      TrainingRun::Begin(options, scratch,
+                         {.tokens = &tokens, .exchange = &exchange, .phases = &phases, .log = &log},
                          observer));
   const absl::Status status = run->Train();
   exchange.Leave("done");
@@ -90,9 +94,10 @@ absl::Status Main(const std::string& folder) {
   if (absl::GetFlag(FLAGS_overlap) >= 0) config.set_overlap(absl::GetFlag(FLAGS_overlap));
   if (absl::GetFlag(FLAGS_seed) >= 0) config.set_seed(absl::GetFlag(FLAGS_seed));
   DISTRO_ASSIGN_OR_RETURN(config, CompleteRunConfig(config));
-  DISTRO_ASSIGN_OR_RETURN(const TokenSource tokens, OpenTokens(absl::GetFlag(FLAGS_data), TokenFormat::kAuto));
-  DISTRO_ASSIGN_OR_RETURN(LocalRun run,
-                          MakeLocalRun(config, absl::GetFlag(FLAGS_model), folder + "/initial.safetensors"));
+  DISTRO_ASSIGN_OR_RETURN(const TokenSource tokens,
+                          OpenTokens(absl::GetFlag(FLAGS_data), TokenFormat::kAuto));
+  DISTRO_ASSIGN_OR_RETURN(LocalRun run, MakeLocalRun(config, absl::GetFlag(FLAGS_model),
+                                                     folder + "/initial.safetensors"));
   LocalAggregator aggregator(std::move(run));
   std::vector<absl::Status> statuses(workers);
   std::vector<std::thread> threads;

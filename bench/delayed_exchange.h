@@ -18,8 +18,11 @@ class DelayedExchange final : public Exchange {
   // `exchange` is borrowed.
   DelayedExchange(Exchange* exchange, absl::Duration delay) : exchange_(exchange), delay_(delay) {}
 
-  absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request) override { return exchange_->Join(request); }
-  absl::Status DownloadSnapshot(const v1::SnapshotInfo& snapshot, const std::string& path) override {
+  absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request) override {
+    return exchange_->Join(request);
+  }
+  absl::Status DownloadSnapshot(const v1::SnapshotInfo& snapshot,
+                                const std::string& path) override {
     return exchange_->DownloadSnapshot(snapshot, path);
   }
   absl::Status Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) override {
@@ -34,7 +37,8 @@ class DelayedExchange final : public Exchange {
     arrival_ = absl::Now() + delay_;
     exchange_->Upload(std::move(update));
   }
-  void Report(RoundId next_round, uint64_t log_hash, const v1::WorkerTelemetry& telemetry) override {
+  void Report(RoundId next_round, uint64_t log_hash,
+              const v1::WorkerTelemetry& telemetry) override {
     exchange_->Report(next_round, log_hash, telemetry);
   }
   void Leave(const std::string& reason) override { exchange_->Leave(reason); }

@@ -13,24 +13,32 @@
 #include "common/base/version.h"
 
 ABSL_FLAG(std::string, aggregator, "", "Address of the aggregator, host:port. Required.");
-ABSL_FLAG(std::string, data, "",
-          "Text (UTF-8) or token file; the same on every worker of a run (docs/data.md). Required.");
-ABSL_FLAG(std::string, name, "", "Name in the run, [a-z0-9-]{1,63}. Default: the host's name and a random suffix.");
-ABSL_FLAG(bool, insecure, false, "Talk plaintext. Required for now: there is no TLS in this version.");
+ABSL_FLAG(
+    std::string, data, "",
+    "Text (UTF-8) or token file; the same on every worker of a run (docs/data.md). Required.");
+ABSL_FLAG(std::string, name, "",
+          "Name in the run, [a-z0-9-]{1,63}. Default: the host's name and a random suffix.");
+ABSL_FLAG(bool, insecure, false,
+          "Talk plaintext. Required for now: there is no TLS in this version.");
 ABSL_FLAG(int, threads, 1, "Torch threads. Results are bit-reproducible with 1 only.");
 ABSL_FLAG(int, micro_batch_samples, 0,
-          "Samples of one forward and backward pass, a divisor of the run's samples_per_worker; 0: all at once. Smaller "
+          "Samples of one forward and backward pass, a divisor of the run's samples_per_worker; 0: "
+          "all at once. Smaller "
           "values need less memory; the samples that are read are the same.");
-ABSL_FLAG(std::string, checkpoint_dir, "", "Write the model here at the end, in the Hugging Face layout.");
-ABSL_FLAG(uint64_t, checkpoint_interval_rounds, 0, "Also into checkpoint_dir/round-N every so many rounds; 0: not.");
+ABSL_FLAG(std::string, checkpoint_dir, "",
+          "Write the model here at the end, in the Hugging Face layout.");
+ABSL_FLAG(uint64_t, checkpoint_interval_rounds, 0,
+          "Also into checkpoint_dir/round-N every so many rounds; 0: not.");
 ABSL_FLAG(std::string, summary, "", "Write the closing summary to this file as JSON.");
-ABSL_FLAG(std::string, http, "127.0.0.1:0", "Address of /metrics, /healthz and /readyz; port 0: a free one, logged.");
+ABSL_FLAG(std::string, http, "127.0.0.1:0",
+          "Address of /metrics, /healthz and /readyz; port 0: a free one, logged.");
 ABSL_FLAG(std::string, log_level, "info", "debug, info, warning or error.");
 
 ABSL_FLAG(std::string, model, "", "generate: checkpoint folder.");
 ABSL_FLAG(std::string, prompt, "", "generate: text to continue.");
 ABSL_FLAG(int, tokens, 200, "generate: tokens to add.");
-ABSL_FLAG(double, temperature, 0.8, "generate: 0 takes the likeliest token, larger values draw more boldly.");
+ABSL_FLAG(double, temperature, 0.8,
+          "generate: 0 takes the likeliest token, larger values draw more boldly.");
 ABSL_FLAG(uint64_t, seed, 0, "generate: seed of the draws.");
 
 ABSL_FLAG(int, sequence_length, 128, "text-floor: as in the run's configuration.");
@@ -59,7 +67,9 @@ Exit codes: 0 the run is done; 1 failure; 2 a flag, file or configuration must b
 std::vector<std::string> ParseCommandLine(int argc, char** argv) {
   absl::SetProgramUsageMessage(kUsage);
   absl::FlagsUsageConfig config;
-  config.contains_help_flags = [](absl::string_view file) { return absl::EndsWith(file, "worker/flags.cc"); };
+  config.contains_help_flags = [](absl::string_view file) {
+    return absl::EndsWith(file, "worker/flags.cc");
+  };
   config.contains_helpshort_flags = config.contains_help_flags;
   config.version_string = [] { return absl::StrCat("distro-worker ", Version(), "\n"); };
   absl::SetFlagsUsageConfig(config);
@@ -68,17 +78,19 @@ std::vector<std::string> ParseCommandLine(int argc, char** argv) {
 }
 
 absl::StatusOr<WorkerOptions> WorkerOptionsFromFlags() {
-  WorkerOptions options = {.aggregator = absl::GetFlag(FLAGS_aggregator),
-                           .data = absl::GetFlag(FLAGS_data),
-                           .name = absl::GetFlag(FLAGS_name),
-                           .insecure = absl::GetFlag(FLAGS_insecure),
-                           .threads = absl::GetFlag(FLAGS_threads),
-                           .micro_batch_samples = absl::GetFlag(FLAGS_micro_batch_samples),
-                           .checkpoint_dir = absl::GetFlag(FLAGS_checkpoint_dir),
-                           .checkpoint_interval_rounds = absl::GetFlag(FLAGS_checkpoint_interval_rounds),
-                           .summary = absl::GetFlag(FLAGS_summary),
-                           .http = absl::GetFlag(FLAGS_http)};
-  DISTRO_RETURN_IF_ERROR(Annotate(ParseLogLevel(absl::GetFlag(FLAGS_log_level), &options.log_level), "--log_level"));
+  WorkerOptions options = {
+      .aggregator = absl::GetFlag(FLAGS_aggregator),
+      .data = absl::GetFlag(FLAGS_data),
+      .name = absl::GetFlag(FLAGS_name),
+      .insecure = absl::GetFlag(FLAGS_insecure),
+      .threads = absl::GetFlag(FLAGS_threads),
+      .micro_batch_samples = absl::GetFlag(FLAGS_micro_batch_samples),
+      .checkpoint_dir = absl::GetFlag(FLAGS_checkpoint_dir),
+      .checkpoint_interval_rounds = absl::GetFlag(FLAGS_checkpoint_interval_rounds),
+      .summary = absl::GetFlag(FLAGS_summary),
+      .http = absl::GetFlag(FLAGS_http)};
+  DISTRO_RETURN_IF_ERROR(
+      Annotate(ParseLogLevel(absl::GetFlag(FLAGS_log_level), &options.log_level), "--log_level"));
   DISTRO_RETURN_IF_ERROR(options.Validate());
   return options;
 }
@@ -90,8 +102,10 @@ absl::StatusOr<GenerateCommandOptions> GenerateOptionsFromFlags() {
                                     .temperature = absl::GetFlag(FLAGS_temperature),
                                     .seed = absl::GetFlag(FLAGS_seed),
                                     .threads = absl::GetFlag(FLAGS_threads)};
-  if (options.model.empty()) return absl::InvalidArgumentError("--model: is required, a checkpoint folder");
-  if (options.prompt.empty()) return absl::InvalidArgumentError("--prompt: is required, the text to continue");
+  if (options.model.empty())
+    return absl::InvalidArgumentError("--model: is required, a checkpoint folder");
+  if (options.prompt.empty())
+    return absl::InvalidArgumentError("--prompt: is required, the text to continue");
   return options;
 }
 

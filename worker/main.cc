@@ -39,12 +39,17 @@ int Train() {
 
 int Main(const std::vector<std::string>& arguments) {
   if (arguments.empty()) return Train();
-  if (arguments == std::vector<std::string>{"generate"}) return Print(GenerateOptionsFromFlags(), GenerateText);
-  if (arguments == std::vector<std::string>{"text-floor"}) return Print(TextFloorOptionsFromFlags(), TextFloorReport);
-  return Fail(absl::InvalidArgumentError("unknown command '" + arguments[0] + "'; --help lists what there is"));
+  if (arguments == std::vector<std::string>{"generate"})
+    return Print(GenerateOptionsFromFlags(), GenerateText);
+  if (arguments == std::vector<std::string>{"text-floor"})
+    return Print(TextFloorOptionsFromFlags(), TextFloorReport);
+  return Fail(absl::InvalidArgumentError("unknown command '" + arguments[0] +
+                                         "'; --help lists what there is"));
 }
 
 }  // namespace
 }  // namespace distro::worker
 
-int main(int argc, char** argv) { return distro::worker::Main(distro::worker::ParseCommandLine(argc, argv)); }
+int main(int argc, char** argv) {
+  return distro::worker::Main(distro::worker::ParseCommandLine(argc, argv));
+}

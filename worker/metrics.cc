@@ -13,29 +13,42 @@
 namespace distro::worker {
 
 WorkerMetrics::WorkerMetrics() {
-  registry_.AddGauge("build_info", "1, with the version of this build.", {{"version", std::string(Version())}})->Set(1);
+  registry_
+      .AddGauge("build_info", "1, with the version of this build.",
+                {{"version", std::string(Version())}})
+      ->Set(1);
   round_ = registry_.AddGauge("round", "The first round that is not yet in the parameters.");
   loss_ = registry_.AddGauge("loss", "Training loss of the last own step, in nats a token.");
-  evaluation_loss_ = registry_.AddGauge("eval_loss", "Held-out loss of the last evaluation, in nats a token.");
-  gradient_norm_ = registry_.AddGauge("grad_norm", "Norm of the last own gradient, before clipping.");
+  evaluation_loss_ =
+      registry_.AddGauge("eval_loss", "Held-out loss of the last evaluation, in nats a token.");
+  gradient_norm_ =
+      registry_.AddGauge("grad_norm", "Norm of the last own gradient, before clipping.");
   learning_rate_ = registry_.AddGauge("learning_rate", "Learning rate of the last own step.");
   for (int i = 0; i < kPhases; ++i) {
-    phases_[i] = registry_.AddCounter("phase_seconds_total", "Time of the training thread by phase, in seconds.",
+    phases_[i] = registry_.AddCounter("phase_seconds_total",
+                                      "Time of the training thread by phase, in seconds.",
                                       {{"phase", std::string(PhaseName(static_cast<Phase>(i)))}});
   }
-  AddMirror("tokens_total", "Tokens trained on.", {}, [](const TrainSummary& s) { return double(s.tokens); });
+  AddMirror("tokens_total", "Tokens trained on.", {},
+            [](const TrainSummary& s) { return double(s.tokens); });
   AddMirror("sent_bytes_total", "Payload bytes sent.", {{"kind", "update"}},
             [](const TrainSummary& s) { return double(s.transfer.sent_payload_bytes); });
   AddMirror("received_bytes_total", "Payload bytes received.", {{"kind", "result"}},
             [](const TrainSummary& s) { return double(s.transfer.received_payload_bytes); });
-  AddMirror("gradient_bytes_total", "Bytes of the float32 gradients that sending gradients would have uploaded.", {},
-            [](const TrainSummary& s) { return 4.0 * double(s.parameters) * double(s.updates_sent); });
-  AddMirror("transfer_seconds_total", "Time with payload bytes in flight, in seconds; it overlaps with all phases.",
-            {{"direction", "upload"}}, [](const TrainSummary& s) { return absl::ToDoubleSeconds(s.transfer.upload_time); });
-  AddMirror("transfer_seconds_total", "Time with payload bytes in flight, in seconds; it overlaps with all phases.",
+  AddMirror(
+      "gradient_bytes_total",
+      "Bytes of the float32 gradients that sending gradients would have uploaded.", {},
+      [](const TrainSummary& s) { return 4.0 * double(s.parameters) * double(s.updates_sent); });
+  AddMirror("transfer_seconds_total",
+            "Time with payload bytes in flight, in seconds; it overlaps with all phases.",
+            {{"direction", "upload"}},
+            [](const TrainSummary& s) { return absl::ToDoubleSeconds(s.transfer.upload_time); });
+  AddMirror("transfer_seconds_total",
+            "Time with payload bytes in flight, in seconds; it overlaps with all phases.",
             {{"direction", "download"}},
             [](const TrainSummary& s) { return absl::ToDoubleSeconds(s.transfer.download_time); });
-  AddMirror("updates_total", "Updates handed in.", {}, [](const TrainSummary& s) { return double(s.updates_sent); });
+  AddMirror("updates_total", "Updates handed in.", {},
+            [](const TrainSummary& s) { return double(s.updates_sent); });
   AddMirror("updates_excluded_total", "Updates of which a segment or more was not included.", {},
             [](const TrainSummary& s) { return double(s.updates_excluded); });
   AddMirror("nonfinite_steps_total", "Steps whose loss or gradient was not finite.", {},
@@ -46,8 +59,8 @@ WorkerMetrics::WorkerMetrics() {
             [](const TrainSummary& s) { return double(s.transfer.reconnects); });
 }
 
-void WorkerMetrics::AddMirror(const std::string& name, const std::string& help, const MetricLabels& labels,
-                              double (*reading)(const TrainSummary&)) {
+void WorkerMetrics::AddMirror(const std::string& name, const std::string& help,
+                              const MetricLabels& labels, double (*reading)(const TrainSummary&)) {
   counters_.push_back({registry_.AddCounter(name, help, labels), reading});
 }
 
@@ -56,7 +69,8 @@ void WorkerMetrics::Update(const TrainSummary& summary) {
   loss_->Set(summary.training_loss);
   gradient_norm_->Set(summary.gradient_norm);
   learning_rate_->Set(summary.learning_rate);
-  if (summary.last_evaluation_loss.has_value()) evaluation_loss_->Set(*summary.last_evaluation_loss);
+  if (summary.last_evaluation_loss.has_value())
+    evaluation_loss_->Set(*summary.last_evaluation_loss);
   for (const Mirror& mirror : counters_) {
     mirror.counter->Increment(mirror.reading(summary) - mirror.counter->value());
   }
@@ -68,24 +82,26 @@ void WorkerMetrics::Update(const TrainSummary& summary) {
 std::vector<prometheus::MetricFamily> WorkerMetrics::Collect() {
   std::vector<prometheus::MetricFamily> families = registry_.Collect();
   std::vector<prometheus::MetricFamily> process = ProcessMetrics();
-  families.insert(families.end(), std::make_move_iterator(process.begin()), std::make_move_iterator(process.end()));
+  families.insert(families.end(), std::make_move_iterator(process.begin()),
+                  std::make_move_iterator(process.end()));
   return families;
 }
 
 ReadyReport WorkerMetrics::Ready() const {
   const bool ready = ready_;
-  return {.ready = ready, .checks = {{.name = "run", .ok = ready, .detail = ready ? "joined" : "not joined yet"}}};
+  return {.ready = ready,
+          .checks = {{.name = "run", .ok = ready, .detail = ready ? "joined" : "not joined yet"}}};
 }
 
-absl::StatusOr<std::unique_ptr<HttpEndpoint>> ServeMetrics(const std::string& address, WorkerMetrics* metrics,
-                                                           Log* log) {
+absl::StatusOr<std::unique_ptr<HttpEndpoint>> ServeMetrics(const std::string& address,
+                                                           WorkerMetrics* metrics, Log* log) {
   const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
   if (!parsed.ok()) return Annotate(parsed.status(), "--http");
   DISTRO_ASSIGN_OR_RETURN(
       std::unique_ptr<HttpEndpoint> endpoint,
       HttpEndpoint::Start(parsed->host, parsed->port,
-                          {MetricsRoute("/metrics", [metrics] { return metrics->Collect(); }), HealthRoute(),
-                           ReadyRoute([metrics] { return metrics->Ready(); })}));
+                          {MetricsRoute("/metrics", [metrics] { return metrics->Collect(); }),
+                           HealthRoute(), ReadyRoute([metrics] { return metrics->Ready(); })}));
   log->Info("serving metrics", {{"http", absl::StrCat(parsed->host, ":", endpoint->port())}});
   return endpoint;
 }

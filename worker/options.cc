@@ -7,18 +7,22 @@
 namespace distro::worker {
 
 absl::Status WorkerOptions::Validate() const {
-  if (aggregator.empty()) return absl::InvalidArgumentError("--aggregator: is required, for example 127.0.0.1:7700");
-  if (data.empty()) return absl::InvalidArgumentError("--data: is required, a file of text or tokens");
+  if (aggregator.empty())
+    return absl::InvalidArgumentError("--aggregator: is required, for example 127.0.0.1:7700");
+  if (data.empty())
+    return absl::InvalidArgumentError("--data: is required, a file of text or tokens");
   if (!insecure) {
     return absl::InvalidArgumentError(
-        "--insecure: is required for now: this version talks plaintext only, and says so rather than do it silently");
+        "--insecure: is required for now: this version talks plaintext only, and says so rather "
+        "than do it silently");
   }
   if (!name.empty()) DISTRO_RETURN_IF_ERROR(ValidateName(name, "--name"));
   if (threads < 1 || threads > 1024) {
     return absl::InvalidArgumentError(absl::StrCat("--threads: ", threads, " is outside 1..1024"));
   }
   if (micro_batch_samples < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("--micro_batch_samples: ", micro_batch_samples, " is below 0"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--micro_batch_samples: ", micro_batch_samples, " is below 0"));
   }
   if (checkpoint_interval_rounds > 0 && checkpoint_dir.empty()) {
     return absl::InvalidArgumentError("--checkpoint_interval_rounds: needs --checkpoint_dir");

@@ -62,22 +62,25 @@ ProgressReading ReadingOf(const TrainSummary& summary, uint64_t rounds) {
 }
 
 // Trains and fills in `summary`, also when it fails on the way.
-absl::Status Train(const WorkerOptions& options, Exchange* exchange, Log* log, TrainSummary* summary) {
+absl::Status Train(const WorkerOptions& options, Exchange* exchange, Log* log,
+                   TrainSummary* summary) {
   DISTRO_ASSIGN_OR_RETURN(const TokenSource tokens, OpenTokens(options.data, TokenFormat::kAuto));
   PhaseClock phases(Clock::Real());
   WorkerMetrics metrics;
-  DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<HttpEndpoint> endpoint, ServeMetrics(options.http, &metrics, log));
+  DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<HttpEndpoint> endpoint,
+                          ServeMetrics(options.http, &metrics, log));
   DISTRO_ASSIGN_OR_RETURN(const std::string scratch_dir, MakeScratchDir());
   const auto remove = absl::MakeCleanup([&scratch_dir] {
     std::error_code ignored;
     std::filesystem::remove_all(scratch_dir, ignored);
   });
   SetTorchThreads(options.threads);
-  const TrainerOptions trainer_options = {.worker = options.name.empty() ? DefaultName() : options.name,
-                                          .incarnation = RandomWord() | 1,
-                                          .micro_batch_samples = options.micro_batch_samples,
-                                          .checkpoint_dir = options.checkpoint_dir,
-                                          .checkpoint_interval_rounds = options.checkpoint_interval_rounds};
+  const TrainerOptions trainer_options = {
+      .worker = options.name.empty() ? DefaultName() : options.name,
+      .incarnation = RandomWord() | 1,
+      .micro_batch_samples = options.micro_batch_samples,
+      .checkpoint_dir = options.checkpoint_dir,
+      .checkpoint_interval_rounds = options.checkpoint_interval_rounds};
   const bool live = isatty(STDOUT_FILENO) != 0;
   Progress progress(stdout, live, Clock::Real());
   uint64_t rounds = 0;
@@ -87,7 +90,8 @@ absl::Status Train(const WorkerOptions& options, Exchange* exchange, Log* log, T
                          {.tokens = &tokens, .exchange = exchange, .phases = &phases, .log = log},
                          [&](const TrainSummary& reading) {
                            metrics.Update(reading);
-                           if (reading.rounds_applied > 0) progress.Update(ReadingOf(reading, rounds));
+                           if (reading.rounds_applied > 0)
+                             progress.Update(ReadingOf(reading, rounds));
                          }));
   rounds = run->run().config().rounds();
   metrics.SetReady(true);
@@ -103,10 +107,10 @@ GrpcExchangeOptions ExchangeOptionsOf(const WorkerOptions& options) {
   return exchange;
 }
 
-absl::Status Connect(const WorkerOptions& options, StopSignal* stop, Log* log, TrainSummary* summary) {
-  DISTRO_ASSIGN_OR_RETURN(
-      const std::unique_ptr<GrpcExchange> exchange,
-      GrpcExchange::Create(ExchangeOptionsOf(options), log));
+absl::Status Connect(const WorkerOptions& options, StopSignal* stop, Log* log,
+                     TrainSummary* summary) {
+  DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<GrpcExchange> exchange,
+                          GrpcExchange::Create(ExchangeOptionsOf(options), log));
   stop->SetHandler([&exchange, log] {
     log->Info("stopping", {{"reason", "signal"}});
     exchange->Stop();
@@ -132,7 +136,8 @@ ExitCode RunWorker(const WorkerOptions& options, StopSignal* stop, Log* log) {
   const absl::Status status = Connect(options, stop, log, &summary);
   if (!summary.run_id.empty()) Report(options, summary, log);
   const ExitCode code = ExitCodeFor(status, stop->signal());
-  if (!status.ok()) log->Error("worker ended", {{"exit_code", static_cast<int>(code)}, {"reason", status}});
+  if (!status.ok())
+    log->Error("worker ended", {{"exit_code", static_cast<int>(code)}, {"reason", status}});
   return code;
 }
 

@@ -16,7 +16,8 @@ MatrixShape MatrixOf(const TensorSpec& tensor) {
   int64_t elements = 1;
   for (int64_t dimension : tensor.shape) elements *= dimension;
   if (tensor.shape.size() == 1) {
-    return {.rows = (elements + kBlockSide - 1) / kBlockSide, .cols = kBlockSide, .elements = elements};
+    return {
+        .rows = (elements + kBlockSide - 1) / kBlockSide, .cols = kBlockSide, .elements = elements};
   }
   return {.rows = tensor.shape[0], .cols = elements / tensor.shape[0], .elements = elements};
 }
@@ -37,12 +38,14 @@ absl::StatusOr<Layout> Layout::Create(Manifest manifest, int segment_blocks) {
     layout.blocks_ += matrix.Blocks();
     layout.elements_ += matrix.elements;
     if (layout.blocks_ > kMaxBlocks) {
-      return absl::InvalidArgumentError(absl::StrCat("layout: more than 2^26 blocks at tensor ", tensor.name));
+      return absl::InvalidArgumentError(
+          absl::StrCat("layout: more than 2^26 blocks at tensor ", tensor.name));
     }
   }
   if (layout.blocks_ > kMaxSegments * segment_blocks) {
-    return absl::InvalidArgumentError(absl::StrCat("segment_blocks: ", segment_blocks, " cuts ", layout.blocks_,
-                                                   " blocks into more than 65536 segments; raise it"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("segment_blocks: ", segment_blocks, " cuts ", layout.blocks_,
+                     " blocks into more than 65536 segments; raise it"));
   }
   return layout;
 }
@@ -55,8 +58,9 @@ std::vector<BlockRun> Layout::Runs(int64_t first, int64_t count) const {
   std::vector<BlockRun> runs;
   const int64_t begin = first;
   const int64_t end = first + count;
-  auto tensor = std::upper_bound(tensors_.begin(), tensors_.end(), first,
-                                 [](int64_t block, const TensorLayout& t) { return block < t.first_block; });
+  auto tensor =
+      std::upper_bound(tensors_.begin(), tensors_.end(), first,
+                       [](int64_t block, const TensorLayout& t) { return block < t.first_block; });
   for (--tensor; first < end; ++tensor) {
     const int64_t within = first - tensor->first_block;
     const int64_t blocks = std::min(end - first, tensor->matrix.Blocks() - within);

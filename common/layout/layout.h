@@ -26,10 +26,10 @@ struct TensorLayout {
 
 // Consecutive blocks of one tensor.
 struct BlockRun {
-  int tensor = 0;               // index into the manifest
-  int64_t first_block = 0;      // within the tensor
+  int tensor = 0;           // index into the manifest
+  int64_t first_block = 0;  // within the tensor
   int64_t blocks = 0;
-  int64_t offset = 0;           // of the run's first block within the range it was asked for
+  int64_t offset = 0;  // of the run's first block within the range it was asked for
 };
 
 class Layout {
@@ -42,10 +42,14 @@ class Layout {
   int64_t blocks() const { return blocks_; }      // B
   int64_t elements() const { return elements_; }  // N, padding excluded
   int segment_blocks() const { return segment_blocks_; }
-  uint32_t segments() const { return static_cast<uint32_t>((blocks_ + segment_blocks_ - 1) / segment_blocks_); }
+  uint32_t segments() const {
+    return static_cast<uint32_t>((blocks_ + segment_blocks_ - 1) / segment_blocks_);
+  }
 
   // Requires segment < segments().
-  int64_t SegmentFirstBlock(SegmentId segment) const { return int64_t{segment.value()} * segment_blocks_; }
+  int64_t SegmentFirstBlock(SegmentId segment) const {
+    return int64_t{segment.value()} * segment_blocks_;
+  }
   int64_t SegmentBlocks(SegmentId segment) const;
   std::vector<BlockRun> SegmentRuns(SegmentId segment) const {
     return Runs(SegmentFirstBlock(segment), SegmentBlocks(segment));

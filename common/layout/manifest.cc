@@ -25,13 +25,16 @@ int64_t BoundedElements(const TensorSpec& tensor) {
 }
 
 absl::Status Validate(const TensorSpec& tensor, const std::string& previous_name) {
-  if (tensor.name.empty()) return absl::InvalidArgumentError("manifest: a tensor has an empty name");
+  if (tensor.name.empty())
+    return absl::InvalidArgumentError("manifest: a tensor has an empty name");
   if (tensor.name.size() > kMaxNameBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("manifest: a tensor's name has ", tensor.name.size(),
-                                                   " bytes, at most ", kMaxNameBytes, " are allowed"));
+    return absl::InvalidArgumentError(absl::StrCat("manifest: a tensor's name has ",
+                                                   tensor.name.size(), " bytes, at most ",
+                                                   kMaxNameBytes, " are allowed"));
   }
   if (tensor.name == previous_name) {
-    return absl::InvalidArgumentError(absl::StrCat("manifest: tensor ", tensor.name, " occurs twice"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("manifest: tensor ", tensor.name, " occurs twice"));
   }
   if (tensor.shape.empty() || *std::min_element(tensor.shape.begin(), tensor.shape.end()) < 1) {
     return absl::InvalidArgumentError(
@@ -59,7 +62,8 @@ absl::StatusOr<Manifest> Manifest::Create(std::vector<TensorSpec> tensors) {
             [](const TensorSpec& a, const TensorSpec& b) { return a.name < b.name; });
   int64_t total = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    if (absl::Status status = Validate(tensors[i], i == 0 ? "" : tensors[i - 1].name); !status.ok()) return status;
+    if (absl::Status status = Validate(tensors[i], i == 0 ? "" : tensors[i - 1].name); !status.ok())
+      return status;
     const int64_t elements = BoundedElements(tensors[i]);
     if (elements == 0 || elements > kMaxElements - total) {
       return absl::InvalidArgumentError(
@@ -87,11 +91,12 @@ absl::Status CheckSameTensors(const Manifest& expected, const Manifest& actual) 
       return absl::InvalidArgumentError(absl::StrCat("tensor ", want[i].name, " is missing"));
     }
     if (i == want.size() || have[i].name < want[i].name) {
-      return absl::InvalidArgumentError(absl::StrCat("tensor ", have[i].name, " is not part of the model"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor ", have[i].name, " is not part of the model"));
     }
-    return absl::InvalidArgumentError(absl::StrCat("tensor ", have[i].name, " has shape [",
-                                                   absl::StrJoin(have[i].shape, ", "), "], expected [",
-                                                   absl::StrJoin(want[i].shape, ", "), "]"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor ", have[i].name, " has shape [", absl::StrJoin(have[i].shape, ", "),
+                     "], expected [", absl::StrJoin(want[i].shape, ", "), "]"));
   }
   return absl::OkStatus();
 }

@@ -6,7 +6,8 @@
 namespace distro {
 
 inline constexpr int kBlockSide = 64;
-inline constexpr int kBlockElements = kBlockSide * kBlockSide;  // S, positions are vertical * 64 + horizontal frequency
+inline constexpr int kBlockElements =
+    kBlockSide * kBlockSide;  // S, positions are vertical * 64 + horizontal frequency
 
 // The matrix of a tensor, row-major: [dim0, product of the rest], or [ceil(n/64), 64] of a 1-D tensor of n elements,
 // whose last row may be cut short. Element (r, c) exists when r < rows, c < cols and r * cols + c < elements.

@@ -19,14 +19,18 @@ TensorBuffer::TensorBuffer(const Layout& layout) {
   for (const TensorLayout& tensor : layout.tensors()) {
     offsets_.push_back(floats_);
     sizes_.push_back(tensor.matrix.elements);
-    floats_ += (tensor.matrix.elements + kAlignmentFloats - 1) / kAlignmentFloats * kAlignmentFloats;
+    floats_ +=
+        (tensor.matrix.elements + kAlignmentFloats - 1) / kAlignmentFloats * kAlignmentFloats;
   }
-  data_.reset(static_cast<float*>(::operator new[](floats_ * sizeof(float), std::align_val_t(kAlignmentBytes))));
+  data_.reset(static_cast<float*>(
+      ::operator new[](floats_ * sizeof(float), std::align_val_t(kAlignmentBytes))));
   Clear();
 }
 
 void TensorBuffer::Clear() { std::fill_n(data_.get(), floats_, 0.0f); }
 
-void TensorBuffer::CopyFrom(const TensorBuffer& other) { std::copy_n(other.data_.get(), floats_, data_.get()); }
+void TensorBuffer::CopyFrom(const TensorBuffer& other) {
+  std::copy_n(other.data_.get(), floats_, data_.get());
+}
 
 }  // namespace distro

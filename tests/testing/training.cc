@@ -46,7 +46,8 @@ std::string Text(uint64_t seed) {
 
 void WriteModel(const std::string& dir, uint64_t seed) {
   const LlamaConfig config = TinyLlama();
-  const Layout layout = *Layout::Create(*Manifest::Create(LlamaTensors(config)), kDefaultSegmentBlocks);
+  const Layout layout =
+      *Layout::Create(*Manifest::Create(LlamaTensors(config)), kDefaultSegmentBlocks);
   TensorBuffer weights(layout);
   ASSERT_TRUE(InitWeights(config, layout, seed, &weights).ok());
   const absl::Status status = WriteCheckpointFolder(dir, WriteLlamaConfig(config), layout, weights);
@@ -104,7 +105,8 @@ WorkerResult TrainWorker(const TinyRun& run, const WorkerSetup& setup) {
        .incarnation = std::hash<std::string>()(setup.name) | 1,
        .micro_batch_samples = 2,
        .checkpoint_dir = setup.checkpoint_dir},
-      run.File(setup.name), {.tokens = &*tokens, .exchange = setup.exchange, .phases = &phases, .log = &log},
+      run.File(setup.name),
+      {.tokens = &*tokens, .exchange = setup.exchange, .phases = &phases, .log = &log},
       [](const worker::TrainSummary&) {});
   if (!training.ok()) return {.status = training.status(), .summary = {}, .momentum_bits = {}};
   result.status = (*training)->Train();

@@ -41,8 +41,8 @@ TEST(TextFloorCommandTest, BigramsKnowMoreThanFrequencies) {
   std::string text;
   for (int i = 0; i < 50000; ++i) text.append("ab");
   ASSERT_TRUE(WriteFileAtomically(folder.File("text.txt"), text).ok());
-  const absl::StatusOr<std::string> report =
-      TextFloorReport({.data = folder.File("text.txt"), .sequence_length = 64, .held_out_fraction = 0.1});
+  const absl::StatusOr<std::string> report = TextFloorReport(
+      {.data = folder.File("text.txt"), .sequence_length = 64, .held_out_fraction = 0.1});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_THAT(*report, HasSubstr("byte frequencies  0.69"));
   EXPECT_THAT(*report, HasSubstr("byte bigrams      0.00"));
@@ -51,7 +51,8 @@ TEST(TextFloorCommandTest, BigramsKnowMoreThanFrequencies) {
 TEST(TextFloorCommandTest, RefusesWhatIsNotText) {
   const testing::ScratchFolder folder;
   ASSERT_TRUE(WriteFileAtomically(folder.File("text.txt"), "abc\xff").ok());
-  EXPECT_EQ(TextFloorReport({.data = folder.File("text.txt")}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(TextFloorReport({.data = folder.File("text.txt")}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

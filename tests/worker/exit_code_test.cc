@@ -14,7 +14,8 @@ TEST(ExitCodeTest, EveryEndHasItsCode) {
   EXPECT_EQ(ExitCodeFor(absl::NotFoundError(""), 0), 2);
   EXPECT_EQ(ExitCodeFor(absl::FailedPreconditionError("other data"), 0), 3);
   EXPECT_EQ(ExitCodeFor(absl::AbortedError("replaced"), 0), 4);
-  EXPECT_EQ(ExitCodeFor(absl::FailedPreconditionError("round 3: diverged: the hash is another"), 0), 5);
+  EXPECT_EQ(ExitCodeFor(absl::FailedPreconditionError("round 3: diverged: the hash is another"), 0),
+            5);
 }
 
 TEST(ExitCodeTest, ASignalShowsInTheCode) {

@@ -64,10 +64,12 @@ absl::StatusOr<std::string> FinishStream(Stream* stream) {
 
 }  // namespace
 
-absl::StatusOr<std::string> CreateRun(const CreateRunOptions& options, v1::AdminService::StubInterface* admin,
+absl::StatusOr<std::string> CreateRun(const CreateRunOptions& options,
+                                      v1::AdminService::StubInterface* admin,
                                       const std::function<void(absl::string_view)>& progress) {
   if (options.run.empty()) return absl::InvalidArgumentError("--run: is required, a run.json");
-  if (options.model.empty()) return absl::InvalidArgumentError("--model: is required, a checkpoint folder");
+  if (options.model.empty())
+    return absl::InvalidArgumentError("--model: is required, a checkpoint folder");
   DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, ReadRunConfig(options.run));
 
   std::string pattern = (std::filesystem::temp_directory_path() / "distroctl-XXXXXX").string();
@@ -77,7 +79,8 @@ absl::StatusOr<std::string> CreateRun(const CreateRunOptions& options, v1::Admin
     std::filesystem::remove_all(pattern, ignored);
   });
   const std::string path = pattern + "/snapshot.safetensors";
-  DISTRO_ASSIGN_OR_RETURN(const InitialSnapshot initial, PrepareInitialSnapshot(options.model, path));
+  DISTRO_ASSIGN_OR_RETURN(const InitialSnapshot initial,
+                          PrepareInitialSnapshot(options.model, path));
   DISTRO_ASSIGN_OR_RETURN(const MappedFile snapshot, MappedFile::Open(path));
 
   v1::CreateRunRequest request;
@@ -96,8 +99,8 @@ absl::StatusOr<std::string> CreateRun(const CreateRunOptions& options, v1::Admin
     return status;
   }
   DISTRO_ASSIGN_OR_RETURN(const std::string run_id, FinishStream(stream.get()));
-  return absl::StrCat("created run ", run_id, ": ", config.rounds(), " rounds of ", config.samples_per_worker(),
-                      " samples a worker");
+  return absl::StrCat("created run ", run_id, ": ", config.rounds(), " rounds of ",
+                      config.samples_per_worker(), " samples a worker");
 }
 
 }  // namespace distro::tools

@@ -18,7 +18,8 @@ struct CreateRunOptions {
 
 // Uploads both, resuming an upload that was interrupted, and returns a line for people. `progress` gets a line now and
 // then. InvalidArgument: run.json or the checkpoint; FailedPrecondition, AlreadyExists: the aggregator holds another run.
-absl::StatusOr<std::string> CreateRun(const CreateRunOptions& options, v1::AdminService::StubInterface* admin,
+absl::StatusOr<std::string> CreateRun(const CreateRunOptions& options,
+                                      v1::AdminService::StubInterface* admin,
                                       const std::function<void(absl::string_view)>& progress);
 
 }  // namespace distro::tools

@@ -12,8 +12,11 @@ ABSL_FLAG(std::string, config, "", "init-model: config.json of the model, Huggin
 ABSL_FLAG(std::string, out, "", "init-model: folder to write.");
 ABSL_FLAG(uint64_t, seed, 0, "init-model: seed of the weights.");
 ABSL_FLAG(std::string, run, "", "run create: run.json (docs/run_configuration.md).");
-ABSL_FLAG(std::string, model, "", "run create: checkpoint folder with the initial model, Hugging Face layout.");
-ABSL_FLAG(bool, insecure, false, "Talk plaintext. Required for now: there is no TLS in this version.");
+ABSL_FLAG(std::string, model, "",
+          "run create: checkpoint folder with the initial model, Hugging Face layout.");
+ABSL_FLAG(std::string, data_dir, "", "log replay: data folder of an aggregator; only read.");
+ABSL_FLAG(bool, insecure, false,
+          "Talk plaintext. Required for now: there is no TLS in this version.");
 
 namespace distro::tools {
 namespace {
@@ -28,15 +31,21 @@ constexpr char kUsage[] = R"(prepares runs and looks at them.
       Prints where the run stands.
   distroctl workers HOST:PORT --insecure
       Lists the workers.
+  distroctl log replay --data_dir DIR
+      Applies the whole log to the initial model, verifies every byte of it, and compares the state hash of each round with
+      what the workers reported. The aggregator may be running.
 
-Exit codes: 0 done; 1 failure; 2 a flag, file or configuration must be mended; 3 the aggregator refuses.)";
+Exit codes: 0 done; 1 failure, or workers reported other hashes; 2 a flag, file or configuration must be mended; 3 the
+aggregator refuses; 4 stored data is damaged.)";
 
 }  // namespace
 
 std::vector<std::string> ParseCommandLine(int argc, char** argv) {
   absl::SetProgramUsageMessage(kUsage);
   absl::FlagsUsageConfig config;
-  config.contains_help_flags = [](absl::string_view file) { return absl::EndsWith(file, "distroctl/flags.cc"); };
+  config.contains_help_flags = [](absl::string_view file) {
+    return absl::EndsWith(file, "distroctl/flags.cc");
+  };
   config.contains_helpshort_flags = config.contains_help_flags;
   config.version_string = [] { return absl::StrCat("distroctl ", Version(), "\n"); };
   absl::SetFlagsUsageConfig(config);
@@ -45,12 +54,16 @@ std::vector<std::string> ParseCommandLine(int argc, char** argv) {
 }
 
 InitModelOptions InitModelOptionsFromFlags() {
-  return {.config = absl::GetFlag(FLAGS_config), .out = absl::GetFlag(FLAGS_out), .seed = absl::GetFlag(FLAGS_seed)};
+  return {.config = absl::GetFlag(FLAGS_config),
+          .out = absl::GetFlag(FLAGS_out),
+          .seed = absl::GetFlag(FLAGS_seed)};
 }
 
 CreateRunOptions CreateRunOptionsFromFlags() {
   return {.run = absl::GetFlag(FLAGS_run), .model = absl::GetFlag(FLAGS_model)};
 }
+
+ReplayLogOptions ReplayLogOptionsFromFlags() { return {.data_dir = absl::GetFlag(FLAGS_data_dir)}; }
 
 ChannelOptions ChannelOptionsFromFlags(const std::string& url) {
   return {.aggregator = url, .insecure = absl::GetFlag(FLAGS_insecure)};

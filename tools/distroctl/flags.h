@@ -7,6 +7,7 @@
 #include "common/rpc/channel.h"
 #include "tools/distroctl/create_run.h"
 #include "tools/distroctl/init_model.h"
+#include "tools/distroctl/replay_log.h"
 
 namespace distro::tools {
 
@@ -16,6 +17,7 @@ std::vector<std::string> ParseCommandLine(int argc, char** argv);
 
 InitModelOptions InitModelOptionsFromFlags();
 CreateRunOptions CreateRunOptionsFromFlags();
+ReplayLogOptions ReplayLogOptionsFromFlags();
 // For the aggregator at `url`.
 ChannelOptions ChannelOptionsFromFlags(const std::string& url);
 

@@ -20,19 +20,23 @@ constexpr uint64_t kMaxConfigBytes = 1 << 20;
 }  // namespace
 
 absl::StatusOr<std::string> InitModel(const InitModelOptions& options) {
-  if (options.config.empty()) return absl::InvalidArgumentError("--config: is required, a config.json");
+  if (options.config.empty())
+    return absl::InvalidArgumentError("--config: is required, a config.json");
   if (options.out.empty()) return absl::InvalidArgumentError("--out: is required, a new folder");
   if (std::filesystem::exists(options.out + "/config.json")) {
-    return absl::AlreadyExistsError(absl::StrCat(options.out, ": holds a checkpoint already; choose another folder"));
+    return absl::AlreadyExistsError(
+        absl::StrCat(options.out, ": holds a checkpoint already; choose another folder"));
   }
   DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(options.config, kMaxConfigBytes));
   const absl::StatusOr<LlamaConfig> config = ParseLlamaConfig(json);
   if (!config.ok()) return Annotate(config.status(), options.config);
   DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create(LlamaTensors(*config)));
-  DISTRO_ASSIGN_OR_RETURN(const Layout layout, Layout::Create(std::move(manifest), kDefaultSegmentBlocks));
+  DISTRO_ASSIGN_OR_RETURN(const Layout layout,
+                          Layout::Create(std::move(manifest), kDefaultSegmentBlocks));
   TensorBuffer weights(layout);
   DISTRO_RETURN_IF_ERROR(InitWeights(*config, layout, options.seed, &weights));
-  DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(options.out, WriteLlamaConfig(*config), layout, weights));
+  DISTRO_RETURN_IF_ERROR(
+      WriteCheckpointFolder(options.out, WriteLlamaConfig(*config), layout, weights));
   return absl::StrCat("wrote ", options.out, ": ", layout.elements(), " parameters in ",
                       layout.manifest().tensors().size(), " tensors, seed ", options.seed);
 }

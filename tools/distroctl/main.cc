@@ -12,12 +12,13 @@
 #include "tools/distroctl/create_run.h"
 #include "tools/distroctl/flags.h"
 #include "tools/distroctl/init_model.h"
+#include "tools/distroctl/replay_log.h"
 #include "tools/distroctl/show_run.h"
 
 namespace distro::tools {
 namespace {
 
-enum ExitCode { kDone = 0, kFailed = 1, kUsage = 2, kRefused = 3 };
+enum ExitCode { kDone = 0, kFailed = 1, kUsage = 2, kRefused = 3, kDamaged = 4 };
 
 ExitCode ExitCodeFor(const absl::Status& status) {
   switch (status.code()) {
@@ -30,30 +31,39 @@ ExitCode ExitCodeFor(const absl::Status& status) {
     case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kPermissionDenied:
       return kRefused;
+    case absl::StatusCode::kDataLoss:
+      return kDamaged;
     default:
       return kFailed;
   }
 }
 
+void PrintProgress(absl::string_view line) { std::cerr << line << "\n"; }
+
 absl::StatusOr<std::string> RunRemote(const std::string& command, const std::string& url) {
-  DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, OpenChannel(ChannelOptionsFromFlags(url)));
+  DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
+                          OpenChannel(ChannelOptionsFromFlags(url)));
   const std::unique_ptr<v1::AdminService::Stub> admin = v1::AdminService::NewStub(channel);
   if (command == "run show") return ShowRun(admin.get());
   if (command == "workers") return ShowWorkers(admin.get());
-  return CreateRun(CreateRunOptionsFromFlags(), admin.get(),
-                   [](absl::string_view line) { std::cerr << line << "\n"; });
+  return CreateRun(CreateRunOptionsFromFlags(), admin.get(), PrintProgress);
 }
 
 absl::StatusOr<std::string> Dispatch(std::vector<std::string> arguments) {
-  if (arguments == std::vector<std::string>{"init-model"}) return InitModel(InitModelOptionsFromFlags());
-  if (arguments.empty()) return absl::InvalidArgumentError("no command; --help lists what there is");
+  if (arguments == std::vector<std::string>{"init-model"})
+    return InitModel(InitModelOptionsFromFlags());
+  if (arguments == std::vector<std::string>{"log", "replay"})
+    return ReplayLog(ReplayLogOptionsFromFlags(), PrintProgress);
+  if (arguments.empty())
+    return absl::InvalidArgumentError("no command; --help lists what there is");
   const std::string url = arguments.back();
   const std::string words = absl::StrJoin(arguments, " ");
   arguments.pop_back();
   const std::string command = absl::StrJoin(arguments, " ");
   for (const char* known : {"run create", "run show", "workers"}) {
     if (command == known) return RunRemote(command, url);
-    if (words == known) return absl::InvalidArgumentError(words + ": the aggregator's HOST:PORT is missing");
+    if (words == known)
+      return absl::InvalidArgumentError(words + ": the aggregator's HOST:PORT is missing");
   }
   return absl::InvalidArgumentError("unknown command '" + words + "'; --help lists what there is");
 }
@@ -71,4 +81,6 @@ int Main(const std::vector<std::string>& arguments) {
 }  // namespace
 }  // namespace distro::tools
 
-int main(int argc, char** argv) { return distro::tools::Main(distro::tools::ParseCommandLine(argc, argv)); }
+int main(int argc, char** argv) {
+  return distro::tools::Main(distro::tools::ParseCommandLine(argc, argv));
+}

@@ -30,9 +30,10 @@ absl::StatusOr<std::string> ShowRun(v1::AdminService::StubInterface* admin) {
   DISTRO_RETURN_IF_ERROR(FromGrpcStatus(admin->GetRun(&context, {}, &run)));
   const std::string state = Word(v1::RunState_Name(run.state()), "RUN_STATE_");
   if (run.run_id().empty()) return absl::StrCat("no run: ", run.reason());
-  return absl::StrFormat("run     %s\nstate   %s\nreason  %s\nepoch   %d\nround   %d of %d\nhash    %s\nconfig  %s",
-                         run.run_id(), state, run.reason(), run.epoch(), run.round(), run.config().rounds(),
-                         ToHex(run.log_hash()), RunConfigToJson(run.config()));
+  return absl::StrFormat(
+      "run     %s\nstate   %s\nreason  %s\nepoch   %d\nround   %d of %d\nhash    %s\nconfig  %s",
+      run.run_id(), state, run.reason(), run.epoch(), run.round(), run.config().rounds(),
+      ToHex(run.log_hash()), RunConfigToJson(run.config()));
 }
 
 absl::StatusOr<std::string> ShowWorkers(v1::AdminService::StubInterface* admin) {
@@ -40,14 +41,16 @@ absl::StatusOr<std::string> ShowWorkers(v1::AdminService::StubInterface* admin) 
   context.set_deadline(absl::ToChronoTime(absl::Now() + kTimeout));
   v1::ListWorkersResponse list;
   DISTRO_RETURN_IF_ERROR(FromGrpcStatus(admin->ListWorkers(&context, {}, &list)));
-  std::string text = absl::StrFormat("%-32s %-8s %10s %10s %10s %14s %14s  %s", "NAME", "STATE", "NEXT ROUND",
-                                     "SILENCE", "LOSS", "SENT BYTES", "RECEIVED BYTES", "REASON");
+  std::string text =
+      absl::StrFormat("%-32s %-8s %10s %10s %10s %14s %14s  %s", "NAME", "STATE", "NEXT ROUND",
+                      "SILENCE", "LOSS", "SENT BYTES", "RECEIVED BYTES", "REASON");
   for (const v1::WorkerInfo& worker : list.workers()) {
-    absl::StrAppendFormat(&text, "\n%-32s %-8s %10d %9.1fs %10.4f %14d %14d  %s", worker.name(),
-                          Word(v1::MemberState_Name(worker.state()), "MEMBER_STATE_"), worker.next_round(),
-                          static_cast<double>(worker.silence().seconds()) + 1e-9 * worker.silence().nanos(),
-                          worker.telemetry().loss(), worker.telemetry().sent_bytes(),
-                          worker.telemetry().received_bytes(), worker.reason());
+    absl::StrAppendFormat(
+        &text, "\n%-32s %-8s %10d %9.1fs %10.4f %14d %14d  %s", worker.name(),
+        Word(v1::MemberState_Name(worker.state()), "MEMBER_STATE_"), worker.next_round(),
+        static_cast<double>(worker.silence().seconds()) + 1e-9 * worker.silence().nanos(),
+        worker.telemetry().loss(), worker.telemetry().sent_bytes(),
+        worker.telemetry().received_bytes(), worker.reason());
   }
   return text;
 }

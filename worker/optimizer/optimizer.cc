@@ -30,13 +30,14 @@ double Optimizer::GradientNorm(const TensorBuffer& gradient) const {
   return std::sqrt(sum);
 }
 
-CompressedUpdate Optimizer::Compress(RoundId round, const v1::StepParameters& step, const TensorBuffer& gradient,
-                                     double norm) {
+CompressedUpdate Optimizer::Compress(RoundId round, const v1::StepParameters& step,
+                                     const TensorBuffer& gradient, double norm) {
   k_ = static_cast<int>(step.kept_per_block());
   const CompressOptions options = {
       .beta = step.beta(),
       .eta = absl::bit_cast<float>(step.eta_bits()),
-      .gradient_scale = norm > step.clip_norm() ? static_cast<float>(step.clip_norm() / norm) : 1.0f,
+      .gradient_scale =
+          norm > step.clip_norm() ? static_cast<float>(step.clip_norm() / norm) : 1.0f,
       .k = k_};
   CompressedUpdate update;
   for (SegmentId segment(0); segment.value() < layout_->segments(); segment = segment.Next()) {
@@ -48,22 +49,23 @@ CompressedUpdate Optimizer::Compress(RoundId round, const v1::StepParameters& st
   return update;
 }
 
-void Optimizer::CompressSegment(SegmentId segment, const CompressOptions& options, const TensorBuffer& gradient) {
+void Optimizer::CompressSegment(SegmentId segment, const CompressOptions& options,
+                                const TensorBuffer& gradient) {
   Pending& pending = pending_[segment.value()];
   pending.positions.resize(layout_->SegmentBlocks(segment) * k_);
   pending.values.resize(pending.positions.size());
   for (const BlockRun& run : layout_->SegmentRuns(segment)) {
-    backend_->Compress(layout_->tensors()[run.tensor].matrix, {run.first_block, run.blocks}, options,
-                       gradient.tensor(run.tensor), momentum_.tensor(run.tensor),
+    backend_->Compress(layout_->tensors()[run.tensor].matrix, {run.first_block, run.blocks},
+                       options, gradient.tensor(run.tensor), momentum_.tensor(run.tensor),
                        Entries(pending.positions, run, k_), Entries(pending.values, run, k_));
   }
 }
 
 SharedBytes Optimizer::EncodeSegment(RoundId round, SegmentId segment) const {
   const Pending& pending = pending_[segment.value()];
-  return std::make_shared<const std::string>(
-      EncodeUpdate({.layout_hash = layout_->manifest().short_hash(), .round = round, .segment = segment},
-                   SignsOf(k_, pending.positions, pending.values)));
+  return std::make_shared<const std::string>(EncodeUpdate(
+      {.layout_hash = layout_->manifest().short_hash(), .round = round, .segment = segment},
+      SignsOf(k_, pending.positions, pending.values)));
 }
 
 void Optimizer::Feedback(const CommittedRound& round, int member) {

@@ -33,7 +33,8 @@ class Optimizer {
 
   // m <- beta*m + eta * g * min(1, clip / norm); keeps the K strongest coefficients of every block as pending of `round` and encodes
   // them, a payload a segment. What was pending before counts as not included. `norm` is GradientNorm(gradient), finite.
-  CompressedUpdate Compress(RoundId round, const v1::StepParameters& step, const TensorBuffer& gradient, double norm);
+  CompressedUpdate Compress(RoundId round, const v1::StepParameters& step,
+                            const TensorBuffer& gradient, double norm);
 
   // Error feedback: subtracts what was pending of this round from the momentum, in the segments whose bitmap includes
   // `member` (index into the header's members). Does nothing when another round, or nothing, is pending.
@@ -54,7 +55,8 @@ class Optimizer {
     std::vector<float> values;        // [B, K]
   };
 
-  void CompressSegment(SegmentId segment, const CompressOptions& options, const TensorBuffer& gradient);
+  void CompressSegment(SegmentId segment, const CompressOptions& options,
+                       const TensorBuffer& gradient);
   SharedBytes EncodeSegment(RoundId round, SegmentId segment) const;
 
   const Layout* const layout_;

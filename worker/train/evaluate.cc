@@ -9,7 +9,8 @@
 namespace distro::worker {
 
 absl::StatusOr<double> EvaluateHeldOut(const Model& model, const SampleReader& samples,
-                                       const TensorBuffer& parameters, uint64_t max_samples, int batch_samples) {
+                                       const TensorBuffer& parameters, uint64_t max_samples,
+                                       int batch_samples) {
   const uint64_t available = samples.held_out_samples();
   const uint64_t count = max_samples == 0 ? available : std::min(max_samples, available);
   if (count == 0) {
@@ -21,7 +22,8 @@ absl::StatusOr<double> EvaluateHeldOut(const Model& model, const SampleReader& s
   for (uint64_t first = 0; first < count; first += batch_samples) {
     const int batch = static_cast<int>(std::min<uint64_t>(batch_samples, count - first));
     samples.ReadHeldOut(first, batch, &tokens);
-    DISTRO_ASSIGN_OR_RETURN(const double loss, model.Loss({.tokens = tokens, .sequences = batch}, parameters));
+    DISTRO_ASSIGN_OR_RETURN(const double loss,
+                            model.Loss({.tokens = tokens, .sequences = batch}, parameters));
     sum += loss * batch;
   }
   return sum / static_cast<double>(count);

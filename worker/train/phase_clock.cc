@@ -18,7 +18,8 @@ Phase PhaseClock::Switch(Phase phase) {
 
 absl::Duration PhaseClock::Spent(Phase phase) const {
   absl::MutexLock lock(&mu_);
-  const absl::Duration running = phase == phase_ ? clock_->MonotonicNow() - since_ : absl::ZeroDuration();
+  const absl::Duration running =
+      phase == phase_ ? clock_->MonotonicNow() - since_ : absl::ZeroDuration();
   return spent_[static_cast<int>(phase)] + running;
 }
 

@@ -13,7 +13,16 @@
 
 namespace distro::worker {
 
-enum class Phase { kIdle, kData, kForwardBackward, kCompress, kWait, kApply, kEvaluate, kCheckpoint };
+enum class Phase {
+  kIdle,
+  kData,
+  kForwardBackward,
+  kCompress,
+  kWait,
+  kApply,
+  kEvaluate,
+  kCheckpoint
+};
 inline constexpr int kPhases = 8;
 
 // Label of the phase in metrics and in the summary.
@@ -22,7 +31,8 @@ absl::string_view PhaseName(Phase phase);
 class PhaseClock {
  public:
   // Starts in kIdle.
-  explicit PhaseClock(const Clock* clock) : clock_(clock), since_(clock->MonotonicNow()), start_(since_) {}
+  explicit PhaseClock(const Clock* clock)
+      : clock_(clock), since_(clock->MonotonicNow()), start_(since_) {}
 
   // Ends the running phase and begins another; returns the one that ended.
   Phase Switch(Phase phase);

@@ -30,17 +30,21 @@ std::string Progress::Line(const ProgressReading& reading) const {
   const double seconds = std::max(absl::ToDoubleSeconds(clock_->MonotonicNow() - start_), 1e-3);
   const double rounds = static_cast<double>(reading.round - first_->round);
   const absl::Duration left =
-      rounds > 0 ? absl::Seconds(seconds / rounds * static_cast<double>(reading.rounds - reading.round))
-                 : absl::InfiniteDuration();
-  std::string line = absl::StrFormat("round %d/%d  loss %.4f", reading.round, reading.rounds, reading.loss);
-  if (reading.evaluation_loss.has_value()) absl::StrAppendFormat(&line, "  held-out %.4f", *reading.evaluation_loss);
+      rounds > 0
+          ? absl::Seconds(seconds / rounds * static_cast<double>(reading.rounds - reading.round))
+          : absl::InfiniteDuration();
+  std::string line =
+      absl::StrFormat("round %d/%d  loss %.4f", reading.round, reading.rounds, reading.loss);
+  if (reading.evaluation_loss.has_value())
+    absl::StrAppendFormat(&line, "  held-out %.4f", *reading.evaluation_loss);
   absl::StrAppendFormat(&line, "  %.0f tokens/s  up %.1f kB/s  down %.1f kB/s  network %.0f %%",
                         static_cast<double>(reading.tokens) / seconds,
                         static_cast<double>(reading.sent_bytes) / seconds / 1e3,
                         static_cast<double>(reading.received_bytes) / seconds / 1e3,
                         100 * absl::ToDoubleSeconds(reading.wait) / seconds);
   if (left < absl::InfiniteDuration()) {
-    absl::StrAppendFormat(&line, "  %s left", absl::FormatDuration(absl::Trunc(left, absl::Seconds(1))));
+    absl::StrAppendFormat(&line, "  %s left",
+                          absl::FormatDuration(absl::Trunc(left, absl::Seconds(1))));
   }
   return line;
 }

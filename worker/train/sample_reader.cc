@@ -5,10 +5,11 @@
 
 namespace distro::worker {
 
-absl::StatusOr<SampleReader> SampleReader::Create(const TokenSource* tokens, const v1::RunConfig& config) {
+absl::StatusOr<SampleReader> SampleReader::Create(const TokenSource* tokens,
+                                                  const v1::RunConfig& config) {
   const int sequence_length = static_cast<int>(config.sequence_length());
-  DISTRO_ASSIGN_OR_RETURN(const DataSplit split,
-                          SplitSamples(tokens->tokens(), sequence_length, config.held_out_fraction()));
+  DISTRO_ASSIGN_OR_RETURN(const DataSplit split, SplitSamples(tokens->tokens(), sequence_length,
+                                                              config.held_out_fraction()));
   return SampleReader(tokens, sequence_length, split, config.seed());
 }
 
@@ -16,7 +17,8 @@ void SampleReader::ReadTraining(uint64_t first, int count, std::vector<int32_t>*
   const size_t row = sequence_length_ + 1;
   tokens->resize(count * row);
   for (int i = 0; i < count; ++i) {
-    tokens_->Read(sampler_.SampleAt(first + i) * sequence_length_, absl::MakeSpan(*tokens).subspan(i * row, row));
+    tokens_->Read(sampler_.SampleAt(first + i) * sequence_length_,
+                  absl::MakeSpan(*tokens).subspan(i * row, row));
   }
 }
 

@@ -15,7 +15,8 @@ namespace distro::worker {
 class SampleReader {
  public:
   // `tokens` is borrowed. InvalidArgument: there are too few tokens for one training sample at this sequence_length.
-  static absl::StatusOr<SampleReader> Create(const TokenSource* tokens, const v1::RunConfig& config);
+  static absl::StatusOr<SampleReader> Create(const TokenSource* tokens,
+                                             const v1::RunConfig& config);
 
   uint64_t training_samples() const { return split_.training_samples; }
   uint64_t held_out_samples() const { return split_.held_out_samples; }
@@ -27,7 +28,10 @@ class SampleReader {
 
  private:
   SampleReader(const TokenSource* tokens, int sequence_length, DataSplit split, uint64_t seed)
-      : tokens_(tokens), sequence_length_(sequence_length), split_(split), sampler_(split.training_samples, seed) {}
+      : tokens_(tokens),
+        sequence_length_(sequence_length),
+        split_(split),
+        sampler_(split.training_samples, seed) {}
 
   const TokenSource* tokens_;
   int sequence_length_;

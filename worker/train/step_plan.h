@@ -5,10 +5,10 @@
 namespace distro::worker {
 
 enum class StepAction {
-  kTakeEvent,       // wait for, or take, the next opened or committed round
-  kGradient,        // gradient of the open round at the parameters
-  kLookahead,       // gradient of the round after the open one, at the lookahead copy
-  kUpload,          // compress the gradient in hand and hand it in for the open round
+  kTakeEvent,  // wait for, or take, the next opened or committed round
+  kGradient,   // gradient of the open round at the parameters
+  kLookahead,  // gradient of the round after the open one, at the lookahead copy
+  kUpload,     // compress the gradient in hand and hand it in for the open round
 };
 
 struct StepState {

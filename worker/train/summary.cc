@@ -23,8 +23,8 @@ std::string TimeSplit(const TrainSummary& summary) {
   for (int i = 0; i < kPhases; ++i) {
     const double share = absl::FDivDuration(summary.phases[i], summary.wall_time);
     if (share < 0.0005) continue;
-    absl::StrAppendFormat(&line, "%s%s %.1f %%", line.empty() ? "" : ", ", PhaseName(static_cast<Phase>(i)),
-                          100 * share);
+    absl::StrAppendFormat(&line, "%s%s %.1f %%", line.empty() ? "" : ", ",
+                          PhaseName(static_cast<Phase>(i)), 100 * share);
   }
   return line;
 }
@@ -38,48 +38,54 @@ std::string SummaryText(const TrainSummary& summary) {
   std::string text = absl::StrFormat("worker %s of run %s\n", summary.worker, summary.run_id);
   absl::StrAppendFormat(&text, "  validation loss  %s at the start, %s at the end (nats a token)\n",
                         Loss(summary.first_evaluation_loss), Loss(summary.last_evaluation_loss));
-  absl::StrAppendFormat(&text, "  rounds           %d applied, up to round %d\n", summary.rounds_applied,
-                        summary.next_round);
-  absl::StrAppendFormat(&text, "  updates          %d sent, %d not fully included, %d steps not finite\n",
+  absl::StrAppendFormat(&text, "  rounds           %d applied, up to round %d\n",
+                        summary.rounds_applied, summary.next_round);
+  absl::StrAppendFormat(&text,
+                        "  updates          %d sent, %d not fully included, %d steps not finite\n",
                         summary.updates_sent, summary.updates_excluded, summary.nonfinite_steps);
-  absl::StrAppendFormat(&text, "  tokens           %d in %s\n", summary.tokens,
-                        absl::FormatDuration(absl::Trunc(summary.wall_time, absl::Milliseconds(100))));
+  absl::StrAppendFormat(
+      &text, "  tokens           %d in %s\n", summary.tokens,
+      absl::FormatDuration(absl::Trunc(summary.wall_time, absl::Milliseconds(100))));
   absl::StrAppendFormat(&text, "  bytes a round    %.0f up, %.0f down\n", up, down);
   if (up > 0 && down > 0) {
-    absl::StrAppendFormat(&text, "  reduction        %.0fx up, %.0fx down against a float32 gradient of %.0f bytes\n",
-                          gradient / up, gradient / down, gradient);
+    absl::StrAppendFormat(
+        &text, "  reduction        %.0fx up, %.0fx down against a float32 gradient of %.0f bytes\n",
+        gradient / up, gradient / down, gradient);
   }
   absl::StrAppendFormat(&text, "  time             %s\n", TimeSplit(summary));
   absl::StrAppendFormat(&text, "  state hash       %s\n", ToHex(summary.state_hash));
-  if (!summary.checkpoint_dir.empty()) absl::StrAppendFormat(&text, "  checkpoint       %s\n", summary.checkpoint_dir);
+  if (!summary.checkpoint_dir.empty())
+    absl::StrAppendFormat(&text, "  checkpoint       %s\n", summary.checkpoint_dir);
   return text;
 }
 
 std::string SummaryJson(const TrainSummary& summary) {
-  nlohmann::ordered_json json = {{"worker", summary.worker},
-                                 {"run_id", summary.run_id},
-                                 {"parameters", summary.parameters},
-                                 {"next_round", summary.next_round},
-                                 {"rounds_applied", summary.rounds_applied},
-                                 {"updates_sent", summary.updates_sent},
-                                 {"updates_excluded", summary.updates_excluded},
-                                 {"nonfinite_steps", summary.nonfinite_steps},
-                                 {"tokens", summary.tokens},
-                                 {"training_loss", summary.training_loss},
-                                 {"state_hash", ToHex(summary.state_hash)},
-                                 {"sent_payload_bytes", summary.transfer.sent_payload_bytes},
-                                 {"received_payload_bytes", summary.transfer.received_payload_bytes},
-                                 {"retries", summary.transfer.retries},
-                                 {"reconnects", summary.transfer.reconnects},
-                                 {"wall_seconds", absl::ToDoubleSeconds(summary.wall_time)},
-                                 {"checkpoint_dir", summary.checkpoint_dir}};
+  nlohmann::ordered_json json = {
+      {"worker", summary.worker},
+      {"run_id", summary.run_id},
+      {"parameters", summary.parameters},
+      {"next_round", summary.next_round},
+      {"rounds_applied", summary.rounds_applied},
+      {"updates_sent", summary.updates_sent},
+      {"updates_excluded", summary.updates_excluded},
+      {"nonfinite_steps", summary.nonfinite_steps},
+      {"tokens", summary.tokens},
+      {"training_loss", summary.training_loss},
+      {"state_hash", ToHex(summary.state_hash)},
+      {"sent_payload_bytes", summary.transfer.sent_payload_bytes},
+      {"received_payload_bytes", summary.transfer.received_payload_bytes},
+      {"retries", summary.transfer.retries},
+      {"reconnects", summary.transfer.reconnects},
+      {"wall_seconds", absl::ToDoubleSeconds(summary.wall_time)},
+      {"checkpoint_dir", summary.checkpoint_dir}};
   const auto loss = [](const std::optional<double>& value) {
     return value.has_value() ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
   };
   json["first_evaluation_loss"] = loss(summary.first_evaluation_loss);
   json["last_evaluation_loss"] = loss(summary.last_evaluation_loss);
   for (int i = 0; i < kPhases; ++i) {
-    json["phase_seconds"][std::string(PhaseName(static_cast<Phase>(i)))] = absl::ToDoubleSeconds(summary.phases[i]);
+    json["phase_seconds"][std::string(PhaseName(static_cast<Phase>(i)))] =
+        absl::ToDoubleSeconds(summary.phases[i]);
   }
   return json.dump(2) + "\n";
 }

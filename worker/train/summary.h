@@ -21,10 +21,10 @@ struct TrainSummary {
   uint64_t updates_sent = 0;      // handed in, abstentions not counted
   uint64_t updates_excluded = 0;  // of which a segment or more was not included
   uint64_t nonfinite_steps = 0;
-  uint64_t tokens = 0;            // trained on by this process
-  double training_loss = 0;       // of the last own step, nats a token
-  double gradient_norm = 0;       // of the last own step, before clipping
-  double learning_rate = 0;       // of the last own step
+  uint64_t tokens = 0;       // trained on by this process
+  double training_loss = 0;  // of the last own step, nats a token
+  double gradient_norm = 0;  // of the last own step, before clipping
+  double learning_rate = 0;  // of the last own step
   std::optional<double> first_evaluation_loss;
   std::optional<double> last_evaluation_loss;
   uint64_t state_hash = 0;

@@ -31,12 +31,14 @@ void Divide(float divisor, TensorBuffer* buffer) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options, Parts parts, Observer observer) {
+absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options, Parts parts,
+                                                         Observer observer) {
   const uint32_t samples = parts.run->config().samples_per_worker();
   if (options.micro_batch_samples == 0) options.micro_batch_samples = static_cast<int>(samples);
   if (options.micro_batch_samples < 1 || samples % options.micro_batch_samples != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("micro_batch_samples: ", options.micro_batch_samples,
-                                                   " does not divide the run's samples_per_worker, ", samples));
+    return absl::InvalidArgumentError(
+        absl::StrCat("micro_batch_samples: ", options.micro_batch_samples,
+                     " does not divide the run's samples_per_worker, ", samples));
   }
   return absl::WrapUnique(new Trainer(std::move(options), parts, std::move(observer)));
 }
@@ -58,7 +60,8 @@ absl::Status Trainer::Run() {
   Observe();  // from here on the aggregator knows that this worker is ready
   while (status.ok() && parts_.replica->next_round().value() < config_.rounds()) status = Step();
   if (status.ok() && summary_.rounds_applied > 0) status = Evaluate();
-  if (status.ok() && !options_.checkpoint_dir.empty()) status = WriteCheckpoint(options_.checkpoint_dir);
+  if (status.ok() && !options_.checkpoint_dir.empty())
+    status = WriteCheckpoint(options_.checkpoint_dir);
   summary_.state_hash = parts_.replica->StateHash();
   Observe();
   return status;
@@ -82,7 +85,8 @@ absl::Status Trainer::Step() {
     case StepAction::kTakeEvent:
       return TakeEvent();
     case StepAction::kGradient:
-      return ComputeGradient(FindSlot(open_->slots(), options_.worker), parts_.replica->parameters());
+      return ComputeGradient(FindSlot(open_->slots(), options_.worker),
+                             parts_.replica->parameters());
     case StepAction::kLookahead:
       return ComputeLookaheadGradient();
     case StepAction::kUpload:
@@ -113,7 +117,8 @@ absl::Status Trainer::Apply(const CommittedRound& round) {
   {
     PhaseScope phase(parts_.phases, Phase::kApply);
     const int member = round.MemberIndex(options_.worker);
-    const bool ours = member >= 0 && round.header->members(member).incarnation() == options_.incarnation;
+    const bool ours =
+        member >= 0 && round.header->members(member).incarnation() == options_.incarnation;
     DISTRO_RETURN_IF_ERROR(parts_.replica->Apply(round));
     if (ours) parts_.optimizer->Feedback(round, member);
     CountOwnUpdate(round, ours ? member : -1);
@@ -138,14 +143,16 @@ absl::Status Trainer::AfterRound() {
   if (round < config_.rounds()) {
     if (due(config_.evaluation_interval_rounds())) DISTRO_RETURN_IF_ERROR(Evaluate());
     if (!options_.checkpoint_dir.empty() && due(options_.checkpoint_interval_rounds)) {
-      DISTRO_RETURN_IF_ERROR(WriteCheckpoint(absl::StrCat(options_.checkpoint_dir, "/round-", round)));
+      DISTRO_RETURN_IF_ERROR(
+          WriteCheckpoint(absl::StrCat(options_.checkpoint_dir, "/round-", round)));
     }
   }
   Observe();
   return absl::OkStatus();
 }
 
-absl::Status Trainer::ComputeGradient(const std::optional<v1::Slot>& slot, const TensorBuffer& parameters) {
+absl::Status Trainer::ComputeGradient(const std::optional<v1::Slot>& slot,
+                                      const TensorBuffer& parameters) {
   Gradient gradient;
   DISTRO_RETURN_IF_ERROR(AccumulateGradient(*slot, parameters, &gradient));
   PhaseScope phase(parts_.phases, Phase::kCompress);
@@ -158,20 +165,23 @@ absl::Status Trainer::ComputeGradient(const std::optional<v1::Slot>& slot, const
   return absl::OkStatus();
 }
 
-absl::Status Trainer::AccumulateGradient(const v1::Slot& slot, const TensorBuffer& parameters, Gradient* gradient) {
+absl::Status Trainer::AccumulateGradient(const v1::Slot& slot, const TensorBuffer& parameters,
+                                         Gradient* gradient) {
   const int micro_batches = static_cast<int>(slot.samples()) / options_.micro_batch_samples;
   std::vector<int32_t> tokens;
   for (int j = 0; j < micro_batches; ++j) {
     {
       PhaseScope phase(parts_.phases, Phase::kData);
-      parts_.samples->ReadTraining(slot.first_sample() + static_cast<uint64_t>(j) * options_.micro_batch_samples,
-                                   options_.micro_batch_samples, &tokens);
+      parts_.samples->ReadTraining(
+          slot.first_sample() + static_cast<uint64_t>(j) * options_.micro_batch_samples,
+          options_.micro_batch_samples, &tokens);
     }
     PhaseScope phase(parts_.phases, Phase::kForwardBackward);
-    DISTRO_ASSIGN_OR_RETURN(const double loss,
-                            parts_.model->LossAndGradient({.tokens = tokens, .sequences = options_.micro_batch_samples},
-                                                          parameters, j == 0 ? Accumulation::kStore : Accumulation::kAdd,
-                                                          &gradient_buffer_));
+    DISTRO_ASSIGN_OR_RETURN(
+        const double loss,
+        parts_.model->LossAndGradient(
+            {.tokens = tokens, .sequences = options_.micro_batch_samples}, parameters,
+            j == 0 ? Accumulation::kStore : Accumulation::kAdd, &gradient_buffer_));
     gradient->loss += loss / micro_batches;
   }
   if (micro_batches > 1) Divide(static_cast<float>(micro_batches), &gradient_buffer_);
@@ -181,8 +191,8 @@ absl::Status Trainer::AccumulateGradient(const v1::Slot& slot, const TensorBuffe
 absl::Status Trainer::ComputeLookaheadGradient() {
   {
     PhaseScope phase(parts_.phases, Phase::kCompress);
-    parts_.optimizer->Lookahead(absl::bit_cast<float>(open_->step().eta_bits()), parts_.replica->parameters(),
-                                &*lookahead_);
+    parts_.optimizer->Lookahead(absl::bit_cast<float>(open_->step().eta_bits()),
+                                parts_.replica->parameters(), &*lookahead_);
   }
   return ComputeGradient(FindSlot(open_->next_slots(), options_.worker), *lookahead_);
 }
@@ -197,7 +207,8 @@ void Trainer::Upload() {
   summary_.learning_rate = absl::bit_cast<float>(open_->step().eta_bits());
   if (gradient_->finite) {
     update.payloads =
-        parts_.optimizer->Compress(open_round_, open_->step(), gradient_buffer_, gradient_->norm).payloads;
+        parts_.optimizer->Compress(open_round_, open_->step(), gradient_buffer_, gradient_->norm)
+            .payloads;
     ++summary_.updates_sent;
   } else {
     parts_.log->Warning("step is not finite; abstaining", {{"round", open_round_.value()},
@@ -212,28 +223,33 @@ void Trainer::Upload() {
 
 absl::Status Trainer::Evaluate() {
   PhaseScope phase(parts_.phases, Phase::kEvaluate);
-  DISTRO_ASSIGN_OR_RETURN(const double loss,
-                          EvaluateHeldOut(*parts_.model, *parts_.samples, parts_.replica->parameters(),
-                                          config_.evaluation_samples(), options_.micro_batch_samples));
+  DISTRO_ASSIGN_OR_RETURN(
+      const double loss,
+      EvaluateHeldOut(*parts_.model, *parts_.samples, parts_.replica->parameters(),
+                      config_.evaluation_samples(), options_.micro_batch_samples));
   if (!summary_.first_evaluation_loss.has_value()) summary_.first_evaluation_loss = loss;
   summary_.last_evaluation_loss = loss;
-  parts_.log->Info("evaluated", {{"round", parts_.replica->next_round().value()}, {"held_out_loss", loss}});
+  parts_.log->Info("evaluated",
+                   {{"round", parts_.replica->next_round().value()}, {"held_out_loss", loss}});
   return absl::OkStatus();
 }
 
 absl::Status Trainer::WriteCheckpoint(const std::string& dir) {
   PhaseScope phase(parts_.phases, Phase::kCheckpoint);
-  DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(dir, parts_.run->model_config_json(), parts_.replica->layout(),
+  DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(dir, parts_.run->model_config_json(),
+                                               parts_.replica->layout(),
                                                parts_.replica->parameters()));
   summary_.checkpoint_dir = dir;
-  parts_.log->Info("checkpoint written", {{"round", parts_.replica->next_round().value()}, {"dir", dir}});
+  parts_.log->Info("checkpoint written",
+                   {{"round", parts_.replica->next_round().value()}, {"dir", dir}});
   return absl::OkStatus();
 }
 
 void Trainer::Observe() {
   summary_.next_round = parts_.replica->next_round().value();
   summary_.transfer = parts_.exchange->stats();
-  for (int i = 0; i < kPhases; ++i) summary_.phases[i] = parts_.phases->Spent(static_cast<Phase>(i));
+  for (int i = 0; i < kPhases; ++i)
+    summary_.phases[i] = parts_.phases->Spent(static_cast<Phase>(i));
   summary_.wall_time = parts_.phases->Total();
   v1::WorkerTelemetry telemetry;
   telemetry.set_loss(summary_.training_loss);
@@ -241,7 +257,8 @@ void Trainer::Observe() {
   telemetry.set_tokens(summary_.tokens);
   telemetry.set_sent_bytes(summary_.transfer.sent_payload_bytes);
   telemetry.set_received_bytes(summary_.transfer.received_payload_bytes);
-  if (summary_.last_evaluation_loss.has_value()) telemetry.set_evaluation_loss(*summary_.last_evaluation_loss);
+  if (summary_.last_evaluation_loss.has_value())
+    telemetry.set_evaluation_loss(*summary_.last_evaluation_loss);
   parts_.exchange->Report(parts_.replica->next_round(), parts_.replica->log_hash(), telemetry);
   observer_(summary_);
 }

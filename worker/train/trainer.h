@@ -54,7 +54,8 @@ class Trainer {
   using Observer = std::function<void(const TrainSummary&)>;
 
   // InvalidArgument: micro_batch_samples does not divide samples_per_worker.
-  static absl::StatusOr<std::unique_ptr<Trainer>> Create(TrainerOptions options, Parts parts, Observer observer);
+  static absl::StatusOr<std::unique_ptr<Trainer>> Create(TrainerOptions options, Parts parts,
+                                                         Observer observer);
 
   // Trains until the run is done (OK) or the exchange ends it (its status). Evaluates before the first and after the
   // last round and writes the checkpoint when the run is done.
@@ -79,7 +80,8 @@ class Trainer {
   absl::Status Apply(const CommittedRound& round);
   void CountOwnUpdate(const CommittedRound& round, int member);
   absl::Status ComputeGradient(const std::optional<v1::Slot>& slot, const TensorBuffer& parameters);
-  absl::Status AccumulateGradient(const v1::Slot& slot, const TensorBuffer& parameters, Gradient* gradient);
+  absl::Status AccumulateGradient(const v1::Slot& slot, const TensorBuffer& parameters,
+                                  Gradient* gradient);
   absl::Status ComputeLookaheadGradient();
   void Upload();
   absl::Status Evaluate();

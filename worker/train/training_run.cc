@@ -17,7 +17,8 @@
 namespace distro::worker {
 
 absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Begin(const TrainerOptions& options,
-                                                                const std::string& scratch_dir, const Parts& parts,
+                                                                const std::string& scratch_dir,
+                                                                const Parts& parts,
                                                                 Trainer::Observer observer) {
   auto run = absl::WrapUnique(new TrainingRun());
   DISTRO_RETURN_IF_ERROR(run->Join(options, parts));
@@ -34,8 +35,8 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Begin(const TrainerOpt
                                                           .phases = parts.phases,
                                                           .log = parts.log},
                                                          std::move(observer)));
-  DISTRO_RETURN_IF_ERROR(
-      parts.exchange->Follow(run->layout_.get(), run->replica_->next_round(), run->replica_->log_hash()));
+  DISTRO_RETURN_IF_ERROR(parts.exchange->Follow(run->layout_.get(), run->replica_->next_round(),
+                                                run->replica_->log_hash()));
   return run;
 }
 
@@ -57,18 +58,21 @@ absl::Status TrainingRun::Join(const TrainerOptions& options, const Parts& parts
 absl::Status TrainingRun::BuildModel(const TokenSource& tokens) {
   DISTRO_ASSIGN_OR_RETURN(const LlamaConfig config, ParseLlamaConfig(run_.model_config_json()));
   if (run_.config().sequence_length() > static_cast<uint32_t>(config.max_positions)) {
-    return absl::InvalidArgumentError(absl::StrCat("sequence_length: ", run_.config().sequence_length(),
-                                                   " exceeds the model's max_position_embeddings, ",
-                                                   config.max_positions));
+    return absl::InvalidArgumentError(
+        absl::StrCat("sequence_length: ", run_.config().sequence_length(),
+                     " exceeds the model's max_position_embeddings, ", config.max_positions));
   }
   DISTRO_RETURN_IF_ERROR(tokens.ValidateVocabulary(config.vocab_size));
   DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create(LlamaTensors(config)));
   const auto& hash = manifest.hash();
-  if (run_.manifest_hash() != absl::string_view(reinterpret_cast<const char*>(hash.data()), hash.size())) {
-    return absl::InvalidArgumentError("the run's manifest hash is not that of its config.json: its checkpoint holds "
-                                      "other tensors than this model has");
+  if (run_.manifest_hash() !=
+      absl::string_view(reinterpret_cast<const char*>(hash.data()), hash.size())) {
+    return absl::InvalidArgumentError(
+        "the run's manifest hash is not that of its config.json: its checkpoint holds "
+        "other tensors than this model has");
   }
-  DISTRO_ASSIGN_OR_RETURN(Layout layout, Layout::Create(std::move(manifest), run_.config().segment_blocks()));
+  DISTRO_ASSIGN_OR_RETURN(Layout layout,
+                          Layout::Create(std::move(manifest), run_.config().segment_blocks()));
   layout_ = std::make_unique<Layout>(std::move(layout));
   DISTRO_ASSIGN_OR_RETURN(model_, Model::Create(config, *layout_));
   DISTRO_ASSIGN_OR_RETURN(SampleReader samples, SampleReader::Create(&tokens, run_.config()));
@@ -86,13 +90,14 @@ absl::Status TrainingRun::LoadSnapshot(const std::string& scratch_dir, Exchange*
   DISTRO_RETURN_IF_ERROR(exchange->DownloadSnapshot(run_.snapshot(), path));
   TensorBuffer parameters(*layout_);
   DISTRO_RETURN_IF_ERROR(Annotate(ReadSnapshot(path, *layout_, &parameters), "snapshot"));
-  replica_ = std::make_unique<Replica>(layout_.get(), backend_.get(), std::move(parameters),
-                                       RoundId(run_.snapshot().round()), run_.snapshot().log_hash());
+  replica_ =
+      std::make_unique<Replica>(layout_.get(), backend_.get(), std::move(parameters),
+                                RoundId(run_.snapshot().round()), run_.snapshot().log_hash());
   const uint64_t hash = replica_->StateHash();
   if (hash == run_.snapshot().state_hash()) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("the snapshot of round ", run_.snapshot().round(), " has state hash ",
-                                          ToHex(hash), ", the aggregator announced ",
-                                          ToHex(run_.snapshot().state_hash())));
+  return absl::DataLossError(absl::StrCat(
+      "the snapshot of round ", run_.snapshot().round(), " has state hash ", ToHex(hash),
+      ", the aggregator announced ", ToHex(run_.snapshot().state_hash())));
 }
 
 }  // namespace distro::worker

@@ -39,7 +39,8 @@ class TrainingRun {
   // run's, or the data does not fit the model; the message names key or token. DataLoss: the snapshot's state hash
   // is not the announced one.
   static absl::StatusOr<std::unique_ptr<TrainingRun>> Begin(const TrainerOptions& options,
-                                                            const std::string& scratch_dir, const Parts& parts,
+                                                            const std::string& scratch_dir,
+                                                            const Parts& parts,
                                                             Trainer::Observer observer);
 
   // Trainer::Run.

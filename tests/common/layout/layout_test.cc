@@ -25,9 +25,15 @@ TEST(ManifestTest, HashDependsOnNamesAndShapes) {
 }
 
 TEST(ManifestTest, RefusesWhatIsNotAListOfTensors) {
-  const std::vector<std::vector<TensorSpec>> bad = {
-      {}, {{"", {1}}}, {{"a", {}}}, {{"a", {0}}}, {{"a", {-1}}}, {{"a", {1}}, {"a", {2}}},
-      {{std::string(513, 'a'), {1}}}, {{"a", {int64_t{1} << 40, 2}}}, {{"a", {int64_t{1} << 40}}, {"b", {1}}}};
+  const std::vector<std::vector<TensorSpec>> bad = {{},
+                                                    {{"", {1}}},
+                                                    {{"a", {}}},
+                                                    {{"a", {0}}},
+                                                    {{"a", {-1}}},
+                                                    {{"a", {1}}, {"a", {2}}},
+                                                    {{std::string(513, 'a'), {1}}},
+                                                    {{"a", {int64_t{1} << 40, 2}}},
+                                                    {{"a", {int64_t{1} << 40}}, {"b", {1}}}};
   for (const auto& tensors : bad) {
     EXPECT_EQ(Manifest::Create(tensors).status().code(), absl::StatusCode::kInvalidArgument);
   }
@@ -68,7 +74,8 @@ TEST(LayoutTest, RefusesSegmentSizesOutsideTheirRange) {
 
 // The 1.2 B Llama of the report: 294 144 full blocks and the norms.
 TEST(LayoutTest, ReportModelHasEighteenSegments) {
-  std::vector<TensorSpec> tensors = {{"embed", {32000, 2048}}, {"head", {32000, 2048}}, {"norm", {2048}}};
+  std::vector<TensorSpec> tensors = {
+      {"embed", {32000, 2048}}, {"head", {32000, 2048}}, {"norm", {2048}}};
   for (int i = 0; i < 16; ++i) {
     const std::string layer = "layer" + std::to_string(i);
     for (const char* name : {"q", "k", "v", "o"}) tensors.push_back({layer + name, {2048, 2048}});

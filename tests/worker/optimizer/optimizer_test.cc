@@ -13,7 +13,9 @@ namespace {
 constexpr int kKept = 4;
 
 // Two tensors with padding, cut by segment borders.
-Layout MakeLayout() { return *Layout::Create(*Manifest::Create({{"a", {100, 70}}, {"b", {130}}}), 2); }
+Layout MakeLayout() {
+  return *Layout::Create(*Manifest::Create({{"a", {100, 70}}, {"b", {130}}}), 2);
+}
 
 v1::StepParameters Step(float eta, float beta, float clip_norm) {
   v1::StepParameters step;
@@ -48,7 +50,8 @@ double Norm(const TensorBuffer& buffer) {
 bool SameBits(const TensorBuffer& a, const TensorBuffer& b) {
   for (int i = 0; i < a.tensors(); ++i) {
     for (size_t j = 0; j < a.tensor(i).size(); ++j) {
-      if (absl::bit_cast<uint32_t>(a.tensor(i)[j]) != absl::bit_cast<uint32_t>(b.tensor(i)[j])) return false;
+      if (absl::bit_cast<uint32_t>(a.tensor(i)[j]) != absl::bit_cast<uint32_t>(b.tensor(i)[j]))
+        return false;
     }
   }
   return true;
@@ -103,31 +106,33 @@ TEST_F(OptimizerTest, GradientsBelowTheClipNormAreNotScaled) {
 }
 
 TEST_F(OptimizerTest, PayloadsDecodeToKVotesABlock) {
-  const CompressedUpdate update =
-      optimizer_.Compress(RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_, optimizer_.GradientNorm(gradient_));
+  const CompressedUpdate update = optimizer_.Compress(RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_,
+                                                      optimizer_.GradientNorm(gradient_));
   ASSERT_EQ(update.payloads.size(), layout_.segments());
   for (SegmentId segment(0); segment.value() < layout_.segments(); segment = segment.Next()) {
     const auto blocks = static_cast<uint32_t>(layout_.SegmentBlocks(segment));
-    const absl::StatusOr<SparseUpdate> decoded =
-        DecodeUpdate(*update.payloads[segment.value()], {.layout_hash = layout_.manifest().short_hash(),
-                                                         .round = RoundId(7),
-                                                         .segment = segment,
-                                                         .blocks = blocks,
-                                                         .k = kKept});
+    const absl::StatusOr<SparseUpdate> decoded = DecodeUpdate(
+        *update.payloads[segment.value()], {.layout_hash = layout_.manifest().short_hash(),
+                                            .round = RoundId(7),
+                                            .segment = segment,
+                                            .blocks = blocks,
+                                            .k = kKept});
     ASSERT_TRUE(decoded.ok()) << decoded.status();
     EXPECT_EQ(decoded->signs.size(), blocks * kKept);
   }
 }
 
 TEST_F(OptimizerTest, WhatWasNotIncludedStaysInTheMomentum) {
-  optimizer_.Compress(RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_, optimizer_.GradientNorm(gradient_));
+  optimizer_.Compress(RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_,
+                      optimizer_.GradientNorm(gradient_));
   const TensorBuffer before = Copy(layout_, optimizer_.momentum());
   optimizer_.Feedback(RoundWith(layout_, std::vector<bool>(layout_.segments(), false)), 0);
   EXPECT_TRUE(SameBits(before, optimizer_.momentum()));
 }
 
 TEST_F(OptimizerTest, FeedbackRemovesWhatWasIncludedOnce) {
-  optimizer_.Compress(RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_, optimizer_.GradientNorm(gradient_));
+  optimizer_.Compress(RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_,
+                      optimizer_.GradientNorm(gradient_));
   const double before = Norm(optimizer_.momentum());
   const CommittedRound round = RoundWith(layout_, std::vector<bool>(layout_.segments(), true));
   optimizer_.Feedback(round, 0);
@@ -139,7 +144,8 @@ TEST_F(OptimizerTest, FeedbackRemovesWhatWasIncludedOnce) {
 
 // Segment 0 is included and lies in tensor a; tensor b is in the last segment.
 TEST_F(OptimizerTest, FeedbackIsBySegment) {
-  optimizer_.Compress(RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_, optimizer_.GradientNorm(gradient_));
+  optimizer_.Compress(RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_,
+                      optimizer_.GradientNorm(gradient_));
   const TensorBuffer before = Copy(layout_, optimizer_.momentum());
   std::vector<bool> included(layout_.segments(), false);
   included[0] = true;
@@ -149,14 +155,16 @@ TEST_F(OptimizerTest, FeedbackIsBySegment) {
 }
 
 TEST_F(OptimizerTest, FeedbackOfAnotherRoundDoesNothing) {
-  optimizer_.Compress(RoundId(8), Step(1.0f, 0.9f, 1e6f), gradient_, optimizer_.GradientNorm(gradient_));
+  optimizer_.Compress(RoundId(8), Step(1.0f, 0.9f, 1e6f), gradient_,
+                      optimizer_.GradientNorm(gradient_));
   const TensorBuffer before = Copy(layout_, optimizer_.momentum());
   optimizer_.Feedback(RoundWith(layout_, std::vector<bool>(layout_.segments(), true)), 0);
   EXPECT_TRUE(SameBits(before, optimizer_.momentum()));
 }
 
 TEST_F(OptimizerTest, DroppedPendingIsNotSubtracted) {
-  optimizer_.Compress(RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_, optimizer_.GradientNorm(gradient_));
+  optimizer_.Compress(RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_,
+                      optimizer_.GradientNorm(gradient_));
   optimizer_.DropPending();
   const TensorBuffer before = Copy(layout_, optimizer_.momentum());
   optimizer_.Feedback(RoundWith(layout_, std::vector<bool>(layout_.segments(), true)), 0);

@@ -13,10 +13,13 @@ TEST(StepPlanTest, MakesTheGradientOfTheOpenRound) {
   EXPECT_EQ(NextAction({.round_open = true, .has_slot = true}), StepAction::kGradient);
 }
 
-TEST(StepPlanTest, WaitsWithoutSamples) { EXPECT_EQ(NextAction({.round_open = true}), StepAction::kTakeEvent); }
+TEST(StepPlanTest, WaitsWithoutSamples) {
+  EXPECT_EQ(NextAction({.round_open = true}), StepAction::kTakeEvent);
+}
 
 TEST(StepPlanTest, UploadsTheGradientInHand) {
-  EXPECT_EQ(NextAction({.round_open = true, .has_slot = true, .has_gradient = true}), StepAction::kUpload);
+  EXPECT_EQ(NextAction({.round_open = true, .has_slot = true, .has_gradient = true}),
+            StepAction::kUpload);
 }
 
 // A gradient that was finished late serves the open round, with or without samples in it.
@@ -25,13 +28,15 @@ TEST(StepPlanTest, UploadsALateGradientForTheOpenRound) {
 }
 
 TEST(StepPlanTest, TakesResultsBeforeItUsesALateGradient) {
-  EXPECT_EQ(NextAction({.event_ready = true, .round_open = true, .has_slot = true, .has_gradient = true}),
-            StepAction::kTakeEvent);
+  EXPECT_EQ(
+      NextAction({.event_ready = true, .round_open = true, .has_slot = true, .has_gradient = true}),
+      StepAction::kTakeEvent);
 }
 
 TEST(StepPlanTest, WaitsForTheResultAfterAnUpload) {
-  EXPECT_EQ(NextAction({.round_open = true, .has_slot = true, .has_next_slot = true, .uploaded = true}),
-            StepAction::kTakeEvent);
+  EXPECT_EQ(
+      NextAction({.round_open = true, .has_slot = true, .has_next_slot = true, .uploaded = true}),
+      StepAction::kTakeEvent);
 }
 
 // The lookahead must see parameters without the open round's result, however early it arrives.
@@ -48,7 +53,11 @@ TEST(StepPlanTest, OverlapMakesTheNextGradientBeforeAnyEvent) {
 }
 
 TEST(StepPlanTest, OverlapMakesOneGradientAhead) {
-  EXPECT_EQ(NextAction({.overlap = true, .round_open = true, .has_next_slot = true, .has_gradient = true, .uploaded = true}),
+  EXPECT_EQ(NextAction({.overlap = true,
+                        .round_open = true,
+                        .has_next_slot = true,
+                        .has_gradient = true,
+                        .uploaded = true}),
             StepAction::kTakeEvent);
 }
 

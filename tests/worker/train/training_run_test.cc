@@ -84,7 +84,9 @@ TEST_P(TrainingRunTest, PhasesSumToWallTime) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Overlap, TrainingRunTest, ::testing::Values(0, 1),
-                         [](const auto& parameter) { return parameter.param == 0 ? "None" : "One"; });
+                         [](const auto& parameter) {
+                           return parameter.param == 0 ? "None" : "One";
+                         });
 
 TEST(TrainingRunErrorsTest, MicroBatchesMustDivideTheSamples) {
   const TinyRun tiny;
@@ -92,7 +94,8 @@ TEST(TrainingRunErrorsTest, MicroBatchesMustDivideTheSamples) {
   config.set_samples_per_worker(3);
   const std::vector<WorkerResult> results = Simulate(tiny, config, 1);
   EXPECT_EQ(results[0].status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(results[0].status.message()), ::testing::HasSubstr("micro_batch_samples"));
+  EXPECT_THAT(std::string(results[0].status.message()),
+              ::testing::HasSubstr("micro_batch_samples"));
 }
 
 TEST(TrainingRunErrorsTest, SamplesMustFitTheModel) {
@@ -101,7 +104,8 @@ TEST(TrainingRunErrorsTest, SamplesMustFitTheModel) {
   config.set_sequence_length(33);
   const std::vector<WorkerResult> results = Simulate(tiny, config, 1);
   EXPECT_EQ(results[0].status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(results[0].status.message()), ::testing::HasSubstr("max_position_embeddings"));
+  EXPECT_THAT(std::string(results[0].status.message()),
+              ::testing::HasSubstr("max_position_embeddings"));
 }
 
 // What a run has trained opens as the checkpoint that it is.
@@ -110,7 +114,8 @@ TEST(TrainingRunCheckpointTest, WritesTheModelAtTheEnd) {
   LocalAggregator aggregator(LocalRunOf(tiny, tiny.Config(1, 3, 0)));
   LocalExchange exchange(&aggregator);
   const std::string dir = tiny.File("trained");
-  const WorkerResult result = TrainWorker(tiny, {.name = "w0", .exchange = &exchange, .checkpoint_dir = dir});
+  const WorkerResult result =
+      TrainWorker(tiny, {.name = "w0", .exchange = &exchange, .checkpoint_dir = dir});
   ASSERT_TRUE(result.status.ok()) << result.status;
   const absl::StatusOr<CheckpointFolder> checkpoint = OpenCheckpointFolder(dir);
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
