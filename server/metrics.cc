@@ -223,11 +223,11 @@ std::vector<prometheus::MetricFamily> AggregatorMetrics::CollectWorkers(const Ru
     if (!worker.in_session() || worker.sequence == 0) continue;
     const MetricLabels labels = {{"worker", worker.name}};
     const v1::WorkerTelemetry& readings = worker.telemetry;
-    builder.AddGauge(prefix + "round", "The first round whose result the worker has not applied.",
+    builder.AddGauge(prefix + "round", "The first round that is not yet in the parameters.",
                      labels, static_cast<double>(worker.next_round));
-    builder.AddGauge(prefix + "loss", "Mean training loss of the last step, nats a token.", labels,
+    builder.AddGauge(prefix + "loss", "Training loss of the last own step, in nats a token.", labels,
                      readings.loss());
-    builder.AddGauge(prefix + "grad_norm", "Norm of the last gradient before clipping.", labels,
+    builder.AddGauge(prefix + "grad_norm", "Norm of the last own gradient, before clipping.", labels,
                      readings.gradient_norm());
     builder.AddCounter(prefix + "tokens_total", "Tokens trained on.", labels,
                        static_cast<double>(readings.tokens()));
@@ -238,7 +238,7 @@ std::vector<prometheus::MetricFamily> AggregatorMetrics::CollectWorkers(const Ru
                        {{"worker", worker.name}, {"kind", "result"}},
                        static_cast<double>(readings.received_bytes()));
     if (readings.has_evaluation_loss()) {
-      builder.AddGauge(prefix + "eval_loss", "Held-out loss of the last evaluation, nats a token.",
+      builder.AddGauge(prefix + "eval_loss", "Held-out loss of the last evaluation, in nats a token.",
                        labels, readings.evaluation_loss());
     }
   }

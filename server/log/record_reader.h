@@ -21,6 +21,7 @@ class RecordReader {
   static absl::StatusOr<std::shared_ptr<const RecordReader>> Open(const std::string& path,
                                                                   RecordKind kind);
 
+  const std::string& path() const { return file_.path(); }
   RoundId round() const { return RoundId(footer_.round); }
   const std::string& header_bytes() const { return header_; }
   // XXH3-64 of header_bytes().

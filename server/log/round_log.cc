@@ -71,6 +71,14 @@ absl::StatusOr<std::unique_ptr<RoundLog>> RoundLog::Open(const std::string& dir,
   return opened;
 }
 
+absl::StatusOr<std::unique_ptr<const RoundLog>> RoundLog::OpenReadOnly(const std::string& dir,
+                                                                       const Layout* layout,
+                                                                       int verify_payloads) {
+  std::unique_ptr<RoundLog> opened(new RoundLog(dir, layout));
+  DISTRO_RETURN_IF_ERROR(opened->Load(verify_payloads));
+  return std::unique_ptr<const RoundLog>(std::move(opened));
+}
+
 absl::Status RoundLog::RemoveTemporaryFiles(Log* log) const {
   DISTRO_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(dir_));
   for (const std::string& name : names) {

@@ -65,6 +65,12 @@ class RoundLog {
                                                         const Layout* layout, int verify_payloads,
                                                         Log* log);
 
+  // The same of a folder that is only looked at, also while an aggregator writes to it: nothing is created or removed, and
+  // rounds that are committed later are not seen. NotFound: there is no such folder.
+  static absl::StatusOr<std::unique_ptr<const RoundLog>> OpenReadOnly(const std::string& dir,
+                                                                      const Layout* layout,
+                                                                      int verify_payloads);
+
   // The start record; written once, before round 0. FailedPrecondition: there is one (fenced).
   bool has_start() const;
   const v1::StartHeader& start() const;  // requires has_start()

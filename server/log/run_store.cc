@@ -93,6 +93,33 @@ bool HoldsRecords(const std::string& dir) {
   return false;
 }
 
+std::string SnapshotOf(const std::string& data_dir) {
+  return data_dir + "/snapshots/0.safetensors";
+}
+
+std::string RunFileOf(const std::string& data_dir) { return data_dir + "/run.pb"; }
+
+// NotFound: there is none, and nothing says that there was.
+absl::StatusOr<v1::StoredRun> ReadRunFile(const std::string& data_dir) {
+  const std::string path = RunFileOf(data_dir);
+  const absl::StatusOr<std::string> bytes = ReadFile(path, kMaxRunFileBytes);
+  if (absl::IsNotFound(bytes.status()) && HoldsRecords(data_dir + "/rounds")) {
+    return Damage(path, "is missing, but the folder has rounds");
+  }
+  if (absl::IsInvalidArgument(bytes.status())) return Damage(path, "is too large");
+  DISTRO_RETURN_IF_ERROR(bytes.status());
+  absl::StatusOr<v1::StoredRun> stored = ParseRunFile(*bytes);
+  if (!stored.ok()) return Damage(path, stored.status().message());
+  return stored;
+}
+
+absl::Status CheckSnapshot(const std::string& path, const v1::StoredRun& stored) {
+  const absl::StatusOr<Sha256Digest> sha256 = Sha256OfFile(path);
+  if (!sha256.ok()) return Damage(path, sha256.status().message());
+  if (Bytes(*sha256) == stored.initial_snapshot().sha256()) return absl::OkStatus();
+  return Damage(path, "its SHA-256 is not that of the run's initial snapshot");
+}
+
 absl::Status RemoveTemporaryFiles(const std::string& dir, Log* log) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(dir, error)) {
@@ -112,12 +139,25 @@ absl::StatusOr<std::unique_ptr<RunStore>> RunStore::Open(const std::string& data
   DISTRO_ASSIGN_OR_RETURN(FolderLock lock, FolderLock::Take(data_dir));
   std::unique_ptr<RunStore> store(new RunStore(data_dir, std::move(lock), log));
   DISTRO_RETURN_IF_ERROR(store->Prepare());
-  DISTRO_RETURN_IF_ERROR(store->LoadRun());
+  absl::StatusOr<std::shared_ptr<const RunIdentity>> run = ReadRun(data_dir);
+  if (!run.ok() && !absl::IsNotFound(run.status())) return run.status();
+  if (run.ok()) store->identity_ = *std::move(run);
   DISTRO_RETURN_IF_ERROR(store->RaiseEpoch());
   log->Info("data folder opened", {{"path", data_dir},
                                    {"epoch", store->epoch().value()},
                                    {"run", store->has_run() ? store->run()->run_id : "none"}});
   return store;
+}
+
+absl::StatusOr<std::shared_ptr<const RunIdentity>> RunStore::ReadRun(const std::string& data_dir) {
+  DISTRO_ASSIGN_OR_RETURN(const v1::StoredRun stored, ReadRunFile(data_dir));
+  const std::string snapshot = SnapshotOf(data_dir);
+  DISTRO_RETURN_IF_ERROR(CheckSnapshot(snapshot, stored));
+  auto layout = LayoutOf(snapshot, stored.config());
+  if (!layout.ok()) return Damage(snapshot, layout.status().message());
+  return std::make_shared<const RunIdentity>(
+      RunIdentity{stored.run_id(), stored.config(), stored.model_config_json(),
+                  stored.initial_snapshot(), snapshot, *std::move(layout)});
 }
 
 absl::Status RunStore::Prepare() {
@@ -149,28 +189,7 @@ absl::Status RunStore::RaiseEpoch() {
   return WriteFileAtomically(path, absl::StrCat(epoch_.value(), "\n"));
 }
 
-absl::Status RunStore::LoadRun() {
-  absl::StatusOr<std::string> bytes = ReadFile(RunPath(), kMaxRunFileBytes);
-  if (absl::IsNotFound(bytes.status())) {
-    if (!HoldsRecords(rounds_dir())) return absl::OkStatus();
-    return Damage(RunPath(), "is missing, but the folder has rounds");
-  }
-  if (absl::IsInvalidArgument(bytes.status())) return Damage(RunPath(), "is too large");
-  DISTRO_RETURN_IF_ERROR(bytes.status());
-  const absl::StatusOr<v1::StoredRun> stored = ParseRunFile(*bytes);
-  if (!stored.ok()) return Damage(RunPath(), stored.status().message());
-  const absl::StatusOr<Sha256Digest> sha256 = Sha256OfFile(SnapshotPath());
-  if (!sha256.ok()) return Damage(SnapshotPath(), sha256.status().message());
-  if (Bytes(*sha256) != stored->initial_snapshot().sha256()) {
-    return Damage(SnapshotPath(), "its SHA-256 is not that of the run's initial snapshot");
-  }
-  auto layout = LayoutOf(SnapshotPath(), stored->config());
-  if (!layout.ok()) return Damage(SnapshotPath(), layout.status().message());
-  identity_ = std::make_shared<const RunIdentity>(
-      RunIdentity{stored->run_id(), stored->config(), stored->model_config_json(),
-                  stored->initial_snapshot(), SnapshotPath(), *std::move(layout)});
-  return absl::OkStatus();
-}
+std::string RunStore::SnapshotPath() const { return SnapshotOf(data_dir_); }
 
 std::string RunStore::IncomingPath(const Sha256Digest& sha256) const {
   return absl::StrCat(data_dir_, "/incoming/", ToHex(sha256), ".part");
@@ -239,7 +258,7 @@ absl::Status RunStore::Publish(RunIdentity identity, const std::string& incoming
   *stored.mutable_config() = identity.config;
   stored.set_model_config_json(identity.model_config_json);
   *stored.mutable_initial_snapshot() = identity.initial_snapshot;
-  DISTRO_RETURN_IF_ERROR(WriteFileAtomically(RunPath(), EncodeRunFile(stored)));
+  DISTRO_RETURN_IF_ERROR(WriteFileAtomically(RunFileOf(data_dir_), EncodeRunFile(stored)));
   unlink(incoming.c_str());
   identity_ = std::make_shared<const RunIdentity>(std::move(identity));
   log_->Info("run created", {{"run", identity_->run_id},

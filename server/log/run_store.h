@@ -46,6 +46,10 @@ class RunStore {
   // what to do. `log` is borrowed.
   static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& data_dir, Log* log);
 
+  // The run of a folder that is only looked at, also while an aggregator holds it: no lock, no epoch, nothing is written.
+  // NotFound: there is no run. DataLoss as Open.
+  static absl::StatusOr<std::shared_ptr<const RunIdentity>> ReadRun(const std::string& data_dir);
+
   EpochId epoch() const { return epoch_; }
   bool has_run() const { return identity_ != nullptr; }
   // Requires has_run(). Shared and immutable.
@@ -70,14 +74,12 @@ class RunStore {
 
   absl::Status Prepare();
   absl::Status RaiseEpoch();
-  absl::Status LoadRun();
   absl::Status CheckSameRun(const v1::RunConfig& config, absl::string_view model_config_json,
                             const Sha256Digest& sha256) const;
   absl::Status Publish(RunIdentity identity, const std::string& incoming);
 
   std::string IncomingPath(const Sha256Digest& sha256) const;
-  std::string SnapshotPath() const { return data_dir_ + "/snapshots/0.safetensors"; }
-  std::string RunPath() const { return data_dir_ + "/run.pb"; }
+  std::string SnapshotPath() const;
 
   const std::string data_dir_;
   const FolderLock lock_;

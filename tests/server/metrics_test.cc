@@ -1,0 +1,39 @@
+// What /metrics exports is what docs/metrics.md says, in both directions.
+#include "server/metrics.h"
+
+#include "gmock/gmock.h"
+#include "tests/server/service/server_fixture.h"
+#include "tests/testing/metrics_doc.h"
+
+namespace distro::testing {
+namespace {
+
+using ::testing::IsEmpty;
+
+TEST(AggregatorMetricsTest, ThePageDescribesEveryMetric) {
+  ScratchFolder folder;
+  FakeClock clock;
+  Log log(LogLevel::kError, Clock::Real(), [](absl::string_view) {});
+  const Layout layout = SmallLayout();
+  TensorBuffer parameters(layout);
+  ASSERT_TRUE(WriteCheckpointFolder(folder.File("model"), "{}", layout, parameters).ok());
+  server::AggregatorMetrics metrics(&clock, true);
+  server::RunHost host(*server::RunStore::Open(folder.File("data"), &log), &clock, &log, &metrics,
+                       {}, [](absl::Status) {});
+  ASSERT_TRUE(host.CreateFromFolder(SmallConfig(), folder.File("model")).ok());
+  v1::JoinRequest join;
+  join.mutable_worker()->set_name("a");
+  join.mutable_worker()->set_incarnation(1);
+  join.set_data_fingerprint("data");
+  ASSERT_TRUE(host.manager()->Join(join).ok());
+  v1::RoundHeader header;
+  header.add_members()->set_name("a");
+  header.add_segments()->set_included("\1");
+  metrics.OnRoundCommitted({.header = &header, .duration = absl::Seconds(1), .loss = 2.5});
+  EXPECT_THAT(
+      MetricsDocFaults(MetricsPage(), metrics.Collect(host, folder.path()), "distro_aggregator_"),
+      IsEmpty());
+}
+
+}  // namespace
+}  // namespace distro::testing
