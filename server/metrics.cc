@@ -223,12 +223,12 @@ std::vector<prometheus::MetricFamily> AggregatorMetrics::CollectWorkers(const Ru
     if (!worker.in_session() || worker.sequence == 0) continue;
     const MetricLabels labels = {{"worker", worker.name}};
     const v1::WorkerTelemetry& readings = worker.telemetry;
-    builder.AddGauge(prefix + "round", "The first round that is not yet in the parameters.",
-                     labels, static_cast<double>(worker.next_round));
-    builder.AddGauge(prefix + "loss", "Training loss of the last own step, in nats a token.", labels,
-                     readings.loss());
-    builder.AddGauge(prefix + "grad_norm", "Norm of the last own gradient, before clipping.", labels,
-                     readings.gradient_norm());
+    builder.AddGauge(prefix + "round", "The first round that is not yet in the parameters.", labels,
+                     static_cast<double>(worker.next_round));
+    builder.AddGauge(prefix + "loss", "Training loss of the last own step, in nats a token.",
+                     labels, readings.loss());
+    builder.AddGauge(prefix + "grad_norm", "Norm of the last own gradient, before clipping.",
+                     labels, readings.gradient_norm());
     builder.AddCounter(prefix + "tokens_total", "Tokens trained on.", labels,
                        static_cast<double>(readings.tokens()));
     builder.AddCounter(prefix + "sent_bytes_total", "Payload bytes sent.",
@@ -238,8 +238,9 @@ std::vector<prometheus::MetricFamily> AggregatorMetrics::CollectWorkers(const Ru
                        {{"worker", worker.name}, {"kind", "result"}},
                        static_cast<double>(readings.received_bytes()));
     if (readings.has_evaluation_loss()) {
-      builder.AddGauge(prefix + "eval_loss", "Held-out loss of the last evaluation, in nats a token.",
-                       labels, readings.evaluation_loss());
+      builder.AddGauge(prefix + "eval_loss",
+                       "Held-out loss of the last evaluation, in nats a token.", labels,
+                       readings.evaluation_loss());
     }
   }
   return builder.Take();

@@ -1,0 +1,76 @@
+#include "server/round/combiner.h"
+
+#include "common/codec/payload.h"
+#include "gtest/gtest.h"
+#include "tests/server/round/run_fixture.h"
+#include "tests/testing/fake_clock.h"
+
+namespace distro::server {
+namespace {
+
+using testing::SmallConfig;
+using testing::UpdatePayload;
+
+class CombinerTest : public ::testing::Test {
+ protected:
+  SegmentResult Combine(const v1::RunConfig& config, const std::vector<SharedBytes>& payloads) {
+    auto result = CombineSegment(layout_, config, RoundId(3), SegmentId(1), payloads, clock_);
+    EXPECT_TRUE(result.ok()) << result.status();
+    return *std::move(result);
+  }
+  SharedBytes Payload(uint64_t seed) {
+    return UpdatePayload(layout_, RoundId(3), SegmentId(1), seed);
+  }
+  Votes Decode(const SegmentResult& result) {
+    return *DecodeVotes(*result.payload, {.layout_hash = layout_.manifest().short_hash(),
+                                          .round = RoundId(3),
+                                          .segment = SegmentId(1),
+                                          .blocks = 2,
+                                          .k = 4});
+  }
+  Layout layout_ = testing::SmallLayout();
+  testing::FakeClock clock_;
+};
+
+TEST_F(CombinerTest, OneWorkersResultIsItsUpdate) {
+  const SegmentResult result = Combine(SmallConfig(), {Payload(5)});
+  EXPECT_EQ(result.sent_votes, 8u);
+  EXPECT_EQ(result.entries, 8u);
+  EXPECT_EQ(result.agreement, 8u);
+  EXPECT_EQ(result.checksum, PayloadChecksum(*result.payload));
+  const SparseUpdate update = testing::SomeUpdate(2, 4, 6);
+  const Votes votes = Decode(result);
+  EXPECT_EQ(votes.positions, update.positions);
+}
+
+TEST_F(CombinerTest, EqualUpdatesAddUp) {
+  const SegmentResult result = Combine(SmallConfig(), {Payload(5), Payload(5), Payload(5)});
+  EXPECT_EQ(result.entries, 8u);
+  EXPECT_EQ(result.agreement, 24u);
+  for (const int16_t value : Decode(result).values) EXPECT_EQ(std::abs(value), 3);
+}
+
+TEST_F(CombinerTest, TheOrderOfWorkersDoesNotMatter) {
+  EXPECT_EQ(*Combine(SmallConfig(), {Payload(1), Payload(2), Payload(3)}).payload,
+            *Combine(SmallConfig(), {Payload(3), Payload(1), Payload(2)}).payload);
+}
+
+TEST_F(CombinerTest, TopKeepsTheStrongest) {
+  v1::RunConfig config = SmallConfig();
+  config.set_download(v1::DOWNLOAD_MODE_TOP);
+  config.set_kept_votes_per_block(4);
+  const SegmentResult result = Combine(config, {Payload(5), Payload(5), Payload(6)});
+  EXPECT_GT(result.entries, 8u);
+  const Votes votes = Decode(result);
+  EXPECT_EQ(votes.values.size(), 8u);
+  for (const int16_t value : votes.values) EXPECT_GE(std::abs(value), 1);
+}
+
+TEST_F(CombinerTest, NobodyGivesBlocksWithoutVotes) {
+  const SegmentResult result = Combine(SmallConfig(), {});
+  EXPECT_EQ(Decode(result).blocks(), 2);
+  EXPECT_TRUE(Decode(result).values.empty());
+}
+
+}  // namespace
+}  // namespace distro::server
