@@ -1,0 +1,165 @@
+// A run over gRPC and the same run in one process, when everyone is included: not a bit differs, neither in the
+// parameters nor in any worker's momentum. The log that the aggregator leaves gives the same parameters again.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/checksum.h"
+#include "common/base/file.h"
+#include "common/checkpoint/hf_folder.h"
+#include "common/replica/replica.h"
+#include "common/run/run_config.h"
+#include "kernels/backend.h"
+#include "server/aggregator_server.h"
+#include "tests/testing/training.h"
+#include "tools/distroctl/replay_log.h"
+#include "worker/exchange/grpc_exchange.h"
+#include "worker/exchange/local_exchange.h"
+#include "worker/exchange/local_run.h"
+
+namespace distro {
+namespace {
+
+using testing::TinyRun;
+using testing::TrainTogether;
+using testing::WorkerResult;
+using testing::WorkerSetup;
+
+constexpr uint64_t kRounds = 12;
+
+using MakeExchange = std::function<std::unique_ptr<worker::Exchange>()>;
+
+// Trains workers w0, w1, ... to the end of the run; w0 writes its model to `checkpoint_dir` unless that is empty.
+std::vector<WorkerResult> Train(const TinyRun& tiny, int workers, const MakeExchange& make,
+                                const std::string& checkpoint_dir) {
+  std::vector<std::unique_ptr<worker::Exchange>> exchanges;
+  std::vector<WorkerSetup> setups;
+  for (int i = 0; i < workers; ++i) {
+    exchanges.push_back(make());
+    setups.push_back({.name = absl::StrCat("w", i),
+                      .exchange = exchanges.back().get(),
+                      .checkpoint_dir = i == 0 ? checkpoint_dir : ""});
+  }
+  return TrainTogether(tiny, setups);
+}
+
+std::vector<WorkerResult> Simulate(const TinyRun& tiny, const v1::RunConfig& config) {
+  worker::LocalAggregator aggregator(
+      *worker::MakeLocalRun(config, tiny.checkpoint_dir(), tiny.File("initial.safetensors")));
+  return Train(
+      tiny, static_cast<int>(config.start_workers()),
+      [&] { return std::make_unique<worker::LocalExchange>(&aggregator); }, "");
+}
+
+class Aggregator {
+ public:
+  Aggregator(const TinyRun& tiny, const v1::RunConfig& config) : data_dir_(tiny.File("data")) {
+    EXPECT_TRUE(WriteFileAtomically(tiny.File("run.json"), RunConfigToJson(config)).ok());
+    server::AggregatorOptions options;
+    options.data_dir = data_dir_;
+    options.run = tiny.File("run.json");
+    options.model = tiny.checkpoint_dir();
+    options.listen = "127.0.0.1:0";
+    options.http = "127.0.0.1:0";
+    options.insecure = true;
+    auto server = server::AggregatorServer::Start(
+        options, Clock::Real(), &log_, [](absl::Status status) { ADD_FAILURE() << status; });
+    EXPECT_TRUE(server.ok()) << server.status();
+    if (server.ok()) server_ = *std::move(server);
+  }
+
+  std::unique_ptr<worker::Exchange> Connect() {
+    worker::GrpcExchangeOptions options;
+    options.channel = {.aggregator = server_->grpc_address(), .insecure = true};
+    return *worker::GrpcExchange::Create(options, &log_);
+  }
+
+  const std::string& data_dir() const { return data_dir_; }
+
+ private:
+  const std::string data_dir_;
+  Log log_{LogLevel::kError};
+  std::unique_ptr<server::AggregatorServer> server_;
+};
+
+uint64_t HashOfCheckpoint(const std::string& dir) {
+  const absl::StatusOr<CheckpointFolder> checkpoint = OpenCheckpointFolder(dir);
+  EXPECT_TRUE(checkpoint.ok()) << checkpoint.status();
+  const Layout layout = *Layout::Create(checkpoint->manifest(), kDefaultSegmentBlocks);
+  TensorBuffer parameters(layout);
+  EXPECT_TRUE(checkpoint->ReadInto(layout, &parameters).ok());
+  return StateHash(layout, parameters, MakeReferenceBackend().get());
+}
+
+void ExpectTheSameBits(const std::vector<WorkerResult>& a, const std::vector<WorkerResult>& b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    ASSERT_TRUE(a[i].status.ok()) << a[i].status;
+    ASSERT_TRUE(b[i].status.ok()) << b[i].status;
+    EXPECT_EQ(a[i].summary.rounds_applied, kRounds);
+    EXPECT_EQ(a[i].summary.updates_excluded, 0u);
+    EXPECT_EQ(ToHex(a[i].summary.state_hash), ToHex(a[0].summary.state_hash));
+    EXPECT_EQ(ToHex(a[i].summary.state_hash), ToHex(b[i].summary.state_hash));
+    EXPECT_EQ(a[i].summary.training_loss, b[i].summary.training_loss);
+    EXPECT_TRUE(a[i].momentum_bits == b[i].momentum_bits) << "momentum of worker " << i;
+  }
+}
+
+// overlap, workers, download, K
+using Case = std::tuple<int, int, v1::DownloadMode, int>;
+
+class SimulationTest : public ::testing::TestWithParam<Case> {
+ protected:
+  v1::RunConfig Config() const {
+    const auto [overlap, workers, download, kept] = GetParam();
+    v1::RunConfig config = tiny_.Config(workers, kRounds, overlap);
+    config.set_kept_per_block(kept);
+    config.set_max_workers(workers);
+    config.set_download(download);
+    if (download == v1::DOWNLOAD_MODE_TOP) config.set_kept_votes_per_block(3);
+    return *CompleteRunConfig(config);
+  }
+  const TinyRun tiny_;
+};
+
+TEST_P(SimulationTest, ARunOverGrpcGivesTheBitsOfTheRunInOneProcess) {
+  const v1::RunConfig config = Config();
+  Aggregator aggregator(tiny_, config);
+  const std::vector<WorkerResult> real = Train(
+      tiny_, static_cast<int>(config.start_workers()), [&] { return aggregator.Connect(); },
+      tiny_.File("trained"));
+  ExpectTheSameBits(real, Simulate(tiny_, config));
+  ASSERT_TRUE(real[0].status.ok());
+
+  EXPECT_EQ(HashOfCheckpoint(tiny_.File("trained")), real[0].summary.state_hash);
+  // The aggregator still holds the folder.
+  const absl::StatusOr<std::string> replay =
+      tools::ReplayLog({.data_dir = aggregator.data_dir()}, [](absl::string_view) {});
+  ASSERT_TRUE(replay.ok()) << replay.status();
+  EXPECT_TRUE(
+      absl::StrContains(*replay, absl::StrCat("state   ", ToHex(real[0].summary.state_hash))))
+      << *replay;
+  const std::string reported = absl::StrCat("members ", kRounds * config.start_workers(), " state");
+  EXPECT_TRUE(absl::StrContains(*replay, reported)) << *replay;
+}
+
+std::string NameOf(const ::testing::TestParamInfo<Case>& info) {
+  const auto [overlap, workers, download, kept] = info.param;
+  return absl::StrCat("Overlap", overlap, "Workers", workers,
+                      download == v1::DOWNLOAD_MODE_TOP ? "Top" : "Lossless", "K", kept);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SimulationTest,
+                         ::testing::Combine(::testing::Values(0, 1), ::testing::Values(1, 3),
+                                            ::testing::Values(v1::DOWNLOAD_MODE_LOSSLESS,
+                                                              v1::DOWNLOAD_MODE_TOP),
+                                            ::testing::Values(4, 12)),
+                         NameOf);
+
+}  // namespace
+}  // namespace distro
