@@ -36,13 +36,13 @@ USES = {
     # The worker. Torch is in the model, the sharding and the training loop only.
     "worker/flags": "worker/options worker/generate_command worker/text_floor_command",
     "worker/options": "common/run",
-    "worker/metrics": "common/telemetry",
     "worker/data": "common/run",
-    "worker/exchange": "common/replica common/rpc worker/metrics",
+    "worker/exchange": "common/replica common/rpc",
     "worker/optimizer": "common/replica",
     "worker/model": "common/model_config common/checkpoint",
     "worker/fsdp": "worker/model",
-    "worker/train": "worker/data worker/exchange worker/optimizer worker/model worker/fsdp worker/metrics",
+    "worker/train": "worker/data worker/exchange worker/optimizer worker/model worker/fsdp",
+    "worker/metrics": "common/telemetry worker/train",  # observes it
     "worker/generate_command": "worker/model",
     "worker/text_floor_command": "worker/data",
     "worker": "worker/flags worker/options worker/metrics worker/train",
@@ -57,10 +57,11 @@ USES = {
     "tests/common/codec/random_updates": "common/update",
     "tests/kernels": "",
     "tests/server": "",
+    "tests/server/round": "",
+    "tests/server/service": "server tests/server/round",  # the whole aggregator in the test's process
     "tests/worker": "",
     "tests/tools": "",
     "tests/integration": "server worker tools/distroctl tools/archiver",
-    "tests/compatibility": "worker/model",
     "tests/compatibility": "worker/model",
     "tests/fuzz": "common/rpc common/replica server/log worker/data",
     "bench": "server worker tests/common/codec/random_updates",
@@ -103,7 +104,8 @@ OUTSIDE = {
         r"^lib(torch|c10)",
         r"^_ZN?K?(2at|3c10|5torch)",
         named_in="worker/model/torch",
-        seen_in="worker/model worker/fsdp worker/train worker bench tests/compatibility tests/integration",
+        seen_in="worker/model worker/fsdp worker/train worker/metrics worker/generate_command worker bench "
+        "tests/testing/training tests/compatibility tests/integration",
     ),
     "cuda": Outside(
         r"(^|/)(cuda[^/]*\.h|nccl\.h|nvtx3/.*)$",
@@ -125,31 +127,20 @@ OUTSIDE = {
         r"^libprometheus",
         r"^_ZNK?10prometheus",
         named_in="common/telemetry server/metrics worker/metrics tests/testing/metrics_doc",
-        seen_in="tests/testing/training server/status server worker/exchange worker/train worker "
-        "tools/archiver tests/integration bench",
+        seen_in="server/status server worker tests/server/service tools/archiver tests/integration bench",
     ),
     "httplib": Outside(
         r"(^|/)httplib\.h$",
         r"^libcpp-httplib",
         None,
-        named_in="common/telemetry tests/common/telemetry tests/integration",
-        seen_in="server/metrics server/status server worker/metrics "
-        "worker/exchange worker/train worker tools/archiver tests/testing/training bench",
+        named_in="common/telemetry tests/common/telemetry tests/server/service tests/integration",
+        seen_in="server/metrics server/status server worker/metrics worker tools/archiver bench",
     ),
     "googletest": Outside(
         r"(^|/)(gtest|gmock)/",
         r"^lib(gtest|gmock)",
         None,
-        named_in="tests/testing tests/testing/metrics_doc tests/testing/training tests/common tests/kernels tests/server tests/worker tests/tools tests/integration",
+        named_in="tests/testing tests/common tests/kernels tests/server tests/worker tests/tools tests/integration",
         seen_in="",
     ),
-}
-
-# Programs in build/<preset>/bin and the unit whose rules they follow.
-PROGRAMS = {
-    "distro-aggregator": "server",
-    "distro-worker": "worker",
-    "distro-archiver": "tools/archiver",
-    "distroctl": "tools/distroctl",
-    "llama_check": "tests/compatibility",
 }

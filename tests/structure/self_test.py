@@ -133,6 +133,15 @@ class TreeTest(unittest.TestCase):
         self.assertEqual(len(self.complaints_about("/usr/include/grpcpp/server.h")), 1)
         self.assertEqual(self.complaints_about("proto/generated/distro/v1/run.pb.h"), [])
 
+    def test_links_of_a_program_that_is_put_elsewhere(self):
+        self.write("build/compile_commands.json",
+                   f'[{{"file": "{self.root}/server/main.cc", "command": "c++ -o server/CMakeFiles/prog.dir/main.cc.o"}}]')
+        self.write("build/bin/prog", "")
+        tree = self.tree()
+        answers = {"-C": "bin/prog: CXX_EXECUTABLE_LINKER__prog_None\n", "-d": "(NEEDED) Shared library: [libtorch.so]\n"}
+        tree.run = lambda program, flag, *rest: answers[flag]
+        self.assertEqual(checks.check_links(tree)[0], ["bin/prog: server may not link torch (libtorch.so)"])
+
     def test_empty_build(self):
         self.assertEqual(len(checks.check_dependency_files(self.tree())[0]), 1)
 

@@ -69,8 +69,10 @@ def up_to_row(unit):
 
 
 def allows(listed, unit):
-    """Whether a list of units names `unit` or, for a test, what it tests."""
-    names = up_to_row(unit) + (up_to_row(mirrored(unit)) if mirrored(unit) else [])
+    """Whether a list of units names `unit` or, for a test, a folder it lies in or what it tests."""
+    names = parents(unit) if unit.startswith("tests/") else up_to_row(unit)
+    if mirrored(unit):
+        names = names + up_to_row(mirrored(unit))
     return any(name in listed for name in names)
 
 
@@ -140,10 +142,15 @@ class Tree:
     def __init__(self, root, build, ninja):
         self.root, self.build, self.ninja = root, build, ninja
         self.compiled = {}  # object relative to the build folder -> source relative to the root
+        self.folders = {}  # program -> folder of the sources that it is made of, wherever it is put
         for command in json.loads((build / "compile_commands.json").read_text()):
             source = self.relative(command["file"])
             if source:
-                self.compiled[re.search(r" -o (\S+)", command["command"]).group(1)] = source
+                obj = re.search(r" -o (\S+)", command["command"]).group(1)
+                self.compiled[obj] = source
+                target = re.search(r"^(.*)/CMakeFiles/([^/]*)\.dir/", obj)
+                if target:
+                    self.folders[target.group(2)] = target.group(1)
 
     def relative(self, path):
         """A path of a dependency file relative to the root of the sources; None: not a file of ours."""
@@ -170,8 +177,7 @@ class Tree:
         for line in self.run(self.ninja, "-C", str(self.build), "-t", "targets", "all").splitlines():
             path, _, rule = line.partition(": ")
             if f"CXX_{kind}_LINKER" in rule and (self.build / path).is_file():
-                name = path.split("/")[-1]
-                yield path, rules.PROGRAMS[name] if path.startswith("bin/") else unit_of(path)
+                yield path, unit_of(self.folders.get(path.split("/")[-1], path) + "/x")
 
 
 def check_dependency_files(tree):
