@@ -20,9 +20,14 @@ extern "C" const char* __tsan_default_suppressions() {
   return "called_from_lib:libgrpc.so\n"
          "called_from_lib:libgrpc++.so\n"
          "called_from_lib:libgpr.so\n"
+         "called_from_lib:libupb.so\n"
+         "called_from_lib:libabsl_cord.so\n"
+         "called_from_lib:libabsl_cord_internal.so\n"
          "called_from_lib:libabsl_graphcycles_internal.so\n"
          "called_from_lib:libabsl_random_internal_pool_urbg.so\n"
-         "called_from_lib:libabsl_status.so\n";
+         "called_from_lib:libabsl_status.so\n"
+         "called_from_lib:libabsl_strings.so\n"
+         "called_from_lib:libabsl_time_zone.so\n";  // its own std::call_once and mutex, for its own table
 }
 
 namespace {
