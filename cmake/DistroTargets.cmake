@@ -35,7 +35,8 @@ function(distro_program target srcs deps)
 endfunction()
 
 if("thread" IN_LIST DISTRO_SANITIZERS)
-  add_library(distro_tsan OBJECT "${CMAKE_SOURCE_DIR}/cmake/tsan_abseil.cc" "${CMAKE_SOURCE_DIR}/cmake/tsan_grpc.cc")
+  add_library(distro_tsan OBJECT "${CMAKE_SOURCE_DIR}/cmake/tsan_abseil.cc" "${CMAKE_SOURCE_DIR}/cmake/tsan_grpc.cc"
+              "${CMAKE_SOURCE_DIR}/cmake/tsan_grpcpp.cc")
   target_link_libraries(distro_tsan PRIVATE absl::synchronization gRPC::grpc distro_warnings)
 endif()
 
