@@ -275,6 +275,9 @@ TEST_F(SessionsTest, AServerStopsWhileStreamsAreOpen) {
   stream->Write(request);
   server_ = nullptr;
   EXPECT_FALSE(rounds->Next().ok());
+  v1::UploadUpdateResponse response;
+  while (stream->Read(&response)) {
+  }
   EXPECT_FALSE(stream->Finish().ok());
 }
 
