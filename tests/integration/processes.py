@@ -1,0 +1,258 @@
+"""Real processes for tests: an aggregator, workers and distroctl in a scratch folder, on ports that the system picks.
+
+Nothing waits for a fixed time: `until` polls a condition, one limit covers all of a test. Whatever a test leaves behind ends
+with its Workspace.
+"""
+import argparse
+import json
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+LIMIT_SECONDS = 300  # for anything that is waited for; ctest's own limit is above it
+
+MODEL = {
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "hidden_size": 64,
+    "initializer_range": 0.02, "intermediate_size": 96, "max_position_embeddings": 32, "num_attention_heads": 2,
+    "num_hidden_layers": 1, "num_key_value_heads": 1, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+    "tie_word_embeddings": True, "vocab_size": 256}
+
+RUN = {
+    "name": "test", "seed": 7, "rounds": 200, "peak_learning_rate": 0.002, "warmup_rounds": 5, "beta": 0.9,
+    "kept_per_block": 4, "segment_blocks": 4, "sequence_length": 16, "samples_per_worker": 4,
+    "held_out_fraction": 0.05, "evaluation_samples": 16, "overlap": 0}
+
+WORDS = ("the", "cat", "sat", "on", "a", "mat", "and", "ran", "to", "it")
+
+
+def until(condition, what):
+    """Polls until the condition holds; returns what it gave."""
+    end = time.monotonic() + LIMIT_SECONDS
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {LIMIT_SECONDS} s: {what}")
+        time.sleep(0.02)
+
+
+def text(seed):
+    """Some 40 KB of words, other words for another seed."""
+    state, words = seed, []
+    for _ in range(10000):
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        words.append(WORDS[(state >> 33) % len(WORDS)])
+    return " ".join(words)
+
+
+class Process:
+    """A child with its output in files."""
+
+    def __init__(self, name, command, folder):
+        self.name, self.command = name, [str(part) for part in command]
+        self.log_path = folder / f"{name}.log"
+        self.out_path = folder / f"{name}.out"
+        with open(self.log_path, "ab") as log, open(self.out_path, "ab") as out:
+            self.child = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=out, stderr=log)
+
+    def log(self):
+        return self.log_path.read_text()
+
+    def signal(self, number):
+        self.child.send_signal(number)
+
+    def freeze(self):
+        self.signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.signal(signal.SIGCONT)
+
+    def kill(self):
+        self.signal(signal.SIGKILL)
+        self.child.wait()
+
+    def exit_code(self):
+        """Waits for the end."""
+        return self.child.wait(LIMIT_SECONDS)
+
+    def alive(self):
+        if self.child.poll() is None:
+            return True
+        raise AssertionError(f"{self.name} ended with {self.child.returncode}; its log:\n{self.log()[-4000:]}")
+
+    def find(self, pattern):
+        """The first match in the log of a process that should still run."""
+        return until(lambda: re.search(pattern, self.log()) or not self.alive(), f"{self.name} logs {pattern}")
+
+    def http(self):
+        return self.find(r"http=(127\.0\.0\.1:[1-9]\d*)")[1]
+
+    def get(self, path):
+        """Status and body."""
+        try:
+            with urllib.request.urlopen(f"http://{self.http()}{path}", timeout=20) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def metric(self, name, **labels):
+        """The value of a series; None when there is none."""
+        for line in self.get("/metrics")[1].splitlines():
+            match = re.fullmatch(rf"{name}(?:{{(.*)}})? (\S+)", line)
+            if match and dict(re.findall(r'(\w+)="([^"]*)"', match[1] or "")) == labels:
+                return float(match[2])
+        return None
+
+
+class Worker(Process):
+    def summary(self):
+        return json.loads((self.log_path.parent / f"{self.name}.json").read_text())
+
+
+class Aggregator(Process):
+    def __init__(self, command, folder, port_file):
+        super().__init__("aggregator", command, folder)
+        until(lambda: self.alive() and port_file.exists(), "the aggregator listens")
+        self.grpc, self._http = re.fullmatch(r"grpc=(\S+) http=(\S+)\s*", port_file.read_text()).groups()
+
+    def http(self):
+        return self._http
+
+    def round(self):
+        return int(self.metric("distro_aggregator_round"))
+
+    def await_round(self, round_number):
+        until(lambda: self.alive() and self.round() >= round_number, f"round {round_number}")
+
+    def await_state(self, worker, state):
+        until(lambda: self.alive() and self.metric("distro_aggregator_worker_state", worker=worker, state=state) == 1,
+              f"{worker} is {state}")
+
+    def changes(self, worker):
+        """The states that a worker went through, as logged."""
+        return re.findall(rf"worker changed worker={worker} state=(\w+)", self.log())
+
+    def rounds(self):
+        """(round, why it closed) of every committed round, as logged."""
+        return [(int(number), reason) for number, reason in
+                re.findall(r"round committed round=(\d+) .*reason=(\w+)", self.log())]
+
+
+class Workspace:
+    def __init__(self, binaries):
+        self.binaries = binaries
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="distro-"))
+        self.data_dir = self.folder / "data"
+        self.processes = []
+        self.text = self.folder / "text.txt"
+        self.text.write_text(text(1))
+
+    def close(self):
+        for process in self.processes:
+            if process.child.poll() is None:
+                process.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def logs(self):
+        return "\n".join(f"--- {process.name} {process.child.returncode}\n{process.log()[-3000:]}"
+                         for process in self.processes)
+
+    def write_run(self, **overrides):
+        path = self.folder / "run.json"
+        path.write_text(json.dumps({**RUN, **overrides}))
+        return path
+
+    def init_model(self):
+        (self.folder / "config.json").write_text(json.dumps(MODEL))
+        self.distroctl("init-model", "--config", self.folder / "config.json", "--seed", 1, "--out",
+                       self.folder / "model")
+        return self.folder / "model"
+
+    def distroctl(self, *arguments, code=0):
+        """Runs a command to its end; its standard output."""
+        command = [self.binaries.distroctl, *map(str, arguments)]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_SECONDS)
+        if done.returncode != code:
+            raise AssertionError(f"{command} ended with {done.returncode}: {done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+    def states(self, aggregator):
+        """State by worker, as `distroctl workers` shows it."""
+        lines = self.distroctl("workers", aggregator.grpc, "--insecure").splitlines()[1:]
+        return {line.split()[0]: line.split()[1] for line in lines}
+
+    def start_aggregator(self, *flags, listen="127.0.0.1:0"):
+        port_file = self.folder / "ports"
+        port_file.unlink(missing_ok=True)
+        command = [self.binaries.aggregator, "--data_dir", self.data_dir, "--listen", listen, "--http", "127.0.0.1:0",
+                   "--insecure", "--port_file", port_file, "--heartbeat_interval", "100ms", *flags]
+        aggregator = Aggregator(command, self.folder, port_file)
+        self.processes.append(aggregator)
+        return aggregator
+
+    def create_run(self, *flags, **overrides):
+        """An aggregator with a run of RUN and `overrides`."""
+        return self.start_aggregator("--run", self.write_run(**overrides), "--model", self.init_model(), *flags)
+
+    def start_worker(self, name, address, *flags, log_name=None):
+        command = [self.binaries.worker, "--aggregator", address, "--data", self.text, "--name", name, "--insecure",
+                   "--summary", self.folder / f"{log_name or name}.json", *flags]
+        worker = Worker(log_name or name, command, self.folder)
+        self.processes.append(worker)
+        return worker
+
+    def replay(self):
+        """What `distroctl log replay` prints, as a dictionary of its lines."""
+        lines = self.distroctl("log", "replay", "--data_dir", self.data_dir).splitlines()
+        return dict(line.split(maxsplit=1) for line in lines if line[:1] not in ("", " ") and not
+                    line.startswith("replayed"))
+
+
+class ProcessTest(unittest.TestCase):
+    """A test with a Workspace."""
+    binaries = None
+
+    def setUp(self):
+        self.workspace = Workspace(self.binaries)
+        self.addCleanup(self.workspace.close)
+
+    def finish(self, workers):
+        """Waits for workers of a run that is done; their (equal) state hash."""
+        for worker in workers:
+            self.assertEqual(worker.exit_code(), 0, worker.name)
+        hashes = {worker.name: worker.summary()["state_hash"] for worker in workers}
+        self.assertEqual(len(set(hashes.values())), 1, hashes)
+        return next(iter(hashes.values()))
+
+
+class Result(unittest.TextTestResult):
+    """Shows what the processes of a failed test logged, while their folder is still there."""
+
+    def addError(self, test, err):
+        self.show_logs(test)
+        super().addError(test, err)
+
+    def addFailure(self, test, err):
+        self.show_logs(test)
+        super().addFailure(test, err)
+
+    def show_logs(self, test):
+        if hasattr(test, "workspace"):
+            self.stream.writeln(test.workspace.logs())
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("aggregator", "worker", "distroctl"):
+        parser.add_argument(f"--{name}", required=True)
+    ProcessTest.binaries, rest = parser.parse_known_args()
+    runner = unittest.TextTestRunner(verbosity=2, resultclass=Result)
+    unittest.main(module="__main__", argv=["test", *rest], testRunner=runner)
