@@ -1,0 +1,153 @@
+#include "tools/distroctl/replay_log.h"
+
+#include <filesystem>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/checksum.h"
+#include "common/base/file.h"
+#include "common/checkpoint/hf_folder.h"
+#include "common/replica/replica.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/backend.h"
+#include "server/log/round_log.h"
+#include "server/log/run_store.h"
+#include "tests/testing/round_builder.h"
+#include "tests/testing/scratch_folder.h"
+
+namespace distro::tools {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint64_t kRounds = 4;
+
+void NoProgress(absl::string_view) {}
+
+// A data folder with a run of the small layout and some rounds, and what its replicas must hold.
+class ReplayLogTest : public ::testing::Test {
+ protected:
+  ReplayLogTest() {
+    EXPECT_TRUE(
+        WriteCheckpointFolder(folder_.File("model"), "{}", layout_, TensorBuffer(layout_)).ok());
+    store_ = *server::RunStore::Open(data_dir(), &log_);
+    v1::RunConfig config;
+    config.set_name("test");
+    config.set_rounds(10);
+    config.set_sequence_length(8);
+    config.set_samples_per_worker(1);
+    config.set_segment_blocks(2);
+    EXPECT_TRUE(store_->CreateRunFromFolder(config, folder_.File("model")).ok());
+  }
+
+  std::string data_dir() const { return folder_.File("data"); }
+  std::string RecordPath(uint64_t round) const {
+    return absl::StrCat(store_->rounds_dir(), "/000000000", round, ".record");
+  }
+
+  void WriteStart(server::RoundLog* rounds) {
+    v1::StartHeader start;
+    start.set_run_id(store_->run()->run_id);
+    const Sha256Digest& hash = layout_.manifest().hash();
+    start.set_manifest_hash(std::string(hash.begin(), hash.end()));
+    start.set_state_hash(replica_.StateHash());
+    ASSERT_TRUE(rounds->WriteStart(start).ok());
+  }
+
+  // Writes the rounds; both members report their state, `liar` (if any) another one in round 2.
+  void WriteRounds(const std::string& liar = "") {
+    auto rounds = *server::RoundLog::Open(store_->rounds_dir(), &layout_, 0, &log_);
+    WriteStart(rounds.get());
+    for (uint64_t t = 0; t < kRounds; ++t) {
+      testing::BuiltRound round =
+          testing::BuildRound(layout_, RoundId(t), rounds->HashBefore(RoundId(t)));
+      for (v1::Member& member : *round.header.mutable_members()) {
+        member.set_state_hash(replica_.StateHash() + (t == 2 && member.name() == liar));
+      }
+      auto writer = *rounds->Begin(RoundId(t));
+      for (uint32_t s = 0; s < layout_.segments(); ++s) {
+        ASSERT_TRUE(writer->AddSegment(SegmentId(s), round.payloads[s]).ok());
+      }
+      ASSERT_TRUE(writer->Commit(round.header_bytes()).ok());
+      ASSERT_TRUE(replica_.Apply(testing::Committed(layout_, round)).ok());
+    }
+  }
+
+  void Damage(const std::string& path, size_t at) {
+    std::string bytes = *ReadFile(path);
+    bytes.at(at) ^= 1;
+    ASSERT_TRUE(WriteFileAtomically(path, bytes).ok());
+  }
+
+  absl::StatusOr<std::string> Replay() { return ReplayLog({.data_dir = data_dir()}, NoProgress); }
+
+  const Layout layout_ = testing::SmallLayout();
+  const std::unique_ptr<Backend> backend_ = MakeReferenceBackend();
+  testing::ScratchFolder folder_;
+  Log log_{LogLevel::kError};
+  std::unique_ptr<server::RunStore> store_;  // keeps the lock, as a running aggregator does
+  Replica replica_{&layout_, backend_.get(), TensorBuffer(layout_), RoundId(0), 0};
+};
+
+TEST_F(ReplayLogTest, GivesTheStateOfAReplicaAndCountsWhatMembersReported) {
+  WriteRounds();
+  const absl::StatusOr<std::string> text = Replay();
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr(absl::StrCat("run     ", store_->run()->run_id)));
+  EXPECT_THAT(*text, HasSubstr("rounds  4 of 10, "));
+  EXPECT_THAT(*text, HasSubstr(absl::StrCat("log     ", ToHex(replica_.log_hash()))));
+  EXPECT_THAT(*text, HasSubstr(absl::StrCat("state   ", ToHex(replica_.StateHash()))));
+  EXPECT_THAT(*text, HasSubstr("members 8 state hashes reported, 0 differ"));
+}
+
+TEST_F(ReplayLogTest, ARunThatHasNotStartedHoldsTheInitialModel) {
+  const absl::StatusOr<std::string> text = Replay();
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("rounds  0 of 10"));
+  EXPECT_THAT(*text, HasSubstr(ToHex(replica_.StateHash())));
+}
+
+TEST_F(ReplayLogTest, NamesAMemberThatReportedAnotherState) {
+  WriteRounds("bob");
+  const absl::Status status = Replay().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("8 state hashes reported, 1 differ"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("round 2: bob reported "));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(ToHex(replica_.StateHash())));
+}
+
+TEST_F(ReplayLogTest, NamesTheRecordWithADamagedPayload) {
+  WriteRounds();
+  Damage(RecordPath(1), 40);
+  const absl::Status status = Replay().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(RecordPath(1)));
+}
+
+TEST_F(ReplayLogTest, NamesARecordThatIsMissing) {
+  WriteRounds();
+  std::filesystem::remove(RecordPath(2));
+  const absl::Status status = Replay().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(RecordPath(2)));
+}
+
+TEST_F(ReplayLogTest, NamesADamagedInitialModel) {
+  WriteRounds();
+  const std::string path = data_dir() + "/snapshots/0.safetensors";
+  Damage(path, ReadFile(path)->size() - 1);
+  const absl::Status status = Replay().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(path));
+}
+
+TEST_F(ReplayLogTest, AsksForTheFolderOfARun) {
+  EXPECT_EQ(ReplayLog({}, NoProgress).status().code(), absl::StatusCode::kInvalidArgument);
+  const absl::Status status = ReplayLog({.data_dir = folder_.path()}, NoProgress).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(folder_.path()));
+}
+
+}  // namespace
+}  // namespace distro::tools
