@@ -61,6 +61,7 @@ absl::StatusOr<v1::JoinResponse> RoundManager::JoinLocked(const v1::JoinRequest&
 }
 
 Progress RoundManager::ProgressOf(const v1::HeartbeatRequest& request) const {
+  if (!request.has_next_round()) return Progress::kBehind;
   const RoundId next(request.next_round());
   if (!CheckChain(next, request.log_hash()).ok()) return Progress::kDiverged;
   // The commit of the last round may be on its way: one behind counts as caught up.

@@ -57,7 +57,8 @@ Trainer::Trainer(TrainerOptions options, Parts parts, Observer observer)
 
 absl::Status Trainer::Run() {
   absl::Status status = Evaluate();
-  Observe();  // from here on the aggregator knows that this worker is ready
+  // From here on the aggregator counts on this worker.
+  if (status.ok()) status = Follow();
   while (status.ok() && parts_.replica->next_round().value() < config_.rounds()) status = Step();
   if (status.ok() && summary_.rounds_applied > 0) status = Evaluate();
   if (status.ok() && !options_.checkpoint_dir.empty())
@@ -65,6 +66,14 @@ absl::Status Trainer::Run() {
   summary_.state_hash = parts_.replica->StateHash();
   Observe();
   return status;
+}
+
+absl::Status Trainer::Follow() {
+  const Replica& replica = *parts_.replica;
+  DISTRO_RETURN_IF_ERROR(
+      parts_.exchange->Follow(&replica.layout(), replica.next_round(), replica.log_hash()));
+  Observe();
+  return absl::OkStatus();
 }
 
 StepState Trainer::State() const {

@@ -57,8 +57,8 @@ class Trainer {
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(TrainerOptions options, Parts parts,
                                                          Observer observer);
 
-  // Trains until the run is done (OK) or the exchange ends it (its status). Evaluates before the first and after the
-  // last round and writes the checkpoint when the run is done.
+  // Evaluates, follows the run and trains until it is done (OK) or the exchange ends it (its status); then evaluates
+  // again and writes the checkpoint.
   absl::Status Run();
 
   const TrainSummary& summary() const { return summary_; }
@@ -73,6 +73,7 @@ class Trainer {
 
   Trainer(TrainerOptions options, Parts parts, Observer observer);
 
+  absl::Status Follow();
   StepState State() const;
   absl::Status Step();
   absl::Status TakeEvent();

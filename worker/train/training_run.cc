@@ -35,8 +35,6 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Begin(const TrainerOpt
                                                           .phases = parts.phases,
                                                           .log = parts.log},
                                                          std::move(observer)));
-  DISTRO_RETURN_IF_ERROR(parts.exchange->Follow(run->layout_.get(), run->replica_->next_round(),
-                                                run->replica_->log_hash()));
   return run;
 }
 

@@ -34,8 +34,7 @@ class TrainingRun {
     Log* log;
   };
 
-  // Joins, fetches the snapshot through a file in `scratch_dir` (removed again), builds the model and begins to follow
-  // the run. Besides the statuses of Exchange: InvalidArgument: the model is not built here, its tensors are not the
+  // Joins, fetches the snapshot through a file in `scratch_dir` (removed again) and builds the model. Besides the statuses of Exchange: InvalidArgument: the model is not built here, its tensors are not the
   // run's, or the data does not fit the model; the message names key or token. DataLoss: the snapshot's state hash
   // is not the announced one.
   static absl::StatusOr<std::unique_ptr<TrainingRun>> Begin(const TrainerOptions& options,

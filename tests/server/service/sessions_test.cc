@@ -2,6 +2,7 @@
 #include "common/base/checksum.h"
 #include "common/checkpoint/snapshot.h"
 #include "gmock/gmock.h"
+#include "grpcpp/generic/generic_stub.h"
 #include "httplib.h"
 #include "tests/server/service/server_fixture.h"
 
@@ -13,6 +14,13 @@ using ::testing::HasSubstr;
 
 class SessionsTest : public ServerTest {
  protected:
+  v1::ListWorkersResponse ListWorkers() {
+    auto stub = v1::AdminService::NewStub(TestChannel(server_->grpc_address()));
+    grpc::ClientContext context;
+    v1::ListWorkersResponse response;
+    EXPECT_TRUE(stub->ListWorkers(&context, {}, &response).ok());
+    return response;
+  }
   v1::GetRunResponse GetRun() {
     auto stub = v1::AdminService::NewStub(TestChannel(server_->grpc_address()));
     grpc::ClientContext context;
@@ -120,6 +128,17 @@ TEST_F(SessionsTest, ANewerProcessEndsTheStreamsOfTheOlder) {
   EXPECT_EQ(rounds->Next().status().code(), StatusCode::kAborted);
   EXPECT_EQ(old->Heartbeat(0, 0).directive(), v1::DIRECTIVE_REPLACED);
   EXPECT_EQ(newer->Heartbeat(0, 0).directive(), v1::DIRECTIVE_CONTINUE);
+}
+
+// It would miss the deadline of a round that it cannot take part in yet.
+TEST_F(SessionsTest, AWorkerThatLoadsTheSnapshotIsNotWaitedFor) {
+  Start();
+  auto a = NewWorker("a");
+  ASSERT_TRUE(a->Join().ok());
+  a->HeartbeatWhileLoading();
+  EXPECT_EQ(ListWorkers().workers(0).state(), v1::MEMBER_STATE_JOINING);
+  a->Heartbeat(0, 0);
+  EXPECT_EQ(ListWorkers().workers(0).state(), v1::MEMBER_STATE_ACTIVE);
 }
 
 TEST_F(SessionsTest, AfterALeaseOfSilenceAWorkerMustRejoin) {
@@ -290,6 +309,33 @@ TEST_F(SessionsTest, TwoAggregatorsLiveInOneProcessButNotInOneFolder) {
   auto other = server::AggregatorServer::Start(options, &clock_, &log_, [](absl::Status) {});
   ASSERT_TRUE(other.ok()) << other.status();
   EXPECT_NE((*other)->grpc_address(), server_->grpc_address());
+}
+
+// The service that load balancers ask: request {service: ""}, answer {status: SERVING = 1}, as raw protobuf bytes.
+TEST_F(SessionsTest, HealthSaysServingUntilTheServerDrains) {
+  Start();
+  const auto check = [this] {
+    grpc::GenericStub stub(TestChannel(server_->grpc_address()));
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    const grpc::Slice service_of_any_name(std::string("\x0a\x00", 2));
+    const auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check",
+                                            grpc::ByteBuffer(&service_of_any_name, 1), &queue);
+    call->StartCall();
+    grpc::ByteBuffer answer;
+    grpc::Status status;
+    call->Finish(&answer, &status, nullptr);
+    void* tag = nullptr;
+    bool ok = false;
+    EXPECT_TRUE(queue.Next(&tag, &ok));
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    grpc::Slice bytes;
+    (void)answer.DumpToSingleSlice(&bytes);
+    return std::string(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
+  };
+  EXPECT_EQ(check(), std::string("\x08\x01"));
+  server_->Drain();
+  EXPECT_EQ(check(), std::string("\x08\x02"));
 }
 
 }  // namespace

@@ -101,10 +101,15 @@ class TestWorker {
 
   v1::HeartbeatResponse Heartbeat(uint64_t next_round, uint64_t log_hash) {
     v1::HeartbeatRequest request;
-    *request.mutable_worker() = identity_;
-    request.set_sequence(++sequence_);
     request.set_next_round(next_round);
     request.set_log_hash(log_hash);
+    return Heartbeat(std::move(request));
+  }
+  // As a worker says it that still loads the snapshot.
+  v1::HeartbeatResponse HeartbeatWhileLoading() { return Heartbeat(v1::HeartbeatRequest()); }
+  v1::HeartbeatResponse Heartbeat(v1::HeartbeatRequest request) {
+    *request.mutable_worker() = identity_;
+    request.set_sequence(++sequence_);
     v1::HeartbeatResponse response;
     grpc::ClientContext context;
     (void)stub_->Heartbeat(&context, request, &response);
