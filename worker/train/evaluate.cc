@@ -14,7 +14,7 @@ absl::StatusOr<double> EvaluateHeldOut(const Model& model, const SampleReader& s
   const uint64_t available = samples.held_out_samples();
   const uint64_t count = max_samples == 0 ? available : std::min(max_samples, available);
   if (count == 0) {
-    return absl::FailedPreconditionError(
+    return absl::InvalidArgumentError(
         "there is no held-out sample to evaluate: raise held_out_fraction or use a longer text");
   }
   double sum = 0;

@@ -11,7 +11,7 @@
 namespace distro::worker {
 
 // Mean loss, nats a token, of the first `max_samples` held-out samples (0: of all), `batch_samples` at a time.
-// FailedPrecondition: there is no held-out sample. Other errors: as Model.
+// InvalidArgument: there is no held-out sample. Other errors: as Model.
 absl::StatusOr<double> EvaluateHeldOut(const Model& model, const SampleReader& samples,
                                        const TensorBuffer& parameters, uint64_t max_samples,
                                        int batch_samples);

@@ -231,6 +231,7 @@ void Trainer::Upload() {
 }
 
 absl::Status Trainer::Evaluate() {
+  if (config_.held_out_fraction() == 0) return absl::OkStatus();
   PhaseScope phase(parts_.phases, Phase::kEvaluate);
   DISTRO_ASSIGN_OR_RETURN(
       const double loss,

@@ -108,6 +108,16 @@ TEST(TrainingRunErrorsTest, SamplesMustFitTheModel) {
               ::testing::HasSubstr("max_position_embeddings"));
 }
 
+TEST(TrainingRunEvaluationTest, ARunWithoutHeldOutDataIsTrainedAndNotEvaluated) {
+  const TinyRun tiny;
+  v1::RunConfig config = tiny.Config(1, 3, 0);
+  config.set_held_out_fraction(0);
+  const std::vector<WorkerResult> results = Simulate(tiny, config, 1);
+  ASSERT_TRUE(results[0].status.ok()) << results[0].status;
+  EXPECT_EQ(results[0].summary.rounds_applied, 3u);
+  EXPECT_FALSE(results[0].summary.last_evaluation_loss.has_value());
+}
+
 // What a run has trained opens as the checkpoint that it is.
 TEST(TrainingRunCheckpointTest, WritesTheModelAtTheEnd) {
   const TinyRun tiny;
