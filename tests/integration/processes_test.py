@@ -1,4 +1,5 @@
 """How the processes of a run begin, end and find each other again."""
+import re
 import signal
 
 import processes
@@ -109,9 +110,12 @@ class RunTest(ProcessTest):
         aggregator = space.start_aggregator()
         self.assertIn("no run", space.distroctl("run", "show", aggregator.grpc, "--insecure"))
         early = space.start_worker("early", aggregator.grpc)
-        created = space.distroctl("run", "create", aggregator.grpc, "--run", space.write_run(rounds=10, start_workers=2),
-                                  "--model", space.init_model(), "--insecure")
-        self.assertIn("created run test-", created)
+        create = ("run", "create", aggregator.grpc, "--run", space.write_run(rounds=10, start_workers=2), "--model",
+                  space.init_model(), "--insecure")
+        created = re.search(r"created run (test-\w+)", space.distroctl(*create))
+        self.assertIn(f"run {created[1]} exists", space.distroctl(*create))
+        space.write_run(rounds=11, start_workers=2)
+        self.assertIn(created[1], space.distroctl(*create, code=3))
         state_hash = self.finish([early, space.start_worker("later", aggregator.grpc)])
         self.assertEqual(space.replay()["state"], state_hash)
         self.assertIn("done", space.distroctl("run", "show", aggregator.grpc, "--insecure"))

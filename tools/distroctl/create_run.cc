@@ -28,12 +28,17 @@ absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path) {
   return config;
 }
 
-// Sends the snapshot from the offset that the server names. A failed write means that the server ended the call; its
+// Sends the snapshot from the offset that the server names, or nothing when it answers that the run exists. A failed write means that the server ended the call; its
 // status tells why, so it is not looked at here.
 absl::Status SendSnapshot(absl::string_view snapshot, Stream* stream,
-                          const std::function<void(absl::string_view)>& progress) {
+                          const std::function<void(absl::string_view)>& progress,
+                          std::string* run_id) {
   v1::CreateRunResponse response;
   if (!stream->Read(&response)) return absl::OkStatus();
+  if (response.has_run_id()) {
+    *run_id = response.run_id();
+    return absl::OkStatus();
+  }
   if (!response.has_offset() || response.offset() > snapshot.size()) {
     return absl::InternalError("the aggregator did not name an offset within the snapshot");
   }
@@ -51,15 +56,13 @@ absl::Status SendSnapshot(absl::string_view snapshot, Stream* stream,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> FinishStream(Stream* stream) {
+absl::Status FinishStream(Stream* stream, std::string* run_id) {
   v1::CreateRunResponse response;
-  std::string run_id;
   stream->WritesDone();
   while (stream->Read(&response)) {
-    if (response.has_run_id()) run_id = response.run_id();
+    if (response.has_run_id()) *run_id = response.run_id();
   }
-  DISTRO_RETURN_IF_ERROR(FromGrpcStatus(stream->Finish()));
-  return run_id;
+  return FromGrpcStatus(stream->Finish());
 }
 
 }  // namespace
@@ -93,12 +96,16 @@ absl::StatusOr<std::string> CreateRun(const CreateRunOptions& options,
   grpc::ClientContext context;
   const std::unique_ptr<Stream> stream = admin->CreateRun(&context);
   stream->Write(request);
-  if (absl::Status status = SendSnapshot(snapshot.bytes(), stream.get(), progress); !status.ok()) {
+  std::string run_id;
+  std::string existing;
+  if (absl::Status status = SendSnapshot(snapshot.bytes(), stream.get(), progress, &existing);
+      !status.ok()) {
     context.TryCancel();
     stream->Finish().error_code();
     return status;
   }
-  DISTRO_ASSIGN_OR_RETURN(const std::string run_id, FinishStream(stream.get()));
+  DISTRO_RETURN_IF_ERROR(FinishStream(stream.get(), &run_id));
+  if (!existing.empty()) return absl::StrCat("run ", existing, " exists; nothing more had to be uploaded");
   return absl::StrCat("created run ", run_id, ": ", config.rounds(), " rounds of ",
                       config.samples_per_worker(), " samples a worker");
 }
