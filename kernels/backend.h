@@ -1,4 +1,4 @@
-// The operations of the optimizer on one device, and their contracts (02-algorithm). Momentum and the forward transform
+// The operations of the optimizer on one device, and their contracts (docs/algorithm.md). Momentum and the forward transform
 // are local to a worker: ordinary float arithmetic, results may differ between backends in the last bits. Apply and
 // StateHash are exact: every backend gives the same bits on every input.
 //
@@ -64,7 +64,7 @@ class Backend {
                              const UpdateOptions& options, const VotesView& votes,
                              absl::Span<float> parameters) = 0;
 
-  // out <- p - eta * sign(m), elementwise, sign(0) = +0; two rounded operations (02-algorithm, overlap = 1).
+  // out <- p - eta * sign(m), elementwise, sign(0) = +0; two rounded operations (docs/algorithm.md, overlap = 1).
   virtual void Lookahead(float eta, absl::Span<const float> parameters,
                          absl::Span<const float> momentum, absl::Span<float> out) = 0;
 

@@ -18,7 +18,7 @@ struct BasisTable {
 extern const BasisTable<double> kBasisF64;  // correctly rounded
 extern const BasisTable<float> kBasis;      // kBasisF64 rounded again
 extern const BasisTable<int16_t>
-    kBasisQ13;  // round(2^13 * basis), normative (02-algorithm, "Exactness")
+    kBasisQ13;  // round(2^13 * basis), normative (docs/algorithm.md, "Exactness")
 extern const BasisTable<int32_t> kBasisQ13Wide;  // the same, widened
 
 // The forward transform of one axis splits twice into even and odd halves and so makes its 64 frequencies in three

@@ -1,5 +1,5 @@
 // The SplitMix64 finaliser and the stream built on it: the only source of pseudo-randomness whose values the design
-// fixes (02-algorithm: ties, state hash; data permutation; initial weights). Pure, the same bits on every machine.
+// fixes (docs/algorithm.md: ties, state hash; data permutation; initial weights). Pure, the same bits on every machine.
 #pragma once
 
 #include <cstdint>

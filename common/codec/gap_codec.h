@@ -1,4 +1,4 @@
-// The gap codec: votes (and updates with K > 8) of one segment near their entropy (03-protocol, "Gap codec";
+// The gap codec: votes (and updates with K > 8) of one segment near their entropy (docs/payload_format.md
 // docs/payload_format.md has the grammar).
 //
 //   body   = tables sizes group*

@@ -1,4 +1,4 @@
-// The record codec: one fixed-size record a block of an update with K <= 8 (03-protocol, "Record codec").
+// The record codec: one fixed-size record a block of an update with K <= 8 (docs/payload_format.md).
 //
 // Record b occupies bits b*R .. b*R + R-1 of the body, least significant bit first (bit i of the body is bit i%8 of
 // byte i/8): the colexicographic rank of the sorted K-set, sum over i of C(position[i], i+1), in RankBits(K) bits, then

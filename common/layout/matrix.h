@@ -1,4 +1,4 @@
-// How a tensor is seen as a matrix of 64 x 64 blocks (02-algorithm, "Layout"). Plain values, pure functions.
+// How a tensor is seen as a matrix of 64 x 64 blocks (docs/algorithm.md, "Layout"). Plain values, pure functions.
 #pragma once
 
 #include <cstdint>

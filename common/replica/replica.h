@@ -36,7 +36,7 @@ class Replica {
   const Layout& layout() const { return *layout_; }
   const TensorBuffer& parameters() const { return parameters_; }
 
-  // XXH3-64 of the tensors' hashes as little-endian u64 in manifest order (02-algorithm, "State hash").
+  // XXH3-64 of the tensors' hashes as little-endian u64 in manifest order (docs/algorithm.md, "State hash").
   uint64_t StateHash();
 
  private:

@@ -1,4 +1,4 @@
-// Puts the frames of a subscription together: what a follower of the log reads (03-protocol, "A round"). The frames
+// Puts the frames of a subscription together: what a follower of the log reads (docs/protocol.md). The frames
 // come from a peer: nothing is reserved by a length that the layout does not allow, and every rule that is broken is
 // InvalidArgument with round, segment and field.
 //

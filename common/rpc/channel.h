@@ -1,4 +1,4 @@
-// Connections of clients to an aggregator (03-protocol, "Service"). Every channel made here is a connection of its own
+// Connections of clients to an aggregator (docs/protocol.md). Every channel made here is a connection of its own
 // (gRPC would share one between channels to the same target), so that a bulk transfer never delays a heartbeat.
 //
 // Thread-safe.

@@ -1,4 +1,4 @@
-// Bulk data in frames: how both ends cut a payload and put it together again (03-protocol). No gRPC here.
+// Bulk data in frames: how both ends cut a payload and put it together again (docs/protocol.md). No gRPC here.
 #pragma once
 
 #include <algorithm>

@@ -13,7 +13,7 @@
 
 namespace distro {
 
-// eta_t of 02-algorithm, "Schedule": computed in f64, rounded to f32. `config` is complete.
+// eta_t of docs/algorithm.md, "Schedule": computed in f64, rounded to f32. `config` is complete.
 float LearningRate(const v1::RunConfig& config, RoundId round);
 
 // Everything that Open and the record say about the step. eta_lambda is float(double(eta) * weight_decay).

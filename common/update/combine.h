@@ -1,4 +1,4 @@
-// Combining: V[b][i] = sum over workers of weight * sign, in integers (02-algorithm, "Combining").
+// Combining: V[b][i] = sum over workers of weight * sign, in integers (docs/algorithm.md, "Combining").
 // Pure; the order of the workers never matters.
 #pragma once
 

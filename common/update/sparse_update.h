@@ -1,4 +1,4 @@
-// What a worker sends of one range of blocks: K signed positions a block (02-algorithm, "A worker's
+// What a worker sends of one range of blocks: K signed positions a block (docs/algorithm.md, "A worker's
 // step").
 #pragma once
 

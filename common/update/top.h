@@ -1,4 +1,4 @@
-// download = top: a result cut down to the strongest votes of each block (02-algorithm,
+// download = top: a result cut down to the strongest votes of each block (docs/algorithm.md,
 // "Combining"). Pure.
 #pragma once
 

@@ -9,7 +9,7 @@
 namespace distro {
 
 // The largest sum of |V| over a block: admission keeps K * (sum of weights) at or below it
-// (02-algorithm).
+// (docs/algorithm.md).
 inline constexpr int kMaxVotesPerBlock = 32767;
 
 // Plain data. Block b owns entries offsets[b] .. offsets[b+1]-1.

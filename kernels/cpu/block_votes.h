@@ -1,4 +1,4 @@
-// The votes of one block, checked and scaled as the integer transform wants them (02-algorithm, "Exactness").
+// The votes of one block, checked and scaled as the integer transform wants them (docs/algorithm.md, "Exactness").
 #pragma once
 
 #include <cstdint>

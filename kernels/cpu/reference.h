@@ -28,7 +28,7 @@ void TopK(const float c[kBlockElements], int k, uint16_t* positions, float* valu
 void InverseTransform(int k, const uint16_t* positions, const float* values,
                       float x[kBlockElements]);
 
-// u of 02-algorithm, "Exactness": V * 2^s, horizontal frequencies with rounding, vertical ones.
+// u of docs/algorithm.md, "Exactness": V * 2^s, horizontal frequencies with rounding, vertical ones.
 void InverseInteger(const BlockVotes& votes, int32_t u[kBlockElements]);
 
 // p <- (p - p*eta_lambda) - eta*sign(u) on the elements of the block, three rounded operations.

@@ -1,5 +1,5 @@
 // A record that is being written: payloads go into a temporary file as segments close, the header comes last
-// (03-protocol, "Durability").
+// (docs/files.md).
 //
 // Not thread-safe.
 #pragma once

@@ -1,4 +1,4 @@
-// The round log: one file a round, written once, never changed; the chain of their hashes (03-protocol, "Durability").
+// The round log: one file a round, written once, never changed; the chain of their hashes (docs/files.md).
 // docs/files.md has the format.
 //
 //   start.record          the first link of the chain

@@ -1,5 +1,4 @@
-// The data folder of an aggregator: one run, its configuration, its initial model, its epoch (03-protocol,
-// "Durability"). docs/files.md has the formats.
+// The data folder of an aggregator: one run, its configuration, its initial model, its epoch (docs/files.md has the formats).
 //
 //   lock                        held by the one process that owns the folder (flock)
 //   epoch                       u64 as text; raised and fsynced at every start

@@ -1,5 +1,5 @@
 // One segment's payloads into its result: votes are summed, cut down if the run says so, encoded once
-// (02-algorithm, "Combining"). Pure.
+// (docs/algorithm.md, "Combining"). Pure.
 #pragma once
 
 #include <cstdint>

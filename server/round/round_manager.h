@@ -1,5 +1,5 @@
 // The run as it goes: sessions, the open round, the log and the broadcast, in one owner of the mutex and the clock.
-// The thinking is in Transition(), Decide() and CombineSegment(); here is the acting (03-protocol, "A round").
+// The thinking is in Transition(), Decide() and CombineSegment(); here is the acting (docs/protocol.md).
 //
 // Thread-safe. One thread (RoundThread, or a test) calls Step(); the rest may be called by any thread, is quick and never
 // waits for a disk, except Subscribe's subscriptions, which read the log.

@@ -1,5 +1,5 @@
 // When does a segment close, when does a round commit: one pure function of a snapshot of the round, monotonic time
-// and the policy (03-protocol, "A round"). The reason is for people: logs, metrics, the status page.
+// and the policy (docs/protocol.md). The reason is for people: logs, metrics, the status page.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The membership state machine as one pure function (03-protocol, "Membership"): JOINING -> ACTIVE <-> LATE -> LEFT.
+// The membership state machine as one pure function (docs/protocol.md): JOINING -> ACTIVE <-> LATE -> LEFT.
 #pragma once
 
 #include <optional>

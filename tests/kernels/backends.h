@@ -126,7 +126,7 @@ inline std::string Describe(const ShapeCase& shape) {
          "+" + std::to_string(shape.blocks.count);
 }
 
-// Whether element i of the array lies in a block of the range, worked out from 02-algorithm's definition alone.
+// Whether element i of the array lies in a block of the range, worked out from docs/algorithm.md's definition alone.
 inline bool InRange(const ShapeCase& shape, int64_t i) {
   const int64_t across = (shape.matrix.cols + 63) / 64;
   const int64_t block = i / shape.matrix.cols / 64 * across + i % shape.matrix.cols / 64;

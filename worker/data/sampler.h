@@ -1,4 +1,4 @@
-// Which tokens a sample has and in which order samples are read (docs/data.md; 04-worker, "Data"). Pure functions of
+// Which tokens a sample has and in which order samples are read (docs/data.md). Pure functions of
 // the run's numbers, exact on every machine; thread-safe.
 //
 // Sample i is the sequence_length + 1 tokens from i * sequence_length on: neighbours share one token, so that every token

@@ -1,4 +1,4 @@
-// An Exchange with an aggregator over gRPC (03-protocol; docs/protocol.md, "A worker's side").
+// An Exchange with an aggregator over gRPC (docs/exchange.md).
 //
 // Control (Join, Heartbeat, Leave), uploads, and downloads (subscription, snapshot) have a connection each. A session has
 // three threads, which meet in Session only: Heartbeat from Join on, Subscription and Uploader from Follow on. Leave and

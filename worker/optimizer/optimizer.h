@@ -1,4 +1,4 @@
-// The worker's half of the optimizer (02-algorithm, "A worker's step"): momentum, what is pending, and the three things
+// The worker's half of the optimizer (docs/algorithm.md, "A worker's step"): momentum, what is pending, and the three things
 // that happen to them. Parameters belong to the Replica.
 //
 // Not thread-safe: the training thread owns it.
@@ -28,7 +28,7 @@ class Optimizer {
   // Momentum starts at 0. `layout` and `backend` are borrowed and outlive the optimizer.
   Optimizer(const Layout* layout, Backend* backend);
 
-  // ||g|| over the whole model, f64 (02-algorithm). Not finite when an element is not.
+  // ||g|| over the whole model, f64 (docs/algorithm.md). Not finite when an element is not.
   double GradientNorm(const TensorBuffer& gradient) const;
 
   // m <- beta*m + eta * g * min(1, clip / norm); keeps the K strongest coefficients of every block as pending of `round` and encodes
@@ -43,7 +43,7 @@ class Optimizer {
   // Forgets what is pending without subtracting it: the round's bitmap will not be seen (jump to a snapshot).
   void DropPending() { has_pending_ = false; }
 
-  // out <- parameters - eta * sign(m) (02-algorithm, overlap = 1).
+  // out <- parameters - eta * sign(m) (docs/algorithm.md, overlap = 1).
   void Lookahead(float eta, const TensorBuffer& parameters, TensorBuffer* out) const;
 
   const TensorBuffer& momentum() const { return momentum_; }

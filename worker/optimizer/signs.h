@@ -7,7 +7,7 @@
 namespace distro::worker {
 
 // The votes of coefficients [B, K] at `positions` [B, K]: the sign of each, a single 0 counting as +. A block whose
-// coefficients are all 0 casts no vote (02-algorithm, "A worker's step").
+// coefficients are all 0 casts no vote (docs/algorithm.md, "A worker's step").
 SparseUpdate SignsOf(int k, absl::Span<const uint16_t> positions, absl::Span<const float> values);
 
 }  // namespace distro::worker

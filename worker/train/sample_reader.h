@@ -1,4 +1,4 @@
-// Samples of a run as rows of tokens: which tokens a sample index of the run means (02-algorithm, 04-worker "Data").
+// Samples of a run as rows of tokens: which tokens a sample index of the run means (docs/algorithm.md, docs/data.md).
 // Immutable; thread-safe.
 #pragma once
 

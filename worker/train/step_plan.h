@@ -1,4 +1,4 @@
-// What the training thread does next (02-algorithm, "A worker's step"): the order of gradient, upload and results that
+// What the training thread does next (docs/algorithm.md, "A worker's step"): the order of gradient, upload and results that
 // overlap 0 and 1 prescribe. Pure; the Trainer acts on it.
 #pragma once
 

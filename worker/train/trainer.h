@@ -1,4 +1,4 @@
-// The training loop of one worker (02-algorithm, "A worker's step"; 04-worker): gradients from samples, updates to the
+// The training loop of one worker (docs/algorithm.md, "A worker's step"; docs/worker.md): gradients from samples, updates to the
 // exchange, committed rounds into the replica. Which of these comes next is decided by step_plan.h.
 //
 // Not thread-safe: one training thread. What it borrows outlives it.
