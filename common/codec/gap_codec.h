@@ -1,5 +1,5 @@
-// The gap codec: votes (and updates with K > 8) of one segment near their entropy (docs/payload_format.md
-// docs/payload_format.md has the grammar).
+// The gap codec: votes (and updates with K > 8) of one segment near their entropy
+// (docs/payload_format.md has the grammar).
 //
 //   body   = tables sizes group*
 //   tables   the code lengths of the segment (gap_model.h), whole bytes

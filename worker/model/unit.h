@@ -1,5 +1,4 @@
-// A model is a list of units: embedding, blocks 1..L, head with loss (docs/architecture.md, "Model as a
-// sequence of units"). A unit is a pure forward function of its parameters and its input, so
+// A model is a list of units: embedding, blocks 1..L, head with loss. A unit is a pure forward function of its parameters and its input, so
 // whoever drives the units may recompute one, gather its parameters just before it and free them
 // just after. Units hold no tensors; they are immutable and thread-safe.
 #pragma once
