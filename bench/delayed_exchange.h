@@ -43,6 +43,7 @@ class DelayedExchange final : public Exchange {
   }
   void Leave(const std::string& reason) override { exchange_->Leave(reason); }
   void Stop() override { exchange_->Stop(); }
+  bool stopped() const override { return exchange_->stopped(); }
   TransferStats stats() const override { return exchange_->stats(); }
 
  private:

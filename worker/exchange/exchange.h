@@ -74,6 +74,8 @@ class Exchange {
 
   // Makes blocked and later calls return Cancelled, except Leave. Safe from a signal-handling thread; idempotent.
   virtual void Stop() = 0;
+  // Whether Stop was called: long work is dropped rather than finished.
+  virtual bool stopped() const = 0;
 
   virtual TransferStats stats() const = 0;
 };

@@ -218,4 +218,9 @@ void GrpcExchange::Stop() {
   if (queue_ != nullptr) queue_->Close(StoppedError(), /*drop=*/true);
 }
 
+bool GrpcExchange::stopped() const {
+  absl::MutexLock lock(&mu_);
+  return stopped_;
+}
+
 }  // namespace distro::worker

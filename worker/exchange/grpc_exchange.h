@@ -43,6 +43,7 @@ class GrpcExchange final : public Exchange {
   void Report(RoundId next_round, uint64_t log_hash, const v1::WorkerTelemetry& telemetry) override;
   void Leave(const std::string& reason) override;
   void Stop() override;
+  bool stopped() const override;
   TransferStats stats() const override { return meter_.stats(); }
 
  private:
@@ -67,7 +68,7 @@ class GrpcExchange final : public Exchange {
 
   std::shared_ptr<Running> running_;  // of the calling thread; null before Join and after Leave
 
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   std::shared_ptr<Session> current_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<EventQueue> queue_ ABSL_GUARDED_BY(mu_);

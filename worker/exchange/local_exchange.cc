@@ -64,6 +64,9 @@ void LocalExchange::Leave(const std::string& reason) {
   worker_.clear();
 }
 
-void LocalExchange::Stop() { queue_->Close(absl::CancelledError("stopped"), /*drop=*/true); }
+void LocalExchange::Stop() {
+  stopped_ = true;
+  queue_->Close(absl::CancelledError("stopped"), /*drop=*/true);
+}
 
 }  // namespace distro::worker

@@ -2,6 +2,7 @@
 // Thread-safety as in Exchange.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -30,6 +31,7 @@ class LocalExchange final : public Exchange {
               const v1::WorkerTelemetry& telemetry) override {}
   void Leave(const std::string& reason) override;
   void Stop() override;
+  bool stopped() const override { return stopped_; }
   TransferStats stats() const override { return meter_.stats(); }
 
  private:
@@ -37,6 +39,7 @@ class LocalExchange final : public Exchange {
   const std::shared_ptr<EventQueue>
       queue_;  // not bounded: a round cannot close without this worker
   TransferMeter meter_;
+  std::atomic<bool> stopped_ = false;
   std::string worker_;  // empty before Join and after Leave
 };
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_util.h"
 #include "common/checkpoint/hf_folder.h"
 #include "worker/train/evaluate.h"
 
@@ -60,12 +61,17 @@ absl::Status Trainer::Run() {
   // From here on the aggregator counts on this worker.
   if (status.ok()) status = Follow();
   while (status.ok() && parts_.replica->next_round().value() < config_.rounds()) status = Step();
-  if (status.ok() && summary_.rounds_applied > 0) status = Evaluate();
+  // The checkpoint first: a worker that is told to stop drops an evaluation.
   if (status.ok() && !options_.checkpoint_dir.empty())
     status = WriteCheckpoint(options_.checkpoint_dir);
+  if (status.ok() && summary_.rounds_applied > 0) status = Evaluate();
   summary_.state_hash = parts_.replica->StateHash();
   Observe();
   return status;
+}
+
+absl::Status Trainer::CheckGoesOn() const {
+  return parts_.exchange->stopped() ? absl::CancelledError("stopped") : absl::OkStatus();
 }
 
 absl::Status Trainer::Follow() {
@@ -112,14 +118,31 @@ absl::Status Trainer::TakeEvent() {
     event = parts_.exchange->Next();
   }
   DISTRO_RETURN_IF_ERROR(event.status());
-  if (auto* opened = std::get_if<OpenedRound>(&*event)) Open(std::move(*opened));
+  if (auto* opened = std::get_if<OpenedRound>(&*event)) return Open(std::move(*opened));
   if (const auto* committed = std::get_if<CommittedRound>(&*event)) return Apply(*committed);
   return absl::OkStatus();
 }
 
-void Trainer::Open(OpenedRound opened) {
+absl::Status Trainer::Open(OpenedRound opened) {
+  for (const auto* slots : {&opened.open.slots(), &opened.open.next_slots()}) {
+    const std::optional<v1::Slot> slot = FindSlot(*slots, options_.worker);
+    if (!slot.has_value()) continue;
+    DISTRO_RETURN_IF_ERROR(
+        Annotate(CheckSlot(*slot), absl::StrCat("round ", opened.round.value())));
+  }
   open_round_ = opened.round;
   open_ = std::move(opened.open);
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::CheckSlot(const v1::Slot& slot) const {
+  const uint32_t micro_batch = options_.micro_batch_samples;
+  if (slot.samples() <= config_.samples_per_worker() && slot.samples() % micro_batch == 0) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a slot of ", slot.samples(), " samples: the run has ", config_.samples_per_worker(),
+      " a worker, this worker's micro-batches ", micro_batch));
 }
 
 absl::Status Trainer::Apply(const CommittedRound& round) {
@@ -137,7 +160,7 @@ absl::Status Trainer::Apply(const CommittedRound& round) {
 
 void Trainer::CountOwnUpdate(const CommittedRound& round, int member) {
   ++summary_.rounds_applied;
-  if (uploaded_round_ != round.round()) return;
+  if (sent_round_ != round.round()) return;
   const Layout& layout = parts_.replica->layout();
   for (SegmentId segment(0); segment.value() < layout.segments(); segment = segment.Next()) {
     if (member >= 0 && round.Included(member, segment)) continue;
@@ -179,6 +202,7 @@ absl::Status Trainer::AccumulateGradient(const v1::Slot& slot, const TensorBuffe
   const int micro_batches = static_cast<int>(slot.samples()) / options_.micro_batch_samples;
   std::vector<int32_t> tokens;
   for (int j = 0; j < micro_batches; ++j) {
+    DISTRO_RETURN_IF_ERROR(CheckGoesOn());
     {
       PhaseScope phase(parts_.phases, Phase::kData);
       parts_.samples->ReadTraining(
@@ -218,6 +242,7 @@ void Trainer::Upload() {
     update.payloads =
         parts_.optimizer->Compress(open_round_, open_->step(), gradient_buffer_, gradient_->norm)
             .payloads;
+    sent_round_ = open_round_;
     ++summary_.updates_sent;
   } else {
     parts_.log->Warning("step is not finite; abstaining", {{"round", open_round_.value()},
@@ -236,7 +261,8 @@ absl::Status Trainer::Evaluate() {
   DISTRO_ASSIGN_OR_RETURN(
       const double loss,
       EvaluateHeldOut(*parts_.model, *parts_.samples, parts_.replica->parameters(),
-                      config_.evaluation_samples(), options_.micro_batch_samples));
+                      config_.evaluation_samples(), options_.micro_batch_samples,
+                      [this] { return CheckGoesOn(); }));
   if (!summary_.first_evaluation_loss.has_value()) summary_.first_evaluation_loss = loss;
   summary_.last_evaluation_loss = loss;
   parts_.log->Info("evaluated",

@@ -57,8 +57,9 @@ class Trainer {
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(TrainerOptions options, Parts parts,
                                                          Observer observer);
 
-  // Evaluates, follows the run and trains until it is done (OK) or the exchange ends it (its status); then evaluates
-  // again and writes the checkpoint.
+  // Evaluates, follows the run and trains until it is done; then writes the checkpoint and evaluates again. Otherwise the
+  // status with which the exchange ended it. Cancelled: the exchange was stopped; an evaluation or a gradient that goes on
+  // is dropped at its next micro-batch. InvalidArgument: the aggregator announced samples that the run does not allow.
   absl::Status Run();
 
   const TrainSummary& summary() const { return summary_; }
@@ -74,10 +75,13 @@ class Trainer {
   Trainer(TrainerOptions options, Parts parts, Observer observer);
 
   absl::Status Follow();
+  // Cancelled once the exchange was stopped.
+  absl::Status CheckGoesOn() const;
   StepState State() const;
   absl::Status Step();
   absl::Status TakeEvent();
-  void Open(OpenedRound opened);
+  absl::Status Open(OpenedRound opened);
+  absl::Status CheckSlot(const v1::Slot& slot) const;
   absl::Status Apply(const CommittedRound& round);
   void CountOwnUpdate(const CommittedRound& round, int member);
   absl::Status ComputeGradient(const std::optional<v1::Slot>& slot, const TensorBuffer& parameters);
@@ -98,7 +102,9 @@ class Trainer {
   // The round that is open, as announced; kept until its commit.
   std::optional<v1::RoundOpen> open_;
   RoundId open_round_;
-  std::optional<RoundId> uploaded_round_;
+  std::optional<RoundId>
+      uploaded_round_;                 // the last that was answered, by an update or an abstention
+  std::optional<RoundId> sent_round_;  // the last that was answered by an update
   std::optional<Gradient> gradient_;
   TensorBuffer gradient_buffer_;
   std::optional<TensorBuffer> lookahead_;  // with overlap

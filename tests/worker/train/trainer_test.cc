@@ -1,0 +1,154 @@
+// The trainer towards an exchange that is stopped or announces something odd. The run is a LocalAggregator's; an exchange
+// before it changes one thing.
+#include <bit>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/training.h"
+#include "worker/exchange/local_aggregator.h"
+#include "worker/exchange/local_exchange.h"
+#include "worker/exchange/local_run.h"
+
+namespace distro::worker {
+namespace {
+
+using testing::TinyRun;
+using testing::TrainWorker;
+using testing::WorkerResult;
+
+// Passes everything on.
+class ForwardingExchange : public Exchange {
+ public:
+  explicit ForwardingExchange(LocalAggregator* aggregator) : inner_(aggregator) {}
+
+  absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request) override {
+    return inner_.Join(request);
+  }
+  absl::Status DownloadSnapshot(const v1::SnapshotInfo& snapshot,
+                                const std::string& path) override {
+    return inner_.DownloadSnapshot(snapshot, path);
+  }
+  absl::Status Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) override {
+    return inner_.Follow(layout, next_round, log_hash);
+  }
+  absl::StatusOr<RoundEvent> Next() override { return inner_.Next(); }
+  bool Ready() override { return inner_.Ready(); }
+  void Upload(RoundUpdate update) override { inner_.Upload(std::move(update)); }
+  void Report(RoundId next_round, uint64_t log_hash,
+              const v1::WorkerTelemetry& telemetry) override {
+    inner_.Report(next_round, log_hash, telemetry);
+  }
+  void Leave(const std::string& reason) override { inner_.Leave(reason); }
+  void Stop() override { inner_.Stop(); }
+  bool stopped() const override { return inner_.stopped(); }
+  TransferStats stats() const override { return inner_.stats(); }
+
+ protected:
+  LocalExchange inner_;
+};
+
+// Is told to stop while it fetches the snapshot.
+class StoppedAtFirst final : public ForwardingExchange {
+ public:
+  using ForwardingExchange::ForwardingExchange;
+  absl::Status DownloadSnapshot(const v1::SnapshotInfo& snapshot,
+                                const std::string& path) override {
+    const absl::Status status = inner_.DownloadSnapshot(snapshot, path);
+    Stop();
+    return status;
+  }
+};
+
+// Is told to stop after the training thread has looked for events and begins a gradient.
+class StoppedInAStep final : public ForwardingExchange {
+ public:
+  using ForwardingExchange::ForwardingExchange;
+  bool Ready() override {
+    Stop();
+    return false;
+  }
+};
+
+// Announces other samples than the run's configuration says.
+class OtherSlots final : public ForwardingExchange {
+ public:
+  OtherSlots(LocalAggregator* aggregator, uint32_t samples)
+      : ForwardingExchange(aggregator), samples_(samples) {}
+  absl::StatusOr<RoundEvent> Next() override {
+    absl::StatusOr<RoundEvent> event = inner_.Next();
+    if (auto* opened = std::get_if<OpenedRound>(&*event)) {
+      opened->open.mutable_slots(0)->set_samples(samples_);
+    }
+    return event;
+  }
+
+ private:
+  const uint32_t samples_;
+};
+
+// Announces a learning rate that carries the lookahead copy beyond what a forward pass can hold.
+class HugeSteps final : public ForwardingExchange {
+ public:
+  using ForwardingExchange::ForwardingExchange;
+  absl::StatusOr<RoundEvent> Next() override {
+    absl::StatusOr<RoundEvent> event = inner_.Next();
+    if (auto* opened = std::get_if<OpenedRound>(&*event)) {
+      opened->open.mutable_step()->set_eta_bits(std::bit_cast<uint32_t>(1e30f));
+    }
+    return event;
+  }
+};
+
+class TrainerTest : public ::testing::Test {
+ protected:
+  const TinyRun tiny_;
+  LocalAggregator aggregator_{*MakeLocalRun(tiny_.Config(1, 3, 0), tiny_.checkpoint_dir(),
+                                            tiny_.File("initial.safetensors"))};
+};
+
+TEST_F(TrainerTest, DropsAnEvaluationWhenStopped) {
+  StoppedAtFirst exchange(&aggregator_);
+  const WorkerResult result = TrainWorker(tiny_, {.name = "w0", .exchange = &exchange});
+  EXPECT_EQ(result.status.code(), absl::StatusCode::kCancelled);
+  EXPECT_FALSE(result.summary.last_evaluation_loss.has_value());
+}
+
+TEST_F(TrainerTest, DropsAGradientWhenStopped) {
+  StoppedInAStep exchange(&aggregator_);
+  const WorkerResult result = TrainWorker(tiny_, {.name = "w0", .exchange = &exchange});
+  EXPECT_EQ(result.status.code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(result.summary.last_evaluation_loss.has_value());
+  EXPECT_EQ(result.summary.tokens, 0u);
+  EXPECT_EQ(result.summary.updates_sent, 0u);
+}
+
+// 3 is no multiple of the micro-batch, 8 more than samples_per_worker.
+TEST_F(TrainerTest, RefusesSlotsThatTheRunDoesNotAllow) {
+  for (const uint32_t samples : {1, 3, 8}) {
+    LocalAggregator aggregator(*MakeLocalRun(tiny_.Config(1, 3, 0), tiny_.checkpoint_dir(),
+                                             tiny_.File("initial.safetensors")));
+    OtherSlots exchange(&aggregator, samples);
+    const WorkerResult result = TrainWorker(tiny_, {.name = "w0", .exchange = &exchange});
+    EXPECT_EQ(result.status.code(), absl::StatusCode::kInvalidArgument) << samples;
+    EXPECT_THAT(std::string(result.status.message()), ::testing::HasSubstr("round 0"));
+  }
+}
+
+TEST(TrainerAbstentionTest, IsNoUpdateThatWasExcluded) {
+  const TinyRun tiny;
+  LocalAggregator aggregator(*MakeLocalRun(tiny.Config(1, 3, /*overlap=*/1), tiny.checkpoint_dir(),
+                                           tiny.File("initial.safetensors")));
+  HugeSteps exchange(&aggregator);
+  const WorkerResult result = TrainWorker(tiny, {.name = "w0", .exchange = &exchange});
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(result.summary.updates_sent, 1u);
+  EXPECT_EQ(result.summary.nonfinite_steps, 2u);
+  EXPECT_EQ(result.summary.updates_excluded, 0u);
+}
+
+}  // namespace
+}  // namespace distro::worker
