@@ -1,0 +1,78 @@
+// Signals end a process, so each case runs in a child.
+#include "worker/stop_signal.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+
+namespace distro::worker {
+namespace {
+
+class StopSignalDeathTest : public ::testing::Test {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+void Send(int number) { kill(getpid(), number); }
+
+TEST_F(StopSignalDeathTest, TheFirstSignalCallsTheHandler) {
+  const auto run = [] {
+    StopSignal stop;
+    absl::Notification called;
+    stop.SetHandler([&called] { called.Notify(); });
+    Send(SIGTERM);
+    called.WaitForNotification();
+    stop.SetHandler(nullptr);
+    std::exit(stop.signal());
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(SIGTERM), "");
+}
+
+TEST_F(StopSignalDeathTest, AHandlerThatComesLaterIsCalledAtOnce) {
+  const auto run = [] {
+    StopSignal stop;
+    Send(SIGINT);
+    while (stop.signal() == 0) std::this_thread::yield();
+    stop.SetHandler([] { std::exit(7); });
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(7), "");
+}
+
+TEST_F(StopSignalDeathTest, TheSecondSignalEndsTheProcess) {
+  const auto run = [] {
+    StopSignal stop;
+    stop.SetHandler([] { Send(SIGTERM); });
+    Send(SIGINT);
+    while (true) pause();
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(128 + SIGTERM), "");
+}
+
+TEST_F(StopSignalDeathTest, TheSecondSignalDoesNotWaitForTheHandler) {
+  const auto run = [] {
+    StopSignal stop;
+    stop.SetHandler([] {
+      Send(SIGINT);
+      while (true) pause();
+    });
+    Send(SIGTERM);
+    while (true) pause();
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(128 + SIGINT), "");
+}
+
+TEST_F(StopSignalDeathTest, EndsWithoutASignal) {
+  const auto run = [] {
+    { StopSignal stop; }
+    std::exit(5);
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(5), "");
+}
+
+}  // namespace
+}  // namespace distro::worker
