@@ -1,5 +1,7 @@
 #include "common/base/log.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -27,6 +29,13 @@ void AppendField(std::string* line, const LogField& field) {
   }
 }
 
+// On a terminal the line begins at the left edge and clears what stands there, so that a live line of progress is not
+// continued by it.
+void WriteToStandardError(absl::string_view line) {
+  const std::string text = absl::StrCat(isatty(STDERR_FILENO) ? "\r\x1b[K" : "", line);
+  fwrite(text.data(), 1, text.size(), stderr);
+}
+
 }  // namespace
 
 absl::Status ParseLogLevel(absl::string_view text, LogLevel* level) {
@@ -44,8 +53,7 @@ absl::Status ParseLogLevel(absl::string_view text, LogLevel* level) {
       absl::StrCat("log level '", text, "' is not one of debug, info, warning, error"));
 }
 
-Log::Log(LogLevel level, const Clock* clock)
-    : Log(level, clock, [](absl::string_view line) { fwrite(line.data(), 1, line.size(), stderr); }) {}
+Log::Log(LogLevel level, const Clock* clock) : Log(level, clock, WriteToStandardError) {}
 
 Log::Log(LogLevel level, const Clock* clock, Sink sink)
     : level_(level), clock_(clock), sink_(std::move(sink)) {}
@@ -65,7 +73,8 @@ void Log::Error(absl::string_view event, std::initializer_list<LogField> fields)
 
 void Log::Write(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields) {
   if (level < level_) return;
-  std::string line = absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", clock_->WallNow(), absl::UTCTimeZone());
+  std::string line =
+      absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", clock_->WallNow(), absl::UTCTimeZone());
   absl::StrAppend(&line, " ", kLevelNames[static_cast<int>(level)], " ", event);
   for (const LogField& field : fields) AppendField(&line, field);
   line.push_back('\n');

@@ -1,8 +1,13 @@
 #include "common/base/log.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "tests/testing/fake_clock.h"
@@ -67,6 +72,24 @@ TEST(ParseLogLevelTest, KnowsFourNames) {
   EXPECT_EQ(
       ParseLogLevel("WARN", &level),
       absl::InvalidArgumentError("log level 'WARN' is not one of debug, info, warning, error"));
+}
+
+// What a terminal shows of a live line, a log line and the live line again.
+TEST(LogOnATerminalTest, ATerminalsLiveLineIsNotContinued) {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(terminal, 0);
+  ASSERT_EQ(grantpt(terminal), 0);
+  ASSERT_EQ(unlockpt(terminal), 0);
+  const int shown = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+  const int before = dup(STDERR_FILENO);
+  dup2(shown, STDERR_FILENO);
+  fputs("live", stderr);
+  Log(LogLevel::kInfo, Clock::Real()).Info("event");
+  dup2(before, STDERR_FILENO);
+  char text[256] = {};
+  EXPECT_GT(read(terminal, text, sizeof(text) - 1), 0);
+  EXPECT_TRUE(absl::StartsWith(text, "live\r\x1b[K2")) << text;  // and the year
+  for (const int fd : {terminal, shown, before}) close(fd);
 }
 
 }  // namespace
