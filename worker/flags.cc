@@ -102,6 +102,9 @@ absl::StatusOr<GenerateCommandOptions> GenerateOptionsFromFlags() {
                                     .temperature = absl::GetFlag(FLAGS_temperature),
                                     .seed = absl::GetFlag(FLAGS_seed),
                                     .threads = absl::GetFlag(FLAGS_threads)};
+  DISTRO_RETURN_IF_ERROR(ValidateThreads(options.threads));
+  if (options.tokens < 0) return absl::InvalidArgumentError("--tokens: is below 0");
+  if (!(options.temperature >= 0)) return absl::InvalidArgumentError("--temperature: is below 0");
   if (options.model.empty())
     return absl::InvalidArgumentError("--model: is required, a checkpoint folder");
   if (options.prompt.empty())

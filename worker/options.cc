@@ -6,6 +6,11 @@
 
 namespace distro::worker {
 
+absl::Status ValidateThreads(int threads) {
+  if (threads >= 1 && threads <= 1024) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--threads: ", threads, " is outside 1..1024"));
+}
+
 absl::Status WorkerOptions::Validate() const {
   if (aggregator.empty())
     return absl::InvalidArgumentError("--aggregator: is required, for example 127.0.0.1:7700");
@@ -17,9 +22,7 @@ absl::Status WorkerOptions::Validate() const {
         "than do it silently");
   }
   if (!name.empty()) DISTRO_RETURN_IF_ERROR(ValidateName(name, "--name"));
-  if (threads < 1 || threads > 1024) {
-    return absl::InvalidArgumentError(absl::StrCat("--threads: ", threads, " is outside 1..1024"));
-  }
+  DISTRO_RETURN_IF_ERROR(ValidateThreads(threads));
   if (micro_batch_samples < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--micro_batch_samples: ", micro_batch_samples, " is below 0"));

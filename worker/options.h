@@ -9,6 +9,9 @@
 
 namespace distro::worker {
 
+// InvalidArgument names --threads and its range.
+absl::Status ValidateThreads(int threads);
+
 struct WorkerOptions {
   // Address of the aggregator, "host:port" or a URL. Required.
   std::string aggregator;

@@ -16,6 +16,8 @@
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "common/base/version.h"
 #include "worker/data/token_file.h"
 #include "worker/exchange/grpc_exchange.h"
 #include "worker/metrics.h"
@@ -64,7 +66,8 @@ ProgressReading ReadingOf(const TrainSummary& summary, uint64_t rounds) {
 // Trains and fills in `summary`, also when it fails on the way.
 absl::Status Train(const WorkerOptions& options, Exchange* exchange, Log* log,
                    TrainSummary* summary) {
-  DISTRO_ASSIGN_OR_RETURN(const TokenSource tokens, OpenTokens(options.data, TokenFormat::kAuto));
+  absl::StatusOr<TokenSource> tokens = OpenTokens(options.data, TokenFormat::kAuto);
+  if (!tokens.ok()) return Annotate(tokens.status(), "--data");
   PhaseClock phases(Clock::Real());
   WorkerMetrics metrics;
   DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<HttpEndpoint> endpoint,
@@ -87,7 +90,7 @@ absl::Status Train(const WorkerOptions& options, Exchange* exchange, Log* log,
   DISTRO_ASSIGN_OR_RETURN(
       const std::unique_ptr<TrainingRun> run,
       TrainingRun::Begin(trainer_options, scratch_dir,
-                         {.tokens = &tokens, .exchange = exchange, .phases = &phases, .log = log},
+                         {.tokens = &*tokens, .exchange = exchange, .phases = &phases, .log = log},
                          [&](const TrainSummary& reading) {
                            metrics.Update(reading);
                            if (reading.rounds_applied > 0)
@@ -121,6 +124,28 @@ absl::Status Connect(const WorkerOptions& options, StopSignal* stop, Log* log,
   return status;
 }
 
+void LogStart(const WorkerOptions& options, Log* log) {
+  log->Info("starting", {{"version", Version()},
+                         {"aggregator", options.aggregator},
+                         {"data", options.data},
+                         {"threads", options.threads},
+                         {"micro_batch_samples", options.micro_batch_samples},
+                         {"checkpoint_dir", options.checkpoint_dir},
+                         {"checkpoint_interval_rounds", options.checkpoint_interval_rounds},
+                         {"summary", options.summary},
+                         {"http", options.http}});
+}
+
+// An end that was asked for is no error.
+void LogEnd(const absl::Status& status, ExitCode code, Log* log) {
+  if (status.ok()) return;
+  if (code == kExitInterrupted || code == kExitTerminated) {
+    log->Info("worker stopped", {{"exit_code", static_cast<int>(code)}});
+  } else {
+    log->Error("worker ended", {{"exit_code", static_cast<int>(code)}, {"reason", status}});
+  }
+}
+
 void Report(const WorkerOptions& options, const TrainSummary& summary, Log* log) {
   std::cout << SummaryText(summary) << std::flush;
   if (options.summary.empty()) return;
@@ -131,13 +156,13 @@ void Report(const WorkerOptions& options, const TrainSummary& summary, Log* log)
 }  // namespace
 
 ExitCode RunWorker(const WorkerOptions& options, StopSignal* stop, Log* log) {
+  LogStart(options, log);
   log->Warning("plaintext: bytes and names of this run can be read and changed on the way");
   TrainSummary summary;
   const absl::Status status = Connect(options, stop, log, &summary);
   if (!summary.run_id.empty()) Report(options, summary, log);
   const ExitCode code = ExitCodeFor(status, stop->signal());
-  if (!status.ok())
-    log->Error("worker ended", {{"exit_code", static_cast<int>(code)}, {"reason", status}});
+  LogEnd(status, code, log);
   return code;
 }
 

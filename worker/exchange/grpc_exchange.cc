@@ -132,11 +132,6 @@ absl::StatusOr<v1::JoinResponse> GrpcExchange::Join(const v1::JoinRequest& reque
   }
   running_ = std::make_shared<Running>(BackgroundOf(session.get()), session, queue, *stubs_,
                                        HeartbeatInterval(response));
-  log_->Info("joined", {{"run", response.run_id()},
-                        {"worker", request.worker().name()},
-                        {"epoch", response.epoch()},
-                        {"head", response.head_round()},
-                        {"snapshot", response.snapshot().round()}});
   return response;
 }
 
