@@ -16,6 +16,8 @@ ABSL_FLAG(std::string, aggregator, "", "Address of the aggregator, host:port. Re
 ABSL_FLAG(
     std::string, data, "",
     "Text (UTF-8) or token file; the same on every worker of a run (docs/data.md). Required.");
+ABSL_FLAG(std::string, data_format, "auto",
+          "Of --data: text, llmc, uint16, uint32, or auto: by the file's name (docs/data.md).");
 ABSL_FLAG(std::string, name, "",
           "Name in the run, [a-z0-9-]{1,63}. Default: the host's name and a random suffix.");
 ABSL_FLAG(bool, insecure, false,
@@ -91,6 +93,9 @@ absl::StatusOr<WorkerOptions> WorkerOptionsFromFlags() {
       .http = absl::GetFlag(FLAGS_http)};
   DISTRO_RETURN_IF_ERROR(
       Annotate(ParseLogLevel(absl::GetFlag(FLAGS_log_level), &options.log_level), "--log_level"));
+  const auto format = ParseTokenFormat(absl::GetFlag(FLAGS_data_format));
+  if (!format.ok()) return Annotate(format.status(), "--data_format");
+  options.data_format = *format;
   DISTRO_RETURN_IF_ERROR(options.Validate());
   return options;
 }

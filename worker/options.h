@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/log.h"
+#include "worker/data/token_file.h"
 
 namespace distro::worker {
 
@@ -17,6 +18,8 @@ struct WorkerOptions {
   std::string aggregator;
   // File of tokens or text; the same on every worker of a run. Required.
   std::string data;
+  // Of `data`; kAuto goes by its name.
+  TokenFormat data_format = TokenFormat::kAuto;
   // Name in the run, [a-z0-9-]{1,63}. Default: the host's name and a random suffix.
   std::string name;
   // Talk without TLS. There is no other way yet, so it must be asked for.

@@ -66,7 +66,7 @@ ProgressReading ReadingOf(const TrainSummary& summary, uint64_t rounds) {
 // Trains and fills in `summary`, also when it fails on the way.
 absl::Status Train(const WorkerOptions& options, Exchange* exchange, Log* log,
                    TrainSummary* summary) {
-  absl::StatusOr<TokenSource> tokens = OpenTokens(options.data, TokenFormat::kAuto);
+  absl::StatusOr<TokenSource> tokens = OpenTokens(options.data, options.data_format);
   if (!tokens.ok()) return Annotate(tokens.status(), "--data");
   PhaseClock phases(Clock::Real());
   WorkerMetrics metrics;

@@ -67,7 +67,7 @@ absl::Status CheckUtf8(absl::string_view bytes) {
   if (valid == bytes.size()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("is not UTF-8 text: byte ", valid,
                                                  " is wrong; convert it, or give "
-                                                 "the format of a token file"));
+                                                 "the --data_format of a token file"));
 }
 
 absl::StatusOr<TokenFormat> FormatByName(const std::string& path, absl::string_view bytes) {
@@ -82,8 +82,8 @@ absl::StatusOr<TokenFormat> FormatByName(const std::string& path, absl::string_v
                                                           : TokenFormat::kUint16;
   }
   return absl::InvalidArgumentError(
-      "the name does not tell the format (.txt, .md, .pod, .bin, .u16, .u32 do); give text, llmc, "
-      "uint16 or uint32");
+      "the name does not tell the format (.txt, .md, .pod, .bin, .u16, .u32 do); give "
+      "--data_format text, llmc, uint16 or uint32");
 }
 
 }  // namespace
