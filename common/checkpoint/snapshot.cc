@@ -41,11 +41,6 @@ absl::StatusOr<Manifest> SnapshotManifest(const std::string& path) {
   return manifest;
 }
 
-absl::StatusOr<std::map<std::string, std::string>> SnapshotMetadata(const std::string& path) {
-  DISTRO_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
-  return file.metadata();
-}
-
 absl::Status ReadSnapshot(const std::string& path, const Layout& layout, TensorBuffer* out) {
   DISTRO_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
   absl::StatusOr<Manifest> manifest = ManifestOf(file);

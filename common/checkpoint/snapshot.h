@@ -23,7 +23,6 @@ absl::Status WriteSnapshot(const std::string& path, const Layout& layout,
 
 // What the file holds. InvalidArgument: damaged, not all f32, or not a manifest.
 absl::StatusOr<Manifest> SnapshotManifest(const std::string& path);
-absl::StatusOr<std::map<std::string, std::string>> SnapshotMetadata(const std::string& path);
 
 // InvalidArgument: as above, or the tensors are not those of the layout; names the first that
 // differs. Requires a buffer of `layout`, which is untouched when the result is an error.

@@ -93,7 +93,6 @@ absl::Status RoundAssembler::AddSegmentFrame(const v1::SegmentFrame& frame) {
   DISTRO_RETURN_IF_ERROR(
       Annotate(staged_[frame.segment()].Add(frame.offset(), frame.data(), frame.payload_bytes()),
                absl::StrCat("segment ", frame.segment())));
-  received_payload_bytes_ += frame.data().size();
   return absl::OkStatus();
 }
 

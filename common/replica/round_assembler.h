@@ -40,8 +40,6 @@ class RoundAssembler {
 
   // The round whose frames are expected: one after the last commit.
   RoundId next_round() const { return next_round_; }
-  // Payload bytes taken in so far.
-  uint64_t received_payload_bytes() const { return received_payload_bytes_; }
 
  private:
   absl::Status EnterRound(EpochId epoch, RoundId round);
@@ -55,7 +53,6 @@ class RoundAssembler {
   EpochId epoch_;
   bool opened_ = false;                   // of next_round_ in epoch_
   std::vector<PayloadAssembler> staged_;  // [segments]; empty before the first segment frame
-  uint64_t received_payload_bytes_ = 0;
 };
 
 }  // namespace distro

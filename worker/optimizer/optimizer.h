@@ -40,9 +40,6 @@ class Optimizer {
   // `member` (index into the header's members). Does nothing when another round, or nothing, is pending.
   void Feedback(const CommittedRound& round, int member);
 
-  // Forgets what is pending without subtracting it: the round's bitmap will not be seen (jump to a snapshot).
-  void DropPending() { has_pending_ = false; }
-
   // out <- parameters - eta * sign(m) (docs/algorithm.md, overlap = 1).
   void Lookahead(float eta, const TensorBuffer& parameters, TensorBuffer* out) const;
 

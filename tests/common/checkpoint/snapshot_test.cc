@@ -39,7 +39,7 @@ TEST_F(SnapshotTest, ReadsBackTheSameParameters) {
   ASSERT_TRUE(status.ok()) << status;
   for (int i = 0; i < 2; ++i) EXPECT_EQ(read.tensor(i), tensors_.tensor(i));
   EXPECT_EQ(SnapshotManifest(path_)->hash(), layout_.manifest().hash());
-  EXPECT_EQ(SnapshotMetadata(path_)->at("round"), "7");
+  EXPECT_EQ(SafetensorsFile::Open(path_)->metadata().at("round"), "7");
   const std::string again = folder_.File("again");
   ASSERT_TRUE(WriteSnapshot(again, layout_, read, {{"round", "7"}}).ok());
   EXPECT_EQ(*ReadFile(again), *ReadFile(path_));

@@ -162,14 +162,5 @@ TEST_F(OptimizerTest, FeedbackOfAnotherRoundDoesNothing) {
   EXPECT_TRUE(SameBits(before, optimizer_.momentum()));
 }
 
-TEST_F(OptimizerTest, DroppedPendingIsNotSubtracted) {
-  optimizer_.Compress(RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_,
-                      optimizer_.GradientNorm(gradient_));
-  optimizer_.DropPending();
-  const TensorBuffer before = Copy(layout_, optimizer_.momentum());
-  optimizer_.Feedback(RoundWith(layout_, std::vector<bool>(layout_.segments(), true)), 0);
-  EXPECT_TRUE(SameBits(before, optimizer_.momentum()));
-}
-
 }  // namespace
 }  // namespace distro::worker
