@@ -17,7 +17,7 @@ void Uploader::Add(RoundUpdate update) {
   {
     absl::MutexLock lock(&mu_);
     const RoundId round = update.round;
-    pending_[round] = Pending{.update = std::move(update), .accepted = EpochId(), .refused = false};
+    pending_[round] = Pending{.update = std::move(update), .accepted = EpochId()};
   }
   background_.session->Update([](SessionView&) {});
 }
@@ -40,10 +40,14 @@ void Uploader::Run() {
 std::optional<RoundUpdate> Uploader::NextOffer(const SessionView& view) {
   absl::MutexLock lock(&mu_);
   for (auto it = pending_.begin(); it != pending_.end();) {
-    const auto& [round, pending] = *it;
+    auto& [round, pending] = *it;
     const bool over = round < view.next_round || (pending.refused && round < view.head);
-    if (!over && pending.accepted != view.epoch) return pending.update;
-    if (over && pending.accepted == EpochId()) {
+    if (!over && pending.accepted != view.epoch) {
+      pending.offered = true;
+      return pending.update;
+    }
+    const bool late = pending.refused || !pending.offered;
+    if (over && late && pending.accepted == EpochId()) {
       background_.log->Info("update was late, it stays in the momentum",
                             {{"round", round.value()}});
     }

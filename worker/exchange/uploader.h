@@ -29,6 +29,7 @@ class Uploader {
     RoundUpdate update;
     EpochId accepted;      // the epoch that acknowledged all of it; 0 before
     bool refused = false;  // FailedPrecondition: its round may be over
+    bool offered = false;  // a stream of it was begun, which may have brought all of it
   };
 
   // Forgets updates whose round is over; the oldest of the others that this epoch has not acknowledged.

@@ -123,6 +123,26 @@ TEST_F(GrpcExchangeTest, ForgetsTheUpdateOfACommittedRound) {
   EXPECT_EQ(lines_.Count("update was late"), 1);
 }
 
+// Every stream of the update was cut, the last perhaps after its last segment: whether it counts is in the commit.
+TEST_F(GrpcExchangeTest, AnUpdateThatWasCutByItsCommitIsNotCalledLate) {
+  aggregator_->Change([](AggregatorState& state) {
+    state.uploads.assign(1000, {.refuse = {}, .held = {}, .cut_after_frames = 1});
+  });
+  Begin({});
+  exchange_->Upload(Update(0));
+  ASSERT_TRUE(
+      aggregator_->Await([](const AggregatorState& state) { return !state.seen_uploads.empty(); }));
+  aggregator_->Change([&](AggregatorState& state) {
+    state.streams.push_back({FramesOf({0}, 1), false, {}});
+  });
+  ExpectCommit(0);
+  aggregator_->Change([](AggregatorState& state) { state.uploads.clear(); });
+  exchange_->Upload(Update(1));
+  ASSERT_TRUE(aggregator_->Await(OneComplete));
+  EXPECT_EQ(aggregator_->state().seen_uploads.back().header.round(), 1u);
+  EXPECT_EQ(lines_.Count("update was late"), 0);
+}
+
 TEST_F(GrpcExchangeTest, AnUpdateOfARoundThatIsOverIsLateOnceAndNotRepeated) {
   aggregator_->Change([](AggregatorState& state) {
     state.uploads = {
