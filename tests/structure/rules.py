@@ -35,7 +35,7 @@ USES = {
     "server": "server/flags server/options server/metrics server/service server/status",
     # The worker. Torch is in the model, the sharding and the training loop only.
     "worker/flags": "worker/options worker/generate_command worker/text_floor_command",
-    "worker/options": "common/run",
+    "worker/options": "common/run worker/data",
     "worker/data": "common/run",
     "worker/exchange": "common/replica common/rpc",
     "worker/optimizer": "common/replica",
