@@ -83,6 +83,7 @@ absl::StatusOr<WorkerOptions> WorkerOptionsFromFlags() {
   WorkerOptions options = {
       .aggregator = absl::GetFlag(FLAGS_aggregator),
       .data = absl::GetFlag(FLAGS_data),
+      .data_format = absl::GetFlag(FLAGS_data_format),
       .name = absl::GetFlag(FLAGS_name),
       .insecure = absl::GetFlag(FLAGS_insecure),
       .threads = absl::GetFlag(FLAGS_threads),
@@ -93,9 +94,6 @@ absl::StatusOr<WorkerOptions> WorkerOptionsFromFlags() {
       .http = absl::GetFlag(FLAGS_http)};
   DISTRO_RETURN_IF_ERROR(
       Annotate(ParseLogLevel(absl::GetFlag(FLAGS_log_level), &options.log_level), "--log_level"));
-  const auto format = ParseTokenFormat(absl::GetFlag(FLAGS_data_format));
-  if (!format.ok()) return Annotate(format.status(), "--data_format");
-  options.data_format = *format;
   DISTRO_RETURN_IF_ERROR(options.Validate());
   return options;
 }

@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "common/base/log.h"
-#include "worker/data/token_file.h"
 
 namespace distro::worker {
 
@@ -18,8 +17,8 @@ struct WorkerOptions {
   std::string aggregator;
   // File of tokens or text; the same on every worker of a run. Required.
   std::string data;
-  // Of `data`; kAuto goes by its name.
-  TokenFormat data_format = TokenFormat::kAuto;
+  // Of `data`: text, llmc, uint16, uint32, or auto, which goes by its name.
+  std::string data_format = "auto";
   // Name in the run, [a-z0-9-]{1,63}. Default: the host's name and a random suffix.
   std::string name;
   // Talk without TLS. There is no other way yet, so it must be asked for.

@@ -63,11 +63,18 @@ ProgressReading ReadingOf(const TrainSummary& summary, uint64_t rounds) {
           .wait = summary.phases[static_cast<int>(Phase::kWait)]};
 }
 
+absl::StatusOr<TokenSource> OpenData(const WorkerOptions& options) {
+  const absl::StatusOr<TokenFormat> format = ParseTokenFormat(options.data_format);
+  if (!format.ok()) return Annotate(format.status(), "--data_format");
+  absl::StatusOr<TokenSource> tokens = OpenTokens(options.data, *format);
+  if (!tokens.ok()) return Annotate(tokens.status(), "--data");
+  return tokens;
+}
+
 // Trains and fills in `summary`, also when it fails on the way.
 absl::Status Train(const WorkerOptions& options, Exchange* exchange, Log* log,
                    TrainSummary* summary) {
-  absl::StatusOr<TokenSource> tokens = OpenTokens(options.data, options.data_format);
-  if (!tokens.ok()) return Annotate(tokens.status(), "--data");
+  DISTRO_ASSIGN_OR_RETURN(const TokenSource tokens, OpenData(options));
   PhaseClock phases(Clock::Real());
   WorkerMetrics metrics;
   DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<HttpEndpoint> endpoint,
@@ -90,7 +97,7 @@ absl::Status Train(const WorkerOptions& options, Exchange* exchange, Log* log,
   DISTRO_ASSIGN_OR_RETURN(
       const std::unique_ptr<TrainingRun> run,
       TrainingRun::Begin(trainer_options, scratch_dir,
-                         {.tokens = &*tokens, .exchange = exchange, .phases = &phases, .log = log},
+                         {.tokens = &tokens, .exchange = exchange, .phases = &phases, .log = log},
                          [&](const TrainSummary& reading) {
                            metrics.Update(reading);
                            if (reading.rounds_applied > 0)
