@@ -30,8 +30,8 @@ double Optimizer::GradientNorm(const TensorBuffer& gradient) const {
   return std::sqrt(sum);
 }
 
-CompressedUpdate Optimizer::Compress(RoundId round, const v1::StepParameters& step,
-                                     const TensorBuffer& gradient, double norm) {
+std::vector<SharedBytes> Optimizer::Compress(RoundId round, const v1::StepParameters& step,
+                                             const TensorBuffer& gradient, double norm) {
   k_ = static_cast<int>(step.kept_per_block());
   const CompressOptions options = {
       .beta = step.beta(),
@@ -39,14 +39,14 @@ CompressedUpdate Optimizer::Compress(RoundId round, const v1::StepParameters& st
       .gradient_scale =
           norm > step.clip_norm() ? static_cast<float>(step.clip_norm() / norm) : 1.0f,
       .k = k_};
-  CompressedUpdate update;
+  std::vector<SharedBytes> payloads;
   for (SegmentId segment(0); segment.value() < layout_->segments(); segment = segment.Next()) {
     CompressSegment(segment, options, gradient);
-    update.payloads.push_back(EncodeSegment(round, segment));
+    payloads.push_back(EncodeSegment(round, segment));
   }
   has_pending_ = true;
   pending_round_ = round;
-  return update;
+  return payloads;
 }
 
 void Optimizer::CompressSegment(SegmentId segment, const CompressOptions& options,

@@ -18,11 +18,6 @@
 
 namespace distro::worker {
 
-// What one Compress made.
-struct CompressedUpdate {
-  std::vector<SharedBytes> payloads;  // [segments]
-};
-
 class Optimizer {
  public:
   // Momentum starts at 0. `layout` and `backend` are borrowed and outlive the optimizer.
@@ -32,9 +27,9 @@ class Optimizer {
   double GradientNorm(const TensorBuffer& gradient) const;
 
   // m <- beta*m + eta * g * min(1, clip / norm); keeps the K strongest coefficients of every block as pending of `round` and encodes
-  // them, a payload a segment. What was pending before counts as not included. `norm` is GradientNorm(gradient), finite.
-  CompressedUpdate Compress(RoundId round, const v1::StepParameters& step,
-                            const TensorBuffer& gradient, double norm);
+  // them; returns the payloads [segments]. What was pending before counts as not included. `norm` is GradientNorm(gradient), finite.
+  std::vector<SharedBytes> Compress(RoundId round, const v1::StepParameters& step,
+                                    const TensorBuffer& gradient, double norm);
 
   // Error feedback: subtracts what was pending of this round from the momentum, in the segments whose bitmap includes
   // `member` (index into the header's members). Does nothing when another round, or nothing, is pending.

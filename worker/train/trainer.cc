@@ -6,7 +6,6 @@
 #include "absl/base/casts.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/checksum.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/hf_folder.h"
@@ -240,8 +239,7 @@ void Trainer::Upload() {
   summary_.learning_rate = absl::bit_cast<float>(open_->step().eta_bits());
   if (gradient_->finite) {
     update.payloads =
-        parts_.optimizer->Compress(open_round_, open_->step(), gradient_buffer_, gradient_->norm)
-            .payloads;
+        parts_.optimizer->Compress(open_round_, open_->step(), gradient_buffer_, gradient_->norm);
     sent_round_ = open_round_;
     ++summary_.updates_sent;
   } else {

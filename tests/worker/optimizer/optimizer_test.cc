@@ -106,17 +106,17 @@ TEST_F(OptimizerTest, GradientsBelowTheClipNormAreNotScaled) {
 }
 
 TEST_F(OptimizerTest, PayloadsDecodeToKVotesABlock) {
-  const CompressedUpdate update = optimizer_.Compress(RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_,
-                                                      optimizer_.GradientNorm(gradient_));
-  ASSERT_EQ(update.payloads.size(), layout_.segments());
+  const std::vector<SharedBytes> payloads = optimizer_.Compress(
+      RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_, optimizer_.GradientNorm(gradient_));
+  ASSERT_EQ(payloads.size(), layout_.segments());
   for (SegmentId segment(0); segment.value() < layout_.segments(); segment = segment.Next()) {
     const auto blocks = static_cast<uint32_t>(layout_.SegmentBlocks(segment));
-    const absl::StatusOr<SparseUpdate> decoded = DecodeUpdate(
-        *update.payloads[segment.value()], {.layout_hash = layout_.manifest().short_hash(),
-                                            .round = RoundId(7),
-                                            .segment = segment,
-                                            .blocks = blocks,
-                                            .k = kKept});
+    const absl::StatusOr<SparseUpdate> decoded =
+        DecodeUpdate(*payloads[segment.value()], {.layout_hash = layout_.manifest().short_hash(),
+                                                  .round = RoundId(7),
+                                                  .segment = segment,
+                                                  .blocks = blocks,
+                                                  .k = kKept});
     ASSERT_TRUE(decoded.ok()) << decoded.status();
     EXPECT_EQ(decoded->signs.size(), blocks * kKept);
   }
