@@ -1,4 +1,4 @@
-// Why an upload was refused: a status for its sender that carries the metric's label. Pure.
+// Why an upload was refused, as the metric's label. Pure.
 #pragma once
 
 #include <array>
@@ -14,11 +14,8 @@ inline constexpr std::array<absl::string_view, 9> kRejectReasons = {
     "conflict", "late",        "malformed",   "no_samples", "no_session",
     "not_open", "wrong_epoch", "wrong_round", "draining"};
 
-// A status of that code with one of the reasons.
-absl::Status RejectUpload(absl::StatusCode code, absl::string_view reason,
-                          absl::string_view message);
-
-// The status's reason; by its code when it has none: "malformed" (InvalidArgument) or "no_session".
+// The status's reason (common/base/reason.h) when it is one of these; otherwise by its code: "malformed" (InvalidArgument) or
+// "no_session".
 std::string RejectReason(const absl::Status& status);
 
 }  // namespace distro::server

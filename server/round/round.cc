@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
+#include "common/base/reason.h"
 #include "server/round/reject.h"
 
 namespace distro::server {
@@ -48,15 +49,15 @@ int Round::expected() const {
 }
 
 absl::Status Round::Conflict(absl::string_view worker, absl::string_view what) const {
-  return RejectUpload(absl::StatusCode::kAlreadyExists, "conflict",
-                      absl::StrCat("round ", id_.value(), ": worker ", worker, ": ", what));
+  return ErrorWithReason(absl::StatusCode::kAlreadyExists, "conflict",
+                         absl::StrCat("round ", id_.value(), ": worker ", worker, ": ", what));
 }
 
 absl::Status Round::BeginUpload(const v1::UploadHeader& header) {
   const std::string& name = header.worker().name();
   const int index = IndexOf(name);
   if (index < 0) {
-    return RejectUpload(
+    return ErrorWithReason(
         absl::StatusCode::kFailedPrecondition, "no_samples",
         absl::StrCat("round ", id_.value(), ": worker ", name, ": no samples in this round"));
   }

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
+#include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "server/round/reject.h"
 #include "server/round/round_manager.h"
@@ -12,8 +13,8 @@ namespace distro::server {
 namespace {
 
 absl::Status DrainingError() {
-  return RejectUpload(absl::StatusCode::kUnavailable, "draining",
-                      "the aggregator is about to stop: try again later");
+  return ErrorWithReason(absl::StatusCode::kUnavailable, "draining",
+                         "the aggregator is about to stop: try again later");
 }
 
 }  // namespace
@@ -105,16 +106,17 @@ void RoundManager::SyncExpected(absl::string_view worker) {
 absl::Status RoundManager::CheckRound(RoundId round, absl::Duration now) const {
   const std::string where = absl::StrCat("round ", round.value());
   if (round < head_) {
-    return RejectUpload(absl::StatusCode::kFailedPrecondition, "late",
-                        absl::StrCat(where, ": is over: round ", head_.value(), " is next"));
+    return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "late",
+                           absl::StrCat(where, ": is over: round ", head_.value(), " is next"));
   }
   if (round > head_) {
-    return RejectUpload(absl::StatusCode::kFailedPrecondition, "wrong_round",
-                        absl::StrCat(where, ": has not begun: round ", head_.value(), " is next"));
+    return ErrorWithReason(
+        absl::StatusCode::kFailedPrecondition, "wrong_round",
+        absl::StrCat(where, ": has not begun: round ", head_.value(), " is next"));
   }
   if (!round_) {
-    return RejectUpload(absl::StatusCode::kUnavailable, "not_open",
-                        absl::StrCat(where, ": is not open yet"));
+    return ErrorWithReason(absl::StatusCode::kUnavailable, "not_open",
+                           absl::StrCat(where, ": is not open yet"));
   }
   return absl::OkStatus();
 }
@@ -125,7 +127,7 @@ absl::StatusOr<UploadTicket> RoundManager::BeginUpload(const v1::UploadHeader& h
   if (draining_) return DrainingError();
   DISTRO_RETURN_IF_ERROR(membership_.CheckSession(header.worker(), now));
   if (header.epoch() != epoch_.value()) {
-    return RejectUpload(
+    return ErrorWithReason(
         absl::StatusCode::kFailedPrecondition, "wrong_epoch",
         absl::StrCat("epoch ", header.epoch(), ": the aggregator's is ", epoch_.value()));
   }

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "common/base/reason.h"
 #include "gtest/gtest.h"
 
 namespace distro {
@@ -27,6 +28,24 @@ TEST(StatusTest, LongMessagesAreCutBetweenCharacters) {
   message += "\u00e9\u00e9\u00e9";
   const grpc::Status status = ToGrpcStatus(absl::InternalError(message));
   EXPECT_EQ(status.error_message(), message.substr(0, kMaxStatusMessageBytes - 1));
+}
+
+TEST(StatusTest, ReasonAndRetryHintTravel) {
+  const absl::Status status =
+      WithRetryAfter(ErrorWithReason(absl::StatusCode::kUnavailable, "draining", "stops"),
+                     absl::Milliseconds(1500));
+  const absl::Status back = FromGrpcStatus(ToGrpcStatus(status));
+  EXPECT_EQ(ReasonOf(back), "draining");
+  EXPECT_EQ(RetryAfterOf(back), absl::Milliseconds(1500));
+}
+
+TEST(StatusTest, DetailsThatNobodyOfUsWroteAreDropped) {
+  for (const std::string& reason : {std::string("Not a word"), std::string(65, 'x')}) {
+    const absl::Status status = ErrorWithReason(absl::StatusCode::kUnavailable, reason, "stops");
+    EXPECT_EQ(ReasonOf(FromGrpcStatus(ToGrpcStatus(status))), "");
+  }
+  const grpc::Status noise(grpc::StatusCode::UNAVAILABLE, "stops", "\xff\xff\xff");
+  EXPECT_EQ(FromGrpcStatus(noise), absl::UnavailableError("stops"));
 }
 
 }  // namespace
