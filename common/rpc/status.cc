@@ -52,9 +52,10 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
   int code = status.error_code();
   if (code < 1 || code > 16) code = static_cast<int>(absl::StatusCode::kUnknown);
-  const absl::string_view message = Shorten(status.error_message());
+  const std::string text = status.error_message();
+  const absl::string_view message = Shorten(text);
   v1::ErrorDetail detail;
-  const std::string& details = status.error_details();
+  const std::string details = status.error_details();
   if (details.size() > kMaxDetailBytes || !detail.ParseFromString(details)) detail.Clear();
   absl::Status result =
       IsReason(detail.reason())
