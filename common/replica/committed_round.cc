@@ -18,7 +18,6 @@ absl::Status Bad(absl::string_view field, absl::string_view what) {
 }
 
 absl::Status CheckMember(const v1::Member& member, uint64_t* votes_left, uint32_t kept_per_block) {
-  if (member.weight() < 1) return Bad("weight", "is 0");
   const uint64_t votes = uint64_t{member.weight()} * kept_per_block;
   if (votes > *votes_left) return Bad("weight", "more than 32767 votes a block in all");
   *votes_left -= votes;
@@ -59,9 +58,10 @@ absl::Status CheckIncluded(const v1::RoundHeader& header, const std::string& inc
     if (Bit(included, i)) return Bad("included", absl::StrCat("unused bit ", i, " is set"));
   }
   for (int i = 0; i < members; ++i) {
-    if (Bit(included, i) && header.members(i).abstained()) {
-      return Bad("included", absl::StrCat(header.members(i).name(), " abstained"));
-    }
+    if (!Bit(included, i)) continue;
+    const v1::Member& member = header.members(i);
+    if (member.abstained()) return Bad("included", absl::StrCat(member.name(), " abstained"));
+    if (member.weight() == 0) return Bad("included", absl::StrCat(member.name(), " has weight 0"));
   }
   return absl::OkStatus();
 }

@@ -32,8 +32,8 @@ struct CommittedRound {
   bool Included(int member, SegmentId segment) const;
 };
 
-// Parses and checks a header: members ascending by name with weights of at least 1 and a sum of K * weight of at most
-// 32767, one segment entry a segment of the layout, bitmaps of the exact size with unused bits 0, payload sizes within
+// Parses and checks a header: members ascending by name with a known state and a sum of K * weight of at most 32767,
+// weight 0 (on probation) included nowhere, one segment entry a segment of the layout, bitmaps of the exact size with unused bits 0, payload sizes within
 // what votes of the segment can need. InvalidArgument names the round and the field.
 absl::StatusOr<v1::RoundHeader> ParseRoundHeader(absl::string_view bytes, const Layout& layout);
 

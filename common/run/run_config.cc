@@ -20,6 +20,9 @@ constexpr uint32_t kMaxKept = 4096;              // coefficients of a block
 constexpr uint32_t kMaxVotes = 32767;            // sum of |V| over a block
 constexpr uint32_t kDefaultMaxWorkers = 1024;    // unless K asks for fewer
 constexpr int64_t kMaxDeadlineSeconds = 604800;  // a week
+constexpr int64_t kDefaultMinDeadlineSeconds = 5;
+constexpr uint32_t kDefaultProbationRounds = 4;
+constexpr uint32_t kMaxProbationRounds = 1000;
 
 template <typename T>
 absl::Status InRange(absl::string_view key, T value, T low, T high) {
@@ -64,6 +67,18 @@ void FillOptimizerDefaults(v1::RunConfig& config) {
   if (!config.has_weight_decay()) config.set_weight_decay(0.1);
 }
 
+bool Less(const google::protobuf::Duration& a, const google::protobuf::Duration& b) {
+  return a.seconds() != b.seconds() ? a.seconds() < b.seconds() : a.nanos() < b.nanos();
+}
+
+void FillDeadlineDefault(v1::RunConfig& config) {
+  if (!config.has_round_deadline() || config.has_min_round_deadline()) return;
+  google::protobuf::Duration least;
+  least.set_seconds(kDefaultMinDeadlineSeconds);
+  *config.mutable_min_round_deadline() =
+      Less(config.round_deadline(), least) ? config.round_deadline() : least;
+}
+
 void FillDefaults(v1::RunConfig& config) {
   FillOptimizerDefaults(config);
   if (!config.has_kept_per_block()) config.set_kept_per_block(4);
@@ -78,7 +93,9 @@ void FillDefaults(v1::RunConfig& config) {
     const uint32_t kept = std::max<uint32_t>(1, config.kept_per_block());
     config.set_max_workers(std::min(kDefaultMaxWorkers, kMaxVotes / kept));
   }
+  FillDeadlineDefault(config);
   if (!config.has_overlap()) config.set_overlap(1);
+  if (!config.has_probation_rounds()) config.set_probation_rounds(kDefaultProbationRounds);
 }
 
 absl::Status CheckLearningRate(const v1::RunConfig& config) {
@@ -155,16 +172,28 @@ absl::Status CheckWorkers(const v1::RunConfig& config) {
   return absl::OkStatus();
 }
 
+absl::Status CheckDuration(absl::string_view key, const google::protobuf::Duration& value,
+                           absl::string_view remedy) {
+  const bool whole = value.seconds() >= 0 && value.nanos() >= 0 && value.nanos() < 1'000'000'000;
+  const bool positive = value.seconds() > 0 || value.nanos() > 0;
+  if (whole && positive && value.seconds() <= kMaxDeadlineSeconds) return absl::OkStatus();
+  return Refuse(key,
+                absl::StrCat(value.seconds(), " s + ", value.nanos(), " ns is outside above 0 to ",
+                             kMaxDeadlineSeconds, " s: ", remedy));
+}
+
 absl::Status CheckDeadline(const v1::RunConfig& config) {
-  if (!config.has_round_deadline()) return absl::OkStatus();
-  const auto& deadline = config.round_deadline();
-  const bool whole =
-      deadline.seconds() >= 0 && deadline.nanos() >= 0 && deadline.nanos() < 1'000'000'000;
-  const bool positive = deadline.seconds() > 0 || deadline.nanos() > 0;
-  if (whole && positive && deadline.seconds() <= kMaxDeadlineSeconds) return absl::OkStatus();
-  return Refuse("round_deadline", absl::StrCat(deadline.seconds(), " s + ", deadline.nanos(),
-                                               " ns is outside above 0 to ", kMaxDeadlineSeconds,
-                                               " s: remove the key to wait for every worker"));
+  if (!config.has_round_deadline()) {
+    if (!config.has_min_round_deadline()) return absl::OkStatus();
+    return Refuse("min_round_deadline",
+                  "has no meaning without round_deadline: remove it or set round_deadline");
+  }
+  DISTRO_RETURN_IF_ERROR(CheckDuration("round_deadline", config.round_deadline(),
+                                       "remove the key to wait for every worker"));
+  DISTRO_RETURN_IF_ERROR(CheckDuration("min_round_deadline", config.min_round_deadline(),
+                                       "remove the key to take its default"));
+  if (!Less(config.round_deadline(), config.min_round_deadline())) return absl::OkStatus();
+  return Refuse("min_round_deadline", "exceeds round_deadline: lower it or raise round_deadline");
 }
 
 absl::Status Check(const v1::RunConfig& config) {
@@ -181,7 +210,8 @@ absl::Status Check(const v1::RunConfig& config) {
   DISTRO_RETURN_IF_ERROR(InRange("held_out_fraction", config.held_out_fraction(), 0.0, 0.5));
   DISTRO_RETURN_IF_ERROR(CheckWorkers(config));
   DISTRO_RETURN_IF_ERROR(CheckDeadline(config));
-  return InRange<uint32_t>("overlap", config.overlap(), 0, 1);
+  DISTRO_RETURN_IF_ERROR(InRange<uint32_t>("overlap", config.overlap(), 0, 1));
+  return InRange<uint32_t>("probation_rounds", config.probation_rounds(), 0, kMaxProbationRounds);
 }
 
 }  // namespace

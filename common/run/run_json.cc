@@ -64,18 +64,23 @@ absl::Status SetDownload(const json& value, v1::RunConfig& config) {
   return absl::OkStatus();
 }
 
-absl::Status SetDeadline(const json& value, v1::RunConfig& config) {
-  absl::Duration deadline;
-  if (!value.is_string() || !absl::ParseDuration(value.get<std::string>(), &deadline) ||
-      deadline == absl::InfiniteDuration() || deadline == -absl::InfiniteDuration()) {
-    return Refuse("round_deadline",
-                  absl::StrCat(Shown(value.dump(-1, ' ', true)),
-                               " is not a duration: give a text such as \"30s\" or \"1.5s\""));
+absl::Status SetDuration(absl::string_view key, const json& value,
+                         google::protobuf::Duration* message) {
+  absl::Duration duration;
+  if (!value.is_string() || !absl::ParseDuration(value.get<std::string>(), &duration) ||
+      duration == absl::InfiniteDuration() || duration == -absl::InfiniteDuration()) {
+    return Refuse(key, absl::StrCat(Shown(value.dump(-1, ' ', true)),
+                                    " is not a duration: give a text such as \"30s\" or \"1.5s\""));
   }
-  auto* message = config.mutable_round_deadline();
-  message->set_seconds(absl::IDivDuration(deadline, absl::Seconds(1), &deadline));
-  message->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(deadline)));
+  message->set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
+  message->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration)));
   return absl::OkStatus();
+}
+
+// A field of RunConfig that is a message is a duration.
+google::protobuf::Duration* MutableDuration(const FieldDescriptor* field, v1::RunConfig& config) {
+  return static_cast<google::protobuf::Duration*>(
+      config.GetReflection()->MutableMessage(&config, field));
 }
 
 absl::Status SetField(const FieldDescriptor* field, const json& value, v1::RunConfig& config) {
@@ -102,16 +107,16 @@ absl::Status SetField(const FieldDescriptor* field, const json& value, v1::RunCo
     case FieldDescriptor::CPPTYPE_ENUM:
       return SetDownload(value, config);
     case FieldDescriptor::CPPTYPE_MESSAGE:
-      return SetDeadline(value, config);
+      return SetDuration(field->name(), value, MutableDuration(field, config));
     default:
       return absl::InternalError(absl::StrCat(field->name(), ": has no JSON form"));
   }
 }
 
-std::string DeadlineText(const v1::RunConfig& config) {
-  std::string text = absl::StrCat(config.round_deadline().seconds());
-  if (config.round_deadline().nanos() != 0) {
-    absl::StrAppend(&text, ".", absl::Dec(config.round_deadline().nanos(), absl::kZeroPad9));
+std::string DurationText(const google::protobuf::Duration& duration) {
+  std::string text = absl::StrCat(duration.seconds());
+  if (duration.nanos() != 0) {
+    absl::StrAppend(&text, ".", absl::Dec(duration.nanos(), absl::kZeroPad9));
   }
   return absl::StrCat(text, "s");
 }
@@ -130,7 +135,8 @@ nlohmann::ordered_json FieldToJson(const FieldDescriptor* field, const v1::RunCo
     case FieldDescriptor::CPPTYPE_ENUM:
       return config.download() == v1::DOWNLOAD_MODE_TOP ? "top" : "lossless";
     default:
-      return DeadlineText(config);
+      return DurationText(
+          static_cast<const google::protobuf::Duration&>(reflection->GetMessage(config, field)));
   }
 }
 

@@ -57,13 +57,27 @@ TEST(ParseRoundHeaderTest, RefusesBadMembers) {
   ExpectRefused("name", [](auto& h) { h.mutable_members(0)->set_name("Alice"); });
   ExpectRefused("bob does not come after bob",
                 [](auto& h) { h.mutable_members(0)->set_name("bob"); });
-  ExpectRefused("alice: weight", [](auto& h) { h.mutable_members(0)->set_weight(0); });
+  ExpectRefused("segment 0: included: alice has weight 0",
+                [](auto& h) { h.mutable_members(0)->set_weight(0); });
   ExpectRefused("bob: weight: more than 32767",
                 [](auto& h) { h.mutable_members(1)->set_weight(8191); });
   ExpectRefused("weight", [](auto& h) { h.mutable_members(0)->set_weight(0xffffffff); });
   ExpectRefused("state", [](auto& h) { h.mutable_members(0)->clear_state(); });
   ExpectRefused("state",
                 [](auto& h) { h.mutable_members(0)->set_state(static_cast<v1::MemberState>(99)); });
+}
+
+// Somebody on probation is listed and counts nowhere.
+TEST(ParseRoundHeaderTest, AllowsWeightZeroThatIsIncludedNowhere) {
+  const Layout layout = SmallLayout();
+  BuiltRound round = BuildRound(layout, RoundId(7), 1);
+  round.header.mutable_members(1)->set_weight(0);
+  round.header.mutable_members(1)->set_state(v1::MEMBER_STATE_PROBATION);
+  for (auto& segment : *round.header.mutable_segments()) segment.set_included("\x01");
+  EXPECT_TRUE(ParseRoundHeader(round.header_bytes(), layout).ok());
+  round.header.mutable_segments(2)->set_included("\x03");
+  EXPECT_EQ(ParseRoundHeader(round.header_bytes(), layout).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(ParseRoundHeaderTest, AllowsVotesUpToTheLimit) {

@@ -50,7 +50,9 @@ TEST(ParseRunConfigTest, FillsEveryDefault) {
   EXPECT_EQ(config->min_workers(), 1);
   EXPECT_EQ(config->max_workers(), 1024);
   EXPECT_FALSE(config->has_round_deadline());
+  EXPECT_FALSE(config->has_min_round_deadline());
   EXPECT_EQ(config->overlap(), 1);
+  EXPECT_EQ(config->probation_rounds(), 4);
   EXPECT_EQ(ParseRunConfig(With(R"("warmup_rounds": 0)"))->warmup_rounds(), 0);
   EXPECT_EQ(ParseRunConfig(With(R"("kept_per_block": 100)"))->max_workers(), 327);
   EXPECT_EQ(ParseRunConfig(absl::StrReplaceAll(kSmallest, {{"50", "100000"}}))->warmup_rounds(),
@@ -70,6 +72,20 @@ TEST(ParseRunConfigTest, ReadsEveryKindOfValue) {
   EXPECT_EQ(config->download(), v1::DOWNLOAD_MODE_TOP);
   EXPECT_EQ(config->overlap(), 0);
   EXPECT_EQ(ParseRunConfig(With(R"("round_deadline": "2m")"))->round_deadline().seconds(), 120);
+}
+
+TEST(ParseRunConfigTest, TheLeastDeadlineIsFiveSecondsOrTheDeadlineThatIsShorter) {
+  const auto least = [](absl::string_view keys) {
+    const auto config = ParseRunConfig(With(keys));
+    EXPECT_TRUE(config.ok()) << config.status();
+    return absl::Seconds(config->min_round_deadline().seconds()) +
+           absl::Nanoseconds(config->min_round_deadline().nanos());
+  };
+  EXPECT_EQ(least(R"("round_deadline": "2m")"), absl::Seconds(5));
+  EXPECT_EQ(least(R"("round_deadline": "0.3s")"), absl::Milliseconds(300));
+  EXPECT_EQ(least(R"("round_deadline": "10s", "min_round_deadline": "1.5s")"),
+            absl::Milliseconds(1500));
+  EXPECT_EQ(least(R"("round_deadline": "10s", "min_round_deadline": "10s")"), absl::Seconds(10));
 }
 
 TEST(ParseRunConfigTest, NamesTheKeyAndTheRemedy) {
@@ -126,6 +142,7 @@ TEST(ParseRunConfigTest, RefusesValuesOutOfRange) {
                                 R"("round_deadline": "0s")",
                                 R"("round_deadline": "-1s")",
                                 R"("round_deadline": "169h")",
+                                R"("probation_rounds": 1001)",
                                 R"("overlap": 2)"}) {
     const std::string key(key_value + 1, strchr(key_value + 1, '"') - key_value - 1);
     ExpectRefused(With(key_value), absl::StrCat(key, ": "));
@@ -149,6 +166,14 @@ TEST(ParseRunConfigTest, RefusesContradictions) {
                 "remove it");
   ExpectRefused(With(R"("download": "top", "kept_votes_per_block": 4097)"),
                 "kept_votes_per_block: 4097");
+  ExpectRefused(With(R"("min_round_deadline": "1s")"), "min_round_deadline: has no meaning",
+                "set round_deadline");
+  ExpectRefused(With(R"("round_deadline": "2s", "min_round_deadline": "2.000000001s")"),
+                "min_round_deadline: exceeds round_deadline", "raise round_deadline");
+  ExpectRefused(With(R"("round_deadline": "2s", "min_round_deadline": "0s")"),
+                "min_round_deadline: 0 s");
+  ExpectRefused(With(R"("round_deadline": "2s", "min_round_deadline": 1)"),
+                "min_round_deadline: 1 is not a duration", "30s");
 }
 
 TEST(CompleteRunConfigTest, KeepsACompleteConfiguration) {
@@ -177,7 +202,7 @@ TEST(RunConfigToJsonTest, IsReadBackToTheSameMessage) {
   for (const std::string& text :
        {std::string(kSmallest),
         With(R"("seed": 18446744073709551615, "peak_learning_rate": 0.0012345678901234567,
-                "download": "top", "kept_votes_per_block": 9, "round_deadline": "0.000000001s",
+                "download": "top", "kept_votes_per_block": 9, "round_deadline": "0.000000001s", "probation_rounds": 0,
                 "held_out_fraction": 0, "warmup_rounds": 0, "overlap": 0)")}) {
     const auto config = ParseRunConfig(text);
     ASSERT_TRUE(config.ok()) << config.status();
