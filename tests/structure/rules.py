@@ -50,6 +50,7 @@ USES = {
     "tools/archiver": "common/replica common/rpc common/telemetry server/log",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/replica",
+    "tests/testing/faulty_disk": "server/log",
     "tests/testing/metrics_doc": "common/base",
     "tests/testing/scripted_update": "worker/exchange",
     "tests/testing/training": "worker/train",
