@@ -25,18 +25,9 @@
 #include "distro/v1/run.pb.h"
 #include "distro/v1/snapshot.pb.h"
 #include "server/log/folder_lock.h"
+#include "server/log/run_identity.h"
 
 namespace distro::server {
-
-// What is fixed when a run is created.
-struct RunIdentity {
-  std::string run_id;
-  v1::RunConfig config;  // complete
-  std::string model_config_json;
-  v1::SnapshotInfo initial_snapshot;  // round 0; log_hash is 0 (the start record comes later)
-  std::string initial_snapshot_path;
-  std::shared_ptr<const Layout> layout;
-};
 
 class RunStore {
  public:
