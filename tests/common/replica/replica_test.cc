@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #include "common/base/checksum.h"
 #include "common/base/random.h"
@@ -100,6 +101,58 @@ TEST_F(ReplicaTest, GivesTheSameBitsOnEveryBackend) {
   EXPECT_TRUE(SameBits(reference.parameters(), other.parameters()));
 }
 
+// Shapes around a tile's width, cut edges, segments that end inside a tile and inside a row of blocks.
+TEST_F(ReplicaTest, GivesTheSameBitsWithAnyNumberOfThreads) {
+  const std::vector<TensorSpec> tensors = {{"a", {1}},        {"b", {130}},      {"c", {100, 70}},
+                                           {"d", {130, 512}}, {"e", {130, 513}}, {"f", {65, 1100}},
+                                           {"g", {7, 9, 33}}, {"h", {5000}}};
+  for (int segment_blocks : {1, 3, 7, 10, 1000}) {
+    const Layout layout = *Layout::Create(*Manifest::Create(tensors), segment_blocks);
+    TensorBuffer begin(layout);
+    for (int t = 0; t < begin.tensors(); ++t) {
+      float next = 0.5f;
+      for (float& p : begin.tensor(t)) p = next += 0.125f;
+    }
+    std::optional<TensorBuffer> expected;
+    for (int threads = 1; threads <= 5; ++threads) {
+      std::vector<std::unique_ptr<Backend>> backends;
+      std::vector<Backend*> borrowed;
+      for (int i = 0; i < threads; ++i) backends.push_back(MakeCpuBackend());
+      for (const auto& backend : backends) borrowed.push_back(backend.get());
+      TensorBuffer parameters(layout);
+      parameters.CopyFrom(begin);
+      Replica replica(&layout, borrowed, std::move(parameters), RoundId(5), 77);
+      EXPECT_EQ(replica.StateHash(), StateHash(layout, begin, backend_.get()));
+      for (uint64_t t = 5; t < 8; ++t) {
+        const CommittedRound round =
+            Committed(layout, BuildRound(layout, RoundId(t), replica.log_hash()));
+        ASSERT_TRUE(replica.Apply(round).ok());
+      }
+      EXPECT_EQ(replica.StateHash(), StateHash(layout, replica.parameters(), backend_.get()));
+      if (!expected.has_value()) {
+        expected.emplace(layout);
+        expected->CopyFrom(replica.parameters());
+        EXPECT_FALSE(SameBits(*expected, begin));
+      }
+      EXPECT_TRUE(SameBits(replica.parameters(), *expected))
+          << threads << " threads, segments of " << segment_blocks;
+    }
+  }
+}
+
+TEST_F(ReplicaTest, TensorHashesFollowTheParameters) {
+  Replica replica = MakeReplica();
+  for (uint64_t t = 5; t < 8; ++t) {
+    for (int i = 0; i < replica.parameters().tensors(); ++i) {
+      EXPECT_EQ(replica.tensor_hashes()[i], backend_->StateHash(0, replica.parameters().tensor(i)));
+    }
+    EXPECT_EQ(replica.StateHash(), CombineTensorHashes(replica.tensor_hashes()));
+    ASSERT_TRUE(
+        replica.Apply(Committed(layout_, BuildRound(layout_, RoundId(t), replica.log_hash())))
+            .ok());
+  }
+}
+
 TEST_F(ReplicaTest, RefusesARoundOutOfTurn) {
   Replica replica = MakeReplica();
   for (uint64_t t : {4, 6}) {
@@ -126,8 +179,11 @@ TEST_F(ReplicaTest, ChangesNothingWhenOneSegmentDoesNotDecode) {
   built.payloads[2] = BuildRound(layout_, RoundId(6), 77).payloads[2];
   built.header.mutable_segments(2)->set_payload_bytes(built.payloads[2].size());
   built.header.mutable_segments(2)->set_checksum(Xxh3(built.payloads[2]));
-  Replica replica = MakeReplica();
+  const std::unique_ptr<Backend> other = MakeReferenceBackend();
+  Replica replica(&layout_, {backend_.get(), other.get()}, SomeParameters(), RoundId(5), 77);
+  const uint64_t before = replica.StateHash();
   const absl::Status status = replica.Apply(Committed(layout_, built));
+  EXPECT_EQ(replica.StateHash(), before);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("round 5: segment 2: "));
   EXPECT_TRUE(SameBits(replica.parameters(), SomeParameters()));

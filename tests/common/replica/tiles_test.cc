@@ -1,0 +1,67 @@
+#include "common/replica/tiles.h"
+
+#include "gtest/gtest.h"
+
+namespace distro {
+namespace {
+
+// Widths around the size of a tile, rows and columns that are no multiples of 64, one-dimensional tails.
+Layout OddLayout() {
+  return *Layout::Create(*Manifest::Create({{"a", {1}},
+                                            {"b", {130}},
+                                            {"c", {64, 64}},
+                                            {"d", {100, 70}},
+                                            {"e", {300, 512}},
+                                            {"f", {300, 513}},
+                                            {"g", {65, 1100}},
+                                            {"h", {7, 9, 130}},
+                                            {"i", {5000}}}),
+                         3);
+}
+
+TEST(TilesTest, CoverEveryBlockOnceInOrder) {
+  const Layout layout = OddLayout();
+  int64_t next = 0;
+  for (const Tile& tile : MakeTiles(layout)) {
+    EXPECT_EQ(layout.tensors()[tile.tensor].first_block + tile.first_block, next);
+    EXPECT_GE(tile.blocks, 1);
+    EXPECT_LE(tile.blocks, kTileBlocks);
+    next += tile.blocks;
+  }
+  EXPECT_EQ(next, layout.blocks());
+}
+
+TEST(TilesTest, CoverEveryElementOnce) {
+  const Layout layout = OddLayout();
+  std::vector<std::vector<int>> covered;
+  for (const TensorLayout& tensor : layout.tensors()) covered.emplace_back(tensor.matrix.elements);
+  for (const Tile& tile : MakeTiles(layout)) {
+    for (int64_t i = 0; i < tile.pieces * tile.piece_elements; ++i) {
+      const int64_t element =
+          tile.first_element + i / tile.piece_elements * tile.stride + i % tile.piece_elements;
+      ++covered[tile.tensor].at(element);
+    }
+  }
+  for (const std::vector<int>& tensor : covered) {
+    EXPECT_EQ(tensor, std::vector<int>(tensor.size(), 1));
+  }
+}
+
+// The elements of a tile are those of its blocks: what one thread updates, no other one hashes.
+TEST(TilesTest, HoldTheElementsOfTheirBlocks) {
+  const Layout layout = OddLayout();
+  for (const Tile& tile : MakeTiles(layout)) {
+    const MatrixShape& matrix = layout.tensors()[tile.tensor].matrix;
+    for (int64_t i = 0; i < tile.pieces * tile.piece_elements; ++i) {
+      const int64_t element =
+          tile.first_element + i / tile.piece_elements * tile.stride + i % tile.piece_elements;
+      const int64_t block = element / matrix.cols / kBlockSide * matrix.BlocksAcross() +
+                            element % matrix.cols / kBlockSide;
+      ASSERT_GE(block, tile.first_block);
+      ASSERT_LT(block, tile.first_block + tile.blocks);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace distro
