@@ -1,0 +1,252 @@
+// What a follower of the log pays for a round: parameters a second of decoding, update and state hash, each alone and in
+// the one pass that Replica makes of them, and the floor: the same memory read and written once. Everything is measured in
+// one run, in turn; the best of --repeats counts. Rates a core are per second of processor time.
+//
+//   replay_benchmark --parameters 100000000 --threads 2
+#include <cstdio>
+#include <ctime>
+#include <iostream>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/base/checksum.h"
+#include "common/base/status_macros.h"
+#include "common/codec/payload.h"
+#include "common/replica/parallel.h"
+#include "common/replica/replica.h"
+#include "kernels/cpu/vector_backend.h"
+#include "tests/common/codec/random_updates.h"
+
+ABSL_FLAG(int64_t, parameters, 100'000'000, "Parameters, at least; rounded up to whole tensors.");
+ABSL_FLAG(int, workers, 32, "Workers whose random votes a round sums.");
+ABSL_FLAG(int, kept_per_block, 4, "K.");
+ABSL_FLAG(int, threads, 2, "Most threads that are tried.");
+ABSL_FLAG(int, repeats, 5, "Rounds that each figure is the best of.");
+ABSL_FLAG(std::string, backend, "",
+          "vector128, avx2 or avx512; empty: the fastest that this CPU has.");
+
+namespace distro {
+namespace {
+
+// Layers of the report's 1.2 B model, until there are enough parameters.
+absl::StatusOr<Layout> MakeLayout(int64_t parameters) {
+  std::vector<TensorSpec> tensors;
+  for (int64_t made = 0, i = 0; made < parameters; ++i) {
+    const int64_t rows = i % 7 < 4 ? 2048 : 8192;
+    tensors.push_back({absl::StrFormat("t%04d", i), {rows, 2048}});
+    made += rows * 2048;
+  }
+  DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create(std::move(tensors)));
+  return Layout::Create(std::move(manifest), kDefaultSegmentBlocks);
+}
+
+struct Timing {
+  double wall = std::numeric_limits<double>::infinity();
+  double processor = std::numeric_limits<double>::infinity();
+};
+
+double ProcessorSeconds() {
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+template <typename Work>
+void Measure(Timing* best, const Work& work) {
+  const absl::Time wall = absl::Now();
+  const double processor = ProcessorSeconds();
+  work();
+  best->processor = std::min(best->processor, ProcessorSeconds() - processor);
+  best->wall = std::min(best->wall, absl::ToDoubleSeconds(absl::Now() - wall));
+}
+
+class Replay {
+ public:
+  static absl::StatusOr<std::unique_ptr<Replay>> Create() {
+    DISTRO_ASSIGN_OR_RETURN(Layout layout, MakeLayout(absl::GetFlag(FLAGS_parameters)));
+    std::unique_ptr<Replay> replay(new Replay(std::move(layout)));
+    DISTRO_RETURN_IF_ERROR(replay->ChooseKernels());
+    replay->MakeVotes();
+    DISTRO_RETURN_IF_ERROR(replay->MakeRounds());
+    return replay;
+  }
+
+  absl::Status Run() {
+    const int threads = absl::GetFlag(FLAGS_threads);
+    std::vector<std::unique_ptr<Replica>> replicas;
+    for (int t = 1; t <= threads; ++t) backends_.push_back(MakeVectorBackend(kernels_));
+    for (int t = 1; t <= threads; ++t) {
+      std::vector<Backend*> borrowed;
+      for (int i = 0; i < t; ++i) borrowed.push_back(backends_[i].get());
+      replicas.push_back(
+          std::make_unique<Replica>(&layout_, borrowed, TensorBuffer(layout_), RoundId(0), 1));
+    }
+    TensorBuffer parameters(layout_);
+    std::vector<Timing> whole(threads);
+    Timing floor, decode, update, hash;
+    for (const CommittedRound& round : rounds_) {
+      Measure(&floor, [&] { Touch(&parameters); });
+      Measure(&decode, [&] { Decode(round); });
+      Measure(&update, [&] { Update(&parameters); });
+      Measure(&hash, [&] { (void)StateHash(layout_, parameters, backends_[0].get()); });
+      for (int t = 0; t < threads; ++t) {
+        absl::Status status;
+        Measure(&whole[t], [&] { status = replicas[t]->Apply(round); });
+        DISTRO_RETURN_IF_ERROR(status);
+      }
+    }
+    Print(floor, decode, update, hash, whole);
+    return absl::OkStatus();
+  }
+
+ private:
+  explicit Replay(Layout layout) : layout_(std::move(layout)) {}
+
+  absl::Status ChooseKernels() {
+    const std::string name = absl::GetFlag(FLAGS_backend);
+    for (const VectorKernels& kernels : SupportedVectorKernels()) {
+      kernels_ = kernels;
+      if (kernels.name == name) return absl::OkStatus();
+    }
+    if (name.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError("--backend: this CPU has no " + name);
+  }
+
+  // All segments have the same votes, the last one fewer blocks: making them costs more than replaying them.
+  void MakeVotes() {
+    const int64_t blocks = std::min<int64_t>(layout_.blocks(), layout_.segment_blocks());
+    votes_ = testing::RandomVotes(absl::GetFlag(FLAGS_workers), absl::GetFlag(FLAGS_kept_per_block),
+                                  blocks, 1);
+  }
+
+  Votes SegmentVotes(SegmentId segment) const {
+    Votes part = votes_;
+    part.offsets.resize(layout_.SegmentBlocks(segment) + 1);
+    part.positions.resize(part.offsets.back());
+    part.values.resize(part.offsets.back());
+    return part;
+  }
+
+  absl::Status MakeRounds() {
+    uint64_t hash = 1;
+    for (int t = 0; t < absl::GetFlag(FLAGS_repeats); ++t) {
+      v1::RoundHeader header;
+      std::vector<SharedBytes> payloads;
+      FillHeader(t, hash, &header);
+      for (uint32_t i = 0; i < layout_.segments(); ++i) {
+        const PayloadIdentity identity = {layout_.manifest().short_hash(), RoundId(t),
+                                          SegmentId(i)};
+        payloads.push_back(
+            std::make_shared<const std::string>(EncodeVotes(identity, SegmentVotes(SegmentId(i)))));
+        v1::CommittedSegment* segment = header.add_segments();
+        segment->set_payload_bytes(payloads.back()->size());
+        segment->set_checksum(Xxh3(*payloads.back()));
+      }
+      DISTRO_ASSIGN_OR_RETURN(
+          CommittedRound round,
+          MakeCommittedRound(header.SerializeAsString(), std::move(payloads), layout_));
+      hash = round.hash;
+      rounds_.push_back(std::move(round));
+    }
+    return absl::OkStatus();
+  }
+
+  static void FillHeader(uint64_t round, uint64_t predecessor, v1::RoundHeader* header) {
+    header->set_round(round);
+    header->set_epoch(1);
+    header->set_predecessor_hash(predecessor);
+    header->mutable_step()->set_eta_bits(0x39d1b717);         // 4e-4
+    header->mutable_step()->set_eta_lambda_bits(0x3827c5ac);  // 4e-5
+    header->mutable_step()->set_clip_norm(1);
+    header->mutable_step()->set_kept_per_block(absl::GetFlag(FLAGS_kept_per_block));
+  }
+
+  // Every parameter read and written once.
+  static void Touch(TensorBuffer* parameters) {
+    for (int i = 0; i < parameters->tensors(); ++i) {
+      for (float& p : parameters->tensor(i)) p += 1e-3f;
+    }
+  }
+
+  void Decode(const CommittedRound& round) const {
+    for (uint32_t i = 0; i < layout_.segments(); ++i) {
+      const SegmentId segment(i);
+      const auto blocks = static_cast<uint32_t>(layout_.SegmentBlocks(segment));
+      (void)DecodeVotes(*round.payloads[i], {.layout_hash = layout_.manifest().short_hash(),
+                                             .round = round.round(),
+                                             .segment = segment,
+                                             .blocks = blocks,
+                                             .k = 0});
+    }
+  }
+
+  void Update(TensorBuffer* parameters) {
+    for (uint32_t s = 0; s < layout_.segments(); ++s) {
+      for (const BlockRun& run : layout_.SegmentRuns(SegmentId(s))) {
+        const uint32_t begin = votes_.offsets[run.offset];
+        const uint32_t entries = votes_.offsets[run.offset + run.blocks] - begin;
+        const VotesView view = {
+            absl::MakeConstSpan(votes_.offsets).subspan(run.offset, run.blocks + 1),
+            absl::MakeConstSpan(votes_.positions).subspan(begin, entries),
+            absl::MakeConstSpan(votes_.values).subspan(begin, entries)};
+        (void)backends_[0]->Apply(layout_.tensors()[run.tensor].matrix,
+                                  {run.first_block, run.blocks}, {4e-4f, 4e-5f}, view,
+                                  parameters->tensor(run.tensor));
+      }
+    }
+  }
+
+  void PrintRow(const std::string& name, const Timing& timing, const Timing& floor) const {
+    const double parameters = static_cast<double>(layout_.elements()) / 1e6;
+    absl::PrintF("%-34s %9.0f M/s wall %9.0f M/s a core %6.2f x floor\n", name,
+                 parameters / timing.wall, parameters / timing.processor,
+                 timing.processor / floor.processor);
+  }
+
+  void Print(const Timing& floor, const Timing& decode, const Timing& update, const Timing& hash,
+             const std::vector<Timing>& whole) const {
+    uint64_t bytes = 0;
+    for (const SharedBytes& payload : rounds_[0].payloads) bytes += payload->size();
+    absl::PrintF("%d parameters, %d blocks, %d segments; %s; %.1f votes a block, %.2f MB a round\n",
+                 layout_.elements(), layout_.blocks(), layout_.segments(), kernels_.name,
+                 static_cast<double>(votes_.values.size()) / static_cast<double>(votes_.blocks()),
+                 static_cast<double>(bytes) / 1e6);
+    absl::PrintF("floor: 8 bytes a parameter at %.1f GB/s\n",
+                 static_cast<double>(layout_.elements()) * 8e-9 / floor.processor);
+    PrintRow("read and write the parameters", floor, floor);
+    PrintRow("decode", decode, floor);
+    PrintRow("update", update, floor);
+    PrintRow("state hash, a pass of its own", hash, floor);
+    for (size_t t = 0; t < whole.size(); ++t) {
+      PrintRow(absl::StrFormat("a round, %d threads", t + 1), whole[t], floor);
+    }
+  }
+
+  const Layout layout_;
+  VectorKernels kernels_ = {};
+  Votes votes_;
+  std::vector<CommittedRound> rounds_;
+  std::vector<std::unique_ptr<Backend>> backends_;
+};
+
+absl::Status Main() {
+  DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<Replay> replay, Replay::Create());
+  return replay->Run();
+}
+
+}  // namespace
+}  // namespace distro
+
+int main(int argc, char** argv) {
+  absl::ParseCommandLine(argc, argv);
+  const absl::Status status = distro::Main();
+  if (!status.ok()) std::cerr << status << "\n";
+  return status.ok() ? 0 : 1;
+}
