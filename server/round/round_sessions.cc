@@ -72,8 +72,9 @@ Progress RoundManager::ProgressOf(const v1::HeartbeatRequest& request) const {
 v1::HeartbeatResponse RoundManager::Heartbeat(const v1::HeartbeatRequest& request) {
   v1::HeartbeatResponse response;
   absl::MutexLock lock(&mu_);
-  v1::Directive directive =
+  const HeartbeatAnswer answer =
       membership_.Heartbeat(request, ProgressOf(request), clock_->MonotonicNow());
+  v1::Directive directive = answer.directive;
   if (draining_ && directive != v1::DIRECTIVE_REPLACED) directive = v1::DIRECTIVE_DRAIN;
   SyncExpected(request.worker().name());
   Poke();
@@ -81,6 +82,7 @@ v1::HeartbeatResponse RoundManager::Heartbeat(const v1::HeartbeatRequest& reques
   response.set_head_round(head_.value());
   response.set_run_state(VisibleState());
   response.set_directive(directive);
+  response.set_reason(answer.reason);
   return response;
 }
 

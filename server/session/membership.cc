@@ -3,14 +3,16 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/ids.h"
+#include "common/base/reason.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
 
 namespace distro::server {
 namespace {
 
 constexpr size_t kReplacedKept = 16;
 constexpr size_t kMaxFingerprintBytes = 128;
+constexpr size_t kMaxLeaveReasonBytes = 200;
 
 absl::Status CheckIdentity(const v1::WorkerIdentity& identity) {
   DISTRO_RETURN_IF_ERROR(ValidateName(identity.name(), "worker.name"));
@@ -24,8 +26,31 @@ bool Replaced(const Worker& worker, uint64_t incarnation) {
 }
 
 absl::Status ReplacedError(absl::string_view name) {
-  return absl::AbortedError(
+  return ErrorWithReason(
+      absl::StatusCode::kAborted, "replaced",
       absl::StrCat("worker ", name, ": replaced by a newer process of this name"));
+}
+
+std::string QuarantineText(const Worker& worker) {
+  return absl::StrCat(worker.reason, "; an operator can admit it: distroctl admit ", worker.name);
+}
+
+// Of a session that is there, or was: the newest process of a name, and not in quarantine.
+absl::Status CheckMayCome(const Worker& worker, uint64_t incarnation) {
+  if (worker.state == v1::MEMBER_STATE_QUARANTINED) {
+    return ErrorWithReason(
+        absl::StatusCode::kPermissionDenied, "quarantined",
+        absl::StrCat("worker ", worker.name, ": quarantined: ", QuarantineText(worker)));
+  }
+  return Replaced(worker, incarnation) ? ReplacedError(worker.name) : absl::OkStatus();
+}
+
+bool MayBecomeSuspect(const Worker& worker) {
+  return worker.takes_part() && worker.state != v1::MEMBER_STATE_SUSPECT;
+}
+
+bool BeginsAnew(const v1::HeartbeatRequest& request, const Worker& worker) {
+  return !request.has_next_round() || request.next_round() < worker.next_round;
 }
 
 }  // namespace
@@ -41,8 +66,9 @@ absl::Status Membership::CheckFingerprint(const std::string& fingerprint) const 
                                                    " bytes are outside 1..", kMaxFingerprintBytes));
   }
   if (!fingerprint_.empty() && fingerprint != fingerprint_) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "data_fingerprint: this worker's data is ", fingerprint, ", the run's is ", fingerprint_));
+    return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_data",
+                           absl::StrCat("data_fingerprint: this worker's data is ", fingerprint,
+                                        ", the run's is ", fingerprint_));
   }
   return absl::OkStatus();
 }
@@ -53,10 +79,10 @@ int Membership::Sessions() const {
 }
 
 void Membership::Forget() {
-  if (static_cast<int>(workers_.size()) - Sessions() <= kLeftKept) return;
+  if (Count(v1::MEMBER_STATE_LEFT) <= kLeftKept) return;
   auto oldest = workers_.end();
   for (auto it = workers_.begin(); it != workers_.end(); ++it) {
-    if (it->second.in_session()) continue;
+    if (it->second.state != v1::MEMBER_STATE_LEFT) continue;
     if (oldest == workers_.end() || it->second.last_seen < oldest->second.last_seen) oldest = it;
   }
   workers_.erase(oldest);
@@ -65,21 +91,23 @@ void Membership::Forget() {
 absl::Status Membership::Join(const v1::WorkerIdentity& identity,
                               const std::string& data_fingerprint, absl::Duration now) {
   DISTRO_RETURN_IF_ERROR(CheckIdentity(identity));
-  if (Sessions() == 0 && !fingerprint_is_fixed_) fingerprint_.clear();
-  DISTRO_RETURN_IF_ERROR(CheckFingerprint(data_fingerprint));
   auto it = workers_.find(identity.name());
   const bool known = it != workers_.end();
-  if (known && Replaced(it->second, identity.incarnation())) return ReplacedError(identity.name());
+  if (known) DISTRO_RETURN_IF_ERROR(CheckMayCome(it->second, identity.incarnation()));
+  if (Sessions() == 0 && !fingerprint_is_fixed_) fingerprint_.clear();
+  DISTRO_RETURN_IF_ERROR(CheckFingerprint(data_fingerprint));
   const bool in_session = known && it->second.in_session();
   if (!in_session && Sessions() >= options_.max_workers) {
-    return absl::ResourceExhaustedError(
+    return ErrorWithReason(
+        absl::StatusCode::kResourceExhausted, "full",
         absl::StrCat("max_workers: all ", options_.max_workers, " places are taken"));
   }
   if (!known) it = workers_.emplace(identity.name(), Worker{.name = identity.name()}).first;
   fingerprint_ = data_fingerprint;
-  it->second.last_seen = now;
+  it->second.resync.clear();
   if (!in_session || it->second.incarnation != identity.incarnation())
     Begin(&it->second, identity.incarnation());
+  Hear(&it->second, now);
   Forget();
   return absl::OkStatus();
 }
@@ -96,35 +124,48 @@ void Membership::Begin(Worker* worker, uint64_t incarnation) {
   Change(worker, MemberEvent::kJoined);
 }
 
-v1::Directive Membership::Heartbeat(const v1::HeartbeatRequest& request, Progress progress,
-                                    absl::Duration now) {
+void Membership::Hear(Worker* worker, absl::Duration now) {
+  worker->last_seen = now;
+  Change(worker, MemberEvent::kHeard);
+}
+
+HeartbeatAnswer Membership::Heartbeat(const v1::HeartbeatRequest& request, Progress progress,
+                                      absl::Duration now) {
+  const HeartbeatAnswer rejoin{v1::DIRECTIVE_REJOIN, "no session of this process: join again"};
   const auto it = workers_.find(request.worker().name());
-  if (it == workers_.end()) return v1::DIRECTIVE_REJOIN;
+  if (it == workers_.end()) return rejoin;
   Worker& worker = it->second;
-  if (Replaced(worker, request.worker().incarnation())) return v1::DIRECTIVE_REPLACED;
-  if (worker.incarnation != request.worker().incarnation() || !worker.in_session())
-    return v1::DIRECTIVE_REJOIN;
-  worker.last_seen = now;
-  if (request.sequence() <= worker.sequence) return v1::DIRECTIVE_CONTINUE;
+  if (worker.state == v1::MEMBER_STATE_QUARANTINED)
+    return {v1::DIRECTIVE_QUARANTINED, QuarantineText(worker)};
+  if (Replaced(worker, request.worker().incarnation()))
+    return {v1::DIRECTIVE_REPLACED, "a newer process has this name"};
+  if (worker.incarnation != request.worker().incarnation() || !worker.in_session()) return rejoin;
+  Hear(&worker, now);
+  if (request.sequence() <= worker.sequence) return {};
+  if (BeginsAnew(request, worker)) worker.resync.clear();
   worker.sequence = request.sequence();
   worker.next_round = request.next_round();
   worker.telemetry = request.telemetry();
+  if (!worker.resync.empty()) return {v1::DIRECTIVE_RESYNC, worker.resync};
+  if (progress == Progress::kDiverged) {
+    Change(&worker, MemberEvent::kDiverged);
+    return {v1::DIRECTIVE_RESYNC, worker.reason};
+  }
   if (progress == Progress::kCaughtUp) Change(&worker, MemberEvent::kCaughtUp);
-  if (progress == Progress::kDiverged) Change(&worker, MemberEvent::kDiverged);
-  return v1::DIRECTIVE_CONTINUE;
+  return {};
 }
 
 absl::Status Membership::CheckSession(const v1::WorkerIdentity& identity, absl::Duration now) {
   DISTRO_RETURN_IF_ERROR(CheckIdentity(identity));
   const auto it = workers_.find(identity.name());
-  if (it != workers_.end() && Replaced(it->second, identity.incarnation()))
-    return ReplacedError(identity.name());
+  if (it != workers_.end())
+    DISTRO_RETURN_IF_ERROR(CheckMayCome(it->second, identity.incarnation()));
   if (it == workers_.end() || it->second.incarnation != identity.incarnation() ||
       !it->second.in_session()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("worker ", identity.name(), ": no session: join (again)"));
+    return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "no_session",
+                           absl::StrCat("worker ", identity.name(), ": no session: join (again)"));
   }
-  it->second.last_seen = now;
+  Hear(&it->second, now);
   return absl::OkStatus();
 }
 
@@ -132,31 +173,36 @@ void Membership::Leave(const v1::WorkerIdentity& identity, absl::string_view rea
   const auto it = workers_.find(identity.name());
   if (it == workers_.end() || it->second.incarnation != identity.incarnation()) return;
   if (!it->second.in_session()) return;
-  Change(&it->second, MemberEvent::kLeft);
-  if (!reason.empty()) it->second.reason = absl::StrCat("left: ", reason.substr(0, 200));
+  const absl::string_view start = reason.substr(0, kMaxLeaveReasonBytes);
+  Change(&it->second, MemberEvent::kLeft, start.substr(0, ValidUtf8Prefix(start)));
 }
 
 std::vector<std::string> Membership::ExpireLeases(absl::Duration now) {
   std::vector<std::string> gone;
   for (auto& [name, worker] : workers_) {
-    if (!worker.in_session() || now - worker.last_seen < options_.lease) continue;
-    Change(&worker, MemberEvent::kLeaseOver);
-    gone.push_back(name);
+    if (worker.in_session() && now - worker.last_seen >= options_.lease) gone.push_back(name);
   }
+  for (const std::string& name : gone) Apply(name, MemberEvent::kLeaseOver);
   return gone;
+}
+
+std::vector<std::string> Membership::SuspectSilent(absl::Duration now) {
+  std::vector<std::string> silent;
+  for (auto& [name, worker] : workers_) {
+    if (MayBecomeSuspect(worker) && now - worker.last_seen >= options_.suspect_after)
+      silent.push_back(name);
+  }
+  for (const std::string& name : silent) Apply(name, MemberEvent::kSilent);
+  return silent;
 }
 
 absl::Duration Membership::NextExpiry() const {
   absl::Duration next = absl::InfiniteDuration();
   for (const auto& [name, worker] : workers_) {
     if (worker.in_session()) next = std::min(next, worker.last_seen + options_.lease);
+    if (MayBecomeSuspect(worker)) next = std::min(next, worker.last_seen + options_.suspect_after);
   }
   return next;
-}
-
-void Membership::Apply(const std::string& name, MemberEvent event) {
-  const auto it = workers_.find(name);
-  if (it != workers_.end()) Change(&it->second, event);
 }
 
 const Worker* Membership::Find(absl::string_view name) const {
@@ -177,17 +223,9 @@ std::vector<std::string> Membership::TakingPart() const {
   return names;
 }
 
-void Membership::Change(Worker* worker, MemberEvent event) {
-  const MemberTransition to = Transition(worker->state, event);
-  if (to.reason.empty()) return;
-  const bool news = to.state != worker->state || event == MemberEvent::kJoined;
-  worker->state = to.state;
-  worker->reason = to.reason;
-  if (!news) return;
-  log_->Info("worker changed", {{"worker", worker->name},
-                                {"state", MemberStateName(to.state)},
-                                {"incarnation", absl::Hex(worker->incarnation)},
-                                {"reason", to.reason}});
+int Membership::Counted() const {
+  return static_cast<int>(
+      std::ranges::count_if(workers_, [](const auto& w) { return w.second.weight() > 0; }));
 }
 
 }  // namespace distro::server

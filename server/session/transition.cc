@@ -1,54 +1,167 @@
 #include "server/session/transition.h"
 
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
 namespace distro::server {
 namespace {
 
-bool TakesPart(v1::MemberState state) {
-  return state == v1::MEMBER_STATE_ACTIVE || state == v1::MEMBER_STATE_LATE;
+constexpr auto kJoining = v1::MEMBER_STATE_JOINING;
+constexpr auto kSynced = v1::MEMBER_STATE_SYNCED;
+constexpr auto kProbation = v1::MEMBER_STATE_PROBATION;
+constexpr auto kActive = v1::MEMBER_STATE_ACTIVE;
+constexpr auto kLate = v1::MEMBER_STATE_LATE;
+constexpr auto kSuspect = v1::MEMBER_STATE_SUSPECT;
+constexpr auto kLeft = v1::MEMBER_STATE_LEFT;
+constexpr auto kQuarantined = v1::MEMBER_STATE_QUARANTINED;
+
+// Its votes count, so that the rounds may need it.
+bool Counts(v1::MemberState state, const MemberFacts& facts) {
+  return TakesPart(state) && facts.probation_left == 0;
+}
+
+// No rule takes a worker away that leaves fewer than min_workers; an operator may.
+bool CanSpare(v1::MemberState state, const MemberFacts& facts) {
+  return !Counts(state, facts) || facts.others_active >= facts.min_workers;
+}
+
+MemberTransition Enters(v1::MemberState now, const MemberFacts& facts) {
+  if (now != kSynced && now != kProbation) return {now};
+  if (const absl::string_view why = WhyNoProbation(facts); !why.empty())
+    return {kActive, "no_probation", absl::StrCat("takes part: ", why)};
+  if (now == kProbation) return {now};
+  return {kProbation, "probation",
+          absl::StrCat("on probation: ", facts.probation_left,
+                       " updates are checked before its votes count")};
+}
+
+MemberTransition Heard(const MemberFacts& facts) {
+  return {facts.probation_left > 0 ? kProbation : kActive, "heard", "heard again"};
+}
+
+MemberTransition OfUpdate(v1::MemberState now, MemberEvent event, const MemberFacts& facts) {
+  switch (event) {
+    case MemberEvent::kGoodUpdate:
+      if (now == kProbation && facts.probation_left == 0)
+        return {kActive, "probation_over", "probation is over: its votes count"};
+      break;
+    case MemberEvent::kMissedDeadline:
+      if (now == kActive) return {kLate, "missed_deadline", "missed the deadline"};
+      break;
+    case MemberEvent::kInTime:
+      if (now == kLate) return {kActive, "in_time", "in time again"};
+      break;
+    case MemberEvent::kInvalidUpdate:
+      if (facts.invalid_in_a_row < kMaxInvalidInARow || !CanSpare(now, facts)) break;
+      return {kQuarantined, "invalid_updates",
+              absl::StrCat(facts.invalid_in_a_row, " invalid uploads in a row")};
+    default:
+      break;
+  }
+  return {now};
+}
+
+// Verdicts of rounds on a worker that takes part; one that is not there, or is about to begin anew, is not judged.
+MemberTransition OfVerdict(v1::MemberState now, MemberEvent event, const MemberFacts& facts) {
+  if (!TakesPart(now)) return {now};
+  switch (event) {
+    case MemberEvent::kHashMismatch:
+      if (facts.mismatches > kMaxResyncs && CanSpare(now, facts)) {
+        return {kQuarantined, "hash_repeats",
+                absl::StrCat("state hash differed again after ", facts.mismatches - 1,
+                             " resyncs within ", kResyncWindowRounds, " rounds")};
+      }
+      return {kJoining, "state_hash", "resync: its state hash is not the reference"};
+    case MemberEvent::kHashDisputed:
+      return {kJoining, "disputed_hash",
+              "resync: workers differ in their state hashes, and there is no reference"};
+    case MemberEvent::kDisagrees:
+      if (!CanSpare(now, facts)) break;
+      return {kQuarantined, "disagreement", "its signs oppose those of the other workers"};
+    default:
+      break;
+  }
+  return {now};
+}
+
+MemberTransition OfSession(v1::MemberState now, MemberEvent event, const MemberFacts& facts) {
+  switch (event) {
+    case MemberEvent::kCaughtUp:
+      if (now == kJoining) return {kSynced, "caught_up", "has applied everything"};
+      break;
+    case MemberEvent::kDiverged:
+      return {kJoining, "diverged", "resync: its chain hash is not that of the log"};
+    case MemberEvent::kSilent:
+      if (now == kProbation || now == kActive || now == kLate)
+        return {kSuspect, "silent", "silent: no heartbeat and no frame"};
+      break;
+    case MemberEvent::kHeard:
+      if (now == kSuspect) return Heard(facts);
+      break;
+    case MemberEvent::kLeft:
+      return {kLeft, "left", "left"};
+    case MemberEvent::kLeaseOver:
+      return {kLeft, "lease_over",
+              TakesPart(now) ? "lease over: no heartbeat" : "lease over while joining"};
+    default:
+      break;
+  }
+  return {now};
 }
 
 }  // namespace
 
-MemberTransition Transition(std::optional<v1::MemberState> state, MemberEvent event) {
-  const v1::MemberState now = state.value_or(v1::MEMBER_STATE_LEFT);
+bool TakesPart(v1::MemberState state) {
+  return state == kProbation || state == kActive || state == kLate || state == kSuspect;
+}
+
+absl::string_view WhyNoProbation(const MemberFacts& facts) {
+  if (!facts.run_started) return "the run has not begun";
+  if (facts.probation_left == 0)
+    return facts.returning ? "it did when the aggregator stopped" : "no probation is due";
+  if (facts.others_active < facts.min_workers) return "fewer than min_workers others are active";
+  return "";
+}
+
+MemberTransition Transition(std::optional<v1::MemberState> state, MemberEvent event,
+                            const MemberFacts& facts) {
+  const v1::MemberState now = state.value_or(kLeft);
+  if (event == MemberEvent::kEvicted) {
+    return {kQuarantined, "evicted", "evicted by an operator"};
+  }
+  if (now == kQuarantined) {
+    if (event == MemberEvent::kAdmitted) return {kLeft, "admitted", "admitted by an operator"};
+    return {now};
+  }
   if (event == MemberEvent::kJoined) {
-    return {v1::MEMBER_STATE_JOINING, "joined: downloads the snapshot and the log"};
+    return {kJoining, "joined", "joined: downloads the snapshot and the log"};
   }
-  if (now == v1::MEMBER_STATE_LEFT) return {now, ""};
-  switch (event) {
-    case MemberEvent::kJoined:
-      break;
-    case MemberEvent::kCaughtUp:
-      if (now == v1::MEMBER_STATE_JOINING)
-        return {v1::MEMBER_STATE_ACTIVE, "has applied everything"};
-      break;
-    case MemberEvent::kDiverged:
-      return {v1::MEMBER_STATE_JOINING, "diverged: its chain hash is not that of the log"};
-    case MemberEvent::kMissedDeadline:
-      if (now == v1::MEMBER_STATE_ACTIVE) return {v1::MEMBER_STATE_LATE, "missed the deadline"};
-      break;
-    case MemberEvent::kInTime:
-      if (now == v1::MEMBER_STATE_LATE) return {v1::MEMBER_STATE_ACTIVE, "in time again"};
-      break;
-    case MemberEvent::kLeft:
-      return {v1::MEMBER_STATE_LEFT, "left"};
-    case MemberEvent::kLeaseOver:
-      return {v1::MEMBER_STATE_LEFT,
-              TakesPart(now) ? "lease over: no heartbeat" : "lease over while joining"};
-  }
-  return {now, ""};
+  if (now == kLeft) return {now};
+  if (event == MemberEvent::kEnters) return Enters(now, facts);
+  if (MemberTransition to = OfSession(now, event, facts); !to.word.empty()) return to;
+  if (MemberTransition to = OfUpdate(now, event, facts); !to.word.empty()) return to;
+  return OfVerdict(now, event, facts);
 }
 
 absl::string_view MemberStateName(v1::MemberState state) {
   switch (state) {
-    case v1::MEMBER_STATE_JOINING:
+    case kJoining:
       return "joining";
-    case v1::MEMBER_STATE_ACTIVE:
+    case kSynced:
+      return "synced";
+    case kProbation:
+      return "probation";
+    case kActive:
       return "active";
-    case v1::MEMBER_STATE_LATE:
+    case kLate:
       return "late";
-    case v1::MEMBER_STATE_LEFT:
+    case kSuspect:
+      return "suspect";
+    case kLeft:
       return "left";
+    case kQuarantined:
+      return "quarantined";
     default:
       return "unknown";
   }

@@ -1,6 +1,10 @@
-// The membership state machine as one pure function (docs/protocol.md): JOINING -> ACTIVE <-> LATE -> LEFT.
+// The membership state machine as one pure function (docs/protocol.md, "Membership"):
+// JOINING -> SYNCED -> PROBATION -> ACTIVE, with LATE and SUSPECT beside ACTIVE, and LEFT and QUARANTINED as ends.
+// What happened is the event, what must be known to judge it are the facts; the answer has its reason.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -10,25 +14,67 @@
 namespace distro::server {
 
 enum class MemberEvent {
-  kJoined,          // a process began a session, the first one of its name or a newer one
-  kCaughtUp,        // a heartbeat: everything up to the head is applied, and its chain hash is ours
-  kDiverged,        // a heartbeat: its chain hash is not ours
+  kJoined,    // a process began a session, the first one of its name or a newer one
+  kCaughtUp,  // a heartbeat: everything up to the head is applied, and its chain hash is ours
+  kDiverged,  // a heartbeat: its chain hash is not ours, or it is ahead of the log
+  kEnters,    // samples are given out, or probation may be skipped now
+  kGoodUpdate,  // a committed round has its whole, valid update, and no reference contradicts its state hash
   kMissedDeadline,  // a segment closed without it
   kInTime,          // its whole update of a round arrived before the segments closed
+  kSilent,          // nothing was heard of it for suspect_after
+  kHeard,           // a heartbeat, a frame or another call of it
+  kInvalidUpdate,   // an upload of it was not what an encoder makes
+  kHashMismatch,    // the reference of a round contradicts its state hash
+  kHashDisputed,    // workers differ in their state hashes, and there is no reference
+  kDisagrees,       // its signs oppose those of the others (Agreement)
+  kEvicted,         // an operator evicted it
+  kAdmitted,        // an operator admitted it
   kLeft,            // it said so
   kLeaseOver,       // nothing was heard of it for the lease
 };
 
-struct MemberTransition {
-  v1::MemberState state = v1::MEMBER_STATE_UNSPECIFIED;
-  std::string reason;  // empty when nothing changes
+// A rule quarantines with the third invalid upload in a row ...
+inline constexpr int kMaxInvalidInARow = 3;
+// ... and with a mismatch of the state hash after three others, each with a resync, within 100 rounds.
+inline constexpr int kMaxResyncs = 3;
+inline constexpr uint64_t kResyncWindowRounds = 100;
+
+// What is known when the event happens. Counts include the event.
+struct MemberFacts {
+  bool run_started = true;  // the start record is written
+  bool returning = false;   // it took part when the aggregator stopped, and has not since
+  int others_active = 0;    // ACTIVE workers besides this one
+  int min_workers = 1;
+  uint32_t probation_left = 0;  // good updates that are still needed; 0: none
+  int invalid_in_a_row = 0;
+  int mismatches = 0;  // within kResyncWindowRounds
 };
 
-// What `event` does to a worker in `state`; no state: the worker is not known. An event that means nothing in a state
-// leaves it as it is, with an empty reason.
-MemberTransition Transition(std::optional<v1::MemberState> state, MemberEvent event);
+struct MemberTransition {
+  v1::MemberState state = v1::MEMBER_STATE_UNSPECIFIED;
+  absl::string_view word = {};  // one of kMemberReasons; empty when nothing changes
+  std::string reason = {};      // for people; empty when nothing changes
+};
 
-// "joining", "active", "late", "left": for logs, metrics and pages.
+// What `event` does to a worker in `state`; no state: the name is not known. An event that means nothing in a state
+// leaves it as it is, with an empty reason. A new reason for the same state is a change.
+MemberTransition Transition(std::optional<v1::MemberState> state, MemberEvent event,
+                            const MemberFacts& facts);
+
+// Why probation is skipped, for people; empty: it is not.
+absl::string_view WhyNoProbation(const MemberFacts& facts);
+
+// Every word of a transition: labels of the metric of changes.
+inline constexpr std::array<absl::string_view, 19> kMemberReasons = {
+    "joined",       "caught_up",       "diverged", "probation", "probation_over",
+    "no_probation", "missed_deadline", "in_time",  "silent",    "heard",
+    "state_hash",   "disputed_hash",   "evicted",  "admitted",  "invalid_updates",
+    "hash_repeats", "disagreement",    "left",     "lease_over"};
+
+// Takes part in rounds: gets samples, and its uploads are taken.
+bool TakesPart(v1::MemberState state);
+
+// "joining", "synced", "probation", "active", "late", "suspect", "left", "quarantined": for logs, metrics and pages.
 absl::string_view MemberStateName(v1::MemberState state);
 
 }  // namespace distro::server

@@ -26,7 +26,7 @@ class MembershipTest : public ::testing::Test {
     *request.mutable_worker() = Identity(name, incarnation);
     request.set_sequence(sequence);
     request.set_next_round(sequence);
-    return members_.Heartbeat(request, progress, now);
+    return members_.Heartbeat(request, progress, now).directive;
   }
   v1::MemberState State(const std::string& name) { return members_.Find(name)->state; }
 

@@ -1,0 +1,31 @@
+// What operators decided, as an edit of the durable StoredAdmission: made first, written, and only then acted upon. Pure.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/base/ids.h"
+#include "distro/v1/store.pb.h"
+
+namespace distro::server {
+
+inline constexpr size_t kMaxReasonBytes = 200;
+
+// With `name` in quarantine; one that is there keeps its place and gets the reason. InvalidArgument: a bad name, or a
+// reason above kMaxReasonBytes.
+absl::StatusOr<v1::StoredAdmission> WithQuarantined(v1::StoredAdmission admission,
+                                                    const std::string& name,
+                                                    absl::string_view reason, RoundId round);
+
+// Without `name`. NotFound: it is not in quarantine.
+absl::StatusOr<v1::StoredAdmission> WithoutQuarantined(v1::StoredAdmission admission,
+                                                       absl::string_view name);
+
+// Paused for that reason; a pause that is there gets the reason. InvalidArgument: a reason above kMaxReasonBytes.
+absl::StatusOr<v1::StoredAdmission> WithPause(v1::StoredAdmission admission,
+                                              absl::string_view reason);
+
+v1::StoredAdmission WithoutPause(v1::StoredAdmission admission);
+
+}  // namespace distro::server

@@ -1,0 +1,44 @@
+// A worker of a run as Membership keeps it. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "distro/v1/round.pb.h"
+#include "distro/v1/session.pb.h"
+#include "server/session/transition.h"
+
+namespace distro::server {
+
+struct Worker {
+  std::string name;
+  uint64_t incarnation = 0;
+  v1::MemberState state = v1::MEMBER_STATE_LEFT;
+  std::string reason = {};
+  absl::Duration last_seen = {};
+  uint64_t sequence = 0;  // of the last heartbeat taken
+  uint64_t next_round = 0;
+  v1::WorkerTelemetry telemetry = {};
+  // The last incarnations that a newer one replaced, oldest first; a handful.
+  std::vector<uint64_t> replaced = {};
+
+  uint32_t probation_left = 0;  // good updates that are needed before its votes count
+  bool returning = false;       // took part when the aggregator stopped, and has not since
+  std::string resync = {};      // why it must begin anew; empty: it need not
+  uint64_t synced_round = 0;    // the round before which it last had caught up
+  int invalid_in_a_row = 0;
+  std::vector<uint64_t> mismatches = {};  // rounds, within kResyncWindowRounds
+  uint64_t quarantine_round = 0;
+
+  bool in_session() const {
+    return state != v1::MEMBER_STATE_LEFT && state != v1::MEMBER_STATE_QUARANTINED;
+  }
+  // Gets samples and may upload.
+  bool takes_part() const { return TakesPart(state); }
+  // Of its votes: 0 on probation, and for whoever takes no part.
+  int weight() const { return takes_part() && probation_left == 0 ? 1 : 0; }
+};
+
+}  // namespace distro::server
