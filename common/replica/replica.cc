@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/bytes.h"
 #include "common/base/checksum.h"
+#include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/codec/payload.h"
@@ -77,9 +78,11 @@ absl::Status Replica::Apply(const CommittedRound& round) {
   }
   const bool at_start = next_round_ == RoundId(0) && log_hash_ == 0;
   if (!at_start && round.header->predecessor_hash() != log_hash_) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        where, ": diverged: the predecessor's hash is ", ToHex(round.header->predecessor_hash()),
-        ", the replica's is ", ToHex(log_hash_), ": start again from a snapshot"));
+    return ErrorWithReason(
+        absl::StatusCode::kFailedPrecondition, "diverged",
+        absl::StrCat(where, ": diverged: the predecessor's hash is ",
+                     ToHex(round.header->predecessor_hash()), ", the replica's is ",
+                     ToHex(log_hash_), ": start again from a snapshot"));
   }
   std::vector<Votes> votes(layout_->segments());
   DISTRO_RETURN_IF_ERROR(Annotate(Decode(round, &votes), where));

@@ -33,7 +33,7 @@ class Replica {
           RoundId next_round, uint64_t log_hash);
 
   // Decodes every segment, then updates the parameters: all of the round or nothing.
-  // FailedPrecondition: not next_round(), or its predecessor hash differs from log_hash() ("diverged").
+  // FailedPrecondition: not next_round(), or its predecessor hash differs from log_hash() (reason `diverged`).
   // InvalidArgument: a payload does not decode. In both cases nothing changed.
   absl::Status Apply(const CommittedRound& round);
 
