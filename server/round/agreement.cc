@@ -1,0 +1,101 @@
+#include "server/round/agreement.h"
+
+#include <cmath>
+
+#include "absl/types/span.h"
+#include "common/base/status_macros.h"
+#include "common/codec/update_reader.h"
+
+namespace distro::server {
+namespace {
+
+constexpr double kSuspiciousScore = -6;
+
+// Positions of both ascend. A coefficient that `votes` does not list sums to zero.
+void CountBlock(absl::Span<const uint16_t> positions, absl::Span<const int8_t> signs, int weight,
+                absl::Span<const uint16_t> summed, absl::Span<const int16_t> values,
+                AgreementCounts* counts) {
+  size_t v = 0;
+  for (size_t i = 0; i < positions.size() && signs[i] != 0; ++i) {
+    while (v < summed.size() && summed[v] < positions[i]) ++v;
+    const int sum = v < summed.size() && summed[v] == positions[i] ? values[v] : 0;
+    const int others = (sum - weight * signs[i]) * signs[i];
+    if (others > 0) ++counts->agree;
+    if (others < 0) ++counts->disagree;
+  }
+}
+
+}  // namespace
+
+double AgreementCounts::Score() const {
+  if (common() == 0) return 0;
+  const double difference = static_cast<double>(agree) - static_cast<double>(disagree);
+  return difference / std::sqrt(static_cast<double>(common()));
+}
+
+bool Suspicious(const AgreementCounts& counts) {
+  return counts.common() >= kMinCommonVotes && counts.Score() < kSuspiciousScore;
+}
+
+absl::StatusOr<AgreementCounts> CompareWithOthers(absl::string_view payload,
+                                                  const PayloadExpectation& expected, int weight,
+                                                  const Votes& votes) {
+  DISTRO_ASSIGN_OR_RETURN(UpdateReader reader, UpdateReader::Create(payload, expected));
+  AgreementCounts counts;
+  for (uint32_t b = 0; b < expected.blocks; ++b) {
+    absl::Span<const uint16_t> positions;
+    absl::Span<const int8_t> signs;
+    DISTRO_RETURN_IF_ERROR(reader.NextBlock(&positions, &signs));
+    const size_t first = votes.offsets[b];
+    const size_t entries = votes.offsets[b + 1] - first;
+    CountBlock(positions, signs, weight, absl::MakeSpan(votes.positions).subspan(first, entries),
+               absl::MakeSpan(votes.values).subspan(first, entries), &counts);
+  }
+  return counts;
+}
+
+void Agreement::DropBefore(uint64_t round) {
+  for (auto it = workers_.begin(); it != workers_.end();) {
+    Window& window = it->second;
+    while (!window.rounds.empty() && window.rounds.front().first < round) {
+      window.sum.agree -= window.rounds.front().second.agree;
+      window.sum.disagree -= window.rounds.front().second.disagree;
+      window.rounds.pop_front();
+    }
+    it = window.rounds.empty() ? workers_.erase(it) : std::next(it);
+  }
+}
+
+void Agreement::Add(RoundId round, absl::string_view name, const AgreementCounts& counts) {
+  if (round.value() > newest_) {
+    newest_ = round.value();
+    if (newest_ >= kAgreementRounds) DropBefore(newest_ - kAgreementRounds + 1);
+  }
+  Window& window = workers_[std::string(name)];
+  if (window.rounds.empty() || window.rounds.back().first != round.value())
+    window.rounds.emplace_back(round.value(), AgreementCounts{});
+  for (AgreementCounts* to : {&window.rounds.back().second, &window.sum}) {
+    to->agree += counts.agree;
+    to->disagree += counts.disagree;
+  }
+}
+
+AgreementCounts Agreement::Of(absl::string_view name) const {
+  const auto it = workers_.find(name);
+  return it == workers_.end() ? AgreementCounts{} : it->second.sum;
+}
+
+std::optional<std::string> Agreement::Worst() const {
+  std::optional<std::string> worst;
+  double lowest = 0;
+  int judged = 0;
+  for (const auto& [name, window] : workers_) {
+    if (window.sum.common() >= kMinCommonVotes) ++judged;
+    if (!Suspicious(window.sum) || window.sum.Score() >= lowest) continue;
+    lowest = window.sum.Score();
+    worst = name;
+  }
+  return judged >= kMinJudgedWorkers ? worst : std::nullopt;
+}
+
+}  // namespace distro::server

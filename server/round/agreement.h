@@ -1,0 +1,74 @@
+// Does a worker's update point where those of the others point? Counts how often its signs are those of the sum of the
+// others' votes, and says who opposes them beyond chance (docs/protocol.md, "Agreement"). Pure; not thread-safe.
+//
+// Agreement near zero is natural: workers read different samples, and late in a run gradients are mostly noise. Only a
+// worker that opposes the others is suspicious: flipped signs, a poisoned update, broken arithmetic.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/base/ids.h"
+#include "common/codec/payload.h"
+#include "common/update/votes.h"
+
+namespace distro::server {
+
+inline constexpr uint64_t kMinCommonVotes = 1000;
+// Rounds whose counts are summed.
+inline constexpr uint64_t kAgreementRounds = 128;
+// Of two workers that disagree either may be the one that is wrong.
+inline constexpr int kMinJudgedWorkers = 3;
+
+// Of one worker's votes on coefficients where the others' votes do not sum to zero.
+struct AgreementCounts {
+  uint64_t agree = 0;     // the sign of the others' sum
+  uint64_t disagree = 0;  // the other sign
+
+  uint64_t common() const { return agree + disagree; }
+  // (agree - disagree) / sqrt(agree + disagree): about -1 to 1 for signs that are drawn by chance. 0 without votes.
+  double Score() const;
+  bool operator==(const AgreementCounts&) const = default;
+};
+
+// At least kMinCommonVotes votes, and agree - disagree < -6 * sqrt(agree + disagree).
+bool Suspicious(const AgreementCounts& counts);
+
+// The counts of one payload. `votes` is the sum of all payloads of that segment before it is cut down (download = top),
+// with `weight` (0 on probation) times this one in it. InvalidArgument: the payload does not decode.
+absl::StatusOr<AgreementCounts> CompareWithOthers(absl::string_view payload,
+                                                  const PayloadExpectation& expected, int weight,
+                                                  const Votes& votes);
+
+// The counts of the workers over the last kAgreementRounds rounds. One segment a round is enough to feed it.
+class Agreement {
+ public:
+  // Adds to the worker's counts of that round. Rounds do not descend.
+  void Add(RoundId round, absl::string_view name, const AgreementCounts& counts);
+  // All zero for a name that is not known.
+  AgreementCounts Of(absl::string_view name) const;
+
+  // The suspicious worker of the lowest score (the first name among equals), if there are at least kMinJudgedWorkers with
+  // kMinCommonVotes votes. One at a time: its votes are in what the others were compared with, so Clear() follows when it
+  // is taken out of the run.
+  std::optional<std::string> Worst() const;
+  void Clear() { workers_.clear(); }
+
+ private:
+  struct Window {
+    std::deque<std::pair<uint64_t, AgreementCounts>> rounds = {};  // ascending
+    AgreementCounts sum = {};
+  };
+  void DropBefore(uint64_t round);
+
+  std::map<std::string, Window, std::less<>> workers_;
+  uint64_t newest_ = 0;
+};
+
+}  // namespace distro::server
