@@ -22,6 +22,7 @@ SegmentView Look(const RoundSnapshot& round, const RoundSegment& segment) {
   SegmentView view;
   for (size_t i = 0; i < round.workers.size(); ++i) {
     const RoundWorker& worker = round.workers[i];
+    if (!worker.counts) continue;
     if (segment.in[i]) {
       ++view.in;
       continue;
@@ -49,7 +50,8 @@ std::vector<std::string> OthersWhoMayCome(const RoundSnapshot& round, const Roun
   std::vector<std::string> names;
   for (size_t i = 0; i < round.workers.size(); ++i) {
     const RoundWorker& worker = round.workers[i];
-    if (!segment.in[i] && !worker.abstained && !worker.expected) names.push_back(worker.name);
+    const bool answered = segment.in[i] || worker.abstained;
+    if (worker.counts && !answered && !worker.expected) names.push_back(worker.name);
   }
   return names;
 }
@@ -57,7 +59,9 @@ std::vector<std::string> OthersWhoMayCome(const RoundSnapshot& round, const Roun
 bool EnoughCanCome(const RoundSnapshot& round, const RoundSegment& segment, int min_workers) {
   int possible = 0;
   for (size_t i = 0; i < round.workers.size(); ++i) {
-    if (segment.in[i] || (round.workers[i].in_session && !round.workers[i].abstained)) ++possible;
+    const RoundWorker& worker = round.workers[i];
+    const bool may_come = worker.in_session && !worker.abstained;
+    if (worker.counts && (segment.in[i] || may_come)) ++possible;
   }
   return possible >= min_workers;
 }

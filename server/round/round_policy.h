@@ -21,6 +21,7 @@ struct RoundWorker {
   bool expected = false;  // ACTIVE at Open and not gone since
   bool in_session = false;
   bool abstained = false;
+  bool counts = true;  // false: on probation, its updates are checked and nobody needs them
 };
 
 struct RoundSegment {
@@ -49,6 +50,7 @@ struct RoundDecision {
 
 // A segment closes when min_workers are in and all expected workers are in, have abstained or are past the deadline.
 // It also closes with fewer when every worker with samples has answered and somebody abstained: nobody else can come.
+// Of all this, workers that do not count are no part.
 // A round commits when all segments are closed.
 RoundDecision Decide(const RoundSnapshot& round, absl::Duration now,
                      const RoundPolicyOptions& options);

@@ -10,7 +10,8 @@ using absl::Seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A round of workers "a", "b", ... of which a row says: E expected, e not expected but in session, g gone, A abstained.
+// A round of workers "a", "b", ... of which a row says: E expected, e not expected but in session, g gone, A abstained,
+// P on probation, B on probation and abstained.
 // Segments: one string each, '1' where the worker's payload is in; "x" closed.
 struct Row {
   const char* what;
@@ -35,7 +36,8 @@ RoundSnapshot Snapshot(const Row& row) {
     round.workers.push_back({.name = std::string(1, static_cast<char>('a' + i)),
                              .expected = c == 'E',
                              .in_session = c != 'g',
-                             .abstained = c == 'A'});
+                             .abstained = c == 'A' || c == 'B',
+                             .counts = c != 'P' && c != 'B'});
   }
   for (const std::string& segment : row.segments) {
     RoundSegment s{.closed = segment == "x", .in = std::vector<bool>(round.workers.size())};
@@ -157,6 +159,34 @@ const Row kTable[] = {
      .segments = {"x", "x"},
      .action = RoundAction::kCommit,
      .reason = "all segments are closed"},
+    {.what = "nobody waits for a worker on probation",
+     .workers = "EP",
+     .segments = {"10"},
+     .action = RoundAction::kClose,
+     .closes = {0},
+     .reason = "all expected are in"},
+    {.what = "an update on probation is none of min_workers",
+     .workers = "EeP",
+     .segments = {"101"},
+     .min_workers = 2,
+     .reason = "1 of min_workers 2 updates: waiting for b"},
+    {.what = "workers on probation cannot bring a segment to min_workers",
+     .workers = "EgPP",
+     .segments = {"1011"},
+     .min_workers = 2,
+     .reason = "1 of min_workers 2 updates: waiting for b",
+     .enough = false},
+    {.what = "an abstention on probation says nothing",
+     .workers = "ggB",
+     .segments = {"000"},
+     .reason = "0 of min_workers 1 updates: waiting for a, b",
+     .enough = false},
+    {.what = "when all that count abstain nobody else is needed",
+     .workers = "AAP",
+     .segments = {"000"},
+     .action = RoundAction::kClose,
+     .closes = {0},
+     .reason = "abstained"},
     {.what = "names are cut",
      .workers = "EEEEEEE",
      .segments = {"0000000"},
