@@ -1,7 +1,9 @@
 #include "server/session/membership.h"
 
+#include "common/base/reason.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/server/session/members_fixture.h"
 
 namespace distro::server {
 namespace {
@@ -11,27 +13,10 @@ using absl::StatusCode;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-v1::WorkerIdentity Identity(const std::string& name, uint64_t incarnation) {
-  v1::WorkerIdentity identity;
-  identity.set_name(name);
-  identity.set_incarnation(incarnation);
-  return identity;
-}
-
-class MembershipTest : public ::testing::Test {
+class MembershipTest : public MembersFixture {
  protected:
-  v1::Directive Beat(const std::string& name, uint64_t incarnation, uint64_t sequence,
-                     Progress progress, absl::Duration now = Seconds(1)) {
-    v1::HeartbeatRequest request;
-    *request.mutable_worker() = Identity(name, incarnation);
-    request.set_sequence(sequence);
-    request.set_next_round(sequence);
-    return members_.Heartbeat(request, progress, now).directive;
-  }
-  v1::MemberState State(const std::string& name) { return members_.Find(name)->state; }
-
-  Log log_{LogLevel::kError, Clock::Real(), [](absl::string_view) {}};
-  Membership members_{{.max_workers = 2, .lease = Seconds(10)}, &log_};
+  MembershipTest()
+      : MembersFixture({.max_workers = 2, .lease = Seconds(10), .suspect_after = Seconds(4)}) {}
 };
 
 TEST_F(MembershipTest, AWorkerBecomesActiveWhenItsHeartbeatIsAtTheHead) {
@@ -55,7 +40,9 @@ TEST_F(MembershipTest, StaleHeartbeatsOnlyProveLife) {
 TEST_F(MembershipTest, TheNewestJoinOfANameWins) {
   ASSERT_TRUE(members_.Join(Identity("a", 1), "data", Seconds(0)).ok());
   ASSERT_TRUE(members_.Join(Identity("a", 2), "data", Seconds(1)).ok());
-  EXPECT_EQ(members_.Join(Identity("a", 1), "data", Seconds(2)).code(), StatusCode::kAborted);
+  const absl::Status refused = members_.Join(Identity("a", 1), "data", Seconds(2));
+  EXPECT_EQ(refused.code(), StatusCode::kAborted);
+  EXPECT_EQ(ReasonOf(refused), "replaced");
   EXPECT_EQ(Beat("a", 1, 9, Progress::kCaughtUp), v1::DIRECTIVE_REPLACED);
   EXPECT_EQ(members_.CheckSession(Identity("a", 1), Seconds(2)).code(), StatusCode::kAborted);
   EXPECT_TRUE(members_.CheckSession(Identity("a", 2), Seconds(2)).ok());
@@ -73,6 +60,7 @@ TEST_F(MembershipTest, OtherDataIsRefusedAndBothAreNamed) {
   ASSERT_TRUE(members_.Join(Identity("a", 1), "data-one", Seconds(0)).ok());
   const absl::Status status = members_.Join(Identity("b", 1), "data-two", Seconds(0));
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(status), "other_data");
   EXPECT_THAT(status.message(), HasSubstr("data-one"));
   EXPECT_THAT(status.message(), HasSubstr("data-two"));
 }
@@ -104,8 +92,9 @@ TEST_F(MembershipTest, BadIdentitiesAreRefused) {
 TEST_F(MembershipTest, OnlyMaxWorkersAreInSession) {
   ASSERT_TRUE(members_.Join(Identity("a", 1), "data", Seconds(0)).ok());
   ASSERT_TRUE(members_.Join(Identity("b", 1), "data", Seconds(0)).ok());
-  EXPECT_EQ(members_.Join(Identity("c", 1), "data", Seconds(0)).code(),
-            StatusCode::kResourceExhausted);
+  const absl::Status full = members_.Join(Identity("c", 1), "data", Seconds(0));
+  EXPECT_EQ(full.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(ReasonOf(full), "full");
   EXPECT_TRUE(members_.Join(Identity("a", 2), "data", Seconds(0)).ok());
   members_.Leave(Identity("b", 1), "");
   EXPECT_TRUE(members_.Join(Identity("c", 1), "data", Seconds(0)).ok());
@@ -114,11 +103,13 @@ TEST_F(MembershipTest, OnlyMaxWorkersAreInSession) {
 TEST_F(MembershipTest, AWorkerThatIsSilentForALeaseHasLeft) {
   ASSERT_TRUE(members_.Join(Identity("a", 1), "data", Seconds(0)).ok());
   EXPECT_EQ(members_.NextExpiry(), Seconds(10));
+  EXPECT_TRUE(members_.SuspectSilent(Seconds(9)).empty());  // nobody waits for it anyway
   EXPECT_TRUE(members_.ExpireLeases(Seconds(9)).empty());
   EXPECT_THAT(members_.ExpireLeases(Seconds(10)), ElementsAre("a"));
   EXPECT_EQ(Beat("a", 1, 1, Progress::kCaughtUp), v1::DIRECTIVE_REJOIN);
-  EXPECT_EQ(members_.CheckSession(Identity("a", 1), Seconds(11)).code(),
-            StatusCode::kFailedPrecondition);
+  const absl::Status gone = members_.CheckSession(Identity("a", 1), Seconds(11));
+  EXPECT_EQ(gone.code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(gone), "no_session");
   EXPECT_EQ(members_.NextExpiry(), absl::InfiniteDuration());
 }
 
@@ -139,6 +130,54 @@ TEST_F(MembershipTest, LateWorkersTakePart) {
   members_.Apply("b", MemberEvent::kMissedDeadline);
   EXPECT_EQ(members_.Count(v1::MEMBER_STATE_LATE), 1);
   EXPECT_THAT(members_.TakingPart(), ElementsAre("a", "b"));
+}
+
+TEST_F(MembershipTest, AReasonToLeaveIsCutBetweenCharacters) {
+  ASSERT_TRUE(Join("a").ok());
+  members_.Leave(Identity("a", 1), std::string(199, 'x') + "\u00e9");
+  EXPECT_EQ(Reason("a"), "left: " + std::string(199, 'x'));
+}
+
+TEST_F(MembershipTest, SilenceMakesSuspectAndAnySignOfLifeBringsBack) {
+  Sync("a");
+  EXPECT_EQ(members_.NextExpiry(), Seconds(4));
+  EXPECT_TRUE(members_.SuspectSilent(Seconds(3)).empty());
+  EXPECT_THAT(members_.SuspectSilent(Seconds(4)), ElementsAre("a"));
+  EXPECT_EQ(State("a"), v1::MEMBER_STATE_SUSPECT);
+  EXPECT_THAT(members_.TakingPart(), ElementsAre("a"));
+  EXPECT_EQ(members_.NextExpiry(), Seconds(10));
+  EXPECT_TRUE(members_.CheckSession(Identity("a", 1), Seconds(5)).ok());
+  EXPECT_EQ(State("a"), v1::MEMBER_STATE_ACTIVE);
+  members_.SuspectSilent(Seconds(9));
+  Beat("a", 1, 1, Progress::kBehind, Seconds(9));  // stale, but a sign of life
+  EXPECT_EQ(State("a"), v1::MEMBER_STATE_ACTIVE);
+}
+
+TEST_F(MembershipTest, WhoIsSuspectForALeaseHasLeft) {
+  Sync("a");
+  members_.SuspectSilent(Seconds(4));
+  EXPECT_THAT(members_.ExpireLeases(Seconds(10)), ElementsAre("a"));
+  EXPECT_EQ(State("a"), v1::MEMBER_STATE_LEFT);
+}
+
+TEST_F(MembershipTest, WhoDivergedIsToldToResyncWithEveryHeartbeat) {
+  Sync("a");
+  for (uint64_t sequence = 7; sequence < 9; ++sequence) {
+    const HeartbeatAnswer answer = Answer("a", 1, sequence, Progress::kDiverged);
+    EXPECT_EQ(answer.directive, v1::DIRECTIVE_RESYNC);
+    EXPECT_THAT(answer.reason, HasSubstr("chain hash"));
+    EXPECT_EQ(State("a"), v1::MEMBER_STATE_JOINING);
+  }
+  EXPECT_EQ(Beat("a", 1, 9, Progress::kCaughtUp), v1::DIRECTIVE_CONTINUE);
+  EXPECT_EQ(State("a"), v1::MEMBER_STATE_ACTIVE);
+}
+
+TEST_F(MembershipTest, DirectivesHaveReasonsAndContinueHasNone) {
+  EXPECT_THAT(Answer("a", 1, 1, Progress::kBehind).reason, HasSubstr("join"));
+  ASSERT_TRUE(Join("a", 1).ok());
+  EXPECT_EQ(Answer("a", 1, 1, Progress::kBehind).reason, "");
+  ASSERT_TRUE(Join("a", 2).ok());
+  EXPECT_THAT(Answer("a", 1, 1, Progress::kBehind).reason, HasSubstr("newer process"));
 }
 
 TEST_F(MembershipTest, NamesThatLeftDoNotPileUp) {

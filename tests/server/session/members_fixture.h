@@ -1,0 +1,57 @@
+// A Membership and the calls of workers to it.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "server/session/membership.h"
+
+namespace distro::server {
+
+inline v1::WorkerIdentity Identity(const std::string& name, uint64_t incarnation) {
+  v1::WorkerIdentity identity;
+  identity.set_name(name);
+  identity.set_incarnation(incarnation);
+  return identity;
+}
+
+class MembersFixture : public ::testing::Test {
+ protected:
+  explicit MembersFixture(const MembershipOptions& options)
+      : members_(options, &log_, [this](const Worker& worker, absl::string_view word) {
+          changes_.push_back(absl::StrCat(worker.name, ": ", word));
+        }) {}
+
+  HeartbeatAnswer Answer(const std::string& name, uint64_t incarnation, uint64_t sequence,
+                         Progress progress, absl::Duration now = absl::Seconds(1)) {
+    v1::HeartbeatRequest request;
+    *request.mutable_worker() = Identity(name, incarnation);
+    request.set_sequence(sequence);
+    request.set_next_round(sequence);
+    return members_.Heartbeat(request, progress, now);
+  }
+  v1::Directive Beat(const std::string& name, uint64_t incarnation, uint64_t sequence,
+                     Progress progress, absl::Duration now = absl::Seconds(1)) {
+    return Answer(name, incarnation, sequence, progress, now).directive;
+  }
+  absl::Status Join(const std::string& name, uint64_t incarnation = 1,
+                    absl::Duration now = absl::Seconds(0)) {
+    return members_.Join(Identity(name, incarnation), "data", now);
+  }
+  // Joins and reports that it has applied everything.
+  void Sync(const std::string& name, uint64_t incarnation = 1,
+            absl::Duration now = absl::Seconds(0)) {
+    ASSERT_TRUE(Join(name, incarnation, now).ok());
+    Beat(name, incarnation, members_.Find(name)->sequence + 1, Progress::kCaughtUp, now);
+  }
+  v1::MemberState State(const std::string& name) const { return members_.Find(name)->state; }
+  std::string Reason(const std::string& name) const { return members_.Find(name)->reason; }
+
+  Log log_{LogLevel::kError, Clock::Real(), [](absl::string_view) {}};
+  std::vector<std::string> changes_;  // "name: word", in order
+  Membership members_;
+};
+
+}  // namespace distro::server

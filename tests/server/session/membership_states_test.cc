@@ -1,0 +1,440 @@
+#include "common/base/reason.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/session/membership.h"
+#include "tests/server/session/members_fixture.h"
+
+namespace distro::server {
+namespace {
+
+using absl::Seconds;
+using absl::StatusCode;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr auto kJoining = v1::MEMBER_STATE_JOINING;
+constexpr auto kSynced = v1::MEMBER_STATE_SYNCED;
+constexpr auto kProbation = v1::MEMBER_STATE_PROBATION;
+constexpr auto kActive = v1::MEMBER_STATE_ACTIVE;
+constexpr auto kLate = v1::MEMBER_STATE_LATE;
+constexpr auto kSuspect = v1::MEMBER_STATE_SUSPECT;
+constexpr auto kLeft = v1::MEMBER_STATE_LEFT;
+constexpr auto kQuarantined = v1::MEMBER_STATE_QUARANTINED;
+
+// At least two workers are needed; a joiner is on probation for three updates.
+class MembershipStatesTest : public MembersFixture {
+ protected:
+  MembershipStatesTest()
+      : MembersFixture({.max_workers = 8,
+                        .lease = Seconds(30),
+                        .suspect_after = Seconds(5),
+                        .min_workers = 2,
+                        .probation_rounds = 3}) {}
+
+  // A run that has begun with workers a, b and c.
+  void Start() {
+    for (const char* name : {"a", "b", "c"}) Sync(name);
+    members_.FixFingerprint("data");
+  }
+  v1::Member Recorded(const std::string& name, v1::MemberState state, uint32_t weight,
+                      uint32_t probation_left = 0) {
+    v1::Member member;
+    member.set_name(name);
+    member.set_state(state);
+    member.set_weight(weight);
+    member.set_probation_left(probation_left);
+    return member;
+  }
+  v1::QuarantinedWorker Entry(const std::string& name, const std::string& reason) {
+    v1::QuarantinedWorker entry;
+    entry.set_name(name);
+    entry.set_reason(reason);
+    entry.set_round(12);
+    return entry;
+  }
+  void Mismatch(const std::string& name, uint64_t round) {
+    members_.Apply(name, MemberEvent::kHashMismatch, "tensors t1", RoundId(round));
+  }
+  // Mismatches at `round`, takes the log again and takes part again.
+  void MismatchAndComeBack(const std::string& name, uint64_t round) {
+    Mismatch(name, round);
+    ASSERT_EQ(State(name), kJoining);
+    ASSERT_TRUE(Join(name).ok());
+    Beat(name, 1, round + 1, Progress::kCaughtUp, Seconds(0));
+    members_.EnterSynced();
+    for (int i = 0; i < 3; ++i) members_.Apply(name, MemberEvent::kGoodUpdate);
+    ASSERT_EQ(State(name), kActive);
+  }
+};
+
+TEST_F(MembershipStatesTest, BeforeTheRunBeginsThereIsNoProbation) {
+  Sync("a");
+  Sync("b");
+  EXPECT_EQ(State("a"), kActive);
+  EXPECT_EQ(State("b"), kActive);
+  EXPECT_EQ(members_.Find("a")->probation_left, 0u);
+  EXPECT_THAT(changes_, ElementsAre("a: joined", "a: caught_up", "a: no_probation", "b: joined",
+                                    "b: caught_up", "b: no_probation"));
+}
+
+TEST_F(MembershipStatesTest, AJoinerOfARunIsSyncedThenOnProbationThenActive) {
+  Start();
+  Sync("d");
+  EXPECT_EQ(State("d"), kSynced);
+  EXPECT_THAT(members_.TakingPart(), Not(Contains("d")));
+  members_.EnterSynced();
+  EXPECT_EQ(State("d"), kProbation);
+  EXPECT_THAT(members_.TakingPart(), Contains("d"));
+  EXPECT_EQ(members_.Counted(), 3);
+  EXPECT_EQ(members_.Find("d")->weight(), 0);
+  for (uint32_t left = 3; left > 0; --left) {
+    EXPECT_EQ(members_.Find("d")->probation_left, left);
+    EXPECT_EQ(State("d"), kProbation);
+    members_.Apply("d", MemberEvent::kGoodUpdate);
+  }
+  EXPECT_EQ(State("d"), kActive);
+  EXPECT_EQ(members_.Find("d")->weight(), 1);
+}
+
+TEST_F(MembershipStatesTest, ProbationIsSkippedWhileTooFewOthersAreActive) {
+  Start();
+  members_.Leave(Identity("a", 1), "");
+  members_.Leave(Identity("b", 1), "");
+  Sync("d");
+  EXPECT_EQ(State("d"), kActive);
+  Sync("e");
+  EXPECT_EQ(State("e"), kSynced) << "c and d are enough";
+}
+
+// Otherwise the round would wait for votes that nobody may cast.
+TEST_F(MembershipStatesTest, ProbationEndsWhenTooFewOthersAreLeft) {
+  Start();
+  Sync("d");
+  Sync("e");
+  members_.EnterSynced();
+  ASSERT_EQ(State("e"), kProbation);
+  members_.Leave(Identity("a", 1), "");
+  EXPECT_EQ(State("d"), kProbation);
+  members_.Leave(Identity("b", 1), "");
+  EXPECT_EQ(State("d"), kActive);
+  EXPECT_EQ(members_.Find("d")->probation_left, 0u);
+  EXPECT_EQ(State("e"), kProbation) << "one was needed, not two";
+}
+
+TEST_F(MembershipStatesTest, ANewProcessOfANameIsOnProbationAgain) {
+  Start();
+  Sync("a", 2);
+  members_.EnterSynced();
+  EXPECT_EQ(State("a"), kProbation);
+  EXPECT_EQ(members_.Find("a")->probation_left, 3u);
+}
+
+TEST_F(MembershipStatesTest, SuspectKeepsProbation) {
+  Start();
+  Sync("d");
+  members_.EnterSynced();
+  members_.Apply("d", MemberEvent::kGoodUpdate);
+  for (const char* name : {"a", "b", "c"}) Beat(name, 1, 9, Progress::kCaughtUp, Seconds(5));
+  ASSERT_THAT(members_.SuspectSilent(Seconds(5)), ElementsAre("d"));
+  EXPECT_EQ(members_.Find("d")->weight(), 0);
+  Beat("d", 1, 9, Progress::kCaughtUp, Seconds(6));
+  EXPECT_EQ(State("d"), kProbation);
+  EXPECT_EQ(members_.Find("d")->probation_left, 2u);
+}
+
+TEST_F(MembershipStatesTest, LateIsWaitedForAgainWhenInTime) {
+  Start();
+  members_.Apply("a", MemberEvent::kMissedDeadline);
+  EXPECT_EQ(State("a"), kLate);
+  members_.Apply("a", MemberEvent::kInTime);
+  EXPECT_EQ(State("a"), kActive);
+}
+
+// Restart of the aggregator -------------------------------------------------------------------------------------------
+
+TEST_F(MembershipStatesTest, WhoTookPartBeforeARestartNeedsNoProbation) {
+  members_.FixFingerprint("data");
+  members_.Restore({Recorded("a", kActive, 1), Recorded("b", kLate, 1), Recorded("c", kSuspect, 1),
+                    Recorded("d", kProbation, 0, 2), Recorded("e", kLeft, 1),
+                    Recorded("f", kJoining, 1)});
+  EXPECT_EQ(State("a"), kLeft);
+  EXPECT_THAT(Reason("a"), HasSubstr("not come back"));
+  EXPECT_EQ(Beat("a", 1, 1, Progress::kCaughtUp), v1::DIRECTIVE_REJOIN);
+  EXPECT_TRUE(members_.TakingPart().empty());
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) Sync(name, 5);
+  EXPECT_EQ(State("a"), kActive);
+  EXPECT_EQ(State("b"), kActive);
+  EXPECT_EQ(State("c"), kActive);
+  EXPECT_EQ(State("d"), kSynced);
+  EXPECT_EQ(State("e"), kSynced);
+  EXPECT_EQ(State("f"), kSynced);
+  members_.EnterSynced();
+  EXPECT_EQ(members_.Find("d")->probation_left, 2u) << "it goes on where it was";
+  EXPECT_EQ(members_.Find("e")->probation_left, 3u);
+  EXPECT_EQ(members_.Find("f")->probation_left, 3u);
+}
+
+// A run that was restored from an older copy: they are ahead of its log.
+TEST_F(MembershipStatesTest, WhoIsAheadAfterARestartResyncsAndNeedsNoProbation) {
+  members_.FixFingerprint("data");
+  members_.Restore(
+      {Recorded("a", kActive, 1), Recorded("b", kActive, 1), Recorded("c", kActive, 1)});
+  for (const char* name : {"a", "b", "c"}) {
+    ASSERT_TRUE(Join(name).ok());
+    EXPECT_EQ(Beat(name, 1, 9, Progress::kDiverged), v1::DIRECTIVE_RESYNC);
+  }
+  for (const char* name : {"a", "b", "c"}) {
+    Beat(name, 1, 10, Progress::kCaughtUp);
+    EXPECT_EQ(State(name), kActive);
+  }
+}
+
+TEST_F(MembershipStatesTest, ComingBackCountsOnce) {
+  members_.FixFingerprint("data");
+  members_.Restore(
+      {Recorded("a", kActive, 1), Recorded("b", kActive, 1), Recorded("c", kActive, 1)});
+  for (const char* name : {"a", "b", "c"}) Sync(name);
+  members_.Leave(Identity("a", 1), "");
+  Sync("a", 2);
+  EXPECT_EQ(State("a"), kSynced);
+}
+
+// State hashes --------------------------------------------------------------------------------------------------------
+
+TEST_F(MembershipStatesTest, AMismatchIsAResyncThatIsRepeatedUntilTheWorkerBeginsAnew) {
+  Start();
+  Beat("a", 1, 20, Progress::kCaughtUp);
+  Mismatch("a", 20);
+  EXPECT_EQ(State("a"), kJoining);
+  EXPECT_EQ(members_.Find("a")->weight(), 0);
+  for (uint64_t sequence = 21; sequence < 23; ++sequence) {
+    const HeartbeatAnswer answer = Answer("a", 1, sequence, Progress::kCaughtUp);
+    EXPECT_EQ(answer.directive, v1::DIRECTIVE_RESYNC);
+    EXPECT_THAT(answer.reason, HasSubstr("tensors t1"));
+    EXPECT_EQ(State("a"), kJoining) << "its chain hash is right, its parameters are not";
+  }
+  ASSERT_TRUE(Join("a").ok());
+  EXPECT_EQ(Beat("a", 1, 23, Progress::kCaughtUp), v1::DIRECTIVE_CONTINUE);
+  EXPECT_EQ(State("a"), kSynced);
+}
+
+TEST_F(MembershipStatesTest, AHeartbeatWithoutParametersOrFromEarlierBeginsAnew) {
+  Start();
+  v1::HeartbeatRequest request;
+  *request.mutable_worker() = Identity("a", 1);
+  Beat("a", 1, 20, Progress::kCaughtUp);
+  Mismatch("a", 20);
+  request.set_sequence(21);
+  EXPECT_EQ(members_.Heartbeat(request, Progress::kBehind, Seconds(1)).directive,
+            v1::DIRECTIVE_CONTINUE);
+  Beat("b", 1, 20, Progress::kCaughtUp);
+  Mismatch("b", 20);
+  request.mutable_worker()->set_name("b");
+  request.set_next_round(12);
+  EXPECT_EQ(members_.Heartbeat(request, Progress::kBehind, Seconds(1)).directive,
+            v1::DIRECTIVE_CONTINUE);
+}
+
+TEST_F(MembershipStatesTest, MismatchesAfterThreeResyncsWithinAHundredRoundsQuarantine) {
+  Start();
+  for (const uint64_t round : {10, 40, 70}) MismatchAndComeBack("a", round);
+  Mismatch("a", 109);
+  EXPECT_EQ(State("a"), kQuarantined);
+  EXPECT_THAT(Reason("a"), HasSubstr("after 3 resyncs"));
+  EXPECT_EQ(members_.Find("a")->quarantine_round, 109u);
+}
+
+TEST_F(MembershipStatesTest, RareMismatchesNeverQuarantine) {
+  Start();
+  for (uint64_t round = 10; round < 500; round += 40) MismatchAndComeBack("a", round);
+}
+
+// The update of the next round was on its way when the verdict fell, and the archiver may say the same again.
+TEST_F(MembershipStatesTest, VerdictsOnTheStateBeforeAResyncDoNotCount) {
+  Start();
+  for (const uint64_t round : {10, 40, 70}) MismatchAndComeBack("a", round);
+  for (const uint64_t round : {10, 40, 69, 70}) Mismatch("a", round);
+  EXPECT_EQ(State("a"), kActive);
+  Mismatch("a", 80);
+  EXPECT_EQ(State("a"), kQuarantined);
+}
+
+TEST_F(MembershipStatesTest, VerdictsOnAWorkerThatResyncsDoNotCount) {
+  Start();
+  Mismatch("a", 10);
+  for (uint64_t round = 11; round < 20; ++round) Mismatch("a", round);
+  EXPECT_EQ(State("a"), kJoining);
+  EXPECT_EQ(members_.Find("a")->mismatches.size(), 1u);
+}
+
+TEST_F(MembershipStatesTest, TwoThatDifferResyncAndNeitherIsEverQuarantined) {
+  Start();
+  members_.Leave(Identity("c", 1), "");
+  for (uint64_t round = 10; round < 30; ++round) {
+    for (const char* name : {"a", "b"})
+      members_.Apply(name, MemberEvent::kHashDisputed, "", RoundId(round));
+    for (const char* name : {"a", "b"}) {
+      EXPECT_EQ(State(name), kJoining);
+      ASSERT_TRUE(Join(name).ok());
+      Beat(name, 1, round + 1, Progress::kCaughtUp);
+    }
+    EXPECT_EQ(State("a"), kActive) << "nobody else is there";
+  }
+}
+
+// Quarantine ----------------------------------------------------------------------------------------------------------
+
+TEST_F(MembershipStatesTest, ThreeInvalidUploadsInARowQuarantine) {
+  Start();
+  for (int i = 0; i < 2; ++i) members_.Apply("a", MemberEvent::kInvalidUpdate);
+  EXPECT_EQ(State("a"), kActive);
+  members_.Apply("a", MemberEvent::kInvalidUpdate, "round 7: segment 1: checksum", RoundId(7));
+  EXPECT_EQ(State("a"), kQuarantined);
+  EXPECT_THAT(Reason("a"), HasSubstr("3 invalid uploads in a row: round 7"));
+  EXPECT_EQ(members_.Find("a")->quarantine_round, 7u);
+}
+
+TEST_F(MembershipStatesTest, InvalidUploadsThatAreNotInARowDoNot) {
+  Start();
+  for (int i = 0; i < 20; ++i) {
+    members_.Apply("a", MemberEvent::kInvalidUpdate);
+    members_.Apply("a", MemberEvent::kInvalidUpdate);
+    members_.Apply("a", i % 2 == 0 ? MemberEvent::kInTime : MemberEvent::kGoodUpdate);
+  }
+  EXPECT_EQ(State("a"), kActive);
+}
+
+TEST_F(MembershipStatesTest, NoRuleLeavesFewerThanMinWorkers) {
+  Start();
+  members_.Leave(Identity("c", 1), "");
+  for (int i = 0; i < 10; ++i) members_.Apply("a", MemberEvent::kInvalidUpdate);
+  members_.Apply("a", MemberEvent::kDisagrees);
+  EXPECT_EQ(State("a"), kActive);
+  Sync("c", 2);
+  members_.EnterSynced();
+  members_.Apply("a", MemberEvent::kDisagrees);
+  EXPECT_EQ(State("a"), kActive) << "c is on probation";
+  for (int i = 0; i < 3; ++i) members_.Apply("c", MemberEvent::kGoodUpdate);
+  members_.Apply("a", MemberEvent::kDisagrees);
+  EXPECT_EQ(State("a"), kQuarantined);
+  members_.Apply("b", MemberEvent::kDisagrees);
+  EXPECT_EQ(State("b"), kActive);
+}
+
+TEST_F(MembershipStatesTest, AnOperatorMayLeaveFewerThanMinWorkers) {
+  Start();
+  for (const char* name : {"a", "b", "c"}) members_.Quarantine(Entry(name, "why"));
+  EXPECT_EQ(members_.Count(kQuarantined), 3);
+  EXPECT_TRUE(members_.TakingPart().empty());
+}
+
+TEST_F(MembershipStatesTest, NothingIsAcceptedInQuarantineAndTheWorkerLearnsWhy) {
+  Start();
+  members_.Quarantine(Entry("a", "evicted by an operator: bad memory"));
+  for (const uint64_t incarnation : {1, 2}) {
+    for (const absl::Status& status :
+         {Join("a", incarnation), members_.CheckSession(Identity("a", incarnation), Seconds(1))}) {
+      EXPECT_EQ(status.code(), StatusCode::kPermissionDenied);
+      EXPECT_EQ(ReasonOf(status), "quarantined");
+      EXPECT_THAT(status.message(), HasSubstr("bad memory"));
+      EXPECT_THAT(status.message(), HasSubstr("distroctl admit a"));
+    }
+    const HeartbeatAnswer answer = Answer("a", incarnation, 5, Progress::kCaughtUp);
+    EXPECT_EQ(answer.directive, v1::DIRECTIVE_QUARANTINED);
+    EXPECT_THAT(answer.reason, HasSubstr("bad memory"));
+  }
+  members_.Leave(Identity("a", 1), "");
+  EXPECT_TRUE(members_.ExpireLeases(Seconds(1000)).size() == 2u);
+  EXPECT_EQ(State("a"), kQuarantined);
+}
+
+TEST_F(MembershipStatesTest, ANameThatWasNeverSeenCanBeEvicted) {
+  members_.Quarantine(Entry("z", "why"));
+  EXPECT_EQ(Join("z").code(), StatusCode::kPermissionDenied);
+}
+
+TEST_F(MembershipStatesTest, AdmittedWorkersJoinLikeAnybody) {
+  Start();
+  for (int i = 0; i < 3; ++i) members_.Apply("a", MemberEvent::kInvalidUpdate);
+  ASSERT_EQ(State("a"), kQuarantined);
+  ASSERT_TRUE(members_.Admit("a").ok());
+  EXPECT_EQ(State("a"), kLeft);
+  EXPECT_EQ(Beat("a", 1, 1, Progress::kCaughtUp), v1::DIRECTIVE_REJOIN);
+  Sync("a");
+  Sync("d");  // so that it may be spared
+  members_.EnterSynced();
+  members_.Apply("a", MemberEvent::kInvalidUpdate);
+  EXPECT_NE(State("a"), kQuarantined) << "the count began anew";
+}
+
+TEST_F(MembershipStatesTest, OnlyWhoIsInQuarantineIsAdmitted) {
+  Start();
+  EXPECT_EQ(members_.Admit("a").code(), StatusCode::kNotFound);
+  EXPECT_EQ(members_.Admit("z").code(), StatusCode::kNotFound);
+  EXPECT_EQ(State("a"), kActive);
+}
+
+TEST_F(MembershipStatesTest, TheListOfNamesInQuarantineGoesThroughARestart) {
+  Start();
+  Sync("d");
+  members_.Quarantine(Entry("z", "evicted by an operator"));
+  for (int i = 0; i < 3; ++i)
+    members_.Apply("a", MemberEvent::kInvalidUpdate, "checksum", RoundId(4));
+  v1::StoredAdmission stored;
+  stored.set_paused(true);
+  members_.FillQuarantined(&stored);
+  EXPECT_TRUE(stored.paused());
+  ASSERT_EQ(stored.quarantined_size(), 2);
+  EXPECT_EQ(stored.quarantined(0).name(), "a");
+  EXPECT_EQ(stored.quarantined(0).round(), 4u);
+  Membership restarted({.max_workers = 8, .lease = Seconds(30)}, &log_);
+  for (const v1::QuarantinedWorker& entry : stored.quarantined()) restarted.Quarantine(entry);
+  restarted.Restore({Recorded("a", kActive, 1)});
+  v1::StoredAdmission again = stored;
+  restarted.FillQuarantined(&again);
+  EXPECT_EQ(again.SerializeAsString(), stored.SerializeAsString());
+}
+
+TEST_F(MembershipStatesTest, ChangesOfTheListAreCounted) {
+  Start();
+  const uint64_t before = members_.quarantine_changes();
+  members_.Quarantine(Entry("a", "why"));
+  EXPECT_EQ(members_.quarantine_changes(), before + 1);
+  ASSERT_TRUE(members_.Admit("a").ok());
+  EXPECT_EQ(members_.quarantine_changes(), before + 2);
+  members_.Leave(Identity("b", 1), "");
+  EXPECT_EQ(members_.quarantine_changes(), before + 2);
+}
+
+// Names that left are forgotten some day; those in quarantine never.
+TEST_F(MembershipStatesTest, NamesInQuarantineAreNotForgotten) {
+  members_.Quarantine(Entry("z", "why"));
+  for (int i = 0; i < kLeftKept + 100; ++i) {
+    ASSERT_TRUE(Join(absl::StrCat("w", i), 1, Seconds(i)).ok());
+    members_.Leave(Identity(absl::StrCat("w", i), 1), "");
+  }
+  EXPECT_EQ(State("z"), kQuarantined);
+  EXPECT_LE(members_.workers().size(), kLeftKept + 3u);
+}
+
+TEST_F(MembershipStatesTest, EventsOfUnknownNamesChangeNothing) {
+  members_.Apply("z", MemberEvent::kDisagrees);
+  EXPECT_EQ(members_.Find("z"), nullptr);
+}
+
+TEST_F(MembershipStatesTest, EveryChangeIsReportedOnce) {
+  Start();
+  changes_.clear();
+  members_.Apply("a", MemberEvent::kMissedDeadline);
+  members_.Apply("a", MemberEvent::kMissedDeadline);
+  members_.Apply("a", MemberEvent::kInTime);
+  members_.Quarantine(Entry("b", "why"));
+  members_.Quarantine(Entry("b", "another"));
+  EXPECT_THAT(changes_, ElementsAre("a: missed_deadline", "a: in_time", "b: evicted"));
+  EXPECT_EQ(Reason("b"), "another");
+}
+
+}  // namespace
+}  // namespace distro::server
