@@ -2,24 +2,75 @@
 
 #include <csignal>
 
-#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/reason.h"
 
 namespace distro::worker {
+namespace {
+
+struct ReasonCode {
+  absl::string_view reason;
+  ExitCode code;
+};
+
+constexpr ReasonCode kByReason[] = {
+    {"diverged", kExitDiverged},
+    {"other_data", kExitRefused},
+    {"other_run", kExitRefused},
+    {"pruned", kExitDiverged},
+    {"quarantined", kExitQuarantined},
+    {"replaced", kExitReplaced},
+    {"role", kExitCredentials},
+    {"too_slow", kExitTooSlow},
+    {"unauthenticated", kExitCredentials},
+    {"version", kExitVersion},
+    {"wrong_name", kExitCredentials},
+};
+
+}  // namespace
 
 ExitCode ExitCodeFor(const absl::Status& status, int signal) {
   if (status.ok()) return kExitDone;
   if (signal == SIGINT) return kExitInterrupted;
   if (signal == SIGTERM) return kExitTerminated;
+  const std::string reason = ReasonOf(status);
+  for (const ReasonCode& entry : kByReason) {
+    if (entry.reason == reason) return entry.code;
+  }
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound:
       return kExitUsage;
     case absl::StatusCode::kFailedPrecondition:
-      return absl::StrContains(status.message(), "diverged") ? kExitDiverged : kExitRefused;
+      return kExitRefused;
     case absl::StatusCode::kAborted:
       return kExitReplaced;
+    case absl::StatusCode::kUnauthenticated:
+      return kExitCredentials;
     default:
       return kExitFailed;
+  }
+}
+
+std::string RemedyFor(ExitCode code, absl::string_view worker) {
+  switch (code) {
+    case kExitRefused:
+      return "check --data and --aggregator";
+    case kExitReplaced:
+      return "nothing, or another --name";
+    case kExitDiverged:
+      return "start it again; if that does not help, compare its memory and its disk with those of "
+             "others";
+    case kExitVersion:
+      return "run the aggregator's version, or the minor version before it";
+    case kExitQuarantined:
+      return absl::StrCat("mend the cause, then: distroctl admit ", worker);
+    case kExitCredentials:
+      return "check this worker's certificate or token, and that it was made for this name";
+    case kExitTooSlow:
+      return "use a faster link, or a run with smaller results";
+    default:
+      return "";
   }
 }
 

@@ -19,7 +19,9 @@ ABSL_FLAG(
 ABSL_FLAG(std::string, data_format, "auto",
           "Of --data: text, llmc, uint16, uint32, or auto: by the file's name (docs/data.md).");
 ABSL_FLAG(std::string, name, "",
-          "Name in the run, [a-z0-9-]{1,63}. Default: the host's name and a random suffix.");
+          "Name in the run, [a-z0-9-]{1,63}. Default: the name that --state_dir keeps, else the "
+          "host's name and a random "
+          "suffix.");
 ABSL_FLAG(bool, insecure, false,
           "Talk plaintext. Required for now: there is no TLS in this version.");
 ABSL_FLAG(int, threads, 1, "Torch threads. Results are bit-reproducible with 1 only.");
@@ -31,6 +33,11 @@ ABSL_FLAG(std::string, checkpoint_dir, "",
           "Write the model here at the end, in the Hugging Face layout.");
 ABSL_FLAG(uint64_t, checkpoint_interval_rounds, 0,
           "Also into checkpoint_dir/round-N every so many rounds; 0: not.");
+ABSL_FLAG(
+    std::string, state_dir, "",
+    "Keep the worker's own state (momentum, name) here, with which a restarted process goes on.");
+ABSL_FLAG(uint64_t, state_interval_rounds, 100,
+          "Save it after every so many rounds, and at the end; 0: at the end only.");
 ABSL_FLAG(std::string, summary, "", "Write the closing summary to this file as JSON.");
 ABSL_FLAG(std::string, http, "127.0.0.1:0",
           "Address of /metrics, /healthz and /readyz; port 0: a free one, logged.");
@@ -62,7 +69,8 @@ constexpr char kUsage[] = R"(trains a model together with other workers, through
       Prints the losses on held-out text that a trained byte model has to get below.
 
 Exit codes: 0 the run is done; 1 failure; 2 a flag, file or configuration must be mended; 3 refused by the aggregator;
-4 replaced by a newer process of the same name; 5 parameters diverged from the run's log; 130, 143 SIGINT, SIGTERM.)";
+4 replaced by a newer process of the same name; 5 the parameters diverged from the run's log and a resync did not help;
+6 another version; 7 quarantined; 8 credentials refused; 9 the link is too slow; 130, 143 SIGINT, SIGTERM.)";
 
 }  // namespace
 
@@ -90,6 +98,8 @@ absl::StatusOr<WorkerOptions> WorkerOptionsFromFlags() {
       .micro_batch_samples = absl::GetFlag(FLAGS_micro_batch_samples),
       .checkpoint_dir = absl::GetFlag(FLAGS_checkpoint_dir),
       .checkpoint_interval_rounds = absl::GetFlag(FLAGS_checkpoint_interval_rounds),
+      .state_dir = absl::GetFlag(FLAGS_state_dir),
+      .state_interval_rounds = absl::GetFlag(FLAGS_state_interval_rounds),
       .summary = absl::GetFlag(FLAGS_summary),
       .http = absl::GetFlag(FLAGS_http)};
   DISTRO_RETURN_IF_ERROR(

@@ -31,14 +31,33 @@ WorkerMetrics::WorkerMetrics() {
   }
   AddMirror("tokens_total", "Tokens trained on.", {},
             [](const TrainSummary& s) { return double(s.tokens); });
-  AddMirror("sent_bytes_total", "Payload bytes sent.", {{"kind", "update"}},
-            [](const TrainSummary& s) { return double(s.transfer.sent_payload_bytes); });
-  AddMirror("received_bytes_total", "Payload bytes received.", {{"kind", "result"}},
-            [](const TrainSummary& s) { return double(s.transfer.received_payload_bytes); });
+  AddMirror("nonfinite_steps_total", "Steps whose loss or gradient was not finite.", {},
+            [](const TrainSummary& s) { return double(s.nonfinite_steps); });
+  AddMirror("resyncs_total", "Times that the parameters were taken from a snapshot again.", {},
+            [](const TrainSummary& s) { return double(s.resyncs); });
+  AddUpdates();
+  AddTransfers();
+}
+
+void WorkerMetrics::AddUpdates() {
+  AddMirror("updates_total", "Updates handed in.", {},
+            [](const TrainSummary& s) { return double(s.updates_sent); });
+  for (int i = 0; i < kExclusions; ++i) {
+    AddMirror("updates_excluded_total", "Updates of which a segment or more was not included.",
+              {{"reason", std::string(ExclusionName(static_cast<Exclusion>(i)))}},
+              [i](const TrainSummary& s) { return double(s.excluded[i]); });
+  }
   AddMirror(
       "gradient_bytes_total",
       "Bytes of the float32 gradients that sending gradients would have uploaded.", {},
       [](const TrainSummary& s) { return 4.0 * double(s.parameters) * double(s.updates_sent); });
+}
+
+void WorkerMetrics::AddTransfers() {
+  AddMirror("sent_bytes_total", "Payload bytes sent.", {{"kind", "update"}},
+            [](const TrainSummary& s) { return double(s.transfer.sent_payload_bytes); });
+  AddMirror("received_bytes_total", "Payload bytes received.", {{"kind", "result"}},
+            [](const TrainSummary& s) { return double(s.transfer.received_payload_bytes); });
   AddMirror("transfer_seconds_total",
             "Time with payload bytes in flight, in seconds; it overlaps with all phases.",
             {{"direction", "upload"}},
@@ -47,21 +66,22 @@ WorkerMetrics::WorkerMetrics() {
             "Time with payload bytes in flight, in seconds; it overlaps with all phases.",
             {{"direction", "download"}},
             [](const TrainSummary& s) { return absl::ToDoubleSeconds(s.transfer.download_time); });
-  AddMirror("updates_total", "Updates handed in.", {},
-            [](const TrainSummary& s) { return double(s.updates_sent); });
-  AddMirror("updates_excluded_total", "Updates of which a segment or more was not included.", {},
-            [](const TrainSummary& s) { return double(s.updates_excluded); });
-  AddMirror("nonfinite_steps_total", "Steps whose loss or gradient was not finite.", {},
-            [](const TrainSummary& s) { return double(s.nonfinite_steps); });
-  AddMirror("retries_total", "Calls to the aggregator that were made again.", {},
-            [](const TrainSummary& s) { return double(s.transfer.retries); });
-  AddMirror("reconnects_total", "Connections to the aggregator that were made again.", {},
+  for (int rpc = 0; rpc < kRetriedRpcs; ++rpc) {
+    for (int code = 0; code < kRetryCodes; ++code) {
+      AddMirror(
+          "retries_total", "Calls to the aggregator that were made again.",
+          {{"rpc", std::string(RetriedRpcName(static_cast<RetriedRpc>(rpc)))},
+           {"code", std::string(RetryCodeName(code))}},
+          [rpc, code](const TrainSummary& s) { return double(s.transfer.retries[rpc][code]); });
+    }
+  }
+  AddMirror("reconnects_total", "Subscriptions to the aggregator that were opened again.", {},
             [](const TrainSummary& s) { return double(s.transfer.reconnects); });
 }
 
 void WorkerMetrics::AddMirror(const std::string& name, const std::string& help,
-                              const MetricLabels& labels, double (*reading)(const TrainSummary&)) {
-  counters_.push_back({registry_.AddCounter(name, help, labels), reading});
+                              const MetricLabels& labels, Reading reading) {
+  counters_.push_back({registry_.AddCounter(name, help, labels), std::move(reading)});
 }
 
 void WorkerMetrics::Update(const TrainSummary& summary) {

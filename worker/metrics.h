@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,12 +29,15 @@ class WorkerMetrics {
   ReadyReport Ready() const;
 
  private:
+  using Reading = std::function<double(const TrainSummary&)>;
   struct Mirror {
     Counter* counter;
-    double (*reading)(const TrainSummary&);
+    Reading reading;
   };
+  void AddTransfers();
+  void AddUpdates();
   void AddMirror(const std::string& name, const std::string& help, const MetricLabels& labels,
-                 double (*reading)(const TrainSummary&));
+                 Reading reading);
 
   MetricsRegistry registry_{"distro_worker_"};
   std::vector<Mirror> counters_;  // constant after construction

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/file.h"
+#include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/base/version.h"
@@ -22,6 +23,7 @@
 #include "worker/exchange/grpc_exchange.h"
 #include "worker/metrics.h"
 #include "worker/model/model.h"
+#include "worker/state/state_dir.h"
 #include "worker/train/phase_clock.h"
 #include "worker/train/progress.h"
 #include "worker/train/summary.h"
@@ -71,38 +73,67 @@ absl::StatusOr<TokenSource> OpenData(const WorkerOptions& options) {
   return tokens;
 }
 
+// What a process is and keeps: decided before it connects.
+struct Self {
+  std::string name;
+  std::unique_ptr<StateDir> state;  // null: nothing is kept
+};
+
+absl::StatusOr<Self> MakeSelf(const WorkerOptions& options, Log* log) {
+  Self self{.name = options.name.empty() ? DefaultName() : options.name, .state = nullptr};
+  if (options.state_dir.empty()) return self;
+  absl::StatusOr<std::unique_ptr<StateDir>> state = StateDir::Open(options.state_dir, log);
+  if (!state.ok()) return Annotate(state.status(), "--state_dir");
+  self.state = *std::move(state);
+  if (!options.name.empty()) return self;
+  absl::StatusOr<std::string> kept = self.state->KeepName(self.name);
+  if (!kept.ok()) return Annotate(kept.status(), "--state_dir");
+  self.name = *std::move(kept);
+  return self;
+}
+
+// A folder for what is downloaded: the state's, where an interrupted download goes on, or one that goes with the process.
+absl::StatusOr<std::string> ScratchDir(const Self& self) {
+  return self.state != nullptr ? self.state->path() : MakeScratchDir();
+}
+
+TrainerOptions TrainerOptionsOf(const WorkerOptions& options, const Self& self) {
+  return {.worker = self.name,
+          .incarnation = RandomWord() | 1,
+          .micro_batch_samples = options.micro_batch_samples,
+          .checkpoint_dir = options.checkpoint_dir,
+          .checkpoint_interval_rounds = options.checkpoint_interval_rounds,
+          .state_interval_rounds = options.state_interval_rounds};
+}
+
 // Trains and fills in `summary`, also when it fails on the way.
-absl::Status Train(const WorkerOptions& options, Exchange* exchange, Log* log,
+absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exchange, Log* log,
                    TrainSummary* summary) {
   DISTRO_ASSIGN_OR_RETURN(const TokenSource tokens, OpenData(options));
   PhaseClock phases(Clock::Real());
   WorkerMetrics metrics;
   DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<HttpEndpoint> endpoint,
                           ServeMetrics(options.http, &metrics, log));
-  DISTRO_ASSIGN_OR_RETURN(const std::string scratch_dir, MakeScratchDir());
-  const auto remove = absl::MakeCleanup([&scratch_dir] {
+  DISTRO_ASSIGN_OR_RETURN(const std::string scratch_dir, ScratchDir(self));
+  const auto remove = absl::MakeCleanup([&] {
     std::error_code ignored;
-    std::filesystem::remove_all(scratch_dir, ignored);
+    if (self.state == nullptr) std::filesystem::remove_all(scratch_dir, ignored);
   });
   SetTorchThreads(options.threads);
-  const TrainerOptions trainer_options = {
-      .worker = options.name.empty() ? DefaultName() : options.name,
-      .incarnation = RandomWord() | 1,
-      .micro_batch_samples = options.micro_batch_samples,
-      .checkpoint_dir = options.checkpoint_dir,
-      .checkpoint_interval_rounds = options.checkpoint_interval_rounds};
-  const bool live = isatty(STDOUT_FILENO) != 0;
-  Progress progress(stdout, live, Clock::Real());
+  Progress progress(stdout, /*live=*/isatty(STDOUT_FILENO) != 0, Clock::Real());
   uint64_t rounds = 0;
-  DISTRO_ASSIGN_OR_RETURN(
-      const std::unique_ptr<TrainingRun> run,
-      TrainingRun::Begin(trainer_options, scratch_dir,
-                         {.tokens = &tokens, .exchange = exchange, .phases = &phases, .log = log},
-                         [&](const TrainSummary& reading) {
-                           metrics.Update(reading);
-                           if (reading.rounds_applied > 0)
-                             progress.Update(ReadingOf(reading, rounds));
-                         }));
+  DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<TrainingRun> run,
+                          TrainingRun::Begin(TrainerOptionsOf(options, self), scratch_dir,
+                                             {.tokens = &tokens,
+                                              .exchange = exchange,
+                                              .phases = &phases,
+                                              .log = log,
+                                              .state = self.state.get()},
+                                             [&](const TrainSummary& reading) {
+                                               metrics.Update(reading);
+                                               if (reading.rounds_applied > 0)
+                                                 progress.Update(ReadingOf(reading, rounds));
+                                             }));
   rounds = run->run().config().rounds();
   metrics.SetReady(true);
   const absl::Status status = run->Train();
@@ -117,7 +148,7 @@ GrpcExchangeOptions ExchangeOptionsOf(const WorkerOptions& options) {
   return exchange;
 }
 
-absl::Status Connect(const WorkerOptions& options, StopSignal* stop, Log* log,
+absl::Status Connect(const WorkerOptions& options, const Self& self, StopSignal* stop, Log* log,
                      TrainSummary* summary) {
   DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<GrpcExchange> exchange,
                           GrpcExchange::Create(ExchangeOptionsOf(options), log));
@@ -126,7 +157,7 @@ absl::Status Connect(const WorkerOptions& options, StopSignal* stop, Log* log,
     exchange->Stop();
   });
   const auto unregister = absl::MakeCleanup([stop] { stop->SetHandler(nullptr); });
-  const absl::Status status = Train(options, exchange.get(), log, summary);
+  const absl::Status status = Train(options, self, exchange.get(), log, summary);
   exchange->Leave(status.ok() ? "run is done" : std::string(status.message()));
   return status;
 }
@@ -139,17 +170,22 @@ void LogStart(const WorkerOptions& options, Log* log) {
                          {"micro_batch_samples", options.micro_batch_samples},
                          {"checkpoint_dir", options.checkpoint_dir},
                          {"checkpoint_interval_rounds", options.checkpoint_interval_rounds},
+                         {"state_dir", options.state_dir},
+                         {"state_interval_rounds", options.state_interval_rounds},
                          {"summary", options.summary},
                          {"http", options.http}});
 }
 
 // An end that was asked for is no error.
-void LogEnd(const absl::Status& status, ExitCode code, Log* log) {
+void LogEnd(const absl::Status& status, ExitCode code, const std::string& worker, Log* log) {
   if (status.ok()) return;
   if (code == kExitInterrupted || code == kExitTerminated) {
     log->Info("worker stopped", {{"exit_code", static_cast<int>(code)}});
   } else {
-    log->Error("worker ended", {{"exit_code", static_cast<int>(code)}, {"reason", status}});
+    log->Error("worker ended", {{"exit_code", static_cast<int>(code)},
+                                {"reason", ReasonOf(status)},
+                                {"status", status},
+                                {"remedy", RemedyFor(code, worker)}});
   }
 }
 
@@ -166,10 +202,12 @@ ExitCode RunWorker(const WorkerOptions& options, StopSignal* stop, Log* log) {
   LogStart(options, log);
   log->Warning("plaintext: bytes and names of this run can be read and changed on the way");
   TrainSummary summary;
-  const absl::Status status = Connect(options, stop, log, &summary);
+  const absl::StatusOr<Self> self = MakeSelf(options, log);
+  const absl::Status status =
+      self.ok() ? Connect(options, *self, stop, log, &summary) : self.status();
   if (!summary.run_id.empty()) Report(options, summary, log);
   const ExitCode code = ExitCodeFor(status, stop->signal());
-  LogEnd(status, code, log);
+  LogEnd(status, code, self.ok() ? self->name : "", log);
   return code;
 }
 

@@ -39,9 +39,10 @@ USES = {
     "worker/data": "common/run",
     "worker/exchange": "common/replica common/rpc",
     "worker/optimizer": "common/replica",
+    "worker/state": "worker/optimizer",
     "worker/model": "common/model_config common/checkpoint",
     "worker/fsdp": "worker/model",
-    "worker/train": "worker/data worker/exchange worker/optimizer worker/model worker/fsdp",
+    "worker/train": "worker/data worker/exchange worker/optimizer worker/state worker/model worker/fsdp",
     "worker/metrics": "common/telemetry worker/train",  # observes it
     "worker/generate_command": "worker/model",
     "worker/text_floor_command": "worker/data",

@@ -1,21 +1,46 @@
 #include "worker/exit_code.h"
 
 #include <csignal>
+#include <string>
+#include <utility>
 
+#include "common/base/reason.h"
 #include "gtest/gtest.h"
 
 namespace distro::worker {
 namespace {
 
-TEST(ExitCodeTest, EveryEndHasItsCode) {
+TEST(ExitCodeTest, EveryReasonHasItsCode) {
+  const std::pair<const char*, int> kCodes[] = {
+      {"other_data", 3}, {"other_run", 3}, {"replaced", 4},    {"diverged", 5},
+      {"pruned", 5},     {"version", 6},   {"quarantined", 7}, {"unauthenticated", 8},
+      {"wrong_name", 8}, {"role", 8},      {"too_slow", 9},
+  };
+  for (const auto& [reason, code] : kCodes) {
+    // Whatever code travels with it.
+    EXPECT_EQ(ExitCodeFor(ErrorWithReason(absl::StatusCode::kInternal, reason, ""), 0), code)
+        << reason;
+  }
+}
+
+TEST(ExitCodeTest, WithoutAReasonTheCodeCounts) {
   EXPECT_EQ(ExitCodeFor(absl::OkStatus(), 0), 0);
   EXPECT_EQ(ExitCodeFor(absl::InternalError(""), 0), 1);
   EXPECT_EQ(ExitCodeFor(absl::InvalidArgumentError(""), 0), 2);
   EXPECT_EQ(ExitCodeFor(absl::NotFoundError(""), 0), 2);
-  EXPECT_EQ(ExitCodeFor(absl::FailedPreconditionError("other data"), 0), 3);
-  EXPECT_EQ(ExitCodeFor(absl::AbortedError("replaced"), 0), 4);
-  EXPECT_EQ(ExitCodeFor(absl::FailedPreconditionError("round 3: diverged: the hash is another"), 0),
-            5);
+  EXPECT_EQ(ExitCodeFor(absl::FailedPreconditionError(""), 0), 3);
+  EXPECT_EQ(ExitCodeFor(absl::AbortedError(""), 0), 4);
+  EXPECT_EQ(ExitCodeFor(absl::UnauthenticatedError(""), 0), 8);
+}
+
+TEST(ExitCodeTest, TheTextOfAStatusIsNoReason) {
+  EXPECT_EQ(ExitCodeFor(absl::FailedPreconditionError("round 3: diverged"), 0), 3);
+  EXPECT_EQ(ExitCodeFor(absl::InternalError("quarantined"), 0), 1);
+}
+
+TEST(ExitCodeTest, AQuarantineNamesItsEnd) {
+  EXPECT_NE(RemedyFor(kExitQuarantined, "w-7").find("distroctl admit w-7"), std::string::npos);
+  EXPECT_EQ(RemedyFor(kExitDone, "w-7"), "");
 }
 
 TEST(ExitCodeTest, ASignalShowsInTheCode) {

@@ -16,6 +16,7 @@
 #include "common/replica/round_assembler.h"
 #include "distro/v1/session.pb.h"
 #include "distro/v1/telemetry.pb.h"
+#include "worker/exchange/transfer_stats.h"
 
 namespace distro::worker {
 
@@ -26,27 +27,23 @@ struct RoundUpdate {
   double loss = 0;
   bool abstain = false;               // then there are no payloads
   std::vector<SharedBytes> payloads;  // [segments]
-};
-
-// Bytes and time on the network since the start.
-struct TransferStats {
-  uint64_t sent_payload_bytes = 0;
-  uint64_t received_payload_bytes = 0;
-  uint64_t retries = 0;
-  uint64_t reconnects = 0;
-  absl::Duration upload_time;    // with upload bytes in flight: first write to last acknowledgement
-  absl::Duration download_time;  // with result frames arriving
+  std::vector<uint64_t> tensor_hashes =
+      {};  // what state_hash is made of, in manifest order; or empty
 };
 
 class Exchange {
  public:
   virtual ~Exchange() = default;
 
-  // Takes part in the run. Retries with backoff while the aggregator is away (and logs why) until Stop.
-  // FailedPrecondition: the aggregator refuses this worker (other data, other run, version); retrying does not help.
+  // Takes part in the run. Retries with backoff while the aggregator is away (and logs why) until Stop. Again after Next
+  // returned `diverged` or `pruned`: begins another session; what was handed in before is forgotten. The answer is not of a
+  // lower epoch than the request names, or than this exchange has seen of that run.
+  // Otherwise the aggregator's refusal with its reason (docs/protocol.md, "Statuses"); retrying does not help.
   virtual absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request) = 0;
 
-  // Fetches the snapshot that Join named into the file `path`, resuming and checking its SHA-256.
+  // Fetches the snapshot that Join named into the file `path`, resuming and checking its SHA-256. When the run is under
+  // way it joins again afterwards, with what the link has shown: ResourceExhausted with reason `too_slow` says that it
+  // could never catch up. FailedPrecondition with reason `pruned`: the snapshot is there no more, Join names another.
   virtual absl::Status DownloadSnapshot(const v1::SnapshotInfo& snapshot,
                                         const std::string& path) = 0;
 
@@ -55,8 +52,8 @@ class Exchange {
 
   // The next opened or committed round, in order; blocks. Committed rounds arrive once each, in order; an open round may
   // be announced again (new epoch). Reconnects by itself.
-  // Cancelled: Stop was called. Aborted: a newer process took this worker's name. FailedPrecondition: the run's log is not this
-  // replica's ("diverged"): start again from a snapshot. OutOfRange: the run is done.
+  // Cancelled: Stop was called. OutOfRange: the run is done. Otherwise by reason: `diverged` or `pruned`: the log that is
+  // there does not continue this replica, Join and a snapshot do; `replaced`, `quarantined` and others: the end.
   virtual absl::StatusOr<RoundEvent> Next() = 0;
 
   // Whether Next would return at once. A gradient that was finished late is added after all results that are there.

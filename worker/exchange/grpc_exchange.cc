@@ -1,7 +1,6 @@
 #include "worker/exchange/grpc_exchange.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,12 +8,9 @@
 #include "common/base/utf8.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/status.h"
-#include "worker/exchange/heartbeat.h"
-#include "worker/exchange/reason_log.h"
-#include "worker/exchange/retry.h"
+#include "worker/exchange/join.h"
 #include "worker/exchange/snapshot_download.h"
-#include "worker/exchange/subscription.h"
-#include "worker/exchange/uploader.h"
+#include "worker/exchange/verdict.h"
 
 namespace distro::worker {
 namespace {
@@ -33,64 +29,9 @@ absl::Duration HeartbeatInterval(const v1::JoinResponse& response) {
 
 }  // namespace
 
-// One stub a connection.
-struct GrpcExchange::Stubs {
-  std::unique_ptr<v1::AggregatorService::StubInterface> control, upload, download;
-};
-
-class GrpcExchange::Running {
- public:
-  Running(const Background& background, std::shared_ptr<Session> session,
-          std::shared_ptr<EventQueue> queue, const Stubs& stubs, absl::Duration heartbeat_interval)
-      : background_(background),
-        session_(std::move(session)),
-        queue_(std::move(queue)),
-        stubs_(stubs),
-        heartbeat_(background, stubs.control.get(), heartbeat_interval),
-        uploader_(background, stubs.upload.get()),
-        heartbeat_thread_([this] { heartbeat_.Run(); }) {}
-
-  ~Running() { Shutdown(); }
-
-  void Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) {
-    session_->Update([&](SessionView& view) { view.next_round = next_round; });
-    heartbeat_.Report(next_round, log_hash, nullptr);
-    subscription_ = std::make_unique<Subscription>(background_, stubs_.download.get(), queue_.get(),
-                                                   layout, next_round, log_hash);
-    subscription_thread_ = std::thread([this] { subscription_->Run(); });
-    upload_thread_ = std::thread([this] { uploader_.Run(); });
-  }
-
-  // Ends and joins all threads.
-  void Shutdown() {
-    session_->End(absl::CancelledError("left the run"));
-    queue_->Close(absl::CancelledError("left the run"), /*drop=*/true);
-    for (std::thread* thread : {&heartbeat_thread_, &subscription_thread_, &upload_thread_}) {
-      if (thread->joinable()) thread->join();
-    }
-  }
-
-  Session* session() { return session_.get(); }
-  EventQueue* queue() { return queue_.get(); }
-  Heartbeat* heartbeat() { return &heartbeat_; }
-  Uploader* uploader() { return &uploader_; }
-  const Background& background() const { return background_; }
-  bool following() const { return subscription_ != nullptr; }
-
- private:
-  const Background background_;
-  const std::shared_ptr<Session> session_;
-  const std::shared_ptr<EventQueue> queue_;
-  const Stubs& stubs_;
-  Heartbeat heartbeat_;
-  Uploader uploader_;
-  std::unique_ptr<Subscription> subscription_;
-  std::thread heartbeat_thread_, subscription_thread_, upload_thread_;
-};
-
 absl::StatusOr<std::unique_ptr<GrpcExchange>> GrpcExchange::Create(
     const GrpcExchangeOptions& options, Log* log, const Clock* clock) {
-  auto stubs = std::make_unique<Stubs>();
+  auto stubs = std::make_unique<ExchangeStubs>();
   for (auto* stub : {&stubs->control, &stubs->upload, &stubs->download}) {
     DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
                             OpenChannel(options.channel));
@@ -99,7 +40,7 @@ absl::StatusOr<std::unique_ptr<GrpcExchange>> GrpcExchange::Create(
   return std::unique_ptr<GrpcExchange>(new GrpcExchange(options, std::move(stubs), log, clock));
 }
 
-GrpcExchange::GrpcExchange(const GrpcExchangeOptions& options, std::unique_ptr<Stubs> stubs,
+GrpcExchange::GrpcExchange(const GrpcExchangeOptions& options, std::unique_ptr<ExchangeStubs> stubs,
                            Log* log, const Clock* clock)
     : options_(options), stubs_(std::move(stubs)), log_(log), clock_(clock) {}
 
@@ -116,12 +57,19 @@ absl::Status GrpcExchange::SetCurrent(std::shared_ptr<Session> session) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::JoinResponse> GrpcExchange::Join(const v1::JoinRequest& request) {
-  if (running_ != nullptr) return absl::FailedPreconditionError("Join: the worker has a session");
+absl::StatusOr<v1::JoinResponse> GrpcExchange::Join(const v1::JoinRequest& asked) {
+  if (running_ != nullptr && !running_->session()->ended())
+    return absl::FailedPreconditionError("Join: the worker has a session");
+  EndSession();
+  v1::JoinRequest request = asked;
+  if (request.run_id() == run_id_)
+    request.set_epoch(std::max<uint64_t>(request.epoch(), epoch_.value()));
   // Until there is an answer, a session without a run carries the cancellation.
   const auto joining = std::make_shared<Session>(request, v1::JoinResponse());
   DISTRO_RETURN_IF_ERROR(SetCurrent(joining));
-  DISTRO_ASSIGN_OR_RETURN(v1::JoinResponse response, JoinUntilAnswered(joining.get()));
+  DISTRO_ASSIGN_OR_RETURN(
+      v1::JoinResponse response,
+      JoinUntilAnswered(BackgroundOf(joining.get()), stubs_->control.get(), request));
   const auto session = std::make_shared<Session>(request, response);
   const auto queue = std::make_shared<EventQueue>(options_.queued_events, options_.queued_bytes);
   {
@@ -130,36 +78,42 @@ absl::StatusOr<v1::JoinResponse> GrpcExchange::Join(const v1::JoinRequest& reque
     current_ = session;
     queue_ = queue;
   }
-  running_ = std::make_shared<Running>(BackgroundOf(session.get()), session, queue, *stubs_,
-                                       HeartbeatInterval(response));
+  running_ = std::make_unique<RunningSession>(BackgroundOf(session.get()), session, queue, *stubs_,
+                                              HeartbeatInterval(response));
   return response;
 }
 
-absl::StatusOr<v1::JoinResponse> GrpcExchange::JoinUntilAnswered(Session* session) {
-  Backoff backoff(options_.backoff, session->worker().incarnation());
-  ReasonLog reasons("waiting for the aggregator", log_, clock_);
-  while (true) {
-    v1::JoinResponse response;
-    absl::Status status;
-    {
-      SessionCall call(session);
-      call.context()->set_deadline(absl::ToChronoTime(absl::Now() + options_.rpc_timeout));
-      status = FromGrpcStatus(stubs_->control->Join(call.context(), session->request(), &response));
-    }
-    if (session->ended()) return session->end_status();
-    if (status.ok()) return response;
-    if (!IsTransient(status)) return status;
-    meter_.AddRetry();
-    reasons.Failed(status.ToString());
-    if (!session->Sleep(backoff.Next())) return session->end_status();
-  }
+void GrpcExchange::EndSession() {
+  if (running_ == nullptr) return;
+  running_->Shutdown();
+  run_id_ = running_->session()->run_id();
+  epoch_ = running_->session()->view().epoch;
+  running_.reset();
 }
 
 absl::Status GrpcExchange::DownloadSnapshot(const v1::SnapshotInfo& snapshot,
                                             const std::string& path) {
   if (running_ == nullptr)
     return absl::FailedPreconditionError("DownloadSnapshot: Join comes first");
-  return FetchSnapshot(running_->background(), stubs_->download.get(), snapshot, path);
+  const Background& background = running_->background();
+  const absl::Status fetched = FetchSnapshot(background, stubs_->download.get(), snapshot, path);
+  // What was named in Join is there no more: another session must be told of another snapshot.
+  if (!fetched.ok() && VerdictOf(fetched) == Verdict::kResync) running_->session()->End(fetched);
+  DISTRO_RETURN_IF_ERROR(fetched);
+  // Before it trains, a link that can never catch up with a run under way is told so.
+  Session* const session = running_->session();
+  const bool under_way = session->view().head > RoundId(snapshot.round());
+  if (!under_way || meter_.download_bytes_per_second() == 0) return absl::OkStatus();
+  DISTRO_ASSIGN_OR_RETURN(
+      const v1::JoinResponse again,
+      JoinUntilAnswered(background, stubs_->control.get(), session->RejoinRequest()));
+  DISTRO_RETURN_IF_ERROR(session->CheckSameRun(again));
+  log_->Info("snapshot fetched", {{"round", snapshot.round()},
+                                  {"bytes", snapshot.size_bytes()},
+                                  {"download_bytes_per_second", meter_.download_bytes_per_second()},
+                                  {"log_bytes_per_second", again.log_bytes_per_second()},
+                                  {"head_round", again.head_round()}});
+  return absl::OkStatus();
 }
 
 absl::Status GrpcExchange::Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) {
@@ -191,14 +145,14 @@ void GrpcExchange::Report(RoundId next_round, uint64_t log_hash,
 
 void GrpcExchange::Leave(const std::string& reason) {
   if (running_ == nullptr) return;
-  const bool replaced = running_->session()->end_status().code() == absl::StatusCode::kAborted;
-  running_->Shutdown();
+  const absl::Status end = running_->session()->end_status();
+  const bool refused = !end.ok() && VerdictOf(end) == Verdict::kEnd;
   v1::LeaveRequest request;
   *request.mutable_worker() = running_->session()->worker();
   const absl::string_view shortened = absl::string_view(reason).substr(0, kMaxReasonBytes);
   request.set_reason(std::string(shortened.substr(0, ValidUtf8Prefix(shortened))));
-  running_.reset();
-  if (replaced) return;
+  EndSession();
+  if (refused) return;  // the aggregator knows
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + options_.leave_timeout));
   v1::LeaveResponse response;

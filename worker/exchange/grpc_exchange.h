@@ -1,8 +1,8 @@
 // An Exchange with an aggregator over gRPC (docs/exchange.md).
 //
 // Control (Join, Heartbeat, Leave), uploads, and downloads (subscription, snapshot) have a connection each. A session has
-// three threads, which meet in Session only: Heartbeat from Join on, Subscription and Uploader from Follow on. Leave and
-// the destructor end and join them; after Leave, Join may begin another session unless Stop was called.
+// three threads (running_session.h). Leave and the destructor end and join them; after Leave, and after a session that
+// ended by itself, Join may begin another one unless Stop was called.
 //
 // Thread-safety as in Exchange: one thread calls, Stop and stats come from any.
 #pragma once
@@ -16,11 +16,11 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "distro/v1/aggregator.grpc.pb.h"
 #include "worker/exchange/background.h"
 #include "worker/exchange/event_queue.h"
 #include "worker/exchange/exchange.h"
 #include "worker/exchange/exchange_options.h"
+#include "worker/exchange/running_session.h"
 #include "worker/exchange/transfer_meter.h"
 
 namespace distro::worker {
@@ -47,26 +47,27 @@ class GrpcExchange final : public Exchange {
   TransferStats stats() const override { return meter_.stats(); }
 
  private:
-  struct Stubs;
-  class Running;  // a session with its threads
-
-  GrpcExchange(const GrpcExchangeOptions& options, std::unique_ptr<Stubs> stubs, Log* log,
+  GrpcExchange(const GrpcExchangeOptions& options, std::unique_ptr<ExchangeStubs> stubs, Log* log,
                const Clock* clock);
 
   // Makes `session` the one that Stop ends. Cancelled: Stop was called.
   absl::Status SetCurrent(std::shared_ptr<Session> session);
-  absl::StatusOr<v1::JoinResponse> JoinUntilAnswered(Session* session);
+  // Joins the threads of the session and keeps what a later one must know.
+  void EndSession();
   Background BackgroundOf(Session* session);
 
   // Constant after construction.
   const GrpcExchangeOptions options_;
-  const std::unique_ptr<Stubs> stubs_;
+  const std::unique_ptr<ExchangeStubs> stubs_;
   Log* const log_;
   const Clock* const clock_;
 
   TransferMeter meter_;  // has its own locking
 
-  std::shared_ptr<Running> running_;  // of the calling thread; null before Join and after Leave
+  // Of the calling thread.
+  std::unique_ptr<RunningSession> running_;  // null before Join and after Leave
+  std::string run_id_;                       // of the last session that ended ...
+  EpochId epoch_;                            // ... and the highest epoch it has seen
 
   mutable absl::Mutex mu_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;

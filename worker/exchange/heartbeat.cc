@@ -4,9 +4,11 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/status.h"
-#include "worker/exchange/retry.h"
+#include "worker/exchange/join.h"
+#include "worker/exchange/verdict.h"
 
 namespace distro::worker {
 
@@ -35,22 +37,25 @@ void Heartbeat::Report(RoundId next_round, uint64_t log_hash,
 }
 
 void Heartbeat::Run() {
-  Backoff backoff(background_.options->backoff, ~background_.session->worker().incarnation());
-  while (!background_.session->ended()) {
+  Session* const session = background_.session;
+  Backoff backoff(background_.options->backoff, ~session->worker().incarnation());
+  while (!session->ended()) {
     const absl::StatusOr<v1::HeartbeatResponse> response = Send();
-    if (background_.session->ended()) return;
+    if (session->ended()) return;
+    absl::Status status = response.status();
     if (response.ok()) Obey(*response);
     if (response.ok() && response->directive() != v1::DIRECTIVE_REJOIN) {
       backoff.Reset();
       if (!AwaitTurn()) return;
       continue;
     }
-    if (response.ok() || response.status().code() == absl::StatusCode::kFailedPrecondition) {
-      Rejoin();
-    } else if (!MayRetry(response.status())) {
-      return;
+    if (response.ok() || VerdictOf(status) == Verdict::kRejoin) {
+      status = Rejoin();
+    } else {
+      Failed(RetriedRpc::kHeartbeat, status);
     }
-    background_.session->Sleep(std::min(interval_, backoff.Next()));
+    const absl::Duration asked = RetryAfterOf(status).value_or(absl::ZeroDuration());
+    session->Sleep(asked + std::min(interval_, backoff.Next()));
   }
 }
 
@@ -74,21 +79,64 @@ absl::StatusOr<v1::HeartbeatResponse> Heartbeat::Send() {
   v1::HeartbeatResponse response;
   SessionCall call(background_.session);
   call.context()->set_deadline(absl::ToChronoTime(absl::Now() + background_.options->rpc_timeout));
+  request.set_epoch(background_.session->view().epoch.value());
   DISTRO_RETURN_IF_ERROR(FromGrpcStatus(stub_->Heartbeat(call.context(), request, &response)));
+  if (const EpochId epoch(response.epoch()), newest(request.epoch()); epoch < newest) {
+    return FencedError(epoch, newest);
+  }
   reasons_.Succeeded("aggregator reachable again");
   return response;
 }
 
 void Heartbeat::Obey(const v1::HeartbeatResponse& response) {
+  background_.session->ObserveHeartbeat(response);
+  if (failing_) background_.session->Update([](SessionView& view) { ++view.returns; });
+  failing_ = false;
+  LogRunState(response);
+  ObeyDirective(response);
+  ReopenSilentSubscription();
+}
+
+void Heartbeat::ObeyDirective(const v1::HeartbeatResponse& response) {
   Session* const session = background_.session;
-  session->ObserveHeartbeat(response);
-  const bool drain = response.directive() == v1::DIRECTIVE_DRAIN;
-  if (drain && !draining_) background_.log->Info("aggregator is about to stop");
-  draining_ = drain;
-  if (response.directive() == v1::DIRECTIVE_REPLACED) {
-    session->End(absl::AbortedError(
-        absl::StrCat("replaced: a newer process has the name ", session->worker().name())));
+  const std::string& name = session->worker().name();
+  const auto end = [session](absl::StatusCode code, absl::string_view reason,
+                             absl::string_view message) {
+    session->End(ErrorWithReason(code, reason, message));
+  };
+  switch (response.directive()) {
+    case v1::DIRECTIVE_REPLACED:
+      return end(absl::StatusCode::kAborted, "replaced",
+                 absl::StrCat("a newer process has the name ", name));
+    case v1::DIRECTIVE_QUARANTINED:
+      return end(absl::StatusCode::kPermissionDenied, "quarantined", response.reason());
+    case v1::DIRECTIVE_RESYNC:
+      // It is about parameters that this session follows the log with.
+      if (!session->view().following) return;
+      return end(absl::StatusCode::kFailedPrecondition, "diverged", response.reason());
+    default:
+      return;
   }
+}
+
+void Heartbeat::LogRunState(const v1::HeartbeatResponse& response) {
+  const bool drain = response.directive() == v1::DIRECTIVE_DRAIN;
+  if (drain && !draining_) {
+    background_.log->Info("aggregator is about to stop; waiting for it to come back",
+                          {{"reason", response.reason()}});
+  }
+  draining_ = drain;
+  const bool paused = response.run_state() == v1::RUN_STATE_PAUSED;
+  if (paused && !paused_) {
+    background_.log->Info("the run is paused; waiting for distroctl resume",
+                          {{"round", response.head_round()}, {"reason", response.reason()}});
+  }
+  if (paused_ && !paused) background_.log->Info("the run goes on");
+  paused_ = paused;
+}
+
+void Heartbeat::ReopenSilentSubscription() {
+  Session* const session = background_.session;
   const std::string reason = ReasonToReopen(session->view(), background_.clock->MonotonicNow(),
                                             background_.options->subscription_patience);
   if (reason.empty()) return;
@@ -96,38 +144,39 @@ void Heartbeat::Obey(const v1::HeartbeatResponse& response) {
   session->Update([](SessionView& view) { ++view.reopens; });
 }
 
-void Heartbeat::Rejoin() {
+absl::Status Heartbeat::Rejoin() {
   Session* const session = background_.session;
-  v1::JoinResponse response;
-  SessionCall call(session);
-  call.context()->set_deadline(absl::ToChronoTime(absl::Now() + background_.options->rpc_timeout));
-  const absl::Status status =
-      FromGrpcStatus(stub_->Join(call.context(), session->request(), &response));
-  if (!status.ok()) {
-    MayRetry(status);
-    return;
+  const absl::StatusOr<v1::JoinResponse> response =
+      JoinOnce(background_, stub_, session->RejoinRequest());
+  if (!response.ok()) {
+    Failed(RetriedRpc::kJoin, response.status());
+    return response.status();
   }
-  if (absl::Status same = session->CheckSameRun(response); !same.ok()) {
+  if (absl::Status same = session->CheckSameRun(*response); !same.ok()) {
     session->End(same);
-    return;
+    return same;
   }
-  background_.log->Info("joined again", {{"run", response.run_id()}, {"epoch", response.epoch()}});
+  background_.log->Info("joined again",
+                        {{"run", response->run_id()}, {"epoch", response->epoch()}});
   session->Update([&](SessionView& view) {
-    view.epoch = std::max(view.epoch, EpochId(response.epoch()));
-    view.head = RoundId(response.head_round());
+    view.epoch = std::max(view.epoch, EpochId(response->epoch()));
+    view.head = RoundId(response->head_round());
     view.heartbeat_wanted = true;  // a new session does not know yet what this worker has
+    ++view.returns;
   });
+  failing_ = false;
+  return absl::OkStatus();
 }
 
-bool Heartbeat::MayRetry(const absl::Status& status) {
-  if (background_.session->ended()) return false;
-  if (!IsTransient(status)) {
+void Heartbeat::Failed(RetriedRpc rpc, const absl::Status& status) {
+  if (background_.session->ended()) return;
+  if (VerdictOf(status) != Verdict::kRetry) {
     background_.session->End(status);
-    return false;
+    return;
   }
-  background_.meter->AddRetry();
+  failing_ = true;
+  background_.meter->AddRetry(rpc, status.code());
   reasons_.Failed(status.ToString());
-  return true;
 }
 
 }  // namespace distro::worker

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "distro/v1/telemetry.pb.h"
@@ -28,17 +29,25 @@ class Heartbeat {
   bool AwaitTurn();
   absl::StatusOr<v1::HeartbeatResponse> Send();
   void Obey(const v1::HeartbeatResponse& response);
-  void Rejoin();
-  // Ends the session when repeating the call cannot help. True: it may.
-  bool MayRetry(const absl::Status& status);
+  void ObeyDirective(const v1::HeartbeatResponse& response);
+  // Says once what the run does that a worker must wait for.
+  void LogRunState(const v1::HeartbeatResponse& response);
+  void ReopenSilentSubscription();
+  absl::Status Rejoin();
+  // A call failed: ends the session when repeating it cannot help.
+  void Failed(RetriedRpc rpc, const absl::Status& status);
 
   // Constant after construction.
   const Background background_;
   v1::AggregatorService::StubInterface* const stub_;
   const absl::Duration interval_;
 
-  ReasonLog reasons_;      // has its own locking
-  bool draining_ = false;  // of the thread
+  ReasonLog reasons_;  // has its own locking
+
+  // Of the thread.
+  bool failing_ = false;  // the last call had no answer
+  bool draining_ = false;
+  bool paused_ = false;
 
   absl::Mutex mu_;
   v1::HeartbeatRequest next_ ABSL_GUARDED_BY(mu_);

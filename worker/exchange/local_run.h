@@ -11,7 +11,8 @@ namespace distro::worker {
 
 // Writes the initial snapshot of the checkpoint folder to `snapshot_path`, which must outlive the LocalAggregator.
 // Statuses as PrepareInitialSnapshot; InvalidArgument: the configuration does not fit the model's layout.
-absl::StatusOr<LocalRun> MakeLocalRun(const v1::RunConfig& config, const std::string& checkpoint_dir,
+absl::StatusOr<LocalRun> MakeLocalRun(const v1::RunConfig& config,
+                                      const std::string& checkpoint_dir,
                                       const std::string& snapshot_path);
 
 }  // namespace distro::worker

@@ -5,8 +5,22 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/reason.h"
 
 namespace distro::worker {
+namespace {
+
+absl::Status OtherRunError(absl::string_view message) {
+  return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_run", message);
+}
+
+}  // namespace
+
+absl::Status FencedError(EpochId epoch, EpochId newest) {
+  return ErrorWithReason(absl::StatusCode::kUnavailable, "fenced",
+                         absl::StrCat("an answer of epoch ", epoch.value(),
+                                      " while the aggregator's is ", newest.value()));
+}
 
 std::string ReasonToReopen(const SessionView& view, absl::Duration now, absl::Duration patience) {
   if (!view.subscribed || view.delivering || now - view.last_frame < patience) return "";
@@ -26,9 +40,15 @@ Session::Session(v1::JoinRequest request, const v1::JoinResponse& response)
       rounds_(response.config().rounds()),
       manifest_hash_(response.manifest_hash()),
       segment_blocks_(response.config().segment_blocks()) {
-  request_.set_run_id(response.run_id());
+  if (!response.run_id().empty()) request_.set_run_id(response.run_id());
   view_.epoch = EpochId(response.epoch());
   view_.head = RoundId(response.head_round());
+}
+
+v1::JoinRequest Session::RejoinRequest() const {
+  v1::JoinRequest request = request_;
+  request.set_epoch(view().epoch.value());
+  return request;
 }
 
 SessionView Session::view() const {
@@ -37,20 +57,19 @@ SessionView Session::view() const {
 }
 
 absl::Status Session::CheckSameRun(const v1::JoinResponse& response) const {
-  if (response.run_id() != request_.run_id()) {
-    return absl::FailedPreconditionError(absl::StrCat("the aggregator has run ", response.run_id(),
-                                                      " now, this worker has state of run ",
-                                                      request_.run_id()));
+  if (response.run_id() != run_id()) {
+    return OtherRunError(absl::StrCat("the aggregator has run ", response.run_id(),
+                                      " now, this worker has state of run ", run_id()));
   }
   if (response.manifest_hash() != manifest_hash_) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return OtherRunError(absl::StrCat(
         "run ", response.run_id(), ": manifest ", absl::BytesToHexString(response.manifest_hash()),
         " differs from ", absl::BytesToHexString(manifest_hash_), " at the first Join"));
   }
   if (response.config().segment_blocks() != segment_blocks_ ||
       response.config().rounds() != rounds_.value()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "run ", response.run_id(), ": segment_blocks or rounds changed since the first Join"));
+    return OtherRunError(absl::StrCat("run ", response.run_id(),
+                                      ": segment_blocks or rounds changed since the first Join"));
   }
   return absl::OkStatus();
 }
@@ -105,6 +124,15 @@ bool Session::Sleep(absl::Duration duration) const {
   const absl::Time deadline = absl::Now() + duration;
   absl::MutexLock lock(&mu_);
   while (!ended_) {
+    if (changed_.WaitWithDeadline(&mu_, deadline)) break;
+  }
+  return !ended_;
+}
+
+bool Session::SleepUnlessBack(absl::Duration duration, uint64_t returns) const {
+  const absl::Time deadline = absl::Now() + duration;
+  absl::MutexLock lock(&mu_);
+  while (!ended_ && view_.returns == returns) {
     if (changed_.WaitWithDeadline(&mu_, deadline)) break;
   }
   return !ended_;

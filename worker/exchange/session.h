@@ -25,31 +25,40 @@ struct SessionView {
   RoundId head;                   // open or next to open, as the last heartbeat said
   RoundId next_round;             // the first whose commit was not received
   bool heartbeat_wanted = false;  // a call was refused: ask at once where the run stands
+  bool following = false;         // the worker has parameters and follows the log with them
   bool subscribed = false;        // a subscription is open ...
   bool delivering = false;        // ... and waits for the training thread, not for the network
   EpochId subscription_epoch;     // of the frames of the open subscription
   absl::Duration last_frame;      // monotonic time of its last frame, or of its opening
   uint64_t reopens = 0;           // subscriptions that were given up because they lagged in silence
+  uint64_t returns = 0;           // times that the aggregator answered again after it had not
 };
 
 // Why the open subscription should be given up and opened again, or empty: it lags what a heartbeat said, and no frame
 // came for `patience`. Pure.
 std::string ReasonToReopen(const SessionView& view, absl::Duration now, absl::Duration patience);
 
+// What an answer of a lower epoch than is known means: its sender was replaced. Unavailable with reason `fenced`.
+absl::Status FencedError(EpochId epoch, EpochId newest);
+
 class Session {
  public:
+  // `request` began the session, or will: then `response` is empty.
   Session(v1::JoinRequest request, const v1::JoinResponse& response);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Of the Join that began the session; its run_id is that of the run. Constant.
-  const v1::JoinRequest& request() const { return request_; }
+  // Constant.
   const v1::WorkerIdentity& worker() const { return request_.worker(); }
+  const std::string& run_id() const { return request_.run_id(); }
   // Constant.
   RoundId rounds() const { return rounds_; }
 
+  // Asks to join again: the run and the highest epoch seen are filled in.
+  v1::JoinRequest RejoinRequest() const;
+
   SessionView view() const;
-  // The session may go on, as far as `response` to a repeated Join tells. FailedPrecondition names what differs.
+  // The session may go on, as far as `response` to a repeated Join tells. FailedPrecondition, reason `other_run`, names what differs.
   absl::Status CheckSameRun(const v1::JoinResponse& response) const;
 
   // Changes the view: `change` runs under the lock and must not call back.
@@ -65,6 +74,8 @@ class Session {
   bool AwaitChange(uint64_t seen, absl::Duration timeout) const;
   // Waits whatever changes. False: the session has ended.
   bool Sleep(absl::Duration duration) const;
+  // The same, but wakes when the aggregator is back: view().returns is no longer `returns`.
+  bool SleepUnlessBack(absl::Duration duration, uint64_t returns) const;
 
   // Ends the session: wakes every waiter, cancels all calls. The first status stays.
   void End(absl::Status status);

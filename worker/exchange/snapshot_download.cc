@@ -3,13 +3,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/rpc/frames.h"
 #include "common/rpc/status.h"
 #include "worker/exchange/part_file.h"
 #include "worker/exchange/reason_log.h"
-#include "worker/exchange/retry.h"
+#include "worker/exchange/verdict.h"
 
 namespace distro::worker {
 namespace {
@@ -26,23 +27,32 @@ absl::Status Take(const v1::DownloadSnapshotResponse& frame, uint64_t size_bytes
 }
 
 // One stream. OK: all bytes are there. `*ours`: a failure is the disk's or of a bad frame, and no reason to try again.
-absl::Status Stream(Session* session, v1::AggregatorService::StubInterface* stub,
+absl::Status Stream(const Background& background, v1::AggregatorService::StubInterface* stub,
                     const v1::SnapshotInfo& snapshot, PartFile* part, bool* ours) {
   if (part->size() == snapshot.size_bytes()) return absl::OkStatus();
-  SessionCall call(session);
+  SessionCall call(background.session);
   v1::DownloadSnapshotRequest request;
   request.set_sha256(snapshot.sha256());
   request.set_offset(part->size());
+  const absl::Duration begin = background.clock->MonotonicNow();
+  absl::Duration last = begin;  // silence after the last frame says nothing about the link's rate
   const auto stream = stub->DownloadSnapshot(call.context(), request);
   absl::Status taken;
   v1::DownloadSnapshotResponse frame;
-  while (taken.ok() && stream->Read(&frame)) taken = Take(frame, snapshot.size_bytes(), part);
+  while (taken.ok() && stream->Read(&frame)) {
+    taken = Take(frame, snapshot.size_bytes(), part);
+    last = background.clock->MonotonicNow();
+  }
+  background.meter->AddBulk(part->size() - request.offset(), last - begin);
   if (!taken.ok()) call.context()->TryCancel();
   while (stream->Read(&frame)) {  // Finish() waits for ever while messages are unread
   }
   const absl::Status finished = FromGrpcStatus(stream->Finish());
   *ours = !taken.ok();
   DISTRO_RETURN_IF_ERROR(taken);
+  if (finished.code() == absl::StatusCode::kNotFound) {
+    return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "pruned", finished.message());
+  }
   DISTRO_RETURN_IF_ERROR(finished);
   if (part->size() == snapshot.size_bytes()) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("the snapshot ended after ", part->size(), " of ",
@@ -60,8 +70,9 @@ absl::Status FetchSnapshot(const Background& background, v1::AggregatorService::
   ReasonLog reasons("snapshot download interrupted", background.log, background.clock);
   while (true) {
     const uint64_t before = part.size();
+    const uint64_t returns = session->view().returns;
     bool ours = false;
-    absl::Status status = Stream(session, stub, snapshot, &part, &ours);
+    absl::Status status = Stream(background, stub, snapshot, &part, &ours);
     if (session->ended()) return session->end_status();
     if (status.ok()) {
       status = part.Finish(snapshot.sha256());
@@ -73,11 +84,14 @@ absl::Status FetchSnapshot(const Background& background, v1::AggregatorService::
       DISTRO_RETURN_IF_ERROR(part.Clear());
       continue;
     }
-    if (ours || !IsTransient(status)) return Annotate(status, "snapshot");
-    background.meter->AddRetry();
+    const Verdict verdict = VerdictOf(status);
+    if (ours || verdict == Verdict::kResync || verdict == Verdict::kEnd)
+      return Annotate(status, "snapshot");
+    if (verdict == Verdict::kRejoin) session->WantHeartbeat();
+    background.meter->AddRetry(RetriedRpc::kSnapshot, status.code());
     reasons.Failed(status.ToString());
     if (part.size() > before) backoff.Reset();
-    session->Sleep(backoff.Next());
+    session->SleepUnlessBack(DelayAfter(status, &backoff), returns);
   }
 }
 

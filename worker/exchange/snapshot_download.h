@@ -10,8 +10,8 @@
 namespace distro::worker {
 
 // Writes `path`.part, checks its size and SHA-256, renames it to `path`. Retries while the aggregator is away. Blocks.
-// InvalidArgument: the bytes are not those of the SHA-256; nothing is kept. Otherwise the aggregator's refusal, the
-// status that ended the session, or that of the disk.
+// InvalidArgument: the bytes are not those of the SHA-256; nothing is kept. FailedPrecondition with reason `pruned`: the
+// aggregator has this snapshot no more. Otherwise its refusal, the status that ended the session, or that of the disk.
 absl::Status FetchSnapshot(const Background& background, v1::AggregatorService::StubInterface* stub,
                            const v1::SnapshotInfo& snapshot, const std::string& path);
 

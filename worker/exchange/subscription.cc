@@ -3,12 +3,12 @@
 #include <utility>
 #include <variant>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
+#include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/status.h"
-#include "worker/exchange/retry.h"
+#include "worker/exchange/verdict.h"
 
 namespace distro::worker {
 
@@ -28,14 +28,16 @@ void Subscription::Run() {
   Backoff backoff(background_.options->backoff, session->worker().incarnation());
   while (!done() && !session->ended()) {
     progressed_ = false;
-    const uint64_t reopens = session->view().reopens;
+    const SessionView start = session->view();
     const absl::Status status = Stream();
     session->Update([](SessionView& view) { view.subscribed = false; });
     if (done() || session->ended()) break;
     Judge(status);
     background_.meter->AddReconnect();
     if (progressed_) backoff.Reset();
-    if (session->view().reopens == reopens) session->Sleep(backoff.Next());
+    if (session->view().reopens == start.reopens) {
+      session->SleepUnlessBack(DelayAfter(status, &backoff), start.returns);
+    }
   }
   if (done()) {
     queue_->Close(absl::OutOfRangeError(
@@ -54,7 +56,8 @@ absl::Status Subscription::Stream() {
   });
   v1::SubscribeRoundsRequest request;
   *request.mutable_worker() = session->worker();
-  request.set_run_id(session->request().run_id());
+  request.set_run_id(session->run_id());
+  request.set_epoch(start.epoch.value());
   request.set_from_round(next_round_.value());
   if (next_round_ > RoundId(0)) request.set_last_hash(log_hash_);
   const auto stream = stub_->SubscribeRounds(call.context(), request);
@@ -80,10 +83,8 @@ absl::Status Subscription::Stream() {
 absl::Status Subscription::Take(RoundAssembler* assembler, v1::SubscribeRoundsResponse frame) {
   Session* const session = background_.session;
   const EpochId epoch(frame.epoch());
-  if (const EpochId newest = session->view().epoch; epoch < newest) {
-    return absl::UnavailableError(absl::StrCat("fenced: a frame of epoch ", epoch.value(),
-                                               " while the aggregator's is ", newest.value()));
-  }
+  if (const EpochId newest = session->view().epoch; epoch < newest)
+    return FencedError(epoch, newest);
   Measure(frame);
   absl::StatusOr<RoundEvent> event = assembler->Add(std::move(frame));
   if (!event.ok())
@@ -100,9 +101,10 @@ absl::Status Subscription::Commit(CommittedRound round) {
   const uint64_t predecessor = round.header->predecessor_hash();
   const bool unknown = next_round_ == RoundId(0) && log_hash_ == 0;
   if (!unknown && predecessor != log_hash_) {
-    return absl::FailedPreconditionError(absl::StrCat("diverged: round ", next_round_.value(),
-                                                      " follows record ", ToHex(predecessor),
-                                                      ", this replica's is ", ToHex(log_hash_)));
+    return ErrorWithReason(
+        absl::StatusCode::kFailedPrecondition, "diverged",
+        absl::StrCat("round ", next_round_.value(), " follows record ", ToHex(predecessor),
+                     ", this replica's is ", ToHex(log_hash_)));
   }
   next_round_ = next_round_.Next();
   log_hash_ = round.hash;
@@ -120,6 +122,7 @@ bool Subscription::Deliver(RoundEvent event) {
     view.delivering = false;
     view.last_frame = background_.clock->MonotonicNow();
   });
+  last_segment_frame_.reset();
   return delivered;
 }
 
@@ -129,19 +132,27 @@ void Subscription::Measure(const v1::SubscribeRoundsResponse& frame) {
     return;
   }
   const absl::Duration now = background_.clock->MonotonicNow();
-  background_.meter->AddReceived(frame.segment().data().size(),
-                                 now - last_segment_frame_.value_or(now));
+  const uint64_t bytes = frame.segment().data().size();
+  background_.meter->AddReceived(bytes, now - last_segment_frame_.value_or(now));
+  // Rounds of the past come as fast as they can; those of the present wait for other workers.
+  const bool past = RoundId(frame.round()).Next() < background_.session->view().head;
+  if (past && last_segment_frame_.has_value())
+    background_.meter->AddBulk(bytes, now - *last_segment_frame_);
   last_segment_frame_ = now;
 }
 
 void Subscription::Judge(const absl::Status& status) {
   Session* const session = background_.session;
-  if (status.code() == absl::StatusCode::kFailedPrecondition &&
-      !absl::StrContains(status.message(), "diverged")) {
-    session->WantHeartbeat();  // it may not know this session any more
-  } else if (!IsTransient(status)) {
-    session->End(status);
-    return;
+  switch (VerdictOf(status)) {
+    case Verdict::kRetry:
+      break;
+    case Verdict::kRejoin:
+      session->WantHeartbeat();  // it may not know this session any more
+      break;
+    case Verdict::kResync:
+    case Verdict::kEnd:
+      session->End(status);
+      return;
   }
   reasons_.Failed(status.ToString());
 }

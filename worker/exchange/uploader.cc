@@ -2,10 +2,27 @@
 
 #include <utility>
 
-#include "worker/exchange/retry.h"
 #include "worker/exchange/upload_stream.h"
+#include "worker/exchange/verdict.h"
 
 namespace distro::worker {
+namespace {
+
+// The update alone is refused, not this worker.
+bool RefusesTheUpdateOnly(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kUnauthenticated:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
 
 Uploader::Uploader(const Background& background, v1::AggregatorService::StubInterface* stub)
     : background_(background),
@@ -33,7 +50,7 @@ void Uploader::Run() {
     }
     const absl::Status status = OfferUpdate(background_, stub_, *update, view.epoch);
     if (session->ended()) return;
-    Handle(*update, view.epoch, status);
+    Handle(*update, view, status);
   }
 }
 
@@ -56,7 +73,9 @@ std::optional<RoundUpdate> Uploader::NextOffer(const SessionView& view) {
   return std::nullopt;
 }
 
-void Uploader::Handle(const RoundUpdate& update, EpochId epoch, const absl::Status& status) {
+void Uploader::Handle(const RoundUpdate& update, const SessionView& start,
+                      const absl::Status& status) {
+  const EpochId epoch = start.epoch;
   if (status.ok()) {
     backoff_.Reset();
     reasons_.Succeeded("upload restored");
@@ -64,14 +83,16 @@ void Uploader::Handle(const RoundUpdate& update, EpochId epoch, const absl::Stat
     if (auto it = pending_.find(update.round); it != pending_.end()) it->second.accepted = epoch;
     return;
   }
-  const bool refused = status.code() == absl::StatusCode::kFailedPrecondition;
-  if (!refused && !IsTransient(status)) {
+  const Verdict verdict = VerdictOf(status);
+  if (verdict == Verdict::kEnd || verdict == Verdict::kResync) {
     background_.log->Error("update rejected",
                            {{"round", update.round.value()}, {"status", status}});
-    if (status.code() == absl::StatusCode::kAborted) background_.session->End(status);
+    if (verdict == Verdict::kResync || !RefusesTheUpdateOnly(status))
+      background_.session->End(status);
     Forget(update.round);
     return;
   }
+  const bool refused = verdict == Verdict::kRejoin;
   if (refused) {
     absl::MutexLock lock(&mu_);
     if (auto it = pending_.find(update.round); it != pending_.end()) it->second.refused = true;
@@ -80,17 +101,18 @@ void Uploader::Handle(const RoundUpdate& update, EpochId epoch, const absl::Stat
   if (view.next_round > update.round || view.epoch != epoch) return;  // it was cancelled for that
   if (refused) background_.session->WantHeartbeat();
   if (!refused) reasons_.Failed(status.ToString());
-  background_.meter->AddRetry();
-  Await(update.round, epoch, refused, backoff_.Next());
+  background_.meter->AddRetry(RetriedRpc::kUpload, status.code());
+  Await(update.round, start, refused, DelayAfter(status, &backoff_));
 }
 
-void Uploader::Await(RoundId round, EpochId epoch, bool refused, absl::Duration delay) {
+void Uploader::Await(RoundId round, const SessionView& start, bool refused, absl::Duration delay) {
   const absl::Time due = absl::Now() + delay;
   while (true) {
     const SessionView view = background_.session->view();
     const absl::Duration left = due - absl::Now();
     const bool over = view.next_round > round || (refused && view.head > round);
-    if (over || view.epoch != epoch || left <= absl::ZeroDuration()) return;
+    if (over || view.epoch != start.epoch || view.returns != start.returns) return;
+    if (left <= absl::ZeroDuration()) return;
     if (!background_.session->AwaitChange(view.version, left)) return;
   }
 }

@@ -34,9 +34,10 @@ class Uploader {
 
   // Forgets updates whose round is over; the oldest of the others that this epoch has not acknowledged.
   std::optional<RoundUpdate> NextOffer(const SessionView& view);
-  void Handle(const RoundUpdate& update, EpochId epoch, const absl::Status& status);
-  // Waits before the next attempt, but not past news of the epoch or the round.
-  void Await(RoundId round, EpochId epoch, bool refused, absl::Duration delay);
+  // `start` is the session's view when the offer began.
+  void Handle(const RoundUpdate& update, const SessionView& start, const absl::Status& status);
+  // Waits before the next attempt, but not past news of the epoch or the round, or the aggregator's return.
+  void Await(RoundId round, const SessionView& start, bool refused, absl::Duration delay);
   void Forget(RoundId round);
 
   // Constant after construction.

@@ -1,24 +1,24 @@
-// Which failed calls are worth repeating. Pure.
+// What a failed call means for a worker (docs/exchange.md, "What happens when something fails"): by the status's reason,
+// and by its code where there is none; never by its text. Pure.
 #pragma once
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/rpc/backoff.h"
 
 namespace distro::worker {
 
-// The aggregator is away, busy or was cut off: the same call may succeed later. Everything else is an answer.
-inline bool IsTransient(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDeadlineExceeded:
-    case absl::StatusCode::kResourceExhausted:
-    case absl::StatusCode::
-        kCancelled:  // by a proxy or a stopping server: our own are told apart by the session
-    case absl::StatusCode::kInternal:  // a broken HTTP/2 stream
-    case absl::StatusCode::kUnknown:
-      return true;
-    default:
-      return false;
-  }
-}
+enum class Verdict {
+  kRetry,  // the aggregator is away, busy, or an older one: the same call may succeed later
+  kRejoin,  // it does not know this session, or the call came at the wrong moment: ask where the run stands
+  kResync,  // the log is not this replica's: a snapshot and the log again
+  kEnd,     // an answer that does not change: the session ends with this status
+};
+
+// Requires a status that is not OK.
+Verdict VerdictOf(const absl::Status& status);
+
+// The delay before the next attempt: the backoff's, after what the status asks to wait.
+absl::Duration DelayAfter(const absl::Status& status, Backoff* backoff);
 
 }  // namespace distro::worker

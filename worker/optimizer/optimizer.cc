@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include "absl/base/casts.h"
 #include "common/codec/payload.h"
@@ -20,7 +21,9 @@ absl::Span<T> Entries(std::vector<T>& array, const BlockRun& run, int k) {
 }  // namespace
 
 Optimizer::Optimizer(const Layout* layout, Backend* backend)
-    : layout_(layout), backend_(backend), momentum_(*layout), pending_(layout->segments()) {}
+    : layout_(layout), backend_(backend), momentum_(*layout) {
+  pending_.segments.resize(layout->segments());
+}
 
 double Optimizer::GradientNorm(const TensorBuffer& gradient) const {
   double sum = 0;
@@ -32,52 +35,66 @@ double Optimizer::GradientNorm(const TensorBuffer& gradient) const {
 
 std::vector<SharedBytes> Optimizer::Compress(RoundId round, const v1::StepParameters& step,
                                              const TensorBuffer& gradient, double norm) {
-  k_ = static_cast<int>(step.kept_per_block());
+  pending_.round = round;
+  pending_.k = static_cast<int>(step.kept_per_block());
   const CompressOptions options = {
       .beta = step.beta(),
       .eta = absl::bit_cast<float>(step.eta_bits()),
       .gradient_scale =
           norm > step.clip_norm() ? static_cast<float>(step.clip_norm() / norm) : 1.0f,
-      .k = k_};
-  std::vector<SharedBytes> payloads;
+      .k = pending_.k};
   for (SegmentId segment(0); segment.value() < layout_->segments(); segment = segment.Next()) {
     CompressSegment(segment, options, gradient);
-    payloads.push_back(EncodeSegment(round, segment));
   }
   has_pending_ = true;
-  pending_round_ = round;
-  return payloads;
+  return EncodePending();
 }
 
 void Optimizer::CompressSegment(SegmentId segment, const CompressOptions& options,
                                 const TensorBuffer& gradient) {
-  Pending& pending = pending_[segment.value()];
-  pending.positions.resize(layout_->SegmentBlocks(segment) * k_);
+  PendingUpdate::Segment& pending = pending_.segments[segment.value()];
+  pending.positions.resize(layout_->SegmentBlocks(segment) * pending_.k);
   pending.values.resize(pending.positions.size());
   for (const BlockRun& run : layout_->SegmentRuns(segment)) {
     backend_->Compress(layout_->tensors()[run.tensor].matrix, {run.first_block, run.blocks},
                        options, gradient.tensor(run.tensor), momentum_.tensor(run.tensor),
-                       Entries(pending.positions, run, k_), Entries(pending.values, run, k_));
+                       Entries(pending.positions, run, pending_.k),
+                       Entries(pending.values, run, pending_.k));
   }
 }
 
-SharedBytes Optimizer::EncodeSegment(RoundId round, SegmentId segment) const {
-  const Pending& pending = pending_[segment.value()];
-  return std::make_shared<const std::string>(EncodeUpdate(
-      {.layout_hash = layout_->manifest().short_hash(), .round = round, .segment = segment},
-      SignsOf(k_, pending.positions, pending.values)));
+std::vector<SharedBytes> Optimizer::EncodePending() const {
+  std::vector<SharedBytes> payloads;
+  for (SegmentId segment(0); segment.value() < layout_->segments(); segment = segment.Next())
+    payloads.push_back(EncodeSegment(segment));
+  return payloads;
+}
+
+SharedBytes Optimizer::EncodeSegment(SegmentId segment) const {
+  const PendingUpdate::Segment& pending = pending_.segments[segment.value()];
+  return std::make_shared<const std::string>(
+      EncodeUpdate({.layout_hash = layout_->manifest().short_hash(),
+                    .round = pending_.round,
+                    .segment = segment},
+                   SignsOf(pending_.k, pending.positions, pending.values)));
+}
+
+void Optimizer::Restore(TensorBuffer momentum, std::optional<PendingUpdate> pending) {
+  momentum_ = std::move(momentum);
+  has_pending_ = pending.has_value();
+  if (pending.has_value()) pending_ = *std::move(pending);
 }
 
 void Optimizer::Feedback(const CommittedRound& round, int member) {
-  if (!has_pending_ || pending_round_ != round.round()) return;
+  if (!has_pending_ || pending_.round != round.round()) return;
   has_pending_ = false;
   for (SegmentId segment(0); segment.value() < layout_->segments(); segment = segment.Next()) {
     if (!round.Included(member, segment)) continue;
-    Pending& pending = pending_[segment.value()];
+    PendingUpdate::Segment& pending = pending_.segments[segment.value()];
     for (const BlockRun& run : layout_->SegmentRuns(segment)) {
-      backend_->Feedback(layout_->tensors()[run.tensor].matrix, {run.first_block, run.blocks}, k_,
-                         Entries(pending.positions, run, k_), Entries(pending.values, run, k_),
-                         momentum_.tensor(run.tensor));
+      backend_->Feedback(layout_->tensors()[run.tensor].matrix, {run.first_block, run.blocks},
+                         pending_.k, Entries(pending.positions, run, pending_.k),
+                         Entries(pending.values, run, pending_.k), momentum_.tensor(run.tensor));
     }
   }
 }

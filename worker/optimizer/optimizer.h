@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,6 +16,7 @@
 #include "common/replica/committed_round.h"
 #include "distro/v1/round.pb.h"
 #include "kernels/backend.h"
+#include "worker/optimizer/pending_update.h"
 
 namespace distro::worker {
 
@@ -31,6 +33,16 @@ class Optimizer {
   std::vector<SharedBytes> Compress(RoundId round, const v1::StepParameters& step,
                                     const TensorBuffer& gradient, double norm);
 
+  // What is pending, or nullptr.
+  const PendingUpdate* pending() const { return has_pending_ ? &pending_ : nullptr; }
+  // Its payloads [segments], the bytes that Compress returned. Requires pending().
+  std::vector<SharedBytes> EncodePending() const;
+  // What is pending counts as not included: it stays in the momentum.
+  void ForgetPending() { has_pending_ = false; }
+
+  // Goes on where an earlier optimizer of this layout was. Requires a buffer, positions and values of the layout's shapes.
+  void Restore(TensorBuffer momentum, std::optional<PendingUpdate> pending);
+
   // Error feedback: subtracts what was pending of this round from the momentum, in the segments whose bitmap includes
   // `member` (index into the header's members). Does nothing when another round, or nothing, is pending.
   void Feedback(const CommittedRound& round, int member);
@@ -41,23 +53,15 @@ class Optimizer {
   const TensorBuffer& momentum() const { return momentum_; }
 
  private:
-  // Pending record of one segment.
-  struct Pending {
-    std::vector<uint16_t> positions;  // [B, K]
-    std::vector<float> values;        // [B, K]
-  };
-
   void CompressSegment(SegmentId segment, const CompressOptions& options,
                        const TensorBuffer& gradient);
-  SharedBytes EncodeSegment(RoundId round, SegmentId segment) const;
+  SharedBytes EncodeSegment(SegmentId segment) const;
 
   const Layout* const layout_;
   Backend* const backend_;
   TensorBuffer momentum_;
-  std::vector<Pending> pending_;  // [segments]
+  PendingUpdate pending_;  // its memory is used again for the next update
   bool has_pending_ = false;
-  RoundId pending_round_;
-  int k_ = 0;
 };
 
 }  // namespace distro::worker

@@ -9,6 +9,7 @@ StepAction NextAction(const StepState& state) {
                                                                        : StepAction::kTakeEvent;
   }
   if (state.event_ready) return StepAction::kTakeEvent;
+  if (state.has_pending) return StepAction::kOffer;
   if (state.has_gradient) return StepAction::kUpload;
   return state.has_slot ? StepAction::kGradient : StepAction::kTakeEvent;
 }

@@ -9,6 +9,7 @@ enum class StepAction {
   kGradient,   // gradient of the open round at the parameters
   kLookahead,  // gradient of the round after the open one, at the lookahead copy
   kUpload,     // compress the gradient in hand and hand it in for the open round
+  kOffer,      // hand in again what is pending of the open round
 };
 
 struct StepState {
@@ -18,13 +19,16 @@ struct StepState {
   bool has_slot = false;       // this worker has samples in the open round
   bool has_next_slot = false;  // and in the one after it
   bool has_gradient = false;   // a gradient that no upload has used
-  bool uploaded = false;       // this worker handed in its update of the open round
+  bool uploaded = false;       // this session handed in its update of the open round
+  bool has_pending =
+      false;  // an earlier session or process handed one in for it, and its fate is open
 };
 
 // The rules, in order:
 // * after an upload with overlap, the lookahead gradient comes before any event: it must see the momentum as compress
 //   left it and the parameters before the open round's result, whenever that result arrives;
 // * events that are there come before a gradient is used, so that a late one is added after all committed results;
+// * what is pending of the open round is handed in again, the same bytes, rather than another update of that round;
 // * a gradient in hand serves the round that is open, also when it was made for an earlier one;
 // * without one, a worker with samples makes it at the parameters.
 StepAction NextAction(const StepState& state);

@@ -31,6 +31,11 @@ std::string TimeSplit(const TrainSummary& summary) {
 
 }  // namespace
 
+absl::string_view ExclusionName(Exclusion exclusion) {
+  constexpr absl::string_view kNames[kExclusions] = {"late", "probation", "absent", "other_sender"};
+  return kNames[static_cast<int>(exclusion)];
+}
+
 std::string SummaryText(const TrainSummary& summary) {
   const double up = PerRound(summary.transfer.sent_payload_bytes, summary.updates_sent);
   const double down = PerRound(summary.transfer.received_payload_bytes, summary.rounds_applied);
@@ -69,12 +74,13 @@ std::string SummaryJson(const TrainSummary& summary) {
       {"updates_sent", summary.updates_sent},
       {"updates_excluded", summary.updates_excluded},
       {"nonfinite_steps", summary.nonfinite_steps},
+      {"resyncs", summary.resyncs},
       {"tokens", summary.tokens},
       {"training_loss", summary.training_loss},
       {"state_hash", ToHex(summary.state_hash)},
       {"sent_payload_bytes", summary.transfer.sent_payload_bytes},
       {"received_payload_bytes", summary.transfer.received_payload_bytes},
-      {"retries", summary.transfer.retries},
+      {"retries", summary.transfer.TotalRetries()},
       {"reconnects", summary.transfer.reconnects},
       {"wall_seconds", absl::ToDoubleSeconds(summary.wall_time)},
       {"checkpoint_dir", summary.checkpoint_dir}};

@@ -6,20 +6,33 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "worker/exchange/exchange.h"
 #include "worker/train/phase_clock.h"
 
 namespace distro::worker {
 
+// Why an update, or a part of it, was not included in its round.
+enum class Exclusion {
+  kLate,         // a segment closed before it came
+  kProbation,    // the worker's votes do not count yet
+  kAbsent,       // the record does not name the worker: it had left, or was quarantined
+  kOtherSender,  // the record names another process of this worker's name
+};
+inline constexpr int kExclusions = 4;
+absl::string_view ExclusionName(Exclusion exclusion);
+
 struct TrainSummary {
   std::string worker;
   std::string run_id;
   uint64_t parameters = 0;
-  uint64_t next_round = 0;        // the first round that is not in the parameters
-  uint64_t rounds_applied = 0;    // by this process
-  uint64_t updates_sent = 0;      // handed in, abstentions not counted
-  uint64_t updates_excluded = 0;  // of which a segment or more was not included
+  uint64_t next_round = 0;                       // the first round that is not in the parameters
+  uint64_t rounds_applied = 0;                   // by this process
+  uint64_t updates_sent = 0;                     // handed in, abstentions not counted
+  uint64_t updates_excluded = 0;                 // of which a segment or more was not included ...
+  std::array<uint64_t, kExclusions> excluded{};  // ... by reason
+  uint64_t resyncs = 0;  // times that the parameters were taken from a snapshot again
   uint64_t nonfinite_steps = 0;
   uint64_t tokens = 0;       // trained on by this process
   double training_loss = 0;  // of the last own step, nats a token

@@ -1,32 +1,24 @@
 #include "worker/train/trainer.h"
 
-#include <cmath>
+#include <algorithm>
 #include <utility>
 
 #include "absl/base/casts.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "common/base/status_util.h"
 #include "common/checkpoint/hf_folder.h"
 #include "worker/train/evaluate.h"
+#include "worker/train/slots.h"
 
 namespace distro::worker {
 namespace {
 
-// The slot of `worker`, if it has one.
-template <typename Slots>
-std::optional<v1::Slot> FindSlot(const Slots& slots, const std::string& worker) {
-  for (const v1::Slot& slot : slots) {
-    if (slot.worker() == worker) return slot;
-  }
-  return std::nullopt;
-}
-
-void Divide(float divisor, TensorBuffer* buffer) {
-  for (int i = 0; i < buffer->tensors(); ++i) {
-    for (float& value : buffer->tensor(i)) value /= divisor;
-  }
+// The log that is there does not continue the parameters.
+bool NeedsResync(const absl::Status& status) {
+  const std::string reason = ReasonOf(status);
+  return reason == "diverged" || reason == "pruned";
 }
 
 }  // namespace
@@ -40,26 +32,40 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options,
         absl::StrCat("micro_batch_samples: ", options.micro_batch_samples,
                      " does not divide the run's samples_per_worker, ", samples));
   }
-  return absl::WrapUnique(new Trainer(std::move(options), parts, std::move(observer)));
+  return absl::WrapUnique(new Trainer(std::move(options), std::move(parts), std::move(observer)));
 }
 
 Trainer::Trainer(TrainerOptions options, Parts parts, Observer observer)
     : options_(std::move(options)),
-      parts_(parts),
+      parts_(std::move(parts)),
       observer_(std::move(observer)),
-      config_(parts.run->config()),
-      gradient_buffer_(parts.replica->layout()) {
-  if (config_.overlap() == 1) lookahead_.emplace(parts.replica->layout());
+      config_(parts_.run->config()),
+      gradient_step_(parts_.replica->layout(), options_.micro_batch_samples, config_.overlap() == 1,
+                     {.model = parts_.model,
+                      .samples = parts_.samples,
+                      .optimizer = parts_.optimizer,
+                      .phases = parts_.phases,
+                      .goes_on = [this] { return CheckGoesOn(); }}),
+      epoch_(parts_.run->epoch()) {
   summary_.worker = options_.worker;
-  summary_.run_id = parts.run->run_id();
-  summary_.parameters = parts.replica->layout().elements();
+  summary_.run_id = parts_.run->run_id();
+  summary_.parameters = parts_.replica->layout().elements();
+}
+
+void Trainer::Resume(const WorkerState& state) {
+  senders_ = state.senders;
+  pending_loss_ = state.pending_loss;
+  epoch_ = std::max(epoch_, state.epoch);
 }
 
 absl::Status Trainer::Run() {
   absl::Status status = Evaluate();
-  // From here on the aggregator counts on this worker.
-  if (status.ok()) status = Follow();
-  while (status.ok() && parts_.replica->next_round().value() < config_.rounds()) status = Step();
+  // From the first Follow on the aggregator counts on this worker.
+  if (status.ok()) status = FollowRun();
+  while (NeedsResync(status)) {
+    status = Resync(status);
+    if (status.ok()) status = FollowRun();
+  }
   // The checkpoint first: a worker that is told to stop drops an evaluation.
   if (status.ok() && !options_.checkpoint_dir.empty())
     status = WriteCheckpoint(options_.checkpoint_dir);
@@ -69,20 +75,21 @@ absl::Status Trainer::Run() {
   return status;
 }
 
-absl::Status Trainer::CheckGoesOn() const {
-  return parts_.exchange->stopped() ? absl::CancelledError("stopped") : absl::OkStatus();
-}
-
-absl::Status Trainer::Follow() {
+absl::Status Trainer::FollowRun() {
   const Replica& replica = *parts_.replica;
   DISTRO_RETURN_IF_ERROR(
       parts_.exchange->Follow(&replica.layout(), replica.next_round(), replica.log_hash()));
   Observe();
+  while (parts_.replica->next_round().value() < config_.rounds()) DISTRO_RETURN_IF_ERROR(Step());
   return absl::OkStatus();
 }
 
+absl::Status Trainer::CheckGoesOn() const {
+  return parts_.exchange->stopped() ? absl::CancelledError("stopped") : absl::OkStatus();
+}
+
 StepState Trainer::State() const {
-  StepState state = {.overlap = lookahead_.has_value(),
+  StepState state = {.overlap = gradient_step_.overlap(),
                      .round_open = open_.has_value() && open_round_ == parts_.replica->next_round(),
                      .has_gradient = gradient_.has_value()};
   if (!state.round_open) return state;
@@ -90,6 +97,8 @@ StepState Trainer::State() const {
   state.has_slot = FindSlot(open_->slots(), options_.worker).has_value();
   const bool last = open_round_.value() + 1 == config_.rounds();
   state.has_next_slot = !last && FindSlot(open_->next_slots(), options_.worker).has_value();
+  const PendingUpdate* pending = parts_.optimizer->pending();
+  state.has_pending = !state.uploaded && pending != nullptr && pending->round == open_round_;
   state.event_ready = parts_.exchange->Ready();
   return state;
 }
@@ -99,12 +108,14 @@ absl::Status Trainer::Step() {
     case StepAction::kTakeEvent:
       return TakeEvent();
     case StepAction::kGradient:
-      return ComputeGradient(FindSlot(open_->slots(), options_.worker),
-                             parts_.replica->parameters());
+      return ComputeGradient();
     case StepAction::kLookahead:
       return ComputeLookaheadGradient();
     case StepAction::kUpload:
       Upload();
+      return absl::OkStatus();
+    case StepAction::kOffer:
+      OfferPending();
       return absl::OkStatus();
   }
   return absl::InternalError("a step without an action");
@@ -122,135 +133,46 @@ absl::Status Trainer::TakeEvent() {
   return absl::OkStatus();
 }
 
-absl::Status Trainer::Open(OpenedRound opened) {
-  for (const auto* slots : {&opened.open.slots(), &opened.open.next_slots()}) {
-    const std::optional<v1::Slot> slot = FindSlot(*slots, options_.worker);
-    if (!slot.has_value()) continue;
-    DISTRO_RETURN_IF_ERROR(
-        Annotate(CheckSlot(*slot), absl::StrCat("round ", opened.round.value())));
-  }
-  open_round_ = opened.round;
-  open_ = std::move(opened.open);
-  return absl::OkStatus();
-}
-
-absl::Status Trainer::CheckSlot(const v1::Slot& slot) const {
-  const uint32_t micro_batch = options_.micro_batch_samples;
-  if (slot.samples() <= config_.samples_per_worker() && slot.samples() % micro_batch == 0) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "a slot of ", slot.samples(), " samples: the run has ", config_.samples_per_worker(),
-      " a worker, this worker's micro-batches ", micro_batch));
-}
-
-absl::Status Trainer::Apply(const CommittedRound& round) {
-  {
-    PhaseScope phase(parts_.phases, Phase::kApply);
-    const int member = round.MemberIndex(options_.worker);
-    const bool ours =
-        member >= 0 && round.header->members(member).incarnation() == options_.incarnation;
-    DISTRO_RETURN_IF_ERROR(parts_.replica->Apply(round));
-    if (ours) parts_.optimizer->Feedback(round, member);
-    CountOwnUpdate(round, ours ? member : -1);
-  }
-  return AfterRound();
-}
-
-void Trainer::CountOwnUpdate(const CommittedRound& round, int member) {
-  ++summary_.rounds_applied;
-  if (sent_round_ != round.round()) return;
-  const Layout& layout = parts_.replica->layout();
-  for (SegmentId segment(0); segment.value() < layout.segments(); segment = segment.Next()) {
-    if (member >= 0 && round.Included(member, segment)) continue;
-    ++summary_.updates_excluded;
-    return;
-  }
-}
-
-absl::Status Trainer::AfterRound() {
-  const uint64_t round = parts_.replica->next_round().value();
-  const auto due = [round](uint64_t interval) { return interval > 0 && round % interval == 0; };
-  if (round < config_.rounds()) {
-    if (due(config_.evaluation_interval_rounds())) DISTRO_RETURN_IF_ERROR(Evaluate());
-    if (!options_.checkpoint_dir.empty() && due(options_.checkpoint_interval_rounds)) {
-      DISTRO_RETURN_IF_ERROR(
-          WriteCheckpoint(absl::StrCat(options_.checkpoint_dir, "/round-", round)));
-    }
-  }
-  Observe();
-  return absl::OkStatus();
-}
-
-absl::Status Trainer::ComputeGradient(const std::optional<v1::Slot>& slot,
-                                      const TensorBuffer& parameters) {
-  Gradient gradient;
-  DISTRO_RETURN_IF_ERROR(AccumulateGradient(*slot, parameters, &gradient));
-  PhaseScope phase(parts_.phases, Phase::kCompress);
-  gradient.norm = parts_.optimizer->GradientNorm(gradient_buffer_);
-  gradient.finite = std::isfinite(gradient.loss) && std::isfinite(gradient.norm);
-  summary_.training_loss = gradient.loss;
-  summary_.gradient_norm = gradient.norm;
-  summary_.tokens += uint64_t{slot->samples()} * config_.sequence_length();
-  gradient_ = gradient;
-  return absl::OkStatus();
-}
-
-absl::Status Trainer::AccumulateGradient(const v1::Slot& slot, const TensorBuffer& parameters,
-                                         Gradient* gradient) {
-  const int micro_batches = static_cast<int>(slot.samples()) / options_.micro_batch_samples;
-  std::vector<int32_t> tokens;
-  for (int j = 0; j < micro_batches; ++j) {
-    DISTRO_RETURN_IF_ERROR(CheckGoesOn());
-    {
-      PhaseScope phase(parts_.phases, Phase::kData);
-      parts_.samples->ReadTraining(
-          slot.first_sample() + static_cast<uint64_t>(j) * options_.micro_batch_samples,
-          options_.micro_batch_samples, &tokens);
-    }
-    PhaseScope phase(parts_.phases, Phase::kForwardBackward);
-    DISTRO_ASSIGN_OR_RETURN(
-        const double loss,
-        parts_.model->LossAndGradient(
-            {.tokens = tokens, .sequences = options_.micro_batch_samples}, parameters,
-            j == 0 ? Accumulation::kStore : Accumulation::kAdd, &gradient_buffer_));
-    gradient->loss += loss / micro_batches;
-  }
-  if (micro_batches > 1) Divide(static_cast<float>(micro_batches), &gradient_buffer_);
-  return absl::OkStatus();
+absl::Status Trainer::ComputeGradient() {
+  return TakeGradient(*FindSlot(open_->slots(), options_.worker),
+                      gradient_step_.Compute(*FindSlot(open_->slots(), options_.worker),
+                                             parts_.replica->parameters()));
 }
 
 absl::Status Trainer::ComputeLookaheadGradient() {
-  {
-    PhaseScope phase(parts_.phases, Phase::kCompress);
-    parts_.optimizer->Lookahead(absl::bit_cast<float>(open_->step().eta_bits()),
-                                parts_.replica->parameters(), &*lookahead_);
-  }
-  return ComputeGradient(FindSlot(open_->next_slots(), options_.worker), *lookahead_);
+  const v1::Slot slot = *FindSlot(open_->next_slots(), options_.worker);
+  return TakeGradient(
+      slot, gradient_step_.ComputeAhead(slot, absl::bit_cast<float>(open_->step().eta_bits()),
+                                        parts_.replica->parameters()));
 }
 
-void Trainer::Upload() {
-  PhaseScope phase(parts_.phases, Phase::kCompress);
-  RoundUpdate update = {.round = open_round_,
-                        .state_hash = parts_.replica->StateHash(),
-                        .loss = gradient_->loss,
-                        .abstain = !gradient_->finite,
-                        .payloads = {}};
-  summary_.learning_rate = absl::bit_cast<float>(open_->step().eta_bits());
-  if (gradient_->finite) {
-    update.payloads =
-        parts_.optimizer->Compress(open_round_, open_->step(), gradient_buffer_, gradient_->norm);
-    sent_round_ = open_round_;
-    ++summary_.updates_sent;
-  } else {
-    parts_.log->Warning("step is not finite; abstaining", {{"round", open_round_.value()},
-                                                           {"loss", gradient_->loss},
-                                                           {"gradient_norm", gradient_->norm}});
-    ++summary_.nonfinite_steps;
-  }
-  uploaded_round_ = open_round_;
+absl::Status Trainer::TakeGradient(const v1::Slot& slot, const absl::StatusOr<Gradient>& gradient) {
+  DISTRO_RETURN_IF_ERROR(gradient.status());
+  summary_.training_loss = gradient->loss;
+  summary_.gradient_norm = gradient->norm;
+  summary_.tokens += uint64_t{slot.samples()} * config_.sequence_length();
+  gradient_ = *gradient;
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Resync(const absl::Status& why) {
+  const RoundId at = parts_.replica->next_round();
+  // The same again, with nothing learned in between, would go on for ever.
+  if (resynced_at_ == at || (resynced_at_.has_value() && rounds_since_resync_ == 0)) return why;
+  parts_.log->Warning("resync: taking the snapshot and the log again",
+                      {{"round", at.value()}, {"reason", ReasonOf(why)}, {"status", why}});
+  ++summary_.resyncs;
+  resynced_at_ = at;
+  rounds_since_resync_ = 0;
+  open_.reset();
+  uploaded_round_.reset();
+  sent_round_.reset();
   gradient_.reset();
-  parts_.exchange->Upload(std::move(update));
+  DISTRO_ASSIGN_OR_RETURN(parts_.replica, parts_.resync());
+  const PendingUpdate* pending = parts_.optimizer->pending();
+  if (pending != nullptr && pending->round < parts_.replica->next_round())
+    parts_.optimizer->ForgetPending();
+  return absl::OkStatus();
 }
 
 absl::Status Trainer::Evaluate() {

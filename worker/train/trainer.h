@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/base/log.h"
 #include "common/layout/tensor_buffer.h"
 #include "common/replica/replica.h"
@@ -19,6 +20,8 @@
 #include "worker/exchange/exchange.h"
 #include "worker/model/model.h"
 #include "worker/optimizer/optimizer.h"
+#include "worker/state/state_dir.h"
+#include "worker/train/gradient_step.h"
 #include "worker/train/phase_clock.h"
 #include "worker/train/sample_reader.h"
 #include "worker/train/step_plan.h"
@@ -36,6 +39,8 @@ struct TrainerOptions {
   std::string checkpoint_dir;
   // Also every so many rounds, into checkpoint_dir/round-<n>; 0: only at the end.
   uint64_t checkpoint_interval_rounds = 0;
+  // Own state is saved after every so many of the rounds' uploads; 0: only at the end.
+  uint64_t state_interval_rounds = 0;
 };
 
 class Trainer {
@@ -49,6 +54,10 @@ class Trainer {
     Exchange* exchange;
     PhaseClock* phases;
     Log* log;
+    // Keeps the worker's own state; nullptr: nothing is kept.
+    StateDir* state = nullptr;
+    // Joins again and loads the snapshot: the replica to go on with.
+    std::function<absl::StatusOr<Replica*>()> resync = nullptr;
   };
   // Called after every applied round and at the end, with the readings so far.
   using Observer = std::function<void(const TrainSummary&)>;
@@ -57,45 +66,52 @@ class Trainer {
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(TrainerOptions options, Parts parts,
                                                          Observer observer);
 
-  // Evaluates, follows the run and trains until it is done; then writes the checkpoint and evaluates again. Otherwise the
-  // status with which the exchange ended it. Cancelled: the exchange was stopped; an evaluation or a gradient that goes on
+  // Goes on where an earlier process was, whose state Parts.optimizer has restored.
+  void Resume(const WorkerState& state);
+
+  // Evaluates, follows the run and trains until it is done; then writes the checkpoint and evaluates again. When the log does
+  // not continue the parameters it takes a snapshot and the log again; the momentum stays. Otherwise the status with which the
+  // exchange ended it; `diverged` or `pruned`: a resync did not help. Cancelled: the exchange was stopped; an evaluation or a gradient that goes on
   // is dropped at its next micro-batch. InvalidArgument: the aggregator announced samples that the run does not allow.
   absl::Status Run();
+
+  // Keeps the worker's own state, if it is to be kept; a failure is logged.
+  void SaveState();
 
   const TrainSummary& summary() const { return summary_; }
 
  private:
-  // A gradient that no upload has used yet; the buffer holds it when it is finite.
-  struct Gradient {
-    double loss = 0;
-    double norm = 0;
-    bool finite = true;
-  };
-
   Trainer(TrainerOptions options, Parts parts, Observer observer);
 
-  absl::Status Follow();
+  // trainer.cc: the loop.
+  absl::Status FollowRun();
+  absl::Status Resync(const absl::Status& why);
   // Cancelled once the exchange was stopped.
   absl::Status CheckGoesOn() const;
   StepState State() const;
   absl::Status Step();
   absl::Status TakeEvent();
-  absl::Status Open(OpenedRound opened);
-  absl::Status CheckSlot(const v1::Slot& slot) const;
-  absl::Status Apply(const CommittedRound& round);
-  void CountOwnUpdate(const CommittedRound& round, int member);
-  absl::Status ComputeGradient(const std::optional<v1::Slot>& slot, const TensorBuffer& parameters);
-  absl::Status AccumulateGradient(const v1::Slot& slot, const TensorBuffer& parameters,
-                                  Gradient* gradient);
+  absl::Status ComputeGradient();
   absl::Status ComputeLookaheadGradient();
-  void Upload();
+  absl::Status TakeGradient(const v1::Slot& slot, const absl::StatusOr<Gradient>& gradient);
   absl::Status Evaluate();
   absl::Status WriteCheckpoint(const std::string& dir);
-  absl::Status AfterRound();
   void Observe();
 
+  // trainer_rounds.cc: what happens to a round.
+  absl::Status Open(OpenedRound opened);
+  absl::Status CheckSlot(const v1::Slot& slot) const;
+  void Upload();
+  void OfferPending();
+  void HandIn(RoundUpdate update);
+  absl::Status Apply(const CommittedRound& round);
+  // Whether the record's member is a process that handed in what is pending.
+  bool IsSender(const CommittedRound& round, int member) const;
+  void CountOwnUpdate(const CommittedRound& round, int member);
+  absl::Status AfterRound();
+
   const TrainerOptions options_;
-  const Parts parts_;
+  Parts parts_;  // the replica changes with a resync
   const Observer observer_;
   const v1::RunConfig& config_;
 
@@ -106,8 +122,14 @@ class Trainer {
       uploaded_round_;                 // the last that was answered, by an update or an abstention
   std::optional<RoundId> sent_round_;  // the last that was answered by an update
   std::optional<Gradient> gradient_;
-  TensorBuffer gradient_buffer_;
-  std::optional<TensorBuffer> lookahead_;  // with overlap
+  GradientStep gradient_step_;
+  // Incarnations of the processes that handed in what is pending, the same bytes each: the record names the one whose came
+  // first.
+  std::vector<uint64_t> senders_;
+  double pending_loss_ = 0;  // of the step that is pending
+  EpochId epoch_;            // the highest seen
+  std::optional<RoundId> resynced_at_;
+  uint64_t rounds_since_resync_ = 0;
   TrainSummary summary_;
 };
 

@@ -8,6 +8,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
+#include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/base/version.h"
@@ -16,55 +17,100 @@
 
 namespace distro::worker {
 
+namespace {
+
+// Snapshots that may be replaced by newer ones while they are fetched.
+constexpr int kSnapshotAttempts = 5;
+
+bool IsGone(const absl::Status& status) {
+  const std::string reason = ReasonOf(status);
+  return reason == "pruned" || reason == "diverged";
+}
+
+absl::string_view HashOf(const Manifest& manifest) {
+  const auto& hash = manifest.hash();
+  return {reinterpret_cast<const char*>(hash.data()), hash.size()};
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Begin(const TrainerOptions& options,
                                                                 const std::string& scratch_dir,
                                                                 const Parts& parts,
                                                                 Trainer::Observer observer) {
-  auto run = absl::WrapUnique(new TrainingRun());
-  DISTRO_RETURN_IF_ERROR(run->Join(options, parts));
-  DISTRO_RETURN_IF_ERROR(run->BuildModel(*parts.tokens));
-  DISTRO_RETURN_IF_ERROR(run->LoadSnapshot(scratch_dir, parts.exchange));
+  auto run = absl::WrapUnique(new TrainingRun(options, scratch_dir, parts));
+  if (parts.state != nullptr) DISTRO_RETURN_IF_ERROR(run->LoadState());
+  DISTRO_RETURN_IF_ERROR(run->JoinWithState());
   run->optimizer_ = std::make_unique<Optimizer>(run->layout_.get(), run->backend_.get());
-  DISTRO_ASSIGN_OR_RETURN(run->trainer_, Trainer::Create(options,
-                                                         {.run = &run->run_,
-                                                          .model = run->model_.get(),
-                                                          .samples = run->samples_.get(),
-                                                          .replica = run->replica_.get(),
-                                                          .optimizer = run->optimizer_.get(),
-                                                          .exchange = parts.exchange,
-                                                          .phases = parts.phases,
-                                                          .log = parts.log},
-                                                         std::move(observer)));
+  DISTRO_ASSIGN_OR_RETURN(run->trainer_,
+                          Trainer::Create(options,
+                                          {.run = &run->run_,
+                                           .model = run->model_.get(),
+                                           .samples = run->samples_.get(),
+                                           .replica = run->replica_.get(),
+                                           .optimizer = run->optimizer_.get(),
+                                           .exchange = parts.exchange,
+                                           .phases = parts.phases,
+                                           .log = parts.log,
+                                           .state = parts.state,
+                                           .resync = [run = run.get()] { return run->Resync(); }},
+                                          std::move(observer)));
+  if (run->state_.has_value()) DISTRO_RETURN_IF_ERROR(run->RestoreState());
   return run;
 }
 
-absl::Status TrainingRun::Join(const TrainerOptions& options, const Parts& parts) {
-  v1::JoinRequest request;
-  request.mutable_worker()->set_name(options.worker);
-  request.mutable_worker()->set_incarnation(options.incarnation);
-  request.set_version(std::string(Version()));
-  request.set_data_fingerprint(parts.tokens->Fingerprint());
-  DISTRO_ASSIGN_OR_RETURN(run_, parts.exchange->Join(request));
-  parts.log->Info("joined", {{"worker", options.worker},
-                             {"run", run_.run_id()},
-                             {"epoch", run_.epoch()},
-                             {"snapshot_round", run_.snapshot().round()},
-                             {"head_round", run_.head_round()}});
-  return absl::OkStatus();
+absl::Status TrainingRun::Train() {
+  const absl::Status status = trainer_->Run();
+  trainer_->SaveState();
+  return status;
 }
 
-absl::Status TrainingRun::BuildModel(const TokenSource& tokens) {
+absl::Status TrainingRun::JoinAndLoad(const v1::JoinRequest& request) {
+  absl::Status status;
+  for (int attempt = 0; attempt < kSnapshotAttempts; ++attempt) {
+    DISTRO_RETURN_IF_ERROR(Join(request));
+    status = LoadSnapshot();
+    if (!IsGone(status)) return status;
+    parts_.log->Warning("the snapshot is gone, joining again", {{"status", status}});
+  }
+  return status;
+}
+
+absl::Status TrainingRun::Join(const v1::JoinRequest& asked) {
+  v1::JoinRequest request = asked;
+  request.mutable_worker()->set_name(options_.worker);
+  request.mutable_worker()->set_incarnation(options_.incarnation);
+  request.set_version(std::string(Version()));
+  request.set_data_fingerprint(parts_.tokens->Fingerprint());
+  DISTRO_ASSIGN_OR_RETURN(run_, parts_.exchange->Join(request));
+  parts_.log->Info("joined", {{"worker", options_.worker},
+                              {"run", run_.run_id()},
+                              {"epoch", run_.epoch()},
+                              {"snapshot_round", run_.snapshot().round()},
+                              {"head_round", run_.head_round()}});
+  if (layout_ == nullptr) return BuildModel();
+  if (run_.manifest_hash() == HashOf(layout_->manifest())) return absl::OkStatus();
+  return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_run",
+                         absl::StrCat("run ", run_.run_id(), " has another manifest now"));
+}
+
+absl::StatusOr<Replica*> TrainingRun::Resync() {
+  v1::JoinRequest request;
+  request.set_run_id(run_.run_id());
+  DISTRO_RETURN_IF_ERROR(JoinAndLoad(request));
+  return replica_.get();
+}
+
+absl::Status TrainingRun::BuildModel() {
   DISTRO_ASSIGN_OR_RETURN(const LlamaConfig config, ParseLlamaConfig(run_.model_config_json()));
   if (run_.config().sequence_length() > static_cast<uint32_t>(config.max_positions)) {
     return absl::InvalidArgumentError(
         absl::StrCat("sequence_length: ", run_.config().sequence_length(),
                      " exceeds the model's max_position_embeddings, ", config.max_positions));
   }
-  DISTRO_RETURN_IF_ERROR(tokens.ValidateVocabulary(config.vocab_size));
+  DISTRO_RETURN_IF_ERROR(parts_.tokens->ValidateVocabulary(config.vocab_size));
   DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create(LlamaTensors(config)));
-  const auto& hash = manifest.hash();
-  if (run_.manifest_hash() !=
-      absl::string_view(reinterpret_cast<const char*>(hash.data()), hash.size())) {
+  if (run_.manifest_hash() != HashOf(manifest)) {
     return absl::InvalidArgumentError(
         "the run's manifest hash is not that of its config.json: its checkpoint holds "
         "other tensors than this model has");
@@ -73,19 +119,19 @@ absl::Status TrainingRun::BuildModel(const TokenSource& tokens) {
                           Layout::Create(std::move(manifest), run_.config().segment_blocks()));
   layout_ = std::make_unique<Layout>(std::move(layout));
   DISTRO_ASSIGN_OR_RETURN(model_, Model::Create(config, *layout_));
-  DISTRO_ASSIGN_OR_RETURN(SampleReader samples, SampleReader::Create(&tokens, run_.config()));
+  DISTRO_ASSIGN_OR_RETURN(SampleReader samples, SampleReader::Create(parts_.tokens, run_.config()));
   samples_ = std::make_unique<SampleReader>(std::move(samples));
   backend_ = MakeCpuBackend();
   return absl::OkStatus();
 }
 
-absl::Status TrainingRun::LoadSnapshot(const std::string& scratch_dir, Exchange* exchange) {
-  const std::string path = absl::StrCat(scratch_dir, "/snapshot.safetensors");
+absl::Status TrainingRun::LoadSnapshot() {
+  const std::string path = absl::StrCat(scratch_dir_, "/snapshot.safetensors");
   const auto remove = absl::MakeCleanup([&path] {
     std::error_code ignored;
     std::filesystem::remove(path, ignored);
   });
-  DISTRO_RETURN_IF_ERROR(exchange->DownloadSnapshot(run_.snapshot(), path));
+  DISTRO_RETURN_IF_ERROR(parts_.exchange->DownloadSnapshot(run_.snapshot(), path));
   TensorBuffer parameters(*layout_);
   DISTRO_RETURN_IF_ERROR(Annotate(ReadSnapshot(path, *layout_, &parameters), "snapshot"));
   replica_ =

@@ -4,7 +4,9 @@
 // Not thread-safe: one training thread, which calls SetTorchThreads first.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -18,6 +20,7 @@
 #include "worker/exchange/exchange.h"
 #include "worker/model/model.h"
 #include "worker/optimizer/optimizer.h"
+#include "worker/state/state_dir.h"
 #include "worker/train/phase_clock.h"
 #include "worker/train/sample_reader.h"
 #include "worker/train/trainer.h"
@@ -32,9 +35,15 @@ class TrainingRun {
     Exchange* exchange;
     PhaseClock* phases;
     Log* log;
+    // Keeps the worker's own state; nullptr: the momentum starts at 0 and ends with the process.
+    StateDir* state = nullptr;
   };
 
-  // Joins, fetches the snapshot through a file in `scratch_dir` (removed again) and builds the model. Besides the statuses of Exchange: InvalidArgument: the model is not built here, its tensors are not the
+  // A state that is older than this many rounds is set aside: its momentum says little about the parameters of today.
+  static constexpr uint64_t kOldestStateRounds = 1000;
+
+  // Joins, fetches the snapshot through a file in `scratch_dir` (removed again), builds the model, and goes on with the state
+  // that is kept. Besides the statuses of Exchange: InvalidArgument: the model is not built here, its tensors are not the
   // run's, or the data does not fit the model; the message names key or token. DataLoss: the snapshot's state hash
   // is not the announced one.
   static absl::StatusOr<std::unique_ptr<TrainingRun>> Begin(const TrainerOptions& options,
@@ -42,8 +51,8 @@ class TrainingRun {
                                                             const Parts& parts,
                                                             Trainer::Observer observer);
 
-  // Trainer::Run.
-  absl::Status Train() { return trainer_->Run(); }
+  // Trainer::Run; then the worker's own state is saved, however it ended.
+  absl::Status Train();
 
   const TrainSummary& summary() const { return trainer_->summary(); }
   const v1::JoinResponse& run() const { return run_; }
@@ -51,11 +60,30 @@ class TrainingRun {
   const Optimizer& optimizer() const { return *optimizer_; }
 
  private:
-  TrainingRun() = default;
-  absl::Status Join(const TrainerOptions& options, const Parts& parts);
-  absl::Status BuildModel(const TokenSource& tokens);
-  absl::Status LoadSnapshot(const std::string& scratch_dir, Exchange* exchange);
+  TrainingRun(const TrainerOptions& options, const std::string& scratch_dir, const Parts& parts)
+      : options_(options), scratch_dir_(scratch_dir), parts_(parts) {}
 
+  // Joins and has the snapshot as a replica; joins again while the snapshot that Join named is gone before it came. With a
+  // run id: of that run only.
+  absl::Status JoinAndLoad(const v1::JoinRequest& request);
+  absl::Status Join(const v1::JoinRequest& request);
+  absl::Status BuildModel();
+  absl::Status LoadSnapshot();
+  absl::StatusOr<Replica*> Resync();
+
+  // The state that is kept, if it is of this worker. The Join that it is sent with may refuse its run: then it is set aside.
+  absl::Status LoadState();
+  absl::Status JoinWithState();
+  // Into the optimizer and the trainer, if it fits the run as it is now.
+  absl::Status RestoreState();
+  std::string ReasonToSetAside() const;
+
+  // Constant after construction.
+  const TrainerOptions options_;
+  const std::string scratch_dir_;
+  const Parts parts_;
+
+  std::optional<StateReader> state_;  // until it is restored
   v1::JoinResponse run_;
   std::unique_ptr<Layout> layout_;
   std::unique_ptr<Model> model_;

@@ -75,6 +75,15 @@ class GrpcExchangeTest : public ::testing::Test {
     options_.backoff = {absl::Milliseconds(2), absl::Milliseconds(20)};
   }
 
+  // The same address, and script and record as `change` leaves them, another server: what is under way breaks.
+  void RestartAggregator(const std::function<void(AggregatorState&)>& change = [](auto&) {}) {
+    AggregatorState state = aggregator_->state();
+    const int port = aggregator_->port();
+    aggregator_.reset();
+    change(state);
+    aggregator_ = std::make_unique<FakeAggregator>(port, state);
+  }
+
   void MakeExchange() { exchange_ = *GrpcExchange::Create(options_, lines_.log()); }
 
   v1::JoinRequest Request() const {

@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/reason.h"
+#include "common/rpc/status.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 
@@ -20,9 +22,17 @@ T TakeFront(std::deque<T>* queue, T otherwise) {
 
 }  // namespace
 
-FakeAggregator::FakeAggregator() {
+grpc::Status Refusal(absl::StatusCode code, absl::string_view reason, absl::string_view message,
+                     absl::Duration retry_after) {
+  absl::Status status = ErrorWithReason(code, reason, message);
+  if (retry_after > absl::ZeroDuration()) status = WithRetryAfter(std::move(status), retry_after);
+  return ToGrpcStatus(status);
+}
+
+FakeAggregator::FakeAggregator(int port, AggregatorState state) : state_(std::move(state)) {
   grpc::ServerBuilder builder;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+  builder.AddListeningPort(absl::StrCat("127.0.0.1:", port), grpc::InsecureServerCredentials(),
+                           &port_);
   builder.RegisterService(this);
   server_ = builder.BuildAndStart();
 }
@@ -74,7 +84,7 @@ grpc::Status FakeAggregator::Heartbeat(grpc::ServerContext*, const v1::Heartbeat
   state_.heartbeats.push_back(*request);
   changed_.SignalAll();
   *response = state_.heartbeat_response;
-  return grpc::Status::OK;
+  return TakeFront(&state_.heartbeat_failures, grpc::Status::OK);
 }
 
 grpc::Status FakeAggregator::UploadUpdate(
@@ -133,16 +143,20 @@ grpc::Status FakeAggregator::DownloadSnapshot(
     grpc::ServerWriter<v1::DownloadSnapshotResponse>* writer) {
   uint64_t end = 0;
   std::string snapshot;
+  grpc::Status failure;
   Change([&](AggregatorState& state) {
     state.downloads.push_back(*request);
     snapshot = state.snapshot;
+    failure = TakeFront(&state.snapshot_failures, grpc::Status::OK);
     end = std::min<uint64_t>(TakeFront(&state.snapshot_cuts, uint64_t{snapshot.size()}),
                              snapshot.size());
   });
+  if (!failure.ok()) return failure;
+  const uint64_t frame_bytes = snapshot.size() / 10 + 1;
   for (uint64_t offset = request->offset(); offset < end;) {
     v1::DownloadSnapshotResponse frame;
     frame.set_offset(offset);
-    frame.set_data(snapshot.substr(offset, std::min<uint64_t>(100, end - offset)));
+    frame.set_data(snapshot.substr(offset, std::min(frame_bytes, end - offset)));
     offset += frame.data().size();
     writer->Write(frame);
   }

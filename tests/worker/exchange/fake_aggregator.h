@@ -9,11 +9,19 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "distro/v1/aggregator.grpc.pb.h"
 #include "grpcpp/server.h"
 
 namespace distro::worker {
+
+// A refusal with its reason, as the aggregator sends it; `retry_after` 0: without one.
+grpc::Status Refusal(absl::StatusCode code, absl::string_view reason,
+                     absl::string_view message = "",
+                     absl::Duration retry_after = absl::ZeroDuration());
 
 // One subscription: frames, then a status; without one the stream stays open.
 struct StreamScript {
@@ -40,12 +48,14 @@ struct SeenUpload {
 // The script and the record. `change` and `until` run under the lock.
 struct AggregatorState {
   std::deque<grpc::Status> join_failures;  // of the next Joins
+  std::deque<grpc::Status> heartbeat_failures;
   v1::JoinResponse join_response;
   v1::HeartbeatResponse heartbeat_response;
   std::deque<StreamScript> streams;  // of the next subscriptions; Unavailable when there is none
   std::deque<UploadScript> uploads;  // of the next uploads; accepted when there is none
   std::string snapshot;
   std::deque<uint64_t> snapshot_cuts;  // the next downloads end Unavailable after so many bytes
+  std::deque<grpc::Status> snapshot_failures;  // of the next downloads
 
   std::vector<v1::JoinRequest> joins;
   std::vector<v1::HeartbeatRequest> heartbeats;
@@ -57,10 +67,12 @@ struct AggregatorState {
 
 class FakeAggregator final : public v1::AggregatorService::Service {
  public:
-  FakeAggregator();
+  // `port` 0: one that the system chooses; another: that of an aggregator that was there before, whose state is taken over.
+  explicit FakeAggregator(int port = 0, AggregatorState state = {});
   ~FakeAggregator() override;
 
   std::string address() const;
+  int port() const { return port_; }
 
   void Change(const std::function<void(AggregatorState&)>& change);
   // Waits until it holds; false after 20 s.

@@ -1,6 +1,7 @@
-// Joining, heartbeats, directives, stopping and leaving.
+// Joining, heartbeats, stopping and leaving.
 #include <thread>
 
+#include "common/base/reason.h"
 #include "tests/worker/exchange/exchange_fixture.h"
 
 namespace distro::worker {
@@ -14,7 +15,9 @@ TEST_F(GrpcExchangeTest, JoinTriesAgainWhileTheAggregatorIsAwayAndSaysWhyOnce) {
   const absl::StatusOr<v1::JoinResponse> response = exchange_->Join(Request());
   ASSERT_TRUE(response.ok()) << response.status();
   EXPECT_EQ(response->run_id(), "run-1");
-  EXPECT_EQ(exchange_->stats().retries, 3u);
+  const auto retries = exchange_->stats().retries[static_cast<int>(RetriedRpc::kJoin)];
+  EXPECT_EQ(retries[RetryCodeIndex(absl::StatusCode::kUnavailable)], 3u);
+  EXPECT_EQ(exchange_->stats().TotalRetries(), 3u);
   EXPECT_EQ(lines_.Count("waiting for the aggregator"), 1);
 }
 
@@ -107,18 +110,28 @@ TEST_F(GrpcExchangeTest, ARejoinThatFindsAnotherRunEndsTheSession) {
     state.heartbeat_response.set_directive(v1::DIRECTIVE_REJOIN);
   });
   const absl::Status status = exchange_->Next().status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(status), "other_run");
   EXPECT_NE(status.message().find("run-2"), std::string::npos) << status;
 }
 
-TEST_F(GrpcExchangeTest, AReplacedWorkerStopsAndDoesNotLeave) {
-  Begin({StreamScript()});
+TEST_F(GrpcExchangeTest, JoinWaitsAsLongAsItIsAskedTo) {
   aggregator_->Change([](AggregatorState& state) {
-    state.heartbeat_response.set_directive(v1::DIRECTIVE_REPLACED);
+    state.join_failures = {
+        Refusal(absl::StatusCode::kUnavailable, "draining", "stops", absl::Milliseconds(200))};
   });
-  EXPECT_EQ(exchange_->Next().status().code(), absl::StatusCode::kAborted);
-  exchange_->Leave("replaced");
-  EXPECT_TRUE(aggregator_->state().leaves.empty());
+  MakeExchange();
+  const absl::Time begin = absl::Now();
+  ASSERT_TRUE(exchange_->Join(Request()).ok());
+  EXPECT_GE(absl::Now() - begin, absl::Milliseconds(200));
+}
+
+// The subscription would wait for an hour; a heartbeat that works again ends that.
+TEST_F(GrpcExchangeTest, TheSubscriptionIsOpenedAgainAsSoonAsTheAggregatorIsBack) {
+  options_.backoff = {absl::Hours(1), absl::Hours(1)};
+  Begin({{{}, true, kAway}, {FramesOf({0}), false, {}}});
+  ASSERT_TRUE(lines_.Await("subscription broken"));
+  aggregator_->Change([](AggregatorState& state) { state.heartbeat_failures = {kAway}; });
+  ExpectCommit(0);
 }
 
 TEST_F(GrpcExchangeTest, ASubscriptionThatLagsInSilenceIsOpenedAgain) {

@@ -1,5 +1,6 @@
 // Following the log through cuts, new epochs and wrong frames; snapshots.
 #include "common/base/file.h"
+#include "common/base/reason.h"
 #include "tests/worker/exchange/exchange_fixture.h"
 
 namespace distro::worker {
@@ -64,14 +65,7 @@ TEST_F(GrpcExchangeTest, ARoundThatDoesNotFollowThisReplicasIsDiverged) {
   ExpectCommit(0);
   const absl::Status status = exchange_->Next().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_NE(status.message().find("diverged"), std::string::npos) << status;
-}
-
-TEST_F(GrpcExchangeTest, ADivergenceThatTheAggregatorSeesEndsNext) {
-  Begin({{{},
-          true,
-          grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "diverged: not in the chain")}});
-  EXPECT_EQ(exchange_->Next().status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(status), "diverged");
 }
 
 TEST_F(GrpcExchangeTest, AnOpenRoundIsAnnouncedAgainInANewEpoch) {
@@ -154,6 +148,64 @@ TEST_F(SnapshotTest, RefusesBytesThatAreNotTheSnapshot) {
   aggregator_->Change([](AggregatorState& state) { state.snapshot[500] ^= 1; });
   EXPECT_EQ(exchange_->DownloadSnapshot(info_, path_).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(ReadFile(path_).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(SnapshotTest, ASnapshotThatIsGoneIsPruned) {
+  aggregator_->Change([](AggregatorState& state) {
+    state.snapshot_failures = {grpc::Status(grpc::StatusCode::NOT_FOUND, "no such snapshot")};
+  });
+  EXPECT_EQ(ReasonOf(exchange_->DownloadSnapshot(info_, path_)), "pruned");
+}
+
+// Too few bytes to tell bandwidth from latency.
+TEST_F(SnapshotTest, ASmallSnapshotSaysNothingAboutTheLink) {
+  ASSERT_TRUE(exchange_->DownloadSnapshot(info_, path_).ok());
+  EXPECT_EQ(aggregator_->state().joins.size(), 1u);
+}
+
+class LargeSnapshotTest : public SnapshotTest {
+ protected:
+  LargeSnapshotTest() {
+    bytes_.assign(3 << 20, 'x');
+    const Sha256Digest digest = Sha256(bytes_);
+    info_.set_sha256(digest.data(), digest.size());
+    info_.set_size_bytes(bytes_.size());
+    aggregator_->Change([this](AggregatorState& state) {
+      state.snapshot = bytes_;
+      state.heartbeat_response.set_head_round(2);
+    });
+  }
+  // The next heartbeat tells that rounds go on.
+  void AwaitHead() {
+    const size_t seen = aggregator_->state().heartbeats.size();
+    ASSERT_TRUE(aggregator_->Await(
+        [seen](const AggregatorState& state) { return state.heartbeats.size() > seen + 1; }));
+  }
+};
+
+TEST_F(LargeSnapshotTest, WhenTheRunIsUnderWayTheLinksRateIsReportedBeforeTraining) {
+  AwaitHead();
+  ASSERT_TRUE(exchange_->DownloadSnapshot(info_, path_).ok());
+  const AggregatorState state = aggregator_->state();
+  ASSERT_EQ(state.joins.size(), 2u);
+  EXPECT_EQ(state.joins[0].download_bytes_per_second(), 0u);
+  EXPECT_GT(state.joins[1].download_bytes_per_second(), 0u);
+  EXPECT_EQ(state.joins[1].run_id(), "run-1");
+}
+
+TEST_F(LargeSnapshotTest, ALinkThatIsTooSlowIsRefused) {
+  AwaitHead();
+  aggregator_->Change([](AggregatorState& state) {
+    state.join_failures = {Refusal(absl::StatusCode::kResourceExhausted, "too_slow")};
+  });
+  EXPECT_EQ(ReasonOf(exchange_->DownloadSnapshot(info_, path_)), "too_slow");
+}
+
+TEST_F(LargeSnapshotTest, BeforeTheFirstRoundThereIsNothingToCatchUpWith) {
+  aggregator_->Change([](AggregatorState& state) { state.heartbeat_response.set_head_round(0); });
+  AwaitHead();
+  ASSERT_TRUE(exchange_->DownloadSnapshot(info_, path_).ok());
+  EXPECT_EQ(aggregator_->state().joins.size(), 1u);
 }
 
 TEST_F(SnapshotTest, NamesTheDisksFault) {

@@ -18,7 +18,9 @@ bool OneComplete(const AggregatorState& state) {
 
 TEST_F(GrpcExchangeTest, SendsTheHeaderThenTheSegmentsFromTheRoundsFirstOn) {
   Begin({StreamScript()});
-  exchange_->Upload(Update(4));
+  RoundUpdate update = Update(4);
+  update.tensor_hashes = {1, 2};
+  exchange_->Upload(std::move(update));
   ASSERT_TRUE(aggregator_->Await(OneComplete));
   const SeenUpload upload = aggregator_->state().seen_uploads[0];
   EXPECT_EQ(upload.header.worker().name(), "alice");
@@ -26,6 +28,7 @@ TEST_F(GrpcExchangeTest, SendsTheHeaderThenTheSegmentsFromTheRoundsFirstOn) {
   EXPECT_EQ(upload.header.round(), 4u);
   EXPECT_EQ(upload.header.state_hash(), 9u);
   EXPECT_EQ(upload.header.loss(), 0.5);
+  EXPECT_EQ(upload.header.tensor_hashes_size(), 2);
   EXPECT_EQ(Segments(upload), "1 2 0");
 }
 
@@ -89,7 +92,39 @@ TEST_F(GrpcExchangeTest, OffersTheUpdateAgainAfterACut) {
   const AggregatorState state = aggregator_->state();
   ASSERT_EQ(state.seen_uploads.size(), 3u);
   EXPECT_EQ(Segments(state.seen_uploads[2]), "1 2");
-  EXPECT_EQ(exchange_->stats().retries, 2u);
+  const auto retries = exchange_->stats().retries[static_cast<int>(RetriedRpc::kUpload)];
+  EXPECT_EQ(retries[RetryCodeIndex(absl::StatusCode::kUnavailable)], 2u);
+}
+
+// Cut in the middle of a segment by an aggregator that then starts again with the first segment in its log.
+TEST_F(GrpcExchangeTest, AHalfSentUpdateIsFinishedWithARestartedAggregatorWithTheSameBytes) {
+  aggregator_->Change([](AggregatorState& state) {
+    state.uploads.assign(1, {.refuse = {}, .held = {}, .cut_after_frames = 1});
+    for (int i = 0; i < 1000; ++i) {
+      state.uploads.push_back(
+          {.refuse = grpc::Status(grpc::StatusCode::UNAVAILABLE, "about to stop"), .held = {}});
+    }
+  });
+  Begin({StreamScript()});
+  exchange_->Upload(Update(0));
+  ASSERT_TRUE(aggregator_->Await(
+      [](const AggregatorState& state) { return state.seen_uploads.size() >= 2; }));
+  RestartAggregator([](AggregatorState& state) {
+    state.join_response.set_epoch(2);
+    state.heartbeat_response.set_epoch(2);
+    state.seen_uploads.resize(1);
+    state.uploads = {{.refuse = {}, .held = {0}}};
+    state.streams.push_back(StreamScript());
+  });
+  const auto resumed = [](const AggregatorState& state) {
+    return state.seen_uploads.back().header.epoch() == 2 && OneComplete(state);
+  };
+  ASSERT_TRUE(aggregator_->Await(resumed));
+  const SeenUpload upload = aggregator_->state().seen_uploads.back();
+  EXPECT_EQ(Segments(upload), "1 2");
+  for (const v1::UploadFrame& frame : upload.frames)
+    EXPECT_EQ(frame.data(), *Update(0).payloads[frame.segment()]);
+  EXPECT_EQ(upload.header.state_hash(), Update(0).state_hash);
 }
 
 TEST_F(GrpcExchangeTest, OffersTheUpdateToANewEpochUntilItsRoundIsCommitted) {

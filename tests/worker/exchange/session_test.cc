@@ -4,6 +4,8 @@
 
 #include <thread>
 
+#include "common/base/reason.h"
+
 namespace distro::worker {
 namespace {
 
@@ -45,6 +47,25 @@ TEST(SessionTest, TheFirstEndStaysAndWakesWhoWaits) {
   EXPECT_EQ(session.end_status(), absl::AbortedError("first"));
 }
 
+TEST(SessionTest, TheAggregatorsReturnEndsASleep) {
+  Session session{v1::JoinRequest(), v1::JoinResponse()};
+  std::thread waiter(
+      [&] { EXPECT_TRUE(session.SleepUnlessBack(absl::InfiniteDuration(), /*returns=*/0)); });
+  session.ObserveEpoch(EpochId(4));
+  session.Update([](SessionView& view) { ++view.returns; });
+  waiter.join();
+}
+
+TEST(SessionTest, ARejoinNamesTheRunAndTheHighestEpoch) {
+  v1::JoinResponse response;
+  response.set_run_id("run-1");
+  response.set_epoch(3);
+  Session session{v1::JoinRequest(), response};
+  session.ObserveEpoch(EpochId(8));
+  EXPECT_EQ(session.RejoinRequest().run_id(), "run-1");
+  EXPECT_EQ(session.RejoinRequest().epoch(), 8u);
+}
+
 TEST(SessionTest, AChangeWakesWhoSawTheVersionBefore) {
   Session session{v1::JoinRequest(), v1::JoinResponse()};
   const uint64_t seen = session.view().version;
@@ -62,13 +83,13 @@ TEST(SessionTest, ARejoinMustFindTheSameRunAndLayout) {
   response.mutable_config()->set_segment_blocks(8);
   const Session session(v1::JoinRequest(), response);
   EXPECT_TRUE(session.CheckSameRun(response).ok());
-  EXPECT_EQ(session.request().run_id(), "run-1");
+  EXPECT_EQ(session.run_id(), "run-1");
   for (int field = 0; field < 3; ++field) {
     v1::JoinResponse other = response;
     if (field == 0) other.set_run_id("run-2");
     if (field == 1) other.set_manifest_hash("n");
     if (field == 2) other.mutable_config()->set_segment_blocks(9);
-    EXPECT_EQ(session.CheckSameRun(other).code(), absl::StatusCode::kFailedPrecondition) << field;
+    EXPECT_EQ(ReasonOf(session.CheckSameRun(other)), "other_run") << field;
   }
 }
 

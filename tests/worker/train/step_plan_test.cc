@@ -33,6 +33,15 @@ TEST(StepPlanTest, TakesResultsBeforeItUsesALateGradient) {
       StepAction::kTakeEvent);
 }
 
+TEST(StepPlanTest, OffersWhatIsPendingOfTheOpenRoundInsteadOfAnotherUpdate) {
+  StepState state{.round_open = true, .has_slot = true, .has_pending = true};
+  EXPECT_EQ(NextAction(state), StepAction::kOffer);
+  state.has_gradient = true;
+  EXPECT_EQ(NextAction(state), StepAction::kOffer);
+  state.event_ready = true;
+  EXPECT_EQ(NextAction(state), StepAction::kTakeEvent);
+}
+
 TEST(StepPlanTest, WaitsForTheResultAfterAnUpload) {
   EXPECT_EQ(
       NextAction({.round_open = true, .has_slot = true, .has_next_slot = true, .uploaded = true}),

@@ -1,0 +1,43 @@
+#include "worker/exchange/join.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/reason.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/status.h"
+#include "worker/exchange/reason_log.h"
+#include "worker/exchange/verdict.h"
+
+namespace distro::worker {
+
+absl::StatusOr<v1::JoinResponse> JoinOnce(const Background& background,
+                                          v1::AggregatorService::StubInterface* stub,
+                                          const v1::JoinRequest& asked) {
+  v1::JoinRequest request = asked;
+  request.set_download_bytes_per_second(background.meter->download_bytes_per_second());
+  v1::JoinResponse response;
+  SessionCall call(background.session);
+  call.context()->set_deadline(absl::ToChronoTime(absl::Now() + background.options->rpc_timeout));
+  DISTRO_RETURN_IF_ERROR(FromGrpcStatus(stub->Join(call.context(), request, &response)));
+  if (response.run_id() == request.run_id() && response.epoch() < request.epoch()) {
+    return FencedError(EpochId(response.epoch()), EpochId(request.epoch()));
+  }
+  return response;
+}
+
+absl::StatusOr<v1::JoinResponse> JoinUntilAnswered(const Background& background,
+                                                   v1::AggregatorService::StubInterface* stub,
+                                                   const v1::JoinRequest& request) {
+  Session* const session = background.session;
+  Backoff backoff(background.options->backoff, session->worker().incarnation());
+  ReasonLog reasons("waiting for the aggregator", background.log, background.clock);
+  while (true) {
+    absl::StatusOr<v1::JoinResponse> response = JoinOnce(background, stub, request);
+    if (session->ended()) return session->end_status();
+    if (response.ok() || VerdictOf(response.status()) != Verdict::kRetry) return response;
+    background.meter->AddRetry(RetriedRpc::kJoin, response.status().code());
+    reasons.Failed(response.status().ToString());
+    if (!session->Sleep(DelayAfter(response.status(), &backoff))) return session->end_status();
+  }
+}
+
+}  // namespace distro::worker

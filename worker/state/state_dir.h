@@ -1,0 +1,49 @@
+// The folder in which a worker keeps what is its own (docs/worker.md, "State"; docs/files.md, "Files of the worker"). One
+// process at a time.
+//
+// Not thread-safe: the training thread owns it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/base/folder_lock.h"
+#include "common/base/log.h"
+#include "worker/state/state_file.h"
+
+namespace distro::worker {
+
+class StateDir {
+ public:
+  // Creates the folder and takes its lock. `log` is borrowed. InvalidArgument: another worker has it.
+  static absl::StatusOr<std::unique_ptr<StateDir>> Open(const std::string& dir, Log* log);
+
+  const std::string& path() const { return dir_; }
+
+  // The name of a worker that was given none: the one that is kept here, or `fresh`, which is kept from now on.
+  // InvalidArgument: what is kept is no name.
+  absl::StatusOr<std::string> KeepName(const std::string& fresh);
+
+  // The state that is there; nullopt: none, or one that is damaged and was set aside. InvalidArgument: it is of a newer version.
+  absl::StatusOr<std::optional<StateReader>> Load();
+
+  // Renames the state, so that it is not taken again and not lost. Replaces an older one that was set aside.
+  absl::Status SetAside(absl::string_view reason);
+
+  absl::Status Save(const WorkerState& state, const Layout& layout, const Optimizer& optimizer);
+
+ private:
+  StateDir(std::string dir, FolderLock lock, Log* log)
+      : dir_(std::move(dir)), lock_(std::move(lock)), log_(log) {}
+  std::string StatePath() const;
+
+  const std::string dir_;
+  const FolderLock lock_;
+  Log* const log_;
+};
+
+}  // namespace distro::worker

@@ -1,0 +1,168 @@
+#include "worker/state/state_file.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/bytes.h"
+#include "common/base/checksum.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "worker/state/state_parts.h"
+
+namespace distro::worker {
+namespace {
+
+constexpr absl::string_view kMagic = "DSTROWST";
+constexpr uint32_t kVersion = 1;
+constexpr uint32_t kMaxHeaderBytes = 64 * 1024;
+constexpr uint32_t kMaxSenders = 4096;
+constexpr uint32_t kMaxNameBytes = 256;
+constexpr size_t kHashBytes = 32;
+
+absl::string_view HashOf(const Layout& layout) {
+  const auto& hash = layout.manifest().hash();
+  return {reinterpret_cast<const char*>(hash.data()), hash.size()};
+}
+
+void AppendText(std::string* out, absl::string_view text) {
+  AppendLittleEndian(out, static_cast<uint32_t>(text.size()));
+  absl::StrAppend(out, text);
+}
+
+absl::StatusOr<std::string> ReadText(ByteReader* reader, absl::string_view what) {
+  DISTRO_ASSIGN_OR_RETURN(const uint32_t size, reader->Read<uint32_t>(what));
+  if (size > kMaxNameBytes)
+    return absl::InvalidArgumentError(absl::StrCat(what, ": ", size, " bytes"));
+  DISTRO_ASSIGN_OR_RETURN(const absl::string_view text, reader->ReadBytes(size, what));
+  return std::string(text);
+}
+
+std::string MakeHeader(const WorkerState& state, const Layout& layout,
+                       const PendingUpdate* pending) {
+  std::string fields;
+  AppendText(&fields, state.run_id);
+  AppendText(&fields, state.worker);
+  absl::StrAppend(&fields, HashOf(layout));
+  AppendLittleEndian(&fields, static_cast<uint32_t>(layout.segment_blocks()));
+  AppendLittleEndian(&fields, state.epoch.value());
+  AppendLittleEndian(&fields, state.next_round.value());
+  AppendLittleEndian(&fields, static_cast<uint32_t>(pending == nullptr ? 0 : pending->k));
+  AppendLittleEndian(&fields, pending == nullptr ? uint64_t{0} : pending->round.value());
+  AppendLittleEndian(&fields, state.pending_loss);
+  // The newest count: no record names one that is long gone.
+  const size_t senders = std::min<size_t>(state.senders.size(), kMaxSenders);
+  AppendLittleEndian(&fields, static_cast<uint32_t>(senders));
+  for (size_t i = state.senders.size() - senders; i < state.senders.size(); ++i)
+    AppendLittleEndian(&fields, state.senders[i]);
+
+  std::string header(kMagic);
+  AppendLittleEndian(&header, kVersion);
+  AppendLittleEndian(&header, static_cast<uint32_t>(fields.size()));
+  absl::StrAppend(&header, fields);
+  AppendLittleEndian(&header, Xxh3(header));
+  return header;
+}
+
+// Our own disk's damage, whatever the reader called it.
+absl::Status Damaged(const absl::Status& status) {
+  return absl::DataLossError(absl::StrCat("damaged: ", status.message()));
+}
+
+}  // namespace
+
+absl::Status WriteStateFile(const std::string& path, const WorkerState& state, const Layout& layout,
+                            const Optimizer& optimizer) {
+  const std::string header = MakeHeader(state, layout, optimizer.pending());
+  std::vector<absl::string_view> pieces = {header};
+  const std::vector<absl::string_view> parts = PartsOf(optimizer.momentum(), optimizer.pending());
+  pieces.insert(pieces.end(), parts.begin(), parts.end());
+  std::string checksums;
+  for (const absl::string_view part : parts) AppendLittleEndian(&checksums, Xxh3(part));
+  AppendLittleEndian(&checksums, Xxh3(checksums));
+  pieces.push_back(checksums);
+  return WritePiecesAtomically(path, pieces);
+}
+
+absl::StatusOr<StateReader> StateReader::Open(const std::string& path) {
+  DISTRO_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
+  absl::StatusOr<StateReader> reader = FromBytes(file.bytes());
+  if (!reader.ok()) return Annotate(reader.status(), path);
+  reader->file_ = std::move(file);  // the bytes stay where they are
+  return reader;
+}
+
+absl::StatusOr<StateReader> StateReader::FromBytes(absl::string_view bytes) {
+  StateReader reader;
+  absl::Status status = reader.ParseHeader(bytes);
+  if (status.code() == absl::StatusCode::kInvalidArgument) return Damaged(status);
+  DISTRO_RETURN_IF_ERROR(status);
+  return reader;
+}
+
+absl::Status StateReader::ParseHeader(absl::string_view bytes) {
+  ByteReader file(bytes);
+  DISTRO_ASSIGN_OR_RETURN(const absl::string_view magic, file.ReadBytes(kMagic.size(), "magic"));
+  if (magic != kMagic) return absl::InvalidArgumentError("not a worker's state");
+  DISTRO_ASSIGN_OR_RETURN(const uint32_t version, file.Read<uint32_t>("version"));
+  DISTRO_ASSIGN_OR_RETURN(const uint32_t size, file.Read<uint32_t>("header size"));
+  if (size > kMaxHeaderBytes) return absl::InvalidArgumentError("header size");
+  DISTRO_ASSIGN_OR_RETURN(const absl::string_view fields, file.ReadBytes(size, "header"));
+  const uint64_t computed = Xxh3(bytes.substr(0, file.position()));
+  DISTRO_ASSIGN_OR_RETURN(const uint64_t checksum, file.Read<uint64_t>("header checksum"));
+  if (checksum != computed) return absl::InvalidArgumentError("header checksum");
+  if (version != kVersion) {
+    return absl::UnimplementedError(absl::StrCat("version ", version, " of a worker's state; this ",
+                                                 "program reads version ", kVersion));
+  }
+  body_ = bytes.substr(file.position());
+
+  ByteReader reader(fields);
+  DISTRO_ASSIGN_OR_RETURN(state_.run_id, ReadText(&reader, "run id"));
+  DISTRO_ASSIGN_OR_RETURN(state_.worker, ReadText(&reader, "worker"));
+  DISTRO_ASSIGN_OR_RETURN(const absl::string_view hash,
+                          reader.ReadBytes(kHashBytes, "manifest hash"));
+  manifest_hash_ = std::string(hash);
+  DISTRO_ASSIGN_OR_RETURN(segment_blocks_, reader.Read<uint32_t>("segment blocks"));
+  DISTRO_ASSIGN_OR_RETURN(const uint64_t epoch, reader.Read<uint64_t>("epoch"));
+  state_.epoch = EpochId(epoch);
+  DISTRO_ASSIGN_OR_RETURN(const uint64_t next_round, reader.Read<uint64_t>("next round"));
+  state_.next_round = RoundId(next_round);
+  DISTRO_ASSIGN_OR_RETURN(pending_k_, reader.Read<uint32_t>("K of what is pending"));
+  if (pending_k_ > kBlockElements) return absl::InvalidArgumentError("K of what is pending");
+  DISTRO_ASSIGN_OR_RETURN(const uint64_t pending_round, reader.Read<uint64_t>("pending round"));
+  pending_round_ = RoundId(pending_round);
+  DISTRO_ASSIGN_OR_RETURN(state_.pending_loss, reader.Read<double>("loss of what is pending"));
+  DISTRO_ASSIGN_OR_RETURN(const uint32_t senders, reader.Read<uint32_t>("senders"));
+  if (reader.remaining() != uint64_t{senders} * sizeof(uint64_t))
+    return absl::InvalidArgumentError("senders");
+  for (uint32_t i = 0; i < senders; ++i) {
+    DISTRO_ASSIGN_OR_RETURN(const uint64_t sender, reader.Read<uint64_t>("sender"));
+    state_.senders.push_back(sender);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StateReader::CheckLayout(const Layout& layout) const {
+  if (manifest_hash_ == HashOf(layout) &&
+      segment_blocks_ == static_cast<uint32_t>(layout.segment_blocks()))
+    return absl::OkStatus();
+  return absl::FailedPreconditionError("the state is of another layout");
+}
+
+absl::StatusOr<StateReader::Contents> StateReader::Read(const Layout& layout) const {
+  DISTRO_RETURN_IF_ERROR(CheckLayout(layout));
+  absl::Status checked = CheckParts(body_, PartSizes(layout, pending_k_));
+  if (!checked.ok()) return Damaged(checked);
+  Contents contents{.momentum = TensorBuffer(layout), .pending = std::nullopt};
+  const absl::string_view rest = TakeMomentum(body_, &contents.momentum);
+  if (pending_k_ == 0) return contents;
+  contents.pending.emplace();
+  contents.pending->round = pending_round_;
+  contents.pending->k = static_cast<int>(pending_k_);
+  if (absl::Status taken = TakePending(rest, layout, &*contents.pending); !taken.ok())
+    return Damaged(taken);
+  return contents;
+}
+
+}  // namespace distro::worker

@@ -1,0 +1,72 @@
+// A worker's own state as a file (docs/files.md, "Files of the worker"): momentum, what is pending, and whose they are.
+// Everything that the run's log has is not in it. Functions are thread-safe; blocking.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/base/file.h"
+#include "common/base/ids.h"
+#include "common/layout/layout.h"
+#include "common/layout/tensor_buffer.h"
+#include "worker/optimizer/optimizer.h"
+#include "worker/optimizer/pending_update.h"
+
+namespace distro::worker {
+
+// What is known without a layout.
+struct WorkerState {
+  std::string run_id;
+  std::string worker;  // name
+  EpochId epoch;       // the highest seen of the run
+  RoundId next_round;  // the first whose result is not in the momentum
+  // Incarnations of the processes that handed in what is pending.
+  std::vector<uint64_t> senders = {};
+  double pending_loss = 0;  // of the step that is pending
+};
+
+// Replaces the file at `path`: after a crash it is the old one or the new one. Requires an optimizer of `layout`.
+absl::Status WriteStateFile(const std::string& path, const WorkerState& state, const Layout& layout,
+                            const Optimizer& optimizer);
+
+// The file, or bytes in memory, from its beginning to its end.
+class StateReader {
+ public:
+  // Reads the header. NotFound: there is no file. Unimplemented: it is of a newer version. DataLoss: it is damaged; the message
+  // names the field.
+  static absl::StatusOr<StateReader> Open(const std::string& path);
+  // `bytes` is borrowed.
+  static absl::StatusOr<StateReader> FromBytes(absl::string_view bytes);
+
+  const WorkerState& state() const { return state_; }
+
+  // FailedPrecondition: the file is of another layout.
+  absl::Status CheckLayout(const Layout& layout) const;
+
+  struct Contents {
+    TensorBuffer momentum;
+    std::optional<PendingUpdate> pending;
+  };
+  // Checks every byte before it takes any. DataLoss: damaged. FailedPrecondition: another layout.
+  absl::StatusOr<Contents> Read(const Layout& layout) const;
+
+ private:
+  StateReader() = default;
+  absl::Status ParseHeader(absl::string_view bytes);
+
+  std::optional<MappedFile> file_;
+  absl::string_view body_;  // what follows the header
+  WorkerState state_;
+  std::string manifest_hash_;
+  uint32_t segment_blocks_ = 0;
+  RoundId pending_round_;
+  uint32_t pending_k_ = 0;  // 0: nothing is pending
+};
+
+}  // namespace distro::worker

@@ -1,0 +1,154 @@
+// What happens to a round: it opens, gets this worker's update, is committed and applied.
+#include <algorithm>
+#include <utility>
+
+#include "absl/base/casts.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "worker/train/slots.h"
+#include "worker/train/trainer.h"
+
+namespace distro::worker {
+
+absl::Status Trainer::Open(OpenedRound opened) {
+  for (const auto* slots : {&opened.open.slots(), &opened.open.next_slots()}) {
+    const std::optional<v1::Slot> slot = FindSlot(*slots, options_.worker);
+    if (!slot.has_value()) continue;
+    DISTRO_RETURN_IF_ERROR(
+        Annotate(CheckSlot(*slot), absl::StrCat("round ", opened.round.value())));
+  }
+  epoch_ = std::max(epoch_, opened.epoch);
+  open_round_ = opened.round;
+  open_ = std::move(opened.open);
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::CheckSlot(const v1::Slot& slot) const {
+  const uint32_t micro_batch = options_.micro_batch_samples;
+  if (slot.samples() <= config_.samples_per_worker() && slot.samples() % micro_batch == 0) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a slot of ", slot.samples(), " samples: the run has ", config_.samples_per_worker(),
+      " a worker, this worker's micro-batches ", micro_batch));
+}
+
+void Trainer::Upload() {
+  RoundUpdate update = {.round = open_round_,
+                        .state_hash = 0,
+                        .loss = gradient_->loss,
+                        .abstain = !gradient_->finite,
+                        .payloads = {}};
+  summary_.learning_rate = absl::bit_cast<float>(open_->step().eta_bits());
+  if (gradient_->finite) {
+    PhaseScope phase(parts_.phases, Phase::kCompress);
+    update.payloads = parts_.optimizer->Compress(open_round_, open_->step(),
+                                                 gradient_step_.buffer(), gradient_->norm);
+    senders_ = {options_.incarnation};
+    pending_loss_ = gradient_->loss;
+  } else {
+    parts_.log->Warning("step is not finite; abstaining", {{"round", open_round_.value()},
+                                                           {"loss", gradient_->loss},
+                                                           {"gradient_norm", gradient_->norm}});
+    ++summary_.nonfinite_steps;
+  }
+  gradient_.reset();
+  HandIn(std::move(update));
+}
+
+void Trainer::OfferPending() {
+  parts_.log->Info("offering the update of the open round again", {{"round", open_round_.value()}});
+  if (std::find(senders_.begin(), senders_.end(), options_.incarnation) == senders_.end())
+    senders_.push_back(options_.incarnation);
+  HandIn({.round = open_round_,
+          .state_hash = 0,
+          .loss = pending_loss_,
+          .abstain = false,
+          .payloads = parts_.optimizer->EncodePending()});
+}
+
+void Trainer::HandIn(RoundUpdate update) {
+  const auto hashes = parts_.replica->tensor_hashes();
+  update.state_hash = parts_.replica->StateHash();
+  update.tensor_hashes.assign(hashes.begin(), hashes.end());
+  uploaded_round_ = open_round_;
+  if (!update.abstain) {
+    sent_round_ = open_round_;
+    ++summary_.updates_sent;
+  }
+  parts_.exchange->Upload(std::move(update));
+  // With the update pending: a later process takes its fate from the log.
+  const uint64_t interval = options_.state_interval_rounds;
+  if (interval > 0 && open_round_.Next().value() % interval == 0) SaveState();
+}
+
+void Trainer::SaveState() {
+  if (parts_.state == nullptr) return;
+  PhaseScope phase(parts_.phases, Phase::kCheckpoint);
+  const Layout& layout = parts_.replica->layout();
+  const absl::Status status = parts_.state->Save({.run_id = parts_.run->run_id(),
+                                                  .worker = options_.worker,
+                                                  .epoch = epoch_,
+                                                  .next_round = parts_.replica->next_round(),
+                                                  .senders = senders_,
+                                                  .pending_loss = pending_loss_},
+                                                 layout, *parts_.optimizer);
+  if (status.ok()) {
+    parts_.log->Debug("state saved", {{"round", parts_.replica->next_round().value()}});
+  } else {
+    parts_.log->Error("state was not saved; the older one stays", {{"reason", status}});
+  }
+}
+
+absl::Status Trainer::Apply(const CommittedRound& round) {
+  {
+    PhaseScope phase(parts_.phases, Phase::kApply);
+    const int member = round.MemberIndex(options_.worker);
+    DISTRO_RETURN_IF_ERROR(parts_.replica->Apply(round));
+    if (IsSender(round, member)) parts_.optimizer->Feedback(round, member);
+    CountOwnUpdate(round, member);
+    epoch_ = std::max(epoch_, EpochId(round.header->epoch()));
+    ++rounds_since_resync_;
+  }
+  return AfterRound();
+}
+
+bool Trainer::IsSender(const CommittedRound& round, int member) const {
+  if (member < 0) return false;
+  const uint64_t incarnation = round.header->members(member).incarnation();
+  return std::find(senders_.begin(), senders_.end(), incarnation) != senders_.end();
+}
+
+void Trainer::CountOwnUpdate(const CommittedRound& round, int member) {
+  ++summary_.rounds_applied;
+  if (sent_round_ != round.round()) return;
+  const auto exclude = [this](Exclusion reason) {
+    ++summary_.updates_excluded;
+    ++summary_.excluded[static_cast<int>(reason)];
+  };
+  if (member < 0) return exclude(Exclusion::kAbsent);
+  const v1::Member& self = round.header->members(member);
+  if (self.incarnation() != 0 && !IsSender(round, member)) return exclude(Exclusion::kOtherSender);
+  if (self.weight() == 0) return exclude(Exclusion::kProbation);
+  const Layout& layout = parts_.replica->layout();
+  for (SegmentId segment(0); segment.value() < layout.segments(); segment = segment.Next()) {
+    if (!round.Included(member, segment)) return exclude(Exclusion::kLate);
+  }
+}
+
+absl::Status Trainer::AfterRound() {
+  const uint64_t round = parts_.replica->next_round().value();
+  const auto due = [round](uint64_t interval) { return interval > 0 && round % interval == 0; };
+  if (round < config_.rounds()) {
+    if (due(config_.evaluation_interval_rounds())) DISTRO_RETURN_IF_ERROR(Evaluate());
+    if (!options_.checkpoint_dir.empty() && due(options_.checkpoint_interval_rounds)) {
+      DISTRO_RETURN_IF_ERROR(
+          WriteCheckpoint(absl::StrCat(options_.checkpoint_dir, "/round-", round)));
+    }
+  }
+  Observe();
+  return absl::OkStatus();
+}
+
+}  // namespace distro::worker
