@@ -23,6 +23,7 @@ USES = {
     # The outside world, wrapped.
     "common/rpc": "common/base common/rpc/frames proto",
     "common/telemetry": "common/base proto",
+    "common/process": "common/base",  # signals
     # The aggregator. Its decisions and its log know nothing of gRPC.
     "server/flags": "server/options",
     "server/options": "common/run",
@@ -48,7 +49,7 @@ USES = {
     "worker/text_floor_command": "worker/data",
     "worker": "worker/flags worker/options worker/metrics worker/train",
     "tools/distroctl": "common/replica common/rpc server/log",
-    "tools/archiver": "common/replica common/rpc common/telemetry server/log",
+    "tools/archiver": "common/process common/replica common/rpc common/telemetry server/log",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/replica",
     "tests/testing/faulty_disk": "server/log",

@@ -1,0 +1,41 @@
+// A file that grows from front to back and is checked before it gets its name. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/base/checksum.h"
+
+namespace distro {
+
+class PartFile {
+ public:
+  // Opens or creates `path`.part and reads what is there. More than `size_bytes` is no part of the file and is dropped.
+  static absl::StatusOr<PartFile> Open(const std::string& path, uint64_t size_bytes);
+  ~PartFile();
+  PartFile(PartFile&& other) noexcept;
+  PartFile& operator=(PartFile&&) = delete;
+
+  // Bytes that are there.
+  uint64_t size() const { return size_; }
+  absl::Status Append(absl::string_view data);
+  // Starts over.
+  absl::Status Clear();
+  // Makes the bytes durable under their final name if their SHA-256 is `sha256`. InvalidArgument: it is not; the part is
+  // emptied.
+  absl::Status Finish(absl::string_view sha256);
+
+ private:
+  PartFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  absl::Status ReadBack(uint64_t size_bytes);
+
+  std::string path_;
+  int fd_;
+  uint64_t size_ = 0;
+  Sha256Stream hash_;  // of the bytes that are there
+};
+
+}  // namespace distro

@@ -1,0 +1,54 @@
+// Logs why something keeps failing: once when the reason changes, and not more often than every few seconds, so that an
+// aggregator that is away for an hour costs a handful of lines. Thread-safe.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+
+namespace distro {
+
+class ReasonLog {
+ public:
+  // `event` names what fails; `log` and `clock` are borrowed.
+  ReasonLog(std::string event, Log* log, const Clock* clock)
+      : event_(std::move(event)), log_(log), clock_(clock) {}
+
+  // It failed again.
+  void Failed(absl::string_view reason) {
+    absl::MutexLock lock(&mu_);
+    const absl::Duration now = clock_->MonotonicNow();
+    if (reason == reason_ || (!reason_.empty() && now - logged_ < kQuiet)) return;
+    reason_ = std::string(reason);
+    logged_ = now;
+    log_->Warning(event_, {{"reason", reason}});
+  }
+
+  // It works (again): says so if a failure was logged.
+  void Succeeded(absl::string_view event) {
+    absl::MutexLock lock(&mu_);
+    if (reason_.empty()) return;
+    reason_.clear();
+    log_->Info(event);
+  }
+
+ private:
+  static constexpr absl::Duration kQuiet = absl::Seconds(3);
+
+  // Constant after construction.
+  const std::string event_;
+  Log* const log_;
+  const Clock* const clock_;
+
+  absl::Mutex mu_;
+  std::string reason_ ABSL_GUARDED_BY(mu_);
+  absl::Duration logged_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace distro

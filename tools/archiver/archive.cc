@@ -1,0 +1,107 @@
+#include "tools/archiver/archive.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/reason.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "common/checkpoint/snapshot.h"
+
+namespace distro::tools {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Layout>> LayoutOf(const v1::GetRunResponse& run,
+                                                 const std::string& path) {
+  DISTRO_ASSIGN_OR_RETURN(Manifest manifest, SnapshotManifest(path));
+  const Sha256Digest& hash = manifest.hash();
+  if (absl::string_view(reinterpret_cast<const char*>(hash.data()), hash.size()) !=
+      run.manifest_hash()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": its tensors are not those of run ", run.run_id()));
+  }
+  DISTRO_ASSIGN_OR_RETURN(
+      Layout layout,
+      Layout::Create(std::move(manifest), static_cast<int>(run.config().segment_blocks())));
+  return std::make_unique<Layout>(std::move(layout));
+}
+
+// The replica of the folder's snapshot.
+absl::StatusOr<Archive> Read(const v1::GetRunResponse& run, const ArchiveState& state, int threads,
+                             const ArchiveFolder& folder) {
+  const std::string path = folder.SnapshotPath(state.snapshot.round());
+  Archive archive;
+  archive.state = state;
+  DISTRO_ASSIGN_OR_RETURN(archive.layout, LayoutOf(run, path));
+  TensorBuffer parameters(*archive.layout);
+  DISTRO_RETURN_IF_ERROR(ReadSnapshot(path, *archive.layout, &parameters));
+  std::vector<Backend*> backends;
+  for (int i = 0; i < threads; ++i) {
+    archive.backends.push_back(MakeCpuBackend());
+    backends.push_back(archive.backends.back().get());
+  }
+  archive.replica =
+      std::make_unique<Replica>(archive.layout.get(), std::move(backends), std::move(parameters),
+                                RoundId(state.snapshot.round()), state.snapshot.log_hash());
+  if (archive.replica->StateHash() == state.snapshot.state_hash()) return archive;
+  return absl::DataLossError(absl::StrCat(path, ": state hash ",
+                                          ToHex(archive.replica->StateHash()), ", not ",
+                                          ToHex(state.snapshot.state_hash())));
+}
+
+// Why the folder's copy is of no use; empty: it is.
+absl::StatusOr<std::string> Useless(const v1::GetRunResponse& run, const ArchiveState& held) {
+  if (held.run_id != run.run_id()) {
+    return ErrorWithReason(
+        absl::StatusCode::kFailedPrecondition, "other_run",
+        absl::StrCat("the folder holds run ", held.run_id, ", the aggregator run ", run.run_id(),
+                     ": another run needs another --data_dir"));
+  }
+  if (held.snapshot.round() >= run.first_round()) return std::string();
+  return absl::StrCat("its round ", held.snapshot.round(), " is before the log's first, ",
+                      run.first_round());
+}
+
+absl::StatusOr<Archive> FetchNewest(const v1::GetRunResponse& run, uint64_t epoch, int threads,
+                                    ArchiveFolder* folder, const SnapshotFetcher& fetch) {
+  ArchiveState state;
+  state.run_id = run.run_id();
+  state.epoch = std::max(epoch, run.epoch());
+  state.snapshot = run.snapshots(0);
+  DISTRO_RETURN_IF_ERROR(fetch(state.snapshot, folder->SnapshotPath(state.snapshot.round())));
+  absl::StatusOr<Archive> archive = Read(run, state, threads, *folder);
+  if (!archive.ok()) return Annotate(archive.status(), "the aggregator's newest snapshot");
+  DISTRO_RETURN_IF_ERROR(folder->SaveState(state));
+  return archive;
+}
+
+}  // namespace
+
+absl::StatusOr<Archive> OpenArchive(const v1::GetRunResponse& run,
+                                    absl::StatusOr<std::optional<ArchiveState>> held, int threads,
+                                    ArchiveFolder* folder, const SnapshotFetcher& fetch, Log* log) {
+  std::string useless;
+  uint64_t epoch = 0;
+  if (absl::IsDataLoss(held.status())) {
+    useless = std::string(held.status().message());
+  } else {
+    DISTRO_RETURN_IF_ERROR(held.status());
+  }
+  if (held.ok() && held->has_value()) {
+    epoch = (*held)->epoch;
+    DISTRO_ASSIGN_OR_RETURN(useless, Useless(run, **held));
+    if (useless.empty()) {
+      absl::StatusOr<Archive> archive = Read(run, **held, threads, *folder);
+      if (archive.ok()) return archive;
+      useless = std::string(archive.status().message());
+    }
+  }
+  if (!useless.empty()) {
+    log->Warning("own copy set aside", {{"reason", useless}});
+    DISTRO_RETURN_IF_ERROR(folder->Reset());
+  }
+  return FetchNewest(run, epoch, threads, folder, fetch);
+}
+
+}  // namespace distro::tools

@@ -1,0 +1,123 @@
+#include "tools/archiver/archive_folder.h"
+
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/file.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "common/checkpoint/snapshot.h"
+
+namespace distro::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kMaxStateBytes = 1 << 16;
+
+absl::Status CheckFile(const std::string& path, const v1::SnapshotInfo& info) {
+  const absl::StatusOr<MappedFile> file = MappedFile::Open(path);
+  if (!file.ok()) return absl::DataLossError(file.status().message());
+  if (file->bytes().size() != info.size_bytes()) {
+    return absl::DataLossError(
+        absl::StrCat(path, ": ", file->bytes().size(), " bytes, not ", info.size_bytes()));
+  }
+  const Sha256Digest digest = Sha256(file->bytes());
+  if (absl::string_view(reinterpret_cast<const char*>(digest.data()), digest.size()) ==
+      info.sha256()) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(
+      absl::StrCat(path, ": the SHA-256 is ", ToHex(digest), ", which is not the state's"));
+}
+
+absl::Status FillIn(const std::string& path, v1::SnapshotInfo* info) {
+  DISTRO_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  const Sha256Digest digest = Sha256(file.bytes());
+  info->set_size_bytes(file.bytes().size());
+  info->set_sha256(digest.data(), digest.size());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ArchiveFolder>> ArchiveFolder::Open(const std::string& path) {
+  DISTRO_RETURN_IF_ERROR(CreateFolders(path));
+  DISTRO_ASSIGN_OR_RETURN(server::FolderLock lock, server::FolderLock::Take(path));
+  return absl::WrapUnique(new ArchiveFolder(path, std::move(lock)));
+}
+
+std::string ArchiveFolder::SnapshotPath(uint64_t round) const {
+  return absl::StrCat(path_, "/snapshot-", round, ".safetensors");
+}
+
+std::string ArchiveFolder::StatePath() const { return path_ + "/state"; }
+
+absl::StatusOr<std::optional<ArchiveState>> ArchiveFolder::Load() const {
+  const absl::StatusOr<std::string> text = ReadFile(StatePath(), kMaxStateBytes);
+  if (absl::IsNotFound(text.status())) return std::nullopt;
+  if (absl::IsInvalidArgument(text.status())) return absl::DataLossError(text.status().message());
+  DISTRO_RETURN_IF_ERROR(text.status());
+  const absl::StatusOr<ArchiveState> state = ParseArchiveState(*text);
+  if (!state.ok()) return Annotate(state.status(), path_);
+  DISTRO_RETURN_IF_ERROR(CheckFile(SnapshotPath(state->snapshot.round()), state->snapshot));
+  return *state;
+}
+
+absl::Status ArchiveFolder::Save(const Replica& replica, ArchiveState* state) {
+  const uint64_t round = replica.next_round().value();
+  const std::string path = SnapshotPath(round);
+  DISTRO_RETURN_IF_ERROR(WriteSnapshot(path, replica.layout(), replica.parameters(), {}));
+  ArchiveState saved = *state;
+  saved.snapshot.set_round(round);
+  saved.snapshot.set_log_hash(replica.log_hash());
+  saved.snapshot.set_state_hash(replica.StateHash());
+  DISTRO_RETURN_IF_ERROR(FillIn(path, &saved.snapshot));
+  DISTRO_RETURN_IF_ERROR(SaveState(saved));
+  *state = std::move(saved);
+  return absl::OkStatus();
+}
+
+absl::Status ArchiveFolder::SaveState(const ArchiveState& state) {
+  DISTRO_RETURN_IF_ERROR(WriteFileAtomically(StatePath(), EncodeArchiveState(state)));
+  RemoveOtherSnapshots(state.snapshot.round());
+  return absl::OkStatus();
+}
+
+void ArchiveFolder::RemoveOtherSnapshots(uint64_t kept_round) const {
+  const std::string kept = SnapshotPath(kept_round);
+  std::vector<fs::path> old;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path_, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (absl::StartsWith(name, "snapshot-") && entry.path() != kept) old.push_back(entry.path());
+  }
+  for (const fs::path& path : old) fs::remove(path, ignored);
+}
+
+absl::Status ArchiveFolder::Reset() {
+  const fs::path aside = fs::path(path_) / "set_aside";
+  std::error_code error;
+  fs::remove_all(aside, error);
+  if (error) return ErrnoToStatus(error.value(), "remove", aside.string());
+  DISTRO_RETURN_IF_ERROR(CreateFolders(aside.string()));
+  std::vector<fs::path> moved;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path_, error)) {
+    const std::string name = entry.path().filename().string();
+    const bool whole = !absl::EndsWith(name, ".part") && !absl::EndsWith(name, ".tmp");
+    if (name == "state" || (absl::StartsWith(name, "snapshot-") && whole)) {
+      moved.push_back(entry.path());
+    }
+  }
+  for (const fs::path& path : moved) {
+    fs::rename(path, aside / path.filename(), error);
+    if (error) return ErrnoToStatus(error.value(), "move", path.string());
+  }
+  return SyncFolder(path_);
+}
+
+}  // namespace distro::tools

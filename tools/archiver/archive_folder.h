@@ -1,0 +1,55 @@
+// The archiver's data folder (docs/files.md, "Files of the archiver"): one snapshot of the replica, and the state that
+// names it.
+//
+//   lock                           held by the one archiver that works here (flock)
+//   state                          which run, round and file; written last, atomically
+//   snapshot-<round>.safetensors   the parameters before that round
+//   *.part, *.tmp                  not complete
+//   set_aside/                     what the last Reset() put away
+//
+// Not thread-safe. Blocking.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/replica/replica.h"
+#include "server/log/folder_lock.h"
+#include "tools/archiver/archive_state.h"
+
+namespace distro::tools {
+
+class ArchiveFolder {
+ public:
+  // Creates the folder and takes the lock. FailedPrecondition: another process holds it.
+  static absl::StatusOr<std::unique_ptr<ArchiveFolder>> Open(const std::string& path);
+
+  // What the folder holds; not set: nothing yet. The snapshot's size and SHA-256 are verified. DataLoss: the state or its
+  // file is damaged or missing.
+  absl::StatusOr<std::optional<ArchiveState>> Load() const;
+
+  // Writes the replica's parameters and then `state`, whose snapshot it fills in; removes older snapshots. After an error
+  // the folder holds what it held before.
+  absl::Status Save(const Replica& replica, ArchiveState* state);
+  // Lists a snapshot file that is at SnapshotPath(state.snapshot.round()) already.
+  absl::Status SaveState(const ArchiveState& state);
+
+  // Puts state and snapshot into set_aside/, in the place of what is there.
+  absl::Status Reset();
+
+  std::string SnapshotPath(uint64_t round) const;
+
+ private:
+  ArchiveFolder(std::string path, server::FolderLock lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
+  std::string StatePath() const;
+  void RemoveOtherSnapshots(uint64_t kept_round) const;
+
+  const std::string path_;
+  const server::FolderLock lock_;
+};
+
+}  // namespace distro::tools

@@ -1,0 +1,40 @@
+#include "tools/archiver/exit_code.h"
+
+#include "common/base/reason.h"
+
+namespace distro::tools {
+
+ArchiverExitCode ArchiverExitCodeFor(const absl::Status& status) {
+  if (status.ok()) return kArchiverDone;
+  const std::string reason = ReasonOf(status);
+  if (reason == "diverged" || reason == "pruned") return kArchiverDiverged;
+  if (reason == "other_run") return kArchiverRefused;
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+      return kArchiverUsage;
+    case absl::StatusCode::kFailedPrecondition:
+      return kArchiverRefused;
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kPermissionDenied:
+      return kArchiverCredentials;
+    default:
+      return kArchiverFailed;
+  }
+}
+
+std::string ArchiverRemedyFor(ArchiverExitCode code) {
+  switch (code) {
+    case kArchiverRefused:
+      return "another --data_dir for another run; one archiver a folder";
+    case kArchiverDiverged:
+      return "start it again; if that does not help, verify the aggregator's folder: distroctl log "
+             "replay";
+    case kArchiverCredentials:
+      return "check the certificate or token, and that its role is archiver";
+    default:
+      return "";
+  }
+}
+
+}  // namespace distro::tools

@@ -1,0 +1,77 @@
+#include "tools/archiver/metrics.h"
+
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/host_port.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "common/base/version.h"
+#include "common/telemetry/process_metrics.h"
+
+namespace distro::tools {
+
+absl::string_view ArchiverPhaseName(ArchiverPhase phase) {
+  constexpr absl::string_view kNames[kArchiverPhases] = {"wait", "apply", "save", "publish"};
+  return kNames[static_cast<int>(phase)];
+}
+
+ArchiverMetrics::ArchiverMetrics() {
+  registry
+      .AddGauge("build_info", "1, with the version of this build.",
+                {{"version", std::string(Version())}})
+      ->Set(1);
+  round = registry.AddGauge("round", "The first round that is not yet in the parameters.");
+  lag_rounds =
+      registry.AddGauge("lag_rounds", "Rounds that the replay lags the aggregator's head.");
+  snapshot_round = registry.AddGauge("snapshot_round", "Round of the snapshot in the data folder.");
+  replayed_rounds = registry.AddCounter("replayed_rounds_total", "Rounds that were replayed.");
+  state_hash_mismatches = registry.AddCounter(
+      "state_hash_mismatches_total", "State hashes of workers that differed from this replica's.");
+  snapshots_uploaded = registry.AddCounter("snapshots_uploaded_total",
+                                           "Snapshots that the aggregator verified and stored.");
+  folders_published = registry.AddCounter("folders_published_total", "Model folders published.");
+  const std::string failures = "Snapshots or folders that could not be written or uploaded.";
+  failures_save = registry.AddCounter("failures_total", failures, {{"operation", "save"}});
+  failures_publish = registry.AddCounter("failures_total", failures, {{"operation", "publish"}});
+  failures_upload = registry.AddCounter("failures_total", failures, {{"operation", "upload"}});
+  reconnects = registry.AddCounter("reconnects_total", "Subscriptions that were opened again.");
+  received_bytes = registry.AddCounter("received_bytes_total", "Payload bytes of replayed rounds.");
+  for (int i = 0; i < kArchiverPhases; ++i) {
+    phases[i] = registry.AddCounter(
+        "phase_seconds_total", "Time of the replaying thread by phase, in seconds.",
+        {{"phase", std::string(ArchiverPhaseName(static_cast<ArchiverPhase>(i)))}});
+  }
+}
+
+std::vector<prometheus::MetricFamily> ArchiverMetrics::Collect() {
+  std::vector<prometheus::MetricFamily> families = registry.Collect();
+  std::vector<prometheus::MetricFamily> process = ProcessMetrics();
+  families.insert(families.end(), std::make_move_iterator(process.begin()),
+                  std::make_move_iterator(process.end()));
+  return families;
+}
+
+ReadyReport ArchiverMetrics::Ready() const {
+  const bool follows = ready, slow = falls_behind;
+  return {.ready = follows,
+          .checks = {{.name = "replica",
+                      .ok = follows,
+                      .detail = follows ? "follows the log" : "no parameters yet"},
+                     {.name = "pace", .ok = !slow, .detail = slow ? "falls behind" : ""}}};
+}
+
+absl::StatusOr<std::unique_ptr<HttpEndpoint>> ServeMetrics(const std::string& address,
+                                                           ArchiverMetrics* metrics, Log* log) {
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+  if (!parsed.ok()) return Annotate(parsed.status(), "--http");
+  DISTRO_ASSIGN_OR_RETURN(
+      std::unique_ptr<HttpEndpoint> endpoint,
+      HttpEndpoint::Start(parsed->host, parsed->port,
+                          {MetricsRoute("/metrics", [metrics] { return metrics->Collect(); }),
+                           HealthRoute(), ReadyRoute([metrics] { return metrics->Ready(); })}));
+  log->Info("serving metrics", {{"http", absl::StrCat(parsed->host, ":", endpoint->port())}});
+  return endpoint;
+}
+
+}  // namespace distro::tools

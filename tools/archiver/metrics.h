@@ -1,0 +1,76 @@
+// The archiver's metrics (docs/metrics.md, "Archiver") and the HTTP endpoint that serves them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/telemetry/http_endpoint.h"
+#include "common/telemetry/metrics.h"
+
+namespace distro::tools {
+
+// What the replaying thread does; the phases sum to its time since it began to replay.
+enum class ArchiverPhase { kWait, kApply, kSave, kPublish };
+inline constexpr int kArchiverPhases = 4;
+
+// "wait", "apply", "save", "publish".
+absl::string_view ArchiverPhaseName(ArchiverPhase phase);
+
+// Thread-safe; pointers are constant after construction.
+struct ArchiverMetrics {
+  ArchiverMetrics();
+
+  std::vector<prometheus::MetricFamily> Collect();
+  ReadyReport Ready() const;
+
+  MetricsRegistry registry{"distro_archiver_"};
+  Gauge* round;
+  Gauge* lag_rounds;
+  Gauge* snapshot_round;
+  Counter* replayed_rounds;
+  Counter* state_hash_mismatches;
+  Counter* snapshots_uploaded;
+  Counter* folders_published;
+  Counter* failures_save;
+  Counter* failures_publish;
+  Counter* failures_upload;
+  Counter* reconnects;
+  Counter* received_bytes;
+  std::array<Counter*, kArchiverPhases> phases;
+  std::atomic<bool> ready = false;
+  std::atomic<bool> falls_behind = false;
+};
+
+// Adds the time of its life to a phase. All borrowed.
+class ArchiverPhaseScope {
+ public:
+  ArchiverPhaseScope(ArchiverMetrics* metrics, const Clock* clock, ArchiverPhase phase)
+      : metrics_(metrics), clock_(clock), phase_(phase), begin_(clock->MonotonicNow()) {}
+  ~ArchiverPhaseScope() {
+    metrics_->phases[static_cast<int>(phase_)]->Increment(
+        absl::ToDoubleSeconds(clock_->MonotonicNow() - begin_));
+  }
+  ArchiverPhaseScope(const ArchiverPhaseScope&) = delete;
+  ArchiverPhaseScope& operator=(const ArchiverPhaseScope&) = delete;
+
+ private:
+  ArchiverMetrics* const metrics_;
+  const Clock* const clock_;
+  const ArchiverPhase phase_;
+  const absl::Duration begin_;
+};
+
+// Serves /metrics, /healthz and /readyz of `metrics` (borrowed) on `address`, host:port, and logs where. InvalidArgument:
+// the address. Unavailable: the port is taken.
+absl::StatusOr<std::unique_ptr<HttpEndpoint>> ServeMetrics(const std::string& address,
+                                                           ArchiverMetrics* metrics, Log* log);
+
+}  // namespace distro::tools

@@ -1,0 +1,25 @@
+#include "tools/archiver/options.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/host_port.h"
+#include "common/base/status_util.h"
+
+namespace distro::tools {
+
+absl::Status ArchiverOptions::Validate() const {
+  if (channel.aggregator.empty())
+    return absl::InvalidArgumentError("--aggregator: is required, for example 127.0.0.1:7700");
+  if (const auto target = ParseAggregatorUrl(channel.aggregator); !target.ok())
+    return Annotate(target.status(), "--aggregator");
+  if (data_dir.empty())
+    return absl::InvalidArgumentError("--data_dir: is required, a folder for its own copy");
+  if (publish.keep < 0)
+    return absl::InvalidArgumentError(absl::StrCat("--keep: ", publish.keep, " is below 0"));
+  if (threads < 1 || threads > 1024)
+    return absl::InvalidArgumentError(absl::StrCat("--threads: ", threads, " is outside 1..1024"));
+  if (const auto address = ParseHostPort(http); !address.ok())
+    return Annotate(address.status(), "--http");
+  return absl::OkStatus();
+}
+
+}  // namespace distro::tools

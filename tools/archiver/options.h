@@ -1,0 +1,48 @@
+// What an archiver process can be told, validated. Flags exist in flags.cc only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/log.h"
+#include "common/rpc/backoff.h"
+#include "common/rpc/channel.h"
+#include "tools/archiver/published_folders.h"
+
+namespace distro::tools {
+
+struct ArchiverOptions {
+  // The aggregator and how to talk with it. Required.
+  ChannelOptions channel;
+  // Folder of its own copy of the parameters. Required. Holds two snapshots at most, while one replaces the other.
+  std::string data_dir;
+  // Where Hugging Face folders are published, and how many stay.
+  PublishOptions publish;
+  // Rounds between snapshots (and published folders); 0: as soon as the results since the last one have as many bytes as the
+  // parameters. Smaller values let joiners start nearer the head and the aggregator drop rounds sooner; each costs a pass
+  // over the parameters, two files of them, and an upload.
+  uint64_t snapshot_interval_rounds = 0;
+  // Whether snapshots are uploaded to the aggregator.
+  bool upload_snapshots = true;
+  // Threads that replay. Larger values are faster up to the number of cores; no bit depends on it.
+  int threads = 1;
+  // Ends once the round that is the head at the start is reached.
+  bool once = false;
+  // Address of /metrics, /healthz and /readyz; port 0 takes a free one and logs it.
+  std::string http = "127.0.0.1:0";
+  // Time between questions where the aggregator stands. Larger values see a lag later.
+  absl::Duration poll_interval = absl::Seconds(2);
+  // A subscription that lags the head is given up after this long without a frame. Larger values wait longer on a dead
+  // connection.
+  absl::Duration patience = absl::Seconds(30);
+  // Delays before another attempt.
+  BackoffOptions backoff;
+  LogLevel log_level = LogLevel::kInfo;
+
+  // InvalidArgument names the flag and the remedy.
+  absl::Status Validate() const;
+};
+
+}  // namespace distro::tools

@@ -1,0 +1,76 @@
+#include "tools/archiver/published_folders.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/base/file.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/hf_folder.h"
+
+namespace distro::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder that is being removed has this name first, so that nobody opens half of it.
+constexpr absl::string_view kRemoved = ".removed";
+
+std::string PathOf(const PublishOptions& options, RoundId round) {
+  return absl::StrCat(options.dir, "/round-", round.value());
+}
+
+// Folders of rounds up to `last`, newest first.
+std::vector<std::pair<uint64_t, fs::path>> List(const std::string& dir, RoundId last) {
+  std::vector<std::pair<uint64_t, fs::path>> folders;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir, ignored)) {
+    const std::string name = entry.path().filename().string();
+    absl::string_view digits = name;
+    uint64_t round = 0;
+    if (absl::ConsumePrefix(&digits, "round-") && absl::SimpleAtoi(digits, &round) &&
+        absl::StrCat("round-", round) == name && round <= last.value()) {
+      folders.emplace_back(round, entry.path());
+    }
+  }
+  std::sort(folders.begin(), folders.end(), std::greater<>());
+  return folders;
+}
+
+absl::Status Remove(const fs::path& folder) {
+  const fs::path removed = folder.string() + std::string(kRemoved);
+  std::error_code error;
+  fs::remove_all(removed, error);
+  if (!error) fs::rename(folder, removed, error);
+  if (!error) fs::remove_all(removed, error);
+  return error ? ErrnoToStatus(error.value(), "remove", folder.string()) : absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Publish(const PublishOptions& options, const Replica& replica,
+                     const std::string& config_json) {
+  if (options.dir.empty()) return absl::OkStatus();
+  DISTRO_RETURN_IF_ERROR(CreateFolders(options.dir));
+  const RoundId round = replica.next_round();
+  DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(PathOf(options, round), config_json,
+                                               replica.layout(), replica.parameters()));
+  const std::vector<std::pair<uint64_t, fs::path>> folders = List(options.dir, round);
+  for (size_t i = options.keep; options.keep > 0 && i < folders.size(); ++i) {
+    DISTRO_RETURN_IF_ERROR(Remove(folders[i].second));
+  }
+  return absl::OkStatus();
+}
+
+bool IsPublished(const PublishOptions& options, RoundId round) {
+  std::error_code ignored;
+  return fs::exists(PathOf(options, round), ignored);
+}
+
+}  // namespace distro::tools

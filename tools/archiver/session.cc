@@ -1,0 +1,252 @@
+#include "tools/archiver/session.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/checksum.h"
+#include "common/base/file.h"
+#include "common/base/status_macros.h"
+#include "tools/archiver/head_watch.h"
+#include "tools/archiver/published_folders.h"
+
+namespace distro::tools {
+namespace {
+
+constexpr size_t kReportsWaiting = 64;  // as many rounds as the aggregator compares
+
+uint64_t PayloadBytes(const CommittedRound& round) {
+  uint64_t bytes = 0;
+  for (const SharedBytes& payload : round.payloads) bytes += payload->size();
+  return bytes;
+}
+
+}  // namespace
+
+Session::Session(v1::GetRunResponse run, Archive archive, Parts parts)
+    : run_(std::move(run)),
+      parts_(parts),
+      parameter_bytes_(4 * static_cast<uint64_t>(archive.layout->elements())),
+      archive_(std::move(archive)),
+      next_round_(archive_.replica->next_round().value()),
+      stored_round_(run_.snapshots(0).round()),
+      reports_(kReportsWaiting, [this](const v1::ReportStateRequest& r) { SendReport(r); }),
+      uploads_(1, [this](const Upload& upload) { SendSnapshot(upload); }) {
+  parts_.metrics->round->Set(static_cast<double>(next_round_));
+  parts_.metrics->snapshot_round->Set(static_cast<double>(archive_.state.snapshot.round()));
+}
+
+absl::Status Session::Run() {
+  RoundFeed feed({.run_id = run_.run_id(),
+                  .next_round = archive_.replica->next_round(),
+                  .log_hash = archive_.replica->log_hash(),
+                  .epoch = EpochId(archive_.state.epoch),
+                  .rounds = RoundId(run_.config().rounds())},
+                 {.client = parts_.client,
+                  .layout = archive_.layout.get(),
+                  .stopper = parts_.stopper,
+                  .log = parts_.log,
+                  .clock = parts_.clock});
+  const HeadWatch watch(parts_.client, parts_.options->poll_interval,
+                        [this, &feed](const v1::GetRunResponse& run) { ObserveHead(run, &feed); });
+  parts_.metrics->ready = true;
+  // What an earlier process did not get done.
+  const ArchiveState& state = archive_.state;
+  const RoundId round(state.snapshot.round());
+  if (round > RoundId(0) && state.published_round == round.value()) {
+    if (!IsPublished(parts_.options->publish, round)) PublishFolder();
+    QueueUpload();
+  }
+  QueueReport();
+  const absl::Status status = Replay(&feed);
+  archive_.state.epoch = std::max(archive_.state.epoch, feed.epoch().value());
+  if (!status.ok() && !parts_.stopper->stopped()) return status;
+  if (Finished() && archive_.state.published_round != next_round_) EndInterval();
+  DISTRO_RETURN_IF_ERROR(Save());
+  if (parts_.stopper->stopped()) return absl::OkStatus();
+  reports_.AwaitIdle();
+  uploads_.AwaitIdle();
+  return absl::OkStatus();
+}
+
+bool Session::Finished() const {
+  const uint64_t end = parts_.options->once ? run_.round() : run_.config().rounds();
+  return archive_.replica->next_round().value() >= end;
+}
+
+absl::Status Session::Replay(RoundFeed* feed) {
+  while (!Finished()) {
+    absl::StatusOr<CommittedRound> round = absl::UnknownError("");
+    {
+      const ArchiverPhaseScope phase(parts_.metrics, parts_.clock, ArchiverPhase::kWait);
+      round = feed->Next();
+    }
+    DISTRO_RETURN_IF_ERROR(round.status());
+    if (parts_.stopper->stopped()) return absl::CancelledError("stopped");
+    DISTRO_RETURN_IF_ERROR(Apply(*round));
+    archive_.state.epoch = std::max(archive_.state.epoch, feed->epoch().value());
+    if (IntervalEnds()) EndInterval();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::Apply(const CommittedRound& round) {
+  Replica* const replica = archive_.replica.get();
+  CompareHashes(round);
+  {
+    const ArchiverPhaseScope phase(parts_.metrics, parts_.clock, ArchiverPhase::kApply);
+    DISTRO_RETURN_IF_ERROR(replica->Apply(round));
+  }
+  ++replayed_;
+  const uint64_t bytes = PayloadBytes(round);
+  archive_.state.result_bytes += bytes;
+  next_round_ = replica->next_round().value();
+  parts_.metrics->replayed_rounds->Increment();
+  parts_.metrics->received_bytes->Increment(static_cast<double>(bytes));
+  parts_.metrics->round->Set(static_cast<double>(next_round_));
+  parts_.log->Debug("round replayed", {{"round", round.round().value()},
+                                       {"bytes", bytes},
+                                       {"state_hash", ToHex(replica->StateHash())}});
+  QueueReport();
+  return absl::OkStatus();
+}
+
+void Session::CompareHashes(const CommittedRound& round) {
+  const Replica& replica = *archive_.replica;
+  if (round.round() != replica.next_round()) return;  // Apply will say what is wrong
+  std::vector<std::string> others;
+  for (const v1::Member& member : round.header->members()) {
+    if (member.has_state_hash() && member.state_hash() != replica.StateHash()) {
+      others.push_back(member.name());
+    }
+  }
+  if (others.empty()) return;
+  parts_.metrics->state_hash_mismatches->Increment(static_cast<double>(others.size()));
+  parts_.log->Error("state hashes differ", {{"round", round.round().value()},
+                                            {"state_hash", ToHex(replica.StateHash())},
+                                            {"workers", absl::StrJoin(others, " ")}});
+}
+
+void Session::QueueReport() {
+  const Replica& replica = *archive_.replica;
+  v1::ReportStateRequest request;
+  request.set_run_id(run_.run_id());
+  request.set_round(replica.next_round().value());
+  request.set_log_hash(replica.log_hash());
+  request.mutable_tensor_hashes()->Add(replica.tensor_hashes().begin(),
+                                       replica.tensor_hashes().end());
+  reports_.Add(std::move(request));
+}
+
+void Session::SendReport(const v1::ReportStateRequest& request) {
+  const absl::Status status = parts_.client->ReportState(request);
+  if (status.ok() || parts_.stopper->stopped()) return;
+  parts_.log->Warning("state report refused", {{"round", request.round()}, {"status", status}});
+}
+
+bool Session::IntervalEnds() const {
+  const uint64_t round = archive_.replica->next_round().value();
+  if (round == run_.config().rounds()) return true;
+  const uint64_t interval = parts_.options->snapshot_interval_rounds;
+  if (interval > 0) return round % interval == 0;
+  return archive_.state.result_bytes >= parameter_bytes_;
+}
+
+void Session::EndInterval() {
+  const uint64_t round = archive_.replica->next_round().value();
+  ArchiveState before = archive_.state;
+  archive_.state.published_round = round;
+  archive_.state.result_bytes = 0;
+  if (const absl::Status status = Save(); !status.ok()) {
+    archive_.state = std::move(before);
+    return;
+  }
+  PublishFolder();
+  QueueUpload();
+}
+
+absl::Status Session::Save() {
+  const ArchiverPhaseScope phase(parts_.metrics, parts_.clock, ArchiverPhase::kSave);
+  const bool there = archive_.state.snapshot.round() == archive_.replica->next_round().value();
+  const absl::Status status = there ? parts_.folder->SaveState(archive_.state)
+                                    : parts_.folder->Save(*archive_.replica, &archive_.state);
+  if (!status.ok()) {
+    parts_.metrics->failures_save->Increment();
+    parts_.log->Error("own copy not saved", {{"round", next_round_.load()}, {"status", status}});
+    return status;
+  }
+  const uint64_t round = archive_.state.snapshot.round();
+  parts_.metrics->snapshot_round->Set(static_cast<double>(round));
+  parts_.log->Info("own copy saved", {{"round", round},
+                                      {"bytes", archive_.state.snapshot.size_bytes()},
+                                      {"state_hash", ToHex(archive_.state.snapshot.state_hash())}});
+  return absl::OkStatus();
+}
+
+void Session::PublishFolder() {
+  const PublishOptions& options = parts_.options->publish;
+  if (options.dir.empty()) return;
+  const ArchiverPhaseScope phase(parts_.metrics, parts_.clock, ArchiverPhase::kPublish);
+  const absl::Status status = Publish(options, *archive_.replica, run_.model_config_json());
+  if (!status.ok()) {
+    parts_.metrics->failures_publish->Increment();
+    parts_.log->Error("folder not published", {{"round", next_round_.load()}, {"status", status}});
+    return;
+  }
+  parts_.metrics->folders_published->Increment();
+  parts_.log->Info("folder published", {{"round", next_round_.load()}, {"dir", options.dir}});
+}
+
+void Session::QueueUpload() {
+  const v1::SnapshotInfo& snapshot = archive_.state.snapshot;
+  if (!parts_.options->upload_snapshots || snapshot.round() <= stored_round_) return;
+  uploads_.Add({snapshot, parts_.folder->SnapshotPath(snapshot.round())});
+}
+
+void Session::SendSnapshot(const Upload& upload) {
+  const absl::StatusOr<MappedFile> file = MappedFile::Open(upload.path);
+  absl::Status status = file.status();
+  if (status.ok()) {
+    v1::UploadSnapshotHeader header;
+    header.set_run_id(run_.run_id());
+    *header.mutable_snapshot() = upload.snapshot;
+    status = parts_.client->SendSnapshot(header, file->bytes());
+  }
+  const uint64_t round = upload.snapshot.round();
+  if (parts_.stopper->stopped()) return;
+  if (!status.ok()) {
+    parts_.metrics->failures_upload->Increment();
+    parts_.log->Error("snapshot not stored", {{"round", round}, {"status", status}});
+    return;
+  }
+  stored_round_ = std::max(stored_round_.load(), round);
+  parts_.metrics->snapshots_uploaded->Increment();
+  parts_.log->Info("snapshot stored by the aggregator",
+                   {{"round", round}, {"bytes", upload.snapshot.size_bytes()}});
+}
+
+void Session::ObserveHead(const v1::GetRunResponse& run, RoundFeed* feed) {
+  if (run.run_id() != run_.run_id() || EpochId(run.epoch()) < feed->epoch()) return;
+  feed->ObserveEpoch(EpochId(run.epoch()));
+  feed->ReopenIfSilent(RoundId(run.round()), parts_.options->patience);
+  const uint64_t next = next_round_;
+  const uint64_t lag = run.round() > next ? run.round() - next : 0;
+  const LagJudgement judgement = trend_.Add(parts_.clock->MonotonicNow(), lag);
+  parts_.metrics->lag_rounds->Set(static_cast<double>(lag));
+  parts_.metrics->falls_behind = judgement.pace == Pace::kFallsBehind;
+  parts_.metrics->reconnects->Increment(static_cast<double>(feed->reconnects() - reconnects_));
+  reconnects_ = feed->reconnects();
+  if (judgement.pace == pace_) return;
+  if (judgement.pace == Pace::kFallsBehind) {
+    parts_.log->Warning("falls behind: more --threads, or a faster link or disk, would help",
+                        {{"round", next}, {"reason", judgement.reason}});
+  } else {
+    parts_.log->Info(judgement.pace == Pace::kKeepsUp ? "keeps up" : "catches up",
+                     {{"round", next}, {"reason", judgement.reason}});
+  }
+  pace_ = judgement.pace;
+}
+
+}  // namespace distro::tools

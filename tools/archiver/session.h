@@ -1,0 +1,86 @@
+// One replay, from a snapshot to the end of the feed: applies rounds, compares hashes, and sees to what is due between
+// rounds. Lives on the thread that replays; what must not hold it up has threads of its own.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "tools/archiver/aggregator_client.h"
+#include "tools/archiver/archive.h"
+#include "tools/archiver/background_queue.h"
+#include "tools/archiver/lag_trend.h"
+#include "tools/archiver/metrics.h"
+#include "tools/archiver/options.h"
+#include "tools/archiver/round_feed.h"
+
+namespace distro::tools {
+
+class Session {
+ public:
+  struct Parts {
+    const ArchiverOptions* options;
+    AggregatorClient* client;
+    ArchiveFolder* folder;
+    ArchiverMetrics* metrics;
+    Stopper* stopper;
+    Log* log;
+    const Clock* clock;
+  };
+
+  // All parts are borrowed. `run` is the answer that `archive` was opened with.
+  Session(v1::GetRunResponse run, Archive archive, Parts parts);
+
+  // Until the run is done, the head of `run` with options.once, or a stop: OK, and everything is saved and sent; after a
+  // stop only saved. Otherwise the status that ended it.
+  absl::Status Run();
+
+  // Rounds that were applied.
+  uint64_t replayed_rounds() const { return replayed_; }
+
+ private:
+  struct Upload {
+    v1::SnapshotInfo snapshot;
+    std::string path;
+  };
+
+  absl::Status Replay(RoundFeed* feed);
+  absl::Status Apply(const CommittedRound& round);
+  void CompareHashes(const CommittedRound& round);
+  void QueueReport();
+  bool IntervalEnds() const;
+  // Saves, publishes and offers a snapshot; what fails is logged and counted, and the next interval tries again.
+  void EndInterval();
+  absl::Status Save();
+  void PublishFolder();
+  void QueueUpload();
+  // The rounds that were wanted are all applied.
+  bool Finished() const;
+
+  // On threads of their own.
+  void SendReport(const v1::ReportStateRequest& request);
+  void SendSnapshot(const Upload& upload);
+  void ObserveHead(const v1::GetRunResponse& run, RoundFeed* feed);
+
+  // Constant after construction.
+  const v1::GetRunResponse run_;
+  const Parts parts_;
+  const uint64_t parameter_bytes_;
+
+  // Of the replaying thread.
+  Archive archive_;
+  uint64_t replayed_ = 0;
+
+  // Of the watch.
+  LagTrend trend_;
+  Pace pace_ = Pace::kKeepsUp;
+  uint64_t reconnects_ = 0;
+
+  std::atomic<uint64_t> next_round_;    // of the replica
+  std::atomic<uint64_t> stored_round_;  // of the newest snapshot that the aggregator has
+  BackgroundQueue<v1::ReportStateRequest> reports_;
+  BackgroundQueue<Upload> uploads_;
+};
+
+}  // namespace distro::tools

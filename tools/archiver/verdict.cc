@@ -1,0 +1,31 @@
+#include "tools/archiver/verdict.h"
+
+#include <string>
+
+#include "common/base/reason.h"
+
+namespace distro::tools {
+
+Verdict VerdictOf(const absl::Status& status) {
+  const std::string reason = ReasonOf(status);
+  if (reason == "diverged" || reason == "pruned") return Verdict::kNewSnapshot;
+  if (reason == "other_run" || reason == "version") return Verdict::kEnd;
+  if (!reason.empty() && status.code() != absl::StatusCode::kPermissionDenied &&
+      status.code() != absl::StatusCode::kUnauthenticated) {
+    return Verdict::kRetry;  // draining, fenced, disk, limit
+  }
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kDataLoss:
+      return Verdict::kEnd;
+    default:
+      return Verdict::kRetry;
+  }
+}
+
+}  // namespace distro::tools
