@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/client_credentials.h"
 #include "common/rpc/frames.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
@@ -18,6 +19,10 @@ namespace {
 absl::Status BadUrl(absl::string_view url, absl::string_view why) {
   return absl::InvalidArgumentError(
       absl::StrCat("aggregator: \"", url, "\": ", why, " (expected host:port)"));
+}
+
+bool AsksForTls(absl::string_view url) {
+  return absl::StartsWith(url, "grpcs://") || absl::StartsWith(url, "https://");
 }
 
 grpc::ChannelArguments Arguments() {
@@ -39,7 +44,8 @@ grpc::ChannelArguments Arguments() {
 
 absl::StatusOr<std::string> ParseAggregatorUrl(absl::string_view url) {
   absl::string_view rest = url;
-  if (!absl::ConsumePrefix(&rest, "grpc://")) absl::ConsumePrefix(&rest, "http://");
+  for (const absl::string_view scheme : {"grpc://", "http://", "grpcs://", "https://"})
+    if (absl::ConsumePrefix(&rest, scheme)) break;
   absl::ConsumeSuffix(&rest, "/");
   if (absl::StrContains(rest, "/")) return BadUrl(url, "a scheme or path that is not known");
   const size_t colon = rest.rfind(':');
@@ -56,11 +62,17 @@ absl::StatusOr<std::string> ParseAggregatorUrl(absl::string_view url) {
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ChannelOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(const std::string target, ParseAggregatorUrl(options.aggregator));
-  if (!options.insecure) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "aggregator: ", target, ": there is no encryption yet; --insecure allows plaintext"));
+  DISTRO_RETURN_IF_ERROR(ValidateClientTls(options.insecure, options.tls));
+  grpc::ChannelArguments arguments = Arguments();
+  if (options.insecure) {
+    if (AsksForTls(options.aggregator))
+      return BadUrl(options.aggregator, "asks for TLS, and --insecure for plaintext");
+    return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
   }
-  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), Arguments());
+  if (!options.tls.server_name.empty()) arguments.SetSslTargetNameOverride(options.tls.server_name);
+  DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ChannelCredentials> credentials,
+                          TlsChannelCredentials(options.tls));
+  return grpc::CreateCustomChannel(target, credentials, arguments);
 }
 
 }  // namespace distro

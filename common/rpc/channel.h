@@ -10,23 +10,21 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/rpc/channel_options.h"
 #include "grpcpp/channel.h"
 
 namespace distro {
-
-struct ChannelOptions {
-  // "host:port", optionally after "grpc://" or "http://". IPv6 addresses in brackets.
-  std::string aggregator;
-  // Allows plaintext. There is nothing else yet, so it is required: who sends a model in the clear says so.
-  bool insecure = false;
-};
 
 // "host:port" of an aggregator URL. InvalidArgument: another scheme, a path, no host, or a port outside 1..65535.
 absl::StatusOr<std::string> ParseAggregatorUrl(absl::string_view url);
 
 // A channel with its own connection; it connects when it is used, so an absent aggregator is no error here. Pings an
 // idle connection every 60 s and gives it up when a ping is not answered within 60 s (a slow uplink may hold a whole
-// upload before the ping). InvalidArgument: the URL. FailedPrecondition: plaintext was not allowed.
+// upload before the ping).
+//
+// TLS unless `insecure`: certificates and keys that change on disk are used from the next connection on, the token file
+// is read at each call. InvalidArgument: the URL, or credentials that cannot be used; names the flag or the file.
+// NotFound, PermissionDenied: a file that cannot be read.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ChannelOptions& options);
 
 }  // namespace distro

@@ -21,22 +21,31 @@ USES = {
     "common/rpc/frames": "common/base proto",  # cutting and checking, without gRPC
     "common/replica": "kernels common/codec common/checkpoint common/run common/rpc/frames proto",
     # The outside world, wrapped.
-    "common/rpc": "common/base common/rpc/frames proto",
+    "common/rpc/channel_options": "common/base",  # options, certificates and tokens, without gRPC
+    "common/rpc/tls_files": "common/base",
+    "common/rpc/token": "common/base",
+    "common/rpc": "common/base common/rpc/frames common/rpc/channel_options common/rpc/tls_files common/rpc/token proto",
     "common/telemetry": "common/base proto",
     "common/process": "common/base",  # signals
     # The aggregator. Its decisions and its log know nothing of gRPC.
     "server/flags": "server/options",
     "server/options": "common/run",
+    "server/auth/roles": "",
+    "server/auth/auth_observer": "",
+    "server/auth/file_watch": "common/base",
+    "server/auth/tokens_file": "common/base server/auth/roles",
+    "server/auth/token_store": "server/auth/auth_observer server/auth/file_watch server/auth/tokens_file",
+    "server/auth": "common/rpc server/auth/token_store",
     "server/log": "common/replica",
     "server/session": "common/run",
     "server/round": "common/replica server/log server/session",
     "server/status": "common/telemetry server/log server/session server/round",
-    "server/service": "common/rpc server/log server/session server/round",
-    "server/metrics": "common/telemetry server/round server/service",  # observes them; they do not know it
-    "server": "server/flags server/options server/metrics server/service server/status",
+    "server/service": "common/rpc server/auth server/log server/session server/round",
+    "server/metrics": "common/telemetry server/auth/auth_observer server/round server/service",  # observes them; they do not know it
+    "server": "server/auth server/flags server/options server/metrics server/service server/status",
     # The worker. Torch is in the model, the sharding and the training loop only.
     "worker/flags": "worker/options worker/generate_command worker/text_floor_command",
-    "worker/options": "common/run worker/data",
+    "worker/options": "common/run common/rpc/channel_options worker/data",
     "worker/data": "common/run",
     "worker/exchange": "common/replica common/rpc",
     "worker/optimizer": "common/replica",
@@ -48,7 +57,7 @@ USES = {
     "worker/generate_command": "worker/model",
     "worker/text_floor_command": "worker/data",
     "worker": "worker/flags worker/options worker/metrics worker/train",
-    "tools/distroctl": "common/replica common/rpc server/log",
+    "tools/distroctl": "common/replica common/rpc server/auth/tokens_file server/log",
     "tools/archiver": "common/process common/replica common/rpc common/telemetry server/log",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/replica",
@@ -121,7 +130,7 @@ OUTSIDE = {
         r"(^|/)grpc(pp)?/|\.grpc\.pb\.h$",
         r"^lib(grpc|gpr)",
         r"^(_ZNK?4grpc|grpc_|gpr_)",
-        named_in="common/rpc server/service server/aggregator_server worker/exchange tools/distroctl tools/archiver "
+        named_in="common/rpc server/auth server/service server/aggregator_server worker/exchange tools/distroctl tools/archiver "
         "tests/integration bench",
         seen_in="proto server worker/train worker tests/testing/training",
     ),

@@ -1,15 +1,19 @@
 #include "common/rpc/channel.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "common/base/file.h"
+#include "tests/testing/scratch_folder.h"
 
 namespace distro {
 namespace {
 
 TEST(ParseAggregatorUrlTest, TakesHostAndPortWithOrWithoutScheme) {
-  for (const char* url :
-       {"host:7700", "grpc://host:7700", "http://host:7700", "http://host:7700/"}) {
+  for (const char* url : {"host:7700", "grpc://host:7700", "http://host:7700", "http://host:7700/",
+                          "grpcs://host:7700", "https://host:7700"}) {
     EXPECT_EQ(ParseAggregatorUrl(url).value_or("refused"), "host:7700") << url;
   }
   EXPECT_EQ(ParseAggregatorUrl("[::1]:7700").value_or("refused"), "[::1]:7700");
@@ -17,15 +21,58 @@ TEST(ParseAggregatorUrlTest, TakesHostAndPortWithOrWithoutScheme) {
 
 TEST(ParseAggregatorUrlTest, RefusesWhatIsNoAddress) {
   for (const char* url : {"", "host", ":7700", "host:", "host:0", "host:65536", "host:x",
-                          "https://host:7700", "host:7700/path", "::1:7700", "unix:/tmp/socket"}) {
+                          "ftp://host:7700", "host:7700/path", "::1:7700", "unix:/tmp/socket"}) {
     EXPECT_EQ(ParseAggregatorUrl(url).status().code(), absl::StatusCode::kInvalidArgument) << url;
   }
 }
 
 TEST(OpenChannelTest, RefusesPlaintextThatWasNotAskedFor) {
   EXPECT_EQ(OpenChannel({"localhost:7700", false}).status().code(),
-            absl::StatusCode::kFailedPrecondition);
+            absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(OpenChannel({"localhost:7700", true}).ok());
+}
+
+TEST(OpenChannelTest, RefusesPlaintextToAnAddressThatAsksForTls) {
+  for (const char* url : {"https://localhost:7700", "grpcs://localhost:7700"})
+    EXPECT_EQ(OpenChannel({url, true}).status().code(), absl::StatusCode::kInvalidArgument) << url;
+}
+
+TEST(OpenChannelTest, NamesTheFileThatCannotBeUsed) {
+  const testing::ScratchFolder folder;
+  const std::string file = folder.File("file");
+  ASSERT_TRUE(WriteFileAtomically(file, "not what it should be").ok());
+  const ClientTls wrong[] = {
+      {.token_file = file}, {.ca = file, .token_file = file}, {.cert = file, .key = file}};
+  for (const ClientTls& tls : wrong) {
+    const absl::Status status = OpenChannel({.aggregator = "localhost:7700", .tls = tls}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(status.message(), ::testing::HasSubstr(file));
+    EXPECT_THAT(status.message(), ::testing::Not(::testing::HasSubstr("what it should")));
+  }
+  const ClientTls none = {.token_file = folder.File("none")};
+  EXPECT_EQ(OpenChannel({.aggregator = "localhost:7700", .tls = none}).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST(ValidateClientTlsTest, NamesFlagsAndRemedy) {
+  struct Case {
+    bool insecure;
+    ClientTls tls;
+    const char* names;
+  };
+  const Case cases[] = {{false, {}, "--token_file, or --cert and --key"},
+                        {false, {.ca = "ca"}, "--insecure talks plaintext"},
+                        {false, {.cert = "cert", .token_file = "token"}, "--cert and --key"},
+                        {true, {.ca = "ca"}, "--insecure: contradicts --ca"},
+                        {true, {.token_file = "token"}, "--token_file"}};
+  for (const Case& c : cases) {
+    const absl::Status status = ValidateClientTls(c.insecure, c.tls);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(status.message(), ::testing::HasSubstr(c.names));
+  }
+  EXPECT_TRUE(ValidateClientTls(true, {}).ok());
+  EXPECT_TRUE(ValidateClientTls(false, {.token_file = "token"}).ok());
+  EXPECT_TRUE(ValidateClientTls(false, {.cert = "cert", .key = "key"}).ok());
 }
 
 }  // namespace

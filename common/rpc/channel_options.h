@@ -1,0 +1,38 @@
+// How a client talks with its aggregator: address, encryption, and what shows who it is (docs/security.md). The same
+// flags in distro-worker, distro-archiver and distroctl. Plain data; no gRPC here.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace distro {
+
+struct ClientTls {
+  // PEM file of the CAs that may have issued the aggregator's certificate. Empty: the system's.
+  std::string ca = {};
+  // PEM files of the client's own certificate, chain included, and its key. Both or neither.
+  std::string cert = {};
+  std::string key = {};
+  // File that holds the client's token, one line.
+  std::string token_file = {};
+  // Name that the aggregator's certificate must have; empty: the address's host.
+  std::string server_name = {};
+
+  bool operator==(const ClientTls&) const = default;
+};
+
+struct ChannelOptions {
+  // "host:port", optionally after grpc:// or http://, or grpcs:// or https:// for TLS only. IPv6 addresses in brackets.
+  std::string aggregator;
+  // Plaintext, and nobody is authenticated.
+  bool insecure = false;
+  // Without `insecure`.
+  ClientTls tls = {};
+};
+
+// InvalidArgument names the flags and the remedy: neither a certificate nor a token where TLS is spoken, half a
+// certificate, or TLS flags beside --insecure, which would not do what they say.
+absl::Status ValidateClientTls(bool insecure, const ClientTls& tls);
+
+}  // namespace distro

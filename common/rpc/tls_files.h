@@ -1,0 +1,42 @@
+// Certificates and keys as PEM files, read and checked before anybody uses them: what is wrong is said by the file's
+// name, not by a handshake that fails later. Pure functions of the files; thread-safe. No gRPC here.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace distro {
+
+// Paths; empty ones are not read.
+struct TlsFiles {
+  std::string ca = {};    // one or more CA certificates
+  std::string cert = {};  // certificate, then the chain that leads to its CA
+  std::string key = {};   // private key of the certificate
+};
+
+// The contents of the files that were given.
+struct TlsMaterial {
+  std::string ca;
+  std::string cert;
+  std::string key;
+  // When the first certificate of `cert` ends; the distant future without one.
+  absl::Time expiry = absl::InfiniteFuture();
+};
+
+// InvalidArgument: a file above 1 MiB or without PEM of its kind, a key that is not the certificate's, a certificate
+// without a key. NotFound, PermissionDenied: as ReadFile. All name the file; none holds bytes of a key.
+absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsFiles& files);
+
+// Whom a client certificate stands for (docs/security.md).
+struct CertificateSubject {
+  std::string name;  // CN
+  std::string role;  // OU
+};
+
+// Of the first certificate in `pem`. InvalidArgument: no certificate, or not exactly one CN and one OU.
+absl::StatusOr<CertificateSubject> SubjectOf(absl::string_view pem);
+
+}  // namespace distro

@@ -1,0 +1,98 @@
+#include "server/auth/authorizer.h"
+
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/base/ids.h"
+#include "common/base/reason.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/tls_files.h"
+#include "common/rpc/token.h"
+#include "grpc/grpc_security_constants.h"
+#include "grpcpp/security/auth_context.h"
+
+namespace distro::server {
+namespace {
+
+absl::string_view View(grpc::string_ref text) { return {text.data(), text.size()}; }
+
+absl::Status Unauthenticated(absl::string_view why) {
+  return ErrorWithReason(absl::StatusCode::kUnauthenticated, "unauthenticated", why);
+}
+
+}  // namespace
+
+Caller Caller::Anybody() { return Caller(); }
+
+std::string Caller::Describe() const {
+  return observer_ == nullptr ? "anybody" : absl::StrCat(RoleName(role_), " ", name_);
+}
+
+absl::Status Caller::MayActAs(absl::string_view worker) const {
+  if (observer_ == nullptr) return absl::OkStatus();
+  if (worker == (role_ == Role::kWorker ? name_ : "")) return absl::OkStatus();
+  observer_->OnCallRefused("wrong_name");
+  return ErrorWithReason(absl::StatusCode::kPermissionDenied, "wrong_name",
+                         absl::StrCat("the credential is that of ", Describe(),
+                                      ", the request is in another name: give that as --name"));
+}
+
+absl::StatusOr<Caller> Authorizer::Check(const grpc::ServerContextBase& context, Rpc rpc) const {
+  if (!authenticates_) return Caller::Anybody();
+  absl::StatusOr<Caller> caller = Identify(context);
+  if (!caller.ok()) {
+    observer_->OnCallRefused("unauthenticated");
+    return caller;
+  }
+  if (caller->MayCall(rpc)) return caller;
+  observer_->OnCallRefused("role");
+  return ErrorWithReason(absl::StatusCode::kPermissionDenied, "role",
+                         absl::StrCat("the credential is that of ", caller->Describe(),
+                                      ", which role may not call ", RpcName(rpc)));
+}
+
+absl::Status Authorizer::CheckWorker(const grpc::ServerContextBase& context, Rpc rpc,
+                                     absl::string_view worker) const {
+  DISTRO_ASSIGN_OR_RETURN(const Caller caller, Check(context, rpc));
+  return caller.MayActAs(worker);
+}
+
+absl::StatusOr<Caller> Authorizer::Identify(const grpc::ServerContextBase& context) const {
+  const auto& metadata = context.client_metadata();
+  const auto header = metadata.find("authorization");
+  if (header == metadata.end()) return FromCertificate(context);
+  if (metadata.count("authorization") != 1)
+    return Unauthenticated("there is more than one authorization");
+  return FromToken(View(header->second));
+}
+
+absl::StatusOr<Caller> Authorizer::FromToken(absl::string_view header) const {
+  if (!absl::ConsumePrefix(&header, kBearer) || !IsToken(header))
+    return Unauthenticated("the authorization is not a bearer token of 43 characters");
+  std::optional<TokenOwner> owner;
+  if (tokens_ != nullptr) owner = tokens_->Find(header);
+  if (!owner) return Unauthenticated("the token is not known: it was revoked, or is another run's");
+  return Caller(std::move(owner->name), owner->role, observer_);
+}
+
+absl::StatusOr<Caller> Authorizer::FromCertificate(const grpc::ServerContextBase& context) const {
+  const auto connection = context.auth_context();
+  const auto shown = connection->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  if (shown.empty()) {
+    return Unauthenticated(
+        "no credential: neither a client certificate (--cert, --key) nor a token (--token_file)");
+  }
+  const absl::StatusOr<CertificateSubject> subject = SubjectOf(View(shown.front()));
+  if (!subject.ok()) return Unauthenticated(subject.status().message());
+  const std::optional<Role> role = ParseRole(subject->role);
+  if (!role || !ValidateName(subject->name, "CN").ok()) {
+    return Unauthenticated(
+        "the client certificate's CN is no name of [a-z0-9-]{1,63}, or its OU none of worker, "
+        "archiver, viewer, admin");
+  }
+  return Caller(subject->name, *role, observer_);
+}
+
+}  // namespace distro::server

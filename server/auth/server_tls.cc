@@ -1,0 +1,98 @@
+#include "server/auth/server_tls.h"
+
+#include <grpc/grpc.h>
+#include <grpc/grpc_security.h>
+
+#include <string>
+#include <utility>
+
+#include "common/base/status_macros.h"
+
+namespace distro::server {
+namespace {
+
+// gRPC asks at each new connection. Its C++ side has no such credentials; its C side does, and unlike the file watcher
+// of the C++ side it goes on with the old certificate when the new one cannot be used.
+class ReloadingCredentials final : public grpc::ServerCredentials {
+ public:
+  ReloadingCredentials(ServerTls* tls, bool asks_clients) : tls_(tls) {
+    credentials_ = grpc_ssl_server_credentials_create_with_options(
+        grpc_ssl_server_credentials_create_options_using_config_fetcher(
+            asks_clients ? GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY
+                         : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
+            &ReloadingCredentials::Fetch, this));
+  }
+  ~ReloadingCredentials() override { grpc_server_credentials_release(credentials_); }
+
+  // Tokens are checked in the handlers.
+  void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
+
+ private:
+  int AddPortToServer(const std::string& address, grpc_server* server) override {
+    return grpc_server_add_http2_port(server, address.c_str(), credentials_);
+  }
+
+  // One call at a time.
+  static grpc_ssl_certificate_config_reload_status Fetch(
+      void* self, grpc_ssl_server_certificate_config** config) {
+    auto* const credentials = static_cast<ReloadingCredentials*>(self);
+    const ServerTls::Served served = credentials->tls_->Current();
+    if (served.version == credentials->fetched_)
+      return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+    const TlsMaterial& material = *served.material;
+    const grpc_ssl_pem_key_cert_pair pair = {material.key.c_str(), material.cert.c_str()};
+    *config = grpc_ssl_server_certificate_config_create(
+        material.ca.empty() ? nullptr : material.ca.c_str(), &pair, 1);
+    credentials->fetched_ = served.version;
+    return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
+  }
+
+  ServerTls* const tls_;
+  grpc_server_credentials* credentials_;
+  uint64_t fetched_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ServerTls>> ServerTls::Open(const TlsFiles& files,
+                                                           const Clock* clock, Log* log,
+                                                           AuthObserver* observer) {
+  std::unique_ptr<ServerTls> tls(new ServerTls(files, clock, log, observer));
+  DISTRO_ASSIGN_OR_RETURN(TlsMaterial material, ReadTlsFiles(files));
+  absl::MutexLock lock(&tls->mu_);
+  tls->served_ = {std::make_shared<const TlsMaterial>(std::move(material)), 1};
+  return tls;
+}
+
+ServerTls::ServerTls(const TlsFiles& files, const Clock* clock, Log* log, AuthObserver* observer)
+    : files_(files),
+      log_(log),
+      observer_(observer),
+      watch_({files.ca, files.cert, files.key}, clock) {}
+
+std::shared_ptr<grpc::ServerCredentials> ServerTls::Credentials() {
+  return std::make_shared<ReloadingCredentials>(this, !files_.ca.empty());
+}
+
+absl::Time ServerTls::expiry() { return Current().material->expiry; }
+
+ServerTls::Served ServerTls::Current() {
+  absl::MutexLock lock(&mu_);
+  if (watch_.Changed()) Reload();
+  return served_;
+}
+
+void ServerTls::Reload() {
+  absl::StatusOr<TlsMaterial> material = ReadTlsFiles(files_);
+  observer_->OnCredentialsReloaded("certificate", material.ok());
+  if (!material.ok()) {
+    log_->Error("certificate not reloaded: the one of before goes on",
+                {{"reason", material.status()}});
+    return;
+  }
+  log_->Info("certificate reloaded",
+             {{"file", files_.cert}, {"expires", absl::FormatTime(material->expiry)}});
+  served_ = {std::make_shared<const TlsMaterial>(*std::move(material)), served_.version + 1};
+}
+
+}  // namespace distro::server
