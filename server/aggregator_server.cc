@@ -38,7 +38,8 @@ struct AggregatorServer::Parts {
   Parts(const AggregatorOptions& options_in, const Clock* clock, Log* log_in)
       : options(options_in), log(log_in), metrics(clock, options_in.insecure) {}
 
-  absl::Status OpenHost(const Clock* clock, std::function<void(absl::Status)> on_fatal);
+  absl::Status OpenHost(const Clock* clock, Disk* disk,
+                        std::function<void(absl::Status)> on_fatal);
   absl::Status StartHttp();
   absl::Status LoadRun();
   absl::Status StartGrpc();
@@ -59,9 +60,10 @@ struct AggregatorServer::Parts {
   std::string http_address;
 };
 
-absl::Status AggregatorServer::Parts::OpenHost(const Clock* clock,
+absl::Status AggregatorServer::Parts::OpenHost(const Clock* clock, Disk* disk,
                                                std::function<void(absl::Status)> on_fatal) {
-  DISTRO_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store, RunStore::Open(options.data_dir, log));
+  DISTRO_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store,
+                          RunStore::Open(options.data_dir, disk, clock, log));
   const RoundManagerOptions rounds{.lease = options.lease,
                                    .heartbeat_interval = options.heartbeat_interval,
                                    .ring_bytes = options.ring_bytes};
@@ -156,14 +158,14 @@ HttpResponse AggregatorServer::Parts::Page() const {
 
 absl::StatusOr<std::unique_ptr<AggregatorServer>> AggregatorServer::Start(
     const AggregatorOptions& options, const Clock* clock, Log* log,
-    std::function<void(absl::Status)> on_fatal) {
+    std::function<void(absl::Status)> on_fatal, Disk* disk) {
   DISTRO_RETURN_IF_ERROR(options.Validate());
   if (options.insecure)
     log->Warning("insecure: all traffic is plaintext and nobody is authenticated");
   std::unique_ptr<AggregatorServer> server(
       new AggregatorServer(std::make_unique<Parts>(options, clock, log)));
   Parts* const parts = server->parts_.get();
-  DISTRO_RETURN_IF_ERROR(parts->OpenHost(clock, std::move(on_fatal)));
+  DISTRO_RETURN_IF_ERROR(parts->OpenHost(clock, disk, std::move(on_fatal)));
   DISTRO_RETURN_IF_ERROR(parts->StartHttp());
   DISTRO_RETURN_IF_ERROR(parts->LoadRun());
   DISTRO_RETURN_IF_ERROR(parts->StartGrpc());

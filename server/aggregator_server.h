@@ -8,19 +8,20 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "server/log/disk.h"
 #include "server/options.h"
 
 namespace distro::server {
 
 class AggregatorServer {
  public:
-  // Takes the data folder, creates or continues the run, listens. `clock` and `log` are borrowed. `on_fatal` is called at
+  // Takes the data folder, creates or continues the run, listens. `clock`, `log` and `disk` are borrowed. `on_fatal` is called at
   // most once, from another thread, when the rounds had to stop: the process should end with that status.
   // FailedPrecondition: the folder belongs to another process or run. DataLoss: stored data is damaged. InvalidArgument:
   // the run or the model is refused. Unavailable: an address is in use.
   static absl::StatusOr<std::unique_ptr<AggregatorServer>> Start(
       const AggregatorOptions& options, const Clock* clock, Log* log,
-      std::function<void(absl::Status)> on_fatal);
+      std::function<void(absl::Status)> on_fatal, Disk* disk = Disk::Real());
   // Drains and stops.
   ~AggregatorServer();
 

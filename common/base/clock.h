@@ -10,7 +10,7 @@ class Clock {
   virtual ~Clock() = default;
   // Time since an arbitrary origin; never goes back. Deadlines and durations are measured with it.
   virtual absl::Duration MonotonicNow() const = 0;
-  // The calendar's time, for logs and metrics only.
+  // The calendar's time, for logs, metrics and a run's epoch only.
   virtual absl::Time WallNow() const = 0;
 
   // The machine's clock; lives for ever, the caller does not own it.

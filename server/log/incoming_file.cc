@@ -14,16 +14,22 @@
 namespace distro::server {
 namespace {
 
-absl::Status SyncFile(const std::string& path) {
+absl::Status SyncFile(Disk* disk, const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return ErrnoToStatus(errno, "open", path);
   const auto closer = absl::MakeCleanup([fd] { close(fd); });
-  if (fsync(fd) != 0) return ErrnoToStatus(errno, "fsync", path);
-  return absl::OkStatus();
+  return disk->Fsync(fd, path);
 }
 
-absl::Status RemoveAndRefuse(const std::string& path, absl::string_view why) {
-  unlink(path.c_str());
+absl::StatusOr<int> OpenOrCreate(Disk* disk, const std::string& path) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd >= 0) return fd;
+  if (errno != ENOENT) return ErrnoToStatus(errno, "open", path);
+  return disk->Create(path);
+}
+
+absl::Status RemoveAndRefuse(Disk* disk, const std::string& path, absl::string_view why) {
+  DISTRO_RETURN_IF_ERROR(disk->Unlink(path));
   return absl::InvalidArgumentError(
       absl::StrCat("snapshot: ", why, ": the upload was removed: send it again"));
 }
@@ -37,40 +43,42 @@ absl::StatusOr<uint64_t> FileSizeOrZero(const std::string& path) {
   return ErrnoToStatus(errno, "stat", path);
 }
 
-absl::Status AppendToFile(const std::string& path, uint64_t offset, absl::string_view data) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) return ErrnoToStatus(errno, "open", path);
-  const auto closer = absl::MakeCleanup([fd] { close(fd); });
-  struct stat about;
-  if (fstat(fd, &about) != 0) return ErrnoToStatus(errno, "stat", path);
-  if (offset != static_cast<uint64_t>(about.st_size)) {
+absl::Status AppendToFile(Disk* disk, const std::string& path, uint64_t total, uint64_t offset,
+                          absl::string_view data) {
+  DISTRO_ASSIGN_OR_RETURN(const uint64_t size, FileSizeOrZero(path));
+  if (offset != size) {
     return absl::InvalidArgumentError(
-        absl::StrCat("snapshot: data at offset ", offset, " where ", about.st_size, " comes next"));
+        absl::StrCat("snapshot: data at offset ", offset, " where ", size, " comes next"));
   }
-  while (!data.empty()) {
-    const ssize_t n = pwrite(fd, data.data(), data.size(), offset);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoToStatus(errno, "write", path);
-    data.remove_prefix(n);
-    offset += n;
+  if (size > total || data.size() > total - size) {
+    return absl::InvalidArgumentError(absl::StrCat("snapshot: ", data.size(), " bytes at offset ",
+                                                   offset, " go beyond its ", total));
   }
-  return absl::OkStatus();
+  DISTRO_ASSIGN_OR_RETURN(const int fd, OpenOrCreate(disk, path));
+  const auto closer = absl::MakeCleanup([fd] { close(fd); });
+  return disk->Write(fd, path, offset, data);
 }
 
-absl::Status CheckIncoming(const std::string& path, uint64_t bytes, const Sha256Digest& sha256) {
+absl::Status CheckIncoming(Disk* disk, const std::string& path, uint64_t bytes,
+                           const Sha256Digest& sha256) {
   DISTRO_ASSIGN_OR_RETURN(const uint64_t size, FileSizeOrZero(path));
   if (size < bytes || bytes == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("snapshot: ", size, " of ", bytes, " bytes are there: send the rest"));
   }
   if (size > bytes) {
-    return RemoveAndRefuse(path, absl::StrCat(size, " bytes came, ", bytes, " were announced"));
+    return RemoveAndRefuse(disk, path,
+                           absl::StrCat(size, " bytes came, ", bytes, " were announced"));
   }
-  DISTRO_RETURN_IF_ERROR(SyncFile(path));
+  if (absl::Status synced = SyncFile(disk, path); !synced.ok()) {
+    disk->Unlink(path).IgnoreError();
+    return synced;
+  }
   DISTRO_ASSIGN_OR_RETURN(const Sha256Digest actual, Sha256OfFile(path));
   if (actual == sha256) return absl::OkStatus();
   return RemoveAndRefuse(
-      path, absl::StrCat("its SHA-256 is ", ToHex(actual), ", ", ToHex(sha256), " was announced"));
+      disk, path,
+      absl::StrCat("its SHA-256 is ", ToHex(actual), ", ", ToHex(sha256), " was announced"));
 }
 
 }  // namespace distro::server

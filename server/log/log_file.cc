@@ -9,19 +9,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
+#include "common/base/status_macros.h"
 
 namespace distro::server {
 
 absl::StatusOr<LogFile> LogFile::Open(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return ErrnoToStatus(errno, "open", path);
-  return LogFile(fd, path);
+  return LogFile(fd, path, nullptr);
 }
 
-absl::StatusOr<LogFile> LogFile::Create(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (fd < 0) return ErrnoToStatus(errno, "create", path);
-  return LogFile(fd, path);
+absl::StatusOr<LogFile> LogFile::Create(Disk* disk, const std::string& path) {
+  DISTRO_ASSIGN_OR_RETURN(const int fd, disk->Create(path));
+  return LogFile(fd, path, disk);
 }
 
 LogFile::~LogFile() {
@@ -29,11 +29,14 @@ LogFile::~LogFile() {
 }
 
 LogFile::LogFile(LogFile&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), path_(std::exchange(other.path_, {})) {}
+    : fd_(std::exchange(other.fd_, -1)),
+      path_(std::exchange(other.path_, {})),
+      disk_(other.disk_) {}
 
 LogFile& LogFile::operator=(LogFile&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(path_, other.path_);
+  std::swap(disk_, other.disk_);
   return *this;
 }
 
@@ -62,19 +65,9 @@ absl::StatusOr<std::string> LogFile::ReadAt(uint64_t offset, uint64_t size) cons
 }
 
 absl::Status LogFile::WriteAt(uint64_t offset, absl::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = pwrite(fd_, bytes.data(), bytes.size(), offset);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoToStatus(errno, "write", path_);
-    bytes.remove_prefix(n);
-    offset += n;
-  }
-  return absl::OkStatus();
+  return disk_->Write(fd_, path_, offset, bytes);
 }
 
-absl::Status LogFile::Sync() {
-  if (fsync(fd_) != 0) return ErrnoToStatus(errno, "fsync", path_);
-  return absl::OkStatus();
-}
+absl::Status LogFile::Sync() { return disk_->Fsync(fd_, path_); }
 
 }  // namespace distro::server

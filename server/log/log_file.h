@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/log/disk.h"
 
 namespace distro::server {
 
@@ -15,8 +16,8 @@ class LogFile {
  public:
   // Read-only.
   static absl::StatusOr<LogFile> Open(const std::string& path);
-  // For writing and reading. AlreadyExists: the file exists.
-  static absl::StatusOr<LogFile> Create(const std::string& path);
+  // For writing and reading. AlreadyExists: the file exists. `disk` is borrowed.
+  static absl::StatusOr<LogFile> Create(Disk* disk, const std::string& path);
   ~LogFile();
   LogFile(LogFile&& other) noexcept;
   LogFile& operator=(LogFile&& other) noexcept;
@@ -25,13 +26,15 @@ class LogFile {
   absl::StatusOr<uint64_t> Size() const;
   // Exactly [offset, offset + size). DataLoss: the file ends before.
   absl::StatusOr<std::string> ReadAt(uint64_t offset, uint64_t size) const;
+  // Require a file that was created. Statuses of DiskError.
   absl::Status WriteAt(uint64_t offset, absl::string_view bytes);
   absl::Status Sync();
 
  private:
-  LogFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  LogFile(int fd, std::string path, Disk* disk) : fd_(fd), path_(std::move(path)), disk_(disk) {}
   int fd_ = -1;
   std::string path_;
+  Disk* disk_ = nullptr;  // null: read-only
 };
 
 }  // namespace distro::server

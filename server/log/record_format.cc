@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/bytes.h"
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
+#include "server/log/framed_message.h"
 
 namespace distro::server {
 namespace {
@@ -13,6 +15,13 @@ namespace {
 constexpr absl::string_view kFirstMagic = "DSTROREC";
 constexpr absl::string_view kLastMagic = "DSTROEND";
 constexpr uint32_t kVersion = 1;
+
+absl::StatusOr<RecordKind> KindOf(uint32_t number) {
+  for (const RecordKind kind : {RecordKind::kStart, RecordKind::kRound, RecordKind::kPruned}) {
+    if (number == static_cast<uint32_t>(kind)) return kind;
+  }
+  return absl::DataLossError(absl::StrCat("is a record of an unknown kind, ", number));
+}
 
 std::string FooterNumbers(const RecordFooter& footer) {
   std::string bytes;
@@ -54,7 +63,8 @@ std::string EncodeRecordTable(const std::vector<RecordEntry>& entries) {
 std::string EncodeRecordTail(RecordKind kind, RoundId round,
                              const std::vector<RecordEntry>& entries, absl::string_view header) {
   const std::string table = EncodeRecordTable(entries);
-  const std::string numbers = FooterNumbers({.round = round.value(),
+  const std::string numbers = FooterNumbers({.kind = kind,
+                                             .round = round.value(),
                                              .segments = static_cast<uint32_t>(entries.size()),
                                              .header_bytes = static_cast<uint32_t>(header.size()),
                                              .table_checksum = Xxh3(table),
@@ -65,9 +75,9 @@ std::string EncodeRecordTail(RecordKind kind, RoundId round,
 }
 
 absl::StatusOr<RecordFooter> ParseRecordFooter(absl::string_view prefix, absl::string_view footer,
-                                               RecordKind kind, uint64_t file_bytes) {
-  if (prefix != EncodeRecordPrefix(kind)) {
-    return absl::DataLossError("the first 16 bytes are not those of a record of this version");
+                                               uint64_t file_bytes) {
+  if (prefix.size() != kRecordPrefixBytes || !absl::StartsWith(prefix, kFirstMagic)) {
+    return absl::DataLossError("the first 16 bytes are not those of a record");
   }
   if (footer.size() != kRecordFooterBytes || footer.substr(40) != kLastMagic) {
     return absl::DataLossError("the end of the file is missing");
@@ -75,7 +85,10 @@ absl::StatusOr<RecordFooter> ParseRecordFooter(absl::string_view prefix, absl::s
   if (At<uint64_t>(footer, 32) != Xxh3(absl::StrCat(prefix, footer.substr(0, 32)))) {
     return absl::DataLossError("the footer's checksum does not match");
   }
-  RecordFooter parsed = {.round = At<uint64_t>(footer, 0),
+  DISTRO_RETURN_IF_ERROR(CheckFormatVersion(At<uint32_t>(prefix, 8), kVersion));
+  DISTRO_ASSIGN_OR_RETURN(const RecordKind kind, KindOf(At<uint32_t>(prefix, 12)));
+  RecordFooter parsed = {.kind = kind,
+                         .round = At<uint64_t>(footer, 0),
                          .segments = At<uint32_t>(footer, 8),
                          .header_bytes = At<uint32_t>(footer, 12),
                          .table_checksum = At<uint64_t>(footer, 16),

@@ -20,7 +20,12 @@
 
 namespace distro::server {
 
-enum class RecordKind : uint32_t { kStart = 1, kRound = 2 };
+enum class RecordKind : uint32_t {
+  kStart = 1,
+  kRound = 2,
+  kPruned =
+      3,  // a round whose payloads were dropped: no payloads, an empty table, the round's header
+};
 
 inline constexpr uint64_t kRecordPrefixBytes = 16;
 inline constexpr uint64_t kRecordTableEntryBytes = 24;
@@ -34,6 +39,7 @@ struct RecordEntry {
 };
 
 struct RecordFooter {
+  RecordKind kind = RecordKind::kRound;
   uint64_t round = 0;
   uint32_t segments = 0;
   uint32_t header_bytes = 0;
@@ -49,8 +55,9 @@ std::string EncodeRecordTail(RecordKind kind, RoundId round,
                              const std::vector<RecordEntry>& entries, absl::string_view header);
 
 // `prefix` and `footer` are the first and the last bytes of the file. Checks both, and that the sizes fit `file_bytes`.
+// FailedPrecondition: undamaged and of a newer version; prefix and footer are the same in all of them.
 absl::StatusOr<RecordFooter> ParseRecordFooter(absl::string_view prefix, absl::string_view footer,
-                                               RecordKind kind, uint64_t file_bytes);
+                                               uint64_t file_bytes);
 
 // Entries of payloads that fill [kRecordPrefixBytes, payloads_end) without gaps or overlaps.
 absl::StatusOr<std::vector<RecordEntry>> ParseRecordTable(absl::string_view table,

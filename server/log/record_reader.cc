@@ -18,7 +18,7 @@ absl::StatusOr<std::shared_ptr<const RecordReader>> RecordReader::Open(const std
   return std::shared_ptr<const RecordReader>(std::move(reader));
 }
 
-absl::Status RecordReader::Load(RecordKind kind) {
+absl::Status RecordReader::Load(RecordKind expected) {
   DISTRO_ASSIGN_OR_RETURN(file_bytes_, file_.Size());
   if (file_bytes_ < kRecordPrefixBytes + kRecordFooterBytes) {
     return absl::DataLossError(absl::StrCat("has only ", file_bytes_, " bytes"));
@@ -26,7 +26,10 @@ absl::Status RecordReader::Load(RecordKind kind) {
   DISTRO_ASSIGN_OR_RETURN(const std::string prefix, file_.ReadAt(0, kRecordPrefixBytes));
   const uint64_t footer_at = file_bytes_ - kRecordFooterBytes;
   DISTRO_ASSIGN_OR_RETURN(const std::string footer, file_.ReadAt(footer_at, kRecordFooterBytes));
-  DISTRO_ASSIGN_OR_RETURN(footer_, ParseRecordFooter(prefix, footer, kind, file_bytes_));
+  DISTRO_ASSIGN_OR_RETURN(footer_, ParseRecordFooter(prefix, footer, file_bytes_));
+  if (footer_.kind != expected && !(pruned() && expected == RecordKind::kRound)) {
+    return absl::DataLossError("is a record of another kind");
+  }
   const uint64_t header_at = footer_at - footer_.header_bytes;
   const uint64_t table_bytes = footer_.segments * kRecordTableEntryBytes;
   const uint64_t table_at = header_at - table_bytes;
@@ -36,6 +39,7 @@ absl::Status RecordReader::Load(RecordKind kind) {
   }
   DISTRO_ASSIGN_OR_RETURN(const std::string table, file_.ReadAt(table_at, table_bytes));
   DISTRO_ASSIGN_OR_RETURN(entries_, ParseRecordTable(table, footer_, table_at));
+  if (pruned() && segments() != 0) return absl::DataLossError("is pruned, but has payloads");
   return absl::OkStatus();
 }
 

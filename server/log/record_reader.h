@@ -16,13 +16,15 @@ namespace distro::server {
 
 class RecordReader {
  public:
-  // Checks everything but the payloads' bytes and the meaning of the header. DataLoss names the file and the part that
-  // is damaged.
+  // Checks everything but the payloads' bytes and the meaning of the header. `kind` is kStart or kRound; a pruned round is a
+  // round. DataLoss names the file and the part that is damaged. FailedPrecondition: of a newer version.
   static absl::StatusOr<std::shared_ptr<const RecordReader>> Open(const std::string& path,
                                                                   RecordKind kind);
 
   const std::string& path() const { return file_.path(); }
   RoundId round() const { return RoundId(footer_.round); }
+  // The payloads were dropped: segments() is 0.
+  bool pruned() const { return footer_.kind == RecordKind::kPruned; }
   const std::string& header_bytes() const { return header_; }
   // XXH3-64 of header_bytes().
   uint64_t chain_hash() const { return footer_.header_checksum; }
@@ -41,7 +43,7 @@ class RecordReader {
 
  private:
   explicit RecordReader(LogFile file) : file_(std::move(file)) {}
-  absl::Status Load(RecordKind kind);
+  absl::Status Load(RecordKind expected);
 
   // Constant after Open.
   const LogFile file_;

@@ -1,15 +1,11 @@
 #include "server/log/record_writer.h"
 
-#include <errno.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
 #include "common/base/clock.h"
-#include "common/base/file.h"
 #include "common/base/status_macros.h"
 
 namespace distro::server {
@@ -25,26 +21,22 @@ absl::Status Timed(const RecordFileWriter::FsyncObserver& observer, const Action
 
 }  // namespace
 
-RecordFileWriter::RecordFileWriter(std::string dir, std::string final_path, RecordKind kind,
-                                   RoundId round, uint32_t segments, LogFile file)
-    : dir_(std::move(dir)),
-      final_path_(std::move(final_path)),
+RecordFileWriter::RecordFileWriter(RecordPlace place, RecordKind kind, RoundId round,
+                                   uint32_t segments, LogFile file)
+    : place_(std::move(place)),
       kind_(kind),
       round_(round),
       file_(std::move(file)),
       entries_(segments) {}
 
 RecordFileWriter::~RecordFileWriter() {
-  if (!file_.path().empty()) unlink(file_.path().c_str());
+  if (!file_.path().empty()) place_.disk->Unlink(file_.path()).IgnoreError();
 }
 
-absl::StatusOr<RecordFileWriter> RecordFileWriter::Create(const std::string& dir,
-                                                          const std::string& temporary_path,
-                                                          const std::string& final_path,
-                                                          RecordKind kind, RoundId round,
-                                                          uint32_t segments) {
-  DISTRO_ASSIGN_OR_RETURN(LogFile file, LogFile::Create(temporary_path));
-  RecordFileWriter writer(dir, final_path, kind, round, segments, std::move(file));
+absl::StatusOr<RecordFileWriter> RecordFileWriter::Create(const RecordPlace& place, RecordKind kind,
+                                                          RoundId round, uint32_t segments) {
+  DISTRO_ASSIGN_OR_RETURN(LogFile file, LogFile::Create(place.disk, place.temporary_path));
+  RecordFileWriter writer(place, kind, round, segments, std::move(file));
   const std::string prefix = EncodeRecordPrefix(kind);
   DISTRO_RETURN_IF_ERROR(writer.file_.WriteAt(0, prefix));
   writer.bytes_ = prefix.size();
@@ -55,8 +47,8 @@ absl::Status RecordFileWriter::AddSegment(SegmentId segment, absl::string_view p
   if (segment.value() >= entries_.size() || entries_[segment.value()].bytes != 0 ||
       payload.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(final_path_, ": segment ", segment.value(), " of ", entries_.size(), " with ",
-                     payload.size(), " bytes is empty, unknown or there already"));
+        absl::StrCat(place_.final_path, ": segment ", segment.value(), " of ", entries_.size(),
+                     " with ", payload.size(), " bytes is empty, unknown or there already"));
   }
   DISTRO_RETURN_IF_ERROR(file_.WriteAt(bytes_, payload));
   entries_[segment.value()] = {
@@ -66,21 +58,41 @@ absl::Status RecordFileWriter::AddSegment(SegmentId segment, absl::string_view p
 }
 
 absl::Status RecordFileWriter::Publish(absl::string_view header, const FsyncObserver& observer) {
+  DISTRO_RETURN_IF_ERROR(Finish(header, observer));
+  absl::Status status = LinkToFinalName();
+  if (status.ok()) {
+    status = Timed(observer, [&] { return place_.disk->FsyncFolder(place_.dir); });
+  }
+  if (!status.ok()) TakeBackFinalName();
+  return status;
+}
+
+absl::Status RecordFileWriter::Replace(absl::string_view header) {
+  DISTRO_RETURN_IF_ERROR(Finish(header, {}));
+  return place_.disk->Rename(file_.path(), place_.final_path);
+}
+
+absl::Status RecordFileWriter::Finish(absl::string_view header, const FsyncObserver& observer) {
   const std::string tail = EncodeRecordTail(kind_, round_, entries_, header);
   DISTRO_RETURN_IF_ERROR(file_.WriteAt(bytes_, tail));
-  DISTRO_RETURN_IF_ERROR(Timed(observer, [&] { return file_.Sync(); }));
-  if (link(file_.path().c_str(), final_path_.c_str()) != 0) {
-    if (errno != EEXIST) return ErrnoToStatus(errno, "link to", final_path_);
-    return absl::FailedPreconditionError(
-        absl::StrCat(final_path_, ": fenced: another process wrote this record: stop"));
-  }
-  const absl::Status status = Timed(observer, [&] { return SyncFolder(dir_); });
-  if (!status.ok()) {
-    unlink(final_path_.c_str());
-    return status;
-  }
   bytes_ += tail.size();
-  return absl::OkStatus();
+  return Timed(observer, [&] { return file_.Sync(); });
+}
+
+absl::Status RecordFileWriter::LinkToFinalName() {
+  absl::Status status = place_.disk->Link(file_.path(), place_.final_path);
+  if (!absl::IsAlreadyExists(status)) return status;
+  // Over a network, an answer that got lost makes the same request come twice.
+  if (FileIdOf(place_.final_path) == FileIdOf(file_.path())) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(place_.final_path, ": fenced: another process wrote this record: stop"));
+}
+
+// A link that reports an error may have been made; a foreign file of that name stays.
+void RecordFileWriter::TakeBackFinalName() {
+  const std::optional<FileId> ours = FileIdOf(file_.path());
+  if (!ours || FileIdOf(place_.final_path) != ours) return;
+  if (!place_.disk->Unlink(place_.final_path).ok()) left_behind_ = ours;
 }
 
 }  // namespace distro::server

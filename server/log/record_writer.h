@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,20 +15,28 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "server/log/disk.h"
+#include "server/log/file_id.h"
 #include "server/log/log_file.h"
 #include "server/log/record_format.h"
 
 namespace distro::server {
 
-// Writes one file of `dir` and makes it durable under its final name, or leaves nothing behind.
+// Where a record goes; both paths are in `dir`. `disk` is borrowed.
+struct RecordPlace {
+  Disk* disk = nullptr;
+  std::string dir;
+  std::string temporary_path;
+  std::string final_path;
+};
+
+// Writes one file and makes it durable under its final name, or leaves nothing behind. Every status has the reason "disk" unless
+// said otherwise; then a new writer may write the same bytes again.
 class RecordFileWriter {
  public:
   using FsyncObserver = std::function<void(absl::Duration)>;
 
-  // `temporary_path` and `final_path` are in `dir`. Statuses of creating a file.
-  static absl::StatusOr<RecordFileWriter> Create(const std::string& dir,
-                                                 const std::string& temporary_path,
-                                                 const std::string& final_path, RecordKind kind,
+  static absl::StatusOr<RecordFileWriter> Create(const RecordPlace& place, RecordKind kind,
                                                  RoundId round, uint32_t segments);
   ~RecordFileWriter();  // removes the temporary file
   RecordFileWriter(RecordFileWriter&&) = default;
@@ -40,23 +49,33 @@ class RecordFileWriter {
   const std::vector<RecordEntry>& entries() const { return entries_; }
 
   // Writes table, header and footer, fsyncs, links to the final name, fsyncs the folder; reports the time of each fsync.
-  // FailedPrecondition: the final name exists (fenced). Any error: nothing is left under the final name.
+  // FailedPrecondition: the final name exists, and not because of this writer (fenced). Any error: nothing is left under the
+  // final name, unless left_behind().
   absl::Status Publish(absl::string_view header, const FsyncObserver& observer);
+
+  // For a pruned record: replaces the file of that name; the folder is not fsynced.
+  absl::Status Replace(absl::string_view header);
+
+  // After a failed Publish that could not take the final name back either: the file that it names.
+  const std::optional<FileId>& left_behind() const { return left_behind_; }
 
   // Size of the file so far.
   uint64_t bytes() const { return bytes_; }
 
  private:
-  RecordFileWriter(std::string dir, std::string final_path, RecordKind kind, RoundId round,
-                   uint32_t segments, LogFile file);
+  RecordFileWriter(RecordPlace place, RecordKind kind, RoundId round, uint32_t segments,
+                   LogFile file);
+  absl::Status Finish(absl::string_view header, const FsyncObserver& observer);
+  absl::Status LinkToFinalName();
+  void TakeBackFinalName();
 
-  std::string dir_;
-  std::string final_path_;
+  RecordPlace place_;
   RecordKind kind_;
   RoundId round_;
   LogFile file_;
   uint64_t bytes_ = 0;
   std::vector<RecordEntry> entries_;
+  std::optional<FileId> left_behind_;
 };
 
 }  // namespace distro::server

@@ -1,18 +1,21 @@
-// The round log: one file a round, written once, never changed; the chain of their hashes (docs/files.md).
-// docs/files.md has the format.
+// The round log: one file a round, written once; the chain of their hashes (docs/files.md has the format). Of old rounds only
+// the headers are kept: the payloads go once a snapshot holds what they did.
 //
 //   start.record          the first link of the chain
 //   0000000042.record     round 42
 //   *.tmp                 a record that was not committed; removed when the log is opened
 //
-// WriteStart, Begin and a writer's Commit are for one thread (the round thread); reading is thread-safe and concurrent
-// with it.
+// WriteStart, Begin and a writer's Commit are for one thread (the round thread), Prune for one other; reading is thread-safe and
+// concurrent with both.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -25,6 +28,7 @@
 #include "common/base/log.h"
 #include "common/layout/layout.h"
 #include "distro/v1/round.pb.h"
+#include "server/log/disk.h"
 #include "server/log/record_reader.h"
 #include "server/log/record_writer.h"
 
@@ -46,7 +50,7 @@ class RecordWriter {
   // Writes the header, fsyncs, links to the final name, fsyncs the folder. Then the round is durable and in the log.
   // FailedPrecondition: the round's file exists: another process wrote it (fenced).
   // InvalidArgument: the header is not one of this round with these payloads after that predecessor.
-  // ResourceExhausted and others: nothing was published. After any error, also of AddSegment, this writer is spent: a
+  // Reason "disk" (server/log/disk.h): nothing was published. After any error, also of AddSegment, this writer is spent: a
   // retry begins a new one with the same bytes.
   absl::Status Commit(absl::string_view header_bytes);
 
@@ -59,11 +63,12 @@ class RecordWriter {
 class RoundLog {
  public:
   // Opens the log in `dir` (created if missing), removes temporary files, verifies the chain of all headers and the
-  // payload checksums of the newest `verify_payloads` records. DataLoss names a damaged or missing file and says what to
-  // do. `layout` and `log` are borrowed.
+  // payload checksums of the newest `verify_payloads` records, and makes the names that were found durable. DataLoss names a
+  // damaged or missing file and says what to do. FailedPrecondition: a file of a newer version. `layout`, `disk` and `log` are
+  // borrowed.
   static absl::StatusOr<std::unique_ptr<RoundLog>> Open(const std::string& dir,
                                                         const Layout* layout, int verify_payloads,
-                                                        Log* log);
+                                                        Disk* disk, Log* log);
 
   // The same of a folder that is only looked at, also while an aggregator writes to it: nothing is created or removed, and
   // rounds that are committed later are not seen. NotFound: there is no such folder.
@@ -82,10 +87,18 @@ class RoundLog {
   uint64_t HashBefore(RoundId round) const;
   // Header of a stored round, parsed. Requires round < next_round(). DataLoss: the file changed since it was verified.
   absl::StatusOr<v1::RoundHeader> Header(RoundId round) const;
+  // With payloads; whoever holds it can read it to its end, also while it is pruned. OutOfRange (reason "pruned"): round <
+  // first_round().
   absl::StatusOr<std::shared_ptr<const RecordReader>> OpenRecord(RoundId round) const;
 
   // FailedPrecondition: not next_round(), or there is no start record.
   absl::StatusOr<std::unique_ptr<RecordWriter>> Begin(RoundId round);
+
+  // The first round whose payloads are all there, with those of every later one.
+  RoundId first_round() const;
+  // Drops the payloads of all rounds before `first_kept`; headers and hashes stay. Blocking, two fsyncs a round: not for the
+  // round thread. InvalidArgument: beyond next_round(). Reason "disk": some are dropped; the rest may be tried again.
+  absl::Status Prune(RoundId first_kept);
 
   // Bytes of all records.
   uint64_t bytes() const;
@@ -96,30 +109,46 @@ class RoundLog {
 
  private:
   friend class RecordWriter;
-  RoundLog(std::string dir, const Layout* layout) : dir_(std::move(dir)), layout_(layout) {}
+  struct Link {
+    uint64_t hash = 0;   // chain hash
+    uint64_t bytes = 0;  // of the file
+    bool pruned = false;
+  };
+
+  RoundLog(std::string dir, const Layout* layout, Disk* disk)
+      : dir_(std::move(dir)), layout_(layout), disk_(disk) {}
 
   absl::Status RemoveTemporaryFiles(Log* log) const;
   absl::Status Load(int verify_payloads);
   absl::Status LoadStart();
   absl::Status LoadRound(RoundId round, bool verify_payloads);
   absl::Status CheckHeader(RoundId round, absl::string_view header_bytes,
-                           const std::vector<RecordEntry>& entries) const;
+                           const std::vector<RecordEntry>* entries) const;  // null: pruned
+  absl::StatusOr<RecordFileWriter> NewFile(const std::string& path, RecordKind kind, RoundId round,
+                                           uint32_t segments);
+  absl::Status Publish(RecordFileWriter* file, const std::string& path, absl::string_view header);
   absl::Status CommitRound(RoundId round, absl::string_view header_bytes, RecordFileWriter* file);
-  void Append(uint64_t hash, uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<std::shared_ptr<const RecordReader>> OpenUnchanged(RoundId round) const;
+  absl::Status PruneRound(RoundId round);
+  void Append(const Link& link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::string PathOf(RoundId round) const;
-  std::string NewTemporaryPath();
 
   // Constant after Open.
   const std::string dir_;
   const Layout* const layout_;
+  Disk* const disk_;  // null: only looked at
   RecordFileWriter::FsyncObserver observer_;
 
-  // Of the writing thread.
-  uint64_t temporary_files_ = 0;
+  // Has its own locking.
+  std::atomic<uint64_t> temporary_files_{0};
+
+  // Of the writing thread: what a commit that failed could not take back. Set: it must go before anything is published.
+  std::optional<std::pair<std::string, FileId>> left_behind_;
 
   mutable absl::Mutex mu_;
   std::unique_ptr<const v1::StartHeader> start_ ABSL_GUARDED_BY(mu_);  // never changes once set
-  std::vector<uint64_t> hashes_ ABSL_GUARDED_BY(mu_);  // of the start record, round 0, round 1, ...
+  std::vector<Link> links_ ABSL_GUARDED_BY(mu_);  // of the start record, round 0, round 1, ...
+  RoundId first_round_ ABSL_GUARDED_BY(mu_);
   uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

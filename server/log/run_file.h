@@ -12,7 +12,7 @@ namespace distro::server {
 
 std::string EncodeRunFile(const v1::StoredRun& run);
 
-// DataLoss: damaged, or its configuration is not one that this version accepts.
+// DataLoss: damaged, or its configuration is not one that this version accepts. FailedPrecondition: of a newer version.
 absl::StatusOr<v1::StoredRun> ParseRunFile(absl::string_view bytes);
 
 }  // namespace distro::server

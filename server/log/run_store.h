@@ -1,10 +1,12 @@
-// The data folder of an aggregator: one run, its configuration, its initial model, its epoch (docs/files.md has the formats).
+// The data folder of an aggregator: one run, its configuration, its models, its epoch (docs/files.md has the formats).
 //
 //   lock                        held by the one process that owns the folder (flock)
 //   epoch                       u64 as text; raised and fsynced at every start
+//   admission.pb                pause and quarantines
+//   snapshots.pb                what snapshots/ holds besides the initial one
 //   run.pb                      the run; written last: with it the run exists
 //   run.json  model_config.json copies of what run.pb holds, for people; never read
-//   incoming/<sha256>.part      an initial snapshot that is still being uploaded
+//   incoming/<sha256>.part      a snapshot that is still being uploaded
 //   snapshots/<round>.safetensors
 //   rounds/start.record  rounds/<round>.record
 //
@@ -19,63 +21,78 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/base/checksum.h"
+#include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/base/log.h"
 #include "common/layout/layout.h"
 #include "distro/v1/run.pb.h"
 #include "distro/v1/snapshot.pb.h"
+#include "server/log/admission_store.h"
+#include "server/log/disk.h"
 #include "server/log/folder_lock.h"
 #include "server/log/run_identity.h"
+#include "server/log/snapshot_store.h"
 
 namespace distro::server {
 
 class RunStore {
  public:
-  // Takes the lock, raises the epoch, reads the run if there is one and verifies the initial snapshot's SHA-256.
-  // FailedPrecondition: another process holds the folder. DataLoss: a file is damaged; the message names it and says
-  // what to do. `log` is borrowed.
-  static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& data_dir, Log* log);
-
-  // The run of a folder that is only looked at, also while an aggregator holds it: no lock, no epoch, nothing is written.
-  // NotFound: there is no run. DataLoss as Open.
-  static absl::StatusOr<std::shared_ptr<const RunIdentity>> ReadRun(const std::string& data_dir);
+  // Takes the lock, reads the run if there is one, verifies the snapshots' SHA-256, and raises the epoch (epoch_file.h).
+  // FailedPrecondition: another process holds the folder, or a file is of a newer version. DataLoss: a file is damaged; the
+  // message names it and says what to do. Reason "disk": the folder cannot be written. `disk`, `clock` and `log` are borrowed.
+  static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& data_dir, Disk* disk,
+                                                        const Clock* clock, Log* log);
 
   EpochId epoch() const { return epoch_; }
   bool has_run() const { return identity_ != nullptr; }
   // Requires has_run(). Shared and immutable.
   std::shared_ptr<const RunIdentity> run() const { return identity_; }
   std::string rounds_dir() const { return data_dir_ + "/rounds"; }
+  // As long as this object, once has_run(); null before.
+  SnapshotStore* snapshots() const { return snapshots_.get(); }
+  AdmissionStore* admission() const { return admission_.get(); }
+  Disk* disk() const { return disk_; }
 
   // Upload of the initial snapshot. The bytes that are already there: where the client goes on.
   absl::StatusOr<uint64_t> IncomingBytes(const Sha256Digest& sha256) const;
-  // Appends at `offset`, which must equal IncomingBytes(). InvalidArgument otherwise. FailedPrecondition: has_run().
-  absl::Status AppendIncoming(const Sha256Digest& sha256, uint64_t offset, absl::string_view data);
+  // Appends at `offset`. InvalidArgument: that is not IncomingBytes(), or the data goes beyond the announced `snapshot_bytes`.
+  // FailedPrecondition: has_run(). Reason "disk": not stored; ask IncomingBytes() again.
+  absl::Status AppendIncoming(const Sha256Digest& sha256, uint64_t snapshot_bytes, uint64_t offset,
+                              absl::string_view data);
   // Checks size and SHA-256 of the upload, its manifest and tensors, computes the state hash, and makes the run durable.
   // InvalidArgument: configuration, model or snapshot are refused; a snapshot that does not match its SHA-256 is removed.
-  // AlreadyExists: the folder holds another run; the same run again is OK.
+  // AlreadyExists: the folder holds another run; the same run again is OK. Reason "disk": there is no run; try again.
   absl::Status CreateRun(const v1::RunConfig& config, absl::string_view model_config_json,
                          uint64_t snapshot_bytes, const Sha256Digest& sha256);
   // The same from a checkpoint folder on this machine (`--run`, `--model`). NotFound: a file is missing there.
   absl::Status CreateRunFromFolder(const v1::RunConfig& config, const std::string& checkpoint_dir);
 
  private:
-  RunStore(std::string data_dir, FolderLock lock, Log* log)
-      : data_dir_(std::move(data_dir)), lock_(std::move(lock)), log_(log) {}
+  RunStore(std::string data_dir, FolderLock lock, Disk* disk, const Clock* clock, Log* log)
+      : data_dir_(std::move(data_dir)),
+        lock_(std::move(lock)),
+        disk_(disk),
+        clock_(clock),
+        log_(log) {}
 
   absl::Status Prepare();
-  absl::Status RaiseEpoch();
+  absl::Status LoadRun();
+  absl::Status UseRun(std::shared_ptr<const RunIdentity> run);
   absl::Status CheckSameRun(const v1::RunConfig& config, absl::string_view model_config_json,
                             const Sha256Digest& sha256) const;
   absl::Status Publish(RunIdentity identity, const std::string& incoming);
 
   std::string IncomingPath(const Sha256Digest& sha256) const;
-  std::string SnapshotPath() const;
 
   const std::string data_dir_;
   const FolderLock lock_;
+  Disk* const disk_;
+  const Clock* const clock_;
   Log* const log_;
   EpochId epoch_;
   std::shared_ptr<const RunIdentity> identity_;
+  std::unique_ptr<SnapshotStore> snapshots_;
+  std::unique_ptr<AdmissionStore> admission_;
 };
 
 }  // namespace distro::server

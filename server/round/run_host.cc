@@ -69,7 +69,8 @@ absl::Status RunHost::ContinueLocked() {
   if (manager_ != nullptr) return absl::OkStatus();
   DISTRO_ASSIGN_OR_RETURN(
       round_log_,
-      RoundLog::Open(store_->rounds_dir(), store_->run()->layout.get(), kVerifiedPayloads, log_));
+      RoundLog::Open(store_->rounds_dir(), store_->run()->layout.get(), kVerifiedPayloads,
+                     store_->disk(), log_));
   if (fsync_observer_) round_log_->SetFsyncObserver(fsync_observer_);
   DISTRO_ASSIGN_OR_RETURN(manager_, RoundManager::Create(store_->run(), epoch_, round_log_.get(),
                                                          clock_, log_, observer_, options_));
@@ -139,7 +140,7 @@ absl::StatusOr<std::optional<v1::CreateRunResponse>> RunHost::AddFrame(
   }
   absl::MutexLock lock(&mu_);
   if (store_->has_run()) return absl::FailedPreconditionError("a run was created in the meantime");
-  DISTRO_RETURN_IF_ERROR(store_->AppendIncoming(sha256, frame.offset(), frame.data()));
+  DISTRO_RETURN_IF_ERROR(store_->AppendIncoming(sha256, total, frame.offset(), frame.data()));
   if (frame.offset() + frame.data().size() < total) return std::nullopt;
   DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, CompleteRunConfig(header.config()));
   DISTRO_RETURN_IF_ERROR(

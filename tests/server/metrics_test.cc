@@ -18,8 +18,9 @@ TEST(AggregatorMetricsTest, ThePageDescribesEveryMetric) {
   TensorBuffer parameters(layout);
   ASSERT_TRUE(WriteCheckpointFolder(folder.File("model"), "{}", layout, parameters).ok());
   server::AggregatorMetrics metrics(&clock, true);
-  server::RunHost host(*server::RunStore::Open(folder.File("data"), &log), &clock, &log, &metrics,
-                       {}, [](absl::Status) {});
+  server::RunHost host(
+      *server::RunStore::Open(folder.File("data"), server::Disk::Real(), &clock, &log), &clock,
+      &log, &metrics, {}, [](absl::Status) {});
   ASSERT_TRUE(host.CreateFromFolder(SmallConfig(), folder.File("model")).ok());
   v1::JoinRequest join;
   join.mutable_worker()->set_name("a");

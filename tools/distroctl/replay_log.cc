@@ -13,8 +13,8 @@
 #include "common/checkpoint/snapshot.h"
 #include "common/replica/replica.h"
 #include "kernels/backend.h"
+#include "server/log/read_run.h"
 #include "server/log/round_log.h"
-#include "server/log/run_store.h"
 
 namespace distro::tools {
 namespace {
@@ -110,7 +110,7 @@ absl::StatusOr<std::string> ReplayLog(const ReplayLogOptions& options,
                                       const std::function<void(absl::string_view)>& progress) {
   if (options.data_dir.empty())
     return absl::InvalidArgumentError("--data_dir: is required, an aggregator's data folder");
-  const auto run = server::RunStore::ReadRun(options.data_dir);
+  const auto run = server::ReadRun(options.data_dir, server::SnapshotCheck::kSha256);
   if (absl::IsNotFound(run.status()))
     return absl::NotFoundError(absl::StrCat("--data_dir: ", options.data_dir, ": holds no run"));
   DISTRO_RETURN_IF_ERROR(run.status());

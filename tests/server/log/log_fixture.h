@@ -9,6 +9,8 @@
 #include "common/base/log.h"
 #include "gtest/gtest.h"
 #include "server/log/round_log.h"
+#include "tests/testing/fake_clock.h"
+#include "tests/testing/faulty_disk.h"
 #include "tests/testing/round_builder.h"
 #include "tests/testing/scratch_folder.h"
 
@@ -17,7 +19,7 @@ namespace distro::server {
 class LogFixture : public ::testing::Test {
  protected:
   absl::StatusOr<std::unique_ptr<RoundLog>> Open(int verify_payloads = 2) {
-    return RoundLog::Open(Dir(), &layout_, verify_payloads, &log_);
+    return RoundLog::Open(Dir(), &layout_, verify_payloads, &disk_, &log_);
   }
 
   std::string Dir() const { return folder_.File("rounds"); }
@@ -67,6 +69,8 @@ class LogFixture : public ::testing::Test {
 
   const Layout layout_ = testing::SmallLayout();
   testing::ScratchFolder folder_;
+  testing::FaultyDisk disk_;
+  testing::FakeClock clock_;
   Log log_{LogLevel::kError};
 };
 

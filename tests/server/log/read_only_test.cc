@@ -8,6 +8,7 @@
 #include "common/run/run_config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/log/read_run.h"
 #include "server/log/run_store.h"
 #include "tests/server/log/log_fixture.h"
 
@@ -28,7 +29,9 @@ std::map<std::string, std::string> Contents(const std::string& dir) {
 
 class ReadOnlyTest : public LogFixture {
  protected:
-  absl::StatusOr<std::unique_ptr<RunStore>> OpenStore() { return RunStore::Open(Data(), &log_); }
+  absl::StatusOr<std::unique_ptr<RunStore>> OpenStore() {
+    return RunStore::Open(Data(), &disk_, &clock_, &log_);
+  }
   std::string Data() const { return folder_.File("data"); }
 
   void CreateRun(RunStore* store) {
@@ -50,7 +53,7 @@ TEST_F(ReadOnlyTest, ReadsTheRunOfAFolderThatAnAggregatorHolds) {
   CreateRun(store->get());
   ASSERT_TRUE(WriteFileAtomically(Data() + "/incoming/a.part", "half").ok());
   const auto before = Contents(Data());
-  const auto run = RunStore::ReadRun(Data());
+  const auto run = ReadRun(Data(), SnapshotCheck::kSha256);
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_EQ((*run)->run_id, (*store)->run()->run_id);
   EXPECT_EQ((*run)->layout->manifest().hash(), layout_.manifest().hash());
@@ -59,10 +62,10 @@ TEST_F(ReadOnlyTest, ReadsTheRunOfAFolderThatAnAggregatorHolds) {
 }
 
 TEST_F(ReadOnlyTest, SaysThatThereIsNoRun) {
-  EXPECT_EQ(RunStore::ReadRun(Data()).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ReadRun(Data(), SnapshotCheck::kSha256).status().code(), absl::StatusCode::kNotFound);
   EXPECT_FALSE(std::filesystem::exists(Data()));
   ASSERT_TRUE(OpenStore().ok());
-  EXPECT_EQ(RunStore::ReadRun(Data()).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ReadRun(Data(), SnapshotCheck::kSha256).status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(ReadOnlyTest, NamesADamagedInitialSnapshot) {
@@ -74,7 +77,7 @@ TEST_F(ReadOnlyTest, NamesADamagedInitialSnapshot) {
   std::string bytes = *ReadFile(path);
   bytes.back() ^= 1;
   ASSERT_TRUE(WriteFileAtomically(path, bytes).ok());
-  const absl::Status status = RunStore::ReadRun(Data()).status();
+  const absl::Status status = ReadRun(Data(), SnapshotCheck::kSha256).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(status.message()), HasSubstr("0.safetensors"));
 }

@@ -111,7 +111,7 @@ TEST_F(RecordDamageTest, FilesInEachOthersPlace) {
 
 TEST_F(RecordDamageTest, ARecordOfAnotherChain) {
   const std::string foreign = folder_.File("foreign");
-  auto other = RoundLog::Open(foreign, &layout_, 0, &log_);
+  auto other = RoundLog::Open(foreign, &layout_, 0, Disk::Real(), &log_);
   v1::StartHeader start = Start();
   start.set_run_id("run-2");
   ASSERT_TRUE((*other)->WriteStart(start).ok());
@@ -123,7 +123,7 @@ TEST_F(RecordDamageTest, ARecordOfAnotherChain) {
 
 TEST_F(RecordDamageTest, ALogOfAnotherModel) {
   const Layout other = *Layout::Create(*Manifest::Create({{"a", {64, 64}}}), 2);
-  const absl::Status status = RoundLog::Open(Dir(), &other, 1, &log_).status();
+  const absl::Status status = RoundLog::Open(Dir(), &other, 1, Disk::Real(), &log_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(status.message()), HasSubstr("another model"));
 }

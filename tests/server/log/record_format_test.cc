@@ -83,8 +83,8 @@ TEST(RecordFormatTest, RefusesSizesBeyondTheFile) {
   const std::string tail = EncodeRecordTail(RecordKind::kRound, RoundId(1), {}, "header");
   const std::string footer = tail.substr(tail.size() - kRecordFooterBytes);
   const uint64_t bytes = prefix.size() + tail.size();
-  EXPECT_TRUE(ParseRecordFooter(prefix, footer, RecordKind::kRound, bytes).ok());
-  EXPECT_EQ(ParseRecordFooter(prefix, footer, RecordKind::kRound, bytes - 1).status().code(),
+  EXPECT_TRUE(ParseRecordFooter(prefix, footer, bytes).ok());
+  EXPECT_EQ(ParseRecordFooter(prefix, footer, bytes - 1).status().code(),
             absl::StatusCode::kDataLoss);
 }
 

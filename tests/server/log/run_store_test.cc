@@ -13,6 +13,8 @@
 #include "common/run/run_config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/fake_clock.h"
+#include "tests/testing/faulty_disk.h"
 #include "tests/testing/scratch_folder.h"
 
 namespace distro::server {
@@ -39,7 +41,7 @@ class RunStoreTest : public ::testing::Test {
   }
 
   absl::StatusOr<std::unique_ptr<RunStore>> Open() {
-    return RunStore::Open(folder_.File("data"), &log_);
+    return RunStore::Open(folder_.File("data"), &disk_, &clock_, &log_);
   }
   std::string Data(const std::string& name) const { return folder_.File("data/" + name); }
 
@@ -63,7 +65,7 @@ class RunStoreTest : public ::testing::Test {
     uint64_t at = *store->IncomingBytes(prepared_.sha256);
     while (at < snapshot_.size()) {
       const absl::Status status = store->AppendIncoming(
-          prepared_.sha256, at, absl::string_view(snapshot_).substr(at, piece));
+          prepared_.sha256, snapshot_.size(), at, absl::string_view(snapshot_).substr(at, piece));
       if (!status.ok()) return status;
       at = *store->IncomingBytes(prepared_.sha256);
     }
@@ -92,18 +94,23 @@ class RunStoreTest : public ::testing::Test {
   const Layout layout_ = *Layout::Create(*Manifest::Create({{"a", {70, 64}}, {"b", {9}}}), 1);
   TensorBuffer parameters_{layout_};
   testing::ScratchFolder folder_;
+  testing::FaultyDisk disk_;
+  testing::FakeClock clock_;
   Log log_{LogLevel::kError};
   InitialSnapshot prepared_;
   std::string snapshot_;
 };
 
-TEST_F(RunStoreTest, RaisesTheEpochAtEveryStart) {
-  for (uint64_t epoch = 1; epoch < 5; ++epoch) {
-    auto store = Open();
-    ASSERT_TRUE(store.ok()) << store.status();
-    EXPECT_EQ((*store)->epoch(), EpochId(epoch));
-    EXPECT_FALSE((*store)->has_run());
-  }
+TEST_F(RunStoreTest, RefusesUploadsBeyondTheAnnouncedSize) {
+  auto store = Open();
+  const auto append = [&](uint64_t total, uint64_t offset, const std::string& data) {
+    return (*store)->AppendIncoming(prepared_.sha256, total, offset, data).code();
+  };
+  EXPECT_EQ(append(10, 0, std::string(11, 'x')), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(append(10, 0, std::string(10, 'x')), absl::StatusCode::kOk);
+  EXPECT_EQ(append(10, 10, "x"), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(append(5, 10, "x"), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(*(*store)->IncomingBytes(prepared_.sha256), 10);
 }
 
 TEST_F(RunStoreTest, RefusesASecondOwner) {
@@ -170,7 +177,7 @@ TEST_F(RunStoreTest, KeepsTheRunItHas) {
             absl::StatusCode::kAlreadyExists);
   EXPECT_EQ((*store)->CreateRun(Config(), "{}", snapshot_.size(), prepared_.sha256).code(),
             absl::StatusCode::kAlreadyExists);
-  EXPECT_EQ((*store)->AppendIncoming(prepared_.sha256, 0, "x").code(),
+  EXPECT_EQ((*store)->AppendIncoming(prepared_.sha256, snapshot_.size(), 0, "x").code(),
             absl::StatusCode::kFailedPrecondition);
   parameters_.tensor(0)[0] = 1;
   WriteModel("other", parameters_);
@@ -183,7 +190,10 @@ TEST_F(RunStoreTest, GoesOnWithAnInterruptedUpload) {
   {
     auto store = Open();
     ASSERT_EQ(*(*store)->IncomingBytes(prepared_.sha256), 0);
-    ASSERT_TRUE((*store)->AppendIncoming(prepared_.sha256, 0, snapshot_.substr(0, 777)).ok());
+    ASSERT_TRUE(
+        (*store)
+            ->AppendIncoming(prepared_.sha256, snapshot_.size(), 0, snapshot_.substr(0, 777))
+            .ok());
     const absl::Status early = Create(store->get(), Config());
     EXPECT_EQ(early.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(early.message()), HasSubstr("777 of"));
@@ -191,7 +201,7 @@ TEST_F(RunStoreTest, GoesOnWithAnInterruptedUpload) {
   auto store = Open();
   EXPECT_EQ(*(*store)->IncomingBytes(prepared_.sha256), 777);
   for (const uint64_t offset : {0, 776, 778}) {
-    EXPECT_EQ((*store)->AppendIncoming(prepared_.sha256, offset, "x").code(),
+    EXPECT_EQ((*store)->AppendIncoming(prepared_.sha256, snapshot_.size(), offset, "x").code(),
               absl::StatusCode::kInvalidArgument);
   }
   ASSERT_TRUE(Upload(store->get()).ok());
@@ -202,12 +212,13 @@ TEST_F(RunStoreTest, RemovesADamagedUpload) {
   auto store = Open();
   std::string damaged = snapshot_;
   damaged[damaged.size() / 2] ^= 1;
-  ASSERT_TRUE((*store)->AppendIncoming(prepared_.sha256, 0, damaged).ok());
+  ASSERT_TRUE((*store)->AppendIncoming(prepared_.sha256, damaged.size(), 0, damaged).ok());
   const absl::Status status = Create(store->get(), Config());
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("SHA-256"));
   EXPECT_EQ(*(*store)->IncomingBytes(prepared_.sha256), 0);
-  ASSERT_TRUE((*store)->AppendIncoming(prepared_.sha256, 0, snapshot_ + "x").ok());
+  ASSERT_TRUE(
+      (*store)->AppendIncoming(prepared_.sha256, snapshot_.size() + 1, 0, snapshot_ + "x").ok());
   EXPECT_EQ(Create(store->get(), Config()).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(*(*store)->IncomingBytes(prepared_.sha256), 0);
   ASSERT_TRUE(Upload(store->get()).ok());
@@ -228,7 +239,7 @@ TEST_F(RunStoreTest, RefusesWhatCannotBeARun) {
   }
   const std::string text = "not safetensors";
   const Sha256Digest sha256 = Sha256(text);
-  ASSERT_TRUE((*store)->AppendIncoming(sha256, 0, text).ok());
+  ASSERT_TRUE((*store)->AppendIncoming(sha256, text.size(), 0, text).ok());
   EXPECT_EQ((*store)->CreateRun(Config(), kModelConfig, text.size(), sha256).code(),
             absl::StatusCode::kInvalidArgument);
   parameters_.tensor(1)[8] = std::numeric_limits<float>::quiet_NaN();
@@ -270,7 +281,7 @@ TEST_F(RunStoreTest, RefusesToStartWithADamagedRunFile) {
   EXPECT_TRUE(Open().ok());
 }
 
-TEST_F(RunStoreTest, RefusesToStartWithADamagedSnapshotOrEpoch) {
+TEST_F(RunStoreTest, RefusesToStartWithADamagedSnapshot) {
   CreateARun();
   std::string bad = snapshot_;
   bad.back() ^= 1;
@@ -279,14 +290,6 @@ TEST_F(RunStoreTest, RefusesToStartWithADamagedSnapshotOrEpoch) {
   std::filesystem::remove(Data("snapshots/0.safetensors"));
   ExpectDataLoss(Data("snapshots/0.safetensors"), "restore the file");
   Overwrite(Data("snapshots/0.safetensors"), snapshot_);
-  for (const std::string text : {"", "0\n", "x\n", "-1\n", "1", "99999999999999999999\n"}) {
-    Overwrite(Data("epoch"), text);
-    ExpectDataLoss(Data("epoch"), "write into it a number");
-  }
-  std::filesystem::remove(Data("epoch"));
-  ExpectDataLoss(Data("epoch"), "is missing");
-  Overwrite(Data("epoch"), "41\n");
-  EXPECT_EQ((*Open())->epoch(), EpochId(42));
 }
 
 TEST_F(RunStoreTest, RefusesToStartWithRoundsOfALostRun) {

@@ -17,7 +17,7 @@ using testing::BuiltRound;
 class BroadcastTest : public ::testing::Test {
  protected:
   BroadcastTest() {
-    log_file_ = *RoundLog::Open(folder_.File("rounds"), &layout_, 0, &log_);
+    log_file_ = *RoundLog::Open(folder_.File("rounds"), &layout_, 0, Disk::Real(), &log_);
     EXPECT_TRUE(log_file_->WriteStart({}).ok());
   }
   std::unique_ptr<Subscription> Subscribe(Broadcast* broadcast, uint64_t from,

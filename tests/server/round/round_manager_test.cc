@@ -44,7 +44,7 @@ class RoundManagerTest : public ::testing::Test {
     manager_ = nullptr;
     run_ = testing::SmallRun(config);
     log_file_ = nullptr;
-    log_file_ = *RoundLog::Open(folder_.File("rounds"), run_->layout.get(), 2, &log_);
+    log_file_ = *RoundLog::Open(folder_.File("rounds"), run_->layout.get(), 2, Disk::Real(), &log_);
     manager_ = *RoundManager::Create(run_, EpochId(++epoch_), log_file_.get(), &clock_, &log_,
                                      &observer_, {.lease = Seconds(100)});
   }
@@ -229,7 +229,7 @@ TEST_F(RoundManagerTest, AnotherWriterOfTheLogIsFinal) {
   Start(Config(1));
   Activate("a");
   Step();
-  auto other = *RoundLog::Open(folder_.File("rounds"), run_->layout.get(), 0, &log_);
+  auto other = *RoundLog::Open(folder_.File("rounds"), run_->layout.get(), 0, Disk::Real(), &log_);
   const testing::BuiltRound built =
       testing::BuildRound(*run_->layout, RoundId(0), other->HashBefore(RoundId(0)));
   auto writer = *other->Begin(RoundId(0));

@@ -31,7 +31,7 @@ class ReplayLogTest : public ::testing::Test {
   ReplayLogTest() {
     EXPECT_TRUE(
         WriteCheckpointFolder(folder_.File("model"), "{}", layout_, TensorBuffer(layout_)).ok());
-    store_ = *server::RunStore::Open(data_dir(), &log_);
+    store_ = *server::RunStore::Open(data_dir(), server::Disk::Real(), Clock::Real(), &log_);
     v1::RunConfig config;
     config.set_name("test");
     config.set_rounds(10);
@@ -57,7 +57,8 @@ class ReplayLogTest : public ::testing::Test {
 
   // Writes the rounds; both members report their state, `liar` (if any) another one in round 2.
   void WriteRounds(const std::string& liar = "") {
-    auto rounds = *server::RoundLog::Open(store_->rounds_dir(), &layout_, 0, &log_);
+    auto rounds =
+        *server::RoundLog::Open(store_->rounds_dir(), &layout_, 0, server::Disk::Real(), &log_);
     WriteStart(rounds.get());
     for (uint64_t t = 0; t < kRounds; ++t) {
       testing::BuiltRound round =

@@ -1,0 +1,46 @@
+#include "server/log/snapshot_check.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "common/checkpoint/snapshot.h"
+#include "common/replica/replica.h"
+#include "kernels/backend.h"
+
+namespace distro::server {
+namespace {
+
+absl::Status CheckFinite(const Layout& layout, const TensorBuffer& parameters) {
+  for (int t = 0; t < parameters.tensors(); ++t) {
+    for (const float p : parameters.tensor(t)) {
+      if (std::isfinite(p)) continue;
+      return absl::InvalidArgumentError(absl::StrCat("tensor ", layout.manifest().tensors()[t].name,
+                                                     ": holds a value that is not finite"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Layout>> LayoutOfSnapshot(const std::string& path,
+                                                               const v1::RunConfig& config) {
+  DISTRO_ASSIGN_OR_RETURN(Manifest manifest, SnapshotManifest(path));
+  DISTRO_ASSIGN_OR_RETURN(Layout layout, Layout::Create(std::move(manifest),
+                                                        static_cast<int>(config.segment_blocks())));
+  return std::make_shared<const Layout>(std::move(layout));
+}
+
+absl::StatusOr<uint64_t> CheckedStateHash(const std::string& path, const Layout& layout) {
+  TensorBuffer parameters(layout);
+  DISTRO_RETURN_IF_ERROR(ReadSnapshot(path, layout, &parameters));
+  DISTRO_RETURN_IF_ERROR(Annotate(CheckFinite(layout, parameters), path));
+  return StateHash(layout, parameters, MakeCpuBackend().get());
+}
+
+std::string DigestBytes(const Sha256Digest& digest) { return {digest.begin(), digest.end()}; }
+
+}  // namespace distro::server
