@@ -14,6 +14,8 @@ ABSL_FLAG(uint64_t, seed, 0, "init-model: seed of the weights.");
 ABSL_FLAG(std::string, run, "", "run create: run.json (docs/run_configuration.md).");
 ABSL_FLAG(std::string, model, "",
           "run create: checkpoint folder with the initial model, Hugging Face layout.");
+ABSL_FLAG(std::string, reason, "",
+          "pause, evict: why, at most 200 bytes: in logs and lists, and for the evicted worker.");
 ABSL_FLAG(std::string, data_dir, "", "log replay: data folder of an aggregator; only read.");
 ABSL_FLAG(bool, insecure, false,
           "Talk plaintext. Required for now: there is no TLS in this version.");
@@ -30,7 +32,15 @@ constexpr char kUsage[] = R"(prepares runs and looks at them.
   distroctl run show HOST:PORT --insecure
       Prints where the run stands.
   distroctl workers HOST:PORT --insecure
-      Lists the workers.
+      Lists the workers: state and why, updates left on probation.
+  distroctl pause HOST:PORT --reason TEXT --insecure
+      The open round ends, no other opens until resume. Workers stay in session.
+  distroctl resume HOST:PORT --insecure
+      Rounds open again.
+  distroctl evict NAME HOST:PORT --reason TEXT --insecure
+      Nothing is accepted from the worker of this name until admit; it is told why, and ends.
+  distroctl admit NAME HOST:PORT --insecure
+      Ends a quarantine, by evict or by a rule: the worker of this name may join again.
   distroctl log replay --data_dir DIR
       Applies the whole log to the initial model, verifies every byte of it, and compares the state hash of each round with
       what the workers reported. The aggregator may be running.
@@ -62,6 +72,8 @@ InitModelOptions InitModelOptionsFromFlags() {
 CreateRunOptions CreateRunOptionsFromFlags() {
   return {.run = absl::GetFlag(FLAGS_run), .model = absl::GetFlag(FLAGS_model)};
 }
+
+std::string ReasonFromFlags() { return absl::GetFlag(FLAGS_reason); }
 
 ReplayLogOptions ReplayLogOptionsFromFlags() { return {.data_dir = absl::GetFlag(FLAGS_data_dir)}; }
 

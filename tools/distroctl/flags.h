@@ -18,6 +18,8 @@ std::vector<std::string> ParseCommandLine(int argc, char** argv);
 InitModelOptions InitModelOptionsFromFlags();
 CreateRunOptions CreateRunOptionsFromFlags();
 ReplayLogOptions ReplayLogOptionsFromFlags();
+// --reason of pause and evict.
+std::string ReasonFromFlags();
 // For the aggregator at `url`.
 ChannelOptions ChannelOptionsFromFlags(const std::string& url);
 

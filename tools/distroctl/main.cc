@@ -12,6 +12,7 @@
 #include "tools/distroctl/create_run.h"
 #include "tools/distroctl/flags.h"
 #include "tools/distroctl/init_model.h"
+#include "tools/distroctl/operate.h"
 #include "tools/distroctl/replay_log.h"
 #include "tools/distroctl/show_run.h"
 
@@ -40,12 +41,18 @@ ExitCode ExitCodeFor(const absl::Status& status) {
 
 void PrintProgress(absl::string_view line) { std::cerr << line << "\n"; }
 
-absl::StatusOr<std::string> RunRemote(const std::string& command, const std::string& url) {
+// `name` is that of a worker, where the command has one.
+absl::StatusOr<std::string> RunRemote(const std::string& command, const std::string& name,
+                                      const std::string& url) {
   DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
                           OpenChannel(ChannelOptionsFromFlags(url)));
   const std::unique_ptr<v1::AdminService::Stub> admin = v1::AdminService::NewStub(channel);
   if (command == "run show") return ShowRun(admin.get());
   if (command == "workers") return ShowWorkers(admin.get());
+  if (command == "pause") return PauseRun(admin.get(), ReasonFromFlags());
+  if (command == "resume") return ResumeRun(admin.get());
+  if (command == "evict") return EvictWorker(admin.get(), name, ReasonFromFlags());
+  if (command == "admit") return AdmitWorker(admin.get(), name);
   return CreateRun(CreateRunOptionsFromFlags(), admin.get(), PrintProgress);
 }
 
@@ -56,12 +63,17 @@ absl::StatusOr<std::string> Dispatch(std::vector<std::string> arguments) {
     return ReplayLog(ReplayLogOptionsFromFlags(), PrintProgress);
   if (arguments.empty())
     return absl::InvalidArgumentError("no command; --help lists what there is");
-  const std::string url = arguments.back();
   const std::string words = absl::StrJoin(arguments, " ");
+  if (arguments[0] == "evict" || arguments[0] == "admit") {
+    if (arguments.size() == 3) return RunRemote(arguments[0], arguments[1], arguments[2]);
+    return absl::InvalidArgumentError(arguments[0] +
+                                      ": wants the worker's NAME and the aggregator's HOST:PORT");
+  }
+  const std::string url = arguments.back();
   arguments.pop_back();
   const std::string command = absl::StrJoin(arguments, " ");
-  for (const char* known : {"run create", "run show", "workers"}) {
-    if (command == known) return RunRemote(command, url);
+  for (const char* known : {"run create", "run show", "workers", "pause", "resume"}) {
+    if (command == known) return RunRemote(command, "", url);
     if (words == known)
       return absl::InvalidArgumentError(words + ": the aggregator's HOST:PORT is missing");
   }

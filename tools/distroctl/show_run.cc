@@ -42,12 +42,14 @@ absl::StatusOr<std::string> ShowWorkers(v1::AdminService::StubInterface* admin) 
   v1::ListWorkersResponse list;
   DISTRO_RETURN_IF_ERROR(FromGrpcStatus(admin->ListWorkers(&context, {}, &list)));
   std::string text =
-      absl::StrFormat("%-32s %-8s %10s %10s %10s %14s %14s  %s", "NAME", "STATE", "NEXT ROUND",
-                      "SILENCE", "LOSS", "SENT BYTES", "RECEIVED BYTES", "REASON");
+      absl::StrFormat("%-32s %-11s %9s %10s %10s %10s %14s %14s  %s", "NAME", "STATE", "PROBATION",
+                      "NEXT ROUND", "SILENCE", "LOSS", "SENT BYTES", "RECEIVED BYTES", "REASON");
   for (const v1::WorkerInfo& worker : list.workers()) {
     absl::StrAppendFormat(
-        &text, "\n%-32s %-8s %10d %9.1fs %10.4f %14d %14d  %s", worker.name(),
-        Word(v1::MemberState_Name(worker.state()), "MEMBER_STATE_"), worker.next_round(),
+        &text, "\n%-32s %-11s %9s %10d %9.1fs %10.4f %14d %14d  %s", worker.name(),
+        Word(v1::MemberState_Name(worker.state()), "MEMBER_STATE_"),
+        worker.probation_left() == 0 ? "-" : absl::StrCat(worker.probation_left()),
+        worker.next_round(),
         static_cast<double>(worker.silence().seconds()) + 1e-9 * worker.silence().nanos(),
         worker.telemetry().loss(), worker.telemetry().sent_bytes(),
         worker.telemetry().received_bytes(), worker.reason());
