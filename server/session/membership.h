@@ -100,7 +100,8 @@ class Membership {
   // SYNCED workers take part from now on. Called before samples are given out.
   void EnterSynced();
 
-  // Nothing is accepted from this name any more, whether it is known or not. The entry is durable already.
+  // Nothing is accepted from this name any more, whether it is known or not. The entry is durable already; its reason is
+  // the worker's.
   void Quarantine(const v1::QuarantinedWorker& entry);
   // The name may join again. NotFound: it is not in quarantine.
   absl::Status Admit(const std::string& name);

@@ -41,8 +41,10 @@ void Membership::Apply(const std::string& name, MemberEvent event, absl::string_
     default:
       break;
   }
+  const bool was_out = worker.state == v1::MEMBER_STATE_QUARANTINED;
   Change(&worker, event, detail);
-  if (worker.state == v1::MEMBER_STATE_QUARANTINED) worker.quarantine_round = round.value();
+  if (!was_out && worker.state == v1::MEMBER_STATE_QUARANTINED)
+    worker.quarantine_round = round.value();
 }
 
 bool Membership::TakeVerdict(Worker* worker, MemberEvent event, RoundId round) {
@@ -69,6 +71,7 @@ void Membership::Change(Worker* worker, MemberEvent event, absl::string_view det
   const MemberTransition to = Transition(worker->state, event, FactsOf(*worker));
   if (to.word.empty()) return;
   worker->reason = detail.empty() ? to.reason : absl::StrCat(to.reason, ": ", detail);
+  if (event == MemberEvent::kEvicted && !detail.empty()) worker->reason = std::string(detail);
   if (to.state == worker->state && event != MemberEvent::kJoined) return;
   Enter(worker, to.state, event);
   log_->Info("worker changed", {{"worker", worker->name},
@@ -110,9 +113,8 @@ void Membership::EnterSynced() {
 
 void Membership::Quarantine(const v1::QuarantinedWorker& entry) {
   Worker& worker = workers_.emplace(entry.name(), Worker{.name = entry.name()}).first->second;
-  Change(&worker, MemberEvent::kEvicted);
-  worker.reason = entry.reason();
   worker.quarantine_round = entry.round();
+  Change(&worker, MemberEvent::kEvicted, entry.reason());
 }
 
 absl::Status Membership::Admit(const std::string& name) {

@@ -22,6 +22,7 @@ class MembersFixture : public ::testing::Test {
   explicit MembersFixture(const MembershipOptions& options)
       : members_(options, &log_, [this](const Worker& worker, absl::string_view word) {
           changes_.push_back(absl::StrCat(worker.name, ": ", word));
+          last_reason_ = worker.reason;
         }) {}
 
   HeartbeatAnswer Answer(const std::string& name, uint64_t incarnation, uint64_t sequence,
@@ -51,6 +52,7 @@ class MembersFixture : public ::testing::Test {
 
   Log log_{LogLevel::kError, Clock::Real(), [](absl::string_view) {}};
   std::vector<std::string> changes_;  // "name: word", in order
+  std::string last_reason_;           // of the worker, as the last change was reported
   Membership members_;
 };
 

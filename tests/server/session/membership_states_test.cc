@@ -431,6 +431,7 @@ TEST_F(MembershipStatesTest, EveryChangeIsReportedOnce) {
   members_.Apply("a", MemberEvent::kMissedDeadline);
   members_.Apply("a", MemberEvent::kInTime);
   members_.Quarantine(Entry("b", "why"));
+  EXPECT_EQ(last_reason_, "why");
   members_.Quarantine(Entry("b", "another"));
   EXPECT_THAT(changes_, ElementsAre("a: missed_deadline", "a: in_time", "b: evicted"));
   EXPECT_EQ(Reason("b"), "another");
