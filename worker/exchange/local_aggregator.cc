@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
+#include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/codec/payload.h"
 #include "common/codec/update_reader.h"
@@ -15,6 +16,8 @@ namespace distro::worker {
 namespace {
 
 constexpr uint64_t kEpoch = 1;
+
+std::string RunId(const LocalRun& run) { return run.config.name() + "-local"; }
 
 absl::string_view AsBytes(const Sha256Digest& digest) {
   return {reinterpret_cast<const char*>(digest.data()), digest.size()};
@@ -41,26 +44,26 @@ absl::StatusOr<std::string> Combine(const LocalRun& run, RoundId round, SegmentI
                      votes);
 }
 
+bool SameBytes(const RoundUpdate& a, const RoundUpdate& b) {
+  if (a.abstain != b.abstain || a.payloads.size() != b.payloads.size()) return false;
+  for (size_t i = 0; i < a.payloads.size(); ++i) {
+    if (*a.payloads[i] != *b.payloads[i]) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 LocalAggregator::LocalAggregator(LocalRun run) : run_(std::move(run)) {}
 
 absl::StatusOr<v1::JoinResponse> LocalAggregator::Join(const v1::JoinRequest& request,
                                                        std::shared_ptr<EventQueue> queue) {
-  const std::string run_id = run_.config.name() + "-local";
-  if (!request.run_id().empty() && request.run_id() != run_id) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("this is run ", run_id, ", not ", request.run_id()));
-  }
   DISTRO_RETURN_IF_ERROR(ValidateName(request.worker().name(), "worker"));
   absl::MutexLock lock(&mu_);
-  if (started_)
-    return absl::FailedPreconditionError("the local run has begun: nobody may join now");
-  if (members_.empty()) data_fingerprint_ = request.data_fingerprint();
-  if (request.data_fingerprint() != data_fingerprint_) {
-    return absl::FailedPreconditionError(absl::StrCat("worker ", request.worker().name(), ": data ",
-                                                      request.data_fingerprint(),
-                                                      " are not the run's, ", data_fingerprint_));
+  DISTRO_RETURN_IF_ERROR(CheckJoin(request));
+  if (started_) {
+    DISTRO_RETURN_IF_ERROR(JoinAgain(request, std::move(queue)));
+    return MakeResponse();
   }
   const Member member{
       .incarnation = request.worker().incarnation(), .queue = std::move(queue), .left = false};
@@ -68,14 +71,50 @@ absl::StatusOr<v1::JoinResponse> LocalAggregator::Join(const v1::JoinRequest& re
     return absl::AlreadyExistsError(
         absl::StrCat("worker ", request.worker().name(), " has joined already"));
   }
+  const v1::JoinResponse response = MakeResponse();
+  if (members_.size() == run_.config.start_workers()) Start();
+  return response;
+}
+
+absl::Status LocalAggregator::CheckJoin(const v1::JoinRequest& request) {
+  const std::string run_id = RunId(run_);
+  if (!request.run_id().empty() && request.run_id() != run_id) {
+    return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_run",
+                           absl::StrCat("this is run ", run_id, ", not ", request.run_id()));
+  }
+  if (members_.empty()) data_fingerprint_ = request.data_fingerprint();
+  if (request.data_fingerprint() == data_fingerprint_) return absl::OkStatus();
+  return ErrorWithReason(
+      absl::StatusCode::kFailedPrecondition, "other_data",
+      absl::StrCat("worker ", request.worker().name(), ": data ", request.data_fingerprint(),
+                   " are not the run's, ", data_fingerprint_));
+}
+
+absl::Status LocalAggregator::JoinAgain(const v1::JoinRequest& request,
+                                        std::shared_ptr<EventQueue> queue) {
+  const auto member = members_.find(request.worker().name());
+  if (!run_.keeps_log || member == members_.end() || member->second.left)
+    return absl::FailedPreconditionError("the local run has begun: nobody may join now");
+  for (const CommittedRound& round : log_) queue->Push(round);
+  if (round_.value() < run_.config.rounds()) {
+    queue->Push(Opened());
+  } else {
+    queue->Close(Done(), /*drop=*/false);
+  }
+  member->second.incarnation = request.worker().incarnation();
+  member->second.queue = std::move(queue);
+  return absl::OkStatus();
+}
+
+v1::JoinResponse LocalAggregator::MakeResponse() const {
   v1::JoinResponse response;
-  response.set_run_id(run_id);
+  response.set_run_id(RunId(run_));
   *response.mutable_config() = run_.config;
   response.set_model_config_json(run_.model_config_json);
   response.set_manifest_hash(std::string(AsBytes(run_.layout->manifest().hash())));
   response.set_epoch(kEpoch);
+  response.set_head_round(round_.value());
   *response.mutable_snapshot() = run_.snapshot;
-  if (members_.size() == run_.config.start_workers()) Start();
   return response;
 }
 
@@ -85,7 +124,7 @@ void LocalAggregator::Start() {
   slots_ = AssignSlots(workers, run_.config.samples_per_worker(), &next_sample_);
   next_slots_ = AssignSlots(workers, run_.config.samples_per_worker(), &next_sample_);
   v1::StartHeader start;
-  start.set_run_id(run_.config.name() + "-local");
+  start.set_run_id(RunId(run_));
   start.set_manifest_hash(std::string(AsBytes(run_.layout->manifest().hash())));
   start.set_state_hash(run_.snapshot.state_hash());
   start.set_data_fingerprint(data_fingerprint_);
@@ -105,16 +144,23 @@ std::vector<std::string> LocalAggregator::Present() const {
 }
 
 void LocalAggregator::OpenRound() {
-  if (round_.value() >= run_.config.rounds()) {
-    CloseQueues(
-        absl::OutOfRangeError(absl::StrCat("the run is done after ", round_.value(), " rounds")));
-    return;
+  if (round_.value() < run_.config.rounds()) {
+    Broadcast(Opened());
+  } else {
+    CloseQueues(Done());
   }
+}
+
+OpenedRound LocalAggregator::Opened() const {
   OpenedRound opened{.epoch = EpochId(kEpoch), .round = round_, .open = {}};
   *opened.open.mutable_step() = StepOfRound(run_.config, round_);
   opened.open.mutable_slots()->Add(slots_.begin(), slots_.end());
   opened.open.mutable_next_slots()->Add(next_slots_.begin(), next_slots_.end());
-  Broadcast(opened);
+  return opened;
+}
+
+absl::Status LocalAggregator::Done() const {
+  return absl::OutOfRangeError(absl::StrCat("the run is done after ", round_.value(), " rounds"));
 }
 
 absl::Status LocalAggregator::CheckPayloads(const RoundUpdate& update) const {
@@ -143,7 +189,8 @@ absl::Status LocalAggregator::Upload(const std::string& worker, RoundUpdate upda
                                                       round_.value(), " is the open one"));
   }
   const Answer answer{.incarnation = member->second.incarnation, .update = std::move(update)};
-  if (!answers_.emplace(worker, answer).second) {
+  if (const auto [earlier, is_first] = answers_.emplace(worker, answer); !is_first) {
+    if (SameBytes(earlier->second.update, answer.update)) return absl::OkStatus();
     return absl::AlreadyExistsError(
         absl::StrCat("round ", round_.value(), ": worker ", worker, " has answered"));
   }
@@ -151,10 +198,10 @@ absl::Status LocalAggregator::Upload(const std::string& worker, RoundUpdate upda
   return absl::OkStatus();
 }
 
-void LocalAggregator::Leave(const std::string& worker) {
+void LocalAggregator::Leave(const v1::WorkerIdentity& worker) {
   absl::MutexLock lock(&mu_);
-  const auto member = members_.find(worker);
-  if (member == members_.end()) return;
+  const auto member = members_.find(worker.name());
+  if (member == members_.end() || member->second.incarnation != worker.incarnation()) return;
   if (!started_) {
     members_.erase(member);
     return;
@@ -175,6 +222,7 @@ void LocalAggregator::CommitWhenComplete() {
       return;
     }
     Broadcast(*committed);
+    if (run_.keeps_log) log_.push_back(*committed);
     log_hash_ = committed->hash;
     round_ = round_.Next();
     answers_.clear();

@@ -2,7 +2,7 @@
 // as a run over gRPC in which everyone is included, without network, log or deadline. For simulation, and for the test
 // that both give the same parameters.
 //
-// The first round opens when start_workers have joined; nobody may join later. A round closes when every worker that has
+// The first round opens when start_workers have joined; no other name may join later. A round closes when every worker that has
 // samples in it and has not left has uploaded or abstained; the last of them combines. Thread-safe; outlives its
 // LocalExchanges.
 #pragma once
@@ -32,6 +32,8 @@ struct LocalRun {
   std::shared_ptr<const Layout> layout;
   v1::SnapshotInfo snapshot;  // of round 0
   std::string snapshot_path;
+  // Keeps every result, so that a worker may join again, as another process or to take the log again. Costs their memory.
+  bool keeps_log = false;
 };
 
 class LocalAggregator {
@@ -41,13 +43,15 @@ class LocalAggregator {
   // What LocalExchange calls. Statuses as in Exchange.
   const LocalRun& run() const { return run_; }
   // `queue` receives the worker's events. FailedPrecondition: the run has begun, other data, another run. AlreadyExists:
-  // the name is taken.
+  // the name is taken. With keeps_log a name that takes part may join again: its older queue gets no more, the new one gets
+  // every round from the first on.
   absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request,
                                         std::shared_ptr<EventQueue> queue);
-  // FailedPrecondition: the round is not open, the worker has no samples in it. AlreadyExists: it has answered.
-  // InvalidArgument: a payload is missing or not valid.
+  // The same bytes again are fine. FailedPrecondition: the round is not open, the worker has no samples in it. AlreadyExists:
+  // it has answered otherwise. InvalidArgument: a payload is missing or not valid.
   absl::Status Upload(const std::string& worker, RoundUpdate update);
-  void Leave(const std::string& worker);
+  // Does nothing when a later process of the name has joined.
+  void Leave(const v1::WorkerIdentity& worker);
 
  private:
   struct Member {
@@ -60,6 +64,12 @@ class LocalAggregator {
     RoundUpdate update;
   };
 
+  absl::Status CheckJoin(const v1::JoinRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status JoinAgain(const v1::JoinRequest& request, std::shared_ptr<EventQueue> queue)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  v1::JoinResponse MakeResponse() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  OpenedRound Opened() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Done() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckPayloads(const RoundUpdate& update) const;
   std::vector<std::string> Present() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Start() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -79,6 +89,7 @@ class LocalAggregator {
   std::string data_fingerprint_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, Member> members_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, Answer> answers_ ABSL_GUARDED_BY(mu_);  // of the open round
+  std::vector<CommittedRound> log_ ABSL_GUARDED_BY(mu_);        // with keeps_log
   RoundId round_ ABSL_GUARDED_BY(mu_);
   uint64_t log_hash_ ABSL_GUARDED_BY(mu_) = 0;  // of the last record
   uint64_t next_sample_ ABSL_GUARDED_BY(mu_) = 0;

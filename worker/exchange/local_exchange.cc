@@ -7,18 +7,36 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
 #include "common/base/file.h"
+#include "common/base/reason.h"
 #include "common/base/status_macros.h"
 
 namespace distro::worker {
+namespace {
+
+std::shared_ptr<EventQueue> MakeQueue() {
+  return std::make_shared<EventQueue>(SIZE_MAX, UINT64_MAX);
+}
+
+}  // namespace
 
 LocalExchange::LocalExchange(LocalAggregator* aggregator)
-    : aggregator_(aggregator), queue_(std::make_shared<EventQueue>(SIZE_MAX, UINT64_MAX)) {}
+    : aggregator_(aggregator), queue_(MakeQueue()) {}
 
 LocalExchange::~LocalExchange() { Leave("gone"); }
 
+std::shared_ptr<EventQueue> LocalExchange::queue() const {
+  absl::MutexLock lock(&mu_);
+  return queue_;
+}
+
 absl::StatusOr<v1::JoinResponse> LocalExchange::Join(const v1::JoinRequest& request) {
-  DISTRO_ASSIGN_OR_RETURN(v1::JoinResponse response, aggregator_->Join(request, queue_));
-  worker_ = request.worker().name();
+  {
+    absl::MutexLock lock(&mu_);
+    if (stopped_) return absl::CancelledError("stopped");
+    if (!worker_.name().empty()) queue_ = MakeQueue();
+  }
+  DISTRO_ASSIGN_OR_RETURN(v1::JoinResponse response, aggregator_->Join(request, queue()));
+  worker_ = request.worker();
   return response;
 }
 
@@ -36,14 +54,14 @@ absl::Status LocalExchange::DownloadSnapshot(const v1::SnapshotInfo& snapshot,
 }
 
 absl::Status LocalExchange::Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) {
-  if (worker_.empty()) return absl::FailedPreconditionError("Follow: Join comes first");
+  if (worker_.name().empty()) return absl::FailedPreconditionError("Follow: Join comes first");
   if (next_round == RoundId(0)) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("diverged: a local run begins at round 0, not ", next_round.value()));
+  return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "diverged",
+                         absl::StrCat("a local run begins at round 0, not ", next_round.value()));
 }
 
 absl::StatusOr<RoundEvent> LocalExchange::Next() {
-  absl::StatusOr<RoundEvent> event = queue_->Pop();
+  absl::StatusOr<RoundEvent> event = queue()->Pop();
   if (event.ok()) meter_.AddReceived(EventBytes(*event), absl::ZeroDuration());
   return event;
 }
@@ -51,22 +69,28 @@ absl::StatusOr<RoundEvent> LocalExchange::Next() {
 void LocalExchange::Upload(RoundUpdate update) {
   uint64_t bytes = 0;
   for (const SharedBytes& payload : update.payloads) bytes += payload->size();
-  if (absl::Status status = aggregator_->Upload(worker_, std::move(update)); !status.ok()) {
-    queue_->Close(std::move(status), /*drop=*/true);
+  if (absl::Status status = aggregator_->Upload(worker_.name(), std::move(update)); !status.ok()) {
+    queue()->Close(std::move(status), /*drop=*/true);
     return;
   }
   meter_.AddSent(bytes);
 }
 
 void LocalExchange::Leave(const std::string& reason) {
-  if (worker_.empty()) return;
+  if (worker_.name().empty()) return;
   aggregator_->Leave(worker_);
-  worker_.clear();
+  worker_.Clear();
 }
 
 void LocalExchange::Stop() {
+  absl::MutexLock lock(&mu_);
   stopped_ = true;
   queue_->Close(absl::CancelledError("stopped"), /*drop=*/true);
+}
+
+bool LocalExchange::stopped() const {
+  absl::MutexLock lock(&mu_);
+  return stopped_;
 }
 
 }  // namespace distro::worker

@@ -154,6 +154,38 @@ TEST_F(OptimizerTest, FeedbackIsBySegment) {
   EXPECT_EQ(before.tensor(1), optimizer_.momentum().tensor(1));
 }
 
+TEST_F(OptimizerTest, WhatIsPendingGivesTheSameBytesAgain) {
+  EXPECT_EQ(optimizer_.pending(), nullptr);
+  const std::vector<SharedBytes> payloads = optimizer_.Compress(
+      RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_, optimizer_.GradientNorm(gradient_));
+  ASSERT_NE(optimizer_.pending(), nullptr);
+  EXPECT_EQ(optimizer_.pending()->round, RoundId(7));
+  const std::vector<SharedBytes> again = optimizer_.EncodePending();
+  ASSERT_EQ(again.size(), payloads.size());
+  for (size_t i = 0; i < again.size(); ++i) EXPECT_EQ(*again[i], *payloads[i]);
+}
+
+TEST_F(OptimizerTest, WhatIsForgottenStaysInTheMomentum) {
+  optimizer_.Compress(RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_,
+                      optimizer_.GradientNorm(gradient_));
+  const TensorBuffer before = Copy(layout_, optimizer_.momentum());
+  optimizer_.ForgetPending();
+  optimizer_.Feedback(RoundWith(layout_, std::vector<bool>(layout_.segments(), true)), 0);
+  EXPECT_TRUE(SameBits(before, optimizer_.momentum()));
+}
+
+// As a process that goes on with the state of an earlier one.
+TEST_F(OptimizerTest, ARestoredOptimizerTakesTheFeedbackThatTheFirstOneWaitedFor) {
+  optimizer_.Compress(RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_,
+                      optimizer_.GradientNorm(gradient_));
+  Optimizer restored(&layout_, backend_.get());
+  restored.Restore(Copy(layout_, optimizer_.momentum()), *optimizer_.pending());
+  const CommittedRound round = RoundWith(layout_, std::vector<bool>(layout_.segments(), true));
+  optimizer_.Feedback(round, 0);
+  restored.Feedback(round, 0);
+  EXPECT_TRUE(SameBits(optimizer_.momentum(), restored.momentum()));
+}
+
 TEST_F(OptimizerTest, FeedbackOfAnotherRoundDoesNothing) {
   optimizer_.Compress(RoundId(8), Step(1.0f, 0.9f, 1e6f), gradient_,
                       optimizer_.GradientNorm(gradient_));

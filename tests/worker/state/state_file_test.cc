@@ -1,0 +1,124 @@
+#include "worker/state/state_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "common/base/checksum.h"
+#include "common/base/file.h"
+#include "tests/testing/scratch_folder.h"
+#include "tests/worker/state/state_example.h"
+
+namespace distro::worker {
+namespace {
+
+class StateFileTest : public ::testing::Test {
+ protected:
+  std::string Write() {
+    EXPECT_TRUE(WriteStateFile(path_, example_.state, example_.layout, example_.optimizer).ok());
+    return *ReadFile(path_);
+  }
+  // OK, or what a damaged file may be.
+  absl::Status ReadAll(absl::string_view bytes) {
+    const absl::StatusOr<StateReader> reader = StateReader::FromBytes(bytes);
+    if (!reader.ok()) return reader.status();
+    return reader->Read(example_.layout).status();
+  }
+
+  StateExample example_;
+  testing::ScratchFolder folder_;
+  const std::string path_ = folder_.File("worker.state");
+};
+
+TEST_F(StateFileTest, GivesBackWhatWasWritten) {
+  example_.Step();
+  Write();
+  const absl::StatusOr<StateReader> reader = StateReader::Open(path_);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_EQ(reader->state().run_id, "run-1");
+  EXPECT_EQ(reader->state().worker, "w");
+  EXPECT_EQ(reader->state().epoch, EpochId(6));
+  EXPECT_EQ(reader->state().next_round, RoundId(9));
+  EXPECT_EQ(reader->state().senders, (std::vector<uint64_t>{11, 12}));
+  EXPECT_EQ(reader->state().pending_loss, 2.5);
+  absl::StatusOr<StateReader::Contents> contents = reader->Read(example_.layout);
+  ASSERT_TRUE(contents.ok()) << contents.status();
+  for (int i = 0; i < contents->momentum.tensors(); ++i) {
+    const auto expected = example_.optimizer.momentum().tensor(i);
+    ASSERT_EQ(std::memcmp(contents->momentum.tensor(i).data(), expected.data(),
+                          expected.size() * sizeof(float)),
+              0);
+  }
+  ASSERT_TRUE(contents->pending.has_value());
+  EXPECT_EQ(contents->pending->round, RoundId(9));
+  Optimizer other(&example_.layout, example_.backend.get());
+  other.Restore(std::move(contents->momentum), std::move(contents->pending));
+  const auto payloads = other.EncodePending(), expected = example_.optimizer.EncodePending();
+  ASSERT_EQ(payloads.size(), expected.size());
+  for (size_t i = 0; i < payloads.size(); ++i) EXPECT_EQ(*payloads[i], *expected[i]);
+}
+
+TEST_F(StateFileTest, NothingNeedBePending) {
+  Write();
+  const absl::StatusOr<StateReader> reader = StateReader::Open(path_);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_FALSE(reader->Read(example_.layout)->pending.has_value());
+}
+
+TEST_F(StateFileTest, CutShortAnywhereItIsDamaged) {
+  example_.Step();
+  const std::string bytes = Write();
+  ASSERT_TRUE(ReadAll(bytes).ok());
+  for (size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_EQ(ReadAll(bytes.substr(0, size)).code(), absl::StatusCode::kDataLoss) << size;
+  EXPECT_EQ(ReadAll(bytes + "x").code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(StateFileTest, WithAnyByteFlippedItIsDamaged) {
+  example_.Step();
+  const std::string bytes = Write();
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    std::string flipped = bytes;
+    flipped[i] = static_cast<char>(flipped[i] ^ 0x10);
+    EXPECT_EQ(ReadAll(flipped).code(), absl::StatusCode::kDataLoss) << i;
+  }
+}
+
+TEST_F(StateFileTest, ANewerVersionIsToldFromDamage) {
+  std::string bytes = Write();
+  uint32_t header_bytes = 0;
+  std::memcpy(&header_bytes, bytes.data() + 12, sizeof(header_bytes));
+  bytes[8] = 2;
+  const uint64_t checksum = Xxh3(absl::string_view(bytes).substr(0, 16 + header_bytes));
+  std::memcpy(bytes.data() + 16 + header_bytes, &checksum, sizeof(checksum));
+  EXPECT_EQ(ReadAll(bytes).code(), absl::StatusCode::kUnimplemented);
+}
+
+TEST_F(StateFileTest, IsOfOneLayout) {
+  Write();
+  const absl::StatusOr<StateReader> reader = StateReader::Open(path_);
+  const Layout shapes = *Layout::Create(*Manifest::Create({{"a", {2, 3}}, {"b", {5}}}), 1);
+  const Layout segments = *Layout::Create(example_.layout.manifest(), 2);
+  EXPECT_EQ(reader->Read(shapes).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(reader->CheckLayout(segments).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(reader->CheckLayout(example_.layout).ok());
+}
+
+// A file that somebody made, checksums and all: no position may lead beyond its block.
+TEST_F(StateFileTest, RefusesPositionsThatNoBlockHas) {
+  const std::vector<std::vector<uint16_t>> kBad = {{0, 4096}, {5, 5}, {6, 5}};
+  for (const std::vector<uint16_t>& positions : kBad) {
+    example_.Step();
+    PendingUpdate pending = *example_.optimizer.pending();
+    pending.segments[1].positions = positions;
+    example_.optimizer.Restore(TensorBuffer(example_.layout), pending);
+    EXPECT_EQ(ReadAll(Write()).code(), absl::StatusCode::kDataLoss);
+  }
+}
+
+TEST_F(StateFileTest, AbsenceIsNotFound) {
+  EXPECT_EQ(StateReader::Open(path_).status().code(), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace distro::worker
