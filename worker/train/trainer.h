@@ -113,7 +113,7 @@ class Trainer {
   const TrainerOptions options_;
   Parts parts_;  // the replica changes with a resync
   const Observer observer_;
-  const v1::RunConfig& config_;
+  const v1::RunConfig config_;  // a copy: a resync replaces what `parts_.run` holds
 
   // The round that is open, as announced; kept until its commit.
   std::optional<v1::RoundOpen> open_;
