@@ -151,6 +151,7 @@ HeartbeatAnswer Membership::Heartbeat(const v1::HeartbeatRequest& request, Progr
     Change(&worker, MemberEvent::kDiverged);
     return {v1::DIRECTIVE_RESYNC, worker.reason};
   }
+  if (!request.has_next_round()) Change(&worker, MemberEvent::kBeganAnew);
   if (progress == Progress::kCaughtUp) Change(&worker, MemberEvent::kCaughtUp);
   return {};
 }

@@ -92,6 +92,9 @@ MemberTransition OfSession(v1::MemberState now, MemberEvent event, const MemberF
       break;
     case MemberEvent::kDiverged:
       return {kJoining, "diverged", "resync: its chain hash is not that of the log"};
+    case MemberEvent::kBeganAnew:
+      if (now == kJoining) break;
+      return {kJoining, "began_anew", "takes the snapshot and the log again"};
     case MemberEvent::kSilent:
       if (now == kProbation || now == kActive || now == kLate)
         return {kSuspect, "silent", "silent: no heartbeat and no frame"};

@@ -14,11 +14,12 @@
 namespace distro::server {
 
 enum class MemberEvent {
-  kJoined,    // a process began a session, the first one of its name or a newer one
-  kCaughtUp,  // a heartbeat: everything up to the head is applied, and its chain hash is ours
-  kDiverged,  // a heartbeat: its chain hash is not ours, or it is ahead of the log
-  kEnters,    // samples are given out, or probation may be skipped now
-  kGoodUpdate,  // a committed round has its whole, valid update, and no reference contradicts its state hash
+  kJoined,          // a process began a session, the first one of its name or a newer one
+  kCaughtUp,        // a heartbeat: everything up to the head is applied, and its chain hash is ours
+  kDiverged,        // a heartbeat: its chain hash is not ours, or it is ahead of the log
+  kBeganAnew,       // a heartbeat: it holds no parameters, whatever it held before
+  kEnters,          // samples are given out, or probation may be skipped now
+  kGoodUpdate,      // a committed round has its whole, valid update, and its state hash stands
   kMissedDeadline,  // a segment closed without it
   kInTime,          // its whole update of a round arrived before the segments closed
   kSilent,          // nothing was heard of it for suspect_after
@@ -65,11 +66,11 @@ MemberTransition Transition(std::optional<v1::MemberState> state, MemberEvent ev
 absl::string_view WhyNoProbation(const MemberFacts& facts);
 
 // Every word of a transition: labels of the metric of changes.
-inline constexpr std::array<absl::string_view, 19> kMemberReasons = {
-    "joined",       "caught_up",       "diverged", "probation", "probation_over",
-    "no_probation", "missed_deadline", "in_time",  "silent",    "heard",
-    "state_hash",   "disputed_hash",   "evicted",  "admitted",  "invalid_updates",
-    "hash_repeats", "disagreement",    "left",     "lease_over"};
+inline constexpr std::array<absl::string_view, 20> kMemberReasons = {
+    "joined",         "caught_up",    "diverged",        "began_anew", "probation",
+    "probation_over", "no_probation", "missed_deadline", "in_time",    "silent",
+    "heard",          "state_hash",   "disputed_hash",   "evicted",    "admitted",
+    "hash_repeats",   "disagreement", "invalid_updates", "left",       "lease_over"};
 
 // Takes part in rounds: gets samples, and its uploads are taken.
 bool TakesPart(v1::MemberState state);

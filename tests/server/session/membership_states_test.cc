@@ -152,6 +152,19 @@ TEST_F(MembershipStatesTest, LateIsWaitedForAgainWhenInTime) {
   EXPECT_EQ(State("a"), kActive);
 }
 
+// A worker that resyncs by itself keeps its session: nobody waits for its download.
+TEST_F(MembershipStatesTest, WhoHoldsNoParametersAnyMoreIsJoining) {
+  Start();
+  ASSERT_TRUE(Join("a").ok());
+  EXPECT_EQ(State("a"), kActive) << "a join that is repeated says nothing";
+  v1::HeartbeatRequest request;
+  *request.mutable_worker() = Identity("a", 1);
+  request.set_sequence(5);
+  EXPECT_EQ(members_.Heartbeat(request, Progress::kBehind, Seconds(1)).directive,
+            v1::DIRECTIVE_CONTINUE);
+  EXPECT_EQ(State("a"), kJoining);
+}
+
 // Restart of the aggregator -------------------------------------------------------------------------------------------
 
 TEST_F(MembershipStatesTest, WhoTookPartBeforeARestartNeedsNoProbation) {

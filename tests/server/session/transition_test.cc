@@ -39,6 +39,8 @@ const Row kTable[] = {
     {"caught up", MemberEvent::kCaughtUp, kPlain, ".S.......", "caught_up"},
     {"diverged", MemberEvent::kDiverged, kPlain, ".JJJJJJ..", "diverged"},
 
+    {"began anew", MemberEvent::kBeganAnew, kPlain, "..JJJJJ..", "began_anew"},
+
     {"enters a running run", MemberEvent::kEnters, With(kPlain, 4, 0, 0), "..P......", "probation"},
     {"enters before the run",
      MemberEvent::kEnters,
