@@ -60,8 +60,14 @@ absl::Status RemoveTemporaryFiles(const std::string& dir, Disk* disk, Log* log) 
 absl::StatusOr<std::unique_ptr<RunStore>> RunStore::Open(const std::string& data_dir, Disk* disk,
                                                          const Clock* clock, Log* log) {
   DISTRO_RETURN_IF_ERROR(disk->CreateFolder(data_dir));
-  DISTRO_ASSIGN_OR_RETURN(FolderLock lock, FolderLock::Take(data_dir));
-  std::unique_ptr<RunStore> store(new RunStore(data_dir, std::move(lock), disk, clock, log));
+  absl::StatusOr<FolderLock> lock = FolderLock::Take(data_dir);
+  if (lock.status().code() == absl::StatusCode::kFailedPrecondition) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        data_dir,
+        ": another aggregator holds this folder: stop it, or give this one its own --data_dir"));
+  }
+  DISTRO_RETURN_IF_ERROR(lock.status());
+  std::unique_ptr<RunStore> store(new RunStore(data_dir, *std::move(lock), disk, clock, log));
   DISTRO_RETURN_IF_ERROR(store->Prepare());
   DISTRO_RETURN_IF_ERROR(store->LoadRun());
   DISTRO_ASSIGN_OR_RETURN(store->epoch_, RaiseEpoch(data_dir, store->has_run(), *clock, disk, log));

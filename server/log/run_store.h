@@ -22,6 +22,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/checksum.h"
 #include "common/base/clock.h"
+#include "common/base/folder_lock.h"
 #include "common/base/ids.h"
 #include "common/base/log.h"
 #include "common/layout/layout.h"
@@ -29,7 +30,6 @@
 #include "distro/v1/snapshot.pb.h"
 #include "server/log/admission_store.h"
 #include "server/log/disk.h"
-#include "server/log/folder_lock.h"
 #include "server/log/run_identity.h"
 #include "server/log/snapshot_store.h"
 
