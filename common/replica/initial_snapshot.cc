@@ -21,7 +21,7 @@ absl::StatusOr<InitialSnapshot> PrepareInitialSnapshot(const std::string& checkp
                           Layout::Create(folder.manifest(), kDefaultSegmentBlocks));
   TensorBuffer parameters(layout);
   DISTRO_RETURN_IF_ERROR(folder.ReadInto(layout, &parameters));
-  DISTRO_RETURN_IF_ERROR(WriteSnapshot(out_path, layout, parameters, {{"round", "0"}}));
+  DISTRO_RETURN_IF_ERROR(WriteSnapshot(out_path, layout, parameters, {}));
   DISTRO_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(out_path));
   return InitialSnapshot{folder.config_json(), file.bytes().size(), Sha256(file.bytes())};
 }

@@ -9,15 +9,15 @@ namespace distro::tools {
 Verdict VerdictOf(const absl::Status& status) {
   const std::string reason = ReasonOf(status);
   if (reason == "diverged" || reason == "pruned") return Verdict::kNewSnapshot;
-  if (reason == "other_run" || reason == "version") return Verdict::kEnd;
-  if (!reason.empty() && status.code() != absl::StatusCode::kPermissionDenied &&
-      status.code() != absl::StatusCode::kUnauthenticated) {
-    return Verdict::kRetry;  // draining, fenced, disk, limit
+  if (reason == "draining" || reason == "fenced" || reason == "disk" || reason == "limit") {
+    return Verdict::kRetry;
   }
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kOutOfRange:
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kUnimplemented:

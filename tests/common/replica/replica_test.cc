@@ -6,6 +6,7 @@
 
 #include "common/base/checksum.h"
 #include "common/base/random.h"
+#include "common/base/reason.h"
 #include "common/codec/payload.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -169,7 +170,7 @@ TEST_F(ReplicaTest, RefusesADivergedLog) {
   const absl::Status status =
       replica.Apply(Committed(layout_, BuildRound(layout_, RoundId(5), 78)));
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("diverged"));
+  EXPECT_EQ(ReasonOf(status), "diverged");
   EXPECT_EQ(replica.next_round(), RoundId(5));
 }
 

@@ -1,0 +1,42 @@
+#include "tools/archiver/metrics.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/fake_clock.h"
+#include "tests/testing/metrics_doc.h"
+
+namespace distro::tools {
+namespace {
+
+using ::testing::IsEmpty;
+
+TEST(ArchiverMetricsTest, ThePageDescribesEveryMetric) {
+  ArchiverMetrics metrics;
+  EXPECT_THAT(
+      testing::MetricsDocFaults(testing::MetricsPage(), metrics.Collect(), "distro_archiver_"),
+      IsEmpty());
+}
+
+TEST(ArchiverMetricsTest, APhaseTakesTheTimeOfItsScope) {
+  ArchiverMetrics metrics;
+  testing::FakeClock clock;
+  {
+    const ArchiverPhaseScope scope(&metrics, &clock, ArchiverPhase::kSave);
+    clock.Advance(absl::Seconds(3));
+  }
+  EXPECT_EQ(metrics.phases[static_cast<int>(ArchiverPhase::kSave)]->value(), 3);
+  EXPECT_EQ(metrics.phases[static_cast<int>(ArchiverPhase::kApply)]->value(), 0);
+}
+
+// Who falls behind still has what others want: it stays ready, and ?verbose names it.
+TEST(ArchiverMetricsTest, ReadyOnceItFollows) {
+  ArchiverMetrics metrics;
+  EXPECT_FALSE(metrics.Ready().ready);
+  metrics.ready = true;
+  metrics.falls_behind = true;
+  EXPECT_TRUE(metrics.Ready().ready);
+  EXPECT_FALSE(metrics.Ready().checks[1].ok);
+}
+
+}  // namespace
+}  // namespace distro::tools

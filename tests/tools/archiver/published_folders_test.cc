@@ -1,0 +1,78 @@
+#include "tools/archiver/published_folders.h"
+
+#include <filesystem>
+#include <set>
+
+#include "common/base/file.h"
+#include "common/checkpoint/hf_folder.h"
+#include "gtest/gtest.h"
+#include "tests/testing/scratch_folder.h"
+#include "tests/tools/archiver/replica_fixture.h"
+
+namespace distro::tools {
+namespace {
+
+using ::distro::testing::ScratchFolder;
+using ::distro::testing::SmallReplica;
+
+class PublishedFoldersTest : public ::testing::Test {
+ protected:
+  void PublishAt(uint64_t round, int keep) {
+    small_.AdvanceTo(round);
+    const absl::Status status =
+        Publish({.dir = scratch_.File("models"), .keep = keep}, small_.replica, "{\"a\": 1}");
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  std::set<std::string> Names() const {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(scratch_.File("models")))
+      names.insert(entry.path().filename().string());
+    return names;
+  }
+
+  ScratchFolder scratch_;
+  SmallReplica small_;
+};
+
+TEST_F(PublishedFoldersTest, HoldTheModel) {
+  PublishAt(2, 3);
+  EXPECT_TRUE(IsPublished({.dir = scratch_.File("models"), .keep = 3}, RoundId(2)));
+  EXPECT_FALSE(IsPublished({.dir = scratch_.File("models"), .keep = 3}, RoundId(3)));
+  const auto folder = OpenCheckpointFolder(scratch_.File("models/round-2"));
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  TensorBuffer parameters(small_.layout);
+  ASSERT_TRUE(folder->ReadInto(small_.layout, &parameters).ok());
+  EXPECT_EQ(StateHash(small_.layout, parameters, small_.backend.get()), small_.replica.StateHash());
+}
+
+// By number, not by name: round-10 is newer than round-9.
+TEST_F(PublishedFoldersTest, KeepTheNewest) {
+  for (uint64_t round : {8, 9, 10}) PublishAt(round, 2);
+  EXPECT_EQ(Names(), (std::set<std::string>{"round-10", "round-9"}));
+}
+
+TEST_F(PublishedFoldersTest, KeepAllWithZero) {
+  for (uint64_t round : {1, 2, 3}) PublishAt(round, 0);
+  EXPECT_EQ(Names().size(), 3);
+}
+
+TEST_F(PublishedFoldersTest, TouchNothingElse) {
+  for (const char* name : {"round-x", "round-01", "mine", "round-"})
+    ASSERT_TRUE(CreateFolders(scratch_.File(std::string("models/") + name)).ok());
+  for (uint64_t round : {1, 2}) PublishAt(round, 1);
+  EXPECT_EQ(Names(), (std::set<std::string>{"mine", "round-", "round-01", "round-2", "round-x"}));
+}
+
+// After its aggregator went back to a backup a run reaches smaller rounds again: they must not be the ones that go.
+TEST_F(PublishedFoldersTest, OfALostHistoryDoNotCount) {
+  ASSERT_TRUE(CreateFolders(scratch_.File("models/round-300")).ok());
+  for (uint64_t round : {1, 2, 3}) PublishAt(round, 2);
+  EXPECT_EQ(Names(), (std::set<std::string>{"round-2", "round-3", "round-300"}));
+}
+
+TEST_F(PublishedFoldersTest, NothingWithoutAFolder) {
+  EXPECT_TRUE(Publish({.dir = "", .keep = 3}, small_.replica, "{}").ok());
+}
+
+}  // namespace
+}  // namespace distro::tools
