@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "common/base/log.h"
+#include "common/process/stop_signal.h"
 #include "worker/exit_code.h"
 #include "worker/flags.h"
 #include "worker/generate_command.h"
 #include "worker/run_worker.h"
-#include "worker/stop_signal.h"
 #include "worker/text_floor_command.h"
 
 namespace distro::worker {

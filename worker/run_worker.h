@@ -2,9 +2,9 @@
 #pragma once
 
 #include "common/base/log.h"
+#include "common/process/stop_signal.h"
 #include "worker/exit_code.h"
 #include "worker/options.h"
-#include "worker/stop_signal.h"
 
 namespace distro::worker {
 

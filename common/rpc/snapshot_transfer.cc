@@ -23,7 +23,7 @@ absl::Status Take(const v1::DownloadSnapshotResponse& frame, uint64_t size_bytes
 
 SnapshotStream ReceiveSnapshot(v1::AggregatorService::StubInterface* stub,
                                grpc::ClientContext* context, const v1::SnapshotInfo& snapshot,
-                               PartFile* part) {
+                               PartFile* part, const std::function<void()>& on_frame) {
   if (part->size() == snapshot.size_bytes()) return {};
   v1::DownloadSnapshotRequest request;
   request.set_sha256(snapshot.sha256());
@@ -31,7 +31,10 @@ SnapshotStream ReceiveSnapshot(v1::AggregatorService::StubInterface* stub,
   const auto stream = stub->DownloadSnapshot(context, request);
   absl::Status taken;
   v1::DownloadSnapshotResponse frame;
-  while (taken.ok() && stream->Read(&frame)) taken = Take(frame, snapshot.size_bytes(), part);
+  while (taken.ok() && stream->Read(&frame)) {
+    taken = Take(frame, snapshot.size_bytes(), part);
+    if (on_frame) on_frame();
+  }
   if (!taken.ok()) context->TryCancel();
   while (stream->Read(&frame)) {  // Finish() waits for ever while messages are unread
   }

@@ -2,6 +2,8 @@
 // where the last one ended (docs/protocol.md). Blocking.
 #pragma once
 
+#include <functional>
+
 #include "absl/status/status.h"
 #include "common/base/part_file.h"
 #include "distro/v1/aggregator.grpc.pb.h"
@@ -18,9 +20,10 @@ struct SnapshotStream {
   bool ours = false;
 };
 
-// Appends to `part` what is missing of `snapshot`. `context` is fresh; cancelling it ends the call.
+// Appends to `part` what is missing of `snapshot`. `context` is fresh; cancelling it ends the call. `on_frame` is called after
+// each frame.
 SnapshotStream ReceiveSnapshot(v1::AggregatorService::StubInterface* stub,
                                grpc::ClientContext* context, const v1::SnapshotInfo& snapshot,
-                               PartFile* part);
+                               PartFile* part, const std::function<void()>& on_frame = nullptr);
 
 }  // namespace distro

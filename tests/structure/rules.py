@@ -56,9 +56,9 @@ USES = {
     "worker/metrics": "common/telemetry worker/train",  # observes it
     "worker/generate_command": "worker/model",
     "worker/text_floor_command": "worker/data",
-    "worker": "worker/flags worker/options worker/metrics worker/train",
+    "worker": "common/process worker/flags worker/options worker/metrics worker/train",
     "tools/distroctl": "common/replica common/rpc server/auth/tokens_file server/log",
-    "tools/archiver": "common/process common/replica common/rpc common/telemetry server/log",
+    "tools/archiver": "common/process common/replica common/rpc common/telemetry",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/replica",
     "tests/testing/faulty_disk": "server/log",

@@ -47,7 +47,7 @@ absl::Status FillIn(const std::string& path, v1::SnapshotInfo* info) {
 
 absl::StatusOr<std::unique_ptr<ArchiveFolder>> ArchiveFolder::Open(const std::string& path) {
   DISTRO_RETURN_IF_ERROR(CreateFolders(path));
-  DISTRO_ASSIGN_OR_RETURN(server::FolderLock lock, server::FolderLock::Take(path));
+  DISTRO_ASSIGN_OR_RETURN(FolderLock lock, FolderLock::Take(path));
   return absl::WrapUnique(new ArchiveFolder(path, std::move(lock)));
 }
 

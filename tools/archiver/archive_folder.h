@@ -16,8 +16,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/folder_lock.h"
 #include "common/replica/replica.h"
-#include "server/log/folder_lock.h"
 #include "tools/archiver/archive_state.h"
 
 namespace distro::tools {
@@ -43,13 +43,13 @@ class ArchiveFolder {
   std::string SnapshotPath(uint64_t round) const;
 
  private:
-  ArchiveFolder(std::string path, server::FolderLock lock)
+  ArchiveFolder(std::string path, FolderLock lock)
       : path_(std::move(path)), lock_(std::move(lock)) {}
   std::string StatePath() const;
   void RemoveOtherSnapshots(uint64_t kept_round) const;
 
   const std::string path_;
-  const server::FolderLock lock_;
+  const FolderLock lock_;
 };
 
 }  // namespace distro::tools

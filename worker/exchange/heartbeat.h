@@ -8,9 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/reason_log.h"
 #include "distro/v1/telemetry.pb.h"
 #include "worker/exchange/background.h"
-#include "worker/exchange/reason_log.h"
 
 namespace distro::worker {
 

@@ -2,9 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
+#include "common/base/reason_log.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/status.h"
-#include "worker/exchange/reason_log.h"
 #include "worker/exchange/verdict.h"
 
 namespace distro::worker {

@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
+#include "common/base/reason_log.h"
 #include "common/replica/round_assembler.h"
 #include "worker/exchange/background.h"
 #include "worker/exchange/event_queue.h"
-#include "worker/exchange/reason_log.h"
 
 namespace distro::worker {
 

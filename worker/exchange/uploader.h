@@ -9,9 +9,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/reason_log.h"
 #include "worker/exchange/background.h"
 #include "worker/exchange/exchange.h"
-#include "worker/exchange/reason_log.h"
 
 namespace distro::worker {
 

@@ -1,5 +1,5 @@
 // Signals end a process, so each case runs in a child.
-#include "worker/stop_signal.h"
+#include "common/process/stop_signal.h"
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 
-namespace distro::worker {
+namespace distro {
 namespace {
 
 class StopSignalDeathTest : public ::testing::Test {
@@ -75,4 +75,4 @@ TEST_F(StopSignalDeathTest, EndsWithoutASignal) {
 }
 
 }  // namespace
-}  // namespace distro::worker
+}  // namespace distro
