@@ -139,7 +139,7 @@ absl::Status RoundLog::Prune(RoundId first_kept) {
   uint64_t end;
   {
     absl::MutexLock lock(&mu_);
-    if (first_kept.value() + 1 > links_.size()) {
+    if (first_kept.value() >= links_.size()) {
       return absl::InvalidArgumentError(
           absl::StrCat("prune: round ", first_kept.value(), " is not in the log"));
     }

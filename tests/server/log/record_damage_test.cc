@@ -1,8 +1,11 @@
 // Damage of every kind to files of the log: the start is refused with DataLoss that names the file, never a record taken
 // for good.
+#include <cstring>
 #include <filesystem>
 
+#include "common/base/checksum.h"
 #include "common/base/file.h"
+#include "common/base/reason.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/log/record_reader.h"
@@ -66,6 +69,18 @@ TEST_F(RecordDamageTest, FlippedAnywhere) {
   EXPECT_TRUE(Open().ok());
 }
 
+TEST_F(RecordDamageTest, APrunedRecordTruncatedOrFlippedAnywhere) {
+  ASSERT_TRUE((*Open())->Prune(RoundId(2)).ok());
+  const std::string name = "0000000001.record";
+  const size_t size = std::filesystem::file_size(Path(name));
+  for (size_t i = 0; i < size; ++i) {
+    ExpectDamageIsFound(name, "", [&](std::string& bytes) { bytes.resize(i); });
+    ExpectDamageIsFound(name, "", [&](std::string& bytes) { bytes[i] ^= 1 << (i % 8); });
+    if (HasFailure()) return;
+  }
+  EXPECT_TRUE(Open().ok());
+}
+
 TEST_F(RecordDamageTest, LongerThanWritten) {
   ExpectDamageIsFound("0000000001.record", "the end of the file", [](auto& b) { b += "x"; });
   ExpectDamageIsFound("0000000001.record", "the end of the file",
@@ -119,6 +134,22 @@ TEST_F(RecordDamageTest, ARecordOfAnotherChain) {
   std::filesystem::copy_file(foreign + "/0000000000.record", Path("0000000000.record"),
                              std::filesystem::copy_options::overwrite_existing);
   ExpectDataLoss("0000000000.record", "predecessor hash");
+}
+
+// An undamaged record of a format that comes later is no damage.
+TEST_F(RecordDamageTest, ARecordOfANewerVersionIsRefusedByName) {
+  std::string bytes = *ReadFile(Path("0000000001.record"));
+  bytes[8] = 3;
+  const size_t footer = bytes.size() - kRecordFooterBytes;
+  const uint64_t checksum = Xxh3(bytes.substr(0, kRecordPrefixBytes) + bytes.substr(footer, 32));
+  std::memcpy(bytes.data() + footer + 32, &checksum, sizeof(checksum));
+  ASSERT_TRUE(WriteFile("0000000001.record", bytes));
+  const absl::Status status = Open().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(status), "version");
+  EXPECT_EQ(status.message(), Path("0000000001.record") +
+                                  ": format version 3 is newer than this program knows (1): use a "
+                                  "newer distro-aggregator");
 }
 
 TEST_F(RecordDamageTest, ALogOfAnotherModel) {

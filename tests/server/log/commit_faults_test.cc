@@ -1,0 +1,222 @@
+// Every operation of a commit fails, or is the last one before a kill: nothing is acknowledged that is not stored, nothing stays
+// under the final name, and the same bytes can be written again.
+#include <errno.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/checksum.h"
+#include "common/base/reason.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/log/log_fixture.h"
+
+namespace distro::server {
+namespace {
+
+using ::testing::Contains;
+using testing::DiskCall;
+using testing::DiskFault;
+using ::testing::HasSubstr;
+
+constexpr char kFinalName[] = "0000000001.record";
+
+class CommitFaultsTest : public LogFixture {
+ protected:
+  void SetUp() override {
+    Fill(1);
+    rounds_ = *Open();
+    expected_hash_ = Xxh3(Next(*rounds_).header_bytes());
+  }
+
+  // Operations of a commit, from the temporary file to its removal.
+  std::vector<DiskCall> CallsOfACommit() {
+    testing::ScratchFolder folder;
+    testing::FaultyDisk disk;
+    auto log = *RoundLog::Open(folder.path(), &layout_, 0, &disk, &log_);
+    EXPECT_TRUE(log->WriteStart(Start()).ok());
+    const size_t before = disk.calls().size();
+    EXPECT_TRUE(Write(log.get()).ok());
+    const std::vector<DiskCall> calls = disk.calls();
+    return {calls.begin() + before, calls.end()};
+  }
+
+  void ExpectNothingWasPublished() {
+    EXPECT_EQ(rounds_->next_round(), RoundId(1));
+    EXPECT_FALSE(std::filesystem::exists(Path(kFinalName)));
+  }
+
+  void ExpectARetryCommits() {
+    const absl::Status status = Write(rounds_.get());
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(rounds_->next_round(), RoundId(2));
+    EXPECT_EQ(rounds_->HashBefore(RoundId(2)), expected_hash_);
+    auto again = RoundLog::Open(Dir(), &layout_, 2, Disk::Real(), &log_);
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ((*again)->HashBefore(RoundId(2)), expected_hash_);
+  }
+
+  void StartAgain() {
+    rounds_.reset();
+    std::filesystem::remove_all(Dir());
+    disk_.Heal();
+    SetUp();
+  }
+
+  std::unique_ptr<RoundLog> rounds_;
+  uint64_t expected_hash_ = 0;
+};
+
+TEST_F(CommitFaultsTest, ACommitIsTheseOperations) {
+  std::vector<DiskOperation> operations;
+  for (const DiskCall& call : CallsOfACommit()) operations.push_back(call.operation);
+  EXPECT_EQ(operations, (std::vector<DiskOperation>{
+                            DiskOperation::kCreate, DiskOperation::kWrite, DiskOperation::kWrite,
+                            DiskOperation::kWrite, DiskOperation::kWrite, DiskOperation::kWrite,
+                            DiskOperation::kFsync, DiskOperation::kLink,
+                            DiskOperation::kFsyncFolder, DiskOperation::kUnlink}));
+}
+
+TEST_F(CommitFaultsTest, EachOperationFailsOnce) {
+  const std::vector<DiskCall> calls = CallsOfACommit();
+  for (const int error_number : {ENOSPC, EROFS}) {
+    for (const bool half_done : {false, true}) {
+      for (int n = 0; n + 1 < static_cast<int>(calls.size()); ++n) {
+        SCOPED_TRACE(absl::StrCat("operation ", n, ", ", DiskOperationName(calls[n].operation),
+                                  ", errno ", error_number, half_done ? ", half done" : ""));
+        disk_.Fail({.error_number = error_number, .after = n, .times = 1, .half_done = half_done});
+        const absl::Status status = Write(rounds_.get());
+        const bool full = error_number == ENOSPC;
+        EXPECT_EQ(status.code(),
+                  full ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kUnavailable)
+            << status;
+        EXPECT_EQ(ReasonOf(status), "disk");
+        EXPECT_EQ(FailedDiskOperation(status), calls[n].operation);
+        EXPECT_THAT(std::string(status.message()), HasSubstr(Dir()));
+        ExpectNothingWasPublished();
+        ExpectARetryCommits();
+        if (HasFailure()) return;
+        StartAgain();
+      }
+    }
+  }
+}
+
+// The temporary file that cannot be removed is no harm: the next start does it.
+TEST_F(CommitFaultsTest, ATemporaryFileThatStaysDoesNotMatter) {
+  disk_.Fail({.operation = DiskOperation::kUnlink});
+  ASSERT_TRUE(Write(rounds_.get()).ok());
+  EXPECT_EQ(FilesThatEndWith(".tmp"), 1);
+  disk_.Heal();
+  EXPECT_EQ((*Open())->next_round(), RoundId(2));
+  EXPECT_EQ(FilesThatEndWith(".tmp"), 0);
+}
+
+// After a failed fsync the next one of the same file may succeed although the data is lost.
+TEST_F(CommitFaultsTest, AFileWhoseFsyncFailedIsNeverUsedAgain) {
+  disk_.Fail({.operation = DiskOperation::kFsync, .error_number = EIO, .times = 1});
+  const size_t before = disk_.calls().size();
+  ASSERT_FALSE(Write(rounds_.get()).ok());
+  ExpectARetryCommits();
+  std::vector<std::string> created, synced;
+  const std::vector<DiskCall> calls = disk_.calls();
+  for (size_t i = before; i < calls.size(); ++i) {
+    if (calls[i].operation == DiskOperation::kCreate) created.push_back(calls[i].path);
+    if (calls[i].operation == DiskOperation::kFsync) synced.push_back(calls[i].path);
+  }
+  ASSERT_EQ(created.size(), 2);
+  EXPECT_NE(created[0], created[1]);
+  EXPECT_EQ(synced, created);
+}
+
+// The folder's fsync fails, and then so does taking the final name back: the record is there, but nobody was told.
+TEST_F(CommitFaultsTest, AFinalNameThatCannotBeTakenBackIsNotFenced) {
+  const auto fail = [&] {
+    disk_.Fail({.operation = DiskOperation::kFsyncFolder, .error_number = EIO, .times = 1});
+    disk_.Fail({.operation = DiskOperation::kUnlink, .error_number = EROFS});
+  };
+  fail();
+  EXPECT_EQ(FailedDiskOperation(Write(rounds_.get())), DiskOperation::kFsyncFolder);
+  EXPECT_EQ(rounds_->next_round(), RoundId(1));
+  EXPECT_TRUE(std::filesystem::exists(Path(kFinalName)));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(FailedDiskOperation(Write(rounds_.get())), DiskOperation::kUnlink);
+    EXPECT_EQ(rounds_->next_round(), RoundId(1));
+  }
+  disk_.Heal();
+  ExpectARetryCommits();
+}
+
+TEST_F(CommitFaultsTest, AForeignFileUnderTheFinalNameStays) {
+  auto other = RoundLog::Open(Dir(), &layout_, 0, Disk::Real(), &log_);
+  auto writer = *rounds_->Begin(RoundId(1));
+  const testing::BuiltRound round = Next(*rounds_);
+  for (uint32_t i = 0; i < layout_.segments(); ++i) {
+    ASSERT_TRUE(writer->AddSegment(SegmentId(i), round.payloads[i]).ok());
+  }
+  ASSERT_TRUE(Write(other->get()).ok());
+  disk_.Fail({.operation = DiskOperation::kLink, .error_number = EIO, .times = 1});
+  EXPECT_EQ(FailedDiskOperation(writer->Commit(round.header_bytes())), DiskOperation::kLink);
+  EXPECT_TRUE(std::filesystem::exists(Path(kFinalName)));
+}
+
+TEST_F(CommitFaultsTest, TheStartRecordToo) {
+  for (int n = 0; n < 6; ++n) {
+    StartAgain();
+    rounds_.reset();
+    std::filesystem::remove_all(Dir());
+    auto log = *Open();
+    disk_.FailNth(n, EIO);
+    const absl::Status status = log->WriteStart(Start());
+    if (status.ok()) {
+      EXPECT_EQ(n, 5) << "only the removal of the temporary file may fail unseen";
+      continue;
+    }
+    EXPECT_EQ(ReasonOf(status), "disk");
+    EXPECT_FALSE(log->has_start());
+    EXPECT_FALSE(std::filesystem::exists(Path("start.record")));
+    EXPECT_TRUE(log->WriteStart(Start()).ok());
+  }
+}
+
+// What a kill before each operation leaves behind.
+TEST_F(CommitFaultsTest, AKillAtEachOperationLeavesTheRoundOrNothing) {
+  std::vector<std::string> copies;
+  std::vector<DiskOperation> operations;
+  disk_.SetHook([&](const DiskCall& call, uint64_t n) {
+    copies.push_back(folder_.File(absl::StrCat("killed", n)));
+    operations.push_back(call.operation);
+    std::filesystem::copy(Dir(), copies.back());
+  });
+  ASSERT_TRUE(Write(rounds_.get()).ok());
+  disk_.SetHook(nullptr);
+  ASSERT_EQ(copies.size(), CallsOfACommit().size());
+  bool linked = false;
+  for (size_t i = 0; i < copies.size(); ++i) {
+    SCOPED_TRACE(DiskOperationName(operations[i]));
+    auto log = RoundLog::Open(copies[i], &layout_, 2, Disk::Real(), &log_);
+    ASSERT_TRUE(log.ok()) << log.status();
+    EXPECT_EQ((*log)->next_round(), RoundId(linked ? 2 : 1));
+    if (!linked) {
+      ASSERT_TRUE(Write(log->get()).ok());
+    }
+    EXPECT_EQ((*log)->HashBefore(RoundId(2)), expected_hash_);
+    linked = linked || operations[i] == DiskOperation::kLink;
+  }
+}
+
+// A round that a killed process linked, but did not make durable, is made durable before anyone hears of it.
+TEST_F(CommitFaultsTest, AStartMakesTheNamesDurableThatItFound) {
+  rounds_.reset();
+  const int before = disk_.count(DiskOperation::kFsyncFolder);
+  ASSERT_TRUE(Open().ok());
+  EXPECT_EQ(disk_.count(DiskOperation::kFsyncFolder), before + 1);
+  disk_.Fail({.operation = DiskOperation::kFsyncFolder, .error_number = EIO});
+  EXPECT_EQ(FailedDiskOperation(Open().status()), DiskOperation::kFsyncFolder);
+}
+
+}  // namespace
+}  // namespace distro::server
