@@ -9,16 +9,18 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/frames.h"
 #include "common/run/run_config.h"
 #include "common/telemetry/http_endpoint.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
+#include "server/limits/sweeper.h"
 #include "server/metrics.h"
 #include "server/service/admin_service.h"
 #include "server/service/aggregator_service.h"
+#include "server/service/connection_bounds.h"
 #include "server/status/status_page.h"
+#include "server/stream_metrics.h"
 
 namespace distro::server {
 namespace {
@@ -36,11 +38,15 @@ std::string JoinAddress(const std::string& host, int port) {
 // In the order of their dependence: the last is stopped first.
 struct AggregatorServer::Parts {
   Parts(const AggregatorOptions& options_in, const Clock* clock, Log* log_in)
-      : options(options_in), log(log_in), metrics(clock, options_in.insecure) {}
+      : options(options_in),
+        log(log_in),
+        metrics(clock, options_in.insecure),
+        gate(options_in.limits, clock) {}
 
   absl::Status OpenHost(const Clock* clock, Disk* disk,
                         std::function<void(absl::Status)> on_fatal);
   absl::Status StartHttp();
+  std::vector<prometheus::MetricFamily> AllMetrics();
   absl::Status LoadRun();
   absl::Status StartGrpc();
   ReadyReport Ready() const;
@@ -49,6 +55,7 @@ struct AggregatorServer::Parts {
   const AggregatorOptions options;
   Log* const log;
   AggregatorMetrics metrics;
+  StreamGate gate;
   std::atomic<bool> loaded{false};
   std::atomic<bool> draining{false};
   std::unique_ptr<RunHost> host;
@@ -56,6 +63,7 @@ struct AggregatorServer::Parts {
   std::unique_ptr<AggregatorService> aggregator;
   std::unique_ptr<AdminService> admin;
   std::unique_ptr<grpc::Server> grpc;
+  std::unique_ptr<Sweeper> sweeper;
   std::string grpc_address;
   std::string http_address;
 };
@@ -79,7 +87,7 @@ absl::Status AggregatorServer::Parts::StartHttp() {
   routes.push_back(HealthRoute());
   routes.push_back(ReadyRoute([this] { return Ready(); }));
   routes.push_back(
-      MetricsRoute("/metrics", [this] { return metrics.Collect(*host, options.data_dir); }));
+      MetricsRoute("/metrics", [this] { return AllMetrics(); }));
   routes.push_back(MetricsRoute("/metrics/workers",
                                 [this] { return AggregatorMetrics::CollectWorkers(*host); }));
   routes.push_back({"/", [this](const HttpRequest&) { return Page(); }});
@@ -87,6 +95,12 @@ absl::Status AggregatorServer::Parts::StartHttp() {
                           HttpEndpoint::Start(address.first, address.second, std::move(routes)));
   http_address = JoinAddress(address.first, http->port());
   return absl::OkStatus();
+}
+
+std::vector<prometheus::MetricFamily> AggregatorServer::Parts::AllMetrics() {
+  std::vector<prometheus::MetricFamily> families = metrics.Collect(*host, options.data_dir);
+  for (prometheus::MetricFamily& family : StreamMetrics(gate)) families.push_back(std::move(family));
+  return families;
 }
 
 absl::Status AggregatorServer::Parts::LoadRun() {
@@ -102,13 +116,13 @@ absl::Status AggregatorServer::Parts::LoadRun() {
 
 absl::Status AggregatorServer::Parts::StartGrpc() {
   DISTRO_ASSIGN_OR_RETURN(const auto address, SplitAddress(options.listen));
-  aggregator = std::make_unique<AggregatorService>(host.get(), &metrics);
-  admin = std::make_unique<AdminService>(host.get(), &metrics);
+  aggregator = std::make_unique<AggregatorService>(host.get(), &gate, &metrics);
+  admin = std::make_unique<AdminService>(host.get(), &gate, &metrics);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  BoundConnections(options.limits, &builder);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 30'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   int port = 0;
@@ -120,6 +134,7 @@ absl::Status AggregatorServer::Parts::StartGrpc() {
     return absl::UnavailableError(absl::StrCat("--listen: cannot listen on ", options.listen,
                                                ": in use, or not an address of this machine"));
   }
+  sweeper = std::make_unique<Sweeper>(&gate);
   grpc_address = JoinAddress(address.first, port);
   return absl::OkStatus();
 }

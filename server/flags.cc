@@ -31,6 +31,13 @@ ABSL_FLAG(absl::Duration, lease, absl::Seconds(30),
           "Silence after which a worker counts as gone; at least 3 heartbeat intervals.");
 ABSL_FLAG(uint64_t, ring_bytes, uint64_t{256} << 20,
           "Recent results kept in memory; who lags further reads the log.");
+ABSL_FLAG(uint64_t, inflight_bytes_limit, uint64_t{1} << 30,
+          "Bytes of update payloads that may be arriving at one time, of all workers together.");
+ABSL_FLAG(uint64_t, worker_rate_limit, uint64_t{128} << 20,
+          "Bytes a second that one worker may upload, on average over 4 seconds.");
+ABSL_FLAG(int, max_streams, 4096, "Uploads, and subscriptions, that may be open at one time.");
+ABSL_FLAG(absl::Duration, stall_timeout, absl::Seconds(30),
+          "A transfer of which less than 16 KiB move within this time is ended.");
 ABSL_FLAG(std::string, port_file, "",
           "Write the bound addresses to this file once both ports listen: grpc=HOST:PORT "
           "http=HOST:PORT.");
@@ -82,6 +89,10 @@ absl::StatusOr<AggregatorOptions> OptionsFromFlags() {
                                .lease = absl::GetFlag(FLAGS_lease),
                                .ring_bytes = absl::GetFlag(FLAGS_ring_bytes),
                                .port_file = absl::GetFlag(FLAGS_port_file)};
+  options.limits.inflight_bytes = absl::GetFlag(FLAGS_inflight_bytes_limit);
+  options.limits.worker_bytes_per_second = absl::GetFlag(FLAGS_worker_rate_limit);
+  options.limits.streams = absl::GetFlag(FLAGS_max_streams);
+  options.limits.stall_timeout = absl::GetFlag(FLAGS_stall_timeout);
   DISTRO_RETURN_IF_ERROR(
       Annotate(ParseLogLevel(absl::GetFlag(FLAGS_log_level), &options.log_level), "--log_level"));
   DISTRO_RETURN_IF_ERROR(options.Validate());

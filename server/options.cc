@@ -32,6 +32,7 @@ absl::Status AggregatorOptions::Validate() const {
         "--insecure: is required: this version has no TLS yet, all traffic is plaintext; use it on "
         "trusted networks");
   }
+  DISTRO_RETURN_IF_ERROR(limits.Validate());
   DISTRO_RETURN_IF_ERROR(Annotate(SplitAddress(listen).status(), "--listen"));
   DISTRO_RETURN_IF_ERROR(Annotate(SplitAddress(http).status(), "--http"));
   if (heartbeat_interval < absl::Milliseconds(10) || heartbeat_interval > absl::Hours(1)) {

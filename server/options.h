@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/log.h"
+#include "server/limits/service_limits.h"
 
 namespace distro::server {
 
@@ -32,6 +33,8 @@ struct AggregatorOptions {
   absl::Duration lease = absl::Seconds(30);
   // Recent results kept in memory. A subscriber that lags further reads the log.
   uint64_t ring_bytes = uint64_t{256} << 20;
+  // What peers may take of this process.
+  ServiceLimits limits = {};
   // File that gets the bound addresses once both ports listen; empty: none.
   std::string port_file;
   LogLevel log_level = LogLevel::kInfo;

@@ -10,9 +10,10 @@
 namespace distro::server {
 
 // All values of updates_rejected_total{reason}.
-inline constexpr std::array<absl::string_view, 9> kRejectReasons = {
-    "conflict", "late",        "malformed",   "no_samples", "no_session",
-    "not_open", "wrong_epoch", "wrong_round", "draining"};
+inline constexpr std::array<absl::string_view, 15> kRejectReasons = {
+    "conflict",    "draining",   "fenced",     "late",        "limit",
+    "malformed",   "no_samples", "no_session", "not_open",    "paused",
+    "quarantined", "replaced",   "stalled",    "wrong_epoch", "wrong_round"};
 
 // The status's reason (common/base/reason.h) when it is one of these; otherwise by its code: "malformed" (InvalidArgument) or
 // "no_session".

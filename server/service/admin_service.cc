@@ -25,9 +25,8 @@ void FillWorker(const Worker& worker, absl::Duration now, v1::WorkerInfo* info) 
 
 }  // namespace
 
-grpc::ServerBidiReactor<v1::CreateRunRequest, v1::CreateRunResponse>* AdminService::CreateRun(
-    grpc::CallbackServerContext* /*context*/) {
-  return new CreateRunReactor(host_, observer_);
+RawBidiReactor* AdminService::CreateRun(grpc::CallbackServerContext* context) {
+  return new CreateRunReactor(context, host_, gate_, observer_);
 }
 
 grpc::ServerUnaryReactor* AdminService::GetRun(grpc::CallbackServerContext* context,

@@ -2,18 +2,27 @@
 #pragma once
 
 #include "distro/v1/admin.grpc.pb.h"
+#include "server/limits/stream_gate.h"
 #include "server/round/run_host.h"
+#include "server/service/bidi_reactor.h"
 #include "server/service/transfer_observer.h"
 
 namespace distro::server {
 
-class AdminService final : public v1::AdminService::CallbackService {
- public:
-  // Both are borrowed.
-  AdminService(RunHost* host, TransferObserver* observer) : host_(host), observer_(observer) {}
+// CreateRun parses and serializes by itself.
+using AdminMethods =
+    v1::AdminService::WithRawCallbackMethod_CreateRun<v1::AdminService::WithCallbackMethod_GetRun<
+        v1::AdminService::WithCallbackMethod_ListWorkers<v1::AdminService::WithCallbackMethod_Pause<
+            v1::AdminService::WithCallbackMethod_Resume<v1::AdminService::WithCallbackMethod_Evict<
+                v1::AdminService::WithCallbackMethod_Admit<v1::AdminService::Service>>>>>>>;
 
-  grpc::ServerBidiReactor<v1::CreateRunRequest, v1::CreateRunResponse>* CreateRun(
-      grpc::CallbackServerContext* context) override;
+class AdminService final : public AdminMethods {
+ public:
+  // All are borrowed.
+  AdminService(RunHost* host, StreamGate* gate, TransferObserver* observer)
+      : host_(host), gate_(gate), observer_(observer) {}
+
+  RawBidiReactor* CreateRun(grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* GetRun(grpc::CallbackServerContext* context,
                                    const v1::GetRunRequest* request,
                                    v1::GetRunResponse* response) override;
@@ -23,6 +32,7 @@ class AdminService final : public v1::AdminService::CallbackService {
 
  private:
   RunHost* const host_;
+  StreamGate* const gate_;
   TransferObserver* const observer_;
 };
 

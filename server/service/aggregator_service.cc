@@ -51,19 +51,18 @@ grpc::ServerUnaryReactor* AggregatorService::Leave(grpc::CallbackServerContext* 
   return Answer(context, absl::OkStatus());
 }
 
-grpc::ServerBidiReactor<v1::UploadUpdateRequest, v1::UploadUpdateResponse>*
-AggregatorService::UploadUpdate(grpc::CallbackServerContext* /*context*/) {
-  return new UploadReactor(host_->manager(), observer_);
+RawBidiReactor* AggregatorService::UploadUpdate(grpc::CallbackServerContext* context) {
+  return new UploadReactor(context, host_->manager(), gate_, observer_);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* AggregatorService::SubscribeRounds(
     grpc::CallbackServerContext* /*context*/, const grpc::ByteBuffer* request) {
-  return SubscribeReactor::Start(host_->manager(), observer_, *request);
+  return SubscribeReactor::Start(host_->manager(), gate_, observer_, *request);
 }
 
 grpc::ServerWriteReactor<v1::DownloadSnapshotResponse>* AggregatorService::DownloadSnapshot(
-    grpc::CallbackServerContext* /*context*/, const v1::DownloadSnapshotRequest* request) {
-  return new DownloadReactor(host_->manager(), observer_, *request);
+    grpc::CallbackServerContext* context, const v1::DownloadSnapshotRequest* request) {
+  return new DownloadReactor(context, host_->manager(), gate_, observer_, *request);
 }
 
 }  // namespace distro::server

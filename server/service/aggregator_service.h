@@ -2,16 +2,29 @@
 #pragma once
 
 #include "distro/v1/aggregator.grpc.pb.h"
+#include "server/limits/stream_gate.h"
 #include "server/round/run_host.h"
+#include "server/service/bidi_reactor.h"
 #include "server/service/transfer_observer.h"
 
 namespace distro::server {
 
-class AggregatorService final : public v1::AggregatorService::WithRawCallbackMethod_SubscribeRounds<
-                                    v1::AggregatorService::CallbackService> {
+// The reactors of the streams parse and serialize by themselves.
+using AggregatorMethods = v1::AggregatorService::WithRawCallbackMethod_UploadUpdate<
+    v1::AggregatorService::WithCallbackMethod_UploadSnapshot<
+        v1::AggregatorService::WithRawCallbackMethod_SubscribeRounds<
+            v1::AggregatorService::WithCallbackMethod_Join<
+                v1::AggregatorService::WithCallbackMethod_Heartbeat<
+                    v1::AggregatorService::WithCallbackMethod_DownloadSnapshot<
+                        v1::AggregatorService::WithCallbackMethod_ReportState<
+                            v1::AggregatorService::WithCallbackMethod_Leave<
+                                v1::AggregatorService::Service>>>>>>>>;
+
+class AggregatorService final : public AggregatorMethods {
  public:
-  // Both are borrowed.
-  AggregatorService(RunHost* host, TransferObserver* observer) : host_(host), observer_(observer) {}
+  // All are borrowed.
+  AggregatorService(RunHost* host, StreamGate* gate, TransferObserver* observer)
+      : host_(host), gate_(gate), observer_(observer) {}
 
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
                                  const v1::JoinRequest* request,
@@ -22,8 +35,7 @@ class AggregatorService final : public v1::AggregatorService::WithRawCallbackMet
   grpc::ServerUnaryReactor* Leave(grpc::CallbackServerContext* context,
                                   const v1::LeaveRequest* request,
                                   v1::LeaveResponse* response) override;
-  grpc::ServerBidiReactor<v1::UploadUpdateRequest, v1::UploadUpdateResponse>* UploadUpdate(
-      grpc::CallbackServerContext* context) override;
+  RawBidiReactor* UploadUpdate(grpc::CallbackServerContext* context) override;
   grpc::ServerWriteReactor<grpc::ByteBuffer>* SubscribeRounds(
       grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) override;
   grpc::ServerWriteReactor<v1::DownloadSnapshotResponse>* DownloadSnapshot(
@@ -31,6 +43,7 @@ class AggregatorService final : public v1::AggregatorService::WithRawCallbackMet
 
  private:
   RunHost* const host_;
+  StreamGate* const gate_;
   TransferObserver* const observer_;
 };
 

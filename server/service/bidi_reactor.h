@@ -1,33 +1,52 @@
-// A bidirectional stream that answers what it reads, one message at a time: the turns that UploadUpdate and CreateRun
-// share. The subclass handles a message and queues answers; reading, writing, half-close, cancellation and the end are
-// done here. At most kMaxQueued answers wait for a slow reader; then nothing more is read.
+// A bidirectional stream that answers what it reads, one message at a time: the turns that UploadUpdate, CreateRun and
+// UploadSnapshot share. The subclass handles a message and queues answers; its place behind the gate, reading, writing,
+// half-close, cancellation and the end are done here. At most kMaxQueued answers wait for a slow reader; then nothing more is
+// read. Between two messages it holds nothing of the last one.
 //
-// Deletes itself when gRPC is done with it. Reads and writes finish on different threads; the mutex joins them.
+// Messages are parsed here and not by gRPC, which would report one that cannot be parsed as the end of the stream.
+//
+// Deletes itself when gRPC is done with it. Reads, writes and the gate's stop come on different threads; the mutex joins them.
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/reason.h"
+#include "common/base/status_macros.h"
 #include "common/rpc/status.h"
+#include "grpcpp/impl/codegen/proto_utils.h"
+#include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/limits/stream_gate.h"
 
 namespace distro::server {
 
+// What the generated code wants of a method with raw messages.
+using RawBidiReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
+
 template <typename Request, typename Response>
-class AnsweringReactor : public grpc::ServerBidiReactor<Request, Response> {
+class AnsweringReactor : public RawBidiReactor {
  public:
+  // `context` is borrowed: gRPC keeps it as long as the reactor.
+  explicit AnsweringReactor(grpc::CallbackServerContext* context) : context_(context) {}
+
   void OnReadDone(bool ok) final {
+    if (Over()) return;
+    stream_->Work();
     if (!ok) return End(OnHalfClose());
-    if (absl::Status status = OnMessage(request_); !status.ok()) return End(status);
+    if (absl::Status status = HandleMessage(); !status.ok()) return End(std::move(status));
+    stream_->Wait();
     absl::MutexLock lock(&mu_);
+    if (finished_ || end_) return;
     if (answers_.size() >= kMaxQueued) {
       reading_paused_ = true;
     } else {
-      this->StartRead(&request_);
+      StartRead(&message_);
     }
   }
 
@@ -36,51 +55,109 @@ class AnsweringReactor : public grpc::ServerBidiReactor<Request, Response> {
     answers_.pop_front();
     if (!ok) answers_.clear();
     if (!answers_.empty()) {
-      this->StartWrite(&answers_.front());
+      StartWrite(&answers_.front());
     } else if (end_) {
-      this->Finish(ToGrpcStatus(*end_));
+      FinishLocked(*end_);
       return;
     }
-    if (std::exchange(reading_paused_, false)) this->StartRead(&request_);
+    if (std::exchange(reading_paused_, false)) StartRead(&message_);
   }
 
   void OnDone() final { delete this; }
 
  protected:
-  // Called by the subclass when it is complete.
-  void Begin() { this->StartRead(&request_); }
+  // Takes a place behind the gate and begins to read. Called by the subclass when it is complete. An error, for the subclass
+  // to count: the stream ends with it.
+  absl::Status Begin(StreamGate* gate, StreamKind kind) {
+    auto stream = gate->Open(kind, [this](const absl::Status& status) { Stop(status); });
+    absl::MutexLock lock(&mu_);
+    if (!stream.ok()) {
+      FinishLocked(stream.status());
+      return stream.status();
+    }
+    stream_ = *std::move(stream);
+    if (!finished_) StartRead(&message_);
+    return absl::OkStatus();
+  }
 
   // One message. An error ends the stream with it.
   virtual absl::Status OnMessage(const Request& request) = 0;
   // The client sends nothing more (or is gone): what the stream ends with.
   virtual absl::Status OnHalfClose() = 0;
+  // Bytes that are no Request came: what the stream ends with instead of `status`.
+  virtual absl::Status OnUnreadable(const absl::Status& status) { return status; }
+  // The gate stopped the stream. Called by any thread: be quick and do not call back.
+  virtual void OnStopped(const absl::Status& /*status*/) {}
 
   // Queues an answer. Only from OnMessage.
-  void Answer(Response response) {
+  void Answer(const Response& response) {
+    grpc::ByteBuffer bytes;
+    bool own = false;
+    (void)grpc::SerializationTraits<Response>::Serialize(response, &bytes, &own);
     absl::MutexLock lock(&mu_);
-    answers_.push_back(std::move(response));
-    if (answers_.size() == 1) this->StartWrite(&answers_.front());
+    if (finished_ || end_) return;
+    answers_.push_back(std::move(bytes));
+    if (answers_.size() == 1) StartWrite(&answers_.front());
   }
+
+  // Of the reading side.
+  GatedStream* stream() { return stream_.get(); }
 
  private:
   static constexpr size_t kMaxQueued = 64;
 
+  bool Over() {
+    absl::MutexLock lock(&mu_);
+    return finished_ || end_.has_value();
+  }
+
+  absl::Status HandleMessage() {
+    Request request;
+    const bool parsed = grpc::SerializationTraits<Request>::Deserialize(&message_, &request).ok();
+    message_.Clear();
+    if (parsed) return OnMessage(request);
+    return OnUnreadable(
+        ErrorWithReason(absl::StatusCode::kInvalidArgument, "malformed",
+                        "the message cannot be parsed, or a string in it is not UTF-8"));
+  }
+
   // After the queued answers. Only from OnReadDone, which does not read on.
   void End(absl::Status status) {
+    stream_->Wait();  // for a client that does not read its answers
     absl::MutexLock lock(&mu_);
+    if (finished_ || end_) return;
     if (answers_.empty()) {
-      this->Finish(ToGrpcStatus(status));
+      FinishLocked(status);
     } else {
       end_ = std::move(status);
     }
   }
 
-  Request request_;  // of the reading side
+  // From the gate: at once. A write that is under way holds gRPC's status back; it is cut off.
+  void Stop(const absl::Status& status) {
+    absl::MutexLock lock(&mu_);
+    if (finished_) return;
+    if (!end_) OnStopped(status);
+    if (answers_.empty()) return FinishLocked(status);
+    if (!end_) end_ = status;
+    context_->TryCancel();
+  }
+
+  void FinishLocked(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    finished_ = true;
+    Finish(ToGrpcStatus(status));
+  }
+
+  grpc::CallbackServerContext* const context_;
+  grpc::ByteBuffer message_;  // of the reading side
 
   absl::Mutex mu_;
-  std::deque<Response> answers_ ABSL_GUARDED_BY(mu_);  // the first is being written
+  std::deque<grpc::ByteBuffer> answers_ ABSL_GUARDED_BY(mu_);  // the first is being written
   bool reading_paused_ ABSL_GUARDED_BY(mu_) = false;
-  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
+  bool finished_ ABSL_GUARDED_BY(mu_) = false;
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);  // once the answers are written
+
+  std::unique_ptr<GatedStream> stream_;  // ends first: then nobody stops this any more
 };
 
 }  // namespace distro::server

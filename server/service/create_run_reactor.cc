@@ -8,9 +8,10 @@
 
 namespace distro::server {
 
-CreateRunReactor::CreateRunReactor(RunHost* host, TransferObserver* observer)
-    : host_(host), observer_(observer) {
-  Begin();
+CreateRunReactor::CreateRunReactor(grpc::CallbackServerContext* context, RunHost* host,
+                                   StreamGate* gate, TransferObserver* observer)
+    : AnsweringReactor(context), host_(host), observer_(observer) {
+  (void)Begin(gate, StreamKind::kSnapshot);  // an error has ended the stream
 }
 
 absl::Status CreateRunReactor::OnMessage(const v1::CreateRunRequest& request) {
@@ -42,6 +43,7 @@ absl::Status CreateRunReactor::OnFrame(const v1::SnapshotFrame& frame) {
         absl::StrCat("frame: ", frame.data().size(), " bytes, more than ", kMaxFrameBytes));
   }
   observer_->OnReceived(TransferKind::kSnapshot, frame.data().size());
+  stream()->Moved(frame.data().size());
   DISTRO_ASSIGN_OR_RETURN(std::optional<v1::CreateRunResponse> response,
                           host_->AddFrame(*header_, frame));
   if (!response) return absl::OkStatus();

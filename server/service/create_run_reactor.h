@@ -13,8 +13,9 @@ namespace distro::server {
 class CreateRunReactor final
     : public AnsweringReactor<v1::CreateRunRequest, v1::CreateRunResponse> {
  public:
-  // Both are borrowed and outlive the stream.
-  CreateRunReactor(RunHost* host, TransferObserver* observer);
+  // All are borrowed and outlive the stream.
+  CreateRunReactor(grpc::CallbackServerContext* context, RunHost* host, StreamGate* gate,
+                   TransferObserver* observer);
 
  private:
   absl::Status OnMessage(const v1::CreateRunRequest& request) override;

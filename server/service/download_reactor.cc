@@ -13,14 +13,23 @@
 
 namespace distro::server {
 
-DownloadReactor::DownloadReactor(RoundManager* manager, TransferObserver* observer,
+DownloadReactor::DownloadReactor(grpc::CallbackServerContext* context, RoundManager* manager,
+                                 StreamGate* gate, TransferObserver* observer,
                                  const v1::DownloadSnapshotRequest& request)
     : observer_(observer) {
-  if (absl::Status status = OpenFile(manager, request); !status.ok()) {
-    Finish(ToGrpcStatus(status));
-    return;
+  // A write is under way whenever it stalls, so that no status can be sent.
+  auto stream = gate->Open(StreamKind::kSnapshot,
+                           [context](const absl::Status& /*stalled*/) { context->TryCancel(); });
+  absl::Status status = stream.status();
+  if (status.ok()) {
+    stream_ = *std::move(stream);
+    status = OpenFile(manager, request);
   }
-  WriteNext();
+  if (status.ok()) {
+    WriteNext();
+  } else {
+    Finish(ToGrpcStatus(status));
+  }
 }
 
 DownloadReactor::~DownloadReactor() {
@@ -47,6 +56,7 @@ void DownloadReactor::WriteNext() {
   if (offset_ == size_) return Finish(grpc::Status::OK);
   if (absl::Status status = ReadFrame(); !status.ok()) return Finish(ToGrpcStatus(status));
   observer_->OnSent(TransferKind::kSnapshot, frame_.data().size());
+  stream_->Wait();
   StartWrite(&frame_);
 }
 
@@ -65,6 +75,8 @@ absl::Status DownloadReactor::ReadFrame() {
 
 void DownloadReactor::OnWriteDone(bool ok) {
   if (!ok) return Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the reader is gone"));
+  stream_->Work();
+  stream_->Progress();
   WriteNext();
 }
 

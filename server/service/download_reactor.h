@@ -1,12 +1,15 @@
-// DownloadSnapshot: a file from an offset on, one frame in flight. Deletes itself when gRPC is done with it.
+// DownloadSnapshot: a file from an offset on, one frame in flight. A reader that stalls is cut off. Deletes itself when gRPC is
+// done with it.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "distro/v1/snapshot.pb.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/limits/stream_gate.h"
 #include "server/round/round_manager.h"
 #include "server/service/transfer_observer.h"
 
@@ -14,9 +17,9 @@ namespace distro::server {
 
 class DownloadReactor final : public grpc::ServerWriteReactor<v1::DownloadSnapshotResponse> {
  public:
-  // Both are borrowed and outlive the stream. `manager` may be null: there is no run.
-  DownloadReactor(RoundManager* manager, TransferObserver* observer,
-                  const v1::DownloadSnapshotRequest& request);
+  // All but the request are borrowed and outlive the stream. `manager` may be null: there is no run.
+  DownloadReactor(grpc::CallbackServerContext* context, RoundManager* manager, StreamGate* gate,
+                  TransferObserver* observer, const v1::DownloadSnapshotRequest& request);
   ~DownloadReactor() override;
 
   void OnWriteDone(bool ok) override;
@@ -32,7 +35,8 @@ class DownloadReactor final : public grpc::ServerWriteReactor<v1::DownloadSnapsh
   int file_ = -1;
   uint64_t offset_ = 0;
   uint64_t size_ = 0;
-  v1::DownloadSnapshotResponse frame_;  // in flight
+  v1::DownloadSnapshotResponse frame_;   // in flight
+  std::unique_ptr<GatedStream> stream_;  // ends first: then nobody stops this any more
 };
 
 }  // namespace distro::server

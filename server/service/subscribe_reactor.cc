@@ -23,11 +23,12 @@ absl::StatusOr<v1::SubscribeRoundsRequest> Parse(const grpc::ByteBuffer& message
 
 }  // namespace
 
-SubscribeReactor* SubscribeReactor::Start(RoundManager* manager, TransferObserver* observer,
+SubscribeReactor* SubscribeReactor::Start(RoundManager* manager, StreamGate* gate,
+                                          TransferObserver* observer,
                                           const grpc::ByteBuffer& request) {
   std::shared_ptr<SubscribeReactor> reactor(new SubscribeReactor(observer));
   reactor->self_ = reactor;
-  if (absl::Status status = reactor->Subscribe(manager, request); !status.ok()) {
+  if (absl::Status status = reactor->Subscribe(manager, gate, request); !status.ok()) {
     absl::MutexLock lock(&reactor->mu_);
     reactor->finished_ = true;
     reactor->Finish(ToGrpcStatus(status));
@@ -38,8 +39,10 @@ SubscribeReactor* SubscribeReactor::Start(RoundManager* manager, TransferObserve
   return reactor.get();
 }
 
-absl::Status SubscribeReactor::Subscribe(RoundManager* manager, const grpc::ByteBuffer& request) {
+absl::Status SubscribeReactor::Subscribe(RoundManager* manager, StreamGate* gate,
+                                         const grpc::ByteBuffer& request) {
   if (manager == nullptr) return absl::UnavailableError("there is no run yet: it must be created");
+  DISTRO_ASSIGN_OR_RETURN(stream_, gate->Open(StreamKind::kSubscription, nullptr));
   DISTRO_ASSIGN_OR_RETURN(const v1::SubscribeRoundsRequest parsed, Parse(request));
   DISTRO_ASSIGN_OR_RETURN(subscription_, manager->Subscribe(parsed));
   return absl::OkStatus();

@@ -1,4 +1,5 @@
-// SubscribeRounds: writes the frames that a Subscription hands out, one in flight. A slow reader slows only itself.
+// SubscribeRounds: writes the frames that a Subscription hands out, one in flight. A slow reader slows only itself; it holds
+// its cursor and that frame, whose bytes all subscribers share.
 //
 // Wakes come from the round thread, write completions from gRPC; whoever finds no write in flight pumps the next frame.
 // Owned by itself until OnDone, and for a moment by a Wake that is under way.
@@ -11,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/limits/stream_gate.h"
 #include "server/round/round_manager.h"
 #include "server/service/transfer_observer.h"
 
@@ -18,10 +20,10 @@ namespace distro::server {
 
 class SubscribeReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public Listener {
  public:
-  // Answers `request`, a serialized SubscribeRoundsRequest. `manager` may be null: there is no run. Both are borrowed and
-  // outlive the stream. The caller hands the result to gRPC.
-  static SubscribeReactor* Start(RoundManager* manager, TransferObserver* observer,
-                                 const grpc::ByteBuffer& request);
+  // Answers `request`, a serialized SubscribeRoundsRequest. `manager` may be null: there is no run. All but the request are
+  // borrowed and outlive the stream. The caller hands the result to gRPC.
+  static SubscribeReactor* Start(RoundManager* manager, StreamGate* gate,
+                                 TransferObserver* observer, const grpc::ByteBuffer& request);
 
   void Wake() override { Pump(); }
 
@@ -31,7 +33,7 @@ class SubscribeReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>
 
  private:
   explicit SubscribeReactor(TransferObserver* observer) : observer_(observer) {}
-  absl::Status Subscribe(RoundManager* manager, const grpc::ByteBuffer& request);
+  absl::Status Subscribe(RoundManager* manager, StreamGate* gate, const grpc::ByteBuffer& request);
   void Pump();
   // Whether this thread may look for the next frame now.
   bool EnterPump();
@@ -39,6 +41,7 @@ class SubscribeReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>
   bool LeavePump(absl::StatusOr<SharedBytes> next);
 
   TransferObserver* const observer_;
+  std::unique_ptr<GatedStream> stream_;
   std::unique_ptr<Subscription> subscription_;  // used by the one thread that pumps
   std::shared_ptr<SubscribeReactor> self_;
   grpc::ByteBuffer message_;  // in flight

@@ -1,5 +1,6 @@
 // What /metrics exports is what docs/metrics.md says, in both directions.
 #include "server/metrics.h"
+#include "server/stream_metrics.h"
 
 #include "gmock/gmock.h"
 #include "tests/server/service/server_fixture.h"
@@ -31,9 +32,10 @@ TEST(AggregatorMetricsTest, ThePageDescribesEveryMetric) {
   header.add_members()->set_name("a");
   header.add_segments()->set_included("\1");
   metrics.OnRoundCommitted({.header = &header, .duration = absl::Seconds(1), .loss = 2.5});
-  EXPECT_THAT(
-      MetricsDocFaults(MetricsPage(), metrics.Collect(host, folder.path()), "distro_aggregator_"),
-      IsEmpty());
+  auto families = metrics.Collect(host, folder.path());
+  for (auto& family : server::StreamMetrics(server::StreamGate({}, &clock)))
+    families.push_back(std::move(family));
+  EXPECT_THAT(MetricsDocFaults(MetricsPage(), families, "distro_aggregator_"), IsEmpty());
 }
 
 }  // namespace

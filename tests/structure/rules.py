@@ -29,7 +29,8 @@ USES = {
     "common/process": "common/base",  # signals
     # The aggregator. Its decisions and its log know nothing of gRPC.
     "server/flags": "server/options",
-    "server/options": "common/run",
+    "server/options": "common/run server/limits",
+    "server/limits": "common/base",
     "server/auth/roles": "",
     "server/auth/auth_observer": "",
     "server/auth/file_watch": "common/base",
@@ -39,10 +40,13 @@ USES = {
     "server/log": "common/replica",
     "server/session": "common/run",
     "server/round": "common/replica server/log server/session",
+    "server/stream_metrics": "common/telemetry server/limits",
     "server/status": "common/telemetry server/log server/session server/round",
-    "server/service": "common/rpc server/auth server/log server/session server/round",
+    "server/service": "common/rpc server/auth server/limits server/log server/session server/round server/service/upload_call",
+    "server/service/upload_call": "server/limits server/round server/service/transfer_observer",  # an upload, without gRPC
+    "server/service/transfer_observer": "",
     "server/metrics": "common/telemetry server/auth/auth_observer server/round server/service",  # observes them; they do not know it
-    "server": "server/auth server/flags server/options server/metrics server/service server/status",
+    "server": "server/auth server/flags server/options server/metrics server/service server/status server/stream_metrics",
     # The worker. Torch is in the model, the sharding and the training loop only.
     "worker/flags": "worker/options worker/generate_command worker/text_floor_command",
     "worker/options": "common/run common/rpc/channel_options worker/data",
@@ -138,7 +142,7 @@ OUTSIDE = {
         r"(^|/)prometheus/",
         r"^libprometheus",
         r"^_ZNK?10prometheus",
-        named_in="common/telemetry server/metrics worker/metrics tests/testing/metrics_doc",
+        named_in="common/telemetry server/metrics server/stream_metrics worker/metrics tests/testing/metrics_doc",
         seen_in="server/status server worker tests/server/service tools/archiver tests/integration bench",
     ),
     "httplib": Outside(

@@ -1,0 +1,222 @@
+#include "server/limits/stream_gate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/reason.h"
+
+namespace distro::server {
+namespace {
+
+constexpr uint64_t kBurstSeconds = 4;
+constexpr uint64_t kMinMessageCost = 256;
+constexpr uint64_t kMinBurst = 2 << 20;  // more than any message
+constexpr size_t kBucketsKept = 1024;    // beyond it those that are full are forgotten
+constexpr absl::Duration kRetryAfter = absl::Seconds(1);
+
+absl::Status LimitError(absl::StatusCode code, absl::string_view message) {
+  return ErrorWithReason(code, "limit", message);
+}
+
+absl::string_view NameOf(StreamKind kind) {
+  switch (kind) {
+    case StreamKind::kUpload:
+      return "uploads";
+    case StreamKind::kSubscription:
+      return "subscriptions";
+    case StreamKind::kSnapshot:
+      return "snapshot transfers";
+  }
+  return "streams";
+}
+
+}  // namespace
+
+struct GatedStream::State {
+  State(StreamKind kind_in, uint64_t id_in, StallWatch watch_in,
+        std::function<void(const absl::Status&)> stop_in)
+      : kind(kind_in), id(id_in), watch(watch_in), stop(std::move(stop_in)) {}
+
+  // Constant after construction.
+  const StreamKind kind;
+  const uint64_t id;
+
+  // Guarded by the gate's mutex.
+  StallWatch watch;
+  std::string worker;  // empty: not known yet
+  uint64_t incarnation = 0;
+  bool stopped = false;  // counts no more
+
+  absl::Mutex stop_mu;                                                     // held while `stop` runs
+  std::function<void(const absl::Status&)> stop ABSL_GUARDED_BY(stop_mu);  // null: over
+};
+
+GatedStream::GatedStream(StreamGate* gate, std::shared_ptr<State> state)
+    : gate_(gate), state_(std::move(state)) {}
+
+GatedStream::~GatedStream() {
+  {
+    absl::MutexLock lock(&gate_->mu_);
+    if (!state_->stopped) --gate_->open_[state_->kind];
+    gate_->streams_.erase(state_->id);
+  }
+  absl::MutexLock lock(&state_->stop_mu);
+  state_->stop = nullptr;
+}
+
+void GatedStream::Identify(const std::string& worker, uint64_t incarnation) {
+  StreamGate::Stopped stopped;
+  {
+    absl::MutexLock lock(&gate_->mu_);
+    state_->worker = worker;
+    state_->incarnation = incarnation;
+    for (const auto& [id, other] : gate_->streams_) {
+      if (other == state_ || other->kind != state_->kind || other->worker != worker) continue;
+      if (std::exchange(other->stopped, true)) continue;
+      --gate_->open_[other->kind];
+      stopped.emplace_back(
+          other, other->incarnation == incarnation
+                     ? LimitError(absl::StatusCode::kUnavailable,
+                                  absl::StrCat("worker ", worker, ": a newer stream began"))
+                     : ErrorWithReason(absl::StatusCode::kAborted, "replaced",
+                                       absl::StrCat("worker ", worker,
+                                                    ": replaced by a newer process of this name")));
+    }
+  }
+  StreamGate::Stop(stopped);
+}
+
+absl::Status GatedStream::Received(uint64_t bytes) {
+  absl::MutexLock lock(&gate_->mu_);
+  if (state_->worker.empty()) return absl::OkStatus();
+  const absl::Duration now = gate_->clock_->MonotonicNow();
+  const absl::Duration wait =
+      gate_->BucketOf(state_->worker, now).Take(std::max(bytes, kMinMessageCost), now);
+  if (wait == absl::ZeroDuration()) return absl::OkStatus();
+  return WithRetryAfter(
+      LimitError(absl::StatusCode::kResourceExhausted,
+                 absl::StrCat("rate: more than ", gate_->limits_.worker_bytes_per_second,
+                              " bytes a second of one worker")),
+      wait);
+}
+
+void GatedStream::Moved(uint64_t bytes) {
+  absl::MutexLock lock(&gate_->mu_);
+  state_->watch.Moved(bytes, gate_->clock_->MonotonicNow());
+}
+
+void GatedStream::Progress() {
+  absl::MutexLock lock(&gate_->mu_);
+  state_->watch.Progress(gate_->clock_->MonotonicNow());
+}
+
+void GatedStream::Work() {
+  absl::MutexLock lock(&gate_->mu_);
+  state_->watch.Work(gate_->clock_->MonotonicNow());
+}
+
+void GatedStream::Wait() {
+  absl::MutexLock lock(&gate_->mu_);
+  state_->watch.Wait(gate_->clock_->MonotonicNow());
+}
+
+StreamGate::StreamGate(const ServiceLimits& limits, const Clock* clock)
+    : limits_(limits), clock_(clock), inflight_(limits.inflight_bytes) {}
+
+StreamGate::~StreamGate() = default;
+
+int StreamGate::Limit(StreamKind kind) const {
+  return kind == StreamKind::kSnapshot ? limits_.snapshot_streams : limits_.streams;
+}
+
+int StreamGate::CountLocked(StreamKind kind) const {
+  const auto it = open_.find(kind);
+  return it == open_.end() ? 0 : it->second;
+}
+
+int StreamGate::open(StreamKind kind) const {
+  absl::MutexLock lock(&mu_);
+  return CountLocked(kind);
+}
+
+absl::StatusOr<std::unique_ptr<GatedStream>> StreamGate::Open(
+    StreamKind kind, std::function<void(const absl::Status&)> stop) {
+  Stopped stopped;
+  std::unique_ptr<GatedStream> stream;
+  {
+    absl::MutexLock lock(&mu_);
+    const absl::Duration now = clock_->MonotonicNow();
+    if (CountLocked(kind) < Limit(kind) || MakeRoom(kind, &stopped)) {
+      auto state = std::make_shared<State>(
+          kind, next_id_++, StallWatch(limits_.stall_timeout, limits_.stall_bytes, now),
+          std::move(stop));
+      streams_.emplace(state->id, state);
+      ++open_[kind];
+      stream.reset(new GatedStream(this, std::move(state)));
+    }
+  }
+  Stop(stopped);
+  if (stream != nullptr) return stream;
+  return WithRetryAfter(LimitError(absl::StatusCode::kResourceExhausted,
+                                   absl::StrCat("all ", Limit(kind), " ", NameOf(kind),
+                                                " that can be open at one time are")),
+                        kRetryAfter);
+}
+
+bool StreamGate::MakeRoom(StreamKind kind, Stopped* stopped) {
+  MarkStalled(clock_->MonotonicNow(), stopped);
+  if (CountLocked(kind) < Limit(kind)) return true;
+  if (kind != StreamKind::kUpload) return false;
+  for (const auto& [id, state] : streams_) {
+    if (state->kind != kind || state->stopped || !state->worker.empty()) continue;
+    state->stopped = true;
+    --open_[kind];
+    stopped->emplace_back(state, LimitError(absl::StatusCode::kResourceExhausted,
+                                            "no header came while others wanted this place"));
+    return true;
+  }
+  return false;
+}
+
+void StreamGate::MarkStalled(absl::Duration now, Stopped* stopped) {
+  for (const auto& [id, state] : streams_) {
+    if (state->stopped || state->kind == StreamKind::kSubscription || !state->watch.Stalled(now))
+      continue;
+    state->stopped = true;
+    --open_[state->kind];
+    stopped->emplace_back(
+        state, ErrorWithReason(
+                   absl::StatusCode::kDeadlineExceeded, "stalled",
+                   absl::StrCat("stalled: less than ", limits_.stall_bytes, " bytes moved within ",
+                                absl::FormatDuration(limits_.stall_timeout))));
+  }
+}
+
+void StreamGate::Sweep() {
+  Stopped stopped;
+  {
+    absl::MutexLock lock(&mu_);
+    MarkStalled(clock_->MonotonicNow(), &stopped);
+  }
+  Stop(stopped);
+}
+
+TokenBucket& StreamGate::BucketOf(const std::string& worker, absl::Duration now) {
+  const auto it = buckets_.find(worker);
+  if (it != buckets_.end()) return it->second;
+  if (buckets_.size() >= kBucketsKept)
+    std::erase_if(buckets_, [now](const auto& bucket) { return bucket.second.Full(now); });
+  const uint64_t rate = limits_.worker_bytes_per_second;
+  return buckets_.try_emplace(worker, rate, std::max(kBurstSeconds * rate, kMinBurst), now)
+      .first->second;
+}
+
+void StreamGate::Stop(const Stopped& stopped) {
+  for (const auto& [state, status] : stopped) {
+    absl::MutexLock lock(&state->stop_mu);
+    if (const auto stop = std::exchange(state->stop, nullptr)) stop(status);
+  }
+}
+
+}  // namespace distro::server

@@ -1,0 +1,44 @@
+// A thread that sweeps a gate for streams that stall. The gate's clock says what is late; this one only looks often enough.
+#pragma once
+
+#include <algorithm>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "server/limits/stream_gate.h"
+
+namespace distro::server {
+
+class Sweeper {
+ public:
+  // `gate` is borrowed.
+  explicit Sweeper(StreamGate* gate) : gate_(gate), thread_([this] { Run(); }) {}
+  ~Sweeper() {
+    {
+      absl::MutexLock lock(&mu_);
+      stop_ = true;
+    }
+    thread_.join();
+  }
+  Sweeper(const Sweeper&) = delete;
+  Sweeper& operator=(const Sweeper&) = delete;
+
+ private:
+  void Run() {
+    const absl::Duration period =
+        std::clamp(gate_->limits().stall_timeout / 16, absl::Milliseconds(25), absl::Seconds(1));
+    while (!Stopped(period)) gate_->Sweep();
+  }
+  bool Stopped(absl::Duration within) {
+    absl::MutexLock lock(&mu_);
+    return mu_.AwaitWithTimeout(absl::Condition(&stop_), within);
+  }
+
+  StreamGate* const gate_;
+  absl::Mutex mu_;
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_;
+};
+
+}  // namespace distro::server

@@ -1,0 +1,28 @@
+#include "server/service/connection_bounds.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "common/rpc/frames.h"
+#include "grpcpp/resource_quota.h"
+
+namespace distro::server {
+namespace {
+
+constexpr int kMaxMetadataBytes = 8 * 1024;
+constexpr int kMaxStreamsOfConnection = 32;
+constexpr int kHandshakeTimeoutMs = 10'000;
+constexpr size_t kMinQuotaBytes = 256 << 20;  // below it gRPC ends streams that do no harm
+
+}  // namespace
+
+void BoundConnections(const ServiceLimits& limits, grpc::ServerBuilder* builder) {
+  builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsOfConnection);
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
+  // gRPC's buffers may have as much again as the payloads that are arriving.
+  builder->SetResourceQuota(grpc::ResourceQuota("distro-aggregator").Resize(limits.inflight_bytes));
+}
+
+}  // namespace distro::server

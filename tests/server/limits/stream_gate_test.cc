@@ -1,0 +1,201 @@
+#include "server/limits/stream_gate.h"
+
+#include <optional>
+#include <thread>
+
+#include "common/base/reason.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/limits/sweeper.h"
+#include "tests/testing/fake_clock.h"
+
+namespace distro::server {
+namespace {
+
+using absl::StatusCode;
+using testing::FakeClock;
+
+// A stream as a reactor has it: it remembers what it was stopped with.
+struct Client {
+  Client(StreamGate* gate, StreamKind kind = StreamKind::kUpload) {
+    auto opened = gate->Open(kind, [this](const absl::Status& status) { stopped = status; });
+    refused = opened.status();
+    if (opened.ok()) stream = *std::move(opened);
+  }
+  Client(StreamGate* gate, const std::string& worker, uint64_t incarnation) : Client(gate) {
+    stream->Identify(worker, incarnation);
+  }
+
+  absl::Status refused;
+  std::optional<absl::Status> stopped;
+  std::unique_ptr<GatedStream> stream;
+};
+
+class StreamGateTest : public ::testing::Test {
+ protected:
+  static ServiceLimits Limits() {
+    ServiceLimits limits;
+    limits.streams = 3;
+    limits.snapshot_streams = 2;
+    limits.worker_bytes_per_second = 1 << 20;
+    limits.stall_timeout = absl::Seconds(10);
+    limits.stall_bytes = 1000;
+    return limits;
+  }
+
+  FakeClock clock_;
+  StreamGate gate_{Limits(), &clock_};
+};
+
+void ExpectStopped(const Client& client, StatusCode code, const std::string& reason) {
+  ASSERT_TRUE(client.stopped.has_value());
+  EXPECT_EQ(client.stopped->code(), code) << *client.stopped;
+  EXPECT_EQ(ReasonOf(*client.stopped), reason);
+}
+
+TEST_F(StreamGateTest, AWorkersNewerUploadEndsTheOlder) {
+  Client first(&gate_, "a", 1), other(&gate_, "b", 1);
+  Client second(&gate_, "a", 1);
+  ExpectStopped(first, StatusCode::kUnavailable, "limit");
+  EXPECT_FALSE(second.stopped);
+  EXPECT_FALSE(other.stopped);
+  EXPECT_EQ(gate_.open(StreamKind::kUpload), 2);
+  second.stream->Identify("a", 1);
+  EXPECT_FALSE(second.stopped);
+}
+
+TEST_F(StreamGateTest, ANewerProcessesUploadEndsThatOfTheOlder) {
+  Client first(&gate_, "a", 1);
+  Client second(&gate_, "a", 2);
+  ExpectStopped(first, StatusCode::kAborted, "replaced");
+}
+
+TEST_F(StreamGateTest, KindsHaveTheirOwnPlaces) {
+  std::vector<std::unique_ptr<Client>> subscribers;
+  for (int i = 0; i < 3; ++i)
+    subscribers.push_back(std::make_unique<Client>(&gate_, StreamKind::kSubscription));
+  const Client one_more(&gate_, StreamKind::kSubscription);
+  EXPECT_EQ(one_more.refused.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(ReasonOf(one_more.refused), "limit");
+  EXPECT_EQ(RetryAfterOf(one_more.refused), absl::Seconds(1));
+  EXPECT_TRUE(Client(&gate_).refused.ok());
+  subscribers.pop_back();
+  EXPECT_TRUE(Client(&gate_, StreamKind::kSubscription).refused.ok());
+}
+
+TEST_F(StreamGateTest, TheOldestStreamWithoutAHeaderMakesRoom) {
+  Client worker(&gate_, "a", 1), oldest(&gate_), newer(&gate_);
+  Client next(&gate_);
+  EXPECT_TRUE(next.refused.ok());
+  ExpectStopped(oldest, StatusCode::kResourceExhausted, "limit");
+  EXPECT_FALSE(newer.stopped);
+  EXPECT_FALSE(worker.stopped);
+  EXPECT_EQ(gate_.open(StreamKind::kUpload), 3);
+}
+
+TEST_F(StreamGateTest, PlacesOfWorkersAreNotTaken) {
+  Client a(&gate_, "a", 1), b(&gate_, "b", 1), c(&gate_, "c", 1);
+  EXPECT_EQ(Client(&gate_).refused.code(), StatusCode::kResourceExhausted);
+  EXPECT_FALSE(a.stopped || b.stopped || c.stopped);
+}
+
+TEST_F(StreamGateTest, WhatStallsIsSweptAndMakesRoom) {
+  Client silent(&gate_, "a", 1), busy(&gate_, "b", 1), follower(&gate_, StreamKind::kSubscription);
+  clock_.Advance(absl::Seconds(9));
+  gate_.Sweep();
+  EXPECT_FALSE(silent.stopped);
+  busy.stream->Moved(1000);
+  clock_.Advance(absl::Seconds(1));
+  gate_.Sweep();
+  ExpectStopped(silent, StatusCode::kDeadlineExceeded, "stalled");
+  EXPECT_FALSE(busy.stopped);
+  EXPECT_FALSE(follower.stopped);
+  silent.stopped.reset();
+  clock_.Advance(absl::Seconds(100));
+  Client c(&gate_, "c", 1), d(&gate_, "d", 1), e(&gate_, "e", 1);  // busy stalls by now
+  EXPECT_TRUE(e.refused.ok());
+  ExpectStopped(busy, StatusCode::kDeadlineExceeded, "stalled");
+  EXPECT_FALSE(silent.stopped) << "stopped twice";
+}
+
+TEST_F(StreamGateTest, WhatWaitsForUsDoesNotStall) {
+  Client client(&gate_, StreamKind::kSnapshot);
+  client.stream->Work();
+  clock_.Advance(absl::Hours(1));
+  gate_.Sweep();
+  EXPECT_FALSE(client.stopped);
+  client.stream->Wait();
+  clock_.Advance(absl::Seconds(10));
+  gate_.Sweep();
+  ExpectStopped(client, StatusCode::kDeadlineExceeded, "stalled");
+}
+
+TEST_F(StreamGateTest, AWorkersRateIsThatOfAllItsStreams) {
+  absl::Status status;
+  uint64_t taken = 0;
+  for (int i = 0; i < 100 && status.ok(); ++i) {
+    Client client(&gate_, "a", i + 1);
+    status = client.stream->Received(1 << 19);
+    if (status.ok()) taken += 1 << 19;
+  }
+  EXPECT_EQ(taken, 4u << 20);  // four seconds' worth
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(ReasonOf(status), "limit");
+  EXPECT_EQ(RetryAfterOf(status), absl::Milliseconds(500));
+  EXPECT_TRUE(Client(&gate_, "b", 1).stream->Received(1 << 19).ok());
+  clock_.Advance(absl::Milliseconds(500));
+  EXPECT_TRUE(Client(&gate_, "a", 1).stream->Received(1 << 19).ok());
+}
+
+TEST_F(StreamGateTest, TinyMessagesAreNotFree) {
+  Client client(&gate_, "a", 1);
+  int messages = 0;
+  while (messages < 100'000 && client.stream->Received(1).ok()) ++messages;
+  EXPECT_EQ(messages, (4 << 20) / 256);
+}
+
+TEST_F(StreamGateTest, AnEndedStreamIsNotStopped) {
+  Client client(&gate_, "a", 1);
+  client.stream = nullptr;
+  EXPECT_EQ(gate_.open(StreamKind::kUpload), 0);
+  clock_.Advance(absl::Hours(1));
+  gate_.Sweep();
+  const Client newer(&gate_, "a", 1);
+  EXPECT_FALSE(client.stopped);
+}
+
+TEST_F(StreamGateTest, ASweeperFindsWhatTheClockSays) {
+  absl::Mutex mu;
+  bool stopped = false;
+  auto stream = gate_.Open(StreamKind::kUpload, [&](const absl::Status&) {
+    absl::MutexLock lock(&mu);
+    stopped = true;
+  });
+  ASSERT_TRUE(stream.ok());
+  const Sweeper sweeper(&gate_);
+  clock_.Advance(absl::Seconds(11));
+  absl::MutexLock lock(&mu);
+  mu.Await(absl::Condition(&stopped));
+}
+
+TEST_F(StreamGateTest, StreamsComeAndGoOnManyThreads) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([this, t] {
+      for (int i = 0; i < 300; ++i) {
+        Client client(&gate_);
+        if (client.stream == nullptr) continue;
+        client.stream->Identify(t % 2 == 0 ? "a" : "b", t);
+        client.stream->Moved(10);
+        gate_.Sweep();
+        client.stream = nullptr;  // before what it calls
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const StreamKind kind : {StreamKind::kUpload, StreamKind::kSubscription})
+    EXPECT_EQ(gate_.open(kind), 0);
+}
+
+}  // namespace
+}  // namespace distro::server
