@@ -58,8 +58,8 @@ class Membership {
   // Of the first worker that joined; empty before.
   const std::string& fingerprint() const { return fingerprint_; }
 
-  // Members of the last record, when the aggregator starts (of a run without records: those with samples, ACTIVE and of
-  // weight 1). Who counted needs no probation when it comes back; who was on probation goes on with it.
+  // Members of the last record, when the aggregator starts (of a run without records: those with samples, as
+  // ACTIVE). Who counted needs no probation when it comes back; who was on probation goes on with it.
   void Restore(absl::Span<const v1::Member> members);
 
   // Sessions -------------------------------------------------------------------------------------------------------

@@ -14,7 +14,9 @@ void Membership::Restore(absl::Span<const v1::Member> members) {
     if (worker.state != v1::MEMBER_STATE_LEFT) continue;
     worker.reason = "has not come back since the aggregator started";
     worker.returning = true;
-    worker.probation_left = member.weight() > 0 ? 0 : std::max(1u, member.probation_left());
+    worker.probation_left = member.probation_left();
+    if (member.state() == v1::MEMBER_STATE_PROBATION)
+      worker.probation_left = std::max(1u, member.probation_left());
   }
 }
 

@@ -38,12 +38,10 @@ class MembershipStatesTest : public MembersFixture {
     for (const char* name : {"a", "b", "c"}) Sync(name);
     members_.FixFingerprint("data");
   }
-  v1::Member Recorded(const std::string& name, v1::MemberState state, uint32_t weight,
-                      uint32_t probation_left = 0) {
+  v1::Member Recorded(const std::string& name, v1::MemberState state, uint32_t probation_left = 0) {
     v1::Member member;
     member.set_name(name);
     member.set_state(state);
-    member.set_weight(weight);
     member.set_probation_left(probation_left);
     return member;
   }
@@ -169,14 +167,14 @@ TEST_F(MembershipStatesTest, WhoHoldsNoParametersAnyMoreIsJoining) {
 
 TEST_F(MembershipStatesTest, WhoTookPartBeforeARestartNeedsNoProbation) {
   members_.FixFingerprint("data");
-  members_.Restore({Recorded("a", kActive, 1), Recorded("b", kLate, 1), Recorded("c", kSuspect, 1),
-                    Recorded("d", kProbation, 0, 2), Recorded("e", kLeft, 1),
-                    Recorded("f", kJoining, 1)});
+  members_.Restore({Recorded("a", kActive), Recorded("b", kLate), Recorded("c", kSuspect),
+                    Recorded("d", kProbation, 2), Recorded("e", kLeft), Recorded("f", kJoining),
+                    Recorded("g", kSuspect, 1)});
   EXPECT_EQ(State("a"), kLeft);
   EXPECT_THAT(Reason("a"), HasSubstr("not come back"));
   EXPECT_EQ(Beat("a", 1, 1, Progress::kCaughtUp), v1::DIRECTIVE_REJOIN);
   EXPECT_TRUE(members_.TakingPart().empty());
-  for (const char* name : {"a", "b", "c", "d", "e", "f"}) Sync(name, 5);
+  for (const char* name : {"a", "b", "c", "d", "e", "f", "g"}) Sync(name, 5);
   EXPECT_EQ(State("a"), kActive);
   EXPECT_EQ(State("b"), kActive);
   EXPECT_EQ(State("c"), kActive);
@@ -187,13 +185,13 @@ TEST_F(MembershipStatesTest, WhoTookPartBeforeARestartNeedsNoProbation) {
   EXPECT_EQ(members_.Find("d")->probation_left, 2u) << "it goes on where it was";
   EXPECT_EQ(members_.Find("e")->probation_left, 3u);
   EXPECT_EQ(members_.Find("f")->probation_left, 3u);
+  EXPECT_EQ(members_.Find("g")->probation_left, 1u);
 }
 
 // A run that was restored from an older copy: they are ahead of its log.
 TEST_F(MembershipStatesTest, WhoIsAheadAfterARestartResyncsAndNeedsNoProbation) {
   members_.FixFingerprint("data");
-  members_.Restore(
-      {Recorded("a", kActive, 1), Recorded("b", kActive, 1), Recorded("c", kActive, 1)});
+  members_.Restore({Recorded("a", kActive), Recorded("b", kActive), Recorded("c", kActive)});
   for (const char* name : {"a", "b", "c"}) {
     ASSERT_TRUE(Join(name).ok());
     EXPECT_EQ(Beat(name, 1, 9, Progress::kDiverged), v1::DIRECTIVE_RESYNC);
@@ -206,8 +204,7 @@ TEST_F(MembershipStatesTest, WhoIsAheadAfterARestartResyncsAndNeedsNoProbation) 
 
 TEST_F(MembershipStatesTest, ComingBackCountsOnce) {
   members_.FixFingerprint("data");
-  members_.Restore(
-      {Recorded("a", kActive, 1), Recorded("b", kActive, 1), Recorded("c", kActive, 1)});
+  members_.Restore({Recorded("a", kActive), Recorded("b", kActive), Recorded("c", kActive)});
   for (const char* name : {"a", "b", "c"}) Sync(name);
   members_.Leave(Identity("a", 1), "");
   Sync("a", 2);
@@ -404,7 +401,7 @@ TEST_F(MembershipStatesTest, TheListOfNamesInQuarantineGoesThroughARestart) {
   EXPECT_EQ(stored.quarantined(0).round(), 4u);
   Membership restarted({.max_workers = 8, .lease = Seconds(30)}, &log_);
   for (const v1::QuarantinedWorker& entry : stored.quarantined()) restarted.Quarantine(entry);
-  restarted.Restore({Recorded("a", kActive, 1)});
+  restarted.Restore({Recorded("a", kActive)});
   v1::StoredAdmission again = stored;
   restarted.FillQuarantined(&again);
   EXPECT_EQ(again.SerializeAsString(), stored.SerializeAsString());
