@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "worker/data/token_file.h"
 #include "worker/model/model.h"
+#include "worker/state/state_dir.h"
 #include "worker/train/training_run.h"
 
 namespace distro::testing {
@@ -97,22 +98,34 @@ WorkerResult TrainWorker(const TinyRun& run, const WorkerSetup& setup) {
   if (absl::Status status = CreateFolders(run.File(setup.name)); !status.ok()) {
     return {.status = status, .summary = {}, .momentum_bits = {}};
   }
+  std::unique_ptr<worker::StateDir> state;
+  if (!setup.state_dir.empty()) {
+    auto opened = worker::StateDir::Open(setup.state_dir, &log);
+    if (!opened.ok()) return {.status = opened.status(), .summary = {}, .momentum_bits = {}};
+    state = *std::move(opened);
+  }
   const absl::StatusOr<worker::TokenSource> tokens =
       worker::OpenTokens(run.text_path(), worker::TokenFormat::kAuto);
   if (!tokens.ok()) return {.status = tokens.status(), .summary = {}, .momentum_bits = {}};
   const absl::StatusOr<std::unique_ptr<worker::TrainingRun>> training = worker::TrainingRun::Begin(
       {.worker = setup.name,
-       .incarnation = std::hash<std::string>()(setup.name) | 1,
+       .incarnation =
+           setup.incarnation != 0 ? setup.incarnation : std::hash<std::string>()(setup.name) | 1,
        .micro_batch_samples = 2,
-       .checkpoint_dir = setup.checkpoint_dir},
+       .checkpoint_dir = setup.checkpoint_dir,
+       .state_interval_rounds = setup.state_interval_rounds},
       run.File(setup.name),
-      {.tokens = &*tokens, .exchange = setup.exchange, .phases = &phases, .log = &log},
+      {.tokens = &*tokens,
+       .exchange = setup.exchange,
+       .phases = &phases,
+       .log = &log,
+       .state = state.get()},
       [](const worker::TrainSummary&) {});
   if (!training.ok()) return {.status = training.status(), .summary = {}, .momentum_bits = {}};
   result.status = (*training)->Train();
   result.summary = (*training)->summary();
   result.momentum_bits = Bits((*training)->optimizer().momentum());
-  setup.exchange->Leave("done");
+  if (setup.leaves) setup.exchange->Leave("done");
   return result;
 }
 

@@ -41,6 +41,10 @@ struct WorkerSetup {
   std::string name;
   worker::Exchange* exchange;  // borrowed
   std::string checkpoint_dir = {};
+  std::string state_dir = {};  // of a StateDir; empty: none
+  uint64_t state_interval_rounds = 0;
+  uint64_t incarnation = 0;  // 0: made from the name
+  bool leaves = true;        // false: ends as a process does that goes on later
 };
 
 // Trains one worker to its end in the calling thread, with one Torch thread.

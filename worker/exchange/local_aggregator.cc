@@ -190,6 +190,8 @@ absl::Status LocalAggregator::Upload(const std::string& worker, RoundUpdate upda
   }
   const Answer answer{.incarnation = member->second.incarnation, .update = std::move(update)};
   if (const auto [earlier, is_first] = answers_.emplace(worker, answer); !is_first) {
+    // An earlier process of the name was first: its bytes count.
+    if (earlier->second.incarnation != answer.incarnation) return absl::OkStatus();
     if (SameBytes(earlier->second.update, answer.update)) return absl::OkStatus();
     return absl::AlreadyExistsError(
         absl::StrCat("round ", round_.value(), ": worker ", worker, " has answered"));

@@ -47,7 +47,7 @@ class LocalAggregator {
   // every round from the first on.
   absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request,
                                         std::shared_ptr<EventQueue> queue);
-  // The same bytes again are fine. FailedPrecondition: the round is not open, the worker has no samples in it. AlreadyExists:
+  // The same bytes again are fine, and any after those of an earlier process of the name, which count. FailedPrecondition: the round is not open, the worker has no samples in it. AlreadyExists:
   // it has answered otherwise. InvalidArgument: a payload is missing or not valid.
   absl::Status Upload(const std::string& worker, RoundUpdate update);
   // Does nothing when a later process of the name has joined.

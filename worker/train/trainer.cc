@@ -62,7 +62,7 @@ absl::Status Trainer::Run() {
   absl::Status status = Evaluate();
   // From the first Follow on the aggregator counts on this worker.
   if (status.ok()) status = FollowRun();
-  while (NeedsResync(status)) {
+  while (NeedsResync(status) && ResyncMayHelp()) {
     status = Resync(status);
     if (status.ok()) status = FollowRun();
   }
@@ -155,10 +155,14 @@ absl::Status Trainer::TakeGradient(const v1::Slot& slot, const absl::StatusOr<Gr
   return absl::OkStatus();
 }
 
+// The same again, with nothing learned in between, would go on for ever.
+bool Trainer::ResyncMayHelp() const {
+  return !resynced_at_.has_value() ||
+         (rounds_since_resync_ > 0 && *resynced_at_ != parts_.replica->next_round());
+}
+
 absl::Status Trainer::Resync(const absl::Status& why) {
   const RoundId at = parts_.replica->next_round();
-  // The same again, with nothing learned in between, would go on for ever.
-  if (resynced_at_ == at || (resynced_at_.has_value() && rounds_since_resync_ == 0)) return why;
   parts_.log->Warning("resync: taking the snapshot and the log again",
                       {{"round", at.value()}, {"reason", ReasonOf(why)}, {"status", why}});
   ++summary_.resyncs;

@@ -85,6 +85,7 @@ class Trainer {
 
   // trainer.cc: the loop.
   absl::Status FollowRun();
+  bool ResyncMayHelp() const;
   absl::Status Resync(const absl::Status& why);
   // Cancelled once the exchange was stopped.
   absl::Status CheckGoesOn() const;

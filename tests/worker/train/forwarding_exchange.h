@@ -1,0 +1,43 @@
+// A LocalExchange before which a test can change one thing.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "worker/exchange/local_aggregator.h"
+#include "worker/exchange/local_exchange.h"
+
+namespace distro::worker {
+
+// Passes everything on.
+class ForwardingExchange : public Exchange {
+ public:
+  explicit ForwardingExchange(LocalAggregator* aggregator) : inner_(aggregator) {}
+
+  absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request) override {
+    return inner_.Join(request);
+  }
+  absl::Status DownloadSnapshot(const v1::SnapshotInfo& snapshot,
+                                const std::string& path) override {
+    return inner_.DownloadSnapshot(snapshot, path);
+  }
+  absl::Status Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) override {
+    return inner_.Follow(layout, next_round, log_hash);
+  }
+  absl::StatusOr<RoundEvent> Next() override { return inner_.Next(); }
+  bool Ready() override { return inner_.Ready(); }
+  void Upload(RoundUpdate update) override { inner_.Upload(std::move(update)); }
+  void Report(RoundId next_round, uint64_t log_hash,
+              const v1::WorkerTelemetry& telemetry) override {
+    inner_.Report(next_round, log_hash, telemetry);
+  }
+  void Leave(const std::string& reason) override { inner_.Leave(reason); }
+  void Stop() override { inner_.Stop(); }
+  bool stopped() const override { return inner_.stopped(); }
+  TransferStats stats() const override { return inner_.stats(); }
+
+ protected:
+  LocalExchange inner_;
+};
+
+}  // namespace distro::worker

@@ -1,0 +1,129 @@
+// A log that does not continue the parameters: the worker takes the snapshot and the log again, in the same process.
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "common/base/reason.h"
+#include "gtest/gtest.h"
+#include "tests/testing/training.h"
+#include "tests/worker/train/forwarding_exchange.h"
+#include "worker/exchange/local_run.h"
+
+namespace distro::worker {
+namespace {
+
+using testing::TinyRun;
+using testing::TrainWorker;
+using testing::WorkerResult;
+
+constexpr uint64_t kRounds = 8;
+
+// Says `reason` instead of an event, as often as `times`, whenever `when` holds.
+class Diverging final : public ForwardingExchange {
+ public:
+  Diverging(LocalAggregator* aggregator, std::string reason, int times,
+            std::function<bool(const Diverging&)> when)
+      : ForwardingExchange(aggregator), reason_(std::move(reason)), times_(times), when_(when) {}
+
+  absl::StatusOr<RoundEvent> Next() override {
+    absl::StatusOr<RoundEvent> event = inner_.Next();
+    const bool opens = event.ok() && std::holds_alternative<OpenedRound>(*event);
+    opened = opens ? std::optional<RoundId>(std::get<OpenedRound>(*event).round) : std::nullopt;
+    if (times_ == 0 || !when_(*this)) return event;
+    --times_;
+    return ErrorWithReason(absl::StatusCode::kFailedPrecondition, reason_, "by the test");
+  }
+  void Upload(RoundUpdate update) override {
+    uploaded = update.round;
+    inner_.Upload(std::move(update));
+  }
+
+  std::optional<RoundId> opened;  // by the event that comes next
+  RoundId uploaded;               // last
+
+ private:
+  const std::string reason_;
+  int times_;
+  const std::function<bool(const Diverging&)> when_;
+};
+
+class ResyncTest : public ::testing::TestWithParam<int> {
+ protected:
+  LocalRun MakeRun() const {
+    LocalRun run = *MakeLocalRun(tiny_.Config(1, kRounds, GetParam()), tiny_.checkpoint_dir(),
+                                 tiny_.File("initial.safetensors"));
+    run.keeps_log = true;
+    return run;
+  }
+  WorkerResult Undisturbed() const {
+    LocalAggregator aggregator(MakeRun());
+    LocalExchange exchange(&aggregator);
+    return TrainWorker(tiny_, {.name = "w0", .exchange = &exchange});
+  }
+  WorkerResult Train(const std::string& reason, int times,
+                     std::function<bool(const Diverging&)> when) const {
+    LocalAggregator aggregator(MakeRun());
+    Diverging exchange(&aggregator, reason, times, std::move(when));
+    return TrainWorker(tiny_, {.name = "w0", .exchange = &exchange});
+  }
+
+  const TinyRun tiny_;
+};
+
+// Before the gradient of round 3 is made.
+TEST_P(ResyncTest, TheMomentumStaysAndTheParametersAreTakenAgain) {
+  for (const char* reason : {"diverged", "pruned"}) {
+    const WorkerResult result =
+        Train(reason, 1, [](const Diverging& at) { return at.opened == RoundId(3); });
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    EXPECT_EQ(result.summary.resyncs, 1u);
+    EXPECT_EQ(result.summary.rounds_applied, kRounds + 3);
+    if (GetParam() == 1) continue;  // the gradient in hand was dropped
+    const WorkerResult undisturbed = Undisturbed();
+    EXPECT_EQ(result.summary.state_hash, undisturbed.summary.state_hash);
+    EXPECT_EQ(result.momentum_bits, undisturbed.momentum_bits);
+  }
+}
+
+// What was sent and counts is taken out of the momentum once, also when the log told it only after the resync.
+TEST_P(ResyncTest, WhatIsPendingTakesItsFateFromTheLog) {
+  const WorkerResult result =
+      Train("diverged", 1, [](const Diverging& at) { return at.uploaded == RoundId(3); });
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(result.summary.resyncs, 1u);
+  EXPECT_EQ(result.summary.updates_sent, kRounds);
+  if (GetParam() == 0) {
+    EXPECT_EQ(result.momentum_bits, Undisturbed().momentum_bits);
+  }
+}
+
+TEST_P(ResyncTest, TheSameDivergenceAgainEndsTheRun) {
+  const WorkerResult result =
+      Train("diverged", 5, [](const Diverging& at) { return at.opened == RoundId(3); });
+  EXPECT_EQ(ReasonOf(result.status), "diverged");
+  EXPECT_EQ(result.summary.resyncs, 1u);
+}
+
+TEST_P(ResyncTest, ADivergenceBeforeAnyRoundWasAppliedEndsTheRun) {
+  const WorkerResult result = Train("diverged", 5, [](const Diverging&) { return true; });
+  EXPECT_EQ(ReasonOf(result.status), "diverged");
+  EXPECT_EQ(result.summary.resyncs, 1u);
+}
+
+TEST_P(ResyncTest, AnotherDivergenceLaterIsMendedToo) {
+  uint64_t next = 3;
+  const WorkerResult result = Train("diverged", 2, [&next](const Diverging& at) {
+    if (at.opened != RoundId(next)) return false;
+    next = 5;
+    return true;
+  });
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(result.summary.resyncs, 2u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Overlap, ResyncTest, ::testing::Values(0, 1));
+
+}  // namespace
+}  // namespace distro::worker

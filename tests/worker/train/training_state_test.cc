@@ -1,0 +1,214 @@
+// A worker that is stopped or killed and goes on with its own state.
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "common/base/file.h"
+#include "gtest/gtest.h"
+#include "tests/testing/training.h"
+#include "tests/worker/train/forwarding_exchange.h"
+#include "worker/exchange/local_run.h"
+#include "worker/train/training_run.h"
+
+namespace distro::worker {
+namespace {
+
+using testing::TinyRun;
+using testing::TrainTogether;
+using testing::TrainWorker;
+using testing::WorkerResult;
+
+constexpr uint64_t kRounds = 10;
+
+// Stops as by a signal: once the update of a round was handed in, or once a round is open.
+class Stopping final : public ForwardingExchange {
+ public:
+  using ForwardingExchange::ForwardingExchange;
+  void Upload(RoundUpdate update) override {
+    const RoundId round = update.round;
+    inner_.Upload(std::move(update));
+    if (on_upload) on_upload(round);
+    if (round == stop_after_upload) Stop();
+  }
+  absl::StatusOr<RoundEvent> Next() override {
+    absl::StatusOr<RoundEvent> event = inner_.Next();
+    if (event.ok() && std::holds_alternative<OpenedRound>(*event) &&
+        std::get<OpenedRound>(*event).round >= stop_at_open)
+      Stop();
+    return event;
+  }
+
+  RoundId stop_after_upload{UINT64_MAX};
+  RoundId stop_at_open{UINT64_MAX};
+  std::function<void(RoundId)> on_upload;
+};
+
+// Keeps its update of one round until it is told.
+class Gated final : public ForwardingExchange {
+ public:
+  Gated(LocalAggregator* aggregator, RoundId round, absl::Notification* open)
+      : ForwardingExchange(aggregator), round_(round), open_(open) {}
+  void Upload(RoundUpdate update) override {
+    if (update.round == round_) open_->WaitForNotification();
+    inner_.Upload(std::move(update));
+  }
+
+ private:
+  const RoundId round_;
+  absl::Notification* const open_;
+};
+
+class TrainingStateTest : public ::testing::Test {
+ protected:
+  LocalRun MakeRun(int workers, uint32_t overlap, const std::string& name = "tiny",
+                   uint32_t segment_blocks = 8) const {
+    v1::RunConfig config = tiny_.Config(workers, kRounds, overlap);
+    config.set_name(name);
+    config.set_segment_blocks(segment_blocks);
+    LocalRun run = *MakeLocalRun(config, tiny_.checkpoint_dir(), tiny_.File(name + ".safetensors"));
+    run.keeps_log = true;
+    return run;
+  }
+  WorkerResult Undisturbed(uint32_t overlap) const {
+    LocalAggregator aggregator(MakeRun(2, overlap));
+    LocalExchange a(&aggregator), b(&aggregator);
+    return TrainTogether(tiny_,
+                         {{{.name = "w0", .exchange = &a}, {.name = "w1", .exchange = &b}}})[0];
+  }
+  WorkerResult TrainAlone(LocalAggregator* aggregator, const std::string& name) const {
+    LocalExchange exchange(aggregator);
+    return TrainWorker(tiny_, {.name = name, .exchange = &exchange, .state_dir = dir_});
+  }
+  bool SetAside() const { return ReadFile(dir_ + "/worker.state.aside").ok(); }
+
+  const TinyRun tiny_;
+  const std::string dir_ = tiny_.File("state");
+};
+
+class RestartTest : public TrainingStateTest, public ::testing::WithParamInterface<int> {};
+
+// The update of round 4 is on its way when w0 stops; w1's comes when w0 is back and has offered its own again.
+TEST_P(RestartTest, AWorkerThatWasStoppedGoesOnWithTheSameBits) {
+  const uint32_t overlap = GetParam();
+  const WorkerResult undisturbed = Undisturbed(overlap);
+  LocalAggregator aggregator(MakeRun(2, overlap));
+  absl::Notification back;
+  Gated other(&aggregator, RoundId(4), &back);
+  std::thread w1(
+      [&] { EXPECT_TRUE(TrainWorker(tiny_, {.name = "w1", .exchange = &other}).status.ok()); });
+  Stopping first(&aggregator), second(&aggregator);
+  first.stop_after_upload = RoundId(4);
+  const WorkerResult stopped =
+      TrainWorker(tiny_, {.name = "w0", .exchange = &first, .state_dir = dir_, .leaves = false});
+  EXPECT_EQ(stopped.status.code(), absl::StatusCode::kCancelled);
+  std::vector<uint64_t> offered;
+  second.on_upload = [&](RoundId round) {
+    if (round == RoundId(4)) back.Notify();
+    offered.push_back(round.value());
+  };
+  const WorkerResult result =
+      TrainWorker(tiny_, {.name = "w0", .exchange = &second, .state_dir = dir_, .incarnation = 99});
+  w1.join();
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(offered, (std::vector<uint64_t>{4, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(result.summary.state_hash, undisturbed.summary.state_hash);
+  EXPECT_EQ(result.momentum_bits, undisturbed.momentum_bits);
+  EXPECT_FALSE(SetAside());
+}
+
+INSTANTIATE_TEST_SUITE_P(Overlap, RestartTest, ::testing::Values(0, 1));
+
+// Saved after the upload of round 3, killed in round 6: the fate of update 3 is still learned from the log; rounds 4 to 6 of
+// the killed process change nothing.
+TEST_F(TrainingStateTest, AKilledWorkerLosesOnlyWhatCameAfterTheSave) {
+  std::vector<uint32_t> after_round_3;
+  {
+    LocalAggregator aggregator(MakeRun(2, 0));
+    Stopping exchange(&aggregator);
+    LocalExchange other(&aggregator);
+    exchange.stop_at_open = RoundId(4);
+    after_round_3 =
+        TrainTogether(
+            tiny_, {{{.name = "w0", .exchange = &exchange}, {.name = "w1", .exchange = &other}}})[0]
+            .momentum_bits;
+  }
+  LocalAggregator aggregator(MakeRun(2, 0));
+  LocalExchange other(&aggregator);
+  std::thread w1([&] { TrainWorker(tiny_, {.name = "w1", .exchange = &other}); });
+  Stopping killed(&aggregator), back(&aggregator);
+  killed.stop_after_upload = RoundId(6);
+  const std::string state = dir_ + "/worker.state", copy = tiny_.File("copy");
+  killed.on_upload = [&](RoundId round) {
+    if (round == RoundId(6)) std::filesystem::copy_file(state, copy);
+  };
+  TrainWorker(tiny_, {.name = "w0",
+                      .exchange = &killed,
+                      .state_dir = dir_,
+                      .state_interval_rounds = 4,
+                      .leaves = false});
+  std::filesystem::rename(copy, state);
+  back.stop_at_open = RoundId(6);
+  const WorkerResult result =
+      TrainWorker(tiny_, {.name = "w0", .exchange = &back, .state_dir = dir_, .incarnation = 99});
+  w1.join();
+  EXPECT_EQ(result.status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(result.momentum_bits, after_round_3);
+}
+
+TEST_F(TrainingStateTest, StateOfAnotherRunIsSetAside) {
+  LocalAggregator first(MakeRun(1, 0)), second(MakeRun(1, 0, "other"));
+  ASSERT_TRUE(TrainAlone(&first, "w0").status.ok());
+  const WorkerResult result = TrainAlone(&second, "w0");
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(result.summary.run_id, "other-local");
+  EXPECT_TRUE(SetAside());
+}
+
+TEST_F(TrainingStateTest, StateOfAnotherLayoutIsSetAside) {
+  LocalAggregator first(MakeRun(1, 0)), second(MakeRun(1, 0, "tiny", 4));
+  ASSERT_TRUE(TrainAlone(&first, "w0").status.ok());
+  ASSERT_TRUE(TrainAlone(&second, "w0").status.ok());
+  EXPECT_TRUE(SetAside());
+}
+
+TEST_F(TrainingStateTest, StateOfAnotherWorkerIsSetAside) {
+  LocalAggregator first(MakeRun(1, 0)), second(MakeRun(1, 0));
+  ASSERT_TRUE(TrainAlone(&first, "w0").status.ok());
+  ASSERT_TRUE(TrainAlone(&second, "w1").status.ok());
+  EXPECT_TRUE(SetAside());
+}
+
+// Says that the run is far ahead.
+class FarAhead final : public ForwardingExchange {
+ public:
+  FarAhead(LocalAggregator* aggregator, uint64_t rounds)
+      : ForwardingExchange(aggregator), rounds_(rounds) {}
+  absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request) override {
+    absl::StatusOr<v1::JoinResponse> response = inner_.Join(request);
+    response->set_head_round(rounds_);
+    return response;
+  }
+
+ private:
+  const uint64_t rounds_;
+};
+
+TEST_F(TrainingStateTest, StateOfARoundLongAgoIsSetAside) {
+  for (const uint64_t ahead :
+       {TrainingRun::kOldestStateRounds, TrainingRun::kOldestStateRounds + 1}) {
+    LocalAggregator first(MakeRun(1, 0)), second(MakeRun(1, 0));
+    ASSERT_TRUE(TrainAlone(&first, "w0").status.ok());
+    FarAhead exchange(&second, kRounds + ahead);
+    ASSERT_TRUE(
+        TrainWorker(tiny_, {.name = "w0", .exchange = &exchange, .state_dir = dir_}).status.ok());
+    EXPECT_EQ(SetAside(), ahead > TrainingRun::kOldestStateRounds);
+  }
+}
+
+}  // namespace
+}  // namespace distro::worker
