@@ -13,17 +13,25 @@
 #include "distro/v1/store.pb.h"
 #include "server/log/run_file.h"
 #include "server/log/snapshot_check.h"
+#include "server/log/snapshots_file.h"
 
 namespace distro::server {
 namespace {
 
 constexpr uint64_t kMaxRunFileBytes = 4 << 20;
 
-absl::Status Damage(absl::string_view path, absl::string_view what) {
+absl::Status RunDamage(absl::string_view what) {
   return absl::DataLossError(absl::StrCat(
-      path, ": ", what,
+      what,
       ": restore the file from a copy; without one a new run begins in an empty folder, for "
       "example from a checkpoint that a worker wrote"));
+}
+
+absl::Status ListDamage(absl::string_view what) {
+  return absl::DataLossError(absl::StrCat(
+      what,
+      ": restore the file from a copy; without one remove it: distro-archiver uploads another "
+      "snapshot"));
 }
 
 bool HoldsRecords(const std::string& dir) {
@@ -39,41 +47,59 @@ absl::StatusOr<v1::StoredRun> ReadRunFile(const std::string& data_dir) {
   const std::string path = RunFilePath(data_dir);
   const absl::StatusOr<std::string> bytes = ReadFile(path, kMaxRunFileBytes);
   if (absl::IsNotFound(bytes.status()) && HoldsRecords(data_dir + "/rounds")) {
-    return Damage(path, "is missing, but the folder has rounds");
+    return RunDamage(path + ": is missing, but the folder has rounds");
   }
-  if (absl::IsInvalidArgument(bytes.status())) return Damage(path, "is too large");
+  if (absl::IsInvalidArgument(bytes.status())) return RunDamage(path + ": is too large");
   DISTRO_RETURN_IF_ERROR(bytes.status());
   absl::StatusOr<v1::StoredRun> stored = ParseRunFile(*bytes);
   if (stored.ok()) return stored;
-  if (absl::IsDataLoss(stored.status())) return Damage(path, stored.status().message());
-  return Annotate(stored.status(), path);
-}
-
-absl::Status CheckSnapshot(const std::string& path, const v1::StoredRun& stored) {
-  const absl::StatusOr<Sha256Digest> sha256 = Sha256OfFile(path);
-  if (!sha256.ok()) return Damage(path, sha256.status().message());
-  if (DigestBytes(*sha256) == stored.initial_snapshot().sha256()) return absl::OkStatus();
-  return Damage(path, "its SHA-256 is not that of the run's initial snapshot");
+  const absl::Status status = Annotate(stored.status(), path);
+  return absl::IsDataLoss(status) ? RunDamage(status.message()) : status;
 }
 
 }  // namespace
 
-std::string InitialSnapshotPath(const std::string& data_dir) {
-  return data_dir + "/snapshots/0.safetensors";
+std::string SnapshotPath(const std::string& data_dir, uint64_t round) {
+  return absl::StrCat(data_dir, "/snapshots/", round, ".safetensors");
 }
+
+std::string SnapshotListPath(const std::string& data_dir) { return data_dir + "/snapshots.pb"; }
 
 std::string RunFilePath(const std::string& data_dir) { return data_dir + "/run.pb"; }
 
 absl::StatusOr<std::shared_ptr<const RunIdentity>> ReadRun(const std::string& data_dir,
                                                            SnapshotCheck check) {
   DISTRO_ASSIGN_OR_RETURN(const v1::StoredRun stored, ReadRunFile(data_dir));
-  const std::string snapshot = InitialSnapshotPath(data_dir);
-  if (check == SnapshotCheck::kSha256) DISTRO_RETURN_IF_ERROR(CheckSnapshot(snapshot, stored));
+  const std::string snapshot = SnapshotPath(data_dir, 0);
+  if (check == SnapshotCheck::kSha256) {
+    const absl::Status status = CheckStoredSnapshot(snapshot, stored.initial_snapshot());
+    if (!status.ok()) return RunDamage(status.message());
+  }
   auto layout = LayoutOfSnapshot(snapshot, stored.config());
-  if (!layout.ok()) return Damage(snapshot, layout.status().message());
+  if (!layout.ok()) return RunDamage(absl::StrCat(snapshot, ": ", layout.status().message()));
   return std::make_shared<const RunIdentity>(
       RunIdentity{stored.run_id(), stored.config(), stored.model_config_json(),
                   stored.initial_snapshot(), snapshot, *std::move(layout)});
+}
+
+absl::StatusOr<std::vector<v1::SnapshotInfo>> ReadSnapshotList(const std::string& data_dir) {
+  const std::string path = SnapshotListPath(data_dir);
+  const absl::StatusOr<std::string> bytes = ReadFile(path, kMaxRunFileBytes);
+  if (absl::IsNotFound(bytes.status())) return std::vector<v1::SnapshotInfo>();
+  if (absl::IsInvalidArgument(bytes.status())) return ListDamage(path + ": is too large");
+  DISTRO_RETURN_IF_ERROR(bytes.status());
+  const absl::StatusOr<v1::StoredSnapshots> stored = ParseSnapshotsFile(*bytes);
+  if (stored.ok()) return std::vector(stored->snapshots().begin(), stored->snapshots().end());
+  const absl::Status status = Annotate(stored.status(), path);
+  return absl::IsDataLoss(status) ? ListDamage(status.message()) : status;
+}
+
+absl::Status CheckStoredSnapshot(const std::string& path, const v1::SnapshotInfo& info) {
+  const absl::StatusOr<Sha256Digest> sha256 = Sha256OfFile(path);
+  if (!sha256.ok()) return absl::DataLossError(absl::StrCat(path, ": ", sha256.status().message()));
+  if (DigestBytes(*sha256) == info.sha256()) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat(path, ": its SHA-256 is not that of the snapshot before round ", info.round()));
 }
 
 }  // namespace distro::server

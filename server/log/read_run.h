@@ -1,10 +1,14 @@
-// The run of a data folder, read and not changed: also while an aggregator holds the folder. Thread-safe, blocking.
+// The run of a data folder and its snapshots, read and not changed: also while an aggregator holds the folder. Thread-safe, blocking.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "distro/v1/snapshot.pb.h"
 #include "server/log/run_identity.h"
 
 namespace distro::server {
@@ -19,7 +23,16 @@ enum class SnapshotCheck {
 absl::StatusOr<std::shared_ptr<const RunIdentity>> ReadRun(const std::string& data_dir,
                                                            SnapshotCheck check);
 
-std::string InitialSnapshotPath(const std::string& data_dir);
+// The snapshots besides the initial one, ascending by round; their files are not looked at. Statuses as ReadRun; without the file
+// there are none.
+absl::StatusOr<std::vector<v1::SnapshotInfo>> ReadSnapshotList(const std::string& data_dir);
+
+// Reads the whole file. DataLoss: its SHA-256 is not that of `info`, or it is missing.
+absl::Status CheckStoredSnapshot(const std::string& path, const v1::SnapshotInfo& info);
+
+// Of the snapshot before `round`; 0 is the initial one.
+std::string SnapshotPath(const std::string& data_dir, uint64_t round);
+std::string SnapshotListPath(const std::string& data_dir);
 std::string RunFilePath(const std::string& data_dir);
 
 }  // namespace distro::server

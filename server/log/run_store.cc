@@ -154,7 +154,7 @@ absl::Status RunStore::CreateRun(const v1::RunConfig& config, absl::string_view 
   snapshot.set_state_hash(state_hash);
   const std::string run_id = NewRunId(complete.name());
   return Publish({run_id, std::move(complete), std::string(model_config_json), std::move(snapshot),
-                  InitialSnapshotPath(data_dir_), std::move(layout)},
+                  SnapshotPath(data_dir_, 0), std::move(layout)},
                  incoming);
 }
 

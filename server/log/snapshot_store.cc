@@ -8,11 +8,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
-#include "common/base/file.h"
 #include "common/base/status_macros.h"
-#include "common/base/status_util.h"
 #include "common/replica/initial_snapshot.h"
 #include "server/log/incoming_file.h"
+#include "server/log/read_run.h"
 #include "server/log/snapshot_check.h"
 #include "server/log/snapshots_file.h"
 
@@ -21,7 +20,6 @@ namespace {
 
 constexpr size_t kKept = 2;        // besides the initial one
 constexpr size_t kUnfinished = 2;  // uploads
-constexpr uint64_t kMaxFileBytes = 1 << 20;
 
 // Requires 32 bytes.
 Sha256Digest DigestOf(const v1::SnapshotInfo& info) {
@@ -32,32 +30,6 @@ Sha256Digest DigestOf(const v1::SnapshotInfo& info) {
 
 std::string NameOf(const v1::SnapshotInfo& info) {
   return absl::StrCat("snapshot of round ", info.round());
-}
-
-std::string NameOfFile(uint64_t round) { return absl::StrCat(round, ".safetensors"); }
-
-absl::Status Damage(absl::string_view path, absl::string_view what) {
-  return absl::DataLossError(
-      absl::StrCat(path, ": ", what,
-                   ": restore the file from a copy; without one remove it: distro-archiver uploads "
-                   "another snapshot"));
-}
-
-absl::StatusOr<std::vector<v1::SnapshotInfo>> ReadList(const std::string& path) {
-  const absl::StatusOr<std::string> bytes = ReadFile(path, kMaxFileBytes);
-  if (absl::IsNotFound(bytes.status())) return std::vector<v1::SnapshotInfo>();
-  if (absl::IsInvalidArgument(bytes.status())) return Damage(path, "is too large");
-  DISTRO_RETURN_IF_ERROR(bytes.status());
-  const absl::StatusOr<v1::StoredSnapshots> stored = ParseSnapshotsFile(*bytes);
-  if (absl::IsDataLoss(stored.status())) return Damage(path, stored.status().message());
-  if (!stored.ok()) return Annotate(stored.status(), path);
-  return std::vector<v1::SnapshotInfo>(stored->snapshots().begin(), stored->snapshots().end());
-}
-
-absl::Status CheckStored(const std::string& path, const v1::SnapshotInfo& info) {
-  DISTRO_ASSIGN_OR_RETURN(const Sha256Digest sha256, Sha256OfFile(path));
-  if (sha256 == DigestOf(info)) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(path, ": its SHA-256 is not that of the ", NameOf(info)));
 }
 
 // Of files in `dir` whose name ends with `suffix`.
@@ -81,11 +53,11 @@ absl::StatusOr<std::unique_ptr<SnapshotStore>> SnapshotStore::Open(
 }
 
 absl::Status SnapshotStore::Load() {
-  DISTRO_ASSIGN_OR_RETURN(std::vector<v1::SnapshotInfo> listed, ReadList(ListPath()));
+  DISTRO_ASSIGN_OR_RETURN(std::vector<v1::SnapshotInfo> listed, ReadSnapshotList(data_dir_));
   RemoveUnlisted(listed);
   absl::MutexLock lock(&mu_);
   for (v1::SnapshotInfo& info : listed) {
-    const absl::Status status = CheckStored(PathOfRound(info.round()), info);
+    const absl::Status status = CheckStoredSnapshot(SnapshotPath(data_dir_, info.round()), info);
     if (!status.ok()) {
       log_->Error("snapshot left out: joiners begin with an older one until another is uploaded",
                   {{"round", info.round()}, {"error", status}});
@@ -108,7 +80,7 @@ absl::StatusOr<std::string> SnapshotStore::PathOf(absl::string_view sha256) cons
   if (sha256 == run_->initial_snapshot.sha256()) return run_->initial_snapshot_path;
   absl::MutexLock lock(&mu_);
   for (const v1::SnapshotInfo& info : later_) {
-    if (info.sha256() == sha256) return PathOfRound(info.round());
+    if (info.sha256() == sha256) return SnapshotPath(data_dir_, info.round());
   }
   return absl::NotFoundError("snapshot: none with this SHA-256 is kept (any more)");
 }
@@ -200,7 +172,7 @@ absl::Status SnapshotStore::CheckParameters(const std::string& path,
 }
 
 absl::Status SnapshotStore::Publish(const std::string& incoming, const v1::SnapshotInfo& info) {
-  const std::string path = PathOfRound(info.round());
+  const std::string path = SnapshotPath(data_dir_, info.round());
   DISTRO_RETURN_IF_ERROR(RemoveIfThere(disk_, path));  // of an attempt that did not finish
   DISTRO_RETURN_IF_ERROR(disk_->Link(incoming, path));
   DISTRO_RETURN_IF_ERROR(disk_->FsyncFolder(data_dir_ + "/snapshots"));
@@ -215,7 +187,8 @@ absl::Status SnapshotStore::Publish(const std::string& incoming, const v1::Snaps
   if (listed.size() > kKept) listed.erase(listed.begin());
   v1::StoredSnapshots stored;
   for (const v1::SnapshotInfo& snapshot : listed) *stored.add_snapshots() = snapshot;
-  DISTRO_RETURN_IF_ERROR(WriteAtomically(disk_, ListPath(), EncodeSnapshotsFile(stored)));
+  DISTRO_RETURN_IF_ERROR(
+      WriteAtomically(disk_, SnapshotListPath(data_dir_), EncodeSnapshotsFile(stored)));
   {
     absl::MutexLock lock(&mu_);
     later_ = listed;
@@ -230,9 +203,9 @@ absl::Status SnapshotStore::Publish(const std::string& incoming, const v1::Snaps
 
 void SnapshotStore::RemoveUnlisted(const std::vector<v1::SnapshotInfo>& listed) {
   for (const auto& path : FilesIn(data_dir_ + "/snapshots", ".safetensors")) {
-    const bool kept = path.filename() == NameOfFile(0) ||
+    const bool kept = path == SnapshotPath(data_dir_, 0) ||
                       std::any_of(listed.begin(), listed.end(), [&](const auto& info) {
-                        return path.filename() == NameOfFile(info.round());
+                        return path == SnapshotPath(data_dir_, info.round());
                       });
     if (kept) continue;
     const absl::Status status = disk_->Unlink(path.string());
@@ -241,14 +214,8 @@ void SnapshotStore::RemoveUnlisted(const std::vector<v1::SnapshotInfo>& listed) 
   }
 }
 
-std::string SnapshotStore::PathOfRound(uint64_t round) const {
-  return absl::StrCat(data_dir_, "/snapshots/", NameOfFile(round));
-}
-
 std::string SnapshotStore::IncomingPath(const v1::SnapshotInfo& info) const {
   return absl::StrCat(data_dir_, "/incoming/", ToHex(DigestOf(info)), ".part");
 }
-
-std::string SnapshotStore::ListPath() const { return data_dir_ + "/snapshots.pb"; }
 
 }  // namespace distro::server

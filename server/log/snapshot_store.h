@@ -61,8 +61,6 @@ class SnapshotStore {
   absl::Status CheckParameters(const std::string& path, const v1::SnapshotInfo& info) const;
   absl::Status Publish(const std::string& incoming, const v1::SnapshotInfo& info);
   void RemoveUnlisted(const std::vector<v1::SnapshotInfo>& listed);
-  std::string ListPath() const;
-  std::string PathOfRound(uint64_t round) const;
   std::string IncomingPath(const v1::SnapshotInfo& info) const;
 
   // Constant after construction.

@@ -16,7 +16,9 @@ ABSL_FLAG(std::string, model, "",
           "run create: checkpoint folder with the initial model, Hugging Face layout.");
 ABSL_FLAG(std::string, reason, "",
           "pause, evict: why, at most 200 bytes: in logs and lists, and for the evicted worker.");
-ABSL_FLAG(std::string, data_dir, "", "log replay: data folder of an aggregator; only read.");
+ABSL_FLAG(std::string, data_dir, "", "log ...: data folder of an aggregator; only read.");
+ABSL_FLAG(uint64_t, from, 0, "log ls: the first round.");
+ABSL_FLAG(uint64_t, to, UINT64_MAX, "log ls: the round before which the list ends; default: all.");
 ABSL_FLAG(bool, insecure, false,
           "Talk plaintext. Required for now: there is no TLS in this version.");
 
@@ -41,9 +43,15 @@ constexpr char kUsage[] = R"(prepares runs and looks at them.
       Nothing is accepted from the worker of this name until admit; it is told why, and ends.
   distroctl admit NAME HOST:PORT --insecure
       Ends a quarantine, by evict or by a rule: the worker of this name may join again.
+  distroctl log ls --data_dir DIR [--from N] [--to N]
+      A line for each round: members, bytes, chain hash, why it closed.
+  distroctl log show [ROUND] --data_dir DIR
+      The header of a round, or of the newest.
+  distroctl log verify --data_dir DIR
+      Verifies checksums, hash chain, snapshots and every result that is kept.
   distroctl log replay --data_dir DIR
       Applies the whole log to the initial model, verifies every byte of it, and compares the state hash of each round with
-      what the workers reported. The aggregator may be running.
+      what the workers reported. For all of `log` the aggregator may be running.
 
 Exit codes: 0 done; 1 failure, or workers reported other hashes; 2 a flag, file or configuration must be mended; 3 the
 aggregator refuses; 4 stored data is damaged.)";
@@ -74,6 +82,18 @@ CreateRunOptions CreateRunOptionsFromFlags() {
 }
 
 std::string ReasonFromFlags() { return absl::GetFlag(FLAGS_reason); }
+
+LogLsOptions LogLsOptionsFromFlags() {
+  return {.data_dir = absl::GetFlag(FLAGS_data_dir),
+          .from = absl::GetFlag(FLAGS_from),
+          .to = absl::GetFlag(FLAGS_to)};
+}
+
+LogShowOptions LogShowOptionsFromFlags() {
+  return {.data_dir = absl::GetFlag(FLAGS_data_dir), .round = std::nullopt};
+}
+
+LogVerifyOptions LogVerifyOptionsFromFlags() { return {.data_dir = absl::GetFlag(FLAGS_data_dir)}; }
 
 ReplayLogOptions ReplayLogOptionsFromFlags() { return {.data_dir = absl::GetFlag(FLAGS_data_dir)}; }
 

@@ -7,6 +7,9 @@
 #include "common/rpc/channel.h"
 #include "tools/distroctl/create_run.h"
 #include "tools/distroctl/init_model.h"
+#include "tools/distroctl/log_ls.h"
+#include "tools/distroctl/log_show.h"
+#include "tools/distroctl/log_verify.h"
 #include "tools/distroctl/replay_log.h"
 
 namespace distro::tools {
@@ -17,6 +20,10 @@ std::vector<std::string> ParseCommandLine(int argc, char** argv);
 
 InitModelOptions InitModelOptionsFromFlags();
 CreateRunOptions CreateRunOptionsFromFlags();
+LogLsOptions LogLsOptionsFromFlags();
+// Without a round.
+LogShowOptions LogShowOptionsFromFlags();
+LogVerifyOptions LogVerifyOptionsFromFlags();
 ReplayLogOptions ReplayLogOptionsFromFlags();
 // --reason of pause and evict.
 std::string ReasonFromFlags();

@@ -6,12 +6,17 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/channel.h"
 #include "tools/distroctl/create_run.h"
 #include "tools/distroctl/flags.h"
 #include "tools/distroctl/init_model.h"
+#include "tools/distroctl/log_ls.h"
+#include "tools/distroctl/log_show.h"
+#include "tools/distroctl/log_verify.h"
 #include "tools/distroctl/operate.h"
 #include "tools/distroctl/replay_log.h"
 #include "tools/distroctl/show_run.h"
@@ -56,11 +61,30 @@ absl::StatusOr<std::string> RunRemote(const std::string& command, const std::str
   return CreateRun(CreateRunOptionsFromFlags(), admin.get(), PrintProgress);
 }
 
+// Commands on a data folder of this machine: log ls, log verify, log show [ROUND], log replay.
+absl::StatusOr<std::string> RunLog(const std::vector<std::string>& arguments) {
+  const std::string& command = arguments[1];
+  if (arguments.size() == 2) {
+    if (command == "ls") return ListLog(LogLsOptionsFromFlags());
+    if (command == "verify") return VerifyLog(LogVerifyOptionsFromFlags(), PrintProgress);
+    if (command == "show") return ShowRound(LogShowOptionsFromFlags());
+    if (command == "replay") return ReplayLog(ReplayLogOptionsFromFlags(), PrintProgress);
+  }
+  LogShowOptions options = LogShowOptionsFromFlags();
+  uint64_t round;
+  if (arguments.size() == 3 && command == "show" && absl::SimpleAtoi(arguments[2], &round)) {
+    options.round = round;
+    return ShowRound(options);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", absl::StrJoin(arguments, " "),
+                   "': wants log ls, log verify, log show [ROUND] or log replay"));
+}
+
 absl::StatusOr<std::string> Dispatch(std::vector<std::string> arguments) {
   if (arguments == std::vector<std::string>{"init-model"})
     return InitModel(InitModelOptionsFromFlags());
-  if (arguments == std::vector<std::string>{"log", "replay"})
-    return ReplayLog(ReplayLogOptionsFromFlags(), PrintProgress);
+  if (arguments.size() >= 2 && arguments[0] == "log") return RunLog(arguments);
   if (arguments.empty())
     return absl::InvalidArgumentError("no command; --help lists what there is");
   const std::string words = absl::StrJoin(arguments, " ");

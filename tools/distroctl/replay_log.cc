@@ -13,8 +13,7 @@
 #include "common/checkpoint/snapshot.h"
 #include "common/replica/replica.h"
 #include "kernels/backend.h"
-#include "server/log/read_run.h"
-#include "server/log/round_log.h"
+#include "tools/distroctl/stored_log.h"
 
 namespace distro::tools {
 namespace {
@@ -57,21 +56,42 @@ absl::StatusOr<CommittedRound> ReadRound(const server::RecordReader& record, con
   return round;
 }
 
-absl::StatusOr<Replica> InitialReplica(const server::RunIdentity& run, const server::RoundLog& log,
-                                       Backend* backend) {
-  TensorBuffer parameters(*run.layout);
-  const absl::Status status = ReadSnapshot(run.initial_snapshot_path, *run.layout, &parameters);
-  if (!status.ok()) return Damage(run.initial_snapshot_path, status.message());
-  Replica replica(run.layout.get(), backend, std::move(parameters), RoundId(0),
-                  log.has_start() ? log.HashBefore(RoundId(0)) : 0);
-  const uint64_t hash = replica.StateHash();
-  if (hash == run.initial_snapshot.state_hash() &&
-      (!log.has_start() || hash == log.start().state_hash())) {
-    return replica;
+// The snapshot to begin with: the earliest from which the log still has all results.
+absl::StatusOr<v1::SnapshotInfo> FirstSnapshot(const std::string& data_dir,
+                                               const StoredLog& stored) {
+  const uint64_t first_round = stored.log->first_round().value();
+  if (first_round == 0) return stored.run->initial_snapshot;
+  DISTRO_ASSIGN_OR_RETURN(const auto listed, server::ReadSnapshotList(data_dir));
+  for (const v1::SnapshotInfo& info : listed) {
+    if (info.round() < first_round || info.round() > stored.log->next_round().value()) continue;
+    DISTRO_RETURN_IF_ERROR(
+        server::CheckStoredSnapshot(server::SnapshotPath(data_dir, info.round()), info));
+    return info;
   }
-  return Damage(run.initial_snapshot_path,
-                absl::StrCat("has state hash ", ToHex(hash), ", the run began with ",
-                             ToHex(run.initial_snapshot.state_hash())));
+  return absl::DataLossError(absl::StrCat(
+      data_dir, ": the results of the rounds before ", first_round,
+      " were dropped, and there is no snapshot to begin with: restore snapshots.pb and its files"));
+}
+
+absl::StatusOr<Replica> ReplicaOf(const v1::SnapshotInfo& info, const std::string& path,
+                                  const StoredLog& stored, Backend* backend) {
+  TensorBuffer parameters(*stored.run->layout);
+  const absl::Status status = ReadSnapshot(path, *stored.run->layout, &parameters);
+  if (!status.ok()) return Damage(path, status.message());
+  const RoundId round(info.round());
+  const bool started = stored.log->has_start();
+  const uint64_t log_hash = started ? stored.log->HashBefore(round) : 0;
+  Replica replica(stored.run->layout.get(), backend, std::move(parameters), round, log_hash);
+  const uint64_t hash = replica.StateHash();
+  const bool begins = round == RoundId(0);
+  if (hash != info.state_hash() ||
+      (begins && started && hash != stored.log->start().state_hash())) {
+    return Damage(path, absl::StrCat("has state hash ", ToHex(hash), ", its round began with ",
+                                     ToHex(info.state_hash())));
+  }
+  if (begins || info.log_hash() == log_hash) return replica;
+  return Damage(path, absl::StrCat("follows a record with hash ", ToHex(info.log_hash()),
+                                   ", the log has ", ToHex(log_hash), " there"));
 }
 
 absl::Status ApplyAll(const server::RoundLog& log, Replica* replica, Comparison* comparison,
@@ -92,14 +112,17 @@ absl::Status ApplyAll(const server::RoundLog& log, Replica* replica, Comparison*
   return absl::OkStatus();
 }
 
-std::string Text(const server::RunIdentity& run, uint64_t bytes, Replica* replica,
+std::string Text(const StoredLog& stored, RoundId first, Replica* replica,
                  const Comparison& comparison) {
+  const std::string from =
+      first == RoundId(0) ? ""
+                          : absl::StrCat(", replayed from the snapshot before ", first.value());
   std::string text = absl::StrFormat(
-      "run     %s\nrounds  %d of %d, %d bytes\nlog     %s\nstate   %s\n"
+      "run     %s\nrounds  %d of %d, %d bytes%s\nlog     %s\nstate   %s\n"
       "members %d state hashes reported, %d differ",
-      run.run_id, replica->next_round().value(), run.config.rounds(), bytes,
-      ToHex(replica->log_hash()), ToHex(replica->StateHash()), comparison.reported,
-      comparison.different);
+      stored.run->run_id, replica->next_round().value(), stored.run->config.rounds(),
+      stored.log->bytes(), from, ToHex(replica->log_hash()), ToHex(replica->StateHash()),
+      comparison.reported, comparison.different);
   for (const std::string& line : comparison.named) absl::StrAppend(&text, "\n        ", line);
   return text;
 }
@@ -108,21 +131,17 @@ std::string Text(const server::RunIdentity& run, uint64_t bytes, Replica* replic
 
 absl::StatusOr<std::string> ReplayLog(const ReplayLogOptions& options,
                                       const std::function<void(absl::string_view)>& progress) {
-  if (options.data_dir.empty())
-    return absl::InvalidArgumentError("--data_dir: is required, an aggregator's data folder");
-  const auto run = server::ReadRun(options.data_dir, server::SnapshotCheck::kSha256);
-  if (absl::IsNotFound(run.status()))
-    return absl::NotFoundError(absl::StrCat("--data_dir: ", options.data_dir, ": holds no run"));
-  DISTRO_RETURN_IF_ERROR(run.status());
   // The payloads are verified when they are replayed.
-  DISTRO_ASSIGN_OR_RETURN(
-      const auto log,
-      server::RoundLog::OpenReadOnly(options.data_dir + "/rounds", (*run)->layout.get(), 0));
+  DISTRO_ASSIGN_OR_RETURN(const StoredLog stored,
+                          OpenStoredLog(options.data_dir, server::SnapshotCheck::kSha256));
+  DISTRO_ASSIGN_OR_RETURN(const v1::SnapshotInfo first, FirstSnapshot(options.data_dir, stored));
   const std::unique_ptr<Backend> backend = MakeCpuBackend();
-  DISTRO_ASSIGN_OR_RETURN(Replica replica, InitialReplica(**run, *log, backend.get()));
+  DISTRO_ASSIGN_OR_RETURN(Replica replica,
+                          ReplicaOf(first, server::SnapshotPath(options.data_dir, first.round()),
+                                    stored, backend.get()));
   Comparison comparison;
-  DISTRO_RETURN_IF_ERROR(ApplyAll(*log, &replica, &comparison, progress));
-  std::string text = Text(**run, log->bytes(), &replica, comparison);
+  DISTRO_RETURN_IF_ERROR(ApplyAll(*stored.log, &replica, &comparison, progress));
+  std::string text = Text(stored, RoundId(first.round()), &replica, comparison);
   if (comparison.different > 0) return absl::AbortedError(text);
   return text;
 }

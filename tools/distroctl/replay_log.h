@@ -14,7 +14,8 @@ struct ReplayLogOptions {
       data_dir;  // an aggregator's data folder. Required. Only read, also while the aggregator runs.
 };
 
-// Verifies the hash chain and every payload's checksum, applies all rounds in order, and compares the state hash before
+// Verifies the hash chain and every payload's checksum, applies all rounds in order (of a log without the oldest results: from the
+// earliest snapshot that it continues), and compares the state hash before
 // each round with those that its members reported. Returns run, rounds, state hash and the comparison, several lines.
 // `progress` gets a line now and then. Holds the parameters and one round in memory.
 //

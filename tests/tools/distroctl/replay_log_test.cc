@@ -7,12 +7,14 @@
 #include "common/base/checksum.h"
 #include "common/base/file.h"
 #include "common/checkpoint/hf_folder.h"
+#include "common/checkpoint/snapshot.h"
 #include "common/replica/replica.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/backend.h"
 #include "server/log/round_log.h"
 #include "server/log/run_store.h"
+#include "server/log/snapshot_check.h"
 #include "tests/testing/round_builder.h"
 #include "tests/testing/scratch_folder.h"
 
@@ -100,6 +102,38 @@ TEST_F(ReplayLogTest, GivesTheStateOfAReplicaAndCountsWhatMembersReported) {
   EXPECT_THAT(*text, HasSubstr(absl::StrCat("log     ", ToHex(replica_.log_hash()))));
   EXPECT_THAT(*text, HasSubstr(absl::StrCat("state   ", ToHex(replica_.StateHash()))));
   EXPECT_THAT(*text, HasSubstr("members 8 state hashes reported, 0 differ"));
+}
+
+// Without the oldest results it begins with the snapshot that the log continues.
+TEST_F(ReplayLogTest, BeginsWithASnapshotWhenTheOldestResultsAreGone) {
+  WriteRounds();
+  auto rounds =
+      *server::RoundLog::Open(store_->rounds_dir(), &layout_, 0, server::Disk::Real(), &log_);
+  Replica early(&layout_, backend_.get(), TensorBuffer(layout_), RoundId(0),
+                rounds->HashBefore(RoundId(0)));
+  for (uint64_t t = 0; t < 2; ++t) {
+    testing::BuiltRound round =
+        testing::BuildRound(layout_, RoundId(t), rounds->HashBefore(RoundId(t)));
+    round.header = *rounds->Header(RoundId(t));
+    ASSERT_TRUE(early.Apply(testing::Committed(layout_, round)).ok());
+  }
+  ASSERT_TRUE(rounds->Prune(RoundId(2)).ok());
+  EXPECT_EQ(Replay().status().code(), absl::StatusCode::kDataLoss) << "no snapshot yet";
+  ASSERT_TRUE(WriteSnapshot(folder_.File("snapshot"), layout_, early.parameters(), {}).ok());
+  const std::string bytes = *ReadFile(folder_.File("snapshot"));
+  v1::SnapshotInfo info;
+  info.set_round(2);
+  info.set_size_bytes(bytes.size());
+  info.set_sha256(server::DigestBytes(Sha256(bytes)));
+  info.set_state_hash(early.StateHash());
+  info.set_log_hash(rounds->HashBefore(RoundId(2)));
+  ASSERT_TRUE(store_->snapshots()->AppendIncoming(info, 0, bytes).ok());
+  ASSERT_TRUE(store_->snapshots()->Adopt(info).ok());
+  const absl::StatusOr<std::string> text = Replay();
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr(", replayed from the snapshot before 2"));
+  EXPECT_THAT(*text, HasSubstr(absl::StrCat("state   ", ToHex(replica_.StateHash()))));
+  EXPECT_THAT(*text, HasSubstr("members 4 state hashes reported, 0 differ"));
 }
 
 TEST_F(ReplayLogTest, ARunThatHasNotStartedHoldsTheInitialModel) {

@@ -1,0 +1,21 @@
+// `distroctl log show`: the header of one round of a data folder, for people.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace distro::tools {
+
+struct LogShowOptions {
+  std::string data_dir;           // an aggregator's data folder. Required. Only read.
+  std::optional<uint64_t> round;  // not set: the newest
+};
+
+// Several lines: the round, its members and the samples of the round after the next. Statuses of OpenStoredLog; NotFound: the round
+// is not in the log.
+absl::StatusOr<std::string> ShowRound(const LogShowOptions& options);
+
+}  // namespace distro::tools

@@ -1,0 +1,91 @@
+#include "tools/distroctl/log_verify.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/base/checksum.h"
+#include "common/base/reason.h"
+#include "common/base/status_macros.h"
+#include "server/log/admission_store.h"
+#include "tools/distroctl/stored_log.h"
+
+namespace distro::tools {
+namespace {
+
+constexpr absl::Duration kProgressInterval = absl::Seconds(2);
+constexpr size_t kNamed = 10;
+
+// What is damaged, so far.
+struct Findings {
+  uint64_t count = 0;
+  std::vector<std::string> named;  // the first ones
+
+  // An error that is no damage is given back.
+  absl::Status Add(const absl::Status& status) {
+    if (status.ok() || !absl::IsDataLoss(status)) return status;
+    if (++count <= kNamed) named.emplace_back(status.message());
+    return absl::OkStatus();
+  }
+};
+
+// The number of snapshots besides the initial one. An aggregator may drop one meanwhile: then it is not in the list any more.
+absl::StatusOr<size_t> VerifySnapshots(const std::string& data_dir, Findings* findings) {
+  DISTRO_ASSIGN_OR_RETURN(const std::vector<v1::SnapshotInfo> listed,
+                          server::ReadSnapshotList(data_dir));
+  for (const v1::SnapshotInfo& info : listed) {
+    const absl::Status status =
+        server::CheckStoredSnapshot(server::SnapshotPath(data_dir, info.round()), info);
+    DISTRO_ASSIGN_OR_RETURN(const std::vector<v1::SnapshotInfo> now,
+                            server::ReadSnapshotList(data_dir));
+    for (const v1::SnapshotInfo& still : now) {
+      if (still.round() == info.round()) DISTRO_RETURN_IF_ERROR(findings->Add(status));
+    }
+  }
+  return listed.size();
+}
+
+absl::Status VerifyPayloads(const server::RoundLog& log, Findings* findings,
+                            const std::function<void(absl::string_view)>& progress) {
+  absl::Time said = absl::Now();
+  const RoundId end = log.next_round();
+  for (RoundId round = log.first_round(); round < end; round = round.Next()) {
+    const auto record = log.OpenRecord(round);
+    if (ReasonOf(record.status()) == "pruned") continue;  // by the aggregator, meanwhile
+    const absl::Status status = record.ok() ? (*record)->VerifyPayloads() : record.status();
+    DISTRO_RETURN_IF_ERROR(findings->Add(status));
+    if (absl::Now() - said < kProgressInterval) continue;
+    said = absl::Now();
+    progress(absl::StrCat("verified ", round.value() + 1, " of ", end.value(), " rounds"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> VerifyLog(const LogVerifyOptions& options,
+                                      const std::function<void(absl::string_view)>& progress) {
+  DISTRO_ASSIGN_OR_RETURN(const StoredLog stored,
+                          OpenStoredLog(options.data_dir, server::SnapshotCheck::kSha256));
+  Findings findings;
+  DISTRO_RETURN_IF_ERROR(findings.Add(
+      server::AdmissionStore::Open(options.data_dir + "/admission.pb", nullptr).status()));
+  DISTRO_ASSIGN_OR_RETURN(const size_t snapshots, VerifySnapshots(options.data_dir, &findings));
+  const server::RoundLog& log = *stored.log;
+  DISTRO_RETURN_IF_ERROR(VerifyPayloads(log, &findings, progress));
+  if (findings.count > 0) {
+    return absl::DataLossError(
+        absl::StrCat(findings.count, " damaged:\n", absl::StrJoin(findings.named, "\n")));
+  }
+  return absl::StrFormat(
+      "run       %s\nrounds    %d, results kept from round %d on, %d bytes\n"
+      "snapshots the initial one and %d later\nhash      %s\nno damage",
+      stored.run->run_id, log.next_round().value(), log.first_round().value(), log.bytes(),
+      snapshots, log.has_start() ? ToHex(log.HashBefore(log.next_round())) : "-");
+}
+
+}  // namespace distro::tools
