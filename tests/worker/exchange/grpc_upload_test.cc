@@ -113,7 +113,7 @@ TEST_F(GrpcExchangeTest, AHalfSentUpdateIsFinishedWithARestartedAggregatorWithTh
     state.join_response.set_epoch(2);
     state.heartbeat_response.set_epoch(2);
     state.seen_uploads.resize(1);
-    state.uploads = {{.refuse = {}, .held = {0}}};
+    state.uploads.assign(1000, {.refuse = {}, .held = {0}});
     state.streams.push_back(StreamScript());
   });
   const auto resumed = [](const AggregatorState& state) {
