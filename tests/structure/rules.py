@@ -67,6 +67,7 @@ USES = {
     "tests/testing": "common/replica",
     "tests/testing/faulty_disk": "server/log",
     "tests/testing/metrics_doc": "common/base",
+    "tests/testing/rpc_sequence": "server/round server/service/upload_call tests/server/round",
     "tests/testing/scripted_update": "worker/exchange",
     "tests/testing/training": "worker/train",
     "tests/common": "",
@@ -79,7 +80,7 @@ USES = {
     "tests/tools": "",
     "tests/integration": "server worker tools/distroctl tools/archiver",
     "tests/compatibility": "worker/model",
-    "tests/fuzz": "common/rpc common/replica server/log worker/data",
+    "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/replica server/log worker/data",
     "bench": "server worker tests/common/codec/random_updates",
 }
 
