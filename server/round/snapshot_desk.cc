@@ -1,0 +1,132 @@
+#include "server/round/snapshot_desk.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/reason.h"
+#include "common/base/status_macros.h"
+
+namespace distro::server {
+namespace {
+
+absl::Status ClosedError() {
+  return ErrorWithReason(absl::StatusCode::kUnavailable, "draining",
+                         "the aggregator is about to stop: try again later");
+}
+
+}  // namespace
+
+SnapshotDesk::SnapshotDesk(SnapshotStore* snapshots, RoundLog* round_log,
+                           const RoundManager* manager, Log* log)
+    : snapshots_(snapshots), round_log_(round_log), manager_(manager), log_(log) {
+  jobs_.push_back({});
+  thread_ = std::thread([this] { Run(); });
+}
+
+SnapshotDesk::~SnapshotDesk() {
+  std::deque<Job> left;
+  {
+    absl::MutexLock lock(&mu_);
+    closed_ = true;
+    left.swap(jobs_);
+  }
+  thread_.join();
+  for (const Job& job : left) {
+    if (job.done) job.done(ClosedError());
+  }
+}
+
+absl::StatusOr<SnapshotTicket> SnapshotDesk::Begin(const v1::UploadSnapshotHeader& header) {
+  if (header.run_id() != manager_->run().run_id) {
+    return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_run",
+                           absl::StrCat("run_id: the snapshot is of run ", header.run_id(),
+                                        ", the aggregator's is ", manager_->run().run_id));
+  }
+  SnapshotTicket ticket;
+  ticket.snapshot = header.snapshot();
+  DISTRO_RETURN_IF_ERROR(manager_->CheckSnapshot(ticket.snapshot));
+  absl::MutexLock lock(&upload_mu_);
+  DISTRO_ASSIGN_OR_RETURN(ticket.offset, snapshots_->IncomingBytes(ticket.snapshot));
+  if (ticket.complete()) ticket.stored = Find(ticket.snapshot.sha256()).ok();
+  ticket.number = ++newest_ticket_;
+  return ticket;
+}
+
+absl::Status SnapshotDesk::Add(SnapshotTicket* ticket, const v1::SnapshotFrame& frame) {
+  absl::MutexLock lock(&upload_mu_);
+  if (ticket->number != newest_ticket_)
+    return absl::AbortedError("another upload of a snapshot began: this one ends");
+  const uint64_t left = ticket->snapshot.size_bytes() - ticket->offset;
+  if (frame.offset() != ticket->offset || frame.data().empty() || frame.data().size() > left) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "frame: ", frame.data().size(), " bytes at offset ", frame.offset(), " where byte ",
+        ticket->offset, " of ", ticket->snapshot.size_bytes(), " comes next"));
+  }
+  DISTRO_RETURN_IF_ERROR(
+      snapshots_->AppendIncoming(ticket->snapshot, frame.offset(), frame.data()));
+  ticket->offset += frame.data().size();
+  return absl::OkStatus();
+}
+
+void SnapshotDesk::Adopt(const SnapshotTicket& ticket, std::function<void(absl::Status)> done) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (!closed_) {
+      jobs_.push_back({ticket.snapshot, std::move(done)});
+      return;
+    }
+  }
+  done(ClosedError());
+}
+
+absl::StatusOr<SnapshotDesk::StoredFile> SnapshotDesk::Find(absl::string_view sha256) const {
+  for (const v1::SnapshotInfo& info : snapshots_->List()) {
+    if (info.sha256() != sha256) continue;
+    DISTRO_ASSIGN_OR_RETURN(std::string path, snapshots_->PathOf(sha256));
+    return StoredFile{std::move(path), info.size_bytes()};
+  }
+  return absl::NotFoundError("sha256: no snapshot has it (any more)");
+}
+
+void SnapshotDesk::Run() {
+  while (true) {
+    Job job;
+    {
+      absl::MutexLock lock(&mu_);
+      mu_.Await(absl::Condition(this, &SnapshotDesk::HasNews));
+      if (closed_) return;
+      job = std::move(jobs_.front());
+      jobs_.pop_front();
+    }
+    const absl::Status status = job.done ? AdoptNow(job.snapshot) : absl::OkStatus();
+    if (status.ok()) Prune();
+    if (job.done) job.done(status);
+  }
+}
+
+absl::Status SnapshotDesk::AdoptNow(const v1::SnapshotInfo& snapshot) {
+  // The reference may have come, or changed, while the bytes did.
+  absl::Status status = manager_->CheckSnapshot(snapshot);
+  if (status.ok()) status = snapshots_->Adopt(snapshot);
+  if (!status.ok()) {
+    log_->Warning("snapshot refused", {{"round", snapshot.round()}, {"status", status}});
+  }
+  return status;
+}
+
+// Rounds before the older of the two that are kept: whoever starts from either needs none of them.
+void SnapshotDesk::Prune() {
+  const std::vector<v1::SnapshotInfo> list = snapshots_->List();  // newest first
+  if (list.size() < 2) return;
+  const RoundId first(list[1].round());
+  if (first <= round_log_->first_round()) return;
+  if (const absl::Status status = round_log_->Prune(first); !status.ok()) {
+    log_->Error("old rounds not dropped: the next snapshot tries again",
+                {{"before", first.value()}, {"status", status}});
+    return;
+  }
+  log_->Info("old rounds dropped", {{"before", first.value()}, {"log_bytes", round_log_->bytes()}});
+}
+
+}  // namespace distro::server

@@ -1,0 +1,43 @@
+// UploadSnapshot: a header, then the file from the offset that the answer named, then the verdict (docs/protocol.md,
+// "Snapshots"). One step at a time: while the verdict is being found nothing is read, and the stream stays open.
+//
+// Deletes itself when gRPC is done with it.
+#pragma once
+
+#include <optional>
+
+#include "common/rpc/status.h"
+#include "distro/v1/snapshot.pb.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/round/snapshot_desk.h"
+#include "server/service/transfer_observer.h"
+
+namespace distro::server {
+
+class UploadSnapshotReactor final
+    : public grpc::ServerBidiReactor<v1::UploadSnapshotRequest, v1::UploadSnapshotResponse> {
+ public:
+  // Both are borrowed and outlive the stream. `desk` may be null: there is no run.
+  UploadSnapshotReactor(SnapshotDesk* desk, TransferObserver* observer);
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnDone() override { delete this; }
+
+ private:
+  absl::Status Handle();
+  absl::Status OnHeader(const v1::UploadSnapshotHeader& header);
+  absl::Status OnFrame(const v1::SnapshotFrame& frame);
+  // What comes after a step that went well.
+  void Proceed();
+  void End(const absl::Status& status) { Finish(ToGrpcStatus(status)); }
+
+  SnapshotDesk* const desk_;
+  TransferObserver* const observer_;
+  v1::UploadSnapshotRequest request_;
+  v1::UploadSnapshotResponse response_;
+  std::optional<SnapshotTicket> ticket_;  // after the header
+  bool offset_told_ = false;
+};
+
+}  // namespace distro::server
