@@ -32,9 +32,11 @@ grpc::ChannelArguments Arguments() {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 60'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // Callers wait with a backoff of their own; the channel must not add minutes to it.
+  // Callers wait with a backoff of their own; the channel must not add much to it. An attempt to connect that has no answer
+  // is given up after as long as a server gives a handshake.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5'000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 10'000);
   // A Join response carries a model configuration of up to 1 MiB and more.
   arguments.SetMaxReceiveMessageSize(2 * kMaxMessageBytes);
   return arguments;
