@@ -78,6 +78,8 @@ absl::StatusOr<v1::HeartbeatResponse> Heartbeat::Send() {
   }
   v1::HeartbeatResponse response;
   SessionCall call(background_.session);
+  // While nobody waits for a connection nobody polls it, and gRPC would look for it every 5 s only.
+  call.context()->set_wait_for_ready(failing_);
   call.context()->set_deadline(absl::ToChronoTime(absl::Now() + background_.options->rpc_timeout));
   request.set_epoch(background_.session->view().epoch.value());
   DISTRO_RETURN_IF_ERROR(FromGrpcStatus(stub_->Heartbeat(call.context(), request, &response)));

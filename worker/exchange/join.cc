@@ -11,11 +11,12 @@ namespace distro::worker {
 
 absl::StatusOr<v1::JoinResponse> JoinOnce(const Background& background,
                                           v1::AggregatorService::StubInterface* stub,
-                                          const v1::JoinRequest& asked) {
+                                          const v1::JoinRequest& asked, bool wait_for_ready) {
   v1::JoinRequest request = asked;
   request.set_download_bytes_per_second(background.meter->download_bytes_per_second());
   v1::JoinResponse response;
   SessionCall call(background.session);
+  call.context()->set_wait_for_ready(wait_for_ready);
   call.context()->set_deadline(absl::ToChronoTime(absl::Now() + background.options->rpc_timeout));
   DISTRO_RETURN_IF_ERROR(FromGrpcStatus(stub->Join(call.context(), request, &response)));
   if (response.run_id() == request.run_id() && response.epoch() < request.epoch()) {
@@ -30,8 +31,10 @@ absl::StatusOr<v1::JoinResponse> JoinUntilAnswered(const Background& background,
   Session* const session = background.session;
   Backoff backoff(background.options->backoff, session->worker().incarnation());
   ReasonLog reasons("waiting for the aggregator", background.log, background.clock);
+  bool failed = false;
   while (true) {
-    absl::StatusOr<v1::JoinResponse> response = JoinOnce(background, stub, request);
+    absl::StatusOr<v1::JoinResponse> response = JoinOnce(background, stub, request, failed);
+    failed = true;
     if (session->ended()) return session->end_status();
     if (response.ok() || VerdictOf(response.status()) != Verdict::kRetry) return response;
     background.meter->AddRetry(RetriedRpc::kJoin, response.status().code());

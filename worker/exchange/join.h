@@ -7,11 +7,12 @@
 
 namespace distro::worker {
 
-// One attempt, with the link's measured rate filled in. Unavailable with reason `fenced`: the answer is that of an aggregator of the same run that was replaced (its
+// One attempt, with the link's measured rate filled in; `wait_for_ready`: waits for the connection. Unavailable with reason `fenced`: the answer is that of an aggregator of the same run that was replaced (its
 // epoch is below the request's). Otherwise the aggregator's status.
 absl::StatusOr<v1::JoinResponse> JoinOnce(const Background& background,
                                           v1::AggregatorService::StubInterface* stub,
-                                          const v1::JoinRequest& request);
+                                          const v1::JoinRequest& request,
+                                          bool wait_for_ready = false);
 
 // Until there is an answer that counts. The status that ended the session, or a refusal that does not change.
 absl::StatusOr<v1::JoinResponse> JoinUntilAnswered(const Background& background,

@@ -31,6 +31,7 @@ struct SessionView {
   EpochId subscription_epoch;     // of the frames of the open subscription
   absl::Duration last_frame;      // monotonic time of its last frame, or of its opening
   uint64_t reopens = 0;           // subscriptions that were given up because they lagged in silence
+  uint64_t opens = 0;             // rounds that opened
   uint64_t returns = 0;           // times that the aggregator answered again after it had not
 };
 

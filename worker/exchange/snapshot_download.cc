@@ -17,6 +17,7 @@ namespace {
 SnapshotStream Stream(const Background& background, v1::AggregatorService::StubInterface* stub,
                       const v1::SnapshotInfo& snapshot, PartFile* part) {
   SessionCall call(background.session);
+  call.context()->set_wait_for_ready(true);
   const uint64_t before = part->size();
   const absl::Duration begin = background.clock->MonotonicNow();
   absl::Duration last = begin;  // silence after the last frame says nothing about the link's rate

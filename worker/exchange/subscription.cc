@@ -54,6 +54,7 @@ absl::Status Subscription::Stream() {
   SessionCall call(session, [reopens = start.reopens](const SessionView& view) {
     return view.reopens == reopens;
   });
+  call.context()->set_wait_for_ready(true);
   v1::SubscribeRoundsRequest request;
   *request.mutable_worker() = session->worker();
   request.set_run_id(session->run_id());
@@ -93,7 +94,10 @@ absl::Status Subscription::Take(RoundAssembler* assembler, v1::SubscribeRoundsRe
   if (!progressed_) reasons_.Succeeded("subscription restored");
   progressed_ = true;
   if (auto* committed = std::get_if<CommittedRound>(&*event)) return Commit(std::move(*committed));
-  if (std::holds_alternative<OpenedRound>(*event)) Deliver(*std::move(event));
+  if (std::holds_alternative<OpenedRound>(*event)) {
+    session->Update([](SessionView& view) { ++view.opens; });
+    Deliver(*std::move(event));
+  }
   return absl::OkStatus();
 }
 

@@ -140,6 +140,7 @@ absl::Status OfferUpdate(const Background& background, v1::AggregatorService::St
   SessionCall call(background.session, [round = update.round, epoch](const SessionView& view) {
     return view.epoch == epoch && view.next_round <= round;
   });
+  call.context()->set_wait_for_ready(true);
   const std::unique_ptr<Stream> stream = stub->UploadUpdate(call.context());
   Upload upload(stream.get(), update, background.meter);
   bool complete = false;

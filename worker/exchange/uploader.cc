@@ -112,6 +112,7 @@ void Uploader::Await(RoundId round, const SessionView& start, bool refused, absl
     const absl::Duration left = due - absl::Now();
     const bool over = view.next_round > round || (refused && view.head > round);
     if (over || view.epoch != start.epoch || view.returns != start.returns) return;
+    if (view.opens != start.opens) return;
     if (left <= absl::ZeroDuration()) return;
     if (!background_.session->AwaitChange(view.version, left)) return;
   }

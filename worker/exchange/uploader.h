@@ -36,7 +36,7 @@ class Uploader {
   std::optional<RoundUpdate> NextOffer(const SessionView& view);
   // `start` is the session's view when the offer began.
   void Handle(const RoundUpdate& update, const SessionView& start, const absl::Status& status);
-  // Waits before the next attempt, but not past news of the epoch or the round, or the aggregator's return.
+  // Waits before the next attempt, but not past news of the epoch, the round or an opening one, or the aggregator's return.
   void Await(RoundId round, const SessionView& start, bool refused, absl::Duration delay);
   void Forget(RoundId round);
 
