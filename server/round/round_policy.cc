@@ -45,13 +45,14 @@ std::string Names(const std::vector<std::string>& names) {
                       names.size() - kNamesInReason, " more");
 }
 
-// Workers without an answer that are not expected but may come.
-std::vector<std::string> OthersWhoMayCome(const RoundSnapshot& round, const RoundSegment& segment) {
+// Workers without an answer that are not expected but may come, and whose updates do, or do not, count.
+std::vector<std::string> OthersWhoMayCome(const RoundSnapshot& round, const RoundSegment& segment,
+                                          bool counts) {
   std::vector<std::string> names;
   for (size_t i = 0; i < round.workers.size(); ++i) {
     const RoundWorker& worker = round.workers[i];
     const bool answered = segment.in[i] || worker.abstained;
-    if (worker.counts && !answered && !worker.expected) names.push_back(worker.name);
+    if (worker.counts == counts && !answered && !worker.expected) names.push_back(worker.name);
   }
   return names;
 }
@@ -69,9 +70,12 @@ bool EnoughCanCome(const RoundSnapshot& round, const RoundSegment& segment, int 
 std::string WaitReason(const RoundSnapshot& round, const RoundSegment& segment,
                        const SegmentView& view, const RoundPolicyOptions& options) {
   if (!view.missing.empty()) return absl::StrCat("waiting for ", Names(view.missing));
-  const std::vector<std::string> others = OthersWhoMayCome(round, segment);
-  const std::string who =
-      others.empty() ? "nobody else has samples" : absl::StrCat("waiting for ", Names(others));
+  std::string who = "nobody else has samples";
+  if (const auto names = OthersWhoMayCome(round, segment, true); !names.empty()) {
+    who = absl::StrCat("waiting for ", Names(names));
+  } else if (const auto idle = OthersWhoMayCome(round, segment, false); !idle.empty()) {
+    who = absl::StrCat("those of ", Names(idle), " do not count yet");
+  }
   return absl::StrCat(view.in, " of min_workers ", options.min_workers, " updates: ", who);
 }
 
