@@ -1,123 +1,21 @@
 #include "server/log/snapshot_store.h"
 
-#include <errno.h>
-
-#include <cmath>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
 
-#include "absl/strings/str_cat.h"
-#include "common/base/reason.h"
-#include "common/checkpoint/hf_folder.h"
-#include "common/checkpoint/snapshot.h"
-#include "common/replica/initial_snapshot.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/log/run_store.h"
-#include "server/log/snapshot_check.h"
-#include "tests/server/log/log_fixture.h"
+#include "tests/server/log/snapshot_fixture.h"
 
 namespace distro::server {
 namespace {
 
-using testing::DiskCall;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// A snapshot as an archiver has it.
-struct Uploaded {
-  std::string bytes;
-  v1::SnapshotInfo info;
-};
-
-class SnapshotStoreTest : public LogFixture {
- protected:
-  void SetUp() override {
-    ASSERT_TRUE(
-        WriteCheckpointFolder(folder_.File("model"), "{}", layout_, TensorBuffer(layout_)).ok());
-    store_ = *RunStore::Open(Data(), &disk_, &clock_, &log_);
-    v1::RunConfig config;
-    config.set_name("test");
-    config.set_rounds(1000);
-    config.set_sequence_length(8);
-    config.set_samples_per_worker(1);
-    ASSERT_TRUE(store_->CreateRunFromFolder(config, folder_.File("model")).ok());
-    snapshots_ = store_->snapshots();
-  }
-
-  std::string Data(const std::string& name = "") const {
-    return name.empty() ? folder_.File("data") : folder_.File("data/" + name);
-  }
-
-  // The parameters before a round: all of them are `value`.
-  Uploaded Make(uint64_t round, float value) {
-    TensorBuffer parameters(layout_);
-    for (int t = 0; t < parameters.tensors(); ++t) {
-      for (float& p : parameters.tensor(t)) p = value;
-    }
-    const std::string path = folder_.File("made");
-    EXPECT_TRUE(WriteSnapshot(path, layout_, parameters, {}).ok());
-    Uploaded made{*ReadFile(path), {}};
-    made.info.set_round(round);
-    made.info.set_size_bytes(made.bytes.size());
-    made.info.set_sha256(DigestBytes(*Sha256OfFile(path)));
-    made.info.set_log_hash(round * 3);
-    const auto hash = CheckedStateHash(path, layout_);
-    made.info.set_state_hash(hash.ok() ? *hash : 0);
-    return made;
-  }
-  Uploaded Make(uint64_t round) { return Make(round, static_cast<float>(round)); }
-
-  absl::Status Send(const Uploaded& upload, size_t piece = 5000) {
-    auto at = snapshots_->IncomingBytes(upload.info);
-    while (at.ok() && *at < upload.bytes.size()) {
-      const absl::Status status = snapshots_->AppendIncoming(
-          upload.info, *at, absl::string_view(upload.bytes).substr(*at, piece));
-      if (!status.ok()) return status;
-      at = snapshots_->IncomingBytes(upload.info);
-    }
-    return at.status();
-  }
-
-  void Store(uint64_t round) {
-    const Uploaded upload = Make(round);
-    ASSERT_TRUE(Send(upload).ok());
-    const absl::Status status = snapshots_->Adopt(upload.info);
-    ASSERT_TRUE(status.ok()) << status;
-  }
-
-  static std::vector<uint64_t> RoundsOf(const SnapshotStore& store) {
-    std::vector<uint64_t> rounds;
-    for (const v1::SnapshotInfo& info : store.List()) rounds.push_back(info.round());
-    return rounds;
-  }
-  std::vector<uint64_t> Rounds() const { return RoundsOf(*snapshots_); }
-
-  // As a start finds it.
-  std::unique_ptr<SnapshotStore> OpenAgain(const std::string& data_dir) {
-    return *SnapshotStore::Open(data_dir, store_->run(), Disk::Real(), &log_);
-  }
-
-  void ExpectListedFilesAreWhole(const SnapshotStore& store) {
-    for (const v1::SnapshotInfo& info : store.List()) {
-      const auto path = store.PathOf(info.sha256());
-      ASSERT_TRUE(path.ok()) << path.status();
-      ASSERT_TRUE(std::filesystem::exists(*path)) << *path;
-      EXPECT_EQ(DigestBytes(*Sha256OfFile(*path)), info.sha256());
-    }
-  }
-
-  int FilesIn(const std::string& name) const {
-    int count = 0;
-    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(Data(name)))
-      ++count;
-    return count;
-  }
-
-  std::unique_ptr<RunStore> store_;
-  SnapshotStore* snapshots_ = nullptr;
-};
+using SnapshotStoreTest = SnapshotFixture;
 
 TEST_F(SnapshotStoreTest, BeginsWithTheInitialOne) {
   EXPECT_THAT(Rounds(), ElementsAre(0));
@@ -271,87 +169,6 @@ TEST_F(SnapshotStoreTest, ADamagedListIsRefused) {
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(status.message()), HasSubstr("snapshots.pb: "));
   EXPECT_THAT(std::string(status.message()), HasSubstr("without one remove it"));
-}
-
-TEST_F(SnapshotStoreTest, AKillAtEachOperationOfAdoptLeavesWholeSnapshots) {
-  Store(10);
-  Store(20);
-  const Uploaded upload = Make(30);
-  ASSERT_TRUE(Send(upload).ok());
-  std::vector<std::string> copies;
-  disk_.SetHook([&](const DiskCall&, uint64_t n) {
-    copies.push_back(folder_.File(absl::StrCat("killed", n)));
-    std::filesystem::copy(Data(), copies.back(), std::filesystem::copy_options::recursive);
-  });
-  ASSERT_TRUE(snapshots_->Adopt(upload.info).ok());
-  disk_.SetHook(nullptr);
-  ASSERT_GE(copies.size(), 12);
-  bool stored = false;
-  for (const std::string& copy : copies) {
-    SCOPED_TRACE(copy);
-    auto again = OpenAgain(copy);
-    const std::vector<uint64_t> rounds = RoundsOf(*again);
-    EXPECT_TRUE(rounds == (std::vector<uint64_t>{30, 20, 0}) ||
-                (!stored && rounds == (std::vector<uint64_t>{20, 10, 0})));
-    stored = stored || rounds.front() == 30;
-    ExpectListedFilesAreWhole(*again);
-    EXPECT_TRUE(again->Adopt(upload.info).ok());
-    EXPECT_THAT(RoundsOf(*again), ElementsAre(30, 20, 0));
-  }
-  EXPECT_TRUE(stored);
-}
-
-TEST_F(SnapshotStoreTest, EachOperationOfAdoptFailsOnce) {
-  Store(10);
-  Store(20);
-  const Uploaded upload = Make(30);
-  for (const bool half_done : {false, true}) {
-    for (int n = 0;; ++n) {
-      SCOPED_TRACE(n);
-      ASSERT_TRUE(Send(upload).ok());
-      disk_.Fail({.error_number = EIO, .after = n, .times = 1, .half_done = half_done});
-      const absl::Status status = snapshots_->Adopt(upload.info);
-      disk_.Heal();
-      if (!status.ok()) {
-        EXPECT_EQ(ReasonOf(status), "disk") << status;
-        EXPECT_THAT(Rounds(), ElementsAre(20, 10, 0));
-        ExpectListedFilesAreWhole(*snapshots_);
-        continue;
-      }
-      EXPECT_THAT(Rounds(), ElementsAre(30, 20, 0));
-      ExpectListedFilesAreWhole(*snapshots_);
-      ExpectListedFilesAreWhole(*OpenAgain(Data()));
-      break;
-    }
-    store_.reset();
-    std::filesystem::remove_all(Data());
-    SetUp();
-    Store(10);
-    Store(20);
-  }
-}
-
-// A page cache that took the bytes and lost them makes the next fsync succeed.
-TEST_F(SnapshotStoreTest, AnUploadWhoseFsyncFailedIsSentAgain) {
-  const Uploaded upload = Make(10);
-  ASSERT_TRUE(Send(upload).ok());
-  disk_.Fail({.operation = DiskOperation::kFsync, .error_number = EIO, .times = 1});
-  EXPECT_EQ(FailedDiskOperation(snapshots_->Adopt(upload.info)), DiskOperation::kFsync);
-  EXPECT_EQ(*snapshots_->IncomingBytes(upload.info), 0);
-}
-
-TEST_F(SnapshotStoreTest, AFullDiskRefusesTheFrameAndTheUploadGoesOnLater) {
-  const Uploaded upload = Make(10);
-  ASSERT_TRUE(snapshots_->AppendIncoming(upload.info, 0, upload.bytes.substr(0, 100)).ok());
-  disk_.Fail({.operation = DiskOperation::kWrite, .error_number = ENOSPC, .half_done = true});
-  const absl::Status status =
-      snapshots_->AppendIncoming(upload.info, 100, upload.bytes.substr(100, 100));
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(ReasonOf(status), "disk");
-  EXPECT_EQ(*snapshots_->IncomingBytes(upload.info), 150) << "a part of the frame";
-  disk_.Heal();
-  ASSERT_TRUE(Send(upload).ok());
-  EXPECT_TRUE(snapshots_->Adopt(upload.info).ok());
 }
 
 }  // namespace
