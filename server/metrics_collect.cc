@@ -1,0 +1,150 @@
+// AggregatorMetrics: what is a state, read at each scrape.
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/strip.h"
+#include "common/telemetry/metric_families.h"
+#include "common/telemetry/process_metrics.h"
+#include "server/metrics.h"
+
+namespace distro::server {
+namespace {
+
+constexpr v1::MemberState kStates[] = {v1::MEMBER_STATE_JOINING,   v1::MEMBER_STATE_SYNCED,
+                                       v1::MEMBER_STATE_PROBATION, v1::MEMBER_STATE_ACTIVE,
+                                       v1::MEMBER_STATE_LATE,      v1::MEMBER_STATE_SUSPECT,
+                                       v1::MEMBER_STATE_LEFT,      v1::MEMBER_STATE_QUARANTINED};
+constexpr v1::RunState kRunStates[] = {v1::RUN_STATE_EMPTY,    v1::RUN_STATE_WAITING,
+                                       v1::RUN_STATE_TRAINING, v1::RUN_STATE_PAUSED,
+                                       v1::RUN_STATE_DRAINING, v1::RUN_STATE_DONE};
+
+std::string RunStateLabel(v1::RunState state) {
+  return absl::AsciiStrToLower(absl::StripPrefix(v1::RunState_Name(state), "RUN_STATE_"));
+}
+
+void Append(std::vector<prometheus::MetricFamily> from, std::vector<prometheus::MetricFamily>* to) {
+  for (prometheus::MetricFamily& family : from) to->push_back(std::move(family));
+}
+
+// In session, or kept out: those that an operator looks for.
+bool IsShown(const Worker& worker) { return worker.state != v1::MEMBER_STATE_LEFT; }
+
+void AddRun(const RunHost& host, const RunStatus& status, FamilyBuilder* builder) {
+  const std::string prefix = kMetricPrefix;
+  if (const RoundManager* manager = host.manager()) {
+    builder->AddGauge(prefix + "run_info", "The run; always 1.", {{"run", manager->run().run_id}},
+                      1);
+    builder->AddGauge(prefix + "min_workers", "Updates that a round needs at least.", {},
+                      manager->run().config.min_workers());
+    builder->AddGauge(prefix + "subscriber_lag_rounds",
+                      "Rounds that the slowest subscriber lags behind.", {},
+                      static_cast<double>(manager->MaxSubscriberLag()));
+    const bool has_deadline = status.deadline != absl::InfiniteDuration();
+    builder->AddGauge(prefix + "round_deadline_seconds",
+                      "From Open to the deadline of the round; 0 without one.", {},
+                      has_deadline ? absl::ToDoubleSeconds(status.deadline) : 0);
+    builder->AddGauge(prefix + "snapshot_round", "The round that the newest snapshot is before.",
+                      {}, static_cast<double>(manager->newest_snapshot().round()));
+  }
+  for (const v1::RunState state : kRunStates) {
+    builder->AddGauge(prefix + "run_state", "1 for the state that the run is in.",
+                      {{"state", RunStateLabel(state)}}, state == status.state);
+  }
+}
+
+void AddWorkers(const RunStatus& status, FamilyBuilder* builder) {
+  const std::string prefix = kMetricPrefix;
+  std::map<v1::MemberState, int> counts;
+  for (const Worker& worker : status.workers) ++counts[worker.state];
+  for (const v1::MemberState state : kStates) {
+    builder->AddGauge(prefix + "workers", "Workers by state.",
+                      {{"state", std::string(MemberStateName(state))}}, counts[state]);
+  }
+  for (size_t i = 0; i < status.workers.size(); ++i) {
+    const Worker& worker = status.workers[i];
+    if (!IsShown(worker)) continue;
+    for (const v1::MemberState state : kStates) {
+      builder->AddGauge(prefix + "worker_state", "1 for the state that the worker is in.",
+                        {{"worker", worker.name}, {"state", std::string(MemberStateName(state))}},
+                        state == worker.state);
+    }
+    builder->AddGauge(prefix + "worker_agreement_score",
+                      "Agreeing less opposing votes over the root of their number, of recent "
+                      "rounds; below -6 opposes.",
+                      {{"worker", worker.name}}, status.agreement[i]);
+  }
+}
+
+void AddDisk(const std::string& data_dir, FamilyBuilder* builder) {
+  const std::string prefix = kMetricPrefix;
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(data_dir, error);
+  if (error) return;
+  builder->AddGauge(prefix + "data_dir_free_bytes", "Bytes free for the data folder.", {},
+                    static_cast<double>(space.available));
+  builder->AddGauge(prefix + "data_dir_size_bytes", "Bytes of the data folder's file system.", {},
+                    static_cast<double>(space.capacity));
+}
+
+}  // namespace
+
+std::vector<prometheus::MetricFamily> AggregatorMetrics::Collect(const RunHost& host,
+                                                                 const std::string& data_dir) {
+  std::vector<prometheus::MetricFamily> families = registry_.Collect();
+  FamilyBuilder builder;
+  RunStatus status;
+  status.state = v1::RUN_STATE_EMPTY;
+  if (const RoundManager* manager = host.manager()) status = manager->status();
+  AddRun(host, status, &builder);
+  AddWorkers(status, &builder);
+  {
+    absl::MutexLock lock(&mu_);
+    for (const auto& [name, count] : included_) {
+      builder.AddCounter(std::string(kMetricPrefix) + "worker_included_updates_total",
+                         "Rounds in which an update of the worker was included.",
+                         {{"worker", name}}, static_cast<double>(count));
+    }
+  }
+  builder.AddGauge(std::string(kMetricPrefix) + "log_bytes", "Bytes of the round log.", {},
+                   static_cast<double>(host.log_bytes()));
+  AddDisk(data_dir, &builder);
+  Append(builder.Take(), &families);
+  Append(ProcessMetrics(), &families);
+  return families;
+}
+
+std::vector<prometheus::MetricFamily> AggregatorMetrics::CollectWorkers(const RunHost& host) {
+  FamilyBuilder builder;
+  const RoundManager* manager = host.manager();
+  if (manager == nullptr) return {};
+  const std::string prefix = "distro_worker_";
+  for (const Worker& worker : manager->status().workers) {
+    if (!worker.in_session() || worker.sequence == 0) continue;
+    const MetricLabels labels = {{"worker", worker.name}};
+    const v1::WorkerTelemetry& readings = worker.telemetry;
+    builder.AddGauge(prefix + "round", "The first round that is not yet in the parameters.", labels,
+                     static_cast<double>(worker.next_round));
+    builder.AddGauge(prefix + "loss", "Training loss of the last own step, in nats a token.",
+                     labels, readings.loss());
+    builder.AddGauge(prefix + "grad_norm", "Norm of the last own gradient, before clipping.",
+                     labels, readings.gradient_norm());
+    builder.AddCounter(prefix + "tokens_total", "Tokens trained on.", labels,
+                       static_cast<double>(readings.tokens()));
+    builder.AddCounter(prefix + "sent_bytes_total", "Payload bytes sent.",
+                       {{"worker", worker.name}, {"kind", "update"}},
+                       static_cast<double>(readings.sent_bytes()));
+    builder.AddCounter(prefix + "received_bytes_total", "Payload bytes received.",
+                       {{"worker", worker.name}, {"kind", "result"}},
+                       static_cast<double>(readings.received_bytes()));
+    if (readings.has_evaluation_loss()) {
+      builder.AddGauge(prefix + "eval_loss",
+                       "Held-out loss of the last evaluation, in nats a token.", labels,
+                       readings.evaluation_loss());
+    }
+  }
+  return builder.Take();
+}
+
+}  // namespace distro::server

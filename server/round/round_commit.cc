@@ -1,0 +1,95 @@
+// RoundManager: the end of a round: its header, its record, what it taught.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/run/schedule.h"
+#include "server/round/round_frames.h"
+#include "server/round/round_manager.h"
+#include "server/session/proto_time.h"
+
+namespace distro::server {
+namespace {
+
+uint64_t IncludedTokens(const v1::RoundHeader& header, const std::vector<v1::Slot>& slots,
+                        uint32_t sequence_length) {
+  uint64_t tokens = 0;
+  for (int i = 0; i < header.members_size(); ++i) {
+    const bool included =
+        std::ranges::any_of(header.segments(), [i](const v1::CommittedSegment& segment) {
+          return (static_cast<uint8_t>(segment.included()[i / 8]) >> (i % 8) & 1) != 0;
+        });
+    if (included) tokens += uint64_t{slots[i].samples()} * sequence_length;
+  }
+  return tokens;
+}
+
+}  // namespace
+
+std::string RoundManager::MakeHeader() {
+  absl::MutexLock lock(&mu_);
+  v1::RoundHeader header;
+  round_->FillHeader(membership_, &header);
+  header.set_epoch(epoch_.value());
+  *header.mutable_step() = StepOfRound(run_->config, head_);
+  if (head_.value() + 2 < run_->config.rounds()) {
+    for (v1::Slot& slot :
+         AssignSlots(membership_.TakingPart(), run_->config.samples_per_worker(), &next_sample_)) {
+      *header.add_slots() = std::move(slot);
+    }
+  }
+  header.set_next_sample(next_sample_);
+  header.set_predecessor_hash(round_log_->HashBefore(head_));
+  *header.mutable_committed_at() = ToProto(clock_->WallNow());
+  *header.mutable_duration() = ToProto(clock_->MonotonicNow() - round_->opened_at());
+  header.set_reason(by_deadline_ ? "deadline" : "complete");
+  header.set_paused(paused_);
+  return header.SerializeAsString();
+}
+
+absl::Status RoundManager::CommitRound() {
+  const absl::Duration start = clock_->MonotonicNow();
+  if (header_.empty()) header_ = MakeHeader();
+  if (writer_ == nullptr) DISTRO_RETURN_IF_ERROR(StoreSegments());
+  if (absl::Status status = writer_->Commit(header_); !status.ok()) {
+    writer_ = nullptr;  // spent: a retry writes the same bytes to a new file
+    return status;
+  }
+  observer_->OnPhase("log", clock_->MonotonicNow() - start);
+  v1::RoundHeader header;
+  header.ParseFromString(header_);
+  FinishRound(header);
+  broadcast_.Commit(MakeCommitFrame(epoch_, RoundId(header.round()), header_));
+  writer_ = nullptr;
+  std::ranges::fill(results_, nullptr);
+  header_.clear();
+  return absl::OkStatus();
+}
+
+void RoundManager::FinishRound(const v1::RoundHeader& header) {
+  absl::MutexLock lock(&mu_);
+  const absl::Duration duration = clock_->MonotonicNow() - round_->opened_at();
+  observer_->OnRoundCommitted(
+      {.header = &header,
+       .duration = duration,
+       .by_deadline = by_deadline_,
+       .result_bytes = ResultBytes(header),
+       .tokens = IncludedTokens(header, round_->slots(), run_->config.sequence_length()),
+       .loss = round_->MeanLoss()});
+  log_->Info("round committed",
+             {{"round", header.round()},
+              {"workers", absl::StrCat(round_->contributors(), "/", header.members_size())},
+              {"bytes", ResultBytes(header)},
+              {"seconds", absl::ToDoubleSeconds(duration)},
+              {"reason", header.reason()}});
+  NoteDiskSuccess();
+  JudgeMembers(header);
+  log_rate_.Add(ResultBytes(header), duration);
+  update_times_.Close(clock_->MonotonicNow());
+  slots_ = std::exchange(next_slots_, {header.slots().begin(), header.slots().end()});
+  head_ = head_.Next();
+  round_.reset();
+}
+
+}  // namespace distro::server
