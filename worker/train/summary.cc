@@ -67,6 +67,7 @@ std::string SummaryText(const TrainSummary& summary) {
 std::string SummaryJson(const TrainSummary& summary) {
   nlohmann::ordered_json json = {
       {"worker", summary.worker},
+      {"incarnation", ToHex(summary.incarnation)},
       {"run_id", summary.run_id},
       {"parameters", summary.parameters},
       {"next_round", summary.next_round},

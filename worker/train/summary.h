@@ -25,6 +25,7 @@ absl::string_view ExclusionName(Exclusion exclusion);
 
 struct TrainSummary {
   std::string worker;
+  uint64_t incarnation = 0;  // of this process; the log's records name it
   std::string run_id;
   uint64_t parameters = 0;
   uint64_t next_round = 0;                       // the first round that is not in the parameters

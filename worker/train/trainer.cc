@@ -48,6 +48,7 @@ Trainer::Trainer(TrainerOptions options, Parts parts, Observer observer)
                       .goes_on = [this] { return CheckGoesOn(); }}),
       epoch_(parts_.run->epoch()) {
   summary_.worker = options_.worker;
+  summary_.incarnation = options_.incarnation;
   summary_.run_id = parts_.run->run_id();
   summary_.parameters = parts_.replica->layout().elements();
 }
