@@ -27,6 +27,8 @@ namespace {
 
 constexpr uint64_t kMaxRunJsonBytes = 1 << 20;
 constexpr auto kShutdownGrace = std::chrono::seconds(2);
+// For the round thread, which ends a drain by its own clock.
+constexpr absl::Duration kDrainMargin = absl::Seconds(2);
 
 std::string JoinAddress(const std::string& host, int port) {
   return absl::StrContains(host, ':') ? absl::StrCat("[", host, "]:", port)
@@ -51,6 +53,7 @@ struct AggregatorServer::Parts {
   absl::Status StartGrpc();
   ReadyReport Ready() const;
   HttpResponse Page() const;
+  void SayDraining();
 
   const AggregatorOptions options;
   Log* const log;
@@ -72,8 +75,10 @@ absl::Status AggregatorServer::Parts::OpenHost(const Clock* clock, Disk* disk,
                                                std::function<void(absl::Status)> on_fatal) {
   DISTRO_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store,
                           RunStore::Open(options.data_dir, disk, clock, log));
-  const RoundManagerOptions rounds{.lease = options.lease,
+  const RoundManagerOptions rounds{.suspect_after = options.SuspectAfter(),
+                                   .lease = options.lease,
                                    .heartbeat_interval = options.heartbeat_interval,
+                                   .drain_grace = options.drain_grace,
                                    .ring_bytes = options.ring_bytes};
   host = std::make_unique<RunHost>(std::move(store), clock, log, &metrics, rounds,
                                    std::move(on_fatal));
@@ -152,6 +157,7 @@ ReadyReport AggregatorServer::Parts::Ready() const {
   const RunStatus status = manager->status();
   const bool waits = status.state == v1::RUN_STATE_WAITING;
   report.checks.push_back({"workers", !waits, status.reason});
+  report.checks.push_back({"disk", status.disk_error.empty(), status.disk_error});
   return report;
 }
 
@@ -196,7 +202,8 @@ absl::StatusOr<std::unique_ptr<AggregatorServer>> AggregatorServer::Start(
 AggregatorServer::AggregatorServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 AggregatorServer::~AggregatorServer() {
-  Drain();
+  parts_->SayDraining();
+  if (parts_->host != nullptr) parts_->host->Stop();
   if (parts_->grpc != nullptr) {
     parts_->grpc->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
     parts_->grpc->Wait();
@@ -206,10 +213,18 @@ AggregatorServer::~AggregatorServer() {
   parts_->host.reset();
 }
 
+void AggregatorServer::Parts::SayDraining() {
+  if (draining.exchange(true)) return;
+  if (grpc != nullptr) grpc->GetHealthCheckService()->SetServingStatus(false);
+}
+
 void AggregatorServer::Drain() {
-  if (parts_->draining.exchange(true)) return;
-  if (parts_->grpc != nullptr) parts_->grpc->GetHealthCheckService()->SetServingStatus(false);
-  if (parts_->host != nullptr) parts_->host->Drain();
+  parts_->SayDraining();
+  parts_->host->Drain();
+}
+
+void AggregatorServer::AwaitDrained() const {
+  parts_->host->AwaitDrained(parts_->options.drain_grace + kDrainMargin);
 }
 
 const std::string& AggregatorServer::grpc_address() const { return parts_->grpc_address; }

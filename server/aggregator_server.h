@@ -22,11 +22,13 @@ class AggregatorServer {
   static absl::StatusOr<std::unique_ptr<AggregatorServer>> Start(
       const AggregatorOptions& options, const Clock* clock, Log* log,
       std::function<void(absl::Status)> on_fatal, Disk* disk = Disk::Real());
-  // Drains and stops.
+  // Stops at once, without waiting for an open round.
   ~AggregatorServer();
 
-  // Tells workers, lets nothing new in, ends the subscriptions; health and /readyz say so.
+  // Begins a drain: health and /readyz say so, workers are told, nobody new is let in, the open round goes on.
   void Drain();
+  // Blocks until the open round has ended, its deadline has passed or --drain_grace is over.
+  void AwaitDrained() const;
 
   // "host:port" as bound.
   const std::string& grpc_address() const;

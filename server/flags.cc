@@ -27,8 +27,13 @@ ABSL_FLAG(bool, insecure, false,
           "Talk plaintext. Required for now: there is no TLS in this version.");
 ABSL_FLAG(absl::Duration, heartbeat_interval, absl::Seconds(2),
           "Time between a worker's heartbeats.");
+ABSL_FLAG(absl::Duration, suspect_after, absl::ZeroDuration(),
+          "Silence after which nobody waits for a worker until it is heard again; 0: 3 heartbeat "
+          "intervals.");
 ABSL_FLAG(absl::Duration, lease, absl::Seconds(30),
-          "Silence after which a worker counts as gone; at least 3 heartbeat intervals.");
+          "Silence after which a worker counts as gone; longer than --suspect_after.");
+ABSL_FLAG(absl::Duration, drain_grace, absl::Seconds(30),
+          "How long SIGTERM lets the open round go on, at most.");
 ABSL_FLAG(uint64_t, ring_bytes, uint64_t{256} << 20,
           "Recent results kept in memory; who lags further reads the log.");
 ABSL_FLAG(uint64_t, inflight_bytes_limit, uint64_t{1} << 30,
@@ -56,10 +61,10 @@ constexpr char kUsage[] =
       Goes on with the run in DIR; in an empty folder it waits for `distroctl run create`.
 
 Then: distro-worker --aggregator HOST:PORT --data FILE --insecure. The status page is on http://127.0.0.1:7701/.
-SIGINT or SIGTERM drains and ends with 0; a second signal ends at once.
+SIGINT or SIGTERM lets the open round end, drains and ends with 0; a second signal ends at once.
 
 Exit codes: 0 asked to stop; 1 failure; 2 a flag, file or configuration must be mended; 3 the data folder belongs to
-another process or another run; 4 stored data is damaged.)";
+another process or another run, or a newer aggregator has taken this one's place; 4 stored data is damaged.)";
 
 }  // namespace
 
@@ -86,7 +91,9 @@ absl::StatusOr<AggregatorOptions> OptionsFromFlags() {
                                .http = absl::GetFlag(FLAGS_http),
                                .insecure = absl::GetFlag(FLAGS_insecure),
                                .heartbeat_interval = absl::GetFlag(FLAGS_heartbeat_interval),
+                               .suspect_after = absl::GetFlag(FLAGS_suspect_after),
                                .lease = absl::GetFlag(FLAGS_lease),
+                               .drain_grace = absl::GetFlag(FLAGS_drain_grace),
                                .ring_bytes = absl::GetFlag(FLAGS_ring_bytes),
                                .port_file = absl::GetFlag(FLAGS_port_file)};
   options.limits.inflight_bytes = absl::GetFlag(FLAGS_inflight_bytes_limit);

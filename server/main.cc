@@ -72,6 +72,11 @@ class EndOfProcess {
       (void)!read(signal_fd_, &info, sizeof(info));
     }
     pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
+    return failure();
+  }
+
+  // OK: nothing failed so far.
+  absl::Status failure() {
     absl::MutexLock lock(&mu_);
     return failure_;
   }
@@ -93,13 +98,20 @@ int Main(int argc, char** argv) {
   log.Info("starting", {{"data_dir", options->data_dir},
                         {"listen", options->listen},
                         {"http", options->http},
+                        {"heartbeat_interval", absl::FormatDuration(options->heartbeat_interval)},
+                        {"suspect_after", absl::FormatDuration(options->SuspectAfter())},
                         {"lease", absl::FormatDuration(options->lease)},
-                        {"heartbeat_interval", absl::FormatDuration(options->heartbeat_interval)}});
+                        {"drain_grace", absl::FormatDuration(options->drain_grace)}});
   auto server = AggregatorServer::Start(*options, Clock::Real(), &log,
                                         [&end](absl::Status s) { end.Fail(std::move(s)); });
   if (!server.ok()) return Fail(server.status());
-  const absl::Status ended = end.Wait();
-  log.Info("draining", {{"reason", ended.ok() ? "signal" : ended.ToString()}});
+  absl::Status ended = end.Wait();
+  log.Info("stopping", {{"reason", ended.ok() ? "signal" : ended.ToString()}});
+  if (ended.ok()) {
+    (*server)->Drain();
+    (*server)->AwaitDrained();
+    ended = end.failure();
+  }
   server->reset();
   log.Info("stopped");
   return ended.ok() ? 0 : Fail(ended);

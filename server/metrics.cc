@@ -1,38 +1,20 @@
 #include "server/metrics.h"
 
-#include <filesystem>
-#include <system_error>
-#include <utility>
-
-#include "absl/strings/ascii.h"
-#include "absl/strings/strip.h"
 #include "common/base/version.h"
-#include "common/telemetry/metric_families.h"
-#include "common/telemetry/process_metrics.h"
+#include "server/log/disk.h"
 #include "server/round/reject.h"
 
 namespace distro::server {
 namespace {
 
-constexpr size_t kMaxWorkers = 4096;
 constexpr const char* kKinds[] = {"update", "result", "snapshot", "control"};  // of TransferKind
 constexpr const char* kPhases[] = {"combine", "encode", "log", "broadcast"};
-constexpr v1::MemberState kStates[] = {v1::MEMBER_STATE_JOINING, v1::MEMBER_STATE_ACTIVE,
-                                       v1::MEMBER_STATE_LATE, v1::MEMBER_STATE_LEFT};
-constexpr v1::RunState kRunStates[] = {v1::RUN_STATE_EMPTY, v1::RUN_STATE_WAITING,
-                                       v1::RUN_STATE_TRAINING, v1::RUN_STATE_DRAINING,
-                                       v1::RUN_STATE_DONE};
-constexpr char kPrefix[] = "distro_aggregator_";
-
-std::string RunStateLabel(v1::RunState state) {
-  return absl::AsciiStrToLower(absl::StripPrefix(v1::RunState_Name(state), "RUN_STATE_"));
-}
+constexpr DiskOperation kDiskOperations[] = {
+    DiskOperation::kCreateFolder, DiskOperation::kCreate,     DiskOperation::kWrite,
+    DiskOperation::kFsync,        DiskOperation::kLink,       DiskOperation::kRename,
+    DiskOperation::kUnlink,       DiskOperation::kFsyncFolder};
 
 double Seconds(absl::Duration duration) { return absl::ToDoubleSeconds(duration); }
-
-void Append(std::vector<prometheus::MetricFamily> from, std::vector<prometheus::MetricFamily>* to) {
-  for (prometheus::MetricFamily& family : from) to->push_back(std::move(family));
-}
 
 uint64_t IncludedIn(const v1::RoundHeader& header, int member) {
   for (const v1::CommittedSegment& segment : header.segments()) {
@@ -44,7 +26,7 @@ uint64_t IncludedIn(const v1::RoundHeader& header, int member) {
 }  // namespace
 
 AggregatorMetrics::AggregatorMetrics(const Clock* clock, bool insecure)
-    : clock_(clock), registry_(kPrefix) {
+    : clock_(clock), registry_(kMetricPrefix) {
   registry_
       .AddGauge("build_info", "Version of the software; always 1.",
                 {{"version", std::string(Version())}})
@@ -92,6 +74,22 @@ AggregatorMetrics::AggregatorMetrics(const Clock* clock, bool insecure)
       "Sum of absolute votes per vote sent, of the last segment that closed; 1 when all agree.");
   mismatches_ = registry_.AddCounter("state_hash_mismatches_total",
                                      "State hashes that differed from their round's reference.");
+  for (const absl::string_view reason : kMemberReasons) {
+    member_changes_[std::string(reason)] =
+        registry_.AddCounter("worker_changes_total", "Changes of workers' states, by reason.",
+                             {{"reason", std::string(reason)}});
+  }
+  lateness_ = registry_.AddHistogram("update_lateness_seconds",
+                                     "How long after the end of its round a late update came.",
+                                     SecondsBuckets());
+  const std::string log_errors_help = "Writes that failed, by the operation; they are tried again.";
+  for (const DiskOperation operation : kDiskOperations) {
+    const std::string name(DiskOperationName(operation));
+    log_errors_[name] =
+        registry_.AddCounter("log_errors_total", log_errors_help, {{"operation", name}});
+  }
+  log_errors_["other"] =
+      registry_.AddCounter("log_errors_total", log_errors_help, {{"operation", "other"}});
   fsync_ = registry_.AddHistogram("log_fsync_seconds", "Time of each fsync of a commit.",
                                   MillisecondsBuckets());
   loss_ =
@@ -128,12 +126,26 @@ void AggregatorMetrics::OnRoundCommitted(const CommittedRoundInfo& info) {
   absl::MutexLock lock(&mu_);
   for (int i = 0; i < info.header->members_size(); ++i) {
     const std::string& name = info.header->members(i).name();
-    if (included_.contains(name) || included_.size() < kMaxWorkers)
+    if (included_.contains(name) || included_.size() < kMaxCountedWorkers)
       included_[name] += IncludedIn(*info.header, i);
   }
 }
 
 void AggregatorMetrics::OnStateHashMismatch(int workers) { mismatches_->Increment(workers); }
+
+void AggregatorMetrics::OnMemberChange(absl::string_view reason) {
+  const auto it = member_changes_.find(reason);
+  if (it != member_changes_.end()) it->second->Increment();
+}
+
+void AggregatorMetrics::OnLateUpdate(absl::Duration lateness) {
+  lateness_->Observe(Seconds(lateness));
+}
+
+void AggregatorMetrics::OnLogError(absl::string_view operation) {
+  const auto it = log_errors_.find(operation);
+  if (it != log_errors_.end()) it->second->Increment();
+}
 
 void AggregatorMetrics::OnPhase(absl::string_view phase, absl::Duration time) {
   const auto it = phases_.find(phase);
@@ -154,96 +166,5 @@ void AggregatorMetrics::OnUploadRejected(absl::string_view reason) {
 }
 
 void AggregatorMetrics::OnFsync(absl::Duration time) { fsync_->Observe(Seconds(time)); }
-
-std::vector<prometheus::MetricFamily> AggregatorMetrics::Collect(const RunHost& host,
-                                                                 const std::string& data_dir) {
-  std::vector<prometheus::MetricFamily> families = registry_.Collect();
-  FamilyBuilder builder;
-  const std::string prefix = kPrefix;
-  const RoundManager* manager = host.manager();
-  RunStatus status;
-  status.state = v1::RUN_STATE_EMPTY;
-  if (manager != nullptr) {
-    status = manager->status();
-    builder.AddGauge(prefix + "run_info", "The run; always 1.", {{"run", manager->run().run_id}},
-                     1);
-    builder.AddGauge(prefix + "min_workers", "Updates that a round needs at least.", {},
-                     manager->run().config.min_workers());
-    builder.AddGauge(prefix + "subscriber_lag_rounds",
-                     "Rounds that the slowest subscriber lags behind.", {},
-                     static_cast<double>(manager->MaxSubscriberLag()));
-  }
-  for (const v1::RunState state : kRunStates) {
-    builder.AddGauge(prefix + "run_state", "1 for the state that the run is in.",
-                     {{"state", RunStateLabel(state)}}, state == status.state);
-  }
-  std::map<v1::MemberState, int> counts;
-  for (const Worker& worker : status.workers) ++counts[worker.state];
-  for (const v1::MemberState state : kStates) {
-    builder.AddGauge(prefix + "workers", "Workers by state.",
-                     {{"state", std::string(MemberStateName(state))}}, counts[state]);
-  }
-  for (const Worker& worker : status.workers) {
-    if (!worker.in_session()) continue;
-    for (const v1::MemberState state : kStates) {
-      builder.AddGauge(prefix + "worker_state", "1 for the state that the worker is in.",
-                       {{"worker", worker.name}, {"state", std::string(MemberStateName(state))}},
-                       state == worker.state);
-    }
-  }
-  {
-    absl::MutexLock lock(&mu_);
-    for (const auto& [name, count] : included_) {
-      builder.AddCounter(prefix + "worker_included_updates_total",
-                         "Rounds in which an update of the worker was included.",
-                         {{"worker", name}}, static_cast<double>(count));
-    }
-  }
-  builder.AddGauge(prefix + "log_bytes", "Bytes of the round log.", {},
-                   static_cast<double>(host.log_bytes()));
-  std::error_code error;
-  const std::filesystem::space_info space = std::filesystem::space(data_dir, error);
-  if (!error) {
-    builder.AddGauge(prefix + "data_dir_free_bytes", "Bytes free for the data folder.", {},
-                     static_cast<double>(space.available));
-    builder.AddGauge(prefix + "data_dir_size_bytes", "Bytes of the data folder's file system.", {},
-                     static_cast<double>(space.capacity));
-  }
-  Append(builder.Take(), &families);
-  Append(ProcessMetrics(), &families);
-  return families;
-}
-
-std::vector<prometheus::MetricFamily> AggregatorMetrics::CollectWorkers(const RunHost& host) {
-  FamilyBuilder builder;
-  const RoundManager* manager = host.manager();
-  if (manager == nullptr) return {};
-  const std::string prefix = "distro_worker_";
-  for (const Worker& worker : manager->status().workers) {
-    if (!worker.in_session() || worker.sequence == 0) continue;
-    const MetricLabels labels = {{"worker", worker.name}};
-    const v1::WorkerTelemetry& readings = worker.telemetry;
-    builder.AddGauge(prefix + "round", "The first round that is not yet in the parameters.", labels,
-                     static_cast<double>(worker.next_round));
-    builder.AddGauge(prefix + "loss", "Training loss of the last own step, in nats a token.",
-                     labels, readings.loss());
-    builder.AddGauge(prefix + "grad_norm", "Norm of the last own gradient, before clipping.",
-                     labels, readings.gradient_norm());
-    builder.AddCounter(prefix + "tokens_total", "Tokens trained on.", labels,
-                       static_cast<double>(readings.tokens()));
-    builder.AddCounter(prefix + "sent_bytes_total", "Payload bytes sent.",
-                       {{"worker", worker.name}, {"kind", "update"}},
-                       static_cast<double>(readings.sent_bytes()));
-    builder.AddCounter(prefix + "received_bytes_total", "Payload bytes received.",
-                       {{"worker", worker.name}, {"kind", "result"}},
-                       static_cast<double>(readings.received_bytes()));
-    if (readings.has_evaluation_loss()) {
-      builder.AddGauge(prefix + "eval_loss",
-                       "Held-out loss of the last evaluation, in nats a token.", labels,
-                       readings.evaluation_loss());
-    }
-  }
-  return builder.Take();
-}
 
 }  // namespace distro::server

@@ -15,6 +15,10 @@
 
 namespace distro::server {
 
+inline constexpr char kMetricPrefix[] = "distro_aggregator_";
+// Workers whose included updates are counted; more are not told apart.
+inline constexpr size_t kMaxCountedWorkers = 4096;
+
 class AggregatorMetrics final : public RunObserver, public TransferObserver {
  public:
   // `clock` is borrowed: wall time of the last round.
@@ -25,6 +29,9 @@ class AggregatorMetrics final : public RunObserver, public TransferObserver {
   void OnSegmentResult(const SegmentResult& result, absl::Duration latency) override;
   void OnRoundCommitted(const CommittedRoundInfo& info) override;
   void OnStateHashMismatch(int workers) override;
+  void OnMemberChange(absl::string_view reason) override;
+  void OnLateUpdate(absl::Duration lateness) override;
+  void OnLogError(absl::string_view operation) override;
   void OnPhase(absl::string_view phase, absl::Duration time) override;
 
   void OnReceived(TransferKind kind, uint64_t bytes) override;
@@ -58,12 +65,15 @@ class AggregatorMetrics final : public RunObserver, public TransferObserver {
   Gauge* union_entries_;
   Gauge* agreement_;
   Counter* mismatches_;
+  std::map<std::string, Counter*, std::less<>> member_changes_;
+  Histogram* lateness_;
+  std::map<std::string, Counter*, std::less<>> log_errors_;
   Histogram* fsync_;
   Gauge* loss_;
   Counter* tokens_;
   absl::Mutex mu_;
   std::map<std::string, uint64_t> included_
-      ABSL_GUARDED_BY(mu_);  // updates by worker, at most kMaxWorkers
+      ABSL_GUARDED_BY(mu_);  // updates by worker, at most kMaxCountedWorkers
 };
 
 }  // namespace distro::server

@@ -21,6 +21,44 @@ absl::StatusOr<std::pair<std::string, int>> SplitAddress(absl::string_view addre
   return std::make_pair(std::string(host), port);
 }
 
+namespace {
+
+absl::Status OutOfOrder(absl::string_view flag, absl::Duration value, absl::string_view other,
+                        absl::Duration other_value, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(flag, ": ", absl::FormatDuration(value),
+                                                 " is not above ", other, " (",
+                                                 absl::FormatDuration(other_value), "): ", why));
+}
+
+// The ladder of docs/protocol.md, "Times": heartbeat_interval < suspect_after < lease.
+absl::Status CheckLadder(const AggregatorOptions& options) {
+  const absl::Duration interval = options.heartbeat_interval;
+  if (interval < absl::Milliseconds(10) || interval > absl::Hours(1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--heartbeat_interval: ", absl::FormatDuration(interval), " is outside 10ms to 1h"));
+  }
+  const absl::Duration suspect = options.SuspectAfter();
+  if (suspect <= interval) {
+    return OutOfOrder("--suspect_after", suspect, "--heartbeat_interval", interval,
+                      "a worker would be suspect between two heartbeats");
+  }
+  if (options.lease <= suspect) {
+    return OutOfOrder("--lease", options.lease, "--suspect_after", suspect,
+                      "a lost heartbeat must not end a session");
+  }
+  if (options.lease > absl::Hours(24)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--lease: ", absl::FormatDuration(options.lease), " is above 24h"));
+  }
+  if (options.drain_grace < absl::ZeroDuration() || options.drain_grace > absl::Hours(24)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--drain_grace: ", absl::FormatDuration(options.drain_grace), " is outside 0 to 24h"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status AggregatorOptions::Validate() const {
   if (data_dir.empty())
     return absl::InvalidArgumentError("--data_dir: is required, a folder for the run");
@@ -35,18 +73,7 @@ absl::Status AggregatorOptions::Validate() const {
   DISTRO_RETURN_IF_ERROR(limits.Validate());
   DISTRO_RETURN_IF_ERROR(Annotate(SplitAddress(listen).status(), "--listen"));
   DISTRO_RETURN_IF_ERROR(Annotate(SplitAddress(http).status(), "--http"));
-  if (heartbeat_interval < absl::Milliseconds(10) || heartbeat_interval > absl::Hours(1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--heartbeat_interval: ", absl::FormatDuration(heartbeat_interval),
-                     " is outside 10ms to 1h"));
-  }
-  if (lease < 3 * heartbeat_interval || lease > absl::Hours(24)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--lease: ", absl::FormatDuration(lease), " is below three times --heartbeat_interval (",
-        absl::FormatDuration(heartbeat_interval),
-        ") or above 24h: a lost heartbeat must not end a session"));
-  }
-  return absl::OkStatus();
+  return CheckLadder(*this);
 }
 
 }  // namespace distro::server

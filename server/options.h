@@ -29,8 +29,14 @@ struct AggregatorOptions {
   bool insecure = false;
   // Time between a worker's heartbeats. Smaller values notice a dead worker sooner and cost a message each.
   absl::Duration heartbeat_interval = absl::Seconds(2);
-  // Silence after which a worker counts as gone; at least 3 heartbeat intervals.
+  // Silence after which nobody waits for a worker until it is heard again; 0: 3 heartbeat intervals. Smaller values
+  // wait less for a worker that died, and leave out more of those whose link only stalls.
+  absl::Duration suspect_after = absl::ZeroDuration();
+  // Silence after which a worker counts as gone; longer than suspect_after.
   absl::Duration lease = absl::Seconds(30);
+  // How long a drain lets the open round go on, at most. Larger values lose fewer uploads at a restart; the supervisor
+  // must wait longer before it kills.
+  absl::Duration drain_grace = absl::Seconds(30);
   // Recent results kept in memory. A subscriber that lags further reads the log.
   uint64_t ring_bytes = uint64_t{256} << 20;
   // What peers may take of this process.
@@ -39,8 +45,12 @@ struct AggregatorOptions {
   std::string port_file;
   LogLevel log_level = LogLevel::kInfo;
 
-  // InvalidArgument names the flag and the remedy.
+  // InvalidArgument names the flag and the remedy; of two that contradict each other, both with their values.
   absl::Status Validate() const;
+  // suspect_after with its default.
+  absl::Duration SuspectAfter() const {
+    return suspect_after == absl::ZeroDuration() ? 3 * heartbeat_interval : suspect_after;
+  }
 };
 
 // "host:port" or "[v6]:port" as host and port. InvalidArgument: there is no port of 0 to 65535.

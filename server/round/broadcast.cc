@@ -47,7 +47,9 @@ void Broadcast::End(const absl::Status& status) {
 }
 
 void Broadcast::Add(const std::shared_ptr<Subscriber>& subscriber) {
-  Close(subscriber->worker, absl::UnavailableError("a newer subscription of this worker began"));
+  if (!subscriber->worker.empty()) {
+    Close(subscriber->worker, absl::UnavailableError("a newer subscription of this worker began"));
+  }
   {
     absl::MutexLock lock(&mu_);
     subscribers_.push_back(subscriber);

@@ -34,7 +34,7 @@ class Listener {
 
 // A subscriber as the broadcast knows it.
 struct Subscriber {
-  std::string worker;
+  std::string worker;                  // empty: a follower without a session
   std::atomic<uint64_t> round{0};      // its place, for the lag
   std::weak_ptr<Listener> listener;    // set before Add
   std::optional<absl::Status> closed;  // guarded by Broadcast's mutex

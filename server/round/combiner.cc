@@ -28,7 +28,7 @@ absl::StatusOr<Votes> Sum(absl::Span<const SharedBytes> payloads,
 absl::StatusOr<SegmentResult> CombineSegment(const Layout& layout, const v1::RunConfig& config,
                                              RoundId round, SegmentId segment,
                                              absl::Span<const SharedBytes> payloads,
-                                             const Clock& clock) {
+                                             const Clock& clock, Votes* all_votes) {
   const PayloadExpectation expected{.layout_hash = layout.manifest().short_hash(),
                                     .round = round,
                                     .segment = segment,
@@ -41,6 +41,7 @@ absl::StatusOr<SegmentResult> CombineSegment(const Layout& layout, const v1::Run
   result.entries = votes.values.size();
   for (const int16_t value : votes.values)
     result.agreement += static_cast<uint64_t>(std::abs(value));
+  if (all_votes != nullptr) *all_votes = votes;
   if (config.download() == v1::DOWNLOAD_MODE_TOP) {
     votes = KeepTop(votes, static_cast<int>(config.kept_votes_per_block()), config.seed(), round,
                     layout.SegmentFirstBlock(segment));

@@ -11,6 +11,7 @@
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
 #include "common/replica/committed_round.h"
+#include "common/update/votes.h"
 #include "distro/v1/run.pb.h"
 
 namespace distro::server {
@@ -26,10 +27,10 @@ struct SegmentResult {
 };
 
 // `payloads` are valid updates of that segment in ascending order of the workers' names; none gives a result without
-// votes. DataLoss: a payload that was validated does not decode (memory is damaged).
+// votes. `all_votes`, when given, gets the votes before download = top. DataLoss: a payload that was validated does not decode (memory is damaged).
 absl::StatusOr<SegmentResult> CombineSegment(const Layout& layout, const v1::RunConfig& config,
                                              RoundId round, SegmentId segment,
                                              absl::Span<const SharedBytes> payloads,
-                                             const Clock& clock);
+                                             const Clock& clock, Votes* all_votes = nullptr);
 
 }  // namespace distro::server

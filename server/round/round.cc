@@ -11,8 +11,9 @@
 
 namespace distro::server {
 
-Round::Round(RoundId id, uint32_t segments, std::vector<v1::Slot> slots, absl::Duration opened_at)
-    : id_(id), opened_at_(opened_at), segments_(segments) {
+Round::Round(RoundId id, uint32_t segments, std::vector<v1::Slot> slots, absl::Duration opened_at,
+             SegmentId audited)
+    : id_(id), opened_at_(opened_at), audited_(audited), segments_(segments) {
   AddSlots(slots);
 }
 
@@ -35,12 +36,41 @@ void Round::AddSlots(const std::vector<v1::Slot>& slots) {
 void Round::SetExpected(const Membership& membership) {
   for (size_t i = 0; i < slots_.size(); ++i) {
     const Worker* worker = membership.Find(slots_[i].worker());
-    contributors_[i].expected = worker != nullptr && worker->state == v1::MEMBER_STATE_ACTIVE;
+    contributors_[i].expected = worker != nullptr && worker->state == v1::MEMBER_STATE_ACTIVE &&
+                                WeightOf(contributors_[i], worker) > 0;
   }
 }
 
 void Round::Forgo(absl::string_view worker) {
   if (const int index = IndexOf(worker); index >= 0) contributors_[index].expected = false;
+}
+
+void Round::Promote(absl::string_view worker) {
+  const int index = IndexOf(worker);
+  if (index >= 0 && contributors_[index].began) contributors_[index].weight = 1;
+}
+
+void Round::Expel(absl::string_view worker) {
+  Forgo(worker);
+  const int index = IndexOf(worker);
+  if (index < 0) return;
+  Contributor& contributor = contributors_[index];
+  bool counted = false;
+  for (size_t s = 0; s < segments_.size(); ++s) {
+    if (!segments_[s].closed) contributor.pieces[s] = Piece{};
+    counted |= contributor.pieces[s].in;
+  }
+  if (!counted) contributor = Contributor{.pieces = std::vector<Piece>(segments_.size())};
+}
+
+int Round::WeightOf(const Contributor& contributor, const Worker* worker) {
+  if (contributor.any_in()) return contributor.weight;
+  return worker != nullptr && worker->in_session() && worker->probation_left > 0 ? 0 : 1;
+}
+
+bool Round::Counts(absl::string_view worker) const {
+  const int index = IndexOf(worker);
+  return index >= 0 && contributors_[index].weight > 0;
 }
 
 int Round::expected() const {
@@ -53,7 +83,7 @@ absl::Status Round::Conflict(absl::string_view worker, absl::string_view what) c
                          absl::StrCat("round ", id_.value(), ": worker ", worker, ": ", what));
 }
 
-absl::Status Round::BeginUpload(const v1::UploadHeader& header) {
+absl::Status Round::BeginUpload(const v1::UploadHeader& header, bool on_probation) {
   const std::string& name = header.worker().name();
   const int index = IndexOf(name);
   if (index < 0) {
@@ -70,6 +100,7 @@ absl::Status Round::BeginUpload(const v1::UploadHeader& header) {
   contributor.abstained = header.abstain();
   if (contributor.any_in()) return absl::OkStatus();
   contributor.began = true;
+  contributor.weight = on_probation ? 0 : 1;
   contributor.state_hash = header.state_hash();
   contributor.loss = header.loss();
   return absl::OkStatus();
@@ -109,29 +140,45 @@ bool Round::Complete(absl::string_view worker) const {
                                            [](const Piece& piece) { return piece.in; });
 }
 
+bool Round::Finished(absl::string_view worker) const {
+  return IndexOf(worker) >= 0 && Held(worker).size() == segments_.size();
+}
+
 RoundSnapshot Round::Snapshot(const Membership& membership) const {
   RoundSnapshot snapshot{.round = id_, .opened_at = opened_at_, .workers = {}, .segments = {}};
+  for (const Segment& segment : segments_)
+    snapshot.segments.push_back({.closed = segment.closed, .in = {}});
   for (size_t i = 0; i < slots_.size(); ++i) {
+    const Contributor& contributor = contributors_[i];
     const Worker* worker = membership.Find(slots_[i].worker());
     snapshot.workers.push_back({.name = slots_[i].worker(),
-                                .expected = contributors_[i].expected,
+                                .expected = contributor.expected,
                                 .in_session = worker != nullptr && worker->in_session(),
-                                .abstained = contributors_[i].abstained});
-  }
-  for (size_t s = 0; s < segments_.size(); ++s) {
-    RoundSegment segment{.closed = segments_[s].closed, .in = {}};
-    for (const Contributor& contributor : contributors_)
-      segment.in.push_back(contributor.pieces[s].in);
-    snapshot.segments.push_back(std::move(segment));
+                                .abstained = contributor.abstained,
+                                .counts = WeightOf(contributor, worker) > 0});
+    for (size_t s = 0; s < segments_.size(); ++s)
+      snapshot.segments[s].in.push_back(contributor.pieces[s].in);
   }
   return snapshot;
+}
+
+std::vector<Contribution> Round::Audited() const {
+  std::vector<Contribution> contributions;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const Piece& piece = contributors_[i].pieces[audited_.value()];
+    if (piece.payload == nullptr) continue;
+    contributions.push_back({slots_[i].worker(), contributors_[i].weight, piece.payload});
+  }
+  return contributions;
 }
 
 std::vector<SharedBytes> Round::Close(SegmentId segment) {
   std::vector<SharedBytes> payloads;
   for (Contributor& contributor : contributors_) {
     Piece& piece = contributor.pieces[segment.value()];
-    if (piece.in) payloads.push_back(std::move(piece.payload));
+    SharedBytes payload = std::move(piece.payload);
+    piece.included = payload != nullptr && contributor.weight > 0;
+    if (piece.included) payloads.push_back(std::move(payload));
   }
   segments_[segment.value()].closed = true;
   return payloads;
@@ -161,15 +208,19 @@ void Round::FillHeader(const Membership& membership, v1::RoundHeader* header) co
     v1::Member* member = header->add_members();
     member->set_name(slots_[i].worker());
     member->set_incarnation(contributor.incarnation);
-    member->set_weight(1);
+    member->set_weight(WeightOf(contributor, worker));
     member->set_state(worker != nullptr ? worker->state : v1::MEMBER_STATE_LEFT);
+    if (worker != nullptr) {
+      member->set_state_reason(worker->reason);
+      member->set_probation_left(worker->probation_left);
+    }
     member->set_abstained(contributor.abstained);
     if (contributor.began) member->set_state_hash(contributor.state_hash);
   }
   for (size_t s = 0; s < segments_.size(); ++s) {
     std::string included((slots_.size() + 7) / 8, '\0');
     for (size_t i = 0; i < contributors_.size(); ++i) {
-      if (contributors_[i].pieces[s].in)
+      if (contributors_[i].pieces[s].included)
         included[i / 8] = static_cast<char>(included[i / 8] | 1 << i % 8);
     }
     v1::CommittedSegment* segment = header->add_segments();
@@ -183,7 +234,8 @@ std::optional<double> Round::MeanLoss() const {
   double sum = 0;
   int count = 0;
   for (const Contributor& contributor : contributors_) {
-    if (!contributor.any_in() || !std::isfinite(contributor.loss)) continue;
+    if (contributor.weight == 0 || !contributor.any_in() || !std::isfinite(contributor.loss))
+      continue;
     sum += contributor.loss;
     ++count;
   }
@@ -192,8 +244,8 @@ std::optional<double> Round::MeanLoss() const {
 }
 
 int Round::contributors() const {
-  return static_cast<int>(
-      std::ranges::count_if(contributors_, [](const Contributor& c) { return c.any_in(); }));
+  return static_cast<int>(std::ranges::count_if(
+      contributors_, [](const Contributor& c) { return c.any_in() && c.weight > 0; }));
 }
 
 }  // namespace distro::server

@@ -23,6 +23,13 @@
 
 namespace distro::server {
 
+// A worker's payload of a segment.
+struct Contribution {
+  std::string worker;
+  int weight = 0;
+  SharedBytes payload;
+};
+
 // What became of a payload.
 enum class Taken {
   kNew,    // it is in the round
@@ -32,7 +39,9 @@ enum class Taken {
 
 class Round {
  public:
-  Round(RoundId id, uint32_t segments, std::vector<v1::Slot> slots, absl::Duration opened_at);
+  // Segment `audited` is the one whose payloads Audited() gives.
+  Round(RoundId id, uint32_t segments, std::vector<v1::Slot> slots, absl::Duration opened_at,
+        SegmentId audited = SegmentId(0));
 
   RoundId id() const { return id_; }
   absl::Duration opened_at() const { return opened_at_; }
@@ -45,11 +54,17 @@ class Round {
   void AddSlots(const std::vector<v1::Slot>& slots);
   // Nobody waits for this worker any more.
   void Forgo(absl::string_view worker);
+  // Its votes count from now on, also those that it sent on probation, in segments that are not closed: the round needs
+  // them, because too few other workers are left.
+  void Promote(absl::string_view worker);
+  // As Forgo, and what it sent leaves the segments that are not closed.
+  void Expel(absl::string_view worker);
   int expected() const;
 
-  // An upload began. FailedPrecondition: no samples for this worker. AlreadyExists: it said before that it abstains, or
-  // abstains after it sent.
-  absl::Status BeginUpload(const v1::UploadHeader& header);
+  // An upload began. With the first bytes of a worker its weight in this round is fixed, but for Promote: 0 when it is
+  // `on_probation`, then its payloads are checked and not used. FailedPrecondition: no samples for this worker. AlreadyExists: it said before
+  // that it abstains, or abstains after it sent.
+  absl::Status BeginUpload(const v1::UploadHeader& header, bool on_probation);
   // Segments of that worker that need not be sent: taken, or closed. Ascending.
   std::vector<uint32_t> Held(absl::string_view worker) const;
   // Takes a valid payload. Requires BeginUpload and segment < segments. AlreadyExists: other bytes were taken before, or
@@ -58,11 +73,18 @@ class Round {
                             SharedBytes payload, absl::Duration now);
   // Every segment of the worker's update was taken in time.
   bool Complete(absl::string_view worker) const;
+  // Nothing more of the worker's update can be taken: each segment has it or is closed.
+  bool Finished(absl::string_view worker) const;
+  // Its votes count in this round: from its first bytes on.
+  bool Counts(absl::string_view worker) const;
 
-  // What Decide() looks at. Workers' sessions come from `membership`.
+  // What Decide() looks at. Workers' sessions, and the weight of who has not sent yet, come from `membership`.
   RoundSnapshot Snapshot(const Membership& membership) const;
 
-  // Closes the segment: its payloads, ascending by the workers' names. The round lets go of them.
+  // What the audited segment has, ascending by the workers' names. Before it is closed.
+  std::vector<Contribution> Audited() const;
+  SegmentId audited() const { return audited_; }
+  // Closes the segment: its payloads that count, ascending by the workers' names. The round lets go of them.
   std::vector<SharedBytes> Close(SegmentId segment);
   void SetResult(SegmentId segment, const SegmentResult& result);
   // When the segment's last payload came.
@@ -70,16 +92,18 @@ class Round {
   // Names of expected workers without a payload of the segment, who did not abstain.
   std::vector<std::string> Missing(SegmentId segment) const;
 
-  // Members and segments of the record's header. Requires all segments closed and their results set.
+  // Members and segments of the record's header; members' states are those of now. Requires all segments closed and their
+  // results set.
   void FillHeader(const Membership& membership, v1::RoundHeader* header) const;
   // Mean of the finite losses that came with the updates; not set without one.
   std::optional<double> MeanLoss() const;
-  // Workers with at least one payload in.
+  // Workers with at least one payload in that counts.
   int contributors() const;
 
  private:
   struct Piece {
     bool in = false;
+    bool included = false;  // it was when the segment closed
     uint64_t checksum = 0;
     uint64_t size = 0;
     SharedBytes payload = {};  // null once the segment is closed
@@ -89,6 +113,7 @@ class Round {
     bool began = false;
     bool abstained = false;
     uint64_t incarnation = 0;  // whose bytes came first; 0: none
+    int weight = 0;            // once its upload began
     uint64_t state_hash = 0;
     double loss = 0;
     std::vector<Piece> pieces = {};  // [segments]
@@ -102,10 +127,13 @@ class Round {
   };
 
   int IndexOf(absl::string_view worker) const;
+  // Of its votes: fixed, or what they would be if it sent now.
+  static int WeightOf(const Contributor& contributor, const Worker* worker);
   absl::Status Conflict(absl::string_view worker, absl::string_view what) const;
 
   const RoundId id_;
   const absl::Duration opened_at_;
+  const SegmentId audited_;
   std::vector<v1::Slot> slots_;            // [workers], ascending by name
   std::vector<Contributor> contributors_;  // [workers]
   std::vector<Segment> segments_;          // [segments]

@@ -7,7 +7,9 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -17,36 +19,53 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/codec/payload.h"
+#include "common/update/votes.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/session.pb.h"
 #include "distro/v1/update.pb.h"
+#include "server/log/admission_store.h"
 #include "server/log/round_log.h"
-#include "server/log/run_store.h"
+#include "server/log/run_identity.h"
+#include "server/log/snapshot_store.h"
+#include "server/round/agreement.h"
 #include "server/round/broadcast.h"
+#include "server/round/deadline.h"
+#include "server/round/log_rate.h"
+#include "server/round/reference_state.h"
 #include "server/round/round.h"
 #include "server/round/round_policy.h"
 #include "server/round/run_observer.h"
 #include "server/round/subscription.h"
+#include "server/round/update_times.h"
 #include "server/session/membership.h"
 
 namespace distro::server {
 
 struct RoundManagerOptions {
+  absl::Duration suspect_after = absl::Seconds(6);       // silence after which nobody waits for it
   absl::Duration lease = absl::Seconds(30);              // silence after which a worker has gone
   absl::Duration heartbeat_interval = absl::Seconds(2);  // told to workers; below lease / 3
+  absl::Duration drain_grace = absl::Seconds(30);        // how long a drain lets the round go on
   uint64_t ring_bytes = uint64_t{256}
                         << 20;  // of recent results in memory; above it subscribers read the log
 };
+
+// Payload bytes of a round's result.
+uint64_t ResultBytes(const v1::RoundHeader& header);
 
 // A view for pages, rpcs and metrics.
 struct RunStatus {
   v1::RunState state = v1::RUN_STATE_WAITING;
   std::string reason;  // what it waits for
   EpochId epoch;
-  RoundId round;          // open, or opens next
-  uint64_t log_hash = 0;  // of the last record
+  RoundId round;           // open, or opens next
+  uint64_t log_hash = 0;   // of the last record
+  std::string disk_error;  // why the last write failed; empty: it did not
+  absl::Duration deadline =
+      absl::InfiniteDuration();  // of the open round, or of the last; from Open
   std::vector<Worker> workers;
-  absl::Duration now;  // monotonic: last_seen counts from the same origin
+  std::vector<double> agreement;  // [workers]: Agreement's score; 0 without votes
+  absl::Duration now;             // monotonic: last_seen counts from the same origin
 };
 
 // An upload that was let in.
@@ -56,43 +75,78 @@ struct UploadTicket {
   std::vector<uint32_t> held;  // segments that need not be sent
 };
 
+// The run's files that the manager writes or reads; borrowed.
+struct RunFiles {
+  RoundLog* rounds = nullptr;
+  AdmissionStore* admission = nullptr;  // from now on nobody else writes it
+  const SnapshotStore* snapshots = nullptr;
+};
+
 class RoundManager {
  public:
-  // Continues where `log` ends. `round_log`, `clock`, `log` and `observer` are borrowed. DataLoss: the newest records
+  // Continues where `round_log` ends, with what operators decided. All pointers are borrowed. DataLoss: the newest records
   // cannot be read.
   static absl::StatusOr<std::unique_ptr<RoundManager>> Create(
-      std::shared_ptr<const RunIdentity> run, EpochId epoch, RoundLog* round_log,
+      std::shared_ptr<const RunIdentity> run, EpochId epoch, const RunFiles& files,
       const Clock* clock, Log* log, RunObserver* observer, const RoundManagerOptions& options);
 
-  // Sessions. Statuses as in docs/protocol.md.
+  // Sessions. Statuses as in docs/protocol.md. "fenced" from any of these ends the run: the next Step says so.
   absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request);
-  v1::HeartbeatResponse Heartbeat(const v1::HeartbeatRequest& request);
+  absl::StatusOr<v1::HeartbeatResponse> Heartbeat(const v1::HeartbeatRequest& request);
   void Leave(const v1::LeaveRequest& request);
 
-  // Uploads: first the header, then each payload that passed ValidateUpdate against Expectation().
+  // Uploads: first the header, then each payload that passed ValidateUpdate against Expectation(). InvalidArgument: the
+  // tensors' hashes are neither none nor one each, or do not make the state hash.
   absl::StatusOr<UploadTicket> BeginUpload(const v1::UploadHeader& header);
   PayloadExpectation Expectation(RoundId round, SegmentId segment) const;
   absl::StatusOr<Taken> AddPayload(const UploadTicket& ticket, SegmentId segment,
                                    SharedBytes payload);
 
-  // FailedPrecondition: no session, another run, or "diverged": the hash is not in our chain.
+  // What came with this ticket was refused: not what an encoder makes. A rule counts these.
+  void CountInvalidUpload(const UploadTicket& ticket);
+
+  // Of a worker in session, or of a follower without one. FailedPrecondition: no session, another run, "diverged": the hash
+  // is not in our chain, "pruned": the log has that round's payloads no more.
   absl::StatusOr<std::unique_ptr<Subscription>> Subscribe(
       const v1::SubscribeRoundsRequest& request);
 
-  // Does all that is due and returns the monotonic time at which there may be more. An error is final: the process must
-  // stop (another one wrote a round: fenced).
+  // What operators decide (round_admin.cc); durable before the answer, so these wait for the disk. Reason "disk": not
+  // stored, nothing changed. Reasons of a request are at most 200 bytes (InvalidArgument).
+  absl::Status Pause(absl::string_view reason);
+  absl::Status Resume();
+  // Quarantines a name, known or not: its streams end, and what it sent leaves the open round's segments that are not closed.
+  absl::Status Evict(const std::string& name, absl::string_view reason);
+  // NotFound: the name is not in quarantine.
+  absl::Status Admit(const std::string& name);
+
+  // The hashes that an archiver's replay found: from now on the reference of that round. FailedPrecondition: another run,
+  // or "diverged". InvalidArgument: not one hash a tensor, or a round ahead of the log.
+  absl::Status ReportState(const v1::ReportStateRequest& request);
+  // Whether a snapshot that somebody offers is one of this run's log, as far as hashes tell. InvalidArgument: its round is 0
+  // or ahead of the log, or its state hash is not the reference's. FailedPrecondition "diverged": its chain hash is not ours.
+  absl::Status CheckSnapshot(const v1::SnapshotInfo& info) const;
+
+  // Does all that is due and returns the monotonic time at which there may be more. A disk that fails is tried again
+  // every second. An error is final: the process must stop (another one took its place: fenced; memory or files are
+  // damaged).
   absl::StatusOr<absl::Duration> Step();
   // Blocks until something happened, `until` (monotonic) or Stop().
   void WaitForWork(absl::Duration until);
 
-  // Says so to the workers and ends the subscriptions; nothing new is let in.
+  // Nobody new is let in, the workers are told, and the open round goes on until it is committed, its deadline passes, or
+  // drain_grace is over; then subscriptions end. Once: later calls change nothing.
   void Drain();
   bool draining() const;
+  // Ends everything now.
+  void Stop();
+  // Blocks until a drain is over or Stop() was called, at most `timeout` of real time.
+  void AwaitDrained(absl::Duration timeout) const;
 
-  RunStatus status() const;
+  RunStatus status() const;  // round_status.cc
   const RunIdentity& run() const { return *run_; }
   const Layout& layout() const { return *run_->layout; }
   EpochId epoch() const { return epoch_; }
+  v1::SnapshotInfo newest_snapshot() const { return snapshots_->List().front(); }
   uint64_t MaxSubscriberLag() const { return broadcast_.MaxLag(); }
 
  private:
@@ -100,47 +154,85 @@ class RoundManager {
     SegmentId segment;
     std::vector<SharedBytes> payloads;  // ascending by worker
     absl::Duration last_in;
+    std::vector<Contribution> audited = {};  // of the segment that is audited in this round
   };
   struct Work {
-    enum Kind { kNone, kStart, kOpen, kReopen, kClose, kCommit, kDone } kind = kNone;
+    enum Kind {
+      kNone,
+      kAdmission,
+      kStart,
+      kOpen,
+      kReopen,
+      kClose,
+      kCommit,
+      kDone,
+      kDrained
+    } kind = kNone;
     absl::Duration at = absl::InfiniteDuration();  // kNone: when to look again
     std::vector<ClosedSegment> closed = {};        // kClose
   };
 
-  RoundManager(std::shared_ptr<const RunIdentity> run, EpochId epoch, RoundLog* round_log,
+  RoundManager(std::shared_ptr<const RunIdentity> run, EpochId epoch, const RunFiles& files,
                const Clock* clock, Log* log, RunObserver* observer,
                const RoundManagerOptions& options);
   absl::Status Restore();
+  absl::Status RestoreRounds() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Decides what is due (round_manager.cc).
+  // The thread's frame (round_manager.cc).
+  absl::Status HandleError(const absl::Status& error);
+  void NoteDiskError(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mu_);
+  void NoteDiskSuccess() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Decides what is due (round_decisions.cc).
   Work NextWork();
+  Work NextDrainWork(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Work NextOpenWork(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Work NextRoundWork(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Work CloseDecided(const RoundDecision& decision) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  std::vector<std::string> ActiveWithoutSamples() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void ExpireLeases(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<std::string> CountedWithoutSamples() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  RoundPolicyOptions Policy() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SetReason(v1::RunState state, std::string reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Does it (round_steps.cc); on the round thread, heavy work outside the mutex.
+  // Does it (round_steps.cc, round_commit.cc); on the round thread, heavy work outside the mutex.
   absl::Status Do(const Work& work);
   absl::Status WriteStart();
   void OpenRound();
   void ReopenRound();
   absl::Status CloseSegment(const ClosedSegment& closed);
+  void StoreSegment(SegmentId segment);
   absl::Status StoreSegments();
+  void EndNow() ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status WriteAdmission() ABSL_LOCKS_EXCLUDED(admin_mu_, mu_);
+  absl::Status Decree(const v1::StoredAdmission& admission)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(admin_mu_);
   absl::Status CommitRound();
   std::string MakeHeader();
   void FinishRound(const v1::RoundHeader& header);
+
+  // What rounds teach about their members (round_members.cc).
+  void OnMemberChange(const Worker& worker, absl::string_view word)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TimeUpdate(RoundId round, const std::string& worker, absl::Duration now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  SegmentId DrawAudited(RoundId round) const;
+  absl::Status Audit(RoundId round, const ClosedSegment& closed, const Votes& votes);
+  void JudgeStates(RoundId round) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void JudgeMembers(const v1::RoundHeader& header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   v1::RoundOpen MakeOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Requests (round_sessions.cc).
+  // Requests (round_sessions.cc, round_uploads.cc).
+  // OK, or "fenced": somebody saw a later epoch of this run than ours.
+  absl::Status CheckEpochSeen(uint64_t epoch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status DrainingError() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<v1::JoinResponse> JoinLocked(const v1::JoinRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Progress ProgressOf(const v1::HeartbeatRequest& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status CheckRound(RoundId round, absl::Duration now) const
+  absl::Status CheckRound(RoundId round, const std::string& worker, absl::Duration now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckChain(RoundId from, uint64_t hash) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void SyncExpected(absl::string_view worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status CheckLink(uint64_t download_bytes_per_second) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   v1::RunState VisibleState() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Poke() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -148,11 +240,11 @@ class RoundManager {
   const std::shared_ptr<const RunIdentity> run_;
   const EpochId epoch_;
   RoundLog* const round_log_;
+  const SnapshotStore* const snapshots_;
   const Clock* const clock_;
   Log* const log_;
   RunObserver* const observer_;
   const RoundManagerOptions options_;
-  const RoundPolicyOptions policy_;
   const absl::Duration started_at_;
 
   // Have their own locking.
@@ -163,11 +255,28 @@ class RoundManager {
   std::vector<SharedBytes> results_;      // [segments], of the open round
   std::string header_;  // once writing the record began; a retry writes the same bytes
 
+  absl::Mutex admin_mu_ ABSL_ACQUIRED_BEFORE(mu_);  // held while a decision is written
+  AdmissionStore* const admission_ ABSL_PT_GUARDED_BY(admin_mu_);
+
   mutable absl::Mutex mu_;
   absl::CondVar changed_;
   bool poked_ ABSL_GUARDED_BY(mu_) = false;
-  bool draining_ ABSL_GUARDED_BY(mu_) = false;
+  std::optional<absl::Duration> drain_ends_ ABSL_GUARDED_BY(mu_);  // set: draining
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;                        // drained or stopped
+  absl::Status fenced_ ABSL_GUARDED_BY(mu_);
+  std::string disk_error_ ABSL_GUARDED_BY(mu_);
+  bool paused_ ABSL_GUARDED_BY(mu_) = false;
+  std::string pause_reason_ ABSL_GUARDED_BY(mu_);
   Membership membership_ ABSL_GUARDED_BY(mu_);
+  uint64_t quarantines_written_ ABSL_GUARDED_BY(mu_) = 0;  // of membership_.quarantine_changes()
+  ReferenceState references_ ABSL_GUARDED_BY(mu_);
+  std::set<std::pair<uint64_t, std::string>> mismatched_
+      ABSL_GUARDED_BY(mu_);  // (round, worker), of the rounds that references_ knows
+  Agreement agreement_ ABSL_GUARDED_BY(mu_);
+  UpdateTimes update_times_ ABSL_GUARDED_BY(mu_);
+  AdaptiveDeadline adaptive_deadline_ ABSL_GUARDED_BY(mu_);
+  LogRate log_rate_ ABSL_GUARDED_BY(mu_);
+  absl::Duration deadline_ ABSL_GUARDED_BY(mu_) = absl::InfiniteDuration();  // of the open round
   std::optional<Round> round_ ABSL_GUARDED_BY(mu_);
   bool opened_before_ ABSL_GUARDED_BY(mu_) = false;        // a round was opened in this epoch
   bool by_deadline_ ABSL_GUARDED_BY(mu_) = false;          // the open round, in some segment

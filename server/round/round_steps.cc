@@ -2,44 +2,21 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
 #include "common/run/schedule.h"
 #include "server/round/round_frames.h"
 #include "server/round/round_manager.h"
-#include "server/round/state_hashes.h"
 #include "server/session/proto_time.h"
 
 namespace distro::server {
-namespace {
-
-uint64_t IncludedTokens(const v1::RoundHeader& header, const std::vector<v1::Slot>& slots,
-                        uint32_t sequence_length) {
-  uint64_t tokens = 0;
-  for (int i = 0; i < header.members_size(); ++i) {
-    const bool included =
-        std::ranges::any_of(header.segments(), [i](const v1::CommittedSegment& segment) {
-          return (static_cast<uint8_t>(segment.included()[i / 8]) >> (i % 8) & 1) != 0;
-        });
-    if (included) tokens += uint64_t{slots[i].samples()} * sequence_length;
-  }
-  return tokens;
-}
-
-uint64_t ResultBytes(const v1::RoundHeader& header) {
-  uint64_t bytes = 0;
-  for (const v1::CommittedSegment& segment : header.segments()) bytes += segment.payload_bytes();
-  return bytes;
-}
-
-}  // namespace
 
 absl::Status RoundManager::Do(const Work& work) {
   switch (work.kind) {
     case Work::kNone:
       break;
+    case Work::kAdmission:
+      return WriteAdmission();
     case Work::kStart:
       return WriteStart();
     case Work::kOpen:
@@ -61,6 +38,9 @@ absl::Status RoundManager::Do(const Work& work) {
       broadcast_.End(absl::OkStatus());
       break;
     }
+    case Work::kDrained:
+      EndNow();
+      break;
   }
   return absl::OkStatus();
 }
@@ -90,6 +70,7 @@ absl::Status RoundManager::WriteStart() {
   slots_ = {start.slots().begin(), start.slots().end()};
   next_slots_ = {start.next_slots().begin(), start.next_slots().end()};
   next_sample_ = start.next_sample();
+  NoteDiskSuccess();
   log_->Info("run started", {{"run", run_->run_id},
                              {"workers", slots_.size()},
                              {"data", start.data_fingerprint()},
@@ -100,8 +81,8 @@ absl::Status RoundManager::WriteStart() {
 v1::RoundOpen RoundManager::MakeOpen() const {
   v1::RoundOpen open;
   *open.mutable_step() = StepOfRound(run_->config, head_);
-  if (policy_.deadline != absl::InfiniteDuration()) {
-    const absl::Duration left = round_->opened_at() + policy_.deadline - clock_->MonotonicNow();
+  if (deadline_ != absl::InfiniteDuration()) {
+    const absl::Duration left = round_->opened_at() + deadline_ - clock_->MonotonicNow();
     *open.mutable_deadline() = ToProto(std::max(left, absl::ZeroDuration()));
   }
   for (const v1::Slot& slot : round_->slots()) *open.add_slots() = slot;
@@ -115,7 +96,10 @@ void RoundManager::OpenRound() {
   {
     absl::MutexLock lock(&mu_);
     round = head_;
-    round_.emplace(head_, run_->layout->segments(), slots_, clock_->MonotonicNow());
+    const absl::Duration now = clock_->MonotonicNow();
+    round_.emplace(head_, run_->layout->segments(), slots_, now, DrawAudited(head_));
+    deadline_ = adaptive_deadline_.Deadline();
+    update_times_.Open(head_, now);
     round_->SetExpected(membership_);
     opened_before_ = true;
     by_deadline_ = false;
@@ -132,7 +116,7 @@ void RoundManager::ReopenRound() {
   {
     absl::MutexLock lock(&mu_);
     round = head_;
-    const std::vector<std::string> names = ActiveWithoutSamples();
+    const std::vector<std::string> names = CountedWithoutSamples();
     round_->AddSlots(AssignSlots(names, run_->config.samples_per_worker(), &next_sample_));
     round_->SetExpected(membership_);
     open = MakeOpen();
@@ -151,8 +135,10 @@ absl::Status RoundManager::CloseSegment(const ClosedSegment& closed) {
     absl::MutexLock lock(&mu_);
     round = head_;
   }
+  Votes votes;
   absl::StatusOr<SegmentResult> result =
-      CombineSegment(*run_->layout, run_->config, round, closed.segment, closed.payloads, *clock_);
+      CombineSegment(*run_->layout, run_->config, round, closed.segment, closed.payloads, *clock_,
+                     closed.audited.empty() ? nullptr : &votes);
   if (!result.ok()) return result.status();
   const absl::Duration combined = clock_->MonotonicNow();
   broadcast_.Add(MakeSegmentFrames(epoch_, round, closed.segment, *result->payload));
@@ -164,15 +150,22 @@ absl::Status RoundManager::CloseSegment(const ClosedSegment& closed) {
     round_->SetResult(closed.segment, *result);
   }
   results_[closed.segment.value()] = result->payload;
-  if (writer_ == nullptr || !writer_->AddSegment(closed.segment, *result->payload).ok()) {
-    writer_ = nullptr;  // StoreSegments writes all of them, and reports the error
-  }
-  if (writer_ == nullptr &&
-      std::ranges::count(results_, nullptr) + 1 == static_cast<int64_t>(results_.size())) {
-    (void)StoreSegments();  // the first segment of the round; an error comes again at the commit
-  }
+  StoreSegment(closed.segment);
   observer_->OnPhase("log", clock_->MonotonicNow() - sent);
-  return absl::OkStatus();
+  return closed.audited.empty() ? absl::OkStatus() : Audit(round, closed, votes);
+}
+
+// Writes a segment's result into the record. After an error StoreSegments writes all of them at the commit.
+void RoundManager::StoreSegment(SegmentId segment) {
+  const bool first =
+      std::ranges::count(results_, nullptr) + 1 == static_cast<int64_t>(results_.size());
+  if (writer_ == nullptr && !first) return;
+  const absl::Status status = writer_ == nullptr
+                                  ? StoreSegments()
+                                  : writer_->AddSegment(segment, *results_[segment.value()]);
+  if (status.ok()) return;
+  writer_ = nullptr;
+  NoteDiskError(status);
 }
 
 // Begins the record and writes the results that are there.
@@ -189,72 +182,6 @@ absl::Status RoundManager::StoreSegments() {
   }
   writer_ = std::move(writer);
   return absl::OkStatus();
-}
-
-std::string RoundManager::MakeHeader() {
-  absl::MutexLock lock(&mu_);
-  v1::RoundHeader header;
-  round_->FillHeader(membership_, &header);
-  header.set_epoch(epoch_.value());
-  *header.mutable_step() = StepOfRound(run_->config, head_);
-  if (head_.value() + 2 < run_->config.rounds()) {
-    for (v1::Slot& slot :
-         AssignSlots(membership_.TakingPart(), run_->config.samples_per_worker(), &next_sample_)) {
-      *header.add_slots() = std::move(slot);
-    }
-  }
-  header.set_next_sample(next_sample_);
-  header.set_predecessor_hash(round_log_->HashBefore(head_));
-  *header.mutable_committed_at() = ToProto(clock_->WallNow());
-  *header.mutable_duration() = ToProto(clock_->MonotonicNow() - round_->opened_at());
-  header.set_reason(by_deadline_ ? "deadline" : "complete");
-  return header.SerializeAsString();
-}
-
-absl::Status RoundManager::CommitRound() {
-  const absl::Duration start = clock_->MonotonicNow();
-  if (header_.empty()) header_ = MakeHeader();
-  if (writer_ == nullptr) DISTRO_RETURN_IF_ERROR(StoreSegments());
-  DISTRO_RETURN_IF_ERROR(writer_->Commit(header_));
-  observer_->OnPhase("log", clock_->MonotonicNow() - start);
-  v1::RoundHeader header;
-  header.ParseFromString(header_);
-  FinishRound(header);
-  broadcast_.Commit(MakeCommitFrame(epoch_, RoundId(header.round()), header_));
-  writer_ = nullptr;
-  std::ranges::fill(results_, nullptr);
-  header_.clear();
-  return absl::OkStatus();
-}
-
-void RoundManager::FinishRound(const v1::RoundHeader& header) {
-  std::optional<uint64_t> truth;
-  if (header.round() == 0) truth = run_->initial_snapshot.state_hash();
-  const StateHashReport hashes = CompareStateHashes(header, truth);
-  if (!hashes.disagree.empty()) {
-    observer_->OnStateHashMismatch(static_cast<int>(hashes.disagree.size()));
-    log_->Error("state hashes differ", {{"round", header.round()},
-                                        {"reference", ToHex(hashes.reference)},
-                                        {"disagree", absl::StrJoin(hashes.disagree, ",")}});
-  }
-  absl::MutexLock lock(&mu_);
-  const absl::Duration duration = clock_->MonotonicNow() - round_->opened_at();
-  observer_->OnRoundCommitted(
-      {.header = &header,
-       .duration = duration,
-       .by_deadline = by_deadline_,
-       .result_bytes = ResultBytes(header),
-       .tokens = IncludedTokens(header, round_->slots(), run_->config.sequence_length()),
-       .loss = round_->MeanLoss()});
-  log_->Info("round committed",
-             {{"round", header.round()},
-              {"workers", absl::StrCat(round_->contributors(), "/", header.members_size())},
-              {"bytes", ResultBytes(header)},
-              {"seconds", absl::ToDoubleSeconds(duration)},
-              {"reason", header.reason()}});
-  slots_ = std::exchange(next_slots_, {header.slots().begin(), header.slots().end()});
-  head_ = head_.Next();
-  round_.reset();
 }
 
 }  // namespace distro::server

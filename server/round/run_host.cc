@@ -3,8 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/run/run_config.h"
+#include "server/session/proto_time.h"
 
 namespace distro::server {
 namespace {
@@ -47,7 +49,7 @@ RunHost::RunHost(std::unique_ptr<RunStore> store, const Clock* clock, Log* log,
 
 RunHost::~RunHost() {
   stopping_ = true;
-  Drain();
+  Stop();
   std::thread thread;
   {
     absl::MutexLock lock(&mu_);
@@ -57,7 +59,33 @@ RunHost::~RunHost() {
 }
 
 void RunHost::Drain() {
+  draining_ = true;
   if (RoundManager* running = manager()) running->Drain();
+}
+
+void RunHost::Stop() {
+  draining_ = true;
+  if (RoundManager* running = manager()) running->Stop();
+}
+
+void RunHost::AwaitDrained(absl::Duration timeout) const {
+  if (const RoundManager* running = manager()) running->AwaitDrained(timeout);
+}
+
+absl::Status RunHost::CheckNotDraining() const {
+  if (!draining_) return absl::OkStatus();
+  return ErrorWithReason(absl::StatusCode::kUnavailable, "draining",
+                         "the aggregator is about to stop: try again later");
+}
+
+// The last step of the ladder of docs/protocol.md, "Times". The run's deadline cannot change any more: a warning.
+void RunHost::WarnOfGrace(const v1::RunConfig& config) {
+  if (!config.has_round_deadline()) return;
+  const absl::Duration deadline = FromProto(config.round_deadline());
+  if (deadline < options_.drain_grace) return;
+  log_->Warning("a drain may end before the open round: raise --drain_grace",
+                {{"drain_grace", absl::FormatDuration(options_.drain_grace)},
+                 {"round_deadline", absl::FormatDuration(deadline)}});
 }
 
 absl::Status RunHost::Continue() {
@@ -67,18 +95,24 @@ absl::Status RunHost::Continue() {
 
 absl::Status RunHost::ContinueLocked() {
   if (manager_ != nullptr) return absl::OkStatus();
-  DISTRO_ASSIGN_OR_RETURN(
-      round_log_,
-      RoundLog::Open(store_->rounds_dir(), store_->run()->layout.get(), kVerifiedPayloads,
-                     store_->disk(), log_));
+  DISTRO_ASSIGN_OR_RETURN(round_log_,
+                          RoundLog::Open(store_->rounds_dir(), store_->run()->layout.get(),
+                                         kVerifiedPayloads, store_->disk(), log_));
   if (fsync_observer_) round_log_->SetFsyncObserver(fsync_observer_);
-  DISTRO_ASSIGN_OR_RETURN(manager_, RoundManager::Create(store_->run(), epoch_, round_log_.get(),
-                                                         clock_, log_, observer_, options_));
+  const RunFiles files{.rounds = round_log_.get(),
+                       .admission = store_->admission(),
+                       .snapshots = store_->snapshots()};
+  DISTRO_ASSIGN_OR_RETURN(manager_, RoundManager::Create(store_->run(), epoch_, files, clock_, log_,
+                                                         observer_, options_));
+  WarnOfGrace(store_->run()->config);
   log_->Info("run ready", {{"run", store_->run()->run_id},
                            {"epoch", epoch_.value()},
                            {"next_round", round_log_->next_round().value()}});
   thread_ = std::thread([this, manager = manager_.get()] { RunRounds(manager); });
+  desk_ =
+      std::make_unique<SnapshotDesk>(store_->snapshots(), round_log_.get(), manager_.get(), log_);
   log_view_.store(round_log_.get(), std::memory_order_release);
+  desk_view_.store(desk_.get(), std::memory_order_release);
   manager_view_.store(manager_.get(), std::memory_order_release);
   return absl::OkStatus();
 }
@@ -88,6 +122,7 @@ void RunHost::RunRounds(RoundManager* manager) {
     const absl::StatusOr<absl::Duration> until = manager->Step();
     if (!until.ok()) {
       log_->Error("the rounds cannot go on", {{"error", until.status()}});
+      manager->Stop();
       on_fatal_(until.status());
       return;
     }
@@ -103,6 +138,7 @@ absl::Status RunHost::CreateFromFolder(const v1::RunConfig& config,
 }
 
 absl::StatusOr<v1::CreateRunResponse> RunHost::BeginCreate(const v1::CreateRunHeader& header) {
+  DISTRO_RETURN_IF_ERROR(CheckNotDraining());
   DISTRO_ASSIGN_OR_RETURN(const Sha256Digest sha256, ReadDigest(header.snapshot_sha256()));
   DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, CompleteRunConfig(header.config()));
   if (header.model_config_json().size() > kMaxModelConfigBytes) {
@@ -138,6 +174,7 @@ absl::StatusOr<std::optional<v1::CreateRunResponse>> RunHost::AddFrame(
         absl::StrCat("frame: ", frame.data().size(), " bytes at offset ", frame.offset(),
                      " are none or pass the snapshot's end at ", total));
   }
+  DISTRO_RETURN_IF_ERROR(CheckNotDraining());
   absl::MutexLock lock(&mu_);
   if (store_->has_run()) return absl::FailedPreconditionError("a run was created in the meantime");
   DISTRO_RETURN_IF_ERROR(store_->AppendIncoming(sha256, total, frame.offset(), frame.data()));

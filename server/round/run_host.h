@@ -15,6 +15,7 @@
 #include "distro/v1/admin.pb.h"
 #include "server/log/run_store.h"
 #include "server/round/round_manager.h"
+#include "server/round/snapshot_desk.h"
 
 namespace distro::server {
 
@@ -23,7 +24,7 @@ class RunHost {
   // `clock`, `log` and `observer` are borrowed. `on_fatal` is called once, by the round thread, when it had to stop.
   RunHost(std::unique_ptr<RunStore> store, const Clock* clock, Log* log, RunObserver* observer,
           const RoundManagerOptions& options, std::function<void(absl::Status)> on_fatal);
-  // Stops the round thread. No rpc may be running.
+  // Stops, and joins the round thread. No rpc may be running.
   ~RunHost();
 
   // Goes on with the run that the folder holds; OK when it holds none.
@@ -41,6 +42,8 @@ class RunHost {
 
   // nullptr: there is no run yet. Once there is one it stays until the host ends.
   RoundManager* manager() const { return manager_view_.load(std::memory_order_acquire); }
+  // Where snapshots come in and go out; nullptr as manager().
+  SnapshotDesk* snapshots() const { return desk_view_.load(std::memory_order_acquire); }
   // Bytes of the round log; 0 without a run.
   uint64_t log_bytes() const;
   // fsyncs of commits from now on. Set before Continue() or a creation.
@@ -49,12 +52,18 @@ class RunHost {
   }
 
   EpochId epoch() const { return epoch_; }
-  // Stops letting anything in and ends the subscriptions.
+  // As RoundManager::Stop.
+  void Stop();
+  // As RoundManager::Drain; no run is created any more.
   void Drain();
+  // Blocks until the drain is over, at most `timeout` of real time.
+  void AwaitDrained(absl::Duration timeout) const;
 
  private:
   absl::Status ContinueLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RunRounds(RoundManager* manager);
+  absl::Status CheckNotDraining() const;
+  void WarnOfGrace(const v1::RunConfig& config);
 
   // Constant after construction.
   const Clock* const clock_;
@@ -69,9 +78,12 @@ class RunHost {
   const std::unique_ptr<RunStore> store_ ABSL_PT_GUARDED_BY(mu_);
   std::unique_ptr<RoundLog> round_log_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<RoundManager> manager_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<SnapshotDesk> desk_ ABSL_GUARDED_BY(mu_);
   std::thread thread_ ABSL_GUARDED_BY(mu_);
   std::atomic<RoundManager*> manager_view_{nullptr};
+  std::atomic<SnapshotDesk*> desk_view_{nullptr};
   std::atomic<RoundLog*> log_view_{nullptr};
+  std::atomic<bool> draining_{false};
   std::atomic<bool> stopping_{false};
 };
 

@@ -33,6 +33,12 @@ class RunObserver {
   virtual void OnSegmentResult(const SegmentResult& result, absl::Duration latency) = 0;
   virtual void OnRoundCommitted(const CommittedRoundInfo& info) = 0;
   virtual void OnStateHashMismatch(int workers) = 0;
+  // A worker's state changed; one of kMemberReasons.
+  virtual void OnMemberChange(absl::string_view reason) = 0;
+  // An update came that long after its round was over. Once a worker and round.
+  virtual void OnLateUpdate(absl::Duration lateness) = 0;
+  // A write to the log failed; the name of the disk's operation, or "other".
+  virtual void OnLogError(absl::string_view operation) = 0;
   // Busy seconds of a phase: combine, encode, log, broadcast.
   virtual void OnPhase(absl::string_view phase, absl::Duration time) = 0;
 };

@@ -34,7 +34,8 @@ grpc::ServerUnaryReactor* AdminService::GetRun(grpc::CallbackServerContext* cont
                                                v1::GetRunResponse* response) {
   response->set_epoch(host_->epoch().value());
   const RoundManager* manager = host_->manager();
-  if (manager == nullptr) {
+  const SnapshotDesk* desk = host_->snapshots();
+  if (manager == nullptr || desk == nullptr) {
     response->set_state(v1::RUN_STATE_EMPTY);
     response->set_reason("there is no run yet: create one");
     return Done(context);
@@ -46,6 +47,11 @@ grpc::ServerUnaryReactor* AdminService::GetRun(grpc::CallbackServerContext* cont
   response->set_reason(status.reason);
   response->set_round(status.round.value());
   response->set_log_hash(status.log_hash);
+  response->set_model_config_json(manager->run().model_config_json);
+  const Sha256Digest& manifest_hash = manager->layout().manifest().hash();
+  response->set_manifest_hash(manifest_hash.data(), manifest_hash.size());
+  for (v1::SnapshotInfo& info : desk->List()) *response->add_snapshots() = std::move(info);
+  response->set_first_round(desk->first_round().value());
   return Done(context);
 }
 

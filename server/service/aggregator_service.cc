@@ -6,6 +6,7 @@
 #include "server/service/download_reactor.h"
 #include "server/service/subscribe_reactor.h"
 #include "server/service/upload_reactor.h"
+#include "server/service/upload_snapshot_reactor.h"
 
 namespace distro::server {
 namespace {
@@ -38,7 +39,9 @@ grpc::ServerUnaryReactor* AggregatorService::Heartbeat(grpc::CallbackServerConte
                                                        v1::HeartbeatResponse* response) {
   RoundManager* manager = host_->manager();
   if (manager == nullptr) return Answer(context, NoRun());
-  *response = manager->Heartbeat(*request);
+  absl::StatusOr<v1::HeartbeatResponse> answer = manager->Heartbeat(*request);
+  if (!answer.ok()) return Answer(context, answer.status());
+  *response = *std::move(answer);
   observer_->OnReceived(TransferKind::kControl, request->ByteSizeLong());
   observer_->OnSent(TransferKind::kControl, response->ByteSizeLong());
   return Answer(context, absl::OkStatus());
@@ -62,7 +65,21 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* AggregatorService::SubscribeRounds(
 
 grpc::ServerWriteReactor<v1::DownloadSnapshotResponse>* AggregatorService::DownloadSnapshot(
     grpc::CallbackServerContext* context, const v1::DownloadSnapshotRequest* request) {
-  return new DownloadReactor(context, host_->manager(), gate_, observer_, *request);
+  return new DownloadReactor(context, host_->snapshots(), gate_, observer_, *request);
+}
+
+grpc::ServerBidiReactor<v1::UploadSnapshotRequest, v1::UploadSnapshotResponse>*
+AggregatorService::UploadSnapshot(grpc::CallbackServerContext* /*context*/) {
+  return new UploadSnapshotReactor(host_->snapshots(), observer_);
+}
+
+grpc::ServerUnaryReactor* AggregatorService::ReportState(grpc::CallbackServerContext* context,
+                                                         const v1::ReportStateRequest* request,
+                                                         v1::ReportStateResponse* /*response*/) {
+  RoundManager* manager = host_->manager();
+  if (manager == nullptr) return Answer(context, NoRun());
+  observer_->OnReceived(TransferKind::kControl, request->ByteSizeLong());
+  return Answer(context, manager->ReportState(*request));
 }
 
 }  // namespace distro::server

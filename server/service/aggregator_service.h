@@ -40,6 +40,11 @@ class AggregatorService final : public AggregatorMethods {
       grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) override;
   grpc::ServerWriteReactor<v1::DownloadSnapshotResponse>* DownloadSnapshot(
       grpc::CallbackServerContext* context, const v1::DownloadSnapshotRequest* request) override;
+  grpc::ServerBidiReactor<v1::UploadSnapshotRequest, v1::UploadSnapshotResponse>* UploadSnapshot(
+      grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* ReportState(grpc::CallbackServerContext* context,
+                                        const v1::ReportStateRequest* request,
+                                        v1::ReportStateResponse* response) override;
 
  private:
   RunHost* const host_;

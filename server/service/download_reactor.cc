@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
@@ -13,7 +14,7 @@
 
 namespace distro::server {
 
-DownloadReactor::DownloadReactor(grpc::CallbackServerContext* context, RoundManager* manager,
+DownloadReactor::DownloadReactor(grpc::CallbackServerContext* context, SnapshotDesk* desk,
                                  StreamGate* gate, TransferObserver* observer,
                                  const v1::DownloadSnapshotRequest& request)
     : observer_(observer) {
@@ -23,7 +24,7 @@ DownloadReactor::DownloadReactor(grpc::CallbackServerContext* context, RoundMana
   absl::Status status = stream.status();
   if (status.ok()) {
     stream_ = *std::move(stream);
-    status = OpenFile(manager, request);
+    status = OpenFile(desk, request);
   }
   if (status.ok()) {
     WriteNext();
@@ -36,18 +37,17 @@ DownloadReactor::~DownloadReactor() {
   if (file_ >= 0) close(file_);
 }
 
-absl::Status DownloadReactor::OpenFile(RoundManager* manager,
+absl::Status DownloadReactor::OpenFile(SnapshotDesk* desk,
                                        const v1::DownloadSnapshotRequest& request) {
-  if (manager == nullptr) return absl::UnavailableError("there is no run yet: it must be created");
-  const v1::SnapshotInfo& info = manager->run().initial_snapshot;
-  if (request.sha256() != info.sha256()) return absl::NotFoundError("sha256: no snapshot has it");
-  if (request.offset() > info.size_bytes()) {
+  if (desk == nullptr) return absl::UnavailableError("there is no run yet: it must be created");
+  DISTRO_ASSIGN_OR_RETURN(SnapshotDesk::StoredFile stored, desk->Find(request.sha256()));
+  if (request.offset() > stored.size_bytes) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "offset: ", request.offset(), " is behind the snapshot's end at ", info.size_bytes()));
+        "offset: ", request.offset(), " is behind the snapshot's end at ", stored.size_bytes));
   }
-  path_ = manager->run().initial_snapshot_path;
+  path_ = std::move(stored.path);
   offset_ = request.offset();
-  size_ = info.size_bytes();
+  size_ = stored.size_bytes;
   file_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   return file_ < 0 ? ErrnoToStatus(errno, "open", path_) : absl::OkStatus();
 }

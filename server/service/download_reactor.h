@@ -10,15 +10,15 @@
 #include "distro/v1/snapshot.pb.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/limits/stream_gate.h"
-#include "server/round/round_manager.h"
+#include "server/round/snapshot_desk.h"
 #include "server/service/transfer_observer.h"
 
 namespace distro::server {
 
 class DownloadReactor final : public grpc::ServerWriteReactor<v1::DownloadSnapshotResponse> {
  public:
-  // All but the request are borrowed and outlive the stream. `manager` may be null: there is no run.
-  DownloadReactor(grpc::CallbackServerContext* context, RoundManager* manager, StreamGate* gate,
+  // All but the request are borrowed and outlive the stream. `desk` may be null: there is no run.
+  DownloadReactor(grpc::CallbackServerContext* context, SnapshotDesk* desk, StreamGate* gate,
                   TransferObserver* observer, const v1::DownloadSnapshotRequest& request);
   ~DownloadReactor() override;
 
@@ -26,7 +26,7 @@ class DownloadReactor final : public grpc::ServerWriteReactor<v1::DownloadSnapsh
   void OnDone() override { delete this; }
 
  private:
-  absl::Status OpenFile(RoundManager* manager, const v1::DownloadSnapshotRequest& request);
+  absl::Status OpenFile(SnapshotDesk* desk, const v1::DownloadSnapshotRequest& request);
   absl::Status ReadFrame();
   void WriteNext();
 

@@ -2,6 +2,7 @@
 #include "server/metrics.h"
 #include "server/stream_metrics.h"
 
+#include "common/base/version.h"
 #include "gmock/gmock.h"
 #include "tests/server/service/server_fixture.h"
 #include "tests/testing/metrics_doc.h"
@@ -27,6 +28,7 @@ TEST(AggregatorMetricsTest, ThePageDescribesEveryMetric) {
   join.mutable_worker()->set_name("a");
   join.mutable_worker()->set_incarnation(1);
   join.set_data_fingerprint("data");
+  join.set_version(std::string(Version()));
   ASSERT_TRUE(host.manager()->Join(join).ok());
   v1::RoundHeader header;
   header.add_members()->set_name("a");

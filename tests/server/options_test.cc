@@ -30,6 +30,10 @@ TEST(OptionsTest, RefusesWhatCannotWorkAndNamesTheFlag) {
        [](AggregatorOptions* o) { o->heartbeat_interval = absl::ZeroDuration(); }},
       {"--lease", [](AggregatorOptions* o) { o->lease = absl::Seconds(5); }},
       {"--lease", [](AggregatorOptions* o) { o->lease = absl::InfiniteDuration(); }},
+      {"--suspect_after", [](AggregatorOptions* o) { o->suspect_after = absl::Seconds(2); }},
+      {"--lease", [](AggregatorOptions* o) { o->suspect_after = absl::Seconds(30); }},
+      {"--drain_grace", [](AggregatorOptions* o) { o->drain_grace = -absl::Seconds(1); }},
+      {"--drain_grace", [](AggregatorOptions* o) { o->drain_grace = absl::InfiniteDuration(); }},
   };
   for (const auto& [flag, spoil] : kFaults) {
     AggregatorOptions options = Good();
@@ -38,6 +42,14 @@ TEST(OptionsTest, RefusesWhatCannotWorkAndNamesTheFlag) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << flag;
     EXPECT_THAT(std::string(status.message()), HasSubstr(flag));
   }
+}
+
+TEST(OptionsTest, AnOrderOfTimesThatIsBrokenIsToldWithBothValues) {
+  AggregatorOptions options = Good();
+  EXPECT_EQ(options.SuspectAfter(), absl::Seconds(6));
+  options.suspect_after = absl::Seconds(40);
+  EXPECT_THAT(std::string(options.Validate().message()),
+              HasSubstr("--lease: 30s is not above --suspect_after (40s)"));
 }
 
 TEST(OptionsTest, SplitsAddresses) {

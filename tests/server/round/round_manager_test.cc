@@ -4,10 +4,12 @@
 #include <filesystem>
 #include <map>
 
+#include "common/base/version.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/round/run_fixture.h"
 #include "tests/testing/fake_clock.h"
+#include "tests/testing/faulty_disk.h"
 #include "tests/testing/scratch_folder.h"
 
 namespace distro::server {
@@ -31,7 +33,12 @@ struct CountingObserver final : RunObserver {
     tokens += info.tokens;
   }
   void OnStateHashMismatch(int workers) override { mismatches += workers; }
+  void OnMemberChange(absl::string_view reason) override { ++changes[std::string(reason)]; }
+  void OnLateUpdate(absl::Duration lateness_now) override { lateness = lateness_now; }
+  void OnLogError(absl::string_view operation) override { ++errors[std::string(operation)]; }
   void OnPhase(absl::string_view, absl::Duration) override {}
+  std::map<std::string, int> errors, changes;
+  std::optional<absl::Duration> lateness;
   int expected = 0, updates = 0, rounds = 0, mismatches = 0;
   uint64_t tokens = 0;
   absl::Duration latency;
@@ -44,9 +51,12 @@ class RoundManagerTest : public ::testing::Test {
     manager_ = nullptr;
     run_ = testing::SmallRun(config);
     log_file_ = nullptr;
-    log_file_ = *RoundLog::Open(folder_.File("rounds"), run_->layout.get(), 2, Disk::Real(), &log_);
-    manager_ = *RoundManager::Create(run_, EpochId(++epoch_), log_file_.get(), &clock_, &log_,
-                                     &observer_, {.lease = Seconds(100)});
+    log_file_ = *RoundLog::Open(folder_.File("rounds"), run_->layout.get(), 2, &disk_, &log_);
+    admission_ = *AdmissionStore::Open(folder_.File("admission.pb"), &disk_);
+    snapshots_ = *SnapshotStore::Open(folder_.path(), run_, &disk_, &log_);
+    manager_ = *RoundManager::Create(run_, EpochId(++epoch_),
+                                     {log_file_.get(), admission_.get(), snapshots_.get()}, &clock_,
+                                     &log_, &observer_, options_);
   }
   void Step() { EXPECT_TRUE(manager_->Step().ok()); }
   v1::WorkerIdentity Identity(const std::string& name) {
@@ -59,6 +69,7 @@ class RoundManagerTest : public ::testing::Test {
     v1::JoinRequest request;
     *request.mutable_worker() = Identity(name);
     request.set_data_fingerprint("data");
+    request.set_version(std::string(Version()));
     ASSERT_TRUE(manager_->Join(request).ok());
   }
   void Beat(const std::string& name) {
@@ -68,7 +79,7 @@ class RoundManagerTest : public ::testing::Test {
     request.set_sequence(++sequence_);
     request.set_next_round(status.round.value());
     request.set_log_hash(status.log_hash);
-    manager_->Heartbeat(request);
+    EXPECT_TRUE(manager_->Heartbeat(request).ok());
   }
   void Activate(const std::string& name) {
     Join(name);
@@ -104,7 +115,11 @@ class RoundManagerTest : public ::testing::Test {
   Log log_{LogLevel::kError, Clock::Real(), [](absl::string_view) {}};
   CountingObserver observer_;
   std::shared_ptr<const RunIdentity> run_;
+  testing::FaultyDisk disk_;
+  RoundManagerOptions options_{.suspect_after = Seconds(1000), .lease = Seconds(100)};
   std::unique_ptr<RoundLog> log_file_;
+  std::unique_ptr<AdmissionStore> admission_;
+  std::unique_ptr<SnapshotStore> snapshots_;
   std::unique_ptr<RoundManager> manager_;
   std::map<std::string, uint64_t> incarnations_;
   uint64_t epoch_ = 0;

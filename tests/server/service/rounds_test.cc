@@ -107,7 +107,9 @@ TEST_F(RoundsTest, TheChainGrowsRoundByRoundAndTheStreamEndsWithTheRun) {
 }
 
 TEST_F(RoundsTest, ALateJoinerReadsTheLogAndTakesPart) {
-  Start(ConfigFor(1));
+  v1::RunConfig config = ConfigFor(1);
+  config.set_probation_rounds(0);
+  Start(config);
   auto a = NewActive("a");
   auto from_a = a->Subscribe(&layout_);
   std::vector<uint64_t> hashes;

@@ -72,6 +72,7 @@ class ServerTest : public ::testing::Test {
     options.listen = "127.0.0.1:0";
     options.http = "127.0.0.1:0";
     options.insecure = true;
+    options.suspect_after = absl::Seconds(500);
     options.lease = absl::Seconds(1000);
     return options;
   }

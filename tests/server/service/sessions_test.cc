@@ -1,5 +1,6 @@
 // Sessions, snapshots, subscriptions, administration, health and HTTP, over real connections.
 #include "common/base/checksum.h"
+#include "common/base/reason.h"
 #include "common/checkpoint/snapshot.h"
 #include "gmock/gmock.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -257,29 +258,44 @@ TEST_F(SessionsTest, MetricsTellWhatHappened) {
   EXPECT_THAT(metrics, HasSubstr("distro_aggregator_workers{state=\"active\"} 1\n"));
   EXPECT_THAT(metrics,
               HasSubstr("distro_aggregator_worker_included_updates_total{worker=\"a\"} 1\n"));
-  EXPECT_THAT(
-      metrics,
-      HasSubstr(
-          "distro_aggregator_state_hash_mismatches_total 1\n"));  // the test's hash is made up
+  EXPECT_THAT(metrics, HasSubstr("distro_aggregator_state_hash_mismatches_total 0\n"));
   EXPECT_THAT(metrics, HasSubstr("distro_aggregator_insecure 1\n"));
   EXPECT_THAT(Get("/metrics/workers"), HasSubstr("distro_worker_round{worker=\"a\"} 0\n"));
   EXPECT_THAT(Get("/healthz"), HasSubstr("ok"));
   EXPECT_THAT(Get("/readyz"), HasSubstr("ready"));
 }
 
-TEST_F(SessionsTest, DrainingEndsStreamsAndIsToldToEverybody) {
+TEST_F(SessionsTest, DrainingIsToldToEverybodyAndTheOpenRoundEnds) {
   Start();
   auto a = NewActive("a");
   auto rounds = a->Subscribe(&layout_);
   ASSERT_TRUE(rounds->NextOpen().ok());
   server_->Drain();
-  EXPECT_EQ(rounds->Next().status().code(), StatusCode::kUnavailable);
   const v1::HeartbeatResponse response = a->Heartbeat(0, 0);
   EXPECT_EQ(response.directive(), v1::DIRECTIVE_DRAIN);
   EXPECT_EQ(response.run_state(), v1::RUN_STATE_DRAINING);
-  EXPECT_EQ(a->Upload(0, Payloads(0, 1)).status.code(), StatusCode::kUnavailable);
-  EXPECT_EQ(NewWorker("b")->Join().code(), StatusCode::kUnavailable);
+  const absl::Status refused = NewWorker("b")->Join();
+  EXPECT_EQ(refused.code(), StatusCode::kUnavailable);
+  EXPECT_EQ(ReasonOf(refused), "draining");
+  EXPECT_EQ(RetryAfterOf(refused), absl::Seconds(30));
   Get("/readyz", 503);
+  EXPECT_TRUE(a->Upload(0, Payloads(0, 1)).status.ok());
+  EXPECT_TRUE(rounds->NextCommit().ok());
+  EXPECT_EQ(ReasonOf(rounds->Next().status()), "draining");
+  EXPECT_EQ(ReasonOf(a->Upload(1, Payloads(1, 1)).status), "draining");
+  server_->AwaitDrained();
+}
+
+TEST_F(SessionsTest, ADrainWaitsForTheOpenRoundNoLongerThanItsGrace) {
+  Start();
+  auto a = NewActive("a");
+  auto rounds = a->Subscribe(&layout_);
+  ASSERT_TRUE(rounds->NextOpen().ok());
+  server_->Drain();
+  Advance(absl::Seconds(31));
+  server_->AwaitDrained();
+  EXPECT_EQ(ReasonOf(rounds->Next().status()), "draining");
+  EXPECT_EQ(ReasonOf(a->Upload(0, Payloads(0, 1)).status), "draining");
 }
 
 TEST_F(SessionsTest, AServerStopsWhileStreamsAreOpen) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/version.h"
 #include "common/replica/round_assembler.h"
 #include "common/rpc/frames.h"
 #include "common/rpc/status.h"
@@ -90,13 +91,18 @@ class TestWorker {
   v1::AggregatorService::Stub* stub() { return stub_.get(); }
   const v1::WorkerIdentity& identity() const { return identity_; }
   const v1::JoinResponse& joined() const { return joined_; }
+  // Of the run's initial snapshot; without parameters of its own this worker makes up those of later rounds.
+  uint64_t initial_state_hash = 0;
 
   absl::Status Join(const std::string& data = "data") {
     v1::JoinRequest request;
     *request.mutable_worker() = identity_;
     request.set_data_fingerprint(data);
+    request.set_version(std::string(Version()));
     grpc::ClientContext context;
-    return FromGrpcStatus(stub_->Join(&context, request, &joined_));
+    const absl::Status status = FromGrpcStatus(stub_->Join(&context, request, &joined_));
+    if (joined_.snapshot().round() == 0) initial_state_hash = joined_.snapshot().state_hash();
+    return status;
   }
 
   v1::HeartbeatResponse Heartbeat(uint64_t next_round, uint64_t log_hash) {
@@ -131,7 +137,7 @@ class TestWorker {
     *header.mutable_worker() = identity_;
     header.set_epoch(joined_.epoch());
     header.set_round(round);
-    header.set_state_hash(round);
+    header.set_state_hash(round == 0 ? initial_state_hash : round);
     header.set_loss(2);
     return header;
   }
