@@ -80,7 +80,7 @@ USES = {
     "tests/tools": "",
     "tests/integration": "server worker tools/distroctl tools/archiver",
     "tests/compatibility": "worker/model",
-    "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/replica server/log worker/data",
+    "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/replica server/log worker/data worker/state",
     "bench": "server worker tests/common/codec/random_updates",
 }
 

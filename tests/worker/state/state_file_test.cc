@@ -58,6 +58,17 @@ TEST_F(StateFileTest, GivesBackWhatWasWritten) {
   for (size_t i = 0; i < payloads.size(); ++i) EXPECT_EQ(*payloads[i], *expected[i]);
 }
 
+// The example of docs/files.md.
+TEST_F(StateFileTest, BeginsAsItsPageShows) {
+  example_.state.run_id = "r-1";
+  example_.state.senders = {11};
+  const unsigned char expected[] = {0x44, 0x53, 0x54, 0x52, 0x4f, 0x57, 0x53, 0x54, 0x01, 0x00,
+                                    0x00, 0x00, 0x60, 0x00, 0x00, 0x00, 0x03, 0x00, 0x00, 0x00,
+                                    0x72, 0x2d, 0x31, 0x01, 0x00, 0x00, 0x00, 0x77};
+  EXPECT_EQ(Write().substr(0, sizeof(expected)),
+            std::string(reinterpret_cast<const char*>(expected), sizeof(expected)));
+}
+
 TEST_F(StateFileTest, NothingNeedBePending) {
   Write();
   const absl::StatusOr<StateReader> reader = StateReader::Open(path_);

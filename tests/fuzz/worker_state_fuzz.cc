@@ -1,0 +1,96 @@
+// Bytes as a worker's state file, for a small layout: read whole, or DataLoss, another layout, a newer version. The checksums
+// are put right first, so that what lies behind them is reached too.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/checksum.h"
+#include "kernels/backend.h"
+#include "worker/optimizer/optimizer.h"
+#include "worker/state/state_file.h"
+#include "worker/state/state_parts.h"
+
+namespace {
+
+using distro::Layout;
+using distro::Manifest;
+using distro::worker::Optimizer;
+using distro::worker::StateReader;
+
+constexpr size_t kFieldsBegin = 16;
+
+// The checksum behind the header, if the bytes reach so far.
+void MendHeader(std::string* bytes) {
+  if (bytes->size() < kFieldsBegin) return;
+  uint32_t fields = 0;
+  std::memcpy(&fields, bytes->data() + 12, sizeof(fields));
+  const size_t end = kFieldsBegin + fields;
+  if (bytes->size() < end + sizeof(uint64_t)) return;
+  const uint64_t checksum = distro::Xxh3(absl::string_view(*bytes).substr(0, end));
+  std::memcpy(bytes->data() + end, &checksum, sizeof(checksum));
+}
+
+void Try(const Layout& layout, absl::string_view bytes) {
+  const absl::StatusOr<StateReader> reader = StateReader::FromBytes(bytes);
+  if (!reader.ok()) {
+    const bool known = reader.status().code() == absl::StatusCode::kDataLoss ||
+                       reader.status().code() == absl::StatusCode::kUnimplemented;
+    if (!known) std::abort();
+    return;
+  }
+  absl::StatusOr<StateReader::Contents> contents = reader->Read(layout);
+  if (!contents.ok()) {
+    const bool known = contents.status().code() == absl::StatusCode::kDataLoss ||
+                       contents.status().code() == absl::StatusCode::kFailedPrecondition;
+    if (!known) std::abort();
+    return;
+  }
+  const auto backend = distro::MakeReferenceBackend();
+  Optimizer optimizer(&layout, backend.get());
+  optimizer.Restore(std::move(contents->momentum), std::move(contents->pending));
+  if (optimizer.pending() != nullptr) optimizer.EncodePending();
+}
+
+// The parts behind any header, with checksums that are right: positions may be anything.
+void TryParts(const Layout& layout, absl::string_view data) {
+  const uint32_t k = data.empty() ? 1 : 1 + static_cast<uint8_t>(data[0]) % 4;
+  const std::vector<uint64_t> sizes = distro::worker::PartSizes(layout, k);
+  std::string body(data), checksums;
+  uint64_t total = 0;
+  for (const uint64_t size : sizes) total += size;
+  body.resize(total);
+  uint64_t offset = 0;
+  for (const uint64_t size : sizes) {
+    distro::AppendLittleEndian(&checksums,
+                               distro::Xxh3(absl::string_view(body).substr(offset, size)));
+    offset += size;
+  }
+  distro::AppendLittleEndian(&checksums, distro::Xxh3(checksums));
+  body += checksums;
+  if (!distro::worker::CheckParts(body, sizes).ok()) std::abort();
+  distro::TensorBuffer momentum(layout);
+  const absl::string_view rest = distro::worker::TakeMomentum(body, &momentum);
+  distro::worker::PendingUpdate pending{.round = distro::RoundId(1), .k = static_cast<int>(k)};
+  if (!distro::worker::TakePending(rest, layout, &pending).ok()) return;
+  const auto backend = distro::MakeReferenceBackend();
+  Optimizer optimizer(&layout, backend.get());
+  optimizer.Restore(std::move(momentum), std::move(pending));
+  optimizer.EncodePending();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const Layout layout = *Layout::Create(*Manifest::Create({{"a", {3, 2}}, {"b", {5}}}), 1);
+  std::string bytes(reinterpret_cast<const char*>(data), size);
+  Try(layout, bytes);
+  MendHeader(&bytes);
+  Try(layout, bytes);
+  TryParts(layout, bytes);
+  return 0;
+}
