@@ -14,6 +14,9 @@
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
+#include "server/auth/authorizer.h"
+#include "server/auth/server_tls.h"
+#include "server/auth/token_store.h"
 #include "server/limits/sweeper.h"
 #include "server/metrics.h"
 #include "server/service/admin_service.h"
@@ -45,8 +48,8 @@ struct AggregatorServer::Parts {
         metrics(clock, options_in.insecure),
         gate(options_in.limits, clock) {}
 
-  absl::Status OpenHost(const Clock* clock, Disk* disk,
-                        std::function<void(absl::Status)> on_fatal);
+  absl::Status OpenCredentials(const Clock* clock);
+  absl::Status OpenHost(const Clock* clock, Disk* disk, std::function<void(absl::Status)> on_fatal);
   absl::Status StartHttp();
   std::vector<prometheus::MetricFamily> AllMetrics();
   absl::Status LoadRun();
@@ -61,6 +64,9 @@ struct AggregatorServer::Parts {
   StreamGate gate;
   std::atomic<bool> loaded{false};
   std::atomic<bool> draining{false};
+  std::unique_ptr<ServerTls> tls;      // null: insecure
+  std::unique_ptr<TokenStore> tokens;  // null: none are valid
+  std::unique_ptr<Authorizer> authorizer;
   std::unique_ptr<RunHost> host;
   std::unique_ptr<HttpEndpoint> http;
   std::unique_ptr<AggregatorService> aggregator;
@@ -70,6 +76,20 @@ struct AggregatorServer::Parts {
   std::string grpc_address;
   std::string http_address;
 };
+
+absl::Status AggregatorServer::Parts::OpenCredentials(const Clock* clock) {
+  if (options.insecure) {
+    authorizer = std::make_unique<Authorizer>();
+    return absl::OkStatus();
+  }
+  const TlsFiles files = {.ca = options.ca, .cert = options.cert, .key = options.key};
+  DISTRO_ASSIGN_OR_RETURN(tls, ServerTls::Open(files, clock, log, &metrics));
+  if (!options.tokens_file.empty()) {
+    DISTRO_ASSIGN_OR_RETURN(tokens, TokenStore::Open(options.tokens_file, clock, log, &metrics));
+  }
+  authorizer = std::make_unique<Authorizer>(tokens.get(), &metrics);
+  return absl::OkStatus();
+}
 
 absl::Status AggregatorServer::Parts::OpenHost(const Clock* clock, Disk* disk,
                                                std::function<void(absl::Status)> on_fatal) {
@@ -91,8 +111,7 @@ absl::Status AggregatorServer::Parts::StartHttp() {
   std::vector<HttpRoute> routes;
   routes.push_back(HealthRoute());
   routes.push_back(ReadyRoute([this] { return Ready(); }));
-  routes.push_back(
-      MetricsRoute("/metrics", [this] { return AllMetrics(); }));
+  routes.push_back(MetricsRoute("/metrics", [this] { return AllMetrics(); }));
   routes.push_back(MetricsRoute("/metrics/workers",
                                 [this] { return AggregatorMetrics::CollectWorkers(*host); }));
   routes.push_back({"/", [this](const HttpRequest&) { return Page(); }});
@@ -103,8 +122,10 @@ absl::Status AggregatorServer::Parts::StartHttp() {
 }
 
 std::vector<prometheus::MetricFamily> AggregatorServer::Parts::AllMetrics() {
+  if (tls != nullptr) metrics.SetCertificateExpiry(tls->expiry());
   std::vector<prometheus::MetricFamily> families = metrics.Collect(*host, options.data_dir);
-  for (prometheus::MetricFamily& family : StreamMetrics(gate)) families.push_back(std::move(family));
+  for (prometheus::MetricFamily& family : StreamMetrics(gate))
+    families.push_back(std::move(family));
   return families;
 }
 
@@ -121,8 +142,9 @@ absl::Status AggregatorServer::Parts::LoadRun() {
 
 absl::Status AggregatorServer::Parts::StartGrpc() {
   DISTRO_ASSIGN_OR_RETURN(const auto address, SplitAddress(options.listen));
-  aggregator = std::make_unique<AggregatorService>(host.get(), &gate, &metrics);
-  admin = std::make_unique<AdminService>(host.get(), &gate, &metrics);
+  aggregator =
+      std::make_unique<AggregatorService>(host.get(), authorizer.get(), &gate, &metrics, log);
+  admin = std::make_unique<AdminService>(host.get(), authorizer.get(), &gate, &metrics);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
@@ -131,7 +153,9 @@ absl::Status AggregatorServer::Parts::StartGrpc() {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 30'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   int port = 0;
-  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(options.listen,
+                           tls == nullptr ? grpc::InsecureServerCredentials() : tls->Credentials(),
+                           &port);
   builder.RegisterService(aggregator.get());
   builder.RegisterService(admin.get());
   grpc = builder.BuildAndStart();
@@ -186,6 +210,7 @@ absl::StatusOr<std::unique_ptr<AggregatorServer>> AggregatorServer::Start(
   std::unique_ptr<AggregatorServer> server(
       new AggregatorServer(std::make_unique<Parts>(options, clock, log)));
   Parts* const parts = server->parts_.get();
+  DISTRO_RETURN_IF_ERROR(parts->OpenCredentials(clock));
   DISTRO_RETURN_IF_ERROR(parts->OpenHost(clock, disk, std::move(on_fatal)));
   DISTRO_RETURN_IF_ERROR(parts->StartHttp());
   DISTRO_RETURN_IF_ERROR(parts->LoadRun());

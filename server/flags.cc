@@ -23,8 +23,17 @@ ABSL_FLAG(std::string, listen, "127.0.0.1:7700",
           "gRPC address for workers and operators; port 0: a free one.");
 ABSL_FLAG(std::string, http, "127.0.0.1:7701",
           "Address of /metrics, /healthz, /readyz and the status page; port 0: a free one.");
+ABSL_FLAG(std::string, cert, "",
+          "PEM file of the aggregator's certificate, chain included. Required without --insecure; "
+          "read again when it changes.");
+ABSL_FLAG(std::string, key, "", "PEM file of the certificate's key.");
+ABSL_FLAG(std::string, ca, "",
+          "PEM file of the CAs whose client certificates are believed (docs/security.md).");
+ABSL_FLAG(std::string, tokens_file, "",
+          "File of the tokens that are valid, as distroctl token new prints its lines; read again "
+          "when it changes.");
 ABSL_FLAG(bool, insecure, false,
-          "Talk plaintext. Required for now: there is no TLS in this version.");
+          "Talk plaintext and authenticate nobody, instead of --cert, --key, --ca, --tokens_file.");
 ABSL_FLAG(absl::Duration, heartbeat_interval, absl::Seconds(2),
           "Time between a worker's heartbeats.");
 ABSL_FLAG(absl::Duration, suspect_after, absl::ZeroDuration(),
@@ -54,11 +63,11 @@ namespace {
 constexpr char kUsage[] =
     R"(holds a training run: workers upload to it, it combines and streams the result to all.
 
-  distro-aggregator --data_dir DIR --run run.json --model CHECKPOINT_DIR --insecure
+  distro-aggregator --data_dir DIR --run run.json --model CHECKPOINT_DIR --cert FILE --key FILE --tokens_file FILE
       Creates the run in DIR, or goes on with it.
 
   distro-aggregator --data_dir DIR --insecure
-      Goes on with the run in DIR; in an empty folder it waits for `distroctl run create`.
+      Plaintext, on networks that are trusted. Goes on with the run in DIR; in an empty folder it waits for `distroctl run create`.
 
 Then: distro-worker --aggregator HOST:PORT --data FILE --insecure. The status page is on http://127.0.0.1:7701/.
 SIGINT or SIGTERM lets the open round end, drains and ends with 0; a second signal ends at once.
@@ -89,6 +98,10 @@ absl::StatusOr<AggregatorOptions> OptionsFromFlags() {
                                .model = absl::GetFlag(FLAGS_model),
                                .listen = absl::GetFlag(FLAGS_listen),
                                .http = absl::GetFlag(FLAGS_http),
+                               .cert = absl::GetFlag(FLAGS_cert),
+                               .key = absl::GetFlag(FLAGS_key),
+                               .ca = absl::GetFlag(FLAGS_ca),
+                               .tokens_file = absl::GetFlag(FLAGS_tokens_file),
                                .insecure = absl::GetFlag(FLAGS_insecure),
                                .heartbeat_interval = absl::GetFlag(FLAGS_heartbeat_interval),
                                .suspect_after = absl::GetFlag(FLAGS_suspect_after),

@@ -13,6 +13,8 @@ constexpr DiskOperation kDiskOperations[] = {
     DiskOperation::kCreateFolder, DiskOperation::kCreate,     DiskOperation::kWrite,
     DiskOperation::kFsync,        DiskOperation::kLink,       DiskOperation::kRename,
     DiskOperation::kUnlink,       DiskOperation::kFsyncFolder};
+constexpr const char* kRefusals[] = {"unauthenticated", "role", "wrong_name"};
+constexpr const char* kCredentialFiles[] = {"certificate", "tokens"};
 
 double Seconds(absl::Duration duration) { return absl::ToDoubleSeconds(duration); }
 
@@ -32,6 +34,7 @@ AggregatorMetrics::AggregatorMetrics(const Clock* clock, bool insecure)
                 {{"version", std::string(Version())}})
       ->Set(1);
   registry_.AddGauge("insecure", "1 when connections are not encrypted.")->Set(insecure ? 1 : 0);
+  AddCredentials();
   round_ = registry_.AddGauge("round", "The round that is open or opens next.");
   const std::string rounds_help = "Committed rounds, by whether all expected updates were in.";
   rounds_complete_ = registry_.AddCounter("rounds_total", rounds_help, {{"outcome", "complete"}});
@@ -96,6 +99,36 @@ AggregatorMetrics::AggregatorMetrics(const Clock* clock, bool insecure)
       registry_.AddGauge("loss", "Mean training loss of the last round's updates, nats a token.");
   tokens_ = registry_.AddCounter(
       "tokens_total", "Tokens of updates that were included, since this process started.");
+}
+
+void AggregatorMetrics::AddCredentials() {
+  for (const char* reason : kRefusals) {
+    calls_refused_[reason] = registry_.AddCounter(
+        "calls_refused_total", "Calls that were refused for who called.", {{"reason", reason}});
+  }
+  for (const char* file : kCredentialFiles) {
+    for (const bool ok : {false, true}) {
+      reloads_[{file, ok}] = registry_.AddCounter(
+          "credential_reloads_total", "Times that credentials were read again after a change.",
+          {{"file", file}, {"outcome", ok ? "ok" : "error"}});
+    }
+  }
+  certificate_expiry_ = registry_.AddGauge("tls_certificate_expiry_timestamp_seconds",
+                                           "When the certificate in use ends; 0 without one.");
+}
+
+void AggregatorMetrics::OnCallRefused(absl::string_view reason) {
+  const auto it = calls_refused_.find(reason);
+  if (it != calls_refused_.end()) it->second->Increment();
+}
+
+void AggregatorMetrics::OnCredentialsReloaded(absl::string_view file, bool ok) {
+  const auto it = reloads_.find({std::string(file), ok});
+  if (it != reloads_.end()) it->second->Increment();
+}
+
+void AggregatorMetrics::SetCertificateExpiry(absl::Time expiry) {
+  certificate_expiry_->Set(absl::ToDoubleSeconds(expiry - absl::UnixEpoch()));
 }
 
 void AggregatorMetrics::OnRoundOpened(RoundId round, int expected) {

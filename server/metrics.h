@@ -4,11 +4,13 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/telemetry/metrics.h"
+#include "server/auth/auth_observer.h"
 #include "server/round/run_host.h"
 #include "server/round/run_observer.h"
 #include "server/service/transfer_observer.h"
@@ -19,7 +21,7 @@ inline constexpr char kMetricPrefix[] = "distro_aggregator_";
 // Workers whose included updates are counted; more are not told apart.
 inline constexpr size_t kMaxCountedWorkers = 4096;
 
-class AggregatorMetrics final : public RunObserver, public TransferObserver {
+class AggregatorMetrics final : public RunObserver, public TransferObserver, public AuthObserver {
  public:
   // `clock` is borrowed: wall time of the last round.
   AggregatorMetrics(const Clock* clock, bool insecure);
@@ -38,6 +40,11 @@ class AggregatorMetrics final : public RunObserver, public TransferObserver {
   void OnSent(TransferKind kind, uint64_t bytes) override;
   void OnUploadRejected(absl::string_view reason) override;
 
+  void OnCallRefused(absl::string_view reason) override;
+  void OnCredentialsReloaded(absl::string_view file, bool ok) override;
+
+  // The end of the certificate that new connections are shown.
+  void SetCertificateExpiry(absl::Time expiry);
   void OnFsync(absl::Duration time);
 
   // All families: these, the run's state, the folder's disk, the process.
@@ -46,6 +53,8 @@ class AggregatorMetrics final : public RunObserver, public TransferObserver {
   static std::vector<prometheus::MetricFamily> CollectWorkers(const RunHost& host);
 
  private:
+  void AddCredentials();
+
   const Clock* const clock_;
   MetricsRegistry registry_;
   // Constant after construction; the metrics have their own locking.
@@ -69,6 +78,9 @@ class AggregatorMetrics final : public RunObserver, public TransferObserver {
   Histogram* lateness_;
   std::map<std::string, Counter*, std::less<>> log_errors_;
   Histogram* fsync_;
+  std::map<std::string, Counter*, std::less<>> calls_refused_;
+  std::map<std::pair<std::string, bool>, Counter*> reloads_;
+  Gauge* certificate_expiry_;
   Gauge* loss_;
   Counter* tokens_;
   absl::Mutex mu_;

@@ -23,6 +23,30 @@ absl::StatusOr<std::pair<std::string, int>> SplitAddress(absl::string_view addre
 
 namespace {
 
+absl::Status CheckCredentials(const AggregatorOptions& options) {
+  const bool own = !options.cert.empty() && !options.key.empty();
+  const bool clients = !options.ca.empty() || !options.tokens_file.empty();
+  if (options.insecure) {
+    if (options.cert.empty() && options.key.empty() && !clients) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "--insecure: contradicts --cert, --key, --ca and --tokens_file: plaintext uses none of "
+        "them; give one or the other");
+  }
+  if (!own) {
+    return absl::InvalidArgumentError(
+        "--cert and --key: are required, the aggregator's certificate and its key; `distroctl "
+        "certs` "
+        "makes them for development (docs/security.md). --insecure talks plaintext instead and "
+        "authenticates nobody, on networks that are trusted");
+  }
+  if (!clients) {
+    return absl::InvalidArgumentError(
+        "--tokens_file or --ca: one is required, else nobody could show who he is: the tokens that "
+        "are valid (`distroctl token new`), or the CA of client certificates");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status OutOfOrder(absl::string_view flag, absl::Duration value, absl::string_view other,
                         absl::Duration other_value, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(flag, ": ", absl::FormatDuration(value),
@@ -65,12 +89,8 @@ absl::Status AggregatorOptions::Validate() const {
   if (run.empty() != model.empty()) {
     return absl::InvalidArgumentError("--run and --model: give both to create a run, or neither");
   }
-  if (!insecure) {
-    return absl::InvalidArgumentError(
-        "--insecure: is required: this version has no TLS yet, all traffic is plaintext; use it on "
-        "trusted networks");
-  }
   DISTRO_RETURN_IF_ERROR(limits.Validate());
+  DISTRO_RETURN_IF_ERROR(CheckCredentials(*this));
   DISTRO_RETURN_IF_ERROR(Annotate(SplitAddress(listen).status(), "--listen"));
   DISTRO_RETURN_IF_ERROR(Annotate(SplitAddress(http).status(), "--http"));
   return CheckLadder(*this);

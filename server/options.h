@@ -25,7 +25,14 @@ struct AggregatorOptions {
   std::string listen = "127.0.0.1:7700";
   // Metrics, health and the status page, for the cluster; port 0 takes a free one.
   std::string http = "127.0.0.1:7701";
-  // Talk without TLS. There is no other way yet, so it must be asked for.
+  // PEM files of the aggregator's certificate, chain included, and its key; read again when they change.
+  std::string cert;
+  std::string key;
+  // PEM file of the CAs whose client certificates are believed; empty: no client certificates. Read again when it changes.
+  std::string ca;
+  // File of tokens (server/auth/tokens_file.h); empty: no tokens. Read again when it changes.
+  std::string tokens_file;
+  // Plaintext, and nobody is authenticated: instead of the four above.
   bool insecure = false;
   // Time between a worker's heartbeats. Smaller values notice a dead worker sooner and cost a message each.
   absl::Duration heartbeat_interval = absl::Seconds(2);

@@ -68,11 +68,8 @@ ServerTls::ServerTls(const TlsFiles& files, const Clock* clock, Log* log, AuthOb
     : files_(files),
       log_(log),
       observer_(observer),
+      credentials_(std::make_shared<ReloadingCredentials>(this, !files.ca.empty())),
       watch_({files.ca, files.cert, files.key}, clock) {}
-
-std::shared_ptr<grpc::ServerCredentials> ServerTls::Credentials() {
-  return std::make_shared<ReloadingCredentials>(this, !files_.ca.empty());
-}
 
 absl::Time ServerTls::expiry() { return Current().material->expiry; }
 

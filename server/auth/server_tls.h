@@ -26,8 +26,8 @@ class ServerTls {
                                                          Log* log, AuthObserver* observer);
 
   // For a listening port. A client certificate is asked for where there is a CA, verified where it is shown, and not
-  // required: a token can stand in for it. Borrows this.
-  std::shared_ptr<grpc::ServerCredentials> Credentials();
+  // required: a token can stand in for it. For one server, which ends before this.
+  std::shared_ptr<grpc::ServerCredentials> Credentials() const { return credentials_; }
 
   // When the certificate in use ends.
   absl::Time expiry();
@@ -46,6 +46,8 @@ class ServerTls {
   const TlsFiles files_;
   Log* const log_;
   AuthObserver* const observer_;
+  // Here since gRPC asks it at each connection, but does not keep it.
+  const std::shared_ptr<grpc::ServerCredentials> credentials_;
 
   absl::Mutex mu_;
   FileWatch watch_ ABSL_GUARDED_BY(mu_);

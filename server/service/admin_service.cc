@@ -2,15 +2,18 @@
 
 #include <algorithm>
 
+#include "common/rpc/status.h"
 #include "server/service/create_run_reactor.h"
+#include "server/service/refuse_stream.h"
 #include "server/session/proto_time.h"
 
 namespace distro::server {
 namespace {
 
-grpc::ServerUnaryReactor* Done(grpc::CallbackServerContext* context) {
+grpc::ServerUnaryReactor* Done(grpc::CallbackServerContext* context,
+                               const absl::Status& status = absl::OkStatus()) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
+  reactor->Finish(ToGrpcStatus(status));
   return reactor;
 }
 
@@ -26,12 +29,16 @@ void FillWorker(const Worker& worker, absl::Duration now, v1::WorkerInfo* info) 
 }  // namespace
 
 RawBidiReactor* AdminService::CreateRun(grpc::CallbackServerContext* context) {
+  const absl::StatusOr<Caller> caller = authorizer_->Check(*context, Rpc::kCreateRun);
+  if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());
   return new CreateRunReactor(context, host_, gate_, observer_);
 }
 
 grpc::ServerUnaryReactor* AdminService::GetRun(grpc::CallbackServerContext* context,
                                                const v1::GetRunRequest* /*request*/,
                                                v1::GetRunResponse* response) {
+  if (auto caller = authorizer_->Check(*context, Rpc::kGetRun); !caller.ok())
+    return Done(context, caller.status());
   response->set_epoch(host_->epoch().value());
   const RoundManager* manager = host_->manager();
   const SnapshotDesk* desk = host_->snapshots();
@@ -58,6 +65,8 @@ grpc::ServerUnaryReactor* AdminService::GetRun(grpc::CallbackServerContext* cont
 grpc::ServerUnaryReactor* AdminService::ListWorkers(grpc::CallbackServerContext* context,
                                                     const v1::ListWorkersRequest* /*request*/,
                                                     v1::ListWorkersResponse* response) {
+  if (auto caller = authorizer_->Check(*context, Rpc::kListWorkers); !caller.ok())
+    return Done(context, caller.status());
   if (const RoundManager* manager = host_->manager()) {
     const RunStatus status = manager->status();
     for (const Worker& worker : status.workers)

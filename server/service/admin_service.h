@@ -2,6 +2,7 @@
 #pragma once
 
 #include "distro/v1/admin.grpc.pb.h"
+#include "server/auth/authorizer.h"
 #include "server/limits/stream_gate.h"
 #include "server/round/run_host.h"
 #include "server/service/bidi_reactor.h"
@@ -19,8 +20,9 @@ using AdminMethods =
 class AdminService final : public AdminMethods {
  public:
   // All are borrowed.
-  AdminService(RunHost* host, StreamGate* gate, TransferObserver* observer)
-      : host_(host), gate_(gate), observer_(observer) {}
+  AdminService(RunHost* host, const Authorizer* authorizer, StreamGate* gate,
+               TransferObserver* observer)
+      : host_(host), authorizer_(authorizer), gate_(gate), observer_(observer) {}
 
   RawBidiReactor* CreateRun(grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* GetRun(grpc::CallbackServerContext* context,
@@ -32,6 +34,7 @@ class AdminService final : public AdminMethods {
 
  private:
   RunHost* const host_;
+  const Authorizer* const authorizer_;
   StreamGate* const gate_;
   TransferObserver* const observer_;
 };

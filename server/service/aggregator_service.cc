@@ -4,6 +4,7 @@
 
 #include "common/rpc/status.h"
 #include "server/service/download_reactor.h"
+#include "server/service/refuse_stream.h"
 #include "server/service/subscribe_reactor.h"
 #include "server/service/upload_reactor.h"
 #include "server/service/upload_snapshot_reactor.h"
@@ -24,6 +25,10 @@ absl::Status NoRun() { return absl::UnavailableError("there is no run yet: it mu
 grpc::ServerUnaryReactor* AggregatorService::Join(grpc::CallbackServerContext* context,
                                                   const v1::JoinRequest* request,
                                                   v1::JoinResponse* response) {
+  if (absl::Status may = authorizer_->CheckWorker(*context, Rpc::kJoin, request->worker().name());
+      !may.ok()) {
+    return Answer(context, may);
+  }
   RoundManager* manager = host_->manager();
   if (manager == nullptr) return Answer(context, NoRun());
   absl::StatusOr<v1::JoinResponse> joined = manager->Join(*request);
@@ -37,6 +42,11 @@ grpc::ServerUnaryReactor* AggregatorService::Join(grpc::CallbackServerContext* c
 grpc::ServerUnaryReactor* AggregatorService::Heartbeat(grpc::CallbackServerContext* context,
                                                        const v1::HeartbeatRequest* request,
                                                        v1::HeartbeatResponse* response) {
+  if (absl::Status may =
+          authorizer_->CheckWorker(*context, Rpc::kHeartbeat, request->worker().name());
+      !may.ok()) {
+    return Answer(context, may);
+  }
   RoundManager* manager = host_->manager();
   if (manager == nullptr) return Answer(context, NoRun());
   absl::StatusOr<v1::HeartbeatResponse> answer = manager->Heartbeat(*request);
@@ -50,32 +60,52 @@ grpc::ServerUnaryReactor* AggregatorService::Heartbeat(grpc::CallbackServerConte
 grpc::ServerUnaryReactor* AggregatorService::Leave(grpc::CallbackServerContext* context,
                                                    const v1::LeaveRequest* request,
                                                    v1::LeaveResponse* /*response*/) {
+  if (absl::Status may = authorizer_->CheckWorker(*context, Rpc::kLeave, request->worker().name());
+      !may.ok()) {
+    return Answer(context, may);
+  }
   if (RoundManager* manager = host_->manager()) manager->Leave(*request);
   return Answer(context, absl::OkStatus());
 }
 
 RawBidiReactor* AggregatorService::UploadUpdate(grpc::CallbackServerContext* context) {
-  return new UploadReactor(context, host_->manager(), gate_, observer_);
+  absl::StatusOr<Caller> caller = authorizer_->Check(*context, Rpc::kUploadUpdate);
+  if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());
+  return new UploadReactor(context, *std::move(caller), host_->manager(), gate_, observer_);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* AggregatorService::SubscribeRounds(
-    grpc::CallbackServerContext* /*context*/, const grpc::ByteBuffer* request) {
-  return SubscribeReactor::Start(host_->manager(), gate_, observer_, *request);
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
+  const absl::StatusOr<Caller> caller = authorizer_->Check(*context, Rpc::kSubscribeRounds);
+  if (!caller.ok())
+    return RefuseStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>(caller.status());
+  return SubscribeReactor::Start(*caller, host_->manager(), gate_, observer_, log_, *request);
 }
 
 grpc::ServerWriteReactor<v1::DownloadSnapshotResponse>* AggregatorService::DownloadSnapshot(
     grpc::CallbackServerContext* context, const v1::DownloadSnapshotRequest* request) {
-  return new DownloadReactor(context, host_->snapshots(), gate_, observer_, *request);
+  const absl::StatusOr<Caller> caller = authorizer_->Check(*context, Rpc::kDownloadSnapshot);
+  if (!caller.ok())
+    return RefuseStream<grpc::ServerWriteReactor<v1::DownloadSnapshotResponse>>(caller.status());
+  return new DownloadReactor(context, host_->snapshots(), gate_, observer_, log_, *request);
 }
 
 grpc::ServerBidiReactor<v1::UploadSnapshotRequest, v1::UploadSnapshotResponse>*
-AggregatorService::UploadSnapshot(grpc::CallbackServerContext* /*context*/) {
+AggregatorService::UploadSnapshot(grpc::CallbackServerContext* context) {
+  const absl::StatusOr<Caller> caller = authorizer_->Check(*context, Rpc::kUploadSnapshot);
+  if (!caller.ok()) {
+    return RefuseStream<
+        grpc::ServerBidiReactor<v1::UploadSnapshotRequest, v1::UploadSnapshotResponse>>(
+        caller.status());
+  }
   return new UploadSnapshotReactor(host_->snapshots(), observer_);
 }
 
 grpc::ServerUnaryReactor* AggregatorService::ReportState(grpc::CallbackServerContext* context,
                                                          const v1::ReportStateRequest* request,
                                                          v1::ReportStateResponse* /*response*/) {
+  if (auto caller = authorizer_->Check(*context, Rpc::kReportState); !caller.ok())
+    return Answer(context, caller.status());
   RoundManager* manager = host_->manager();
   if (manager == nullptr) return Answer(context, NoRun());
   observer_->OnReceived(TransferKind::kControl, request->ByteSizeLong());

@@ -1,7 +1,9 @@
 // What workers call: thin handlers in front of the run (docs/protocol.md). Thread-safe.
 #pragma once
 
+#include "common/base/log.h"
 #include "distro/v1/aggregator.grpc.pb.h"
+#include "server/auth/authorizer.h"
 #include "server/limits/stream_gate.h"
 #include "server/round/run_host.h"
 #include "server/service/bidi_reactor.h"
@@ -23,8 +25,9 @@ using AggregatorMethods = v1::AggregatorService::WithRawCallbackMethod_UploadUpd
 class AggregatorService final : public AggregatorMethods {
  public:
   // All are borrowed.
-  AggregatorService(RunHost* host, StreamGate* gate, TransferObserver* observer)
-      : host_(host), gate_(gate), observer_(observer) {}
+  AggregatorService(RunHost* host, const Authorizer* authorizer, StreamGate* gate,
+                    TransferObserver* observer, Log* log)
+      : host_(host), authorizer_(authorizer), gate_(gate), observer_(observer), log_(log) {}
 
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
                                  const v1::JoinRequest* request,
@@ -48,8 +51,10 @@ class AggregatorService final : public AggregatorMethods {
 
  private:
   RunHost* const host_;
+  const Authorizer* const authorizer_;
   StreamGate* const gate_;
   TransferObserver* const observer_;
+  Log* const log_;
 };
 
 }  // namespace distro::server

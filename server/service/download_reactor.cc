@@ -11,13 +11,14 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/frames.h"
 #include "common/rpc/status.h"
+#include "server/service/disk_error.h"
 
 namespace distro::server {
 
 DownloadReactor::DownloadReactor(grpc::CallbackServerContext* context, SnapshotDesk* desk,
-                                 StreamGate* gate, TransferObserver* observer,
+                                 StreamGate* gate, TransferObserver* observer, Log* log,
                                  const v1::DownloadSnapshotRequest& request)
-    : observer_(observer) {
+    : observer_(observer), log_(log) {
   // A write is under way whenever it stalls, so that no status can be sent.
   auto stream = gate->Open(StreamKind::kSnapshot,
                            [context](const absl::Status& /*stalled*/) { context->TryCancel(); });
@@ -49,7 +50,7 @@ absl::Status DownloadReactor::OpenFile(SnapshotDesk* desk,
   offset_ = request.offset();
   size_ = stored.size_bytes;
   file_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  return file_ < 0 ? ErrnoToStatus(errno, "open", path_) : absl::OkStatus();
+  return file_ < 0 ? DiskError(ErrnoToStatus(errno, "open", path_)) : absl::OkStatus();
 }
 
 void DownloadReactor::WriteNext() {
@@ -64,13 +65,18 @@ absl::Status DownloadReactor::ReadFrame() {
   std::string* data = frame_.mutable_data();
   data->resize(FrameBytes(offset_, size_));
   const ssize_t got = pread(file_, data->data(), data->size(), static_cast<off_t>(offset_));
-  if (got < 0) return ErrnoToStatus(errno, "read", path_);
+  if (got < 0) return DiskError(ErrnoToStatus(errno, "read", path_));
   if (got == 0)
-    return absl::DataLossError(absl::StrCat(path_, ": ends at ", offset_, " of ", size_, " bytes"));
+    return DiskError(
+        absl::DataLossError(absl::StrCat(path_, ": ends at ", offset_, " of ", size_, " bytes")));
   data->resize(static_cast<size_t>(got));
   frame_.set_offset(offset_);
   offset_ += static_cast<uint64_t>(got);
   return absl::OkStatus();
+}
+
+absl::Status DownloadReactor::DiskError(const absl::Status& status) const {
+  return WithoutPath(status, "read the snapshot", log_);
 }
 
 void DownloadReactor::OnWriteDone(bool ok) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/base/log.h"
 #include "distro/v1/snapshot.pb.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/limits/stream_gate.h"
@@ -19,7 +20,7 @@ class DownloadReactor final : public grpc::ServerWriteReactor<v1::DownloadSnapsh
  public:
   // All but the request are borrowed and outlive the stream. `desk` may be null: there is no run.
   DownloadReactor(grpc::CallbackServerContext* context, SnapshotDesk* desk, StreamGate* gate,
-                  TransferObserver* observer, const v1::DownloadSnapshotRequest& request);
+                  TransferObserver* observer, Log* log, const v1::DownloadSnapshotRequest& request);
   ~DownloadReactor() override;
 
   void OnWriteDone(bool ok) override;
@@ -28,9 +29,11 @@ class DownloadReactor final : public grpc::ServerWriteReactor<v1::DownloadSnapsh
  private:
   absl::Status OpenFile(SnapshotDesk* desk, const v1::DownloadSnapshotRequest& request);
   absl::Status ReadFrame();
+  absl::Status DiskError(const absl::Status& status) const;
   void WriteNext();
 
   TransferObserver* const observer_;
+  Log* const log_;
   std::string path_;
   int file_ = -1;
   uint64_t offset_ = 0;

@@ -3,9 +3,11 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/status.h"
 #include "grpcpp/support/slice.h"
+#include "server/service/disk_error.h"
 #include "server/service/shared_slice.h"
 
 namespace distro::server {
@@ -23,12 +25,12 @@ absl::StatusOr<v1::SubscribeRoundsRequest> Parse(const grpc::ByteBuffer& message
 
 }  // namespace
 
-SubscribeReactor* SubscribeReactor::Start(RoundManager* manager, StreamGate* gate,
-                                          TransferObserver* observer,
+SubscribeReactor* SubscribeReactor::Start(const Caller& caller, RoundManager* manager,
+                                          StreamGate* gate, TransferObserver* observer, Log* log,
                                           const grpc::ByteBuffer& request) {
-  std::shared_ptr<SubscribeReactor> reactor(new SubscribeReactor(observer));
+  std::shared_ptr<SubscribeReactor> reactor(new SubscribeReactor(observer, log));
   reactor->self_ = reactor;
-  if (absl::Status status = reactor->Subscribe(manager, gate, request); !status.ok()) {
+  if (absl::Status status = reactor->Subscribe(caller, manager, gate, request); !status.ok()) {
     absl::MutexLock lock(&reactor->mu_);
     reactor->finished_ = true;
     reactor->Finish(ToGrpcStatus(status));
@@ -39,13 +41,22 @@ SubscribeReactor* SubscribeReactor::Start(RoundManager* manager, StreamGate* gat
   return reactor.get();
 }
 
-absl::Status SubscribeReactor::Subscribe(RoundManager* manager, StreamGate* gate,
-                                         const grpc::ByteBuffer& request) {
+absl::Status SubscribeReactor::Subscribe(const Caller& caller, RoundManager* manager,
+                                         StreamGate* gate, const grpc::ByteBuffer& request) {
   if (manager == nullptr) return absl::UnavailableError("there is no run yet: it must be created");
   DISTRO_ASSIGN_OR_RETURN(stream_, gate->Open(StreamKind::kSubscription, nullptr));
   DISTRO_ASSIGN_OR_RETURN(const v1::SubscribeRoundsRequest parsed, Parse(request));
+  DISTRO_RETURN_IF_ERROR(caller.MayActAs(parsed.worker().name()));
   DISTRO_ASSIGN_OR_RETURN(subscription_, manager->Subscribe(parsed));
   return absl::OkStatus();
+}
+
+// What the stream ends with: OK where there is no further round, its reason where it has one; anything else is the disk's.
+absl::Status SubscribeReactor::EndOf(const absl::Status& status) const {
+  if (absl::IsOutOfRange(status) && ReasonOf(status).empty()) return absl::OkStatus();
+  if (!ReasonOf(status).empty() || absl::IsUnavailable(status) || absl::IsCancelled(status))
+    return status;
+  return WithoutPath(status, "read its log", log_);
 }
 
 void SubscribeReactor::OnWriteDone(bool ok) {
@@ -89,7 +100,7 @@ bool SubscribeReactor::LeavePump(absl::StatusOr<SharedBytes> next) {
   if (!next.ok()) {
     finished_ = true;
     pumping_ = false;
-    Finish(ToGrpcStatus(absl::IsOutOfRange(next.status()) ? absl::OkStatus() : next.status()));
+    Finish(ToGrpcStatus(EndOf(next.status())));
     return false;
   }
   if (*next == nullptr) {

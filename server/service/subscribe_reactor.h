@@ -10,8 +10,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/log.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/auth/authorizer.h"
 #include "server/limits/stream_gate.h"
 #include "server/round/round_manager.h"
 #include "server/service/transfer_observer.h"
@@ -20,10 +22,11 @@ namespace distro::server {
 
 class SubscribeReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public Listener {
  public:
-  // Answers `request`, a serialized SubscribeRoundsRequest. `manager` may be null: there is no run. All but the request are
+  // Answers `request`, a serialized SubscribeRoundsRequest. `manager` may be null: there is no run. All but caller and request are
   // borrowed and outlive the stream. The caller hands the result to gRPC.
-  static SubscribeReactor* Start(RoundManager* manager, StreamGate* gate,
-                                 TransferObserver* observer, const grpc::ByteBuffer& request);
+  static SubscribeReactor* Start(const Caller& caller, RoundManager* manager, StreamGate* gate,
+                                 TransferObserver* observer, Log* log,
+                                 const grpc::ByteBuffer& request);
 
   void Wake() override { Pump(); }
 
@@ -32,8 +35,10 @@ class SubscribeReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>
   void OnDone() override { self_.reset(); }
 
  private:
-  explicit SubscribeReactor(TransferObserver* observer) : observer_(observer) {}
-  absl::Status Subscribe(RoundManager* manager, StreamGate* gate, const grpc::ByteBuffer& request);
+  SubscribeReactor(TransferObserver* observer, Log* log) : observer_(observer), log_(log) {}
+  absl::Status Subscribe(const Caller& caller, RoundManager* manager, StreamGate* gate,
+                         const grpc::ByteBuffer& request);
+  absl::Status EndOf(const absl::Status& status) const;
   void Pump();
   // Whether this thread may look for the next frame now.
   bool EnterPump();
@@ -41,6 +46,7 @@ class SubscribeReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>
   bool LeavePump(absl::StatusOr<SharedBytes> next);
 
   TransferObserver* const observer_;
+  Log* const log_;
   std::unique_ptr<GatedStream> stream_;
   std::unique_ptr<Subscription> subscription_;  // used by the one thread that pumps
   std::shared_ptr<SubscribeReactor> self_;

@@ -8,13 +8,18 @@
 
 namespace distro::server {
 
-UploadReactor::UploadReactor(grpc::CallbackServerContext* context, RoundManager* manager,
-                             StreamGate* gate, TransferObserver* observer)
-    : AnsweringReactor(context), observer_(observer), call_(manager, gate->inflight(), observer) {
+UploadReactor::UploadReactor(grpc::CallbackServerContext* context, Caller caller,
+                             RoundManager* manager, StreamGate* gate, TransferObserver* observer)
+    : AnsweringReactor(context),
+      caller_(std::move(caller)),
+      observer_(observer),
+      call_(manager, gate->inflight(), observer) {
   if (absl::Status status = Begin(gate, StreamKind::kUpload); !status.ok()) OnStopped(status);
 }
 
 absl::Status UploadReactor::OnMessage(const v1::UploadUpdateRequest& request) {
+  if (request.has_header())
+    DISTRO_RETURN_IF_ERROR(caller_.MayActAs(request.header().worker().name()));
   DISTRO_ASSIGN_OR_RETURN(std::optional<v1::UploadUpdateResponse> answer,
                           call_.Take(request, stream()));
   if (answer) Answer(*answer);

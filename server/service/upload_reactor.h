@@ -2,6 +2,7 @@
 #pragma once
 
 #include "distro/v1/update.pb.h"
+#include "server/auth/authorizer.h"
 #include "server/limits/stream_gate.h"
 #include "server/service/bidi_reactor.h"
 #include "server/service/upload_call.h"
@@ -11,9 +12,9 @@ namespace distro::server {
 class UploadReactor final
     : public AnsweringReactor<v1::UploadUpdateRequest, v1::UploadUpdateResponse> {
  public:
-  // All are borrowed and outlive the stream. `manager` may be null: there is no run.
-  UploadReactor(grpc::CallbackServerContext* context, RoundManager* manager, StreamGate* gate,
-                TransferObserver* observer);
+  // All but the caller are borrowed and outlive the stream. `manager` may be null: there is no run.
+  UploadReactor(grpc::CallbackServerContext* context, Caller caller, RoundManager* manager,
+                StreamGate* gate, TransferObserver* observer);
 
  private:
   absl::Status OnMessage(const v1::UploadUpdateRequest& request) override;
@@ -21,6 +22,7 @@ class UploadReactor final
   absl::Status OnUnreadable(const absl::Status& status) override { return call_.Refused(status); }
   void OnStopped(const absl::Status& status) override;
 
+  const Caller caller_;
   TransferObserver* const observer_;
   UploadCall call_;
 };

@@ -44,6 +44,23 @@ TEST(OptionsTest, RefusesWhatCannotWorkAndNamesTheFlag) {
   }
 }
 
+TEST(OptionsTest, WantsTlsOrPlaintextAndNamesTheRemedy) {
+  AggregatorOptions tls = Good();
+  tls.insecure = false;
+  EXPECT_THAT(std::string(tls.Validate().message()), HasSubstr("distroctl certs"));
+  tls.cert = "cert";
+  EXPECT_THAT(std::string(tls.Validate().message()), HasSubstr("--cert and --key"));
+  tls.key = "key";
+  EXPECT_THAT(std::string(tls.Validate().message()), HasSubstr("--tokens_file or --ca"));
+  for (const auto member : {&AggregatorOptions::ca, &AggregatorOptions::tokens_file}) {
+    AggregatorOptions with = tls;
+    with.*member = "file";
+    EXPECT_TRUE(with.Validate().ok()) << with.Validate();
+    with.insecure = true;
+    EXPECT_THAT(std::string(with.Validate().message()), HasSubstr("--insecure: contradicts"));
+  }
+}
+
 TEST(OptionsTest, AnOrderOfTimesThatIsBrokenIsToldWithBothValues) {
   AggregatorOptions options = Good();
   EXPECT_EQ(options.SuspectAfter(), absl::Seconds(6));

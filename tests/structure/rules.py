@@ -23,6 +23,7 @@ USES = {
     # The outside world, wrapped.
     "common/rpc/channel_options": "common/base",  # options, certificates and tokens, without gRPC
     "common/rpc/tls_files": "common/base",
+    "common/rpc/dev_certificates": "common/base",
     "common/rpc/token": "common/base",
     "common/rpc": "common/base common/rpc/frames common/rpc/channel_options common/rpc/tls_files common/rpc/token proto",
     "common/telemetry": "common/base proto",
@@ -61,7 +62,7 @@ USES = {
     "worker/generate_command": "worker/model",
     "worker/text_floor_command": "worker/data",
     "worker": "common/process worker/flags worker/options worker/metrics worker/train",
-    "tools/distroctl": "common/replica common/rpc server/auth/tokens_file server/log",
+    "tools/distroctl": "common/replica common/rpc common/rpc/dev_certificates server/auth/tokens_file server/log",
     "tools/archiver": "common/process common/replica common/rpc common/telemetry",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/replica",

@@ -83,7 +83,10 @@ class TestSubscription {
 class TestWorker {
  public:
   TestWorker(const std::string& address, const std::string& name, uint64_t incarnation)
-      : stub_(v1::AggregatorService::NewStub(TestChannel(address))) {
+      : TestWorker(TestChannel(address), name, incarnation) {}
+  TestWorker(const std::shared_ptr<grpc::Channel>& channel, const std::string& name,
+             uint64_t incarnation)
+      : stub_(v1::AggregatorService::NewStub(channel)) {
     identity_.set_name(name);
     identity_.set_incarnation(incarnation);
   }

@@ -1,0 +1,301 @@
+// Who may call what, over TLS, on a whole aggregator.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/reason.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/dev_certificates.h"
+#include "common/rpc/token.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "server/auth/roles.h"
+#include "server/auth/tokens_file.h"
+#include "tests/server/service/server_fixture.h"
+
+namespace distro::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr auto kRefused = absl::StatusCode::kPermissionDenied;
+
+class AuthorizationTest : public ServerTest {
+ protected:
+  AuthorizationTest() {
+    const Validity forever = {absl::Now() - absl::Hours(1), absl::Hours(1000)};
+    ca_ = *MakeCa(forever);
+    const auto server = IssueServerCertificate(ca_, {"127.0.0.1"}, forever);
+    Write("ca", ca_.cert);
+    Write("cert", server->cert);
+    Write("key", server->key);
+    std::string tokens;
+    for (const server::Role role : server::kRoles) {
+      const std::string name = absl::StrCat("token-", server::RoleName(role));
+      const std::string token = *NewToken();
+      Write(name, token + "\n");
+      absl::StrAppend(&tokens, server::TokensLine(name, role, token), "\n");
+    }
+    Write("tokens", tokens);
+    Write("token-nobody", *NewToken());
+    StartTls();
+  }
+
+  void Write(const std::string& name, absl::string_view bytes) {
+    ASSERT_TRUE(WriteFileAtomically(folder_.File(name), bytes).ok());
+  }
+
+  void StartTls() {
+    server_ = nullptr;
+    ASSERT_TRUE(WriteFileAtomically(folder_.File("run.json"), RunConfigToJson(SmallConfig())).ok());
+    server::AggregatorOptions options = Options();
+    options.run = folder_.File("run.json");
+    options.model = folder_.File("model");
+    options.insecure = false;
+    options.ca = folder_.File("ca");
+    options.cert = folder_.File("cert");
+    options.key = folder_.File("key");
+    options.tokens_file = folder_.File("tokens");
+    auto server = server::AggregatorServer::Start(options, &clock_, &log_,
+                                                  [this](absl::Status s) { fatal_ = s; });
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+
+  std::shared_ptr<grpc::Channel> Open(ClientTls tls) {
+    tls.ca = folder_.File("ca");
+    auto channel = OpenChannel({.aggregator = server_->grpc_address(), .tls = tls});
+    EXPECT_TRUE(channel.ok()) << channel.status();
+    return *channel;
+  }
+  std::shared_ptr<grpc::Channel> WithToken(const std::string& name) {
+    ClientTls tls;
+    tls.token_file = folder_.File(name);
+    return Open(tls);
+  }
+  std::shared_ptr<grpc::Channel> WithCertificate(const KeyedCertificate& ca,
+                                                 const std::string& name, const std::string& role) {
+    const auto issued =
+        IssueClientCertificate(ca, name, role, {absl::Now() - absl::Hours(1), absl::Hours(9)});
+    const std::string file = absl::StrCat("client-", ++certificates_);
+    Write(file, issued->cert);
+    Write(file + "-key", issued->key);
+    ClientTls tls;
+    tls.cert = folder_.File(file);
+    tls.key = folder_.File(file + "-key");
+    return Open(tls);
+  }
+  // TLS without any credential, which OpenChannel does not offer.
+  std::shared_ptr<grpc::Channel> WithNothing() {
+    return grpc::CreateChannel(
+        server_->grpc_address(),
+        grpc::SslCredentials(
+            {.pem_root_certs = ca_.cert, .pem_private_key = "", .pem_cert_chain = ""}));
+  }
+
+  // What a call with one empty message ends with.
+  static absl::Status Call(const std::shared_ptr<grpc::Channel>& channel,
+                           absl::string_view full_method, const std::string& metadata = "") {
+    const size_t dot = full_method.rfind('.');
+    const std::string path =
+        absl::StrCat("/", full_method.substr(0, dot), "/", full_method.substr(dot + 1));
+    grpc::GenericStub stub(channel);
+    grpc::CompletionQueue queue;
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+    if (!metadata.empty()) context.AddMetadata("authorization", metadata);
+    const auto call = stub.PrepareCall(&context, path, &queue);
+    const auto wait = [&queue] {
+      void* tag = nullptr;
+      bool ok = false;
+      return queue.Next(&tag, &ok) && ok;
+    };
+    grpc::Slice empty("", 0);
+    const grpc::ByteBuffer message(&empty, 1);
+    grpc::ByteBuffer answer;
+    grpc::Status status;
+    call->StartCall(nullptr);
+    wait();
+    call->WriteLast(message, grpc::WriteOptions(), nullptr);
+    wait();
+    do {
+      call->Read(&answer, nullptr);
+    } while (wait());
+    call->Finish(&status, nullptr);
+    wait();
+    queue.Shutdown();
+    while (wait()) {
+    }
+    return FromGrpcStatus(status);
+  }
+
+  KeyedCertificate ca_;
+  int certificates_ = 0;
+};
+
+TEST_F(AuthorizationTest, EveryMethodAsksForACredential) {
+  for (const server::RpcRule& rule : server::kRpcRules) {
+    for (const auto& channel : {WithNothing(), WithToken("token-nobody")}) {
+      const absl::Status status = Call(channel, rule.method);
+      if (absl::IsUnimplemented(status)) continue;
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnauthenticated) << rule.method << status;
+      EXPECT_EQ(ReasonOf(status), "unauthenticated") << rule.method;
+    }
+  }
+}
+
+// `channel_of` gives a role its channel.
+template <typename ChannelOf>
+void ExpectTheTable(const ChannelOf& channel_of,
+                    absl::Status (*call)(const std::shared_ptr<grpc::Channel>&,
+                                         absl::string_view)) {
+  for (size_t r = 0; r < server::kRoles.size(); ++r) {
+    const std::shared_ptr<grpc::Channel> channel = channel_of(server::kRoles[r]);
+    for (const server::RpcRule& rule : server::kRpcRules) {
+      const absl::Status status = call(channel, rule.method);
+      if (absl::IsUnimplemented(status)) continue;
+      const bool refused = status.code() == kRefused && ReasonOf(status) == "role";
+      EXPECT_EQ(refused, !rule.allowed[r])
+          << rule.method << " by " << server::RoleName(server::kRoles[r]) << ": " << status;
+      EXPECT_NE(status.code(), absl::StatusCode::kUnauthenticated) << rule.method;
+      EXPECT_NE(status.code(), absl::StatusCode::kUnavailable) << rule.method << status;
+    }
+  }
+}
+
+TEST_F(AuthorizationTest, ATokenMayWhatItsRoleMay) {
+  ExpectTheTable(
+      [this](server::Role role) {
+        return WithToken(absl::StrCat("token-", server::RoleName(role)));
+      },
+      [](const std::shared_ptr<grpc::Channel>& channel, absl::string_view method) {
+        return Call(channel, method);
+      });
+}
+
+TEST_F(AuthorizationTest, ACertificateMayWhatItsRoleMay) {
+  ExpectTheTable(
+      [this](server::Role role) {
+        return WithCertificate(ca_, "c1", std::string(server::RoleName(role)));
+      },
+      [](const std::shared_ptr<grpc::Channel>& channel, absl::string_view method) {
+        return Call(channel, method);
+      });
+}
+
+TEST_F(AuthorizationTest, RefusesCertificatesWithoutNameOrRoleAndOfAnotherCa) {
+  const std::string method = "distro.v1.AggregatorService.Heartbeat";
+  for (const auto& [name, role] :
+       {std::pair("w1", "boss"), std::pair("Not A Name", "worker"), std::pair("w1", "")}) {
+    const absl::Status status = Call(WithCertificate(ca_, name, role), method);
+    EXPECT_EQ(ReasonOf(status), "unauthenticated") << name << role << status;
+  }
+  const KeyedCertificate other = *MakeCa({absl::Now() - absl::Hours(1), absl::Hours(9)});
+  EXPECT_EQ(Call(WithCertificate(other, "w1", "worker"), method).code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST_F(AuthorizationTest, RefusesWhatIsNoBearerToken) {
+  const std::string method = "distro.v1.AggregatorService.Heartbeat";
+  for (const std::string& header :
+       {std::string("Bearer "), std::string(43, 'a'), "Basic " + std::string(43, 'a'),
+        "Bearer " + std::string(43, 'a'), "Bearer " + std::string(44, 'a')}) {
+    EXPECT_EQ(ReasonOf(Call(WithNothing(), method, header)), "unauthenticated") << header;
+  }
+}
+
+// A certificate is no way around a token that was revoked.
+TEST_F(AuthorizationTest, ATokenDecidesEvenBesideACertificate) {
+  const auto channel = WithCertificate(ca_, "c1", "admin");
+  const std::string method = "distro.v1.AdminService.GetRun";
+  EXPECT_TRUE(Call(channel, method).ok());
+  EXPECT_EQ(ReasonOf(Call(channel, method, "Bearer " + std::string(43, 'a'))), "unauthenticated");
+}
+
+TEST_F(AuthorizationTest, RefusesMetadataAbove8KiB) {
+  EXPECT_EQ(Call(WithToken("token-viewer"), "distro.v1.AdminService.GetRun").code(),
+            absl::StatusCode::kOk);
+  EXPECT_EQ(Call(WithNothing(), "distro.v1.AdminService.GetRun", std::string(9000, 'a')).code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(AuthorizationTest, APlaintextClientGetsNothing) {
+  EXPECT_EQ(Call(TestChannel(server_->grpc_address()), "distro.v1.AdminService.GetRun").code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST_F(AuthorizationTest, AWorkerActsForItsOwnNameOnly) {
+  for (const auto& channel :
+       {WithToken("token-worker"), WithCertificate(ca_, "token-worker", "worker")}) {
+    TestWorker other(channel, "somebody-else", 7);
+    std::vector<absl::Status> statuses = {other.Join(), other.Leave(), other.Upload(0, {}).status,
+                                          other.Subscribe(&layout_)->Next().status()};
+    v1::HeartbeatRequest heartbeat;
+    *heartbeat.mutable_worker() = other.identity();
+    v1::HeartbeatResponse answer;
+    grpc::ClientContext context;
+    statuses.push_back(FromGrpcStatus(other.stub()->Heartbeat(&context, heartbeat, &answer)));
+    for (const absl::Status& status : statuses) {
+      EXPECT_EQ(status.code(), kRefused) << status;
+      EXPECT_EQ(ReasonOf(status), "wrong_name") << status;
+      EXPECT_THAT(status.message(), HasSubstr("token-worker"));
+    }
+    TestWorker own(channel, "token-worker", 7);
+    EXPECT_TRUE(own.Join().ok());
+  }
+}
+
+TEST_F(AuthorizationTest, AnArchiverFollowsWithoutAName) {
+  TestWorker archiver(WithToken("token-archiver"), "token-archiver", 7);
+  EXPECT_EQ(ReasonOf(archiver.Subscribe(&layout_)->Next().status()), "wrong_name");
+  v1::SubscribeRoundsRequest request;
+  request.set_run_id("another");
+  TestSubscription nameless(archiver.stub(), request, &layout_);
+  const absl::Status status = nameless.Next().status();
+  EXPECT_NE(status.code(), kRefused) << status;  // there is no such run
+}
+
+TEST_F(AuthorizationTest, ARevokedTokenIsRefusedFromTheNextCallOn) {
+  const auto channel = WithToken("token-viewer");
+  const std::string method = "distro.v1.AdminService.GetRun";
+  EXPECT_TRUE(Call(channel, method).ok());
+  const auto tokens = ReadFile(folder_.File("tokens"));
+  Write("tokens", *server::WithoutName(*tokens, "token-viewer"));
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(ReasonOf(Call(channel, method)), "unauthenticated");
+}
+
+TEST_F(AuthorizationTest, AClientTakesANewTokenWithoutANewChannel) {
+  const auto channel = WithToken("token-viewer");
+  const std::string method = "distro.v1.AdminService.GetRun";
+  const std::string token = *NewToken();
+  Write("tokens", server::TokensLine("token-viewer", server::Role::kViewer, token));
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(ReasonOf(Call(channel, method)), "unauthenticated");
+  Write("token-viewer", token);
+  EXPECT_TRUE(Call(channel, method).ok());
+}
+
+// What a worker is told when the disk fails is an operation, not a path.
+TEST_F(AuthorizationTest, StatusesHoldNoPaths) {
+  TestWorker worker(WithToken("token-worker"), "token-worker", 7);
+  ASSERT_TRUE(worker.Join().ok());
+  std::filesystem::remove_all(folder_.File("data/snapshots"));
+  v1::DownloadSnapshotRequest request;
+  request.set_sha256(worker.joined().snapshot().sha256());
+  grpc::ClientContext context;
+  const auto reader = worker.stub()->DownloadSnapshot(&context, request);
+  v1::DownloadSnapshotResponse frame;
+  EXPECT_FALSE(reader->Read(&frame));
+  const absl::Status status = FromGrpcStatus(reader->Finish());
+  EXPECT_EQ(ReasonOf(status), "disk") << status;
+  EXPECT_THAT(status.message(), HasSubstr("read the snapshot"));
+  EXPECT_THAT(status.message(), Not(HasSubstr("/")));
+}
+
+}  // namespace
+}  // namespace distro::testing
