@@ -1,18 +1,28 @@
 #include "server/log/round_log.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/base/checksum.h"
-#include "common/base/clock.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "server/log/record_names.h"
 
 namespace distro::server {
+namespace {
+
+constexpr int kMaxTemporaryFiles = 1000;  // of one record
+
+}  // namespace
+
+RoundLog::RoundLog(std::string dir, const Layout* layout, Disk* disk)
+    : dir_(std::move(dir)),
+      layout_(layout),
+      disk_(disk),
+      tag_(absl::StrFormat("%08x", std::random_device()())) {}
 
 absl::Status RecordWriter::Commit(absl::string_view header_bytes) {
   return log_->CommitRound(round_, header_bytes, &file_);
@@ -105,10 +115,12 @@ absl::StatusOr<std::unique_ptr<RecordWriter>> RoundLog::Begin(RoundId round) {
 
 absl::StatusOr<RecordFileWriter> RoundLog::NewFile(const std::string& path, RecordKind kind,
                                                    RoundId round, uint32_t segments) {
-  const int64_t now = absl::ToUnixNanos(Clock::Real()->WallNow());
-  const std::string temporary =
-      absl::StrCat(dir_, "/", now, "-", getpid(), "-", temporary_files_++, ".tmp");
-  return RecordFileWriter::Create({disk_, dir_, temporary, path}, kind, round, segments);
+  // A name may be taken by a file that could not be removed.
+  for (int i = 0;; ++i) {
+    const std::string temporary = absl::StrCat(path, "-", tag_, "-", i, ".tmp");
+    auto file = RecordFileWriter::Create({disk_, dir_, temporary, path}, kind, round, segments);
+    if (!absl::IsAlreadyExists(file.status()) || i == kMaxTemporaryFiles) return file;
+  }
 }
 
 absl::Status RoundLog::Publish(RecordFileWriter* file, const std::string& path,

@@ -3,13 +3,13 @@
 //
 //   start.record          the first link of the chain
 //   0000000042.record     round 42
-//   *.tmp                 a record that was not committed; removed when the log is opened
+//   *.tmp                 a record that was not committed; removed when the log is opened. The same name at each try, so that
+//                         an error that stays has the same message.
 //
 // WriteStart, Begin and a writer's Commit are for one thread (the round thread), Prune for one other; reading is thread-safe and
 // concurrent with both.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -115,8 +115,7 @@ class RoundLog {
     bool pruned = false;
   };
 
-  RoundLog(std::string dir, const Layout* layout, Disk* disk)
-      : dir_(std::move(dir)), layout_(layout), disk_(disk) {}
+  RoundLog(std::string dir, const Layout* layout, Disk* disk);
 
   absl::Status RemoveTemporaryFiles(Log* log) const;
   absl::Status Load(int verify_payloads);
@@ -137,10 +136,9 @@ class RoundLog {
   const std::string dir_;
   const Layout* const layout_;
   Disk* const disk_;  // null: only looked at
+  const std::string
+      tag_;  // of the temporary files: another process, that this one does not know of, has other names
   RecordFileWriter::FsyncObserver observer_;
-
-  // Has its own locking.
-  std::atomic<uint64_t> temporary_files_{0};
 
   // Of the writing thread: what a commit that failed could not take back. Set: it must go before anything is published.
   std::optional<std::pair<std::string, FileId>> left_behind_;
