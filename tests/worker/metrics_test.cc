@@ -1,5 +1,6 @@
 #include "worker/metrics.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -13,12 +14,18 @@ namespace {
 
 using ::testing::IsEmpty;
 
-// The value of a series with at most one label; -1 when there is none.
-double Value(WorkerMetrics* metrics, const std::string& name, const std::string& label = "") {
+bool Has(const prometheus::ClientMetric& metric, const std::string& value) {
+  return value.empty() || std::any_of(metric.label.begin(), metric.label.end(),
+                                      [&](const auto& label) { return label.value == value; });
+}
+
+// The value of the series that has a label of that value, or of the first; -1 when there is none.
+double Value(WorkerMetrics* metrics, const std::string& name, const std::string& label = "",
+             const std::string& other_label = "") {
   for (const prometheus::MetricFamily& family : metrics->Collect()) {
     if (family.name != "distro_worker_" + name) continue;
     for (const prometheus::ClientMetric& metric : family.metric) {
-      if (!label.empty() && metric.label.at(0).value != label) continue;
+      if (!Has(metric, label) || !Has(metric, other_label)) continue;
       return family.type == prometheus::MetricType::Counter ? metric.counter.value
                                                             : metric.gauge.value;
     }
@@ -67,6 +74,25 @@ TEST(WorkerMetricsTest, TakesTheReadingsOfASummaryOver) {
   EXPECT_EQ(Value(&metrics, "sent_bytes_total", "update"), 1000);
   EXPECT_EQ(Value(&metrics, "transfer_seconds_total", "upload"), 2);
   EXPECT_EQ(Value(&metrics, "phase_seconds_total", "wait"), 4);
+}
+
+TEST(WorkerMetricsTest, CountsByCauseWhatWasRepeatedOrExcluded) {
+  WorkerMetrics metrics;
+  TrainSummary summary;
+  summary.resyncs = 2;
+  summary.excluded[static_cast<int>(Exclusion::kProbation)] = 4;
+  summary.transfer.retries[static_cast<int>(RetriedRpc::kUpload)]
+                          [RetryCodeIndex(absl::StatusCode::kUnavailable)] = 5;
+  summary.transfer
+      .retries[static_cast<int>(RetriedRpc::kJoin)][RetryCodeIndex(absl::StatusCode::kDataLoss)] =
+      6;
+  metrics.Update(summary);
+  EXPECT_EQ(Value(&metrics, "resyncs_total"), 2);
+  EXPECT_EQ(Value(&metrics, "updates_excluded_total", "probation"), 4);
+  EXPECT_EQ(Value(&metrics, "updates_excluded_total", "late"), 0);
+  EXPECT_EQ(Value(&metrics, "retries_total", "upload", "unavailable"), 5);
+  EXPECT_EQ(Value(&metrics, "retries_total", "join", "other"), 6);
+  EXPECT_EQ(Value(&metrics, "retries_total", "heartbeat", "unavailable"), 0);
 }
 
 TEST(WorkerMetricsTest, ALossThatIsNotFiniteIsCountedAndNotExported) {
