@@ -79,9 +79,10 @@ USES = {
     "tests/server/service": "server tests/server/round",  # the whole aggregator in the test's process
     "tests/worker": "",
     "tests/tools": "",
+    "tests/tools/archiver": "server tests/server/service",  # against a whole aggregator in the test's process
     "tests/integration": "server worker tools/distroctl tools/archiver",
     "tests/compatibility": "worker/model",
-    "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/replica server/log worker/data worker/state",
+    "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/replica server/log worker/data worker/state tools/archiver",
     "bench": "server worker tests/common/codec/random_updates",
 }
 

@@ -177,6 +177,7 @@ absl::Status Session::Save() {
     parts_.log->Error("own copy not saved", {{"round", next_round_.load()}, {"status", status}});
     return status;
   }
+  if (there) return absl::OkStatus();
   const uint64_t round = archive_.state.snapshot.round();
   parts_.metrics->snapshot_round->Set(static_cast<double>(round));
   parts_.log->Info("own copy saved", {{"round", round},

@@ -1,0 +1,349 @@
+// An archiver by hand over real gRPC: what it reports, what it uploads, what is refused, who starts from it, what the log
+// drops.
+#include "common/base/checksum.h"
+#include "common/base/reason.h"
+#include "common/checkpoint/snapshot.h"
+#include "common/replica/replica.h"
+#include "gmock/gmock.h"
+#include "tests/server/service/following_worker.h"
+#include "tests/server/service/server_fixture.h"
+
+namespace distro::testing {
+namespace {
+
+using absl::StatusCode;
+
+struct UploadResult {
+  absl::Status status;
+  std::optional<uint64_t> offset;
+  bool stored = false;
+};
+
+class SnapshotsTest : public ServerTest {
+ protected:
+  struct File {
+    v1::SnapshotInfo info;
+    std::string bytes;
+  };
+
+  // A run of one worker, and a replica that follows it.
+  void SetUp() override {
+    config_.set_start_workers(1);
+    config_.set_probation_rounds(0);
+    config_.set_rounds(20);
+    Start(config_);
+    worker_ = NewActive("a");
+    v1::GetRunResponse run = GetRun();
+    run_id_ = run.run_id();
+    parameters_.emplace(layout_);
+    ReadInto(Download(run.snapshots(0)));
+    replica_.emplace(&layout_, backend_.get(), std::move(*parameters_), RoundId(0), 0);
+    run_.emplace(worker_.get(), &*replica_);
+  }
+
+  v1::GetRunResponse GetRun() {
+    const auto admin = v1::AdminService::NewStub(TestChannel(server_->grpc_address()));
+    grpc::ClientContext context;
+    v1::GetRunResponse response;
+    EXPECT_TRUE(admin->GetRun(&context, v1::GetRunRequest(), &response).ok());
+    return response;
+  }
+
+  std::string Download(const v1::SnapshotInfo& info) {
+    v1::DownloadSnapshotRequest request;
+    request.set_sha256(info.sha256());
+    grpc::ClientContext context;
+    const auto reader = worker_->stub()->DownloadSnapshot(&context, request);
+    std::string bytes;
+    v1::DownloadSnapshotResponse frame;
+    while (reader->Read(&frame)) bytes += frame.data();
+    EXPECT_TRUE(reader->Finish().ok());
+    return bytes;
+  }
+
+  void ReadInto(const std::string& bytes) {
+    ASSERT_TRUE(WriteFileAtomically(folder_.File("down"), bytes).ok());
+    const absl::Status status = ReadSnapshot(folder_.File("down"), layout_, &*parameters_);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  void AdvanceTo(uint64_t round) {
+    const absl::Status status = run_->AdvanceTo(round);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  File Snapshot() {
+    const std::string path = folder_.File("up");
+    EXPECT_TRUE(WriteSnapshot(path, layout_, replica_->parameters(), {}).ok());
+    File file;
+    file.bytes = *ReadFile(path);
+    file.info.set_round(replica_->next_round().value());
+    file.info.set_log_hash(replica_->log_hash());
+    file.info.set_state_hash(replica_->StateHash());
+    Announce(&file);
+    return file;
+  }
+  static void Announce(File* file) {
+    const Sha256Digest digest = Sha256(file->bytes);
+    file->info.set_size_bytes(file->bytes.size());
+    file->info.set_sha256(digest.data(), digest.size());
+  }
+
+  absl::Status Report(uint64_t round, uint64_t log_hash, std::vector<uint64_t> hashes) {
+    v1::ReportStateRequest request;
+    request.set_run_id(run_id_);
+    request.set_round(round);
+    request.set_log_hash(log_hash);
+    request.mutable_tensor_hashes()->Add(hashes.begin(), hashes.end());
+    grpc::ClientContext context;
+    v1::ReportStateResponse response;
+    return FromGrpcStatus(worker_->stub()->ReportState(&context, request, &response));
+  }
+  absl::Status Report() {
+    const auto hashes = replica_->tensor_hashes();
+    return Report(replica_->next_round().value(), replica_->log_hash(),
+                  {hashes.begin(), hashes.end()});
+  }
+
+  // One attempt; at most `bytes` of the file are sent, in small frames.
+  UploadResult Upload(const File& file, size_t bytes = SIZE_MAX, std::string run_id = "") {
+    v1::UploadSnapshotHeader header;
+    header.set_run_id(run_id.empty() ? run_id_ : run_id);
+    *header.mutable_snapshot() = file.info;
+    v1::UploadSnapshotRequest request;
+    *request.mutable_header() = header;
+    grpc::ClientContext context;
+    const auto stream = worker_->stub()->UploadSnapshot(&context);
+    stream->Write(request);
+    UploadResult result;
+    v1::UploadSnapshotResponse response;
+    if (stream->Read(&response)) {
+      result.stored = response.has_stored();
+      if (response.has_offset()) result.offset = response.offset();
+      const size_t end = std::min(bytes, file.bytes.size());
+      for (size_t at = response.offset(); response.has_offset() && at < end;) {
+        request.mutable_frame()->set_offset(at);
+        request.mutable_frame()->set_data(file.bytes.substr(at, std::min<size_t>(10000, end - at)));
+        if (!stream->Write(request)) break;
+        at += request.frame().data().size();
+      }
+    }
+    stream->WritesDone();
+    while (stream->Read(&response)) result.stored |= response.has_stored();
+    result.status = FromGrpcStatus(stream->Finish());
+    return result;
+  }
+
+  absl::Status Refusal(const File& file) {
+    UploadResult result = Upload(file);
+    EXPECT_FALSE(result.stored);
+    EXPECT_EQ(GetRun().snapshots_size(), 1);
+    return result.status;
+  }
+
+  v1::RunConfig config_ = SmallConfig();
+  const std::unique_ptr<Backend> backend_ = MakeCpuBackend();
+  std::string run_id_;
+  std::unique_ptr<TestWorker> worker_;
+  std::optional<TensorBuffer> parameters_;
+  std::optional<Replica> replica_;
+  std::optional<FollowingWorker> run_;
+};
+
+TEST_F(SnapshotsTest, AJoinerStartsFromWhatTheArchiverUploaded) {
+  AdvanceTo(4);
+  ASSERT_TRUE(Report().ok());
+  const UploadResult result = Upload(Snapshot());
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  EXPECT_TRUE(result.stored);
+  AdvanceTo(6);
+
+  auto late = NewWorker("late");
+  ASSERT_TRUE(late->Join().ok());
+  const v1::SnapshotInfo& info = late->joined().snapshot();
+  EXPECT_EQ(info.round(), 4);
+  parameters_.emplace(layout_);
+  ReadInto(Download(info));
+  Replica joined(&layout_, backend_.get(), std::move(*parameters_), RoundId(4), info.log_hash());
+  EXPECT_EQ(joined.StateHash(), info.state_hash());
+  auto rounds = late->Subscribe(&layout_, 4, info.log_hash());
+  while (joined.next_round() < replica_->next_round()) {
+    const auto round = rounds->NextCommit();
+    ASSERT_TRUE(round.ok()) << round.status();
+    ASSERT_TRUE(joined.Apply(*round).ok());
+  }
+  EXPECT_EQ(joined.StateHash(), replica_->StateHash());
+}
+
+TEST_F(SnapshotsTest, AnInterruptedUploadGoesOnWhereItWas) {
+  AdvanceTo(2);
+  const File file = Snapshot();
+  const UploadResult half = Upload(file, file.bytes.size() / 2);
+  EXPECT_EQ(half.status.code(), StatusCode::kCancelled);
+  EXPECT_EQ(half.offset, 0);
+  const UploadResult rest = Upload(file);
+  EXPECT_TRUE(rest.stored) << rest.status;
+  EXPECT_EQ(rest.offset, file.bytes.size() / 2);
+  const UploadResult again = Upload(file);
+  EXPECT_TRUE(again.stored) << again.status;
+  EXPECT_FALSE(again.offset.has_value());
+}
+
+TEST_F(SnapshotsTest, AnUploadGoesOnAfterARestart) {
+  AdvanceTo(2);
+  const File file = Snapshot();
+  EXPECT_FALSE(Upload(file, file.bytes.size() / 2).stored);
+  run_.reset();
+  Start(config_);
+  worker_ = NewWorker("a");
+  const UploadResult rest = Upload(file);
+  EXPECT_TRUE(rest.stored) << rest.status;
+  EXPECT_EQ(rest.offset, file.bytes.size() / 2);
+  run_.reset();
+  Start(config_);
+  EXPECT_EQ(GetRun().snapshots(0).round(), 2);
+}
+
+// The bytes are not those of the SHA-256; the same bytes, unharmed, are taken afterwards.
+TEST_F(SnapshotsTest, RefusesAFlippedBit) {
+  AdvanceTo(2);
+  const File good = Snapshot();
+  File bad = good;
+  bad.bytes[bad.bytes.size() / 2] ^= 1;
+  EXPECT_EQ(Refusal(bad).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(Upload(good).stored);
+}
+
+// With the SHA-256 of the flipped bytes: the state hash tells.
+TEST_F(SnapshotsTest, RefusesParametersThatAreNotOfTheStateHash) {
+  AdvanceTo(2);
+  File bad = Snapshot();
+  bad.bytes.back() ^= 1;
+  Announce(&bad);
+  EXPECT_EQ(Refusal(bad).code(), StatusCode::kInvalidArgument);
+}
+
+// Consistent in itself, but not what the replay of the log gave.
+TEST_F(SnapshotsTest, RefusesAStateHashThatIsNotTheReference) {
+  AdvanceTo(2);
+  std::vector<uint64_t> hashes(replica_->tensor_hashes().begin(), replica_->tensor_hashes().end());
+  hashes[1] ^= 1;
+  ASSERT_TRUE(Report(2, replica_->log_hash(), hashes).ok());
+  EXPECT_EQ(Refusal(Snapshot()).code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(SnapshotsTest, RefusesAnotherRound) {
+  AdvanceTo(3);
+  File file = Snapshot();
+  file.info.set_round(2);
+  EXPECT_EQ(ReasonOf(Refusal(file)), "diverged");
+  file.info.set_round(4);
+  EXPECT_EQ(Refusal(file).code(), StatusCode::kInvalidArgument);
+  file.info.set_round(0);
+  EXPECT_EQ(Refusal(file).code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(SnapshotsTest, RefusesAnotherLogAndAnotherRun) {
+  AdvanceTo(3);
+  File file = Snapshot();
+  EXPECT_EQ(ReasonOf(Upload(file, SIZE_MAX, "other-1").status), "other_run");
+  file.info.set_log_hash(file.info.log_hash() ^ 1);
+  EXPECT_EQ(ReasonOf(Refusal(file)), "diverged");
+}
+
+TEST_F(SnapshotsTest, RefusesAnotherSize) {
+  AdvanceTo(2);
+  File file = Snapshot();
+  file.info.set_size_bytes(file.info.size_bytes() + 1);
+  EXPECT_EQ(Refusal(file).code(), StatusCode::kInvalidArgument);
+  file.info.set_size_bytes(uint64_t{1} << 62);
+  EXPECT_EQ(Refusal(file).code(), StatusCode::kInvalidArgument);
+}
+
+// Messages in an order that no archiver sends.
+TEST_F(SnapshotsTest, RefusesMessagesOutOfOrder) {
+  AdvanceTo(2);
+  const File file = Snapshot();
+  v1::UploadSnapshotRequest header, first, gap, empty, huge;
+  header.mutable_header()->set_run_id(run_id_);
+  *header.mutable_header()->mutable_snapshot() = file.info;
+  first.mutable_frame()->set_data(file.bytes.substr(0, 100));
+  gap.mutable_frame()->set_offset(101);
+  gap.mutable_frame()->set_data("x");
+  empty.mutable_frame();
+  huge.mutable_frame()->set_data(std::string(kMaxFrameBytes + 1, 'x'));
+  v1::UploadSnapshotRequest beyond = first;
+  beyond.mutable_frame()->set_data(file.bytes + "x");
+  const std::vector<v1::UploadSnapshotRequest> kSequences[] = {
+      {first},         {{}},           {header, header}, {header, gap},
+      {header, empty}, {header, huge}, {header, beyond}};
+  for (const auto& sequence : kSequences) {
+    grpc::ClientContext context;
+    const auto stream = worker_->stub()->UploadSnapshot(&context);
+    for (const v1::UploadSnapshotRequest& request : sequence) stream->Write(request);
+    v1::UploadSnapshotResponse response;
+    while (stream->Read(&response)) EXPECT_FALSE(response.has_stored());
+    EXPECT_EQ(FromGrpcStatus(stream->Finish()).code(), StatusCode::kInvalidArgument);
+  }
+  EXPECT_TRUE(Upload(file).stored);
+}
+
+// The newest upload goes on; the one before it ends, and neither spoils the file.
+TEST_F(SnapshotsTest, ANewUploadEndsTheOneBefore) {
+  AdvanceTo(2);
+  const File file = Snapshot();
+  v1::UploadSnapshotRequest request;
+  request.mutable_header()->set_run_id(run_id_);
+  *request.mutable_header()->mutable_snapshot() = file.info;
+  grpc::ClientContext context;
+  const auto old = worker_->stub()->UploadSnapshot(&context);
+  old->Write(request);
+  v1::UploadSnapshotResponse response;
+  ASSERT_TRUE(old->Read(&response));
+  const UploadResult half = Upload(file, 100);
+  EXPECT_EQ(half.offset, 0);
+  request.mutable_frame()->set_data(file.bytes.substr(0, 100));
+  old->Write(request);
+  EXPECT_FALSE(old->Read(&response));
+  EXPECT_EQ(FromGrpcStatus(old->Finish()).code(), StatusCode::kAborted);
+  EXPECT_TRUE(Upload(file).stored);
+}
+
+TEST_F(SnapshotsTest, DropsTheRoundsBeforeTheOlderOfTwoSnapshots) {
+  AdvanceTo(3);
+  ASSERT_TRUE(Upload(Snapshot()).stored);
+  EXPECT_EQ(GetRun().first_round(), 0);
+  const uint64_t hash_3 = replica_->log_hash();
+  AdvanceTo(6);
+  ASSERT_TRUE(Upload(Snapshot()).stored);
+  const v1::GetRunResponse run = GetRun();
+  EXPECT_EQ(run.first_round(), 3);
+  ASSERT_EQ(run.snapshots_size(), 3);
+  EXPECT_EQ(run.snapshots(0).round(), 6);
+  EXPECT_EQ(run.snapshots(1).round(), 3);
+  EXPECT_EQ(run.snapshots(2).round(), 0);
+
+  auto late = NewWorker("late");
+  ASSERT_TRUE(late->Join().ok());
+  EXPECT_EQ(ReasonOf(late->Subscribe(&layout_)->NextCommit().status()), "pruned");
+  EXPECT_EQ(late->Subscribe(&layout_, 3, hash_3)->NextCommit()->round(), RoundId(3));
+  AdvanceTo(9);
+  const File third = Snapshot();
+  ASSERT_TRUE(Upload(third).stored);
+  EXPECT_EQ(GetRun().snapshots_size(), 3);
+  EXPECT_EQ(GetRun().first_round(), 6);
+}
+
+TEST_F(SnapshotsTest, AReportMustBeOfTheLog) {
+  AdvanceTo(2);
+  const std::vector<uint64_t> hashes(replica_->tensor_hashes().begin(),
+                                     replica_->tensor_hashes().end());
+  EXPECT_EQ(ReasonOf(Report(2, replica_->log_hash() ^ 1, hashes)), "diverged");
+  EXPECT_EQ(Report(3, replica_->log_hash(), hashes).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Report(2, replica_->log_hash(), {}).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(Report().ok());
+  EXPECT_TRUE(Report().ok());
+}
+
+}  // namespace
+}  // namespace distro::testing

@@ -1,0 +1,306 @@
+// The archiver against a real aggregator in this process.
+#include "tools/archiver/archiver.h"
+
+#include <filesystem>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/synchronization/notification.h"
+#include "common/base/reason.h"
+#include "common/checkpoint/hf_folder.h"
+#include "gmock/gmock.h"
+#include "tests/server/service/following_worker.h"
+#include "tests/server/service/server_fixture.h"
+
+namespace distro::tools {
+namespace {
+
+using absl::StatusCode;
+using ::distro::testing::FollowingWorker;
+using ::distro::testing::ServerTest;
+using ::distro::testing::SmallConfig;
+using ::distro::testing::TestWorker;
+using ::testing::HasSubstr;
+
+constexpr uint64_t kRounds = 8;
+
+class ArchiverTest : public ServerTest {
+ protected:
+  void SetUp() override { StartRun(); }
+
+  static v1::RunConfig Config() {
+    v1::RunConfig config = SmallConfig();
+    config.set_start_workers(1);
+    config.set_probation_rounds(0);
+    config.set_rounds(kRounds);
+    return config;
+  }
+
+  // An aggregator on the data folder, and a worker that continues what the folder holds.
+  void StartRun() {
+    StopRun();
+    Start(Config());
+    worker_ = NewWorker("a", ++incarnation_);
+    ASSERT_TRUE(worker_->Join().ok());
+    TensorBuffer parameters(layout_);
+    for (int t = 0; t < parameters.tensors(); ++t)
+      parameters.tensor(t)[0] = static_cast<float>(t + 1);
+    replica_.emplace(&layout_, backend_.get(), std::move(parameters), RoundId(0), 0);
+    const uint64_t head = worker_->joined().head_round();
+    auto log = worker_->Subscribe(&layout_);
+    while (replica_->next_round().value() < head) {
+      const auto round = log->NextCommit();
+      ASSERT_TRUE(round.ok()) << round.status();
+      ASSERT_TRUE(replica_->Apply(*round).ok());
+    }
+    worker_->Heartbeat(head, replica_->log_hash());
+    run_.emplace(worker_.get(), &*replica_);
+  }
+  void StopRun() {
+    run_.reset();
+    worker_ = nullptr;
+    server_ = nullptr;
+  }
+
+  void AdvanceTo(uint64_t round, uint64_t seed = 0, uint64_t wrong_hash = 0) {
+    const absl::Status status = run_->AdvanceTo(round, seed, wrong_hash);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  ArchiverOptions Options() const {
+    ArchiverOptions options;
+    options.channel.aggregator = server_->grpc_address();
+    options.channel.insecure = true;
+    options.data_dir = folder_.File("archive");
+    options.publish = {.dir = folder_.File("published"), .keep = 2};
+    options.snapshot_interval_rounds = 3;
+    options.threads = 2;
+    options.once = true;
+    options.backoff = {.initial = absl::Milliseconds(5), .max = absl::Milliseconds(20)};
+    return options;
+  }
+
+  // From start to end in one go; its readings are in metrics_.
+  absl::Status Run(const ArchiverOptions& options) {
+    metrics_ = std::make_unique<ArchiverMetrics>();
+    auto archiver = Archiver::Create(options, metrics_.get(), &archiver_log_, Clock::Real());
+    return archiver.ok() ? (*archiver)->Run() : archiver.status();
+  }
+
+  ArchiveState Held() {
+    auto folder = ArchiveFolder::Open(folder_.File("archive"));
+    EXPECT_TRUE(folder.ok()) << folder.status();
+    const auto held = (*folder)->Load();
+    EXPECT_TRUE(held.ok() && held->has_value()) << held.status();
+    return **held;
+  }
+  // The archiver has the bits of the run.
+  void ExpectSame() {
+    const ArchiveState held = Held();
+    EXPECT_EQ(held.snapshot.round(), replica_->next_round().value());
+    EXPECT_EQ(held.snapshot.log_hash(), replica_->log_hash());
+    EXPECT_EQ(held.snapshot.state_hash(), replica_->StateHash());
+  }
+  std::vector<uint64_t> StoredRounds() {
+    const auto admin = v1::AdminService::NewStub(testing::TestChannel(server_->grpc_address()));
+    grpc::ClientContext context;
+    v1::GetRunResponse response;
+    EXPECT_TRUE(admin->GetRun(&context, v1::GetRunRequest(), &response).ok());
+    std::vector<uint64_t> rounds;
+    for (const v1::SnapshotInfo& snapshot : response.snapshots())
+      rounds.push_back(snapshot.round());
+    return rounds;
+  }
+  std::string Log() const {
+    absl::MutexLock lock(&log_mu_);
+    return log_text_;
+  }
+
+  const std::unique_ptr<Backend> backend_ = MakeCpuBackend();
+  uint64_t incarnation_ = 0;
+  std::unique_ptr<TestWorker> worker_;
+  std::optional<Replica> replica_;
+  std::optional<FollowingWorker> run_;
+  std::unique_ptr<ArchiverMetrics> metrics_;
+  mutable absl::Mutex log_mu_;
+  std::string log_text_ ABSL_GUARDED_BY(log_mu_);
+  distro::Log archiver_log_{LogLevel::kInfo, Clock::Real(), [this](absl::string_view line) {
+                              absl::MutexLock lock(&log_mu_);
+                              log_text_.append(line.data(), line.size());
+                            }};
+};
+
+TEST_F(ArchiverTest, CatchesUpOnce) {
+  AdvanceTo(4);
+  const absl::Status status = Run(Options());
+  ASSERT_TRUE(status.ok()) << status;
+  ExpectSame();
+  EXPECT_EQ(metrics_->replayed_rounds->value(), 4);
+  EXPECT_EQ(metrics_->state_hash_mismatches->value(), 0);
+  const auto folder = OpenCheckpointFolder(folder_.File("published/round-4"));
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  EXPECT_EQ(StoredRounds().front(), 4);
+}
+
+TEST_F(ArchiverTest, FollowsUntilTheRunIsDone) {
+  ArchiverOptions options = Options();
+  options.once = false;
+  absl::Status status;
+  std::thread thread([&] { status = Run(options); });
+  AdvanceTo(kRounds);
+  thread.join();
+  ASSERT_TRUE(status.ok()) << status;
+  ExpectSame();
+  EXPECT_EQ(StoredRounds().front(), kRounds);
+}
+
+TEST_F(ArchiverTest, GoesOnWhereItWas) {
+  AdvanceTo(3);
+  ASSERT_TRUE(Run(Options()).ok());
+  AdvanceTo(5);
+  ASSERT_TRUE(Run(Options()).ok());
+  EXPECT_EQ(metrics_->replayed_rounds->value(), 2);
+  ExpectSame();
+  ASSERT_TRUE(Run(Options()).ok());
+  EXPECT_EQ(metrics_->replayed_rounds->value(), 0);
+}
+
+// Without an interval of its own the bytes of the results decide, and they are counted over a restart.
+TEST_F(ArchiverTest, TheIntervalFollowsTheBytes) {
+  ArchiverOptions options = Options();
+  options.snapshot_interval_rounds = 0;
+  AdvanceTo(4);
+  ASSERT_TRUE(Run(options).ok());
+  EXPECT_EQ(metrics_->folders_published->value(), 1);  // four small results: only the end
+  {
+    auto folder = ArchiveFolder::Open(folder_.File("archive"));
+    ArchiveState state = **(*folder)->Load();
+    EXPECT_EQ(state.result_bytes, 0);
+    state.result_bytes = 4 * layout_.elements() - 1;
+    ASSERT_TRUE((*folder)->SaveState(state).ok());
+  }
+  AdvanceTo(7);
+  ASSERT_TRUE(Run(options).ok());
+  EXPECT_EQ(metrics_->folders_published->value(), 2);
+  EXPECT_TRUE(std::filesystem::exists(folder_.File("published/round-5")));
+  EXPECT_TRUE(std::filesystem::exists(folder_.File("published/round-7")));
+}
+
+TEST_F(ArchiverTest, NamesAWorkerWhoseHashDiffers) {
+  AdvanceTo(1);
+  AdvanceTo(2, 0, /*wrong_hash=*/1);
+  ASSERT_TRUE(Run(Options()).ok());
+  EXPECT_EQ(metrics_->state_hash_mismatches->value(), 1);
+  EXPECT_THAT(Log(), HasSubstr("state hashes differ round=1"));
+  EXPECT_THAT(Log(), HasSubstr("workers=a"));
+}
+
+TEST_F(ArchiverTest, StartsAgainWhenItsCopyIsDamaged) {
+  AdvanceTo(4);
+  ASSERT_TRUE(Run(Options()).ok());
+  const std::string path = folder_.File("archive/snapshot-4.safetensors");
+  absl::StatusOr<std::string> bytes = ReadFile(path);
+  bytes->back() ^= 1;
+  ASSERT_TRUE(WriteFileAtomically(path, *bytes).ok());
+  AdvanceTo(5);
+  ASSERT_TRUE(Run(Options()).ok());
+  ExpectSame();
+  EXPECT_EQ(metrics_->replayed_rounds->value(), 1);  // from the aggregator's snapshot of round 4
+  EXPECT_TRUE(std::filesystem::exists(folder_.File("archive/set_aside/state")));
+}
+
+// The aggregator's folder is an older copy, and its run took another way since.
+TEST_F(ArchiverTest, StartsAgainWhenTheLogWentBack) {
+  AdvanceTo(2);
+  StopRun();
+  std::filesystem::copy(folder_.File("data"), folder_.File("backup"),
+                        std::filesystem::copy_options::recursive);
+  StartRun();
+  AdvanceTo(5);
+  ASSERT_TRUE(Run(Options()).ok());
+  ExpectSame();
+  StopRun();
+  std::filesystem::remove_all(folder_.File("data"));
+  std::filesystem::rename(folder_.File("backup"), folder_.File("data"));
+  StartRun();
+  AdvanceTo(6, /*seed=*/7);
+  const absl::Status status = Run(Options());
+  ASSERT_TRUE(status.ok()) << status;
+  ExpectSame();
+  EXPECT_THAT(Log(), HasSubstr("diverged"));
+}
+
+// Another archiver's snapshots made the log drop the rounds after this one's copy.
+TEST_F(ArchiverTest, StartsAgainWhenItsRoundsAreGone) {
+  AdvanceTo(1);
+  ASSERT_TRUE(Run(Options()).ok());
+  ArchiverOptions other = Options();
+  other.data_dir = folder_.File("other");
+  for (const uint64_t round : {3, 6}) {
+    AdvanceTo(round);
+    ASSERT_TRUE(Run(other).ok());
+  }
+  ASSERT_TRUE(Run(Options()).ok());
+  ExpectSame();
+  EXPECT_EQ(metrics_->replayed_rounds->value(), 0);
+  EXPECT_THAT(Log(), HasSubstr("own copy set aside reason=\"its round 1 is before"));
+}
+
+TEST_F(ArchiverTest, RefusesAFolderOfAnotherRun) {
+  ASSERT_TRUE(Run(Options()).ok());
+  StopRun();
+  std::filesystem::remove_all(folder_.File("data"));
+  StartRun();
+  EXPECT_EQ(ReasonOf(Run(Options())), "other_run");
+}
+
+// It saw a later epoch: this aggregator was replaced, and what it says does not count.
+TEST_F(ArchiverTest, WaitsWhileAnOlderAggregatorAnswers) {
+  ASSERT_TRUE(Run(Options()).ok());
+  {
+    auto folder = ArchiveFolder::Open(folder_.File("archive"));
+    ArchiveState state = **(*folder)->Load();
+    state.epoch += 1'000'000;
+    ASSERT_TRUE((*folder)->SaveState(state).ok());
+  }
+  AdvanceTo(2);
+  ArchiverMetrics metrics;
+  absl::Notification waits;
+  distro::Log log(LogLevel::kInfo, Clock::Real(), [&](absl::string_view line) {
+    if (absl::StrContains(line, "waiting for the aggregator") && !waits.HasBeenNotified())
+      waits.Notify();
+  });
+  auto archiver = Archiver::Create(Options(), &metrics, &log, Clock::Real());
+  ASSERT_TRUE(archiver.ok()) << archiver.status();
+  absl::Status status;
+  std::thread thread([&] { status = (*archiver)->Run(); });
+  waits.WaitForNotification();
+  (*archiver)->Stop();
+  thread.join();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(metrics.replayed_rounds->value(), 0);
+}
+
+TEST_F(ArchiverTest, AStopSavesItsCopy) {
+  AdvanceTo(2);
+  ArchiverOptions options = Options();
+  options.once = false;
+  ArchiverMetrics metrics;
+  absl::Notification follows;
+  distro::Log log(LogLevel::kDebug, Clock::Real(), [&](absl::string_view line) {
+    if (absl::StrContains(line, "round replayed round=1")) follows.Notify();
+  });
+  auto archiver = Archiver::Create(options, &metrics, &log, Clock::Real());
+  ASSERT_TRUE(archiver.ok()) << archiver.status();
+  absl::Status status;
+  std::thread thread([&] { status = (*archiver)->Run(); });
+  follows.WaitForNotification();
+  (*archiver)->Stop();
+  thread.join();
+  EXPECT_TRUE(status.ok()) << status;
+  archiver->reset();
+  ExpectSame();
+}
+
+}  // namespace
+}  // namespace distro::tools
