@@ -39,6 +39,10 @@ absl::Status RoundManager::CheckRound(RoundId round, const std::string& worker,
         absl::StrCat(where, ": has not begun: round ", head_.value(), " is next"));
   }
   if (!round_ && drain_ends_) return DrainingError();
+  if (!round_ && paused_) {
+    return ErrorWithReason(absl::StatusCode::kUnavailable, "paused",
+                           absl::StrCat(where, ": does not open while the run is paused"));
+  }
   if (!round_) {
     return ErrorWithReason(absl::StatusCode::kUnavailable, "not_open",
                            absl::StrCat(where, ": is not open yet"));

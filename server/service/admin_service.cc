@@ -17,11 +17,14 @@ grpc::ServerUnaryReactor* Done(grpc::CallbackServerContext* context,
   return reactor;
 }
 
+absl::Status NoRun() { return absl::UnavailableError("there is no run yet: it must be created"); }
+
 void FillWorker(const Worker& worker, absl::Duration now, v1::WorkerInfo* info) {
   info->set_name(worker.name);
   info->set_state(worker.state);
   info->set_reason(worker.reason);
   info->set_next_round(worker.next_round);
+  info->set_probation_left(worker.probation_left);
   *info->mutable_silence() = ToProto(std::max(now - worker.last_seen, absl::ZeroDuration()));
   *info->mutable_telemetry() = worker.telemetry;
 }
@@ -73,6 +76,43 @@ grpc::ServerUnaryReactor* AdminService::ListWorkers(grpc::CallbackServerContext*
       FillWorker(worker, status.now, response->add_workers());
   }
   return Done(context);
+}
+
+grpc::ServerUnaryReactor* AdminService::Pause(grpc::CallbackServerContext* context,
+                                              const v1::PauseRequest* request,
+                                              v1::PauseResponse* /*response*/) {
+  if (auto caller = authorizer_->Check(*context, Rpc::kPause); !caller.ok())
+    return Done(context, caller.status());
+  RoundManager* manager = host_->manager();
+  return Done(context, manager == nullptr ? NoRun() : manager->Pause(request->reason()));
+}
+
+grpc::ServerUnaryReactor* AdminService::Resume(grpc::CallbackServerContext* context,
+                                               const v1::ResumeRequest* /*request*/,
+                                               v1::ResumeResponse* /*response*/) {
+  if (auto caller = authorizer_->Check(*context, Rpc::kResume); !caller.ok())
+    return Done(context, caller.status());
+  RoundManager* manager = host_->manager();
+  return Done(context, manager == nullptr ? NoRun() : manager->Resume());
+}
+
+grpc::ServerUnaryReactor* AdminService::Evict(grpc::CallbackServerContext* context,
+                                              const v1::EvictRequest* request,
+                                              v1::EvictResponse* /*response*/) {
+  if (auto caller = authorizer_->Check(*context, Rpc::kEvict); !caller.ok())
+    return Done(context, caller.status());
+  RoundManager* manager = host_->manager();
+  return Done(context,
+              manager == nullptr ? NoRun() : manager->Evict(request->name(), request->reason()));
+}
+
+grpc::ServerUnaryReactor* AdminService::Admit(grpc::CallbackServerContext* context,
+                                              const v1::AdmitRequest* request,
+                                              v1::AdmitResponse* /*response*/) {
+  if (auto caller = authorizer_->Check(*context, Rpc::kAdmit); !caller.ok())
+    return Done(context, caller.status());
+  RoundManager* manager = host_->manager();
+  return Done(context, manager == nullptr ? NoRun() : manager->Admit(request->name()));
 }
 
 }  // namespace distro::server

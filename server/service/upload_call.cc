@@ -27,6 +27,7 @@ absl::StatusOr<std::optional<v1::UploadUpdateResponse>> UploadCall::Take(
 absl::Status UploadCall::Refused(const absl::Status& status) {
   const std::string reason = RejectReason(status);
   observer_->OnUploadRejected(reason);
+  if (ticket_ && reason == "malformed") manager_->CountInvalidUpload(*ticket_);
   absl::Status named = status;
   if (ticket_) named = Annotate(status, absl::StrCat("upload of worker ", ticket_->worker.name()));
   if (!ReasonOf(named).empty()) return named;

@@ -1,16 +1,9 @@
-// The manager driven by hand: a clock that stands still, Step() when the test says so, a real log.
 #include "server/round/round_manager.h"
 
 #include <filesystem>
-#include <map>
 
-#include "common/base/version.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
-#include "tests/server/round/run_fixture.h"
-#include "tests/testing/fake_clock.h"
-#include "tests/testing/faulty_disk.h"
-#include "tests/testing/scratch_folder.h"
+#include "tests/server/round/manager_fixture.h"
 
 namespace distro::server {
 namespace {
@@ -18,113 +11,8 @@ namespace {
 using absl::Seconds;
 using absl::StatusCode;
 using ::testing::HasSubstr;
-using testing::SmallConfig;
-using testing::UpdatePayload;
 
-struct CountingObserver final : RunObserver {
-  void OnRoundOpened(RoundId, int expected_now) override { expected = expected_now; }
-  void OnUpdateReceived() override { ++updates; }
-  void OnSegmentResult(const SegmentResult&, absl::Duration latency_now) override {
-    latency = latency_now;
-  }
-  void OnRoundCommitted(const CommittedRoundInfo& info) override {
-    ++rounds;
-    last_header = *info.header;
-    tokens += info.tokens;
-  }
-  void OnStateHashMismatch(int workers) override { mismatches += workers; }
-  void OnMemberChange(absl::string_view reason) override { ++changes[std::string(reason)]; }
-  void OnLateUpdate(absl::Duration lateness_now) override { lateness = lateness_now; }
-  void OnLogError(absl::string_view operation) override { ++errors[std::string(operation)]; }
-  void OnPhase(absl::string_view, absl::Duration) override {}
-  std::map<std::string, int> errors, changes;
-  std::optional<absl::Duration> lateness;
-  int expected = 0, updates = 0, rounds = 0, mismatches = 0;
-  uint64_t tokens = 0;
-  absl::Duration latency;
-  v1::RoundHeader last_header;
-};
-
-class RoundManagerTest : public ::testing::Test {
- protected:
-  void Start(v1::RunConfig config) {
-    manager_ = nullptr;
-    run_ = testing::SmallRun(config);
-    log_file_ = nullptr;
-    log_file_ = *RoundLog::Open(folder_.File("rounds"), run_->layout.get(), 2, &disk_, &log_);
-    admission_ = *AdmissionStore::Open(folder_.File("admission.pb"), &disk_);
-    snapshots_ = *SnapshotStore::Open(folder_.path(), run_, &disk_, &log_);
-    manager_ = *RoundManager::Create(run_, EpochId(++epoch_),
-                                     {log_file_.get(), admission_.get(), snapshots_.get()}, &clock_,
-                                     &log_, &observer_, options_);
-  }
-  void Step() { EXPECT_TRUE(manager_->Step().ok()); }
-  v1::WorkerIdentity Identity(const std::string& name) {
-    v1::WorkerIdentity identity;
-    identity.set_name(name);
-    identity.set_incarnation(incarnations_[name] + 1);
-    return identity;
-  }
-  void Join(const std::string& name) {
-    v1::JoinRequest request;
-    *request.mutable_worker() = Identity(name);
-    request.set_data_fingerprint("data");
-    request.set_version(std::string(Version()));
-    ASSERT_TRUE(manager_->Join(request).ok());
-  }
-  void Beat(const std::string& name) {
-    const RunStatus status = manager_->status();
-    v1::HeartbeatRequest request;
-    *request.mutable_worker() = Identity(name);
-    request.set_sequence(++sequence_);
-    request.set_next_round(status.round.value());
-    request.set_log_hash(status.log_hash);
-    EXPECT_TRUE(manager_->Heartbeat(request).ok());
-  }
-  void Activate(const std::string& name) {
-    Join(name);
-    Beat(name);
-  }
-  absl::StatusOr<UploadTicket> Begin(const std::string& name, uint64_t round,
-                                     uint64_t state_hash = testing::kInitialStateHash) {
-    v1::UploadHeader header;
-    *header.mutable_worker() = Identity(name);
-    header.set_epoch(epoch_);
-    header.set_round(round);
-    header.set_state_hash(state_hash);
-    return manager_->BeginUpload(header);
-  }
-  void Upload(const std::string& name, uint64_t round,
-              uint64_t state_hash = testing::kInitialStateHash) {
-    const auto ticket = Begin(name, round, state_hash);
-    ASSERT_TRUE(ticket.ok()) << ticket.status();
-    for (uint32_t s = 0; s < run_->layout->segments(); ++s) {
-      const auto taken = manager_->AddPayload(
-          *ticket, SegmentId(s), UpdatePayload(*run_->layout, RoundId(round), SegmentId(s), s));
-      ASSERT_TRUE(taken.ok()) << taken.status();
-    }
-  }
-  static v1::RunConfig Config(int start_workers) {
-    v1::RunConfig config = SmallConfig();
-    config.set_start_workers(start_workers);
-    return config;
-  }
-
-  testing::ScratchFolder folder_;
-  testing::FakeClock clock_;
-  Log log_{LogLevel::kError, Clock::Real(), [](absl::string_view) {}};
-  CountingObserver observer_;
-  std::shared_ptr<const RunIdentity> run_;
-  testing::FaultyDisk disk_;
-  RoundManagerOptions options_{.suspect_after = Seconds(1000), .lease = Seconds(100)};
-  std::unique_ptr<RoundLog> log_file_;
-  std::unique_ptr<AdmissionStore> admission_;
-  std::unique_ptr<SnapshotStore> snapshots_;
-  std::unique_ptr<RoundManager> manager_;
-  std::map<std::string, uint64_t> incarnations_;
-  uint64_t epoch_ = 0;
-  uint64_t sequence_ = 0;
-};
+using RoundManagerTest = testing::ManagerTest;
 
 TEST_F(RoundManagerTest, WaitsForStartWorkersThenOpensAndWaitsForAll) {
   Start(Config(2));

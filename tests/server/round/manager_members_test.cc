@@ -1,0 +1,203 @@
+// What rounds teach about their members: probation, silence, times, state hashes.
+#include "common/replica/replica.h"
+#include "gmock/gmock.h"
+#include "tests/server/round/manager_fixture.h"
+
+namespace distro::server {
+namespace {
+
+using absl::Seconds;
+using absl::StatusCode;
+using ::testing::HasSubstr;
+
+class ManagerMembersTest : public testing::ManagerTest {
+ protected:
+  void OpenRound(v1::RunConfig config, const std::vector<std::string>& names) {
+    Start(config);
+    for (const std::string& name : names) Activate(name);
+    Step();
+  }
+  // All of them, then the commit.
+  void Round(const std::vector<std::string>& names) {
+    const uint64_t round = manager_->status().round.value();
+    for (const std::string& name : names) Upload(name, round);
+    Step();
+    ASSERT_EQ(manager_->status().round, RoundId(round + 1));
+  }
+};
+
+TEST_F(ManagerMembersTest, AJoinerIsOnProbationAndCountsAfterItsGoodUpdates) {
+  v1::RunConfig config = Config(1);
+  config.set_probation_rounds(2);
+  OpenRound(config, {"a"});
+  Activate("b");
+  EXPECT_EQ(StateOf("b"), v1::MEMBER_STATE_SYNCED);
+  Round({"a"});  // gives b samples of round 2
+  EXPECT_EQ(StateOf("b"), v1::MEMBER_STATE_PROBATION);
+  Round({"a"});
+  for (int left = 2; left > 0; --left) {
+    EXPECT_EQ(observer_.expected, 1);
+    Round({"b", "a"});
+    ASSERT_EQ(observer_.last_header.members_size(), 2);
+    EXPECT_EQ(observer_.last_header.members(1).weight(), 0u);
+    EXPECT_FALSE(Included(1));
+    EXPECT_TRUE(Included(0));
+  }
+  EXPECT_EQ(StateOf("b"), v1::MEMBER_STATE_ACTIVE);
+  EXPECT_EQ(observer_.expected, 2);
+  Round({"b", "a"});
+  EXPECT_TRUE(Included(1));
+  EXPECT_EQ(observer_.last_header.members(1).weight(), 1u);
+}
+
+TEST_F(ManagerMembersTest, NobodyWaitsForProbation) {
+  OpenRound(Config(1), {"a"});
+  Activate("b");
+  Round({"a"});
+  Round({"a"});
+  Round({"a"});  // b has samples and sends nothing
+  EXPECT_EQ(observer_.last_header.reason(), "complete");
+  EXPECT_EQ(StateOf("b"), v1::MEMBER_STATE_PROBATION);
+}
+
+TEST_F(ManagerMembersTest, WhoTookPartBeforeARestartNeedsNoProbation) {
+  OpenRound(Config(2), {"a", "b"});
+  Round({"a", "b"});
+  OpenRound(Config(2), {"a", "b"});
+  EXPECT_EQ(StateOf("b"), v1::MEMBER_STATE_ACTIVE);
+  Round({"a", "b"});
+  EXPECT_TRUE(Included(1));
+}
+
+TEST_F(ManagerMembersTest, SomebodySilentIsNotWaitedForUntilItIsHeard) {
+  options_.suspect_after = Seconds(10);
+  OpenRound(Config(2), {"a", "b"});
+  Upload("a", 0);
+  EXPECT_EQ(*manager_->Step(), Seconds(10));
+  clock_.Advance(Seconds(9));
+  Beat("a");
+  clock_.Advance(Seconds(1));
+  Step();
+  EXPECT_EQ(observer_.rounds, 1);
+  EXPECT_EQ(observer_.last_header.members(1).state(), v1::MEMBER_STATE_SUSPECT);
+  Beat("b");
+  EXPECT_EQ(StateOf("b"), v1::MEMBER_STATE_ACTIVE);
+}
+
+TEST_F(ManagerMembersTest, TheDeadlineFollowsTheWorkersLateOnesIncluded) {
+  v1::RunConfig config = Config(2);
+  config.mutable_round_deadline()->set_seconds(60);
+  config.mutable_min_round_deadline()->set_seconds(3);
+  OpenRound(config, {"a", "b"});
+  EXPECT_EQ(manager_->status().deadline, Seconds(60));
+  clock_.Advance(Seconds(4));
+  Round({"a", "b"});
+  EXPECT_EQ(manager_->status().deadline, Seconds(6));  // 1.5 * 4 s
+  Upload("a", 1);
+  clock_.Advance(Seconds(6));
+  Step();
+  EXPECT_EQ(StateOf("b"), v1::MEMBER_STATE_LATE);
+  clock_.Advance(Seconds(4));
+  EXPECT_EQ(ReasonOf(Begin("b", 1).status()), "late");
+  EXPECT_EQ(observer_.lateness, Seconds(4));
+  Upload("a", 2);
+  Step();
+  EXPECT_EQ(manager_->status().deadline, Seconds(15));  // 1.5 * b's 10 s
+}
+
+TEST_F(ManagerMembersTest, AStateHashThatDiffersIsToldToResyncWithTheTensors) {
+  OpenRound(Config(1), {"a"});
+  Round({"a"});
+  v1::UploadHeader header = HeaderOf("a", 1);
+  std::vector<uint64_t> hashes(run_->layout->tensors().size(), 7);
+  header.mutable_tensor_hashes()->Assign(hashes.begin(), hashes.end());
+  EXPECT_EQ(manager_->BeginUpload(header).status().code(), StatusCode::kInvalidArgument);
+  header.set_state_hash(CombineTensorHashes(hashes));
+  const auto ticket = manager_->BeginUpload(header);
+  ASSERT_TRUE(ticket.ok()) << ticket.status();
+  UploadSegments(*ticket, 0, run_->layout->segments());
+  Step();
+  EXPECT_EQ(observer_.mismatches, 0);  // there is no reference yet
+  v1::ReportStateRequest report;
+  report.set_run_id(run_->run_id);
+  report.set_round(1);
+  report.set_log_hash(log_file_->HashBefore(RoundId(1)));
+  hashes[1] = 8;
+  report.mutable_tensor_hashes()->Assign(hashes.begin(), hashes.end());
+  ASSERT_TRUE(manager_->ReportState(report).ok());
+  EXPECT_EQ(observer_.mismatches, 1);
+  EXPECT_EQ(StateOf("a"), v1::MEMBER_STATE_JOINING);
+  const auto answer = manager_->Heartbeat(BeatOf("a"));
+  EXPECT_EQ(answer->directive(), v1::DIRECTIVE_RESYNC);
+  EXPECT_THAT(answer->reason(), HasSubstr(run_->layout->manifest().tensors()[1].name));
+  ASSERT_TRUE(manager_->ReportState(report).ok());
+  EXPECT_EQ(observer_.mismatches, 1);
+}
+
+TEST_F(ManagerMembersTest, ReportsAndSnapshotsMustBeOfThisLog) {
+  OpenRound(Config(1), {"a"});
+  Round({"a"});
+  const std::vector<uint64_t> hashes(run_->layout->tensors().size(), 7);
+  v1::ReportStateRequest report;
+  report.set_run_id("other");
+  EXPECT_EQ(ReasonOf(manager_->ReportState(report)), "other_run");
+  report.set_run_id(run_->run_id);
+  report.set_round(2);
+  EXPECT_EQ(manager_->ReportState(report).code(), StatusCode::kInvalidArgument);
+  report.set_round(1);
+  EXPECT_EQ(ReasonOf(manager_->ReportState(report)), "diverged");
+  report.set_log_hash(log_file_->HashBefore(RoundId(1)));
+  EXPECT_EQ(manager_->ReportState(report).code(), StatusCode::kInvalidArgument);  // no hashes
+  report.mutable_tensor_hashes()->Assign(hashes.begin(), hashes.end());
+  EXPECT_TRUE(manager_->ReportState(report).ok());
+  v1::SnapshotInfo info;
+  EXPECT_EQ(manager_->CheckSnapshot(info).code(), StatusCode::kInvalidArgument);
+  info.set_round(1);
+  EXPECT_EQ(ReasonOf(manager_->CheckSnapshot(info)), "diverged");
+  info.set_log_hash(log_file_->HashBefore(RoundId(1)));
+  EXPECT_EQ(manager_->CheckSnapshot(info).code(), StatusCode::kInvalidArgument);
+  info.set_state_hash(CombineTensorHashes(hashes));
+  EXPECT_TRUE(manager_->CheckSnapshot(info).ok());
+}
+
+TEST_F(ManagerMembersTest, ALinkBelowTheLogsRateIsRefused) {
+  OpenRound(Config(1), {"a"});
+  clock_.Advance(Seconds(1));
+  Round({"a"});
+  const uint64_t rate = manager_->Join(JoinOf("b"))->log_bytes_per_second();
+  EXPECT_EQ(rate, ResultBytes(observer_.last_header));
+  v1::JoinRequest slow = JoinOf("c");
+  slow.set_download_bytes_per_second(rate);
+  const absl::Status refused = manager_->Join(slow).status();
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(ReasonOf(refused), "too_slow");
+  slow.set_download_bytes_per_second(2 * rate);
+  EXPECT_TRUE(manager_->Join(slow).ok());
+  Start(Config(1));
+  EXPECT_EQ(manager_->Join(JoinOf("b"))->log_bytes_per_second(), rate);
+}
+
+TEST_F(ManagerMembersTest, ARoundWhosePayloadsAreGoneIsToldSo) {
+  OpenRound(Config(1), {"a"});
+  Round({"a"});
+  Round({"a"});
+  ASSERT_TRUE(log_file_->Prune(RoundId(1)).ok());
+  v1::SubscribeRoundsRequest request;  // a follower has no session
+  request.set_run_id(run_->run_id);
+  const absl::Status refused = manager_->Subscribe(request).status();
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(refused), "pruned");
+  request.set_from_round(1);
+  request.set_last_hash(log_file_->HashBefore(RoundId(1)));
+  EXPECT_TRUE(manager_->Subscribe(request).ok());
+}
+
+TEST_F(ManagerMembersTest, AnotherVersionIsRefused) {
+  Start(Config(1));
+  v1::JoinRequest request = JoinOf("a");
+  request.set_version("99.0.0");
+  EXPECT_EQ(ReasonOf(manager_->Join(request).status()), "version");
+}
+
+}  // namespace
+}  // namespace distro::server
