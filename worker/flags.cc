@@ -22,8 +22,16 @@ ABSL_FLAG(std::string, name, "",
           "Name in the run, [a-z0-9-]{1,63}. Default: the name that --state_dir keeps, else the "
           "host's name and a random "
           "suffix.");
+ABSL_FLAG(std::string, ca, "",
+          "PEM file of the CAs of the aggregator's certificate; empty: the system's.");
+ABSL_FLAG(std::string, cert, "", "PEM file of the own certificate, with --key (docs/security.md).");
+ABSL_FLAG(std::string, key, "", "PEM file of the key of --cert.");
+ABSL_FLAG(std::string, token_file, "",
+          "File with the own token, read at each call; instead of --cert and --key.");
+ABSL_FLAG(std::string, server_name, "",
+          "Name that the aggregator's certificate has; empty: the address's host.");
 ABSL_FLAG(bool, insecure, false,
-          "Talk plaintext. Required for now: there is no TLS in this version.");
+          "Talk plaintext, which shows nobody who this is, instead of the five flags above.");
 ABSL_FLAG(int, threads, 1, "Torch threads. Results are bit-reproducible with 1 only.");
 ABSL_FLAG(int, micro_batch_samples, 0,
           "Samples of one forward and backward pass, a divisor of the run's samples_per_worker; 0: "
@@ -58,7 +66,7 @@ namespace {
 
 constexpr char kUsage[] = R"(trains a model together with other workers, through an aggregator.
 
-  distro-worker --aggregator HOST:PORT --data FILE --insecure
+  distro-worker --aggregator HOST:PORT --data FILE --name NAME --ca FILE --token_file FILE
       Joins the run that the aggregator holds, trains until it is done, prints a summary. Everything but the data comes
       from the aggregator. SIGINT or SIGTERM leaves the run; a second signal ends at once.
 
@@ -93,6 +101,11 @@ absl::StatusOr<WorkerOptions> WorkerOptionsFromFlags() {
       .data = absl::GetFlag(FLAGS_data),
       .data_format = absl::GetFlag(FLAGS_data_format),
       .name = absl::GetFlag(FLAGS_name),
+      .tls = {.ca = absl::GetFlag(FLAGS_ca),
+              .cert = absl::GetFlag(FLAGS_cert),
+              .key = absl::GetFlag(FLAGS_key),
+              .token_file = absl::GetFlag(FLAGS_token_file),
+              .server_name = absl::GetFlag(FLAGS_server_name)},
       .insecure = absl::GetFlag(FLAGS_insecure),
       .threads = absl::GetFlag(FLAGS_threads),
       .micro_batch_samples = absl::GetFlag(FLAGS_micro_batch_samples),

@@ -16,10 +16,10 @@ absl::Status WorkerOptions::Validate() const {
     return absl::InvalidArgumentError("--aggregator: is required, for example 127.0.0.1:7700");
   if (data.empty())
     return absl::InvalidArgumentError("--data: is required, a file of text or tokens");
-  if (!insecure) {
+  DISTRO_RETURN_IF_ERROR(ValidateClientTls(insecure, tls));
+  if (!insecure && name.empty() && state_dir.empty()) {
     return absl::InvalidArgumentError(
-        "--insecure: is required for now: this version talks plaintext only, and says so rather "
-        "than do it silently");
+        "--name: is required with TLS, the name that the certificate or the token was made for");
   }
   if (!name.empty()) DISTRO_RETURN_IF_ERROR(ValidateName(name, "--name"));
   DISTRO_RETURN_IF_ERROR(ValidateThreads(threads));

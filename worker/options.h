@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/log.h"
+#include "common/rpc/channel_options.h"
 
 namespace distro::worker {
 
@@ -19,9 +20,11 @@ struct WorkerOptions {
   std::string data;
   // Of `data`: text, llmc, uint16, uint32, or auto, which goes by its name.
   std::string data_format = "auto";
-  // Name in the run, [a-z0-9-]{1,63}. Default: the name that `state_dir` keeps, else the host's name and a random suffix.
+  // Name in the run, [a-z0-9-]{1,63}; with TLS that of the credential. Default: the name that `state_dir` keeps, else the host's name and a random suffix.
   std::string name;
-  // Talk without TLS. There is no other way yet, so it must be asked for.
+  // Certificates or token: what shows the aggregator who this is.
+  ClientTls tls = {};
+  // Plaintext, which shows nobody anything, instead of `tls`.
   bool insecure = false;
   // Torch threads. Larger values are faster up to the number of cores; results are bit-reproducible with 1 only.
   int threads = 1;

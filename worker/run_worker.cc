@@ -144,7 +144,8 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
 
 GrpcExchangeOptions ExchangeOptionsOf(const WorkerOptions& options) {
   GrpcExchangeOptions exchange;
-  exchange.channel = {.aggregator = options.aggregator, .insecure = options.insecure};
+  exchange.channel = {
+      .aggregator = options.aggregator, .insecure = options.insecure, .tls = options.tls};
   return exchange;
 }
 

@@ -50,7 +50,7 @@ absl::StatusOr<Caller> Authorizer::Check(const grpc::ServerContextBase& context,
   observer_->OnCallRefused("role");
   return ErrorWithReason(absl::StatusCode::kPermissionDenied, "role",
                          absl::StrCat("the credential is that of ", caller->Describe(),
-                                      ", which role may not call ", RpcName(rpc)));
+                                      ", whose role may not call ", RpcName(rpc)));
 }
 
 absl::Status Authorizer::CheckWorker(const grpc::ServerContextBase& context, Rpc rpc,

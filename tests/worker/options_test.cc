@@ -32,6 +32,12 @@ TEST(WorkerOptionsTest, NamesTheFlagThatMustBeMended) {
   ExpectRefused(options, "--data");
   options = Valid();
   options.insecure = false;
+  ExpectRefused(options, "--token_file, or --cert and --key");
+  options.tls.token_file = "token";
+  ExpectRefused(options, "--name");
+  options.name = "w1";
+  EXPECT_TRUE(options.Validate().ok());
+  options.insecure = true;
   ExpectRefused(options, "--insecure");
   options = Valid();
   options.name = "Upper";

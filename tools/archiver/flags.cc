@@ -14,7 +14,16 @@
 #include "common/base/version.h"
 
 ABSL_FLAG(std::string, aggregator, "", "Address of the aggregator, host:port. Required.");
-ABSL_FLAG(bool, insecure, false, "Talk plaintext.");
+ABSL_FLAG(std::string, ca, "",
+          "PEM file of the CAs of the aggregator's certificate; empty: the system's.");
+ABSL_FLAG(std::string, cert, "", "PEM file of the own certificate, with --key (docs/security.md).");
+ABSL_FLAG(std::string, key, "", "PEM file of the key of --cert.");
+ABSL_FLAG(std::string, token_file, "",
+          "File with the own token, read at each call; instead of --cert and --key.");
+ABSL_FLAG(std::string, server_name, "",
+          "Name that the aggregator's certificate has; empty: the address's host.");
+ABSL_FLAG(bool, insecure, false,
+          "Talk plaintext, which shows nobody who this is, instead of the five flags above.");
 ABSL_FLAG(std::string, data_dir, "",
           "Folder of the archiver's own copy of the parameters, with which it goes on after a "
           "restart. Required.");
@@ -39,7 +48,7 @@ namespace {
 
 constexpr char kUsage[] = R"(follows a run without training: replays its log bit for bit, on CPUs.
 
-  distro-archiver --aggregator HOST:PORT --data_dir DIR --insecure
+  distro-archiver --aggregator HOST:PORT --data_dir DIR --ca FILE --token_file FILE
       Holds the run's parameters, compares the state hash of every round with the workers', and uploads verified snapshots
       to the aggregator, so that joiners start near the head and old rounds can be dropped. Goes on where it was after a
       restart, however it ended.
@@ -77,6 +86,11 @@ absl::StatusOr<ArchiverOptions> ArchiverOptionsFromFlags() {
   ArchiverOptions options;
   options.channel.aggregator = absl::GetFlag(FLAGS_aggregator);
   options.channel.insecure = absl::GetFlag(FLAGS_insecure);
+  options.channel.tls = {.ca = absl::GetFlag(FLAGS_ca),
+                         .cert = absl::GetFlag(FLAGS_cert),
+                         .key = absl::GetFlag(FLAGS_key),
+                         .token_file = absl::GetFlag(FLAGS_token_file),
+                         .server_name = absl::GetFlag(FLAGS_server_name)};
   options.data_dir = absl::GetFlag(FLAGS_data_dir);
   options.publish.dir = absl::GetFlag(FLAGS_publish_dir);
   options.publish.keep = absl::GetFlag(FLAGS_keep);

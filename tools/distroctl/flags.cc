@@ -9,7 +9,7 @@
 #include "common/base/version.h"
 
 ABSL_FLAG(std::string, config, "", "init-model: config.json of the model, Hugging Face layout.");
-ABSL_FLAG(std::string, out, "", "init-model: folder to write.");
+ABSL_FLAG(std::string, out, "", "init-model, certs: folder to write.");
 ABSL_FLAG(uint64_t, seed, 0, "init-model: seed of the weights.");
 ABSL_FLAG(std::string, run, "", "run create: run.json (docs/run_configuration.md).");
 ABSL_FLAG(std::string, model, "",
@@ -19,8 +19,22 @@ ABSL_FLAG(std::string, reason, "",
 ABSL_FLAG(std::string, data_dir, "", "log ...: data folder of an aggregator; only read.");
 ABSL_FLAG(uint64_t, from, 0, "log ls: the first round.");
 ABSL_FLAG(uint64_t, to, UINT64_MAX, "log ls: the round before which the list ends; default: all.");
+ABSL_FLAG(std::vector<std::string>, host, {},
+          "certs: the aggregator's names and addresses, separated by commas.");
+ABSL_FLAG(std::vector<std::string>, worker, {},
+          "certs: workers that get a client certificate, separated by commas.");
+ABSL_FLAG(std::string, role, "", "token new: worker, archiver, viewer or admin.");
+ABSL_FLAG(std::string, tokens_file, "", "token revoke: the aggregator's tokens file.");
+ABSL_FLAG(std::string, ca, "",
+          "PEM file of the CAs of the aggregator's certificate; empty: the system's.");
+ABSL_FLAG(std::string, cert, "", "PEM file of the own certificate, with --key (docs/security.md).");
+ABSL_FLAG(std::string, key, "", "PEM file of the key of --cert.");
+ABSL_FLAG(std::string, token_file, "",
+          "File with the own token, read at each call; instead of --cert and --key.");
+ABSL_FLAG(std::string, server_name, "",
+          "Name that the aggregator's certificate has; empty: the address's host.");
 ABSL_FLAG(bool, insecure, false,
-          "Talk plaintext. Required for now: there is no TLS in this version.");
+          "Talk plaintext, which shows nobody who this is, instead of the five flags above.");
 
 namespace distro::tools {
 namespace {
@@ -29,19 +43,19 @@ constexpr char kUsage[] = R"(prepares runs and looks at them.
 
   distroctl init-model --config config.json --seed N --out DIR
       Writes random initial weights, the same on every machine.
-  distroctl run create HOST:PORT --run run.json --model DIR --insecure
+  distroctl run create HOST:PORT --run run.json --model DIR
       Uploads a run and its initial model to an aggregator that has none; an interrupted upload is resumed.
-  distroctl run show HOST:PORT --insecure
+  distroctl run show HOST:PORT
       Prints where the run stands.
-  distroctl workers HOST:PORT --insecure
+  distroctl workers HOST:PORT
       Lists the workers: state and why, updates left on probation.
-  distroctl pause HOST:PORT --reason TEXT --insecure
+  distroctl pause HOST:PORT --reason TEXT
       The open round ends, no other opens until resume. Workers stay in session.
-  distroctl resume HOST:PORT --insecure
+  distroctl resume HOST:PORT
       Rounds open again.
-  distroctl evict NAME HOST:PORT --reason TEXT --insecure
+  distroctl evict NAME HOST:PORT --reason TEXT
       Nothing is accepted from the worker of this name until admit; it is told why, and ends.
-  distroctl admit NAME HOST:PORT --insecure
+  distroctl admit NAME HOST:PORT
       Ends a quarantine, by evict or by a rule: the worker of this name may join again.
   distroctl log ls --data_dir DIR [--from N] [--to N]
       A line for each round: members, bytes, chain hash, why it closed.
@@ -52,6 +66,15 @@ constexpr char kUsage[] = R"(prepares runs and looks at them.
   distroctl log replay --data_dir DIR
       Applies the whole log to the initial model, verifies every byte of it, and compares the state hash of each round with
       what the workers reported. For all of `log` the aggregator may be running.
+
+  distroctl certs --out DIR --host HOST,... [--worker NAME,...]
+      Makes a CA for development, and certificates of the aggregator, an admin and workers. Again: goes on with the CA.
+  distroctl token new NAME --role ROLE
+      Prints a new token, once, and its line for the aggregator's tokens file.
+  distroctl token revoke NAME --tokens_file FILE
+      Drops the tokens of a name from the file.
+
+A command with HOST:PORT also wants --ca FILE and either --token_file FILE or --cert FILE --key FILE, or --insecure.
 
 Exit codes: 0 done; 1 failure, or workers reported other hashes; 2 a flag, file or configuration must be mended; 3 the
 aggregator refuses; 4 stored data is damaged.)";
@@ -77,6 +100,16 @@ InitModelOptions InitModelOptionsFromFlags() {
           .seed = absl::GetFlag(FLAGS_seed)};
 }
 
+CertsOptions CertsOptionsFromFlags() {
+  return {.out = absl::GetFlag(FLAGS_out),
+          .hosts = absl::GetFlag(FLAGS_host),
+          .workers = absl::GetFlag(FLAGS_worker)};
+}
+
+std::string RoleFromFlags() { return absl::GetFlag(FLAGS_role); }
+
+std::string TokensFileFromFlags() { return absl::GetFlag(FLAGS_tokens_file); }
+
 CreateRunOptions CreateRunOptionsFromFlags() {
   return {.run = absl::GetFlag(FLAGS_run), .model = absl::GetFlag(FLAGS_model)};
 }
@@ -98,7 +131,13 @@ LogVerifyOptions LogVerifyOptionsFromFlags() { return {.data_dir = absl::GetFlag
 ReplayLogOptions ReplayLogOptionsFromFlags() { return {.data_dir = absl::GetFlag(FLAGS_data_dir)}; }
 
 ChannelOptions ChannelOptionsFromFlags(const std::string& url) {
-  return {.aggregator = url, .insecure = absl::GetFlag(FLAGS_insecure)};
+  return {.aggregator = url,
+          .insecure = absl::GetFlag(FLAGS_insecure),
+          .tls = {.ca = absl::GetFlag(FLAGS_ca),
+                  .cert = absl::GetFlag(FLAGS_cert),
+                  .key = absl::GetFlag(FLAGS_key),
+                  .token_file = absl::GetFlag(FLAGS_token_file),
+                  .server_name = absl::GetFlag(FLAGS_server_name)}};
 }
 
 }  // namespace distro::tools

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/rpc/channel.h"
+#include "tools/distroctl/certs.h"
 #include "tools/distroctl/create_run.h"
 #include "tools/distroctl/init_model.h"
 #include "tools/distroctl/log_ls.h"
@@ -19,6 +20,9 @@ namespace distro::tools {
 std::vector<std::string> ParseCommandLine(int argc, char** argv);
 
 InitModelOptions InitModelOptionsFromFlags();
+CertsOptions CertsOptionsFromFlags();
+std::string RoleFromFlags();
+std::string TokensFileFromFlags();
 CreateRunOptions CreateRunOptionsFromFlags();
 LogLsOptions LogLsOptionsFromFlags();
 // Without a round.

@@ -9,8 +9,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/channel.h"
+#include "tools/distroctl/certs.h"
 #include "tools/distroctl/create_run.h"
 #include "tools/distroctl/flags.h"
 #include "tools/distroctl/init_model.h"
@@ -20,6 +22,7 @@
 #include "tools/distroctl/operate.h"
 #include "tools/distroctl/replay_log.h"
 #include "tools/distroctl/show_run.h"
+#include "tools/distroctl/token.h"
 
 namespace distro::tools {
 namespace {
@@ -84,6 +87,12 @@ absl::StatusOr<std::string> RunLog(const std::vector<std::string>& arguments) {
 absl::StatusOr<std::string> Dispatch(std::vector<std::string> arguments) {
   if (arguments == std::vector<std::string>{"init-model"})
     return InitModel(InitModelOptionsFromFlags());
+  if (arguments == std::vector<std::string>{"certs"})
+    return MakeCerts(CertsOptionsFromFlags(), absl::Now());
+  if (arguments.size() == 3 && arguments[0] == "token") {
+    if (arguments[1] == "new") return MakeToken(arguments[2], RoleFromFlags());
+    if (arguments[1] == "revoke") return RevokeTokens(arguments[2], TokensFileFromFlags());
+  }
   if (arguments.size() >= 2 && arguments[0] == "log") return RunLog(arguments);
   if (arguments.empty())
     return absl::InvalidArgumentError("no command; --help lists what there is");

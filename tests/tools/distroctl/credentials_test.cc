@@ -1,0 +1,97 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "common/base/file.h"
+#include "common/rpc/tls_files.h"
+#include "server/auth/tokens_file.h"
+#include "tests/testing/scratch_folder.h"
+#include "tools/distroctl/certs.h"
+#include "tools/distroctl/token.h"
+
+namespace distro::tools {
+namespace {
+
+using ::testing::HasSubstr;
+
+mode_t ModeOf(const std::string& path) {
+  struct stat file = {};
+  EXPECT_EQ(stat(path.c_str(), &file), 0) << path;
+  return file.st_mode & 0777;
+}
+
+TEST(TokenCommandTest, PrintsATokenAndTheLineThatKnowsIt) {
+  const auto text = MakeToken("w1", "worker");
+  ASSERT_TRUE(text.ok()) << text.status();
+  const std::vector<std::string> lines = absl::StrSplit(*text, '\n');
+  ASSERT_EQ(lines.size(), 2u);
+  const std::string token = lines[0].substr(sizeof("token"));
+  const auto table = server::TokenTable::Parse(lines[1].substr(sizeof("line")));
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->Find(token)->name, "w1");
+  EXPECT_THAT(lines[1], ::testing::Not(HasSubstr(token)));
+}
+
+TEST(TokenCommandTest, RefusesNamesAndRolesThatAreNone) {
+  EXPECT_EQ(MakeToken("W1", "worker").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(MakeToken("w1", "").status().message(), HasSubstr("--role"));
+}
+
+TEST(TokenCommandTest, RevokesANameAndKeepsTheFilesMode) {
+  const testing::ScratchFolder folder;
+  const std::string file = folder.File("tokens");
+  const std::string token(43, 'a');
+  ASSERT_TRUE(
+      WriteFileAtomically(file, server::TokensLine("w1", server::Role::kWorker, token)).ok());
+  ASSERT_EQ(chmod(file.c_str(), 0640), 0);
+  EXPECT_EQ(RevokeTokens("w2", file).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(RevokeTokens("w1", file).ok());
+  EXPECT_EQ(*ReadFile(file), "");
+  EXPECT_EQ(ModeOf(file), 0640u);
+  EXPECT_THAT(RevokeTokens("w1", "").status().message(), HasSubstr("--tokens_file"));
+}
+
+TEST(CertsCommandTest, WritesPairsThatFitAndHidesKeys) {
+  const testing::ScratchFolder folder;
+  const CertsOptions options = {
+      .out = folder.File("tls"), .hosts = {"127.0.0.1", "localhost"}, .workers = {"w1"}};
+  const auto text = MakeCerts(options, absl::Now());
+  ASSERT_TRUE(text.ok()) << text.status();
+  for (const char* name : {"ca", "server", "admin", "worker-w1"}) {
+    const std::string base = folder.File(std::string("tls/") + name);
+    EXPECT_THAT(*text, HasSubstr(base + ".pem"));
+    EXPECT_EQ(ModeOf(base + "-key.pem"), 0600u);
+    EXPECT_TRUE(
+        ReadTlsFiles(
+            {.ca = folder.File("tls/ca.pem"), .cert = base + ".pem", .key = base + "-key.pem"})
+            .ok());
+  }
+  const auto subject = SubjectOf(*ReadFile(folder.File("tls/worker-w1.pem")));
+  ASSERT_TRUE(subject.ok());
+  EXPECT_EQ(subject->name, "w1");
+  EXPECT_EQ(subject->role, "worker");
+}
+
+TEST(CertsCommandTest, GoesOnWithTheCaThatIsThere) {
+  const testing::ScratchFolder folder;
+  ASSERT_TRUE(MakeCerts({.out = folder.path(), .hosts = {"h"}, .workers = {}}, absl::Now()).ok());
+  const std::string ca = *ReadFile(folder.File("ca.pem"));
+  ASSERT_TRUE(
+      MakeCerts({.out = folder.path(), .hosts = {"h"}, .workers = {"w2"}}, absl::Now()).ok());
+  EXPECT_EQ(*ReadFile(folder.File("ca.pem")), ca);
+  EXPECT_TRUE(ReadFile(folder.File("worker-w2.pem")).ok());
+}
+
+TEST(CertsCommandTest, NamesTheFlagThatIsMissing) {
+  EXPECT_THAT(MakeCerts({}, absl::Now()).status().message(), HasSubstr("--out"));
+  CertsOptions options;
+  options.out = "out";
+  EXPECT_THAT(MakeCerts(options, absl::Now()).status().message(), HasSubstr("--host"));
+}
+
+}  // namespace
+}  // namespace distro::tools

@@ -1,0 +1,94 @@
+#include "tools/distroctl/certs.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/file.h"
+#include "common/base/ids.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/dev_certificates.h"
+
+namespace distro::tools {
+namespace {
+
+constexpr absl::Duration kCaValid = absl::Hours(24 * 3650);
+constexpr absl::Duration kValid = absl::Hours(24 * 365);
+// For clocks that are behind.
+constexpr absl::Duration kSlack = absl::Hours(1);
+constexpr uint64_t kMaxPemBytes = 1 << 20;
+
+// Nobody else ever sees the file: it has its mode before it has bytes and its name.
+absl::Status WritePrivate(const std::string& path, const std::string& bytes) {
+  const std::string temporary = path + ".tmp";
+  unlink(temporary.c_str());
+  const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) return ErrnoToStatus(errno, "create", temporary);
+  const absl::Cleanup close_file = [file] { close(file); };
+  if (write(file, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()) ||
+      fsync(file) != 0 || rename(temporary.c_str(), path.c_str()) != 0) {
+    return ErrnoToStatus(errno, "write", path);
+  }
+  return absl::OkStatus();
+}
+
+class CertFolder {
+ public:
+  explicit CertFolder(std::string path) : path_(std::move(path)) {}
+
+  absl::Status Write(const std::string& name, const absl::StatusOr<KeyedCertificate>& made) {
+    DISTRO_RETURN_IF_ERROR(made.status());
+    DISTRO_RETURN_IF_ERROR(WritePrivate(File(name + "-key.pem"), made->key));
+    DISTRO_RETURN_IF_ERROR(WriteFileAtomically(File(name + ".pem"), made->cert));
+    lines_.push_back(absl::StrCat(File(name + ".pem"), "  ", File(name + "-key.pem")));
+    return absl::OkStatus();
+  }
+  absl::StatusOr<KeyedCertificate> Ca(absl::Time now) {
+    KeyedCertificate ca;
+    if (!std::filesystem::exists(File("ca.pem"))) {
+      DISTRO_ASSIGN_OR_RETURN(ca, MakeCa({now - kSlack, kCaValid}));
+      DISTRO_RETURN_IF_ERROR(Write("ca", ca));
+      return ca;
+    }
+    DISTRO_ASSIGN_OR_RETURN(ca.cert, ReadFile(File("ca.pem"), kMaxPemBytes));
+    DISTRO_ASSIGN_OR_RETURN(ca.key, ReadFile(File("ca-key.pem"), kMaxPemBytes));
+    return ca;
+  }
+  std::string Text() const { return absl::StrJoin(lines_, "\n"); }
+
+ private:
+  std::string File(const std::string& name) const { return absl::StrCat(path_, "/", name); }
+
+  const std::string path_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::string> MakeCerts(const CertsOptions& options, absl::Time now) {
+  if (options.out.empty()) return absl::InvalidArgumentError("--out: is required, a folder");
+  if (options.hosts.empty())
+    return absl::InvalidArgumentError("--host: is required, the aggregator's name or address");
+  for (const std::string& name : options.workers)
+    DISTRO_RETURN_IF_ERROR(ValidateName(name, "--worker"));
+  DISTRO_RETURN_IF_ERROR(CreateFolders(options.out));
+  CertFolder folder(options.out);
+  DISTRO_ASSIGN_OR_RETURN(const KeyedCertificate ca, folder.Ca(now));
+  const Validity validity = {now - kSlack, kSlack + kValid};
+  DISTRO_RETURN_IF_ERROR(
+      folder.Write("server", IssueServerCertificate(ca, options.hosts, validity)));
+  DISTRO_RETURN_IF_ERROR(
+      folder.Write("admin", IssueClientCertificate(ca, "admin", "admin", validity)));
+  for (const std::string& name : options.workers) {
+    DISTRO_RETURN_IF_ERROR(folder.Write(absl::StrCat("worker-", name),
+                                        IssueClientCertificate(ca, name, "worker", validity)));
+  }
+  return folder.Text();
+}
+
+}  // namespace distro::tools
