@@ -79,10 +79,11 @@ USES = {
     "tests/server/service": "server tests/server/round",  # the whole aggregator in the test's process
     "tests/worker": "",
     "tests/tools": "",
+    "tests/tools/distroctl/operate_test": "tests/server/service",  # the commands against a whole aggregator
     "tests/tools/archiver": "server tests/server/service",  # against a whole aggregator in the test's process
     "tests/integration": "server worker tools/distroctl tools/archiver",
     "tests/compatibility": "worker/model",
-    "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/replica server/log server/auth/tokens_file worker/data worker/state tools/archiver",
+    "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/replica server/log worker/data worker/state tools/archiver",
     "bench": "server worker tests/common/codec/random_updates",
 }
 
@@ -146,14 +147,14 @@ OUTSIDE = {
         r"^libprometheus",
         r"^_ZNK?10prometheus",
         named_in="common/telemetry server/metrics server/stream_metrics worker/metrics tests/testing/metrics_doc",
-        seen_in="server/status server worker tests/server/service tools/archiver tests/integration bench",
+        seen_in="server/status server worker tests/server/service tests/tools/distroctl tools/archiver tests/integration bench",
     ),
     "httplib": Outside(
         r"(^|/)httplib\.h$",
         r"^libcpp-httplib",
         None,
         named_in="common/telemetry tests/common/telemetry tests/server/service tests/integration",
-        seen_in="server/metrics server/status server worker/metrics worker tools/archiver bench",
+        seen_in="server/metrics server/status server worker/metrics worker tests/tools/distroctl tools/archiver bench",
     ),
     "googletest": Outside(
         r"(^|/)(gtest|gmock)/",
