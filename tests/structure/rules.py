@@ -83,7 +83,7 @@ USES = {
     "tests/tools/archiver": "server tests/server/service",  # against a whole aggregator in the test's process
     "tests/integration": "server worker tools/distroctl tools/archiver",
     "tests/compatibility": "worker/model",
-    "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/replica server/log worker/data worker/state tools/archiver",
+    "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/replica server/log server/auth/tokens_file worker/data worker/state tools/archiver",
     "bench": "server worker tests/common/codec/random_updates",
 }
 
