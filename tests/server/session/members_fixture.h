@@ -56,4 +56,48 @@ class MembersFixture : public ::testing::Test {
   Membership members_;
 };
 
+// At least two workers are needed; a joiner is on probation for three updates.
+class RunMembersFixture : public MembersFixture {
+ protected:
+  RunMembersFixture()
+      : MembersFixture({.max_workers = 8,
+                        .lease = absl::Seconds(30),
+                        .suspect_after = absl::Seconds(5),
+                        .min_workers = 2,
+                        .probation_rounds = 3}) {}
+
+  // A run that has begun with workers a, b and c.
+  void Start() {
+    for (const char* name : {"a", "b", "c"}) Sync(name);
+    members_.FixFingerprint("data");
+  }
+  v1::Member Recorded(const std::string& name, v1::MemberState state, uint32_t probation_left = 0) {
+    v1::Member member;
+    member.set_name(name);
+    member.set_state(state);
+    member.set_probation_left(probation_left);
+    return member;
+  }
+  v1::QuarantinedWorker Entry(const std::string& name, const std::string& reason) {
+    v1::QuarantinedWorker entry;
+    entry.set_name(name);
+    entry.set_reason(reason);
+    entry.set_round(12);
+    return entry;
+  }
+  void Mismatch(const std::string& name, uint64_t round) {
+    members_.Apply(name, MemberEvent::kHashMismatch, "tensors t1", RoundId(round));
+  }
+  // Mismatches at `round`, takes the log again and takes part again.
+  void MismatchAndComeBack(const std::string& name, uint64_t round) {
+    Mismatch(name, round);
+    ASSERT_EQ(State(name), v1::MEMBER_STATE_JOINING);
+    ASSERT_TRUE(Join(name).ok());
+    Beat(name, 1, round + 1, Progress::kCaughtUp, absl::Seconds(0));
+    members_.EnterSynced();
+    for (int i = 0; i < 3; ++i) members_.Apply(name, MemberEvent::kGoodUpdate);
+    ASSERT_EQ(State(name), v1::MEMBER_STATE_ACTIVE);
+  }
+};
+
 }  // namespace distro::server

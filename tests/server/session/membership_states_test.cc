@@ -1,4 +1,3 @@
-#include "common/base/reason.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/session/membership.h"
@@ -8,7 +7,6 @@ namespace distro::server {
 namespace {
 
 using absl::Seconds;
-using absl::StatusCode;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -23,49 +21,7 @@ constexpr auto kSuspect = v1::MEMBER_STATE_SUSPECT;
 constexpr auto kLeft = v1::MEMBER_STATE_LEFT;
 constexpr auto kQuarantined = v1::MEMBER_STATE_QUARANTINED;
 
-// At least two workers are needed; a joiner is on probation for three updates.
-class MembershipStatesTest : public MembersFixture {
- protected:
-  MembershipStatesTest()
-      : MembersFixture({.max_workers = 8,
-                        .lease = Seconds(30),
-                        .suspect_after = Seconds(5),
-                        .min_workers = 2,
-                        .probation_rounds = 3}) {}
-
-  // A run that has begun with workers a, b and c.
-  void Start() {
-    for (const char* name : {"a", "b", "c"}) Sync(name);
-    members_.FixFingerprint("data");
-  }
-  v1::Member Recorded(const std::string& name, v1::MemberState state, uint32_t probation_left = 0) {
-    v1::Member member;
-    member.set_name(name);
-    member.set_state(state);
-    member.set_probation_left(probation_left);
-    return member;
-  }
-  v1::QuarantinedWorker Entry(const std::string& name, const std::string& reason) {
-    v1::QuarantinedWorker entry;
-    entry.set_name(name);
-    entry.set_reason(reason);
-    entry.set_round(12);
-    return entry;
-  }
-  void Mismatch(const std::string& name, uint64_t round) {
-    members_.Apply(name, MemberEvent::kHashMismatch, "tensors t1", RoundId(round));
-  }
-  // Mismatches at `round`, takes the log again and takes part again.
-  void MismatchAndComeBack(const std::string& name, uint64_t round) {
-    Mismatch(name, round);
-    ASSERT_EQ(State(name), kJoining);
-    ASSERT_TRUE(Join(name).ok());
-    Beat(name, 1, round + 1, Progress::kCaughtUp, Seconds(0));
-    members_.EnterSynced();
-    for (int i = 0; i < 3; ++i) members_.Apply(name, MemberEvent::kGoodUpdate);
-    ASSERT_EQ(State(name), kActive);
-  }
-};
+using MembershipStatesTest = RunMembersFixture;
 
 TEST_F(MembershipStatesTest, BeforeTheRunBeginsThereIsNoProbation) {
   Sync("a");
@@ -292,159 +248,6 @@ TEST_F(MembershipStatesTest, TwoThatDifferResyncAndNeitherIsEverQuarantined) {
     }
     EXPECT_EQ(State("a"), kActive) << "nobody else is there";
   }
-}
-
-// Quarantine ----------------------------------------------------------------------------------------------------------
-
-TEST_F(MembershipStatesTest, ThreeInvalidUploadsInARowQuarantine) {
-  Start();
-  for (int i = 0; i < 2; ++i) members_.Apply("a", MemberEvent::kInvalidUpdate);
-  EXPECT_EQ(State("a"), kActive);
-  members_.Apply("a", MemberEvent::kInvalidUpdate, "round 7: segment 1: checksum", RoundId(7));
-  EXPECT_EQ(State("a"), kQuarantined);
-  EXPECT_THAT(Reason("a"), HasSubstr("3 invalid uploads in a row: round 7"));
-  EXPECT_EQ(members_.Find("a")->quarantine_round, 7u);
-}
-
-TEST_F(MembershipStatesTest, InvalidUploadsThatAreNotInARowDoNot) {
-  Start();
-  for (int i = 0; i < 20; ++i) {
-    members_.Apply("a", MemberEvent::kInvalidUpdate);
-    members_.Apply("a", MemberEvent::kInvalidUpdate);
-    members_.Apply("a", i % 2 == 0 ? MemberEvent::kInTime : MemberEvent::kGoodUpdate);
-  }
-  EXPECT_EQ(State("a"), kActive);
-}
-
-TEST_F(MembershipStatesTest, NoRuleLeavesFewerThanMinWorkers) {
-  Start();
-  members_.Leave(Identity("c", 1), "");
-  for (int i = 0; i < 10; ++i) members_.Apply("a", MemberEvent::kInvalidUpdate);
-  members_.Apply("a", MemberEvent::kDisagrees);
-  EXPECT_EQ(State("a"), kActive);
-  Sync("c", 2);
-  members_.EnterSynced();
-  members_.Apply("a", MemberEvent::kDisagrees);
-  EXPECT_EQ(State("a"), kActive) << "c is on probation";
-  for (int i = 0; i < 3; ++i) members_.Apply("c", MemberEvent::kGoodUpdate);
-  members_.Apply("a", MemberEvent::kDisagrees);
-  EXPECT_EQ(State("a"), kQuarantined);
-  members_.Apply("b", MemberEvent::kDisagrees);
-  EXPECT_EQ(State("b"), kActive);
-}
-
-TEST_F(MembershipStatesTest, AnOperatorMayLeaveFewerThanMinWorkers) {
-  Start();
-  for (const char* name : {"a", "b", "c"}) members_.Quarantine(Entry(name, "why"));
-  EXPECT_EQ(members_.Count(kQuarantined), 3);
-  EXPECT_TRUE(members_.TakingPart().empty());
-}
-
-TEST_F(MembershipStatesTest, NothingIsAcceptedInQuarantineAndTheWorkerLearnsWhy) {
-  Start();
-  members_.Quarantine(Entry("a", "evicted by an operator: bad memory"));
-  for (const uint64_t incarnation : {1, 2}) {
-    for (const absl::Status& status :
-         {Join("a", incarnation), members_.CheckSession(Identity("a", incarnation), Seconds(1))}) {
-      EXPECT_EQ(status.code(), StatusCode::kPermissionDenied);
-      EXPECT_EQ(ReasonOf(status), "quarantined");
-      EXPECT_THAT(status.message(), HasSubstr("bad memory"));
-      EXPECT_THAT(status.message(), HasSubstr("distroctl admit a"));
-    }
-    const HeartbeatAnswer answer = Answer("a", incarnation, 5, Progress::kCaughtUp);
-    EXPECT_EQ(answer.directive, v1::DIRECTIVE_QUARANTINED);
-    EXPECT_THAT(answer.reason, HasSubstr("bad memory"));
-  }
-  members_.Leave(Identity("a", 1), "");
-  EXPECT_TRUE(members_.ExpireLeases(Seconds(1000)).size() == 2u);
-  EXPECT_EQ(State("a"), kQuarantined);
-}
-
-TEST_F(MembershipStatesTest, ANameThatWasNeverSeenCanBeEvicted) {
-  members_.Quarantine(Entry("z", "why"));
-  EXPECT_EQ(Join("z").code(), StatusCode::kPermissionDenied);
-}
-
-TEST_F(MembershipStatesTest, AdmittedWorkersJoinLikeAnybody) {
-  Start();
-  for (int i = 0; i < 3; ++i) members_.Apply("a", MemberEvent::kInvalidUpdate);
-  ASSERT_EQ(State("a"), kQuarantined);
-  ASSERT_TRUE(members_.Admit("a").ok());
-  EXPECT_EQ(State("a"), kLeft);
-  EXPECT_EQ(Beat("a", 1, 1, Progress::kCaughtUp), v1::DIRECTIVE_REJOIN);
-  Sync("a");
-  Sync("d");  // so that it may be spared
-  members_.EnterSynced();
-  members_.Apply("a", MemberEvent::kInvalidUpdate);
-  EXPECT_NE(State("a"), kQuarantined) << "the count began anew";
-}
-
-TEST_F(MembershipStatesTest, OnlyWhoIsInQuarantineIsAdmitted) {
-  Start();
-  EXPECT_EQ(members_.Admit("a").code(), StatusCode::kNotFound);
-  EXPECT_EQ(members_.Admit("z").code(), StatusCode::kNotFound);
-  EXPECT_EQ(State("a"), kActive);
-}
-
-TEST_F(MembershipStatesTest, TheListOfNamesInQuarantineGoesThroughARestart) {
-  Start();
-  Sync("d");
-  members_.Quarantine(Entry("z", "evicted by an operator"));
-  for (int i = 0; i < 3; ++i)
-    members_.Apply("a", MemberEvent::kInvalidUpdate, "checksum", RoundId(4));
-  v1::StoredAdmission stored;
-  stored.set_paused(true);
-  members_.FillQuarantined(&stored);
-  EXPECT_TRUE(stored.paused());
-  ASSERT_EQ(stored.quarantined_size(), 2);
-  EXPECT_EQ(stored.quarantined(0).name(), "a");
-  EXPECT_EQ(stored.quarantined(0).round(), 4u);
-  Membership restarted({.max_workers = 8, .lease = Seconds(30)}, &log_);
-  for (const v1::QuarantinedWorker& entry : stored.quarantined()) restarted.Quarantine(entry);
-  restarted.Restore({Recorded("a", kActive)});
-  v1::StoredAdmission again = stored;
-  restarted.FillQuarantined(&again);
-  EXPECT_EQ(again.SerializeAsString(), stored.SerializeAsString());
-}
-
-TEST_F(MembershipStatesTest, ChangesOfTheListAreCounted) {
-  Start();
-  const uint64_t before = members_.quarantine_changes();
-  members_.Quarantine(Entry("a", "why"));
-  EXPECT_EQ(members_.quarantine_changes(), before + 1);
-  ASSERT_TRUE(members_.Admit("a").ok());
-  EXPECT_EQ(members_.quarantine_changes(), before + 2);
-  members_.Leave(Identity("b", 1), "");
-  EXPECT_EQ(members_.quarantine_changes(), before + 2);
-}
-
-// Names that left are forgotten some day; those in quarantine never.
-TEST_F(MembershipStatesTest, NamesInQuarantineAreNotForgotten) {
-  members_.Quarantine(Entry("z", "why"));
-  for (int i = 0; i < kLeftKept + 100; ++i) {
-    ASSERT_TRUE(Join(absl::StrCat("w", i), 1, Seconds(i)).ok());
-    members_.Leave(Identity(absl::StrCat("w", i), 1), "");
-  }
-  EXPECT_EQ(State("z"), kQuarantined);
-  EXPECT_LE(members_.workers().size(), kLeftKept + 3u);
-}
-
-TEST_F(MembershipStatesTest, EventsOfUnknownNamesChangeNothing) {
-  members_.Apply("z", MemberEvent::kDisagrees);
-  EXPECT_EQ(members_.Find("z"), nullptr);
-}
-
-TEST_F(MembershipStatesTest, EveryChangeIsReportedOnce) {
-  Start();
-  changes_.clear();
-  members_.Apply("a", MemberEvent::kMissedDeadline);
-  members_.Apply("a", MemberEvent::kMissedDeadline);
-  members_.Apply("a", MemberEvent::kInTime);
-  members_.Quarantine(Entry("b", "why"));
-  EXPECT_EQ(last_reason_, "why");
-  members_.Quarantine(Entry("b", "another"));
-  EXPECT_THAT(changes_, ElementsAre("a: missed_deadline", "a: in_time", "b: evicted"));
-  EXPECT_EQ(Reason("b"), "another");
 }
 
 }  // namespace
