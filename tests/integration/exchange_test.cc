@@ -150,6 +150,7 @@ class ExchangeTest : public ::testing::Test {
     options_.http = "127.0.0.1:0";
     options_.insecure = true;
     options_.heartbeat_interval = absl::Milliseconds(50);
+    options_.suspect_after = absl::Seconds(10);
     options_.lease = absl::Seconds(20);
   }
 

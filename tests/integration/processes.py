@@ -199,7 +199,8 @@ class Workspace:
         port_file = self.folder / "ports"
         port_file.unlink(missing_ok=True)
         command = [self.binaries.aggregator, "--data_dir", self.data_dir, "--listen", listen, "--http", "127.0.0.1:0",
-                   "--insecure", "--port_file", port_file, "--heartbeat_interval", "100ms", *flags]
+                   "--insecure", "--port_file", port_file, "--heartbeat_interval", "100ms",
+                "--suspect_after", "2s", *flags]
         aggregator = Aggregator(command, self.folder, port_file)
         self.processes.append(aggregator)
         return aggregator
