@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/frames.h"
 #include "server/round/round_frames.h"
@@ -34,7 +35,12 @@ absl::StatusOr<SharedBytes> Subscription::Next() {
 
 absl::StatusOr<SharedBytes> Subscription::NextFromLog() {
   if (record_ == nullptr) {
-    DISTRO_ASSIGN_OR_RETURN(record_, log_->OpenRecord(cursor_.round));
+    auto record = log_->OpenRecord(cursor_.round);
+    if (ReasonOf(record.status()) == "pruned") {  // OutOfRange would say that all was sent
+      return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "pruned",
+                             record.status().message());
+    }
+    DISTRO_ASSIGN_OR_RETURN(record_, std::move(record));
   }
   for (uint32_t s = 0; s < cursor_.segment_bytes.size(); ++s) {
     uint64_t& sent = cursor_.segment_bytes[s];

@@ -192,6 +192,21 @@ TEST_F(ManagerMembersTest, ARoundWhosePayloadsAreGoneIsToldSo) {
   EXPECT_TRUE(manager_->Subscribe(request).ok());
 }
 
+// It must not look like the end of the run.
+TEST_F(ManagerMembersTest, ASubscriptionThatIsOvertakenByPruningIsToldSo) {
+  options_.ring_bytes = 0;
+  OpenRound(Config(1), {"a"});
+  Round({"a"});
+  Round({"a"});
+  v1::SubscribeRoundsRequest request;
+  request.set_run_id(run_->run_id);
+  auto subscription = *manager_->Subscribe(request);
+  ASSERT_TRUE(log_file_->Prune(RoundId(1)).ok());
+  const absl::Status status = subscription->Next().status();
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(status), "pruned");
+}
+
 TEST_F(ManagerMembersTest, AnotherVersionIsRefused) {
   Start(Config(1));
   v1::JoinRequest request = JoinOf("a");
