@@ -34,15 +34,15 @@ RUN = {
 WORDS = ("the", "cat", "sat", "on", "a", "mat", "and", "ran", "to", "it")
 
 
-def until(condition, what):
+def until(condition, what, limit=LIMIT_SECONDS):
     """Polls until the condition holds; returns what it gave."""
-    end = time.monotonic() + LIMIT_SECONDS
+    end = time.monotonic() + limit
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError(f"not within {LIMIT_SECONDS} s: {what}")
+            raise AssertionError(f"not within {limit} s: {what}")
         time.sleep(0.02)
 
 
@@ -57,6 +57,7 @@ def text(seed):
 
 class Process:
     """A child with its output in files."""
+    kind = "process"
 
     def __init__(self, name, command, folder):
         self.name, self.command = name, [str(part) for part in command]
@@ -81,9 +82,12 @@ class Process:
         self.signal(signal.SIGKILL)
         self.child.wait()
 
-    def exit_code(self):
+    def exit_code(self, limit=LIMIT_SECONDS):
         """Waits for the end."""
-        return self.child.wait(LIMIT_SECONDS)
+        try:
+            return self.child.wait(limit)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.name} has not ended within {limit} s; its log:\n{self.log()[-4000:]}") from None
 
     def alive(self):
         if self.child.poll() is None:
@@ -115,15 +119,35 @@ class Process:
 
 
 class Worker(Process):
+    kind = "worker"
+
     def summary(self):
         return json.loads((self.log_path.parent / f"{self.name}.json").read_text())
 
+    def applied(self):
+        """The first round that is not in its parameters; 0 while it has none."""
+        return int(self.metric("distro_worker_round") or 0)
+
+    def has_summary(self):
+        """A worker that ends before it has parameters writes none."""
+        return (self.log_path.parent / f"{self.name}.json").exists()
+
+
+class Archiver(Process):
+    kind = "archiver"
+
 
 class Aggregator(Process):
-    def __init__(self, command, folder, port_file):
-        super().__init__("aggregator", command, folder)
-        until(lambda: self.alive() and port_file.exists(), "the aggregator listens")
-        self.grpc, self._http = re.fullmatch(r"grpc=(\S+) http=(\S+)\s*", port_file.read_text()).groups()
+    kind = "aggregator"
+
+    def __init__(self, name, command, folder, port_file):
+        super().__init__(name, command, folder)
+        self.port_file = port_file
+
+    def await_ports(self):
+        until(lambda: self.alive() and self.port_file.exists(), "the aggregator listens")
+        self.grpc, self._http = re.fullmatch(r"grpc=(\S+) http=(\S+)\s*", self.port_file.read_text()).groups()
+        return self
 
     def http(self):
         return self._http
@@ -195,15 +219,22 @@ class Workspace:
         lines = self.distroctl("workers", aggregator.grpc, "--insecure").splitlines()[1:]
         return {line.split()[0]: line.split()[1] for line in lines}
 
-    def start_aggregator(self, *flags, listen="127.0.0.1:0"):
-        port_file = self.folder / "ports"
-        port_file.unlink(missing_ok=True)
-        command = [self.binaries.aggregator, "--data_dir", self.data_dir, "--listen", listen, "--http", "127.0.0.1:0",
-                   "--insecure", "--port_file", port_file, "--heartbeat_interval", "100ms",
+    def aggregator_command(self, *flags, data_dir=None, listen="127.0.0.1:0"):
+        return [self.binaries.aggregator, "--data_dir", data_dir or self.data_dir, "--listen", listen,
+                "--http", "127.0.0.1:0", "--insecure", "--heartbeat_interval", "100ms",
                 "--suspect_after", "2s", *flags]
-        aggregator = Aggregator(command, self.folder, port_file)
-        self.processes.append(aggregator)
-        return aggregator
+
+    def start_aggregator(self, *flags, log_name="aggregator", prefix=(), **places):
+        """Returns when it listens. `prefix` comes before the command."""
+        port_file = self.folder / f"{log_name}.ports"
+        port_file.unlink(missing_ok=True)
+        command = [*prefix, *self.aggregator_command("--port_file", port_file, *flags, **places)]
+        self.processes.append(Aggregator(log_name, command, self.folder, port_file))
+        return self.processes[-1].await_ports()
+
+    def start(self, name, command):
+        self.processes.append(Process(name, command, self.folder))
+        return self.processes[-1]
 
     def create_run(self, *flags, **overrides):
         """An aggregator with a run of RUN and `overrides`."""
@@ -219,6 +250,12 @@ class Workspace:
         worker = Worker(log_name or name, command, self.folder)
         self.processes.append(worker)
         return worker
+
+    def start_archiver(self, address, *flags, log_name="archiver"):
+        command = [self.binaries.archiver, "--aggregator", address, "--data_dir", self.folder / "archive", "--publish_dir",
+                   self.folder / "published", "--insecure", *flags]
+        self.processes.append(Archiver(log_name, command, self.folder))
+        return self.processes[-1]
 
     def replay(self):
         """What `distroctl log replay` prints, as a dictionary of its lines."""
@@ -260,10 +297,15 @@ class Result(unittest.TextTestResult):
             self.stream.writeln(test.workspace.logs())
 
 
-def main():
-    parser = argparse.ArgumentParser()
+def add_binaries(parser):
     for name in ("aggregator", "worker", "distroctl"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--archiver")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    add_binaries(parser)
     ProcessTest.binaries, rest = parser.parse_known_args()
     runner = unittest.TextTestRunner(verbosity=2, resultclass=Result)
     unittest.main(module="__main__", argv=["test", *rest], testRunner=runner)

@@ -1,0 +1,110 @@
+"""Reads the headers of an aggregator's round records (docs/files.md), with nothing of the aggregator's own code, and holds each
+new one to what must be true of every log, whatever happened to the processes."""
+import collections
+import struct
+
+FOOTER = struct.Struct("<QIIQQQ8s")  # round, segments, header bytes, checksums of table, header and all that, magic
+
+
+def fields(message):
+    """(number, value) of a protobuf message: int of a varint or fixed number, bytes of the rest."""
+    at, found = 0, []
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        key = varint()
+        kind = key & 7
+        if kind == 0:
+            value = varint()
+        else:
+            size = {1: 8, 2: None, 5: 4}[kind] or varint()
+            value = message[at:at + size]
+            at += size
+            if kind != 2:
+                value = int.from_bytes(value, "little")
+        found.append((key >> 3, value))
+    return found
+
+
+def one(message, number, default=0):
+    return next((value for key, value in message if key == number), default)
+
+
+def many(message, number):
+    return [value for key, value in message if key == number]
+
+
+class Record:
+    def __init__(self, path):
+        data = path.read_bytes()
+        self.round, _, header_bytes, _, self.hash, _, magic = FOOTER.unpack(data[-FOOTER.size:])
+        if magic != b"DSTROEND":
+            raise AssertionError(f"{path}: is no whole record")
+        header = fields(data[-FOOTER.size - header_bytes:-FOOTER.size])
+        self.epoch = one(header, 2)
+        self.members = [fields(member) for member in many(header, 4)]
+        self.included = [one(fields(segment), 1, b"") for segment in many(header, 5)]
+        self.slots = [fields(slot) for slot in many(header, 6)]
+        self.next_sample, self.predecessor = one(header, 7), one(header, 8)
+
+    def state_hashes(self):
+        """By worker, of those that said one."""
+        return {one(member, 1).decode(): one(member, 6) for member in self.members if many(member, 6)}
+
+    def whole_updates(self):
+        """(name, incarnation) of the members that are included in every segment."""
+        return [(one(member, 1).decode(), one(member, 2)) for i, member in enumerate(self.members)
+                if self.included and all(i // 8 < len(bits) and bits[i // 8] >> i % 8 & 1 for bits in self.included)]
+
+
+class LogChecker:
+    """Follows rounds/ of a data folder. Keeps a few numbers of each round."""
+
+    def __init__(self, data_dir):
+        self.rounds_dir = data_dir / "rounds"
+        self.hashes = []  # chain hash by round
+        self.included = collections.Counter()  # rounds in which a process was included whole
+        self.members = 0
+        self._epoch = self._next_sample = 0
+
+    def path(self, number):
+        return self.rounds_dir / f"{number:010}.record"
+
+    def follow(self):
+        """Reads the records that are new."""
+        while self.path(len(self.hashes)).exists():
+            self._check(Record(self.path(len(self.hashes))))
+        return len(self.hashes)
+
+    def _check(self, record):
+        number = len(self.hashes)
+        what = f"record {number}"
+        assert record.round == number, f"{what} says it is {record.round}"
+        if self.hashes:
+            assert record.predecessor == self.hashes[-1], f"{what} does not continue record {number - 1}"
+        assert record.epoch >= self._epoch, f"{what} is of epoch {record.epoch}, the one before of {self._epoch}"
+        states = record.state_hashes()
+        assert len(set(states.values())) <= 1, f"{what}: replicas differ: {states}"
+        assert record.next_sample >= self._next_sample, f"{what} gives samples away again"
+        for slot in record.slots:
+            first, count = one(slot, 2), one(slot, 3)
+            assert first >= self._next_sample and first + count <= record.next_sample, f"{what}: a sample is given twice"
+        self.hashes.append(record.hash)
+        self.included.update(record.whole_updates())
+        self.members += len(states)
+        self._epoch, self._next_sample = record.epoch, record.next_sample
+
+    def check_nothing_changed(self):
+        """Reads all headers again: rounds that were there once are there still, and are the same."""
+        for number, value in enumerate(self.hashes):
+            assert Record(self.path(number)).hash == value, f"record {number} is another one than it was"
