@@ -98,7 +98,7 @@ AggregatorService::UploadSnapshot(grpc::CallbackServerContext* context) {
         grpc::ServerBidiReactor<v1::UploadSnapshotRequest, v1::UploadSnapshotResponse>>(
         caller.status());
   }
-  return new UploadSnapshotReactor(host_->snapshots(), observer_);
+  return new UploadSnapshotReactor(context, host_->snapshots(), gate_, observer_, log_);
 }
 
 grpc::ServerUnaryReactor* AggregatorService::ReportState(grpc::CallbackServerContext* context,

@@ -3,17 +3,45 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/frames.h"
+#include "common/rpc/status.h"
+#include "server/service/disk_error.h"
 
 namespace distro::server {
 
-UploadSnapshotReactor::UploadSnapshotReactor(SnapshotDesk* desk, TransferObserver* observer)
-    : desk_(desk), observer_(observer) {
+UploadSnapshotReactor::UploadSnapshotReactor(grpc::CallbackServerContext* context,
+                                             SnapshotDesk* desk, StreamGate* gate,
+                                             TransferObserver* observer, Log* log)
+    : desk_(desk), observer_(observer), log_(log) {
+  auto stream = gate->Open(StreamKind::kSnapshot,
+                           [context](const absl::Status& /*stalled*/) { context->TryCancel(); });
+  if (stream.ok()) {
+    stream_ = *std::move(stream);
+    Read();
+  } else {
+    End(stream.status());
+  }
+}
+
+void UploadSnapshotReactor::Read() {
+  stream_->Wait();
   StartRead(&request_);
 }
 
+void UploadSnapshotReactor::Write() {
+  stream_->Wait();
+  StartWrite(&response_);
+}
+
+void UploadSnapshotReactor::End(const absl::Status& status) {
+  Finish(ToGrpcStatus(ReasonOf(status) == "disk" ? WithoutPath(status, "store a snapshot", log_)
+                                                 : status));
+}
+
 void UploadSnapshotReactor::OnReadDone(bool ok) {
+  stream_->Work();
   if (!ok) {
     return End(absl::CancelledError(
         "the upload ended before the snapshot was complete: begin again, it goes on where it was"));
@@ -48,6 +76,7 @@ absl::Status UploadSnapshotReactor::OnFrame(const v1::SnapshotFrame& frame) {
         absl::StrCat("frame: ", frame.data().size(), " bytes, more than ", kMaxFrameBytes));
   }
   observer_->OnReceived(TransferKind::kSnapshot, frame.data().size());
+  stream_->Moved(frame.data().size());
   return desk_->Add(&*ticket_, frame);
 }
 
@@ -55,12 +84,12 @@ void UploadSnapshotReactor::Proceed() {
   if (!offset_told_ && !ticket_->stored) {
     offset_told_ = true;
     response_.set_offset(ticket_->offset);
-    return StartWrite(&response_);
+    return Write();
   }
-  if (!ticket_->complete()) return StartRead(&request_);
+  if (!ticket_->complete()) return Read();
   if (ticket_->stored) {
     *response_.mutable_stored() = ticket_->snapshot;
-    return StartWrite(&response_);
+    return Write();
   }
   desk_->Adopt(*ticket_, [this](absl::Status status) {
     if (!status.ok()) return End(status);
@@ -70,6 +99,7 @@ void UploadSnapshotReactor::Proceed() {
 }
 
 void UploadSnapshotReactor::OnWriteDone(bool ok) {
+  stream_->Work();
   if (!ok) return End(absl::CancelledError("the sender is gone"));
   if (response_.has_stored()) return End(absl::OkStatus());
   Proceed();

@@ -1,14 +1,16 @@
 // UploadSnapshot: a header, then the file from the offset that the answer named, then the verdict (docs/protocol.md,
 // "Snapshots"). One step at a time: while the verdict is being found nothing is read, and the stream stays open.
 //
-// Deletes itself when gRPC is done with it.
+// A sender that stalls is cut off. Deletes itself when gRPC is done with it.
 #pragma once
 
+#include <memory>
 #include <optional>
 
-#include "common/rpc/status.h"
+#include "common/base/log.h"
 #include "distro/v1/snapshot.pb.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/limits/stream_gate.h"
 #include "server/round/snapshot_desk.h"
 #include "server/service/transfer_observer.h"
 
@@ -17,8 +19,9 @@ namespace distro::server {
 class UploadSnapshotReactor final
     : public grpc::ServerBidiReactor<v1::UploadSnapshotRequest, v1::UploadSnapshotResponse> {
  public:
-  // Both are borrowed and outlive the stream. `desk` may be null: there is no run.
-  UploadSnapshotReactor(SnapshotDesk* desk, TransferObserver* observer);
+  // All are borrowed and outlive the stream. `desk` may be null: there is no run.
+  UploadSnapshotReactor(grpc::CallbackServerContext* context, SnapshotDesk* desk, StreamGate* gate,
+                        TransferObserver* observer, Log* log);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -30,10 +33,14 @@ class UploadSnapshotReactor final
   absl::Status OnFrame(const v1::SnapshotFrame& frame);
   // What comes after a step that went well.
   void Proceed();
-  void End(const absl::Status& status) { Finish(ToGrpcStatus(status)); }
+  void Read();
+  void Write();
+  void End(const absl::Status& status);
 
   SnapshotDesk* const desk_;
   TransferObserver* const observer_;
+  Log* const log_;
+  std::unique_ptr<GatedStream> stream_;
   v1::UploadSnapshotRequest request_;
   v1::UploadSnapshotResponse response_;
   std::optional<SnapshotTicket> ticket_;  // after the header
