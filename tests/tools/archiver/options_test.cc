@@ -28,6 +28,8 @@ TEST(ArchiverOptionsTest, NamesTheFlagThatIsWrong) {
       {"--aggregator", [](ArchiverOptions& o) { o.channel.aggregator = ""; }},
       {"--aggregator", [](ArchiverOptions& o) { o.channel.aggregator = "nowhere"; }},
       {"--data_dir", [](ArchiverOptions& o) { o.data_dir = ""; }},
+      {"--token_file", [](ArchiverOptions& o) { o.channel.insecure = false; }},
+      {"--insecure", [](ArchiverOptions& o) { o.channel.tls.ca = "ca.pem"; }},
       {"--keep", [](ArchiverOptions& o) { o.publish.keep = -1; }},
       {"--threads", [](ArchiverOptions& o) { o.threads = 0; }},
       {"--threads", [](ArchiverOptions& o) { o.threads = 1025; }},
