@@ -144,11 +144,8 @@ std::vector<std::string> LocalAggregator::Present() const {
 }
 
 void LocalAggregator::OpenRound() {
-  if (round_.value() < run_.config.rounds()) {
-    Broadcast(Opened());
-  } else {
-    CloseQueues(Done());
-  }
+  if (round_.value() < run_.config.rounds()) return Broadcast(Opened());
+  CloseQueues(Done());
 }
 
 OpenedRound LocalAggregator::Opened() const {
