@@ -52,6 +52,20 @@ class ArchiverTest(ProcessTest):
         self.assertEqual(late.exit_code(), 0)
         self.assertEqual(late.summary()["rounds_applied"], 0)
 
+    def test_it_goes_on_by_itself_when_the_aggregator_is_killed(self):
+        space = self.workspace
+        aggregator = space.create_run("--lease", "10m", rounds=ROUNDS, start_workers=1)
+        worker = space.start_worker("a", aggregator.grpc)
+        archiver = self.start_archiver(aggregator)
+        until(lambda: archiver.alive() and archiver.metric("distro_archiver_round") >= INTERVAL, "rounds replayed")
+        aggregator.kill()
+        space.start_aggregator(log_name="aggregator_again", listen=aggregator.grpc)
+        state_hash = self.finish([worker])
+        self.assertEqual(archiver.exit_code(), 0)
+        saved = re.findall(r"own copy saved round=(\d+) .*state_hash=(\w+)", archiver.log())[-1]
+        self.assertEqual(saved, (str(ROUNDS), state_hash))
+        self.assertNotIn("set aside", archiver.log())
+
     def test_a_signal_saves_and_once_catches_up(self):
         space = self.workspace
         aggregator = space.create_run("--lease", "10m", rounds=100000, start_workers=1)
