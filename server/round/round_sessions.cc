@@ -56,12 +56,14 @@ absl::StatusOr<v1::JoinResponse> RoundManager::Join(const v1::JoinRequest& reque
 }
 
 absl::StatusOr<v1::JoinResponse> RoundManager::JoinLocked(const v1::JoinRequest& request) {
-  if (request.run_id() == run_->run_id) DISTRO_RETURN_IF_ERROR(CheckEpochSeen(request.epoch()));
+  const Worker* before = membership_.Find(request.worker().name());
+  const bool quarantined = before != nullptr && before->state == v1::MEMBER_STATE_QUARANTINED;
+  if (request.run_id() == run_->run_id && !quarantined)
+    DISTRO_RETURN_IF_ERROR(CheckEpochSeen(request.epoch()));
   if (drain_ends_) return DrainingError();
   DISTRO_RETURN_IF_ERROR(CheckWorkerVersion(request.version(), Version()));
   DISTRO_RETURN_IF_ERROR(CheckLink(request.download_bytes_per_second()));
   const std::string& name = request.worker().name();
-  const Worker* before = membership_.Find(name);
   const uint64_t old_incarnation = before == nullptr ? 0 : before->incarnation;
   DISTRO_RETURN_IF_ERROR(
       membership_.Join(request.worker(), request.data_fingerprint(), clock_->MonotonicNow()));
@@ -97,16 +99,18 @@ Progress RoundManager::ProgressOf(const v1::HeartbeatRequest& request) const {
 absl::StatusOr<v1::HeartbeatResponse> RoundManager::Heartbeat(const v1::HeartbeatRequest& request) {
   v1::HeartbeatResponse response;
   absl::MutexLock lock(&mu_);
-  const HeartbeatAnswer answer =
+  HeartbeatAnswer answer =
       membership_.Heartbeat(request, ProgressOf(request), clock_->MonotonicNow());
-  v1::Directive directive = answer.directive;
-  if (directive != v1::DIRECTIVE_REJOIN) DISTRO_RETURN_IF_ERROR(CheckEpochSeen(request.epoch()));
-  if (drain_ends_ && directive != v1::DIRECTIVE_REPLACED) directive = v1::DIRECTIVE_DRAIN;
+  const bool in_session =
+      answer.directive == v1::DIRECTIVE_CONTINUE || answer.directive == v1::DIRECTIVE_RESYNC;
+  if (in_session) DISTRO_RETURN_IF_ERROR(CheckEpochSeen(request.epoch()));
+  if (drain_ends_ && (in_session || answer.directive == v1::DIRECTIVE_REJOIN))
+    answer = {v1::DIRECTIVE_DRAIN, "the aggregator is about to stop"};
   Poke();
   response.set_epoch(epoch_.value());
   response.set_head_round(head_.value());
   response.set_run_state(VisibleState());
-  response.set_directive(directive);
+  response.set_directive(answer.directive);
   response.set_reason(answer.reason);
   return response;
 }

@@ -120,6 +120,11 @@ TEST_F(ManagerEndTest, EpochsThatFenceNobody) {
   stranger.mutable_worker()->set_incarnation(99);
   stranger.set_epoch(epoch_ + 1);
   EXPECT_EQ(manager_->Heartbeat(stranger)->directive(), v1::DIRECTIVE_REJOIN);
+  ASSERT_TRUE(manager_->Evict("b", "").ok());
+  v1::JoinRequest quarantined = JoinOf("b");
+  quarantined.set_run_id(run_->run_id);
+  quarantined.set_epoch(epoch_ + 1);
+  EXPECT_EQ(ReasonOf(manager_->Join(quarantined).status()), "quarantined");
   Step();
 }
 

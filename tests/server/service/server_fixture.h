@@ -14,6 +14,7 @@
 #include "tests/server/round/run_fixture.h"
 #include "tests/server/service/test_client.h"
 #include "tests/testing/fake_clock.h"
+#include "tests/testing/faulty_disk.h"
 #include "tests/testing/scratch_folder.h"
 
 namespace distro::testing {
@@ -36,8 +37,8 @@ class ServerTest : public ::testing::Test {
     server::AggregatorOptions options = Options();
     options.run = folder_.File("run.json");
     options.model = folder_.File("model");
-    auto server = server::AggregatorServer::Start(options, &clock_, &log_,
-                                                  [this](absl::Status s) { fatal_ = s; });
+    auto server = server::AggregatorServer::Start(
+        options, &clock_, &log_, [this](absl::Status s) { fatal_ = s; }, &disk_);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
@@ -80,6 +81,7 @@ class ServerTest : public ::testing::Test {
   ScratchFolder folder_;
   Layout layout_ = SmallLayout();
   FakeClock clock_;
+  FaultyDisk disk_;
   Log log_{LogLevel::kError, Clock::Real(), [](absl::string_view) {}};
   absl::Status fatal_;
   std::unique_ptr<server::AggregatorServer> server_;

@@ -1,4 +1,6 @@
 // Sessions, snapshots, subscriptions, administration, health and HTTP, over real connections.
+#include "absl/strings/match.h"
+#include "absl/synchronization/notification.h"
 #include "common/base/checksum.h"
 #include "common/base/reason.h"
 #include "common/checkpoint/snapshot.h"
@@ -263,6 +265,31 @@ TEST_F(SessionsTest, MetricsTellWhatHappened) {
   EXPECT_THAT(Get("/metrics/workers"), HasSubstr("distro_worker_round{worker=\"a\"} 0\n"));
   EXPECT_THAT(Get("/healthz"), HasSubstr("ok"));
   EXPECT_THAT(Get("/readyz"), HasSubstr("ready"));
+}
+
+// It stays ready, names the disk, acknowledges no commit, and goes on by itself.
+TEST_F(SessionsTest, ADiskThatFailsIsToldAndTheRunGoesOnByItself) {
+  Start();
+  auto a = NewActive("a");
+  auto rounds = a->Subscribe(&layout_);
+  ASSERT_TRUE(rounds->NextOpen().ok());
+  EXPECT_THAT(Get("/readyz?verbose"), HasSubstr("[+] disk"));
+  absl::Notification failed;
+  disk_.SetHook([&failed](const DiskCall& call, uint64_t) {
+    if (call.operation == server::DiskOperation::kLink && !failed.HasBeenNotified())
+      failed.Notify();
+  });
+  disk_.Fail({.operation = server::DiskOperation::kLink, .path_part = "rounds"});
+  ASSERT_TRUE(a->Upload(0, Payloads(0, 1)).status.ok());
+  failed.WaitForNotification();
+  while (!absl::StrContains(Get("/readyz?verbose"), "[-] disk")) {  // the round thread notes it next
+  }
+  EXPECT_THAT(Get("/metrics"), HasSubstr("log_errors_total{operation=\"link\"} 1\n"));
+  EXPECT_EQ(a->Heartbeat(0, 0).head_round(), 0u);
+  disk_.Heal();
+  Advance(absl::Seconds(1));
+  EXPECT_TRUE(rounds->NextCommit().ok());
+  EXPECT_THAT(Get("/readyz?verbose"), HasSubstr("[+] disk"));
 }
 
 TEST_F(SessionsTest, DrainingIsToldToEverybodyAndTheOpenRoundEnds) {
