@@ -64,13 +64,13 @@ class DiskFaultsTest : public ::testing::Test {
     aggregator_.AwaitRound(aggregator_.GetRun().round() + 2);
     const double errors = LogErrors(*fault.operation);
     disk_.Fail(fault);
-    while (!HasFailure() && LogErrors(*fault.operation) < errors + 2) {
+    while (!HasFailure() && LogErrors(*fault.operation) < errors + 1) {
     }
     const uint64_t at = aggregator_.GetRun().round();
     ASSERT_LT(at, kRounds - 4) << "too few rounds are left";
     EXPECT_THAT(Get("/readyz?verbose"), HasSubstr(name));
     EXPECT_THAT(LogText(), HasSubstr(name));
-    while (!HasFailure() && LogErrors(*fault.operation) < errors + 3) {
+    while (!HasFailure() && LogErrors(*fault.operation) < errors + 2) {
     }
     EXPECT_EQ(aggregator_.GetRun().round(), at) << "a round was committed that is not stored";
     disk_.Heal();

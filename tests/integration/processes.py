@@ -31,6 +31,8 @@ RUN = {
     "kept_per_block": 4, "segment_blocks": 4, "sequence_length": 16, "samples_per_worker": 4,
     "held_out_fraction": 0.05, "evaluation_samples": 16, "overlap": 0}
 
+HTTP_PORT = r"http=(127\.0\.0\.1:[1-9]\d*)"
+
 WORDS = ("the", "cat", "sat", "on", "a", "mat", "and", "ran", "to", "it")
 
 
@@ -99,7 +101,11 @@ class Process:
         return until(lambda: re.search(pattern, self.log()) or not self.alive(), f"{self.name} logs {pattern}")
 
     def http(self):
-        return self.find(r"http=(127\.0\.0\.1:[1-9]\d*)")[1]
+        return self.find(HTTP_PORT)[1]
+
+    def serves(self):
+        """Its metrics can be asked for without waiting."""
+        return re.search(HTTP_PORT, self.log()) is not None
 
     def get(self, path):
         """Status and body."""

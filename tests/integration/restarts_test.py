@@ -72,6 +72,20 @@ class RestartsTest(ProcessTest):
         aggregator.signal(signal.SIGTERM)
         self.assertEqual(aggregator.exit_code(), -signal.SIGTERM)
 
+    def test_a_worker_that_stops_goes_on_with_its_own_state(self):
+        """What was sent and not used, and what was not sent yet, is there again: else the bits would be others."""
+        space = self.workspace
+        aggregator = space.create_run(**NEEDED)
+        self.workers = [space.start_worker("a", aggregator.grpc)]
+        for i in range(4):
+            b = space.start_worker("b", aggregator.grpc, "--state_dir", space.folder / "state", log_name=f"b-{i}")
+            if i < 3:
+                aggregator.await_round(aggregator.round() + 15)
+                b.signal(signal.SIGTERM)
+                self.assertEqual(b.exit_code(), 128 + signal.SIGTERM, b.log()[-3000:])
+        self.workers.append(b)
+        self.assertEqual(self.expect_whole_run(), self.state_of_the_undisturbed_run())
+
     def test_workers_that_are_ahead_of_a_restored_backup_resync(self):
         space = self.workspace
         aggregator = self.start()
