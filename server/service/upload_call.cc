@@ -20,14 +20,15 @@ constexpr absl::Duration kRetryAfter = absl::Seconds(1);
 absl::StatusOr<std::optional<v1::UploadUpdateResponse>> UploadCall::Take(
     const v1::UploadUpdateRequest& request, GatedStream* stream) {
   Answer answer = Handle(request, stream);
-  if (!answer.ok()) return Refused(answer.status());
-  return answer;
+  if (answer.ok()) return answer;
+  // A stream that was cut is no fault of its worker; a message that breaks the rules is.
+  if (ticket_ && absl::IsInvalidArgument(answer.status())) manager_->CountInvalidUpload(*ticket_);
+  return Refused(answer.status());
 }
 
 absl::Status UploadCall::Refused(const absl::Status& status) {
   const std::string reason = RejectReason(status);
   observer_->OnUploadRejected(reason);
-  if (ticket_ && reason == "malformed") manager_->CountInvalidUpload(*ticket_);
   absl::Status named = status;
   if (ticket_) named = Annotate(status, absl::StrCat("upload of worker ", ticket_->worker.name()));
   if (!ReasonOf(named).empty()) return named;

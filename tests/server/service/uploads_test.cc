@@ -13,9 +13,11 @@ using ::testing::IsEmpty;
 // One of two workers, so that the round stays open.
 class UploadsTest : public ServerTest {
  protected:
+  explicit UploadsTest(int min_workers = 1) : min_workers_(min_workers) {}
   void SetUp() override {
     v1::RunConfig config = SmallConfig();
     config.set_start_workers(2);
+    config.set_min_workers(min_workers_);
     Start(config);
     a_ = NewActive("a");
     b_ = NewActive("b");
@@ -39,9 +41,26 @@ class UploadsTest : public ServerTest {
     return a_->Send(a_->Header(0), {frame}).status;
   }
 
+  const int min_workers_;
   std::unique_ptr<TestWorker> a_, b_;
   std::unique_ptr<TestSubscription> rounds_;
 };
+
+// Both workers are needed, so that no rule takes the one away that breaks the rules again and again.
+class RefusalsTest : public UploadsTest {
+ protected:
+  RefusalsTest() : UploadsTest(2) {}
+};
+
+TEST_F(UploadsTest, TheThirdInvalidUploadInARowQuarantines) {
+  const std::string payload = *Payloads(0, 1)[0];
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(Refusal(Whole(3, payload)).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(a_->Upload(0, Payloads(0, 1)).status.ok());  // in between: the count begins anew
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(Refusal(Whole(3, payload)).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Refusal(Whole(3, payload)).code(), StatusCode::kPermissionDenied);
+}
 
 TEST_F(UploadsTest, TheSameBytesAgainAreAcknowledged) {
   ASSERT_TRUE(a_->Upload(0, Payloads(0, 1)).status.ok());
@@ -100,7 +119,7 @@ TEST_F(UploadsTest, OnlyWorkersInSessionUpload) {
   EXPECT_THAT(c->Upload(0, Payloads(0, 1)).status.message(), HasSubstr("no samples"));
 }
 
-TEST_F(UploadsTest, PayloadsOfAnotherLayoutRoundOrSegmentAreRefused) {
+TEST_F(RefusalsTest, PayloadsOfAnotherLayoutRoundOrSegmentAreRefused) {
   const Layout other =
       *Layout::Create(*Manifest::Create({{"a", {100, 70}}, {"b", {130}}, {"d", {64, 64}}}), 2);
   EXPECT_EQ(Refusal(Whole(0, *UpdatePayload(other, RoundId(0), SegmentId(0), 1))).code(),
@@ -125,7 +144,7 @@ TEST_F(UploadsTest, ADamagedPayloadIsRefusedAndTheRoundGoesOn) {
   EXPECT_TRUE(rounds_->NextCommit().ok());
 }
 
-TEST_F(UploadsTest, FramesThatBreakTheRulesAreRefused) {
+TEST_F(RefusalsTest, FramesThatBreakTheRulesAreRefused) {
   const std::string payload = *Payloads(0, 1)[0];
   EXPECT_EQ(Refusal(Whole(3, payload)).code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(Refusal(Frame(0, 0, payload, 1 << 30)).code(), StatusCode::kInvalidArgument);
