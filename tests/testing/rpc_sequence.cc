@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
+#include "common/base/version.h"
 #include "common/replica/round_assembler.h"
 #include "server/limits/stream_gate.h"
 #include "server/log/round_log.h"
@@ -65,6 +66,9 @@ class SilentObserver final : public server::RunObserver, public server::Transfer
   void OnSegmentResult(const server::SegmentResult&, absl::Duration) override {}
   void OnRoundCommitted(const server::CommittedRoundInfo&) override {}
   void OnStateHashMismatch(int) override {}
+  void OnMemberChange(absl::string_view) override {}
+  void OnLateUpdate(absl::Duration) override {}
+  void OnLogError(absl::string_view) override {}
   void OnPhase(absl::string_view, absl::Duration) override {}
   void OnReceived(server::TransferKind, uint64_t) override {}
   void OnSent(server::TransferKind, uint64_t) override {}
@@ -113,8 +117,15 @@ class Sequence {
  private:
   void Start() {
     Reopen();
-    auto manager = server::RoundManager::Create(run_, EpochId(++epoch_), rounds_.get(), &clock_,
-                                                &log_, &observer_, {.lease = absl::Seconds(60)});
+    auto admission = server::AdmissionStore::Open(folder_ + "/admission.pb", server::Disk::Real());
+    Require(admission.ok(), admission.status().ToString());
+    admission_ = *std::move(admission);
+    auto snapshots = server::SnapshotStore::Open(folder_, run_, server::Disk::Real(), &log_);
+    Require(snapshots.ok(), snapshots.status().ToString());
+    snapshots_ = *std::move(snapshots);
+    auto manager = server::RoundManager::Create(
+        run_, EpochId(++epoch_), {rounds_.get(), admission_.get(), snapshots_.get()}, &clock_,
+        &log_, &observer_, {.suspect_after = absl::Seconds(30), .lease = absl::Seconds(60)});
     Require(manager.ok(), manager.status().ToString());
     manager_ = *std::move(manager);
   }
@@ -179,6 +190,7 @@ class Sequence {
     v1::JoinRequest request;
     *request.mutable_worker() = Identity();
     const uint8_t byte = input_.Byte();
+    request.set_version(std::string(Version()));
     request.set_data_fingerprint(byte < 0xF0 ? "data" : "other");
     if (byte % 16 == 1) request.set_run_id("another");
     request.set_epoch(byte % 16 == 2 ? epoch_ : 0);
@@ -202,7 +214,8 @@ class Sequence {
     const RoundId next(byte < 0xC0 ? head.value() : byte % 8);
     if (byte != 1) request.set_next_round(next.value());
     request.set_log_hash(byte % 16 == 2 ? 77 : HashBefore(next));
-    request.mutable_telemetry()->set_loss(byte % 2 == 0 ? 1.5 : std::numeric_limits<double>::quiet_NaN());
+    request.mutable_telemetry()->set_loss(byte % 2 == 0 ? 1.5
+                                                        : std::numeric_limits<double>::quiet_NaN());
     (void)manager_->Heartbeat(request);
   }
 
@@ -219,7 +232,7 @@ class Sequence {
     v1::UploadHeader* header = request.mutable_header();
     *header->mutable_worker() = Identity();
     const uint8_t byte = input_.Byte();
-    header->set_epoch(byte % 16 == 1 ? 99 : epoch_);
+    header->set_epoch(byte % 16 == 1 ? epoch_ - 1 : epoch_);
     header->set_round(byte % 16 == 2 ? byte : manager_->status().round.value());
     header->set_abstain(byte % 16 == 3);
     header->set_state_hash(byte % 16 == 4 ? 5 : kInitialStateHash);
@@ -362,6 +375,8 @@ class Sequence {
       &clock_};
   std::shared_ptr<const server::RunIdentity> run_;
   std::unique_ptr<server::RoundLog> rounds_;
+  std::unique_ptr<server::AdmissionStore> admission_;
+  std::unique_ptr<server::SnapshotStore> snapshots_;
   std::unique_ptr<server::RoundManager> manager_;
   std::map<uint32_t, Upload> uploads_;
   std::map<uint32_t, Follower> followers_;
