@@ -39,6 +39,7 @@ class AggregatorMetrics final : public RunObserver, public TransferObserver, pub
   void OnReceived(TransferKind kind, uint64_t bytes) override;
   void OnSent(TransferKind kind, uint64_t bytes) override;
   void OnUploadRejected(absl::string_view reason) override;
+  void OnDroppedValues(int values) override { registry_.CountDropped(values); }
 
   void OnCallRefused(absl::string_view reason) override;
   void OnCredentialsReloaded(absl::string_view file, bool ok) override;

@@ -91,6 +91,11 @@ class MetricsRegistry {
   Histogram* AddHistogram(const std::string& name, const std::string& help,
                           const std::vector<double>& buckets, const MetricLabels& labels = {});
 
+  // Counts values that somebody else dropped.
+  void CountDropped(int values) {
+    for (int i = 0; i < values; ++i) dropped_.Add();
+  }
+
   // All families with their present values.
   std::vector<prometheus::MetricFamily> Collect();
 

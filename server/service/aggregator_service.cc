@@ -1,5 +1,6 @@
 #include "server/service/aggregator_service.h"
 
+#include <cmath>
 #include <utility>
 
 #include "common/rpc/status.h"
@@ -16,6 +17,15 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const abs
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(ToGrpcStatus(status));
   return reactor;
+}
+
+int NotFinite(const v1::WorkerTelemetry& readings) {
+  int values = 0;
+  for (const double value :
+       {readings.loss(), readings.gradient_norm(), readings.evaluation_loss()}) {
+    values += std::isfinite(value) ? 0 : 1;
+  }
+  return values;
 }
 
 absl::Status NoRun() { return absl::UnavailableError("there is no run yet: it must be created"); }
@@ -52,6 +62,7 @@ grpc::ServerUnaryReactor* AggregatorService::Heartbeat(grpc::CallbackServerConte
   absl::StatusOr<v1::HeartbeatResponse> answer = manager->Heartbeat(*request);
   if (!answer.ok()) return Answer(context, answer.status());
   *response = *std::move(answer);
+  observer_->OnDroppedValues(NotFinite(request->telemetry()));
   observer_->OnReceived(TransferKind::kControl, request->ByteSizeLong());
   observer_->OnSent(TransferKind::kControl, response->ByteSizeLong());
   return Answer(context, absl::OkStatus());

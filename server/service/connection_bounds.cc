@@ -22,7 +22,9 @@ void BoundConnections(const ServiceLimits& limits, grpc::ServerBuilder* builder)
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsOfConnection);
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
   // gRPC's buffers may have as much again as the payloads that are arriving.
-  builder->SetResourceQuota(grpc::ResourceQuota("distro-aggregator").Resize(limits.inflight_bytes));
+  grpc::ResourceQuota quota("distro-aggregator");
+  quota.Resize(std::max<size_t>(limits.inflight_bytes, kMinQuotaBytes));
+  builder->SetResourceQuota(quota);
 }
 
 }  // namespace distro::server

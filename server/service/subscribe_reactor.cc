@@ -18,7 +18,8 @@ absl::StatusOr<v1::SubscribeRoundsRequest> Parse(const grpc::ByteBuffer& message
   v1::SubscribeRoundsRequest request;
   if (!message.DumpToSingleSlice(&bytes).ok() ||
       !request.ParseFromArray(bytes.begin(), static_cast<int>(bytes.size()))) {
-    return absl::InvalidArgumentError("the message is not a SubscribeRoundsRequest");
+    return ErrorWithReason(absl::StatusCode::kInvalidArgument, "malformed",
+                           "the message is not a SubscribeRoundsRequest");
   }
   return request;
 }

@@ -16,6 +16,8 @@ class TransferObserver {
   virtual void OnSent(TransferKind kind, uint64_t bytes) = 0;
   // `reason` is one of kRejectReasons.
   virtual void OnUploadRejected(absl::string_view reason) = 0;
+  // Readings of a worker that are not finite: they are not shown.
+  virtual void OnDroppedValues(int values) = 0;
 };
 
 }  // namespace distro::server

@@ -1,6 +1,7 @@
 #include "server/service/upload_call.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -54,6 +55,7 @@ UploadCall::Answer UploadCall::Handle(const v1::UploadUpdateRequest& request, Ga
 UploadCall::Answer UploadCall::OnHeader(const v1::UploadHeader& header, GatedStream* stream) {
   if (ticket_) return absl::InvalidArgumentError("header: comes twice");
   DISTRO_ASSIGN_OR_RETURN(ticket_, manager_->BeginUpload(header));
+  if (!std::isfinite(header.loss())) observer_->OnDroppedValues(1);
   stream->Identify(header.worker().name(), header.worker().incarnation());
   DISTRO_RETURN_IF_ERROR(stream->Received(header.ByteSizeLong()));
   abstains_ = header.abstain();

@@ -72,13 +72,14 @@ class SilentObserver final : public server::RunObserver, public server::Transfer
   void OnPhase(absl::string_view, absl::Duration) override {}
   void OnReceived(server::TransferKind, uint64_t) override {}
   void OnSent(server::TransferKind, uint64_t) override {}
+  void OnDroppedValues(int) override {}
   void OnUploadRejected(absl::string_view reason) override {
     const auto& known = server::kRejectReasons;
     Require(std::ranges::find(known, reason) != known.end(), absl::StrCat("reason ", reason));
   }
 };
 
-constexpr uint64_t kInflightBytes = 1 << 20;
+constexpr uint64_t kInflightBytes = 150;  // two payloads of this layout, not three
 constexpr uint64_t kRounds = 6;
 const std::array<std::string, 6> kNames = {"a", "b", "c", "Not a name", "", "quite-another"};
 
@@ -117,12 +118,6 @@ class Sequence {
  private:
   void Start() {
     Reopen();
-    auto admission = server::AdmissionStore::Open(folder_ + "/admission.pb", server::Disk::Real());
-    Require(admission.ok(), admission.status().ToString());
-    admission_ = *std::move(admission);
-    auto snapshots = server::SnapshotStore::Open(folder_, run_, server::Disk::Real(), &log_);
-    Require(snapshots.ok(), snapshots.status().ToString());
-    snapshots_ = *std::move(snapshots);
     auto manager = server::RoundManager::Create(
         run_, EpochId(++epoch_), {rounds_.get(), admission_.get(), snapshots_.get()}, &clock_,
         &log_, &observer_, {.suspect_after = absl::Seconds(30), .lease = absl::Seconds(60)});
@@ -130,10 +125,17 @@ class Sequence {
     manager_ = *std::move(manager);
   }
   void Reopen() {
+    server::Disk* const disk = server::Disk::Real();
     rounds_ = nullptr;
-    auto rounds = server::RoundLog::Open(folder_, run_->layout.get(), static_cast<int>(kRounds),
-                                         server::Disk::Real(), &log_);
+    auto rounds = server::RoundLog::Open(folder_ + "/rounds", run_->layout.get(),
+                                         static_cast<int>(kRounds), disk, &log_);
     Require(rounds.ok(), rounds.status().ToString());
+    auto admission = server::AdmissionStore::Open(folder_ + "/admission.pb", disk);
+    Require(admission.ok(), admission.status().ToString());
+    admission_ = *std::move(admission);
+    auto snapshots = server::SnapshotStore::Open(folder_, run_, disk, &log_);
+    Require(snapshots.ok(), snapshots.status().ToString());
+    snapshots_ = *std::move(snapshots);
     rounds_ = *std::move(rounds);
     Require(rounds_->next_round() >= head_, "a committed round is gone");
     head_ = rounds_->next_round();
@@ -190,7 +192,7 @@ class Sequence {
     v1::JoinRequest request;
     *request.mutable_worker() = Identity();
     const uint8_t byte = input_.Byte();
-    request.set_version(std::string(Version()));
+    request.set_version(byte % 16 == 3 ? "0.0" : std::string(Version()));
     request.set_data_fingerprint(byte < 0xF0 ? "data" : "other");
     if (byte % 16 == 1) request.set_run_id("another");
     request.set_epoch(byte % 16 == 2 ? epoch_ : 0);
@@ -232,7 +234,8 @@ class Sequence {
     v1::UploadHeader* header = request.mutable_header();
     *header->mutable_worker() = Identity();
     const uint8_t byte = input_.Byte();
-    header->set_epoch(byte % 16 == 1 ? epoch_ - 1 : epoch_);
+    header->set_epoch(byte % 16 == 1 ? 0 : byte == 0x66 ? epoch_ + 1 : epoch_);
+    claimed_ = claimed_ || byte == 0x66;
     header->set_round(byte % 16 == 2 ? byte : manager_->status().round.value());
     header->set_abstain(byte % 16 == 3);
     header->set_state_hash(byte % 16 == 4 ? 5 : kInitialStateHash);
@@ -346,7 +349,12 @@ class Sequence {
 
   void Step() {
     const auto next = manager_->Step();
-    Require(next.ok(), next.status().ToString());
+    if (claimed_ && ReasonOf(next.status()) == "fenced") {
+      End();
+      Start();
+    } else {
+      Require(next.ok(), next.status().ToString());
+    }
     const RoundId head = rounds_->next_round();
     Require(head >= head_ && head.value() <= kRounds, "the head of the log");
     head_ = head;
@@ -358,11 +366,41 @@ class Sequence {
   }
   void Rarely() {
     const uint8_t byte = input_.Byte();
-    if (byte >= 16) return Step();
+    if (byte >= 64) return Step();
+    if (byte >= 16) return Administer(byte);
     if (byte % 4 == 0) manager_->Drain();
     if (byte % 4 == 1) return;
     End();
     Start();
+  }
+
+  void Administer(uint8_t byte) {
+    const std::string& name = kNames[byte / 8 % kNames.size()];
+    switch (byte % 5) {
+      case 0:
+        return RequireCode(manager_->Pause(std::string(input_.Byte(), 'x')),
+                           {StatusCode::kInvalidArgument}, "Pause");
+      case 1:
+        return RequireCode(manager_->Resume(), {}, "Resume");
+      case 2:
+        return RequireCode(manager_->Evict(name, "test"), {StatusCode::kInvalidArgument}, "Evict");
+      case 3:
+        return RequireCode(manager_->Admit(name),
+                           {StatusCode::kInvalidArgument, StatusCode::kNotFound}, "Admit");
+      default:
+        return ReportState();
+    }
+  }
+  void ReportState() {
+    v1::ReportStateRequest request;
+    const uint8_t byte = input_.Byte();
+    const RoundId round(byte % 8);
+    request.set_run_id(byte % 16 == 1 ? "another" : run_->run_id);
+    request.set_round(round.value());
+    request.set_log_hash(byte % 16 == 2 ? 77 : HashBefore(round));
+    for (uint32_t i = 0; i < byte % 5u; ++i) request.add_tensor_hashes(i);
+    RequireCode(manager_->ReportState(request),
+                {StatusCode::kInvalidArgument, StatusCode::kFailedPrecondition}, "ReportState");
   }
 
   const std::string folder_;
@@ -383,6 +421,7 @@ class Sequence {
   std::map<RoundId, uint64_t> chain_;  // hashes that followers saw
   RoundId head_;
   uint64_t epoch_ = 0;
+  bool claimed_ = false;  // somebody said that there is a higher epoch
   uint64_t sequence_ = 0;
 };
 
@@ -390,6 +429,7 @@ class Sequence {
 
 uint64_t RunRpcSequence(const std::string& folder, const uint8_t* bytes, size_t size) {
   std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
   const uint64_t rounds = Sequence(folder, Input(bytes, size)).Run();
   std::filesystem::remove_all(folder);
   return rounds;

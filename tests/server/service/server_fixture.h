@@ -75,11 +75,13 @@ class ServerTest : public ::testing::Test {
     options.insecure = true;
     options.suspect_after = absl::Seconds(500);
     options.lease = absl::Seconds(1000);
+    options.limits = limits_;
     return options;
   }
 
   ScratchFolder folder_;
   Layout layout_ = SmallLayout();
+  server::ServiceLimits limits_;  // of the next Start
   FakeClock clock_;
   FaultyDisk disk_;
   Log log_{LogLevel::kError, Clock::Real(), [](absl::string_view) {}};

@@ -1,0 +1,364 @@
+// What a hostile peer gets, over real gRPC: each input its status and reason, counted; nothing else changes, and memory does
+// not grow.
+#include <malloc.h>
+
+#include <functional>
+#include <limits>
+
+#include "common/base/reason.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/stubs/logging.h"
+#include "httplib.h"
+#include "tests/server/service/server_fixture.h"
+
+namespace distro::testing {
+namespace {
+
+using absl::StatusCode;
+using google::protobuf::LogSilencer;
+using ::testing::HasSubstr;
+
+constexpr char kNotUtf8[] = "a\xff";
+
+// One of two workers, so that the round stays open. The hostile one is c, or a in c's place.
+class HostileTest : public ServerTest {
+ protected:
+  struct Case {
+    const char* name;
+    std::function<absl::Status()> call;
+    StatusCode code;
+    const char* reason;
+  };
+
+  // Both workers are needed, so that no rule takes the one away that breaks the rules again and again.
+  void SetUp() override { Begin(2); }
+  void Begin(int min_workers) {
+    v1::RunConfig config = SmallConfig();
+    config.set_start_workers(2);
+    config.set_min_workers(min_workers);
+    Start(config);
+    a_ = NewActive("a");
+    b_ = NewActive("b");
+    rounds_ = a_->Subscribe(&layout_);
+    ASSERT_TRUE(rounds_->NextOpen().ok());
+    ASSERT_TRUE(b_->Upload(0, {Payloads(0, 2)[0], nullptr, nullptr}).status.ok());
+    admin_ = v1::AdminService::NewStub(TestChannel(server_->grpc_address()));
+    for (uint32_t s = 0; s < 3; ++s) payloads_.push_back(*Payloads(0, 1)[s]);
+  }
+
+  // All that a call could have changed.
+  std::string State() {
+    grpc::ClientContext run_context, workers_context;
+    v1::GetRunResponse run;
+    v1::ListWorkersResponse workers;
+    EXPECT_TRUE(admin_->GetRun(&run_context, {}, &run).ok());
+    EXPECT_TRUE(admin_->ListWorkers(&workers_context, {}, &workers).ok());
+    return run.ShortDebugString() + workers.ShortDebugString();
+  }
+  std::string Page(const std::string& path) {
+    const auto result = httplib::Client("http://" + server_->http_address()).Get(path.c_str());
+    return result ? result->body : "";
+  }
+  // The value of a series; -1: there is none.
+  double Metric(const std::string& series) {
+    const std::string page = Page("/metrics");
+    const size_t at = page.find("\ndistro_aggregator_" + series + " ");
+    return at == std::string::npos ? -1 : std::stod(page.substr(page.find(' ', at + 1)));
+  }
+
+  static v1::UploadUpdateRequest Frame(uint32_t segment, uint64_t offset, const std::string& data,
+                                       uint64_t payload_bytes) {
+    v1::UploadUpdateRequest request;
+    request.mutable_frame()->set_segment(segment);
+    request.mutable_frame()->set_offset(offset);
+    request.mutable_frame()->set_data(data);
+    request.mutable_frame()->set_payload_bytes(payload_bytes);
+    return request;
+  }
+  v1::UploadUpdateRequest Whole(uint32_t segment) {
+    return Frame(segment, 0, payloads_[segment], payloads_[segment].size());
+  }
+  v1::UploadUpdateRequest Header(const std::function<void(v1::UploadHeader&)>& change = nullptr) {
+    v1::UploadUpdateRequest request;
+    *request.mutable_header() = a_->Header(0);
+    if (change) change(*request.mutable_header());
+    return request;
+  }
+  // The status of a stream with these messages.
+  absl::Status Send(const std::vector<v1::UploadUpdateRequest>& messages) {
+    grpc::ClientContext context;
+    auto stream = a_->stub()->UploadUpdate(&context);
+    for (const v1::UploadUpdateRequest& message : messages) {
+      if (!stream->Write(message)) break;
+    }
+    stream->WritesDone();
+    v1::UploadUpdateResponse response;
+    while (stream->Read(&response)) {
+    }
+    return FromGrpcStatus(stream->Finish());
+  }
+  absl::Status Join(const std::function<void(v1::JoinRequest&)>& change) {
+    v1::JoinRequest request;
+    request.mutable_worker()->set_name("c");
+    request.mutable_worker()->set_incarnation(1);
+    request.set_data_fingerprint("data");
+    change(request);
+    v1::JoinResponse response;
+    grpc::ClientContext context;
+    return FromGrpcStatus(a_->stub()->Join(&context, request, &response));
+  }
+  absl::Status Subscribe(const std::function<void(v1::SubscribeRoundsRequest&)>& change) {
+    v1::SubscribeRoundsRequest request;
+    *request.mutable_worker() = b_->identity();
+    request.set_run_id(b_->joined().run_id());
+    change(request);
+    grpc::ClientContext context;
+    auto reader = a_->stub()->SubscribeRounds(&context, request);
+    v1::SubscribeRoundsResponse response;
+    while (reader->Read(&response)) {
+    }
+    return FromGrpcStatus(reader->Finish());
+  }
+
+  std::vector<Case> Uploads();
+  std::vector<Case> Calls();
+
+  std::unique_ptr<TestWorker> a_, b_;
+  std::unique_ptr<TestSubscription> rounds_;
+  std::unique_ptr<v1::AdminService::Stub> admin_;
+  std::vector<std::string> payloads_;  // [segments], of worker a
+};
+
+std::vector<HostileTest::Case> HostileTest::Uploads() {
+  constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
+  constexpr StatusCode kState = StatusCode::kFailedPrecondition;
+  const auto named = [this](const std::string& name) {
+    return [this, name] {
+      return Send({Header([&name](v1::UploadHeader& h) { h.mutable_worker()->set_name(name); })});
+    };
+  };
+  const uint64_t size = payloads_[0].size();
+  const std::string half = payloads_[0].substr(0, size / 2), rest = payloads_[0].substr(size / 2);
+  return {
+      {"a round in the future", [this] { return Send({Header([](auto& h) { h.set_round(7); })}); },
+       kState, "wrong_round"},
+      {"another epoch", [this] { return Send({Header([](auto& h) { h.set_epoch(0); })}); }, kState,
+       "wrong_epoch"},
+      {"nobody's name", named("nobody"), kState, "no_session"},
+      {"capitals", named("A"), kInvalid, "malformed"},
+      {"an underscore", named("a_b"), kInvalid, "malformed"},
+      {"no name", named(""), kInvalid, "malformed"},
+      {"a long name", named(std::string(64, 'a')), kInvalid, "malformed"},
+      {"a line in the name", named("a\nb"), kInvalid, "malformed"},
+      {"a name that is not UTF-8", named(kNotUtf8), kInvalid, "malformed"},
+      {"no message", [this] { return Send({v1::UploadUpdateRequest()}); }, kInvalid, "malformed"},
+      {"no message after the header",
+       [this] {
+         return Send({Header(), {}});
+       },
+       kInvalid, "malformed"},
+      {"nothing", [this] { return Send({}); }, kInvalid, "malformed"},
+      {"a frame first", [this] { return Send({Whole(0)}); }, kInvalid, "malformed"},
+      {"two headers",
+       [this] {
+         return Send({Header(), Header()});
+       },
+       kInvalid, "malformed"},
+      {"no such segment",
+       [this] {
+         return Send({Header(), Frame(3, 0, "x", 1)});
+       },
+       kInvalid, "malformed"},
+      {"an oversized frame",
+       [=, this] {
+         return Send({Header(), Frame(0, 0, std::string(kMaxFrameBytes + 1, 'x'), size)});
+       },
+       kInvalid, "malformed"},
+      {"an oversized payload",
+       [=, this] {
+         return Send({Header(), Frame(0, 0, half, uint64_t{1} << 40)});
+       },
+       kInvalid, "malformed"},
+      {"an empty frame",
+       [=, this] {
+         return Send({Header(), Frame(0, 0, "", size)});
+       },
+       kInvalid, "malformed"},
+      {"a frame twice",
+       [=, this] {
+         return Send({Header(), Frame(0, 0, half, size), Frame(0, 0, half, size)});
+       },
+       kInvalid, "malformed"},
+      {"frames that overlap",
+       [=, this] {
+         return Send({Header(), Frame(0, 0, half, size), Frame(0, half.size() - 1, rest, size)});
+       },
+       kInvalid, "malformed"},
+      {"frames out of order",
+       [=, this] {
+         return Send({Header(), Frame(0, half.size(), rest, size), Frame(0, 0, half, size)});
+       },
+       kInvalid, "malformed"},
+      {"a frame too many",
+       [=, this] {
+         return Send({Header(), Frame(0, 0, half, size), Frame(0, half.size(), rest + "x", size)});
+       },
+       kInvalid, "malformed"},
+      {"another size",
+       [=, this] {
+         return Send({Header(), Frame(0, 0, half, size), Frame(0, half.size(), rest, size + 1)});
+       },
+       kInvalid, "malformed"},
+      {"segments mixed",
+       [=, this] {
+         return Send({Header(), Frame(0, 0, half, size), Whole(1)});
+       },
+       kInvalid, "malformed"},
+      {"half a payload",
+       [=, this] {
+         return Send({Header(), Frame(0, 0, half, size)});
+       },
+       kInvalid, "malformed"},
+  };
+}
+
+std::vector<HostileTest::Case> HostileTest::Calls() {
+  constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
+  return {
+      {"a name with capitals",
+       [this] { return Join([](auto& r) { r.mutable_worker()->set_name("A"); }); }, kInvalid, ""},
+      {"no incarnation",
+       [this] { return Join([](auto& r) { r.mutable_worker()->set_incarnation(0); }); }, kInvalid,
+       ""},
+      {"a name that is not UTF-8",  // gRPC parses this one, and says so
+       [this] { return Join([](auto& r) { r.mutable_worker()->set_name(kNotUtf8); }); },
+       StatusCode::kUnimplemented, ""},
+      {"no data", [this] { return Join([](auto& r) { r.clear_data_fingerprint(); }); }, kInvalid,
+       ""},
+      {"an unknown run, followed", [this] { return Subscribe([](auto& r) { r.set_run_id("x"); }); },
+       StatusCode::kFailedPrecondition, "other_run"},
+      {"an unknown chain",
+       [this] {
+         return Subscribe([](auto& r) {
+           r.set_from_round(1);
+           r.set_last_hash(1);
+         });
+       },
+       StatusCode::kFailedPrecondition, "diverged"},
+      {"a subscriber's name that is not UTF-8",
+       [this] { return Subscribe([](auto& r) { r.mutable_worker()->set_name(kNotUtf8); }); },
+       kInvalid, "malformed"},
+  };
+}
+
+TEST_F(HostileTest, UploadsAreRefusedWithAReasonThatIsCounted) {
+  const LogSilencer silence;
+  const std::string before = State();
+  for (const Case& c : Uploads()) {
+    const std::string series = std::string("updates_rejected_total{reason=\"") + c.reason + "\"}";
+    const double counted = Metric(series);
+    const absl::Status status = c.call();
+    EXPECT_EQ(status.code(), c.code) << c.name << ": " << status;
+    EXPECT_EQ(ReasonOf(status), c.reason) << c.name;
+    EXPECT_EQ(Metric(series), counted + 1) << c.name;
+    EXPECT_EQ(State(), before) << c.name;
+  }
+  EXPECT_EQ(Metric("inflight_bytes"), 0);
+  EXPECT_TRUE(a_->Upload(0, Payloads(0, 1)).status.ok());
+  EXPECT_TRUE(b_->Upload(0, Payloads(0, 2)).status.ok());
+  EXPECT_TRUE(rounds_->NextCommit().ok());
+}
+
+TEST_F(HostileTest, OtherCallsAreRefused) {
+  const LogSilencer silence;
+  const std::string before = State();
+  for (const Case& c : Calls()) {
+    const absl::Status status = c.call();
+    EXPECT_EQ(status.code(), c.code) << c.name << ": " << status;
+    if (*c.reason != '\0') {
+      EXPECT_EQ(ReasonOf(status), c.reason) << c.name;
+    }
+    EXPECT_EQ(State(), before) << c.name;
+  }
+}
+
+TEST_F(HostileTest, WhatIsTakenIsNotUndone) {
+  ASSERT_TRUE(Send({Header(), Whole(0)}).ok());
+  const std::string other = *Payloads(0, 9)[0];
+  const absl::Status conflict = Send({Header(), Frame(0, 0, other, other.size())});
+  EXPECT_EQ(conflict.code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(ReasonOf(conflict), "conflict");
+  const absl::Status abstains = Send({Header([](auto& h) { h.set_abstain(true); })});
+  EXPECT_EQ(ReasonOf(abstains), "conflict");
+}
+
+class CutOffTest : public HostileTest {
+ protected:
+  void SetUp() override { Begin(1); }
+};
+
+TEST_F(CutOffTest, AnUploadThatIsCutOffIsNoOffence) {
+  const uint64_t size = payloads_[0].size();
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(ReasonOf(Send({Header(), Frame(0, 0, payloads_[0].substr(0, 9), size)})),
+              "malformed");
+  }
+  EXPECT_TRUE(a_->Upload(0, Payloads(0, 1)).status.ok());
+}
+
+TEST_F(HostileTest, AnAbstentionHasNoFrames) {
+  const v1::UploadUpdateRequest abstain = Header([](auto& h) { h.set_abstain(true); });
+  const absl::Status status = Send({abstain, Whole(0)});
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReasonOf(status), "malformed");
+}
+
+TEST_F(HostileTest, ReadingsThatAreNotFiniteAreDroppedAndCounted) {
+  const double before = Metric("dropped_values_total");
+  v1::HeartbeatRequest request;
+  request.set_next_round(0);
+  request.mutable_telemetry()->set_loss(std::numeric_limits<double>::quiet_NaN());
+  request.mutable_telemetry()->set_gradient_norm(std::numeric_limits<double>::infinity());
+  request.mutable_telemetry()->set_evaluation_loss(-std::numeric_limits<double>::infinity());
+  request.mutable_telemetry()->set_tokens(5);
+  EXPECT_EQ(a_->Heartbeat(request).directive(), v1::DIRECTIVE_CONTINUE);
+  EXPECT_TRUE(
+      Send({Header([](auto& h) { h.set_loss(std::numeric_limits<double>::quiet_NaN()); })}).ok());
+  EXPECT_EQ(Metric("dropped_values_total"), before + 4);
+  const std::string page = Page("/metrics/workers");
+  EXPECT_THAT(page, HasSubstr("distro_worker_tokens_total{worker=\"a\"} 5"));
+  EXPECT_THAT(page, ::testing::Not(HasSubstr("distro_worker_loss{worker=\"a\"}")));
+  EXPECT_THAT(page, ::testing::Not(HasSubstr("distro_worker_eval_loss{worker=\"a\"}")));
+}
+
+size_t AllocatedBytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+// A call that left something behind for ever would leave a stream's bookkeeping at least, hundreds of bytes. What gRPC and the
+// allocator keep for each of their threads comes and goes, so the least of several looks counts.
+TEST_F(HostileTest, MemoryIsFlatOverAThousandRepetitions) {
+  const LogSilencer silence;
+  constexpr int kRepetitions = 1000;
+  constexpr int kLooks = 10;
+  constexpr size_t kLeastLeak = 100;
+  std::vector<Case> cases = Uploads();
+  for (Case& c : Calls()) cases.push_back(std::move(c));
+  const auto least_after = [&cases](int times) {
+    size_t least = ~size_t{0};
+    for (int look = 0; look < kLooks; ++look) {
+      for (int i = 0; i < times / kLooks; ++i) {
+        for (const Case& c : cases) EXPECT_FALSE(c.call().ok());
+      }
+      least = std::min(least, AllocatedBytes());
+    }
+    return least;
+  };
+  const size_t before = least_after(kRepetitions / 5);
+  EXPECT_LT(least_after(kRepetitions),
+            before + (kRepetitions - kRepetitions / kLooks) * kLeastLeak);
+}
+
+}  // namespace
+}  // namespace distro::testing
