@@ -13,7 +13,9 @@ absl::StatusOr<v1::JoinResponse> JoinOnce(const Background& background,
                                           v1::AggregatorService::StubInterface* stub,
                                           const v1::JoinRequest& asked, bool wait_for_ready) {
   v1::JoinRequest request = asked;
-  request.set_download_bytes_per_second(background.meter->download_bytes_per_second());
+  // Who follows the log has nothing to catch up with, whatever its link once was.
+  if (!background.session->view().following)
+    request.set_download_bytes_per_second(background.meter->download_bytes_per_second());
   v1::JoinResponse response;
   SessionCall call(background.session);
   call.context()->set_wait_for_ready(wait_for_ready);

@@ -193,6 +193,18 @@ TEST_F(LargeSnapshotTest, WhenTheRunIsUnderWayTheLinksRateIsReportedBeforeTraini
   EXPECT_EQ(state.joins[1].run_id(), "run-1");
 }
 
+TEST_F(LargeSnapshotTest, ARateOfLongAgoIsNotReportedByAWorkerThatFollowsTheLog) {
+  AwaitHead();
+  ASSERT_TRUE(exchange_->DownloadSnapshot(info_, path_).ok());
+  ASSERT_TRUE(exchange_->Follow(&layout_, RoundId(0), 0).ok());
+  aggregator_->Change([](AggregatorState& state) {
+    state.heartbeat_response.set_directive(v1::DIRECTIVE_REJOIN);
+  });
+  ASSERT_TRUE(
+      aggregator_->Await([](const AggregatorState& state) { return state.joins.size() >= 3; }));
+  EXPECT_EQ(aggregator_->state().joins[2].download_bytes_per_second(), 0u);
+}
+
 TEST_F(LargeSnapshotTest, ALinkThatIsTooSlowIsRefused) {
   AwaitHead();
   aggregator_->Change([](AggregatorState& state) {
