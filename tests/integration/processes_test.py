@@ -23,7 +23,7 @@ class RefusalTest(ProcessTest):
     def test_plaintext_must_be_asked_for(self):
         space = self.workspace
         self.expect(2, "--insecure", space.start_worker("a", "127.0.0.1:1", "--noinsecure"))
-        space.distroctl("run", "show", "127.0.0.1:1", code=3)
+        space.distroctl("run", "show", "127.0.0.1:1", code=2)
 
     def test_other_data_than_the_run_has(self):
         space = self.workspace
