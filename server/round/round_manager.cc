@@ -121,10 +121,6 @@ absl::Status RoundManager::RestoreRounds() {
 
 absl::StatusOr<absl::Duration> RoundManager::Step() {
   while (true) {
-    {
-      absl::MutexLock lock(&mu_);
-      DISTRO_RETURN_IF_ERROR(fenced_);
-    }
     const Work work = NextWork();
     broadcast_.Wake();  // leases may have ended
     if (work.kind == Work::kNone) return work.at;

@@ -90,7 +90,7 @@ class RoundManager {
       std::shared_ptr<const RunIdentity> run, EpochId epoch, const RunFiles& files,
       const Clock* clock, Log* log, RunObserver* observer, const RoundManagerOptions& options);
 
-  // Sessions. Statuses as in docs/protocol.md. "fenced" from any of these ends the run: the next Step says so.
+  // Sessions. Statuses as in docs/protocol.md.
   absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request);
   absl::StatusOr<v1::HeartbeatResponse> Heartbeat(const v1::HeartbeatRequest& request);
   void Leave(const v1::LeaveRequest& request);
@@ -222,7 +222,8 @@ class RoundManager {
   v1::RoundOpen MakeOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Requests (round_sessions.cc, round_uploads.cc).
-  // OK, or "fenced": somebody saw a later epoch of this run than ours.
+  // OK, or "fenced": the caller saw a later epoch of this run than ours. That is its word only, so nobody else is
+  // refused; the log has it once.
   absl::Status CheckEpochSeen(uint64_t epoch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status DrainingError() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<v1::JoinResponse> JoinLocked(const v1::JoinRequest& request)
@@ -263,7 +264,7 @@ class RoundManager {
   bool poked_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<absl::Duration> drain_ends_ ABSL_GUARDED_BY(mu_);  // set: draining
   bool ended_ ABSL_GUARDED_BY(mu_) = false;                        // drained or stopped
-  absl::Status fenced_ ABSL_GUARDED_BY(mu_);
+  bool later_epoch_seen_ ABSL_GUARDED_BY(mu_) = false;
   std::string disk_error_ ABSL_GUARDED_BY(mu_);
   bool paused_ ABSL_GUARDED_BY(mu_) = false;
   std::string pause_reason_ ABSL_GUARDED_BY(mu_);

@@ -14,9 +14,6 @@
 namespace distro::server {
 namespace {
 
-// A later epoch than this after the calendar's time is no epoch of an aggregator (docs/files.md, "Epoch").
-constexpr absl::Duration kEpochSlack = absl::Hours(24);
-
 absl::Status Diverged(absl::string_view why) {
   return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "diverged",
                          absl::StrCat("diverged: ", why));
@@ -25,19 +22,13 @@ absl::Status Diverged(absl::string_view why) {
 }  // namespace
 
 absl::Status RoundManager::CheckEpochSeen(uint64_t epoch) {
-  DISTRO_RETURN_IF_ERROR(fenced_);
   if (epoch <= epoch_.value()) return absl::OkStatus();
-  const auto latest = static_cast<uint64_t>(absl::ToUnixSeconds(clock_->WallNow() + kEpochSlack));
-  if (epoch > std::max(latest, epoch_.value() + absl::ToInt64Seconds(kEpochSlack))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("epoch: ", epoch, " lies in the future, ours is ", epoch_.value()));
-  }
-  fenced_ = ErrorWithReason(
+  const absl::Status fenced = ErrorWithReason(
       absl::StatusCode::kFailedPrecondition, "fenced",
       absl::StrCat("epoch ", epoch, " of this run was seen, ours is ", epoch_.value(),
                    ": a newer aggregator has taken this one's place"));
-  Poke();
-  return fenced_;
+  if (!std::exchange(later_epoch_seen_, true)) log_->Error("fenced", {{"reason", fenced}});
+  return fenced;
 }
 
 absl::StatusOr<v1::JoinResponse> RoundManager::Join(const v1::JoinRequest& request) {

@@ -25,7 +25,6 @@ absl::Status CheckHashes(const v1::UploadHeader& header, const Layout& layout) {
 
 absl::Status RoundManager::CheckRound(RoundId round, const std::string& worker,
                                       absl::Duration now) {
-  DISTRO_RETURN_IF_ERROR(fenced_);
   if (ended_) return DrainingError();
   const std::string where = absl::StrCat("round ", round.value());
   if (round < head_) {

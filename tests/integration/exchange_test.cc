@@ -155,11 +155,11 @@ class ExchangeTest : public ::testing::Test {
   }
 
   void StartAggregator(int start_workers) {
-    const std::string run =
-        absl::StrCat(R"({"name": "exchange", "rounds": )", kRounds,
-                     R"(, "sequence_length": 8, "samples_per_worker": 2, "segment_blocks": 2,
+    const std::string run = absl::StrCat(
+        R"({"name": "exchange", "rounds": )", kRounds,
+        R"(, "sequence_length": 8, "samples_per_worker": 2, "segment_blocks": 2, "probation_rounds": 0,
                                          "start_workers": )",
-                     start_workers, "}");
+        start_workers, "}");
     ASSERT_TRUE(WriteFileAtomically(options_.run, run).ok());
     StartAggregator();
   }
@@ -181,15 +181,15 @@ class ExchangeTest : public ::testing::Test {
     });
   }
 
-  // Asks the aggregator until it counts the worker as ACTIVE.
-  void AwaitActive(const std::string& name) {
+  // Asks the aggregator until the worker has applied everything: it gets samples with the next record.
+  void AwaitSynced(const std::string& name) {
     const auto stub = v1::AdminService::NewStub(*OpenChannel({options_.listen, true}));
     while (true) {
       grpc::ClientContext context;
       v1::ListWorkersResponse response;
       ASSERT_TRUE(stub->ListWorkers(&context, v1::ListWorkersRequest(), &response).ok());
       for (const v1::WorkerInfo& worker : response.workers()) {
-        if (worker.name() == name && worker.state() == v1::MEMBER_STATE_ACTIVE) return;
+        if (worker.name() == name && worker.state() != v1::MEMBER_STATE_JOINING) return;
       }
     }
   }
@@ -226,7 +226,7 @@ TEST_F(ExchangeTest, AWorkerThatJoinsMidwayCatchesUpAndContributes) {
   StartWorker("a", [&](uint64_t round) {
     if (round != 10) return;
     midway.Notify();
-    AwaitActive("late");
+    AwaitSynced("late");
   });
   StartWorker("b");
   midway.WaitForNotification();

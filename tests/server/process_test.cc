@@ -125,17 +125,6 @@ TEST_F(ProcessTest, ASecondSignalEndsAtOnce) {
   EXPECT_EQ(WTERMSIG(status), SIGTERM);
 }
 
-TEST_F(ProcessTest, ALaterEpochEndsItWithThree) {
-  Process process(Arguments());
-  auto worker = WorkerOf(Address(&process));
-  v1::HeartbeatRequest request;
-  request.set_next_round(0);
-  request.set_epoch(worker->joined().epoch() + 1);
-  worker->Heartbeat(request);
-  EXPECT_THAT(process.Line("stopping"), HasSubstr("fenced"));
-  EXPECT_EQ(process.ExitCode(), 3);
-}
-
 TEST_F(ProcessTest, FlagsThatMustBeMendedEndItWithTwo) {
   std::vector<std::string> arguments = Arguments();
   arguments.push_back("--suspect_after=1s");

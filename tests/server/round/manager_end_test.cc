@@ -72,7 +72,7 @@ TEST_F(ManagerEndTest, ADrainWithoutAnOpenRoundEndsAtOnce) {
   EXPECT_EQ(RetryAfterOf(refused), Seconds(30));
 }
 
-// A worker that was at a newer aggregator of this run says so: this one must end.
+// A worker that was at a newer aggregator of this run says so: this one serves it no more.
 TEST_F(ManagerEndTest, ALaterEpochFencesFromEveryRequest) {
   for (int request = 0; request < 4; ++request) {
     OpenRound(Config(1));
@@ -100,9 +100,9 @@ TEST_F(ManagerEndTest, ALaterEpochFencesFromEveryRequest) {
     }
     EXPECT_EQ(answer.code(), StatusCode::kFailedPrecondition) << request;
     EXPECT_EQ(ReasonOf(answer), "fenced") << request;
-    const absl::Status end = manager_->Step().status();
-    EXPECT_EQ(end.code(), StatusCode::kFailedPrecondition) << request;
-    EXPECT_EQ(ReasonOf(end), "fenced") << request;
+    // The word of one peer: nobody else is refused for it.
+    EXPECT_TRUE(manager_->Step().ok()) << request;
+    EXPECT_TRUE(manager_->Join(JoinOf("c")).ok()) << request;
   }
 }
 
@@ -112,8 +112,6 @@ TEST_F(ManagerEndTest, EpochsThatFenceNobody) {
   other_run.set_epoch(epoch_ + 1);  // of a run that it does not name
   EXPECT_TRUE(manager_->Join(other_run).ok());
   v1::UploadHeader header = HeaderOf("a", 0);
-  header.set_epoch(uint64_t{1} << 60);  // of no calendar
-  EXPECT_EQ(manager_->BeginUpload(header).status().code(), StatusCode::kInvalidArgument);
   header.set_epoch(epoch_ - 1);
   EXPECT_EQ(ReasonOf(manager_->BeginUpload(header).status()), "wrong_epoch");
   v1::HeartbeatRequest stranger = BeatOf("a");
