@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "google/protobuf/stubs/logging.h"
 #include "server/aggregator_server.h"
 #include "server/flags.h"
 
@@ -90,6 +91,8 @@ class EndOfProcess {
 };
 
 int Main(int argc, char** argv) {
+  // The library writes a line to stderr for each message of a peer that does not parse; we count those.
+  google::protobuf::SetLogHandler(nullptr);
   if (absl::Status status = ParseCommandLine(argc, argv); !status.ok()) return Fail(status);
   const absl::StatusOr<AggregatorOptions> options = OptionsFromFlags();
   if (!options.ok()) return Fail(options.status());
