@@ -44,16 +44,22 @@ class HostileTest : public ServerTest {
     ASSERT_TRUE(b_->Upload(0, {Payloads(0, 2)[0], nullptr, nullptr}).status.ok());
     admin_ = v1::AdminService::NewStub(TestChannel(server_->grpc_address()));
     for (uint32_t s = 0; s < 3; ++s) payloads_.push_back(*Payloads(0, 1)[s]);
+    while (Run().reason() != "waiting for a") std::this_thread::yield();  // Open goes out before
+  }
+
+  v1::GetRunResponse Run() {
+    grpc::ClientContext context;
+    v1::GetRunResponse run;
+    EXPECT_TRUE(admin_->GetRun(&context, {}, &run).ok());
+    return run;
   }
 
   // All that a call could have changed.
   std::string State() {
-    grpc::ClientContext run_context, workers_context;
-    v1::GetRunResponse run;
+    grpc::ClientContext context;
     v1::ListWorkersResponse workers;
-    EXPECT_TRUE(admin_->GetRun(&run_context, {}, &run).ok());
-    EXPECT_TRUE(admin_->ListWorkers(&workers_context, {}, &workers).ok());
-    return run.ShortDebugString() + workers.ShortDebugString();
+    EXPECT_TRUE(admin_->ListWorkers(&context, {}, &workers).ok());
+    return Run().ShortDebugString() + workers.ShortDebugString();
   }
   std::string Page(const std::string& path) {
     const auto result = httplib::Client("http://" + server_->http_address()).Get(path.c_str());
