@@ -8,8 +8,10 @@
 #include <cmath>
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/base/random.h"
+#include "common/base/reason.h"
 
 namespace distro {
 
@@ -43,5 +45,11 @@ class Backoff {
   uint64_t drawn_ = 0;
   int attempts_ = 0;
 };
+
+// The delay before the next attempt after a call that ended with `status`: the backoff's, after what the status asks to
+// wait, so that those who were all told the same time do not come back in the same instant.
+inline absl::Duration DelayAfter(const absl::Status& status, Backoff* backoff) {
+  return RetryAfterOf(status).value_or(absl::ZeroDuration()) + backoff->Next();
+}
 
 }  // namespace distro

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/part_file.h"
-#include "common/base/reason.h"
 #include "common/base/reason_log.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
@@ -28,10 +27,6 @@ using SnapshotUpload =
 
 void SetDeadline(grpc::ClientContext* context) {
   context->set_deadline(absl::ToChronoTime(absl::Now() + kControlTimeout));
-}
-
-absl::Duration DelayAfter(const absl::Status& status, Backoff* backoff) {
-  return std::max(backoff->Next(), RetryAfterOf(status).value_or(absl::ZeroDuration()));
 }
 
 // What keeps an answer from being one to begin with.

@@ -4,6 +4,7 @@
 #include "common/base/reason.h"
 #include "common/base/reason_log.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/backoff.h"
 #include "common/rpc/status.h"
 #include "worker/exchange/verdict.h"
 

@@ -7,6 +7,7 @@
 #include "common/base/reason_log.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/rpc/backoff.h"
 #include "common/rpc/snapshot_transfer.h"
 #include "worker/exchange/verdict.h"
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/rpc/backoff.h"
 #include "worker/exchange/upload_stream.h"
 #include "worker/exchange/verdict.h"
 

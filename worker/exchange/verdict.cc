@@ -50,8 +50,4 @@ Verdict VerdictOf(const absl::Status& status) {
   }
 }
 
-absl::Duration DelayAfter(const absl::Status& status, Backoff* backoff) {
-  return RetryAfterOf(status).value_or(absl::ZeroDuration()) + backoff->Next();
-}
-
 }  // namespace distro::worker

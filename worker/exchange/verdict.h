@@ -3,8 +3,6 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
-#include "common/rpc/backoff.h"
 
 namespace distro::worker {
 
@@ -17,8 +15,5 @@ enum class Verdict {
 
 // Requires a status that is not OK.
 Verdict VerdictOf(const absl::Status& status);
-
-// The delay before the next attempt: the backoff's, after what the status asks to wait.
-absl::Duration DelayAfter(const absl::Status& status, Backoff* backoff);
 
 }  // namespace distro::worker

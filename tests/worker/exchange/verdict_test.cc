@@ -35,16 +35,5 @@ TEST(VerdictTest, WithoutAReasonGoesByTheCode) {
   EXPECT_EQ(VerdictOf(absl::InvalidArgumentError("")), Verdict::kEnd);
 }
 
-TEST(DelayAfterTest, ComesAfterWhatTheStatusAsksFor) {
-  const BackoffOptions options{absl::Milliseconds(100), absl::Seconds(1)};
-  Backoff backoff(options, 1);
-  const absl::Duration alone = DelayAfter(absl::UnavailableError(""), &backoff);
-  EXPECT_GE(alone, absl::Milliseconds(50));
-  EXPECT_LT(alone, absl::Milliseconds(100));
-  Backoff again(options, 1);
-  EXPECT_EQ(DelayAfter(WithRetryAfter(absl::UnavailableError(""), absl::Seconds(7)), &again),
-            absl::Seconds(7) + alone);
-}
-
 }  // namespace
 }  // namespace distro::worker
