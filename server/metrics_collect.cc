@@ -24,10 +24,6 @@ std::string RunStateLabel(v1::RunState state) {
   return absl::AsciiStrToLower(absl::StripPrefix(v1::RunState_Name(state), "RUN_STATE_"));
 }
 
-void Append(std::vector<prometheus::MetricFamily> from, std::vector<prometheus::MetricFamily>* to) {
-  for (prometheus::MetricFamily& family : from) to->push_back(std::move(family));
-}
-
 // In session, or kept out: those that an operator looks for.
 bool IsShown(const Worker& worker) { return worker.state != v1::MEMBER_STATE_LEFT; }
 
@@ -110,8 +106,8 @@ std::vector<prometheus::MetricFamily> AggregatorMetrics::Collect(const RunHost& 
   builder.AddGauge(std::string(kMetricPrefix) + "log_bytes", "Bytes of the round log.", {},
                    static_cast<double>(host.log_bytes()));
   AddDisk(data_dir, &builder);
-  Append(builder.Take(), &families);
-  Append(ProcessMetrics(), &families);
+  AppendFamilies(builder.Take(), &families);
+  AppendFamilies(ProcessMetrics(), &families);
   return families;
 }
 

@@ -1,13 +1,10 @@
 #include "worker/metrics.h"
 
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/host_port.h"
-#include "common/base/status_macros.h"
-#include "common/base/status_util.h"
 #include "common/base/version.h"
+#include "common/telemetry/metric_families.h"
 #include "common/telemetry/process_metrics.h"
 
 namespace distro::worker {
@@ -101,9 +98,7 @@ void WorkerMetrics::Update(const TrainSummary& summary) {
 
 std::vector<prometheus::MetricFamily> WorkerMetrics::Collect() {
   std::vector<prometheus::MetricFamily> families = registry_.Collect();
-  std::vector<prometheus::MetricFamily> process = ProcessMetrics();
-  families.insert(families.end(), std::make_move_iterator(process.begin()),
-                  std::make_move_iterator(process.end()));
+  AppendFamilies(ProcessMetrics(), &families);
   return families;
 }
 
@@ -111,19 +106,6 @@ ReadyReport WorkerMetrics::Ready() const {
   const bool ready = ready_;
   return {.ready = ready,
           .checks = {{.name = "run", .ok = ready, .detail = ready ? "joined" : "not joined yet"}}};
-}
-
-absl::StatusOr<std::unique_ptr<HttpEndpoint>> ServeMetrics(const std::string& address,
-                                                           WorkerMetrics* metrics, Log* log) {
-  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
-  if (!parsed.ok()) return Annotate(parsed.status(), "--http");
-  DISTRO_ASSIGN_OR_RETURN(
-      std::unique_ptr<HttpEndpoint> endpoint,
-      HttpEndpoint::Start(parsed->host, parsed->port,
-                          {MetricsRoute("/metrics", [metrics] { return metrics->Collect(); }),
-                           HealthRoute(), ReadyRoute([metrics] { return metrics->Ready(); })}));
-  log->Info("serving metrics", {{"http", absl::StrCat(parsed->host, ":", endpoint->port())}});
-  return endpoint;
 }
 
 }  // namespace distro::worker

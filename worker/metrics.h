@@ -50,9 +50,4 @@ class WorkerMetrics {
   std::atomic<bool> ready_ = false;
 };
 
-// Serves /metrics, /healthz and /readyz of `metrics` (borrowed) on `address`, host:port, and logs where.
-// InvalidArgument: the address. Unavailable: the port is taken.
-absl::StatusOr<std::unique_ptr<HttpEndpoint>> ServeMetrics(const std::string& address,
-                                                           WorkerMetrics* metrics, Log* log);
-
 }  // namespace distro::worker

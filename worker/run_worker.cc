@@ -19,6 +19,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/base/version.h"
+#include "common/telemetry/serve_metrics.h"
 #include "worker/data/token_file.h"
 #include "worker/exchange/grpc_exchange.h"
 #include "worker/metrics.h"

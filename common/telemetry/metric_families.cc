@@ -70,6 +70,11 @@ void FamilyBuilder::Add(const std::string& name, const std::string& help,
   family->metric.push_back(Sample(labels, family->type, value));
 }
 
+void AppendFamilies(std::vector<prometheus::MetricFamily> from,
+                    std::vector<prometheus::MetricFamily>* to) {
+  for (prometheus::MetricFamily& family : from) to->push_back(std::move(family));
+}
+
 std::string MetricsText(const std::vector<prometheus::MetricFamily>& families) {
   return prometheus::TextSerializer().Serialize(families);
 }

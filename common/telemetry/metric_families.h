@@ -35,6 +35,10 @@ class FamilyBuilder {
   std::vector<prometheus::MetricFamily> families_;
 };
 
+// Moves families behind those that are there.
+void AppendFamilies(std::vector<prometheus::MetricFamily> from,
+                    std::vector<prometheus::MetricFamily>* to);
+
 // The text exposition format 0.0.4, served as kMetricsContentType.
 inline constexpr char kMetricsContentType[] = "text/plain; version=0.0.4; charset=utf-8";
 std::string MetricsText(const std::vector<prometheus::MetricFamily>& families);

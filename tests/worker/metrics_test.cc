@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 
+#include "common/telemetry/serve_metrics.h"
 #include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

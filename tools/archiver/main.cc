@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "common/process/stop_signal.h"
+#include "common/telemetry/serve_metrics.h"
 #include "tools/archiver/archiver.h"
 #include "tools/archiver/exit_code.h"
 #include "tools/archiver/flags.h"

@@ -1,12 +1,8 @@
 #include "tools/archiver/metrics.h"
 
-#include <iterator>
-
 #include "absl/strings/str_cat.h"
-#include "common/base/host_port.h"
-#include "common/base/status_macros.h"
-#include "common/base/status_util.h"
 #include "common/base/version.h"
+#include "common/telemetry/metric_families.h"
 #include "common/telemetry/process_metrics.h"
 
 namespace distro::tools {
@@ -46,9 +42,7 @@ ArchiverMetrics::ArchiverMetrics() {
 
 std::vector<prometheus::MetricFamily> ArchiverMetrics::Collect() {
   std::vector<prometheus::MetricFamily> families = registry.Collect();
-  std::vector<prometheus::MetricFamily> process = ProcessMetrics();
-  families.insert(families.end(), std::make_move_iterator(process.begin()),
-                  std::make_move_iterator(process.end()));
+  AppendFamilies(ProcessMetrics(), &families);
   return families;
 }
 
@@ -59,19 +53,6 @@ ReadyReport ArchiverMetrics::Ready() const {
                       .ok = follows,
                       .detail = follows ? "follows the log" : "no parameters yet"},
                      {.name = "pace", .ok = !slow, .detail = slow ? "falls behind" : ""}}};
-}
-
-absl::StatusOr<std::unique_ptr<HttpEndpoint>> ServeMetrics(const std::string& address,
-                                                           ArchiverMetrics* metrics, Log* log) {
-  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
-  if (!parsed.ok()) return Annotate(parsed.status(), "--http");
-  DISTRO_ASSIGN_OR_RETURN(
-      std::unique_ptr<HttpEndpoint> endpoint,
-      HttpEndpoint::Start(parsed->host, parsed->port,
-                          {MetricsRoute("/metrics", [metrics] { return metrics->Collect(); }),
-                           HealthRoute(), ReadyRoute([metrics] { return metrics->Ready(); })}));
-  log->Info("serving metrics", {{"http", absl::StrCat(parsed->host, ":", endpoint->port())}});
-  return endpoint;
 }
 
 }  // namespace distro::tools

@@ -68,9 +68,4 @@ class ArchiverPhaseScope {
   const absl::Duration begin_;
 };
 
-// Serves /metrics, /healthz and /readyz of `metrics` (borrowed) on `address`, host:port, and logs where. InvalidArgument:
-// the address. Unavailable: the port is taken.
-absl::StatusOr<std::unique_ptr<HttpEndpoint>> ServeMetrics(const std::string& address,
-                                                           ArchiverMetrics* metrics, Log* log);
-
 }  // namespace distro::tools
