@@ -13,20 +13,12 @@
 #include "common/rpc/channel.h"
 #include "common/rpc/dev_certificates.h"
 #include "common/rpc/token.h"
+#include "tests/server/auth/recording_observer.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/scratch_folder.h"
 
 namespace distro::server {
 namespace {
-
-class Observer final : public AuthObserver {
- public:
-  void OnCallRefused(absl::string_view) override {}
-  void OnCredentialsReloaded(absl::string_view file, bool ok) override {
-    reloads.push_back(absl::StrCat(file, ok ? " ok" : " error"));
-  }
-  std::vector<std::string> reloads;
-};
 
 // A port with ServerTls' credentials, and nothing behind it.
 class ServerTlsTest : public ::testing::Test {
@@ -92,7 +84,7 @@ class ServerTlsTest : public ::testing::Test {
   std::string logged_;
   Log log_{LogLevel::kInfo, Clock::Real(),
            [this](absl::string_view l) { absl::StrAppend(&logged_, l); }};
-  Observer observer_;
+  testing::RecordingObserver observer_;
   KeyedCertificate ca_;
   absl::Time expiry_;
   std::unique_ptr<ServerTls> tls_;

@@ -8,20 +8,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
+#include "tests/server/auth/recording_observer.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/scratch_folder.h"
 
 namespace distro::server {
 namespace {
-
-class Observer final : public AuthObserver {
- public:
-  void OnCallRefused(absl::string_view) override {}
-  void OnCredentialsReloaded(absl::string_view file, bool ok) override {
-    reloads.push_back(absl::StrCat(file, ok ? " ok" : " error"));
-  }
-  std::vector<std::string> reloads;
-};
 
 class TokenStoreTest : public ::testing::Test {
  protected:
@@ -41,7 +33,7 @@ class TokenStoreTest : public ::testing::Test {
   std::string logged_;
   Log log_{LogLevel::kInfo, Clock::Real(),
            [this](absl::string_view l) { absl::StrAppend(&logged_, l); }};
-  Observer observer_;
+  testing::RecordingObserver observer_;
   std::unique_ptr<TokenStore> store_;
 };
 
