@@ -4,14 +4,9 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
-#include "absl/flags/usage_config.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/base/version.h"
+#include "common/process/command_line.h"
 
 ABSL_FLAG(std::string, data_dir, "",
           "Folder of the run: configuration, initial model, round log. Required.");
@@ -78,18 +73,9 @@ another process or another run, or a newer aggregator has taken this one's place
 }  // namespace
 
 absl::Status ParseCommandLine(int argc, char** argv) {
-  absl::SetProgramUsageMessage(kUsage);
-  absl::FlagsUsageConfig config;
-  config.contains_help_flags = [](absl::string_view file) {
-    return absl::EndsWith(file, "server/flags.cc");
-  };
-  config.contains_helpshort_flags = config.contains_help_flags;
-  config.version_string = [] { return absl::StrCat("distro-aggregator ", Version(), "\n"); };
-  absl::SetFlagsUsageConfig(config);
-  const std::vector<char*> arguments = absl::ParseCommandLine(argc, argv);
-  if (arguments.size() == 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(arguments[1], ": is not a flag (--help lists them)"));
+  return NoArguments(ParseFlags(
+      argc, argv,
+      {.program = "distro-aggregator", .usage = kUsage, .flag_sources = {"server/flags.cc"}}));
 }
 
 absl::StatusOr<AggregatorOptions> OptionsFromFlags() {

@@ -3,14 +3,10 @@
 #include <utility>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
-#include "absl/flags/usage_config.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/base/version.h"
+#include "common/process/command_line.h"
+#include "common/rpc/client_flags.h"
 
 ABSL_FLAG(std::string, aggregator, "", "Address of the aggregator, host:port. Required.");
 ABSL_FLAG(
@@ -22,16 +18,6 @@ ABSL_FLAG(std::string, name, "",
           "Name in the run, [a-z0-9-]{1,63}. Default: the name that --state_dir keeps, else the "
           "host's name and a random "
           "suffix.");
-ABSL_FLAG(std::string, ca, "",
-          "PEM file of the CAs of the aggregator's certificate; empty: the system's.");
-ABSL_FLAG(std::string, cert, "", "PEM file of the own certificate, with --key (docs/security.md).");
-ABSL_FLAG(std::string, key, "", "PEM file of the key of --cert.");
-ABSL_FLAG(std::string, token_file, "",
-          "File with the own token, read at each call; instead of --cert and --key.");
-ABSL_FLAG(std::string, server_name, "",
-          "Name that the aggregator's certificate has; empty: the address's host.");
-ABSL_FLAG(bool, insecure, false,
-          "Talk plaintext, which shows nobody who this is, instead of the five flags above.");
 ABSL_FLAG(int, threads, 1, "Torch threads. Results are bit-reproducible with 1 only.");
 ABSL_FLAG(int, micro_batch_samples, 0,
           "Samples of one forward and backward pass, a divisor of the run's samples_per_worker; 0: "
@@ -83,30 +69,21 @@ Exit codes: 0 the run is done; 1 failure; 2 a flag, file or configuration must b
 }  // namespace
 
 std::vector<std::string> ParseCommandLine(int argc, char** argv) {
-  absl::SetProgramUsageMessage(kUsage);
-  absl::FlagsUsageConfig config;
-  config.contains_help_flags = [](absl::string_view file) {
-    return absl::EndsWith(file, "worker/flags.cc");
-  };
-  config.contains_helpshort_flags = config.contains_help_flags;
-  config.version_string = [] { return absl::StrCat("distro-worker ", Version(), "\n"); };
-  absl::SetFlagsUsageConfig(config);
-  const std::vector<char*> arguments = absl::ParseCommandLine(argc, argv);
-  return std::vector<std::string>(arguments.begin() + 1, arguments.end());
+  return ParseFlags(argc, argv,
+                    {.program = "distro-worker",
+                     .usage = kUsage,
+                     .flag_sources = {"worker/flags.cc", kClientFlagsSource}});
 }
 
 absl::StatusOr<WorkerOptions> WorkerOptionsFromFlags() {
+  const ChannelOptions channel = ChannelOptionsFromFlags(absl::GetFlag(FLAGS_aggregator));
   WorkerOptions options = {
-      .aggregator = absl::GetFlag(FLAGS_aggregator),
+      .aggregator = channel.aggregator,
       .data = absl::GetFlag(FLAGS_data),
       .data_format = absl::GetFlag(FLAGS_data_format),
       .name = absl::GetFlag(FLAGS_name),
-      .tls = {.ca = absl::GetFlag(FLAGS_ca),
-              .cert = absl::GetFlag(FLAGS_cert),
-              .key = absl::GetFlag(FLAGS_key),
-              .token_file = absl::GetFlag(FLAGS_token_file),
-              .server_name = absl::GetFlag(FLAGS_server_name)},
-      .insecure = absl::GetFlag(FLAGS_insecure),
+      .tls = channel.tls,
+      .insecure = channel.insecure,
       .threads = absl::GetFlag(FLAGS_threads),
       .micro_batch_samples = absl::GetFlag(FLAGS_micro_batch_samples),
       .checkpoint_dir = absl::GetFlag(FLAGS_checkpoint_dir),

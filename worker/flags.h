@@ -11,8 +11,7 @@
 
 namespace distro::worker {
 
-// Parses argv with absl's flags (--help and --version end the process) and returns the positional arguments, without
-// the program's name.
+// As ParseFlags.
 std::vector<std::string> ParseCommandLine(int argc, char** argv);
 
 // The flags as validated options. InvalidArgument names the flag.

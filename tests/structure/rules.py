@@ -22,14 +22,16 @@ USES = {
     "common/replica": "kernels common/codec common/checkpoint common/run common/rpc/frames proto",
     # The outside world, wrapped.
     "common/rpc/channel_options": "common/base",  # options, certificates and tokens, without gRPC
+    "common/rpc/client_flags": "common/rpc/channel_options",
     "common/rpc/tls_files": "common/base",
     "common/rpc/dev_certificates": "common/base",
     "common/rpc/token": "common/base",
     "common/rpc": "common/base common/rpc/frames common/rpc/channel_options common/rpc/tls_files common/rpc/token proto",
     "common/telemetry": "common/base proto",
     "common/process": "common/base",  # signals
+    "common/process/command_line": "common/base",  # absl's flags, for programs
     # The aggregator. Its decisions and its log know nothing of gRPC.
-    "server/flags": "server/options",
+    "server/flags": "server/options common/process/command_line",
     "server/options": "common/run server/limits",
     "server/limits": "common/base",
     "server/auth/roles": "",
@@ -49,7 +51,7 @@ USES = {
     "server/metrics": "common/telemetry server/auth/auth_observer server/round server/service",  # observes them; they do not know it
     "server": "server/auth server/flags server/options server/metrics server/service server/status server/stream_metrics",
     # The worker. Torch is in the model, the sharding and the training loop only.
-    "worker/flags": "worker/options worker/generate_command worker/text_floor_command",
+    "worker/flags": "common/process/command_line common/rpc/client_flags worker/options worker/generate_command worker/text_floor_command",
     "worker/options": "common/run common/rpc/channel_options worker/data",
     "worker/data": "common/run",
     "worker/exchange": "common/replica common/rpc",
@@ -63,7 +65,7 @@ USES = {
     "worker/text_floor_command": "worker/data",
     "worker": "common/process worker/flags worker/options worker/metrics worker/train",
     "tools/distroctl": "common/replica common/rpc common/rpc/dev_certificates server/auth/tokens_file server/log",
-    "tools/archiver": "common/process common/replica common/rpc common/telemetry",
+    "tools/archiver": "common/process common/process/command_line common/replica common/rpc common/rpc/client_flags common/telemetry",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/replica",
     "tests/testing/faulty_disk": "server/log",

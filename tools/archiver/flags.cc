@@ -4,26 +4,12 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
-#include "absl/flags/usage_config.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/base/version.h"
+#include "common/process/command_line.h"
+#include "common/rpc/client_flags.h"
 
 ABSL_FLAG(std::string, aggregator, "", "Address of the aggregator, host:port. Required.");
-ABSL_FLAG(std::string, ca, "",
-          "PEM file of the CAs of the aggregator's certificate; empty: the system's.");
-ABSL_FLAG(std::string, cert, "", "PEM file of the own certificate, with --key (docs/security.md).");
-ABSL_FLAG(std::string, key, "", "PEM file of the key of --cert.");
-ABSL_FLAG(std::string, token_file, "",
-          "File with the own token, read at each call; instead of --cert and --key.");
-ABSL_FLAG(std::string, server_name, "",
-          "Name that the aggregator's certificate has; empty: the address's host.");
-ABSL_FLAG(bool, insecure, false,
-          "Talk plaintext, which shows nobody who this is, instead of the five flags above.");
 ABSL_FLAG(std::string, data_dir, "",
           "Folder of the archiver's own copy of the parameters, with which it goes on after a "
           "restart. Required.");
@@ -68,29 +54,15 @@ mended; 3 the folder is of another run or in use; 5 the log does not continue th
 }  // namespace
 
 absl::Status ParseArchiverCommandLine(int argc, char** argv) {
-  absl::SetProgramUsageMessage(kUsage);
-  absl::FlagsUsageConfig config;
-  config.contains_help_flags = [](absl::string_view file) {
-    return absl::EndsWith(file, "archiver/flags.cc");
-  };
-  config.contains_helpshort_flags = config.contains_help_flags;
-  config.version_string = [] { return absl::StrCat("distro-archiver ", Version(), "\n"); };
-  absl::SetFlagsUsageConfig(config);
-  const std::vector<char*> arguments = absl::ParseCommandLine(argc, argv);
-  if (arguments.size() <= 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("unknown argument '", arguments[1], "'; --help lists what there is"));
+  return NoArguments(ParseFlags(argc, argv,
+                                {.program = "distro-archiver",
+                                 .usage = kUsage,
+                                 .flag_sources = {"archiver/flags.cc", kClientFlagsSource}}));
 }
 
 absl::StatusOr<ArchiverOptions> ArchiverOptionsFromFlags() {
   ArchiverOptions options;
-  options.channel.aggregator = absl::GetFlag(FLAGS_aggregator);
-  options.channel.insecure = absl::GetFlag(FLAGS_insecure);
-  options.channel.tls = {.ca = absl::GetFlag(FLAGS_ca),
-                         .cert = absl::GetFlag(FLAGS_cert),
-                         .key = absl::GetFlag(FLAGS_key),
-                         .token_file = absl::GetFlag(FLAGS_token_file),
-                         .server_name = absl::GetFlag(FLAGS_server_name)};
+  options.channel = ChannelOptionsFromFlags(absl::GetFlag(FLAGS_aggregator));
   options.data_dir = absl::GetFlag(FLAGS_data_dir);
   options.publish.dir = absl::GetFlag(FLAGS_publish_dir);
   options.publish.keep = absl::GetFlag(FLAGS_keep);
