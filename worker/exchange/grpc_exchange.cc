@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
-#include "common/rpc/channel.h"
 #include "common/rpc/status.h"
 #include "worker/exchange/join.h"
 #include "worker/exchange/snapshot_download.h"
@@ -31,18 +30,17 @@ absl::Duration HeartbeatInterval(const v1::JoinResponse& response) {
 
 absl::StatusOr<std::unique_ptr<GrpcExchange>> GrpcExchange::Create(
     const GrpcExchangeOptions& options, Log* log, const Clock* clock) {
-  auto stubs = std::make_unique<ExchangeStubs>();
-  for (auto* stub : {&stubs->control, &stubs->upload, &stubs->download}) {
-    DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
-                            OpenChannel(options.channel));
-    *stub = v1::AggregatorService::NewStub(channel);
+  auto connections = std::make_unique<Connections>();
+  for (auto* connection : {&connections->control, &connections->upload, &connections->download}) {
+    DISTRO_ASSIGN_OR_RETURN(*connection, Connection::Open(options.channel));
   }
-  return std::unique_ptr<GrpcExchange>(new GrpcExchange(options, std::move(stubs), log, clock));
+  return std::unique_ptr<GrpcExchange>(
+      new GrpcExchange(options, std::move(connections), log, clock));
 }
 
-GrpcExchange::GrpcExchange(const GrpcExchangeOptions& options, std::unique_ptr<ExchangeStubs> stubs,
-                           Log* log, const Clock* clock)
-    : options_(options), stubs_(std::move(stubs)), log_(log), clock_(clock) {}
+GrpcExchange::GrpcExchange(const GrpcExchangeOptions& options,
+                           std::unique_ptr<Connections> connections, Log* log, const Clock* clock)
+    : options_(options), connections_(std::move(connections)), log_(log), clock_(clock) {}
 
 GrpcExchange::~GrpcExchange() { Stop(); }
 
@@ -69,7 +67,7 @@ absl::StatusOr<v1::JoinResponse> GrpcExchange::Join(const v1::JoinRequest& asked
   DISTRO_RETURN_IF_ERROR(SetCurrent(joining));
   DISTRO_ASSIGN_OR_RETURN(
       v1::JoinResponse response,
-      JoinUntilAnswered(BackgroundOf(joining.get()), stubs_->control.get(), request));
+      JoinUntilAnswered(BackgroundOf(joining.get()), connections_->control.get(), request));
   const auto session = std::make_shared<Session>(request, response);
   const auto queue = std::make_shared<EventQueue>(options_.queued_events, options_.queued_bytes);
   {
@@ -78,8 +76,8 @@ absl::StatusOr<v1::JoinResponse> GrpcExchange::Join(const v1::JoinRequest& asked
     current_ = session;
     queue_ = queue;
   }
-  running_ = std::make_unique<RunningSession>(BackgroundOf(session.get()), session, queue, *stubs_,
-                                              HeartbeatInterval(response));
+  running_ = std::make_unique<RunningSession>(BackgroundOf(session.get()), session, queue,
+                                              *connections_, HeartbeatInterval(response));
   return response;
 }
 
@@ -96,7 +94,8 @@ absl::Status GrpcExchange::DownloadSnapshot(const v1::SnapshotInfo& snapshot,
   if (running_ == nullptr)
     return absl::FailedPreconditionError("DownloadSnapshot: Join comes first");
   const Background& background = running_->background();
-  const absl::Status fetched = FetchSnapshot(background, stubs_->download.get(), snapshot, path);
+  const absl::Status fetched =
+      FetchSnapshot(background, connections_->download.get(), snapshot, path);
   // What was named in Join is there no more: another session must be told of another snapshot.
   if (!fetched.ok() && VerdictOf(fetched) == Verdict::kResync) running_->session()->End(fetched);
   DISTRO_RETURN_IF_ERROR(fetched);
@@ -106,7 +105,7 @@ absl::Status GrpcExchange::DownloadSnapshot(const v1::SnapshotInfo& snapshot,
   if (!under_way || meter_.download_bytes_per_second() == 0) return absl::OkStatus();
   DISTRO_ASSIGN_OR_RETURN(
       const v1::JoinResponse again,
-      JoinUntilAnswered(background, stubs_->control.get(), session->RejoinRequest()));
+      JoinUntilAnswered(background, connections_->control.get(), session->RejoinRequest()));
   DISTRO_RETURN_IF_ERROR(session->CheckSameRun(again));
   log_->Info("snapshot fetched", {{"round", snapshot.round()},
                                   {"bytes", snapshot.size_bytes()},
@@ -156,7 +155,8 @@ void GrpcExchange::Leave(const std::string& reason) {
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + options_.leave_timeout));
   v1::LeaveResponse response;
-  const absl::Status status = FromGrpcStatus(stubs_->control->Leave(&context, request, &response));
+  const absl::Status status =
+      FromGrpcStatus(connections_->control->stub()->Leave(&context, request, &response));
   log_->Info("left", {{"worker", request.worker().name()}, {"reason", reason}, {"status", status}});
 }
 

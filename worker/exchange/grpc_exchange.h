@@ -47,8 +47,8 @@ class GrpcExchange final : public Exchange {
   TransferStats stats() const override { return meter_.stats(); }
 
  private:
-  GrpcExchange(const GrpcExchangeOptions& options, std::unique_ptr<ExchangeStubs> stubs, Log* log,
-               const Clock* clock);
+  GrpcExchange(const GrpcExchangeOptions& options, std::unique_ptr<Connections> connections,
+               Log* log, const Clock* clock);
 
   // Makes `session` the one that Stop ends. Cancelled: Stop was called.
   absl::Status SetCurrent(std::shared_ptr<Session> session);
@@ -58,7 +58,7 @@ class GrpcExchange final : public Exchange {
 
   // Constant after construction.
   const GrpcExchangeOptions options_;
-  const std::unique_ptr<ExchangeStubs> stubs_;
+  const std::unique_ptr<Connections> connections_;
   Log* const log_;
   const Clock* const clock_;
 

@@ -12,10 +12,9 @@
 
 namespace distro::worker {
 
-Heartbeat::Heartbeat(const Background& background, v1::AggregatorService::StubInterface* stub,
-                     absl::Duration interval)
+Heartbeat::Heartbeat(const Background& background, Connection* connection, absl::Duration interval)
     : background_(background),
-      stub_(stub),
+      connection_(connection),
       interval_(interval),
       reasons_("aggregator unreachable", background.log, background.clock) {
   *next_.mutable_worker() = background.session->worker();
@@ -82,10 +81,12 @@ absl::StatusOr<v1::HeartbeatResponse> Heartbeat::Send() {
   call.context()->set_wait_for_ready(failing_);
   call.context()->set_deadline(absl::ToChronoTime(absl::Now() + background_.options->rpc_timeout));
   request.set_epoch(background_.session->view().epoch.value());
-  DISTRO_RETURN_IF_ERROR(FromGrpcStatus(stub_->Heartbeat(call.context(), request, &response)));
-  if (const EpochId epoch(response.epoch()), newest(request.epoch()); epoch < newest) {
-    return FencedError(epoch, newest);
-  }
+  absl::Status status =
+      FromGrpcStatus(connection_->stub()->Heartbeat(call.context(), request, &response));
+  if (const EpochId epoch(response.epoch()), newest(request.epoch()); status.ok() && epoch < newest)
+    status = FencedError(epoch, newest);
+  connection_->Heed(status);
+  DISTRO_RETURN_IF_ERROR(status);
   reasons_.Succeeded("aggregator reachable again");
   return response;
 }
@@ -149,7 +150,7 @@ void Heartbeat::ReopenSilentSubscription() {
 absl::Status Heartbeat::Rejoin() {
   Session* const session = background_.session;
   const absl::StatusOr<v1::JoinResponse> response =
-      JoinOnce(background_, stub_, session->RejoinRequest());
+      JoinOnce(background_, connection_, session->RejoinRequest());
   if (!response.ok()) {
     Failed(RetriedRpc::kJoin, response.status());
     return response.status();

@@ -11,13 +11,13 @@
 #include "common/base/reason_log.h"
 #include "distro/v1/telemetry.pb.h"
 #include "worker/exchange/background.h"
+#include "worker/exchange/connection.h"
 
 namespace distro::worker {
 
 class Heartbeat {
  public:
-  Heartbeat(const Background& background, v1::AggregatorService::StubInterface* stub,
-            absl::Duration interval);
+  Heartbeat(const Background& background, Connection* connection, absl::Duration interval);
 
   // What the next heartbeats say. A worker that has just caught up says so at once.
   void Report(RoundId next_round, uint64_t log_hash, const v1::WorkerTelemetry* telemetry);
@@ -39,7 +39,7 @@ class Heartbeat {
 
   // Constant after construction.
   const Background background_;
-  v1::AggregatorService::StubInterface* const stub_;
+  Connection* const connection_;
   const absl::Duration interval_;
 
   ReasonLog reasons_;  // has its own locking

@@ -10,8 +10,7 @@
 
 namespace distro::worker {
 
-absl::StatusOr<v1::JoinResponse> JoinOnce(const Background& background,
-                                          v1::AggregatorService::StubInterface* stub,
+absl::StatusOr<v1::JoinResponse> JoinOnce(const Background& background, Connection* connection,
                                           const v1::JoinRequest& asked, bool wait_for_ready) {
   v1::JoinRequest request = asked;
   // Who follows the log has nothing to catch up with, whatever its link once was.
@@ -21,22 +20,25 @@ absl::StatusOr<v1::JoinResponse> JoinOnce(const Background& background,
   SessionCall call(background.session);
   call.context()->set_wait_for_ready(wait_for_ready);
   call.context()->set_deadline(absl::ToChronoTime(absl::Now() + background.options->rpc_timeout));
-  DISTRO_RETURN_IF_ERROR(FromGrpcStatus(stub->Join(call.context(), request, &response)));
-  if (response.run_id() == request.run_id() && response.epoch() < request.epoch()) {
-    return FencedError(EpochId(response.epoch()), EpochId(request.epoch()));
-  }
+  absl::Status status =
+      FromGrpcStatus(connection->stub()->Join(call.context(), request, &response));
+  const bool replaced = response.run_id() == request.run_id() && response.epoch() < request.epoch();
+  if (status.ok() && replaced)
+    status = FencedError(EpochId(response.epoch()), EpochId(request.epoch()));
+  connection->Heed(status);
+  DISTRO_RETURN_IF_ERROR(status);
   return response;
 }
 
 absl::StatusOr<v1::JoinResponse> JoinUntilAnswered(const Background& background,
-                                                   v1::AggregatorService::StubInterface* stub,
+                                                   Connection* connection,
                                                    const v1::JoinRequest& request) {
   Session* const session = background.session;
   Backoff backoff(background.options->backoff, session->worker().incarnation());
   ReasonLog reasons("waiting for the aggregator", background.log, background.clock);
   bool failed = false;
   while (true) {
-    absl::StatusOr<v1::JoinResponse> response = JoinOnce(background, stub, request, failed);
+    absl::StatusOr<v1::JoinResponse> response = JoinOnce(background, connection, request, failed);
     failed = true;
     if (session->ended()) return session->end_status();
     if (response.ok() || VerdictOf(response.status()) != Verdict::kRetry) return response;

@@ -4,19 +4,19 @@
 #include "absl/status/statusor.h"
 #include "distro/v1/session.pb.h"
 #include "worker/exchange/background.h"
+#include "worker/exchange/connection.h"
 
 namespace distro::worker {
 
 // One attempt, with the link's measured rate filled in; `wait_for_ready`: waits for the connection. Unavailable with reason `fenced`: the answer is that of an aggregator of the same run that was replaced (its
 // epoch is below the request's). Otherwise the aggregator's status.
-absl::StatusOr<v1::JoinResponse> JoinOnce(const Background& background,
-                                          v1::AggregatorService::StubInterface* stub,
+absl::StatusOr<v1::JoinResponse> JoinOnce(const Background& background, Connection* connection,
                                           const v1::JoinRequest& request,
                                           bool wait_for_ready = false);
 
 // Until there is an answer that counts. The status that ended the session, or a refusal that does not change.
 absl::StatusOr<v1::JoinResponse> JoinUntilAnswered(const Background& background,
-                                                   v1::AggregatorService::StubInterface* stub,
+                                                   Connection* connection,
                                                    const v1::JoinRequest& request);
 
 }  // namespace distro::worker

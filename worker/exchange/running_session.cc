@@ -5,14 +5,14 @@
 namespace distro::worker {
 
 RunningSession::RunningSession(const Background& background, std::shared_ptr<Session> session,
-                               std::shared_ptr<EventQueue> queue, const ExchangeStubs& stubs,
+                               std::shared_ptr<EventQueue> queue, const Connections& connections,
                                absl::Duration heartbeat_interval)
     : background_(background),
       session_(std::move(session)),
       queue_(std::move(queue)),
-      stubs_(stubs),
-      heartbeat_(background, stubs.control.get(), heartbeat_interval),
-      uploader_(background, stubs.upload.get()),
+      connections_(connections),
+      heartbeat_(background, connections.control.get(), heartbeat_interval),
+      uploader_(background, connections.upload.get()),
       heartbeat_thread_([this] { heartbeat_.Run(); }) {}
 
 void RunningSession::Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) {
@@ -21,8 +21,8 @@ void RunningSession::Follow(const Layout* layout, RoundId next_round, uint64_t l
     view.following = true;
   });
   heartbeat_.Report(next_round, log_hash, nullptr);
-  subscription_ = std::make_unique<Subscription>(background_, stubs_.download.get(), queue_.get(),
-                                                 layout, next_round, log_hash);
+  subscription_ = std::make_unique<Subscription>(background_, connections_.download.get(),
+                                                 queue_.get(), layout, next_round, log_hash);
   subscription_thread_ = std::thread([this] { subscription_->Run(); });
   upload_thread_ = std::thread([this] { uploader_.Run(); });
 }

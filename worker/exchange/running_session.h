@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "worker/exchange/background.h"
+#include "worker/exchange/connection.h"
 #include "worker/exchange/event_queue.h"
 #include "worker/exchange/heartbeat.h"
 #include "worker/exchange/subscription.h"
@@ -14,16 +15,15 @@
 
 namespace distro::worker {
 
-// One stub a connection.
-struct ExchangeStubs {
-  std::unique_ptr<v1::AggregatorService::StubInterface> control, upload, download;
+struct Connections {
+  std::unique_ptr<Connection> control, upload, download;
 };
 
 class RunningSession {
  public:
-  // `background.session` is `session`; the stubs are borrowed.
+  // `background.session` is `session`; the connections are borrowed.
   RunningSession(const Background& background, std::shared_ptr<Session> session,
-                 std::shared_ptr<EventQueue> queue, const ExchangeStubs& stubs,
+                 std::shared_ptr<EventQueue> queue, const Connections& connections,
                  absl::Duration heartbeat_interval);
   ~RunningSession() { Shutdown(); }
   RunningSession(const RunningSession&) = delete;
@@ -47,7 +47,7 @@ class RunningSession {
   const Background background_;
   const std::shared_ptr<Session> session_;
   const std::shared_ptr<EventQueue> queue_;
-  const ExchangeStubs& stubs_;
+  const Connections& connections_;
 
   // Each has its own locking.
   Heartbeat heartbeat_;

@@ -15,22 +15,24 @@ namespace distro::worker {
 namespace {
 
 // One stream; tells the meter its rate.
-SnapshotStream Stream(const Background& background, v1::AggregatorService::StubInterface* stub,
+SnapshotStream Stream(const Background& background, Connection* connection,
                       const v1::SnapshotInfo& snapshot, PartFile* part) {
   SessionCall call(background.session);
   call.context()->set_wait_for_ready(true);
   const uint64_t before = part->size();
   const absl::Duration begin = background.clock->MonotonicNow();
   absl::Duration last = begin;  // silence after the last frame says nothing about the link's rate
-  SnapshotStream stream = ReceiveSnapshot(stub, call.context(), snapshot, part,
+  const std::shared_ptr<Connection::Stub> stub = connection->stub();
+  SnapshotStream stream = ReceiveSnapshot(stub.get(), call.context(), snapshot, part,
                                           [&] { last = background.clock->MonotonicNow(); });
   background.meter->AddBulk(part->size() - before, last - begin);
+  connection->Heed(stream.status);
   return stream;
 }
 
 }  // namespace
 
-absl::Status FetchSnapshot(const Background& background, v1::AggregatorService::StubInterface* stub,
+absl::Status FetchSnapshot(const Background& background, Connection* connection,
                            const v1::SnapshotInfo& snapshot, const std::string& path) {
   DISTRO_ASSIGN_OR_RETURN(PartFile part, PartFile::Open(path, snapshot.size_bytes()));
   bool resumed = part.size() > 0;  // its first bytes may be of another snapshot
@@ -40,7 +42,7 @@ absl::Status FetchSnapshot(const Background& background, v1::AggregatorService::
   while (true) {
     const uint64_t before = part.size();
     const uint64_t returns = session->view().returns;
-    auto [status, ours] = Stream(background, stub, snapshot, &part);
+    auto [status, ours] = Stream(background, connection, snapshot, &part);
     if (session->ended()) return session->end_status();
     if (status.ok()) {
       status = part.Finish(snapshot.sha256());

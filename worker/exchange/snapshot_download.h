@@ -6,13 +6,14 @@
 #include "absl/status/status.h"
 #include "distro/v1/snapshot.pb.h"
 #include "worker/exchange/background.h"
+#include "worker/exchange/connection.h"
 
 namespace distro::worker {
 
 // Writes `path`.part, checks its size and SHA-256, renames it to `path`. Retries while the aggregator is away. Blocks.
 // InvalidArgument: the bytes are not those of the SHA-256; nothing is kept. FailedPrecondition with reason `pruned`: the
 // aggregator has this snapshot no more. Otherwise its refusal, the status that ended the session, or that of the disk.
-absl::Status FetchSnapshot(const Background& background, v1::AggregatorService::StubInterface* stub,
+absl::Status FetchSnapshot(const Background& background, Connection* connection,
                            const v1::SnapshotInfo& snapshot, const std::string& path);
 
 }  // namespace distro::worker

@@ -13,11 +13,10 @@
 
 namespace distro::worker {
 
-Subscription::Subscription(const Background& background, v1::AggregatorService::StubInterface* stub,
-                           EventQueue* queue, const Layout* layout, RoundId next_round,
-                           uint64_t log_hash)
+Subscription::Subscription(const Background& background, Connection* connection, EventQueue* queue,
+                           const Layout* layout, RoundId next_round, uint64_t log_hash)
     : background_(background),
-      stub_(stub),
+      connection_(connection),
       queue_(queue),
       layout_(layout),
       next_round_(next_round),
@@ -33,6 +32,7 @@ void Subscription::Run() {
     const absl::Status status = Stream();
     session->Update([](SessionView& view) { view.subscribed = false; });
     if (done() || session->ended()) break;
+    connection_->Heed(status);
     Judge(status);
     background_.meter->AddReconnect();
     if (progressed_) backoff.Reset();
@@ -62,7 +62,8 @@ absl::Status Subscription::Stream() {
   request.set_epoch(start.epoch.value());
   request.set_from_round(next_round_.value());
   if (next_round_ > RoundId(0)) request.set_last_hash(log_hash_);
-  const auto stream = stub_->SubscribeRounds(call.context(), request);
+  const auto stub = connection_->stub();
+  const auto stream = stub->SubscribeRounds(call.context(), request);
   session->Update([&](SessionView& view) {
     view.subscribed = true;
     view.delivering = false;

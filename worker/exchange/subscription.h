@@ -10,6 +10,7 @@
 #include "common/base/reason_log.h"
 #include "common/replica/round_assembler.h"
 #include "worker/exchange/background.h"
+#include "worker/exchange/connection.h"
 #include "worker/exchange/event_queue.h"
 
 namespace distro::worker {
@@ -17,8 +18,8 @@ namespace distro::worker {
 class Subscription {
  public:
   // From `next_round` on; `log_hash` is the chain hash of the record before it, 0 when round 0's is not known.
-  Subscription(const Background& background, v1::AggregatorService::StubInterface* stub,
-               EventQueue* queue, const Layout* layout, RoundId next_round, uint64_t log_hash);
+  Subscription(const Background& background, Connection* connection, EventQueue* queue,
+               const Layout* layout, RoundId next_round, uint64_t log_hash);
 
   void Run();
 
@@ -36,7 +37,7 @@ class Subscription {
 
   // Constant after construction.
   const Background background_;
-  v1::AggregatorService::StubInterface* const stub_;
+  Connection* const connection_;
   EventQueue* const queue_;
   const Layout* const layout_;
 

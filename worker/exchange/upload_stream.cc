@@ -135,12 +135,13 @@ absl::Status Finish(Stream* stream) {
 
 }  // namespace
 
-absl::Status OfferUpdate(const Background& background, v1::AggregatorService::StubInterface* stub,
+absl::Status OfferUpdate(const Background& background, Connection* connection,
                          const RoundUpdate& update, EpochId epoch) {
   SessionCall call(background.session, [round = update.round, epoch](const SessionView& view) {
     return view.epoch == epoch && view.next_round <= round;
   });
   call.context()->set_wait_for_ready(true);
+  const std::shared_ptr<Connection::Stub> stub = connection->stub();
   const std::unique_ptr<Stream> stream = stub->UploadUpdate(call.context());
   Upload upload(stream.get(), update, background.meter);
   bool complete = false;
@@ -156,6 +157,7 @@ absl::Status OfferUpdate(const Background& background, v1::AggregatorService::St
   }
   if (!upload.protocol_error().ok()) call.context()->TryCancel();
   const absl::Status status = Finish(stream.get());
+  connection->Heed(status);
   if (!upload.protocol_error().ok()) return upload.protocol_error();
   if (status.ok() && !complete) {
     return absl::UnavailableError(

@@ -4,6 +4,7 @@
 #include "absl/status/status.h"
 #include "common/base/ids.h"
 #include "worker/exchange/background.h"
+#include "worker/exchange/connection.h"
 #include "worker/exchange/exchange.h"
 
 namespace distro::worker {
@@ -11,7 +12,7 @@ namespace distro::worker {
 // Segments go in the order (round + i) mod n, in frames of at most 512 KiB; those that the aggregator holds are left
 // out. Blocks; cancelled when the session ends, the round is committed or the epoch passes. OK: every segment is
 // acknowledged. Otherwise the aggregator's status, or Unavailable when it closed the stream early.
-absl::Status OfferUpdate(const Background& background, v1::AggregatorService::StubInterface* stub,
+absl::Status OfferUpdate(const Background& background, Connection* connection,
                          const RoundUpdate& update, EpochId epoch);
 
 }  // namespace distro::worker

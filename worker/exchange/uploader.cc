@@ -25,9 +25,9 @@ bool RefusesTheUpdateOnly(const absl::Status& status) {
 
 }  // namespace
 
-Uploader::Uploader(const Background& background, v1::AggregatorService::StubInterface* stub)
+Uploader::Uploader(const Background& background, Connection* connection)
     : background_(background),
-      stub_(stub),
+      connection_(connection),
       backoff_(background.options->backoff, background.session->worker().incarnation() + 1),
       reasons_("upload interrupted", background.log, background.clock) {}
 
@@ -49,7 +49,7 @@ void Uploader::Run() {
       session->AwaitChange(view.version, absl::InfiniteDuration());
       continue;
     }
-    const absl::Status status = OfferUpdate(background_, stub_, *update, view.epoch);
+    const absl::Status status = OfferUpdate(background_, connection_, *update, view.epoch);
     if (session->ended()) return;
     Handle(*update, view, status);
   }

@@ -11,13 +11,14 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/reason_log.h"
 #include "worker/exchange/background.h"
+#include "worker/exchange/connection.h"
 #include "worker/exchange/exchange.h"
 
 namespace distro::worker {
 
 class Uploader {
  public:
-  Uploader(const Background& background, v1::AggregatorService::StubInterface* stub);
+  Uploader(const Background& background, Connection* connection);
 
   // Keeps the update until its round is committed or refused for good. Does not block.
   void Add(RoundUpdate update);
@@ -42,7 +43,7 @@ class Uploader {
 
   // Constant after construction.
   const Background background_;
-  v1::AggregatorService::StubInterface* const stub_;
+  Connection* const connection_;
 
   Backoff backoff_;  // of the thread
   ReasonLog reasons_;

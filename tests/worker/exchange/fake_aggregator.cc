@@ -69,26 +69,29 @@ AggregatorState FakeAggregator::state() {
   return state_;
 }
 
-grpc::Status FakeAggregator::Join(grpc::ServerContext*, const v1::JoinRequest* request,
+grpc::Status FakeAggregator::Join(grpc::ServerContext* context, const v1::JoinRequest* request,
                                   v1::JoinResponse* response) {
   absl::MutexLock lock(&mu_);
   state_.joins.push_back(*request);
+  state_.peers["Join"].push_back(context->peer());
   changed_.SignalAll();
   *response = state_.join_response;
   return TakeFront(&state_.join_failures, grpc::Status::OK);
 }
 
-grpc::Status FakeAggregator::Heartbeat(grpc::ServerContext*, const v1::HeartbeatRequest* request,
+grpc::Status FakeAggregator::Heartbeat(grpc::ServerContext* context,
+                                       const v1::HeartbeatRequest* request,
                                        v1::HeartbeatResponse* response) {
   absl::MutexLock lock(&mu_);
   state_.heartbeats.push_back(*request);
+  state_.peers["Heartbeat"].push_back(context->peer());
   changed_.SignalAll();
   *response = state_.heartbeat_response;
   return TakeFront(&state_.heartbeat_failures, grpc::Status::OK);
 }
 
 grpc::Status FakeAggregator::UploadUpdate(
-    grpc::ServerContext*,
+    grpc::ServerContext* context,
     grpc::ServerReaderWriter<v1::UploadUpdateResponse, v1::UploadUpdateRequest>* stream) {
   v1::UploadUpdateRequest request;
   if (!stream->Read(&request)) return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "no header");
@@ -98,6 +101,7 @@ grpc::Status FakeAggregator::UploadUpdate(
     script = TakeFront(&state.uploads, UploadScript());
     index = state.seen_uploads.size();
     state.seen_uploads.push_back({request.header(), {}, false});
+    state.peers["UploadUpdate"].push_back(context->peer());
   });
   if (!script.refuse.ok()) return script.refuse;
   v1::UploadUpdateResponse response;
@@ -126,6 +130,7 @@ grpc::Status FakeAggregator::SubscribeRounds(
   StreamScript script;
   Change([&](AggregatorState& state) {
     state.subscriptions.push_back(*request);
+    state.peers["SubscribeRounds"].push_back(context->peer());
     script = TakeFront(
         &state.streams,
         StreamScript{{}, true, grpc::Status(grpc::StatusCode::UNAVAILABLE, "the script is over")});

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -63,6 +64,8 @@ struct AggregatorState {
   std::vector<SeenUpload> seen_uploads;
   std::vector<v1::DownloadSnapshotRequest> downloads;
   std::vector<v1::LeaveRequest> leaves;
+  // Address and port from which each call came, by rpc: a connection has one of its own.
+  std::map<std::string, std::vector<std::string>> peers;
 };
 
 class FakeAggregator final : public v1::AggregatorService::Service {

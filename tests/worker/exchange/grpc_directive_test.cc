@@ -150,7 +150,7 @@ TEST_F(DirectiveTest, AHeartbeatAnswerOfALowerEpochIsIgnored) {
   ASSERT_TRUE(lines_.Await("aggregator unreachable"));
   AwaitHeartbeats();
   EXPECT_FALSE(exchange_->Ready());
-  EXPECT_GE(lines_.Count("fenced"), 0);
+  EXPECT_GE(lines_.Count("fenced"), 1);
   SetEpoch(5);
   Direct(v1::DIRECTIVE_QUARANTINED);
   EXPECT_EQ(ReasonOf(exchange_->Next().status()), "quarantined");
@@ -173,14 +173,35 @@ TEST_F(DirectiveTest, AJoinAnswerOfALowerEpochIsNotTaken) {
   EXPECT_EQ(response->epoch(), 5u);
 }
 
-// It says itself that it was replaced: a newer one will answer.
-TEST_F(DirectiveTest, AFencedAggregatorIsTriedAgain) {
-  aggregator_->Change([](AggregatorState& state) {
-    state.join_failures = {Refusal(absl::StatusCode::kFailedPrecondition, "fenced")};
+// It says itself that it was replaced: a newer one will answer at its address, over another connection.
+TEST_F(DirectiveTest, AFencedAggregatorIsTriedAgainOverAnotherConnection) {
+  const grpc::Status fenced = Refusal(absl::StatusCode::kFailedPrecondition, "fenced");
+  aggregator_->Change([&](AggregatorState& state) {
+    state.join_failures = {fenced};
+    state.uploads = {{.refuse = fenced, .held = {}}};
   });
-  Begin({{{}, true, Refusal(absl::StatusCode::kFailedPrecondition, "fenced")},
-         {FramesOf({0}), false, {}}});
-  ExpectCommit(0);
+  Begin({{{}, true, fenced}, {{OpenFrame(0)}, false, {}}});
+  exchange_->Upload(Update(0));
+  ASSERT_TRUE(aggregator_->Await([](const AggregatorState& state) {
+    return state.seen_uploads.size() >= 2 && state.subscriptions.size() >= 2;
+  }));
+  const AggregatorState state = aggregator_->state();
+  for (const char* rpc : {"Join", "SubscribeRounds", "UploadUpdate"}) {
+    const std::vector<std::string>& peers = state.peers.at(rpc);
+    ASSERT_GE(peers.size(), 2u) << rpc;
+    EXPECT_NE(peers[0], peers[1]) << rpc;
+  }
+}
+
+TEST_F(DirectiveTest, AFencedHeartbeatIsRepeatedOverAnotherConnection) {
+  aggregator_->Change([](AggregatorState& state) {
+    state.heartbeat_failures = {Refusal(absl::StatusCode::kFailedPrecondition, "fenced")};
+  });
+  Begin({{FramesOf({0}), false, {}}});
+  AwaitHeartbeats();
+  const std::vector<std::string> peers = aggregator_->state().peers.at("Heartbeat");
+  ASSERT_GE(peers.size(), 2u);
+  EXPECT_NE(peers[0], peers[1]);
 }
 
 }  // namespace
