@@ -58,7 +58,8 @@ USES = {
     "worker/optimizer": "common/replica",
     "worker/state": "worker/optimizer",
     "worker/model": "common/model_config common/checkpoint",
-    "worker/fsdp": "worker/model",
+    "worker/fsdp": "worker/model worker/fsdp/shard_plan",
+    "worker/fsdp/shard_plan": "common/layout",  # without Torch, for the optimizer too
     "worker/train": "worker/data worker/exchange worker/optimizer worker/state worker/model worker/fsdp",
     "worker/metrics": "common/telemetry worker/train",  # observes it
     "worker/generate_command": "worker/model",
