@@ -14,7 +14,7 @@
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
 #include "common/replica/committed_round.h"
-#include "common/replica/tiles.h"
+#include "common/replica/round_update.h"
 #include "common/update/votes.h"
 #include "distro/v1/round.pb.h"
 #include "kernels/backend.h"
@@ -51,16 +51,15 @@ class Replica {
   absl::Status Decode(const CommittedRound& round, std::vector<Votes>* votes);
   // Cannot fail on votes that were decoded.
   absl::Status Update(const v1::StepParameters& step, const std::vector<Votes>& votes);
-  absl::Status UpdateTile(const Tile& tile, const v1::StepParameters& step,
-                          const std::vector<Votes>& votes, Backend* backend);
-  uint64_t HashTile(const Tile& tile, Backend* backend) const;
+  uint64_t HashTile(size_t i, Backend* backend) const;
+  void AddTileHashes(const std::vector<uint64_t>& hashes);
   // Calls work(item, backend) for each item; the first error in the order of items.
   template <typename Work>
   absl::Status ForEach(size_t items, const Work& work);
 
   const Layout* const layout_;
   const std::vector<Backend*> backends_;
-  const std::vector<Tile> tiles_;
+  const TileUpdater updater_;  // its part i is tensor i
   TensorBuffer parameters_;
   std::vector<uint64_t> tensor_hashes_;
   RoundId next_round_;
@@ -69,8 +68,5 @@ class Replica {
 
 // The state hash of any parameters.
 uint64_t StateHash(const Layout& layout, const TensorBuffer& parameters, Backend* backend);
-
-// The state hash that tensors' hashes, in manifest order, make.
-uint64_t CombineTensorHashes(absl::Span<const uint64_t> tensor_hashes);
 
 }  // namespace distro

@@ -5,15 +5,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "common/layout/layout.h"
+#include "common/layout/tensor_rows.h"
 
 namespace distro {
 
-// Consecutive blocks of one tensor, and the elements that they cover: `pieces` runs of `piece_elements` elements, the
-// first at `first_element`, each `stride` after the one before.
+// Consecutive blocks of one part (rows of a tensor), and the elements that they cover: `pieces` runs of `piece_elements`
+// elements, the first at `first_element`, each `stride` after the one before.
 struct Tile {
-  int tensor = 0;           // index into the manifest
-  int64_t first_block = 0;  // within the tensor
+  int part = 0;             // index into the parts
+  int64_t first_block = 0;  // within the part, as `first_element`
   int64_t blocks = 0;
   int64_t first_element = 0;
   int64_t pieces = 0;
@@ -24,7 +26,7 @@ struct Tile {
 // Blocks of a tile, at most: 128 KiB of parameters.
 inline constexpr int64_t kTileBlocks = 8;
 
-// Tiles that cover every block and every element once, in the order of the layout's blocks.
-std::vector<Tile> MakeTiles(const Layout& layout);
+// Tiles that cover every block and every element of the parts once, in their order.
+std::vector<Tile> MakeTiles(const Layout& layout, absl::Span<const TensorRows> parts);
 
 }  // namespace distro

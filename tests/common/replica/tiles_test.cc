@@ -22,8 +22,8 @@ Layout OddLayout() {
 TEST(TilesTest, CoverEveryBlockOnceInOrder) {
   const Layout layout = OddLayout();
   int64_t next = 0;
-  for (const Tile& tile : MakeTiles(layout)) {
-    EXPECT_EQ(layout.tensors()[tile.tensor].first_block + tile.first_block, next);
+  for (const Tile& tile : MakeTiles(layout, AllRows(layout))) {
+    EXPECT_EQ(layout.tensors()[tile.part].first_block + tile.first_block, next);
     EXPECT_GE(tile.blocks, 1);
     EXPECT_LE(tile.blocks, kTileBlocks);
     next += tile.blocks;
@@ -35,11 +35,11 @@ TEST(TilesTest, CoverEveryElementOnce) {
   const Layout layout = OddLayout();
   std::vector<std::vector<int>> covered;
   for (const TensorLayout& tensor : layout.tensors()) covered.emplace_back(tensor.matrix.elements);
-  for (const Tile& tile : MakeTiles(layout)) {
+  for (const Tile& tile : MakeTiles(layout, AllRows(layout))) {
     for (int64_t i = 0; i < tile.pieces * tile.piece_elements; ++i) {
       const int64_t element =
           tile.first_element + i / tile.piece_elements * tile.stride + i % tile.piece_elements;
-      ++covered[tile.tensor].at(element);
+      ++covered[tile.part].at(element);
     }
   }
   for (const std::vector<int>& tensor : covered) {
@@ -50,8 +50,8 @@ TEST(TilesTest, CoverEveryElementOnce) {
 // The elements of a tile are those of its blocks: what one thread updates, no other one hashes.
 TEST(TilesTest, HoldTheElementsOfTheirBlocks) {
   const Layout layout = OddLayout();
-  for (const Tile& tile : MakeTiles(layout)) {
-    const MatrixShape& matrix = layout.tensors()[tile.tensor].matrix;
+  for (const Tile& tile : MakeTiles(layout, AllRows(layout))) {
+    const MatrixShape& matrix = layout.tensors()[tile.part].matrix;
     for (int64_t i = 0; i < tile.pieces * tile.piece_elements; ++i) {
       const int64_t element =
           tile.first_element + i / tile.piece_elements * tile.stride + i % tile.piece_elements;
@@ -61,6 +61,30 @@ TEST(TilesTest, HoldTheElementsOfTheirBlocks) {
       ASSERT_LT(block, tile.first_block + tile.blocks);
     }
   }
+}
+
+// Rows of tensors that share out a layout have, together, its blocks.
+TEST(TilesTest, OfRowsCoverThoseRowsOnly) {
+  const Layout layout = OddLayout();
+  std::vector<TensorRows> top, bottom;
+  int64_t blocks = 0;
+  for (const TensorRows& rows : AllRows(layout)) {
+    if (rows.rows < 2) continue;
+    top.push_back({.tensor = rows.tensor, .first_row = 0, .rows = 1});
+    bottom.push_back({.tensor = rows.tensor, .first_row = 1, .rows = rows.rows - 1});
+    blocks += layout.tensors()[rows.tensor].matrix.Blocks();
+  }
+  int64_t covered = 0;
+  for (const auto* parts : {&top, &bottom}) {
+    for (const Tile& tile : MakeTiles(layout, *parts)) {
+      const TensorRows& rows = parts->at(tile.part);
+      const MatrixShape matrix =
+          MatrixOfRows(layout.tensors()[rows.tensor].matrix, rows.first_row, rows.rows);
+      ASSERT_LE(tile.first_block + tile.blocks, matrix.Blocks());
+      covered += tile.blocks;
+    }
+  }
+  EXPECT_EQ(covered, blocks);
 }
 
 }  // namespace

@@ -1,0 +1,56 @@
+// The steps of applying a committed round, for whoever holds parameters, whole (Replica) or as rows of tensors that a rank of a
+// node holds. Together they are "parameter update" and "state hash" of docs/algorithm.md.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/base/ids.h"
+#include "common/layout/layout.h"
+#include "common/layout/tensor_rows.h"
+#include "common/replica/committed_round.h"
+#include "common/replica/tiles.h"
+#include "common/update/votes.h"
+#include "distro/v1/round.pb.h"
+#include "kernels/backend.h"
+
+namespace distro {
+
+// FailedPrecondition: the round is not `next_round`, or its predecessor is not the record with chain hash `log_hash` (reason
+// `diverged`). `log_hash` 0 before round 0: not known yet, any.
+absl::Status CheckContinues(const CommittedRound& round, RoundId next_round, uint64_t log_hash);
+
+// InvalidArgument names the segment: its payload does not decode.
+absl::StatusOr<Votes> DecodeSegment(const Layout& layout, const CommittedRound& round,
+                                    SegmentId segment);
+
+// Updates and hashes rows of tensors, tile by tile, so that what was updated is hashed while it is in cache. Immutable;
+// thread-safe with disjoint tiles and a backend a thread.
+class TileUpdater {
+ public:
+  // `layout` is borrowed.
+  TileUpdater(const Layout* layout, std::vector<TensorRows> parts);
+
+  absl::Span<const TensorRows> parts() const { return parts_; }
+  absl::Span<const Tile> tiles() const { return tiles_; }
+
+  // `part`: the elements of parts()[tile.part]. `votes`: of every segment, decoded; then it cannot fail.
+  absl::Status Update(const Tile& tile, const v1::StepParameters& step,
+                      absl::Span<const Votes> votes, Backend* backend,
+                      absl::Span<float> part) const;
+  // The tile's part of its tensor's hash.
+  uint64_t Hash(const Tile& tile, Backend* backend, absl::Span<const float> part) const;
+
+ private:
+  const Layout* const layout_;
+  const std::vector<TensorRows> parts_;
+  const std::vector<Tile> tiles_;
+};
+
+// XXH3-64 of the tensors' hashes as little-endian u64 in manifest order: the state hash.
+uint64_t CombineTensorHashes(absl::Span<const uint64_t> tensor_hashes);
+
+}  // namespace distro
