@@ -3,8 +3,9 @@
 // Debian's gRPC is not instrumented, and it passes an operation from the thread that starts it to the thread that
 // completes it by lock-free queues: without this file everything that a reactor's callback reads looks like a race with
 // the thread that started the operation. The definitions below stand in front of those of libgrpc for the whole process.
-// Each calls the library's own and states that a batch's start happens before its completion. Nothing else is ordered:
-// two callbacks that gRPC may run at once, or a callback and the rest of the program, still race when they share data.
+// Each calls the library's own and states that a batch's start happens before its completion, and the end of a call before
+// the destruction of a server (which waits for its calls; OnDone runs before the call is given back). Nothing else is
+// ordered: two callbacks that gRPC may run at once, or a callback and the rest of the program, still race when they share data.
 #include <dlfcn.h>
 #include <grpc/grpc.h>
 #include <link.h>
@@ -74,6 +75,8 @@ struct OrderedFunctor : Functor {
   Functor* const original;
 };
 
+char ended_calls;  // its address stands for the order
+
 template <typename Function>
 Function* Library(const char* name, Function*) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
@@ -111,6 +114,18 @@ grpc_event grpc_completion_queue_pluck(grpc_completion_queue* queue, void* tag,
   const grpc_event event = library(queue, tag, deadline, reserved);
   if (event.type == GRPC_OP_COMPLETE) __tsan_acquire(event.tag);
   return event;
+}
+
+void grpc_call_unref(grpc_call* call) {
+  static auto* const library = Library("grpc_call_unref", &grpc_call_unref);
+  __tsan_release(&ended_calls);
+  library(call);
+}
+
+void grpc_server_destroy(grpc_server* server) {
+  static auto* const library = Library("grpc_server_destroy", &grpc_server_destroy);
+  library(server);
+  __tsan_acquire(&ended_calls);
 }
 
 }  // extern "C"
