@@ -20,8 +20,14 @@ endif()
 
 # Private to our own targets, so that generated and foreign code is not held to them.
 add_library(distro_warnings INTERFACE)
-target_compile_options(distro_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wno-unused-parameter
-  $<$<BOOL:${DISTRO_WARNINGS_AS_ERRORS}>:-Werror>)
+set(cxx_warnings -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wno-unused-parameter)
+set(cuda_warnings -Xcompiler=-Wall,-Wextra,-Wno-unused-parameter)
+if(DISTRO_WARNINGS_AS_ERRORS)
+  list(APPEND cxx_warnings -Werror)
+  list(APPEND cuda_warnings -Werror=all-warnings)
+endif()
+target_compile_options(distro_warnings INTERFACE
+  "$<$<COMPILE_LANGUAGE:CXX>:${cxx_warnings}>" "$<$<COMPILE_LANGUAGE:CUDA>:${cuda_warnings}>")
 
 if(DISTRO_SANITIZERS)
   add_compile_options(-fsanitize=${DISTRO_SANITIZERS} -fno-omit-frame-pointer -fno-sanitize-recover=all)

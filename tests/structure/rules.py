@@ -135,7 +135,7 @@ OUTSIDE = {
         r"^lib(cuda|nccl|cupti)",
         r"^(cuda[A-Z]|nccl[A-Z])",
         named_in="kernels/cuda worker/fsdp",
-        seen_in="worker/train worker bench",
+        seen_in="worker/train worker bench tests/kernels",  # the test programs of kernels/cuda link its runtime
     ),
     "grpc": Outside(
         r"(^|/)grpc(pp)?/|\.grpc\.pb\.h$",

@@ -158,6 +158,13 @@ class TreeTest(unittest.TestCase):
         self.write("tests/fuzz/CMakeLists.txt", "distro_fuzz_target(NAME forgotten_fuzz SRCS forgotten_fuzz.cc)\n")
         self.assertEqual(len(checks.check_registration(self.tree())[0]), 1)
 
+    def test_sources_of_the_cuda_preset_are_registered_by_name(self):
+        for source in ("kernels/cuda/a.cu", "kernels/cuda/b.cc", "worker/fsdp/nccl_c.cc"):
+            self.write(source, "")
+        self.assertEqual(len(checks.check_registration(self.tree())[0]), 3)
+        self.write("kernels/cuda/CMakeLists.txt", "distro_library(NAME kernels_cuda SRCS a.cu b.cc)\n")
+        self.assertEqual(len(checks.check_registration(self.tree())[0]), 1)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -176,7 +176,7 @@ class Tree:
         """The build's targets of one linker rule that exist: (path relative to the build folder, unit)."""
         for line in self.run(self.ninja, "-C", str(self.build), "-t", "targets", "all").splitlines():
             path, _, rule = line.partition(": ")
-            if f"CXX_{kind}_LINKER" in rule and (self.build / path).is_file():
+            if re.search(f"(CXX|CUDA)_{kind}_LINKER", rule) and (self.build / path).is_file():
                 yield path, unit_of(self.folders.get(path.split("/")[-1], path) + "/x")
 
 
@@ -220,14 +220,22 @@ def check_links(tree):
 
 
 def check_registration(tree):
-    """Every source file is compiled by some target. Fuzz targets exist in the fuzz preset only: there by name."""
+    """Every source file is compiled by some target. Fuzz targets exist in the fuzz preset only, and CUDA's files in the cuda
+    preset: there by name, the former in tests/fuzz/CMakeLists.txt, the latter in their folder's."""
     compiled = set(tree.compiled.values())
     listed = tree.root / "tests" / "fuzz" / "CMakeLists.txt"
     fuzz = listed.read_text() if listed.exists() else ""
     complaints = []
     for source in tree.sources():
-        registered = source.split("/")[-1] in fuzz if source.startswith("tests/fuzz/") else source in compiled
-        if source.endswith(".cc") and not registered:
+        folder, name = source.rsplit("/", 1)
+        if source.startswith("tests/fuzz/"):
+            registered = name in fuzz
+        elif folder.endswith("/cuda") or re.match(r"(cuda|nccl)_|.*\.cu$", name):
+            lists = tree.root / folder / "CMakeLists.txt"
+            registered = source in compiled or (lists.exists() and name in lists.read_text())
+        else:
+            registered = source in compiled
+        if source.endswith((".cc", ".cu")) and not registered:
             complaints.append(f"{source}: no CMake target compiles it")
     return complaints, "every source file in a target"
 
