@@ -2,13 +2,18 @@
 # system's and rewrites CUDA flags (docs/development.md, "LibTorch").
 #
 # DISTRO_TORCH_DIR: a folder with include/ and lib/ of LibTorch 2.11.0. Default: what scripts/install_dependencies puts
-# into .deps.
+# into .deps; with DISTRO_CUDA first what `--cuda` adds, which holds the libraries that Torch loads on a GPU.
 set(DISTRO_TORCH_DIR "" CACHE PATH "LibTorch 2.11.0 (folder with include/ and lib/)")
 if(NOT DISTRO_TORCH_DIR AND NOT "$ENV{DISTRO_TORCH_DIR}" STREQUAL "")
   set(DISTRO_TORCH_DIR "$ENV{DISTRO_TORCH_DIR}" CACHE PATH "" FORCE)
 endif()
 if(NOT DISTRO_TORCH_DIR)
-  file(GLOB candidates "${CMAKE_SOURCE_DIR}/.deps/python/lib/python3.*/site-packages/torch")
+  if(DISTRO_CUDA)
+    file(GLOB candidates "${CMAKE_SOURCE_DIR}/.deps/cuda/lib/python3.*/site-packages/torch")
+  endif()
+  if(NOT candidates)
+    file(GLOB candidates "${CMAKE_SOURCE_DIR}/.deps/python/lib/python3.*/site-packages/torch")
+  endif()
   list(LENGTH candidates count)
   if(count EQUAL 1)
     set(DISTRO_TORCH_DIR "${candidates}" CACHE PATH "" FORCE)
