@@ -1,5 +1,7 @@
 // RoundManager: the end of a round: its header, its record, what it taught.
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +25,19 @@ uint64_t IncludedTokens(const v1::RoundHeader& header, const std::vector<v1::Slo
     if (included) tokens += uint64_t{slots[i].samples()} * sequence_length;
   }
   return tokens;
+}
+
+std::optional<double> MeanEvaluationLoss(const Membership& membership) {
+  double sum = 0;
+  int count = 0;
+  for (const auto& [name, worker] : membership.workers()) {
+    if (!worker.in_session() || !worker.telemetry.has_evaluation_loss()) continue;
+    if (!std::isfinite(worker.telemetry.evaluation_loss())) continue;
+    sum += worker.telemetry.evaluation_loss();
+    ++count;
+  }
+  if (count == 0) return std::nullopt;
+  return sum / count;
 }
 
 }  // namespace
@@ -76,7 +91,8 @@ void RoundManager::FinishRound(const v1::RoundHeader& header) {
        .by_deadline = by_deadline_,
        .result_bytes = ResultBytes(header),
        .tokens = IncludedTokens(header, round_->slots(), run_->config.sequence_length()),
-       .loss = round_->MeanLoss()});
+       .loss = round_->MeanLoss(),
+       .eval_loss = MeanEvaluationLoss(membership_)});
   log_->Info("round committed",
              {{"round", header.round()},
               {"workers", absl::StrCat(round_->contributors(), "/", header.members_size())},

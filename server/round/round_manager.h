@@ -5,6 +5,8 @@
 // waits for a disk, except Subscribe's subscriptions, which read the log.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -64,8 +66,9 @@ struct RunStatus {
   absl::Duration deadline =
       absl::InfiniteDuration();  // of the open round, or of the last; from Open
   std::vector<Worker> workers;
-  std::vector<double> agreement;  // [workers]: Agreement's score; 0 without votes
-  absl::Duration now;             // monotonic: last_seen counts from the same origin
+  std::vector<double> agreement;      // [workers]: Agreement's score; 0 without votes
+  std::vector<absl::Duration> since;  // [workers], monotonic: when it entered its state
+  absl::Duration now;                 // monotonic: last_seen counts from the same origin
 };
 
 // An upload that was let in.
@@ -269,6 +272,8 @@ class RoundManager {
   bool paused_ ABSL_GUARDED_BY(mu_) = false;
   std::string pause_reason_ ABSL_GUARDED_BY(mu_);
   Membership membership_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, absl::Duration, std::less<>> state_since_
+      ABSL_GUARDED_BY(mu_);  // of workers that membership_ knows; not there: since the start
   uint64_t quarantines_written_ ABSL_GUARDED_BY(mu_) = 0;  // of membership_.quarantine_changes()
   ReferenceState references_ ABSL_GUARDED_BY(mu_);
   std::set<std::pair<uint64_t, std::string>> mismatched_

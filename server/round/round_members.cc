@@ -32,6 +32,13 @@ absl::Status EndOfStreams(const Worker& worker, absl::string_view word) {
 // Nobody waits for a worker that is not ACTIVE.
 void RoundManager::OnMemberChange(const Worker& worker, absl::string_view word) {
   observer_->OnMemberChange(word);
+  state_since_[worker.name] = clock_->MonotonicNow();
+  if (state_since_.size() > membership_.workers().size()) {
+    std::erase_if(state_since_, [this](const auto& entry) {
+      mu_.AssertHeld();
+      return membership_.Find(entry.first) == nullptr;
+    });
+  }
   if (round_ && worker.state != v1::MEMBER_STATE_ACTIVE) round_->Forgo(worker.name);
   if (round_ && worker.state == v1::MEMBER_STATE_QUARANTINED) round_->Expel(worker.name);
   if (round_ && word == "no_probation") round_->Promote(worker.name);
@@ -47,6 +54,7 @@ void RoundManager::TimeUpdate(RoundId round, const std::string& worker, absl::Du
   const std::optional<UpdateTime> time = update_times_.Arrived(round, worker, now);
   if (!time) return;
   adaptive_deadline_.Add(round, time->since_open);
+  observer_->OnUpdateTimed(worker, round, time->since_open);
   if (time->lateness) observer_->OnLateUpdate(*time->lateness);
 }
 

@@ -72,10 +72,13 @@ RunStatus RoundManager::status() const {
                    .deadline = deadline_,
                    .workers = {},
                    .agreement = {},
+                   .since = {},
                    .now = clock_->MonotonicNow()};
   for (const auto& [name, worker] : membership_.workers()) {
     status.workers.push_back(worker);
     status.agreement.push_back(agreement_.Of(name).Score());
+    const auto since = state_since_.find(name);
+    status.since.push_back(since == state_since_.end() ? started_at_ : since->second);
   }
   return status;
 }

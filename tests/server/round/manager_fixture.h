@@ -28,13 +28,18 @@ struct CountingObserver final : server::RunObserver {
     ++rounds;
     last_header = *info.header;
     tokens += info.tokens;
+    eval_loss = info.eval_loss;
   }
   void OnStateHashMismatch(int workers) override { mismatches += workers; }
   void OnMemberChange(absl::string_view reason) override { ++changes[std::string(reason)]; }
   void OnLateUpdate(absl::Duration lateness_now) override { lateness = lateness_now; }
+  void OnUpdateTimed(const std::string& worker, RoundId, absl::Duration since_open) override {
+    timed[worker] = since_open;
+  }
   void OnLogError(absl::string_view operation) override { ++errors[std::string(operation)]; }
-  void OnPhase(absl::string_view, absl::Duration) override {}
   std::map<std::string, int> errors, changes;
+  std::map<std::string, absl::Duration> timed;
+  std::optional<double> eval_loss;
   std::optional<absl::Duration> lateness;
   int expected = 0, updates = 0, rounds = 0, mismatches = 0;
   uint64_t tokens = 0;

@@ -84,6 +84,31 @@ TEST_F(ManagerMembersTest, SomebodySilentIsNotWaitedForUntilItIsHeard) {
   EXPECT_EQ(StateOf("b"), v1::MEMBER_STATE_ACTIVE);
 }
 
+TEST_F(ManagerMembersTest, TellsSinceWhenAWorkerIsInItsState) {
+  const absl::Duration start = clock_.MonotonicNow();
+  OpenRound(Config(2), {"a", "b"});
+  clock_.Advance(Seconds(7));
+  ASSERT_TRUE(manager_->Evict("b", "too slow").ok());
+  Step();
+  clock_.Advance(Seconds(5));
+  const server::RunStatus status = manager_->status();
+  EXPECT_THAT(status.since, ::testing::ElementsAre(start, start + Seconds(7)));
+  EXPECT_EQ(status.now, start + Seconds(12));
+}
+
+TEST_F(ManagerMembersTest, ARoundTellsTheMeanOfTheLastEvaluations) {
+  OpenRound(Config(2), {"a", "b"});
+  Round({"a", "b"});
+  EXPECT_EQ(observer_.eval_loss, std::nullopt);
+  for (const auto& [name, loss] : {std::pair("a", 2.0), std::pair("b", 3.0)}) {
+    v1::HeartbeatRequest beat = BeatOf(name);
+    beat.mutable_telemetry()->set_evaluation_loss(loss);
+    ASSERT_TRUE(manager_->Heartbeat(beat).ok());
+  }
+  Round({"a", "b"});
+  EXPECT_EQ(observer_.eval_loss, 2.5);
+}
+
 TEST_F(ManagerMembersTest, TheDeadlineFollowsTheWorkersLateOnesIncluded) {
   v1::RunConfig config = Config(2);
   config.mutable_round_deadline()->set_seconds(60);
@@ -100,6 +125,8 @@ TEST_F(ManagerMembersTest, TheDeadlineFollowsTheWorkersLateOnesIncluded) {
   clock_.Advance(Seconds(4));
   EXPECT_EQ(ReasonOf(Begin("b", 1).status()), "late");
   EXPECT_EQ(observer_.lateness, Seconds(4));
+  EXPECT_EQ(observer_.timed["a"], absl::ZeroDuration());
+  EXPECT_EQ(observer_.timed["b"], Seconds(10));
   Upload("a", 2);
   Step();
   EXPECT_EQ(manager_->status().deadline, Seconds(15));  // 1.5 * b's 10 s
