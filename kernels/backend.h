@@ -75,6 +75,13 @@ class Backend {
   // Sum of squares in f64: squares added in element order within each row of blocks (64 rows of the matrix), then the
   // block rows' sums in order. The sums of tensors are added in manifest order by the caller.
   virtual double SumOfSquares(const MatrixShape& matrix, absl::Span<const float> gradient) = 0;
+
+  // What SumOfSquares adds up: the sum of each row of blocks by itself, so that ranks which hold some of them get the same
+  // bits together. This one asks SumOfSquares row by row; a backend may do better.
+  //
+  //   sums  f64 [matrix.BlocksDown()]  out
+  virtual void RowSumsOfSquares(const MatrixShape& matrix, absl::Span<const float> gradient,
+                                absl::Span<double> sums);
 };
 
 // The plain reference: scalar loops, the executable specification.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <vector>
 
 #include "kernels/cpu/vector_backend.h"
 
@@ -14,7 +15,7 @@ double RowSum(const float* row, int64_t elements) {
   return sum;
 }
 
-void RowSums(const float* rows, int64_t elements, double sums[kRowsInFlight]) {
+void RowSums(const float* rows, int64_t elements, double* sums) {
   double partial[kRowsInFlight] = {};
   for (int64_t i = 0; i < elements; ++i) {
 #pragma GCC unroll 8
@@ -28,18 +29,24 @@ void RowSums(const float* rows, int64_t elements, double sums[kRowsInFlight]) {
 
 }  // namespace
 
-double SumOfSquaresInterleaved(const MatrixShape& matrix, absl::Span<const float> gradient) {
+void RowSumsOfSquaresInterleaved(const MatrixShape& matrix, absl::Span<const float> gradient,
+                                 absl::Span<double> sums) {
   const int64_t row = kBlockSide * matrix.cols;
+  int64_t at = 0, r = 0;
+  for (; at + kRowsInFlight * row <= matrix.elements;
+       at += kRowsInFlight * row, r += kRowsInFlight) {
+    RowSums(gradient.data() + at, row, sums.data() + r);
+  }
+  for (; at < matrix.elements; at += row, ++r) {
+    sums[r] = RowSum(gradient.data() + at, std::min(row, matrix.elements - at));
+  }
+}
+
+double SumOfSquaresInterleaved(const MatrixShape& matrix, absl::Span<const float> gradient) {
+  std::vector<double> sums(matrix.BlocksDown());
+  RowSumsOfSquaresInterleaved(matrix, gradient, absl::MakeSpan(sums));
   double total = 0;
-  int64_t at = 0;
-  for (; at + kRowsInFlight * row <= matrix.elements; at += kRowsInFlight * row) {
-    double sums[kRowsInFlight];
-    RowSums(gradient.data() + at, row, sums);
-    for (double sum : sums) total += sum;
-  }
-  for (; at < matrix.elements; at += row) {
-    total += RowSum(gradient.data() + at, std::min(row, matrix.elements - at));
-  }
+  for (const double sum : sums) total += sum;
   return total;
 }
 

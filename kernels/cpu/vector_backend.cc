@@ -72,6 +72,12 @@ class VectorBackend : public Backend {
     return SumOfSquaresInterleaved(matrix, gradient);
   }
 
+  void RowSumsOfSquares(const MatrixShape& matrix, absl::Span<const float> gradient,
+                        absl::Span<double> sums) override {
+    CheckBlocks(matrix, {}, gradient.size());
+    RowSumsOfSquaresInterleaved(matrix, gradient, sums);
+  }
+
  private:
   const TransformKernels& transform_;
   const ExactKernels& exact_;

@@ -14,7 +14,9 @@ std::unique_ptr<Backend> MakeVectorBackend(const VectorKernels& kernels);
 // Never empty; narrowest first. MakeCpuBackend takes the last.
 std::vector<VectorKernels> SupportedVectorKernels();
 
-// Backend::SumOfSquares with several block rows in flight.
+// Backend::SumOfSquares and RowSumsOfSquares with several block rows in flight.
 double SumOfSquaresInterleaved(const MatrixShape& matrix, absl::Span<const float> gradient);
+void RowSumsOfSquaresInterleaved(const MatrixShape& matrix, absl::Span<const float> gradient,
+                                 absl::Span<double> sums);
 
 }  // namespace distro
