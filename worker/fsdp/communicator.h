@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "worker/model/model.h"
@@ -47,18 +48,21 @@ class Communicator {
                                                   absl::Span<const int64_t> cuts,
                                                   const at::Tensor& shard,
                                                   const at::Tensor& whole) = 0;
-  // Requires a transfer of this object that was not yet waited for.
-  virtual absl::Status Wait(Transfer transfer) = 0;
-
   // sum <- part of rank 0 + part of rank 1 + ... (kStore), or sum + part of rank 0 + ... (kAdd), each rank for its own range.
   // In ascending rank order, every sum rounded to f32, in process; NCCL sums the parts in its own order and in their type.
+  // Starts it, like StartAllGather.
   //
   //   part  [cuts[R]]  in; f32 or bf16, on all ranks alike; undefined: this rank adds nothing
   //   sum   f32 [cuts[rank+1] - cuts[rank]]  in, out; may lie in an f32 `part` at its place with kStore. At least one rank has
   //         a part
-  virtual absl::Status ReduceScatter(absl::string_view what, absl::Span<const int64_t> cuts,
-                                     const at::Tensor& part, Accumulation accumulation,
-                                     const at::Tensor& sum) = 0;
+  virtual absl::StatusOr<Transfer> StartReduceScatter(absl::string_view what,
+                                                      absl::Span<const int64_t> cuts,
+                                                      const at::Tensor& part,
+                                                      Accumulation accumulation,
+                                                      const at::Tensor& sum) = 0;
+
+  // The operation is done, or its error. Requires a transfer of this object that was not yet waited for.
+  virtual absl::Status Wait(Transfer transfer) = 0;
 
   // values[i] <- sum over ranks, in ascending rank order in f64, the same bits on every rank. Blocks.
   virtual absl::Status AllReduce(absl::string_view what, absl::Span<double> values) = 0;

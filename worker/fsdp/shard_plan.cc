@@ -67,14 +67,17 @@ ShardRun RunWithin(const MatrixShape& matrix, const FlatTensor& tensor, int64_t 
 
 RankShard ShardOf(const Layout& layout, absl::Span<const UnitFlat> units, int rank) {
   RankShard shard{.runs = {}, .unit_offsets = {0}};
+  int64_t whole = 0;
   for (const UnitFlat& unit : units) {
     const int64_t begin = unit.cuts[rank], end = unit.cuts[rank + 1];
     for (const FlatTensor& tensor : unit.tensors) {
       ShardRun run = RunWithin(layout.tensors()[tensor.tensor].matrix, tensor, begin, end);
       if (run.block_rows == 0) continue;
+      run.whole_offset = whole + tensor.offset + run.first_element;
       run.shard_offset = shard.unit_offsets.back() + tensor.offset + run.first_element - begin;
       shard.runs.push_back(run);
     }
+    whole += unit.elements;
     shard.unit_offsets.push_back(shard.unit_offsets.back() + end - begin);
   }
   std::sort(shard.runs.begin(), shard.runs.end(),

@@ -32,8 +32,10 @@ struct ShardRun {
   int64_t first_block = 0;      // of the tensor: first_block_row * BlocksAcross()
   MatrixShape matrix = {};      // of the run alone; matrix.elements elements
   int64_t first_element = 0;    // of the tensor
-  int64_t shard_offset =
-      0;  // elements from the start of the rank's shard; a multiple of kFlatAlignment
+  // The same in the shard of R = 1: where a rank that has everything has the run.
+  int64_t whole_offset = 0;
+  // Elements from the start of the rank's shard; a multiple of kFlatAlignment.
+  int64_t shard_offset = 0;
 };
 
 struct FlatTensor {

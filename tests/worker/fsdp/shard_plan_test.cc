@@ -136,6 +136,17 @@ TEST_P(ShardPlanRanksTest, UnitsAreBalancedToABlockRow) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ShardPlanRanksTest, ::testing::Values(1, 2, 3, 4, 7, 64));
 
+TEST_P(ShardPlanRanksTest, WholeOffsetsAreThoseOfOneRank) {
+  const ShardPlan plan = OddPlan(GetParam());
+  const ShardPlan whole = OddPlan(1);
+  for (int rank = 0; rank < plan.ranks(); ++rank) {
+    for (const ShardRun& run : plan.shard(rank).runs) {
+      const ShardRun& all = whole.shard(0).runs[run.tensor];
+      EXPECT_EQ(run.whole_offset, all.shard_offset + run.first_element);
+    }
+  }
+}
+
 TEST(ShardPlanTest, OneRankHasEverythingInFlats) {
   const ShardPlan plan = OddPlan(1);
   int64_t elements = 0;

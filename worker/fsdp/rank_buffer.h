@@ -1,0 +1,37 @@
+// Memory of one rank that lasts longer than an operation: parameters, gradients, momentum. f32, zero at first, 64-byte aligned,
+// counted while it lives. Movable.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "worker/fsdp/memory_counter.h"
+#include "worker/model/torch.h"
+
+namespace distro::worker {
+
+class RankBuffer {
+ public:
+  // f32 [elements] on `device`; the counter outlives the buffer. ResourceExhausted: no memory; names category and bytes.
+  static absl::StatusOr<RankBuffer> Create(MemoryCategory category, int64_t elements,
+                                           at::Device device, MemoryCounter* counter);
+  RankBuffer() = default;  // empty
+  ~RankBuffer();
+  RankBuffer(RankBuffer&& other) noexcept { *this = std::move(other); }
+  RankBuffer& operator=(RankBuffer&& other) noexcept;
+
+  const at::Tensor& tensor() const { return tensor_; }
+  int64_t elements() const { return tensor_.defined() ? tensor_.numel() : 0; }
+  // The elements, for kernels. Requires memory of the host, or callers that only pass the pointer on to the device.
+  absl::Span<float> floats();
+  absl::Span<const float> floats() const;
+
+ private:
+  at::Tensor tensor_;
+  MemoryCategory category_ = MemoryCategory::kWorkspace;
+  MemoryCounter* counter_ = nullptr;
+};
+
+}  // namespace distro::worker
