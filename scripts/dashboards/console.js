@@ -1,0 +1,215 @@
+// Asks the Prometheus that serves this page, draws TABLE.panels, and again every 15 s. Workers that hold the round up
+// (TABLE.stragglers) are red on every panel; where there are many workers the others are grey.
+var RANGES = {"5 min": 300, "15 min": 900, "1 h": 3600, "6 h": 21600, "1 d": 86400, "7 d": 604800};
+var CROWD = 8;
+var parameters = new URLSearchParams(location.search);
+var alarmed = {};
+
+function ask(path, values) {
+  var body = new URLSearchParams(values);
+  return fetch("../api/v1/" + path + "?" + body).then(function (answer) { return answer.json(); }).then(function (answer) {
+    if (answer.status !== "success") throw new Error(answer.error);
+    return answer.data;
+  });
+}
+
+function node(name, className, text) {
+  var made = document.createElement(name);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+function filled(expression) {
+  return expression.split("$instance").join(parameters.get("instance") || ".*");
+}
+
+function instant(expression) {
+  return ask("query", {query: filled(expression)}).then(function (data) { return data.result; });
+}
+
+// A legend is words and names of labels in turns.
+function named(legend, labels) {
+  return legend.map(function (part, i) { return i % 2 ? labels[part] || "" : part; }).join("");
+}
+
+function byWorker(panel) {
+  return panel.queries.some(function (query) { return query.legend.indexOf("worker") % 2 === 1; });
+}
+
+function window_() {
+  var length = Number(parameters.get("range")) || 3600, to = Date.now() / 1000;
+  return {from: to - length, to: to, step: Math.max(1, Math.round(length / 240))};
+}
+
+function lines(panel, answers) {
+  var found = [];
+  answers.forEach(function (result, i) {
+    result.forEach(function (one) {
+      found.push({name: named(panel.queries[i].legend, one.metric), worker: one.metric.worker, query: i,
+                  points: one.values.map(function (pair) { return [pair[0], Number(pair[1])]; })});
+    });
+  });
+  var crowded = byWorker(panel) && found.length > CROWD * panel.queries.length, colors = {};
+  found.forEach(function (line) {
+    var key = line.worker || line.name;
+    if (!(key in colors)) colors[key] = COLORS[Object.keys(colors).length % COLORS.length];
+    line.color = colors[key];
+    line.style = line.worker && alarmed[line.worker] ? "alarm" : crowded && line.worker ? "crowd" : "own";
+  });
+  return found;
+}
+
+function legendOf(series, unit) {
+  var legend = node("div", "legend"), others = 0;
+  series.forEach(function (line) {
+    if (line.style === "crowd") { others++; return; }
+    var entry = node("span", line.style), mark = node("i"), last = line.points[line.points.length - 1];
+    if (line.style === "own") mark.style.background = line.color;
+    entry.appendChild(mark);
+    entry.appendChild(document.createTextNode(line.name + " " + formatted(Math.abs(last[1]), unit)));
+    legend.appendChild(entry);
+  });
+  if (others) {
+    var rest = node("span", "crowd");
+    rest.appendChild(node("i"));
+    rest.appendChild(document.createTextNode(others + " other lines"));
+    legend.appendChild(rest);
+  }
+  return legend;
+}
+
+function graph(panel, box) {
+  var times = window_();
+  return Promise.all(panel.queries.map(function (query) {
+    return ask("query_range", {query: filled(query.expr), start: times.from, end: times.to, step: times.step}).then(function (data) { return data.result; });
+  })).then(function (answers) {
+    var series = lines(panel, answers);
+    var mirrored = panel.queries.some(function (query) { return query.expr[0] === "-"; });
+    var svg = draw(series, {from: times.from, to: times.to, step: times.step, unit: panel.unit, log: panel.log, mirrored: mirrored,
+                            width: panel.tall ? 1000 : 560, height: panel.tall ? 260 : 170});
+    return svg ? [svg, legendOf(series, panel.unit)] : [];
+  });
+}
+
+function stat(panel) {
+  return Promise.all(panel.queries.map(function (query) { return instant(query.expr); })).then(function (answers) {
+    var found = [];
+    answers.forEach(function (result) {
+      result.forEach(function (one) { found.push(node("div", "value", formatted(Number(one.value[1]), panel.unit))); });
+    });
+    return found;
+  });
+}
+
+// One line for each value of `by`, one column a query; the largest of the first column first.
+function rowsOf(panel, answers) {
+  var rows = {};
+  answers.forEach(function (result, i) {
+    result.forEach(function (one) {
+      var key = JSON.stringify(panel.by.map(function (label) { return one.metric[label] || ""; }));
+      if (!rows[key]) rows[key] = {labels: one.metric, values: []};
+      rows[key].values[i] = Number(one.value[1]);
+    });
+  });
+  return Object.keys(rows).sort().map(function (key) { return rows[key]; }).sort(function (a, b) { return (b.values[0] || 0) - (a.values[0] || 0); });
+}
+
+function table(panel) {
+  return Promise.all(panel.queries.map(function (query) { return instant(query.expr); })).then(function (answers) {
+    var made = node("table"), head = node("tr"), shown = panel.queries.map(function (query, i) { return i; });
+    var rows = rowsOf(panel, answers);
+    if (panel.by.indexOf("state") >= 0) shown = [];  // the state itself is what is shown, its value is 1
+    panel.by.forEach(function (label) { head.appendChild(node("th", "name", label)); });
+    shown.forEach(function (i) { head.appendChild(node("th", "", panel.queries[i].legend.join(""))); });
+    made.appendChild(head);
+    rows.forEach(function (row) {
+      var line = node("tr", alarmed[row.labels.worker] ? "alarm" : "");
+      panel.by.forEach(function (label) { line.appendChild(node("td", "name", row.labels[label] || "")); });
+      shown.forEach(function (i) {
+        var value = row.values[i];
+        line.appendChild(node("td", "", formatted(value === undefined ? null : value, panel.queries[i].unit)));
+      });
+      made.appendChild(line);
+    });
+    return rows.length ? [made] : [];
+  });
+}
+
+function stragglers() {
+  return instant(TABLE.stragglers).then(function (result) {
+    alarmed = {};
+    result.forEach(function (one) { alarmed[one.metric.worker] = one.metric.stage; });
+    var box = document.getElementById("straggler"), names = Object.keys(alarmed);
+    box.hidden = false;
+    box.className = names.length ? "found" : "";
+    box.textContent = names.length ? "Holds the round up: " : "No worker holds the round up.";
+    result.forEach(function (one, i) {
+      if (i) box.appendChild(document.createTextNode(", "));
+      box.appendChild(node("b", "", one.metric.worker));
+      box.appendChild(document.createTextNode(" (" + one.metric.stage + " takes " + formatted(Number(one.value[1]), "percentunit") +
+                                              " of the round more than at the median worker)"));
+    });
+  });
+}
+
+function show(panel, box) {
+  return {graph: graph, stat: stat, table: table}[panel.kind](panel, box).then(function (parts) {
+    var body = box.querySelector(".body");
+    body.replaceChildren.apply(body, parts.length ? parts : [node("div", "empty", "no data")]);
+    box.dataset.filled = parts.length ? "yes" : "no";
+  });
+}
+
+function refresh(boxes) {
+  var trouble = document.getElementById("trouble");
+  return stragglers().then(function () {
+    return Promise.all(TABLE.panels.map(function (panel, i) { return show(panel, boxes[i]); }));
+  }).then(function () {
+    trouble.hidden = true;
+    document.body.dataset.shown = "yes";
+  }, function (error) {
+    trouble.hidden = false;
+    trouble.textContent = "Prometheus does not answer: " + error.message;
+  });
+}
+
+function go(name, value) {
+  parameters.set(name, value);
+  location.search = parameters.toString();
+}
+
+function choice(id, name, options, chosen) {
+  var select = document.getElementById(id);
+  options.forEach(function (option) {
+    var entry = node("option", "", option[0]);
+    entry.value = option[1];
+    entry.selected = String(option[1]) === String(chosen);
+    select.appendChild(entry);
+  });
+  select.onchange = function () { go(name, select.value); };
+}
+
+function begin() {
+  TABLE.rows.forEach(function (row) {
+    var link = node("a", row.row === TABLE.row ? "here" : "", row.row);
+    link.href = row.page + location.search;
+    document.getElementById("rows").appendChild(link);
+  });
+  choice("range", "range", Object.keys(RANGES).map(function (name) { return [name, RANGES[name]]; }), parameters.get("range") || 3600);
+  ask("label/instance/values", {"match[]": "distro_aggregator_round"}).then(function (names) {
+    choice("instance", "instance", [["all", ".*"]].concat(names.map(function (name) { return [name, name]; })), parameters.get("instance") || ".*");
+  });
+  var boxes = TABLE.panels.map(function (panel) {
+    var box = node("section", panel.kind + (panel.tall ? " tall" : "") + (panel.kind === "table" && panel.queries.length > 1 ? " wide" : ""));
+    box.appendChild(node("h2", "", panel.title));
+    if (panel.about) box.appendChild(node("p", "about", panel.about));
+    box.appendChild(node("div", "body"));
+    document.getElementById("panels").appendChild(box);
+    return box;
+  });
+  refresh(boxes);
+  setInterval(function () { refresh(boxes); }, 15000);
+}
+
+begin();

@@ -1,0 +1,47 @@
+"""Console pages for Prometheus: one for each row of the table, each in one file without anything from outside.
+
+Prometheus runs them through Go's templates, in which two opening braces begin an action: a page has none.
+"""
+import json
+import re
+
+from source import HERE, fill, with_selector
+
+STRAGGLERS = ("topk(3, instance_worker_stage:distro_worker_excess_seconds:per_round5m"
+              " * on (instance) group_left () instance:distro_aggregator_rounds:rate5m > 0.1)")
+
+
+def page_name(row):
+    return "index.html" if row == "Progress" else f"{row.lower()}.html"
+
+
+def expression(text):
+    return with_selector(fill(text, {"range": "5m"}), 'instance=~"$instance"')
+
+
+def legend(text):
+    """Words and names of labels in turns: "{{worker}} up" is ["", "worker", " up"]."""
+    return re.split(r"\{\{(\w+)\}\}", text)
+
+
+def described(panel):
+    queries = [{"expr": expression(query.expression), "legend": legend(query.legend), "unit": query.unit or panel.unit}
+               for query in panel.queries]
+    return {"title": panel.title, "about": panel.about, "kind": panel.kind, "unit": panel.unit, "by": panel.by,
+            "log": panel.log, "tall": panel.tall, "queries": queries}
+
+
+def page(source, row, members):
+    links = [{"row": name, "page": page_name(name)} for name, _ in source.rows]
+    table = {"row": row, "rows": links, "stragglers": expression(STRAGGLERS), "panels": [described(panel) for panel in members]}
+    text = (HERE / "console.html").read_text()
+    for name, part in (("TITLE", f"DisTrO: {row}"), ("STYLE", (HERE / "console.css").read_text()),
+                       ("CHART", (HERE / "chart.js").read_text()), ("SCRIPT", (HERE / "console.js").read_text()),
+                       ("TABLE", json.dumps(table, indent=1).replace("</", "<\\/"))):
+        text = text.replace(f"%{name}%", part)
+    assert "{{" not in text, f"{row}: two braces begin an action of the template"
+    return text
+
+
+def pages(source):
+    return {page_name(row): page(source, row, members) for row, members in source.rows}
