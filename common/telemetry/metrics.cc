@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/telemetry/duration_histogram.h"
 #include "common/telemetry/metric_families.h"
 
 namespace distro {
@@ -60,9 +61,7 @@ void Histogram::Observe(double value) {
   }
 }
 
-std::vector<double> SecondsBuckets() {
-  return {0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160};
-}
+std::vector<double> SecondsBuckets() { return {kDurationBounds.begin(), kDurationBounds.end()}; }
 
 std::vector<double> MillisecondsBuckets() {
   return {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5};

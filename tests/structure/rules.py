@@ -27,7 +27,9 @@ USES = {
     "common/rpc/dev_certificates": "common/base",
     "common/rpc/token": "common/base",
     "common/rpc": "common/base common/rpc/frames common/rpc/channel_options common/rpc/tls_files common/rpc/token proto",
-    "common/telemetry": "common/base proto",
+    "common/telemetry/duration_histogram": "common/base proto",  # readings in heartbeats, without Prometheus
+    "common/telemetry/repair_telemetry": "common/telemetry/duration_histogram",
+    "common/telemetry": "common/base proto common/telemetry/repair_telemetry",
     "common/process": "common/base",  # signals
     "common/process/command_line": "common/base",  # absl's flags, for programs
     # The aggregator. Its decisions and its log know nothing of gRPC.
@@ -41,7 +43,7 @@ USES = {
     "server/auth/token_store": "server/auth/auth_observer server/auth/file_watch server/auth/tokens_file",
     "server/auth": "common/rpc server/auth/token_store",
     "server/log": "common/replica",
-    "server/session": "common/run",
+    "server/session": "common/run common/telemetry/repair_telemetry",
     "server/round": "common/replica server/log server/session",
     "server/stream_metrics": "common/telemetry server/limits",
     "server/status": "common/telemetry server/log server/session server/round",
@@ -54,7 +56,7 @@ USES = {
     "worker/flags": "common/process/command_line common/rpc/client_flags worker/options worker/generate_command worker/text_floor_command",
     "worker/options": "common/run common/rpc/channel_options worker/data",
     "worker/data": "common/run",
-    "worker/exchange": "common/replica common/rpc",
+    "worker/exchange": "common/replica common/rpc common/telemetry/duration_histogram",
     "worker/optimizer": "common/replica",
     "worker/state": "worker/optimizer",
     "worker/model": "common/model_config common/checkpoint",
@@ -65,7 +67,7 @@ USES = {
     "worker/generate_command": "worker/model",
     "worker/text_floor_command": "worker/data",
     "worker": "common/process worker/flags worker/options worker/metrics worker/train",
-    "tools/distroctl": "common/replica common/rpc common/rpc/dev_certificates server/auth/tokens_file server/log",
+    "tools/distroctl": "common/replica common/rpc common/rpc/client_flags common/rpc/dev_certificates server/auth/tokens_file server/log",
     "tools/archiver": "common/process common/process/command_line common/replica common/rpc common/rpc/client_flags common/telemetry",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/replica",
