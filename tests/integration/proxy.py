@@ -91,6 +91,8 @@ class Connection:
             await self.going.wait()
             if direction == "up":
                 self.note_method(chunk)
+                if self.proxy.flip and len(chunk) > 1 << 12:
+                    chunk = chunk[:2048] + bytes([chunk[2048] ^ 1]) + chunk[2049:]
             met = self.meet(direction, chunk)
             if met:
                 fault, offset = met
@@ -152,10 +154,12 @@ class Proxy:
     delay             seconds that each chunk (16 KiB at most) waits
     bytes_per_second  of each connection; 0: no limit
     refuse            connections that begin from now on are reset at once
+    flip              one bit of each large chunk (above 4 KiB) that goes up is changed
     """
 
     def __init__(self, target=None):
         self.target, self.delay, self.bytes_per_second, self.refuse = target, 0.0, 0, False
+        self.flip = False
         self._faults, self._connections = [], set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
