@@ -24,6 +24,7 @@
 #include "server/service/connection_bounds.h"
 #include "server/status/status_page.h"
 #include "server/stream_metrics.h"
+#include "server/worker_metrics.h"
 
 namespace distro::server {
 namespace {
@@ -42,14 +43,15 @@ std::string JoinAddress(const std::string& host, int port) {
 
 // In the order of their dependence: the last is stopped first.
 struct AggregatorServer::Parts {
-  Parts(const AggregatorOptions& options_in, const Clock* clock, Log* log_in)
+  Parts(const AggregatorOptions& options_in, const Clock* clock_in, Log* log_in)
       : options(options_in),
+        clock(clock_in),
         log(log_in),
-        metrics(clock, options_in.insecure),
-        gate(options_in.limits, clock) {}
+        metrics(clock_in, options_in.insecure),
+        gate(options_in.limits, clock_in) {}
 
-  absl::Status OpenCredentials(const Clock* clock);
-  absl::Status OpenHost(const Clock* clock, Disk* disk, std::function<void(absl::Status)> on_fatal);
+  absl::Status OpenCredentials();
+  absl::Status OpenHost(Disk* disk, std::function<void(absl::Status)> on_fatal);
   absl::Status StartHttp();
   std::vector<prometheus::MetricFamily> AllMetrics();
   absl::Status LoadRun();
@@ -59,8 +61,10 @@ struct AggregatorServer::Parts {
   void SayDraining();
 
   const AggregatorOptions options;
+  const Clock* const clock;
   Log* const log;
   AggregatorMetrics metrics;
+  WorkerReports reports;
   StreamGate gate;
   std::atomic<bool> loaded{false};
   std::atomic<bool> draining{false};
@@ -77,7 +81,7 @@ struct AggregatorServer::Parts {
   std::string http_address;
 };
 
-absl::Status AggregatorServer::Parts::OpenCredentials(const Clock* clock) {
+absl::Status AggregatorServer::Parts::OpenCredentials() {
   if (options.insecure) {
     authorizer = std::make_unique<Authorizer>();
     return absl::OkStatus();
@@ -91,7 +95,7 @@ absl::Status AggregatorServer::Parts::OpenCredentials(const Clock* clock) {
   return absl::OkStatus();
 }
 
-absl::Status AggregatorServer::Parts::OpenHost(const Clock* clock, Disk* disk,
+absl::Status AggregatorServer::Parts::OpenHost(Disk* disk,
                                                std::function<void(absl::Status)> on_fatal) {
   DISTRO_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store,
                           RunStore::Open(options.data_dir, disk, clock, log));
@@ -113,7 +117,7 @@ absl::Status AggregatorServer::Parts::StartHttp() {
   routes.push_back(ReadyRoute([this] { return Ready(); }));
   routes.push_back(MetricsRoute("/metrics", [this] { return AllMetrics(); }));
   routes.push_back(MetricsRoute("/metrics/workers",
-                                [this] { return AggregatorMetrics::CollectWorkers(*host); }));
+                                [this] { return CollectWorkers(reports, clock->MonotonicNow()); }));
   routes.push_back({"/", [this](const HttpRequest&) { return Page(); }});
   DISTRO_ASSIGN_OR_RETURN(http,
                           HttpEndpoint::Start(address.first, address.second, std::move(routes)));
@@ -142,8 +146,8 @@ absl::Status AggregatorServer::Parts::LoadRun() {
 
 absl::Status AggregatorServer::Parts::StartGrpc() {
   DISTRO_ASSIGN_OR_RETURN(const auto address, SplitAddress(options.listen));
-  aggregator =
-      std::make_unique<AggregatorService>(host.get(), authorizer.get(), &gate, &metrics, log);
+  aggregator = std::make_unique<AggregatorService>(host.get(), authorizer.get(), &gate, &metrics,
+                                                   &reports, clock, log);
   admin = std::make_unique<AdminService>(host.get(), authorizer.get(), &gate, &metrics);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -210,8 +214,8 @@ absl::StatusOr<std::unique_ptr<AggregatorServer>> AggregatorServer::Start(
   std::unique_ptr<AggregatorServer> server(
       new AggregatorServer(std::make_unique<Parts>(options, clock, log)));
   Parts* const parts = server->parts_.get();
-  DISTRO_RETURN_IF_ERROR(parts->OpenCredentials(clock));
-  DISTRO_RETURN_IF_ERROR(parts->OpenHost(clock, disk, std::move(on_fatal)));
+  DISTRO_RETURN_IF_ERROR(parts->OpenCredentials());
+  DISTRO_RETURN_IF_ERROR(parts->OpenHost(disk, std::move(on_fatal)));
   DISTRO_RETURN_IF_ERROR(parts->StartHttp());
   DISTRO_RETURN_IF_ERROR(parts->LoadRun());
   DISTRO_RETURN_IF_ERROR(parts->StartGrpc());

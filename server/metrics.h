@@ -33,6 +33,8 @@ class AggregatorMetrics final : public RunObserver, public TransferObserver, pub
   void OnStateHashMismatch(int workers) override;
   void OnMemberChange(absl::string_view reason) override;
   void OnLateUpdate(absl::Duration lateness) override;
+  void OnUpdateTimed(const std::string&, RoundId, absl::Duration) override {
+  }  // a page's (RunHistory)
   void OnLogError(absl::string_view operation) override;
   void OnPhase(absl::string_view phase, absl::Duration time) override;
 
@@ -50,8 +52,6 @@ class AggregatorMetrics final : public RunObserver, public TransferObserver, pub
 
   // All families: these, the run's state, the folder's disk, the process.
   std::vector<prometheus::MetricFamily> Collect(const RunHost& host, const std::string& data_dir);
-  // The last readings of workers in session, each with the label that the aggregator sets.
-  static std::vector<prometheus::MetricFamily> CollectWorkers(const RunHost& host);
 
  private:
   void AddCredentials();

@@ -111,36 +111,4 @@ std::vector<prometheus::MetricFamily> AggregatorMetrics::Collect(const RunHost& 
   return families;
 }
 
-std::vector<prometheus::MetricFamily> AggregatorMetrics::CollectWorkers(const RunHost& host) {
-  FamilyBuilder builder;
-  const RoundManager* manager = host.manager();
-  if (manager == nullptr) return {};
-  const std::string prefix = "distro_worker_";
-  for (const Worker& worker : manager->status().workers) {
-    if (!worker.in_session() || worker.sequence == 0) continue;
-    const MetricLabels labels = {{"worker", worker.name}};
-    const v1::WorkerTelemetry& readings = worker.telemetry;
-    builder.AddGauge(prefix + "round", "The first round that is not yet in the parameters.", labels,
-                     static_cast<double>(worker.next_round));
-    builder.AddGauge(prefix + "loss", "Training loss of the last own step, in nats a token.",
-                     labels, readings.loss());
-    builder.AddGauge(prefix + "grad_norm", "Norm of the last own gradient, before clipping.",
-                     labels, readings.gradient_norm());
-    builder.AddCounter(prefix + "tokens_total", "Tokens trained on.", labels,
-                       static_cast<double>(readings.tokens()));
-    builder.AddCounter(prefix + "sent_bytes_total", "Payload bytes sent.",
-                       {{"worker", worker.name}, {"kind", "update"}},
-                       static_cast<double>(readings.sent_bytes()));
-    builder.AddCounter(prefix + "received_bytes_total", "Payload bytes received.",
-                       {{"worker", worker.name}, {"kind", "result"}},
-                       static_cast<double>(readings.received_bytes()));
-    if (readings.has_evaluation_loss()) {
-      builder.AddGauge(prefix + "eval_loss",
-                       "Held-out loss of the last evaluation, in nats a token.", labels,
-                       readings.evaluation_loss());
-    }
-  }
-  return builder.Take();
-}
-
 }  // namespace distro::server

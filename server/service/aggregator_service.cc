@@ -1,6 +1,5 @@
 #include "server/service/aggregator_service.h"
 
-#include <cmath>
 #include <utility>
 
 #include "common/rpc/status.h"
@@ -19,13 +18,9 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const abs
   return reactor;
 }
 
-int NotFinite(const v1::WorkerTelemetry& readings) {
-  int values = 0;
-  for (const double value :
-       {readings.loss(), readings.gradient_norm(), readings.evaluation_loss()}) {
-    values += std::isfinite(value) ? 0 : 1;
-  }
-  return values;
+// The worker is in session with this process.
+bool LetIn(v1::Directive directive) {
+  return directive == v1::DIRECTIVE_CONTINUE || directive == v1::DIRECTIVE_RESYNC;
 }
 
 absl::Status NoRun() { return absl::UnavailableError("there is no run yet: it must be created"); }
@@ -62,7 +57,9 @@ grpc::ServerUnaryReactor* AggregatorService::Heartbeat(grpc::CallbackServerConte
   absl::StatusOr<v1::HeartbeatResponse> answer = manager->Heartbeat(*request);
   if (!answer.ok()) return Answer(context, answer.status());
   *response = *std::move(answer);
-  observer_->OnDroppedValues(NotFinite(request->telemetry()));
+  if (LetIn(response->directive())) {
+    observer_->OnDroppedValues(reports_->Take(*request, clock_->WallNow(), clock_->MonotonicNow()));
+  }
   observer_->OnReceived(TransferKind::kControl, request->ByteSizeLong());
   observer_->OnSent(TransferKind::kControl, response->ByteSizeLong());
   return Answer(context, absl::OkStatus());
@@ -76,6 +73,7 @@ grpc::ServerUnaryReactor* AggregatorService::Leave(grpc::CallbackServerContext* 
     return Answer(context, may);
   }
   if (RoundManager* manager = host_->manager()) manager->Leave(*request);
+  reports_->Leave(request->worker());
   return Answer(context, absl::OkStatus());
 }
 

@@ -1,6 +1,7 @@
 // What workers call: thin handlers in front of the run (docs/protocol.md). Thread-safe.
 #pragma once
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "distro/v1/aggregator.grpc.pb.h"
 #include "server/auth/authorizer.h"
@@ -8,6 +9,7 @@
 #include "server/round/run_host.h"
 #include "server/service/bidi_reactor.h"
 #include "server/service/transfer_observer.h"
+#include "server/session/worker_reports.h"
 
 namespace distro::server {
 
@@ -26,8 +28,15 @@ class AggregatorService final : public AggregatorMethods {
  public:
   // All are borrowed.
   AggregatorService(RunHost* host, const Authorizer* authorizer, StreamGate* gate,
-                    TransferObserver* observer, Log* log)
-      : host_(host), authorizer_(authorizer), gate_(gate), observer_(observer), log_(log) {}
+                    TransferObserver* observer, WorkerReports* reports, const Clock* clock,
+                    Log* log)
+      : host_(host),
+        authorizer_(authorizer),
+        gate_(gate),
+        observer_(observer),
+        reports_(reports),
+        clock_(clock),
+        log_(log) {}
 
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
                                  const v1::JoinRequest* request,
@@ -54,6 +63,8 @@ class AggregatorService final : public AggregatorMethods {
   const Authorizer* const authorizer_;
   StreamGate* const gate_;
   TransferObserver* const observer_;
+  WorkerReports* const reports_;
+  const Clock* const clock_;
   Log* const log_;
 };
 

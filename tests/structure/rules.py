@@ -46,12 +46,13 @@ USES = {
     "server/session": "common/run common/telemetry/repair_telemetry",
     "server/round": "common/replica server/log server/session",
     "server/stream_metrics": "common/telemetry server/limits",
+    "server/worker_metrics": "common/telemetry server/session",
     "server/status": "common/telemetry server/log server/session server/round",
     "server/service": "common/rpc server/auth server/limits server/log server/session server/round server/service/upload_call",
     "server/service/upload_call": "server/limits server/round server/service/transfer_observer",  # an upload, without gRPC
     "server/service/transfer_observer": "",
     "server/metrics": "common/telemetry server/auth/auth_observer server/round server/service",  # observes them; they do not know it
-    "server": "server/auth server/flags server/options server/metrics server/service server/status server/stream_metrics",
+    "server": "server/auth server/flags server/options server/metrics server/service server/status server/stream_metrics server/worker_metrics",
     # The worker. Torch is in the model, the sharding and the training loop only.
     "worker/flags": "common/process/command_line common/rpc/client_flags worker/options worker/generate_command worker/text_floor_command",
     "worker/options": "common/run common/rpc/channel_options worker/data",
@@ -151,7 +152,7 @@ OUTSIDE = {
         r"(^|/)prometheus/",
         r"^libprometheus",
         r"^_ZNK?10prometheus",
-        named_in="common/telemetry server/metrics server/stream_metrics worker/metrics tests/testing/metrics_doc",
+        named_in="common/telemetry server/metrics server/stream_metrics server/worker_metrics worker/metrics tests/testing/metrics_doc",
         seen_in="server/status server worker tests/server/service tests/tools/distroctl tools/archiver tests/integration bench",
     ),
     "httplib": Outside(
