@@ -17,8 +17,9 @@ namespace distro::worker {
 
 struct RankThreadsOptions {
   int torch_threads = 1;  // a rank; more than 1: faster, other bits
-  // How long Run waits for the other ranks once one has failed. Longer than the watchdog of the communicators.
-  absl::Duration grace = absl::Minutes(3);
+  // How long a rank may stay behind the first one that returns. Longer than the watchdog of the communicators, and than the
+  // difference between the slowest and the fastest piece of work.
+  absl::Duration watchdog = absl::Minutes(3);
   // Called first on every thread: choosing the device of the rank, for one.
   std::function<absl::Status(int rank)> start = {};
 };
@@ -39,8 +40,8 @@ class RankThreads {
   // that nobody waits for it, and its status comes back: "rank 2: gradient: ...", the first one's. After an error every
   // Run fails with it: the node is to be made anew. To stop together without an error, the ranks agree and return OK.
   //
-  // DeadlineExceeded, naming the ranks: they did not return within the grace after another failed. They may still use what
-  // `body` refers to: the process has to end without destroying it.
+  // DeadlineExceeded, naming the ranks: they did not return in time (watchdog). They may still use what `body` refers to:
+  // the process has to end without destroying it.
   absl::Status Run(absl::string_view phase, const Body& body);
 
  private:

@@ -1,0 +1,46 @@
+// Every collective once, with right arguments, for tests of what happens when ranks fail in it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "worker/fsdp/communicator.h"
+
+namespace distro::worker::testing {
+
+inline const std::vector<std::string>& AllCollectives() {
+  static const auto* const kAll = new std::vector<std::string>{
+      "all-gather", "reduce-scatter", "all-reduce", "broadcast", "barrier"};
+  return *kAll;
+}
+
+// Rank r has r + 1 elements of the whole.
+inline std::vector<int64_t> Cuts(int ranks) {
+  std::vector<int64_t> cuts = {0};
+  for (int rank = 0; rank < ranks; ++rank) cuts.push_back(cuts.back() + rank + 1);
+  return cuts;
+}
+
+inline absl::Status Finish(Communicator& communicator, const absl::StatusOr<Transfer>& started) {
+  return started.ok() ? communicator.Wait(*started) : started.status();
+}
+
+inline absl::Status Collective(const std::string& name, Communicator& communicator) {
+  const std::vector<int64_t> cuts = Cuts(communicator.ranks());
+  const at::Tensor own = at::zeros({communicator.rank() + 1}, at::kFloat);
+  const at::Tensor whole = at::zeros({cuts.back()}, at::kFloat);
+  if (name == "all-gather") {
+    return Finish(communicator, communicator.StartAllGather("thing", cuts, own, whole));
+  }
+  if (name == "reduce-scatter") {
+    return Finish(communicator,
+                  communicator.StartReduceScatter("thing", cuts, whole, Accumulation::kStore, own));
+  }
+  if (name == "broadcast") return communicator.Broadcast("thing", 0, whole);
+  if (name == "barrier") return communicator.Barrier("thing");
+  double value = 1;
+  return communicator.AllReduce("thing", absl::MakeSpan(&value, 1));
+}
+
+}  // namespace distro::worker::testing

@@ -1,0 +1,181 @@
+#include "worker/fsdp/thread_communicator.h"
+
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/worker/fsdp/collectives.h"
+#include "tests/worker/fsdp/ranks.h"
+
+namespace distro::worker {
+namespace {
+
+using ::distro::worker::testing::AllCollectives;
+using ::distro::worker::testing::Collective;
+using ::distro::worker::testing::Communicators;
+using ::distro::worker::testing::Cuts;
+using ::distro::worker::testing::Finish;
+using ::distro::worker::testing::OnEveryRank;
+using ::testing::Each;
+using ::testing::ElementsAre;
+
+Communicators Make(int ranks) { return MakeThreadGroup(ranks, {})->TakeCommunicators(); }
+
+at::Tensor Floats(const std::vector<float>& values) {
+  at::Tensor tensor = at::empty({static_cast<int64_t>(values.size())}, at::kFloat);
+  std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<float>());
+  return tensor;
+}
+
+std::vector<float> Values(const at::Tensor& tensor) {
+  const at::Tensor wide = tensor.to(at::kFloat).contiguous();
+  return {wide.const_data_ptr<float>(), wide.const_data_ptr<float>() + wide.numel()};
+}
+
+class ThreadCommunicatorTest : public ::testing::TestWithParam<int> {
+ protected:
+  void Run(const std::function<absl::Status(int rank, Communicator& communicator)>& body) {
+    Communicators communicators = Make(GetParam());
+    EXPECT_THAT(OnEveryRank(communicators, body), Each(absl::OkStatus()));
+  }
+};
+
+TEST_P(ThreadCommunicatorTest, AllGatherJoinsUnevenShardsOnEveryRank) {
+  Run([&](int rank, Communicator& communicator) {
+    const std::vector<int64_t> cuts = Cuts(GetParam());
+    const at::Tensor shard = at::arange(cuts[rank], cuts[rank + 1], at::kFloat);
+    const at::Tensor whole = at::zeros({cuts.back()}, at::kFloat);
+    const absl::Status status =
+        Finish(communicator, communicator.StartAllGather("a", cuts, shard, whole));
+    EXPECT_TRUE(whole.equal(at::arange(cuts.back(), at::kFloat)));
+    return status;
+  });
+}
+
+// As bf16 copies are gathered: each rank writes its range of the whole itself.
+TEST_P(ThreadCommunicatorTest, AllGatherTakesAShardThatLiesAtItsPlace) {
+  Run([&](int rank, Communicator& communicator) {
+    const std::vector<int64_t> cuts = Cuts(GetParam());
+    const at::Tensor whole = at::zeros({cuts.back()}, at::kBFloat16);
+    const at::Tensor shard = whole.narrow(0, cuts[rank], cuts[rank + 1] - cuts[rank]);
+    shard.fill_(rank + 1);
+    const absl::Status status =
+        Finish(communicator, communicator.StartAllGather("a", cuts, shard, whole));
+    for (int other = 0; other < GetParam(); ++other) {
+      EXPECT_THAT(Values(whole.narrow(0, cuts[other], other + 1)), Each(float(other + 1)));
+    }
+    return status;
+  });
+}
+
+// A rank that needs no autograd version of a tensor may write it while a graph has it: the counter stays.
+TEST_P(ThreadCommunicatorTest, AllGatherLeavesVersionCountersAlone) {
+  Run([&](int rank, Communicator& communicator) {
+    const std::vector<int64_t> cuts = Cuts(GetParam());
+    const at::Tensor whole = at::zeros({cuts.back()}, at::kFloat);
+    const auto before = whole._version();
+    const at::Tensor shard = at::zeros({rank + 1}, at::kFloat);
+    const absl::Status status =
+        Finish(communicator, communicator.StartAllGather("a", cuts, shard, whole));
+    EXPECT_EQ(whole._version(), before);
+    return status;
+  });
+}
+
+// Other orders would give other bits: 1e8 + 1 is 1e8 in f32.
+TEST_P(ThreadCommunicatorTest, ReduceScatterAddsInAscendingRankOrder) {
+  const std::vector<float> kParts = {1e8f, 1.0f, -1e8f, 3.0f};
+  for (const Accumulation accumulation : {Accumulation::kStore, Accumulation::kAdd}) {
+    float expected = accumulation == Accumulation::kAdd ? 0.25f : 0.0f;
+    for (int rank = 0; rank < GetParam(); ++rank) expected += kParts[rank % 4];
+    Run([&](int rank, Communicator& communicator) {
+      const std::vector<int64_t> cuts = Cuts(GetParam());
+      const at::Tensor part = at::zeros({cuts.back()}, at::kFloat).fill_(kParts[rank % 4]);
+      const at::Tensor sum = at::zeros({rank + 1}, at::kFloat).fill_(0.25f);
+      const absl::Status status =
+          Finish(communicator, communicator.StartReduceScatter("g", cuts, part, accumulation, sum));
+      EXPECT_THAT(Values(sum), Each(expected));
+      return status;
+    });
+  }
+}
+
+TEST_P(ThreadCommunicatorTest, ReduceScatterSumsWideElementsInF32) {
+  Run([&](int rank, Communicator& communicator) {
+    const std::vector<int64_t> cuts = Cuts(GetParam());
+    // 256 + 1 is 256 in bf16.
+    const at::Tensor part = at::zeros({cuts.back()}, at::kBFloat16).fill_(rank == 0 ? 256 : 1);
+    const at::Tensor sum = at::zeros({rank + 1}, at::kFloat);
+    const absl::Status status = Finish(
+        communicator, communicator.StartReduceScatter("g", cuts, part, Accumulation::kStore, sum));
+    EXPECT_THAT(Values(sum), Each(256.0f + static_cast<float>(GetParam() - 1)));
+    return status;
+  });
+}
+
+// In place, over several chunks, each rank's sum where its own part was: nothing is read after it was overwritten.
+TEST_P(ThreadCommunicatorTest, ReduceScatterWorksInPlace) {
+  const int64_t each = 70'000;
+  Run([&](int rank, Communicator& communicator) {
+    std::vector<int64_t> cuts;
+    for (int r = 0; r <= GetParam(); ++r) cuts.push_back(r * each);
+    const at::Tensor part = at::arange(cuts.back(), at::kFloat).fmod(1000).add(rank);
+    const at::Tensor sum = part.narrow(0, cuts[rank], each);
+    at::Tensor expected = sum.sub(rank).mul(GetParam()).add(GetParam() * (GetParam() - 1) / 2);
+    const absl::Status status = Finish(
+        communicator, communicator.StartReduceScatter("g", cuts, part, Accumulation::kStore, sum));
+    EXPECT_TRUE(sum.equal(expected));
+    return status;
+  });
+}
+
+TEST_P(ThreadCommunicatorTest, RanksWithoutAPartAddNothing) {
+  Run([&](int rank, Communicator& communicator) {
+    const std::vector<int64_t> cuts = Cuts(GetParam());
+    const at::Tensor part =
+        rank == 0 ? at::zeros({cuts.back()}, at::kFloat).fill_(-0.0f) : at::Tensor();
+    const at::Tensor sum = at::zeros({rank + 1}, at::kFloat).fill_(5);
+    const absl::Status status = Finish(
+        communicator, communicator.StartReduceScatter("g", cuts, part, Accumulation::kStore, sum));
+    for (const float value : Values(sum)) EXPECT_TRUE(value == 0 && std::signbit(value));
+    return status;
+  });
+}
+
+TEST_P(ThreadCommunicatorTest, AllReduceSumsInF64) {
+  Run([&](int rank, Communicator& communicator) {
+    std::vector<double> values = {1.0 + rank, 0x1p60, -0x1p60};
+    const absl::Status status = communicator.AllReduce("n", absl::MakeSpan(values));
+    const int ranks = GetParam();
+    EXPECT_THAT(values, ElementsAre(ranks * (ranks + 1) / 2.0, ranks * 0x1p60, ranks * -0x1p60));
+    return status;
+  });
+}
+
+TEST_P(ThreadCommunicatorTest, BroadcastGivesEveryoneTheRootsData) {
+  for (int root = 0; root < GetParam(); ++root) {
+    Run([&](int rank, Communicator& communicator) {
+      const at::Tensor data = Floats({float(rank), float(10 * rank)});
+      const absl::Status status = communicator.Broadcast("p", root, data);
+      EXPECT_THAT(Values(data), ElementsAre(float(root), float(10 * root)));
+      return status;
+    });
+  }
+}
+
+TEST_P(ThreadCommunicatorTest, ManyOperationsFollowEachOther) {
+  Run([&](int rank, Communicator& communicator) {
+    for (int i = 0; i < 100; ++i) {
+      for (const std::string& name : AllCollectives()) {
+        const absl::Status status = Collective(name, communicator);
+        if (!status.ok()) return status;
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, ThreadCommunicatorTest, ::testing::Values(1, 2, 3, 4));
+
+}  // namespace
+}  // namespace distro::worker

@@ -1,0 +1,60 @@
+#include "worker/fsdp/collective_checks.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace distro::worker {
+namespace {
+
+absl::Status CheckCuts(int ranks, absl::Span<const int64_t> cuts) {
+  const bool right = static_cast<int>(cuts.size()) == ranks + 1 && cuts.front() == 0 &&
+                     std::is_sorted(cuts.begin(), cuts.end());
+  return right ? absl::OkStatus()
+               : absl::InvalidArgumentError(
+                     absl::StrCat("the cuts are not ", ranks + 1, " ascending numbers from 0"));
+}
+
+absl::Status CheckFlat(absl::string_view name, const at::Tensor& tensor, int64_t elements) {
+  if (tensor.dim() != 1 || !tensor.is_contiguous() || tensor.numel() != elements) {
+    return absl::InvalidArgumentError(absl::StrCat(name, " has ", tensor.numel(), " elements in ",
+                                                   tensor.dim(), " dimensions; ", elements,
+                                                   " contiguous ones in 1 are expected"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckAllGather(int rank, int ranks, absl::Span<const int64_t> cuts,
+                            const at::Tensor& shard, const at::Tensor& whole) {
+  DISTRO_RETURN_IF_ERROR(CheckCuts(ranks, cuts));
+  DISTRO_RETURN_IF_ERROR(CheckFlat("the shard", shard, cuts[rank + 1] - cuts[rank]));
+  DISTRO_RETURN_IF_ERROR(CheckFlat("the whole", whole, cuts.back()));
+  if (shard.scalar_type() != whole.scalar_type()) {
+    return absl::InvalidArgumentError("shard and whole have different types");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckReduceScatter(int rank, int ranks, absl::Span<const int64_t> cuts,
+                                const at::Tensor& part, const at::Tensor& sum) {
+  DISTRO_RETURN_IF_ERROR(CheckCuts(ranks, cuts));
+  DISTRO_RETURN_IF_ERROR(CheckFlat("the sum", sum, cuts[rank + 1] - cuts[rank]));
+  if (sum.scalar_type() != at::kFloat) return absl::InvalidArgumentError("the sum is not f32");
+  if (!part.defined()) return absl::OkStatus();
+  if (part.scalar_type() != at::kFloat && part.scalar_type() != at::kBFloat16) {
+    return absl::InvalidArgumentError("the part is neither f32 nor bf16");
+  }
+  return CheckFlat("the part", part, cuts.back());
+}
+
+absl::Status CheckBroadcast(int ranks, int root, const at::Tensor& data) {
+  if (root < 0 || root >= ranks) {
+    return absl::InvalidArgumentError(absl::StrCat("root ", root, " of ", ranks, " ranks"));
+  }
+  return CheckFlat("the data", data, data.numel());
+}
+
+}  // namespace distro::worker

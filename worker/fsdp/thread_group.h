@@ -1,0 +1,67 @@
+// Where the ranks of thread_communicator.h meet: a rendezvous with a watchdog and an end. Implementation detail of that
+// communicator. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "worker/fsdp/thread_communicator.h"
+
+namespace distro::worker {
+
+// What one rank brings to an operation.
+struct RankCall {
+  absl::string_view operation;  // "all-gather"; a literal
+  std::string what;
+  std::vector<int64_t> cuts;
+  int detail = 0;  // root, or accumulation
+  at::Tensor tensor;
+  std::vector<double> values;
+
+  std::string Describe() const;               // all-gather "block 3 parameters"
+  bool Matches(const RankCall& other) const;  // the same operation on the same thing
+};
+using RankCalls = std::vector<RankCall>;
+
+class RankMeeting {
+ public:
+  RankMeeting(int ranks, const ThreadGroupOptions& options);
+
+  int ranks() const { return ranks_; }
+  int waiting() const;
+  void CheckWatchdog();
+
+  // Brings this rank's call; returns those of all ranks once all have come.
+  absl::StatusOr<std::shared_ptr<const RankCalls>> Arrive(int rank, RankCall call);
+  // This rank uses the others' memory no longer; returns once nobody does.
+  absl::Status Depart(int rank, const RankCall& call);
+
+  // The first end counts. `rank` failed with `why`.
+  void End(int rank, const absl::Status& why);
+
+ private:
+  absl::Status Meet(int rank, const RankCall& call, absl::string_view not_yet)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Agree() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::string Absent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Ended(const RankCall& call) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const int ranks_;
+  const ThreadGroupOptions options_;
+  mutable absl::Mutex mu_;
+  absl::CondVar changed_;
+  RankCalls calls_ ABSL_GUARDED_BY(mu_);  // [R], of those who are present
+  std::vector<bool> present_ ABSL_GUARDED_BY(mu_);
+  uint64_t meetings_ ABSL_GUARDED_BY(mu_) = 0;  // that have taken place
+  int waiting_ ABSL_GUARDED_BY(mu_) = 0;
+  std::shared_ptr<const RankCalls> agreed_ ABSL_GUARDED_BY(mu_);
+  absl::Status end_ ABSL_GUARDED_BY(mu_);      // OK: goes on
+  int failed_rank_ ABSL_GUARDED_BY(mu_) = -1;  // -1: no single one
+};
+
+}  // namespace distro::worker
