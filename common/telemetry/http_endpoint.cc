@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "httplib.h"
 
 namespace distro {
@@ -32,13 +33,16 @@ void Configure(httplib::Server& server) {
 }
 
 void AddRoute(httplib::Server& server, HttpRoute route) {
-  server.Get(route.path, [handler = std::move(route.handler)](const httplib::Request& request,
-                                                              httplib::Response& response) {
+  const std::string pattern =
+      absl::StrReplaceAll(route.path, {{".", "\\."}});  // a regular expression
+  server.Get(pattern, [handler = std::move(route.handler)](const httplib::Request& request,
+                                                           httplib::Response& response) {
     HttpRequest asked;
     asked.path = request.path;
     for (const auto& [name, value] : request.params) asked.query.emplace(name, value);
     HttpResponse answer = handler(asked);
     response.status = answer.status;
+    for (const auto& [name, value] : answer.headers) response.set_header(name, value);
     response.set_content(std::move(answer.body), answer.content_type);
   });
 }

@@ -25,11 +25,12 @@ struct HttpRequest {
 struct HttpResponse {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
-  std::string body;
+  std::string body = {};
+  std::map<std::string, std::string> headers = {};  // besides Content-Type and Content-Length
 };
 
 struct HttpRoute {
-  std::string path;  // matched as a whole; [a-z/] only
+  std::string path;  // matched as a whole; [a-z/.] only
   std::function<HttpResponse(const HttpRequest&)> handler;
 };
 

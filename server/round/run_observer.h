@@ -24,28 +24,28 @@ struct CommittedRoundInfo {
   std::optional<double> eval_loss = std::nullopt;  // mean of the workers' last evaluations
 };
 
-// A call that is not overridden does nothing.
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
-  virtual void OnRoundOpened(RoundId round, int expected) {}
+  virtual void OnRoundOpened(RoundId round, int expected) = 0;
   // A worker's update of a round is complete and in time.
-  virtual void OnUpdateReceived() {}
+  virtual void OnUpdateReceived() = 0;
   // `latency`: from the segment's last upload to its first result frame.
-  virtual void OnSegmentResult(const SegmentResult& result, absl::Duration latency) {}
-  virtual void OnRoundCommitted(const CommittedRoundInfo& info) {}
-  virtual void OnStateHashMismatch(int workers) {}
+  virtual void OnSegmentResult(const SegmentResult& result, absl::Duration latency) = 0;
+  virtual void OnRoundCommitted(const CommittedRoundInfo& info) = 0;
+  virtual void OnStateHashMismatch(int workers) = 0;
   // A worker's state changed; one of kMemberReasons.
-  virtual void OnMemberChange(absl::string_view reason) {}
+  virtual void OnMemberChange(absl::string_view reason) = 0;
   // An update came that long after its round was over. Once a worker and round.
-  virtual void OnLateUpdate(absl::Duration lateness) {}
+  virtual void OnLateUpdate(absl::Duration lateness) = 0;
   // The last byte of a worker's update of `round` came, that long after the round opened; also when it was too late to
   // count. Once a worker and round.
-  virtual void OnUpdateTimed(const std::string& worker, RoundId round, absl::Duration since_open) {}
+  virtual void OnUpdateTimed(const std::string& worker, RoundId round,
+                             absl::Duration since_open) = 0;
   // A write to the log failed; the name of the disk's operation, or "other".
-  virtual void OnLogError(absl::string_view operation) {}
+  virtual void OnLogError(absl::string_view operation) = 0;
   // Busy seconds of a phase: combine, encode, log, broadcast.
-  virtual void OnPhase(absl::string_view phase, absl::Duration time) {}
+  virtual void OnPhase(absl::string_view phase, absl::Duration time) = 0;
 };
 
 }  // namespace distro::server

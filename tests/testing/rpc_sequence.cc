@@ -68,6 +68,7 @@ class SilentObserver final : public server::RunObserver, public server::Transfer
   void OnStateHashMismatch(int) override {}
   void OnMemberChange(absl::string_view) override {}
   void OnLateUpdate(absl::Duration) override {}
+  void OnUpdateTimed(const std::string&, RoundId, absl::Duration) override {}
   void OnLogError(absl::string_view) override {}
   void OnPhase(absl::string_view, absl::Duration) override {}
   void OnReceived(server::TransferKind, uint64_t) override {}

@@ -69,6 +69,14 @@ TEST(HttpEndpointTest, ServesOtherRoutesWithTheirQuery) {
   EXPECT_EQ(Get(*endpoint, "/nothing")->status, 404);
 }
 
+TEST(HttpEndpointTest, SendsAHandlersHeadersAndTakesADotAsADot) {
+  const auto endpoint = Start({{"/page.css", [](const HttpRequest&) {
+                                  return HttpResponse{.headers = {{"Cache-Control", "no-store"}}};
+                                }}});
+  EXPECT_EQ(Get(*endpoint, "/page.css")->get_header_value("Cache-Control"), "no-store");
+  EXPECT_EQ(Get(*endpoint, "/pagexcss")->status, 404);
+}
+
 TEST(HttpEndpointTest, AnswersGetOnly) {
   const auto endpoint = Start({HealthRoute()});
   httplib::Client client("127.0.0.1", endpoint->port());
