@@ -1,0 +1,145 @@
+{{- define "distro.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
+{{- end }}
+
+{{/* Short enough for every suffix of ours and a StatefulSet's own. */}}
+{{- define "distro.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
+{{- else if contains (include "distro.name" .) .Release.Name }}
+{{- .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "distro.name" .) | trunc 40 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "distro.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "distro.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "distro.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{ include "distro.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{- define "distro.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create }}
+{{- default (include "distro.fullname" .) .Values.serviceAccount.name }}
+{{- else }}
+{{- default "default" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{/* "repository:tag" of an image's values. Arguments: root, image. */}}
+{{- define "distro.image" -}}
+{{- printf "%s:%s" .image.repository (default .root.Chart.AppVersion .image.tag) | quote }}
+{{- end }}
+
+{{- define "distro.tlsSecret" -}}
+{{- if .Values.tls.certManager.enabled }}{{ include "distro.fullname" . }}-tls{{ else }}{{ .Values.tls.existingSecret }}{{ end }}
+{{- end }}
+
+{{/* Where pods of the cluster find the aggregator; a name of the certificate that cert-manager makes. */}}
+{{- define "distro.serviceHost" -}}
+{{ include "distro.fullname" . }}.{{ .Release.Namespace }}.svc
+{{- end }}
+
+{{/* What every pod has in common. */}}
+{{- define "distro.podSettings" -}}
+serviceAccountName: {{ include "distro.serviceAccountName" . }}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  {{- toYaml .Values.podSecurityContext | nindent 2 }}
+{{- end }}
+
+{{/* Arguments of a client. Arguments: root, token (its file, empty: none is shown). */}}
+{{- define "distro.clientArgs" -}}
+{{- if .root.Values.insecure }}
+- --insecure
+{{- else }}
+{{- if .root.Values.tls.caKey }}
+- --ca=/etc/distro/ca/ca.crt
+{{- end }}
+- --token_file={{ .token }}
+{{- end }}
+{{- end }}
+
+{{- define "distro.clientMounts" -}}
+{{- if not .Values.insecure }}
+{{- if .Values.tls.caKey }}
+- {name: ca, mountPath: /etc/distro/ca, readOnly: true}
+{{- end }}
+- {name: token, mountPath: /etc/distro/token, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{/* Arguments: root, secret, entry (empty: all of them, under their own names). */}}
+{{- define "distro.clientVolumes" -}}
+{{- if not .root.Values.insecure }}
+{{- if .root.Values.tls.caKey }}
+- name: ca
+  secret:
+    secretName: {{ include "distro.tlsSecret" .root }}
+    items: [{key: {{ .root.Values.tls.caKey | quote }}, path: ca.crt}]
+{{- end }}
+- name: token
+  secret:
+    secretName: {{ .secret }}
+    defaultMode: 0440
+    {{- with .entry }}
+    items: [{key: {{ . }}, path: token}]
+    {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* A claim of a StatefulSet. Arguments: persistence, root. */}}
+{{- define "distro.claim" -}}
+- metadata:
+    name: data
+    {{- with .persistence.annotations }}
+    annotations:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+  spec:
+    accessModes:
+      {{- toYaml .persistence.accessModes | nindent 6 }}
+    {{- with .persistence.storageClass }}
+    storageClassName: {{ . | quote }}
+    {{- end }}
+    resources:
+      requests:
+        storage: {{ .persistence.size }}
+{{- end }}
+
+{{/* Newer servers let the claim go with the release; older ones always keep it. Arguments: persistence, root. */}}
+{{- define "distro.claimRetention" -}}
+{{- if semverCompare ">=1.27.0-0" .root.Capabilities.KubeVersion.Version }}
+persistentVolumeClaimRetentionPolicy:
+  whenDeleted: {{ .persistence.whenDeleted }}
+  whenScaled: Retain
+{{- end }}
+{{- end }}
+
+{{/* Argument: values with nodeSelector, tolerations and affinity. */}}
+{{- define "distro.placement" -}}
+{{- with .nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}

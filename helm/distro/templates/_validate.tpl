@@ -1,0 +1,40 @@
+{{/* What the schema cannot say in words that help. */}}
+{{- define "distro.validate" -}}
+{{- $tls := .Values.tls }}
+{{- if .Values.insecure }}
+{{- if or $tls.existingSecret $tls.certManager.enabled .Values.auth.existingSecret .Values.auth.clientCASecret }}
+{{- fail "insecure: true contradicts tls and auth: plaintext uses none of them. Give one or the other." }}
+{{- end }}
+{{- else }}
+{{- if not (or $tls.existingSecret $tls.certManager.enabled) }}
+{{- fail "TLS is required: set tls.existingSecret (a secret with tls.crt, tls.key and ca.crt) or tls.certManager.enabled. On a network that is trusted, insecure: true talks plaintext instead and authenticates nobody." }}
+{{- end }}
+{{- if and $tls.existingSecret $tls.certManager.enabled }}
+{{- fail "tls.existingSecret and tls.certManager.enabled contradict each other: the certificate comes from one of them." }}
+{{- end }}
+{{- if not .Values.auth.existingSecret }}
+{{- fail "auth.existingSecret is required with TLS: a secret with the entries tokens, archiver-token and viewer-token. README.md, \"Credentials\", has the commands that make it." }}
+{{- end }}
+{{- if and $tls.certManager.enabled (not $tls.certManager.issuerRef.name) }}
+{{- fail "tls.certManager.issuerRef.name is required with tls.certManager.enabled: the issuer that signs the certificate." }}
+{{- end }}
+{{- if and .Values.workers.enabled (not .Values.workers.tokensSecret) }}
+{{- fail "workers.tokensSecret is required with TLS: a secret with an entry for each pod's name, its token." }}
+{{- end }}
+{{- end }}
+{{- if and .Values.run.config (not .Values.run.initModel.config) }}
+{{- fail "run.initModel.config is required with run.config: the config.json of the initial model. Leave both empty to create the run with distroctl." }}
+{{- end }}
+{{- if and .Values.run.initModel.config (not .Values.run.config) }}
+{{- fail "run.config is required with run.initModel.config: the run's configuration (run.json)." }}
+{{- end }}
+{{- if and .Values.gateway.enabled .Values.insecure }}
+{{- fail "gateway.enabled needs TLS: a TLSRoute passes TLS through by the name in it." }}
+{{- end }}
+{{- if and .Values.gateway.enabled (or (not .Values.gateway.hostname) (not .Values.gateway.parentRefs)) }}
+{{- fail "gateway.hostname and gateway.parentRefs are required with gateway.enabled." }}
+{{- end }}
+{{- if and .Values.workers.enabled (or (not .Values.workers.data.existingClaim) (not .Values.workers.data.path)) }}
+{{- fail "workers.data.existingClaim and workers.data.path are required with workers.enabled: where the training data lies." }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,145 @@
+"""The chart's values: what is refused and how it is said, what they change, what README.md says of them, and hardening."""
+
+import json
+import re
+
+import helm_python as helm
+import pytest
+import yaml
+
+import charts
+from charts import CHART, CI_VALUES, find, notes, objects, pod_spec, pods, read_values, render
+
+SECURE = {"tls": {"existingSecret": "distro-tls"}, "auth": {"existingSecret": "distro-auth"}}
+RUN = {"config": {"name": "x"}, "initModel": {"config": {"vocab_size": 256}, "seed": 1}}
+by_name = {"ids": lambda p: p.name.removesuffix("-values.yaml")}
+
+
+@pytest.mark.parametrize("values, message", [
+    ({"bogus": 1}, "additional properties 'bogus' not allowed"),
+    ({"tls": {"existingsecret": "x"}}, "/tls.*additional properties 'existingsecret' not allowed"),
+    ({"replicaCount": 2}, "/replicaCount.*value must be 1"),
+    ({"insecure": "yes"}, "/insecure.*got string, want boolean"),
+    ({"logLevel": "verbose"}, "/logLevel.*must be one of 'debug', 'info', 'warning', 'error'"),
+    ({"persistence": {"size": "10GBx"}}, "/persistence/size.*does not match pattern"),
+    ({"persistence": {"accessModes": ["ReadOnlyMany"]}}, "/persistence/accessModes/0.*must be one of"),
+    ({"image": {"pullPolicy": "Sometimes"}}, "/image/pullPolicy.*must be one of"),
+    ({"drainGraceSeconds": -1}, "/drainGraceSeconds.*minimum: got -1, want 0"),
+    ({"extraArgs": ["log_level=debug"]}, "/extraArgs/0.*does not match pattern"),
+    ({"service": {"publicAddress": "https://a.example"}}, "/service/publicAddress.*does not match pattern"),
+])
+def test_schema_refuses(values, message):
+    with pytest.raises(helm.HelmValuesError, match=message):
+        render({**charts.INSECURE, **values})
+
+
+@pytest.mark.parametrize("values, message", [
+    ({}, "TLS is required: set tls.existingSecret .* or tls.certManager.enabled.*insecure: true"),
+    ({"tls": SECURE["tls"]}, "auth.existingSecret is required with TLS"),
+    ({**SECURE, "insecure": True}, "insecure: true contradicts tls and auth"),
+    ({**SECURE, "tls": {"existingSecret": "x", "certManager": {"enabled": True}}}, "contradict each other"),
+    ({**SECURE, "tls": {"certManager": {"enabled": True}}}, "issuerRef.name is required"),
+    ({"insecure": True, "run": {"config": RUN["config"]}}, "run.initModel.config is required with run.config"),
+    ({"insecure": True, "run": {"initModel": RUN["initModel"]}}, "run.config is required with run.initModel.config"),
+    ({"insecure": True, "gateway": {"enabled": True}}, "gateway.enabled needs TLS"),
+    ({**SECURE, "gateway": {"enabled": True}}, "gateway.hostname and gateway.parentRefs are required"),
+    ({"insecure": True, "workers": {"enabled": True}}, "workers.data.existingClaim and workers.data.path are required"),
+    ({**SECURE, "workers": {"enabled": True, "data": {"existingClaim": "c", "path": "p"}}}, "workers.tokensSecret is required"),
+])
+def test_contradictions_are_refused_with_the_remedy(values, message):
+    with pytest.raises(helm.HelmRenderError, match=message):
+        render(values)
+
+
+def restricted(spec):
+    """What the restricted Pod Security Standard, and this project, ask of a pod; the complaints."""
+    wrong = [k for k in ("hostNetwork", "hostPID", "hostIPC") if spec.get(k)]
+    pod = spec.get("securityContext", {})
+    wrong += ["runAsNonRoot"] * (pod.get("runAsNonRoot") is not True) + ["runAsUser"] * (pod.get("runAsUser", 0) == 0)
+    wrong += ["seccomp"] * (pod.get("seccompProfile") != {"type": "RuntimeDefault"})
+    wrong += ["service account token"] * (spec.get("automountServiceAccountToken") is not False)
+    kinds = {"configMap", "secret", "emptyDir", "persistentVolumeClaim", "projected"}
+    wrong += [f"volume {v['name']}" for v in spec.get("volumes", []) if not (set(v) - {"name"}) <= kinds]
+    for container in spec["containers"] + spec.get("initContainers", []):
+        context = container.get("securityContext", {})
+        wrong += ["privilege escalation"] * (context.get("allowPrivilegeEscalation") is not False)
+        wrong += ["privileged"] * bool(context.get("privileged"))
+        wrong += ["root is writable"] * (context.get("readOnlyRootFilesystem") is not True)
+        wrong += ["capabilities"] * (context.get("capabilities") != {"drop": ["ALL"]})
+        wrong += ["host port"] * any("hostPort" in p for p in container.get("ports", []))
+        wrong += ["latest"] * (":" not in container["image"] or container["image"].endswith(":latest"))
+    return wrong
+
+
+@pytest.mark.parametrize("values", CI_VALUES, **by_name)
+def test_pods_are_restricted(values):
+    listed = pods(objects(render(read_values(values))))
+    assert [(o["metadata"]["name"], restricted(pod_spec(o))) for o in listed] == [(o["metadata"]["name"], []) for o in listed]
+
+
+def test_a_pod_that_is_not_restricted_is_seen():
+    weak = {**charts.INSECURE, "securityContext": {"readOnlyRootFilesystem": False}, "podSecurityContext": {"runAsUser": 0}}
+    assert set(restricted(pod_spec(find(render(weak), "StatefulSet")))) == {"root is writable", "runAsUser"}
+
+
+def test_the_pod_is_killed_later_than_a_drain_ends():
+    spec = pod_spec(find(render({**charts.INSECURE, "drainGraceSeconds": 300}), "StatefulSet"))
+    assert "--drain_grace=300s" in spec["containers"][0]["args"]
+    assert spec["terminationGracePeriodSeconds"] == 300 + 60
+
+
+def test_the_service_for_workers_offers_grpc_only():
+    assert [p["name"] for p in find(render(charts.INSECURE), "Service")["spec"]["ports"]] == ["grpc"]
+
+
+def test_jobs_are_relabelled():
+    monitors = [o for o in objects(render(read_values(CHART / "ci/monitoring-values.yaml"))) if o["kind"] == "ServiceMonitor"]
+    jobs = {(e["path"], e["relabelings"][0]["replacement"]) for o in monitors for e in o["spec"]["endpoints"]}
+    assert jobs == {("/metrics", "distro-aggregator"), ("/metrics/workers", "distro-workers"), ("/metrics", "distro-archiver")}
+    assert all(o["metadata"]["labels"]["release"] == "kube-prometheus-stack" for o in monitors)
+
+
+@pytest.mark.parametrize("kube, api, retention", [("v1.20.2", "policy/v1beta1", False), ("v1.37.0", "policy/v1", True)])
+def test_newer_features_wait_for_a_server_that_has_them(kube, api, retention):
+    listed = objects(render(read_values(CHART / "ci/hardened-values.yaml"), kube_version=kube))
+    assert find(listed, "PodDisruptionBudget")["apiVersion"] == api
+    assert ("persistentVolumeClaimRetentionPolicy" in find(listed, "StatefulSet")["spec"]) == retention
+
+
+def test_notes_warn():
+    said = notes(render({**charts.INSECURE, "archiver": {"enabled": False}, "persistence": {"enabled": False}}))
+    assert [w for w in ("insecure is set", "no archiver", "persistence is off") if w not in said] == []
+    assert "WARNING" not in notes(render(SECURE))
+
+
+def test_notes_do_not_create_a_run_that_the_chart_creates():
+    assert "distroctl run create" in notes(render(SECURE))
+    assert "distroctl run create" not in notes(render({**SECURE, "run": RUN}))
+
+
+def leaves(value, path=""):
+    if isinstance(value, dict) and value:
+        return [x for k, v in value.items() for x in leaves(v, f"{path}.{k}" if path else k)]
+    return [(path, json.dumps(value))]
+
+
+def test_readme_has_a_row_for_each_value():
+    rows = re.findall(r"^\| `([^`]+)` \| `([^`]*)` \| [^|]+ \|$", (CHART / "README.md").read_text(), re.M)
+    assert rows == leaves(yaml.safe_load((CHART / "values.yaml").read_text()))
+
+
+def test_schema_has_every_value():
+    schema = json.loads((CHART / "values.schema.json").read_text())
+
+    def known(node, path=""):
+        if node.get("additionalProperties") is False:
+            return [x for k, v in node["properties"].items() for x in known(v, f"{path}.{k}" if path else k)]
+        return [path]
+
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    optional = {f"{p}.{f}" for p in ("startupProbe", "readinessProbe", "livenessProbe")
+                for f in ("initialDelaySeconds", "successThreshold")} | {"global", "resources.limits", "archiver.resources.limits"}
+    optional |= {f"workers.resources.{k}" for k in ("limits", "requests")}
+    named = {path for path, _ in leaves(values)}
+    for path in set(known(schema)) - optional:
+        assert any(n == path or n.startswith(path + ".") for n in named), path
