@@ -55,6 +55,8 @@ class Model {
   const LlamaConfig& config() const { return config_; }
   // Embedding, blocks, head (worker/model/unit.h).
   absl::Span<const std::unique_ptr<Unit>> units() const { return units_; }
+  // By tensor of the manifest.
+  absl::Span<const std::vector<int64_t>> shapes() const { return shapes_; }
 
   // Mean cross entropy of sequences of S + 1 tokens: position s in 0..S-1 predicts token s + 1.
   absl::StatusOr<double> Loss(const TokenBatch& batch, const TensorBuffer& parameters) const;
@@ -73,7 +75,6 @@ class Model {
  private:
   Model(const LlamaConfig& config, std::vector<int64_t> elements,
         std::vector<std::vector<int64_t>> shapes, std::vector<std::unique_ptr<Unit>> units);
-  absl::Status CheckBatch(const TokenBatch& batch, int64_t positions) const;
   absl::Status CheckBuffer(const TensorBuffer& buffer) const;
 
   const LlamaConfig config_;
