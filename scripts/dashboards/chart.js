@@ -1,5 +1,6 @@
 // Lines over time as SVG. draw(series, options): series are {name, points: [[seconds, value]], style, color}, style is
-// "own" (with a colour), "crowd" (grey) or "alarm"; options are {from, to, unit, log, width, height}.
+// "own" (with a colour), "crowd" (grey) or "alarm"; options are {from, to, step, unit, log, mirrored, width, height}. Mirrored:
+// what is above zero and what is below have half of the height each, on scales of their own.
 var COLORS = ["#3b78c3", "#d9822b", "#2a9d6f", "#8e5bb5", "#b08900", "#0f9bb0", "#b5527d", "#6d7f2f"];
 
 function formatted(value, unit) {
@@ -71,9 +72,14 @@ function draw(series, options) {
   var left = 64, bottom = 18, width = options.width, height = options.height, range = bounds(series, options.log);
   var svg = element("svg", {viewBox: "0 0 " + width + " " + height, role: "img"});
   if (!range) return null;
+  var halves = options.mirrored && range[0] < 0 && range[1] > 0, top = 4, inner = height - bottom - 4, marks;
   function x(time) { return left + (time - options.from) / (options.to - options.from) * (width - left - 4); }
-  function y(value) { return 4 + (range[1] - value) / (range[1] - range[0]) * (height - bottom - 4); }
-  ticks(range[0], range[1], options.log).forEach(function (value) {
+  function y(value) {
+    if (halves) return top + inner / 2 * (value > 0 ? 1 - value / range[1] : 1 + value / range[0]);
+    return top + (range[1] - value) / (range[1] - range[0]) * inner;
+  }
+  marks = halves ? ticks(range[0], 0).concat(ticks(0, range[1]).slice(1)) : ticks(range[0], range[1], options.log);
+  marks.forEach(function (value) {
     svg.appendChild(element("line", {x1: left, x2: width - 4, y1: y(value), y2: y(value), "class": value === 0 && !options.log ? "zero" : "grid"}));
     var shown = options.log ? Math.pow(10, value) : options.mirrored ? Math.abs(value) : value;
     svg.appendChild(element("text", {x: left - 6, y: y(value) + 4, "text-anchor": "end"}, formatted(shown, options.unit)));

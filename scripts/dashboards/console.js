@@ -1,6 +1,6 @@
 // Asks the Prometheus that serves this page, draws TABLE.panels, and again every 15 s. Workers that hold the round up
 // (TABLE.stragglers) are red on every panel; where there are many workers the others are grey.
-var RANGES = {"5 min": 300, "15 min": 900, "1 h": 3600, "6 h": 21600, "1 d": 86400, "7 d": 604800};
+var RANGES = {"5 min": 300, "15 min": 900, "30 min": 1800, "1 h": 3600, "6 h": 21600, "1 d": 86400, "7 d": 604800};
 var CROWD = 8;
 var parameters = new URLSearchParams(location.search);
 var alarmed = {};
@@ -124,7 +124,8 @@ function table(panel) {
     shown.forEach(function (i) { head.appendChild(node("th", "", panel.queries[i].legend.join(""))); });
     made.appendChild(head);
     rows.forEach(function (row) {
-      var line = node("tr", alarmed[row.labels.worker] ? "alarm" : "");
+      var stage = alarmed[row.labels.worker];
+      var line = node("tr", stage && stage === (row.labels.stage || stage) ? "alarm" : "");
       panel.by.forEach(function (label) { line.appendChild(node("td", "name", row.labels[label] || "")); });
       shown.forEach(function (i) {
         var value = row.values[i];
@@ -136,19 +137,31 @@ function table(panel) {
   });
 }
 
+// "upload takes 6.7 s a round more than at the median worker: 250 kB/s, the median has 1.2 MB/s"
+function reason(one, seconds, rates) {
+  var stage = one.metric.stage, text = stage + " takes " + formatted(seconds, "s") + " a round more than at the median worker";
+  var own = rates.filter(function (rate) { return rate.metric.direction === stage && rate.metric.instance === one.metric.instance; });
+  var sorted = own.map(function (rate) { return Number(rate.value[1]); }).sort(function (a, b) { return a - b; });
+  own = own.filter(function (rate) { return rate.metric.worker === one.metric.worker; });
+  if (!own.length) return text;
+  return text + ": " + formatted(Number(own[0].value[1]), "Bps") + ", the median has " + formatted(sorted[Math.floor(sorted.length / 2)], "Bps");
+}
+
 function stragglers() {
-  return instant(TABLE.stragglers).then(function (result) {
+  return Promise.all([instant(TABLE.stragglers.share), instant(TABLE.stragglers.seconds), instant(TABLE.stragglers.rates)]).then(function (answers) {
+    var box = document.getElementById("straggler"), found = answers[0];
     alarmed = {};
-    result.forEach(function (one) { alarmed[one.metric.worker] = one.metric.stage; });
-    var box = document.getElementById("straggler"), names = Object.keys(alarmed);
+    found.forEach(function (one) { alarmed[one.metric.worker] = one.metric.stage; });
     box.hidden = false;
-    box.className = names.length ? "found" : "";
-    box.textContent = names.length ? "Holds the round up: " : "No worker holds the round up.";
-    result.forEach(function (one, i) {
-      if (i) box.appendChild(document.createTextNode(", "));
+    box.className = found.length ? "found" : "";
+    box.textContent = found.length ? "Holds the round up: " : "No worker holds the round up.";
+    found.forEach(function (one, i) {
+      var seconds = answers[1].filter(function (other) {
+        return ["worker", "stage", "instance"].every(function (label) { return other.metric[label] === one.metric[label]; });
+      });
+      if (i) box.appendChild(node("br"));
       box.appendChild(node("b", "", one.metric.worker));
-      box.appendChild(document.createTextNode(" (" + one.metric.stage + " takes " + formatted(Number(one.value[1]), "percentunit") +
-                                              " of the round more than at the median worker)"));
+      box.appendChild(document.createTextNode(" (" + reason(one, seconds.length ? Number(seconds[0].value[1]) : null, answers[2]) + ")"));
     });
   });
 }

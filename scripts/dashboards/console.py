@@ -7,8 +7,11 @@ import re
 
 from source import HERE, fill, with_selector
 
-STRAGGLERS = ("topk(3, instance_worker_stage:distro_worker_excess_seconds:per_round5m"
-              " * on (instance) group_left () instance:distro_aggregator_rounds:rate5m > 0.1)")
+EXCESS = "instance_worker_stage:distro_worker_excess_seconds:per_round5m"
+STRAGGLERS = {  # who holds the round up by more than a tenth of it
+    "share": f"topk(3, {EXCESS} * on (instance) group_left () instance:distro_aggregator_rounds:rate5m > 0.1)",
+    "seconds": EXCESS,
+    "rates": "instance_worker_direction:distro_worker_goodput_bytes:rate5m"}
 
 
 def page_name(row):
@@ -33,7 +36,8 @@ def described(panel):
 
 def page(source, row, members):
     links = [{"row": name, "page": page_name(name)} for name, _ in source.rows]
-    table = {"row": row, "rows": links, "stragglers": expression(STRAGGLERS), "panels": [described(panel) for panel in members]}
+    table = {"row": row, "rows": links, "stragglers": {name: expression(text) for name, text in STRAGGLERS.items()},
+             "panels": [described(panel) for panel in members]}
     text = (HERE / "console.html").read_text()
     for name, part in (("TITLE", f"DisTrO: {row}"), ("STYLE", (HERE / "console.css").read_text()),
                        ("CHART", (HERE / "chart.js").read_text()), ("SCRIPT", (HERE / "console.js").read_text()),

@@ -1,0 +1,159 @@
+"""Every alert against made-up series, by promtool: silent just below its threshold, pending above it, firing after its `for`."""
+import os
+import pathlib
+import subprocess
+
+import pytest
+import yaml
+
+SOURCE = pathlib.Path(os.environ.get("DISTRO_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
+RULES = SOURCE / "helm" / "distro" / "rules"
+
+
+def series(name, values, job="distro-aggregator", **labels):
+    shown = ",".join(f'{key}="{value}"' for key, value in {"instance": "a", "job": job, **labels}.items())
+    return {"series": f"{name}{{{shown}}}", "values": values}
+
+
+def aggregator(name, values, **labels):
+    return series(f"distro_aggregator_{name}", values, **labels)
+
+
+def worker(name, values, **labels):
+    return series(f"distro_worker_{name}", values, job="distro-workers", **{"worker": "w1", **labels})
+
+
+def stall(state, last="0x99", deadline="20x99", rounds="5x99"):
+    return [aggregator("last_round_timestamp_seconds", last), aggregator("round_deadline_seconds", deadline),
+            aggregator("round", rounds), aggregator("round_duration_seconds_sum", "200x99"),
+            aggregator("round_duration_seconds_count", "10x99"), aggregator("run_state", "1x99", state=state)]
+
+
+def quorum(active, needed):
+    return [aggregator("workers", active, state="active"), aggregator("min_workers", needed)]
+
+
+def contributing(state, included, rounds="0+6x99"):
+    return [aggregator("worker_state", "1x99", worker="w1", state=state),
+            aggregator("worker_included_updates_total", included, worker="w1"),
+            aggregator("rounds_total", rounds, outcome="complete"), aggregator("rounds_total", "0x99", outcome="deadline")]
+
+
+def snapshot(values, rounds="0+6x1000"):
+    return [aggregator("snapshot_round", values), aggregator("rounds_total", rounds, outcome="complete")]
+
+
+def disk(free, size="100x400"):
+    return [aggregator("data_dir_free_bytes", free), aggregator("data_dir_size_bytes", size)]
+
+
+def excluded(reason, values):
+    return [worker("updates_excluded_total", values, reason=reason), aggregator("updates_expected_total", "0+100x60")]
+
+
+def rejected(reason, values):
+    return [aggregator("updates_rejected_total", values, reason=reason), aggregator("updates_received_total", "0+98x60")]
+
+
+# (alert, what is tried, series at one sample a minute, state by minute; "" is silent)
+CASES = [
+    ("AggregatorDown", "up", [series("up", "1x20")], {5: "", 19: ""}),
+    ("AggregatorDown", "down", [series("up", "1x5 0x20")], {5: "", 6: "pending", 7: "pending", 8: "firing"}),
+    ("AggregatorDown", "not a target", [series("up", "1x20", job="other")], {1: "pending", 3: "firing"}),
+    ("TrainingStalled", "5 deadlines", stall("training"), {1: "", 2: "pending", 4: "firing"}),
+    ("TrainingStalled", "rounds close", stall("training", last="0+60x99"), {9: "", 90: ""}),
+    ("TrainingStalled", "no deadline: 5 times the mean", stall("training", deadline="0x99"), {1: "", 2: "pending"}),
+    ("TrainingStalled", "waiting after a round", stall("waiting"), {1: "", 2: "pending", 4: "firing"}),
+    ("TrainingStalled", "waiting for the first round", stall("waiting", rounds="0x99"), {9: ""}),
+    ("TrainingStalled", "paused", stall("paused"), {9: ""}),
+    ("ReplicasDiverged", "none", [aggregator("state_hash_mismatches_total", "3x30")], {9: "", 29: ""}),
+    ("ReplicasDiverged", "one", [aggregator("state_hash_mismatches_total", "0x9 1x30")], {9: "", 10: "firing", 22: ""}),
+    ("ReplicasDiverged", "restart", [aggregator("state_hash_mismatches_total", "3x9 0x30")], {12: ""}),
+    ("LossNotFinite", "none", [worker("nonfinite_steps_total", "2x30")], {12: ""}),
+    ("LossNotFinite", "two", [worker("nonfinite_steps_total", "0x9 2x30")], {9: "", 11: "firing warning"}),
+    ("LossNotFinite", "five", [worker("nonfinite_steps_total", "0x9 5x30")], {11: "firing critical, firing warning", 25: ""}),
+    ("QuorumAtRisk", "one to spare", quorum("5x5 4x30", "3x40"), {20: ""}),
+    ("QuorumAtRisk", "none to spare", quorum("5x5 3x30", "3x40"), {5: "", 6: "pending", 11: "firing"}),
+    ("QuorumAtRisk", "there were never more", quorum("3x40", "3x40"), {30: ""}),
+    ("UpdatesExcluded", "a tenth", excluded("late", "0+10x60"), {50: ""}),
+    ("UpdatesExcluded", "above", excluded("late", "0+11x60"), {2: "pending", 30: "firing"}),
+    ("UpdatesExcluded", "on probation", excluded("probation", "0+50x60"), {50: ""}),
+    ("UpdatesRejected", "2 %", rejected("malformed", "0+2x60"), {50: ""}),
+    ("UpdatesRejected", "above", rejected("malformed", "0+3x60"), {2: "pending", 30: "firing"}),
+    ("UpdatesRejected", "late ones", rejected("late", "0+50x60"), {50: ""}),
+    ("UpdatesRejected", "restart", rejected("malformed", "0+5x20 0+5x40"), {19: "firing", 21: "firing", 30: "firing"}),
+    ("WorkerNotContributing", "included at last", contributing("active", "0x29 1x70"), {29: "", 31: "", 45: ""}),
+    ("WorkerNotContributing", "not for half an hour", contributing("active", "0+1x9 9x90"), {35: "", 42: "firing"}),
+    ("WorkerNotContributing", "in quarantine", contributing("quarantined", "9x99"), {20: "", 32: "firing"}),
+    ("WorkerNotContributing", "late", contributing("late", "9x99"), {32: ""}),
+    ("WorkerNotContributing", "no round closes", contributing("active", "9x99", rounds="7x99"), {32: "", 60: ""}),
+    ("SnapshotStale", "a new one in time", snapshot("5x350 6x300"), {349: "", 500: ""}),
+    ("SnapshotStale", "none", snapshot("5x1000"), {350: "", 361: "pending", 367: "firing"}),
+    ("SnapshotStale", "no rounds", snapshot("5x1000", rounds="7x1000"), {900: ""}),
+    ("DiskFilling", "a tenth free", disk("10x400"), {200: ""}),
+    ("DiskFilling", "less", disk("10x9 9.9x400"), {9: "", 10: "pending", 16: "firing"}),
+    ("DiskFilling", "full in less than a day", disk("99-0.07x400"), {50: "", 62: "pending", 80: "firing"}),
+    ("DiskFilling", "full in more than a day", disk("99-0.05x400"), {300: ""}),
+    ("CertificateExpiry", "above 7 days", [aggregator("tls_certificate_expiry_timestamp_seconds", "612001x120")], {119: ""}),
+    ("CertificateExpiry", "below", [aggregator("tls_certificate_expiry_timestamp_seconds", "604801x120")],
+     {0: "", 1: "pending", 62: "firing"}),
+    ("CertificateExpiry", "none", [aggregator("tls_certificate_expiry_timestamp_seconds", "0x120")], {119: ""}),
+    ("WorkerStale", "reports", [worker("last_report_timestamp_seconds", "0+60x30")], {20: ""}),
+    ("WorkerStale", "120 s", [worker("last_report_timestamp_seconds", "0x30")], {2: "", 3: "pending", 5: "firing"}),
+    ("UplinkSaturated", "90 %", [worker("transfer_seconds_total", "0+54x60", direction="upload")], {50: ""}),
+    ("UplinkSaturated", "above", [worker("transfer_seconds_total", "0+55x60", direction="upload")], {5: "pending", 22: "firing"}),
+    ("UplinkSaturated", "the downlink", [worker("transfer_seconds_total", "0+59x60", direction="download")], {50: ""}),
+]
+
+
+def expected(states):
+    samples = []
+    for entry in filter(None, states.split(", ")):
+        state, _, severity = entry.partition(" ")
+        labels = f'alertstate="{state}"' + (f', severity="{severity}"' if severity else "")
+        samples.append({"labels": f"{{{labels}}}", "value": 1})
+    return samples
+
+
+def document(cases):
+    tests = []
+    for alert, what, given, states in cases:
+        by = "alertstate, severity" if any(" " in state for state in states.values()) else "alertstate"
+        checks = [{"expr": f'count by ({by}) (ALERTS{{alertname="{alert}"}})', "eval_time": f"{minute}m",
+                   "exp_samples": expected(state)} for minute, state in states.items()]
+        tests.append({"name": f"{alert}: {what}", "interval": "1m", "input_series": given, "promql_expr_test": checks})
+    return {"rule_files": [str(RULES / "recording.yml"), str(RULES / "alerts.yml")], "evaluation_interval": "1m",
+            "tests": tests}
+
+
+def promtool(tmp_path, cases):
+    path = tmp_path / "tests.yml"
+    path.write_text(yaml.safe_dump(document(cases), sort_keys=False))
+    return subprocess.run(["promtool", "test", "rules", path], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("alert", sorted({case[0] for case in CASES}))
+def test_alert(tmp_path, alert):
+    done = promtool(tmp_path, [case for case in CASES if case[0] == alert])
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_wrong_expectation_fails(tmp_path):
+    assert promtool(tmp_path, [("AggregatorDown", "up", [series("up", "1x20")], {5: "pending"})]).returncode == 1
+
+
+def test_every_alert_is_seen_silent_and_raised():
+    alerts = {rule["alert"]: rule for rule in yaml.safe_load((RULES / "alerts.yml").read_text())["groups"][0]["rules"]}
+    assert set(alerts) == {case[0] for case in CASES}
+    for alert in alerts:
+        states = {state for case in CASES if case[0] == alert for state in case[3].values()}
+        assert "" in states and any(state.startswith("firing") for state in states), alert
+        assert "for" not in alerts[alert] or "pending" in states, alert
+
+
+def test_every_alert_has_its_page():
+    rules = yaml.safe_load((RULES / "alerts.yml").read_text())["groups"][0]["rules"]
+    pages = {path.stem for path in (SOURCE / "docs" / "runbooks").glob("*.md")}
+    assert pages - {"README"} == {rule["alert"] for rule in rules}
+    for rule in rules:
+        assert rule["annotations"]["runbook_url"].endswith(f"/docs/runbooks/{rule['alert']}.md")

@@ -1,0 +1,89 @@
+"""Would an operator with 40 workers find the one with the bad uplink? The console pages on made-up series (crowd.py), in
+Chromium: it is named at the top, first in the tables, and the only line in red."""
+import pathlib
+import re
+import shutil
+import tempfile
+
+import pytest
+
+import crowd
+import prometheus_server
+from console_browser import browser, keep, opened, panels
+
+NAME = f"worker-{crowd.STRAGGLER}"
+
+
+@pytest.fixture(scope="module")
+def prometheus():
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="distro-"))
+    try:
+        prometheus_server.generate(folder)
+        shutil.rmtree(folder / "rules")  # their series are among those made up
+        crowd.write_blocks(folder)
+        server = prometheus_server.Prometheus(folder, [])
+        yield server
+        server.close()
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with browser() as one:
+        yield one
+
+
+def url(prometheus, page):
+    return f"{prometheus.url}/consoles/{page}.html?range={crowd.SECONDS}"
+
+
+def red_lines(page, title):
+    """Names of the lines in red, of a panel."""
+    section = page.locator("section", has=page.get_by_role("heading", name=title, exact=True))
+    return section.locator("path.alarm title").all_text_contents(), section.locator("path.crowd").count()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_bad_uplink_stands_out(prometheus, chromium, scheme):
+    page = opened(chromium, url(prometheus, "bandwidth"), color_scheme=scheme,
+                  viewport={"width": 1280, "height": 1130})
+    told = page.text_content("#straggler")
+    assert told.startswith(f"Holds the round up: {NAME} (upload takes 6."), told
+    assert re.search(r": 25\d kB/s, the median has 1\.2\d MB/s\)$", told), told
+    for panel in ("Slower than the median worker, and where", "Links"):
+        section = page.locator("section", has=page.get_by_role("heading", name=panel, exact=True))
+        assert section.locator("tr").nth(1).text_content().startswith(NAME), panel
+        assert section.locator("tr.alarm").count() == 1, panel
+    assert red_lines(page, "Goodput while transferring") == ([f"{NAME} up", f"{NAME} down"], 2 * (crowd.WORKERS - 1))
+    assert red_lines(page, "Mean duration of an upload") == ([NAME], crowd.WORKERS - 1)
+    assert [title for title, filled in panels(page).items() if not filled] == []
+    if scheme == "light":
+        keep(page, "console_bandwidth")
+
+
+def test_it_is_named_on_other_pages(prometheus, chromium):
+    for page in ("index", "membership"):
+        assert NAME in opened(chromium, url(prometheus, page)).text_content("#straggler"), page
+
+
+def test_a_phone_shows_one_column(prometheus, chromium):
+    page = opened(chromium, url(prometheus, "bandwidth"), viewport={"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    widths = page.eval_on_selector_all("section", "all => all.map(one => one.getBoundingClientRect().width)")
+    assert min(widths) > 300
+
+
+def test_an_instance_can_be_chosen(prometheus, chromium):
+    page = opened(chromium, url(prometheus, "bandwidth"))
+    assert page.locator("#instance option").all_text_contents() == ["all", "aggregator:7701"]
+    other = opened(chromium, url(prometheus, "bandwidth") + "&instance=another")
+    assert not any(filled for title, filled in panels(other).items() if not title.startswith("Bytes"))  # those have the report's line
+
+
+def test_trouble_is_told(prometheus, chromium):
+    page = chromium.new_page()
+    page.route("**/api/v1/**", lambda route: route.fulfill(status=200, json={"status": "error", "error": "it is <b>broken</b>"}))
+    page.goto(url(prometheus, "bandwidth"))
+    page.wait_for_selector("#trouble:not([hidden])")
+    assert page.text_content("#trouble") == "Prometheus does not answer: it is <b>broken</b>"

@@ -1,0 +1,164 @@
+"""The written rules, dashboard and console pages: current, accepted by Prometheus' and Grafana's own readers, and about metrics
+that exist."""
+import html.parser
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard
+
+SOURCE = pathlib.Path(os.environ.get("DISTRO_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
+CHART = SOURCE / "helm" / "distro"
+sys.path.insert(0, str(SOURCE / "scripts" / "dashboards"))
+
+from source import Source, metrics  # noqa: E402
+
+VARIABLES = {"$__rate_interval": "1m", "$instance": ".*", "${datasource}": "p"}
+HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
+
+
+def generate(*arguments):
+    return subprocess.run([SOURCE / "scripts" / "generate_dashboards", *arguments], capture_output=True, text=True)
+
+
+def grafana():
+    return json.loads((CHART / "dashboards" / "distro.json").read_text())
+
+
+def grafana_expressions():
+    return [target["expr"] for panel in grafana()["panels"] for target in panel.get("targets", [])]
+
+
+def console_table(path):
+    return json.loads(re.search(r"^var TABLE = (.*?);\n</script>", path.read_text(), re.DOTALL | re.MULTILINE)[1])
+
+
+def console_expressions():
+    return [query["expr"] for path in (CHART / "consoles").glob("*.html") for panel in console_table(path)["panels"]
+            for query in panel["queries"]]
+
+
+def dropped(given, kept, path=""):
+    """What a typed model did not keep of a document."""
+    if isinstance(given, dict) and isinstance(kept, dict):
+        return [x for k, v in given.items() for x in (dropped(v, kept[k], f"{path}.{k}") if k in kept else [f"{path}.{k}"])]
+    if isinstance(given, list) and isinstance(kept, list) and len(given) == len(kept):
+        return [x for i, (a, b) in enumerate(zip(given, kept)) for x in dropped(a, b, f"{path}[{i}]")]
+    return [] if given == kept else [f"{path}: {given!r} became {kept!r}"]
+
+
+def lost(document):
+    register_default_plugins()
+    return dropped(document, json.loads(JSONEncoder().encode(Dashboard.from_json(document))))
+
+
+def test_what_is_committed_is_current():
+    done = generate("--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_file_that_is_not_current_is_named(tmp_path):
+    for name in ("rules", "dashboards", "consoles"):
+        shutil.copytree(CHART / name, tmp_path / name)
+    assert generate("--check", "--out", tmp_path).returncode == 0
+    (tmp_path / "rules" / "alerts.yml").write_text("groups: []\n")
+    (tmp_path / "consoles" / "old.html").write_text("nothing writes this")
+    done = generate("--check", "--out", tmp_path)
+    assert done.returncode == 1
+    assert re.findall(r"(\S+): not as", done.stdout) == [str(tmp_path / "consoles/old.html"), str(tmp_path / "rules/alerts.yml")]
+
+
+def check_rules(*paths):
+    return subprocess.run(["promtool", "check", "rules", *paths], capture_output=True, text=True)
+
+
+def test_prometheus_reads_the_rules(tmp_path):
+    done = check_rules(CHART / "rules/recording.yml", CHART / "rules/alerts.yml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    bad = tmp_path / "bad.yml"
+    bad.write_text((CHART / "rules/alerts.yml").read_text().replace("== 0 or", "== 0 ore"))
+    assert check_rules(bad).returncode == 1
+
+
+@pytest.mark.parametrize("expressions", [grafana_expressions, console_expressions])
+def test_every_query_is_promql(tmp_path, expressions):
+    texts = [expression for expression in expressions()]
+    for name, value in VARIABLES.items():
+        texts = [text.replace(name, value) for text in texts]
+    rules = [{"record": f"q:{number}", "expr": text} for number, text in enumerate(texts)]
+    (tmp_path / "q.yml").write_text(yaml.safe_dump({"groups": [{"name": "q", "rules": rules}]}))
+    assert len(texts) > 80
+    done = check_rules(tmp_path / "q.yml")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_grafana_keeps_every_field():
+    document = grafana()
+    assert lost(document) == []
+    assert {panel["type"] for panel in document["panels"]} == {"row", "timeseries", "stat", "table"}
+    assert [panel["title"] for panel in document["panels"] if panel["type"] == "row"] == [row for row, _ in Source().rows]
+
+
+def test_a_misspelt_field_is_found():
+    document = grafana()
+    graph = next(panel for panel in document["panels"] if panel["type"] == "timeseries")
+    graph["options"]["legend"]["displayMod"] = graph["options"]["legend"].pop("displayMode")
+    graph["targets"][0]["exprr"] = "up"
+    assert len(lost(document)) == 2, lost(document)
+
+
+def test_no_two_panels_overlap():
+    taken = set()
+    for panel in grafana()["panels"]:
+        place = panel["gridPos"]
+        cells = {(x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])}
+        assert not cells & taken and place["x"] + place["w"] <= 24, panel["title"]
+        taken |= cells
+
+
+class Resources(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attributes):
+        self.found += [value for name, value in attributes if name in ("src", "href") and value != "data:,"]
+
+
+@pytest.mark.parametrize("path", sorted((CHART / "consoles").glob("*.html")), ids=lambda path: path.name)
+def test_a_console_page_needs_nothing_from_outside(path):
+    reader = Resources()
+    reader.feed(path.read_text())
+    assert reader.found == []
+    assert set(re.findall(r"https?://[^\"\s]+", path.read_text())) <= {"http://www.w3.org/2000/svg"}
+
+
+def documented():
+    page = (SOURCE / "docs" / "metrics.md").read_text()
+    return set(re.findall(r"^\| `([a-z0-9_]+)`", page, re.MULTILINE))
+
+
+def test_every_metric_is_documented():
+    source = Source()
+    recorded = {rule["record"] for rule in source.recording}
+    texts = [rule["expr"] for rule in [*source.recording, *source.alerts]]
+    texts += [query.expression for panel in source.panels() for query in panel.queries]
+    read = set().union(*map(metrics, texts)) - recorded
+    known = documented()
+    assert sorted(name for name in read if name not in known and HISTOGRAM.sub("", name) not in known) == []
+
+
+def test_every_recording_rule_is_used():
+    source = Source()
+    texts = [rule["expr"] for rule in [*source.recording, *source.alerts]]
+    texts += [query.expression for panel in source.panels() for query in panel.queries]
+    used = set().union(*map(metrics, texts))
+    assert sorted(rule["record"] for rule in source.recording if rule["record"] not in used) == []
