@@ -1,0 +1,106 @@
+"""Dockerfiles and the compose file: linted, and what they share does not differ. Running them: containers_test.py."""
+
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from charts import CHART, SOURCE, objects, read_values, render
+
+DOCKER = SOURCE / "docker"
+DOCKERFILES = sorted(DOCKER.glob("*.Dockerfile"))
+COMPOSE = DOCKER / "compose.yaml"
+TOOLS = pathlib.Path(sys.executable).parent
+by_name = {"ids": lambda p: p.name.removesuffix(".Dockerfile")}
+
+
+def lint(path):
+    # DL3008 wants versions of Debian's packages: the suite is the pin.
+    return subprocess.run([TOOLS / "hadolint", "--no-color", "--ignore", "DL3008", path], capture_output=True, text=True)
+
+
+def compose_problems(path):
+    return subprocess.run([TOOLS / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", path], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("dockerfile", DOCKERFILES, **by_name)
+def test_hadolint(dockerfile):
+    done = lint(dockerfile)
+    assert done.returncode == 0, done.stdout
+
+
+def test_hadolint_sees_a_mistake(tmp_path):
+    bad = tmp_path / "bad.Dockerfile"
+    bad.write_text("FROM debian\nRUN cd /tmp && apt-get install x\n")
+    assert lint(bad).returncode == 1
+
+
+def last_stage(dockerfile):
+    return re.split(r"^FROM .*\n", dockerfile.read_text(), flags=re.M)[-1]
+
+
+@pytest.mark.parametrize("dockerfile", DOCKERFILES, **by_name)
+def test_the_program_is_process_1_and_not_root(dockerfile):
+    stage = last_stage(dockerfile)
+    assert re.findall(r"^USER (.*)$", stage, re.M) == ["65532:65532"]
+    entry = json.loads(re.search(r"^ENTRYPOINT (.*)$", stage, re.M)[1])
+    assert entry[0] in ("distro-aggregator", "distro-worker", "distroctl")
+    assert "VOLUME" not in stage
+    for label in ("title", "description", "licenses", "version", "revision"):
+        assert f"org.opencontainers.image.{label}=" in stage
+
+
+def test_aggregator_and_tools_are_built_alike():
+    """So that the second image is made from the first one's cache."""
+    stages = {re.search(r"^FROM .*? AS build\n.*?(?=^FROM )", (DOCKER / f"{name}.Dockerfile").read_text(), re.M | re.S).group()
+              for name in ("aggregator", "tools")}
+    assert len(stages) == 1
+
+
+def test_compose_schema(tmp_path):
+    assert compose_problems(COMPOSE).returncode == 0, compose_problems(COMPOSE).stdout
+    bad = tmp_path / "compose.yaml"
+    bad.write_text(COMPOSE.read_text().replace("stop_grace_period", "stop_grace"))
+    assert compose_problems(bad).returncode == 1
+
+
+def services():
+    return yaml.safe_load(COMPOSE.read_text())["services"]
+
+
+def test_compose_has_the_whole_run():
+    assert set(services()) == {"aggregator", "create-run", "archiver", "worker-1", "worker-2", "prometheus", "grafana"}
+    for name, service in services().items():
+        assert service["cap_drop"] == ["ALL"] and service["read_only"] and service["security_opt"] == ["no-new-privileges:true"], name
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", [])), name
+
+
+def test_compose_mounts_files_of_the_checkout():
+    mounted = [v for s in services().values() for v in s.get("volumes", []) if v.startswith(".")]
+    assert {str((DOCKER / v.split(":")[0]).resolve().relative_to(SOURCE)) for v in mounted} >= {
+        "helm/distro/rules", "helm/distro/consoles", "helm/distro/dashboards", "docker/prometheus/prometheus.yml"}
+    for volume in mounted:
+        assert (DOCKER / volume.split(":")[0]).exists(), volume
+
+
+def test_prometheus_configuration(tmp_path):
+    shutil.copytree(CHART / "rules", tmp_path / "rules")
+    text = (DOCKER / "prometheus/prometheus.yml").read_text()
+    config = tmp_path / "prometheus.yml"
+    config.write_text(text.replace("/etc/prometheus/rules", str(tmp_path / "rules")))
+    done = subprocess.run(["promtool", "check", "config", config], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "rule files found" in done.stdout or "SUCCESS" in done.stdout
+    jobs = {(j.get("metrics_path", "/metrics"), j["job_name"]) for j in yaml.safe_load(text)["scrape_configs"]}
+    monitors = [o for o in objects(render(read_values(CHART / "ci/monitoring-values.yaml"))) if o["kind"] == "ServiceMonitor"]
+    assert jobs == {(e["path"], e["relabelings"][0]["replacement"]) for o in monitors for e in o["spec"]["endpoints"]}
+
+
+def test_run_configuration_has_the_workers_of_the_file():
+    run = json.loads((DOCKER / "run.json").read_text())
+    assert run["start_workers"] == len([s for s in services() if s.startswith("worker-")])
