@@ -1,27 +1,19 @@
 #include "kernels/basis.h"
 
-#include "kernels/basis_constants.h"
+#include "kernels/basis_entry.h"
 
 namespace distro {
 namespace {
 
-// cos(pi*m/128) through the first quarter wave: period 256, even, odd about 64.
-template <typename To, typename From>
-constexpr To Folded(const From (&quarter)[65], int m) {
-  m %= 256;
-  if (m > 128) m = 256 - m;
-  return m <= 64 ? static_cast<To>(quarter[m]) : static_cast<To>(-quarter[128 - m]);
-}
-
-template <typename To, typename From>
-constexpr BasisTable<To> MakeBasis(const From (&quarter)[65], To constant_row) {
-  BasisTable<To> basis{};
-  for (int n = 0; n < 64; ++n) basis.at[0][n] = constant_row;
-  for (int k = 1; k < 64; ++k) {
-    for (int n = 0; n < 64; ++n) basis.at[k][n] = Folded<To>(quarter, (2 * n + 1) * k);
+template <typename T>
+constexpr BasisTable<T> MakeBasis(T (*entry)(int k, int n)) {
+  BasisTable<T> basis{};
+  for (int k = 0; k < 64; ++k) {
+    for (int n = 0; n < 64; ++n) basis.at[k][n] = entry(k, n);
   }
   return basis;
 }
+constexpr int32_t WideEntry(int k, int n) { return BasisEntryQ13(k, n); }
 
 constexpr int FrequencyOfSlot(int slot) {
   if (slot < 32) return 2 * slot + 1;
@@ -29,22 +21,19 @@ constexpr int FrequencyOfSlot(int slot) {
 }
 
 constexpr BasisTable<float> MakeColumns() {
-  const BasisTable<float> basis = MakeBasis<float>(kQuarterWave, 0.125f);
   BasisTable<float> columns{};
   for (int n = 0; n < 64; ++n) {
-    for (int s = 0; s < 64; ++s) columns.at[n][s] = basis.at[FrequencyOfSlot(s)][n];
+    for (int s = 0; s < 64; ++s) columns.at[n][s] = BasisEntry(FrequencyOfSlot(s), n);
   }
   return columns;
 }
 
 }  // namespace
 
-alignas(64) constexpr BasisTable<double> kBasisF64 = MakeBasis<double>(kQuarterWave, 0.125);
-alignas(64) constexpr BasisTable<float> kBasis = MakeBasis<float>(kQuarterWave, 0.125f);
-alignas(64) constexpr BasisTable<int16_t> kBasisQ13 = MakeBasis<int16_t>(kQuarterWaveQ13,
-                                                                         int16_t{1024});
-alignas(64) constexpr BasisTable<int32_t> kBasisQ13Wide = MakeBasis<int32_t>(kQuarterWaveQ13,
-                                                                             int32_t{1024});
+alignas(64) constexpr BasisTable<double> kBasisF64 = MakeBasis(BasisEntryF64);
+alignas(64) constexpr BasisTable<float> kBasis = MakeBasis(BasisEntry);
+alignas(64) constexpr BasisTable<int16_t> kBasisQ13 = MakeBasis(BasisEntryQ13);
+alignas(64) constexpr BasisTable<int32_t> kBasisQ13Wide = MakeBasis(WideEntry);
 const uint8_t kSlotFrequency[64] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
                                     33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63,
                                     2,  6,  10, 14, 18, 22, 26, 30, 34, 38, 42, 46, 50, 54, 58, 62,

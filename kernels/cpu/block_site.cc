@@ -1,23 +1,9 @@
 #include "kernels/cpu/block_site.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
 namespace distro {
-
-BlockSite SiteOf(const MatrixShape& matrix, int64_t block) {
-  const int64_t row = block / matrix.BlocksAcross() * kBlockSide;
-  const int64_t col = block % matrix.BlocksAcross() * kBlockSide;
-  BlockSite site;
-  site.offset = row * matrix.cols + col;
-  site.stride = matrix.cols;
-  site.rows = static_cast<int>(std::min<int64_t>(kBlockSide, matrix.rows - row));
-  site.cols = static_cast<int>(std::min<int64_t>(kBlockSide, matrix.cols - col));
-  const int64_t left = matrix.elements - (site.offset + (site.rows - 1) * site.stride);
-  site.last_cols = static_cast<int>(std::clamp<int64_t>(left, 0, site.cols));
-  return site;
-}
 
 void CheckShape(bool ok, const char* what) {
   if (ok) return;

@@ -10,7 +10,6 @@
 namespace distro {
 namespace {
 
-using testing::BackendCase;
 using testing::GuardedFloats;
 using testing::ShapeCase;
 
@@ -48,7 +47,7 @@ Votes RandomVotes(uint64_t seed, int64_t blocks, int entries, int largest) {
 
 VotesView View(const Votes& votes) { return {votes.offsets, votes.positions, votes.values}; }
 
-class ApplyTest : public ::testing::TestWithParam<BackendCase> {
+class ApplyTest : public testing::BackendTest {
  protected:
   void ExpectAsReference(const ShapeCase& shape, const Votes& votes, const std::vector<float>& p,
                          const UpdateOptions& options = kOptions) {
@@ -59,9 +58,6 @@ class ApplyTest : public ::testing::TestWithParam<BackendCase> {
     EXPECT_TRUE(got.Intact());
     EXPECT_EQ(testing::Bits(got.span()), testing::Bits(want.span()));
   }
-
-  const std::unique_ptr<Backend> backend_ = GetParam().make();
-  const std::unique_ptr<Backend> reference_ = MakeReferenceBackend();
 };
 INSTANTIATE_TEST_SUITE_P(All, ApplyTest, ::testing::ValuesIn(testing::AllBackends()),
                          testing::BackendName);
@@ -93,6 +89,9 @@ TEST(InverseIntegerTest, SumsAreTheReferencesAtEveryWidth) {
         ASSERT_EQ(absl::MakeConstSpan(u), absl::MakeConstSpan(want))
             << kernels.name << " block " << b;
       }
+      std::vector<int32_t> emulated(kBlockElements);
+      testing::EmulatedInverseInteger(block, emulated.data());
+      ASSERT_EQ(emulated, want) << "cuda_emulated block " << b;
     }
   }
 }

@@ -17,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/vector_backend.h"
+#include "tests/kernels/emulated_cuda.h"
 
 namespace distro::testing {
 
@@ -26,14 +27,28 @@ struct BackendCase {
 };
 inline std::ostream& operator<<(std::ostream& out, const BackendCase& c) { return out << c.name; }
 
-// The reference and each vector width that this CPU has.
+// The GPU's backend; null where this build or this machine has none. Tests of it are then skipped, by name.
+std::unique_ptr<Backend> CudaOnThisMachine();
+
+// The reference, each vector width that this CPU has, the GPU's code run on the CPU, and the GPU.
 inline std::vector<BackendCase> AllBackends() {
   std::vector<BackendCase> cases = {{"reference", MakeReferenceBackend}};
   for (const VectorKernels& kernels : SupportedVectorKernels()) {
     cases.push_back({kernels.name, [kernels] { return MakeVectorBackend(kernels); }});
   }
+  cases.push_back({"cuda_emulated", MakeEmulatedCudaBackend});
+  cases.push_back({"cuda", CudaOnThisMachine});
   return cases;
 }
+
+class BackendTest : public ::testing::TestWithParam<BackendCase> {
+ protected:
+  void SetUp() override {
+    if (backend_ == nullptr) GTEST_SKIP() << "needs a GPU, and a build with DISTRO_CUDA";
+  }
+  const std::unique_ptr<Backend> backend_ = GetParam().make();
+  const std::unique_ptr<Backend> reference_ = MakeReferenceBackend();
+};
 inline std::string BackendName(const ::testing::TestParamInfo<BackendCase>& info) {
   return info.param.name;
 }

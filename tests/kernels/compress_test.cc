@@ -9,7 +9,6 @@
 namespace distro {
 namespace {
 
-using testing::BackendCase;
 using testing::GuardedFloats;
 using testing::ShapeCase;
 
@@ -58,10 +57,8 @@ std::vector<uint16_t> BestPositions(absl::Span<const float> c, int k) {
   return order;
 }
 
-class CompressTest : public ::testing::TestWithParam<BackendCase> {
+class CompressTest : public testing::BackendTest {
  protected:
-  const std::unique_ptr<Backend> backend_ = GetParam().make();
-  const std::unique_ptr<Backend> reference_ = MakeReferenceBackend();
 };
 INSTANTIATE_TEST_SUITE_P(All, CompressTest, ::testing::ValuesIn(testing::AllBackends()),
                          testing::BackendName);

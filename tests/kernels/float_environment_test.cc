@@ -21,7 +21,7 @@ class ControlWord {
   const unsigned before_;
 };
 
-class FloatEnvironmentTest : public ::testing::TestWithParam<testing::BackendCase> {
+class FloatEnvironmentTest : public testing::BackendTest {
  protected:
   // Calls `body` under several control words and expects each time the bits that it gives under the default one.
   template <typename Body>
@@ -48,8 +48,6 @@ class FloatEnvironmentTest : public ::testing::TestWithParam<testing::BackendCas
     for (size_t i = 0; i < p.size(); i += 2) p[i] *= 0x1p-128f;
     return p;
   }
-
-  const std::unique_ptr<Backend> backend_ = GetParam().make();
 };
 INSTANTIATE_TEST_SUITE_P(All, FloatEnvironmentTest, ::testing::ValuesIn(testing::AllBackends()),
                          testing::BackendName);

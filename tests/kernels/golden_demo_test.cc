@@ -21,10 +21,9 @@ constexpr float kGradientScale = 0x1p-15f;
 constexpr double kTolerance =
     2e-6;  // of the largest magnitude of the array, as the data's description states
 
-class GoldenDemoTest : public ::testing::TestWithParam<testing::BackendCase> {
+class GoldenDemoTest : public testing::BackendTest {
  protected:
   std::map<std::string, GoldenArray> data_ = testing::LoadGolden("demo");
-  const std::unique_ptr<Backend> backend_ = GetParam().make();
 
   std::set<std::string> Sets() const {
     std::set<std::string> sets;

@@ -21,19 +21,23 @@ std::vector<TransformCase> Transforms() {
                        exact->inverse_integer(votes, scratch, u);
                      }});
   }
+  cases.push_back({"cuda_emulated", testing::EmulatedInverseInteger});
   return cases;
+}
+
+using GoldenData = std::map<std::string, testing::GoldenArray>;
+
+VotesView ViewOf(GoldenData& data) {
+  return {data["vote_offset"].As<uint32_t>(), data["vote_index"].As<uint16_t>(),
+          data["vote_value"].As<int16_t>()};
 }
 
 class GoldenIdctTest : public ::testing::TestWithParam<TransformCase> {
  protected:
-  std::map<std::string, testing::GoldenArray> data_ = testing::LoadGolden("idct");
-  VotesView View() {
-    return {data_["vote_offset"].As<uint32_t>(), data_["vote_index"].As<uint16_t>(),
-            data_["vote_value"].As<int16_t>()};
-  }
+  GoldenData data_ = testing::LoadGolden("idct");
   // u of every block.
   std::vector<int32_t> Transform() {
-    const VotesView votes = View();
+    const VotesView votes = ViewOf(data_);
     const int64_t blocks = static_cast<int64_t>(votes.offsets.size()) - 1;
     std::vector<int32_t> all;
     for (int64_t b = 0; b < blocks; ++b) {
@@ -77,23 +81,25 @@ TEST_P(GoldenIdctTest, WholeSumsOfSomeBlocks) {
   }
 }
 
+class GoldenDirectionTest : public testing::BackendTest {};
+INSTANTIATE_TEST_SUITE_P(All, GoldenDirectionTest, ::testing::ValuesIn(testing::AllBackends()),
+                         testing::BackendName);
+
 // Through the public operation: from parameters 0 with eta 1 the result is minus the direction.
-TEST_P(GoldenIdctTest, ApplyTakesTheseDirections) {
-  const auto packed = data_["direction_2bit"].As<uint8_t>();
-  const VotesView votes = View();
+TEST_P(GoldenDirectionTest, ApplyTakesTheseDirections) {
+  GoldenData data = testing::LoadGolden("idct");
+  const auto packed = data["direction_2bit"].As<uint8_t>();
+  const VotesView votes = ViewOf(data);
   const int64_t blocks = static_cast<int64_t>(votes.offsets.size()) - 1;
   const MatrixShape matrix = {.rows = 64 * blocks, .cols = 64, .elements = 4096 * blocks};
-  for (const testing::BackendCase& backend : testing::AllBackends()) {
-    if (backend.name != GetParam().name) continue;
-    std::vector<float> p(matrix.elements, 0.0f);
-    ASSERT_TRUE(backend.make()
-                    ->Apply(matrix, {.first = 0, .count = blocks},
-                            {.eta = 1.0f, .eta_lambda = 0.0f}, votes, absl::MakeSpan(p))
-                    .ok());
-    for (size_t i = 0; i < p.size(); ++i) {
-      const int code = packed[i / 4] >> (2 * (i % 4)) & 3;
-      ASSERT_EQ(p[i], code == 3 ? 1.0f : -static_cast<float>(code)) << i;
-    }
+  std::vector<float> p(matrix.elements, 0.0f);
+  ASSERT_TRUE(backend_
+                  ->Apply(matrix, {.first = 0, .count = blocks}, {.eta = 1.0f, .eta_lambda = 0.0f},
+                          votes, absl::MakeSpan(p))
+                  .ok());
+  for (size_t i = 0; i < p.size(); ++i) {
+    const int code = packed[i / 4] >> (2 * (i % 4)) & 3;
+    ASSERT_EQ(p[i], code == 3 ? 1.0f : -static_cast<float>(code)) << i;
   }
 }
 

@@ -9,25 +9,42 @@
 namespace distro {
 namespace {
 
-class TopKTest : public ::testing::TestWithParam<VectorKernels> {
+struct Selection {
+  std::string name;
+  // Coefficients in natural order.
+  std::function<void(const float* c, int k, uint16_t* positions, float* values)> top_k;
+};
+
+std::vector<Selection> Selections() {
+  std::vector<Selection> all = {{"cuda_emulated", testing::EmulatedSelectLargest}};
+  for (const VectorKernels& kernels : SupportedVectorKernels()) {
+    all.push_back(
+        {kernels.name, [kernels](const float* c, int k, uint16_t* positions, float* values) {
+           alignas(64) float slots[4096];
+           TopKScratch scratch;
+           for (int i = 0; i < 4096; ++i) slots[i / 64 * 64 + kFrequencySlot[i % 64]] = c[i];
+           TopK(*kernels.transform, slots, k, &scratch, positions, values);
+         }});
+  }
+  return all;
+}
+
+class TopKTest : public ::testing::TestWithParam<Selection> {
  protected:
   // Compares with the reference for many k; `c` in natural order.
   void ExpectAsReference(const std::vector<float>& c) {
-    alignas(64) float slots[4096];
-    for (int i = 0; i < 4096; ++i) slots[i / 64 * 64 + kFrequencySlot[i % 64]] = c[i];
     for (int k : {1, 2, 3, 4, 5, 16, 32, 33, 63, 64, 65, 100, 1000, 4095, 4096}) {
       std::vector<uint16_t> got(k), want(k);
       std::vector<float> got_values(k), want_values(k);
-      TopK(*GetParam().transform, slots, k, &scratch_, got.data(), got_values.data());
+      GetParam().top_k(c.data(), k, got.data(), got_values.data());
       reference::TopK(c.data(), k, want.data(), want_values.data());
       ASSERT_EQ(got, want) << "k " << k;
       ASSERT_EQ(testing::Bits(got_values), testing::Bits(want_values)) << "k " << k;
     }
   }
-  TopKScratch scratch_;
 };
-INSTANTIATE_TEST_SUITE_P(All, TopKTest, ::testing::ValuesIn(SupportedVectorKernels()),
-                         [](const auto& c) { return std::string(c.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, TopKTest, ::testing::ValuesIn(Selections()),
+                         [](const auto& c) { return c.param.name; });
 
 TEST_P(TopKTest, RandomCoefficients) {
   for (uint64_t seed = 0; seed < 20; ++seed) ExpectAsReference(testing::RandomFloats(seed, 4096));

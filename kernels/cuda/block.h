@@ -1,0 +1,56 @@
+// What the code of one block on a GPU is written with. A group of threads works on one 64 x 64 block in phases; within a
+// phase no thread sees what another writes, except through Add. The phases are constexpr templates over `Threads`, which
+// nvcc compiles for the device (--expt-relaxed-constexpr) and any compiler for the CPU, where tests/kernels runs them
+// thread after thread. Nothing is contracted: a multiply-add is written as one, so both give the same bits.
+//
+//   threads.Each(f)         f(thread) on every thread, then a barrier
+//   threads.Add(at, value)  atomic +=; returns what was there before
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/cpu/block_site.h"
+
+namespace distro::cuda {
+
+inline constexpr int kThreads = 64;  // of a block: one a column, or one a row
+
+// Rows of 65 words: neighbouring threads meet different banks along rows and along columns.
+inline constexpr int kTileRow = 65;
+template <typename T>
+struct Tile {
+  T at[64 * kTileRow];
+};
+
+// Rows 0..63 of the basis at samples 0..31; the other half is even or odd about the middle.
+template <typename T>
+struct alignas(16) HalfBasis {
+  T at[64 * 32];
+};
+
+constexpr float Fma(float a, float b, float c) { return fmaf(a, b, c); }
+
+// Orders as |x| does, and puts NaN above infinity.
+constexpr uint32_t Magnitude(float x) { return __builtin_bit_cast(uint32_t, x) & 0x7FFFFFFF; }
+
+// 32-bit divisions: a matrix has fewer than 2^31 blocks.
+constexpr BlockSite SiteOfBlock(const MatrixShape& matrix, int64_t block) {
+  const auto across = static_cast<uint32_t>(matrix.BlocksAcross());
+  const auto number = static_cast<uint32_t>(block);
+  return SiteAt(matrix, number / across, number % across);
+}
+
+// How many elements of the column exist; they are its first ones.
+constexpr int RowsOfColumn(const BlockSite& site, int column) {
+  if (column < site.last_cols) return site.rows;
+  return column < site.cols ? site.rows - 1 : 0;
+}
+
+// Every thread copies its part. For kThreads threads, to be followed by a barrier.
+template <typename T>
+constexpr void CopyHalfBasis(int thread, const HalfBasis<T>& from, HalfBasis<T>& to) {
+  for (int i = thread; i < 64 * 32; i += kThreads) to.at[i] = from.at[i];
+}
+
+}  // namespace distro::cuda

@@ -1,0 +1,26 @@
+// `Threads` of block.h on the device: the threads of the CUDA block. Only kernels make one; the host's versions of its
+// functions exist because constexpr templates call them, and are never run.
+#pragma once
+
+#include <cstdint>
+
+namespace distro::cuda {
+
+struct DeviceThreads {
+  template <typename F>
+  __host__ __device__ void Each(const F& f) const {
+#ifdef __CUDA_ARCH__
+    f(static_cast<int>(threadIdx.x));
+    __syncthreads();
+#endif
+  }
+  __host__ __device__ uint32_t Add(uint32_t* at, uint32_t value) const {
+#ifdef __CUDA_ARCH__
+    return atomicAdd(at, value);
+#else
+    return *at + value;
+#endif
+  }
+};
+
+}  // namespace distro::cuda

@@ -1,0 +1,53 @@
+// Elements of Backend::Lookahead and Backend::StateHash, and the parts of a block row's sum of squares. The first two give
+// the reference's bits. The sum of squares has an order of its own within a block row, which depends on nothing but the
+// row's length: the same on every device, for every cut of a tensor into block rows, and in tests on the CPU.
+#pragma once
+
+#include <cstdint>
+
+#include "common/base/random.h"
+
+namespace distro::cuda {
+
+// Two rounded operations; sign(0) = +0.
+constexpr float Ahead(float eta, float p, float m) {
+  const float direction = static_cast<float>((m > 0) - (m < 0));
+  const float step = eta * direction;
+  return p - step;
+}
+
+constexpr uint64_t HashWord(uint64_t index, float p) {
+  return Mix((index << 32) + __builtin_bit_cast(uint32_t, p) + kGoldenGamma);
+}
+
+// A block row is cut into pieces of kPiece elements. Of a piece, thread j of kPieceThreads adds elements j,
+// j + kPieceThreads, ...; then the threads' sums are added in halves: 0 + 128, 1 + 129, ..., 0 + 64, ...
+inline constexpr int64_t kPiece = 8192;
+inline constexpr int kPieceThreads = 256;
+
+struct SquaresScratch {
+  double sums[kPieceThreads];
+};
+
+constexpr double ThreadSquares(const float* piece, int64_t elements, int thread) {
+  double sum = 0;
+  for (int64_t i = thread; i < elements; i += kPieceThreads) {
+    const double x = piece[i];
+    sum = sum + x * x;  // x * x is exact
+  }
+  return sum;
+}
+
+// `threads` are kPieceThreads. The sum is s.sums[0] afterwards.
+template <typename Threads>
+constexpr void PieceSquares(const Threads& threads, const float* piece, int64_t elements,
+                            SquaresScratch& s) {
+  threads.Each([&](int thread) { s.sums[thread] = ThreadSquares(piece, elements, thread); });
+  for (int half = kPieceThreads / 2; half > 0; half /= 2) {
+    threads.Each([&](int thread) {
+      if (thread < half) s.sums[thread] = s.sums[thread] + s.sums[thread + half];
+    });
+  }
+}
+
+}  // namespace distro::cuda

@@ -1,0 +1,54 @@
+// What the launches of all kernels have in common.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "absl/status/status.h"
+#include "kernels/cpu/block_site.h"
+
+namespace distro::cuda {
+
+inline absl::Status StatusOfCuda(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return absl::OkStatus();
+  return absl::InternalError(std::string(what) + ": " + cudaGetErrorName(error) + ": " +
+                             cudaGetErrorString(error));
+}
+inline absl::Status StatusOfLaunch(const char* what) {
+  return StatusOfCuda(cudaGetLastError(), what);
+}
+
+// Ends the process: where no status can be returned. The device is lost to this process anyway.
+inline void CheckCuda(const absl::Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "kernels/cuda: %s\n", std::string(status.message()).c_str());
+  std::abort();
+}
+inline void CheckCuda(cudaError_t error, const char* what) { CheckCuda(StatusOfCuda(error, what)); }
+
+inline constexpr int kGroupsPerMultiprocessor = 16;  // more than run at once, so that none waits
+
+// The groups of threads for `tasks` that each can do any number of, one after another. 0: the device does not answer; the
+// launch then fails, and says why.
+inline unsigned GridFor(int64_t tasks) {
+  int device = 0, multiprocessors = 0;
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) !=
+          cudaSuccess) {
+    return 0;
+  }
+  return static_cast<unsigned>(
+      std::min<int64_t>(tasks, int64_t{multiprocessors} * kGroupsPerMultiprocessor));
+}
+
+inline void CheckRange(const MatrixShape& matrix, BlockRange blocks) {
+  CheckBlocks(matrix, blocks, static_cast<size_t>(matrix.elements));
+  CheckShape(matrix.Blocks() < (int64_t{1} << 31), "the matrix has 2^31 blocks or more");
+}
+
+}  // namespace distro::cuda

@@ -1,0 +1,74 @@
+// The GPU gives the bits that the emulation on the CPU foretells, every time.
+#include "tests/kernels/backends.h"
+
+namespace distro {
+namespace {
+
+using testing::ShapeCase;
+
+constexpr CompressOptions kOptions = {.beta = 0.999f, .eta = 0.25f, .gradient_scale = 0.5f, .k = 6};
+
+struct Compressed {
+  explicit Compressed(const ShapeCase& shape, std::vector<float> start)
+      : momentum(std::move(start)),
+        positions(shape.blocks.count * kOptions.k),
+        values(shape.blocks.count * kOptions.k) {}
+  std::vector<float> momentum;
+  std::vector<uint16_t> positions;
+  std::vector<float> values;
+};
+
+void ExpectSame(const Compressed& got, const Compressed& want) {
+  EXPECT_EQ(testing::Bits(got.momentum), testing::Bits(want.momentum));
+  EXPECT_EQ(got.positions, want.positions);
+  EXPECT_EQ(testing::Bits(got.values), testing::Bits(want.values));
+}
+
+void RunCompress(Backend& backend, const ShapeCase& shape, const std::vector<float>& gradient,
+                 Compressed& c) {
+  backend.Compress(shape.matrix, shape.blocks, kOptions, gradient, absl::MakeSpan(c.momentum),
+                   absl::MakeSpan(c.positions), absl::MakeSpan(c.values));
+}
+
+class CudaTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (cuda_ == nullptr) GTEST_SKIP() << "needs a GPU, and a build with DISTRO_CUDA";
+  }
+  const std::unique_ptr<Backend> cuda_ = testing::CudaOnThisMachine();
+  const std::unique_ptr<Backend> emulated_ = testing::MakeEmulatedCudaBackend();
+};
+
+TEST_F(CudaTest, CompressFeedbackAndSquaresHaveTheEmulationsBits) {
+  std::vector<ShapeCase> shapes = testing::Shapes();
+  shapes.push_back(testing::Matrix(1000, 1100));
+  for (const ShapeCase& shape : shapes) {
+    SCOPED_TRACE(testing::Describe(shape));
+    const int64_t n = shape.matrix.elements;
+    const std::vector<float> g = testing::RandomFloats(1, n);
+    Compressed got(shape, testing::RandomFloats(2, n)), want = got;
+    for (int step = 0; step < 3; ++step) {
+      RunCompress(*cuda_, shape, g, got);
+      RunCompress(*emulated_, shape, g, want);
+      ExpectSame(got, want);
+      cuda_->Feedback(shape.matrix, shape.blocks, kOptions.k, got.positions, got.values,
+                      absl::MakeSpan(got.momentum));
+      emulated_->Feedback(shape.matrix, shape.blocks, kOptions.k, want.positions, want.values,
+                          absl::MakeSpan(want.momentum));
+      ExpectSame(got, want);
+    }
+    EXPECT_EQ(cuda_->SumOfSquares(shape.matrix, g), emulated_->SumOfSquares(shape.matrix, g));
+  }
+}
+
+TEST_F(CudaTest, TwoRunsGiveTheSameBits) {
+  const ShapeCase shape = testing::Matrix(2048, 2048);
+  const std::vector<float> g = testing::RandomFloats(1, shape.matrix.elements);
+  Compressed first(shape, testing::RandomFloats(2, shape.matrix.elements)), second = first;
+  RunCompress(*cuda_, shape, g, first);
+  RunCompress(*cuda_, shape, g, second);
+  ExpectSame(second, first);
+}
+
+}  // namespace
+}  // namespace distro
