@@ -18,6 +18,7 @@ USES = {
     "common/model_config": "common/layout",
     "common/checkpoint": "common/layout common/model_config",
     "kernels": "common/update",
+    "kernels/cuda": "kernels",
     "common/rpc/frames": "common/base proto",  # cutting and checking, without gRPC
     "common/replica": "kernels common/codec common/checkpoint common/run common/rpc/frames proto",
     # The outside world, wrapped.
@@ -51,20 +52,24 @@ USES = {
     "server/service": "common/rpc server/auth server/limits server/log server/session server/round server/service/upload_call",
     "server/service/upload_call": "server/limits server/round server/service/transfer_observer",  # an upload, without gRPC
     "server/service/transfer_observer": "",
+    "server/service/call_observer": "",
+    "server/call_metrics": "proto common/telemetry server/service/call_observer",
     "server/metrics": "common/telemetry server/auth/auth_observer server/round server/service",  # observes them; they do not know it
-    "server": "server/auth server/flags server/options server/metrics server/service server/status server/stream_metrics server/worker_metrics",
+    "server": "server/auth server/call_metrics server/flags server/options server/metrics server/service server/status server/stream_metrics server/worker_metrics",
     # The worker. Torch is in the model, the sharding and the training loop only.
     "worker/flags": "common/process/command_line common/rpc/client_flags worker/options worker/generate_command worker/text_floor_command",
     "worker/options": "common/run common/rpc/channel_options worker/data",
     "worker/data": "common/run",
     "worker/exchange": "common/replica common/rpc common/telemetry/duration_histogram",
-    "worker/optimizer": "common/replica",
+    "worker/optimizer": "common/replica worker/fsdp/shard_plan",
     "worker/state": "worker/optimizer",
     "worker/model": "common/model_config common/checkpoint",
     "worker/fsdp": "worker/model worker/fsdp/shard_plan",
     "worker/fsdp/shard_plan": "common/layout",  # without Torch, for the optimizer too
-    "worker/train": "worker/data worker/exchange worker/optimizer worker/state worker/model worker/fsdp",
-    "worker/metrics": "common/telemetry worker/train",  # observes it
+    "worker/node": "worker/fsdp worker/optimizer worker/state",
+    "worker/train": "worker/data worker/exchange worker/node",
+    "worker/telemetry": "worker/train",  # observes it
+    "worker/metrics": "common/telemetry worker/telemetry",
     "worker/generate_command": "worker/model",
     "worker/text_floor_command": "worker/data",
     "worker": "common/process worker/flags worker/options worker/metrics worker/train",
@@ -76,10 +81,11 @@ USES = {
     "tests/testing/metrics_doc": "common/base",
     "tests/testing/rpc_sequence": "server/round server/service/upload_call tests/server/round",
     "tests/testing/scripted_update": "worker/exchange",
+    "tests/testing/sharded_optimizer": "worker/optimizer",
     "tests/testing/training": "worker/train",
     "tests/common": "",
     "tests/common/codec/random_updates": "common/update",
-    "tests/kernels": "",
+    "tests/kernels": "kernels/cuda",
     "tests/server": "",
     "tests/server/round": "",
     "tests/server/service": "server tests/server/round",  # the whole aggregator in the test's process
@@ -130,11 +136,11 @@ OUTSIDE = {
         r"^lib(torch|c10)",
         r"^_ZN?K?(2at|3c10|5torch)",
         named_in="worker/model/torch",
-        seen_in="worker/model worker/fsdp worker/train worker/metrics worker/generate_command worker bench "
+        seen_in="worker/model worker/fsdp worker/node worker/train worker/metrics worker/generate_command worker bench "
         "tests/testing/training tests/compatibility tests/integration",
     ),
     "cuda": Outside(
-        r"(^|/)(cuda[^/]*\.h|nccl\.h|nvtx3/.*)$",
+        r"(^|/)((?<!kernels/cuda/)cuda[^/]*\.h|nccl\.h|nvtx3/.*)$",
         r"^lib(cuda|nccl|cupti)",
         r"^(cuda[A-Z]|nccl[A-Z])",
         named_in="kernels/cuda worker/fsdp",
@@ -152,7 +158,7 @@ OUTSIDE = {
         r"(^|/)prometheus/",
         r"^libprometheus",
         r"^_ZNK?10prometheus",
-        named_in="common/telemetry server/metrics server/stream_metrics server/worker_metrics worker/metrics tests/testing/metrics_doc",
+        named_in="common/telemetry server/call_metrics server/metrics server/stream_metrics server/worker_metrics worker/metrics tests/testing/metrics_doc",
         seen_in="server/status server worker tests/server/service tests/tools/distroctl tools/archiver tests/integration bench",
     ),
     "httplib": Outside(
