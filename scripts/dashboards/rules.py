@@ -20,7 +20,7 @@ def alert(rule, runbooks):
         entry["for"] = rule["for"]
     entry["labels"] = {"severity": rule["severity"]}
     entry["annotations"] = {"summary": rule["summary"], "description": rule["description"],
-                            "runbook_url": f"{runbooks}/{rule['alert']}.md"}
+                            "runbook_url": runbooks.replace("ALERT", rule["alert"])}
     return entry
 
 

@@ -23,7 +23,7 @@ RUN = {"rounds": 100000, "kept_per_block": 1024, "max_workers": 31, "segment_blo
 UP, SLOW = 200e3, 140e3  # bits a second
 MOUNT = 'mkdir -p "$0" && mount -t tmpfs -o size=64m tmpfs "$0" && exec "$@"'
 TIMES = ("--heartbeat_interval", "1s", "--suspect_after", "8s", "--lease", "10m")
-ONES = re.compile(rb"(?:..[\x60-\x8f]\x3f){%d}" % MODEL["hidden_size"], re.DOTALL)
+STRIDE = 256  # bytes; a norm has twice as many
 
 
 def binaries(folder):
@@ -39,24 +39,33 @@ def overflow(model):
     path.write_bytes(data[:begin] + struct.pack("<f", 1e30) * ((len(data) - begin) // 4))
 
 
+def near_ones(content):
+    """Offsets in memory of 65 floats or more in a row that are all near 1, of those that begin at a multiple of STRIDE."""
+    high, low = content[3::STRIDE], content[2::STRIDE]
+    for match in re.finditer(b"(?=\x3f\x3f)", high):
+        at = match.start()
+        if 0x60 <= low[at] < 0x90 and 0x60 <= low[at + 1] < 0x90:
+            values = struct.unpack_from(f"<{STRIDE // 4 + 1}f", content, at * STRIDE)
+            if all(0.85 < value < 1.15 for value in values):
+                yield at * STRIDE
+
+
 def corrupt_replica(worker):
     """Changes a norm's weights, which are near 1, in the memory of a worker; how many copies of them it found."""
     worker.freeze()
     found = 0
     try:
         for line in pathlib.Path(f"/proc/{worker.child.pid}/maps").read_text().splitlines():
-            first, last = (int(part, 16) for part in line.split()[0].split("-"))
-            fields = line.split()
-            if not fields[1].startswith("rw") or fields[4] != "0" or last - first > 1 << 28:
+            place, rights, _, _, inode, *_ = line.split()
+            first, last = (int(part, 16) for part in place.split("-"))
+            if not rights.startswith("rw") or inode != "0" or last - first > 1 << 28:
                 continue
             with open(f"/proc/{worker.child.pid}/mem", "r+b", buffering=0) as memory:
                 memory.seek(first)
-                content = memory.read(last - first) or b""
-                for match in ONES.finditer(content):
-                    if (first + match.start()) % 4 == 0:
-                        memory.seek(first + match.start())
-                        memory.write(struct.pack("<f", 1.75))
-                        found += 1
+                for offset in near_ones(memory.read(last - first) or b""):
+                    memory.seek(first + offset)
+                    memory.write(struct.pack("<f", 1.75))
+                    found += 1
     finally:
         worker.thaw()
     return found

@@ -156,4 +156,4 @@ def test_every_alert_has_its_page():
     pages = {path.stem for path in (SOURCE / "docs" / "runbooks").glob("*.md")}
     assert pages - {"README"} == {rule["alert"] for rule in rules}
     for rule in rules:
-        assert rule["annotations"]["runbook_url"].endswith(f"/docs/runbooks/{rule['alert']}.md")
+        assert rule["annotations"]["runbook_url"].endswith(f"/runbooks/{rule['alert']}")

@@ -1,0 +1,213 @@
+"""A real Prometheus on real runs over shaped links (live_runs.py): every query of dashboard and consoles has samples that can be
+true, and every alert is silent in a healthy run and raised by what it is for.
+
+Windows and thresholds in minutes are shortened (CONSTANTS); what they are otherwise is tested in prometheus_alerts_test.py.
+The tests of this file build on each other: healthy runs first, then the faults."""
+import math
+import os
+import pathlib
+import shutil
+import tempfile
+
+import pytest
+
+import live_runs
+import prometheus_server
+import shaped_links
+from console_browser import browser, keep, opened, panels
+from live_runs import SLOW, UP
+from processes import until
+from console import page_name
+from source import Source, fill, with_selector
+
+CONSTANTS = {"short": "20s", "errors": "1m", "excluded": "20s", "long": "15s", "snapshot": "25s", "stall_seconds": 6,
+             "report_seconds": 6}
+LIMIT = 150  # seconds for anything that is waited for
+# Filled by faults only: lateness by a late update, failed calls by refused ones.
+NEED_FAULTS = {"How late are late updates (95 %)", "Calls that failed", "Changes of state an hour"}
+
+
+class World:
+    def __init__(self, hub):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="distro-"))
+        self.runs, self.prometheus = None, None
+        try:
+            self.runs = live_runs.Runs(hub, os.environ["DISTRO_BIN"])
+            prometheus_server.generate(self.folder, **CONSTANTS)
+            names = self.runs.aggregators
+            self.prometheus = prometheus_server.Prometheus(self.folder, [self.runs.target(name) for name in names])
+            self.ask = self.prometheus.query
+            self.runs.start_workers()
+            until(lambda: self.alive() and self.rounds("shaped") >= 7 and self.rounds("disk") >= 7, "rounds", LIMIT)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self):
+        if self.runs:
+            print(self.runs.logs())  # pytest shows it when a test fails
+            self.runs.close()
+        if self.prometheus:
+            self.prometheus.close()
+        shutil.rmtree(self.folder)
+
+    def alive(self):
+        return all(process.alive() for process in [*self.runs.aggregators.values(), *self.runs.workers.values()])
+
+    def rounds(self, name):
+        return self.prometheus.value(f'sum(distro_aggregator_rounds_total{{instance="{self.runs.target(name)}"}})') or 0
+
+    def of(self, name, expression):
+        """[(labels, value)] of an expression about one run."""
+        return self.ask(with_selector(expression, f'instance="{self.runs.target(name)}"'))
+
+    def by_worker(self, expression):
+        return {labels["worker"]: value for labels, value in self.of("shaped", expression)}
+
+    def await_alert(self, alert, name="shaped", **labels):
+        """Until the alert is raised for a run, pending or firing; what it says is complete."""
+        labels = {"alertname": alert, "instance": self.runs.target(name), **labels}
+        raised = lambda: [one for one in self.prometheus.api("alerts")["alerts"] if labels.items() <= one["labels"].items()]
+        alert = until(raised, f"{labels}; raised are {sorted(self.prometheus.raised())}", LIMIT)[0]
+        words = " ".join(alert["annotations"].values())
+        assert "error" not in words and "no value" not in words and "NaN" not in words, words
+
+
+@pytest.fixture(scope="module")
+def world():
+    try:
+        hub = shaped_links.Hub().__enter__()
+        hub.link(UP, 10 * UP)
+    except shaped_links.Refused as reason:
+        pytest.skip(f"links cannot be shaped here: {reason}")
+    try:
+        made = World(hub)
+        yield made
+        made.close()
+    finally:
+        hub.__exit__()
+
+
+def queries():
+    """(panel, expression) of all panels, with the windows of this test."""
+    values = {"range": CONSTANTS["short"]}
+    return [(panel, fill(query.expression, values)) for panel in Source(CONSTANTS).panels() for query in panel.queries]
+
+
+def lacking(world, wanted):
+    return sorted({f"{panel.title}: {text}" for panel, text in queries()
+                   if wanted(panel) and not [1 for _, value in world.ask(text) if math.isfinite(value)]})
+
+
+def test_no_alert_in_healthy_runs(world):
+    assert world.prometheus.raised() == {}
+
+
+def test_every_rule_is_healthy(world):
+    rules = world.prometheus.rules()
+    assert [(rule["name"], rule.get("lastError")) for rule in rules if rule["health"] != "ok"] == []
+    source = Source()
+    assert sorted(rule["name"] for rule in rules) == sorted(
+        [rule["record"] for rule in source.recording] + [rule["alert"] for rule in source.alerts])
+
+
+def test_every_panel_has_samples(world):
+    assert lacking(world, lambda panel: not panel.gpu and panel.title not in NEED_FAULTS) == []
+
+
+def test_every_recording_rule_has_samples(world):
+    empty = sorted(rule["record"] for rule in Source().recording
+                   if not rule.get("gpu") and not world.of("shaped", rule["record"]))
+    assert empty == []
+
+
+def test_values_can_be_true(world):
+    """Shares lie within 0 and 1 (or mirrored), everything else is not negative unless it is drawn below zero."""
+    for panel, text in queries():
+        for labels, value in world.ask(text):
+            lowest = -math.inf if text.startswith("-") or panel.title.startswith("Spread") else 0
+            highest = 1.1 if panel.unit == "percentunit" else 1e10 if panel.unit == "s" else math.inf
+            assert not value < lowest and not value > highest and not value < -highest, (panel.title, text, labels, value)
+
+
+def test_shaped_rates(world):
+    """Goodput within 15 % of what the links were given."""
+    for direction, factor in (("upload", 1), ("download", 10)):
+        goodput = world.by_worker(f'instance_worker_direction:distro_worker_goodput_bytes:rate5m{{direction="{direction}"}}')
+        given = {name: factor * rate / 8 for name, rate in (("fast-1", UP), ("fast-2", UP), ("slow", SLOW))}
+        assert goodput == pytest.approx(given, rel=0.15), direction
+
+
+def test_upload_takes_about_two_seconds(world):
+    took = world.by_worker("rate(distro_worker_upload_duration_seconds_sum[20s]) / rate(distro_worker_upload_duration_seconds_count[20s])")
+    assert 1.5 < took["fast-1"] < 3 and 1.5 < took["fast-2"] < 3 and 2.2 < took["slow"] < 4.5, took
+
+
+def test_bytes_of_a_round(world):
+    """What goes up and down in a round, counted by workers and by the aggregator, and how it compares with gradients."""
+    parameters = 2 * (4 * 128 * 128 + 3 * 128 * 256 + 2 * 128) + 256 * 128 + 128
+    update = world.of("shaped", "instance:distro_aggregator_update_bytes:mean5m")[0][1]
+    assert 30e3 < update < 60e3  # 1024 of 4096 coefficients of 80 blocks, at 4.3 bits each
+    result = world.of("shaped", "distro_aggregator_result_size_bytes")[0][1]
+    assert update < result < 3 * update
+    less = world.of("shaped", "instance:distro_worker_gradient_per_sent_bytes:ratio5m")[0][1]
+    assert less == pytest.approx(4 * parameters / update, rel=0.3)
+    for ratio in world.by_worker("instance_worker:distro_worker_received_per_sent_bytes:ratio5m").values():
+        assert ratio == pytest.approx(result / update, rel=0.35)
+
+
+def test_the_straggler_is_named_and_why(world):
+    excess = world.of("shaped", "topk(1, instance_worker_stage:distro_worker_excess_seconds:per_round5m)")
+    assert [(labels["worker"], labels["stage"]) for labels, _ in excess] == [("slow", "upload")], excess
+    assert 0.4 < excess[0][1] < 2.5, excess
+
+
+def test_console_pages_show_it(world):
+    """Every page draws without an error, nothing is empty, and `slow` is named at the top of each."""
+    target = world.runs.target("shaped")
+    with browser() as chromium:
+        for row, members in Source().rows:
+            page = opened(chromium, f"{world.prometheus.url}/consoles/{page_name(row)}?range=300&instance={target}")
+            assert "slow (upload takes" in page.text_content("#straggler"), row
+            wanted = {panel.title for panel in members if not panel.gpu} - NEED_FAULTS
+            shown = panels(page)
+            assert sorted(title for title in wanted if not shown[title]) == [], row
+            keep(page, f"console_live_{row.lower()}", full_page=True)
+
+
+def test_each_alert_is_raised_by_what_it_is_for(world):
+    runs = world.runs
+    runs.start_broken_worker()  # weights whose products overflow
+    runs.end_certificate_soon()
+    runs.links["slow"].shape(up=SLOW / 7)
+    runs.proxies["disk-3"].flip = True
+    runs.archivers["disk"].kill()
+    assert live_runs.corrupt_replica(runs.workers["fast-2"]) > 0
+    world.await_alert("LossNotFinite", "broken", severity="critical", worker="broken")
+    runs.workers["broken"].freeze()  # the only one of its run
+    world.await_alert("ReplicasDiverged")
+    world.await_alert("CertificateExpiry", "tls")
+    world.await_alert("TrainingStalled", "broken")
+    world.await_alert("WorkerStale", "broken", worker="broken")
+    world.await_alert("UpdatesRejected", "disk")
+    world.await_alert("QuorumAtRisk", "disk")  # disk-3 is in quarantine for what it sent
+    world.await_alert("WorkerNotContributing", "disk", worker="disk-3", state="quarantined")
+    world.await_alert("SnapshotStale", "disk")
+    world.await_alert("UplinkSaturated", worker="slow")
+    world.await_alert("UpdatesExcluded")
+    runs.fill_disk()
+    world.await_alert("DiskFilling", "disk")
+
+
+def test_each_panel_of_faults_has_samples(world):
+    until(lambda: lacking(world, lambda panel: panel.title in NEED_FAULTS) == [], sorted(NEED_FAULTS), LIMIT)
+
+
+def test_an_aggregator_that_is_killed(world):
+    world.runs.aggregators["shaped"].kill()
+    world.await_alert("AggregatorDown")
+
+
+def test_every_alert_was_raised(world):
+    seen = {labels["alertname"] for labels, _ in world.ask("count by (alertname) (count_over_time(ALERTS[10m]))")}
+    assert seen == {rule["alert"] for rule in Source().alerts}
