@@ -119,7 +119,7 @@ function table(panel) {
   return Promise.all(panel.queries.map(function (query) { return instant(query.expr); })).then(function (answers) {
     var made = node("table"), head = node("tr"), shown = panel.queries.map(function (query, i) { return i; });
     var rows = rowsOf(panel, answers);
-    if (panel.by.indexOf("state") >= 0) shown = [];  // the state itself is what is shown, its value is 1
+    if (panel.states) shown = [];
     panel.by.forEach(function (label) { head.appendChild(node("th", "name", label)); });
     shown.forEach(function (i) { head.appendChild(node("th", "", panel.queries[i].legend.join(""))); });
     made.appendChild(head);

@@ -30,7 +30,7 @@ def legend(text):
 def described(panel):
     queries = [{"expr": expression(query.expression), "legend": legend(query.legend), "unit": query.unit or panel.unit}
                for query in panel.queries]
-    return {"title": panel.title, "about": panel.about, "kind": panel.kind, "unit": panel.unit, "by": panel.by,
+    return {"title": panel.title, "about": panel.about, "kind": panel.kind, "unit": panel.unit, "by": panel.by, "states": panel.states,
             "log": panel.log, "tall": panel.tall, "queries": queries}
 
 

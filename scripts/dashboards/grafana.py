@@ -41,10 +41,12 @@ def column(number, count):
 def table_parts(panel):
     count = len(panel.queries)
     names = {column(number, count): query.legend for number, query in enumerate(panel.queries)}
+    hidden, first = {"Time": True}, {"displayName": panel.queries[0].legend, "desc": True}
+    if panel.states:
+        hidden, first = {**hidden, **dict.fromkeys(names, True)}, {"displayName": panel.by[0], "desc": False}
     transformations = [{"id": "merge", "options": {}},
-                       {"id": "organize", "options": {"excludeByName": {"Time": True}, "renameByName": names,
-                                                      "indexByName": {}}}]
-    options = {"showHeader": True, "cellHeight": "sm", "sortBy": [{"displayName": panel.queries[0].legend, "desc": True}]}
+                       {"id": "organize", "options": {"excludeByName": hidden, "renameByName": names, "indexByName": {}}}]
+    options = {"showHeader": True, "cellHeight": "sm", "sortBy": [first]}
     return {"unit": panel.unit}, options, transformations
 
 

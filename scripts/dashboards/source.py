@@ -46,6 +46,7 @@ class Panel:
         self.queries = [Query(*query) for query in entry["queries"]]
         assert self.kind in KINDS and self.unit in UNITS, self.title
         assert bool(self.by) == (self.kind == "table"), f"{self.title}: `by` belongs to tables"
+        self.states = "state" in self.by  # what is shown is the label; the value is 1
         if self.kind == "table":
             for query in self.queries:
                 query.expression = f"max by ({', '.join(self.by)}) ({query.expression})"

@@ -3,6 +3,7 @@ true, and every alert is silent in a healthy run and raised by what it is for.
 
 Windows and thresholds in minutes are shortened (CONSTANTS); what they are otherwise is tested in prometheus_alerts_test.py.
 The tests of this file build on each other: healthy runs first, then the faults."""
+import json
 import math
 import os
 import pathlib
@@ -23,6 +24,7 @@ from source import Source, fill, with_selector
 CONSTANTS = {"short": "20s", "errors": "1m", "excluded": "20s", "long": "15s", "snapshot": "25s", "stall_seconds": 6,
              "report_seconds": 6}
 LIMIT = 150  # seconds for anything that is waited for
+GPU = {"Operations between ranks", "GPU memory in use", "GPU utilization", "Model FLOPs utilization"}  # empty on a machine without
 # Filled by faults only: lateness by a late update, failed calls by refused ones.
 NEED_FAULTS = {"How late are late updates (95 %)", "Calls that failed", "Changes of state an hour"}
 
@@ -112,7 +114,17 @@ def test_every_rule_is_healthy(world):
 
 
 def test_every_panel_has_samples(world):
-    assert lacking(world, lambda panel: not panel.gpu and panel.title not in NEED_FAULTS) == []
+    assert {panel.title for panel in Source().panels() if panel.gpu} == GPU
+    assert lacking(world, lambda panel: panel.title not in GPU | NEED_FAULTS) == []
+
+
+def test_every_query_of_grafana_has_samples(world):
+    document = json.loads((world.folder / "dashboards" / "distro.json").read_text())
+    drawn = [panel for panel in document["panels"] if panel["type"] != "row" and panel["title"] not in GPU | NEED_FAULTS]
+    texts = [target["expr"].replace("$__rate_interval", CONSTANTS["short"]).replace("$instance", ".*")
+             for panel in drawn for target in panel["targets"]]
+    assert len(texts) > 80
+    assert [text for text in texts if not world.ask(text)] == []
 
 
 def test_every_recording_rule_has_samples(world):
