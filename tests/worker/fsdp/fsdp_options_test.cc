@@ -1,0 +1,42 @@
+#include "worker/fsdp/fsdp_options.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace distro::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+void ExpectInvalid(const FsdpOptions& options, const std::string& what) {
+  const absl::Status status = Validate(options, /*cuda=*/false);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr(what));
+}
+
+TEST(FsdpOptionsTest, NamesAreReadAsTheyAreWritten) {
+  for (const char* name : {"no_shard", "shard_optimizer", "shard_grad_op", "full_shard"}) {
+    EXPECT_EQ(Name(ParseSharding(name).value()), name);
+  }
+  for (const char* name : {"f32", "bf16"}) EXPECT_EQ(Name(ParseFloatType(name).value()), name);
+}
+
+TEST(FsdpOptionsTest, AnUnknownNameIsRefusedWithTheOnesThatExist) {
+  EXPECT_THAT(ParseSharding("zero3").status().message(), HasSubstr("'zero3'; there are no_shard"));
+  EXPECT_THAT(ParseFloatType("f16").status().message(), HasSubstr("'f16'; there are f32"));
+}
+
+TEST(FsdpOptionsTest, RefusesWhatCannotBe) {
+  EXPECT_TRUE(Validate({}, /*cuda=*/false).ok());
+  ExpectInvalid({.checkpoint_every = -1}, "checkpoint_every is -1");
+  ExpectInvalid({.prefetch_units = -1}, "prefetch_units is -1");
+  for (const Sharding sharding : {Sharding::kShardGradOp, Sharding::kFullShard}) {
+    ExpectInvalid({.sharding = sharding, .reduce_every_micro_batch = false},
+                  "no room for whole gradients");
+  }
+  ExpectInvalid({.cpu_offload = true}, "cpu_offload");
+  EXPECT_TRUE(Validate({.cpu_offload = true}, /*cuda=*/true).ok());
+}
+
+}  // namespace
+}  // namespace distro::worker

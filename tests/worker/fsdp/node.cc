@@ -1,0 +1,153 @@
+#include "tests/worker/fsdp/node.h"
+
+#include <algorithm>
+
+#include "common/model_config/init_weights.h"
+#include "gtest/gtest.h"
+#include "worker/fsdp/rank_buffer.h"
+#include "worker/fsdp/rank_threads.h"
+#include "worker/fsdp/thread_communicator.h"
+#include "worker/fsdp/unit_driver.h"
+#include "worker/model/unit.h"
+
+namespace distro::worker::testing {
+namespace {
+
+Layout MakeLayout(const LlamaConfig& config) {
+  return Layout::Create(Manifest::Create(LlamaTensors(config)).value(), /*segment_blocks=*/4)
+      .value();
+}
+
+int64_t Place(const ShardRun& run, bool sharded) {
+  return sharded ? run.shard_offset : run.whole_offset;
+}
+
+}  // namespace
+
+std::vector<std::vector<int>> UnitTensors(const Model& model) {
+  std::vector<std::vector<int>> tensors;
+  for (const auto& unit : model.units()) {
+    tensors.emplace_back(unit->tensors().begin(), unit->tensors().end());
+  }
+  return tensors;
+}
+
+// One rank's part of the work; lives on its thread.
+struct Node::Rank {
+  Rank(const Node& of, Communicator& communicator, MemoryCounter* memory)
+      : node(of),
+        rank(communicator.rank()),
+        driver(node.options_, at::kCPU,
+               {.model = node.model_.get(),
+                .shards = node.shards_.get(),
+                .whole = node.whole_.get(),
+                .communicator = &communicator,
+                .memory = memory}),
+        parameters(Make(MemoryCategory::kParameters, driver.parameter_elements(), memory)),
+        gradient(Make(MemoryCategory::kGradients, driver.gradient_elements(), memory)) {
+    const bool sharded = ShardsParameters(node.options_.sharding);
+    const ShardPlan& plan = sharded ? *node.shards_ : *node.whole_;
+    for (const ShardRun& run : plan.shard(sharded ? rank : 0).runs) {
+      const auto from = node.parameters_.tensor(run.tensor);
+      std::copy_n(from.data() + run.first_element, run.matrix.elements,
+                  parameters.floats().data() + run.shard_offset);
+    }
+  }
+
+  static RankBuffer Make(MemoryCategory category, int64_t elements, MemoryCounter* memory) {
+    return RankBuffer::Create(category, elements, at::kCPU, memory).value();
+  }
+
+  // Of the runs that this rank has to have after a step.
+  std::vector<float> Collect() const {
+    const bool all = node.options_.sharding == Sharding::kNoShard;
+    const bool sharded = ShardsGradients(node.options_.sharding);
+    std::vector<float> elements(node.layout_.elements(), 0.0f);
+    std::vector<int64_t> offsets = {0};
+    for (const TensorLayout& tensor : node.layout_.tensors()) {
+      offsets.push_back(offsets.back() + tensor.matrix.elements);
+    }
+    const ShardPlan& plan = all ? *node.whole_ : *node.shards_;
+    for (const ShardRun& run : plan.shard(all ? 0 : rank).runs) {
+      std::copy_n(gradient.floats().data() + Place(run, sharded), run.matrix.elements,
+                  elements.data() + offsets[run.tensor] + run.first_element);
+    }
+    return elements;
+  }
+
+  const Node& node;
+  const int rank;
+  UnitDriver driver;
+  RankBuffer parameters;
+  RankBuffer gradient;
+};
+
+Node::Node(const LlamaConfig& config, int ranks, const FsdpOptions& options, uint64_t seed)
+    : options_(options),
+      ranks_(ranks),
+      layout_(MakeLayout(config)),
+      parameters_(layout_),
+      model_(Model::Create(config, layout_).value()),
+      shards_(std::make_unique<ShardPlan>(
+          ShardPlan::Create(layout_, UnitTensors(*model_), ranks).value())),
+      whole_(
+          std::make_unique<ShardPlan>(ShardPlan::Create(layout_, UnitTensors(*model_), 1).value())),
+      memory_(ranks) {
+  EXPECT_TRUE(Validate(options, /*cuda=*/false).ok());
+  EXPECT_TRUE(InitWeights(config, layout_, seed, &parameters_).ok());
+}
+
+Node::~Node() = default;
+
+NodeStep Node::Gradient(const std::vector<std::vector<int32_t>>& micro_batches, int sequences,
+                        int steps) {
+  const int count = static_cast<int>(micro_batches.size());
+  NodeStep step{.losses = std::vector<double>(count),
+                .by_rank = std::vector<std::vector<float>>(ranks_),
+                .gradient = {}};
+  const auto body = [&](int rank, Communicator& communicator) {
+    Rank own(*this, communicator, &memory_[rank]);
+    for (int i = 0; i < steps; ++i) {
+      for (int first = 0; first < count; first += ranks_) {
+        TokenBatch batch{.tokens = {}, .sequences = sequences};
+        if (first + rank < count) batch.tokens = micro_batches[first + rank];
+        const auto loss = own.driver.Gradient(
+            first + rank < count ? &batch : nullptr, own.parameters.tensor(),
+            first == 0 ? Accumulation::kStore : Accumulation::kAdd, own.gradient.tensor());
+        if (!loss.ok()) return loss.status();
+        if (first + rank < count) step.losses[first + rank] = *loss;
+      }
+      const absl::Status finished = own.driver.FinishGradient(own.gradient.tensor());
+      if (!finished.ok()) return finished;
+    }
+    step.by_rank[rank] = own.Collect();
+    return absl::OkStatus();
+  };
+  RankThreads threads(MakeThreadGroup(ranks_, {})->TakeCommunicators(), {});
+  const absl::Status status = threads.Run("gradient", body);
+  EXPECT_TRUE(status.ok()) << status;
+  step.gradient = step.by_rank[0];
+  for (int rank = 1; rank < ranks_ && options_.sharding != Sharding::kNoShard; ++rank) {
+    for (size_t i = 0; i < step.gradient.size(); ++i) step.gradient[i] += step.by_rank[rank][i];
+  }
+  return step;
+}
+
+std::vector<double> Node::Losses(const std::vector<std::vector<int32_t>>& batches, int sequences) {
+  std::vector<double> losses(ranks_);
+  RankThreads threads(MakeThreadGroup(ranks_, {})->TakeCommunicators(), {});
+  const absl::Status status = threads.Run("loss", [&](int rank, Communicator& communicator) {
+    Rank own(*this, communicator, &memory_[rank]);
+    const bool has = rank < static_cast<int>(batches.size());
+    TokenBatch batch{.tokens = {}, .sequences = sequences};
+    if (has) batch.tokens = batches[rank];
+    const auto loss = own.driver.Loss(has ? &batch : nullptr, own.parameters.tensor());
+    losses[rank] = loss.value_or(-1);
+    return loss.status();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  losses.resize(batches.size());
+  return losses;
+}
+
+}  // namespace distro::worker::testing

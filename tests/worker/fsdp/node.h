@@ -1,0 +1,57 @@
+// A node of R rank threads that computes gradients of a small model, for tests.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "common/layout/layout.h"
+#include "common/layout/tensor_buffer.h"
+#include "worker/fsdp/fsdp_options.h"
+#include "worker/fsdp/memory_counter.h"
+#include "worker/fsdp/shard_plan.h"
+#include "worker/model/model.h"
+
+namespace distro::worker::testing {
+
+struct NodeStep {
+  std::vector<double> losses;  // by micro-batch
+  // By rank, and what all ranks have together: f32 of every tensor in manifest order; of a rank without a run, zeros.
+  std::vector<std::vector<float>> by_rank;
+  std::vector<float> gradient;
+};
+
+class Node {
+ public:
+  // Weights are random, from the seed. Aborts when the config does not make a model.
+  Node(const LlamaConfig& config, int ranks, const FsdpOptions& options, uint64_t seed = 1);
+  ~Node();
+
+  // The gradient of `steps` equal steps, of which the last one's comes back, over the micro-batches; EXPECTs every status to be OK.
+  NodeStep Gradient(const std::vector<std::vector<int32_t>>& micro_batches, int sequences,
+                    int steps = 1);
+  // Mean losses of the batches, one a rank at most.
+  std::vector<double> Losses(const std::vector<std::vector<int32_t>>& batches, int sequences);
+
+  const Layout& layout() const { return layout_; }
+  const Model& model() const { return *model_; }
+  const ShardPlan& plan() const { return *shards_; }
+  const TensorBuffer& parameters() const { return parameters_; }
+  const MemoryCounter& memory(int rank) const { return memory_[rank]; }
+
+ private:
+  struct Rank;
+
+  const FsdpOptions options_;
+  const int ranks_;
+  const Layout layout_;
+  TensorBuffer parameters_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<ShardPlan> shards_;
+  std::unique_ptr<ShardPlan> whole_;
+  std::vector<MemoryCounter> memory_;
+};
+
+// The tensors of each unit, for ShardPlan::Create.
+std::vector<std::vector<int>> UnitTensors(const Model& model);
+
+}  // namespace distro::worker::testing

@@ -1,0 +1,75 @@
+// The parameters of units in the form that computes: gathered from all ranks, or copied to param_dtype or to the device, just
+// before use; freed just after. What is already there in that form is used where it is.
+//
+// A freed unit keeps its tensors: their storage is resized to 0 and filled again later, outside of autograd, so that what a graph
+// saved of them is valid again when backward needs it. One object a rank; not thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/fsdp/communicator.h"
+#include "worker/fsdp/fsdp_options.h"
+#include "worker/fsdp/memory_counter.h"
+#include "worker/fsdp/shard_plan.h"
+#include "worker/model/model.h"
+
+namespace distro::worker {
+
+class GatheredUnits {
+ public:
+  // Borrows all of them. Requires plans of the model's units for the communicator's ranks and for 1.
+  GatheredUnits(const FsdpOptions& options, at::Device device, const Model& model,
+                const ShardPlan& shards, const ShardPlan& whole, Communicator* communicator,
+                MemoryCounter* memory);
+  ~GatheredUnits();
+
+  // A pass begins: units will be acquired in the order of `uses`, each released before the next is acquired (UnitUses). Frees what
+  // an earlier pass left behind. `parameters` as UnitDriver's; borrowed for the pass.
+  void Begin(std::vector<int> uses, const at::Tensor& parameters);
+
+  // The next use: its unit's tensors, of param_dtype, on the device. Starts gathering the prefetch_units uses after it.
+  absl::StatusOr<std::vector<at::Tensor>> Acquire(int unit);
+  // That use is over: frees what the next prefetch_units uses do not need.
+  void Release(int unit);
+
+ private:
+  // The flat of one unit (shard_plan.h).
+  struct Flat {
+    at::Tensor
+        memory;  // [elements] of param_dtype; its storage is empty while the flat is not here
+    bool here = false;                 // gathered, or on its way
+    std::optional<Transfer> transfer;  // on its way
+  };
+
+  bool Needed(int flat, size_t first_use, size_t uses) const;
+  absl::Status Start(int flat);
+  absl::Status Finish(int flat);
+  void Fill(Flat* flat, int64_t elements);
+  void Free(int flat);
+  at::Tensor Own(int flat) const;
+  at::Tensor FlatOf(int flat) const;
+  bool Gathers() const;
+
+  const FsdpOptions options_;
+  const at::Device device_;
+  const Model& model_;
+  const ShardPlan& shards_;
+  const ShardPlan& whole_;
+  Communicator* const communicator_;
+  MemoryCounter* const memory_;
+  const at::ScalarType type_;
+  const bool sharded_;
+  std::vector<std::vector<int>> flats_of_;  // by unit: the flats that hold its tensors
+  std::vector<std::string> names_;          // by flat: "block 3 parameters"
+  std::vector<Flat> flats_;
+
+  at::Tensor parameters_;
+  std::vector<int> uses_;
+  size_t next_use_ = 0;
+};
+
+}  // namespace distro::worker

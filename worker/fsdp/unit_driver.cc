@@ -1,0 +1,150 @@
+#include "worker/fsdp/unit_driver.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "worker/fsdp/gathered_units.h"
+#include "worker/fsdp/gradient_reducer.h"
+#include "worker/model/batch.h"
+#include "worker/model/gradient.h"
+
+namespace distro::worker {
+namespace {
+
+absl::Status CheckElements(absl::string_view name, const at::Tensor& tensor, int64_t elements) {
+  if (tensor.dim() == 1 && tensor.numel() == elements && tensor.is_contiguous() &&
+      tensor.scalar_type() == at::kFloat) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("the ", name, " are not f32 [", elements, "], contiguous"));
+}
+
+}  // namespace
+
+class UnitDriver::Impl final : public UnitHooks {
+ public:
+  Impl(const FsdpOptions& options, at::Device device, const Parts& parts)
+      : options_(options),
+        device_(device),
+        parts_(parts),
+        units_(static_cast<int>(parts.model->units().size())),
+        gathered_(options, device, *parts.model, *parts.shards, *parts.whole, parts.communicator,
+                  parts.memory),
+        reducer_(options, *parts.model, *parts.shards, *parts.whole, parts.communicator,
+                 parts.memory) {}
+
+  int64_t Elements(bool sharded) const {
+    return sharded ? parts_.shards->shard(parts_.communicator->rank()).elements()
+                   : parts_.whole->shard(0).elements();
+  }
+  int64_t parameter_elements() const { return Elements(ShardsParameters(options_.sharding)); }
+  int64_t gradient_elements() const { return Elements(ShardsGradients(options_.sharding)); }
+
+  absl::StatusOr<double> Gradient(const TokenBatch* batch, const at::Tensor& parameters,
+                                  Accumulation accumulation, const at::Tensor& gradient) {
+    DISTRO_RETURN_IF_ERROR(Check(batch, parameters));
+    DISTRO_RETURN_IF_ERROR(CheckElements("gradients", gradient, gradient_elements()));
+    const at::NoGradGuard no_grad;
+    gathered_.Begin(UnitUses(units_, /*backward=*/true), parameters);
+    reducer_.Begin(batch != nullptr, accumulation, gradient);
+    double loss = 0;
+    if (batch != nullptr) {
+      DISTRO_ASSIGN_OR_RETURN(loss, LossAndGradient(parts_.model->units(), MakeBatch(*batch),
+                                                    options_.checkpoint_every, *this));
+    } else {
+      DISTRO_RETURN_IF_ERROR(TakePart(/*backward=*/true));
+    }
+    DISTRO_RETURN_IF_ERROR(reducer_.End());
+    return loss;
+  }
+
+  absl::Status FinishGradient(const at::Tensor& gradient) {
+    DISTRO_RETURN_IF_ERROR(CheckElements("gradients", gradient, gradient_elements()));
+    const at::NoGradGuard no_grad;
+    return reducer_.FinishStep(gradient);
+  }
+
+  absl::StatusOr<double> Loss(const TokenBatch* batch, const at::Tensor& parameters) {
+    DISTRO_RETURN_IF_ERROR(Check(batch, parameters));
+    const at::NoGradGuard no_grad;
+    gathered_.Begin(UnitUses(units_, /*backward=*/false), parameters);
+    if (batch == nullptr) {
+      DISTRO_RETURN_IF_ERROR(TakePart(/*backward=*/false));
+      return 0.0;
+    }
+    DISTRO_ASSIGN_OR_RETURN(const at::Tensor loss,
+                            Forward(parts_.model->units(), MakeBatch(*batch), *this));
+    return loss.item<double>();
+  }
+
+  absl::StatusOr<std::vector<at::Tensor>> Acquire(int unit) override {
+    return gathered_.Acquire(unit);
+  }
+  absl::Status Release(int unit) override {
+    gathered_.Release(unit);
+    return absl::OkStatus();
+  }
+  absl::Status TakeGradients(int unit, std::vector<TensorGradient> gradients) override {
+    return reducer_.Take(unit, std::move(gradients));
+  }
+
+ private:
+  absl::Status Check(const TokenBatch* batch, const at::Tensor& parameters) const {
+    DISTRO_RETURN_IF_ERROR(CheckElements("parameters", parameters, parameter_elements()));
+    return batch == nullptr ? absl::OkStatus()
+                            : CheckBatch(parts_.model->config(), *batch, /*labels=*/1);
+  }
+
+  Batch MakeBatch(const TokenBatch& batch) const {
+    return LabelledBatch(parts_.model->config(), batch, device_);
+  }
+
+  // The traffic of a pass, in the loop's order, without computing.
+  absl::Status TakePart(bool backward) {
+    for (int unit = 0; unit < units_; ++unit) {
+      DISTRO_RETURN_IF_ERROR(Acquire(unit).status());
+      if (!backward || unit + 1 < units_) DISTRO_RETURN_IF_ERROR(Release(unit));
+    }
+    for (int unit = units_ - 1; backward && unit >= 0; --unit) {
+      if (unit + 1 < units_) DISTRO_RETURN_IF_ERROR(Acquire(unit).status());
+      DISTRO_RETURN_IF_ERROR(Release(unit));
+      DISTRO_RETURN_IF_ERROR(TakeGradients(unit, {}));
+    }
+    return absl::OkStatus();
+  }
+
+  const FsdpOptions options_;
+  const at::Device device_;
+  const Parts parts_;
+  const int units_;
+  GatheredUnits gathered_;
+  GradientReducer reducer_;
+};
+
+UnitDriver::UnitDriver(const FsdpOptions& options, at::Device device, const Parts& parts)
+    : impl_(std::make_unique<Impl>(options, device, parts)) {}
+
+UnitDriver::~UnitDriver() = default;
+
+int64_t UnitDriver::parameter_elements() const { return impl_->parameter_elements(); }
+
+int64_t UnitDriver::gradient_elements() const { return impl_->gradient_elements(); }
+
+absl::StatusOr<double> UnitDriver::Gradient(const TokenBatch* batch, const at::Tensor& parameters,
+                                            Accumulation accumulation, const at::Tensor& gradient) {
+  return CatchTorch("gradient",
+                    [&] { return impl_->Gradient(batch, parameters, accumulation, gradient); });
+}
+
+absl::Status UnitDriver::FinishGradient(const at::Tensor& gradient) {
+  return CatchTorch("gradient", [&] { return impl_->FinishGradient(gradient); });
+}
+
+absl::StatusOr<double> UnitDriver::Loss(const TokenBatch* batch, const at::Tensor& parameters) {
+  return CatchTorch("loss", [&] { return impl_->Loss(batch, parameters); });
+}
+
+}  // namespace distro::worker
