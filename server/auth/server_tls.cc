@@ -41,8 +41,10 @@ class ReloadingCredentials final : public grpc::ServerCredentials {
       return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     const TlsMaterial& material = *served.material;
     const grpc_ssl_pem_key_cert_pair pair = {material.key.c_str(), material.cert.c_str()};
-    *config = grpc_ssl_server_certificate_config_create(
-        material.ca.empty() ? nullptr : material.ca.c_str(), &pair, 1);
+    // gRPC 1.51 ends the process when there are no roots here, also where no client is asked for a certificate; then
+    // nothing is compared with them.
+    const std::string& roots = material.ca.empty() ? material.cert : material.ca;
+    *config = grpc_ssl_server_certificate_config_create(roots.c_str(), &pair, 1);
     credentials->fetched_ = served.version;
     return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
   }

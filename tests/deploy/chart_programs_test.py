@@ -17,7 +17,8 @@ import pytest
 from charts import INSECURE, SOURCE, find, notes, pod_spec, render
 
 BIN = pathlib.Path(os.environ.get("DISTRO_BIN", SOURCE / "build/dev/bin"))
-SECURE = {"tls": {"existingSecret": "distro-tls"}, "auth": {"existingSecret": "distro-auth", "clientCASecret": "distro-ca"}}
+SECURE = {"tls": {"existingSecret": "distro-tls"}, "auth": {"existingSecret": "distro-auth"}}
+CLIENT_CA = {**SECURE, "auth": {**SECURE["auth"], "clientCASecret": "distro-ca"}}
 MODEL = {**json.loads((SOURCE / "examples/demo/config.json").read_text()), "hidden_size": 64, "intermediate_size": 64,
          "num_hidden_layers": 1}
 RUN = {"name": "chart", "rounds": 100000, "warmup_rounds": 2, "sequence_length": 16, "samples_per_worker": 1, "held_out_fraction": 0}
@@ -110,9 +111,9 @@ def client(container, grpc, secure):
     return [re.sub(r"demo-distro\.prod\.svc:7700", grpc, a) for a in container["command"] + container["args"]] + name
 
 
-@pytest.mark.parametrize("secure", [False, True], ids=["insecure", "tls"])
-def test_containers_and_probes(place, secure):
-    values = {**(SECURE if secure else INSECURE), **WITH_RUN}
+@pytest.mark.parametrize("security", [INSECURE, SECURE, CLIENT_CA], ids=["insecure", "tls", "client-ca"])
+def test_containers_and_probes(place, security):
+    values, secure = {**security, **WITH_RUN}, "tls" in security
     if secure:
         credentials(place)
     rendered = render(values)
