@@ -4,6 +4,7 @@
 
 #include "common/model_config/init_weights.h"
 #include "gtest/gtest.h"
+#include "tests/worker/fsdp/counting_allocator.h"
 #include "worker/fsdp/rank_buffer.h"
 #include "worker/fsdp/rank_threads.h"
 #include "worker/fsdp/thread_communicator.h"
@@ -92,7 +93,8 @@ Node::Node(const LlamaConfig& config, int ranks, const FsdpOptions& options, uin
           ShardPlan::Create(layout_, UnitTensors(*model_), ranks).value())),
       whole_(
           std::make_unique<ShardPlan>(ShardPlan::Create(layout_, UnitTensors(*model_), 1).value())),
-      memory_(ranks) {
+      memory_(ranks),
+      counted_peaks_(ranks) {
   EXPECT_TRUE(Validate(options, /*cuda=*/false).ok());
   EXPECT_TRUE(InitWeights(config, layout_, seed, &parameters_).ok());
 }
@@ -120,6 +122,7 @@ NodeStep Node::Gradient(const std::vector<std::vector<int32_t>>& micro_batches, 
       const absl::Status finished = own.driver.FinishGradient(own.gradient.tensor());
       if (!finished.ok()) return finished;
     }
+    counted_peaks_[rank] = CountedMemory().peak;
     step.by_rank[rank] = own.Collect();
     return absl::OkStatus();
   };

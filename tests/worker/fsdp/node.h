@@ -37,6 +37,8 @@ class Node {
   const ShardPlan& plan() const { return *shards_; }
   const TensorBuffer& parameters() const { return parameters_; }
   const MemoryCounter& memory(int rank) const { return memory_[rank]; }
+  // By rank, of the last Gradient: the most that its thread had allocated, with CountCpuMemory.
+  const std::vector<int64_t>& counted_peaks() const { return counted_peaks_; }
 
  private:
   struct Rank;
@@ -49,6 +51,7 @@ class Node {
   std::unique_ptr<ShardPlan> shards_;
   std::unique_ptr<ShardPlan> whole_;
   std::vector<MemoryCounter> memory_;
+  std::vector<int64_t> counted_peaks_;
 };
 
 // The tensors of each unit, for ShardPlan::Create.

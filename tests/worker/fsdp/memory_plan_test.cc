@@ -1,0 +1,192 @@
+#include "worker/fsdp/memory_plan.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "absl/strings/str_format.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/worker/fsdp/counting_allocator.h"
+#include "tests/worker/fsdp/node.h"
+#include "tests/worker/model/tiny_model.h"
+
+namespace distro::worker {
+namespace {
+
+using ::distro::worker::testing::Node;
+using ::distro::worker::testing::RandomTokens;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Shape {
+  const char* name;
+  LlamaConfig config;
+  int sequences;
+  int positions;
+};
+
+LlamaConfig Config(int hidden, int layers, int heads, int kv_heads, int inner, int vocabulary,
+                   bool tied) {
+  return {.hidden_size = hidden,
+          .layers = layers,
+          .heads = heads,
+          .kv_heads = kv_heads,
+          .head_dim = 64,
+          .intermediate_size = inner,
+          .vocab_size = vocabulary,
+          .max_positions = 512,
+          .rms_norm_eps = 1e-5f,
+          .rope_theta = 10000,
+          .tied_embeddings = tied,
+          .initializer_range = 0.02f};
+}
+
+MemoryRequest RequestOf(const Node& node, const Shape& shape, int ranks,
+                        const FsdpOptions& options) {
+  MemoryRequest request;
+  request.config = shape.config;
+  request.layout = &node.layout();
+  request.units = testing::UnitTensors(node.model());
+  request.ranks = ranks;
+  request.options = options;
+  request.sequences = shape.sequences;
+  request.positions = shape.positions;
+  return request;
+}
+
+void ExpectPlanHolds(const Shape& shape, int ranks, const FsdpOptions& options) {
+  testing::CountCpuMemory();
+  Node node(shape.config, ranks, options);
+  const MemoryPlan plan = PlanMemory(RequestOf(node, shape, ranks, options)).value();
+  std::vector<std::vector<int32_t>> batches;
+  for (int i = 0; i < ranks; ++i) {
+    batches.push_back(
+        RandomTokens(shape.sequences * (shape.positions + 1), shape.config.vocab_size, i));
+  }
+  node.Gradient(batches, shape.sequences);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto measured = static_cast<double>(node.counted_peaks()[rank]);
+    const auto planned = static_cast<double>(plan.ranks[rank].device_bytes);
+    const std::string what = absl::StrFormat(
+        "%s ranks %d %s %s checkpoint %d: measured %.1f MB, planned/measured %.3f; %s", shape.name,
+        ranks, Name(options.sharding), Name(options.param_dtype), options.checkpoint_every,
+        measured / 1e6, planned / measured, plan.Describe(rank));
+    EXPECT_GE(measured, 100e6) << what;
+    EXPECT_NEAR(planned / measured, 1, 0.05) << what;
+    if (rank == 0) std::cout << what << "\n";
+  }
+}
+
+// Each has another largest part: logits, activations of blocks, parameters.
+const Shape kLogits = {"logits", Config(128, 2, 2, 2, 256, 16000, false), 1, 500};
+const Shape kBlocks = {"blocks", Config(256, 8, 4, 2, 512, 260, false), 4, 256};
+const Shape kLarge = {"large", Config(256, 4, 4, 4, 1024, 260, false), 4, 512};
+const Shape kParameters = {"parameters", Config(512, 3, 8, 4, 1536, 8000, true), 1, 32};
+
+TEST(MemoryPlanTest, HoldsWhereLogitsNeedMost) {
+  ExpectPlanHolds(kLogits, 1, {});
+  ExpectPlanHolds(kLogits, 1, {.param_dtype = FloatType::kBf16});
+}
+
+TEST(MemoryPlanTest, HoldsWhereActivationsOfBlocksNeedMost) {
+  ExpectPlanHolds(kBlocks, 1, {});
+  ExpectPlanHolds(kBlocks, 2, {.sharding = Sharding::kFullShard, .param_dtype = FloatType::kBf16});
+}
+
+TEST(MemoryPlanTest, HoldsWithCheckpointing) {
+  for (const int every : {1, 2}) ExpectPlanHolds(kLarge, 1, {.checkpoint_every = every});
+}
+
+TEST(MemoryPlanTest, HoldsWhereParametersNeedMostInEveryStrategy) {
+  for (const Sharding sharding : {Sharding::kNoShard, Sharding::kShardOptimizer,
+                                  Sharding::kShardGradOp, Sharding::kFullShard}) {
+    ExpectPlanHolds(kParameters, 2, {.sharding = sharding});
+  }
+  ExpectPlanHolds(kParameters, 2,
+                  {.sharding = Sharding::kShardGradOp, .reduce_dtype = FloatType::kBf16});
+  ExpectPlanHolds(kParameters, 2,
+                  {.param_dtype = FloatType::kBf16,
+                   .reduce_dtype = FloatType::kBf16,
+                   .reduce_every_micro_batch = false});
+}
+
+class MemoryCheckTest : public ::testing::Test {
+ protected:
+  MemoryCheckTest()
+      : layout_(Layout::Create(Manifest::Create(LlamaTensors(shape_.config)).value(), 4).value()) {
+    const auto model = Model::Create(shape_.config, layout_).value();
+    request_.config = shape_.config;
+    request_.layout = &layout_;
+    request_.units = testing::UnitTensors(*model);
+    request_.ranks = 4;
+    request_.sequences = shape_.sequences;
+    request_.positions = shape_.positions;
+    request_.kept_per_block = 4;
+  }
+
+  // Of the rank that needs most.
+  int64_t Peak(const FsdpOptions& options) const {
+    MemoryRequest request = request_;
+    request.options = options;
+    int64_t most = 0;
+    for (const RankMemoryPlan& rank : PlanMemory(request).value().ranks) {
+      most = std::max(most, rank.device_bytes);
+    }
+    return most;
+  }
+
+  const Shape shape_ = kBlocks;
+  const Layout layout_;
+  MemoryRequest request_;
+};
+
+TEST_F(MemoryCheckTest, AcceptsWhatFits) {
+  const int64_t peak = Peak({});
+  EXPECT_TRUE(CheckMemory(request_, {.bytes = 4 * peak, .shared = true}).ok());
+  EXPECT_TRUE(CheckMemory(request_, {.bytes = peak, .shared = false}).ok());
+  EXPECT_FALSE(CheckMemory(request_, {.bytes = 4 * peak - 1, .shared = true}).ok());
+  EXPECT_FALSE(CheckMemory(request_, {.bytes = peak, .reserve_bytes = 1, .shared = false}).ok());
+}
+
+TEST_F(MemoryCheckTest, NamesTheStrategyThatWouldFit) {
+  const int64_t peak = Peak({.sharding = Sharding::kShardGradOp});
+  const absl::Status status = CheckMemory(request_, {.bytes = peak + 1'000'000, .shared = false});
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr("rank=0"), HasSubstr("activations="),
+                    HasSubstr("sharding=shard_grad_op checkpoint_every=0 would fit")));
+}
+
+TEST_F(MemoryCheckTest, NamesCheckpointingWhenShardingIsNotEnough) {
+  const int64_t peak = Peak({.sharding = Sharding::kFullShard, .checkpoint_every = 1});
+  EXPECT_THAT(CheckMemory(request_, {.bytes = peak + 1'000'000, .shared = false}).message(),
+              HasSubstr("sharding=full_shard checkpoint_every=1 would fit"));
+}
+
+TEST_F(MemoryCheckTest, NamesOffloadOnAGpuOnly) {
+  const int64_t peak =
+      Peak({.sharding = Sharding::kFullShard, .checkpoint_every = 1, .cpu_offload = true});
+  const AvailableMemory tight{.bytes = peak, .shared = false, .cuda = true};
+  EXPECT_THAT(CheckMemory(request_, tight).message(),
+              HasSubstr("sharding=full_shard checkpoint_every=1 cpu_offload would fit"));
+  AvailableMemory cpu = tight;
+  cpu.cuda = false;
+  EXPECT_THAT(CheckMemory(request_, cpu).message(),
+              AllOf(HasSubstr("no strategy would fit"), Not(HasSubstr("cpu_offload"))));
+}
+
+TEST_F(MemoryCheckTest, MomentumPendingAndLookaheadAreInThePlan) {
+  const auto planned = [&](MemoryCategory category) {
+    return PlanMemory(request_).value().ranks[0].bytes[static_cast<size_t>(category)];
+  };
+  const ShardPlan whole = ShardPlan::Create(layout_, request_.units, 1).value();
+  EXPECT_EQ(planned(MemoryCategory::kMomentum),
+            4 * whole.shard(0).elements() + 6 * 4 * layout_.blocks());
+  const int64_t without = planned(MemoryCategory::kWorkspace);
+  request_.lookahead = true;
+  EXPECT_EQ(planned(MemoryCategory::kWorkspace) - without, 4 * whole.shard(0).elements());
+}
+
+}  // namespace
+}  // namespace distro::worker
