@@ -37,9 +37,8 @@ class DelayedExchange final : public Exchange {
     arrival_ = absl::Now() + delay_;
     exchange_->Upload(std::move(update));
   }
-  void Report(RoundId next_round, uint64_t log_hash,
-              const v1::WorkerTelemetry& telemetry) override {
-    exchange_->Report(next_round, log_hash, telemetry);
+  void Report(RoundId next_round, uint64_t log_hash) override {
+    exchange_->Report(next_round, log_hash);
   }
   void Leave(const std::string& reason) override { exchange_->Leave(reason); }
   void Stop() override { exchange_->Stop(); }

@@ -11,16 +11,19 @@
 #include "common/base/status_macros.h"
 #include "common/run/run_config.h"
 #include "common/telemetry/http_endpoint.h"
+#include "common/telemetry/metric_families.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "server/auth/authorizer.h"
 #include "server/auth/server_tls.h"
 #include "server/auth/token_store.h"
+#include "server/call_metrics.h"
 #include "server/limits/sweeper.h"
 #include "server/metrics.h"
 #include "server/service/admin_service.h"
 #include "server/service/aggregator_service.h"
+#include "server/service/call_interceptor.h"
 #include "server/service/connection_bounds.h"
 #include "server/status/status_page.h"
 #include "server/stream_metrics.h"
@@ -64,6 +67,7 @@ struct AggregatorServer::Parts {
   const Clock* const clock;
   Log* const log;
   AggregatorMetrics metrics;
+  CallMetrics calls;
   WorkerReports reports;
   StreamGate gate;
   std::atomic<bool> loaded{false};
@@ -128,8 +132,8 @@ absl::Status AggregatorServer::Parts::StartHttp() {
 std::vector<prometheus::MetricFamily> AggregatorServer::Parts::AllMetrics() {
   if (tls != nullptr) metrics.SetCertificateExpiry(tls->expiry());
   std::vector<prometheus::MetricFamily> families = metrics.Collect(*host, options.data_dir);
-  for (prometheus::MetricFamily& family : StreamMetrics(gate))
-    families.push_back(std::move(family));
+  AppendFamilies(StreamMetrics(gate), &families);
+  AppendFamilies(calls.Collect(), &families);
   return families;
 }
 
@@ -162,6 +166,7 @@ absl::Status AggregatorServer::Parts::StartGrpc() {
                            &port);
   builder.RegisterService(aggregator.get());
   builder.RegisterService(admin.get());
+  ObserveCalls(&calls, clock, &builder);
   grpc = builder.BuildAndStart();
   if (grpc == nullptr || port == 0) {
     return absl::UnavailableError(absl::StrCat("--listen: cannot listen on ", options.listen,

@@ -8,7 +8,7 @@ namespace distro::server {
 namespace {
 
 constexpr const char* kKinds[] = {"update", "result", "snapshot", "control"};  // of TransferKind
-constexpr const char* kPhases[] = {"combine", "encode", "log", "broadcast"};
+constexpr const char* kPhases[] = {"collect", "validate", "combine", "encode", "log", "broadcast"};
 constexpr DiskOperation kDiskOperations[] = {
     DiskOperation::kCreateFolder, DiskOperation::kCreate,     DiskOperation::kWrite,
     DiskOperation::kFsync,        DiskOperation::kLink,       DiskOperation::kRename,
@@ -157,6 +157,7 @@ void AggregatorMetrics::OnRoundCommitted(const CommittedRoundInfo& info) {
   tokens_->Increment(static_cast<double>(info.tokens));
   if (info.loss) loss_->Set(*info.loss);
   absl::MutexLock lock(&mu_);
+  if (info.eval_loss) eval_loss_ = info.eval_loss;
   for (int i = 0; i < info.header->members_size(); ++i) {
     const std::string& name = info.header->members(i).name();
     if (included_.contains(name) || included_.size() < kMaxCountedWorkers)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,6 +86,7 @@ class AggregatorMetrics final : public RunObserver, public TransferObserver, pub
   Gauge* loss_;
   Counter* tokens_;
   absl::Mutex mu_;
+  std::optional<double> eval_loss_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, uint64_t> included_
       ABSL_GUARDED_BY(mu_);  // updates by worker, at most kMaxCountedWorkers
 };

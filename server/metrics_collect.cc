@@ -97,6 +97,11 @@ std::vector<prometheus::MetricFamily> AggregatorMetrics::Collect(const RunHost& 
   AddWorkers(status, &builder);
   {
     absl::MutexLock lock(&mu_);
+    if (eval_loss_) {
+      builder.AddGauge(std::string(kMetricPrefix) + "eval_loss",
+                       "Mean held-out loss of the workers' last evaluations, nats a token.", {},
+                       *eval_loss_);
+    }
     for (const auto& [name, count] : included_) {
       builder.AddCounter(std::string(kMetricPrefix) + "worker_included_updates_total",
                          "Rounds in which an update of the worker was included.",

@@ -1,103 +1,82 @@
 #include "worker/metrics.h"
 
+#include <optional>
+#include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/version.h"
 #include "common/telemetry/metric_families.h"
 #include "common/telemetry/process_metrics.h"
+#include "common/telemetry/repair_telemetry.h"
+#include "common/telemetry/worker_families.h"
+#include "worker/telemetry.h"
 
 namespace distro::worker {
 
-WorkerMetrics::WorkerMetrics() {
-  registry_
-      .AddGauge("build_info", "1, with the version of this build.",
-                {{"version", std::string(Version())}})
-      ->Set(1);
-  round_ = registry_.AddGauge("round", "The first round that is not yet in the parameters.");
-  loss_ = registry_.AddGauge("loss", "Training loss of the last own step, in nats a token.");
-  evaluation_loss_ =
-      registry_.AddGauge("eval_loss", "Held-out loss of the last evaluation, in nats a token.");
-  gradient_norm_ =
-      registry_.AddGauge("grad_norm", "Norm of the last own gradient, before clipping.");
-  learning_rate_ = registry_.AddGauge("learning_rate", "Learning rate of the last own step.");
-  for (int i = 0; i < kPhases; ++i) {
-    phases_[i] = registry_.AddCounter("phase_seconds_total",
-                                      "Time of the training thread by phase, in seconds.",
-                                      {{"phase", std::string(PhaseName(static_cast<Phase>(i)))}});
-  }
-  AddMirror("tokens_total", "Tokens trained on.", {},
-            [](const TrainSummary& s) { return double(s.tokens); });
-  AddMirror("nonfinite_steps_total", "Steps whose loss or gradient was not finite.", {},
-            [](const TrainSummary& s) { return double(s.nonfinite_steps); });
-  AddMirror("resyncs_total", "Times that the parameters were taken from a snapshot again.", {},
-            [](const TrainSummary& s) { return double(s.resyncs); });
-  AddUpdates();
-  AddTransfers();
+WorkerMetrics::WorkerMetrics(const PhaseClock* phases) : phases_(phases) {
+  training_.set_version(std::string(Version()));
 }
 
-void WorkerMetrics::AddUpdates() {
-  AddMirror("updates_total", "Updates handed in.", {},
-            [](const TrainSummary& s) { return double(s.updates_sent); });
-  for (int i = 0; i < kExclusions; ++i) {
-    AddMirror("updates_excluded_total", "Updates of which a segment or more was not included.",
-              {{"reason", std::string(ExclusionName(static_cast<Exclusion>(i)))}},
-              [i](const TrainSummary& s) { return double(s.excluded[i]); });
-  }
-  AddMirror(
-      "gradient_bytes_total",
-      "Bytes of the float32 gradients that sending gradients would have uploaded.", {},
-      [](const TrainSummary& s) { return 4.0 * double(s.parameters) * double(s.updates_sent); });
+void WorkerMetrics::SetTransfers(std::function<TransferStats()> read) {
+  absl::MutexLock lock(&mu_);
+  read_transfers_ = std::move(read);
 }
 
-void WorkerMetrics::AddTransfers() {
-  AddMirror("sent_bytes_total", "Payload bytes sent.", {{"kind", "update"}},
-            [](const TrainSummary& s) { return double(s.transfer.sent_payload_bytes); });
-  AddMirror("received_bytes_total", "Payload bytes received.", {{"kind", "result"}},
-            [](const TrainSummary& s) { return double(s.transfer.received_payload_bytes); });
-  AddMirror("transfer_seconds_total",
-            "Time with payload bytes in flight, in seconds; it overlaps with all phases.",
-            {{"direction", "upload"}},
-            [](const TrainSummary& s) { return absl::ToDoubleSeconds(s.transfer.upload_time); });
-  AddMirror("transfer_seconds_total",
-            "Time with payload bytes in flight, in seconds; it overlaps with all phases.",
-            {{"direction", "download"}},
-            [](const TrainSummary& s) { return absl::ToDoubleSeconds(s.transfer.download_time); });
-  for (int rpc = 0; rpc < kRetriedRpcs; ++rpc) {
-    for (int code = 0; code < kRetryCodes; ++code) {
-      AddMirror(
-          "retries_total", "Calls to the aggregator that were made again.",
-          {{"rpc", std::string(RetriedRpcName(static_cast<RetriedRpc>(rpc)))},
-           {"code", std::string(RetryCodeName(code))}},
-          [rpc, code](const TrainSummary& s) { return double(s.transfer.retries[rpc][code]); });
-    }
-  }
-  AddMirror("reconnects_total", "Subscriptions to the aggregator that were opened again.", {},
-            [](const TrainSummary& s) { return double(s.transfer.reconnects); });
+void WorkerMetrics::SetCompute(const ComputeRates& rates) {
+  absl::MutexLock lock(&mu_);
+  rates_ = rates;
 }
 
-void WorkerMetrics::AddMirror(const std::string& name, const std::string& help,
-                              const MetricLabels& labels, Reading reading) {
-  counters_.push_back({registry_.AddCounter(name, help, labels), std::move(reading)});
+void WorkerMetrics::SetGpus(const GpuReader* gpus) {
+  absl::MutexLock lock(&mu_);
+  gpus_ = gpus;
 }
 
 void WorkerMetrics::Update(const TrainSummary& summary) {
-  round_->Set(double(summary.next_round));
-  loss_->Set(summary.training_loss);
-  gradient_norm_->Set(summary.gradient_norm);
-  learning_rate_->Set(summary.learning_rate);
-  if (summary.last_evaluation_loss.has_value())
-    evaluation_loss_->Set(*summary.last_evaluation_loss);
-  for (const Mirror& mirror : counters_) {
-    mirror.counter->Increment(mirror.reading(summary) - mirror.counter->value());
-  }
-  for (int i = 0; i < kPhases; ++i) {
-    phases_[i]->Increment(absl::ToDoubleSeconds(summary.phases[i]) - phases_[i]->value());
-  }
+  absl::MutexLock lock(&mu_);
+  next_round_ = summary.next_round;
+  v1::WorkerTelemetry next;
+  FillTraining(summary, &next);
+  next.set_dropped_values(training_.dropped_values());
+  const int dropped = RepairTelemetry(training_, &next);
+  next.set_dropped_values(next.dropped_values() + static_cast<uint64_t>(dropped));
+  training_ = std::move(next);
+}
+
+void WorkerMetrics::Read() {
+  if (read_transfers_) transfers_ = read_transfers_();
+  v1::WorkerTelemetry now = training_;
+  FillTime(phases_->Spent(), transfers_, &now);
+  now.mutable_compute()->set_model_flops(rates_.flops_per_token *
+                                         static_cast<double>(now.tokens()));
+  if (rates_.peak_flops_per_second > 0)
+    now.mutable_compute()->set_peak_flops_per_second(rates_.peak_flops_per_second);
+  if (gpus_ != nullptr) FillGpus(gpus_->Read(), &now);
+  // Clocks and counts are read one after the other: a difference may fall short by microseconds.
+  RepairTelemetry(shown_, &now);
+  shown_ = std::move(now);
+}
+
+v1::WorkerTelemetry WorkerMetrics::Telemetry() {
+  absl::MutexLock lock(&mu_);
+  Read();
+  return shown_;
 }
 
 std::vector<prometheus::MetricFamily> WorkerMetrics::Collect() {
-  std::vector<prometheus::MetricFamily> families = registry_.Collect();
+  WorkerReadings readings;
+  v1::WorkerTelemetry telemetry;
+  {
+    absl::MutexLock lock(&mu_);
+    Read();
+    telemetry = shown_;
+    readings.next_round = next_round_;
+    if (transfers_.last_report != absl::InfinitePast())
+      readings.last_report_seconds =
+          absl::ToDoubleSeconds(transfers_.last_report - absl::UnixEpoch());
+  }
+  readings.telemetry = &telemetry;
+  std::vector<prometheus::MetricFamily> families = WorkerFamilies({&readings, 1});
   AppendFamilies(ProcessMetrics(), &families);
   return families;
 }

@@ -19,11 +19,14 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/base/version.h"
+#include "common/model_config/llama_config.h"
 #include "common/telemetry/serve_metrics.h"
 #include "worker/data/token_file.h"
 #include "worker/exchange/grpc_exchange.h"
+#include "worker/gpu_readings.h"
 #include "worker/metrics.h"
 #include "worker/model/model.h"
+#include "worker/model/peak_flops.h"
 #include "worker/state/state_dir.h"
 #include "worker/train/phase_clock.h"
 #include "worker/train/progress.h"
@@ -107,14 +110,20 @@ TrainerOptions TrainerOptionsOf(const WorkerOptions& options, const Self& self) 
           .state_interval_rounds = options.state_interval_rounds};
 }
 
+absl::StatusOr<ComputeRates> MeasureCompute(const v1::JoinResponse& run) {
+  DISTRO_ASSIGN_OR_RETURN(const LlamaConfig model, ParseLlamaConfig(run.model_config_json()));
+  DISTRO_ASSIGN_OR_RETURN(const double peak, MeasurePeakFlops());
+  return ComputeRates{
+      .flops_per_token = FlopsPerToken(model, static_cast<int>(run.config().sequence_length())),
+      .peak_flops_per_second = peak};
+}
+
 // Trains and fills in `summary`, also when it fails on the way.
-absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exchange, Log* log,
-                   TrainSummary* summary) {
+absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exchange,
+                   PhaseClock* phases, WorkerMetrics* metrics, Log* log, TrainSummary* summary) {
   DISTRO_ASSIGN_OR_RETURN(const TokenSource tokens, OpenData(options));
-  PhaseClock phases(Clock::Real());
-  WorkerMetrics metrics;
   DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<HttpEndpoint> endpoint,
-                          ServeMetrics(options.http, &metrics, log));
+                          ServeMetrics(options.http, metrics, log));
   DISTRO_ASSIGN_OR_RETURN(const std::string scratch_dir, ScratchDir(self));
   const auto remove = absl::MakeCleanup([&] {
     std::error_code ignored;
@@ -127,39 +136,47 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
                           TrainingRun::Begin(TrainerOptionsOf(options, self), scratch_dir,
                                              {.tokens = &tokens,
                                               .exchange = exchange,
-                                              .phases = &phases,
+                                              .phases = phases,
                                               .log = log,
                                               .state = self.state.get()},
                                              [&](const TrainSummary& reading) {
-                                               metrics.Update(reading);
+                                               metrics->Update(reading);
                                                if (reading.rounds_applied > 0)
                                                  progress.Update(ReadingOf(reading, rounds));
                                              }));
   rounds = run->run().config().rounds();
-  metrics.SetReady(true);
+  DISTRO_ASSIGN_OR_RETURN(const ComputeRates compute, MeasureCompute(run->run()));
+  metrics->SetCompute(compute);
+  metrics->SetReady(true);
   const absl::Status status = run->Train();
   progress.Finish();
   *summary = run->summary();
   return status;
 }
 
-GrpcExchangeOptions ExchangeOptionsOf(const WorkerOptions& options) {
+GrpcExchangeOptions ExchangeOptionsOf(const WorkerOptions& options, WorkerMetrics* metrics) {
   GrpcExchangeOptions exchange;
   exchange.channel = {
       .aggregator = options.aggregator, .insecure = options.insecure, .tls = options.tls};
+  exchange.telemetry = [metrics] { return metrics->Telemetry(); };
   return exchange;
 }
 
 absl::Status Connect(const WorkerOptions& options, const Self& self, StopSignal* stop, Log* log,
                      TrainSummary* summary) {
+  PhaseClock phases(Clock::Real());
+  const std::unique_ptr<GpuReader> gpus = GpuReader::Open();
+  WorkerMetrics metrics(&phases);
+  metrics.SetGpus(gpus.get());
   DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<GrpcExchange> exchange,
-                          GrpcExchange::Create(ExchangeOptionsOf(options), log));
+                          GrpcExchange::Create(ExchangeOptionsOf(options, &metrics), log));
+  metrics.SetTransfers([&exchange] { return exchange->stats(); });
   stop->SetHandler([&exchange, log] {
     log->Info("stopping", {{"reason", "signal"}});
     exchange->Stop();
   });
   const auto unregister = absl::MakeCleanup([stop] { stop->SetHandler(nullptr); });
-  const absl::Status status = Train(options, self, exchange.get(), log, summary);
+  const absl::Status status = Train(options, self, exchange.get(), &phases, &metrics, log, summary);
   exchange->Leave(status.ok() ? "run is done" : std::string(status.message()));
   return status;
 }

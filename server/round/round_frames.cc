@@ -4,14 +4,17 @@
 #include <string>
 
 #include "common/rpc/frames.h"
+#include "server/session/proto_time.h"
 
 namespace distro::server {
 namespace {
 
-v1::SubscribeRoundsResponse Frame(EpochId epoch, RoundId round) {
+v1::SubscribeRoundsResponse Frame(EpochId epoch, RoundId round,
+                                  std::optional<absl::Duration> made_at) {
   v1::SubscribeRoundsResponse frame;
   frame.set_epoch(epoch.value());
   frame.set_round(round.value());
+  if (made_at) *frame.mutable_made_at() = ToProto(*made_at);
   return frame;
 }
 
@@ -21,15 +24,17 @@ SharedBytes Serialize(const v1::SubscribeRoundsResponse& frame) {
 
 }  // namespace
 
-RoundFrame MakeOpenFrame(EpochId epoch, RoundId round, const v1::RoundOpen& open) {
-  v1::SubscribeRoundsResponse frame = Frame(epoch, round);
+RoundFrame MakeOpenFrame(EpochId epoch, RoundId round, const v1::RoundOpen& open,
+                         std::optional<absl::Duration> made_at) {
+  v1::SubscribeRoundsResponse frame = Frame(epoch, round, made_at);
   *frame.mutable_open() = open;
   return {.bytes = Serialize(frame), .segment = std::nullopt};
 }
 
 RoundFrame MakeSegmentFrame(EpochId epoch, RoundId round, SegmentId segment, uint64_t offset,
-                            uint64_t payload_bytes, absl::string_view data) {
-  v1::SubscribeRoundsResponse frame = Frame(epoch, round);
+                            uint64_t payload_bytes, absl::string_view data,
+                            std::optional<absl::Duration> made_at) {
+  v1::SubscribeRoundsResponse frame = Frame(epoch, round, made_at);
   frame.mutable_segment()->set_segment(segment.value());
   frame.mutable_segment()->set_offset(offset);
   frame.mutable_segment()->set_payload_bytes(payload_bytes);
@@ -38,19 +43,20 @@ RoundFrame MakeSegmentFrame(EpochId epoch, RoundId round, SegmentId segment, uin
 }
 
 std::vector<RoundFrame> MakeSegmentFrames(EpochId epoch, RoundId round, SegmentId segment,
-                                          absl::string_view payload) {
+                                          absl::string_view payload,
+                                          std::optional<absl::Duration> made_at) {
   std::vector<RoundFrame> frames;
   for (uint64_t offset = 0; offset < payload.size();) {
     const uint64_t size = FrameBytes(offset, payload.size());
     frames.push_back(MakeSegmentFrame(epoch, round, segment, offset, payload.size(),
-                                      payload.substr(offset, size)));
+                                      payload.substr(offset, size), made_at));
     offset += size;
   }
   return frames;
 }
 
 RoundFrame MakeCommitFrame(EpochId epoch, RoundId round, absl::string_view header) {
-  v1::SubscribeRoundsResponse frame = Frame(epoch, round);
+  v1::SubscribeRoundsResponse frame = Frame(epoch, round, std::nullopt);
   frame.mutable_commit()->set_header(header.data(), header.size());
   return {.bytes = Serialize(frame), .segment = std::nullopt};
 }

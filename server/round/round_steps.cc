@@ -107,7 +107,7 @@ void RoundManager::OpenRound() {
     observer_->OnRoundOpened(round, round_->expected());
     log_->Debug("round opened", {{"round", round.value()}, {"expected", round_->expected()}});
   }
-  broadcast_.Open(MakeOpenFrame(epoch_, round, open));
+  broadcast_.Open(MakeOpenFrame(epoch_, round, open, clock_->MonotonicNow()));
 }
 
 void RoundManager::ReopenRound() {
@@ -125,7 +125,7 @@ void RoundManager::ReopenRound() {
         {{"round", round.value()}, {"added", names.size()}, {"expected", round_->expected()}});
   }
   broadcast_.Reopen(
-      MakeOpenFrame(epoch_, round, open),
+      MakeOpenFrame(epoch_, round, open, clock_->MonotonicNow()),
       absl::UnavailableError("the round was opened again with samples for more workers"));
 }
 
@@ -141,7 +141,7 @@ absl::Status RoundManager::CloseSegment(const ClosedSegment& closed) {
                      closed.audited.empty() ? nullptr : &votes);
   if (!result.ok()) return result.status();
   const absl::Duration combined = clock_->MonotonicNow();
-  broadcast_.Add(MakeSegmentFrames(epoch_, round, closed.segment, *result->payload));
+  broadcast_.Add(MakeSegmentFrames(epoch_, round, closed.segment, *result->payload, combined));
   const absl::Duration sent = clock_->MonotonicNow();
   observer_->OnSegmentResult(*result, sent - closed.last_in);
   observer_->OnPhase("broadcast", sent - combined);

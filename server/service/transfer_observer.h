@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace distro::server {
 
@@ -18,6 +19,8 @@ class TransferObserver {
   virtual void OnUploadRejected(absl::string_view reason) = 0;
   // Readings of a worker that are not finite: they are not shown.
   virtual void OnDroppedValues(int values) = 0;
+  // Busy seconds of a phase: collect, validate.
+  virtual void OnPhase(absl::string_view phase, absl::Duration time) = 0;
 };
 
 }  // namespace distro::server

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
@@ -102,8 +103,10 @@ UploadCall::Answer UploadCall::OnFrame(const v1::UploadFrame& frame, GatedStream
                                                    arriving_->segment.value(), " is complete"));
   }
   PayloadAssembler& payload = arriving_->payload;
+  const absl::Duration begin = Clock::Real()->MonotonicNow();
   DISTRO_RETURN_IF_ERROR(
       Annotate(payload.Add(frame.offset(), frame.data(), frame.payload_bytes()), Where()));
+  observer_->OnPhase("collect", Clock::Real()->MonotonicNow() - begin);
   observer_->OnReceived(TransferKind::kUpdate, frame.data().size());
   stream->Moved(frame.data().size());
   if (!payload.complete()) return std::nullopt;
@@ -113,8 +116,10 @@ UploadCall::Answer UploadCall::OnFrame(const v1::UploadFrame& frame, GatedStream
 }
 
 UploadCall::Answer UploadCall::OnPayload(std::string payload, GatedStream* stream) {
+  const absl::Duration begin = Clock::Real()->MonotonicNow();
   DISTRO_RETURN_IF_ERROR(
       Annotate(ValidateUpdate(payload, manager_->Expectation(ticket_->round, segment_)), Where()));
+  observer_->OnPhase("validate", Clock::Real()->MonotonicNow() - begin);
   DISTRO_ASSIGN_OR_RETURN(
       const Taken taken,
       manager_->AddPayload(*ticket_, segment_,

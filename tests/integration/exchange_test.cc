@@ -117,7 +117,7 @@ class ScriptedWorker {
       everywhere = round.Included(member, SegmentId(s));
     }
     included_ += everywhere;
-    exchange_->Report(replica_->next_round(), replica_->log_hash(), v1::WorkerTelemetry());
+    exchange_->Report(replica_->next_round(), replica_->log_hash());
     return absl::OkStatus();
   }
 

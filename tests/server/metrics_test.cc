@@ -33,7 +33,7 @@ TEST(AggregatorMetricsTest, ThePageDescribesEveryMetric) {
   v1::RoundHeader header;
   header.add_members()->set_name("a");
   header.add_segments()->set_included("\1");
-  metrics.OnRoundCommitted({.header = &header, .duration = absl::Seconds(1), .loss = 2.5});
+  metrics.OnRoundCommitted({.header = &header, .duration = absl::Seconds(1), .loss = 2.5, .eval_loss = 2.75});
   auto families = metrics.Collect(host, folder.path());
   for (auto& family : server::StreamMetrics(server::StreamGate({}, &clock)))
     families.push_back(std::move(family));

@@ -68,7 +68,8 @@ USES = {
     "worker/fsdp/shard_plan": "common/layout",  # without Torch, for the optimizer too
     "worker/node": "worker/fsdp worker/optimizer worker/state",
     "worker/train": "worker/data worker/exchange worker/node",
-    "worker/telemetry": "worker/train",  # observes it
+    "worker/gpu_readings": "",  # of the driver, loaded at run time
+    "worker/telemetry": "worker/gpu_readings worker/train",  # observes it
     "worker/metrics": "common/telemetry worker/telemetry",
     "worker/generate_command": "worker/model",
     "worker/text_floor_command": "worker/data",

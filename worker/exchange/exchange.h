@@ -15,7 +15,6 @@
 #include "common/layout/layout.h"
 #include "common/replica/round_assembler.h"
 #include "distro/v1/session.pb.h"
-#include "distro/v1/telemetry.pb.h"
 #include "worker/exchange/transfer_stats.h"
 
 namespace distro::worker {
@@ -62,9 +61,8 @@ class Exchange {
   // Sends an update in the background; does not block. It is offered again after a reconnect until its round is committed.
   virtual void Upload(RoundUpdate update) = 0;
 
-  // What heartbeats report.
-  virtual void Report(RoundId next_round, uint64_t log_hash,
-                      const v1::WorkerTelemetry& telemetry) = 0;
+  // What heartbeats report of the parameters.
+  virtual void Report(RoundId next_round, uint64_t log_hash) = 0;
 
   // Ends the session and all background work.
   virtual void Leave(const std::string& reason) = 0;
@@ -74,6 +72,7 @@ class Exchange {
   // Whether Stop was called: long work is dropped rather than finished.
   virtual bool stopped() const = 0;
 
+  // From any thread, with what is under way.
   virtual TransferStats stats() const = 0;
 };
 

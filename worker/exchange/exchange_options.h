@@ -1,9 +1,12 @@
 // How a GrpcExchange behaves. Plain data.
 #pragma once
 
+#include <functional>
+
 #include "absl/time/time.h"
 #include "common/rpc/backoff.h"
 #include "common/rpc/channel.h"
+#include "distro/v1/telemetry.pb.h"
 
 namespace distro::worker {
 
@@ -23,6 +26,8 @@ struct GrpcExchangeOptions {
   // values let the download run further ahead of a slow device; they cost that much memory.
   size_t queued_events = 64;
   uint64_t queued_bytes = uint64_t{128} << 20;
+  // The readings that a heartbeat reports, asked of it each time by the heartbeat's thread; none: no readings.
+  std::function<v1::WorkerTelemetry()> telemetry = nullptr;
 };
 
 }  // namespace distro::worker

@@ -128,7 +128,10 @@ absl::StatusOr<RoundEvent> GrpcExchange::Next() {
   if (running_ == nullptr || !running_->following()) {
     return absl::FailedPreconditionError("Next: Follow comes first");
   }
-  return running_->queue()->Pop();
+  meter_.BeginWait(clock_->MonotonicNow());
+  absl::StatusOr<RoundEvent> event = running_->queue()->Pop();
+  meter_.EndWait(clock_->MonotonicNow());
+  return event;
 }
 
 bool GrpcExchange::Ready() { return running_ == nullptr || running_->queue()->Ready(); }
@@ -137,9 +140,8 @@ void GrpcExchange::Upload(RoundUpdate update) {
   if (running_ != nullptr) running_->uploader()->Add(std::move(update));
 }
 
-void GrpcExchange::Report(RoundId next_round, uint64_t log_hash,
-                          const v1::WorkerTelemetry& telemetry) {
-  if (running_ != nullptr) running_->heartbeat()->Report(next_round, log_hash, &telemetry);
+void GrpcExchange::Report(RoundId next_round, uint64_t log_hash) {
+  if (running_ != nullptr) running_->heartbeat()->Report(next_round, log_hash);
 }
 
 void GrpcExchange::Leave(const std::string& reason) {

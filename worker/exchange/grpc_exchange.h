@@ -40,11 +40,11 @@ class GrpcExchange final : public Exchange {
   absl::StatusOr<RoundEvent> Next() override;
   bool Ready() override;
   void Upload(RoundUpdate update) override;
-  void Report(RoundId next_round, uint64_t log_hash, const v1::WorkerTelemetry& telemetry) override;
+  void Report(RoundId next_round, uint64_t log_hash) override;
   void Leave(const std::string& reason) override;
   void Stop() override;
   bool stopped() const override;
-  TransferStats stats() const override { return meter_.stats(); }
+  TransferStats stats() const override { return meter_.stats(clock_->MonotonicNow()); }
 
  private:
   GrpcExchange(const GrpcExchangeOptions& options, std::unique_ptr<Connections> connections,

@@ -20,8 +20,7 @@ Heartbeat::Heartbeat(const Background& background, Connection* connection, absl:
   *next_.mutable_worker() = background.session->worker();
 }
 
-void Heartbeat::Report(RoundId next_round, uint64_t log_hash,
-                       const v1::WorkerTelemetry* telemetry) {
+void Heartbeat::Report(RoundId next_round, uint64_t log_hash) {
   const bool caught_up = next_round >= background_.session->view().head;
   bool news = false;
   {
@@ -30,7 +29,6 @@ void Heartbeat::Report(RoundId next_round, uint64_t log_hash,
     caught_up_ = caught_up;
     next_.set_next_round(next_round.value());
     next_.set_log_hash(log_hash);
-    if (telemetry != nullptr) *next_.mutable_telemetry() = *telemetry;
   }
   if (news) background_.session->WantHeartbeat();
 }
@@ -81,12 +79,21 @@ absl::StatusOr<v1::HeartbeatResponse> Heartbeat::Send() {
   call.context()->set_wait_for_ready(failing_);
   call.context()->set_deadline(absl::ToChronoTime(absl::Now() + background_.options->rpc_timeout));
   request.set_epoch(background_.session->view().epoch.value());
+  if (background_.options->telemetry)
+    *request.mutable_telemetry() = background_.options->telemetry();
+  const absl::Duration begin = background_.clock->MonotonicNow();
   absl::Status status =
       FromGrpcStatus(connection_->stub()->Heartbeat(call.context(), request, &response));
   if (const EpochId epoch(response.epoch()), newest(request.epoch()); status.ok() && epoch < newest)
     status = FencedError(epoch, newest);
   connection_->Heed(status);
   DISTRO_RETURN_IF_ERROR(status);
+  background_.meter->AddControl(request.ByteSizeLong(), response.ByteSizeLong());
+  // What waited for a connection tells nothing of the link.
+  if (!failing_) {
+    background_.meter->AddHeartbeat(background_.clock->MonotonicNow() - begin,
+                                    background_.clock->WallNow());
+  }
   reasons_.Succeeded("aggregator reachable again");
   return response;
 }

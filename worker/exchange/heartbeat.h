@@ -9,7 +9,6 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/reason_log.h"
-#include "distro/v1/telemetry.pb.h"
 #include "worker/exchange/background.h"
 #include "worker/exchange/connection.h"
 
@@ -20,7 +19,7 @@ class Heartbeat {
   Heartbeat(const Background& background, Connection* connection, absl::Duration interval);
 
   // What the next heartbeats say. A worker that has just caught up says so at once.
-  void Report(RoundId next_round, uint64_t log_hash, const v1::WorkerTelemetry* telemetry);
+  void Report(RoundId next_round, uint64_t log_hash);
 
   void Run();
 

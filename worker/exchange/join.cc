@@ -26,6 +26,7 @@ absl::StatusOr<v1::JoinResponse> JoinOnce(const Background& background, Connecti
   if (status.ok() && replaced)
     status = FencedError(EpochId(response.epoch()), EpochId(request.epoch()));
   connection->Heed(status);
+  if (status.ok()) background.meter->AddControl(request.ByteSizeLong(), response.ByteSizeLong());
   DISTRO_RETURN_IF_ERROR(status);
   return response;
 }

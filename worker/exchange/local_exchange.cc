@@ -62,7 +62,7 @@ absl::Status LocalExchange::Follow(const Layout* layout, RoundId next_round, uin
 
 absl::StatusOr<RoundEvent> LocalExchange::Next() {
   absl::StatusOr<RoundEvent> event = queue()->Pop();
-  if (event.ok()) meter_.AddReceived(EventBytes(*event), absl::ZeroDuration());
+  if (event.ok()) meter_.AddReceived(EventBytes(*event), absl::ZeroDuration(), absl::ZeroDuration());
   return event;
 }
 

@@ -29,12 +29,11 @@ class LocalExchange final : public Exchange {
   bool Ready() override { return queue()->Ready(); }
   // An update that is refused ends this worker's Next with the reason: there is no network to blame.
   void Upload(RoundUpdate update) override;
-  void Report(RoundId next_round, uint64_t log_hash,
-              const v1::WorkerTelemetry& telemetry) override {}
+  void Report(RoundId next_round, uint64_t log_hash) override {}
   void Leave(const std::string& reason) override;
   void Stop() override;
   bool stopped() const override;
-  TransferStats stats() const override { return meter_.stats(); }
+  TransferStats stats() const override { return meter_.stats(absl::ZeroDuration()); }
 
  private:
   std::shared_ptr<EventQueue> queue() const;

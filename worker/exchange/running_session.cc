@@ -20,7 +20,7 @@ void RunningSession::Follow(const Layout* layout, RoundId next_round, uint64_t l
     view.next_round = next_round;
     view.following = true;
   });
-  heartbeat_.Report(next_round, log_hash, nullptr);
+  heartbeat_.Report(next_round, log_hash);
   subscription_ = std::make_unique<Subscription>(background_, connections_.download.get(),
                                                  queue_.get(), layout, next_round, log_hash);
   subscription_thread_ = std::thread([this] { subscription_->Run(); });

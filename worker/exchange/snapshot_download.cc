@@ -26,6 +26,7 @@ SnapshotStream Stream(const Background& background, Connection* connection,
   SnapshotStream stream = ReceiveSnapshot(stub.get(), call.context(), snapshot, part,
                                           [&] { last = background.clock->MonotonicNow(); });
   background.meter->AddBulk(part->size() - before, last - begin);
+  background.meter->AddSnapshot(part->size() - before);
   connection->Heed(stream.status);
   return stream;
 }

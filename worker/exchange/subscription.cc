@@ -12,6 +12,14 @@
 #include "worker/exchange/verdict.h"
 
 namespace distro::worker {
+namespace {
+
+std::optional<absl::Duration> MadeAt(const v1::SubscribeRoundsResponse& frame) {
+  if (!frame.has_made_at()) return std::nullopt;
+  return absl::Seconds(frame.made_at().seconds()) + absl::Nanoseconds(frame.made_at().nanos());
+}
+
+}  // namespace
 
 Subscription::Subscription(const Background& background, Connection* connection, EventQueue* queue,
                            const Layout* layout, RoundId next_round, uint64_t log_hash)
@@ -70,6 +78,7 @@ absl::Status Subscription::Stream() {
     view.subscription_epoch = start.epoch;
     view.last_frame = background_.clock->MonotonicNow();
   });
+  flight_ = FlightTime();
   RoundAssembler assembler(layout_, next_round_);
   absl::Status taken;
   v1::SubscribeRoundsResponse frame;
@@ -115,6 +124,7 @@ absl::Status Subscription::Commit(CommittedRound round) {
   next_round_ = next_round_.Next();
   log_hash_ = round.hash;
   background_.session->Update([&](SessionView& view) { view.next_round = next_round_; });
+  background_.meter->EndResult();
   Deliver(std::move(round));
   return absl::OkStatus();
 }
@@ -129,17 +139,20 @@ bool Subscription::Deliver(RoundEvent event) {
     view.last_frame = background_.clock->MonotonicNow();
   });
   last_segment_frame_.reset();
+  flight_.Pause(background_.clock->MonotonicNow());
   return delivered;
 }
 
 void Subscription::Measure(const v1::SubscribeRoundsResponse& frame) {
+  const absl::Duration now = background_.clock->MonotonicNow();
+  const absl::Duration since = flight_.Since(MadeAt(frame), now);
   if (!frame.has_segment()) {
+    background_.meter->AddControl(0, frame.ByteSizeLong());
     last_segment_frame_.reset();
     return;
   }
-  const absl::Duration now = background_.clock->MonotonicNow();
   const uint64_t bytes = frame.segment().data().size();
-  background_.meter->AddReceived(bytes, now - last_segment_frame_.value_or(now));
+  background_.meter->AddReceived(bytes, since, now);
   // Rounds of the past come as fast as they can; those of the present wait for other workers.
   const bool past = RoundId(frame.round()).Next() < background_.session->view().head;
   if (past && last_segment_frame_.has_value())

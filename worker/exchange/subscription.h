@@ -12,6 +12,7 @@
 #include "worker/exchange/background.h"
 #include "worker/exchange/connection.h"
 #include "worker/exchange/event_queue.h"
+#include "worker/exchange/flight_time.h"
 
 namespace distro::worker {
 
@@ -46,6 +47,7 @@ class Subscription {
   uint64_t log_hash_;
   bool progressed_ = false;  // the stream brought a frame
   std::optional<absl::Duration> last_segment_frame_;
+  FlightTime flight_;  // of the stream
   ReasonLog reasons_;
 };
 

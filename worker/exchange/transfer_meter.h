@@ -1,12 +1,16 @@
-// Counts what an exchange moved. Thread-safe.
+// Counts what an exchange moved, and how long that took. Times are monotonic, of one clock. Thread-safe.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "common/telemetry/duration_histogram.h"
+#include "worker/exchange/link_rate.h"
 #include "worker/exchange/transfer_stats.h"
+#include "worker/exchange/wait_split.h"
 
 namespace distro::worker {
 
@@ -15,16 +19,65 @@ class TransferMeter {
   void AddSent(uint64_t bytes) {
     Add([&](TransferStats& s) { s.sent_payload_bytes += bytes; });
   }
-  void AddUploadTime(absl::Duration time) {
-    Add([&](TransferStats& s) { s.upload_time += time; });
-  }
-  // `since_last` is the time since the frame before, of which a pause counts as kPause at most: results come as segments
-  // close, and waiting for other workers is no transfer.
-  void AddReceived(uint64_t bytes, absl::Duration since_last) {
+  void AddControl(uint64_t sent, uint64_t received) {
     Add([&](TransferStats& s) {
-      s.received_payload_bytes += bytes;
-      s.download_time += std::min(since_last, kPause);
+      s.sent_control_bytes += sent;
+      s.received_control_bytes += received;
     });
+  }
+  void AddSnapshot(uint64_t bytes) {
+    Add([&](TransferStats& s) { s.received_snapshot_bytes += bytes; });
+  }
+  // A heartbeat was answered at `wall` after `round_trip`.
+  void AddHeartbeat(absl::Duration round_trip, absl::Time wall) {
+    Add([&](TransferStats& s) {
+      s.round_trip = round_trip;
+      s.last_report = wall;
+    });
+  }
+  // Update bytes are in flight from `now` on.
+  void BeginUpload(absl::Duration now) {
+    absl::MutexLock lock(&mu_);
+    upload_since_ = now;
+    upload_begin_bytes_ = stats_.sent_payload_bytes;
+    waits_.BeginUpload(now);
+  }
+  // Nothing is in flight any more. `whole`: everything was acknowledged.
+  void EndUpload(absl::Duration now, bool whole) {
+    absl::MutexLock lock(&mu_);
+    const absl::Duration time = now - *upload_since_;
+    upload_since_.reset();
+    waits_.EndUpload(now);
+    stats_.upload_time += time;
+    update_upload_time_ += time;
+    upload_rate_.Add(stats_.sent_payload_bytes - upload_begin_bytes_, time);
+    if (!whole) return;
+    AddDuration(update_upload_time_, &stats_.upload_durations);
+    update_upload_time_ = absl::ZeroDuration();
+  }
+  // Bytes of a result came at `now` and were in flight since `since`.
+  void AddReceived(uint64_t bytes, absl::Duration since, absl::Duration now) {
+    absl::MutexLock lock(&mu_);
+    stats_.received_payload_bytes += bytes;
+    stats_.download_time += now - since;
+    result_download_time_ += now - since;
+    download_rate_.Add(bytes, now - since);
+    waits_.Downloaded(since, now);
+  }
+  // A round's result is complete.
+  void EndResult() {
+    absl::MutexLock lock(&mu_);
+    AddDuration(result_download_time_, &stats_.download_durations);
+    result_download_time_ = absl::ZeroDuration();
+  }
+  // The training thread waits for the next event from `now` on, or no more.
+  void BeginWait(absl::Duration now) {
+    absl::MutexLock lock(&mu_);
+    waits_.BeginWait(now);
+  }
+  void EndWait(absl::Duration now) {
+    absl::MutexLock lock(&mu_);
+    waits_.EndWait(now);
   }
   void AddRetry(RetriedRpc rpc, absl::StatusCode code) {
     Add([&](TransferStats& s) { ++s.retries[static_cast<int>(rpc)][RetryCodeIndex(code)]; });
@@ -52,13 +105,21 @@ class TransferMeter {
     return download_bytes_per_second_;
   }
 
-  TransferStats stats() const {
+  // With what is under way at `now`.
+  TransferStats stats(absl::Duration now) const {
     absl::MutexLock lock(&mu_);
-    return stats_;
+    TransferStats stats = stats_;
+    if (upload_since_) stats.upload_time += std::max(now - *upload_since_, absl::ZeroDuration());
+    stats.upload_bytes_per_second = upload_rate_.bytes_per_second();
+    stats.download_bytes_per_second = download_rate_.bytes_per_second();
+    waits_.Advance(now);
+    stats.wait_in_upload = waits_.upload();
+    stats.wait_in_download = waits_.download();
+    stats.wait_undecided = waits_.Undecided(now);
+    return stats;
   }
 
  private:
-  static constexpr absl::Duration kPause = absl::Milliseconds(250);
   static constexpr uint64_t kEnoughBytes = uint64_t{1} << 20;
   static constexpr absl::Duration kEnoughTime = absl::Seconds(2);
 
@@ -69,7 +130,14 @@ class TransferMeter {
   }
 
   mutable absl::Mutex mu_;
-  TransferStats stats_ ABSL_GUARDED_BY(mu_);
+  TransferStats stats_ ABSL_GUARDED_BY(mu_);  // without what stats() adds
+  std::optional<absl::Duration> upload_since_ ABSL_GUARDED_BY(mu_);
+  uint64_t upload_begin_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Duration update_upload_time_ ABSL_GUARDED_BY(mu_);  // of an update that is not whole yet
+  absl::Duration result_download_time_ ABSL_GUARDED_BY(mu_);
+  LinkRate upload_rate_ ABSL_GUARDED_BY(mu_);
+  LinkRate download_rate_ ABSL_GUARDED_BY(mu_);
+  mutable WaitSplit waits_ ABSL_GUARDED_BY(mu_);
   uint64_t bulk_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Duration bulk_time_ ABSL_GUARDED_BY(mu_);
   uint64_t download_bytes_per_second_ ABSL_GUARDED_BY(mu_) = 0;

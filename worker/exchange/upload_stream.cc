@@ -61,6 +61,7 @@ bool Upload::SendHeader(const v1::WorkerIdentity& worker, EpochId epoch) {
   header->set_abstain(update_.abstain);
   header->set_loss(update_.loss);
   header->mutable_tensor_hashes()->Add(update_.tensor_hashes.begin(), update_.tensor_hashes.end());
+  meter_->AddControl(request.ByteSizeLong(), 0);
   return stream_->Write(request);
 }
 
@@ -147,9 +148,9 @@ absl::Status OfferUpdate(const Background& background, Connection* connection,
   bool complete = false;
   if (upload.SendHeader(background.session->worker(), epoch) && upload.ReadHeld()) {
     const bool sends = upload.left() > 0;
-    const absl::Duration begin = background.clock->MonotonicNow();
+    if (sends) background.meter->BeginUpload(background.clock->MonotonicNow());
     complete = upload.SendSegments() && upload.ReadAcks();
-    if (sends) background.meter->AddUploadTime(background.clock->MonotonicNow() - begin);
+    if (sends) background.meter->EndUpload(background.clock->MonotonicNow(), complete);
   }
   if (upload.late() > 0) {
     background.log->Info("segments were late, they stay in the momentum",

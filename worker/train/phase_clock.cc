@@ -23,6 +23,13 @@ absl::Duration PhaseClock::Spent(Phase phase) const {
   return spent_[static_cast<int>(phase)] + running;
 }
 
+std::array<absl::Duration, kPhases> PhaseClock::Spent() const {
+  absl::MutexLock lock(&mu_);
+  std::array<absl::Duration, kPhases> spent = spent_;
+  spent[static_cast<int>(phase_)] += clock_->MonotonicNow() - since_;
+  return spent;
+}
+
 absl::Duration PhaseClock::Total() const { return clock_->MonotonicNow() - start_; }
 
 }  // namespace distro::worker

@@ -39,6 +39,8 @@ class PhaseClock {
 
   // Time spent in a phase so far, the running one included.
   absl::Duration Spent(Phase phase) const;
+  // All of them at one moment.
+  std::array<absl::Duration, kPhases> Spent() const;
   // Time since construction: the sum of all phases.
   absl::Duration Total() const;
 

@@ -39,6 +39,7 @@ struct TrainSummary {
   double training_loss = 0;  // of the last own step, nats a token
   double gradient_norm = 0;  // of the last own step, before clipping
   double learning_rate = 0;  // of the last own step
+  std::optional<double> momentum_norm;  // after the last own step
   std::optional<double> first_evaluation_loss;
   std::optional<double> last_evaluation_loss;
   uint64_t state_hash = 0;

@@ -212,16 +212,8 @@ void Trainer::Observe() {
   for (int i = 0; i < kPhases; ++i)
     summary_.phases[i] = parts_.phases->Spent(static_cast<Phase>(i));
   summary_.wall_time = parts_.phases->Total();
-  v1::WorkerTelemetry telemetry;
-  telemetry.set_loss(summary_.training_loss);
-  telemetry.set_gradient_norm(summary_.gradient_norm);
-  telemetry.set_tokens(summary_.tokens);
-  telemetry.set_sent_bytes(summary_.transfer.sent_payload_bytes);
-  telemetry.set_received_bytes(summary_.transfer.received_payload_bytes);
-  if (summary_.last_evaluation_loss.has_value())
-    telemetry.set_evaluation_loss(*summary_.last_evaluation_loss);
-  parts_.exchange->Report(parts_.replica->next_round(), parts_.replica->log_hash(), telemetry);
   observer_(summary_);
+  parts_.exchange->Report(parts_.replica->next_round(), parts_.replica->log_hash());
 }
 
 }  // namespace distro::worker

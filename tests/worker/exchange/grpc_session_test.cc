@@ -70,12 +70,16 @@ TEST_F(GrpcExchangeTest, AfterLeavingAnotherSessionMayBegin) {
 }
 
 TEST_F(GrpcExchangeTest, HeartbeatsCarryTheReportAndRise) {
+  options_.telemetry = [] {
+    v1::WorkerTelemetry telemetry;
+    telemetry.set_tokens(123);
+    return telemetry;
+  };
   Begin({StreamScript()});
-  v1::WorkerTelemetry telemetry;
-  telemetry.set_tokens(123);
-  exchange_->Report(RoundId(2), 55, telemetry);
+  exchange_->Report(RoundId(2), 55);
   ASSERT_TRUE(aggregator_->Await([](const AggregatorState& state) {
-    return !state.heartbeats.empty() && state.heartbeats.back().telemetry().tokens() == 123;
+    return !state.heartbeats.empty() && state.heartbeats.back().telemetry().tokens() == 123 &&
+           state.heartbeats.back().next_round() == 2;
   }));
   const AggregatorState state = aggregator_->state();
   EXPECT_EQ(state.heartbeats.back().next_round(), 2u);

@@ -27,9 +27,8 @@ class ForwardingExchange : public Exchange {
   absl::StatusOr<RoundEvent> Next() override { return inner_.Next(); }
   bool Ready() override { return inner_.Ready(); }
   void Upload(RoundUpdate update) override { inner_.Upload(std::move(update)); }
-  void Report(RoundId next_round, uint64_t log_hash,
-              const v1::WorkerTelemetry& telemetry) override {
-    inner_.Report(next_round, log_hash, telemetry);
+  void Report(RoundId next_round, uint64_t log_hash) override {
+    inner_.Report(next_round, log_hash);
   }
   void Leave(const std::string& reason) override { inner_.Leave(reason); }
   void Stop() override { inner_.Stop(); }

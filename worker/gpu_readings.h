@@ -1,0 +1,40 @@
+// What the NVIDIA driver says of the machine's GPUs, through its management library (NVML), which comes with the driver: it
+// is loaded when it is there, so that the same worker runs without one. All GPUs of the machine, whoever uses them.
+//
+// Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace distro::worker {
+
+struct GpuReading {
+  uint32_t index = 0;  // as in nvidia-smi
+  // Not set where the driver does not tell.
+  std::optional<uint64_t> memory_used_bytes = std::nullopt;
+  std::optional<uint64_t> memory_total_bytes = std::nullopt;
+  std::optional<double> utilization = std::nullopt;  // share of time in which it computed, 0 to 1
+};
+
+class GpuReader {
+ public:
+  // nullptr: there is no driver, or it does not answer.
+  static std::unique_ptr<GpuReader> Open(const std::string& library = "libnvidia-ml.so.1");
+  ~GpuReader();
+  GpuReader(const GpuReader&) = delete;
+  GpuReader& operator=(const GpuReader&) = delete;
+
+  // Ascending by index, at most 64.
+  std::vector<GpuReading> Read() const;
+
+ private:
+  struct Library;
+  explicit GpuReader(std::unique_ptr<Library> library);
+  const std::unique_ptr<Library> library_;
+};
+
+}  // namespace distro::worker
