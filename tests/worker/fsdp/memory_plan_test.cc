@@ -130,7 +130,8 @@ class MemoryCheckTest : public ::testing::Test {
     MemoryRequest request = request_;
     request.options = options;
     int64_t most = 0;
-    for (const RankMemoryPlan& rank : PlanMemory(request).value().ranks) {
+    const MemoryPlan plan = PlanMemory(request).value();
+    for (const RankMemoryPlan& rank : plan.ranks) {
       most = std::max(most, rank.device_bytes);
     }
     return most;
