@@ -25,7 +25,7 @@ RUN mkdir /runtime \
 FROM debian:bookworm-slim
 RUN apt-get update && apt-get install -y --no-install-recommends \
       ca-certificates libgomp1 libgrpc++1.51 libprotobuf32 libabsl20220623 libprometheus-cpp-core1.0 libcpp-httplib0.11 libxxhash0 libssl3 \
-    && rm -rf /var/lib/apt/lists/* /var/log/apt /var/log/dpkg.log \
+    && apt-get clean && rm -rf /var/lib/apt/lists/* /var/log/apt /var/log/dpkg.log \
     && install -d -o 65532 -g 65532 /data
 COPY LICENSE /usr/share/doc/distro/LICENSE
 COPY --from=build /runtime /
