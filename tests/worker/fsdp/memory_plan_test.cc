@@ -165,12 +165,13 @@ TEST_F(MemoryCheckTest, NamesCheckpointingWhenShardingIsNotEnough) {
               HasSubstr("sharding=full_shard checkpoint_every=1 would fit"));
 }
 
+// Parameters that are on the host need no sharding to be off the device.
 TEST_F(MemoryCheckTest, NamesOffloadOnAGpuOnly) {
   const int64_t peak =
-      Peak({.sharding = Sharding::kFullShard, .checkpoint_every = 1, .cpu_offload = true});
+      Peak({.sharding = Sharding::kShardGradOp, .checkpoint_every = 1, .cpu_offload = true});
   const AvailableMemory tight{.bytes = peak, .shared = false, .cuda = true};
   EXPECT_THAT(CheckMemory(request_, tight).message(),
-              HasSubstr("sharding=full_shard checkpoint_every=1 cpu_offload would fit"));
+              HasSubstr("sharding=shard_grad_op checkpoint_every=1 cpu_offload would fit"));
   AvailableMemory cpu = tight;
   cpu.cuda = false;
   EXPECT_THAT(CheckMemory(request_, cpu).message(),
