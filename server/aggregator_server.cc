@@ -25,6 +25,7 @@
 #include "server/service/aggregator_service.h"
 #include "server/service/call_interceptor.h"
 #include "server/service/connection_bounds.h"
+#include "server/service/link_service.h"
 #include "server/status/status_page.h"
 #include "server/stream_metrics.h"
 #include "server/worker_metrics.h"
@@ -79,6 +80,7 @@ struct AggregatorServer::Parts {
   std::unique_ptr<HttpEndpoint> http;
   std::unique_ptr<AggregatorService> aggregator;
   std::unique_ptr<AdminService> admin;
+  std::unique_ptr<LinkService> link;
   std::unique_ptr<grpc::Server> grpc;
   std::unique_ptr<Sweeper> sweeper;
   std::string grpc_address;
@@ -153,6 +155,7 @@ absl::Status AggregatorServer::Parts::StartGrpc() {
   aggregator = std::make_unique<AggregatorService>(host.get(), authorizer.get(), &gate, &metrics,
                                                    &reports, clock, log);
   admin = std::make_unique<AdminService>(host.get(), authorizer.get(), &gate, &metrics);
+  link = std::make_unique<LinkService>(host.get(), authorizer.get(), &gate, clock);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
@@ -166,6 +169,7 @@ absl::Status AggregatorServer::Parts::StartGrpc() {
                            &port);
   builder.RegisterService(aggregator.get());
   builder.RegisterService(admin.get());
+  builder.RegisterService(link.get());
   ObserveCalls(&calls, clock, &builder);
   grpc = builder.BuildAndStart();
   if (grpc == nullptr || port == 0) {

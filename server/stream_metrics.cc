@@ -15,7 +15,8 @@ std::vector<prometheus::MetricFamily> StreamMetrics(const StreamGate& gate) {
                    static_cast<double>(gate.inflight().limit()));
   const std::pair<const char*, StreamKind> kinds[] = {{"upload", StreamKind::kUpload},
                                                       {"subscription", StreamKind::kSubscription},
-                                                      {"snapshot", StreamKind::kSnapshot}};
+                                                      {"snapshot", StreamKind::kSnapshot},
+                                                      {"link", StreamKind::kLink}};
   for (const auto& [label, kind] : kinds) {
     builder.AddGauge("distro_aggregator_open_streams", "Streams that are open, by what they carry.",
                      {{"kind", label}}, gate.open(kind));

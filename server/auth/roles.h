@@ -34,6 +34,7 @@ enum class Rpc {
   kResume,
   kEvict,
   kAdmit,
+  kMeasureLink,
 };
 
 // A row: who may call an rpc.
@@ -44,8 +45,8 @@ struct RpcRule {
   std::array<bool, 4> allowed;
 };
 
-// A row for each method of both services, in the order of Rpc.
-inline constexpr std::array<RpcRule, 15> kRpcRules = {{
+// A row for each method of all services, in the order of Rpc.
+inline constexpr std::array<RpcRule, 16> kRpcRules = {{
     //                                                                       worker archiver viewer admin
     {Rpc::kJoin, "distro.v1.AggregatorService.Join", {true, false, false, false}},
     {Rpc::kHeartbeat, "distro.v1.AggregatorService.Heartbeat", {true, false, false, false}},
@@ -68,6 +69,7 @@ inline constexpr std::array<RpcRule, 15> kRpcRules = {{
     {Rpc::kResume, "distro.v1.AdminService.Resume", {false, false, false, true}},
     {Rpc::kEvict, "distro.v1.AdminService.Evict", {false, false, false, true}},
     {Rpc::kAdmit, "distro.v1.AdminService.Admit", {false, false, false, true}},
+    {Rpc::kMeasureLink, "distro.v1.LinkService.MeasureLink", {true, true, false, true}},
 }};
 
 bool MayCall(Role role, Rpc rpc);

@@ -20,6 +20,8 @@ struct ServiceLimits {
   int streams = 4096;
   // Snapshots that are sent or received at one time. Each costs a frame or two, of 512 KiB.
   int snapshot_streams = 256;
+  // Measurements of links at one time; each takes one or two. They compete with the run for the aggregator's own link.
+  int link_streams = 4;
   // A transfer of which less than stall_bytes move within stall_timeout is ended.
   absl::Duration stall_timeout = absl::Seconds(30);
   uint64_t stall_bytes = uint64_t{16} << 10;

@@ -27,6 +27,8 @@ absl::string_view NameOf(StreamKind kind) {
       return "subscriptions";
     case StreamKind::kSnapshot:
       return "snapshot transfers";
+    case StreamKind::kLink:
+      return "measurements of links";
   }
   return "streams";
 }
@@ -127,6 +129,7 @@ StreamGate::StreamGate(const ServiceLimits& limits, const Clock* clock)
 StreamGate::~StreamGate() = default;
 
 int StreamGate::Limit(StreamKind kind) const {
+  if (kind == StreamKind::kLink) return limits_.link_streams;
   return kind == StreamKind::kSnapshot ? limits_.snapshot_streams : limits_.streams;
 }
 

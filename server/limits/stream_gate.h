@@ -26,7 +26,7 @@
 
 namespace distro::server {
 
-enum class StreamKind { kUpload, kSubscription, kSnapshot };
+enum class StreamKind { kUpload, kSubscription, kSnapshot, kLink };
 
 class StreamGate;
 

@@ -22,6 +22,7 @@
 #include "common/base/log.h"
 #include "common/codec/payload.h"
 #include "common/update/votes.h"
+#include "distro/v1/link.pb.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/session.pb.h"
 #include "distro/v1/update.pb.h"
@@ -149,6 +150,8 @@ class RoundManager {
   const RunIdentity& run() const { return *run_; }
   const Layout& layout() const { return *run_->layout; }
   EpochId epoch() const { return epoch_; }
+  // What a worker's link has to carry (link_needs.cc).
+  v1::LinkNeeds LinkNeeds() const;
   v1::SnapshotInfo newest_snapshot() const { return snapshots_->List().front(); }
   uint64_t MaxSubscriberLag() const { return broadcast_.MaxLag(); }
 

@@ -163,7 +163,7 @@ Outcome Train(uint64_t kill_at) {
   }
   const auto replay = tools::ReplayLog({.data_dir = data_dir}, [](absl::string_view) {});
   EXPECT_TRUE(replay.ok()) << replay.status();
-  for (const absl::string_view line : absl::StrSplit(replay.value_or(""), '\n')) {
+  for (const absl::string_view line : absl::StrSplit(replay.ok() ? replay->text : "", '\n')) {
     const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
     if (words.size() > 1 && words[0] == "state") outcome.state = words[1];
   }

@@ -222,8 +222,8 @@ class Workspace:
 
     def states(self, aggregator):
         """State by worker, as `distroctl workers` shows it."""
-        lines = self.distroctl("workers", aggregator.grpc, "--insecure").splitlines()[1:]
-        return {line.split()[0]: line.split()[1] for line in lines}
+        listed = json.loads(self.distroctl("workers", aggregator.grpc, "--insecure", "--output", "json"))
+        return {worker["name"]: worker["state"] for worker in listed["workers"]}
 
     def aggregator_command(self, *flags, data_dir=None, listen="127.0.0.1:0"):
         return [self.binaries.aggregator, "--data_dir", data_dir or self.data_dir, "--listen", listen,

@@ -138,14 +138,14 @@ TEST_P(SimulationTest, ARunOverGrpcGivesTheBitsOfTheRunInOneProcess) {
 
   EXPECT_EQ(HashOfCheckpoint(tiny_.File("trained")), real[0].summary.state_hash);
   // The aggregator still holds the folder.
-  const absl::StatusOr<std::string> replay =
+  const absl::StatusOr<tools::Report> replay =
       tools::ReplayLog({.data_dir = aggregator.data_dir()}, [](absl::string_view) {});
   ASSERT_TRUE(replay.ok()) << replay.status();
   EXPECT_TRUE(
-      absl::StrContains(*replay, absl::StrCat("state   ", ToHex(real[0].summary.state_hash))))
-      << *replay;
+      absl::StrContains(replay->text, absl::StrCat("state   ", ToHex(real[0].summary.state_hash))))
+      << replay->text;
   const std::string reported = absl::StrCat("members ", kRounds * config.start_workers(), " state");
-  EXPECT_TRUE(absl::StrContains(*replay, reported)) << *replay;
+  EXPECT_TRUE(absl::StrContains(replay->text, reported)) << replay->text;
 }
 
 std::string NameOf(const ::testing::TestParamInfo<Case>& info) {

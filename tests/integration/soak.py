@@ -117,7 +117,7 @@ class Soak:
     def end(self):
         """Everyone stops at the same round, and what each holds is compared with the log."""
         storm, space = self.storm, self.storm.space
-        space.distroctl("pause", storm.aggregator.grpc, "--reason", "end of the storm", "--insecure")
+        space.distroctl("run", "pause", storm.aggregator.grpc, "--reason", "end of the storm", "--insecure")
         head = storm.await_everyone()
         for worker in storm.workers:
             storm.settle(worker)

@@ -30,6 +30,7 @@ USES = {
     "common/rpc": "common/base common/rpc/frames common/rpc/channel_options common/rpc/tls_files common/rpc/token proto",
     "common/telemetry/duration_histogram": "common/base proto",  # readings in heartbeats, without Prometheus
     "common/telemetry/repair_telemetry": "common/telemetry/duration_histogram",
+    "common/telemetry/http_get": "common/base",  # for tools
     "common/telemetry": "common/base proto common/telemetry/repair_telemetry",
     "common/process": "common/base",  # signals
     "common/process/command_line": "common/base",  # absl's flags, for programs
@@ -74,7 +75,7 @@ USES = {
     "worker/generate_command": "worker/model",
     "worker/text_floor_command": "worker/data",
     "worker": "common/process worker/flags worker/options worker/metrics worker/train",
-    "tools/distroctl": "common/replica common/rpc common/rpc/client_flags common/rpc/dev_certificates server/auth/tokens_file server/log",
+    "tools/distroctl": "common/replica common/rpc common/rpc/client_flags common/rpc/dev_certificates common/telemetry/http_get server/auth/tokens_file server/log",
     "tools/archiver": "common/process common/process/command_line common/replica common/rpc common/rpc/client_flags common/telemetry",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/replica",
@@ -92,6 +93,7 @@ USES = {
     "tests/server/service": "server tests/server/round",  # the whole aggregator in the test's process
     "tests/worker": "",
     "tests/tools": "",
+    "tests/tools/distroctl/aggregator_commands_test": "tests/server/service",
     "tests/tools/distroctl/operate_test": "tests/server/service",  # the commands against a whole aggregator
     "tests/tools/archiver": "server tests/server/service",  # against a whole aggregator in the test's process
     "tests/integration": "server worker tools/distroctl tools/archiver",
@@ -167,7 +169,7 @@ OUTSIDE = {
         r"^libcpp-httplib",
         None,
         named_in="common/telemetry tests/common/telemetry tests/server/service tests/integration",
-        seen_in="server/metrics server/status server worker/metrics worker tests/tools/distroctl tools/archiver bench",
+        seen_in="server/metrics server/status server worker/metrics worker tools/distroctl tests/tools/distroctl tools/archiver bench",
     ),
     "googletest": Outside(
         r"(^|/)(gtest|gmock)/",

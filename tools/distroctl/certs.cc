@@ -9,6 +9,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "common/base/file.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
@@ -46,6 +47,8 @@ class CertFolder {
     DISTRO_RETURN_IF_ERROR(WritePrivate(File(name + "-key.pem"), made->key));
     DISTRO_RETURN_IF_ERROR(WriteFileAtomically(File(name + ".pem"), made->cert));
     lines_.push_back(absl::StrCat(File(name + ".pem"), "  ", File(name + "-key.pem")));
+    made_.push_back(
+        {{"name", name}, {"cert", File(name + ".pem")}, {"key", File(name + "-key.pem")}});
     return absl::OkStatus();
   }
   absl::StatusOr<KeyedCertificate> Ca(absl::Time now) {
@@ -59,18 +62,21 @@ class CertFolder {
     DISTRO_ASSIGN_OR_RETURN(ca.key, ReadFile(File("ca-key.pem"), kMaxPemBytes));
     return ca;
   }
-  std::string Text() const { return absl::StrJoin(lines_, "\n"); }
+  Report Made() const {
+    return {.text = absl::StrJoin(lines_, "\n"), .json = {{"certificates", made_}}};
+  }
 
  private:
   std::string File(const std::string& name) const { return absl::StrCat(path_, "/", name); }
 
   const std::string path_;
   std::vector<std::string> lines_;
+  std::vector<nlohmann::json> made_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::string> MakeCerts(const CertsOptions& options, absl::Time now) {
+absl::StatusOr<Report> MakeCerts(const CertsOptions& options, absl::Time now) {
   if (options.out.empty()) return absl::InvalidArgumentError("--out: is required, a folder");
   if (options.hosts.empty())
     return absl::InvalidArgumentError("--host: is required, the aggregator's name or address");
@@ -88,7 +94,35 @@ absl::StatusOr<std::string> MakeCerts(const CertsOptions& options, absl::Time no
     DISTRO_RETURN_IF_ERROR(folder.Write(absl::StrCat("worker-", name),
                                         IssueClientCertificate(ca, name, "worker", validity)));
   }
-  return folder.Text();
+  return folder.Made();
+}
+
+Command CertsCommand() {
+  return {
+      .name = "certs",
+      .summary =
+          "Makes a CA for development, and certificates of the aggregator, an admin and workers.",
+      .flags = {{.name = "out", .value = Value::kFolder, .help = "Folder to write. Required."},
+                {.name = "host",
+                 .value = Value::kWords,
+                 .help = "The aggregator's names and addresses. At least one."},
+                {.name = "worker",
+                 .value = Value::kWords,
+                 .help = "Workers that get a client certificate."}},
+      .help =
+          R"(Writes ca.pem, server.pem, admin.pem and worker-NAME.pem, each with its -key.pem (mode 0600). Called again it goes on
+with the CA that is there: so workers are added, and certificates renewed (they last a year). The CA's key lies beside
+what it signs: not for production (docs/security.md).
+
+Examples:
+  distroctl certs --out tls --host aggregator.example,10.0.0.5 --worker w1,w2
+  distroctl certs --out tls --host aggregator.example --worker w3      # later: one more)",
+      .run = [](const Arguments& arguments, const Console&) {
+        return MakeCerts({.out = arguments.Text("out"),
+                          .hosts = arguments.Words("host"),
+                          .workers = arguments.Words("worker")},
+                         absl::Now());
+      }};
 }
 
 }  // namespace distro::tools

@@ -6,6 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "tools/distroctl/command.h"
+#include "tools/distroctl/report.h"
 
 namespace distro::tools {
 
@@ -18,6 +20,8 @@ struct CertsOptions {
 // Writes ca.pem, server.pem, admin.pem and worker-NAME.pem, each with its -key.pem of mode 0600; a CA that is there goes
 // on, and so later calls add workers or renew. Returns the files, several lines. InvalidArgument: an option, or the CA
 // that is there.
-absl::StatusOr<std::string> MakeCerts(const CertsOptions& options, absl::Time now);
+absl::StatusOr<Report> MakeCerts(const CertsOptions& options, absl::Time now);
+
+Command CertsCommand();
 
 }  // namespace distro::tools

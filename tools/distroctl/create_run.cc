@@ -12,6 +12,7 @@
 #include "common/rpc/frames.h"
 #include "common/rpc/status.h"
 #include "common/run/run_config.h"
+#include "tools/distroctl/connection.h"
 
 namespace distro::tools {
 namespace {
@@ -67,9 +68,9 @@ absl::Status FinishStream(Stream* stream, std::string* run_id) {
 
 }  // namespace
 
-absl::StatusOr<std::string> CreateRun(const CreateRunOptions& options,
-                                      v1::AdminService::StubInterface* admin,
-                                      const std::function<void(absl::string_view)>& progress) {
+absl::StatusOr<Report> CreateRun(const CreateRunOptions& options,
+                                 v1::AdminService::StubInterface* admin,
+                                 const std::function<void(absl::string_view)>& progress) {
   if (options.run.empty()) return absl::InvalidArgumentError("--run: is required, a run.json");
   if (options.model.empty())
     return absl::InvalidArgumentError("--model: is required, a checkpoint folder");
@@ -105,9 +106,38 @@ absl::StatusOr<std::string> CreateRun(const CreateRunOptions& options,
     return status;
   }
   DISTRO_RETURN_IF_ERROR(FinishStream(stream.get(), &run_id));
-  if (!existing.empty()) return absl::StrCat("run ", existing, " exists; nothing more had to be uploaded");
-  return absl::StrCat("created run ", run_id, ": ", config.rounds(), " rounds of ",
-                      config.samples_per_worker(), " samples a worker");
+  if (!existing.empty()) {
+    return Report{
+        .text = absl::StrCat("run ", existing, " exists; nothing more had to be uploaded"),
+        .json = {{"run_id", existing}, {"created", false}}};
+  }
+  return Report{.text = absl::StrCat("created run ", run_id, ": ", config.rounds(), " rounds of ",
+                                     config.samples_per_worker(), " samples a worker"),
+                .json = {{"run_id", run_id}, {"created", true}}};
+}
+
+Command RunCreateCommand() {
+  return {
+      .name = "run create",
+      .arguments = "HOST:PORT",
+      .summary = "Uploads a run and its initial model to an aggregator that has none.",
+      .flags = WithClientFlags({{.name = "run",
+                                 .value = Value::kFile,
+                                 .help = "run.json (docs/run_configuration.md). Required."},
+                                {.name = "model",
+                                 .value = Value::kFolder,
+                                 .help = "Checkpoint folder with the initial model. Required."}}),
+      .help =
+          R"(The model is uploaded as float32; cut off, the same command goes on where it was. Repeated when the run exists, it
+names that run; another configuration or model is refused. Workers that were started before it wait for the run. Role admin.
+
+Example:
+  distroctl run create aggregator.example:7700 --run run.json --model initial --ca ca.pem --token_file admin.token)",
+      .run = [](const Arguments& arguments, const Console& console) -> absl::StatusOr<Report> {
+        DISTRO_ASSIGN_OR_RETURN(const auto admin, OpenAdmin(arguments));
+        return CreateRun({.run = arguments.Text("run"), .model = arguments.Text("model")},
+                         admin.get(), console.progress);
+      }};
 }
 
 }  // namespace distro::tools

@@ -8,6 +8,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "distro/v1/admin.grpc.pb.h"
+#include "tools/distroctl/command.h"
+#include "tools/distroctl/report.h"
 
 namespace distro::tools {
 
@@ -18,8 +20,10 @@ struct CreateRunOptions {
 
 // Uploads both, resuming an upload that was interrupted, and returns a line for people. `progress` gets a line now and
 // then. InvalidArgument: run.json or the checkpoint; FailedPrecondition, AlreadyExists: the aggregator holds another run.
-absl::StatusOr<std::string> CreateRun(const CreateRunOptions& options,
-                                      v1::AdminService::StubInterface* admin,
-                                      const std::function<void(absl::string_view)>& progress);
+absl::StatusOr<Report> CreateRun(const CreateRunOptions& options,
+                                 v1::AdminService::StubInterface* admin,
+                                 const std::function<void(absl::string_view)>& progress);
+
+Command RunCreateCommand();
 
 }  // namespace distro::tools

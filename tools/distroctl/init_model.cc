@@ -19,7 +19,7 @@ constexpr uint64_t kMaxConfigBytes = 1 << 20;
 
 }  // namespace
 
-absl::StatusOr<std::string> InitModel(const InitModelOptions& options) {
+absl::StatusOr<Report> InitModel(const InitModelOptions& options) {
   if (options.config.empty())
     return absl::InvalidArgumentError("--config: is required, a config.json");
   if (options.out.empty()) return absl::InvalidArgumentError("--out: is required, a new folder");
@@ -37,8 +37,38 @@ absl::StatusOr<std::string> InitModel(const InitModelOptions& options) {
   DISTRO_RETURN_IF_ERROR(InitWeights(*config, layout, options.seed, &weights));
   DISTRO_RETURN_IF_ERROR(
       WriteCheckpointFolder(options.out, WriteLlamaConfig(*config), layout, weights));
-  return absl::StrCat("wrote ", options.out, ": ", layout.elements(), " parameters in ",
-                      layout.manifest().tensors().size(), " tensors, seed ", options.seed);
+  const size_t tensors = layout.manifest().tensors().size();
+  return Report{.text = absl::StrCat("wrote ", options.out, ": ", layout.elements(),
+                                     " parameters in ", tensors, " tensors, seed ", options.seed),
+                .json = {{"folder", options.out},
+                         {"parameters", layout.elements()},
+                         {"tensors", tensors},
+                         {"seed", options.seed}}};
+}
+
+Command InitModelCommand() {
+  return {
+      .name = "init-model",
+      .summary = "Writes random initial weights, the same bytes on every machine.",
+      .flags = {{.name = "config",
+                 .value = Value::kFile,
+                 .help = "config.json of the model, Hugging Face layout. Required."},
+                {.name = "out", .value = Value::kFolder, .help = "Folder to write. Required."},
+                {.name = "seed",
+                 .value = Value::kCount,
+                 .help = "Seed of the weights.",
+                 .default_value = "0"}},
+      .help =
+          R"(Writes config.json and model.safetensors, which transformers opens and `distroctl run create --model` takes.
+A folder that holds a checkpoint is not touched. A checkpoint that was trained elsewhere serves just as well.
+
+Example:
+  distroctl init-model --config examples/demo/config.json --seed 1 --out initial)",
+      .run = [](const Arguments& arguments, const Console&) {
+        return InitModel({.config = arguments.Text("config"),
+                          .out = arguments.Text("out"),
+                          .seed = arguments.Count("seed")});
+      }};
 }
 
 }  // namespace distro::tools

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "tools/distroctl/command.h"
+#include "tools/distroctl/report.h"
 
 namespace distro::tools {
 
@@ -16,6 +18,8 @@ struct InitModelOptions {
 
 // Writes config.json and model.safetensors; the same bytes from the same seed on every machine. Returns a line for
 // people. InvalidArgument: the configuration. AlreadyExists: `out` holds a checkpoint.
-absl::StatusOr<std::string> InitModel(const InitModelOptions& options);
+absl::StatusOr<Report> InitModel(const InitModelOptions& options);
+
+Command InitModelCommand();
 
 }  // namespace distro::tools

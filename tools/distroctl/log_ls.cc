@@ -2,16 +2,15 @@
 
 #include <algorithm>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
 #include "tools/distroctl/stored_log.h"
+#include "tools/distroctl/table.h"
 
 namespace distro::tools {
 
-absl::StatusOr<std::string> ListLog(const LogLsOptions& options) {
+absl::StatusOr<Report> ListLog(const LogLsOptions& options) {
   if (options.from > options.to) {
     return absl::InvalidArgumentError(
         absl::StrCat("--from: ", options.from, " is above --to, ", options.to));
@@ -19,17 +18,56 @@ absl::StatusOr<std::string> ListLog(const LogLsOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(const StoredLog stored,
                           OpenStoredLog(options.data_dir, server::SnapshotCheck::kHead));
   const uint64_t end = std::min(options.to, stored.log->next_round().value());
-  std::string text = absl::StrFormat("%10s %12s %7s %8s %12s %-8s %-16s  %s", "ROUND", "EPOCH",
-                                     "MEMBERS", "INCLUDED", "BYTES", "PAYLOADS", "HASH", "REASON");
+  Table table(
+      {">ROUND", ">EPOCH", ">MEMBERS", ">INCLUDED", ">BYTES", "PAYLOADS", "HASH", "REASON"});
+  nlohmann::json rounds = nlohmann::json::array();
   for (RoundId round(options.from); round.value() < end; round = round.Next()) {
     DISTRO_ASSIGN_OR_RETURN(const v1::RoundHeader header, stored.log->Header(round));
-    absl::StrAppendFormat(
-        &text, "\n%10d %12d %7d %8d %12d %-8s %-16s  %s", round.value(), header.epoch(),
-        header.members_size(), IncludedMembers(header), PayloadBytes(header),
-        round < stored.log->first_round() ? "pruned" : "kept",
-        ToHex(stored.log->HashBefore(round.Next())), absl::Utf8SafeCHexEscape(header.reason()));
+    const bool kept = round >= stored.log->first_round();
+    const std::string hash = ToHex(stored.log->HashBefore(round.Next()));
+    table.Add({absl::StrCat(round.value()), absl::StrCat(header.epoch()),
+               absl::StrCat(header.members_size()), absl::StrCat(IncludedMembers(header)),
+               absl::StrCat(PayloadBytes(header)), kept ? "kept" : "pruned", hash,
+               header.reason()});
+    rounds.push_back({{"round", round.value()},
+                      {"epoch", header.epoch()},
+                      {"members", header.members_size()},
+                      {"included", IncludedMembers(header)},
+                      {"payload_bytes", PayloadBytes(header)},
+                      {"kept", kept},
+                      {"hash", hash},
+                      {"reason", header.reason()}});
   }
-  return text;
+  return Report{.text = table.Text(), .json = {{"rounds", std::move(rounds)}}};
+}
+
+Command LogLsCommand() {
+  return {
+      .name = "log ls",
+      .summary =
+          "A line for each round of a data folder: members, bytes, chain hash, why it closed.",
+      .flags = {{.name = "data_dir",
+                 .value = Value::kFolder,
+                 .help = "Data folder of an aggregator; only read. Required."},
+                {.name = "from",
+                 .value = Value::kCount,
+                 .help = "The first round.",
+                 .default_value = "0"},
+                {.name = "to",
+                 .value = Value::kCount,
+                 .help = "The round before which the list ends; without it, the end of the log."}},
+      .help =
+          R"(INCLUDED counts the members whose update is in at least one segment. PAYLOADS says pruned where the results were
+dropped since a snapshot holds what they did. The aggregator may be running.
+
+Example:
+  distroctl log ls --data_dir data --from 1200)",
+      .run = [](const Arguments& arguments, const Console&) {
+        LogLsOptions options = {.data_dir = arguments.Text("data_dir"),
+                                .from = arguments.Count("from")};
+        if (!arguments.Text("to").empty()) options.to = arguments.Count("to");
+        return ListLog(options);
+      }};
 }
 
 }  // namespace distro::tools

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "tools/distroctl/command.h"
+#include "tools/distroctl/report.h"
 
 namespace distro::tools {
 
@@ -16,6 +18,8 @@ struct LogLsOptions {
 
 // Columns: round, epoch, members, those included, bytes of the results, "kept" or "pruned", chain hash, reason. Statuses of
 // OpenStoredLog; InvalidArgument: --from is above --to.
-absl::StatusOr<std::string> ListLog(const LogLsOptions& options);
+absl::StatusOr<Report> ListLog(const LogLsOptions& options);
+
+Command LogLsCommand();
 
 }  // namespace distro::tools

@@ -2,32 +2,24 @@
 
 #include <bit>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
 #include "tools/distroctl/stored_log.h"
+#include "tools/distroctl/table.h"
+#include "tools/distroctl/words.h"
 
 namespace distro::tools {
 namespace {
-
-std::string StateWord(v1::MemberState state) {
-  const std::string name = v1::MemberState_Name(state);
-  return absl::AsciiStrToLower(absl::StripPrefix(name, "MEMBER_STATE_"));
-}
 
 std::string CommittedAt(const v1::RoundHeader& header) {
   const absl::Time time = absl::FromUnixSeconds(header.committed_at().seconds()) +
                           absl::Nanoseconds(header.committed_at().nanos());
   return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", time, absl::UTCTimeZone());
-}
-
-double Seconds(const google::protobuf::Duration& duration) {
-  return static_cast<double>(duration.seconds()) + 1e-9 * duration.nanos();
 }
 
 std::string StepText(const v1::StepParameters& step) {
@@ -37,18 +29,44 @@ std::string StepText(const v1::StepParameters& step) {
                          step.clip_norm(), step.kept_per_block());
 }
 
-void AppendMembers(const v1::RoundHeader& header, std::string* text) {
-  absl::StrAppendFormat(text, "\n%-32s %-11s %6s %8s %-16s %-16s  %s", "MEMBER", "STATE", "WEIGHT",
-                        "SEGMENTS", "STATE HASH", "INCARNATION", "REASON");
+std::string Members(const v1::RoundHeader& header) {
+  Table table({"MEMBER", "STATE", ">WEIGHT", ">SEGMENTS", "STATE HASH", "INCARNATION", "REASON"});
   for (int i = 0; i < header.members_size(); ++i) {
     const v1::Member& member = header.members(i);
-    absl::StrAppendFormat(text, "\n%-32s %-11s %6d %8d %-16s %-16s  %s%s", member.name(),
-                          StateWord(member.state()), member.weight(), IncludedSegments(header, i),
-                          member.has_state_hash() ? ToHex(member.state_hash()) : "-",
-                          ToHex(member.incarnation()),
-                          absl::Utf8SafeCHexEscape(member.state_reason()),
-                          member.abstained() ? " (its step was not finite)" : "");
+    table.Add({member.name(), Word(member.state()), absl::StrCat(member.weight()),
+               absl::StrCat(IncludedSegments(header, i)),
+               member.has_state_hash() ? ToHex(member.state_hash()) : "-",
+               ToHex(member.incarnation()),
+               absl::StrCat(member.state_reason(),
+                            member.abstained() ? " (its step was not finite)" : "")});
   }
+  return table.Text();
+}
+
+nlohmann::json MembersJson(const v1::RoundHeader& header) {
+  nlohmann::json members = nlohmann::json::array();
+  for (int i = 0; i < header.members_size(); ++i) {
+    const v1::Member& member = header.members(i);
+    members.push_back({{"name", member.name()},
+                       {"state", Word(member.state())},
+                       {"weight", member.weight()},
+                       {"segments", IncludedSegments(header, i)},
+                       {"incarnation", ToHex(member.incarnation())},
+                       {"reason", member.state_reason()},
+                       {"abstained", member.abstained()}});
+    if (member.has_state_hash()) members.back()["state_hash"] = ToHex(member.state_hash());
+  }
+  return members;
+}
+
+nlohmann::json SlotsJson(const v1::RoundHeader& header) {
+  nlohmann::json slots = nlohmann::json::array();
+  for (const v1::Slot& slot : header.slots()) {
+    slots.push_back({{"worker", slot.worker()},
+                     {"first_sample", slot.first_sample()},
+                     {"samples", slot.samples()}});
+  }
+  return slots;
 }
 
 void AppendSlots(const v1::RoundHeader& header, std::string* text) {
@@ -62,7 +80,7 @@ void AppendSlots(const v1::RoundHeader& header, std::string* text) {
 
 }  // namespace
 
-absl::StatusOr<std::string> ShowRound(const LogShowOptions& options) {
+absl::StatusOr<Report> ShowRound(const LogShowOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(const StoredLog stored,
                           OpenStoredLog(options.data_dir, server::SnapshotCheck::kHead));
   const uint64_t end = stored.log->next_round().value();
@@ -77,13 +95,54 @@ absl::StatusOr<std::string> ShowRound(const LogShowOptions& options) {
       "round       %d%s\nepoch       %d\ncommitted   %s, %.3f s after it opened\nreason      %s\n"
       "hash        %s\npredecessor %s\nresult      %d bytes in %d segments%s\nstep        %s",
       wanted, header.paused() ? " (the run was paused)" : "", header.epoch(), CommittedAt(header),
-      Seconds(header.duration()), absl::Utf8SafeCHexEscape(header.reason()),
+      SecondsOf(header.duration()), absl::Utf8SafeCHexEscape(header.reason()),
       ToHex(stored.log->HashBefore(round.Next())), ToHex(header.predecessor_hash()),
       PayloadBytes(header), header.segments_size(),
       round < stored.log->first_round() ? ", pruned" : "", StepText(header.step()));
-  AppendMembers(header, &text);
+  absl::StrAppend(&text, "\n", Members(header));
   AppendSlots(header, &text);
-  return text;
+  return Report{.text = std::move(text),
+                .json = {{"round", wanted},
+                         {"epoch", header.epoch()},
+                         {"paused", header.paused()},
+                         {"committed_at", CommittedAt(header)},
+                         {"duration_seconds", SecondsOf(header.duration())},
+                         {"reason", header.reason()},
+                         {"hash", ToHex(stored.log->HashBefore(round.Next()))},
+                         {"predecessor_hash", ToHex(header.predecessor_hash())},
+                         {"payload_bytes", PayloadBytes(header)},
+                         {"segments", header.segments_size()},
+                         {"kept", round >= stored.log->first_round()},
+                         {"members", MembersJson(header)},
+                         {"next_sample", header.next_sample()},
+                         {"slots", SlotsJson(header)}}};
+}
+
+Command LogShowCommand() {
+  return {
+      .name = "log show",
+      .arguments = "[ROUND]",
+      .summary = "The header of a round, or of the newest: members, hashes, step, samples.",
+      .flags = {{.name = "data_dir",
+                 .value = Value::kFolder,
+                 .help = "Data folder of an aggregator; only read. Required."}},
+      .help =
+          R"(SEGMENTS says in how many segments a member's update is; STATE HASH is what it reported with its upload. The
+aggregator may be running.
+
+Examples:
+  distroctl log show --data_dir data
+  distroctl log show 1234 --data_dir data --output json)",
+      .run = [](const Arguments& arguments, const Console&) -> absl::StatusOr<Report> {
+        LogShowOptions options = {.data_dir = arguments.Text("data_dir"), .round = std::nullopt};
+        uint64_t round;
+        if (!arguments.positional().empty()) {
+          if (!absl::SimpleAtoi(arguments.positional()[0], &round))
+            return absl::InvalidArgumentError("ROUND: is a whole number from 0");
+          options.round = round;
+        }
+        return ShowRound(options);
+      }};
 }
 
 }  // namespace distro::tools

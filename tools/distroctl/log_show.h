@@ -6,6 +6,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "tools/distroctl/command.h"
+#include "tools/distroctl/report.h"
 
 namespace distro::tools {
 
@@ -16,6 +18,8 @@ struct LogShowOptions {
 
 // Several lines: the round, its members and the samples of the round after the next. Statuses of OpenStoredLog; NotFound: the round
 // is not in the log.
-absl::StatusOr<std::string> ShowRound(const LogShowOptions& options);
+absl::StatusOr<Report> ShowRound(const LogShowOptions& options);
+
+Command LogShowCommand();
 
 }  // namespace distro::tools

@@ -6,6 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "tools/distroctl/command.h"
+#include "tools/distroctl/report.h"
 
 namespace distro::tools {
 
@@ -19,7 +21,9 @@ struct LogVerifyOptions {
 //
 // InvalidArgument, NotFound: as OpenStoredLog. DataLoss: something is damaged; the message names file and part of all that was found
 // (ten at most; after a damaged header the chain cannot be followed, so it is the only one).
-absl::StatusOr<std::string> VerifyLog(const LogVerifyOptions& options,
-                                      const std::function<void(absl::string_view)>& progress);
+absl::StatusOr<Report> VerifyLog(const LogVerifyOptions& options,
+                                 const std::function<void(absl::string_view)>& progress);
+
+Command LogVerifyCommand();
 
 }  // namespace distro::tools

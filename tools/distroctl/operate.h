@@ -1,5 +1,5 @@
-// `distroctl pause`, `resume`, `evict` and `admit`: what an operator decides about a run. Each is durable on the aggregator
-// before it answers, so that a restart changes nothing, and may be repeated. They return a line for people.
+// `distroctl run pause`, `run resume`, `evict` and `admit`: what an operator decides about a run. Each is durable on the
+// aggregator before it answers, so that a restart changes nothing, and may be repeated.
 #pragma once
 
 #include <string>
@@ -7,21 +7,26 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "distro/v1/admin.grpc.pb.h"
+#include "tools/distroctl/command.h"
+#include "tools/distroctl/report.h"
 
 namespace distro::tools {
 
-// The open round ends, no other opens until ResumeRun.
-absl::StatusOr<std::string> PauseRun(v1::AdminService::StubInterface* admin,
-                                     absl::string_view reason);
+// The open round ends, no other opens until ResumeRun. InvalidArgument: a reason above 200 bytes.
+absl::StatusOr<Report> PauseRun(v1::AdminService::StubInterface* admin, absl::string_view reason);
 
-absl::StatusOr<std::string> ResumeRun(v1::AdminService::StubInterface* admin);
+absl::StatusOr<Report> ResumeRun(v1::AdminService::StubInterface* admin);
 
-// Nothing is accepted from a worker of this name, known or not, until AdmitWorker. InvalidArgument: a bad name.
-absl::StatusOr<std::string> EvictWorker(v1::AdminService::StubInterface* admin,
-                                        const std::string& name, absl::string_view reason);
+// Nothing is accepted from a worker of this name, known or not, until AdmitWorker. InvalidArgument: a bad name or reason.
+absl::StatusOr<Report> EvictWorker(v1::AdminService::StubInterface* admin, const std::string& name,
+                                   absl::string_view reason);
 
 // NotFound: the name is not in quarantine.
-absl::StatusOr<std::string> AdmitWorker(v1::AdminService::StubInterface* admin,
-                                        const std::string& name);
+absl::StatusOr<Report> AdmitWorker(v1::AdminService::StubInterface* admin, const std::string& name);
+
+Command RunPauseCommand();
+Command RunResumeCommand();
+Command EvictCommand();
+Command AdmitCommand();
 
 }  // namespace distro::tools

@@ -129,8 +129,8 @@ std::string Text(const StoredLog& stored, RoundId first, Replica* replica,
 
 }  // namespace
 
-absl::StatusOr<std::string> ReplayLog(const ReplayLogOptions& options,
-                                      const std::function<void(absl::string_view)>& progress) {
+absl::StatusOr<Report> ReplayLog(const ReplayLogOptions& options,
+                                 const std::function<void(absl::string_view)>& progress) {
   // The payloads are verified when they are replayed.
   DISTRO_ASSIGN_OR_RETURN(const StoredLog stored,
                           OpenStoredLog(options.data_dir, server::SnapshotCheck::kSha256));
@@ -141,9 +141,44 @@ absl::StatusOr<std::string> ReplayLog(const ReplayLogOptions& options,
                                     stored, backend.get()));
   Comparison comparison;
   DISTRO_RETURN_IF_ERROR(ApplyAll(*stored.log, &replica, &comparison, progress));
-  std::string text = Text(stored, RoundId(first.round()), &replica, comparison);
-  if (comparison.different > 0) return absl::AbortedError(text);
-  return text;
+  Report report = {.text = Text(stored, RoundId(first.round()), &replica, comparison),
+                   .json = {{"run_id", stored.run->run_id},
+                            {"first_round", first.round()},
+                            {"next_round", replica.next_round().value()},
+                            {"rounds", stored.run->config.rounds()},
+                            {"bytes", stored.log->bytes()},
+                            {"log_hash", ToHex(replica.log_hash())},
+                            {"state_hash", ToHex(replica.StateHash())},
+                            {"reported", comparison.reported},
+                            {"different", comparison.different},
+                            {"differences", comparison.named}}};
+  if (comparison.different > 0) {
+    report.verdict =
+        absl::AbortedError(absl::StrCat(comparison.different, " of ", comparison.reported,
+                                        " state hashes that workers reported differ"));
+  }
+  return report;
+}
+
+Command LogReplayCommand() {
+  return {
+      .name = "log replay",
+      .summary =
+          "Applies the whole log to the initial model, verifies it, compares the workers' hashes.",
+      .flags = {{.name = "data_dir",
+                 .value = Value::kFolder,
+                 .help = "Data folder of an aggregator; only read. Required."}},
+      .help =
+          R"(Reads the initial model and every record in order, verifies SHA-256, checksums and the hash chain, applies each round on
+the CPU, and compares the state hash before it with those that its members reported. `state` is what every replica must
+hold after these rounds. Where old results were dropped it begins with the earliest snapshot that the log continues.
+Hashes that differ end with 5: the log is whole, those workers were not. The aggregator may be running.
+
+Example:
+  distroctl log replay --data_dir data)",
+      .run = [](const Arguments& arguments, const Console& console) {
+        return ReplayLog({.data_dir = arguments.Text("data_dir")}, console.progress);
+      }};
 }
 
 }  // namespace distro::tools

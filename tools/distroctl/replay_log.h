@@ -6,6 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "tools/distroctl/command.h"
+#include "tools/distroctl/report.h"
 
 namespace distro::tools {
 
@@ -21,7 +23,9 @@ struct ReplayLogOptions {
 //
 // InvalidArgument: the option. NotFound: the folder holds no run. DataLoss: a file is damaged, or what it holds does not
 // apply; the message names it. Aborted: members reported other hashes; the message has the text and names the first ones.
-absl::StatusOr<std::string> ReplayLog(const ReplayLogOptions& options,
-                                      const std::function<void(absl::string_view)>& progress);
+absl::StatusOr<Report> ReplayLog(const ReplayLogOptions& options,
+                                 const std::function<void(absl::string_view)>& progress);
+
+Command LogReplayCommand();
 
 }  // namespace distro::tools

@@ -1,17 +1,16 @@
-// `distroctl run show` and `distroctl workers`: where a run stands.
+// `distroctl run show`: where the run of an aggregator stands, and its configuration.
 #pragma once
-
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "distro/v1/admin.grpc.pb.h"
+#include "tools/distroctl/command.h"
+#include "tools/distroctl/report.h"
 
 namespace distro::tools {
 
-// Run, state, reason, epoch, head round and configuration, several lines.
-absl::StatusOr<std::string> ShowRun(v1::AdminService::StubInterface* admin);
+// Also when there is no run yet: then it says what the aggregator waits for.
+absl::StatusOr<Report> ShowRun(v1::AdminService::StubInterface* admin);
 
-// A line a worker: name, state, updates left on probation, next round, silence, loss, bytes up and down, reason.
-absl::StatusOr<std::string> ShowWorkers(v1::AdminService::StubInterface* admin);
+Command RunShowCommand();
 
 }  // namespace distro::tools

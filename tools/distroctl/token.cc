@@ -14,16 +14,18 @@
 
 namespace distro::tools {
 
-absl::StatusOr<std::string> MakeToken(const std::string& name, const std::string& role) {
+absl::StatusOr<Report> MakeToken(const std::string& name, const std::string& role) {
   DISTRO_RETURN_IF_ERROR(ValidateName(name, "NAME"));
   const std::optional<server::Role> known = server::ParseRole(role);
   if (!known)
     return absl::InvalidArgumentError("--role: is required: worker, archiver, viewer or admin");
   DISTRO_ASSIGN_OR_RETURN(const std::string token, NewToken());
-  return absl::StrCat("token ", token, "\nline ", server::TokensLine(name, *known, token));
+  const std::string line = server::TokensLine(name, *known, token);
+  return Report{.text = absl::StrCat("token ", token, "\nline ", line),
+                .json = {{"token", token}, {"line", line}}};
 }
 
-absl::StatusOr<std::string> RevokeTokens(const std::string& name, const std::string& tokens_file) {
+absl::StatusOr<Report> RevokeTokens(const std::string& name, const std::string& tokens_file) {
   if (tokens_file.empty())
     return absl::InvalidArgumentError("--tokens_file: is required, the aggregator's tokens file");
   DISTRO_ASSIGN_OR_RETURN(const std::string text,
@@ -36,10 +38,48 @@ absl::StatusOr<std::string> RevokeTokens(const std::string& name, const std::str
   DISTRO_RETURN_IF_ERROR(WriteFileAtomically(tokens_file, *kept));
   if (chmod(tokens_file.c_str(), before.st_mode & 07777) != 0)
     return ErrnoToStatus(errno, "chmod", tokens_file);
-  return absl::StrCat(
-      "revoked the tokens of ", name,
-      ": the aggregator refuses them within a second; a stream that is open goes on "
-      "until it ends (distroctl evict ends it)");
+  return Report{
+      .text = absl::StrCat("revoked the tokens of ", name,
+                           ": the aggregator refuses them within a second; a stream that is open "
+                           "goes on until it ends (distroctl evict ends it)"),
+      .json = {{"name", name}, {"revoked", true}}};
+}
+
+Command TokenNewCommand() {
+  return {
+      .name = "token new",
+      .arguments = "NAME",
+      .summary = "Prints a new token, once, and its line for the aggregator's tokens file.",
+      .flags = {{.name = "role",
+                 .help = "What its owner may do (docs/security.md). Required.",
+                 .choices = {"worker", "archiver", "viewer", "admin"}}},
+      .help =
+          R"(The file holds a hash, so a lost token cannot be printed again: make another. Several lines of a name are valid at
+once, which is how tokens are rotated. The aggregator reads the file again when it changes.
+
+Example:
+  distroctl token new w7 --role worker)",
+      .run = [](const Arguments& arguments, const Console&) {
+        return MakeToken(arguments.positional()[0], arguments.Text("role"));
+      }};
+}
+
+Command TokenRevokeCommand() {
+  return {
+      .name = "token revoke",
+      .arguments = "NAME",
+      .summary = "Drops the tokens of a name from the aggregator's tokens file.",
+      .flags = {{.name = "tokens_file",
+                 .value = Value::kFile,
+                 .help = "The aggregator's tokens file. Required."}},
+      .help =
+          R"(A stream that is open goes on until it ends; `distroctl evict NAME` ends a worker's at once.
+
+Example:
+  distroctl token revoke w7 --tokens_file tokens)",
+      .run = [](const Arguments& arguments, const Console&) {
+        return RevokeTokens(arguments.positional()[0], arguments.Text("tokens_file"));
+      }};
 }
 
 }  // namespace distro::tools

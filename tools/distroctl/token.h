@@ -4,15 +4,20 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "tools/distroctl/command.h"
+#include "tools/distroctl/report.h"
 
 namespace distro::tools {
 
 // A new token, and its line for the tokens file: "token TOKEN\nline NAME ROLE HASH". It is kept nowhere.
 // InvalidArgument: the name or the role.
-absl::StatusOr<std::string> MakeToken(const std::string& name, const std::string& role);
+absl::StatusOr<Report> MakeToken(const std::string& name, const std::string& role);
 
 // Drops all tokens of a name from a tokens file, which keeps its mode. InvalidArgument: no file is named, or it is
 // damaged. NotFound: the name has none, or there is no file.
-absl::StatusOr<std::string> RevokeTokens(const std::string& name, const std::string& tokens_file);
+absl::StatusOr<Report> RevokeTokens(const std::string& name, const std::string& tokens_file);
+
+Command TokenNewCommand();
+Command TokenRevokeCommand();
 
 }  // namespace distro::tools

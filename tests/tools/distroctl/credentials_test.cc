@@ -27,7 +27,7 @@ mode_t ModeOf(const std::string& path) {
 TEST(TokenCommandTest, PrintsATokenAndTheLineThatKnowsIt) {
   const auto text = MakeToken("w1", "worker");
   ASSERT_TRUE(text.ok()) << text.status();
-  const std::vector<std::string> lines = absl::StrSplit(*text, '\n');
+  const std::vector<std::string> lines = absl::StrSplit(text->text, '\n');
   ASSERT_EQ(lines.size(), 2u);
   const std::string token = lines[0].substr(sizeof("token"));
   const auto table = server::TokenTable::Parse(lines[1].substr(sizeof("line")));
@@ -63,7 +63,7 @@ TEST(CertsCommandTest, WritesPairsThatFitAndHidesKeys) {
   ASSERT_TRUE(text.ok()) << text.status();
   for (const char* name : {"ca", "server", "admin", "worker-w1"}) {
     const std::string base = folder.File(std::string("tls/") + name);
-    EXPECT_THAT(*text, HasSubstr(base + ".pem"));
+    EXPECT_THAT(text->text, HasSubstr(base + ".pem"));
     EXPECT_EQ(ModeOf(base + "-key.pem"), 0600u);
     EXPECT_TRUE(
         ReadTlsFiles(

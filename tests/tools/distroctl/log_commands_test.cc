@@ -79,7 +79,7 @@ class LogCommandsTest : public ::testing::Test {
   std::string RecordPath(uint64_t round) const {
     return absl::StrCat(store_->rounds_dir(), "/000000000", round, ".record");
   }
-  absl::StatusOr<std::string> Verify() { return VerifyLog({.data_dir = data_dir()}, NoProgress); }
+  absl::StatusOr<Report> Verify() { return VerifyLog({.data_dir = data_dir()}, NoProgress); }
 
   void Damage(const std::string& path, size_t at) {
     std::string bytes = *ReadFile(path);
@@ -103,9 +103,9 @@ class LogCommandsTest : public ::testing::Test {
 };
 
 TEST_F(LogCommandsTest, LsHasALineForEachRound) {
-  const absl::StatusOr<std::string> text = ListLog({.data_dir = data_dir()});
+  const absl::StatusOr<Report> text = ListLog({.data_dir = data_dir()});
   ASSERT_TRUE(text.ok()) << text.status();
-  const std::vector<std::string> lines = absl::StrSplit(*text, '\n');
+  const std::vector<std::string> lines = absl::StrSplit(text->text, '\n');
   ASSERT_THAT(lines, SizeIs(1 + kRounds));
   EXPECT_THAT(lines[0], AllOf(HasSubstr("ROUND"), HasSubstr("INCLUDED"), HasSubstr("HASH")));
   uint64_t bytes = 0;
@@ -117,56 +117,56 @@ TEST_F(LogCommandsTest, LsHasALineForEachRound) {
   EXPECT_EQ(words, (std::vector<std::string>{"3", "7", "2", "1", absl::StrCat(bytes), "kept",
                                              ToHex(rounds_->HashBefore(RoundId(4))), "all", "in,",
                                              "round", "3"}));
-  EXPECT_THAT(lines[3], HasSubstr(" 2        2 "));
+  EXPECT_EQ(text->json["rounds"][2]["included"], 2);
+  EXPECT_EQ(text->json["rounds"][3]["payload_bytes"], bytes);
 }
 
 TEST_F(LogCommandsTest, LsFromAndToAndPruned) {
   ASSERT_TRUE(rounds_->Prune(RoundId(2)).ok());
-  const absl::StatusOr<std::string> text = ListLog({.data_dir = data_dir(), .from = 1, .to = 3});
+  const absl::StatusOr<Report> text = ListLog({.data_dir = data_dir(), .from = 1, .to = 3});
   ASSERT_TRUE(text.ok()) << text.status();
-  const std::vector<std::string> lines = absl::StrSplit(*text, '\n');
+  const std::vector<std::string> lines = absl::StrSplit(text->text, '\n');
   ASSERT_THAT(lines, SizeIs(3));
   EXPECT_THAT(lines[1], AllOf(HasSubstr("round 1"), HasSubstr("pruned")));
   EXPECT_THAT(lines[2], AllOf(HasSubstr("round 2"), HasSubstr("kept")));
-  EXPECT_THAT(*ListLog({.data_dir = data_dir(), .from = 99}), Not(HasSubstr("\n")));
+  EXPECT_THAT(ListLog({.data_dir = data_dir(), .from = 99})->text, Not(HasSubstr("\n")));
   EXPECT_EQ(ListLog({.data_dir = data_dir(), .from = 3, .to = 2}).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(LogCommandsTest, ShowTellsARound) {
-  const absl::StatusOr<std::string> text = ShowRound({.data_dir = data_dir(), .round = 3});
+  const absl::StatusOr<Report> text = ShowRound({.data_dir = data_dir(), .round = 3});
   ASSERT_TRUE(text.ok()) << text.status();
-  EXPECT_THAT(*text, HasSubstr("round       3\n"));
-  EXPECT_THAT(*text, HasSubstr("epoch       7\n"));
-  EXPECT_THAT(*text, HasSubstr("reason      all in, round 3\n"));
-  EXPECT_THAT(*text, HasSubstr("hash        " + ToHex(rounds_->HashBefore(RoundId(4)))));
-  EXPECT_THAT(*text, HasSubstr("predecessor " + ToHex(rounds_->HashBefore(RoundId(3)))));
-  EXPECT_THAT(*text, HasSubstr("eta 0.25, eta*lambda 0.0625"));
-  EXPECT_THAT(*text, HasSubstr("K 4"));
-  EXPECT_THAT(*text, HasSubstr("missed a\\ndeadline")) << "a reason stays on its line";
-  EXPECT_THAT(*text, Not(HasSubstr("pruned")));
+  EXPECT_THAT(text->text, HasSubstr("round       3\n"));
+  EXPECT_THAT(text->text, HasSubstr("epoch       7\n"));
+  EXPECT_THAT(text->text, HasSubstr("reason      all in, round 3\n"));
+  EXPECT_THAT(text->text, HasSubstr("hash        " + ToHex(rounds_->HashBefore(RoundId(4)))));
+  EXPECT_THAT(text->text, HasSubstr("predecessor " + ToHex(rounds_->HashBefore(RoundId(3)))));
+  EXPECT_THAT(text->text, HasSubstr("eta 0.25, eta*lambda 0.0625"));
+  EXPECT_THAT(text->text, HasSubstr("K 4"));
+  EXPECT_THAT(text->text, HasSubstr("missed a\\ndeadline")) << "a reason stays on its line";
+  EXPECT_THAT(text->text, Not(HasSubstr("pruned")));
 }
 
 TEST_F(LogCommandsTest, ShowWithoutARoundTellsTheNewest) {
   ASSERT_TRUE(rounds_->Prune(RoundId(kRounds)).ok());
-  const absl::StatusOr<std::string> text =
-      ShowRound({.data_dir = data_dir(), .round = std::nullopt});
+  const absl::StatusOr<Report> text = ShowRound({.data_dir = data_dir(), .round = std::nullopt});
   ASSERT_TRUE(text.ok()) << text.status();
-  EXPECT_THAT(*text, HasSubstr("round       4\n"));
-  EXPECT_THAT(*text, HasSubstr(", pruned\n"));
+  EXPECT_THAT(text->text, HasSubstr("round       4\n"));
+  EXPECT_THAT(text->text, HasSubstr(", pruned\n"));
   const absl::Status status = ShowRound({.data_dir = data_dir(), .round = kRounds}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()), HasSubstr("which has 5 rounds"));
 }
 
 TEST_F(LogCommandsTest, VerifyFindsNoDamage) {
-  const absl::StatusOr<std::string> text = Verify();
+  const absl::StatusOr<Report> text = Verify();
   ASSERT_TRUE(text.ok()) << text.status();
-  EXPECT_THAT(*text, HasSubstr("rounds    5, results kept from round 0 on, "));
-  EXPECT_THAT(*text, HasSubstr(ToHex(rounds_->HashBefore(RoundId(kRounds)))));
-  EXPECT_THAT(*text, HasSubstr("no damage"));
+  EXPECT_THAT(text->text, HasSubstr("rounds    5, results kept from round 0 on, "));
+  EXPECT_THAT(text->text, HasSubstr(ToHex(rounds_->HashBefore(RoundId(kRounds)))));
+  EXPECT_THAT(text->text, HasSubstr("no damage"));
   ASSERT_TRUE(rounds_->Prune(RoundId(2)).ok());
-  EXPECT_THAT(*Verify(), HasSubstr("results kept from round 2 on"));
+  EXPECT_THAT(Verify()->text, HasSubstr("results kept from round 2 on"));
 }
 
 TEST_F(LogCommandsTest, VerifyNamesEveryDamagedPayload) {
@@ -206,7 +206,7 @@ TEST_F(LogCommandsTest, VerifyReadsTheLaterSnapshots) {
   const std::string bytes = *ReadFile(folder_.File("file"));
   ASSERT_TRUE(store_->snapshots()->AppendIncoming(info, 0, bytes).ok());
   ASSERT_TRUE(store_->snapshots()->Adopt(info).ok());
-  EXPECT_THAT(*Verify(), HasSubstr("the initial one and 1 later"));
+  EXPECT_THAT(Verify()->text, HasSubstr("the initial one and 1 later"));
   Damage(data_dir() + "/snapshots/3.safetensors", bytes.size() - 1);
   ExpectDamage({data_dir() + "/snapshots/3.safetensors: its SHA-256"});
 }

@@ -83,7 +83,7 @@ class ReplayLogTest : public ::testing::Test {
     ASSERT_TRUE(WriteFileAtomically(path, bytes).ok());
   }
 
-  absl::StatusOr<std::string> Replay() { return ReplayLog({.data_dir = data_dir()}, NoProgress); }
+  absl::StatusOr<Report> Replay() { return ReplayLog({.data_dir = data_dir()}, NoProgress); }
 
   const Layout layout_ = testing::SmallLayout();
   const std::unique_ptr<Backend> backend_ = MakeReferenceBackend();
@@ -95,13 +95,13 @@ class ReplayLogTest : public ::testing::Test {
 
 TEST_F(ReplayLogTest, GivesTheStateOfAReplicaAndCountsWhatMembersReported) {
   WriteRounds();
-  const absl::StatusOr<std::string> text = Replay();
+  const absl::StatusOr<Report> text = Replay();
   ASSERT_TRUE(text.ok()) << text.status();
-  EXPECT_THAT(*text, HasSubstr(absl::StrCat("run     ", store_->run()->run_id)));
-  EXPECT_THAT(*text, HasSubstr("rounds  4 of 10, "));
-  EXPECT_THAT(*text, HasSubstr(absl::StrCat("log     ", ToHex(replica_.log_hash()))));
-  EXPECT_THAT(*text, HasSubstr(absl::StrCat("state   ", ToHex(replica_.StateHash()))));
-  EXPECT_THAT(*text, HasSubstr("members 8 state hashes reported, 0 differ"));
+  EXPECT_THAT(text->text, HasSubstr(absl::StrCat("run     ", store_->run()->run_id)));
+  EXPECT_THAT(text->text, HasSubstr("rounds  4 of 10, "));
+  EXPECT_THAT(text->text, HasSubstr(absl::StrCat("log     ", ToHex(replica_.log_hash()))));
+  EXPECT_THAT(text->text, HasSubstr(absl::StrCat("state   ", ToHex(replica_.StateHash()))));
+  EXPECT_THAT(text->text, HasSubstr("members 8 state hashes reported, 0 differ"));
 }
 
 // Without the oldest results it begins with the snapshot that the log continues.
@@ -129,27 +129,29 @@ TEST_F(ReplayLogTest, BeginsWithASnapshotWhenTheOldestResultsAreGone) {
   info.set_log_hash(rounds->HashBefore(RoundId(2)));
   ASSERT_TRUE(store_->snapshots()->AppendIncoming(info, 0, bytes).ok());
   ASSERT_TRUE(store_->snapshots()->Adopt(info).ok());
-  const absl::StatusOr<std::string> text = Replay();
+  const absl::StatusOr<Report> text = Replay();
   ASSERT_TRUE(text.ok()) << text.status();
-  EXPECT_THAT(*text, HasSubstr(", replayed from the snapshot before 2"));
-  EXPECT_THAT(*text, HasSubstr(absl::StrCat("state   ", ToHex(replica_.StateHash()))));
-  EXPECT_THAT(*text, HasSubstr("members 4 state hashes reported, 0 differ"));
+  EXPECT_THAT(text->text, HasSubstr(", replayed from the snapshot before 2"));
+  EXPECT_THAT(text->text, HasSubstr(absl::StrCat("state   ", ToHex(replica_.StateHash()))));
+  EXPECT_THAT(text->text, HasSubstr("members 4 state hashes reported, 0 differ"));
 }
 
 TEST_F(ReplayLogTest, ARunThatHasNotStartedHoldsTheInitialModel) {
-  const absl::StatusOr<std::string> text = Replay();
+  const absl::StatusOr<Report> text = Replay();
   ASSERT_TRUE(text.ok()) << text.status();
-  EXPECT_THAT(*text, HasSubstr("rounds  0 of 10"));
-  EXPECT_THAT(*text, HasSubstr(ToHex(replica_.StateHash())));
+  EXPECT_THAT(text->text, HasSubstr("rounds  0 of 10"));
+  EXPECT_THAT(text->text, HasSubstr(ToHex(replica_.StateHash())));
 }
 
 TEST_F(ReplayLogTest, NamesAMemberThatReportedAnotherState) {
   WriteRounds("bob");
-  const absl::Status status = Replay().status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("8 state hashes reported, 1 differ"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("round 2: bob reported "));
-  EXPECT_THAT(std::string(status.message()), HasSubstr(ToHex(replica_.StateHash())));
+  const absl::StatusOr<Report> report = Replay();
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->verdict.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(report->text, HasSubstr("8 state hashes reported, 1 differ"));
+  EXPECT_THAT(report->text, HasSubstr("round 2: bob reported "));
+  EXPECT_THAT(report->text, HasSubstr(ToHex(replica_.StateHash())));
+  EXPECT_EQ(report->json["different"], 1);
 }
 
 TEST_F(ReplayLogTest, NamesTheRecordWithADamagedPayload) {

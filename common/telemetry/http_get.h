@@ -1,0 +1,23 @@
+// A GET of a small text over plain HTTP, for tools that look at a process's HTTP side. Blocking.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace distro {
+
+struct HttpText {
+  int status = 0;
+  std::string content_type;
+  std::string body;
+};
+
+// GET http://`address``path`. InvalidArgument: `address` is no "host:port". Unavailable: no answer within `timeout`, or one
+// above `max_bytes`; the message names the address.
+absl::StatusOr<HttpText> HttpGet(const std::string& address, const std::string& path,
+                                 absl::Duration timeout, size_t max_bytes);
+
+}  // namespace distro

@@ -1,0 +1,220 @@
+#include "tools/distroctl/check.h"
+
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "common/base/host_port.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/status.h"
+#include "common/telemetry/http_get.h"
+#include "distro/v1/admin.grpc.pb.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "tools/distroctl/connection.h"
+#include "tools/distroctl/table.h"
+#include "tools/distroctl/words.h"
+
+namespace distro::tools {
+namespace {
+
+constexpr size_t kMaxHttpBytes = 16 << 20;
+constexpr absl::Duration kCertificateSoon = absl::Hours(24 * 14);
+constexpr double kDiskLow = 0.1;  // free share of the data folder's file system
+
+enum class Result { kOk, kWarning, kFailed };
+
+const char* Word(Result result) {
+  return result == Result::kOk ? "ok" : result == Result::kWarning ? "warning" : "failed";
+}
+
+// The questions so far.
+class Findings {
+ public:
+  void Add(std::string question, Result result, std::string detail) {
+    table_.Add({question, Word(result), detail});
+    json_.push_back({{"question", question}, {"result", Word(result)}, {"detail", detail}});
+    if (result == Result::kFailed) failed_.push_back(std::move(question));
+  }
+  Report Make() const {
+    return {.text = table_.Text(),
+            .json = {{"ok", failed_.empty()}, {"checks", json_}},
+            .verdict = failed_.empty() ? absl::OkStatus()
+                                       : absl::AbortedError(absl::StrCat(
+                                             "failed: ", absl::StrJoin(failed_, ", ")))};
+  }
+
+ private:
+  Table table_{{"CHECK", "RESULT", "DETAIL"}};
+  nlohmann::json json_ = nlohmann::json::array();
+  std::vector<std::string> failed_;
+};
+
+// grpc.health.v1.Health/Check of the whole server. Its messages are two bytes, so that no generated code is needed: the
+// request is empty, the answer field 1 with a number, 1 for SERVING.
+absl::StatusOr<std::string> AskHealth(const std::shared_ptr<grpc::Channel>& channel,
+                                      absl::Duration timeout) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  const grpc::Slice empty;
+  const grpc::ByteBuffer request(&empty, 1);
+  grpc::ByteBuffer response;
+  grpc::Status status;
+  absl::Notification done;
+  grpc::GenericStub(channel).UnaryCall(&context, "/grpc.health.v1.Health/Check", {}, &request,
+                                       &response, [&](grpc::Status ended) {
+                                         status = std::move(ended);
+                                         done.Notify();
+                                       });
+  done.WaitForNotification();
+  DISTRO_RETURN_IF_ERROR(FromGrpcStatus(status));
+  grpc::Slice bytes;
+  if (!response.DumpToSingleSlice(&bytes).ok())
+    return absl::InternalError("an answer without bytes");
+  return std::string(bytes.begin(), bytes.end());
+}
+
+void CheckHealth(const std::shared_ptr<grpc::Channel>& channel, const CheckOptions& options,
+                 Findings* findings) {
+  const absl::StatusOr<std::string> answer = AskHealth(channel, options.timeout);
+  const std::string how = options.channel.insecure ? "plaintext" : "TLS";
+  if (!answer.ok()) {
+    return findings->Add("connection", Result::kFailed,
+                         absl::StrCat(how, ": ", answer.status().message()));
+  }
+  findings->Add("connection", options.channel.insecure ? Result::kWarning : Result::kOk,
+                options.channel.insecure ? "plaintext: anybody can read and change it" : how);
+  const bool serving = *answer == std::string("\x08\x01", 2);
+  findings->Add("health", serving ? Result::kOk : Result::kFailed,
+                serving ? "SERVING" : "not SERVING: it is draining, or has not started");
+}
+
+void CheckRun(const std::shared_ptr<grpc::Channel>& channel, const CheckOptions& options,
+              Findings* findings) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + options.timeout));
+  v1::GetRunResponse run;
+  const absl::Status status =
+      FromGrpcStatus(v1::AdminService::NewStub(channel)->GetRun(&context, {}, &run));
+  if (!status.ok()) return findings->Add("run", Result::kFailed, std::string(status.message()));
+  if (run.run_id().empty()) {
+    return findings->Add("run", options.require_run ? Result::kFailed : Result::kWarning,
+                         absl::StrCat("no run yet: ", run.reason()));
+  }
+  findings->Add(
+      "run", Result::kOk,
+      absl::StrCat(run.run_id(), " is ", distro::tools::Word(run.state()), ", round ", run.round(),
+                   " of ", run.config().rounds(), run.reason().empty() ? "" : ": ", run.reason()));
+}
+
+// The value of a metric without labels. Not set: it is not there.
+std::optional<double> Metric(absl::string_view body, absl::string_view name) {
+  for (absl::string_view line : absl::StrSplit(body, '\n')) {
+    double value;
+    if (absl::ConsumePrefix(&line, name) && absl::ConsumePrefix(&line, " ") &&
+        absl::SimpleAtod(line, &value))
+      return value;
+  }
+  return std::nullopt;
+}
+
+void CheckCertificate(absl::string_view metrics, Findings* findings) {
+  const std::optional<double> expiry =
+      Metric(metrics, "distro_aggregator_tls_certificate_expiry_timestamp_seconds");
+  if (!expiry || *expiry <= 0) return;  // 0: it has none
+  const absl::Time ends = absl::UnixEpoch() + absl::Seconds(*expiry);
+  const absl::Duration left = ends - absl::Now();
+  findings->Add(
+      "certificate",
+      left <= absl::ZeroDuration() ? Result::kFailed
+      : left < kCertificateSoon    ? Result::kWarning
+                                   : Result::kOk,
+      absl::StrCat("valid until ", absl::FormatTime("%Y-%m-%d", ends, absl::UTCTimeZone()), ", ",
+                   absl::ToInt64Hours(left) / 24, " days"));
+}
+
+void CheckDisk(absl::string_view metrics, Findings* findings) {
+  const std::optional<double> free = Metric(metrics, "distro_aggregator_data_dir_free_bytes");
+  const std::optional<double> size = Metric(metrics, "distro_aggregator_data_dir_size_bytes");
+  if (!free || !size || *size <= 0) return;
+  findings->Add("disk", *free < kDiskLow * *size ? Result::kWarning : Result::kOk,
+                absl::StrCat(Bytes(*free), " of ", Bytes(*size), " are free"));
+}
+
+void CheckHttp(const CheckOptions& options, Findings* findings) {
+  const auto ready = HttpGet(options.http, "/readyz?verbose", options.timeout, kMaxHttpBytes);
+  const std::string text =
+      ready.ok() ? absl::StrJoin(absl::StrSplit(ready->body, '\n', absl::SkipEmpty()), "; ")
+                 : std::string(ready.status().message());
+  findings->Add("ready", ready.ok() && ready->status == 200 ? Result::kOk : Result::kFailed, text);
+
+  const auto metrics = HttpGet(options.http, "/metrics", options.timeout, kMaxHttpBytes);
+  if (!metrics.ok())
+    return findings->Add("metrics", Result::kFailed, std::string(metrics.status().message()));
+  const bool ours = metrics->status == 200 &&
+                    absl::StrContains(metrics->content_type, "version=0.0.4") &&
+                    absl::StrContains(metrics->body, "distro_aggregator_build_info");
+  findings->Add("metrics", ours ? Result::kOk : Result::kFailed,
+                ours ? absl::StrCat(metrics->body.size(), " bytes")
+                     : absl::StrCat("no metrics of an aggregator: status ", metrics->status, ", ",
+                                    metrics->content_type));
+  CheckCertificate(metrics->body, findings);
+  CheckDisk(metrics->body, findings);
+}
+
+}  // namespace
+
+absl::StatusOr<Report> CheckAggregator(const CheckOptions& options) {
+  if (!options.http.empty())
+    DISTRO_RETURN_IF_ERROR(Annotate(ParseHostPort(options.http).status(), "--http"));
+  DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
+                          OpenChannel(options.channel));
+  Findings findings;
+  CheckHealth(channel, options, &findings);
+  CheckRun(channel, options, &findings);
+  if (!options.http.empty()) CheckHttp(options, &findings);
+  return findings.Make();
+}
+
+Command CheckCommand() {
+  return {
+      .name = "check",
+      .arguments = "HOST:PORT",
+      .summary = "Connection, health, run; with --http readiness, metrics, certificate and disk.",
+      .flags = WithClientFlags(
+          {{.name = "http",
+            .help = "host:port of the aggregator's HTTP side, inside its network; empty: it is not "
+                    "looked at."},
+           {.name = "require_run",
+            .value = Value::kSwitch,
+            .help = "Fails when there is no run yet, which is a warning otherwise."},
+           {.name = "timeout",
+            .value = Value::kDuration,
+            .help = "Of each question.",
+            .default_value = "10s"}}),
+      .help =
+          R"(All questions are asked, whatever the first answers are; 5 when one failed. Warnings do not fail: plaintext, no run
+yet, a certificate that ends within 14 days, less than a tenth of the disk free. `helm test` runs this. Role viewer or
+more.
+
+Examples:
+  distroctl check aggregator.example:7700 --ca ca.pem --token_file viewer.token
+  distroctl check 127.0.0.1:7700 --http 127.0.0.1:7701 --insecure --output json)",
+      .run = [](const Arguments& arguments, const Console&) -> absl::StatusOr<Report> {
+        if (arguments.Duration("timeout") <= absl::ZeroDuration())
+          return absl::InvalidArgumentError("--timeout: is not above 0");
+        return CheckAggregator({.channel = ChannelOptionsOf(arguments),
+                                .http = arguments.Text("http"),
+                                .require_run = arguments.Switch("require_run"),
+                                .timeout = arguments.Duration("timeout")});
+      }};
+}
+
+}  // namespace distro::tools

@@ -1,0 +1,27 @@
+// `distroctl check`: is this aggregator up, and can it be used with these credentials? What `helm test` runs.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/rpc/channel_options.h"
+#include "tools/distroctl/command.h"
+#include "tools/distroctl/report.h"
+
+namespace distro::tools {
+
+struct CheckOptions {
+  ChannelOptions channel;
+  std::string http;          // "host:port" of the HTTP side; empty: it is not looked at
+  bool require_run = false;  // no run is a failure, not a warning
+  absl::Duration timeout = absl::Seconds(10);  // of each question
+};
+
+// A line for each question: ok, warning or failed. The verdict is Aborted when something failed. InvalidArgument: the
+// options; a peer that does not answer is an answer here.
+absl::StatusOr<Report> CheckAggregator(const CheckOptions& options);
+
+Command CheckCommand();
+
+}  // namespace distro::tools

@@ -1,0 +1,215 @@
+#include "tools/distroctl/plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/file.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "common/codec/payload.h"
+#include "common/layout/layout.h"
+#include "common/model_config/llama_config.h"
+#include "tools/distroctl/plan_formulas.h"
+#include "tools/distroctl/plan_report.h"
+
+namespace distro::tools {
+namespace {
+
+constexpr uint64_t kMaxConfigBytes = 1 << 20;
+constexpr double kSecondsADay = 86400;
+constexpr double kReservedBytes = 1e9;  // CUDA context, NCCL, libraries
+
+absl::Status Range(absl::string_view flag, double value, double least, double most) {
+  if (value >= least && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("--%s: %g is outside %g to %g", flag, value, least, most));
+}
+
+double UpdateBytes(const Layout& layout, int k) {
+  double bytes = 0;
+  for (SegmentId s(0); s.value() < layout.segments(); s = s.Next()) {
+    const auto blocks = static_cast<uint64_t>(layout.SegmentBlocks(s));
+    bytes += k <= 8 ? static_cast<double>(RecordUpdatePayloadBytes(blocks, k))
+                    : EntropyBytes(static_cast<double>(blocks), k);
+  }
+  return bytes;
+}
+
+PlanBytes BytesOf(const Layout& layout, const PlanOptions& o) {
+  PlanBytes bytes;
+  const auto blocks = static_cast<double>(layout.blocks());
+  bytes.parameters = static_cast<double>(layout.elements());
+  bytes.gradient = GradientBytes(bytes.parameters);
+  bytes.update = UpdateBytes(layout, o.kept);
+  bytes.result = o.kept_votes == 0 ? LosslessResultBytes(blocks, o.nodes, o.kept)
+                                   : EntropyBytes(blocks, std::min(o.kept_votes, o.nodes * o.kept));
+  bytes.all_reduce = ReceivedFromAll(bytes.gradient, o.nodes);
+  bytes.ring = RingAllReduceBytes(bytes.gradient, o.nodes);
+  bytes.zero3 = Zero3Bytes(bytes.gradient, o.nodes);
+  return bytes;
+}
+
+PlanTimes TimesOf(const PlanBytes& bytes, const PlanOptions& o) {
+  PlanTimes times;
+  const double up = 1e6 * o.up_mbps, down = 1e6 * o.down_mbps;
+  times.upload = TransferSeconds(bytes.update, up);
+  times.download = TransferSeconds(bytes.result, down);
+  const double exchange = times.upload + times.download;
+  times.with_overlap = std::max(o.compute_seconds, exchange);
+  times.without_overlap = o.compute_seconds + exchange;
+  times.round = o.overlap ? times.with_overlap : times.without_overlap;
+  times.ring = o.compute_seconds +
+               std::max(TransferSeconds(bytes.ring, up), TransferSeconds(bytes.ring, down));
+  times.zero3 = o.compute_seconds +
+                std::max(TransferSeconds(bytes.zero3, up), TransferSeconds(bytes.zero3, down));
+  times.run_days = times.round * static_cast<double>(o.rounds) / kSecondsADay;
+  return times;
+}
+
+PlanServer ServerOf(const PlanBytes& bytes, const PlanTimes& times, const PlanOptions& o) {
+  PlanServer server;
+  const double rounds_a_day = kSecondsADay / times.round;
+  server.sent_a_day = rounds_a_day * o.nodes * bytes.result;
+  server.received_a_day = rounds_a_day * o.nodes * bytes.update;
+  server.up_mbps = 8e-6 * o.nodes * bytes.result / times.round;
+  server.down_mbps = 8e-6 * o.nodes * bytes.update / times.round;
+  const double model = 4 * bytes.parameters;
+  // The initial model, two snapshots and one that arrives, and the rounds after the older: a model's bytes of results lie
+  // between two snapshots.
+  server.disk_with_archiver = 4 * model + 2 * model;
+  server.disk_without_archiver = model + bytes.result * static_cast<double>(o.rounds);
+  server.join = model + model;  // a snapshot, and at most as much of the log
+  server.join_seconds = TransferSeconds(server.join, 1e6 * o.down_mbps);
+  return server;
+}
+
+PlanPipeline PipelineOf(const LlamaConfig& config, const PlanOptions& o) {
+  PlanPipeline pipeline;
+  const int stages = std::min(o.nodes, config.layers);
+  const int micro_batches = o.micro_batches_of_pipeline;
+  pipeline.stages = stages;
+  pipeline.bubble = PipelineBubble(stages, micro_batches);
+  pipeline.bytes = 2.0 * o.micro_batch * o.sequence_length * config.hidden_size;
+  pipeline.seconds_a_micro_batch =
+      TransferSeconds(pipeline.bytes, 1e6 * std::min(o.up_mbps, o.down_mbps));
+  pipeline.link_seconds = 2 * micro_batches * pipeline.seconds_a_micro_batch;
+  pipeline.step = std::max(o.compute_seconds / (1 - pipeline.bubble), pipeline.link_seconds);
+  return pipeline;
+}
+
+std::vector<PlanMemory> MemoriesOf(const LlamaConfig& config, const PlanOptions& o) {
+  std::vector<PlanMemory> memories;
+  for (const Strategy strategy : kStrategies) {
+    const MemoryPlan plan = MemoryOfGpu(config, strategy,
+                                        {.gpus = o.gpus,
+                                         .micro_batch = o.micro_batch,
+                                         .sequence_length = o.sequence_length,
+                                         .kept = o.kept,
+                                         .overlap = o.overlap});
+    memories.push_back({strategy, plan, plan.Total() + kReservedBytes <= 1e9 * o.gpu_memory_gb});
+  }
+  return memories;
+}
+
+}  // namespace
+
+absl::Status PlanOptions::Validate() const {
+  if (config.empty()) return absl::InvalidArgumentError("--config: is required, a config.json");
+  DISTRO_RETURN_IF_ERROR(Range("nodes", nodes, 1, 1024));
+  DISTRO_RETURN_IF_ERROR(Range("gpus", gpus, 1, 64));
+  DISTRO_RETURN_IF_ERROR(Range("gpu_memory_gb", gpu_memory_gb, 0.001, 1e4));
+  DISTRO_RETURN_IF_ERROR(Range("up_mbps", up_mbps, 1e-3, 1e6));
+  DISTRO_RETURN_IF_ERROR(Range("down_mbps", down_mbps, 1e-3, 1e6));
+  DISTRO_RETURN_IF_ERROR(Range("compute_seconds", compute_seconds, 1e-3, 1e6));
+  DISTRO_RETURN_IF_ERROR(Range("rounds", static_cast<double>(rounds), 1, 4294967296.0));
+  DISTRO_RETURN_IF_ERROR(Range("kept", kept, 1, 4096));
+  DISTRO_RETURN_IF_ERROR(Range("kept_votes", kept_votes, 0, 4096));
+  DISTRO_RETURN_IF_ERROR(Range("micro_batch", micro_batch, 1, 65536));
+  DISTRO_RETURN_IF_ERROR(Range("sequence_length", sequence_length, 1, 1 << 20));
+  return Range("pipeline_micro_batches", micro_batches_of_pipeline, 1, 65536);
+}
+
+absl::StatusOr<Report> MakePlan(const PlanOptions& options) {
+  DISTRO_RETURN_IF_ERROR(options.Validate());
+  DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(options.config, kMaxConfigBytes));
+  const absl::StatusOr<LlamaConfig> config = ParseLlamaConfig(json);
+  if (!config.ok()) return Annotate(config.status(), options.config);
+  DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create(LlamaTensors(*config)));
+  DISTRO_ASSIGN_OR_RETURN(const Layout layout,
+                          Layout::Create(std::move(manifest), kDefaultSegmentBlocks));
+  Plan plan;
+  plan.bytes = BytesOf(layout, options);
+  plan.times = TimesOf(plan.bytes, options);
+  plan.server = ServerOf(plan.bytes, plan.times, options);
+  plan.pipeline = PipelineOf(*config, options);
+  plan.memories = MemoriesOf(*config, options);
+  Report report = {.text = PlanText(plan, options), .json = PlanJson(plan)};
+  const bool fits = std::any_of(plan.memories.begin(), plan.memories.end(),
+                                [](const PlanMemory& memory) { return memory.fits; });
+  if (!fits) {
+    report.verdict = absl::AbortedError(
+        "no strategy fits the memory: more GPUs a node, larger ones, or a smaller --micro_batch");
+  }
+  return report;
+}
+
+Command PlanCommand() {
+  const auto number = [](const char* name, const char* help, const char* value) {
+    return Flag{.name = name, .value = Value::kNumber, .help = help, .default_value = value};
+  };
+  const auto count = [](const char* name, const char* help, const char* value) {
+    return Flag{.name = name, .value = Value::kCount, .help = help, .default_value = value};
+  };
+  return {
+      .name = "plan",
+      .summary =
+          "Memory, bytes and seconds of a run, from its model and its links; nothing is started.",
+      .flags = {{.name = "config",
+                 .value = Value::kFile,
+                 .help = "config.json of the model, Hugging Face layout. Required."},
+                count("nodes", "Workers: machines with links of their own.", "32"),
+                count("gpus", "GPUs of a node.", "1"),
+                number("gpu_memory_gb", "Memory of a GPU, 10^9 bytes.", "80"),
+                number("up_mbps", "Uplink of a node, Mbit/s.", "10"),
+                number("down_mbps", "Downlink of a node, Mbit/s.", "100"),
+                number("compute_seconds", "Time that a round's gradient takes on a node.", "10"),
+                count("rounds", "Rounds of the run.", "25000"),
+                count("kept", "K: coefficients that are sent of a block (kept_per_block).", "4"),
+                count("kept_votes", "K' of download = top (kept_votes_per_block); 0: lossless.",
+                      "0"),
+                count("overlap", "overlap of the run: 0 or 1.", "1"),
+                count("micro_batch", "Samples of one forward and backward pass.", "1"),
+                count("sequence_length", "Tokens a sample.", "2048"),
+                count("pipeline_micro_batches", "Of the pipeline that it is compared with.", "32")},
+      .help =
+          R"(Formulas and their sources: docs/tools.md, "plan". Results are the most there can be: workers that agree make them
+smaller. Memory is that of one GPU; a strategy "fits" with 1 GB to spare for CUDA and libraries; 5 when none does. What
+the link really does: distroctl bench-link.
+
+Example:
+  distroctl plan --config examples/llama_1b2/config.json --nodes 32 --gpus 1 --gpu_memory_gb 80 --up_mbps 10 --down_mbps 100 --kept_votes 32)",
+      .run = [](const Arguments& a, const Console&) -> absl::StatusOr<Report> {
+        const auto integer = [&a](const char* flag) {
+          return static_cast<int>(std::min<uint64_t>(a.Count(flag), 1 << 30));
+        };
+        if (a.Count("overlap") > 1) return absl::InvalidArgumentError("--overlap: is 0 or 1");
+        return MakePlan({.config = a.Text("config"),
+                         .nodes = integer("nodes"),
+                         .gpus = integer("gpus"),
+                         .gpu_memory_gb = a.Number("gpu_memory_gb"),
+                         .up_mbps = a.Number("up_mbps"),
+                         .down_mbps = a.Number("down_mbps"),
+                         .compute_seconds = a.Number("compute_seconds"),
+                         .rounds = a.Count("rounds"),
+                         .kept = integer("kept"),
+                         .kept_votes = integer("kept_votes"),
+                         .overlap = a.Count("overlap") == 1,
+                         .micro_batch = integer("micro_batch"),
+                         .sequence_length = integer("sequence_length"),
+                         .micro_batches_of_pipeline = integer("pipeline_micro_batches")});
+      }};
+}
+
+}  // namespace distro::tools

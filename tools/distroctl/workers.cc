@@ -1,0 +1,192 @@
+#include "tools/distroctl/workers.h"
+
+#include <unistd.h>
+
+#include <map>
+#include <optional>
+#include <ostream>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "common/base/status_macros.h"
+#include "tools/distroctl/admin_call.h"
+#include "tools/distroctl/connection.h"
+#include "tools/distroctl/table.h"
+#include "tools/distroctl/words.h"
+
+namespace distro::tools {
+namespace {
+
+using Admin = v1::AdminService::StubInterface;
+
+struct Rates {
+  double tokens, sent_bytes, received_bytes;  // a second
+};
+
+double Rate(uint64_t now, uint64_t before, double seconds) {
+  return static_cast<double>(now < before ? now : now - before) / seconds;
+}
+
+std::optional<Rates> RatesOf(const v1::WorkerInfo& worker, const WorkersSample& sample,
+                             const WorkersSample* before) {
+  if (before == nullptr || sample.at <= before->at) return std::nullopt;
+  const double seconds = absl::ToDoubleSeconds(sample.at - before->at);
+  for (const v1::WorkerInfo& old : before->list.workers()) {
+    if (old.name() != worker.name()) continue;
+    const v1::WorkerTelemetry& then = old.telemetry();
+    const v1::WorkerTelemetry& now = worker.telemetry();
+    return Rates{Rate(now.tokens(), then.tokens(), seconds),
+                 Rate(now.sent_bytes(), then.sent_bytes(), seconds),
+                 Rate(now.received_bytes(), then.received_bytes(), seconds)};
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> Cells(const v1::WorkerInfo& worker, bool with_rates,
+                               const std::optional<Rates>& rates) {
+  const v1::WorkerTelemetry& telemetry = worker.telemetry();
+  std::vector<std::string> cells = {
+      worker.name(),
+      Word(worker.state()),
+      worker.probation_left() == 0 ? "-" : absl::StrCat(worker.probation_left()),
+      absl::StrCat(worker.next_round()),
+      absl::StrFormat("%.1fs", SecondsOf(worker.silence())),
+      absl::StrFormat("%.4f", telemetry.loss()),
+      Bytes(static_cast<double>(telemetry.sent_bytes())),
+      Bytes(static_cast<double>(telemetry.received_bytes()))};
+  if (with_rates) {
+    cells.push_back(rates ? absl::StrFormat("%.0f", rates->tokens) : "-");
+    cells.push_back(rates ? Bytes(rates->sent_bytes) : "-");
+    cells.push_back(rates ? Bytes(rates->received_bytes) : "-");
+  }
+  cells.push_back(worker.reason());
+  return cells;
+}
+
+nlohmann::json WorkerJson(const v1::WorkerInfo& worker, const std::optional<Rates>& rates) {
+  const v1::WorkerTelemetry& telemetry = worker.telemetry();
+  nlohmann::json json = {{"name", worker.name()},
+                         {"state", Word(worker.state())},
+                         {"reason", worker.reason()},
+                         {"probation_left", worker.probation_left()},
+                         {"next_round", worker.next_round()},
+                         {"silence_seconds", SecondsOf(worker.silence())},
+                         {"loss", telemetry.loss()},
+                         {"tokens", telemetry.tokens()},
+                         {"sent_bytes", telemetry.sent_bytes()},
+                         {"received_bytes", telemetry.received_bytes()}};
+  if (rates) {
+    json["tokens_per_second"] = rates->tokens;
+    json["sent_bytes_per_second"] = rates->sent_bytes;
+    json["received_bytes_per_second"] = rates->received_bytes;
+  }
+  return json;
+}
+
+// One screen: the terminal is cleared before it; into a file each follows the last.
+void Show(const Report& report, bool json, std::ostream* out) {
+  if (json) {
+    *out << report.json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+  } else {
+    if (isatty(STDOUT_FILENO) != 0) *out << "\033[H\033[2J";
+    *out << report.text << "\n" << std::endl;
+  }
+}
+
+absl::StatusOr<Report> Watch(Admin* admin, const Arguments& arguments, const Console& console) {
+  const bool json = arguments.Text("output") == "json";
+  const uint64_t count = arguments.Count("count");
+  std::optional<WorkersSample> before;
+  for (uint64_t shown = 0;; absl::SleepFor(arguments.Duration("interval"))) {
+    absl::StatusOr<WorkersSample> sample = AskForWorkers(admin, absl::Now());
+    if (!sample.ok() && !absl::IsUnavailable(sample.status())) return sample.status();
+    if (!sample.ok()) {
+      console.progress(absl::StrCat("no answer, trying again: ", sample.status().message()));
+      continue;
+    }
+    const Report report = WorkersReport(*sample, before ? &*before : nullptr);
+    Show(report, json, console.out);
+    if (++shown == count) return Report{};
+    before = *std::move(sample);
+  }
+}
+
+absl::StatusOr<Report> RunWorkers(const Arguments& arguments, const Console& console) {
+  if (arguments.Duration("interval") < absl::Milliseconds(100))
+    return absl::InvalidArgumentError("--interval: is below 100ms");
+  DISTRO_ASSIGN_OR_RETURN(const auto admin, OpenAdmin(arguments));
+  if (arguments.Switch("watch")) return Watch(admin.get(), arguments, console);
+  DISTRO_ASSIGN_OR_RETURN(const WorkersSample sample, AskForWorkers(admin.get(), absl::Now()));
+  return WorkersReport(sample, nullptr);
+}
+
+}  // namespace
+
+absl::StatusOr<WorkersSample> AskForWorkers(Admin* admin, absl::Time now) {
+  WorkersSample sample;
+  sample.at = now;
+  DISTRO_ASSIGN_OR_RETURN(sample.run, CallAdmin(admin, &Admin::GetRun, v1::GetRunRequest()));
+  DISTRO_ASSIGN_OR_RETURN(sample.list,
+                          CallAdmin(admin, &Admin::ListWorkers, v1::ListWorkersRequest()));
+  return sample;
+}
+
+Report WorkersReport(const WorkersSample& sample, const WorkersSample* before) {
+  const v1::GetRunResponse& run = sample.run;
+  std::vector<std::string> headings = {"NAME",     "STATE", ">PROBATION", ">NEXT ROUND",
+                                       ">SILENCE", ">LOSS", ">SENT",      ">RECEIVED"};
+  if (before != nullptr) headings.insert(headings.end(), {">TOKENS/S", ">SENT/S", ">RECEIVED/S"});
+  headings.push_back("REASON");
+  Table table(std::move(headings));
+  nlohmann::json workers = nlohmann::json::array();
+  for (const v1::WorkerInfo& worker : sample.list.workers()) {
+    const std::optional<Rates> rates = RatesOf(worker, sample, before);
+    table.Add(Cells(worker, before != nullptr, rates));
+    workers.push_back(WorkerJson(worker, rates));
+  }
+  const std::string state = Word(run.state());
+  return {
+      .text = absl::StrCat(run.run_id().empty() ? "no run" : run.run_id(), ": ", state, ", round ",
+                           run.round(), " of ", run.config().rounds(), ", ",
+                           sample.list.workers_size(), " workers", run.reason().empty() ? "" : ": ",
+                           absl::Utf8SafeCHexEscape(run.reason()), "\n", table.Text()),
+      .json = {{"run_id", run.run_id()},
+               {"state", state},
+               {"round", run.round()},
+               {"rounds", run.config().rounds()},
+               {"workers", std::move(workers)}}};
+}
+
+Command WorkersCommand() {
+  return {
+      .name = "workers",
+      .arguments = "HOST:PORT",
+      .summary = "Lists the workers: state and why, loss, bytes; with --watch again and again.",
+      .flags = WithClientFlags(
+          {{.name = "watch",
+            .value = Value::kSwitch,
+            .help = "Goes on until a signal comes, and shows what each moves a second. With "
+                    "--output json one line a time."},
+           {.name = "interval",
+            .value = Value::kDuration,
+            .help = "Of --watch: time between looks, 100ms or more.",
+            .default_value = "2s"},
+           {.name = "count",
+            .value = Value::kCount,
+            .help = "Of --watch: ends after so many looks; 0: does not.",
+            .default_value = "0"}}),
+      .help =
+          R"(STATE: docs/protocol.md, "Membership". PROBATION: good updates that are still needed before its votes count. NEXT ROUND:
+the first that is not in its parameters, as its last heartbeat said. SILENCE: time since it was heard. SENT, RECEIVED:
+payload since its process started. Who has the bad link: the one with the smallest SENT/S, or in state late. Role viewer
+or more.
+
+Examples:
+  distroctl workers aggregator.example:7700 --watch --ca ca.pem --token_file viewer.token
+  distroctl workers 127.0.0.1:7700 --insecure --output json | jq -r '.workers[] | select(.state != "active") | .name')",
+      .run = RunWorkers};
+}
+
+}  // namespace distro::tools
