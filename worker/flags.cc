@@ -59,6 +59,12 @@ constexpr char kUsage[] = R"(trains a model together with other workers, through
   distro-worker generate --model DIR --prompt TEXT
       Continues a text with a trained checkpoint.
 
+  distro-worker fingerprint --data FILE
+      Prints the fingerprint of the tokens, which must be that of all workers of a run.
+
+  distro-worker bench-link HOST:PORT --ca FILE --token_file FILE
+      Measures the link with payloads of the run's size, and says whether this worker would hold up the others: exit code 9.
+
   distro-worker text-floor --data FILE --sequence_length N --held_out_fraction F
       Prints the losses on held-out text that a trained byte model has to get below.
 
@@ -121,6 +127,10 @@ absl::StatusOr<TextFloorOptions> TextFloorOptionsFromFlags() {
                                     .held_out_fraction = absl::GetFlag(FLAGS_held_out_fraction)};
   if (options.data.empty()) return absl::InvalidArgumentError("--data: is required, a text");
   return options;
+}
+
+FingerprintOptions FingerprintOptionsFromFlags() {
+  return {.data = absl::GetFlag(FLAGS_data), .data_format = absl::GetFlag(FLAGS_data_format)};
 }
 
 }  // namespace distro::worker

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "worker/fingerprint_command.h"
 #include "worker/generate_command.h"
 #include "worker/options.h"
 #include "worker/text_floor_command.h"
@@ -18,5 +19,7 @@ std::vector<std::string> ParseCommandLine(int argc, char** argv);
 absl::StatusOr<WorkerOptions> WorkerOptionsFromFlags();
 absl::StatusOr<GenerateCommandOptions> GenerateOptionsFromFlags();
 absl::StatusOr<TextFloorOptions> TextFloorOptionsFromFlags();
+// Not validated.
+FingerprintOptions FingerprintOptionsFromFlags();
 
 }  // namespace distro::worker

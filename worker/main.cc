@@ -5,7 +5,10 @@
 
 #include "common/base/log.h"
 #include "common/process/stop_signal.h"
+#include "common/rpc/client_flags.h"
+#include "common/rpc/link_bench.h"
 #include "worker/exit_code.h"
+#include "worker/fingerprint_command.h"
 #include "worker/flags.h"
 #include "worker/generate_command.h"
 #include "worker/run_worker.h"
@@ -37,12 +40,25 @@ int Train() {
   return RunWorker(*options, &stop, &log);
 }
 
+int BenchLink(const std::string& aggregator) {
+  const absl::StatusOr<LinkMeasurement> measured =
+      MeasureLink({.channel = ChannelOptionsFromFlags(aggregator)},
+                  [](absl::string_view line) { std::cerr << line << "\n"; });
+  if (!measured.ok()) return Fail(measured.status());
+  std::cout << LinkText(*measured) << "\n";
+  return PredictLink(*measured).straggler ? kExitTooSlow : kExitDone;
+}
+
 int Main(const std::vector<std::string>& arguments) {
   if (arguments.empty()) return Train();
   if (arguments == std::vector<std::string>{"generate"})
     return Print(GenerateOptionsFromFlags(), GenerateText);
   if (arguments == std::vector<std::string>{"text-floor"})
     return Print(TextFloorOptionsFromFlags(), TextFloorReport);
+  if (arguments == std::vector<std::string>{"fingerprint"})
+    return Print(absl::StatusOr<FingerprintOptions>(FingerprintOptionsFromFlags()),
+                 DataFingerprint);
+  if (arguments.size() == 2 && arguments[0] == "bench-link") return BenchLink(arguments[1]);
   return Fail(absl::InvalidArgumentError("unknown command '" + arguments[0] +
                                          "'; --help lists what there is"));
 }

@@ -58,7 +58,7 @@ USES = {
     "server/metrics": "common/telemetry server/auth/auth_observer server/round server/service",  # observes them; they do not know it
     "server": "server/auth server/call_metrics server/flags server/options server/metrics server/service server/status server/stream_metrics server/worker_metrics",
     # The worker. Torch is in the model, the sharding and the training loop only.
-    "worker/flags": "common/process/command_line common/rpc/client_flags worker/options worker/generate_command worker/text_floor_command",
+    "worker/flags": "common/process/command_line common/rpc/client_flags worker/options worker/fingerprint_command worker/generate_command worker/text_floor_command",
     "worker/options": "common/run common/rpc/channel_options worker/data",
     "worker/data": "common/run",
     "worker/exchange": "common/replica common/rpc common/telemetry/duration_histogram",
@@ -74,6 +74,7 @@ USES = {
     "worker/metrics": "common/telemetry worker/telemetry",
     "worker/generate_command": "worker/model",
     "worker/text_floor_command": "worker/data",
+    "worker/fingerprint_command": "worker/data",
     "worker": "common/process worker/flags worker/options worker/metrics worker/train",
     "tools/distroctl": "common/replica common/rpc common/rpc/client_flags common/rpc/dev_certificates common/telemetry/http_get server/auth/tokens_file server/log",
     "tools/archiver": "common/process common/process/command_line common/replica common/rpc common/rpc/client_flags common/telemetry",

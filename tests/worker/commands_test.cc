@@ -1,9 +1,10 @@
-// The commands of distro-worker that train nothing: generate and text-floor.
+// The commands of distro-worker that train nothing: generate, fingerprint and text-floor.
 #include "common/base/file.h"
 #include "common/base/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/training.h"
+#include "worker/fingerprint_command.h"
 #include "worker/generate_command.h"
 #include "worker/text_floor_command.h"
 
@@ -36,6 +37,25 @@ TEST(GenerateCommandTest, NamesAMissingCheckpoint) {
 }
 
 // Two bytes in turn: the frequencies know nothing (ln 2), the neighbours everything.
+TEST(FingerprintCommandTest, DoesNotDependOnTheFormat) {
+  const testing::ScratchFolder folder;
+  ASSERT_TRUE(WriteFileAtomically(folder.File("a.txt"), "ab").ok());
+  ASSERT_TRUE(WriteFileAtomically(folder.File("a.u16"), std::string("a\0b\0", 4)).ok());
+  const auto text = DataFingerprint({.data = folder.File("a.txt"), .data_format = "auto"});
+  const auto tokens = DataFingerprint({.data = folder.File("a.u16"), .data_format = "uint16"});
+  ASSERT_TRUE(text.ok() && tokens.ok()) << text.status() << tokens.status();
+  EXPECT_EQ(text->substr(0, 64), tokens->substr(0, 64));
+  EXPECT_THAT(*text, HasSubstr("  2 tokens  "));
+}
+
+TEST(FingerprintCommandTest, NamesTheFlagThatIsWrong) {
+  EXPECT_THAT(std::string(DataFingerprint({}).status().message()), HasSubstr("--data"));
+  EXPECT_THAT(
+      std::string(
+          DataFingerprint({.data = "absent.txt", .data_format = "auto"}).status().message()),
+      HasSubstr("absent.txt"));
+}
+
 TEST(TextFloorCommandTest, BigramsKnowMoreThanFrequencies) {
   const testing::ScratchFolder folder;
   std::string text;

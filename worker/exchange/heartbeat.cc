@@ -138,7 +138,7 @@ void Heartbeat::LogRunState(const v1::HeartbeatResponse& response) {
   draining_ = drain;
   const bool paused = response.run_state() == v1::RUN_STATE_PAUSED;
   if (paused && !paused_) {
-    background_.log->Info("the run is paused; waiting for distroctl resume",
+    background_.log->Info("the run is paused; waiting for distroctl run resume",
                           {{"round", response.head_round()}, {"reason", response.reason()}});
   }
   if (paused_ && !paused) background_.log->Info("the run goes on");
