@@ -1,0 +1,131 @@
+"""The images and the compose file, run for real with Podman.
+
+    DISTRO_IMAGE_PREFIX, DISTRO_IMAGE_TAG   images that were built: PREFIX/aggregator:TAG and so on (docs/deploy.md)
+
+Skipped without podman, or where an image is missing. Compose wants an image prom/prometheus too.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+
+from charts import SOURCE
+
+PREFIX, TAG = os.environ.get("DISTRO_IMAGE_PREFIX"), os.environ.get("DISTRO_IMAGE_TAG", "test")
+PROGRAMS = {"aggregator": "distro-aggregator", "tools": "distroctl", "worker-cpu": "distro-worker"}
+COMPOSE = SOURCE / "docker/compose.yaml"
+LIMIT = 300
+pytestmark = pytest.mark.skipif(not (PREFIX and shutil.which("podman")), reason="needs podman and DISTRO_IMAGE_PREFIX (docs/deploy.md)")
+
+
+def podman(*arguments, check=True):
+    done = subprocess.run(["podman", *arguments], capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 0 or not check, f"podman {' '.join(arguments)}: {done.stderr}"
+    return done
+
+
+def need(image):
+    if podman("image", "exists", image, check=False).returncode:
+        pytest.skip(f"there is no image {image}")
+    return image
+
+
+def image(name):
+    return need(f"{PREFIX}/{name}:{TAG}")
+
+
+def wait_for(condition, what):
+    end = time.monotonic() + LIMIT
+    while not (found := condition()):
+        assert time.monotonic() < end, f"not within {LIMIT} s: {what}"
+        time.sleep(0.2)
+    return found
+
+
+def get(port, path):
+    with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+        return answer.read().decode()
+    return ""
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_image(name):
+    """Its settings, and that the program starts read-only, as nobody, with all that it links."""
+    about = json.loads(podman("image", "inspect", image(name)).stdout)[0]
+    config = about["Config"]
+    assert config["User"] == "65532:65532" and config["Entrypoint"][0] == PROGRAMS[name]
+    assert {"title", "version", "revision", "licenses"} <= {k.removeprefix("org.opencontainers.image.") for k in config["Labels"]}
+    assert "Healthcheck" in about and "/healthz" in about["Healthcheck"]["Test"][-1]
+    print(name, round(about["Size"] / 1e6), "MB")
+    assert name != "aggregator" or about["Size"] < 120e6
+    shown = podman("run", "--rm", "--read-only", "--read-only-tmpfs=false", "--cap-drop", "ALL", image(name), "--help", check=False)
+    assert PROGRAMS[name] in shown.stdout
+
+
+def test_aggregator_as_a_cluster_would_run_it():
+    name, port = f"distro-test-{secrets.token_hex(3)}", free_port()
+    podman("run", "-d", "--name", name, "--read-only", "--read-only-tmpfs=false", "--cap-drop", "ALL", "--security-opt",
+           "no-new-privileges", "-v", f"{name}:/data", "-p", f"127.0.0.1:{port}:7701", image("aggregator"), "--insecure")
+    try:
+        wait_for(lambda: "distro_aggregator_build_info" in get(port, "/metrics"), "metrics")
+        assert podman("exec", name, "id", "-u").stdout.strip() == "65532"
+        assert podman("exec", name, "cat", "/proc/1/comm").stdout.startswith("distro-aggre")
+        podman("healthcheck", "run", name)
+        podman("stop", "-t", "20", name)
+        assert podman("inspect", name, "--format", "{{.State.ExitCode}}").stdout.strip() == "0"
+    finally:
+        podman("rm", "-f", name)
+        podman("volume", "rm", name)
+
+
+def metric(text, name):
+    found = re.search(rf"^{name}(?:{{[^}}]*}})? ([0-9.e+]+)$", text, re.M)
+    return float(found[1]) if found else 0.0
+
+
+def test_compose_trains_and_is_watched():
+    for name in PROGRAMS:
+        need(f"localhost/distro/{name}:{TAG}")
+    need("localhost/prom/prometheus:v2.42.0")
+    ports = {f"DISTRO_{p}_PORT": str(free_port()) for p in ("GRPC", "HTTP", "PROMETHEUS")}
+    environment = {**os.environ, **ports, "DISTRO_TAG": TAG, "DISTRO_DATA": str(SOURCE / "docs/protocol.md")}
+    http, prometheus = ports["DISTRO_HTTP_PORT"], ports["DISTRO_PROMETHEUS_PORT"]
+
+    def compose(*arguments):
+        program = pathlib.Path(sys.executable).parent / "podman-compose"
+        return subprocess.run([program, "-p", "distro-test", "-f", COMPOSE, *arguments], env=environment, capture_output=True, text=True)
+
+    def query(path):
+        return json.loads(get(prometheus, path) or '{"data": {}}')["data"]
+
+    try:
+        up = compose("up", "-d", "--no-build")
+        wait_for(lambda: metric(get(http, "/metrics"), "distro_aggregator_round") >= 10, f"ten rounds\n{up.stdout}{up.stderr}")
+        wait_for(lambda: sorted(t["labels"]["job"] for t in query("/api/v1/targets").get("activeTargets", []) if t["health"] == "up")
+                 == ["distro-aggregator", "distro-archiver", "distro-workers"], "three targets are up")
+        rules = wait_for(lambda: [r for g in query("/api/v1/rules").get("groups", []) for r in g["rules"]], "rules")
+        wait_for(lambda: {r["health"] for g in query("/api/v1/rules")["groups"] for r in g["rules"]} == {"ok"}, "rules are evaluated")
+        wait_for(lambda: len(query("/api/v1/query?query=distro_worker_round").get("result", [])) == 2, "both workers are seen")
+        assert "<html" in get(prometheus, "/consoles/index.html").lower()
+        print(len(rules), "rules ok")
+        before = metric(get(http, "/metrics"), "distro_aggregator_round")
+        compose("restart", "aggregator")
+        wait_for(lambda: metric(get(http, "/metrics"), "distro_aggregator_round") >= before + 5, "the run goes on after a restart")
+    finally:
+        compose("down", "-v")
