@@ -44,6 +44,7 @@ CallMetrics::CallMetrics() {
   if (descriptor_table_distro_2fv1_2faggregator_2eproto.filename == nullptr) std::abort();
   AddService("distro.v1.AggregatorService");
   AddService("distro.v1.AdminService");
+  AddService("distro.v1.LinkService");
 }
 
 void CallMetrics::AddService(const std::string& service) {

@@ -169,7 +169,7 @@ OUTSIDE = {
         r"(^|/)httplib\.h$",
         r"^libcpp-httplib",
         None,
-        named_in="common/telemetry tests/common/telemetry tests/server/service tests/integration",
+        named_in="common/telemetry common/telemetry/http_get tests/common/telemetry tests/server/service tests/integration",
         seen_in="server/metrics server/status server worker/metrics worker tools/distroctl tests/tools/distroctl tools/archiver bench",
     ),
     "googletest": Outside(

@@ -56,6 +56,7 @@ TEST_F(CallMetricsTest, EveryMethodIsThereFromTheStart) {
       page, HasSubstr(Series("handled_total", "bidi_stream", "UploadUpdate", ",grpc_code=\"OK\"") +
                       "0\n"));
   EXPECT_THAT(page, HasSubstr("grpc_service=\"distro.v1.AdminService\",grpc_method=\"GetRun\""));
+  EXPECT_THAT(page, HasSubstr("grpc_service=\"distro.v1.LinkService\",grpc_method=\"MeasureLink\""));
 }
 
 TEST_F(CallMetricsTest, CountsCallsMessagesAndCodes) {
