@@ -42,7 +42,7 @@ def overflow(model):
 def near_ones(content):
     """Offsets in memory of 65 floats or more in a row that are all near 1, of those that begin at a multiple of STRIDE."""
     high, low = content[3::STRIDE], content[2::STRIDE]
-    for match in re.finditer(b"(?=\x3f\x3f)", high):
+    for match in re.finditer(rb"(?=\x3f\x3f)", high):
         at = match.start()
         if 0x60 <= low[at] < 0x90 and 0x60 <= low[at + 1] < 0x90:
             values = struct.unpack_from(f"<{STRIDE // 4 + 1}f", content, at * STRIDE)
@@ -96,37 +96,43 @@ class Runs:
         self.spaces[name] = space
         return space
 
+    def start(self, space, run, **places):
+        return space.start_aggregator("--run", space.write_run(**RUN, **run), "--model", space.init_model(), *TIMES,
+                                      prefix=self.tmpfs(space), **places)
+
+    def tmpfs(self, space):
+        """In front of a command: its data is on a file system of its own, whatever the machine's disk has left."""
+        return ("unshare", "-rm", "sh", "-c", MOUNT, space.data_dir)
+
     def target(self, name):
         return self.aggregators[name].http()
 
     def make_shaped(self):
-        run = {"start_workers": 3, "min_workers": 1, "round_deadline": "12s", "min_round_deadline": "12s", "overlap": 0}
+        run = {"start_workers": 3, "min_workers": 1, "round_deadline": "16s", "min_round_deadline": "16s", "overlap": 0}
         space = self.space("shaped")
-        return space.start_aggregator("--run", space.write_run(**RUN, **run), "--model", space.init_model(), *TIMES,
-                                      listen="0.0.0.0:0")
+        return self.start(space, run, listen="0.0.0.0:0")
 
     def make_disk(self):
         space = self.space("disk")
-        run = space.write_run(**RUN, start_workers=3, min_workers=2, round_deadline="8s",
-                              min_round_deadline="8s")
-        return space.start_aggregator("--run", run, "--model", space.init_model(), *TIMES,
-                                      prefix=("unshare", "-rm", "sh", "-c", MOUNT, space.data_dir))
+        run = {"start_workers": 3, "min_workers": 2, "round_deadline": "8s", "min_round_deadline": "8s"}
+        return self.start(space, run)
 
     def make_tls(self):
         space = self.space("tls")
         space.distroctl("certs", "--out", space.folder / "certs", "--host", "127.0.0.1")
         self.certificate, self.key = space.folder / "certs/server.pem", space.folder / "certs/server-key.pem"
         port_file = space.folder / "aggregator.ports"
-        command = [self.programs.aggregator, "--data_dir", space.data_dir, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0",
-                   "--cert", self.certificate, "--key", self.key, "--ca", space.folder / "certs/ca.pem", "--port_file", port_file]
+        command = [*self.tmpfs(space), self.programs.aggregator, "--data_dir", space.data_dir, "--listen", "127.0.0.1:0",
+                   "--http", "127.0.0.1:0", "--cert", self.certificate, "--key", self.key, "--ca",
+                   space.folder / "certs/ca.pem", "--port_file", port_file]
         space.processes.append(Aggregator("aggregator", command, space.folder, port_file))
         return space.processes[-1].await_ports()
 
     def make_broken(self):
         space = self.space("broken")
-        model = space.init_model()
-        overflow(model)
-        return space.start_aggregator("--run", space.write_run(**RUN), "--model", model, *TIMES)
+        overflow(space.init_model())
+        return space.start_aggregator("--run", space.write_run(**RUN), "--model", space.folder / "model", *TIMES,
+                                      prefix=self.tmpfs(space))
 
     def start_workers(self):
         """Those of the healthy runs."""

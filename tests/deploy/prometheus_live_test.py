@@ -24,7 +24,7 @@ from source import Source, fill, with_selector
 CONSTANTS = {"short": "20s", "errors": "1m", "excluded": "20s", "long": "15s", "snapshot": "25s", "stall_seconds": 6,
              "report_seconds": 6}
 LIMIT = 150  # seconds for anything that is waited for
-GPU = {"Operations between ranks", "GPU memory in use", "GPU utilization", "Model FLOPs utilization"}  # empty on a machine without
+GPU = {"Operations between ranks", "GPU memory in use", "GPU utilization"}  # empty on a machine without
 # Filled by faults only: lateness by a late update, failed calls by refused ones.
 NEED_FAULTS = {"How late are late updates (95 %)", "Calls that failed", "Changes of state an hour"}
 
@@ -67,12 +67,10 @@ class World:
         return {labels["worker"]: value for labels, value in self.of("shaped", expression)}
 
     def await_alert(self, alert, name="shaped", **labels):
-        """Until the alert is raised for a run, pending or firing; what it says is complete."""
-        labels = {"alertname": alert, "instance": self.runs.target(name), **labels}
-        raised = lambda: [one for one in self.prometheus.api("alerts")["alerts"] if labels.items() <= one["labels"].items()]
-        alert = until(raised, f"{labels}; raised are {sorted(self.prometheus.raised())}", LIMIT)[0]
-        words = " ".join(alert["annotations"].values())
-        assert "error" not in words and "no value" not in words and "NaN" not in words, words
+        """Until the alert was raised for a run, pending or firing; it may be over again."""
+        wanted = {"alertname": alert, "instance": self.runs.target(name), **labels}
+        matchers = ",".join(f'{key}="{value}"' for key, value in wanted.items())
+        until(lambda: self.ask(f"count_over_time(ALERTS{{{matchers}}}[10m])"), f"{wanted} is raised", LIMIT)
 
 
 @pytest.fixture(scope="module")
@@ -129,25 +127,26 @@ def test_every_query_of_grafana_has_samples(world):
 
 def test_every_recording_rule_has_samples(world):
     empty = sorted(rule["record"] for rule in Source().recording
-                   if not rule.get("gpu") and not world.of("shaped", rule["record"]))
+                   if not world.of("shaped", rule["record"]))
     assert empty == []
 
 
 def test_values_can_be_true(world):
-    """Shares lie within 0 and 1 (or mirrored), everything else is not negative unless it is drawn below zero."""
+    """Shares lie within 0 and 1 (or mirrored; with some room, for windows of a few rounds), everything else is not negative
+    unless it is drawn below zero."""
     for panel, text in queries():
         for labels, value in world.ask(text):
             lowest = -math.inf if text.startswith("-") or panel.title.startswith("Spread") else 0
-            highest = 1.1 if panel.unit == "percentunit" else 1e10 if panel.unit == "s" else math.inf
+            highest = 1.3 if panel.unit == "percentunit" else 1e10 if panel.unit == "s" else math.inf
             assert not value < lowest and not value > highest and not value < -highest, (panel.title, text, labels, value)
 
 
 def test_shaped_rates(world):
-    """Goodput within 15 % of what the links were given."""
+    """Goodput within 15 % of what the links were given; a busy machine may need another round or two for that."""
     for direction, factor in (("upload", 1), ("download", 10)):
-        goodput = world.by_worker(f'instance_worker_direction:distro_worker_goodput_bytes:rate5m{{direction="{direction}"}}')
         given = {name: factor * rate / 8 for name, rate in (("fast-1", UP), ("fast-2", UP), ("slow", SLOW))}
-        assert goodput == pytest.approx(given, rel=0.15), direction
+        goodput = lambda: world.by_worker(f'instance_worker_direction:distro_worker_goodput_bytes:rate5m{{direction="{direction}"}}')
+        until(lambda: goodput() == pytest.approx(given, rel=0.15), f"{direction}: {given}; it is {goodput()}", LIMIT)
 
 
 def test_upload_takes_about_two_seconds(world):
@@ -191,7 +190,7 @@ def test_each_alert_is_raised_by_what_it_is_for(world):
     runs = world.runs
     runs.start_broken_worker()  # weights whose products overflow
     runs.end_certificate_soon()
-    runs.links["slow"].shape(up=SLOW / 7)
+    runs.links["slow"].shape(up=SLOW / 4)  # the others wait for it, but not longer than the deadline
     runs.proxies["disk-3"].flip = True
     runs.archivers["disk"].kill()
     assert live_runs.corrupt_replica(runs.workers["fast-2"]) > 0
@@ -206,9 +205,16 @@ def test_each_alert_is_raised_by_what_it_is_for(world):
     world.await_alert("WorkerNotContributing", "disk", worker="disk-3", state="quarantined")
     world.await_alert("SnapshotStale", "disk")
     world.await_alert("UplinkSaturated", worker="slow")
-    world.await_alert("UpdatesExcluded")
+    runs.links["slow"].shape(up=SLOW / 10)  # beyond the deadline
     runs.fill_disk()
     world.await_alert("DiskFilling", "disk")
+    world.await_alert("UpdatesExcluded")
+
+
+def test_what_alerts_say_is_complete(world):
+    for alert in world.prometheus.api("alerts")["alerts"]:
+        words = " ".join(alert["annotations"].values())
+        assert "error" not in words and "no value" not in words and "NaN" not in words, words
 
 
 def test_each_panel_of_faults_has_samples(world):
