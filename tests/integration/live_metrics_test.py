@@ -85,6 +85,9 @@ class MetricsTest(ProcessTest):
         until(lambda: self.aggregator.metric("distro_aggregator_eval_loss"), "an evaluation")
         families, samples = served(self.aggregator.http(), "/metrics")
         self.compare(families, ("distro_aggregator_", "grpc_server_", "process_"))
+        # A rate needs as many bytes as some rounds have.
+        for direction in ("upload", "download"):
+            until(lambda: self.of_worker("distro_worker_link_capacity_bytes_per_second", "a", direction=direction), direction)
         own, _ = served(self.workers["a"].http(), "/metrics")
         self.compare(own, ("distro_worker_", "process_"))
         until(lambda: (self.of_worker("distro_worker_upload_duration_seconds_count", "b") or 0) > 0, "uploads of b")
