@@ -75,11 +75,11 @@ struct ColumnSums {
 constexpr void AddRow(const HalfBasis<int32_t>& basis, int row, int32_t t, ColumnSums& sums) {
   const int32_t* factors = basis.at + row * 32;
   if (row % 2 == 1) {
-    for (int r = 0; r < 32; ++r) sums.odd[r] += factors[r] * t;
+    Unrolled<32>([&](auto r) { sums.odd[r] += factors[r] * t; });
   } else if (row % 4 == 2) {
-    for (int r = 0; r < 16; ++r) sums.two[r] += factors[r] * t;
+    Unrolled<16>([&](auto r) { sums.two[r] += factors[r] * t; });
   } else {
-    for (int r = 0; r < 16; ++r) sums.four[r] += factors[r] * t;
+    Unrolled<16>([&](auto r) { sums.four[r] += factors[r] * t; });
   }
 }
 
@@ -121,20 +121,21 @@ constexpr void UpdateColumn(const ApplyArguments& a, int64_t block, int column,
   const int rows = RowsOfColumn(site, column);
   float* upper = a.parameters + site.offset + column;
   float* lower = upper + 63 * site.stride;
-  for (int base = 0; base < 32; base += kPairsInFlight) {
+  Unrolled<32 / kPairsInFlight>([&](auto batch) {
+    constexpr int kBase = batch * kPairsInFlight;
     float p[kPairsInFlight] = {}, q[kPairsInFlight] = {};
-    for (int i = 0; i < kPairsInFlight; ++i) {
-      if (base + i < rows) p[i] = upper[i * site.stride];
-      if (63 - base - i < rows) q[i] = lower[-i * site.stride];
-    }
-    for (int i = 0; i < kPairsInFlight; ++i) {
-      const int32_t even = EvenSum(sums, base + i), odd = sums.odd[base + i];
-      if (base + i < rows) upper[i * site.stride] = Updated(p[i], a.options, even + odd);
-      if (63 - base - i < rows) lower[-i * site.stride] = Updated(q[i], a.options, even - odd);
-    }
+    Unrolled<kPairsInFlight>([&](auto i) {
+      if (kBase + i < rows) p[i] = upper[i * site.stride];
+      if (63 - kBase - i < rows) q[i] = lower[-i * site.stride];
+    });
+    Unrolled<kPairsInFlight>([&](auto i) {
+      const int32_t even = EvenSum(sums, kBase + i), odd = sums.odd[kBase + i];
+      if (kBase + i < rows) upper[i * site.stride] = Updated(p[i], a.options, even + odd);
+      if (63 - kBase - i < rows) lower[-i * site.stride] = Updated(q[i], a.options, even - odd);
+    });
     upper += kPairsInFlight * site.stride;
     lower -= kPairsInFlight * site.stride;
-  }
+  });
 }
 
 constexpr void ApplyColumn(const ApplyArguments& a, int64_t block, int column,

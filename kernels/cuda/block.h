@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include "kernels/cpu/block_site.h"
 
@@ -28,6 +29,17 @@ template <typename T>
 struct alignas(16) HalfBasis {
   T at[64 * 32];
 };
+
+// f(0), f(1), ... f(kCount - 1) with constants, so that what they index can lie in registers, whatever a compiler thinks of the
+// loop.
+template <typename F, int... kIndices>
+constexpr void UnrolledOver(const F& f, std::integer_sequence<int, kIndices...>) {
+  (f(std::integral_constant<int, kIndices>()), ...);
+}
+template <int kCount, typename F>
+constexpr void Unrolled(const F& f) {
+  UnrolledOver(f, std::make_integer_sequence<int, kCount>());
+}
 
 constexpr float Fma(float a, float b, float c) { return fmaf(a, b, c); }
 
