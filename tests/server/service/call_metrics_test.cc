@@ -56,7 +56,8 @@ TEST_F(CallMetricsTest, EveryMethodIsThereFromTheStart) {
       page, HasSubstr(Series("handled_total", "bidi_stream", "UploadUpdate", ",grpc_code=\"OK\"") +
                       "0\n"));
   EXPECT_THAT(page, HasSubstr("grpc_service=\"distro.v1.AdminService\",grpc_method=\"GetRun\""));
-  EXPECT_THAT(page, HasSubstr("grpc_service=\"distro.v1.LinkService\",grpc_method=\"MeasureLink\""));
+  EXPECT_THAT(page,
+              HasSubstr("grpc_service=\"distro.v1.LinkService\",grpc_method=\"MeasureLink\""));
 }
 
 TEST_F(CallMetricsTest, CountsCallsMessagesAndCodes) {
@@ -65,7 +66,7 @@ TEST_F(CallMetricsTest, CountsCallsMessagesAndCodes) {
   auto rounds = a->Subscribe(&layout_);
   ASSERT_TRUE(rounds->NextOpen().ok());
   ASSERT_TRUE(a->Upload(0, Payloads(0, 1)).status.ok());
-  EXPECT_FALSE(NewWorker("-bad-")->Join().ok());
+  EXPECT_FALSE(NewWorker("Bad")->Join().ok());
   EXPECT_TRUE(Await(Series("handled_total", "unary", "Join", ",grpc_code=\"OK\"") + "1\n"));
   EXPECT_TRUE(
       Await(Series("handled_total", "unary", "Join", ",grpc_code=\"InvalidArgument\"") + "1\n"));
