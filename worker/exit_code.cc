@@ -15,16 +15,12 @@ struct ReasonCode {
 
 constexpr ReasonCode kByReason[] = {
     {"diverged", kExitDiverged},
-    {"other_data", kExitRefused},
-    {"other_run", kExitRefused},
-    {"pruned", kExitDiverged},
-    {"quarantined", kExitQuarantined},
-    {"replaced", kExitReplaced},
-    {"role", kExitCredentials},
-    {"too_slow", kExitTooSlow},
-    {"unauthenticated", kExitCredentials},
-    {"version", kExitVersion},
-    {"wrong_name", kExitCredentials},
+    {"does_not_fit", kExitUsage},       {"other_data", kExitRefused},
+    {"other_run", kExitRefused},       {"pruned", kExitDiverged},
+    {"quarantined", kExitQuarantined}, {"rank_failed", kExitRank},
+    {"replaced", kExitReplaced},       {"role", kExitCredentials},
+    {"too_slow", kExitTooSlow},        {"unauthenticated", kExitCredentials},
+    {"version", kExitVersion},         {"wrong_name", kExitCredentials},
 };
 
 }  // namespace
@@ -69,6 +65,8 @@ std::string RemedyFor(ExitCode code, absl::string_view worker) {
       return "check this worker's certificate or token, and that it was made for this name";
     case kExitTooSlow:
       return "use a faster link, or a run with smaller results";
+    case kExitRank:
+      return "start it again; where memory ran out see --sharding, else suspect the device";
     default:
       return "";
   }

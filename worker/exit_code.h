@@ -19,6 +19,7 @@ enum ExitCode {
   kExitQuarantined = 7,    // nothing is accepted from this worker until an operator admits it
   kExitCredentials = 8,    // the aggregator does not accept this worker's credentials
   kExitTooSlow = 9,        // the link could never catch up with the run
+  kExitRank = 10,          // a rank of this worker's node failed
   kExitInterrupted = 130,  // SIGINT
   kExitTerminated = 143,   // SIGTERM
 };

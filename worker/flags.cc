@@ -18,11 +18,36 @@ ABSL_FLAG(std::string, name, "",
           "Name in the run, [a-z0-9-]{1,63}. Default: the name that --state_dir keeps, else the "
           "host's name and a random "
           "suffix.");
-ABSL_FLAG(int, threads, 1, "Torch threads. Results are bit-reproducible with 1 only.");
+ABSL_FLAG(int, threads, 1, "Torch threads of a rank. Results are bit-reproducible with 1 only.");
 ABSL_FLAG(int, micro_batch_samples, 0,
           "Samples of one forward and backward pass, a divisor of the run's samples_per_worker; 0: "
-          "all at once. Smaller "
-          "values need less memory; the samples that are read are the same.");
+          "all at once, by one rank. Smaller values need less memory and give several ranks "
+          "something to do; the samples that are read are the same.");
+ABSL_FLAG(int, ranks, 1,
+          "Ranks of this node, 1 to 1024: threads that each compute every so many micro-batches "
+          "(docs/fsdp.md).");
+ABSL_FLAG(std::string, sharding, "no_shard",
+          "What each rank keeps a part of only: no_shard nothing, shard_optimizer the momentum, "
+          "shard_grad_op gradients too, full_shard parameters too.");
+ABSL_FLAG(std::string, param_dtype, "f32",
+          "Of the copy that computes: f32, or bf16, which needs half its memory. What is trained "
+          "stays f32.");
+ABSL_FLAG(std::string, reduce_dtype, "f32",
+          "In which gradients travel between ranks: f32, or bf16, which is half the traffic.");
+ABSL_FLAG(int, activation_checkpointing, 0,
+          "Every how many units (embedding, layers, head) activations are computed again instead "
+          "of kept; 0: none, 1: every unit.");
+ABSL_FLAG(int, prefetch_units, 1,
+          "full_shard: units that are gathered ahead of the one that computes; each costs its "
+          "memory.");
+ABSL_FLAG(bool, reduce_every_micro_batch, true,
+          "Ranks add their gradients after every micro-batch, which gives the bits of one rank; "
+          "false: once a step, less traffic, with no_shard and shard_optimizer.");
+ABSL_FLAG(bool, cpu_offload, false,
+          "Parameters and momentum stay in the host's memory; for a GPU.");
+ABSL_FLAG(uint64_t, memory_limit_bytes, 0,
+          "Memory that a rank may use, by the plan that is made at the start; 0: its share of what "
+          "the device has.");
 ABSL_FLAG(std::string, checkpoint_dir, "",
           "Write the model here at the end, in the Hugging Face layout.");
 ABSL_FLAG(uint64_t, checkpoint_interval_rounds, 0,
@@ -50,6 +75,12 @@ ABSL_FLAG(double, held_out_fraction, 0.05, "text-floor: as in the run's configur
 namespace distro::worker {
 namespace {
 
+template <typename T>
+absl::Status Parsed(const absl::StatusOr<T>& value, absl::string_view flag, T* out) {
+  if (value.ok()) *out = *value;
+  return Annotate(value.status(), flag);
+}
+
 constexpr char kUsage[] = R"(trains a model together with other workers, through an aggregator.
 
   distro-worker --aggregator HOST:PORT --data FILE --name NAME --ca FILE --token_file FILE
@@ -70,7 +101,8 @@ constexpr char kUsage[] = R"(trains a model together with other workers, through
 
 Exit codes: 0 the run is done; 1 failure; 2 a flag, file or configuration must be mended; 3 refused by the aggregator;
 4 replaced by a newer process of the same name; 5 the parameters diverged from the run's log and a resync did not help;
-6 another version; 7 quarantined; 8 credentials refused; 9 the link is too slow; 130, 143 SIGINT, SIGTERM.)";
+6 another version; 7 quarantined; 8 credentials refused; 9 the link is too slow; 10 a rank of the
+node failed; 130, 143 SIGINT, SIGTERM.)";
 
 }  // namespace
 
@@ -92,6 +124,12 @@ absl::StatusOr<WorkerOptions> WorkerOptionsFromFlags() {
       .insecure = channel.insecure,
       .threads = absl::GetFlag(FLAGS_threads),
       .micro_batch_samples = absl::GetFlag(FLAGS_micro_batch_samples),
+      .node = {.ranks = absl::GetFlag(FLAGS_ranks),
+               .fsdp = {.checkpoint_every = absl::GetFlag(FLAGS_activation_checkpointing),
+                        .prefetch_units = absl::GetFlag(FLAGS_prefetch_units),
+                        .reduce_every_micro_batch = absl::GetFlag(FLAGS_reduce_every_micro_batch),
+                        .cpu_offload = absl::GetFlag(FLAGS_cpu_offload)},
+               .memory_limit_bytes = absl::GetFlag(FLAGS_memory_limit_bytes)},
       .checkpoint_dir = absl::GetFlag(FLAGS_checkpoint_dir),
       .checkpoint_interval_rounds = absl::GetFlag(FLAGS_checkpoint_interval_rounds),
       .state_dir = absl::GetFlag(FLAGS_state_dir),
@@ -100,6 +138,13 @@ absl::StatusOr<WorkerOptions> WorkerOptionsFromFlags() {
       .http = absl::GetFlag(FLAGS_http)};
   DISTRO_RETURN_IF_ERROR(
       Annotate(ParseLogLevel(absl::GetFlag(FLAGS_log_level), &options.log_level), "--log_level"));
+  FsdpOptions& fsdp = options.node.fsdp;
+  DISTRO_RETURN_IF_ERROR(
+      Parsed(ParseSharding(absl::GetFlag(FLAGS_sharding)), "--sharding", &fsdp.sharding));
+  DISTRO_RETURN_IF_ERROR(
+      Parsed(ParseFloatType(absl::GetFlag(FLAGS_param_dtype)), "--param_dtype", &fsdp.param_dtype));
+  DISTRO_RETURN_IF_ERROR(Parsed(ParseFloatType(absl::GetFlag(FLAGS_reduce_dtype)), "--reduce_dtype",
+                                &fsdp.reduce_dtype));
   DISTRO_RETURN_IF_ERROR(options.Validate());
   return options;
 }

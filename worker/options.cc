@@ -11,6 +11,29 @@ absl::Status ValidateThreads(int threads) {
   return absl::InvalidArgumentError(absl::StrCat("--threads: ", threads, " is outside 1..1024"));
 }
 
+namespace {
+
+absl::Status ValidateNode(const NodeOptions& node) {
+  const FsdpOptions& fsdp = node.fsdp;
+  const auto refuse = [](absl::string_view what) { return absl::InvalidArgumentError(what); };
+  if (node.ranks < 1 || node.ranks > kMaxRanks)
+    return refuse(absl::StrCat("--ranks: ", node.ranks, " is outside 1..", kMaxRanks));
+  if (fsdp.checkpoint_every < 0)
+    return refuse(
+        absl::StrCat("--activation_checkpointing: ", fsdp.checkpoint_every, " is below 0"));
+  if (fsdp.prefetch_units < 0)
+    return refuse(absl::StrCat("--prefetch_units: ", fsdp.prefetch_units, " is below 0"));
+  if (!fsdp.reduce_every_micro_batch && ShardsGradients(fsdp.sharding)) {
+    return refuse(absl::StrCat("--reduce_every_micro_batch: false is not possible with --sharding ",
+                               Name(fsdp.sharding), ", which keeps no whole gradient"));
+  }
+  if (fsdp.cpu_offload)
+    return refuse("--cpu_offload: is for a GPU; this worker computes on the CPU");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status WorkerOptions::Validate() const {
   if (aggregator.empty())
     return absl::InvalidArgumentError("--aggregator: is required, for example 127.0.0.1:7700");
@@ -27,6 +50,7 @@ absl::Status WorkerOptions::Validate() const {
     return absl::InvalidArgumentError(
         absl::StrCat("--micro_batch_samples: ", micro_batch_samples, " is below 0"));
   }
+  DISTRO_RETURN_IF_ERROR(ValidateNode(node));
   if (checkpoint_interval_rounds > 0 && checkpoint_dir.empty()) {
     return absl::InvalidArgumentError("--checkpoint_interval_rounds: needs --checkpoint_dir");
   }

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "common/base/log.h"
 #include "common/rpc/channel_options.h"
+#include "worker/node/node_options.h"
 
 namespace distro::worker {
 
@@ -26,10 +27,13 @@ struct WorkerOptions {
   ClientTls tls = {};
   // Plaintext, which shows nobody anything, instead of `tls`.
   bool insecure = false;
-  // Torch threads. Larger values are faster up to the number of cores; results are bit-reproducible with 1 only.
+  // Torch threads of each rank. Larger values are faster up to the number of cores; results are bit-reproducible with 1 only.
   int threads = 1;
-  // Samples of one forward and backward pass; 0: all of a round's. Larger values are faster and cost activation memory.
+  // Samples of one forward and backward pass of a rank; 0: all of a round's, by one rank. Larger values are faster and cost
+  // activation memory.
   int micro_batch_samples = 0;
+  // How the node's ranks share model and samples; its torch_threads are not read, `threads` counts for every rank.
+  NodeOptions node = {};
   // Folder for the trained model, Hugging Face layout; empty: it is not written.
   std::string checkpoint_dir;
   // Also every so many rounds; 0: only at the end.

@@ -102,9 +102,12 @@ absl::StatusOr<std::string> ScratchDir(const Self& self) {
 }
 
 TrainerOptions TrainerOptionsOf(const WorkerOptions& options, const Self& self) {
+  NodeOptions node = options.node;
+  node.torch_threads = options.threads;
   return {.worker = self.name,
           .incarnation = RandomWord() | 1,
           .micro_batch_samples = options.micro_batch_samples,
+          .node = node,
           .checkpoint_dir = options.checkpoint_dir,
           .checkpoint_interval_rounds = options.checkpoint_interval_rounds,
           .state_interval_rounds = options.state_interval_rounds};
@@ -187,6 +190,14 @@ void LogStart(const WorkerOptions& options, Log* log) {
                          {"data", options.data},
                          {"threads", options.threads},
                          {"micro_batch_samples", options.micro_batch_samples},
+                         {"ranks", options.node.ranks},
+                         {"sharding", Name(options.node.fsdp.sharding)},
+                         {"param_dtype", Name(options.node.fsdp.param_dtype)},
+                         {"reduce_dtype", Name(options.node.fsdp.reduce_dtype)},
+                         {"activation_checkpointing", options.node.fsdp.checkpoint_every},
+                         {"prefetch_units", options.node.fsdp.prefetch_units},
+                         {"reduce_every_micro_batch", options.node.fsdp.reduce_every_micro_batch},
+                         {"memory_limit_bytes", options.node.memory_limit_bytes},
                          {"checkpoint_dir", options.checkpoint_dir},
                          {"checkpoint_interval_rounds", options.checkpoint_interval_rounds},
                          {"state_dir", options.state_dir},

@@ -11,6 +11,16 @@ namespace distro {
 
 uint64_t Xxh3(absl::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
+uint64_t Xxh3(absl::Span<const absl::string_view> pieces) {
+  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
+                                                                              &XXH3_freeState);
+  XXH3_64bits_reset(state.get());
+  for (const absl::string_view piece : pieces) {
+    XXH3_64bits_update(state.get(), piece.data(), piece.size());
+  }
+  return XXH3_64bits_digest(state.get());
+}
+
 struct Sha256Stream::State {
   State() : context(EVP_MD_CTX_new()) { EVP_DigestInit_ex(context, EVP_sha256(), nullptr); }
   ~State() { EVP_MD_CTX_free(context); }

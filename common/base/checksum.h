@@ -7,11 +7,14 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace distro {
 
 // XXH3-64 with seed 0 (libxxhash).
 uint64_t Xxh3(absl::string_view bytes);
+// The same of the pieces one after the other, which are never joined in memory.
+uint64_t Xxh3(absl::Span<const absl::string_view> pieces);
 
 using Sha256Digest = std::array<uint8_t, 32>;
 

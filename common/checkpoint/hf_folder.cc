@@ -85,7 +85,7 @@ absl::StatusOr<std::string> ConfigOfFloatWeights(const std::string& config_json)
 }
 
 absl::Status WriteFiles(const std::string& folder, const std::string& config, const Layout& layout,
-                        const TensorBuffer& tensors) {
+                        const TensorPieces& tensors) {
   DISTRO_RETURN_IF_ERROR(WriteSnapshot(PathOf(folder, kModelName), layout, tensors, {}));
   return WriteFileAtomically(PathOf(folder, kConfigName), config);
 }
@@ -118,7 +118,7 @@ absl::Status CheckpointFolder::ReadInto(const Layout& layout, TensorBuffer* out)
 }
 
 absl::Status WriteCheckpointFolder(const std::string& folder, const std::string& config_json,
-                                   const Layout& layout, const TensorBuffer& tensors) {
+                                   const Layout& layout, const TensorPieces& tensors) {
   DISTRO_ASSIGN_OR_RETURN(const std::string config, ConfigOfFloatWeights(config_json));
   const std::string target = Normalised(folder), temporary = absl::StrCat(target, ".tmp");
   std::error_code error;

@@ -12,6 +12,7 @@
 #include "common/layout/layout.h"
 #include "common/layout/manifest.h"
 #include "common/layout/tensor_buffer.h"
+#include "common/layout/tensor_pieces.h"
 
 namespace distro {
 
@@ -53,6 +54,10 @@ absl::StatusOr<CheckpointFolder> OpenCheckpointFolder(const std::string& folder)
 // exists, the two files are replaced one after the other, each atomically. InvalidArgument:
 // config_json is not a JSON object. Requires tensors of `layout`.
 absl::Status WriteCheckpointFolder(const std::string& folder, const std::string& config_json,
-                                   const Layout& layout, const TensorBuffer& tensors);
+                                   const Layout& layout, const TensorPieces& tensors);
+inline absl::Status WriteCheckpointFolder(const std::string& folder, const std::string& config_json,
+                                          const Layout& layout, const TensorBuffer& tensors) {
+  return WriteCheckpointFolder(folder, config_json, layout, PiecesOf(tensors));
+}
 
 }  // namespace distro

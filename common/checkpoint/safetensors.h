@@ -68,7 +68,9 @@ absl::Status CopyToFloat(const SafetensorsTensor& tensor, absl::Span<float> out)
 struct FloatTensor {
   std::string name;
   std::vector<int64_t> shape;
-  absl::Span<const float> values;  // borrowed; the product of `shape` elements
+  absl::Span<const float> values;  // borrowed
+  // What follows them, where a tensor lies in several places. Together the product of `shape` elements.
+  std::vector<absl::Span<const float>> rest = {};
 };
 
 // Writes the canonical file of these f32 tensors: names ascending, data in that order without gaps,

@@ -17,6 +17,16 @@ absl::Status Refuse(absl::string_view name, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("tensor ", name, ": ", what));
 }
 
+uint64_t Elements(const FloatTensor& tensor) {
+  uint64_t elements = tensor.values.size();
+  for (const auto& piece : tensor.rest) elements += piece.size();
+  return elements;
+}
+
+absl::string_view BytesOf(absl::Span<const float> values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
 absl::Status CheckShape(const FloatTensor& tensor) {
   uint64_t elements = 1;
   for (int64_t dimension : tensor.shape) {
@@ -25,9 +35,9 @@ absl::Status CheckShape(const FloatTensor& tensor) {
       return Refuse(tensor.name, "a dimension is out of range");
     }
   }
-  if (elements != tensor.values.size()) {
+  if (elements != Elements(tensor)) {
     return Refuse(tensor.name, absl::StrCat("the shape has ", elements, " elements, ",
-                                            tensor.values.size(), " values were given"));
+                                            Elements(tensor), " values were given"));
   }
   return absl::OkStatus();
 }
@@ -61,7 +71,7 @@ std::string HeaderOf(const std::vector<FloatTensor>& tensors,
   uint64_t end = 0;
   for (const FloatTensor& tensor : tensors) {
     const uint64_t begin = end;
-    end += tensor.values.size() * sizeof(float);
+    end += Elements(tensor) * sizeof(float);
     header[tensor.name] = {
         {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}};
   }
@@ -84,8 +94,8 @@ absl::Status WriteSafetensors(const std::string& path, std::vector<FloatTensor> 
   const std::string header = HeaderOf(tensors, metadata);
   std::vector<absl::string_view> pieces = {header};
   for (const FloatTensor& tensor : tensors) {
-    pieces.emplace_back(reinterpret_cast<const char*>(tensor.values.data()),
-                        tensor.values.size() * sizeof(float));
+    pieces.push_back(BytesOf(tensor.values));
+    for (const auto& piece : tensor.rest) pieces.push_back(BytesOf(piece));
   }
   return WritePiecesAtomically(path, pieces);
 }

@@ -1,9 +1,10 @@
 #include "common/checkpoint/snapshot.h"
 
+#include <cstring>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/checkpoint/safetensors.h"
 
 namespace distro {
 namespace {
@@ -24,12 +25,15 @@ absl::StatusOr<Manifest> ManifestOf(const SafetensorsFile& file) {
 }  // namespace
 
 absl::Status WriteSnapshot(const std::string& path, const Layout& layout,
-                           const TensorBuffer& tensors,
+                           const TensorPieces& tensors,
                            const std::map<std::string, std::string>& metadata) {
   std::vector<FloatTensor> list;
-  for (int i = 0; i < tensors.tensors(); ++i) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
     const TensorSpec& spec = layout.manifest().tensors()[i];
-    list.push_back({.name = spec.name, .shape = spec.shape, .values = tensors.tensor(i)});
+    list.push_back({.name = spec.name,
+                    .shape = spec.shape,
+                    .values = tensors[i][0],
+                    .rest = {tensors[i].begin() + 1, tensors[i].end()}});
   }
   return WriteSafetensors(path, std::move(list), metadata);
 }
@@ -41,13 +45,18 @@ absl::StatusOr<Manifest> SnapshotManifest(const std::string& path) {
   return manifest;
 }
 
-absl::Status ReadSnapshot(const std::string& path, const Layout& layout, TensorBuffer* out) {
-  DISTRO_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
+absl::StatusOr<SnapshotFile> SnapshotFile::Open(const std::string& path, const Layout& layout) {
+  DISTRO_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(path));
   absl::StatusOr<Manifest> manifest = ManifestOf(file);
   if (!manifest.ok()) return Annotate(manifest.status(), path);
   DISTRO_RETURN_IF_ERROR(Annotate(CheckSameTensors(layout.manifest(), *manifest), path));
+  return SnapshotFile(std::move(file));
+}
+
+absl::Status ReadSnapshot(const std::string& path, const Layout& layout, TensorBuffer* out) {
+  DISTRO_ASSIGN_OR_RETURN(const SnapshotFile file, SnapshotFile::Open(path, layout));
   for (int i = 0; i < out->tensors(); ++i) {
-    DISTRO_RETURN_IF_ERROR(Annotate(CopyToFloat(file.tensors()[i], out->tensor(i)), path));
+    std::memcpy(out->tensor(i).data(), file.tensor(i).data(), file.tensor(i).size());
   }
   return absl::OkStatus();
 }

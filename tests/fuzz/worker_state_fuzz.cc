@@ -4,14 +4,14 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "common/base/bytes.h"
 #include "common/base/checksum.h"
-#include "kernels/backend.h"
-#include "worker/optimizer/optimizer.h"
+#include "common/layout/tensor_buffer.h"
+#include "tests/testing/sharded_optimizer.h"
 #include "worker/state/state_file.h"
 #include "worker/state/state_parts.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 using distro::Layout;
 using distro::Manifest;
-using distro::worker::Optimizer;
+using distro::testing::ShardedOptimizer;
 using distro::worker::StateReader;
 
 constexpr size_t kFieldsBegin = 16;
@@ -35,6 +35,17 @@ void MendHeader(std::string* bytes) {
   std::memcpy(bytes->data() + end, &checksum, sizeof(checksum));
 }
 
+// Into an optimizer of two ranks, as a worker does.
+void Restore(const Layout& layout, const std::vector<absl::string_view>& momentum,
+             const std::optional<distro::worker::PendingUpdate>& pending) {
+  distro::TensorBuffer buffer(layout);
+  for (int i = 0; i < buffer.tensors(); ++i)
+    std::memcpy(buffer.tensor(i).data(), momentum[i].data(), momentum[i].size());
+  ShardedOptimizer optimizer(&layout, 2);
+  optimizer.Restore(buffer, pending);
+  if (pending.has_value()) optimizer.Encode();
+}
+
 void Try(const Layout& layout, absl::string_view bytes) {
   const absl::StatusOr<StateReader> reader = StateReader::FromBytes(bytes);
   if (!reader.ok()) {
@@ -43,17 +54,14 @@ void Try(const Layout& layout, absl::string_view bytes) {
     if (!known) std::abort();
     return;
   }
-  absl::StatusOr<StateReader::Contents> contents = reader->Read(layout);
+  const absl::StatusOr<StateReader::Contents> contents = reader->Read(layout);
   if (!contents.ok()) {
     const bool known = contents.status().code() == absl::StatusCode::kDataLoss ||
                        contents.status().code() == absl::StatusCode::kFailedPrecondition;
     if (!known) std::abort();
     return;
   }
-  const auto backend = distro::MakeReferenceBackend();
-  Optimizer optimizer(&layout, backend.get());
-  optimizer.Restore(std::move(contents->momentum), std::move(contents->pending));
-  if (optimizer.pending() != nullptr) optimizer.EncodePending();
+  Restore(layout, contents->momentum, contents->pending);
 }
 
 // The parts behind any header, with checksums that are right: positions may be anything.
@@ -73,14 +81,12 @@ void TryParts(const Layout& layout, absl::string_view data) {
   distro::AppendLittleEndian(&checksums, distro::Xxh3(checksums));
   body += checksums;
   if (!distro::worker::CheckParts(body, sizes).ok()) std::abort();
-  distro::TensorBuffer momentum(layout);
-  const absl::string_view rest = distro::worker::TakeMomentum(body, &momentum);
-  distro::worker::PendingUpdate pending{.round = distro::RoundId(1), .k = static_cast<int>(k)};
+  absl::string_view rest = body;
+  const auto momentum = distro::worker::TakeMomentum(layout, &rest);
+  distro::worker::PendingUpdate pending{
+      .round = distro::RoundId(1), .k = static_cast<int>(k), .segments = {}};
   if (!distro::worker::TakePending(rest, layout, &pending).ok()) return;
-  const auto backend = distro::MakeReferenceBackend();
-  Optimizer optimizer(&layout, backend.get());
-  optimizer.Restore(std::move(momentum), std::move(pending));
-  optimizer.EncodePending();
+  Restore(layout, momentum, pending);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ USES = {
     "server": "server/auth server/call_metrics server/flags server/options server/metrics server/service server/status server/stream_metrics server/worker_metrics",
     # The worker. Torch is in the model, the sharding and the training loop only.
     "worker/flags": "common/process/command_line common/rpc/client_flags worker/options worker/fingerprint_command worker/generate_command worker/text_floor_command",
-    "worker/options": "common/run common/rpc/channel_options worker/data",
+    "worker/options": "common/run common/rpc/channel_options worker/data worker/node/node_options",
     "worker/data": "common/run",
     "worker/exchange": "common/replica common/rpc common/telemetry/duration_histogram",
     "worker/optimizer": "common/replica worker/fsdp/shard_plan",
@@ -67,7 +67,9 @@ USES = {
     "worker/model": "common/model_config common/checkpoint",
     "worker/fsdp": "worker/model worker/fsdp/shard_plan",
     "worker/fsdp/shard_plan": "common/layout",  # without Torch, for the optimizer too
-    "worker/node": "worker/fsdp worker/optimizer worker/state",
+    "worker/fsdp/fsdp_options": "common/base",
+    "worker/node": "worker/fsdp worker/optimizer worker/state worker/node/node_options",
+    "worker/node/node_options": "worker/fsdp/fsdp_options",
     "worker/train": "worker/data worker/exchange worker/node",
     "worker/gpu_readings": "",  # of the driver, loaded at run time
     "worker/telemetry": "worker/gpu_readings worker/train",  # observes it

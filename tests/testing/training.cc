@@ -55,10 +55,12 @@ void WriteModel(const std::string& dir, uint64_t seed) {
   ASSERT_TRUE(status.ok()) << status;
 }
 
-std::vector<uint32_t> Bits(const TensorBuffer& buffer) {
+std::vector<uint32_t> Bits(const TensorPieces& tensors) {
   std::vector<uint32_t> bits;
-  for (int i = 0; i < buffer.tensors(); ++i) {
-    for (const float value : buffer.tensor(i)) bits.push_back(std::bit_cast<uint32_t>(value));
+  for (const auto& pieces : tensors) {
+    for (const auto& piece : pieces) {
+      for (const float value : piece) bits.push_back(std::bit_cast<uint32_t>(value));
+    }
   }
   return bits;
 }
@@ -90,7 +92,6 @@ v1::RunConfig TinyRun::Config(int workers, uint64_t rounds, uint32_t overlap) co
 }
 
 WorkerResult TrainWorker(const TinyRun& run, const WorkerSetup& setup) {
-  worker::SetTorchThreads(1);
   WorkerResult result;
   Log log(LogLevel::kWarning);
   worker::PhaseClock phases(Clock::Real());
@@ -111,7 +112,8 @@ WorkerResult TrainWorker(const TinyRun& run, const WorkerSetup& setup) {
       {.worker = setup.name,
        .incarnation =
            setup.incarnation != 0 ? setup.incarnation : std::hash<std::string>()(setup.name) | 1,
-       .micro_batch_samples = 2,
+       .micro_batch_samples = setup.micro_batch_samples,
+       .node = setup.node,
        .checkpoint_dir = setup.checkpoint_dir,
        .state_interval_rounds = setup.state_interval_rounds},
       run.File(setup.name),
@@ -124,7 +126,8 @@ WorkerResult TrainWorker(const TinyRun& run, const WorkerSetup& setup) {
   if (!training.ok()) return {.status = training.status(), .summary = {}, .momentum_bits = {}};
   result.status = (*training)->Train();
   result.summary = (*training)->summary();
-  result.momentum_bits = Bits((*training)->optimizer().momentum());
+  if (const auto kept = (*training)->node().kept(); kept.ok())
+    result.momentum_bits = Bits(kept->momentum);
   if (setup.leaves) setup.exchange->Leave("done");
   return result;
 }

@@ -10,6 +10,7 @@
 #include "distro/v1/run.pb.h"
 #include "tests/testing/scratch_folder.h"
 #include "worker/exchange/exchange.h"
+#include "worker/node/node_options.h"
 #include "worker/train/summary.h"
 
 namespace distro::testing {
@@ -44,6 +45,8 @@ struct WorkerSetup {
   std::string state_dir = {};  // of a StateDir; empty: none
   uint64_t state_interval_rounds = 0;
   uint64_t incarnation = 0;  // 0: made from the name
+  int micro_batch_samples = 2;
+  worker::NodeOptions node = {};
   bool leaves = true;        // false: ends as a process does that goes on later
 };
 

@@ -49,6 +49,23 @@ TEST(WorkerOptionsTest, NamesTheFlagThatMustBeMended) {
   options.micro_batch_samples = -1;
   ExpectRefused(options, "--micro_batch_samples");
   options = Valid();
+  options.node.ranks = 0;
+  ExpectRefused(options, "--ranks");
+  options = Valid();
+  options.node.fsdp.checkpoint_every = -1;
+  ExpectRefused(options, "--activation_checkpointing");
+  options = Valid();
+  options.node.fsdp.prefetch_units = -1;
+  ExpectRefused(options, "--prefetch_units");
+  options = Valid();
+  options.node.fsdp.reduce_every_micro_batch = false;
+  EXPECT_TRUE(options.Validate().ok());
+  options.node.fsdp.sharding = Sharding::kFullShard;
+  ExpectRefused(options, "--reduce_every_micro_batch");
+  options = Valid();
+  options.node.fsdp.cpu_offload = true;
+  ExpectRefused(options, "--cpu_offload");
+  options = Valid();
   options.checkpoint_interval_rounds = 5;
   ExpectRefused(options, "--checkpoint_interval_rounds");
 }

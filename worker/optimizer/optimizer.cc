@@ -12,97 +12,100 @@
 namespace distro::worker {
 namespace {
 
-// The entries of a run of blocks within a segment's [B, K] array.
-template <typename T>
-absl::Span<T> Entries(std::vector<T>& array, const BlockRun& run, int k) {
-  return absl::MakeSpan(array).subspan(run.offset * k, run.blocks * k);
+std::vector<ShardPiece> PiecesOf(const Layout& layout,
+                                 const std::vector<const OptimizerShard*>& shards) {
+  std::vector<ShardPiece> pieces;
+  for (const OptimizerShard* shard : shards) {
+    for (size_t i = 0; i < shard->runs().size(); ++i) {
+      const ShardRun& run = shard->runs()[i];
+      pieces.push_back({.shard = shard,
+                        .first_block = layout.tensors()[run.tensor].first_block + run.first_block,
+                        .blocks = run.matrix.Blocks(),
+                        .first_pending = shard->FirstPending(i)});
+    }
+  }
+  std::sort(pieces.begin(), pieces.end(),
+            [](const ShardPiece& a, const ShardPiece& b) { return a.first_block < b.first_block; });
+  return pieces;
 }
 
 }  // namespace
 
-Optimizer::Optimizer(const Layout* layout, Backend* backend)
-    : layout_(layout), backend_(backend), momentum_(*layout) {
-  pending_.segments.resize(layout->segments());
+absl::Span<const uint16_t> ShardPiece::positions() const {
+  return shard->positions().subspan(first_pending * shard->kept(), blocks * shard->kept());
 }
 
-double Optimizer::GradientNorm(const TensorBuffer& gradient) const {
+absl::Span<const float> ShardPiece::values() const {
+  return shard->values().subspan(first_pending * shard->kept(), blocks * shard->kept());
+}
+
+Optimizer::Optimizer(const Layout* layout, std::vector<const OptimizerShard*> shards)
+    : layout_(layout), shards_(std::move(shards)), pieces_(PiecesOf(*layout, shards_)) {}
+
+double Optimizer::Norm(absl::Span<const double> row_sums) const {
   double sum = 0;
-  for (int i = 0; i < gradient.tensors(); ++i) {
-    sum += backend_->SumOfSquares(layout_->tensors()[i].matrix, gradient.tensor(i));
+  auto row = row_sums.begin();
+  for (const TensorLayout& tensor : layout_->tensors()) {
+    double of_tensor = 0;
+    for (int64_t i = 0; i < tensor.matrix.BlocksDown(); ++i) of_tensor += *row++;
+    sum += of_tensor;
   }
   return std::sqrt(sum);
 }
 
-std::vector<SharedBytes> Optimizer::Compress(RoundId round, const v1::StepParameters& step,
-                                             const TensorBuffer& gradient, double norm) {
-  pending_.round = round;
-  pending_.k = static_cast<int>(step.kept_per_block());
-  const CompressOptions options = {
-      .beta = step.beta(),
-      .eta = absl::bit_cast<float>(step.eta_bits()),
-      .gradient_scale =
-          norm > step.clip_norm() ? static_cast<float>(step.clip_norm() / norm) : 1.0f,
-      .k = pending_.k};
-  for (SegmentId segment(0); segment.value() < layout_->segments(); segment = segment.Next()) {
-    CompressSegment(segment, options, gradient);
-  }
-  has_pending_ = true;
-  return EncodePending();
+CompressOptions Optimizer::CompressionOf(const v1::StepParameters& step, double norm) {
+  return {.beta = step.beta(),
+          .eta = absl::bit_cast<float>(step.eta_bits()),
+          .gradient_scale =
+              norm > step.clip_norm() ? static_cast<float>(step.clip_norm() / norm) : 1.0f,
+          .k = static_cast<int>(step.kept_per_block())};
 }
 
-void Optimizer::CompressSegment(SegmentId segment, const CompressOptions& options,
-                                const TensorBuffer& gradient) {
-  PendingUpdate::Segment& pending = pending_.segments[segment.value()];
-  pending.positions.resize(layout_->SegmentBlocks(segment) * pending_.k);
-  pending.values.resize(pending.positions.size());
-  for (const BlockRun& run : layout_->SegmentRuns(segment)) {
-    backend_->Compress(layout_->tensors()[run.tensor].matrix, {run.first_block, run.blocks},
-                       options, gradient.tensor(run.tensor), momentum_.tensor(run.tensor),
-                       Entries(pending.positions, run, pending_.k),
-                       Entries(pending.values, run, pending_.k));
+std::vector<ShardPiece> Optimizer::SegmentPieces(SegmentId segment) const {
+  const int64_t begin = layout_->SegmentFirstBlock(segment);
+  const int64_t end = begin + layout_->SegmentBlocks(segment);
+  auto piece = std::upper_bound(
+      pieces_.begin(), pieces_.end(), begin,
+      [](int64_t block, const ShardPiece& p) { return block < p.first_block + p.blocks; });
+  std::vector<ShardPiece> pieces;
+  for (; piece != pieces_.end() && piece->first_block < end; ++piece) {
+    const int64_t first = std::max(begin, piece->first_block);
+    const int64_t last = std::min(end, piece->first_block + piece->blocks);
+    pieces.push_back({.shard = piece->shard,
+                      .first_block = first,
+                      .blocks = last - first,
+                      .first_pending = piece->first_pending + first - piece->first_block});
   }
-}
-
-std::vector<SharedBytes> Optimizer::EncodePending() const {
-  std::vector<SharedBytes> payloads;
-  for (SegmentId segment(0); segment.value() < layout_->segments(); segment = segment.Next())
-    payloads.push_back(EncodeSegment(segment));
-  return payloads;
+  return pieces;
 }
 
 SharedBytes Optimizer::EncodeSegment(SegmentId segment) const {
-  const PendingUpdate::Segment& pending = pending_.segments[segment.value()];
+  SparseUpdate update{.k = pending_->k, .positions = {}, .signs = {}};
+  for (const ShardPiece& piece : SegmentPieces(segment))
+    AppendSigns(piece.positions(), piece.values(), &update);
   return std::make_shared<const std::string>(
       EncodeUpdate({.layout_hash = layout_->manifest().short_hash(),
-                    .round = pending_.round,
+                    .round = pending_->round,
                     .segment = segment},
-                   SignsOf(pending_.k, pending.positions, pending.values)));
+                   update));
 }
 
-void Optimizer::Restore(TensorBuffer momentum, std::optional<PendingUpdate> pending) {
-  momentum_ = std::move(momentum);
-  has_pending_ = pending.has_value();
-  if (pending.has_value()) pending_ = *std::move(pending);
+std::vector<bool> Optimizer::TakeFeedback(const CommittedRound& round, int member) {
+  if (!pending_.has_value() || pending_->round != round.round()) return {};
+  pending_.reset();
+  std::vector<bool> included;
+  for (SegmentId segment(0); segment.value() < layout_->segments(); segment = segment.Next())
+    included.push_back(round.Included(member, segment));
+  return included;
 }
 
-void Optimizer::Feedback(const CommittedRound& round, int member) {
-  if (!has_pending_ || pending_.round != round.round()) return;
-  has_pending_ = false;
-  for (SegmentId segment(0); segment.value() < layout_->segments(); segment = segment.Next()) {
-    if (!round.Included(member, segment)) continue;
-    PendingUpdate::Segment& pending = pending_.segments[segment.value()];
-    for (const BlockRun& run : layout_->SegmentRuns(segment)) {
-      backend_->Feedback(layout_->tensors()[run.tensor].matrix, {run.first_block, run.blocks},
-                         pending_.k, Entries(pending.positions, run, pending_.k),
-                         Entries(pending.values, run, pending_.k), momentum_.tensor(run.tensor));
-    }
+TensorPieces Optimizer::momentum() const {
+  TensorPieces pieces(layout_->tensors().size());
+  for (const OptimizerShard* shard : shards_) {
+    for (size_t i = 0; i < shard->runs().size(); ++i)
+      pieces[shard->runs()[i].tensor].push_back(shard->momentum()[i]);
   }
-}
-
-void Optimizer::Lookahead(float eta, const TensorBuffer& parameters, TensorBuffer* out) const {
-  for (int i = 0; i < parameters.tensors(); ++i) {
-    backend_->Lookahead(eta, parameters.tensor(i), momentum_.tensor(i), out->tensor(i));
-  }
+  return pieces;
 }
 
 }  // namespace distro::worker

@@ -1,67 +1,79 @@
-// The worker's half of the optimizer (docs/algorithm.md, "A worker's step"): momentum, what is pending, and the three things
-// that happen to them. Parameters belong to the Replica.
+// The worker's half of the optimizer (docs/algorithm.md, "A worker's step") over the shards of its ranks: what is decided once a
+// worker, and what leaves it. Its bytes depend on the momentum only, not on how that is cut: the same payloads, feedback and
+// state for every sharding strategy and number of ranks. Parameters are not its business.
 //
-// Not thread-safe: the training thread owns it.
+// Not thread-safe, except that EncodeSegment may be called from several threads.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
-#include "common/layout/tensor_buffer.h"
+#include "common/layout/tensor_pieces.h"
 #include "common/replica/committed_round.h"
 #include "distro/v1/round.pb.h"
-#include "kernels/backend.h"
+#include "kernels/options.h"
+#include "worker/optimizer/optimizer_shard.h"
 #include "worker/optimizer/pending_update.h"
 
 namespace distro::worker {
 
+// The round whose update was handed in and whose result is not known.
+struct PendingRound {
+  RoundId round;
+  int k = 0;
+};
+
+// Blocks of the model that one shard holds: consecutive, and consecutive in its pending arrays.
+struct ShardPiece {
+  const OptimizerShard* shard = nullptr;
+  int64_t first_block = 0;  // among the blocks of the model
+  int64_t blocks = 0;
+  int64_t first_pending = 0;  // in the shard's pending arrays, in blocks
+
+  absl::Span<const uint16_t> positions() const;  // [blocks, K]
+  absl::Span<const float> values() const;        // [blocks, K]
+};
+
 class Optimizer {
  public:
-  // Momentum starts at 0. `layout` and `backend` are borrowed and outlive the optimizer.
-  Optimizer(const Layout* layout, Backend* backend);
+  // `shards` are borrowed and outlive the optimizer. Requires that together they hold every block once. (Further ranks may hold
+  // copies that do the same: they do not matter here.)
+  Optimizer(const Layout* layout, std::vector<const OptimizerShard*> shards);
 
-  // ||g|| over the whole model, f64 (docs/algorithm.md). Not finite when an element is not.
-  double GradientNorm(const TensorBuffer& gradient) const;
+  // ||g|| over the whole model, of the sums that OptimizerShard::RowSums wrote. Not finite when an element is not.
+  double Norm(absl::Span<const double> row_sums) const;
+  // How the shards compress: momentum, step, clipping. `norm` is finite.
+  static CompressOptions CompressionOf(const v1::StepParameters& step, double norm);
 
-  // m <- beta*m + eta * g * min(1, clip / norm); keeps the K strongest coefficients of every block as pending of `round` and encodes
-  // them; returns the payloads [segments]. What was pending before counts as not included. `norm` is GradientNorm(gradient), finite.
-  std::vector<SharedBytes> Compress(RoundId round, const v1::StepParameters& step,
-                                    const TensorBuffer& gradient, double norm);
-
-  // What is pending, or nullptr.
-  const PendingUpdate* pending() const { return has_pending_ ? &pending_ : nullptr; }
-  // Its payloads [segments], the bytes that Compress returned. Requires pending().
-  std::vector<SharedBytes> EncodePending() const;
+  // What the shards hold as pending is of this round. What was pending before counts as not included.
+  void SetPending(const PendingRound& pending) { pending_ = pending; }
+  const std::optional<PendingRound>& pending() const { return pending_; }
   // What is pending counts as not included: it stays in the momentum.
-  void ForgetPending() { has_pending_ = false; }
+  void ForgetPending() { pending_.reset(); }
 
-  // Goes on where an earlier optimizer of this layout was. Requires a buffer, positions and values of the layout's shapes.
-  void Restore(TensorBuffer momentum, std::optional<PendingUpdate> pending);
-
-  // Error feedback: subtracts what was pending of this round from the momentum, in the segments whose bitmap includes
-  // `member` (index into the header's members). Does nothing when another round, or nothing, is pending.
-  void Feedback(const CommittedRound& round, int member);
-
-  // out <- parameters - eta * sign(m) (docs/algorithm.md, overlap = 1).
-  void Lookahead(float eta, const TensorBuffer& parameters, TensorBuffer* out) const;
-
-  const TensorBuffer& momentum() const { return momentum_; }
-
- private:
-  void CompressSegment(SegmentId segment, const CompressOptions& options,
-                       const TensorBuffer& gradient);
+  // The payload of a segment; the same bytes as often as it is asked for. Requires pending().
   SharedBytes EncodeSegment(SegmentId segment) const;
 
+  // The segments [segments] in which the shards have to take the pending coefficients out of the momentum: those whose bitmap
+  // includes `member` (index into the header's members). Empty: another round, or nothing, is pending. Afterwards nothing is.
+  std::vector<bool> TakeFeedback(const CommittedRound& round, int member);
+
+  // The segment's blocks in order, as pieces of shards.
+  std::vector<ShardPiece> SegmentPieces(SegmentId segment) const;
+  // The momentum where it is: of every tensor its runs, in order. Requires shards in the host's memory.
+  TensorPieces momentum() const;
+
+  const Layout& layout() const { return *layout_; }
+
+ private:
   const Layout* const layout_;
-  Backend* const backend_;
-  TensorBuffer momentum_;
-  PendingUpdate pending_;  // its memory is used again for the next update
-  bool has_pending_ = false;
+  const std::vector<const OptimizerShard*> shards_;
+  std::vector<ShardPiece> pieces_;  // ascending by first_block: all blocks
+  std::optional<PendingRound> pending_;
 };
 
 }  // namespace distro::worker

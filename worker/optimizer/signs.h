@@ -6,8 +6,10 @@
 
 namespace distro::worker {
 
-// The votes of coefficients [B, K] at `positions` [B, K]: the sign of each, a single 0 counting as +. A block whose
-// coefficients are all 0 casts no vote (docs/algorithm.md, "A worker's step").
-SparseUpdate SignsOf(int k, absl::Span<const uint16_t> positions, absl::Span<const float> values);
+// Appends the votes of coefficients [B, K] at `positions` [B, K] to those of the blocks before them: the sign of each, a
+// single 0 counting as +. A block whose coefficients are all 0 casts no vote (docs/algorithm.md, "A worker's step"). Requires
+// update->k = K.
+void AppendSigns(absl::Span<const uint16_t> positions, absl::Span<const float> values,
+                 SparseUpdate* update);
 
 }  // namespace distro::worker

@@ -72,9 +72,9 @@ absl::Status StateDir::SetAside(absl::string_view reason) {
   return SyncFolder(dir_);
 }
 
-absl::Status StateDir::Save(const WorkerState& state, const Layout& layout,
+absl::Status StateDir::Save(const WorkerState& state, const TensorPieces& momentum,
                             const Optimizer& optimizer) {
-  return WriteStateFile(StatePath(), state, layout, optimizer);
+  return WriteStateFile(StatePath(), state, momentum, optimizer);
 }
 
 }  // namespace distro::worker

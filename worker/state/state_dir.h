@@ -34,7 +34,9 @@ class StateDir {
   // Renames the state, so that it is not taken again and not lost. Replaces an older one that was set aside.
   absl::Status SetAside(absl::string_view reason);
 
-  absl::Status Save(const WorkerState& state, const Layout& layout, const Optimizer& optimizer);
+  // As WriteStateFile.
+  absl::Status Save(const WorkerState& state, const TensorPieces& momentum,
+                    const Optimizer& optimizer);
 
  private:
   StateDir(std::string dir, FolderLock lock, Log* log)

@@ -39,7 +39,7 @@ absl::StatusOr<std::string> ReadText(ByteReader* reader, absl::string_view what)
 }
 
 std::string MakeHeader(const WorkerState& state, const Layout& layout,
-                       const PendingUpdate* pending) {
+                       const std::optional<PendingRound>& pending) {
   std::string fields;
   AppendText(&fields, state.run_id);
   AppendText(&fields, state.worker);
@@ -47,8 +47,8 @@ std::string MakeHeader(const WorkerState& state, const Layout& layout,
   AppendLittleEndian(&fields, static_cast<uint32_t>(layout.segment_blocks()));
   AppendLittleEndian(&fields, state.epoch.value());
   AppendLittleEndian(&fields, state.next_round.value());
-  AppendLittleEndian(&fields, static_cast<uint32_t>(pending == nullptr ? 0 : pending->k));
-  AppendLittleEndian(&fields, pending == nullptr ? uint64_t{0} : pending->round.value());
+  AppendLittleEndian(&fields, static_cast<uint32_t>(pending.has_value() ? pending->k : 0));
+  AppendLittleEndian(&fields, pending.has_value() ? pending->round.value() : uint64_t{0});
   AppendLittleEndian(&fields, state.pending_loss);
   // The newest count: no record names one that is long gone.
   const size_t senders = std::min<size_t>(state.senders.size(), kMaxSenders);
@@ -71,14 +71,15 @@ absl::Status Damaged(const absl::Status& status) {
 
 }  // namespace
 
-absl::Status WriteStateFile(const std::string& path, const WorkerState& state, const Layout& layout,
-                            const Optimizer& optimizer) {
-  const std::string header = MakeHeader(state, layout, optimizer.pending());
+absl::Status WriteStateFile(const std::string& path, const WorkerState& state,
+                            const TensorPieces& momentum, const Optimizer& optimizer) {
+  const std::string header = MakeHeader(state, optimizer.layout(), optimizer.pending());
   std::vector<absl::string_view> pieces = {header};
-  const std::vector<absl::string_view> parts = PartsOf(optimizer.momentum(), optimizer.pending());
-  pieces.insert(pieces.end(), parts.begin(), parts.end());
   std::string checksums;
-  for (const absl::string_view part : parts) AppendLittleEndian(&checksums, Xxh3(part));
+  for (const StatePart& part : PartsOf(momentum, optimizer)) {
+    pieces.insert(pieces.end(), part.begin(), part.end());
+    AppendLittleEndian(&checksums, Xxh3(part));
+  }
   AppendLittleEndian(&checksums, Xxh3(checksums));
   pieces.push_back(checksums);
   return WritePiecesAtomically(path, pieces);
@@ -154,8 +155,8 @@ absl::StatusOr<StateReader::Contents> StateReader::Read(const Layout& layout) co
   DISTRO_RETURN_IF_ERROR(CheckLayout(layout));
   absl::Status checked = CheckParts(body_, PartSizes(layout, pending_k_));
   if (!checked.ok()) return Damaged(checked);
-  Contents contents{.momentum = TensorBuffer(layout), .pending = std::nullopt};
-  const absl::string_view rest = TakeMomentum(body_, &contents.momentum);
+  absl::string_view rest = body_;
+  Contents contents{.momentum = TakeMomentum(layout, &rest), .pending = std::nullopt};
   if (pending_k_ == 0) return contents;
   contents.pending.emplace();
   contents.pending->round = pending_round_;

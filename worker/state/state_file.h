@@ -14,7 +14,6 @@
 #include "common/base/file.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
-#include "common/layout/tensor_buffer.h"
 #include "worker/optimizer/optimizer.h"
 #include "worker/optimizer/pending_update.h"
 
@@ -31,9 +30,10 @@ struct WorkerState {
   double pending_loss = 0;  // of the step that is pending
 };
 
-// Replaces the file at `path`: after a crash it is the old one or the new one. Requires an optimizer of `layout`.
-absl::Status WriteStateFile(const std::string& path, const WorkerState& state, const Layout& layout,
-                            const Optimizer& optimizer);
+// Replaces the file at `path`: after a crash it is the old one or the new one. Its bytes do not show how the momentum is cut.
+// Requires all of the momentum in the host's memory, and what `optimizer` has as pending to stay as it is meanwhile.
+absl::Status WriteStateFile(const std::string& path, const WorkerState& state,
+                            const TensorPieces& momentum, const Optimizer& optimizer);
 
 // The file, or bytes in memory, from its beginning to its end.
 class StateReader {
@@ -50,10 +50,11 @@ class StateReader {
   absl::Status CheckLayout(const Layout& layout) const;
 
   struct Contents {
-    TensorBuffer momentum;
+    // [tensors], f32 little-endian, of any alignment; borrowed from the file.
+    std::vector<absl::string_view> momentum;
     std::optional<PendingUpdate> pending;
   };
-  // Checks every byte before it takes any. DataLoss: damaged. FailedPrecondition: another layout.
+  // Checks every byte before it gives any. DataLoss: damaged. FailedPrecondition: another layout.
   absl::StatusOr<Contents> Read(const Layout& layout) const;
 
  private:

@@ -1,6 +1,7 @@
 #include "worker/state/state_parts.h"
 
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
@@ -36,13 +37,21 @@ absl::Status CheckPositions(const std::vector<uint16_t>& positions, int k, uint3
 
 }  // namespace
 
-std::vector<absl::string_view> PartsOf(const TensorBuffer& momentum, const PendingUpdate* pending) {
-  std::vector<absl::string_view> parts;
-  for (int i = 0; i < momentum.tensors(); ++i) parts.push_back(BytesOf(momentum.tensor(i)));
-  if (pending == nullptr) return parts;
-  for (const PendingUpdate::Segment& segment : pending->segments) {
-    parts.push_back(BytesOf(absl::MakeConstSpan(segment.positions)));
-    parts.push_back(BytesOf(absl::MakeConstSpan(segment.values)));
+std::vector<StatePart> PartsOf(const TensorPieces& momentum, const Optimizer& optimizer) {
+  std::vector<StatePart> parts;
+  for (const auto& tensor : momentum) {
+    StatePart& part = parts.emplace_back();
+    for (const absl::Span<const float> piece : tensor) part.push_back(BytesOf(piece));
+  }
+  if (!optimizer.pending().has_value()) return parts;
+  for (uint32_t i = 0; i < optimizer.layout().segments(); ++i) {
+    StatePart positions, values;
+    for (const ShardPiece& piece : optimizer.SegmentPieces(SegmentId(i))) {
+      positions.push_back(BytesOf(piece.positions()));
+      values.push_back(BytesOf(piece.values()));
+    }
+    parts.push_back(std::move(positions));
+    parts.push_back(std::move(values));
   }
   return parts;
 }
@@ -77,9 +86,14 @@ absl::Status CheckParts(absl::string_view body, const std::vector<uint64_t>& siz
   return absl::OkStatus();
 }
 
-absl::string_view TakeMomentum(absl::string_view body, TensorBuffer* momentum) {
-  for (int i = 0; i < momentum->tensors(); ++i) body = Take(body, momentum->tensor(i));
-  return body;
+std::vector<absl::string_view> TakeMomentum(const Layout& layout, absl::string_view* body) {
+  std::vector<absl::string_view> tensors;
+  for (const TensorLayout& tensor : layout.tensors()) {
+    const size_t size = tensor.matrix.elements * sizeof(float);
+    tensors.push_back(body->substr(0, size));
+    body->remove_prefix(size);
+  }
+  return tensors;
 }
 
 absl::Status TakePending(absl::string_view body, const Layout& layout, PendingUpdate* pending) {

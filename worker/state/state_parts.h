@@ -8,13 +8,16 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "common/layout/layout.h"
-#include "common/layout/tensor_buffer.h"
+#include "worker/optimizer/optimizer.h"
 #include "worker/optimizer/pending_update.h"
 
 namespace distro::worker {
 
-// The bytes of the parts, in the order of the file. `pending` may be null.
-std::vector<absl::string_view> PartsOf(const TensorBuffer& momentum, const PendingUpdate* pending);
+// A part as the pieces in which ranks hold it.
+using StatePart = std::vector<absl::string_view>;
+
+// The bytes of the parts, in the order of the file.
+std::vector<StatePart> PartsOf(const TensorPieces& momentum, const Optimizer& optimizer);
 
 // The sizes that the parts must have; `k` 0: nothing is pending.
 std::vector<uint64_t> PartSizes(const Layout& layout, uint32_t k);
@@ -23,9 +26,9 @@ std::vector<uint64_t> PartSizes(const Layout& layout, uint32_t k);
 // names the part.
 absl::Status CheckParts(absl::string_view body, const std::vector<uint64_t>& sizes);
 
-// Copies the parts that come first; returns what follows. Requires a body that CheckParts has passed.
-absl::string_view TakeMomentum(absl::string_view body, TensorBuffer* momentum);
-// Requires k, and a body as TakeMomentum returned it. InvalidArgument: a position is none of a block, or not above the one
+// Takes the parts that come first, [tensors], off `body`, in which they stay. Requires a body that CheckParts has passed.
+std::vector<absl::string_view> TakeMomentum(const Layout& layout, absl::string_view* body);
+// Copies. Requires k, and a body that TakeMomentum has shortened. InvalidArgument: a position is none of a block, or not above the one
 // before it.
 absl::Status TakePending(absl::string_view body, const Layout& layout, PendingUpdate* pending);
 

@@ -8,9 +8,8 @@
 
 namespace distro::worker {
 
-absl::StatusOr<double> EvaluateHeldOut(const Model& model, const SampleReader& samples,
-                                       const TensorBuffer& parameters, uint64_t max_samples,
-                                       int batch_samples,
+absl::StatusOr<double> EvaluateHeldOut(Node* node, const SampleReader& samples,
+                                       uint64_t max_samples, int batch_samples,
                                        absl::FunctionRef<absl::Status()> goes_on) {
   const uint64_t available = samples.held_out_samples();
   const uint64_t count = max_samples == 0 ? available : std::min(max_samples, available);
@@ -19,14 +18,18 @@ absl::StatusOr<double> EvaluateHeldOut(const Model& model, const SampleReader& s
         "there is no held-out sample to evaluate: raise held_out_fraction or use a longer text");
   }
   double sum = 0;
-  std::vector<int32_t> tokens;
-  for (uint64_t first = 0; first < count; first += batch_samples) {
+  std::vector<std::vector<int32_t>> tokens(node->ranks());
+  for (uint64_t first = 0; first < count;) {
     DISTRO_RETURN_IF_ERROR(goes_on());
-    const int batch = static_cast<int>(std::min<uint64_t>(batch_samples, count - first));
-    samples.ReadHeldOut(first, batch, &tokens);
-    DISTRO_ASSIGN_OR_RETURN(const double loss,
-                            model.Loss({.tokens = tokens, .sequences = batch}, parameters));
-    sum += loss * batch;
+    std::vector<TokenBatch> batches;
+    for (; batches.size() < tokens.size() && first < count; first += batch_samples) {
+      const int batch = static_cast<int>(std::min<uint64_t>(batch_samples, count - first));
+      std::vector<int32_t>& own = tokens[batches.size()];
+      samples.ReadHeldOut(first, batch, &own);
+      batches.push_back({.tokens = own, .sequences = batch});
+    }
+    DISTRO_ASSIGN_OR_RETURN(const std::vector<double> losses, node->Losses(batches));
+    for (size_t i = 0; i < losses.size(); ++i) sum += losses[i] * batches[i].sequences;
   }
   return sum / static_cast<double>(count);
 }

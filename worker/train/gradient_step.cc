@@ -1,68 +1,68 @@
 #include "worker/train/gradient_step.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <utility>
-#include <vector>
 
 #include "common/base/status_macros.h"
 
 namespace distro::worker {
-namespace {
 
-void Divide(float divisor, TensorBuffer* buffer) {
-  for (int i = 0; i < buffer->tensors(); ++i) {
-    for (float& value : buffer->tensor(i)) value /= divisor;
+GradientStep::GradientStep(int micro_batch_samples, Parts parts)
+    : micro_batch_samples_(micro_batch_samples),
+      parts_(std::move(parts)),
+      tokens_(parts_.node->ranks()) {}
+
+absl::StatusOr<Gradient> GradientStep::Compute(const v1::Slot& slot) {
+  return ComputeAt(slot, GradientAt::kParameters);
+}
+
+absl::StatusOr<Gradient> GradientStep::ComputeAhead(const v1::Slot& slot, float eta) {
+  {
+    PhaseScope phase(parts_.phases, Phase::kCompress);
+    DISTRO_RETURN_IF_ERROR(parts_.node->MakeLookahead(eta));
   }
+  return ComputeAt(slot, GradientAt::kLookahead);
 }
 
-}  // namespace
-
-GradientStep::GradientStep(const Layout& layout, int micro_batch_samples, bool overlap, Parts parts)
-    : micro_batch_samples_(micro_batch_samples), parts_(std::move(parts)), buffer_(layout) {
-  if (overlap) lookahead_.emplace(layout);
-}
-
-absl::StatusOr<Gradient> GradientStep::Compute(const v1::Slot& slot,
-                                               const TensorBuffer& parameters) {
+absl::StatusOr<Gradient> GradientStep::ComputeAt(const v1::Slot& slot, GradientAt at) {
   Gradient gradient;
-  DISTRO_RETURN_IF_ERROR(Accumulate(slot, parameters, &gradient.loss));
+  DISTRO_RETURN_IF_ERROR(Accumulate(slot, at, &gradient.loss));
   PhaseScope phase(parts_.phases, Phase::kCompress);
-  gradient.norm = parts_.optimizer->GradientNorm(buffer_);
+  DISTRO_ASSIGN_OR_RETURN(
+      gradient.norm,
+      parts_.node->FinishGradient(static_cast<int64_t>(slot.samples()) / micro_batch_samples_));
   gradient.finite = std::isfinite(gradient.loss) && std::isfinite(gradient.norm);
   return gradient;
 }
 
-absl::StatusOr<Gradient> GradientStep::ComputeAhead(const v1::Slot& slot, float eta,
-                                                    const TensorBuffer& parameters) {
-  {
-    PhaseScope phase(parts_.phases, Phase::kCompress);
-    parts_.optimizer->Lookahead(eta, parameters, &*lookahead_);
+absl::Status GradientStep::Accumulate(const v1::Slot& slot, GradientAt at, double* loss) {
+  const int micro_batches = static_cast<int>(slot.samples()) / micro_batch_samples_;
+  for (int first = 0; first < micro_batches; first += parts_.node->ranks()) {
+    DISTRO_RETURN_IF_ERROR(parts_.goes_on());
+    const int count = std::min(parts_.node->ranks(), micro_batches - first);
+    DISTRO_ASSIGN_OR_RETURN(const std::vector<double> losses,
+                            AccumulateRound(slot, at, first, count));
+    for (const double micro_batch_loss : losses) *loss += micro_batch_loss / micro_batches;
   }
-  return Compute(slot, *lookahead_);
+  return absl::OkStatus();
 }
 
-absl::Status GradientStep::Accumulate(const v1::Slot& slot, const TensorBuffer& parameters,
-                                      double* loss) {
-  const int micro_batches = static_cast<int>(slot.samples()) / micro_batch_samples_;
-  std::vector<int32_t> tokens;
-  for (int j = 0; j < micro_batches; ++j) {
-    DISTRO_RETURN_IF_ERROR(parts_.goes_on());
-    {
-      PhaseScope phase(parts_.phases, Phase::kData);
+absl::StatusOr<std::vector<double>> GradientStep::AccumulateRound(const v1::Slot& slot,
+                                                                  GradientAt at, int first,
+                                                                  int count) {
+  std::vector<TokenBatch> batches;
+  {
+    PhaseScope phase(parts_.phases, Phase::kData);
+    for (int i = 0; i < count; ++i) {
       parts_.samples->ReadTraining(
-          slot.first_sample() + static_cast<uint64_t>(j) * micro_batch_samples_,
-          micro_batch_samples_, &tokens);
+          slot.first_sample() + static_cast<uint64_t>(first + i) * micro_batch_samples_,
+          micro_batch_samples_, &tokens_[i]);
+      batches.push_back({.tokens = tokens_[i], .sequences = micro_batch_samples_});
     }
-    PhaseScope phase(parts_.phases, Phase::kForwardBackward);
-    DISTRO_ASSIGN_OR_RETURN(const double micro_batch_loss,
-                            parts_.model->LossAndGradient(
-                                {.tokens = tokens, .sequences = micro_batch_samples_}, parameters,
-                                j == 0 ? Accumulation::kStore : Accumulation::kAdd, &buffer_));
-    *loss += micro_batch_loss / micro_batches;
   }
-  if (micro_batches > 1) Divide(static_cast<float>(micro_batches), &buffer_);
-  return absl::OkStatus();
+  PhaseScope phase(parts_.phases, Phase::kForwardBackward);
+  return parts_.node->GradientRound(batches, at, first == 0);
 }
 
 }  // namespace distro::worker

@@ -40,17 +40,15 @@ Trainer::Trainer(TrainerOptions options, Parts parts, Observer observer)
       parts_(std::move(parts)),
       observer_(std::move(observer)),
       config_(parts_.run->config()),
-      gradient_step_(parts_.replica->layout(), options_.micro_batch_samples, config_.overlap() == 1,
-                     {.model = parts_.model,
-                      .samples = parts_.samples,
-                      .optimizer = parts_.optimizer,
-                      .phases = parts_.phases,
-                      .goes_on = [this] { return CheckGoesOn(); }}),
+      gradient_step_(options_.micro_batch_samples, {.node = parts_.node,
+                                                    .samples = parts_.samples,
+                                                    .phases = parts_.phases,
+                                                    .goes_on = [this] { return CheckGoesOn(); }}),
       epoch_(parts_.run->epoch()) {
   summary_.worker = options_.worker;
   summary_.incarnation = options_.incarnation;
   summary_.run_id = parts_.run->run_id();
-  summary_.parameters = parts_.replica->layout().elements();
+  summary_.parameters = parts_.node->layout().elements();
 }
 
 void Trainer::Resume(const WorkerState& state) {
@@ -71,17 +69,17 @@ absl::Status Trainer::Run() {
   if (status.ok() && !options_.checkpoint_dir.empty())
     status = WriteCheckpoint(options_.checkpoint_dir);
   if (status.ok() && summary_.rounds_applied > 0) status = Evaluate();
-  summary_.state_hash = parts_.replica->StateHash();
+  summary_.state_hash = parts_.node->StateHash();
   Observe();
   return status;
 }
 
 absl::Status Trainer::FollowRun() {
-  const Replica& replica = *parts_.replica;
+  const Node& node = *parts_.node;
   DISTRO_RETURN_IF_ERROR(
-      parts_.exchange->Follow(&replica.layout(), replica.next_round(), replica.log_hash()));
+      parts_.exchange->Follow(&node.layout(), node.next_round(), node.log_hash()));
   Observe();
-  while (parts_.replica->next_round().value() < config_.rounds()) DISTRO_RETURN_IF_ERROR(Step());
+  while (parts_.node->next_round().value() < config_.rounds()) DISTRO_RETURN_IF_ERROR(Step());
   return absl::OkStatus();
 }
 
@@ -90,16 +88,16 @@ absl::Status Trainer::CheckGoesOn() const {
 }
 
 StepState Trainer::State() const {
-  StepState state = {.overlap = gradient_step_.overlap(),
-                     .round_open = open_.has_value() && open_round_ == parts_.replica->next_round(),
+  StepState state = {.overlap = config_.overlap() == 1,
+                     .round_open = open_.has_value() && open_round_ == parts_.node->next_round(),
                      .has_gradient = gradient_.has_value()};
   if (!state.round_open) return state;
   state.uploaded = uploaded_round_ == open_round_;
   state.has_slot = FindSlot(open_->slots(), options_.worker).has_value();
   const bool last = open_round_.value() + 1 == config_.rounds();
   state.has_next_slot = !last && FindSlot(open_->next_slots(), options_.worker).has_value();
-  const PendingUpdate* pending = parts_.optimizer->pending();
-  state.has_pending = !state.uploaded && pending != nullptr && pending->round == open_round_;
+  const std::optional<PendingRound>& pending = parts_.node->pending();
+  state.has_pending = !state.uploaded && pending.has_value() && pending->round == open_round_;
   state.event_ready = parts_.exchange->Ready();
   return state;
 }
@@ -113,11 +111,9 @@ absl::Status Trainer::Step() {
     case StepAction::kLookahead:
       return ComputeLookaheadGradient();
     case StepAction::kUpload:
-      Upload();
-      return absl::OkStatus();
+      return Upload();
     case StepAction::kOffer:
-      OfferPending();
-      return absl::OkStatus();
+      return OfferPending();
   }
   return absl::InternalError("a step without an action");
 }
@@ -135,16 +131,14 @@ absl::Status Trainer::TakeEvent() {
 }
 
 absl::Status Trainer::ComputeGradient() {
-  return TakeGradient(*FindSlot(open_->slots(), options_.worker),
-                      gradient_step_.Compute(*FindSlot(open_->slots(), options_.worker),
-                                             parts_.replica->parameters()));
+  const v1::Slot slot = *FindSlot(open_->slots(), options_.worker);
+  return TakeGradient(slot, gradient_step_.Compute(slot));
 }
 
 absl::Status Trainer::ComputeLookaheadGradient() {
   const v1::Slot slot = *FindSlot(open_->next_slots(), options_.worker);
   return TakeGradient(
-      slot, gradient_step_.ComputeAhead(slot, absl::bit_cast<float>(open_->step().eta_bits()),
-                                        parts_.replica->parameters()));
+      slot, gradient_step_.ComputeAhead(slot, absl::bit_cast<float>(open_->step().eta_bits())));
 }
 
 absl::Status Trainer::TakeGradient(const v1::Slot& slot, const absl::StatusOr<Gradient>& gradient) {
@@ -159,11 +153,11 @@ absl::Status Trainer::TakeGradient(const v1::Slot& slot, const absl::StatusOr<Gr
 // The same again, with nothing learned in between, would go on for ever.
 bool Trainer::ResyncMayHelp() const {
   return !resynced_at_.has_value() ||
-         (rounds_since_resync_ > 0 && *resynced_at_ != parts_.replica->next_round());
+         (rounds_since_resync_ > 0 && *resynced_at_ != parts_.node->next_round());
 }
 
 absl::Status Trainer::Resync(const absl::Status& why) {
-  const RoundId at = parts_.replica->next_round();
+  const RoundId at = parts_.node->next_round();
   parts_.log->Warning("resync: taking the snapshot and the log again",
                       {{"round", at.value()}, {"reason", ReasonOf(why)}, {"status", why}});
   ++summary_.resyncs;
@@ -173,10 +167,10 @@ absl::Status Trainer::Resync(const absl::Status& why) {
   uploaded_round_.reset();
   sent_round_.reset();
   gradient_.reset();
-  DISTRO_ASSIGN_OR_RETURN(parts_.replica, parts_.resync());
-  const PendingUpdate* pending = parts_.optimizer->pending();
-  if (pending != nullptr && pending->round < parts_.replica->next_round())
-    parts_.optimizer->ForgetPending();
+  DISTRO_RETURN_IF_ERROR(parts_.resync());
+  const std::optional<PendingRound>& pending = parts_.node->pending();
+  if (pending.has_value() && pending->round < parts_.node->next_round())
+    parts_.node->ForgetPending();
   return absl::OkStatus();
 }
 
@@ -185,35 +179,33 @@ absl::Status Trainer::Evaluate() {
   PhaseScope phase(parts_.phases, Phase::kEvaluate);
   DISTRO_ASSIGN_OR_RETURN(
       const double loss,
-      EvaluateHeldOut(*parts_.model, *parts_.samples, parts_.replica->parameters(),
-                      config_.evaluation_samples(), options_.micro_batch_samples,
-                      [this] { return CheckGoesOn(); }));
+      EvaluateHeldOut(parts_.node, *parts_.samples, config_.evaluation_samples(),
+                      options_.micro_batch_samples, [this] { return CheckGoesOn(); }));
   if (!summary_.first_evaluation_loss.has_value()) summary_.first_evaluation_loss = loss;
   summary_.last_evaluation_loss = loss;
   parts_.log->Info("evaluated",
-                   {{"round", parts_.replica->next_round().value()}, {"held_out_loss", loss}});
+                   {{"round", parts_.node->next_round().value()}, {"held_out_loss", loss}});
   return absl::OkStatus();
 }
 
 absl::Status Trainer::WriteCheckpoint(const std::string& dir) {
   PhaseScope phase(parts_.phases, Phase::kCheckpoint);
   DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(dir, parts_.run->model_config_json(),
-                                               parts_.replica->layout(),
-                                               parts_.replica->parameters()));
+                                               parts_.node->layout(), parts_.node->parameters()));
   summary_.checkpoint_dir = dir;
   parts_.log->Info("checkpoint written",
-                   {{"round", parts_.replica->next_round().value()}, {"dir", dir}});
+                   {{"round", parts_.node->next_round().value()}, {"dir", dir}});
   return absl::OkStatus();
 }
 
 void Trainer::Observe() {
-  summary_.next_round = parts_.replica->next_round().value();
+  summary_.next_round = parts_.node->next_round().value();
   summary_.transfer = parts_.exchange->stats();
   for (int i = 0; i < kPhases; ++i)
     summary_.phases[i] = parts_.phases->Spent(static_cast<Phase>(i));
   summary_.wall_time = parts_.phases->Total();
   observer_(summary_);
-  parts_.exchange->Report(parts_.replica->next_round(), parts_.replica->log_hash());
+  parts_.exchange->Report(parts_.node->next_round(), parts_.node->log_hash());
 }
 
 }  // namespace distro::worker

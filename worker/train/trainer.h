@@ -13,13 +13,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/log.h"
-#include "common/layout/tensor_buffer.h"
-#include "common/replica/replica.h"
 #include "common/replica/round_assembler.h"
 #include "distro/v1/session.pb.h"
 #include "worker/exchange/exchange.h"
-#include "worker/model/model.h"
-#include "worker/optimizer/optimizer.h"
+#include "worker/node/node.h"
 #include "worker/state/state_dir.h"
 #include "worker/train/gradient_step.h"
 #include "worker/train/phase_clock.h"
@@ -32,9 +29,11 @@ namespace distro::worker {
 struct TrainerOptions {
   std::string worker;
   uint64_t incarnation = 0;
-  // Samples of one forward and backward pass. Larger values are faster and cost activation memory; the samples that are
+  // Samples of one forward and backward pass of one rank. Larger values are faster and cost activation memory; the samples that are
   // read do not depend on it. Must divide the run's samples_per_worker; 0: all of them at once.
   int micro_batch_samples = 0;
+  // How the node's ranks share the model and the samples.
+  NodeOptions node = {};
   // Folder that receives the model in the Hugging Face layout at the end; empty: none.
   std::string checkpoint_dir;
   // Also every so many rounds, into checkpoint_dir/round-<n>; 0: only at the end.
@@ -47,17 +46,15 @@ class Trainer {
  public:
   struct Parts {
     const v1::JoinResponse* run;
-    const Model* model;
     const SampleReader* samples;
-    Replica* replica;
-    Optimizer* optimizer;
+    Node* node;
     Exchange* exchange;
     PhaseClock* phases;
     Log* log;
     // Keeps the worker's own state; nullptr: nothing is kept.
     StateDir* state = nullptr;
-    // Joins again and loads the snapshot: the replica to go on with.
-    std::function<absl::StatusOr<Replica*>()> resync = nullptr;
+    // Joins again and loads the snapshot into the node.
+    std::function<absl::Status()> resync = nullptr;
   };
   // Called after every applied round and at the end, with the readings so far.
   using Observer = std::function<void(const TrainSummary&)>;
@@ -66,7 +63,7 @@ class Trainer {
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(TrainerOptions options, Parts parts,
                                                          Observer observer);
 
-  // Goes on where an earlier process was, whose state Parts.optimizer has restored.
+  // Goes on where an earlier process was, whose state the node has restored.
   void Resume(const WorkerState& state);
 
   // Evaluates, follows the run and trains until it is done; then writes the checkpoint and evaluates again. When the log does
@@ -102,8 +99,8 @@ class Trainer {
   // trainer_rounds.cc: what happens to a round.
   absl::Status Open(OpenedRound opened);
   absl::Status CheckSlot(const v1::Slot& slot) const;
-  void Upload();
-  void OfferPending();
+  absl::Status Upload();
+  absl::Status OfferPending();
   void HandIn(RoundUpdate update);
   absl::Status Apply(const CommittedRound& round);
   // Whether the record's member is a process that handed in what is pending.
@@ -112,7 +109,7 @@ class Trainer {
   absl::Status AfterRound();
 
   const TrainerOptions options_;
-  Parts parts_;  // the replica changes with a resync
+  const Parts parts_;
   const Observer observer_;
   const v1::RunConfig config_;  // a copy: a resync replaces what `parts_.run` holds
 

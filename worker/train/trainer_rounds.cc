@@ -37,7 +37,7 @@ absl::Status Trainer::CheckSlot(const v1::Slot& slot) const {
       " a worker, this worker's micro-batches ", micro_batch));
 }
 
-void Trainer::Upload() {
+absl::Status Trainer::Upload() {
   RoundUpdate update = {.round = open_round_,
                         .state_hash = 0,
                         .loss = gradient_->loss,
@@ -46,8 +46,8 @@ void Trainer::Upload() {
   summary_.learning_rate = absl::bit_cast<float>(open_->step().eta_bits());
   if (gradient_->finite) {
     PhaseScope phase(parts_.phases, Phase::kCompress);
-    update.payloads = parts_.optimizer->Compress(open_round_, open_->step(),
-                                                 gradient_step_.buffer(), gradient_->norm);
+    DISTRO_ASSIGN_OR_RETURN(update.payloads,
+                            parts_.node->Compress(open_round_, open_->step(), gradient_->norm));
     senders_ = {options_.incarnation};
     pending_loss_ = gradient_->loss;
   } else {
@@ -58,22 +58,25 @@ void Trainer::Upload() {
   }
   gradient_.reset();
   HandIn(std::move(update));
+  return absl::OkStatus();
 }
 
-void Trainer::OfferPending() {
+absl::Status Trainer::OfferPending() {
   parts_.log->Info("offering the update of the open round again", {{"round", open_round_.value()}});
   if (std::find(senders_.begin(), senders_.end(), options_.incarnation) == senders_.end())
     senders_.push_back(options_.incarnation);
+  DISTRO_ASSIGN_OR_RETURN(std::vector<SharedBytes> payloads, parts_.node->EncodePending());
   HandIn({.round = open_round_,
           .state_hash = 0,
           .loss = pending_loss_,
           .abstain = false,
-          .payloads = parts_.optimizer->EncodePending()});
+          .payloads = std::move(payloads)});
+  return absl::OkStatus();
 }
 
 void Trainer::HandIn(RoundUpdate update) {
-  const auto hashes = parts_.replica->tensor_hashes();
-  update.state_hash = parts_.replica->StateHash();
+  const auto hashes = parts_.node->tensor_hashes();
+  update.state_hash = parts_.node->StateHash();
   update.tensor_hashes.assign(hashes.begin(), hashes.end());
   uploaded_round_ = open_round_;
   if (!update.abstain) {
@@ -89,16 +92,18 @@ void Trainer::HandIn(RoundUpdate update) {
 void Trainer::SaveState() {
   if (parts_.state == nullptr) return;
   PhaseScope phase(parts_.phases, Phase::kCheckpoint);
-  const Layout& layout = parts_.replica->layout();
-  const absl::Status status = parts_.state->Save({.run_id = parts_.run->run_id(),
-                                                  .worker = options_.worker,
-                                                  .epoch = epoch_,
-                                                  .next_round = parts_.replica->next_round(),
-                                                  .senders = senders_,
-                                                  .pending_loss = pending_loss_},
-                                                 layout, *parts_.optimizer);
+  const absl::StatusOr<Node::Kept> kept = parts_.node->kept();
+  const absl::Status status = !kept.ok()
+                                  ? kept.status()
+                                  : parts_.state->Save({.run_id = parts_.run->run_id(),
+                                                        .worker = options_.worker,
+                                                        .epoch = epoch_,
+                                                        .next_round = parts_.node->next_round(),
+                                                        .senders = senders_,
+                                                        .pending_loss = pending_loss_},
+                                                       kept->momentum, *kept->optimizer);
   if (status.ok()) {
-    parts_.log->Debug("state saved", {{"round", parts_.replica->next_round().value()}});
+    parts_.log->Debug("state saved", {{"round", parts_.node->next_round().value()}});
   } else {
     parts_.log->Error("state was not saved; the older one stays", {{"reason", status}});
   }
@@ -108,8 +113,8 @@ absl::Status Trainer::Apply(const CommittedRound& round) {
   {
     PhaseScope phase(parts_.phases, Phase::kApply);
     const int member = round.MemberIndex(options_.worker);
-    DISTRO_RETURN_IF_ERROR(parts_.replica->Apply(round));
-    if (IsSender(round, member)) parts_.optimizer->Feedback(round, member);
+    DISTRO_RETURN_IF_ERROR(parts_.node->Apply(round));
+    if (IsSender(round, member)) DISTRO_RETURN_IF_ERROR(parts_.node->Feedback(round, member));
     CountOwnUpdate(round, member);
     epoch_ = std::max(epoch_, EpochId(round.header->epoch()));
     ++rounds_since_resync_;
@@ -134,14 +139,14 @@ void Trainer::CountOwnUpdate(const CommittedRound& round, int member) {
   const v1::Member& self = round.header->members(member);
   if (self.incarnation() != 0 && !IsSender(round, member)) return exclude(Exclusion::kOtherSender);
   if (self.weight() == 0) return exclude(Exclusion::kProbation);
-  const Layout& layout = parts_.replica->layout();
+  const Layout& layout = parts_.node->layout();
   for (SegmentId segment(0); segment.value() < layout.segments(); segment = segment.Next()) {
     if (!round.Included(member, segment)) return exclude(Exclusion::kLate);
   }
 }
 
 absl::Status Trainer::AfterRound() {
-  const uint64_t round = parts_.replica->next_round().value();
+  const uint64_t round = parts_.node->next_round().value();
   const auto due = [round](uint64_t interval) { return interval > 0 && round % interval == 0; };
   if (round < config_.rounds()) {
     if (due(config_.evaluation_interval_rounds())) DISTRO_RETURN_IF_ERROR(Evaluate());

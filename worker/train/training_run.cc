@@ -12,7 +12,6 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/base/version.h"
-#include "common/checkpoint/snapshot.h"
 #include "common/model_config/llama_config.h"
 
 namespace distro::worker {
@@ -41,14 +40,11 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Begin(const TrainerOpt
   auto run = absl::WrapUnique(new TrainingRun(options, scratch_dir, parts));
   if (parts.state != nullptr) DISTRO_RETURN_IF_ERROR(run->LoadState());
   DISTRO_RETURN_IF_ERROR(run->JoinWithState());
-  run->optimizer_ = std::make_unique<Optimizer>(run->layout_.get(), run->backend_.get());
   DISTRO_ASSIGN_OR_RETURN(run->trainer_,
                           Trainer::Create(options,
                                           {.run = &run->run_,
-                                           .model = run->model_.get(),
                                            .samples = run->samples_.get(),
-                                           .replica = run->replica_.get(),
-                                           .optimizer = run->optimizer_.get(),
+                                           .node = run->node_.get(),
                                            .exchange = parts.exchange,
                                            .phases = parts.phases,
                                            .log = parts.log,
@@ -94,11 +90,10 @@ absl::Status TrainingRun::Join(const v1::JoinRequest& asked) {
                          absl::StrCat("run ", run_.run_id(), " has another manifest now"));
 }
 
-absl::StatusOr<Replica*> TrainingRun::Resync() {
+absl::Status TrainingRun::Resync() {
   v1::JoinRequest request;
   request.set_run_id(run_.run_id());
-  DISTRO_RETURN_IF_ERROR(JoinAndLoad(request));
-  return replica_.get();
+  return JoinAndLoad(request);
 }
 
 absl::Status TrainingRun::BuildModel() {
@@ -121,7 +116,18 @@ absl::Status TrainingRun::BuildModel() {
   DISTRO_ASSIGN_OR_RETURN(model_, Model::Create(config, *layout_));
   DISTRO_ASSIGN_OR_RETURN(SampleReader samples, SampleReader::Create(parts_.tokens, run_.config()));
   samples_ = std::make_unique<SampleReader>(std::move(samples));
-  backend_ = MakeCpuBackend();
+  const int micro_batch = options_.micro_batch_samples > 0
+                              ? options_.micro_batch_samples
+                              : static_cast<int>(run_.config().samples_per_worker());
+  DISTRO_ASSIGN_OR_RETURN(
+      node_, Node::Create(options_.node,
+                          {.layout = layout_.get(),
+                           .model = model_.get(),
+                           .lookahead = run_.config().overlap() == 1,
+                           .micro_batch_samples = micro_batch,
+                           .sequence_length = static_cast<int>(run_.config().sequence_length()),
+                           .kept_per_block = static_cast<int>(run_.config().kept_per_block()),
+                           .log = parts_.log}));
   return absl::OkStatus();
 }
 
@@ -132,12 +138,9 @@ absl::Status TrainingRun::LoadSnapshot() {
     std::filesystem::remove(path, ignored);
   });
   DISTRO_RETURN_IF_ERROR(parts_.exchange->DownloadSnapshot(run_.snapshot(), path));
-  TensorBuffer parameters(*layout_);
-  DISTRO_RETURN_IF_ERROR(Annotate(ReadSnapshot(path, *layout_, &parameters), "snapshot"));
-  replica_ =
-      std::make_unique<Replica>(layout_.get(), backend_.get(), std::move(parameters),
-                                RoundId(run_.snapshot().round()), run_.snapshot().log_hash());
-  const uint64_t hash = replica_->StateHash();
+  DISTRO_RETURN_IF_ERROR(Annotate(
+      node_->Load(path, RoundId(run_.snapshot().round()), run_.snapshot().log_hash()), "snapshot"));
+  const uint64_t hash = node_->StateHash();
   if (hash == run_.snapshot().state_hash()) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(
       "the snapshot of round ", run_.snapshot().round(), " has state hash ", ToHex(hash),

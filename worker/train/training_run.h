@@ -1,7 +1,7 @@
-// Everything a worker holds of the run it joined: configuration, model, replica, optimizer, trainer. Built from what the
+// Everything a worker holds of the run it joined: configuration, model, node, trainer. Built from what the
 // exchange delivers; the same for a worker process and for a worker of a simulation in one process.
 //
-// Not thread-safe: one training thread, which calls SetTorchThreads first.
+// Not thread-safe: one training thread.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,11 @@
 #include "absl/status/statusor.h"
 #include "common/base/log.h"
 #include "common/layout/layout.h"
-#include "common/replica/replica.h"
 #include "distro/v1/session.pb.h"
-#include "kernels/backend.h"
 #include "worker/data/token_file.h"
 #include "worker/exchange/exchange.h"
 #include "worker/model/model.h"
-#include "worker/optimizer/optimizer.h"
+#include "worker/node/node.h"
 #include "worker/state/state_dir.h"
 #include "worker/train/phase_clock.h"
 #include "worker/train/sample_reader.h"
@@ -56,8 +54,7 @@ class TrainingRun {
 
   const TrainSummary& summary() const { return trainer_->summary(); }
   const v1::JoinResponse& run() const { return run_; }
-  const Replica& replica() const { return *replica_; }
-  const Optimizer& optimizer() const { return *optimizer_; }
+  const Node& node() const { return *node_; }
 
  private:
   TrainingRun(const TrainerOptions& options, const std::string& scratch_dir, const Parts& parts)
@@ -69,12 +66,12 @@ class TrainingRun {
   absl::Status Join(const v1::JoinRequest& request);
   absl::Status BuildModel();
   absl::Status LoadSnapshot();
-  absl::StatusOr<Replica*> Resync();
+  absl::Status Resync();
 
   // The state that is kept, if it is of this worker. The Join that it is sent with may refuse its run: then it is set aside.
   absl::Status LoadState();
   absl::Status JoinWithState();
-  // Into the optimizer and the trainer, if it fits the run as it is now.
+  // Into the node and the trainer, if it fits the run as it is now.
   absl::Status RestoreState();
   std::string ReasonToSetAside() const;
 
@@ -87,10 +84,8 @@ class TrainingRun {
   v1::JoinResponse run_;
   std::unique_ptr<Layout> layout_;
   std::unique_ptr<Model> model_;
-  std::unique_ptr<Backend> backend_;
   std::unique_ptr<SampleReader> samples_;
-  std::unique_ptr<Replica> replica_;
-  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Node> node_;
   std::unique_ptr<Trainer> trainer_;
 };
 

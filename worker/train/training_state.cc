@@ -48,19 +48,22 @@ absl::Status TrainingRun::RestoreState() {
     contents = state_->Read(*layout_);
     aside = std::string(contents.status().message());
   }
-  const WorkerState state = state_->state();
-  state_.reset();  // the file is no longer mapped
-  if (!contents.ok()) return parts_.state->SetAside(aside);
+  if (!contents.ok()) {
+    state_.reset();  // the file is no longer mapped
+    return parts_.state->SetAside(aside);
+  }
   // Of a round that the snapshot contains, or that this log has not reached: it counts as not included.
   std::optional<PendingUpdate>& pending = contents->pending;
-  const bool known = pending.has_value() && pending->round >= replica_->next_round() &&
+  const bool known = pending.has_value() && pending->round >= node_->next_round() &&
                      pending->round.value() <= run_.head_round();
   if (!known) pending.reset();
+  const WorkerState state = state_->state();
   parts_.log->Info("going on with the worker's state",
                    {{"round", state.next_round.value()},
                     {"pending_round", known ? absl::StrCat(pending->round.value()) : "none"}});
-  optimizer_->Restore(std::move(contents->momentum), std::move(pending));
+  DISTRO_RETURN_IF_ERROR(node_->Restore(*contents));
   trainer_->Resume(state);
+  state_.reset();
   return absl::OkStatus();
 }
 

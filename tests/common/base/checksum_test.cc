@@ -14,6 +14,13 @@ TEST(ChecksumTest, KnownVectors) {
   EXPECT_EQ(ToHex(Xxh3("")), "2d06800538d394c2");
 }
 
+TEST(ChecksumTest, Xxh3OfPiecesIsThatOfTheWhole) {
+  const std::string bytes(1000, 'x');
+  const absl::string_view whole = bytes;
+  EXPECT_EQ(Xxh3({whole.substr(0, 1), whole.substr(1, 0), whole.substr(1)}), Xxh3(whole));
+  EXPECT_EQ(Xxh3(absl::Span<const absl::string_view>()), Xxh3(""));
+}
+
 TEST(ChecksumTest, Xxh3SeesEveryByte) {
   const std::string bytes(300, 'x');
   for (size_t i = 0; i < bytes.size(); ++i) {

@@ -45,6 +45,16 @@ TEST_F(SnapshotTest, ReadsBackTheSameParameters) {
   EXPECT_EQ(*ReadFile(again), *ReadFile(path_));
 }
 
+// As the ranks of a node hold them: the file does not show it.
+TEST_F(SnapshotTest, OfPiecesIsTheSameFile) {
+  const absl::Span<const float> first = tensors_.tensor(0), second = tensors_.tensor(1);
+  const TensorPieces pieces = {{first.subspan(0, 4), first.subspan(4, 0), first.subspan(4)},
+                               {second}};
+  const std::string other = folder_.File("pieces");
+  ASSERT_TRUE(WriteSnapshot(other, layout_, pieces, {{"round", "7"}}).ok());
+  EXPECT_EQ(*ReadFile(other), *ReadFile(path_));
+}
+
 TEST_F(SnapshotTest, RefusesAnotherManifestByTensor) {
   const std::vector<std::pair<std::vector<TensorSpec>, std::string>> cases = {
       {{{"w", {3, 5}}}, "tensor b is not part of the model"},

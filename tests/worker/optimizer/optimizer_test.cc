@@ -6,6 +6,7 @@
 #include "absl/base/casts.h"
 #include "common/codec/payload.h"
 #include "gtest/gtest.h"
+#include "tests/testing/sharded_optimizer.h"
 
 namespace distro::worker {
 namespace {
@@ -74,40 +75,43 @@ CommittedRound RoundWith(const Layout& layout, std::vector<bool> included) {
   return {.header = header, .hash = 0, .payloads = {}};
 }
 
-class OptimizerTest : public ::testing::Test {
+// One rank, and several that cut a model of three block rows, more of them than rows too.
+class OptimizerTest : public ::testing::TestWithParam<int> {
  protected:
+  std::vector<SharedBytes> Compress(uint64_t round, float clip_norm) {
+    return optimizer_.Compress(RoundId(round), Step(1.0f, 0.9f, clip_norm), gradient_);
+  }
+
   const Layout layout_ = MakeLayout();
-  const std::unique_ptr<Backend> backend_ = MakeReferenceBackend();
-  Optimizer optimizer_{&layout_, backend_.get()};
+  testing::ShardedOptimizer optimizer_{&layout_, GetParam()};
   const TensorBuffer gradient_ = MakeGradient(layout_);
 };
+INSTANTIATE_TEST_SUITE_P(Ranks, OptimizerTest, ::testing::Values(1, 2, 3, 4));
 
-TEST_F(OptimizerTest, NormIsOverTheWholeModel) {
-  EXPECT_NEAR(optimizer_.GradientNorm(gradient_), Norm(gradient_), 1e-9 * Norm(gradient_));
+TEST_P(OptimizerTest, NormIsOverTheWholeModel) {
+  EXPECT_NEAR(optimizer_.Norm(gradient_), Norm(gradient_), 1e-9 * Norm(gradient_));
 }
 
-TEST_F(OptimizerTest, NormOfAGradientThatIsNotFiniteIsNotFinite) {
+TEST_P(OptimizerTest, NormOfAGradientThatIsNotFiniteIsNotFinite) {
   TensorBuffer gradient = Copy(layout_, gradient_);
   gradient.tensor(1)[129] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_FALSE(std::isfinite(optimizer_.GradientNorm(gradient)));
+  EXPECT_FALSE(std::isfinite(optimizer_.Norm(gradient)));
 }
 
-TEST_F(OptimizerTest, MomentumTakesTheClippedGradient) {
-  const double norm = optimizer_.GradientNorm(gradient_);
-  optimizer_.Compress(RoundId(7), Step(0.5f, 0.9f, 1.0f), gradient_, norm);
+TEST_P(OptimizerTest, MomentumTakesTheClippedGradient) {
+  optimizer_.Compress(RoundId(7), Step(0.5f, 0.9f, 1.0f), gradient_);
   // One step from 0: the momentum is eta * clip / norm * g.
   EXPECT_NEAR(Norm(optimizer_.momentum()), 0.5, 1e-5);
 }
 
-TEST_F(OptimizerTest, GradientsBelowTheClipNormAreNotScaled) {
-  const double norm = optimizer_.GradientNorm(gradient_);
-  optimizer_.Compress(RoundId(7), Step(0.5f, 0.9f, 1e6f), gradient_, norm);
+TEST_P(OptimizerTest, GradientsBelowTheClipNormAreNotScaled) {
+  const double norm = optimizer_.Norm(gradient_);
+  optimizer_.Compress(RoundId(7), Step(0.5f, 0.9f, 1e6f), gradient_);
   EXPECT_NEAR(Norm(optimizer_.momentum()), 0.5 * norm, 1e-5 * norm);
 }
 
-TEST_F(OptimizerTest, PayloadsDecodeToKVotesABlock) {
-  const std::vector<SharedBytes> payloads = optimizer_.Compress(
-      RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_, optimizer_.GradientNorm(gradient_));
+TEST_P(OptimizerTest, PayloadsDecodeToKVotesABlock) {
+  const std::vector<SharedBytes> payloads = Compress(7, 1e6f);
   ASSERT_EQ(payloads.size(), layout_.segments());
   for (SegmentId segment(0); segment.value() < layout_.segments(); segment = segment.Next()) {
     const auto blocks = static_cast<uint32_t>(layout_.SegmentBlocks(segment));
@@ -122,31 +126,28 @@ TEST_F(OptimizerTest, PayloadsDecodeToKVotesABlock) {
   }
 }
 
-TEST_F(OptimizerTest, WhatWasNotIncludedStaysInTheMomentum) {
-  optimizer_.Compress(RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_,
-                      optimizer_.GradientNorm(gradient_));
-  const TensorBuffer before = Copy(layout_, optimizer_.momentum());
+TEST_P(OptimizerTest, WhatWasNotIncludedStaysInTheMomentum) {
+  Compress(7, 1e6f);
+  const TensorBuffer before = optimizer_.momentum();
   optimizer_.Feedback(RoundWith(layout_, std::vector<bool>(layout_.segments(), false)), 0);
   EXPECT_TRUE(SameBits(before, optimizer_.momentum()));
 }
 
-TEST_F(OptimizerTest, FeedbackRemovesWhatWasIncludedOnce) {
-  optimizer_.Compress(RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_,
-                      optimizer_.GradientNorm(gradient_));
+TEST_P(OptimizerTest, FeedbackRemovesWhatWasIncludedOnce) {
+  Compress(7, 1e6f);
   const double before = Norm(optimizer_.momentum());
   const CommittedRound round = RoundWith(layout_, std::vector<bool>(layout_.segments(), true));
   optimizer_.Feedback(round, 0);
   EXPECT_LT(Norm(optimizer_.momentum()), before);
-  const TensorBuffer after = Copy(layout_, optimizer_.momentum());
+  const TensorBuffer after = optimizer_.momentum();
   optimizer_.Feedback(round, 0);
   EXPECT_TRUE(SameBits(after, optimizer_.momentum()));
 }
 
 // Segment 0 is included and lies in tensor a; tensor b is in the last segment.
-TEST_F(OptimizerTest, FeedbackIsBySegment) {
-  optimizer_.Compress(RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_,
-                      optimizer_.GradientNorm(gradient_));
-  const TensorBuffer before = Copy(layout_, optimizer_.momentum());
+TEST_P(OptimizerTest, FeedbackIsBySegment) {
+  Compress(7, 1e6f);
+  const TensorBuffer before = optimizer_.momentum();
   std::vector<bool> included(layout_.segments(), false);
   included[0] = true;
   optimizer_.Feedback(RoundWith(layout_, included), 0);
@@ -154,44 +155,57 @@ TEST_F(OptimizerTest, FeedbackIsBySegment) {
   EXPECT_EQ(before.tensor(1), optimizer_.momentum().tensor(1));
 }
 
-TEST_F(OptimizerTest, WhatIsPendingGivesTheSameBytesAgain) {
-  EXPECT_EQ(optimizer_.pending(), nullptr);
-  const std::vector<SharedBytes> payloads = optimizer_.Compress(
-      RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_, optimizer_.GradientNorm(gradient_));
-  ASSERT_NE(optimizer_.pending(), nullptr);
+TEST_P(OptimizerTest, WhatIsPendingGivesTheSameBytesAgain) {
+  EXPECT_FALSE(optimizer_.pending().has_value());
+  const std::vector<SharedBytes> payloads = Compress(7, 1e6f);
+  ASSERT_TRUE(optimizer_.pending().has_value());
   EXPECT_EQ(optimizer_.pending()->round, RoundId(7));
-  const std::vector<SharedBytes> again = optimizer_.EncodePending();
+  const std::vector<SharedBytes> again = optimizer_.Encode();
   ASSERT_EQ(again.size(), payloads.size());
   for (size_t i = 0; i < again.size(); ++i) EXPECT_EQ(*again[i], *payloads[i]);
 }
 
-TEST_F(OptimizerTest, WhatIsForgottenStaysInTheMomentum) {
-  optimizer_.Compress(RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_,
-                      optimizer_.GradientNorm(gradient_));
-  const TensorBuffer before = Copy(layout_, optimizer_.momentum());
-  optimizer_.ForgetPending();
+TEST_P(OptimizerTest, WhatIsForgottenStaysInTheMomentum) {
+  Compress(7, 1e6f);
+  const TensorBuffer before = optimizer_.momentum();
+  optimizer_.optimizer().ForgetPending();
   optimizer_.Feedback(RoundWith(layout_, std::vector<bool>(layout_.segments(), true)), 0);
   EXPECT_TRUE(SameBits(before, optimizer_.momentum()));
 }
 
 // As a process that goes on with the state of an earlier one.
-TEST_F(OptimizerTest, ARestoredOptimizerTakesTheFeedbackThatTheFirstOneWaitedFor) {
-  optimizer_.Compress(RoundId(7), Step(1.0f, 0.9f, 1e6f), gradient_,
-                      optimizer_.GradientNorm(gradient_));
-  Optimizer restored(&layout_, backend_.get());
-  restored.Restore(Copy(layout_, optimizer_.momentum()), *optimizer_.pending());
+TEST_P(OptimizerTest, ARestoredOptimizerTakesTheFeedbackThatTheFirstOneWaitedFor) {
+  Compress(7, 1e6f);
+  testing::ShardedOptimizer restored(&layout_, 3);
+  restored.Restore(optimizer_.momentum(), optimizer_.pending());
   const CommittedRound round = RoundWith(layout_, std::vector<bool>(layout_.segments(), true));
   optimizer_.Feedback(round, 0);
   restored.Feedback(round, 0);
   EXPECT_TRUE(SameBits(optimizer_.momentum(), restored.momentum()));
 }
 
-TEST_F(OptimizerTest, FeedbackOfAnotherRoundDoesNothing) {
-  optimizer_.Compress(RoundId(8), Step(1.0f, 0.9f, 1e6f), gradient_,
-                      optimizer_.GradientNorm(gradient_));
-  const TensorBuffer before = Copy(layout_, optimizer_.momentum());
+TEST_P(OptimizerTest, FeedbackOfAnotherRoundDoesNothing) {
+  Compress(8, 1e6f);
+  const TensorBuffer before = optimizer_.momentum();
   optimizer_.Feedback(RoundWith(layout_, std::vector<bool>(layout_.segments(), true)), 0);
   EXPECT_TRUE(SameBits(before, optimizer_.momentum()));
+}
+
+// Two rounds: the second one compresses a momentum from which the first was taken out.
+TEST_P(OptimizerTest, GivesTheBitsOfOneRank) {
+  testing::ShardedOptimizer one(&layout_);
+  EXPECT_EQ(optimizer_.Norm(gradient_), one.Norm(gradient_));
+  for (const uint64_t round : {7, 8}) {
+    const auto payloads = Compress(round, 1.0f);
+    const auto expected = one.Compress(RoundId(round), Step(1.0f, 0.9f, 1.0f), gradient_);
+    for (uint32_t i = 0; i < layout_.segments(); ++i) EXPECT_EQ(*payloads[i], *expected[i]);
+    std::vector<bool> included(layout_.segments(), true);
+    included[1] = false;
+    optimizer_.Feedback(RoundWith(layout_, included), 0);
+    one.Feedback(RoundWith(layout_, included), 0);
+    EXPECT_TRUE(SameBits(optimizer_.momentum(), one.momentum()));
+    EXPECT_TRUE(SameBits(optimizer_.Lookahead(0.1f, gradient_), one.Lookahead(0.1f, gradient_)));
+  }
 }
 
 }  // namespace

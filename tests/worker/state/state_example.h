@@ -1,25 +1,25 @@
 // A small optimizer with a pending update, and what goes with it.
 #pragma once
 
-#include <memory>
-
 #include "common/layout/layout.h"
-#include "kernels/backend.h"
-#include "worker/optimizer/optimizer.h"
+#include "tests/testing/sharded_optimizer.h"
 #include "worker/state/state_file.h"
 
 namespace distro::worker {
 
 struct StateExample {
+  explicit StateExample(int ranks = 1) : optimizer(&layout, ranks) {}
+
   Layout layout = *Layout::Create(*Manifest::Create({{"a", {3, 2}}, {"b", {5}}}), 1);
-  std::unique_ptr<Backend> backend = MakeReferenceBackend();
-  Optimizer optimizer{&layout, backend.get()};
+  testing::ShardedOptimizer optimizer;
   WorkerState state{.run_id = "run-1",
                     .worker = "w",
                     .epoch = EpochId(6),
                     .next_round = RoundId(9),
                     .senders = {11, 12},
                     .pending_loss = 2.5};
+
+  const Optimizer& shards() const { return optimizer.optimizer(); }
 
   // Momentum that is not 0, and an update of round 9 that is pending.
   void Step() {
@@ -33,7 +33,7 @@ struct StateExample {
     step.set_beta(0.9f);
     step.set_clip_norm(1e6f);
     step.set_kept_per_block(2);
-    optimizer.Compress(RoundId(9), step, gradient, optimizer.GradientNorm(gradient));
+    optimizer.Compress(RoundId(9), step, gradient);
   }
 };
 

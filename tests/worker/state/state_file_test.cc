@@ -14,8 +14,10 @@ namespace {
 
 class StateFileTest : public ::testing::Test {
  protected:
-  std::string Write() {
-    EXPECT_TRUE(WriteStateFile(path_, example_.state, example_.layout, example_.optimizer).ok());
+  std::string Write() { return Write(example_); }
+  std::string Write(const StateExample& example) {
+    EXPECT_TRUE(
+        WriteStateFile(path_, example.state, example.shards().momentum(), example.shards()).ok());
     return *ReadFile(path_);
   }
   // OK, or what a damaged file may be.
@@ -43,19 +45,32 @@ TEST_F(StateFileTest, GivesBackWhatWasWritten) {
   EXPECT_EQ(reader->state().pending_loss, 2.5);
   absl::StatusOr<StateReader::Contents> contents = reader->Read(example_.layout);
   ASSERT_TRUE(contents.ok()) << contents.status();
-  for (int i = 0; i < contents->momentum.tensors(); ++i) {
-    const auto expected = example_.optimizer.momentum().tensor(i);
-    ASSERT_EQ(std::memcmp(contents->momentum.tensor(i).data(), expected.data(),
-                          expected.size() * sizeof(float)),
-              0);
+  const TensorBuffer momentum = example_.optimizer.momentum();
+  for (int i = 0; i < momentum.tensors(); ++i) {
+    const auto expected = momentum.tensor(i);
+    ASSERT_EQ(contents->momentum[i].size(), expected.size() * sizeof(float));
+    EXPECT_EQ(
+        std::memcmp(contents->momentum[i].data(), expected.data(), expected.size() * sizeof(float)),
+        0);
   }
   ASSERT_TRUE(contents->pending.has_value());
   EXPECT_EQ(contents->pending->round, RoundId(9));
-  Optimizer other(&example_.layout, example_.backend.get());
-  other.Restore(std::move(contents->momentum), std::move(contents->pending));
-  const auto payloads = other.EncodePending(), expected = example_.optimizer.EncodePending();
+  testing::ShardedOptimizer other(&example_.layout, 2);
+  other.Restore(momentum, contents->pending);
+  const auto payloads = other.Encode(), expected = example_.optimizer.Encode();
   ASSERT_EQ(payloads.size(), expected.size());
   for (size_t i = 0; i < payloads.size(); ++i) EXPECT_EQ(*payloads[i], *expected[i]);
+}
+
+// More ranks than there are block rows, too.
+TEST_F(StateFileTest, DoesNotShowHowTheMomentumIsCut) {
+  example_.Step();
+  const std::string expected = Write();
+  for (const int ranks : {2, 3, 4}) {
+    StateExample other(ranks);
+    other.Step();
+    EXPECT_EQ(Write(other), expected) << ranks;
+  }
 }
 
 // The example of docs/files.md.

@@ -1,0 +1,52 @@
+// An optimizer over the shards of some ranks, all worked by the calling thread, with whole buffers at its edges: for tests that
+// compare ways to cut a model, or that need an optimizer with something in it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "common/layout/layout.h"
+#include "common/layout/tensor_buffer.h"
+#include "kernels/backend.h"
+#include "worker/fsdp/shard_plan.h"
+#include "worker/optimizer/optimizer.h"
+#include "worker/optimizer/optimizer_shard.h"
+
+namespace distro::testing {
+
+class ShardedOptimizer {
+ public:
+  // All tensors are one unit, so that ranks begin and end inside tensors. `layout` is borrowed.
+  explicit ShardedOptimizer(const Layout* layout, int ranks = 1);
+
+  double Norm(const TensorBuffer& gradient);
+  // Compresses the clipped gradient; the payloads of all segments.
+  std::vector<SharedBytes> Compress(RoundId round, const v1::StepParameters& step,
+                                    const TensorBuffer& gradient);
+  std::vector<SharedBytes> Encode() const;
+  void Feedback(const CommittedRound& round, int member);
+  TensorBuffer Lookahead(float eta, const TensorBuffer& parameters);
+
+  // As a process that goes on with the state of another one.
+  void Restore(const TensorBuffer& momentum, const std::optional<worker::PendingUpdate>& pending);
+
+  TensorBuffer momentum() const;
+  // What is pending, put together; nullopt: nothing is.
+  std::optional<worker::PendingUpdate> pending() const;
+  worker::Optimizer& optimizer() { return *optimizer_; }
+  const worker::Optimizer& optimizer() const { return *optimizer_; }
+
+ private:
+  // The runs' elements in a buffer of whole tensors.
+  worker::RunSpans RunsOf(int rank, TensorBuffer* buffer) const;
+
+  const Layout* const layout_;
+  const worker::ShardPlan plan_;
+  const std::unique_ptr<Backend> backend_;
+  std::vector<std::vector<float>> momentum_;  // [ranks], as shards
+  std::vector<std::unique_ptr<worker::OptimizerShard>> shards_;
+  std::unique_ptr<worker::Optimizer> optimizer_;
+};
+
+}  // namespace distro::testing

@@ -1,0 +1,136 @@
+// A worker's node: the model on R ranks (docs/fsdp.md). The training thread asks it for what the algorithm does in a round; the
+// node has every rank do its part on the rank's thread and waits for all. What it holds and gives does not show how it is cut:
+// parameters, state hash and, with equal momentum, payloads are the same bits for every sharding strategy and R. One rank is a
+// node like any other.
+//
+// A rank that fails ends the node: the others return, the status names rank and operation, has reason `rank_failed` and comes
+// again from every later call that needs the ranks. What was in memory is then of use only as far as the functions below say.
+//
+// Not thread-safe: the training thread owns it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/base/ids.h"
+#include "common/base/log.h"
+#include "common/layout/layout.h"
+#include "common/layout/tensor_pieces.h"
+#include "common/replica/committed_round.h"
+#include "common/update/votes.h"
+#include "distro/v1/round.pb.h"
+#include "worker/fsdp/shard_plan.h"
+#include "worker/model/model.h"
+#include "worker/node/node_options.h"
+#include "worker/optimizer/optimizer.h"
+#include "worker/state/state_file.h"
+
+namespace distro::worker {
+
+class Rank;
+class RankThreads;
+
+class Node {
+ public:
+  struct Parts {
+    const Layout* layout = nullptr;
+    const Model* model = nullptr;
+    // Has memory for the lookahead copy.
+    bool lookahead = false;
+    // What the plan of memory goes by: samples and positions of a micro-batch, K.
+    int micro_batch_samples = 1;
+    int sequence_length = 1;
+    int kept_per_block = 0;
+    // Receives the plan; nullptr: nobody does.
+    Log* log = nullptr;
+  };
+
+  // Plans the memory, then starts the ranks; parameters and momentum are 0. What is borrowed outlives the node. InvalidArgument
+  // names the option. ResourceExhausted with reason `does_not_fit`: the plan needs more than there is; names what would fit.
+  static absl::StatusOr<std::unique_ptr<Node>> Create(const NodeOptions& options,
+                                                      const Parts& parts);
+  ~Node();
+
+  int ranks() const;
+  const Layout& layout() const { return *parts_.layout; }
+
+  // Parameters. node_rounds.cc.
+
+  // Takes the parameters before `next_round` from a snapshot; `log_hash` as Replica has it. Momentum and what is pending stay.
+  // InvalidArgument: it is no snapshot of this layout; then the parameters are what they were.
+  absl::Status Load(const std::string& snapshot_path, RoundId next_round, uint64_t log_hash);
+  RoundId next_round() const { return next_round_; }
+  uint64_t log_hash() const { return log_hash_; }
+  // As Replica::Apply.
+  absl::Status Apply(const CommittedRound& round);
+  absl::Span<const uint64_t> tensor_hashes() const { return tensor_hashes_; }
+  uint64_t StateHash() const;
+  // The parameters where they are, valid until the next call that changes them.
+  TensorPieces parameters() const;
+
+  // Gradient. One round of micro-batches, 1 .. ranks() of them: rank r computes the r-th. Returns their mean losses.
+  //
+  //   first  the step's first round
+  absl::StatusOr<std::vector<double>> GradientRound(absl::Span<const TokenBatch> batches,
+                                                    GradientAt at, bool first);
+  // After the last round: the gradient is the mean over all micro-batches. Returns its norm.
+  absl::StatusOr<double> FinishGradient(int64_t micro_batches);
+  // Mean losses of 1 .. ranks() batches, without gradients, at the parameters.
+  absl::StatusOr<std::vector<double>> Losses(absl::Span<const TokenBatch> batches);
+  // lookahead copy <- parameters - eta * sign(m). Requires Parts.lookahead.
+  absl::Status MakeLookahead(float eta);
+
+  // Optimizer (docs/algorithm.md, "A worker's step").
+
+  // The gradient into the momentum, and what is pending out of it; the payloads [segments].
+  absl::StatusOr<std::vector<SharedBytes>> Compress(RoundId round, const v1::StepParameters& step,
+                                                    double norm);
+  // What is pending again, the same bytes. Requires pending().
+  absl::StatusOr<std::vector<SharedBytes>> EncodePending();
+  const std::optional<PendingRound>& pending() const { return optimizer_->pending(); }
+  void ForgetPending() { optimizer_->ForgetPending(); }
+  // Error feedback of what is pending, if it is of this round (Optimizer::TakeFeedback).
+  absl::Status Feedback(const CommittedRound& round, int member);
+
+  // What WriteStateFile writes. FailedPrecondition: a rank failed while it changed the momentum.
+  struct Kept {
+    TensorPieces momentum;  // where it is, valid until it changes
+    const Optimizer* optimizer;
+  };
+  absl::StatusOr<Kept> kept() const;
+  // Goes on where an earlier process was, of any strategy and number of ranks.
+  absl::Status Restore(const StateReader::Contents& contents);
+
+ private:
+  using RankWork = std::function<absl::Status(Rank& rank, int number)>;
+
+  Node(const NodeOptions& options, const Parts& parts, ShardPlan shards, ShardPlan whole);
+  absl::Status Start();
+  absl::Status Run(absl::string_view operation, const RankWork& work);
+  // Work that leaves a momentum of no use when it fails on the way.
+  absl::Status RunOnMomentum(absl::string_view operation, const RankWork& work);
+  absl::Status TakeHashes();
+  absl::StatusOr<std::vector<Votes>> Decode(const CommittedRound& round);
+
+  const NodeOptions options_;
+  const Parts parts_;
+  const ShardPlan shards_;
+  const ShardPlan whole_;
+  std::vector<std::unique_ptr<Rank>> ranks_;  // made and used on their threads
+  std::unique_ptr<RankThreads> threads_;
+  std::unique_ptr<Optimizer> optimizer_;  // over the ranks that together hold everything once
+  bool momentum_is_whole_ = true;
+
+  RoundId next_round_;
+  uint64_t log_hash_ = 0;
+  std::vector<uint64_t> tensor_hashes_;
+};
+
+}  // namespace distro::worker

@@ -1,0 +1,28 @@
+// How a worker uses its node: how many ranks, and what they share (docs/fsdp.md). Plain data.
+#pragma once
+
+#include <cstdint>
+
+#include "worker/fsdp/fsdp_options.h"
+
+namespace distro::worker {
+
+// At which parameters a gradient is taken.
+enum class GradientAt {
+  kParameters,
+  kLookahead,  // the copy that was made last
+};
+
+inline constexpr int kMaxRanks = 1024;
+
+struct NodeOptions {
+  // Threads that compute, each with a part of a round's samples.
+  int ranks = 1;
+  // Of Torch, a rank.
+  int torch_threads = 1;
+  FsdpOptions fsdp = {};
+  // Memory that a rank may use; 0: what its device has.
+  uint64_t memory_limit_bytes = 0;
+};
+
+}  // namespace distro::worker
