@@ -1,6 +1,6 @@
 // Asks the Prometheus that serves this page, draws TABLE.panels, and again every 15 s. Workers that hold the round up
 // (TABLE.stragglers) are red on every panel; where there are many workers the others are grey.
-var RANGES = {"5 min": 300, "15 min": 900, "30 min": 1800, "1 h": 3600, "6 h": 21600, "1 d": 86400, "7 d": 604800};
+var RANGES = {"1 min": 60, "5 min": 300, "15 min": 900, "30 min": 1800, "1 h": 3600, "6 h": 21600, "1 d": 86400, "7 d": 604800};
 var CROWD = 8;
 var parameters = new URLSearchParams(location.search);
 var alarmed = {};

@@ -25,8 +25,10 @@ CONSTANTS = {"short": "20s", "errors": "1m", "excluded": "20s", "long": "15s", "
              "report_seconds": 6}
 LIMIT = 150  # seconds for anything that is waited for
 GPU = {"Operations between ranks", "GPU memory in use", "GPU utilization"}  # empty on a machine without
+OPTIONAL = {"Norm of the momentum", "Memory of the worker by kind"}  # docs/metrics.md, "Only where there is a source"
 # Filled by faults only: lateness by a late update, failed calls by refused ones.
 NEED_FAULTS = {"How late are late updates (95 %)", "Calls that failed", "Changes of state an hour"}
+EMPTY = GPU | OPTIONAL | NEED_FAULTS  # of healthy runs on a machine without a GPU
 
 
 class World:
@@ -113,12 +115,12 @@ def test_every_rule_is_healthy(world):
 
 def test_every_panel_has_samples(world):
     assert {panel.title for panel in Source().panels() if panel.gpu} == GPU
-    assert lacking(world, lambda panel: panel.title not in GPU | NEED_FAULTS) == []
+    assert lacking(world, lambda panel: panel.title not in EMPTY) == []
 
 
 def test_every_query_of_grafana_has_samples(world):
     document = json.loads((world.folder / "dashboards" / "distro.json").read_text())
-    drawn = [panel for panel in document["panels"] if panel["type"] != "row" and panel["title"] not in GPU | NEED_FAULTS]
+    drawn = [panel for panel in document["panels"] if panel["type"] != "row" and panel["title"] not in EMPTY]
     texts = [target["expr"].replace("$__rate_interval", CONSTANTS["short"]).replace("$instance", ".*")
              for panel in drawn for target in panel["targets"]]
     assert len(texts) > 80
@@ -142,10 +144,13 @@ def test_values_can_be_true(world):
 
 
 def test_shaped_rates(world):
-    """Goodput within 15 % of what the links were given; a busy machine may need another round or two for that."""
+    """The fastest transfer and the goodput are within 15 % of what the links were given. Bytes count when an upload is done, so
+    that a window of a few rounds is sometimes off; those of five minutes are not."""
     for direction, factor in (("upload", 1), ("download", 10)):
         given = {name: factor * rate / 8 for name, rate in (("fast-1", UP), ("fast-2", UP), ("slow", SLOW))}
         goodput = lambda: world.by_worker(f'instance_worker_direction:distro_worker_goodput_bytes:rate5m{{direction="{direction}"}}')
+        carries = world.by_worker(f'distro_worker_link_capacity_bytes_per_second{{direction="{direction}"}}')
+        assert carries == pytest.approx(given, rel=0.15), direction
         until(lambda: goodput() == pytest.approx(given, rel=0.15), f"{direction}: {given}; it is {goodput()}", LIMIT)
 
 
@@ -178,12 +183,13 @@ def test_console_pages_show_it(world):
     target = world.runs.target("shaped")
     with browser() as chromium:
         for row, members in Source().rows:
-            page = opened(chromium, f"{world.prometheus.url}/consoles/{page_name(row)}?range=300&instance={target}")
+            page = opened(chromium, f"{world.prometheus.url}/consoles/{page_name(row)}?range=60&instance={target}")
             assert "slow (upload takes" in page.text_content("#straggler"), row
-            wanted = {panel.title for panel in members if not panel.gpu} - NEED_FAULTS
+            wanted = {panel.title for panel in members} - EMPTY
             shown = panels(page)
             assert sorted(title for title in wanted if not shown[title]) == [], row
-            keep(page, f"console_live_{row.lower()}", full_page=True)
+            if row in ("Progress", "Bandwidth"):
+                keep(page, f"console_{row.lower()}_live", full_page=True)
 
 
 def test_each_alert_is_raised_by_what_it_is_for(world):
