@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/run/run_config.h"
 #include "common/telemetry/http_endpoint.h"
+#include "common/telemetry/metric_values.h"
 #include "common/telemetry/metric_families.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/grpcpp.h"
@@ -21,12 +22,15 @@
 #include "server/call_metrics.h"
 #include "server/limits/sweeper.h"
 #include "server/metrics.h"
+#include "server/round/observer_list.h"
 #include "server/service/admin_service.h"
 #include "server/service/aggregator_service.h"
 #include "server/service/call_interceptor.h"
 #include "server/service/connection_bounds.h"
 #include "server/service/link_service.h"
-#include "server/status/status_page.h"
+#include "server/status/run_history.h"
+#include "server/status/status_routes.h"
+#include "server/status/worker_rates.h"
 #include "server/stream_metrics.h"
 #include "server/worker_metrics.h"
 
@@ -52,6 +56,7 @@ struct AggregatorServer::Parts {
         clock(clock_in),
         log(log_in),
         metrics(clock_in, options_in.insecure),
+        history(clock_in),
         gate(options_in.limits, clock_in) {}
 
   absl::Status OpenCredentials();
@@ -61,7 +66,6 @@ struct AggregatorServer::Parts {
   absl::Status LoadRun();
   absl::Status StartGrpc();
   ReadyReport Ready() const;
-  HttpResponse Page() const;
   void SayDraining();
 
   const AggregatorOptions options;
@@ -69,7 +73,10 @@ struct AggregatorServer::Parts {
   Log* const log;
   AggregatorMetrics metrics;
   CallMetrics calls;
+  RunHistory history;
+  ObserverList observers{{&metrics, &history}};
   WorkerReports reports;
+  WorkerRates rates;
   StreamGate gate;
   std::atomic<bool> loaded{false};
   std::atomic<bool> draining{false};
@@ -110,7 +117,7 @@ absl::Status AggregatorServer::Parts::OpenHost(Disk* disk,
                                    .heartbeat_interval = options.heartbeat_interval,
                                    .drain_grace = options.drain_grace,
                                    .ring_bytes = options.ring_bytes};
-  host = std::make_unique<RunHost>(std::move(store), clock, log, &metrics, rounds,
+  host = std::make_unique<RunHost>(std::move(store), clock, log, &observers, rounds,
                                    std::move(on_fatal));
   host->SetFsyncObserver([this](absl::Duration time) { metrics.OnFsync(time); });
   return absl::OkStatus();
@@ -124,7 +131,14 @@ absl::Status AggregatorServer::Parts::StartHttp() {
   routes.push_back(MetricsRoute("/metrics", [this] { return AllMetrics(); }));
   routes.push_back(MetricsRoute("/metrics/workers",
                                 [this] { return CollectWorkers(reports, clock->MonotonicNow()); }));
-  routes.push_back({"/", [this](const HttpRequest&) { return Page(); }});
+  const StatusSources sources{.host = host.get(),
+                              .history = &history,
+                              .reports = &reports,
+                              .rates = &rates,
+                              .clock = clock,
+                              .metrics = [this] { return MetricValues(AllMetrics()); },
+                              .ready = [this] { return Ready(); }};
+  for (HttpRoute& route : StatusRoutes(sources)) routes.push_back(std::move(route));
   DISTRO_ASSIGN_OR_RETURN(http,
                           HttpEndpoint::Start(address.first, address.second, std::move(routes)));
   http_address = JoinAddress(address.first, http->port());
@@ -196,22 +210,6 @@ ReadyReport AggregatorServer::Parts::Ready() const {
   report.checks.push_back({"workers", !waits, status.reason});
   report.checks.push_back({"disk", status.disk_error.empty(), status.disk_error});
   return report;
-}
-
-HttpResponse AggregatorServer::Parts::Page() const {
-  const RoundManager* manager = host->manager();
-  HttpResponse response;
-  response.content_type = "text/html; charset=utf-8";
-  if (manager != nullptr) {
-    response.body =
-        StatusPage(manager->run().run_id, manager->run().config.rounds(), manager->status());
-    return response;
-  }
-  RunStatus empty;
-  empty.state = v1::RUN_STATE_EMPTY;
-  empty.reason = "create a run: distroctl run create";
-  response.body = StatusPage("", 0, empty);
-  return response;
 }
 
 absl::StatusOr<std::unique_ptr<AggregatorServer>> AggregatorServer::Start(

@@ -1,0 +1,42 @@
+// Numbers for people. Every function takes null for "not known" and says "–".
+const NONE = '–';
+
+// Three digits that mean something: 1.30, 13.0, 130, 1 300.
+function digits(value) {
+  if (value === 0) return '0';
+  const rounded = Number(value.toPrecision(3));
+  return Math.abs(rounded) >= 100 ? count(rounded) : value.toPrecision(3);
+}
+
+function scaled(value, unit, separator) {
+  const steps = [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']];
+  for (const [size, prefix] of steps) {
+    if (Math.abs(value) >= size * 0.9995) return digits(value / size) + separator + prefix + unit;
+  }
+  return digits(value) + (unit ? separator + unit : '');
+}
+
+export const bytes = (value) => value == null ? NONE : scaled(value, 'B', ' ');
+export const rate = (value) => value == null ? NONE : scaled(value, 'B/s', ' ');
+export const short = (value) => value == null ? NONE : scaled(value, '', ' ');
+export const count = (value) => value == null ? NONE : value.toLocaleString('en').replaceAll(',', ' ');
+export const number = (value) => value == null ? NONE : digits(value);
+export const loss = (value) => value == null ? NONE : value.toFixed(3);
+export const percent = (value) => value == null ? NONE : `${Math.round(100 * value)} %`;
+export const factor = (less, more) => less && more ? `${digits(more / less)} ×` : NONE;
+
+export function seconds(value) {
+  if (value == null) return NONE;
+  if (value < 0.0995) return `${Math.max(1, Math.round(1000 * value))} ms`;
+  if (value < 9.95) return `${value.toFixed(1)} s`;
+  return duration(value);
+}
+
+export function duration(value) {
+  if (value == null) return NONE;
+  const whole = Math.round(value);
+  if (whole < 100) return `${whole} s`;
+  if (whole < 100 * 60) return `${Math.round(whole / 60)} min`;
+  if (whole < 48 * 3600) return `${Math.round(whole / 3600)} h`;
+  return `${Math.round(whole / 86400)} d`;
+}

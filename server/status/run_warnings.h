@@ -1,0 +1,32 @@
+// What is wrong with the run as a whole, under the names of the alerts that say the same from Prometheus (docs/runbooks).
+// Pure. Warnings look at this moment and at the last rounds; alerts at longer times.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/telemetry/metric_values.h"
+#include "server/round/round_manager.h"
+#include "server/status/run_history.h"
+
+namespace distro::server {
+
+struct Warning {
+  std::string name;  // of the alert and of its runbook
+  bool critical = false;
+  std::string what;  // for people, one sentence
+};
+
+struct WarningFacts {
+  const RunStatus* status = nullptr;
+  const HistoryView* history = nullptr;
+  const MetricValues* metrics = nullptr;
+  uint64_t min_workers = 0;
+  absl::Time now;
+};
+
+// Critical ones first.
+std::vector<Warning> RunWarnings(const WarningFacts& facts);
+
+}  // namespace distro::server

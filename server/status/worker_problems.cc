@@ -1,0 +1,132 @@
+#include "server/status/worker_problems.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace distro::server {
+namespace {
+
+constexpr absl::Duration kRecentlyGone = absl::Minutes(10);
+constexpr uint64_t kMissedRounds = 3;
+
+// `bytes` a second for people: three digits and a unit.
+std::string RateText(double bytes) {
+  if (bytes >= 1e6) return absl::StrFormat("%.3g MB/s", bytes / 1e6);
+  return absl::StrFormat("%.3g kB/s", bytes / 1e3);
+}
+
+template <typename Better>
+std::optional<double> Median(std::vector<double> values, Better better) {
+  if (values.empty()) return std::nullopt;
+  std::ranges::sort(values, better);
+  return values[(values.size() - 1) / 2];
+}
+
+bool InRounds(const Worker& worker) { return worker.takes_part() && worker.weight() > 0; }
+
+std::optional<Problem> ProblemOfState(const WorkerFacts& facts) {
+  const Worker& worker = facts.worker;
+  switch (worker.state) {
+    case v1::MEMBER_STATE_QUARANTINED:
+      return Problem{Severity::kBad, absl::StrCat("Quarantined: ", worker.reason),
+                     "WorkerNotContributing"};
+    case v1::MEMBER_STATE_SUSPECT:
+      return Problem{Severity::kBad,
+                     absl::StrFormat("Silent for %.0f s: no heartbeat and no frame",
+                                     absl::ToDoubleSeconds(facts.silence)),
+                     "WorkerStale"};
+    case v1::MEMBER_STATE_LEFT:
+      if (worker.returning)
+        return Problem{Severity::kWarning, "Has not come back since the aggregator started",
+                       "WorkerStale"};
+      if (facts.in_state < kRecentlyGone)
+        return Problem{Severity::kWarning, absl::StrCat("Gone: ", worker.reason), "WorkerStale"};
+      return Problem{.severity = Severity::kGone};
+    case v1::MEMBER_STATE_LATE:
+      return Problem{Severity::kBad, "Missed the round's deadline: rounds do not wait for it",
+                     "UpdatesExcluded"};
+    default:
+      return std::nullopt;
+  }
+}
+
+bool Below(std::optional<double> value, std::optional<double> typical) {
+  return value && typical && *value * kSlowFactor < *typical;
+}
+
+bool IsSlow(const WorkerFacts& facts, const Typical& typical) {
+  if (!facts.rounds.update_seconds || !typical.update_seconds) return false;
+  const double seconds = *facts.rounds.update_seconds;
+  return seconds > kSlowFactor * *typical.update_seconds &&
+         seconds > *typical.update_seconds + kSlowSeconds;
+}
+
+// Why the updates of a worker come later than those of the others.
+Problem WhySlow(const WorkerFacts& facts, const Typical& typical) {
+  const std::string in = absl::StrFormat("its updates are in after %.1f s, most after %.1f s",
+                                         *facts.rounds.update_seconds, *typical.update_seconds);
+  const WorkerRate& rate = facts.rate;
+  if (Below(rate.up_goodput, typical.up_goodput)) {
+    return {Severity::kBad,
+            absl::StrCat("Slow uplink: ", RateText(*rate.up_goodput), ", most have ",
+                         RateText(*typical.up_goodput), "; ", in),
+            "UplinkSaturated"};
+  }
+  if (Below(rate.down_goodput, typical.down_goodput)) {
+    return {Severity::kBad,
+            absl::StrCat("Slow downlink: ", RateText(*rate.down_goodput), ", most have ",
+                         RateText(*typical.down_goodput), "; ", in),
+            "UpdatesExcluded"};
+  }
+  return {Severity::kWarning, absl::StrCat("Slow, and not for its link: ", in), "UpdatesExcluded"};
+}
+
+}  // namespace
+
+absl::string_view SeverityName(Severity severity) {
+  switch (severity) {
+    case Severity::kBad:
+      return "bad";
+    case Severity::kWarning:
+      return "warning";
+    case Severity::kGood:
+      return "good";
+    case Severity::kGone:
+      break;
+  }
+  return "gone";
+}
+
+Typical TypicalOf(const std::vector<WorkerFacts>& workers) {
+  std::vector<double> update_seconds, up, down;
+  for (const WorkerFacts& facts : workers) {
+    if (!InRounds(facts.worker)) continue;
+    if (facts.rounds.update_seconds) update_seconds.push_back(*facts.rounds.update_seconds);
+    if (facts.rate.up_goodput) up.push_back(*facts.rate.up_goodput);
+    if (facts.rate.down_goodput) down.push_back(*facts.rate.down_goodput);
+  }
+  return {.update_seconds = Median(update_seconds, std::less<>()),
+          .up_goodput = Median(up, std::greater<>()),
+          .down_goodput = Median(down, std::greater<>())};
+}
+
+Problem ProblemOf(const WorkerFacts& facts, const Typical& typical) {
+  if (auto problem = ProblemOfState(facts)) return *problem;
+  if (InRounds(facts.worker) && IsSlow(facts, typical)) return WhySlow(facts, typical);
+  if (facts.worker.state == v1::MEMBER_STATE_ACTIVE &&
+      facts.rounds.missed_in_a_row >= kMissedRounds) {
+    return {Severity::kBad,
+            absl::StrFormat("Not included for %d rounds: %s", facts.rounds.missed_in_a_row,
+                            facts.rounds.excluded),
+            "WorkerNotContributing"};
+  }
+  if (facts.worker.state == v1::MEMBER_STATE_JOINING && !facts.worker.resync.empty())
+    return {Severity::kWarning, absl::StrCat("Begins anew: ", facts.worker.resync),
+            "ReplicasDiverged"};
+  return {};
+}
+
+}  // namespace distro::server

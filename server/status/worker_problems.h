@@ -1,0 +1,50 @@
+// What is wrong with a worker, if anything: its state, rounds that it is missing from, a link or a machine that is slow against
+// the others. Pure: an operator with many workers is to find the one that the rounds wait for.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/session/worker.h"
+#include "server/status/run_history.h"
+#include "server/status/worker_rates.h"
+
+namespace distro::server {
+
+// The order in which workers are shown.
+enum class Severity { kBad, kWarning, kGood, kGone };
+
+// "bad", "warning", "good", "gone".
+absl::string_view SeverityName(Severity severity);
+
+struct WorkerFacts {
+  Worker worker;
+  absl::Duration in_state;  // since it entered its state
+  absl::Duration silence;   // since it was heard last
+  double agreement = 0;
+  WorkerRounds rounds = {};
+  WorkerRate rate = {};
+};
+
+// What the workers that are in a round have in common: medians, not set where nobody has a value. Of two values the better one.
+struct Typical {
+  std::optional<double> update_seconds = {}, up_goodput = {}, down_goodput = {};
+};
+Typical TypicalOf(const std::vector<WorkerFacts>& workers);
+
+struct Problem {
+  Severity severity = Severity::kGood;
+  std::string what = {};     // one sentence without a full stop; empty: nothing is wrong
+  std::string runbook = {};  // name of its page; empty: there is none
+};
+
+// A worker counts as slow when its updates are in at least kSlowSeconds and kSlowFactor times later than the typical one; the
+// cause is the link when its goodput is below 1 / kSlowFactor of the typical one.
+inline constexpr double kSlowSeconds = 0.5;
+inline constexpr double kSlowFactor = 1.5;
+
+Problem ProblemOf(const WorkerFacts& facts, const Typical& typical);
+
+}  // namespace distro::server
