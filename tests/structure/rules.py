@@ -103,6 +103,7 @@ USES = {
     "tests/compatibility": "worker/model",
     "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/replica server/log server/auth/tokens_file worker/data worker/state tools/archiver",
     "bench": "server worker tests/common/codec/random_updates",
+    "bench/gpu": "kernels/cuda worker/fsdp common/checkpoint",
 }
 
 # Never, whatever USES says (self_test.py compares the two).
@@ -149,7 +150,7 @@ OUTSIDE = {
         r"(^|/)((?<!kernels/cuda/)cuda[^/]*\.h|nccl\.h|nvtx3/.*)$",
         r"^lib(cuda|nccl|cupti)",
         r"^(cuda[A-Z]|nccl[A-Z])",
-        named_in="kernels/cuda worker/fsdp",
+        named_in="kernels/cuda worker/fsdp bench/gpu",
         seen_in="worker/train worker bench tests/kernels",  # the test programs of kernels/cuda link its runtime
     ),
     "grpc": Outside(

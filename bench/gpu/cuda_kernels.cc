@@ -1,0 +1,275 @@
+// Times the operations of kernels/cuda over all tensors of a model on one GPU, one launch a tensor as a worker makes them.
+//
+//   gpu_kernels examples/llama_1b2/config.json
+//
+// Prints a line of JSON for each operation: milliseconds (median and least of the repetitions), bytes a parameter that have
+// to move, and for the whole a device-to-device copy as the bandwidth that the card has. Exit status 3: no GPU.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/base/file.h"
+#include "common/base/random.h"
+#include "common/layout/layout.h"
+#include "common/model_config/llama_config.h"
+#include "kernels/cuda/cuda_backend.h"
+
+namespace distro {
+namespace {
+
+constexpr int kWarmUps = 3, kRepetitions = 11;
+constexpr int kSegmentBlocks = 16384;
+
+void Check(cudaError_t error) {
+  if (error == cudaSuccess) return;
+  std::fprintf(stderr, "gpu_kernels: %s\n", cudaGetErrorString(error));
+  std::exit(1);
+}
+void Check(const absl::Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "gpu_kernels: %s\n", std::string(status.message()).c_str());
+  std::exit(1);
+}
+
+template <typename T>
+T* Allocate(int64_t count) {
+  void* data = nullptr;
+  Check(cudaMalloc(&data, count * sizeof(T)));
+  return static_cast<T*>(data);
+}
+template <typename T>
+T* Upload(const std::vector<T>& host) {
+  T* data = Allocate<T>(static_cast<int64_t>(host.size()));
+  Check(cudaMemcpy(data, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
+  return data;
+}
+
+// Random bits repeated over an array: what matters to the time is that coefficients differ.
+float* RandomFloats(uint64_t seed, int64_t count) {
+  constexpr int64_t kPeriod = 16 << 20;
+  std::vector<float> some;
+  for (int64_t i = 0; i < std::min(count, kPeriod); ++i) {
+    some.push_back(static_cast<float>(static_cast<int64_t>(SplitMix64(seed, i)) * 0x1p-63));
+  }
+  float* data = Allocate<float>(count);
+  for (int64_t at = 0; at < count; at += kPeriod) {
+    Check(cudaMemcpy(data + at, some.data(), std::min(kPeriod, count - at) * sizeof(float),
+                     cudaMemcpyHostToDevice));
+  }
+  return data;
+}
+
+class Timer {
+ public:
+  Timer() {
+    Check(cudaStreamCreate(&stream_));
+    Check(cudaEventCreate(&begin_));
+    Check(cudaEventCreate(&end_));
+  }
+  cudaStream_t stream() const { return stream_; }
+
+  void Report(const std::string& name, int64_t parameters, double bytes,
+              const std::function<void()>& operation) {
+    for (int i = 0; i < kWarmUps; ++i) operation();
+    std::vector<float> times(kRepetitions);
+    for (float& time : times) {
+      Check(cudaEventRecord(begin_, stream_));
+      operation();
+      Check(cudaEventRecord(end_, stream_));
+      Check(cudaEventSynchronize(end_));
+      Check(cudaEventElapsedTime(&time, begin_, end_));
+    }
+    std::sort(times.begin(), times.end());
+    std::printf(
+        "{\"name\": \"%s\", \"parameters\": %lld, \"bytes\": %.3f, \"median_ms\": %.4f, "
+        "\"least_ms\": %.4f}\n",
+        name.c_str(), static_cast<long long>(parameters), bytes, times[kRepetitions / 2],
+        times.front());
+    std::fflush(stdout);
+  }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
+
+// All arrays of a worker, tensor after tensor; sparse ones block after block.
+class Bench {
+ public:
+  explicit Bench(const Layout& layout)
+      : layout_(layout),
+        n_(layout.elements()),
+        gradient_(RandomFloats(1, n_)),
+        momentum_(RandomFloats(2, n_)),
+        parameters_(RandomFloats(3, n_)) {
+    int64_t at = 0;
+    for (const TensorLayout& tensor : layout.tensors()) {
+      starts_.push_back(at);
+      at += tensor.matrix.elements;
+    }
+  }
+
+  void Run() {
+    timer_.Report("copy", n_, 8, [&] {
+      Check(cudaMemcpyAsync(gradient_, parameters_, n_ * sizeof(float), cudaMemcpyDeviceToDevice,
+                            timer_.stream()));
+    });
+    for (int k : {4, 32}) RunCompress(k);
+    for (int entries : {16, 128, 1024}) RunApply(entries);
+    RunElementwise();
+  }
+
+ private:
+  template <typename F>
+  void EachTensor(const F& f) {
+    for (size_t i = 0; i < layout_.tensors().size(); ++i) f(layout_.tensors()[i], starts_[i]);
+  }
+  static BlockRange All(const TensorLayout& tensor) {
+    return {.first = 0, .count = tensor.matrix.Blocks()};
+  }
+
+  void RunCompress(int k) {
+    auto* positions = Allocate<uint16_t>(layout_.blocks() * k);
+    auto* values = Allocate<float>(layout_.blocks() * k);
+    const CompressOptions options = {.beta = 0.999f, .eta = 4e-4f, .gradient_scale = 1, .k = k};
+    const auto compress = [&](bool feedback) {
+      EachTensor([&](const TensorLayout& tensor, int64_t start) {
+        uint16_t* p = positions + tensor.first_block * k;
+        float* v = values + tensor.first_block * k;
+        cuda::PendingEntries used;
+        if (feedback) used = {.k = k, .positions = p, .values = v};
+        Check(cuda::Compress({.matrix = tensor.matrix,
+                              .blocks = All(tensor),
+                              .options = options,
+                              .used = used,
+                              .gradient = gradient_ + start,
+                              .momentum = momentum_ + start,
+                              .positions = p,
+                              .values = v},
+                             timer_.stream()));
+      });
+    };
+    const std::string suffix = " k=" + std::to_string(k);
+    timer_.Report("compress" + suffix, n_, 12, [&] { compress(false); });
+    timer_.Report("feedback and compress" + suffix, n_, 12, [&] { compress(true); });
+    timer_.Report("feedback" + suffix, n_, 8, [&] {
+      EachTensor([&](const TensorLayout& tensor, int64_t start) {
+        Check(cuda::Feedback({.matrix = tensor.matrix,
+                              .blocks = All(tensor),
+                              .used = {.k = k,
+                                       .positions = positions + tensor.first_block * k,
+                                       .values = values + tensor.first_block * k},
+                              .momentum = momentum_ + start},
+                             timer_.stream()));
+      });
+    });
+    Check(cudaFree(positions));
+    Check(cudaFree(values));
+  }
+
+  void RunApply(int entries) {
+    std::vector<uint32_t> offsets = {0};
+    std::vector<uint16_t> positions;
+    std::vector<int16_t> values;
+    const int step = kBlockElements / entries;
+    for (int64_t b = 0; b < layout_.blocks(); ++b) {
+      for (int i = 0; i < entries; ++i) {
+        const uint64_t random = SplitMix64(7, static_cast<uint64_t>(b * entries + i));
+        positions.push_back(static_cast<uint16_t>(
+            i * step + static_cast<int>(random % static_cast<uint64_t>(step))));
+        values.push_back(random >> 63 ? 1 : -1);
+      }
+      offsets.push_back(static_cast<uint32_t>(positions.size()));
+    }
+    uint32_t* device_offsets = Upload(offsets);
+    uint16_t* device_positions = Upload(positions);
+    int16_t* device_values = Upload(values);
+    uint32_t* invalid = Upload(std::vector<uint32_t>{cuda::kAllVotesValid});
+    const double bytes = 8 + 4.0 * (entries + 1) / kBlockElements;
+    timer_.Report("apply " + std::to_string(entries) + " votes", n_, bytes, [&] {
+      EachTensor([&](const TensorLayout& tensor, int64_t start) {
+        const int64_t first = offsets[tensor.first_block];
+        Check(cuda::Apply({.matrix = tensor.matrix,
+                           .blocks = All(tensor),
+                           .options = {.eta = 4e-4f, .eta_lambda = 4e-5f},
+                           .offsets = device_offsets + tensor.first_block,
+                           .positions = device_positions + first,
+                           .values = device_values + first,
+                           .parameters = parameters_ + start,
+                           .invalid = invalid},
+                          timer_.stream()));
+      });
+    });
+    for (void* array :
+         std::initializer_list<void*>{device_offsets, device_positions, device_values, invalid})
+      Check(cudaFree(array));
+  }
+
+  void RunElementwise() {
+    auto* out = Allocate<float>(n_);
+    auto* sum = Upload(std::vector<uint64_t>{0});
+    timer_.Report("lookahead", n_, 12, [&] {
+      Check(cuda::Lookahead(4e-4f, parameters_, momentum_, out, n_, timer_.stream()));
+    });
+    timer_.Report("state hash", n_, 4, [&] {
+      EachTensor([&](const TensorLayout& tensor, int64_t start) {
+        Check(
+            cuda::StateHash(0, parameters_ + start, tensor.matrix.elements, sum, timer_.stream()));
+      });
+    });
+    int64_t workspace = 0, rows = 0;
+    EachTensor([&](const TensorLayout& tensor, int64_t) {
+      workspace = std::max(workspace, cuda::SquaresWorkspace(tensor.matrix));
+      rows = std::max(rows, tensor.matrix.BlocksDown());
+    });
+    auto* pieces = Allocate<double>(workspace);
+    auto* row_sums = Allocate<double>(rows);
+    timer_.Report("sum of squares", n_, 4, [&] {
+      EachTensor([&](const TensorLayout& tensor, int64_t start) {
+        Check(cuda::SumOfSquares(tensor.matrix, gradient_ + start, pieces, row_sums,
+                                 timer_.stream()));
+      });
+    });
+  }
+
+  const Layout& layout_;
+  const int64_t n_;
+  Timer timer_;
+  float* const gradient_;
+  float* const momentum_;
+  float* const parameters_;
+  std::vector<int64_t> starts_;
+};
+
+int Main(const std::string& config_path) {
+  if (cuda::DeviceCount() == 0) {
+    std::fprintf(stderr, "gpu_kernels: no GPU\n");
+    return 3;
+  }
+  const absl::StatusOr<std::string> json = ReadFile(config_path);
+  Check(json.status());
+  const absl::StatusOr<LlamaConfig> config = ParseLlamaConfig(*json);
+  Check(config.status());
+  absl::StatusOr<Manifest> manifest = Manifest::Create(LlamaTensors(*config));
+  Check(manifest.status());
+  const absl::StatusOr<Layout> layout = Layout::Create(*std::move(manifest), kSegmentBlocks);
+  Check(layout.status());
+  Bench(*layout).Run();
+  return 0;
+}
+
+}  // namespace
+}  // namespace distro
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: gpu_kernels CONFIG.json\n");
+    return 2;
+  }
+  return distro::Main(argv[1]);
+}
