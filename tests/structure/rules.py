@@ -95,6 +95,7 @@ USES = {
     "tests/server/round": "",
     "tests/server/service": "server tests/server/round",  # the whole aggregator in the test's process
     "tests/worker": "",
+    "tests/worker/fsdp": "tests/worker/model",  # a small model
     "tests/tools": "",
     "tests/tools/distroctl/aggregator_commands_test": "tests/server/service",
     "tests/tools/distroctl/operate_test": "tests/server/service",  # the commands against a whole aggregator
@@ -142,7 +143,7 @@ OUTSIDE = {
         r"(^|/)(torch|torch-include|ATen|c10|caffe2)/",
         r"^lib(torch|c10)",
         r"^_ZN?K?(2at|3c10|5torch)",
-        named_in="worker/model/torch",
+        named_in="worker/model/torch worker/fsdp/cuda_torch",
         seen_in="worker/model worker/fsdp worker/node worker/train worker/metrics worker/generate_command worker bench "
         "tests/testing/training tests/compatibility tests/integration",
     ),

@@ -39,13 +39,17 @@ absl::Status CheckAllGather(int rank, int ranks, absl::Span<const int64_t> cuts,
 }
 
 absl::Status CheckReduceScatter(int rank, int ranks, absl::Span<const int64_t> cuts,
-                                const at::Tensor& part, const at::Tensor& sum) {
+                                const at::Tensor& part, at::ScalarType part_type,
+                                const at::Tensor& sum) {
   DISTRO_RETURN_IF_ERROR(CheckCuts(ranks, cuts));
   DISTRO_RETURN_IF_ERROR(CheckFlat("the sum", sum, cuts[rank + 1] - cuts[rank]));
   if (sum.scalar_type() != at::kFloat) return absl::InvalidArgumentError("the sum is not f32");
+  if (part_type != at::kFloat && part_type != at::kBFloat16) {
+    return absl::InvalidArgumentError("parts are f32 or bf16");
+  }
   if (!part.defined()) return absl::OkStatus();
-  if (part.scalar_type() != at::kFloat && part.scalar_type() != at::kBFloat16) {
-    return absl::InvalidArgumentError("the part is neither f32 nor bf16");
+  if (part.scalar_type() != part_type) {
+    return absl::InvalidArgumentError("the part has another type than part_type");
   }
   return CheckFlat("the part", part, cuts.back());
 }

@@ -13,7 +13,8 @@ namespace distro::worker {
 absl::Status CheckAllGather(int rank, int ranks, absl::Span<const int64_t> cuts,
                             const at::Tensor& shard, const at::Tensor& whole);
 absl::Status CheckReduceScatter(int rank, int ranks, absl::Span<const int64_t> cuts,
-                                const at::Tensor& part, const at::Tensor& sum);
+                                const at::Tensor& part, at::ScalarType part_type,
+                                const at::Tensor& sum);
 absl::Status CheckBroadcast(int ranks, int root, const at::Tensor& data);
 
 }  // namespace distro::worker

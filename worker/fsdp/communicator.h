@@ -52,14 +52,12 @@ class Communicator {
   // In ascending rank order, every sum rounded to f32, in process; NCCL sums the parts in its own order and in their type.
   // Starts it, like StartAllGather.
   //
-  //   part  [cuts[R]]  in; f32 or bf16, on all ranks alike; undefined: this rank adds nothing
+  //   part  [cuts[R]]  in; of part_type, f32 or bf16, the same on all ranks; undefined: this rank adds nothing
   //   sum   f32 [cuts[rank+1] - cuts[rank]]  in, out; may lie in an f32 `part` at its place with kStore. At least one rank has
   //         a part
-  virtual absl::StatusOr<Transfer> StartReduceScatter(absl::string_view what,
-                                                      absl::Span<const int64_t> cuts,
-                                                      const at::Tensor& part,
-                                                      Accumulation accumulation,
-                                                      const at::Tensor& sum) = 0;
+  virtual absl::StatusOr<Transfer> StartReduceScatter(
+      absl::string_view what, absl::Span<const int64_t> cuts, const at::Tensor& part,
+      at::ScalarType part_type, Accumulation accumulation, const at::Tensor& sum) = 0;
 
   // The operation is done, or its error. Requires a transfer of this object that was not yet waited for.
   virtual absl::Status Wait(Transfer transfer) = 0;

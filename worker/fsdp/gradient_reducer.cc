@@ -86,10 +86,11 @@ absl::Status GradientReducer::Reduce(int unit, const at::Tensor& part, Accumulat
                                      int64_t counted_bytes) {
   memory_->Add(MemoryCategory::kWorkspace, counted_bytes);
   under_way_.emplace(UnderWay{.transfer = {}, .part = part, .counted_bytes = counted_bytes});
-  DISTRO_ASSIGN_OR_RETURN(under_way_->transfer,
-                          communicator_->StartReduceScatter(
-                              absl::StrCat(model_.units()[unit]->name(), " gradients"),
-                              shards_.units()[unit].cuts, part, accumulation, OwnSum(unit)));
+  DISTRO_ASSIGN_OR_RETURN(
+      under_way_->transfer,
+      communicator_->StartReduceScatter(
+          absl::StrCat(model_.units()[unit]->name(), " gradients"), shards_.units()[unit].cuts,
+          part, TorchType(options_.reduce_dtype), accumulation, OwnSum(unit)));
   return absl::OkStatus();
 }
 

@@ -63,12 +63,13 @@ class ThreadCommunicator final : public Communicator {
 
   absl::StatusOr<Transfer> StartReduceScatter(absl::string_view what,
                                               absl::Span<const int64_t> cuts,
-                                              const at::Tensor& part, Accumulation accumulation,
+                                              const at::Tensor& part, at::ScalarType part_type,
+                                              Accumulation accumulation,
                                               const at::Tensor& sum) override {
     RankCall call = Call("reduce-scatter", what, cuts);
     call.detail = static_cast<int>(accumulation);
     call.tensor = part;
-    return Do(call, CheckReduceScatter(rank_, ranks(), cuts, part, sum), sum.device(),
+    return Do(call, CheckReduceScatter(rank_, ranks(), cuts, part, part_type, sum), sum.device(),
               [&](const RankCalls& calls) { return Reduce(calls, cuts, part, accumulation, sum); });
   }
 

@@ -34,8 +34,8 @@ inline absl::Status Collective(const std::string& name, Communicator& communicat
     return Finish(communicator, communicator.StartAllGather("thing", cuts, own, whole));
   }
   if (name == "reduce-scatter") {
-    return Finish(communicator,
-                  communicator.StartReduceScatter("thing", cuts, whole, Accumulation::kStore, own));
+    return Finish(communicator, communicator.StartReduceScatter("thing", cuts, whole, at::kFloat,
+                                                                Accumulation::kStore, own));
   }
   if (name == "broadcast") return communicator.Broadcast("thing", 0, whole);
   if (name == "barrier") return communicator.Barrier("thing");

@@ -38,7 +38,7 @@ struct Node::Rank {
   Rank(const Node& of, Communicator& communicator, MemoryCounter* memory)
       : node(of),
         rank(communicator.rank()),
-        driver(node.options_, at::kCPU,
+        driver(node.options_, node.device_,
                {.model = node.model_.get(),
                 .shards = node.shards_.get(),
                 .whole = node.whole_.get(),
@@ -46,17 +46,19 @@ struct Node::Rank {
                 .memory = memory}),
         parameters(Make(MemoryCategory::kParameters, driver.parameter_elements(), memory)),
         gradient(Make(MemoryCategory::kGradients, driver.gradient_elements(), memory)) {
+    const at::Tensor host = at::zeros({parameters.elements()}, at::kFloat);
     const bool sharded = ShardsParameters(node.options_.sharding);
     const ShardPlan& plan = sharded ? *node.shards_ : *node.whole_;
     for (const ShardRun& run : plan.shard(sharded ? rank : 0).runs) {
       const auto from = node.parameters_.tensor(run.tensor);
       std::copy_n(from.data() + run.first_element, run.matrix.elements,
-                  parameters.floats().data() + run.shard_offset);
+                  host.mutable_data_ptr<float>() + run.shard_offset);
     }
+    at::Tensor(parameters.tensor()).copy_(host);
   }
 
-  static RankBuffer Make(MemoryCategory category, int64_t elements, MemoryCounter* memory) {
-    return RankBuffer::Create(category, elements, at::kCPU, memory).value();
+  RankBuffer Make(MemoryCategory category, int64_t elements, MemoryCounter* memory) const {
+    return RankBuffer::Create(category, elements, node.device_, memory).value();
   }
 
   // Of the runs that this rank has to have after a step.
@@ -69,8 +71,9 @@ struct Node::Rank {
       offsets.push_back(offsets.back() + tensor.matrix.elements);
     }
     const ShardPlan& plan = all ? *node.whole_ : *node.shards_;
+    const at::Tensor host = gradient.tensor().to(at::kCPU);
     for (const ShardRun& run : plan.shard(all ? 0 : rank).runs) {
-      std::copy_n(gradient.floats().data() + Place(run, sharded), run.matrix.elements,
+      std::copy_n(host.const_data_ptr<float>() + Place(run, sharded), run.matrix.elements,
                   elements.data() + offsets[run.tensor] + run.first_element);
     }
     return elements;
@@ -83,9 +86,11 @@ struct Node::Rank {
   RankBuffer gradient;
 };
 
-Node::Node(const LlamaConfig& config, int ranks, const FsdpOptions& options, uint64_t seed)
+Node::Node(const LlamaConfig& config, int ranks, const FsdpOptions& options, uint64_t seed,
+           at::Device device)
     : options_(options),
       ranks_(ranks),
+      device_(device),
       layout_(MakeLayout(config)),
       parameters_(layout_),
       model_(Model::Create(config, layout_).value()),
@@ -95,7 +100,7 @@ Node::Node(const LlamaConfig& config, int ranks, const FsdpOptions& options, uin
           std::make_unique<ShardPlan>(ShardPlan::Create(layout_, UnitTensors(*model_), 1).value())),
       memory_(ranks),
       counted_peaks_(ranks) {
-  EXPECT_TRUE(Validate(options, /*cuda=*/false).ok());
+  EXPECT_TRUE(Validate(options, device.is_cuda()).ok());
   EXPECT_TRUE(InitWeights(config, layout_, seed, &parameters_).ok());
 }
 
@@ -109,6 +114,7 @@ NodeStep Node::Gradient(const std::vector<std::vector<int32_t>>& micro_batches, 
                 .gradient = {}};
   const auto body = [&](int rank, Communicator& communicator) {
     Rank own(*this, communicator, &memory_[rank]);
+    ResetThreadPeak();
     for (int i = 0; i < steps; ++i) {
       for (int first = 0; first < count; first += ranks_) {
         TokenBatch batch{.tokens = {}, .sequences = sequences};

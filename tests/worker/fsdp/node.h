@@ -10,6 +10,7 @@
 #include "worker/fsdp/memory_counter.h"
 #include "worker/fsdp/shard_plan.h"
 #include "worker/model/model.h"
+#include "worker/model/torch.h"
 
 namespace distro::worker::testing {
 
@@ -23,7 +24,8 @@ struct NodeStep {
 class Node {
  public:
   // Weights are random, from the seed. Aborts when the config does not make a model.
-  Node(const LlamaConfig& config, int ranks, const FsdpOptions& options, uint64_t seed = 1);
+  Node(const LlamaConfig& config, int ranks, const FsdpOptions& options, uint64_t seed = 1,
+       at::Device device = at::kCPU);
   ~Node();
 
   // The gradient of `steps` equal steps, of which the last one's comes back, over the micro-batches; EXPECTs every status to be OK.
@@ -45,6 +47,7 @@ class Node {
 
   const FsdpOptions options_;
   const int ranks_;
+  const at::Device device_;
   const Layout layout_;
   TensorBuffer parameters_;
   std::unique_ptr<Model> model_;

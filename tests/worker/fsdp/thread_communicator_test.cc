@@ -93,7 +93,8 @@ TEST_P(ThreadCommunicatorTest, ReduceScatterAddsInAscendingRankOrder) {
       const at::Tensor part = at::zeros({cuts.back()}, at::kFloat).fill_(kParts[rank % 4]);
       const at::Tensor sum = at::zeros({rank + 1}, at::kFloat).fill_(0.25f);
       const absl::Status status =
-          Finish(communicator, communicator.StartReduceScatter("g", cuts, part, accumulation, sum));
+          Finish(communicator,
+                 communicator.StartReduceScatter("g", cuts, part, at::kFloat, accumulation, sum));
       EXPECT_THAT(Values(sum), Each(expected));
       return status;
     });
@@ -107,7 +108,8 @@ TEST_P(ThreadCommunicatorTest, ReduceScatterSumsWideElementsInF32) {
     const at::Tensor part = at::zeros({cuts.back()}, at::kBFloat16).fill_(rank == 0 ? 256 : 1);
     const at::Tensor sum = at::zeros({rank + 1}, at::kFloat);
     const absl::Status status = Finish(
-        communicator, communicator.StartReduceScatter("g", cuts, part, Accumulation::kStore, sum));
+        communicator,
+        communicator.StartReduceScatter("g", cuts, part, at::kBFloat16, Accumulation::kStore, sum));
     EXPECT_THAT(Values(sum), Each(256.0f + static_cast<float>(GetParam() - 1)));
     return status;
   });
@@ -123,7 +125,8 @@ TEST_P(ThreadCommunicatorTest, ReduceScatterWorksInPlace) {
     const at::Tensor sum = part.narrow(0, cuts[rank], each);
     at::Tensor expected = sum.sub(rank).mul(GetParam()).add(GetParam() * (GetParam() - 1) / 2);
     const absl::Status status = Finish(
-        communicator, communicator.StartReduceScatter("g", cuts, part, Accumulation::kStore, sum));
+        communicator,
+        communicator.StartReduceScatter("g", cuts, part, at::kFloat, Accumulation::kStore, sum));
     EXPECT_TRUE(sum.equal(expected));
     return status;
   });
@@ -136,7 +139,8 @@ TEST_P(ThreadCommunicatorTest, RanksWithoutAPartAddNothing) {
         rank == 0 ? at::zeros({cuts.back()}, at::kFloat).fill_(-0.0f) : at::Tensor();
     const at::Tensor sum = at::zeros({rank + 1}, at::kFloat).fill_(5);
     const absl::Status status = Finish(
-        communicator, communicator.StartReduceScatter("g", cuts, part, Accumulation::kStore, sum));
+        communicator,
+        communicator.StartReduceScatter("g", cuts, part, at::kFloat, Accumulation::kStore, sum));
     for (const float value : Values(sum)) EXPECT_TRUE(value == 0 && std::signbit(value));
     return status;
   });

@@ -1,0 +1,160 @@
+// Ranks on GPUs. Every test that needs more GPUs than there are is skipped by name.
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/worker/fsdp/collectives.h"
+#include "tests/worker/fsdp/node.h"
+#include "tests/worker/fsdp/ranks.h"
+#include "tests/worker/model/tiny_model.h"
+#include "worker/fsdp/cuda_device.h"
+#include "worker/fsdp/memory_plan.h"
+#include "worker/fsdp/nccl_communicator.h"
+
+namespace distro::worker {
+namespace {
+
+using ::distro::worker::testing::Communicators;
+using ::distro::worker::testing::Cuts;
+using ::distro::worker::testing::Finish;
+using ::distro::worker::testing::Node;
+using ::distro::worker::testing::NodeStep;
+using ::distro::worker::testing::OnEveryRank;
+using ::distro::worker::testing::RandomTokens;
+using ::distro::worker::testing::TinyConfig;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+#define NEEDS_GPUS(count) \
+  if (VisibleGpus() < (count)) GTEST_SKIP() << "needs " << (count) << " GPU"
+
+double Norm(const std::vector<float>& values) {
+  double sum = 0;
+  for (const float value : values) sum += double{value} * value;
+  return std::sqrt(sum);
+}
+
+// Sums in another order, of some hundred terms: 1e-4 of the norm is far above f32's rounding and far below a mistake.
+TEST(RanksOnOneGpuTest, EveryStrategyGivesTheCpusGradient) {
+  NEEDS_GPUS(1);
+  const std::vector<std::vector<int32_t>> batches = {
+      RandomTokens(20, 40, 1), RandomTokens(20, 40, 2), RandomTokens(20, 40, 3)};
+  const NodeStep expected = Node(TinyConfig(), 1, {}).Gradient(batches, 2);
+  for (const Sharding sharding : {Sharding::kNoShard, Sharding::kShardOptimizer,
+                                  Sharding::kShardGradOp, Sharding::kFullShard}) {
+    Node node(TinyConfig(), 2, {.sharding = sharding}, 1, at::Device("cuda:0"));
+    std::vector<float> difference = node.Gradient(batches, 2).gradient;
+    for (size_t i = 0; i < difference.size(); ++i) difference[i] -= expected.gradient[i];
+    EXPECT_LE(Norm(difference), 1e-4 * Norm(expected.gradient)) << Name(sharding);
+  }
+}
+
+TEST(GpuMemoryTest, ThePlanHoldsOnTheCachingAllocator) {
+  NEEDS_GPUS(1);
+  LlamaConfig config = TinyConfig();
+  config.hidden_size = 512;
+  config.heads = config.kv_heads = 8;
+  config.head_dim = 64;
+  config.intermediate_size = 1536;
+  config.vocab_size = 8000;
+  config.max_positions = 512;
+  for (const FloatType type : {FloatType::kF32, FloatType::kBf16}) {
+    const FsdpOptions options{.param_dtype = type};
+    Node node(config, 1, options, 1, at::Device("cuda:0"));
+    MemoryRequest request;
+    request.config = config;
+    request.layout = &node.layout();
+    request.units = testing::UnitTensors(node.model());
+    request.options = options;
+    request.sequences = 4;
+    request.positions = 512;
+    ASSERT_TRUE(ResetPeakAllocatedBytes(0).ok());
+    node.Gradient({RandomTokens(4 * 513, 8000, 1)}, 4);
+    const double planned = static_cast<double>(PlanMemory(request).value().ranks[0].device_bytes);
+    const double measured = static_cast<double>(PeakAllocatedBytes(0).value());
+    EXPECT_GE(measured, 100e6);
+    EXPECT_NEAR(planned / measured, 1, 0.05) << planned << " planned, " << measured << " measured";
+  }
+}
+
+std::vector<int> AllGpus() {
+  std::vector<int> devices;
+  for (int device = 0; device < VisibleGpus(); ++device) devices.push_back(device);
+  return devices;
+}
+
+at::Device DeviceOf(int rank) { return {at::kCUDA, static_cast<c10::DeviceIndex>(rank)}; }
+
+TEST(NcclCommunicatorTest, CollectivesGiveTheRightValues) {
+  NEEDS_GPUS(1);
+  Communicators communicators = MakeNcclCommunicators(AllGpus(), {}).value();
+  const int ranks = VisibleGpus();
+  const auto body = [&](int rank, Communicator& communicator) -> absl::Status {
+    const absl::Status ready = UseGpu(rank);
+    if (!ready.ok()) return ready;
+    const std::vector<int64_t> cuts = Cuts(ranks);
+    const auto options = at::TensorOptions(at::kFloat).device(DeviceOf(rank));
+    const at::Tensor all = at::arange(cuts.back(), options);
+    const at::Tensor whole = at::zeros({cuts.back()}, options);
+    const at::Tensor shard = at::arange(cuts[rank], cuts[rank + 1], options);
+    absl::Status status =
+        Finish(communicator, communicator.StartAllGather("a", cuts, shard, whole));
+    if (!status.ok()) return status;
+    EXPECT_TRUE(whole.equal(all));
+    for (const Accumulation accumulation : {Accumulation::kStore, Accumulation::kAdd}) {
+      const at::Tensor sum = at::zeros({rank + 1}, options).fill_(1);
+      const at::Tensor part = rank == 0 ? all : at::Tensor();
+      status = Finish(communicator, communicator.StartReduceScatter("g", cuts, part, at::kFloat,
+                                                                    accumulation, sum));
+      if (!status.ok()) return status;
+      EXPECT_TRUE(sum.equal(shard.add(accumulation == Accumulation::kAdd ? 1 : 0)));
+    }
+    std::vector<double> values = {rank + 1.0, 0.5};
+    status = communicator.AllReduce("n", absl::MakeSpan(values));
+    EXPECT_EQ(values, (std::vector<double>{ranks * (ranks + 1) / 2.0, ranks * 0.5}));
+    if (!status.ok()) return status;
+    const at::Tensor data = at::zeros({3}, options).fill_(rank + 1);
+    status = communicator.Broadcast("p", 0, data);
+    EXPECT_EQ(data.sum().item<float>(), 3);
+    return status.ok() ? communicator.Barrier("end") : status;
+  };
+  EXPECT_THAT(OnEveryRank(communicators, body), Each(absl::OkStatus()));
+}
+
+TEST(NcclCommunicatorTest, AnAbortedGroupNamesTheRankThatFailed) {
+  NEEDS_GPUS(2);
+  for (int victim = 0; victim < VisibleGpus(); ++victim) {
+    Communicators communicators = MakeNcclCommunicators(AllGpus(), {}).value();
+    const auto statuses = OnEveryRank(communicators, [&](int rank, Communicator& communicator) {
+      const absl::Status ready = UseGpu(rank);
+      if (!ready.ok()) return ready;
+      if (rank != victim) return communicator.Barrier("thing");
+      communicator.Abort(absl::DataLossError("bad page"));
+      return absl::OkStatus();
+    });
+    for (int rank = 0; rank < VisibleGpus(); ++rank) {
+      if (rank == victim) continue;
+      EXPECT_EQ(statuses[rank].code(), absl::StatusCode::kAborted);
+      EXPECT_THAT(statuses[rank].message(), HasSubstr(absl::StrCat("rank ", victim, " failed")));
+    }
+  }
+}
+
+// One rank never comes; the others give up on their own.
+TEST(NcclCommunicatorTest, TheWatchdogEndsAnOperationThatARankDoesNotComeTo) {
+  NEEDS_GPUS(2);
+  Communicators communicators =
+      MakeNcclCommunicators(AllGpus(), {.watchdog = absl::Seconds(2)}).value();
+  const auto statuses = OnEveryRank(communicators, [&](int rank, Communicator& communicator) {
+    const absl::Status ready = UseGpu(rank);
+    if (!ready.ok() || rank == 0) return ready;
+    return communicator.Barrier("thing");
+  });
+  for (int rank = 1; rank < VisibleGpus(); ++rank) {
+    EXPECT_FALSE(statuses[rank].ok());
+    EXPECT_THAT(statuses[rank].message(), HasSubstr("\"thing\""));
+  }
+}
+
+}  // namespace
+}  // namespace distro::worker

@@ -1,0 +1,57 @@
+#include "worker/fsdp/cuda_device.h"
+
+#include "absl/strings/str_cat.h"
+#include "worker/fsdp/cuda_torch.h"
+
+namespace distro::worker {
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+absl::Status CudaStatus(cudaError_t error, absl::string_view what) {
+  if (error == cudaSuccess) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(what, ": ", cudaGetErrorString(error)));
+}
+
+}  // namespace
+
+int VisibleGpus() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+absl::Status UseGpu(int device) {
+  return CatchTorch("GPU", [&] {
+    c10::cuda::set_device(static_cast<c10::DeviceIndex>(device));
+    return CudaStatus(cudaFree(nullptr), absl::StrCat("GPU ", device));  // makes the context
+  });
+}
+
+absl::StatusOr<GpuMemory> MemoryOfGpu(int device) {
+  return CatchTorch("GPU memory", [&]() -> absl::StatusOr<GpuMemory> {
+    const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device));
+    size_t free = 0, total = 0;
+    const absl::Status status =
+        CudaStatus(cudaMemGetInfo(&free, &total), absl::StrCat("memory of GPU ", device));
+    if (!status.ok()) return status;
+    return GpuMemory{.free_bytes = static_cast<int64_t>(free),
+                     .total_bytes = static_cast<int64_t>(total)};
+  });
+}
+
+absl::StatusOr<int64_t> PeakAllocatedBytes(int device) {
+  return CatchTorch("allocator", [&]() -> absl::StatusOr<int64_t> {
+    const auto stats = allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
+    return stats.allocated_bytes[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)]
+        .peak;
+  });
+}
+
+absl::Status ResetPeakAllocatedBytes(int device) {
+  return CatchTorch("allocator", [&] {
+    allocator::resetPeakStats(static_cast<c10::DeviceIndex>(device));
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace distro::worker

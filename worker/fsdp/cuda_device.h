@@ -1,0 +1,27 @@
+// The GPUs of this machine, as ranks use them. Only in builds with DISTRO_CUDA. Thread-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace distro::worker {
+
+// Those that this process may use; 0 without a driver.
+int VisibleGpus();
+
+// Makes GPU `device` the calling thread's, for Torch and for CUDA. Unavailable: CUDA refuses it.
+absl::Status UseGpu(int device);
+
+struct GpuMemory {
+  int64_t free_bytes = 0;
+  int64_t total_bytes = 0;
+};
+absl::StatusOr<GpuMemory> MemoryOfGpu(int device);
+
+// What tensors have taken of Torch's caching allocator at most, since the start or the last reset; not what it keeps in reserve.
+absl::StatusOr<int64_t> PeakAllocatedBytes(int device);
+absl::Status ResetPeakAllocatedBytes(int device);
+
+}  // namespace distro::worker

@@ -1,0 +1,244 @@
+#include "worker/fsdp/nccl_communicator.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/status_macros.h"
+#include "worker/fsdp/collective_checks.h"
+#include "worker/fsdp/nccl_group.h"
+
+namespace distro::worker {
+namespace {
+
+constexpr absl::Duration kWaitInterval = absl::Microseconds(20);  // of a host that waits
+
+char* At(const at::Tensor& tensor, int64_t element) {
+  return static_cast<char*>(tensor.data_ptr()) +
+         element * static_cast<int64_t>(tensor.element_size());
+}
+
+ncclDataType_t TypeOf(at::ScalarType type) {
+  return type == at::kBFloat16 ? ncclBfloat16 : ncclFloat32;
+}
+
+// The first error of several calls.
+void Merge(ncclResult_t* all, ncclResult_t one) {
+  if (*all == ncclSuccess || *all == ncclInProgress) *all = one;
+}
+
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(int rank, std::shared_ptr<NcclGroup> group)
+      : rank_(rank),
+        group_(std::move(group)),
+        device_(at::kCUDA, static_cast<c10::DeviceIndex>(group_->device(rank))),
+        stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device_.index())) {}
+
+  ~NcclCommunicator() override { group_->End(rank_, absl::CancelledError("it left the group")); }
+
+  int rank() const override { return rank_; }
+  int ranks() const override { return group_->ranks(); }
+
+  absl::StatusOr<Transfer> StartAllGather(absl::string_view what, absl::Span<const int64_t> cuts,
+                                          const at::Tensor& shard,
+                                          const at::Tensor& whole) override {
+    return Start("all-gather", what, CheckAllGather(rank_, ranks(), cuts, shard, whole),
+                 [&](const std::string& operation) {
+                   return group_->Call(rank_, operation, [&](ncclComm_t comm) {
+                     return GatherRanges(cuts, shard, whole, comm);
+                   });
+                 });
+  }
+
+  absl::StatusOr<Transfer> StartReduceScatter(absl::string_view what,
+                                              absl::Span<const int64_t> cuts,
+                                              const at::Tensor& part, at::ScalarType part_type,
+                                              Accumulation accumulation,
+                                              const at::Tensor& sum) override {
+    return Start("reduce-scatter", what,
+                 CheckReduceScatter(rank_, ranks(), cuts, part, part_type, sum),
+                 [&](const std::string& operation) {
+                   return Reduce(operation, cuts, part, part_type, accumulation, sum);
+                 });
+  }
+
+  absl::Status Wait(Transfer transfer) override {
+    const auto found = transfers_.find(transfer.number);
+    const auto [operation, done] = found->second;
+    transfers_.erase(found);
+    DISTRO_RETURN_IF_ERROR(group_->Ended(operation));
+    return CudaStatus(
+        operation,
+        cudaStreamWaitEvent(c10::cuda::getCurrentCUDAStream(device_.index()), done->get()));
+  }
+
+  // Everyone's values come to everyone and are added here, in order.
+  absl::Status AllReduce(absl::string_view what, absl::Span<double> values) override {
+    return CatchTorch("all-reduce", [&]() -> absl::Status {
+      const int64_t count = static_cast<int64_t>(values.size());
+      const auto options = at::TensorOptions(at::kDouble).device(device_);
+      const at::Tensor mine = at::from_blob(values.data(), {count}, at::kDouble).to(device_);
+      const at::Tensor all = at::empty({count * ranks()}, options);
+      DISTRO_ASSIGN_OR_RETURN(
+          const Transfer transfer,
+          Start("all-reduce", what, absl::OkStatus(), [&](const std::string& operation) {
+            return group_->Call(rank_, operation, [&](ncclComm_t comm) {
+              return ncclAllGather(mine.data_ptr(), all.data_ptr(), values.size(), ncclFloat64,
+                                   comm, stream_);
+            });
+          }));
+      DISTRO_RETURN_IF_ERROR(WaitOnHost(transfer));
+      const at::Tensor host = all.to(at::kCPU);
+      std::fill(values.begin(), values.end(), 0.0);
+      for (int64_t i = 0; i < host.numel(); ++i) {
+        values[i % count] += host.const_data_ptr<double>()[i];
+      }
+      return absl::OkStatus();
+    });
+  }
+
+  absl::Status Broadcast(absl::string_view what, int root, const at::Tensor& data) override {
+    DISTRO_ASSIGN_OR_RETURN(const Transfer transfer,
+                            Start("broadcast", what, CheckBroadcast(ranks(), root, data),
+                                  [&](const std::string& operation) {
+                                    return group_->Call(rank_, operation, [&](ncclComm_t comm) {
+                                      return ncclBroadcast(data.data_ptr(), data.data_ptr(),
+                                                           data.nbytes(), ncclInt8, root, comm,
+                                                           stream_);
+                                    });
+                                  }));
+    return Wait(transfer);
+  }
+
+  absl::Status Barrier(absl::string_view what) override {
+    double nothing = 0;
+    return AllReduce(what, absl::MakeSpan(&nothing, 1));
+  }
+
+  void Abort(const absl::Status& why) override { group_->End(rank_, why); }
+
+ private:
+  using Enqueue = absl::FunctionRef<absl::Status(const std::string& operation)>;
+
+  absl::Status CudaStatus(const std::string& operation, cudaError_t error) {
+    if (error == cudaSuccess) return absl::OkStatus();
+    const absl::Status status =
+        absl::UnavailableError(absl::StrCat(operation, ": ", cudaGetErrorString(error)));
+    group_->End(rank_, status);
+    return status;
+  }
+
+  // Enqueues on the own stream, after what the caller's stream has been given.
+  absl::StatusOr<Transfer> Start(absl::string_view name, absl::string_view what,
+                                 const absl::Status& arguments, Enqueue enqueue) {
+    const std::string operation = absl::StrCat(name, " \"", what, "\"");
+    absl::Status status = arguments;
+    if (status.ok()) {
+      status = CatchTorch(operation, [&]() -> absl::Status {
+        const c10::cuda::CUDAGuard guard(device_);
+        const CudaEvent before;
+        DISTRO_RETURN_IF_ERROR(CudaStatus(
+            operation,
+            cudaEventRecord(before.get(), c10::cuda::getCurrentCUDAStream(device_.index()))));
+        DISTRO_RETURN_IF_ERROR(CudaStatus(operation, cudaStreamWaitEvent(stream_, before.get())));
+        DISTRO_RETURN_IF_ERROR(enqueue(operation));
+        auto done = std::make_shared<CudaEvent>();
+        DISTRO_RETURN_IF_ERROR(CudaStatus(operation, cudaEventRecord(done->get(), stream_)));
+        group_->Watch(rank_, operation, done);
+        transfers_[++last_transfer_] = {operation, std::move(done)};
+        return absl::OkStatus();
+      });
+    }
+    if (status.ok()) return Transfer{last_transfer_};
+    group_->End(rank_, status);
+    return status;
+  }
+
+  // Ranges may be uneven: a broadcast of each, in one group.
+  ncclResult_t GatherRanges(absl::Span<const int64_t> cuts, const at::Tensor& shard,
+                            const at::Tensor& whole, ncclComm_t comm) {
+    ncclResult_t result = ncclSuccess;
+    for (int root = 0; root < ranks(); ++root) {
+      const int64_t count = cuts[root + 1] - cuts[root];
+      if (count == 0) continue;
+      char* const place = At(whole, cuts[root]);
+      Merge(&result,
+            ncclBroadcast(root == rank_ ? At(shard, 0) : place, place, static_cast<size_t>(count),
+                          TypeOf(whole.scalar_type()), root, comm, stream_));
+    }
+    return result;
+  }
+
+  absl::Status Reduce(const std::string& operation, absl::Span<const int64_t> cuts,
+                      const at::Tensor& part, at::ScalarType part_type, Accumulation accumulation,
+                      const at::Tensor& sum) {
+    const at::NoGradGuard no_grad;
+    const c10::cuda::CUDAStreamGuard on_stream(stream_);
+    int64_t longest = 0;
+    for (int rank = 0; rank < ranks(); ++rank) {
+      longest = std::max(longest, cuts[rank + 1] - cuts[rank]);
+    }
+    const auto options = at::TensorOptions(part_type).device(device_);
+    const at::Tensor nothing = part.defined() ? at::Tensor() : at::zeros({longest}, options);
+    const bool direct = accumulation == Accumulation::kStore && part_type == at::kFloat;
+    const at::Tensor reduced = direct ? sum : at::empty({sum.numel()}, options);
+    DISTRO_RETURN_IF_ERROR(group_->Call(rank_, operation, [&](ncclComm_t comm) {
+      ncclResult_t result = ncclSuccess;
+      for (int root = 0; root < ranks(); ++root) {
+        const int64_t count = cuts[root + 1] - cuts[root];
+        if (count == 0) continue;
+        const char* const from = part.defined() ? At(part, cuts[root]) : At(nothing, 0);
+        Merge(&result,
+              ncclReduce(from, root == rank_ ? At(reduced, 0) : nullptr, static_cast<size_t>(count),
+                         TypeOf(part_type), ncclSum, root, comm, stream_));
+      }
+      return result;
+    }));
+    if (direct || sum.numel() == 0) return absl::OkStatus();
+    at::Tensor target = sum.variable_data();
+    accumulation == Accumulation::kStore ? target.copy_(reduced) : target.add_(reduced);
+    return absl::OkStatus();
+  }
+
+  // Not inside CUDA, where nobody could wake the thread.
+  absl::Status WaitOnHost(Transfer transfer) {
+    const auto [operation, done] = transfers_.at(transfer.number);
+    while (!done->done()) {
+      const absl::Status ended = group_->Ended(operation);
+      if (!ended.ok()) {
+        transfers_.erase(transfer.number);
+        return ended;
+      }
+      absl::SleepFor(kWaitInterval);
+    }
+    return Wait(transfer);
+  }
+
+  const int rank_;
+  const std::shared_ptr<NcclGroup> group_;
+  const at::Device device_;
+  const c10::cuda::CUDAStream stream_;
+  std::map<int64_t, std::pair<std::string, std::shared_ptr<CudaEvent>>> transfers_;
+  int64_t last_transfer_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> MakeNcclCommunicators(
+    const std::vector<int>& devices, const NcclOptions& options) {
+  using Communicators = std::vector<std::unique_ptr<Communicator>>;
+  return CatchTorch("NCCL", [&]() -> absl::StatusOr<Communicators> {
+    const auto group = std::make_shared<NcclGroup>(devices, options);
+    DISTRO_RETURN_IF_ERROR(group->Connect());
+    Communicators communicators;
+    for (int rank = 0; rank < group->ranks(); ++rank) {
+      communicators.push_back(std::make_unique<NcclCommunicator>(rank, group));
+    }
+    return communicators;
+  });
+}
+
+}  // namespace distro::worker

@@ -1,0 +1,90 @@
+// What the NCCL communicators of one node share: their handles, what is under way, the end. Implementation detail of
+// nccl_communicator.h. Thread-safe.
+#pragma once
+
+#include <nccl.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "worker/fsdp/cuda_torch.h"
+#include "worker/fsdp/nccl_communicator.h"
+
+namespace distro::worker {
+
+// A CUDA event without timing; of the device that is current when it is made.
+class CudaEvent {
+ public:
+  CudaEvent();
+  ~CudaEvent();
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+  cudaEvent_t get() const { return event_; }
+  bool done() const { return cudaEventQuery(event_) != cudaErrorNotReady; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+class NcclGroup {
+ public:
+  // Throws Torch's exceptions. Call Connect next.
+  NcclGroup(const std::vector<int>& devices, const NcclOptions& options);
+  ~NcclGroup();
+
+  absl::Status Connect();
+
+  int ranks() const { return static_cast<int>(devices_.size()); }
+  int device(int rank) const { return devices_[rank]; }
+
+  // Calls NCCL with the rank's handle, inside one ncclGroup; returns when NCCL has taken the work. An error ends the group.
+  absl::Status Call(int rank, const std::string& operation,
+                    absl::FunctionRef<ncclResult_t(ncclComm_t)> body);
+  // The watchdog looks after it from now on, until `done`.
+  void Watch(int rank, const std::string& operation, std::shared_ptr<CudaEvent> done);
+
+  void End(int rank, const absl::Status& why);
+  // OK while the group works; else what `operation` has to return.
+  absl::Status Ended(const std::string& operation) const;
+
+ private:
+  struct Handle {
+    absl::Mutex mu;
+    ncclComm_t comm ABSL_GUARDED_BY(mu) = nullptr;
+  };
+  struct UnderWay {
+    int rank = 0;
+    std::string operation;
+    std::shared_ptr<CudaEvent> done;
+    absl::Duration start;
+  };
+
+  void WatchLoop();
+  void CheckHandles();
+  void CheckUnderWay();
+  void AbortHandles();
+  absl::Status Settle(Handle& handle, ncclResult_t result, const std::string& operation)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(handle.mu);
+
+  const std::vector<int> devices_;
+  const NcclOptions options_;
+  std::vector<std::unique_ptr<Handle>> handles_;
+
+  mutable absl::Mutex mu_;
+  std::deque<UnderWay> under_way_ ABSL_GUARDED_BY(mu_);
+  absl::Status end_ ABSL_GUARDED_BY(mu_);
+  int failed_rank_ ABSL_GUARDED_BY(mu_) = -1;
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  absl::CondVar stopped_;
+  std::thread watch_;
+};
+
+}  // namespace distro::worker
