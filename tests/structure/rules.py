@@ -95,7 +95,9 @@ USES = {
     "tests/server/round": "",
     "tests/server/service": "server tests/server/round",  # the whole aggregator in the test's process
     "tests/worker": "",
+    "tests/worker/model": "",
     "tests/worker/fsdp": "tests/worker/model",  # a small model
+    "tests/worker/node": "tests/worker/model",
     "tests/tools": "",
     "tests/tools/distroctl/aggregator_commands_test": "tests/server/service",
     "tests/tools/distroctl/operate_test": "tests/server/service",  # the commands against a whole aggregator
