@@ -204,5 +204,16 @@ TEST(ParamDtypeTest, Bf16GivesTheSameBitsInEveryStrategy) {
   }
 }
 
+// Of no use on a CPU, where it is refused; the copies that it makes there are those of a GPU's driver.
+TEST(CpuOffloadTest, ParametersThatAreCopiedUnitByUnitGiveTheSameBits) {
+  const NodeStep expected = Plain(true, 3);
+  for (const Sharding sharding : kStrategies) {
+    for (const int ranks : {1, 2}) {
+      const NodeStep actual = Step(true, ranks, {.sharding = sharding, .cpu_offload = true}, 3);
+      EXPECT_TRUE(SameBits(actual.gradient, expected.gradient)) << Name(sharding) << " " << ranks;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace distro::worker
