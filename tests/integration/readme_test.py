@@ -1,0 +1,83 @@
+"""The README's "Operate it" as it stands: an aggregator with TLS and tokens, and a second machine that joins it.
+
+Only what cannot be had in a test is replaced: the programs' folder, the folder of the run, the aggregator's name and ports.
+
+usage: readme_test.py --aggregator FILE --worker FILE --distroctl FILE --archiver FILE
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import processes
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def blocks():
+    """[(kind, commands)] of the section; kind is empty for commands that end."""
+    section = re.search(r"^## Operate it\n(.*?)^## ", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)[1]
+    return re.findall(r"^```sh *(\w*)\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+
+
+class ReadmeTest(processes.ProcessTest):
+    def setUp(self):
+        super().setUp()
+        space = self.workspace
+        self.folder = space.folder / "srv"
+        programs = space.folder / "bin"
+        programs.mkdir()
+        for name, program in (("distroctl", space.binaries.distroctl), ("distro-worker", space.binaries.worker),
+                              ("distro-aggregator", space.binaries.aggregator)):
+            (programs / name).symlink_to(program)
+        self.replaced = {"$PWD/build/dev/bin": str(programs), "/srv/distro": str(self.folder)}
+        self.environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+
+    def adapted(self, commands):
+        for text, instead in self.replaced.items():
+            commands = commands.replace(text, instead)
+        return commands
+
+    def bash(self, commands, folder):
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", self.adapted(commands)], cwd=folder, env=self.environment,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=processes.LIMIT_SECONDS)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def start(self, kind, commands, make):
+        script = f"cd {self.folder}; checkout={ROOT}; exec {self.adapted(commands).strip()}"
+        self.workspace.processes.append(make(kind, ["env", f"PATH={self.environment['PATH']}", "bash", "-c", script]))
+        return self.workspace.processes[-1]
+
+    def start_aggregator(self, commands):
+        folder = self.workspace.folder
+        port_file = folder / "readme.ports"
+        self.replaced["0.0.0.0:7700"] = f"127.0.0.1:0 --http 127.0.0.1:0 --port_file {port_file}"
+        aggregator = self.start("aggregator", commands,
+                                lambda name, command: processes.Aggregator(name, command, folder, port_file)).await_ports()
+        port = aggregator.grpc.rpartition(":")[2]
+        self.replaced["aggregator.example:7700"] = f"localhost:{port}"
+        return aggregator
+
+    def test_its_commands_work(self):
+        kinds = [kind for kind, _ in blocks()]
+        self.assertEqual(kinds, ["", "aggregator", "", "worker"])
+        (_, prepare), (_, aggregator_command), (_, look), (_, worker_command) = blocks()
+        self.replaced["aggregator.example"] = "localhost"
+        self.bash(prepare, ROOT)
+        del self.replaced["aggregator.example"]
+        aggregator = self.start_aggregator(aggregator_command)
+        shutil.copy(self.folder / "tls" / "ca.pem", self.folder / "ca.pem")
+        shutil.copy(self.workspace.text, self.folder / "text.txt")
+        # The exit code of bench-link says whether this link would hold the round up: a loaded machine's may.
+        self.assertRegex(self.bash(look.replace("w2.token ", "w2.token || test $? = 5 -o $? = 9 ", 1), self.folder), r"\d")
+        worker = self.start("worker", worker_command, lambda name, command: processes.Worker(name, command, self.workspace.folder))
+        processes.until(lambda: self.assertTrue(worker.alive(), worker.log()) or
+                        any(aggregator.metric("distro_aggregator_worker_state", worker="w2", state=state) == 1
+                            for state in ("synced", "active")), "w2 has joined")
+
+
+if __name__ == "__main__":
+    processes.main()
