@@ -126,6 +126,13 @@ def test_containers_and_probes(place, security):
         wait_for(lambda: get(http, container[probe]["httpGet"]["path"])[0] == 200, probe)
     assert "distro_aggregator_run_info{run=\"chart-" in get(http, "/metrics")[1]
 
+    check = pod_spec(find(rendered, "Pod", "-check"))["containers"][0]
+    command = [place.here(a).replace("demo-distro-headless.prod.svc:7701", http) for a in client(check, grpc, secure)]
+    assert "--require_run" in command
+    place.mount({"token": {"token": (place.root / "viewer.token").read_text() if secure else ""}})
+    subprocess.run([BIN / command[0], *command[1:]], check=True, timeout=LIMIT)
+    place.mount({"token": {"token": (place.root / "archiver.token").read_text() if secure else ""}})
+
     archiver = pod_spec(find(rendered, "StatefulSet", "-archiver"))["containers"][0]
     command = [place.here(a) for a in client(archiver, grpc, secure)]
     process = place.start([*command, "--http=127.0.0.1:0"], "archiver")
