@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -121,6 +122,37 @@ absl::StatusOr<ComputeRates> MeasureCompute(const v1::JoinResponse& run) {
       .peak_flops_per_second = peak};
 }
 
+// An end that was asked for is no error.
+void LogEnd(const absl::Status& status, ExitCode code, const std::string& worker, Log* log) {
+  if (status.ok()) return;
+  if (code == kExitInterrupted || code == kExitTerminated) {
+    log->Info("worker stopped", {{"exit_code", static_cast<int>(code)}});
+  } else {
+    log->Error("worker ended", {{"exit_code", static_cast<int>(code)},
+                                {"reason", ReasonOf(status)},
+                                {"status", status},
+                                {"remedy", RemedyFor(code, worker)}});
+  }
+}
+
+void Report(const WorkerOptions& options, const TrainSummary& summary, Log* log) {
+  std::cout << SummaryText(summary) << std::flush;
+  if (options.summary.empty()) return;
+  const absl::Status status = WriteFileAtomically(options.summary, SummaryJson(summary));
+  if (!status.ok()) log->Error("summary was not written", {{"reason", status}});
+}
+
+// A thread that does not return uses what would be destroyed on the way out.
+[[noreturn]] void EndWithoutCleanUp(const WorkerOptions& options, const Self& self,
+                                    const absl::Status& status, const TrainSummary& summary,
+                                    Log* log) {
+  Report(options, summary, log);
+  const ExitCode code = ExitCodeFor(status, 0);
+  LogEnd(status, code, self.name, log);
+  std::fflush(nullptr);
+  std::_Exit(code);
+}
+
 // Trains and fills in `summary`, also when it fails on the way.
 absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exchange,
                    PhaseClock* phases, WorkerMetrics* metrics, Log* log, TrainSummary* summary) {
@@ -154,6 +186,7 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
   const absl::Status status = run->Train();
   progress.Finish();
   *summary = run->summary();
+  if (run->node().has_stuck_rank()) EndWithoutCleanUp(options, self, status, *summary, log);
   return status;
 }
 
@@ -204,26 +237,6 @@ void LogStart(const WorkerOptions& options, Log* log) {
                          {"state_interval_rounds", options.state_interval_rounds},
                          {"summary", options.summary},
                          {"http", options.http}});
-}
-
-// An end that was asked for is no error.
-void LogEnd(const absl::Status& status, ExitCode code, const std::string& worker, Log* log) {
-  if (status.ok()) return;
-  if (code == kExitInterrupted || code == kExitTerminated) {
-    log->Info("worker stopped", {{"exit_code", static_cast<int>(code)}});
-  } else {
-    log->Error("worker ended", {{"exit_code", static_cast<int>(code)},
-                                {"reason", ReasonOf(status)},
-                                {"status", status},
-                                {"remedy", RemedyFor(code, worker)}});
-  }
-}
-
-void Report(const WorkerOptions& options, const TrainSummary& summary, Log* log) {
-  std::cout << SummaryText(summary) << std::flush;
-  if (options.summary.empty()) return;
-  const absl::Status status = WriteFileAtomically(options.summary, SummaryJson(summary));
-  if (!status.ok()) log->Error("summary was not written", {{"reason", status}});
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <deque>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -57,6 +58,20 @@ absl::Status CheckPlan(const NodeOptions& options, const Node::Parts& parts,
   return ErrorWithReason(fits.code(), "does_not_fit", fits.message());
 }
 
+// Batches with tokens of their own, and what comes of them: a rank that is stuck may look at them for ever.
+struct SharedBatches {
+  explicit SharedBatches(absl::Span<const TokenBatch> given)
+      : batches(given.begin(), given.end()), losses(given.size()) {
+    for (TokenBatch& batch : batches) {
+      tokens.emplace_back(batch.tokens.begin(), batch.tokens.end());
+      batch.tokens = tokens.back();
+    }
+  }
+  std::deque<std::vector<int32_t>> tokens;
+  std::vector<TokenBatch> batches;
+  std::vector<double> losses;
+};
+
 absl::Status Failure(const absl::Status& status) {
   if (status.ok() || !ReasonOf(status).empty()) return status;
   return ErrorWithReason(status.code(), "rank_failed", status.message());
@@ -108,50 +123,55 @@ absl::Status Node::Start() {
   return absl::OkStatus();
 }
 
-absl::Status Node::Run(absl::string_view operation, const RankWork& work) {
-  return Failure(threads_->Run(
-      operation, [&](int number, Communicator&) { return work(*ranks_[number], number); }));
+absl::Status Node::Run(absl::string_view operation, RankWork work) {
+  const absl::Status status =
+      Failure(threads_->Run(operation, [this, work = std::move(work)](int number, Communicator&) {
+        return work(*ranks_[number], number);
+      }));
+  if (absl::IsDeadlineExceeded(status)) has_stuck_rank_ = true;
+  return status;
 }
 
-absl::Status Node::RunOnMomentum(absl::string_view operation, const RankWork& work) {
-  const absl::Status status = Run(operation, work);
+absl::Status Node::RunOnMomentum(absl::string_view operation, RankWork work) {
+  const absl::Status status = Run(operation, std::move(work));
   if (!status.ok()) momentum_is_whole_ = false;
   return status;
 }
 
+absl::StatusOr<std::vector<double>> Node::RunOnBatches(absl::string_view operation,
+                                                       absl::Span<const TokenBatch> batches,
+                                                       BatchWork work) {
+  auto shared = std::make_shared<SharedBatches>(batches);
+  DISTRO_RETURN_IF_ERROR(Run(operation, [shared, work = std::move(work)](Rank& rank, int number) {
+    const bool takes_part = number < static_cast<int>(shared->batches.size());
+    const absl::StatusOr<double> loss = work(rank, takes_part ? &shared->batches[number] : nullptr);
+    if (loss.ok() && takes_part) shared->losses[number] = *loss;
+    return loss.status();
+  }));
+  return shared->losses;
+}
+
 absl::StatusOr<std::vector<double>> Node::GradientRound(absl::Span<const TokenBatch> batches,
                                                         GradientAt at, bool first) {
-  std::vector<double> losses(batches.size());
-  DISTRO_RETURN_IF_ERROR(Run("gradient", [&](Rank& rank, int number) -> absl::Status {
-    const bool takes_part = number < static_cast<int>(batches.size());
-    DISTRO_ASSIGN_OR_RETURN(const double loss,
-                            rank.Gradient(takes_part ? &batches[number] : nullptr, at,
-                                          first ? Accumulation::kStore : Accumulation::kAdd));
-    if (takes_part) losses[number] = loss;
-    return absl::OkStatus();
-  }));
-  return losses;
+  return RunOnBatches("gradient", batches, [at, first](Rank& rank, const TokenBatch* batch) {
+    return rank.Gradient(batch, at, first ? Accumulation::kStore : Accumulation::kAdd);
+  });
+}
+
+absl::StatusOr<std::vector<double>> Node::Losses(absl::Span<const TokenBatch> batches) {
+  return RunOnBatches("loss", batches,
+                      [](Rank& rank, const TokenBatch* batch) { return rank.Loss(batch); });
 }
 
 absl::StatusOr<double> Node::FinishGradient(int64_t micro_batches) {
   // Ranks with copies write the same sums; those of the first count.
-  std::vector<std::vector<double>> sums(ShardsMomentum(options_.fsdp.sharding) ? 1 : ranks(),
-                                        std::vector<double>(BlockRows(layout())));
-  DISTRO_RETURN_IF_ERROR(Run("finish gradient", [&](Rank& rank, int number) {
-    return rank.FinishGradient(micro_batches, absl::MakeSpan(sums[number % sums.size()]));
+  using Sums = std::vector<std::vector<double>>;
+  auto sums = std::make_shared<Sums>(ShardsMomentum(options_.fsdp.sharding) ? 1 : ranks(),
+                                     std::vector<double>(BlockRows(layout())));
+  DISTRO_RETURN_IF_ERROR(Run("finish gradient", [sums, micro_batches](Rank& rank, int number) {
+    return rank.FinishGradient(micro_batches, absl::MakeSpan((*sums)[number % sums->size()]));
   }));
-  return optimizer_->Norm(sums[0]);
-}
-
-absl::StatusOr<std::vector<double>> Node::Losses(absl::Span<const TokenBatch> batches) {
-  std::vector<double> losses(batches.size());
-  DISTRO_RETURN_IF_ERROR(Run("loss", [&](Rank& rank, int number) -> absl::Status {
-    const bool takes_part = number < static_cast<int>(batches.size());
-    DISTRO_ASSIGN_OR_RETURN(const double loss, rank.Loss(takes_part ? &batches[number] : nullptr));
-    if (takes_part) losses[number] = loss;
-    return absl::OkStatus();
-  }));
-  return losses;
+  return optimizer_->Norm((*sums)[0]);
 }
 
 absl::Status Node::MakeLookahead(float eta) {

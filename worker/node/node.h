@@ -58,6 +58,10 @@ class Node {
                                                       const Parts& parts);
   ~Node();
 
+  // A rank did not return in time from what it was asked. It may still use this object and what it borrows: the process has
+  // to end without destroying them.
+  bool has_stuck_rank() const { return has_stuck_rank_; }
+
   int ranks() const;
   const Layout& layout() const { return *parts_.layout; }
 
@@ -113,9 +117,15 @@ class Node {
 
   Node(const NodeOptions& options, const Parts& parts, ShardPlan shards, ShardPlan whole);
   absl::Status Start();
-  absl::Status Run(absl::string_view operation, const RankWork& work);
+  // `work` is kept for a rank that gets stuck; work with collectives, in which that may happen, refers to nothing of the caller.
+  absl::Status Run(absl::string_view operation, RankWork work);
   // Work that leaves a momentum of no use when it fails on the way.
-  absl::Status RunOnMomentum(absl::string_view operation, const RankWork& work);
+  absl::Status RunOnMomentum(absl::string_view operation, RankWork work);
+  // One batch a rank, for as many as there are; the losses.
+  using BatchWork = std::function<absl::StatusOr<double>(Rank& rank, const TokenBatch* batch)>;
+  absl::StatusOr<std::vector<double>> RunOnBatches(absl::string_view operation,
+                                                   absl::Span<const TokenBatch> batches,
+                                                   BatchWork work);
   absl::Status TakeHashes();
   absl::StatusOr<std::vector<Votes>> Decode(const CommittedRound& round);
 
@@ -127,6 +137,7 @@ class Node {
   std::unique_ptr<RankThreads> threads_;
   std::unique_ptr<Optimizer> optimizer_;  // over the ranks that together hold everything once
   bool momentum_is_whole_ = true;
+  bool has_stuck_rank_ = false;
 
   RoundId next_round_;
   uint64_t log_hash_ = 0;

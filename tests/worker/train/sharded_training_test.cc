@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/hf_folder.h"
+#include "common/base/file.h"
+#include "common/base/reason.h"
 #include "gtest/gtest.h"
 #include "tests/testing/training.h"
 #include "tests/worker/train/forwarding_exchange.h"
@@ -154,6 +155,14 @@ TEST_P(ShardedTrainingTest, CheckpointsDoNotShowTheStrategy) {
     return *ReadFile(dir + "/model.safetensors");
   };
   EXPECT_TRUE(train("one", {}) == train("many", NodeOf(3, Sharding::kFullShard)));
+}
+
+TEST_P(ShardedTrainingTest, AWorkerThatDoesNotFitEndsBeforeItTrains) {
+  NodeOptions node = NodeOf(2, Sharding::kNoShard);
+  node.memory_limit_bytes = 100000;
+  const Recorded recorded = Train(node);
+  EXPECT_EQ(ReasonOf(recorded.result.status), "does_not_fit") << recorded.result.status;
+  EXPECT_TRUE(recorded.hashes.empty());
 }
 
 }  // namespace
