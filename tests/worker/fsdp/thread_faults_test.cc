@@ -80,6 +80,7 @@ TEST_P(RankFaultTest, ARankThatStopsIsFoundByTheWatchdog) {
     AwaitWaiting(*group, kRanks - 1);
     clock.Advance(absl::Minutes(5));
     group->CheckWatchdog();
+    AwaitWaiting(*group, 0);  // they have looked at the clock
     go_on.Notify();
   });
   const auto statuses = OnEveryRank(communicators, [&](int rank, Communicator& communicator) {
