@@ -5,56 +5,58 @@
 
 namespace distro::server {
 
-void Broadcast::Open(RoundFrame frame) {
+Broadcast::Broadcast(uint64_t ring_bytes, RoundId next_round, const Clock* clock,
+                     BusyObserver observer)
+    : clock_(clock),
+      observer_(std::move(observer)),
+      ring_(ring_bytes, next_round),
+      thread_([this] { WakeListeners(); }) {}
+
+Broadcast::~Broadcast() {
   {
     absl::MutexLock lock(&mu_);
-    ring_.Open(std::move(frame));
+    destroyed_ = true;
   }
-  WakeAll();
+  thread_.join();
+}
+
+void Broadcast::Open(RoundFrame frame) {
+  absl::MutexLock lock(&mu_);
+  ring_.Open(std::move(frame));
+  news_ = true;
 }
 
 void Broadcast::Reopen(RoundFrame frame, const absl::Status& status) {
-  {
-    absl::MutexLock lock(&mu_);
-    ring_.ReplaceOpen(std::move(frame));
-    for (const auto& subscriber : subscribers_) subscriber->closed = status;
-  }
-  WakeAll();
+  absl::MutexLock lock(&mu_);
+  ring_.ReplaceOpen(std::move(frame));
+  for (const auto& subscriber : subscribers_) subscriber->closed = status;
+  news_ = true;
 }
 
 void Broadcast::Add(std::vector<RoundFrame> frames) {
-  {
-    absl::MutexLock lock(&mu_);
-    for (RoundFrame& frame : frames) ring_.Add(std::move(frame));
-  }
-  WakeAll();
+  absl::MutexLock lock(&mu_);
+  for (RoundFrame& frame : frames) ring_.Add(std::move(frame));
+  news_ = true;
 }
 
 void Broadcast::Commit(RoundFrame frame) {
-  {
-    absl::MutexLock lock(&mu_);
-    ring_.Commit(std::move(frame));
-  }
-  WakeAll();
+  absl::MutexLock lock(&mu_);
+  ring_.Commit(std::move(frame));
+  news_ = true;
 }
 
 void Broadcast::End(const absl::Status& status) {
-  {
-    absl::MutexLock lock(&mu_);
-    end_ = status;
-  }
-  WakeAll();
+  absl::MutexLock lock(&mu_);
+  end_ = status;
+  news_ = true;
 }
 
 void Broadcast::Add(const std::shared_ptr<Subscriber>& subscriber) {
   if (!subscriber->worker.empty()) {
     Close(subscriber->worker, absl::UnavailableError("a newer subscription of this worker began"));
   }
-  {
-    absl::MutexLock lock(&mu_);
-    subscribers_.push_back(subscriber);
-  }
-  Wake();
+  absl::MutexLock lock(&mu_);
+  subscribers_.push_back(subscriber);
 }
 
 void Broadcast::Remove(const Subscriber* subscriber) {
@@ -68,16 +70,8 @@ void Broadcast::Close(absl::string_view worker, const absl::Status& status) {
   for (const auto& subscriber : subscribers_) {
     if (subscriber->worker != worker || subscriber->closed) continue;
     subscriber->closed = status;
-    marked_ = true;
+    news_ = true;
   }
-}
-
-void Broadcast::Wake() {
-  {
-    absl::MutexLock lock(&mu_);
-    if (!std::exchange(marked_, false)) return;
-  }
-  WakeAll();
 }
 
 absl::StatusOr<RingLookup> Broadcast::Next(const Subscriber& subscriber, Cursor* cursor) {
@@ -118,15 +112,43 @@ uint64_t Broadcast::bytes() const {
   return ring_.bytes();
 }
 
-void Broadcast::WakeAll() {
-  std::vector<std::shared_ptr<Listener>> listeners;
-  {
-    absl::MutexLock lock(&mu_);
-    for (const auto& subscriber : subscribers_) {
-      if (auto listener = subscriber->listener.lock()) listeners.push_back(std::move(listener));
+void Broadcast::WakeListeners() {
+  while (true) {
+    const std::vector<std::shared_ptr<Subscriber>> subscribers = NextToWake();
+    if (subscribers.empty()) return;
+    const absl::Duration begin = clock_->MonotonicNow();
+    for (const auto& subscriber : subscribers) {
+      if (const auto listener = subscriber->listener.lock()) listener->Wake();
+    }
+    if (observer_) observer_(clock_->MonotonicNow() - begin);
+  }
+}
+
+std::vector<std::shared_ptr<Subscriber>> Broadcast::NextToWake() {
+  absl::MutexLock lock(&mu_);
+  std::vector<std::shared_ptr<Subscriber>> next;
+  while (next.empty()) {
+    mu_.Await(absl::Condition(
+        +[](Broadcast* self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(self->mu_) {
+          return self->destroyed_ || self->news_ || !self->followers_.empty();
+        },
+        this));
+    if (destroyed_) return {};
+    if (std::exchange(news_, false)) {
+      for (const auto& subscriber : subscribers_) {
+        if (!subscriber->worker.empty()) {
+          next.push_back(subscriber);
+        } else if (!std::exchange(subscriber->queued, true)) {
+          followers_.push_back(subscriber);
+        }
+      }
+    } else {
+      next.push_back(std::move(followers_.front()));
+      followers_.pop_front();
+      next.back()->queued = false;
     }
   }
-  for (const auto& listener : listeners) listener->Wake();
+  return next;
 }
 
 }  // namespace distro::server

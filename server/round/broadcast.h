@@ -1,18 +1,25 @@
 // What all subscribers see: the frame ring, who listens, and when it ends. Thread-safe.
+//
+// Listeners are woken by a thread of the broadcast's own, so that a round never waits for its subscribers: those of workers
+// first and at every news, as the next round waits for them; then followers in turn, however many there are.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <map>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "server/round/frame_ring.h"
 
 namespace distro::server {
@@ -24,7 +31,7 @@ struct Cursor {
   std::vector<uint64_t> segment_bytes;  // [segments], payload bytes of the round that were sent
 };
 
-// One end of a subscription, called by any thread without locks held. Both calls may come at any time and repeat.
+// One end of a subscription, called without locks held. The call may come at any time and repeat.
 class Listener {
  public:
   virtual ~Listener() = default;
@@ -38,13 +45,22 @@ struct Subscriber {
   std::atomic<uint64_t> round{0};      // its place, for the lag
   std::weak_ptr<Listener> listener;    // set before Add
   std::optional<absl::Status> closed;  // guarded by Broadcast's mutex
+  bool queued = false;                 // guarded too: waits to be woken
 };
 
 class Broadcast {
  public:
-  Broadcast(uint64_t ring_bytes, RoundId next_round) : ring_(ring_bytes, next_round) {}
+  // Told how long the waking of some listeners took.
+  using BusyObserver = std::function<void(absl::Duration)>;
 
-  // The round thread's side; each wakes the listeners. Not to be called with locks held.
+  // `clock` is borrowed; `observer` may be null.
+  Broadcast(uint64_t ring_bytes, RoundId next_round, const Clock* clock = Clock::Real(),
+            BusyObserver observer = nullptr);
+  ~Broadcast();
+  Broadcast(const Broadcast&) = delete;
+  Broadcast& operator=(const Broadcast&) = delete;
+
+  // The round thread's side; after each the listeners are woken.
   void Open(RoundFrame frame);
   // The open round got another Open frame: everybody subscribes again and sees only this one.
   void Reopen(RoundFrame frame, const absl::Status& status);
@@ -56,11 +72,8 @@ class Broadcast {
   // Adds a subscriber; an older one of the same worker is closed.
   void Add(const std::shared_ptr<Subscriber>& subscriber);
   void Remove(const Subscriber* subscriber);
-  // Marks the subscriptions of a worker as ended; a Wake must follow. May be called with locks held.
+  // Ends the subscriptions of a worker.
   void Close(absl::string_view worker, const absl::Status& status);
-
-  // Wakes the listeners when a subscription was marked. Not to be called with locks held.
-  void Wake() ABSL_LOCKS_EXCLUDED(mu_);
 
   // The frame after the cursor, which moves behind it. kWait: nothing yet (a Wake will come). Moves to the next round by itself.
   // OutOfRange: all is sent and nothing will follow. Other errors: the subscription was closed with it.
@@ -72,13 +85,23 @@ class Broadcast {
   uint64_t bytes() const;
 
  private:
-  void WakeAll() ABSL_LOCKS_EXCLUDED(mu_);
+  // The thread's body.
+  void WakeListeners();
+  // Those who are woken next; empty: the broadcast is destroyed. Waits for news.
+  std::vector<std::shared_ptr<Subscriber>> NextToWake();
+
+  const Clock* const clock_;
+  const BusyObserver observer_;
 
   mutable absl::Mutex mu_;
   FrameRing ring_ ABSL_GUARDED_BY(mu_);
-  bool marked_ ABSL_GUARDED_BY(mu_) = false;
+  bool news_ ABSL_GUARDED_BY(mu_) = false;  // that workers do not know yet
+  bool destroyed_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
   std::vector<std::shared_ptr<Subscriber>> subscribers_ ABSL_GUARDED_BY(mu_);
+  std::deque<std::shared_ptr<Subscriber>> followers_ ABSL_GUARDED_BY(mu_);  // to be woken
+
+  std::thread thread_;
 };
 
 }  // namespace distro::server

@@ -42,18 +42,15 @@ absl::Status RoundManager::Evict(const std::string& name, absl::string_view reas
     absl::MutexLock lock(&mu_);
     round = head_;
   }
-  {
-    absl::MutexLock admin(&admin_mu_);
-    if (reason.empty()) reason = "evicted by an operator";
-    DISTRO_ASSIGN_OR_RETURN(const v1::StoredAdmission next,
-                            WithQuarantined(admission_->value(), name, reason, round));
-    DISTRO_RETURN_IF_ERROR(Decree(next));
-    absl::MutexLock lock(&mu_);
-    for (const v1::QuarantinedWorker& entry : next.quarantined()) {
-      if (entry.name() == name) membership_.Quarantine(entry);
-    }
+  absl::MutexLock admin(&admin_mu_);
+  if (reason.empty()) reason = "evicted by an operator";
+  DISTRO_ASSIGN_OR_RETURN(const v1::StoredAdmission next,
+                          WithQuarantined(admission_->value(), name, reason, round));
+  DISTRO_RETURN_IF_ERROR(Decree(next));
+  absl::MutexLock lock(&mu_);
+  for (const v1::QuarantinedWorker& entry : next.quarantined()) {
+    if (entry.name() == name) membership_.Quarantine(entry);
   }
-  broadcast_.Wake();
   return absl::OkStatus();
 }
 

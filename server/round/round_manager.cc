@@ -72,7 +72,8 @@ RoundManager::RoundManager(std::shared_ptr<const RunIdentity> run, EpochId epoch
       observer_(observer),
       options_(options),
       started_at_(clock->MonotonicNow()),
-      broadcast_(options.ring_bytes, files.rounds->next_round()),
+      broadcast_(options.ring_bytes, files.rounds->next_round(), clock,
+                 [observer](absl::Duration busy) { observer->OnPhase("broadcast", busy); }),
       results_(run_->layout->segments()),
       admission_(files.admission),
       membership_(MembershipOf(run_->config, options), log,
@@ -122,7 +123,6 @@ absl::Status RoundManager::RestoreRounds() {
 absl::StatusOr<absl::Duration> RoundManager::Step() {
   while (true) {
     const Work work = NextWork();
-    broadcast_.Wake();  // leases may have ended
     if (work.kind == Work::kNone) return work.at;
     if (absl::Status status = Do(work); !status.ok()) {
       DISTRO_RETURN_IF_ERROR(HandleError(status));

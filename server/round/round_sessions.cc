@@ -37,13 +37,8 @@ absl::StatusOr<v1::JoinResponse> RoundManager::Join(const v1::JoinRequest& reque
                            absl::StrCat("run_id: this worker has state of run ", request.run_id(),
                                         ", the aggregator's run is ", run_->run_id));
   }
-  absl::StatusOr<v1::JoinResponse> response;
-  {
-    absl::MutexLock lock(&mu_);
-    response = JoinLocked(request);
-  }
-  broadcast_.Wake();
-  return response;
+  absl::MutexLock lock(&mu_);
+  return JoinLocked(request);
 }
 
 absl::StatusOr<v1::JoinResponse> RoundManager::JoinLocked(const v1::JoinRequest& request) {
@@ -107,11 +102,8 @@ absl::StatusOr<v1::HeartbeatResponse> RoundManager::Heartbeat(const v1::Heartbea
 }
 
 void RoundManager::Leave(const v1::LeaveRequest& request) {
-  {
-    absl::MutexLock lock(&mu_);
-    membership_.Leave(request.worker(), request.reason());
-  }
-  broadcast_.Wake();
+  absl::MutexLock lock(&mu_);
+  membership_.Leave(request.worker(), request.reason());
 }
 
 absl::Status RoundManager::CheckLink(uint64_t download_bytes_per_second) const {

@@ -144,7 +144,6 @@ absl::Status RoundManager::CloseSegment(const ClosedSegment& closed) {
   broadcast_.Add(MakeSegmentFrames(epoch_, round, closed.segment, *result->payload, combined));
   const absl::Duration sent = clock_->MonotonicNow();
   observer_->OnSegmentResult(*result, sent - closed.last_in);
-  observer_->OnPhase("broadcast", sent - combined);
   {
     absl::MutexLock lock(&mu_);
     round_->SetResult(closed.segment, *result);

@@ -1,7 +1,7 @@
 // SubscribeRounds: writes the frames that a Subscription hands out, one in flight. A slow reader slows only itself; it holds
 // its cursor and that frame, whose bytes all subscribers share.
 //
-// Wakes come from the round thread, write completions from gRPC; whoever finds no write in flight pumps the next frame.
+// Wakes come from the broadcast's thread, write completions from gRPC; whoever finds no write in flight pumps the next frame.
 // Owned by itself until OnDone, and for a moment by a Wake that is under way.
 #pragma once
 

@@ -1,6 +1,8 @@
 // The ring and a subscription's way between ring and log.
 #include "server/round/broadcast.h"
 
+#include "absl/synchronization/notification.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/round/round_frames.h"
 #include "server/round/subscription.h"
@@ -21,12 +23,13 @@ class BroadcastTest : public ::testing::Test {
     EXPECT_TRUE(log_file_->WriteStart({}).ok());
   }
   std::unique_ptr<Subscription> Subscribe(Broadcast* broadcast, uint64_t from,
-                                          const std::string& name = "a") {
+                                          const std::string& name = "a",
+                                          std::weak_ptr<Listener> listener = {}) {
     auto subscriber = std::make_shared<Subscriber>();
     subscriber->worker = name;
     auto subscription = std::make_unique<Subscription>(subscriber, broadcast, log_file_.get(),
                                                        layout_, EpochId(1), RoundId(from));
-    subscription->Listen({});
+    subscription->Listen(std::move(listener));
     return subscription;
   }
   // Round r as the manager publishes it: open, segments, and the commit after the log has it.
@@ -143,6 +146,72 @@ TEST_F(BroadcastTest, ASecondSubscriptionOfAWorkerEndsTheFirst) {
   EXPECT_TRUE(other->Next().ok());
   broadcast.Close("b", absl::AbortedError("replaced"));
   EXPECT_EQ(other->Next().status().code(), StatusCode::kAborted);
+}
+
+// The names of listeners, in the order in which they were woken.
+class Wakes {
+ public:
+  void Add(const std::string& name) {
+    absl::MutexLock lock(&mu_);
+    names_.push_back(name);
+  }
+  std::vector<std::string> Await(size_t count) {
+    absl::MutexLock lock(&mu_);
+    const auto reached = [&] { return names_.size() >= count; };
+    EXPECT_TRUE(mu_.AwaitWithTimeout(absl::Condition(&reached), absl::Seconds(20)));
+    return names_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::vector<std::string> names_ ABSL_GUARDED_BY(mu_);
+};
+
+class RecordingListener : public Listener {
+ public:
+  // With `hold` every Wake waits for it.
+  RecordingListener(std::string name, Wakes* wakes, absl::Notification* hold = nullptr)
+      : name_(std::move(name)), wakes_(wakes), hold_(hold) {}
+  void Wake() override {
+    wakes_->Add(name_);
+    if (hold_ != nullptr) hold_->WaitForNotification();
+  }
+
+ private:
+  const std::string name_;
+  Wakes* const wakes_;
+  absl::Notification* const hold_;
+};
+
+TEST_F(BroadcastTest, ListenersAreWokenWhenThereIsNews) {
+  Wakes wakes;
+  const auto listener = std::make_shared<RecordingListener>("a", &wakes);
+  Broadcast broadcast(1 << 20, RoundId(0));
+  auto a = Subscribe(&broadcast, 0, "a", listener);
+  OpenRound(&broadcast, 0);
+  wakes.Await(1);
+  broadcast.Close("a", absl::AbortedError("replaced"));
+  wakes.Await(2);
+  broadcast.End(absl::OkStatus());
+  wakes.Await(3);
+}
+
+// Followers are many and may be anybody: no round waits for one, and a worker is told before the next of them.
+TEST_F(BroadcastTest, AFollowerThatTakesItsTimeHoldsUpNeitherRoundsNorWorkers) {
+  Wakes wakes;
+  absl::Notification go_on;
+  const auto slow = std::make_shared<RecordingListener>("slow", &wakes, &go_on);
+  const auto follower = std::make_shared<RecordingListener>("follower", &wakes);
+  const auto worker = std::make_shared<RecordingListener>("worker", &wakes);
+  Broadcast broadcast(1 << 20, RoundId(0));
+  auto a = Subscribe(&broadcast, 0, "", slow);
+  auto b = Subscribe(&broadcast, 0, "", follower);
+  OpenRound(&broadcast, 0);
+  wakes.Await(1);
+  auto c = Subscribe(&broadcast, 0, "a", worker);
+  SendSegment(&broadcast, 0, 0);
+  go_on.Notify();
+  EXPECT_THAT(wakes.Await(4), ::testing::ElementsAre("slow", "worker", "follower", "slow"));
 }
 
 TEST_F(BroadcastTest, TheLagIsThatOfTheSlowest) {
