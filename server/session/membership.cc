@@ -78,14 +78,28 @@ int Membership::Sessions() const {
       std::ranges::count_if(workers_, [](const auto& w) { return w.second.in_session(); }));
 }
 
-void Membership::Forget() {
+void Membership::ForgetLeft() {
   if (Count(v1::MEMBER_STATE_LEFT) <= kLeftKept) return;
-  auto oldest = workers_.end();
+  Erase(v1::MEMBER_STATE_LEFT,
+        [](const Worker& a, const Worker& b) { return a.last_seen < b.last_seen; });
+}
+
+void Membership::ForgetQuarantined() {
+  if (Count(v1::MEMBER_STATE_QUARANTINED) <= kQuarantinedKept) return;
+  Erase(v1::MEMBER_STATE_QUARANTINED,
+        [](const Worker& a, const Worker& b) { return a.quarantine_round < b.quarantine_round; });
+  ++quarantine_changes_;
+}
+
+template <typename Before>
+void Membership::Erase(v1::MemberState state, Before before) {
+  auto first = workers_.end();
   for (auto it = workers_.begin(); it != workers_.end(); ++it) {
-    if (it->second.state != v1::MEMBER_STATE_LEFT) continue;
-    if (oldest == workers_.end() || it->second.last_seen < oldest->second.last_seen) oldest = it;
+    if (it->second.state != state) continue;
+    if (first == workers_.end() || before(it->second, first->second)) first = it;
   }
-  workers_.erase(oldest);
+  log_->Info("worker forgotten", {{"worker", first->first}, {"state", MemberStateName(state)}});
+  workers_.erase(first);
 }
 
 absl::Status Membership::Join(const v1::WorkerIdentity& identity,
@@ -108,7 +122,7 @@ absl::Status Membership::Join(const v1::WorkerIdentity& identity,
   if (!in_session || it->second.incarnation != identity.incarnation())
     Begin(&it->second, identity.incarnation());
   Hear(&it->second, now);
-  Forget();
+  ForgetLeft();
   return absl::OkStatus();
 }
 

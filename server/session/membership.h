@@ -26,6 +26,9 @@ namespace distro::server {
 
 // Workers that left and are still known by name.
 inline constexpr int kLeftKept = 1024;
+// Names in quarantine that are remembered. Under TLS names are those of credentials, and fewer; with --insecure anybody can
+// make them up.
+inline constexpr int kQuarantinedKept = 1024;
 
 struct MembershipOptions {
   int max_workers = 1;                                      // sessions at one time
@@ -122,8 +125,12 @@ class Membership {
 
  private:
   int Sessions() const;
-  // Drops the worker that left first when too many are remembered.
-  void Forget();
+  // Drop the worker that left first, or went into quarantine first, when too many are remembered.
+  void ForgetLeft();
+  void ForgetQuarantined();
+  // Drops the first worker of that state, of which there is one.
+  template <typename Before>
+  void Erase(v1::MemberState state, Before before);
   absl::Status CheckFingerprint(const std::string& fingerprint) const;
   // A new process of that name begins.
   void Begin(Worker* worker, uint64_t incarnation);

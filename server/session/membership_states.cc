@@ -45,8 +45,9 @@ void Membership::Apply(const std::string& name, MemberEvent event, absl::string_
   }
   const bool was_out = worker.state == v1::MEMBER_STATE_QUARANTINED;
   Change(&worker, event, detail);
-  if (!was_out && worker.state == v1::MEMBER_STATE_QUARANTINED)
-    worker.quarantine_round = round.value();
+  if (was_out || worker.state != v1::MEMBER_STATE_QUARANTINED) return;
+  worker.quarantine_round = round.value();
+  ForgetQuarantined();
 }
 
 bool Membership::TakeVerdict(Worker* worker, MemberEvent event, RoundId round) {
@@ -117,6 +118,7 @@ void Membership::Quarantine(const v1::QuarantinedWorker& entry) {
   Worker& worker = workers_.emplace(entry.name(), Worker{.name = entry.name()}).first->second;
   worker.quarantine_round = entry.round();
   Change(&worker, MemberEvent::kEvicted, entry.reason());
+  ForgetQuarantined();
 }
 
 absl::Status Membership::Admit(const std::string& name) {

@@ -141,8 +141,25 @@ TEST_F(QuarantineTest, ChangesOfTheListAreCounted) {
   EXPECT_EQ(members_.quarantine_changes(), before + 2);
 }
 
-// Names that left are forgotten some day; those in quarantine never.
-TEST_F(QuarantineTest, NamesInQuarantineAreNotForgotten) {
+// Nobody may fill the memory and the file of admissions with names that they made up.
+TEST_F(QuarantineTest, OfTooManyNamesInQuarantineTheFirstIsForgotten) {
+  const auto name = [](int i) { return absl::StrCat("w", 10000 + i); };
+  for (int i = 0; i <= kQuarantinedKept; ++i) {
+    v1::QuarantinedWorker entry = Entry(name(i), "why");
+    entry.set_round(100 + i);
+    const uint64_t before = members_.quarantine_changes();
+    members_.Quarantine(entry);
+    EXPECT_GT(members_.quarantine_changes(), before);
+  }
+  EXPECT_EQ(members_.Find(name(0)), nullptr);
+  EXPECT_EQ(State(name(1)), kQuarantined);
+  v1::StoredAdmission stored;
+  members_.FillQuarantined(&stored);
+  EXPECT_EQ(stored.quarantined_size(), kQuarantinedKept);
+}
+
+// Names that left are forgotten sooner than those in quarantine.
+TEST_F(QuarantineTest, NamesThatLeftDoNotPushOutThoseInQuarantine) {
   members_.Quarantine(Entry("z", "why"));
   for (int i = 0; i < kLeftKept + 100; ++i) {
     ASSERT_TRUE(Join(absl::StrCat("w", i), 1, Seconds(i)).ok());
