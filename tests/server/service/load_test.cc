@@ -1,12 +1,8 @@
 // A thousand uploads that stall and a thousand subscribers that do not read, against one aggregator process: what it holds
 // before, during and after, and how long rounds of two honest workers take meanwhile (docs/reliability.md, "Load").
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <fstream>
 #include <iostream>
 
@@ -20,9 +16,8 @@
 #include "gtest/gtest.h"
 #include "tests/server/round/run_fixture.h"
 #include "tests/server/service/test_client.h"
+#include "tests/testing/child_process.h"
 #include "tests/testing/scratch_folder.h"
-
-extern char** environ;
 
 namespace distro::testing {
 namespace {
@@ -34,53 +29,23 @@ constexpr int kRounds = 60;  // measured, each time
 // distro-aggregator as a process of its own; ended with the object.
 class Aggregator {
  public:
-  explicit Aggregator(const std::vector<std::string>& flags) {
-    std::vector<std::string> arguments = {DISTRO_AGGREGATOR};
-    arguments.insert(arguments.end(), flags.begin(), flags.end());
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    int log[2];
-    EXPECT_EQ(pipe2(log, O_CLOEXEC), 0);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, log[1], 2);
-    EXPECT_EQ(posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ), 0);
-    posix_spawn_file_actions_destroy(&actions);
-    close(log[1]);
-    log_ = fdopen(log[0], "r");
-    AwaitAddress();
-  }
-  ~Aggregator() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-    fclose(log_);
+  explicit Aggregator(const std::vector<std::string>& flags) : process_(DISTRO_AGGREGATOR, flags) {
+    const std::string line = process_.AwaitLine("listening");
+    const size_t at = line.find("grpc=") + 5;
+    address_ = line.substr(at, line.find_first_of(" \n", at) - at);
   }
 
   const std::string& address() const { return address_; }
   // Resident MiB.
   double Rss() const {
-    std::ifstream status(absl::StrCat("/proc/", pid_, "/statm"));
+    std::ifstream status(absl::StrCat("/proc/", process_.pid(), "/statm"));
     uint64_t size = 0, resident = 0;
     status >> size >> resident;
     return static_cast<double>(resident) * static_cast<double>(getpagesize()) / (1 << 20);
   }
 
  private:
-  void AwaitAddress() {
-    char line[4096];
-    while (fgets(line, sizeof(line), log_) != nullptr) {
-      const std::string text = line;
-      const size_t at = text.find("grpc=");
-      if (text.find("listening") == std::string::npos || at == std::string::npos) continue;
-      address_ = text.substr(at + 5, text.find_first_of(" \n", at) - at - 5);
-      return;
-    }
-    ADD_FAILURE() << "the aggregator did not start";
-  }
-
-  pid_t pid_ = 0;
-  FILE* log_ = nullptr;
+  ChildProcess process_;
   std::string address_;
 };
 
