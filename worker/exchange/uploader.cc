@@ -2,12 +2,16 @@
 
 #include <utility>
 
+#include "common/base/reason.h"
 #include "common/rpc/backoff.h"
 #include "worker/exchange/upload_stream.h"
 #include "worker/exchange/verdict.h"
 
 namespace distro::worker {
 namespace {
+
+// Offers of an update whose bytes are refused: one more and the aggregator would quarantine this worker.
+constexpr int kMaxMalformed = 2;
 
 // The update alone is refused, not this worker.
 bool RefusesTheUpdateOnly(const absl::Status& status) {
@@ -74,6 +78,13 @@ std::optional<RoundUpdate> Uploader::NextOffer(const SessionView& view) {
   return std::nullopt;
 }
 
+bool Uploader::MayBeDamaged(RoundId round, const absl::Status& status) {
+  if (ReasonOf(status) != "malformed") return false;
+  absl::MutexLock lock(&mu_);
+  const auto it = pending_.find(round);
+  return it != pending_.end() && ++it->second.malformed < kMaxMalformed;
+}
+
 void Uploader::Handle(const RoundUpdate& update, const SessionView& start,
                       const absl::Status& status) {
   const EpochId epoch = start.epoch;
@@ -83,6 +94,11 @@ void Uploader::Handle(const RoundUpdate& update, const SessionView& start,
     absl::MutexLock lock(&mu_);
     if (auto it = pending_.find(update.round); it != pending_.end()) it->second.accepted = epoch;
     return;
+  }
+  if (MayBeDamaged(update.round, status)) {
+    reasons_.Failed(status.ToString());
+    background_.meter->AddRetry(RetriedRpc::kUpload, status.code());
+    return Await(update.round, start, /*refused=*/false, DelayAfter(status, &backoff_));
   }
   const Verdict verdict = VerdictOf(status);
   if (verdict == Verdict::kEnd || verdict == Verdict::kResync) {

@@ -31,10 +31,13 @@ class Uploader {
     EpochId accepted;      // the epoch that acknowledged all of it; 0 before
     bool refused = false;  // FailedPrecondition: its round may be over
     bool offered = false;  // a stream of it was begun, which may have brought all of it
+    int malformed = 0;     // how often it was refused for its bytes
   };
 
   // Forgets updates whose round is over; the oldest of the others that this epoch has not acknowledged.
   std::optional<RoundUpdate> NextOffer(const SessionView& view);
+  // Whether the bytes of the update may be right, and were changed on the way: it was refused for them, not too often yet.
+  bool MayBeDamaged(RoundId round, const absl::Status& status);
   // `start` is the session's view when the offer began.
   void Handle(const RoundUpdate& update, const SessionView& start, const absl::Status& status);
   // Waits before the next attempt, but not past news of the epoch, the round or an opening one, or the aggregator's return.

@@ -96,6 +96,23 @@ TEST_F(GrpcExchangeTest, OffersTheUpdateAgainAfterACut) {
   EXPECT_EQ(retries[RetryCodeIndex(absl::StatusCode::kUnavailable)], 2u);
 }
 
+// A bit that changed on the way is no reason to be without this worker; a second time it is its own fault.
+TEST_F(GrpcExchangeTest, AnUpdateWhoseBytesAreRefusedIsOfferedOnceMore) {
+  const grpc::Status malformed = Refusal(absl::StatusCode::kInvalidArgument, "malformed");
+  aggregator_->Change([&](AggregatorState& state) {
+    state.uploads = {{.refuse = malformed, .held = {}},
+                     {.refuse = {}, .held = {0}},
+                     {.refuse = malformed, .held = {}},
+                     {.refuse = malformed, .held = {}}};
+  });
+  Begin({StreamScript()});
+  exchange_->Upload(Update(0));
+  ASSERT_TRUE(aggregator_->Await(OneComplete));
+  exchange_->Upload(Update(1));
+  ASSERT_TRUE(lines_.Await("update rejected round=1"));
+  EXPECT_EQ(aggregator_->state().seen_uploads.size(), 4u);
+}
+
 // Cut in the middle of a segment by an aggregator that then starts again with the first segment in its log.
 TEST_F(GrpcExchangeTest, AHalfSentUpdateIsFinishedWithARestartedAggregatorWithTheSameBytes) {
   aggregator_->Change([](AggregatorState& state) {
