@@ -20,6 +20,17 @@ void FillUpdates(const TrainSummary& summary, v1::UpdateTelemetry* updates) {
   updates->set_excluded_other_sender(excluded(Exclusion::kOtherSender));
 }
 
+void FillMemory(const MemoryByCategory& bytes, v1::MemoryBytes* memory) {
+  const auto of = [&bytes](MemoryCategory category) {
+    return static_cast<uint64_t>(bytes[static_cast<size_t>(category)]);
+  };
+  memory->set_parameters(of(MemoryCategory::kParameters));
+  memory->set_gradients(of(MemoryCategory::kGradients));
+  memory->set_momentum(of(MemoryCategory::kMomentum));
+  memory->set_gathered(of(MemoryCategory::kGathered));
+  memory->set_workspace(of(MemoryCategory::kWorkspace));
+}
+
 void FillRetries(const TransferStats& transfer, RetriedRpc rpc, v1::RetryCounts* counts) {
   const auto count = [&transfer, rpc](absl::StatusCode code) {
     return transfer.retries[static_cast<int>(rpc)][RetryCodeIndex(code)];
@@ -61,6 +72,7 @@ void FillTraining(const TrainSummary& summary, v1::WorkerTelemetry* telemetry) {
   telemetry->set_nonfinite_steps(summary.nonfinite_steps);
   telemetry->set_resyncs(summary.resyncs);
   FillUpdates(summary, telemetry->mutable_updates());
+  FillMemory(summary.memory, telemetry->mutable_compute()->mutable_memory());
   if (summary.last_evaluation_loss) telemetry->set_evaluation_loss(*summary.last_evaluation_loss);
   if (summary.tokens > 0) {
     telemetry->set_loss(summary.training_loss);

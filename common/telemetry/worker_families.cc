@@ -45,7 +45,7 @@ constexpr Row kRows[] = {
     {"eval_loss", "evaluation_loss", "Held-out loss of the last evaluation, in nats a token."},
     {"grad_norm", "gradient_norm", "Norm of the last own gradient, before clipping."},
     {"learning_rate", "learning_rate", "Learning rate of the last own step."},
-    {"momentum_norm", "momentum_norm", "Norm of the momentum after the last own step."},
+    {"momentum_norm", "momentum_norm", "Norm of the momentum at the last evaluation."},
     {"tokens_total", "tokens", "Tokens trained on."},
     {"nonfinite_steps_total", "nonfinite_steps", "Steps whose loss or gradient was not finite."},
     {"resyncs_total", "resyncs", "Times that the parameters were taken from a snapshot again."},

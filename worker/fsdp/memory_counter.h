@@ -20,6 +20,7 @@ enum class MemoryCategory {
   kWorkspace,    // gradients on their way, pending coefficients, lookahead
 };
 inline constexpr int kMemoryCategories = 6;
+using MemoryByCategory = std::array<int64_t, kMemoryCategories>;  // bytes
 
 absl::string_view Name(MemoryCategory category);
 
@@ -37,8 +38,8 @@ class MemoryCounter {
 
  private:
   mutable absl::Mutex mu_;
-  std::array<int64_t, kMemoryCategories> now_ ABSL_GUARDED_BY(mu_) = {};
-  std::array<int64_t, kMemoryCategories> peaks_ ABSL_GUARDED_BY(mu_) = {};
+  MemoryByCategory now_ ABSL_GUARDED_BY(mu_) = {};
+  MemoryByCategory peaks_ ABSL_GUARDED_BY(mu_) = {};
   int64_t total_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t peak_ ABSL_GUARDED_BY(mu_) = 0;
 };

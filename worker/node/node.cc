@@ -163,15 +163,37 @@ absl::StatusOr<std::vector<double>> Node::Losses(absl::Span<const TokenBatch> ba
                       [](Rank& rank, const TokenBatch* batch) { return rank.Loss(batch); });
 }
 
-absl::StatusOr<double> Node::FinishGradient(int64_t micro_batches) {
+absl::StatusOr<double> Node::RunForNorm(absl::string_view operation, SumWork work) {
   // Ranks with copies write the same sums; those of the first count.
   using Sums = std::vector<std::vector<double>>;
   auto sums = std::make_shared<Sums>(ShardsMomentum(options_.fsdp.sharding) ? 1 : ranks(),
                                      std::vector<double>(BlockRows(layout())));
-  DISTRO_RETURN_IF_ERROR(Run("finish gradient", [sums, micro_batches](Rank& rank, int number) {
-    return rank.FinishGradient(micro_batches, absl::MakeSpan((*sums)[number % sums->size()]));
+  DISTRO_RETURN_IF_ERROR(Run(operation, [sums, work = std::move(work)](Rank& rank, int number) {
+    return work(rank, absl::MakeSpan((*sums)[number % sums->size()]));
   }));
   return optimizer_->Norm((*sums)[0]);
+}
+
+absl::StatusOr<double> Node::FinishGradient(int64_t micro_batches) {
+  return RunForNorm("finish gradient", [micro_batches](Rank& rank, absl::Span<double> row_sums) {
+    return rank.FinishGradient(micro_batches, row_sums);
+  });
+}
+
+absl::StatusOr<double> Node::MomentumNorm() {
+  return RunForNorm("momentum norm", [](Rank& rank, absl::Span<double> row_sums) {
+    rank.optimizer().RowSums(rank.optimizer().momentum(), row_sums);
+    return absl::OkStatus();
+  });
+}
+
+MemoryByCategory Node::memory() const {
+  MemoryByCategory bytes = {};
+  for (const auto& rank : ranks_) {
+    for (int i = 0; i < kMemoryCategories; ++i)
+      bytes[i] += rank->memory().now(static_cast<MemoryCategory>(i));
+  }
+  return bytes;
 }
 
 absl::Status Node::MakeLookahead(float eta) {

@@ -26,6 +26,7 @@
 #include "common/replica/committed_round.h"
 #include "common/update/votes.h"
 #include "distro/v1/round.pb.h"
+#include "worker/fsdp/memory_counter.h"
 #include "worker/fsdp/shard_plan.h"
 #include "worker/model/model.h"
 #include "worker/node/node_options.h"
@@ -100,8 +101,13 @@ class Node {
   absl::StatusOr<std::vector<SharedBytes>> EncodePending();
   const std::optional<PendingRound>& pending() const { return optimizer_->pending(); }
   void ForgetPending() { optimizer_->ForgetPending(); }
+  // ||m|| over the whole model, f64.
+  absl::StatusOr<double> MomentumNorm();
   // Error feedback of what is pending, if it is of this round (Optimizer::TakeFeedback).
   absl::Status Feedback(const CommittedRound& round, int member);
+
+  // Bytes that the ranks hold together, by category. Activations are Torch's and not counted.
+  MemoryByCategory memory() const;
 
   // What WriteStateFile writes. FailedPrecondition: a rank failed while it changed the momentum.
   struct Kept {
@@ -121,6 +127,9 @@ class Node {
   absl::Status Run(absl::string_view operation, RankWork work);
   // Work that leaves a momentum of no use when it fails on the way.
   absl::Status RunOnMomentum(absl::string_view operation, RankWork work);
+  // The norm of which every rank writes the sums of its block rows.
+  using SumWork = std::function<absl::Status(Rank& rank, absl::Span<double> row_sums)>;
+  absl::StatusOr<double> RunForNorm(absl::string_view operation, SumWork work);
   // One batch a rank, for as many as there are; the losses.
   using BatchWork = std::function<absl::StatusOr<double>(Rank& rank, const TokenBatch* batch)>;
   absl::StatusOr<std::vector<double>> RunOnBatches(absl::string_view operation,

@@ -38,9 +38,9 @@ OptimizerShard::OptimizerShard(const Layout* layout, absl::Span<const ShardRun> 
   }
 }
 
-void OptimizerShard::RowSums(const RunSpans& gradient, absl::Span<double> rows) const {
+void OptimizerShard::RowSums(const RunSpans& elements, absl::Span<double> rows) const {
   for (size_t i = 0; i < runs_.size(); ++i) {
-    backend_->RowSumsOfSquares(runs_[i].matrix, gradient[i],
+    backend_->RowSumsOfSquares(runs_[i].matrix, elements[i],
                                rows.subspan(first_block_row_[i], runs_[i].block_rows));
   }
 }

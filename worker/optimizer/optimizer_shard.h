@@ -31,10 +31,10 @@ class OptimizerShard {
   absl::Span<const ShardRun> runs() const { return runs_; }
   const RunSpans& momentum() const { return momentum_; }
 
-  // The sum of squares of each of its block rows.
+  // The sum of squares of each of its block rows, of a gradient or of the momentum.
   //
   //   rows  f64 [block rows of the model, in manifest order]  out; only its own are written
-  void RowSums(const RunSpans& gradient, absl::Span<double> rows) const;
+  void RowSums(const RunSpans& elements, absl::Span<double> rows) const;
 
   // m <- beta*m + eta*(g*scale), and the K strongest coefficients of every block as what is pending.
   void Compress(const CompressOptions& options, const RunSpans& gradient);

@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "worker/exchange/exchange.h"
+#include "worker/fsdp/memory_counter.h"
 #include "worker/train/phase_clock.h"
 
 namespace distro::worker {
@@ -35,11 +36,12 @@ struct TrainSummary {
   std::array<uint64_t, kExclusions> excluded{};  // ... by reason
   uint64_t resyncs = 0;  // times that the parameters were taken from a snapshot again
   uint64_t nonfinite_steps = 0;
-  uint64_t tokens = 0;       // trained on by this process
-  double training_loss = 0;  // of the last own step, nats a token
-  double gradient_norm = 0;  // of the last own step, before clipping
-  double learning_rate = 0;  // of the last own step
-  std::optional<double> momentum_norm;  // after the last own step
+  uint64_t tokens = 0;                  // trained on by this process
+  double training_loss = 0;             // of the last own step, nats a token
+  double gradient_norm = 0;             // of the last own step, before clipping
+  double learning_rate = 0;             // of the last own step
+  std::optional<double> momentum_norm;  // at the last evaluation
+  MemoryByCategory memory = {};         // what the node's ranks hold
   std::optional<double> first_evaluation_loss;
   std::optional<double> last_evaluation_loss;
   uint64_t state_hash = 0;

@@ -183,6 +183,7 @@ absl::Status Trainer::Evaluate() {
                       options_.micro_batch_samples, [this] { return CheckGoesOn(); }));
   if (!summary_.first_evaluation_loss.has_value()) summary_.first_evaluation_loss = loss;
   summary_.last_evaluation_loss = loss;
+  DISTRO_ASSIGN_OR_RETURN(summary_.momentum_norm, parts_.node->MomentumNorm());
   parts_.log->Info("evaluated",
                    {{"round", parts_.node->next_round().value()}, {"held_out_loss", loss}});
   return absl::OkStatus();
@@ -204,6 +205,7 @@ void Trainer::Observe() {
   for (int i = 0; i < kPhases; ++i)
     summary_.phases[i] = parts_.phases->Spent(static_cast<Phase>(i));
   summary_.wall_time = parts_.phases->Total();
+  summary_.memory = parts_.node->memory();
   observer_(summary_);
   parts_.exchange->Report(parts_.node->next_round(), parts_.node->log_hash());
 }
