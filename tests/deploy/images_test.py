@@ -1,6 +1,7 @@
 """Dockerfiles and the compose file: linted, and what they share does not differ. Running them: containers_test.py."""
 
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -60,6 +61,41 @@ def test_aggregator_and_tools_are_built_alike():
     stages = {re.search(r"^FROM .*? AS build\n.*?(?=^FROM )", (DOCKER / f"{name}.Dockerfile").read_text(), re.M | re.S).group()
               for name in ("aggregator", "tools")}
     assert len(stages) == 1
+
+
+def copy_context(folder):
+    """What .dockerignore lets into an image's build; its lines are `*` and then what is kept."""
+    first, *kept = (SOURCE / ".dockerignore").read_text().split()
+    assert first == "*" and all(re.fullmatch(r"![\w./-]+", line) for line in kept)
+    for path in (pathlib.Path(line[1:]) for line in kept):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if (SOURCE / path).is_dir() else shutil.copy)(SOURCE / path, folder / path)
+
+
+def plan_build(folder, dockerfile):
+    """Configures as a Dockerfile does and plans its targets, which names an input that is not there; nothing is compiled."""
+    text = (DOCKER / f"{dockerfile}.Dockerfile").read_text()
+    flags = re.search(r"cmake --preset release (.*?) --log-level", text)[1].split()
+    cache = (pathlib.Path(os.environ["DISTRO_BIN"]).parent / "CMakeCache.txt").read_text()
+    flags.append("-DDISTRO_TORCH_DIR=" + re.search("^DISTRO_TORCH_DIR:[A-Z]+=(.+)", cache, re.M)[1])
+    targets = re.search(r"--target (.*?) *\\\n", text)[1].split()
+    for command in (["cmake", "--preset", "release", *flags], ["cmake", "--build", "build/release", "--target", *targets, "--", "-n"]):
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        if done.returncode:
+            return done.stdout[-1000:] + done.stderr
+    return ""
+
+
+@pytest.mark.parametrize("dockerfile", ["aggregator", "worker-cpu"])  # tools is built like aggregator; -cuda needs a toolkit
+def test_the_build_has_what_it_needs_of_the_checkout(dockerfile, tmp_path):
+    copy_context(tmp_path)
+    assert plan_build(tmp_path, dockerfile) == ""
+
+
+def test_what_a_build_lacks_is_seen(tmp_path):
+    copy_context(tmp_path)
+    shutil.rmtree(tmp_path / "docs/runbooks")
+    assert "docs/runbooks" in plan_build(tmp_path, "aggregator")
 
 
 def test_compose_schema(tmp_path):
