@@ -41,9 +41,18 @@ int RepairCount(const Message& before, const FieldDescriptor* field, Message* me
   return 1;
 }
 
+// Whoever shows them adds them up.
+bool SumFits(const v1::DurationHistogram& durations) {
+  uint64_t sum = 0;
+  return std::ranges::all_of(durations.buckets(), [&sum](uint64_t count) {
+    return !__builtin_add_overflow(sum, count, &sum);
+  });
+}
+
 int RepairBuckets(const v1::DurationHistogram& before, v1::DurationHistogram* durations) {
-  bool good = durations->buckets_size() == kDurationBuckets ||
-              (durations->buckets_size() == 0 && before.buckets_size() == 0);
+  bool good =
+      SumFits(*durations) && (durations->buckets_size() == kDurationBuckets ||
+                              (durations->buckets_size() == 0 && before.buckets_size() == 0));
   for (int i = 0; good && i < before.buckets_size(); ++i)
     good = durations->buckets(i) >= before.buckets(i);
   if (good) return 0;
@@ -96,6 +105,7 @@ bool IsVersion(const std::string& version) {
 }  // namespace
 
 int RepairTelemetry(const v1::WorkerTelemetry& before, v1::WorkerTelemetry* telemetry) {
+  telemetry->DiscardUnknownFields();
   int repaired = RepairFields(before, telemetry) + RepairGpus(telemetry);
   if (!IsVersion(telemetry->version())) {
     telemetry->set_version(before.version());

@@ -1,8 +1,10 @@
 #include "common/telemetry/repair_telemetry.h"
 
 #include <limits>
+#include <string>
 
 #include "common/telemetry/duration_histogram.h"
+#include "google/protobuf/unknown_field_set.h"
 #include "gtest/gtest.h"
 
 namespace distro {
@@ -64,6 +66,36 @@ TEST(RepairTelemetryTest, HistogramsKeepTheirBuckets) {
     EXPECT_EQ(sent->buckets(1), 1u);
     EXPECT_EQ(sent->buckets(kDurationBuckets - 1), 1u);
   }
+}
+
+TEST(RepairTelemetryTest, CountsOfAHistogramAddUp) {
+  v1::WorkerTelemetry before;
+  AddDuration(absl::Seconds(3), before.mutable_transfer()->mutable_upload_durations());
+  v1::WorkerTelemetry now = before;
+  auto* sent = now.mutable_transfer()->mutable_upload_durations();
+  sent->set_buckets(0, uint64_t{1} << 63);
+  sent->set_buckets(12, uint64_t{1} << 63);
+  EXPECT_EQ(RepairTelemetry(before, &now), 1);
+  EXPECT_EQ(sent->buckets(0), 0u);
+  EXPECT_EQ(sent->buckets(12), 0u);
+  sent->set_buckets(12, std::numeric_limits<uint64_t>::max() - 1);  // with the one above: just so
+  EXPECT_EQ(RepairTelemetry(before, &now), 0);
+}
+
+TEST(RepairTelemetryTest, DropsFieldsThatItDoesNotKnow) {
+  v1::WorkerTelemetry now;
+  now.set_tokens(5);
+  now.add_gpus()->set_index(1);
+  const size_t size = now.ByteSizeLong();
+  const std::string filler(100'000, 'x');
+  now.GetReflection()->MutableUnknownFields(&now)->AddLengthDelimited(1000, filler);
+  auto* durations = now.mutable_transfer()->mutable_upload_durations();
+  durations->GetReflection()->MutableUnknownFields(durations)->AddLengthDelimited(1000, filler);
+  auto* gpu = now.mutable_gpus(0);
+  gpu->GetReflection()->MutableUnknownFields(gpu)->AddLengthDelimited(1000, filler);
+  EXPECT_EQ(RepairTelemetry({}, &now), 0);
+  EXPECT_LT(now.ByteSizeLong(), size + 10);
+  EXPECT_EQ(now.tokens(), 5u);
 }
 
 TEST(RepairTelemetryTest, TakesAFewGpusWithNumbersOfTheirOwn) {
