@@ -29,7 +29,11 @@ void Broadcast::Open(RoundFrame frame) {
 void Broadcast::Reopen(RoundFrame frame, const absl::Status& status) {
   absl::MutexLock lock(&mu_);
   ring_.ReplaceOpen(std::move(frame));
-  for (const auto& subscriber : subscribers_) subscriber->closed = status;
+  for (const auto& subscriber : subscribers_) {
+    if (subscriber->closed) continue;
+    subscriber->closed = status;
+    subscriber->closed_from = ring_.head();
+  }
   news_ = true;
 }
 
@@ -68,23 +72,25 @@ void Broadcast::Remove(const Subscriber* subscriber) {
 void Broadcast::Close(absl::string_view worker, const absl::Status& status) {
   absl::MutexLock lock(&mu_);
   for (const auto& subscriber : subscribers_) {
-    if (subscriber->worker != worker || subscriber->closed) continue;
+    const bool at_once = subscriber->closed && subscriber->closed_from == RoundId(0);
+    if (subscriber->worker != worker || at_once) continue;
     subscriber->closed = status;
+    subscriber->closed_from = RoundId(0);
     news_ = true;
   }
 }
 
 absl::StatusOr<RingLookup> Broadcast::Next(const Subscriber& subscriber, Cursor* cursor) {
   absl::MutexLock lock(&mu_);
-  if (subscriber.closed) return *subscriber.closed;
-  if (end_ && !end_->ok()) return *end_;
   if (ring_.AtEnd(cursor->round, cursor->index)) {
     cursor->round = cursor->round.Next();
     cursor->index = 0;
     std::ranges::fill(cursor->segment_bytes, 0);
   }
+  if (subscriber.closed && cursor->round >= subscriber.closed_from) return *subscriber.closed;
   RingLookup found = ring_.Find(cursor->round, cursor->index);
-  if (found.kind == RingLookup::kWait && end_) return absl::OutOfRangeError("the run is done");
+  if (end_ && !end_->ok() && found.kind != RingLookup::kFrame) return *end_;
+  if (end_ && found.kind == RingLookup::kWait) return absl::OutOfRangeError("the run is done");
   if (found.kind != RingLookup::kFrame) return found;
   ++cursor->index;
   if (found.frame.segment)

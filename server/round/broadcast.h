@@ -44,7 +44,8 @@ struct Subscriber {
   std::string worker;                  // empty: a follower without a session
   std::atomic<uint64_t> round{0};      // its place, for the lag
   std::weak_ptr<Listener> listener;    // set before Add
-  std::optional<absl::Status> closed;  // guarded by Broadcast's mutex
+  std::optional<absl::Status> closed;  // guarded by Broadcast's mutex ...
+  RoundId closed_from;                 // ... as this: frames of earlier rounds still come
   bool queued = false;                 // guarded too: waits to be woken
 };
 
@@ -62,11 +63,12 @@ class Broadcast {
 
   // The round thread's side; after each the listeners are woken.
   void Open(RoundFrame frame);
-  // The open round got another Open frame: everybody subscribes again and sees only this one.
+  // The open round got another Open frame: everybody who has what was before it subscribes again, and sees only this one.
   void Reopen(RoundFrame frame, const absl::Status& status);
   void Add(std::vector<RoundFrame> frames);
   void Commit(RoundFrame frame);
-  // No frames will follow: subscriptions end with `status` when they have sent what is there (OK), or at once.
+  // No frames will follow: subscriptions end with `status` when they have sent what is there; those that still read the log end
+  // at once when it is not OK.
   void End(const absl::Status& status);
 
   // Adds a subscriber; an older one of the same worker is closed.

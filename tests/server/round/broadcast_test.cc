@@ -136,6 +136,35 @@ TEST_F(BroadcastTest, TheEndComesAfterTheLastFrame) {
   EXPECT_EQ(a->Next().status().code(), StatusCode::kOutOfRange);
 }
 
+TEST_F(BroadcastTest, ADrainEndsWithItsStatusAfterTheLastFrame) {
+  Broadcast broadcast(1 << 20, RoundId(0));
+  auto a = Subscribe(&broadcast, 0);
+  WholeRound(&broadcast, 0);
+  broadcast.End(absl::AbortedError("draining"));
+  EXPECT_EQ(Drain(a.get()), "o201c!");
+  EXPECT_EQ(a->Next().status().code(), StatusCode::kAborted);
+}
+
+TEST_F(BroadcastTest, ADrainWaitsForNobodyWhoStillReadsTheLog) {
+  Broadcast broadcast(0, RoundId(0));
+  WholeRound(&broadcast, 0);
+  auto a = Subscribe(&broadcast, 0);
+  broadcast.End(absl::AbortedError("draining"));
+  EXPECT_EQ(Drain(a.get()), "!");
+}
+
+// What came before is of use to whoever subscribes again, and need not come twice.
+TEST_F(BroadcastTest, ARoundThatIsOpenedAgainEndsSubscriptionsAfterTheRoundBefore) {
+  Broadcast broadcast(1 << 20, RoundId(0));
+  auto a = Subscribe(&broadcast, 0);
+  WholeRound(&broadcast, 0);
+  OpenRound(&broadcast, 1);
+  broadcast.Reopen(MakeOpenFrame(EpochId(1), RoundId(1), {}, {}), absl::AbortedError("again"));
+  EXPECT_EQ(Drain(a.get()), "o201c!");
+  EXPECT_EQ(a->Next().status().code(), StatusCode::kAborted);
+  EXPECT_EQ(Drain(Subscribe(&broadcast, 1).get()), "o");
+}
+
 TEST_F(BroadcastTest, ASecondSubscriptionOfAWorkerEndsTheFirst) {
   Broadcast broadcast(1 << 20, RoundId(0));
   auto first = Subscribe(&broadcast, 0, "a");

@@ -178,7 +178,7 @@ TEST_F(SessionsTest, AnEmptyAggregatorIsReadyAndTakesARun) {
   EXPECT_EQ(GetRun().state(), v1::RUN_STATE_EMPTY);
   EXPECT_EQ(NewWorker("a")->Join().code(), StatusCode::kUnavailable);
   EXPECT_THAT(Get("/readyz?verbose"), HasSubstr("there is no run yet"));
-  EXPECT_THAT(Get("/"), HasSubstr("none yet"));
+  EXPECT_THAT(Get("/status.json"), HasSubstr("\"state\":\"empty\""));
 
   // The snapshot as a run would have it: taken from another aggregator's folder.
   const std::string path = folder_.File("snapshot");
@@ -241,8 +241,7 @@ TEST_F(SessionsTest, OperatorsSeeTheRunAndItsWorkers) {
   ASSERT_EQ(workers.workers_size(), 2);
   EXPECT_EQ(workers.workers(0).name(), "a");
   EXPECT_EQ(workers.workers(0).state(), v1::MEMBER_STATE_ACTIVE);
-  const std::string page = Get("/");
-  EXPECT_THAT(page, HasSubstr("<code>a</code>"));
+  EXPECT_THAT(Get("/status.json"), HasSubstr("\"name\":\"a\""));
 }
 
 TEST_F(SessionsTest, MetricsTellWhatHappened) {
