@@ -58,7 +58,9 @@ class Place:
 
     def start(self, command, name, cwd=None):
         log = (self.root / f"{name}.log").open("w")
-        process = subprocess.Popen([BIN / command[0], *command[1:]], stdout=log, stderr=log, cwd=cwd or self.root)
+        # It ends with the thread that started it, also when ctest kills the test.
+        process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", BIN / command[0], *command[1:]], stdout=log, stderr=log,
+                                   cwd=cwd or self.root, env={**os.environ, "TMPDIR": str(self.root / "tmp")})
         self.processes.callback(lambda: (process.kill(), process.wait(), log.close()))
         return process
 

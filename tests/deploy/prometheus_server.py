@@ -38,7 +38,8 @@ class Prometheus:
         self.log_path = folder / "prometheus.log"
         with self.log_path.open("w") as log:
             self.child = subprocess.Popen(
-                ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/tsdb",
+                # ends with the thread that started it, also when ctest kills the test
+                ["setpriv", "--pdeathsig", "KILL", "--", "prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/tsdb",
                  "--web.listen-address=127.0.0.1:0", f"--web.console.templates={folder}/consoles",
                  f"--web.console.libraries={folder}/none", *flags], stderr=log, stdout=log, cwd=folder)
         end = time.monotonic() + 60

@@ -45,7 +45,7 @@ class OperationsPageTest(processes.ProcessTest):
         self.workers = [space.start_worker(name, self.aggregator.grpc) for name in ("w1", "w2")]
         for worker in self.workers:
             self.aggregator.await_state(worker.name, "active")
-        self.environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "CLIENT": "--insecure",
+        self.environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "CLIENT": "--insecure", "TMPDIR": str(space.folder),
                             "AGGREGATOR": self.aggregator.grpc, "HTTP": self.aggregator.http(),
                             "DATA_SOURCE": str(space.text), "CONFIG": str(space.folder / "config.json")}
 
@@ -56,7 +56,7 @@ class OperationsPageTest(processes.ProcessTest):
     def run_until_it_works(self, kind, commands):
         """A program that lasts: started, seen at work, stopped."""
         out = (self.folder / f"{kind}.log").open("w+")
-        process = subprocess.Popen(["bash", "-c", "exec " + commands.strip()], cwd=self.folder, env=self.environment,
+        process = subprocess.Popen([*processes.ENDS_WITH_US, "bash", "-c", "exec " + commands.strip()], cwd=self.folder, env=self.environment,
                                    stdin=subprocess.DEVNULL, stdout=out, stderr=out)
         try:
             self.await_work(kind, process)

@@ -5,6 +5,7 @@ with its Workspace.
 """
 import argparse
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -30,6 +31,9 @@ RUN = {
     "name": "test", "seed": 7, "rounds": 200, "peak_learning_rate": 0.002, "warmup_rounds": 5, "beta": 0.9,
     "kept_per_block": 4, "segment_blocks": 4, "sequence_length": 16, "samples_per_worker": 4,
     "held_out_fraction": 0.05, "evaluation_samples": 16, "overlap": 0}
+
+# In front of a command: it ends with the thread that started it, also when ctest kills the test.
+ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
 
 HTTP_PORT = r"http=(127\.0\.0\.1:[1-9]\d*)"
 
@@ -58,7 +62,7 @@ def text(seed):
 
 
 class Process:
-    """A child with its output in files."""
+    """A child with its output in files; what it leaves in its temporary folder goes with `folder`."""
     kind = "process"
 
     def __init__(self, name, command, folder):
@@ -66,7 +70,8 @@ class Process:
         self.log_path = folder / f"{name}.log"
         self.out_path = folder / f"{name}.out"
         with open(self.log_path, "ab") as log, open(self.out_path, "ab") as out:
-            self.child = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=out, stderr=log)
+            self.child = subprocess.Popen([*ENDS_WITH_US, *self.command], stdin=subprocess.DEVNULL, stdout=out, stderr=log,
+                                          env={**os.environ, "TMPDIR": str(folder)})
 
     def log(self):
         return self.log_path.read_text()
@@ -215,7 +220,8 @@ class Workspace:
     def distroctl(self, *arguments, code=0):
         """Runs a command to its end; its standard output."""
         command = [self.binaries.distroctl, *map(str, arguments)]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_SECONDS)
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_SECONDS,
+                              env={**os.environ, "TMPDIR": str(self.folder)})
         if done.returncode != code:
             raise AssertionError(f"{command} ended with {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout + done.stderr

@@ -1,6 +1,9 @@
 """How the processes of a run begin, end and find each other again."""
+import pathlib
 import re
 import signal
+import subprocess
+import sys
 
 import processes
 from processes import ProcessTest, until
@@ -43,6 +46,27 @@ class RefusalTest(ProcessTest):
         self.expect(4, "newer", older)
         aggregator.await_state("name", "active")
         self.assertTrue(newer.alive())
+
+
+class HelperTest(ProcessTest):
+    """The helper that these tests start processes with."""
+
+    def test_what_a_test_started_ends_with_it(self):
+        script = ("import pathlib, processes, time; "
+                  f"print(processes.Process('child', ['sleep', '1000'], pathlib.Path({str(self.workspace.folder)!r})).child.pid, flush=True); "
+                  "time.sleep(1000)")
+        test = subprocess.Popen([sys.executable, "-c", script], cwd=pathlib.Path(__file__).parent, stdout=subprocess.PIPE, text=True)
+        child = pathlib.Path(f"/proc/{test.stdout.readline().strip()}/comm")
+        until(lambda: child.read_text() == "sleep\n", "the child runs")
+        with test:
+            test.kill()
+
+        def ended():
+            try:
+                return "State:\tZ" in (child.parent / "status").read_text()
+            except OSError:
+                return True
+        until(ended, "the child ends", 30)
 
 
 class SignalTest(ProcessTest):

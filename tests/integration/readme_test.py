@@ -33,7 +33,7 @@ class ReadmeTest(processes.ProcessTest):
                               ("distro-aggregator", space.binaries.aggregator)):
             (programs / name).symlink_to(program)
         self.replaced = {"$PWD/build/dev/bin": str(programs), "/srv/distro": str(self.folder)}
-        self.environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+        self.environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "TMPDIR": str(space.folder)}
 
     def adapted(self, commands):
         for text, instead in self.replaced.items():

@@ -16,17 +16,25 @@ extern char** environ;
 namespace distro::testing {
 
 ChildProcess::ChildProcess(const std::string& program, const std::vector<std::string>& flags) {
-  std::vector<std::string> arguments = {program};
+  // It ends with this process, also when ctest kills the test.
+  std::vector<std::string> arguments = {"/usr/bin/setpriv", "--pdeathsig", "KILL", "--", program};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
+  const std::string temporary = "TMPDIR=" + temporary_.path();
+  std::vector<char*> environment = {const_cast<char*>(temporary.c_str())};
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!absl::StartsWith(*entry, "TMPDIR=")) environment.push_back(*entry);
+  }
+  environment.push_back(nullptr);
   int log[2];
   EXPECT_EQ(pipe2(log, O_CLOEXEC), 0);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, log[1], 2);
-  EXPECT_EQ(posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ), 0) << program;
+  EXPECT_EQ(posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environment.data()), 0)
+      << program;
   posix_spawn_file_actions_destroy(&actions);
   close(log[1]);
   log_ = fdopen(log[0], "r");

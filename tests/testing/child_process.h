@@ -1,4 +1,5 @@
-// A program of ours as a process of its own, whose log can be waited for; killed with the object.
+// A program of ours as a process of its own, whose log can be waited for; killed with the object, together with its folder
+// for temporary files.
 //
 // Not thread-safe.
 #pragma once
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "tests/testing/scratch_folder.h"
 
 namespace distro::testing {
 
@@ -35,6 +37,7 @@ class ChildProcess {
  private:
   bool ReadLine(std::string* line);
 
+  ScratchFolder temporary_;
   pid_t pid_ = 0;
   FILE* log_ = nullptr;
   std::string log_text_;
