@@ -15,6 +15,7 @@ import types
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "integration"))
 
+import shaped_links  # noqa: E402
 from processes import Aggregator, Worker, Workspace  # noqa: E402
 
 MODEL = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2}
@@ -69,6 +70,11 @@ def corrupt_replica(worker):
     finally:
         worker.thaw()
     return found
+
+
+def try_mount(folder):
+    """Raises Refused where a process cannot have a small file system of its own."""
+    shaped_links.run("unshare", "-rm", "sh", "-c", MOUNT, folder / "mounted", "true")
 
 
 class Runs:

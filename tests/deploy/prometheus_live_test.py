@@ -3,6 +3,7 @@ true, and every alert is silent in a healthy run and raised by what it is for.
 
 Windows and thresholds in minutes are shortened (CONSTANTS); what they are otherwise is tested in prometheus_alerts_test.py.
 The tests of this file build on each other: healthy runs first, then the faults."""
+import contextlib
 import json
 import math
 import os
@@ -76,18 +77,18 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world():
-    try:
-        hub = shaped_links.Hub().__enter__()
-        hub.link(UP, 10 * UP)
-    except shaped_links.Refused as reason:
-        pytest.skip(f"links cannot be shaped here: {reason}")
-    try:
+def world(tmp_path_factory):
+    with contextlib.ExitStack() as ends:
+        try:
+            hub = ends.enter_context(shaped_links.Hub())
+            hub.link(UP, 10 * UP)
+            live_runs.try_mount(tmp_path_factory.mktemp("mount"))
+        except shaped_links.Refused as reason:
+            ends.close()
+            pytest.skip(f"links cannot be shaped, or disks made, here: {reason}")
         made = World(hub)
+        ends.callback(made.close)
         yield made
-        made.close()
-    finally:
-        hub.__exit__()
 
 
 def queries():

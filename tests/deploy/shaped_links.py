@@ -20,7 +20,10 @@ class Refused(Exception):
 
 
 def run(*command):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    try:
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    except OSError as error:
+        raise Refused(str(error)) from error
     if done.returncode:
         raise Refused(f"{' '.join(map(str, command))}: {done.stderr.strip()}")
 
@@ -34,7 +37,21 @@ class Link:
         self.up, self.down = up, down
         self.address = f"10.77.{number}.1"
         self._hub_end, self._far_end = f"hub{number}", f"far{number}"
-        self._holder = subprocess.Popen(["unshare", "--net", "sh", "-c", "read forever"], stdin=subprocess.PIPE)
+        try:
+            self._holder = subprocess.Popen(["unshare", "--net", "sh", "-c", "read forever"], stdin=subprocess.PIPE)
+        except OSError as error:
+            raise Refused(str(error)) from error
+        try:
+            self._connect(number)
+            self.shape(up, down)
+        except OSError as error:  # it ended already
+            self.close()
+            raise Refused(f"unshare --net: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect(self, number):
         self.prefix = ("nsenter", f"--net=/proc/{self._holder.pid}/ns/net", "--")
         end = time.monotonic() + 20
         while namespace_of(self._holder.pid) == namespace_of("thread-self"):
@@ -47,7 +64,6 @@ class Link:
         run(*self.prefix, "ip", "address", "add", f"10.77.{number}.2/24", "dev", self._far_end)
         run(*self.prefix, "ip", "link", "set", "lo", "up")
         run(*self.prefix, "ip", "link", "set", self._far_end, "up")
-        self.shape(up, down)
 
     def shape(self, up=None, down=None):
         """Bits a second; what is left out stays as it is."""
