@@ -151,6 +151,15 @@ def test_hostile_names_too(run, chromium):
     watched.close()
 
 
+def test_losses_that_a_step_does_not_change_are_drawn(run, chromium):
+    report = crowd_report.report(3)
+    report["loss"].update(training=[[0, 1e17], [1, 1e17 + 16]], held_out=[])
+    watched = browser.Watched(chromium, run.url, answered(report))
+    watched.until("document.querySelector('#chart path.training')")
+    assert 0 < len(watched.texts("#chart line.grid")) <= 20
+    watched.close()
+
+
 def test_200_workers_stay_usable(run, chromium):
     watched = browser.Watched(chromium, run.url, answered(crowd_report.report(200)))
     watched.until("document.querySelectorAll('#workers tbody tr').length === 200")

@@ -11,13 +11,14 @@ function element(name, attributes, text) {
   return node;
 }
 
-// Round values between low and high, about `wanted` of them.
+// Round values between low and high, about `wanted` of them, 20 at most: far from 0 a step may be too small to be added.
 function ticks(low, high, wanted) {
   const raw = (high - low) / wanted;
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw) ?? 10 * power;
   const values = [];
-  for (let value = Math.ceil(low / step) * step; value <= high + step * 1e-6; value += step) values.push(value);
+  const first = Math.ceil(low / step);
+  for (let i = 0; i < 20 && (first + i) * step <= high + step * 1e-6; ++i) values.push((first + i) * step);
   return {values, step};
 }
 
