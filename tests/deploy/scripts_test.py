@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -26,10 +27,36 @@ def test_shellcheck_sees_a_mistake(tmp_path):
     assert subprocess.run(["shellcheck", "--severity=warning", bad], stdout=subprocess.DEVNULL).returncode == 1
 
 
-def test_dry_run_of_install_dependencies_changes_nothing():
-    done = subprocess.run([SOURCE / "scripts/install_dependencies", "--dry_run"], capture_output=True, text=True)
+def dry_run(folder, *flags):
+    """What it says in a checkout that has nothing, on a machine where nothing is installed; that it changed nothing."""
+    for path in ("scripts/install_dependencies", "scripts/libtorch-requirements.txt", "scripts/cuda-requirements.txt",
+                 "tests/deploy/requirements.txt"):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(SOURCE / path, folder / path)
+    programs = folder / "programs"
+    programs.mkdir()
+    for name in ("apt-get", "dpkg", "sudo", "pip", "python3", "dpkg-query"):
+        (programs / name).write_text("#!/bin/sh\n" + ("exit 1\n" if name == "dpkg-query" else f"echo {name} >> {folder}/called\n"))
+        (programs / name).chmod(0o755)
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    environment = {key: value for key, value in os.environ.items() if key != "DISTRO_TORCH_DIR"}
+    done = subprocess.run([folder / "scripts/install_dependencies", "--dry_run", *flags], capture_output=True, text=True,
+                          env={**environment, "PATH": f"{programs}:{os.environ['PATH']}"})
     assert done.returncode == 0, done.stderr
     assert "dry run" in done.stdout
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+    return done.stdout
+
+
+def test_dry_run_of_install_dependencies_changes_nothing(tmp_path):
+    said = dry_run(tmp_path, "--with_tests", "--with_clang", "--cuda")
+    assert all(words in said for words in ("apt-get", " chromium", " clang-tidy", ".deps/python", ".deps/deploy", ".deps/cuda"))
+
+
+def test_what_only_tests_use_is_not_installed_for_a_build(tmp_path):
+    said = dry_run(tmp_path)
+    assert ".deps/python" in said and " cmake" in said
+    assert not any(words in said for words in ("chromium", "prometheus-alertmanager", "shellcheck", ".deps/deploy"))
 
 
 if __name__ == "__main__":
