@@ -168,7 +168,7 @@ absl::Status AggregatorServer::Parts::StartGrpc() {
   DISTRO_ASSIGN_OR_RETURN(const auto address, SplitAddress(options.listen));
   aggregator = std::make_unique<AggregatorService>(host.get(), authorizer.get(), &gate, &metrics,
                                                    &reports, clock, log);
-  admin = std::make_unique<AdminService>(host.get(), authorizer.get(), &gate, &metrics);
+  admin = std::make_unique<AdminService>(host.get(), authorizer.get(), &gate, &metrics, &reports);
   link = std::make_unique<LinkService>(host.get(), authorizer.get(), &gate, clock);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();

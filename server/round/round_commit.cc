@@ -1,10 +1,11 @@
 // RoundManager: the end of a round: its header, its record, what it taught.
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/median.h"
 #include "common/base/status_macros.h"
 #include "common/run/schedule.h"
 #include "server/round/round_frames.h"
@@ -27,17 +28,14 @@ uint64_t IncludedTokens(const v1::RoundHeader& header, const std::vector<v1::Slo
   return tokens;
 }
 
-std::optional<double> MeanEvaluationLoss(const Membership& membership) {
-  double sum = 0;
-  int count = 0;
+// Peers say what they like: a few of them move the median little, and the mean anywhere.
+std::optional<double> EvaluationLoss(const Membership& membership) {
+  std::vector<double> losses;
   for (const auto& [name, worker] : membership.workers()) {
-    if (!worker.in_session() || !worker.telemetry.has_evaluation_loss()) continue;
-    if (!std::isfinite(worker.telemetry.evaluation_loss())) continue;
-    sum += worker.telemetry.evaluation_loss();
-    ++count;
+    if (worker.weight() > 0 && worker.evaluation_loss) losses.push_back(*worker.evaluation_loss);
   }
-  if (count == 0) return std::nullopt;
-  return sum / count;
+  if (losses.empty()) return std::nullopt;
+  return Median(std::move(losses));
 }
 
 }  // namespace
@@ -92,7 +90,7 @@ void RoundManager::FinishRound(const v1::RoundHeader& header) {
        .result_bytes = ResultBytes(header),
        .tokens = IncludedTokens(header, round_->slots(), run_->config.sequence_length()),
        .loss = round_->MeanLoss(),
-       .eval_loss = MeanEvaluationLoss(membership_)});
+       .eval_loss = EvaluationLoss(membership_)});
   log_->Info("round committed",
              {{"round", header.round()},
               {"workers", absl::StrCat(round_->contributors(), "/", header.members_size())},

@@ -21,7 +21,7 @@ struct CommittedRoundInfo {
   uint64_t result_bytes = 0;
   uint64_t tokens = 0;  // of the updates that are included
   std::optional<double> loss;
-  std::optional<double> eval_loss = std::nullopt;  // mean of the workers' last evaluations
+  std::optional<double> eval_loss = std::nullopt;  // median of the last evaluations
 };
 
 class RunObserver {

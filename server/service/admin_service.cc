@@ -1,11 +1,9 @@
 #include "server/service/admin_service.h"
 
-#include <algorithm>
-
 #include "common/rpc/status.h"
 #include "server/service/create_run_reactor.h"
 #include "server/service/refuse_stream.h"
-#include "server/session/proto_time.h"
+#include "server/service/worker_infos.h"
 
 namespace distro::server {
 namespace {
@@ -18,16 +16,6 @@ grpc::ServerUnaryReactor* Done(grpc::CallbackServerContext* context,
 }
 
 absl::Status NoRun() { return absl::UnavailableError("there is no run yet: it must be created"); }
-
-void FillWorker(const Worker& worker, absl::Duration now, v1::WorkerInfo* info) {
-  info->set_name(worker.name);
-  info->set_state(worker.state);
-  info->set_reason(worker.reason);
-  info->set_next_round(worker.next_round);
-  info->set_probation_left(worker.probation_left);
-  *info->mutable_silence() = ToProto(std::max(now - worker.last_seen, absl::ZeroDuration()));
-  *info->mutable_telemetry() = worker.telemetry;
-}
 
 }  // namespace
 
@@ -72,8 +60,7 @@ grpc::ServerUnaryReactor* AdminService::ListWorkers(grpc::CallbackServerContext*
     return Done(context, caller.status());
   if (const RoundManager* manager = host_->manager()) {
     const RunStatus status = manager->status();
-    for (const Worker& worker : status.workers)
-      FillWorker(worker, status.now, response->add_workers());
+    *response = WorkerInfos(status, reports_->List(status.now));
   }
   return Done(context);
 }

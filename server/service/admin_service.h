@@ -7,6 +7,7 @@
 #include "server/round/run_host.h"
 #include "server/service/bidi_reactor.h"
 #include "server/service/transfer_observer.h"
+#include "server/session/worker_reports.h"
 
 namespace distro::server {
 
@@ -21,8 +22,8 @@ class AdminService final : public AdminMethods {
  public:
   // All are borrowed.
   AdminService(RunHost* host, const Authorizer* authorizer, StreamGate* gate,
-               TransferObserver* observer)
-      : host_(host), authorizer_(authorizer), gate_(gate), observer_(observer) {}
+               TransferObserver* observer, const WorkerReports* reports)
+      : host_(host), authorizer_(authorizer), gate_(gate), observer_(observer), reports_(reports) {}
 
   RawBidiReactor* CreateRun(grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* GetRun(grpc::CallbackServerContext* context,
@@ -49,6 +50,7 @@ class AdminService final : public AdminMethods {
   const Authorizer* const authorizer_;
   StreamGate* const gate_;
   TransferObserver* const observer_;
+  const WorkerReports* const reports_;
 };
 
 }  // namespace distro::server

@@ -1,6 +1,7 @@
 #include "server/session/membership.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
@@ -51,6 +52,13 @@ bool MayBecomeSuspect(const Worker& worker) {
 
 bool BeginsAnew(const v1::HeartbeatRequest& request, const Worker& worker) {
   return !request.has_next_round() || request.next_round() < worker.next_round;
+}
+
+std::optional<double> EvaluationLoss(const v1::WorkerTelemetry& telemetry,
+                                     std::optional<double> before) {
+  if (!telemetry.has_evaluation_loss()) return std::nullopt;
+  const double loss = telemetry.evaluation_loss();
+  return std::isfinite(loss) && loss >= 0 ? loss : before;
 }
 
 }  // namespace
@@ -134,7 +142,7 @@ void Membership::Begin(Worker* worker, uint64_t incarnation) {
   worker->incarnation = incarnation;
   worker->sequence = 0;
   worker->next_round = 0;
-  worker->telemetry.Clear();
+  worker->evaluation_loss.reset();
   Change(worker, MemberEvent::kJoined);
 }
 
@@ -159,7 +167,7 @@ HeartbeatAnswer Membership::Heartbeat(const v1::HeartbeatRequest& request, Progr
   if (BeginsAnew(request, worker)) worker.resync.clear();
   worker.sequence = request.sequence();
   worker.next_round = request.next_round();
-  worker.telemetry = request.telemetry();
+  worker.evaluation_loss = EvaluationLoss(request.telemetry(), worker.evaluation_loss);
   if (!worker.resync.empty()) return {v1::DIRECTIVE_RESYNC, worker.resync};
   if (progress == Progress::kDiverged) {
     Change(&worker, MemberEvent::kDiverged);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ struct Worker {
   absl::Duration last_seen = {};
   uint64_t sequence = 0;  // of the last heartbeat taken
   uint64_t next_round = 0;
-  v1::WorkerTelemetry telemetry = {};
+  std::optional<double> evaluation_loss = {};  // as it said last; finite, not negative
   // The last incarnations that a newer one replaced, oldest first; a handful.
   std::vector<uint64_t> replaced = {};
 

@@ -148,15 +148,18 @@ Report WorkersReport(const WorkersSample& sample, const WorkersSample* before) {
   }
   const std::string state = Word(run.state());
   return {
-      .text = absl::StrCat(run.run_id().empty() ? "no run" : run.run_id(), ": ", state, ", round ",
-                           run.round(), " of ", run.config().rounds(), ", ",
-                           sample.list.workers_size(), " workers", run.reason().empty() ? "" : ": ",
-                           absl::Utf8SafeCHexEscape(run.reason()), "\n", table.Text()),
+      .text = absl::StrCat(
+          run.run_id().empty() ? "no run" : run.run_id(), ": ", state, ", round ", run.round(),
+          " of ", run.config().rounds(), ", ", sample.list.workers_size(), " workers",
+          sample.list.left_out() == 0 ? "" : absl::StrCat(" and ", sample.list.left_out(), " more"),
+          run.reason().empty() ? "" : ": ", absl::Utf8SafeCHexEscape(run.reason()), "\n",
+          table.Text()),
       .json = {{"run_id", run.run_id()},
                {"state", state},
                {"round", run.round()},
                {"rounds", run.config().rounds()},
-               {"workers", std::move(workers)}}};
+               {"workers", std::move(workers)},
+               {"left_out", sample.list.left_out()}}};
 }
 
 Command WorkersCommand() {

@@ -1,4 +1,6 @@
 // What rounds teach about their members: probation, silence, times, state hashes.
+#include <limits>
+
 #include "common/replica/replica.h"
 #include "gmock/gmock.h"
 #include "tests/server/round/manager_fixture.h"
@@ -96,17 +98,44 @@ TEST_F(ManagerMembersTest, TellsSinceWhenAWorkerIsInItsState) {
   EXPECT_EQ(status.now, start + Seconds(12));
 }
 
-TEST_F(ManagerMembersTest, ARoundTellsTheMeanOfTheLastEvaluations) {
-  OpenRound(Config(2), {"a", "b"});
-  Round({"a", "b"});
+TEST_F(ManagerMembersTest, ARoundTellsTheMedianOfTheLastEvaluations) {
+  OpenRound(Config(3), {"a", "b", "c"});
+  Round({"a", "b", "c"});
   EXPECT_EQ(observer_.eval_loss, std::nullopt);
-  for (const auto& [name, loss] : {std::pair("a", 2.0), std::pair("b", 3.0)}) {
+  const auto evaluate = [this](const char* name, double loss) {
+    v1::HeartbeatRequest beat = BeatOf(name);
+    beat.mutable_telemetry()->set_evaluation_loss(loss);
+    ASSERT_TRUE(manager_->Heartbeat(beat).ok());
+  };
+  evaluate("a", 2);
+  evaluate("b", 3);
+  Round({"a", "b", "c"});
+  EXPECT_EQ(observer_.eval_loss, 2.5);
+  evaluate("c", 1e300);
+  Round({"a", "b", "c"});
+  EXPECT_EQ(observer_.eval_loss, 3);
+  for (const double bad :
+       {-1.0, -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    evaluate("a", bad);  // the last one stays
+    Round({"a", "b", "c"});
+    EXPECT_EQ(observer_.eval_loss, 3);
+  }
+}
+
+TEST_F(ManagerMembersTest, OnlyEvaluationsOfWorkersWhoseVotesCountAreTold) {
+  v1::RunConfig config = Config(1);
+  config.set_probation_rounds(5);
+  OpenRound(config, {"a"});
+  Activate("b");
+  Round({"a"});
+  EXPECT_EQ(StateOf("b"), v1::MEMBER_STATE_PROBATION);
+  for (const auto& [name, loss] : {std::pair("a", 2.0), std::pair("b", 100.0)}) {
     v1::HeartbeatRequest beat = BeatOf(name);
     beat.mutable_telemetry()->set_evaluation_loss(loss);
     ASSERT_TRUE(manager_->Heartbeat(beat).ok());
   }
-  Round({"a", "b"});
-  EXPECT_EQ(observer_.eval_loss, 2.5);
+  Round({"a"});
+  EXPECT_EQ(observer_.eval_loss, 2);
 }
 
 TEST_F(ManagerMembersTest, TheDeadlineFollowsTheWorkersLateOnesIncluded) {
