@@ -35,6 +35,12 @@ absl::Status CheckAnswer(const v1::MeasureLinkResponse& answer, uint64_t sent, u
   return absl::InternalError("the aggregator answers with other sizes than it was asked for");
 }
 
+// Something in between closes streams, or an aggregator that stops: no measurement, however good the status.
+absl::Status EndedEarly() {
+  return absl::UnavailableError(
+      "the aggregator ended the stream before all had moved: measure again");
+}
+
 // One connection that moves bytes one way.
 class Lane {
  public:
@@ -63,6 +69,7 @@ class Lane {
     }
     stream->WritesDone();
     DISTRO_RETURN_IF_ERROR(FromGrpcStatus(stream->Finish()));
+    if (!going) return EndedEarly();
     return absl::ToDoubleSeconds(fastest);
   }
 
@@ -81,6 +88,7 @@ class Lane {
     DISTRO_RETURN_IF_ERROR(wrong);
     const bool enough = absl::IsDeadlineExceeded(status) && moved.bytes > 0;
     if (!status.ok() && !enough) return status;
+    if (!enough && moved.bytes != bytes) return EndedEarly();
     return moved;
   }
 

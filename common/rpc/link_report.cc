@@ -1,6 +1,7 @@
 #include "common/rpc/link_report.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -14,7 +15,8 @@ double SlowerRate(const LinkTransfer& alone, const LinkTransfer& together) {
 }
 
 double Seconds(uint64_t bytes, double rate) {
-  return rate > 0 ? static_cast<double>(bytes) / rate : 0;
+  if (bytes == 0) return 0;
+  return rate > 0 ? static_cast<double>(bytes) / rate : std::numeric_limits<double>::infinity();
 }
 
 std::string Line(const char* name, const LinkTransfer& transfer) {

@@ -29,6 +29,9 @@ class Caller {
   // "anybody", or the credential's name and role, for logs.
   std::string Describe() const;
 
+  // Of the credential; empty: anybody.
+  const std::string& name() const { return name_; }
+
   bool MayCall(Rpc rpc) const { return observer_ == nullptr || server::MayCall(role_, rpc); }
 
   // Whether the request may be about `worker`: a worker acts for its own name only, other roles for none (an archiver

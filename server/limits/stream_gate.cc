@@ -13,6 +13,7 @@ constexpr uint64_t kBurstSeconds = 4;
 constexpr uint64_t kMinMessageCost = 256;
 constexpr uint64_t kMinBurst = 2 << 20;  // more than any message
 constexpr size_t kBucketsKept = 1024;    // beyond it those that are full are forgotten
+constexpr int kLinksOfAName = 2;
 constexpr absl::Duration kRetryAfter = absl::Seconds(1);
 
 absl::Status LimitError(absl::StatusCode code, absl::string_view message) {
@@ -73,9 +74,13 @@ void GatedStream::Identify(const std::string& worker, uint64_t incarnation) {
     absl::MutexLock lock(&gate_->mu_);
     state_->worker = worker;
     state_->incarnation = incarnation;
+    int excess =
+        gate_->OpenOfLocked(*state_) - (state_->kind == StreamKind::kLink ? kLinksOfAName : 1);
     for (const auto& [id, other] : gate_->streams_) {
+      if (excess <= 0) break;
       if (other == state_ || other->kind != state_->kind || other->worker != worker) continue;
       if (std::exchange(other->stopped, true)) continue;
+      --excess;
       --gate_->open_[other->kind];
       stopped.emplace_back(
           other, other->incarnation == incarnation
@@ -136,6 +141,14 @@ int StreamGate::Limit(StreamKind kind) const {
 int StreamGate::CountLocked(StreamKind kind) const {
   const auto it = open_.find(kind);
   return it == open_.end() ? 0 : it->second;
+}
+
+int StreamGate::OpenOfLocked(const State& stream) const {
+  return static_cast<int>(std::ranges::count_if(streams_, [&stream](const auto& entry) {
+    const State& other = *entry.second;
+    return other.kind == stream.kind && other.worker == stream.worker &&
+           (!other.stopped || &other == &stream);
+  }));
 }
 
 int StreamGate::open(StreamKind kind) const {

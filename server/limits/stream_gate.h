@@ -39,7 +39,7 @@ class GatedStream {
   GatedStream& operator=(const GatedStream&) = delete;
 
   // Whose stream it is, once that was checked. An older one of this worker and kind is stopped: Unavailable `limit`, that of
-  // another process Aborted `replaced`.
+  // another process Aborted `replaced`. Of measurements of links one name, a credential's, has two: it measures both ways.
   void Identify(const std::string& worker, uint64_t incarnation);
   // A message of so many bytes came, after Identify. ResourceExhausted `limit`, with the time to wait: more than the worker's
   // rate. A message counts as 256 bytes at least, so that tiny ones are not free.
@@ -90,6 +90,8 @@ class StreamGate {
 
   int Limit(StreamKind kind) const;
   int CountLocked(StreamKind kind) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Streams of its kind and worker that were not stopped, and it.
+  int OpenOfLocked(const State& stream) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MakeRoom(StreamKind kind, Stopped* stopped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void MarkStalled(absl::Duration now, Stopped* stopped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   TokenBucket& BucketOf(const std::string& worker, absl::Duration now)

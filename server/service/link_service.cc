@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/random.h"
 #include "common/base/reason.h"
+#include "common/base/status_macros.h"
 #include "server/service/refuse_stream.h"
 
 namespace distro::server {
@@ -27,14 +28,17 @@ absl::Status TooMuch(absl::string_view what) {
 
 class LinkReactor final : public AnsweringReactor<v1::MeasureLinkRequest, v1::MeasureLinkResponse> {
  public:
-  LinkReactor(grpc::CallbackServerContext* context, std::optional<v1::LinkNeeds> needs,
-              StreamGate* gate, const Clock* clock, const std::string* noise)
+  LinkReactor(grpc::CallbackServerContext* context, const std::string& caller,
+              std::optional<v1::LinkNeeds> needs, StreamGate* gate, const Clock* clock,
+              const std::string* noise)
       : AnsweringReactor(context),
         clock_(clock),
         noise_(noise),
         ends_(clock->MonotonicNow() + kMaxLinkTime),
         needs_(std::move(needs)) {
-    (void)Begin(gate, StreamKind::kLink);  // an error has ended the stream
+    if (!Begin(gate, StreamKind::kLink).ok()) return;  // that has ended the stream
+    // Before gRPC has this reactor, and calls it.
+    if (!caller.empty()) stream()->Identify(caller, 0);
   }
 
  private:
@@ -50,6 +54,7 @@ class LinkReactor final : public AnsweringReactor<v1::MeasureLinkRequest, v1::Me
     sent_ += request.answer_bytes();
     if (received_cost_ > kMaxLinkBytes) return TooMuch("more came");
     if (sent_ > kMaxLinkBytes) return TooMuch("more was asked for");
+    DISTRO_RETURN_IF_ERROR(stream()->Received(request.data().size() + request.answer_bytes()));
     stream()->Moved(request.data().size() + request.answer_bytes());
 
     received_ += request.data().size();
@@ -78,11 +83,11 @@ LinkService::LinkService(RunHost* host, const Authorizer* authorizer, StreamGate
     : host_(host), authorizer_(authorizer), gate_(gate), clock_(clock), noise_(Noise()) {}
 
 RawBidiReactor* LinkService::MeasureLink(grpc::CallbackServerContext* context) {
-  if (auto caller = authorizer_->Check(*context, Rpc::kMeasureLink); !caller.ok())
-    return RefuseStream<RawBidiReactor>(caller.status());
+  const absl::StatusOr<Caller> caller = authorizer_->Check(*context, Rpc::kMeasureLink);
+  if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());
   std::optional<v1::LinkNeeds> needs;
   if (const RoundManager* manager = host_->manager()) needs = manager->LinkNeeds();
-  return new LinkReactor(context, std::move(needs), gate_, clock_, &noise_);
+  return new LinkReactor(context, caller->name(), std::move(needs), gate_, clock_, &noise_);
 }
 
 }  // namespace distro::server

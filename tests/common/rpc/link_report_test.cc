@@ -54,5 +54,13 @@ TEST(LinkReportTest, WithoutARoundThereIsNothingToCompareWith) {
   EXPECT_FALSE(LinkJson(link).contains("round_seconds"));
 }
 
+TEST(LinkReportTest, ALinkThatMovesNothingIsTheStraggler) {
+  LinkMeasurement link = Measurement();
+  link.needs.mutable_round_duration()->set_seconds(2);
+  link.up_alone = link.up_together = {};
+  EXPECT_TRUE(PredictLink(link).straggler);
+  EXPECT_THAT(LinkText(link), HasSubstr("would be the straggler"));
+}
+
 }  // namespace
 }  // namespace distro

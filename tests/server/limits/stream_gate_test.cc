@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "common/base/reason.h"
 #include "gmock/gmock.h"
@@ -195,6 +196,20 @@ TEST_F(StreamGateTest, StreamsComeAndGoOnManyThreads) {
   for (std::thread& thread : threads) thread.join();
   for (const StreamKind kind : {StreamKind::kUpload, StreamKind::kSubscription})
     EXPECT_EQ(gate_.open(kind), 0);
+}
+
+TEST_F(StreamGateTest, ANameMeasuresTwoLinksAndItsThirdEndsTheOldest) {
+  std::vector<std::unique_ptr<Client>> links;
+  for (const char* name : {"a", "a", "b", "a"}) {
+    links.push_back(std::make_unique<Client>(&gate_, StreamKind::kLink));
+    ASSERT_TRUE(links.back()->refused.ok());
+    links.back()->stream->Identify(name, 0);
+  }
+  ExpectStopped(*links[0], StatusCode::kUnavailable, "limit");
+  for (int i = 1; i < 4; ++i) EXPECT_FALSE(links[i]->stopped) << i;
+  EXPECT_EQ(gate_.open(StreamKind::kLink), 3);
+  Client other(&gate_, StreamKind::kLink);
+  EXPECT_TRUE(other.refused.ok()) << "one name holds all places";
 }
 
 }  // namespace

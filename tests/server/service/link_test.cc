@@ -6,7 +6,7 @@
 #include "distro/v1/link.grpc.pb.h"
 #include "gtest/gtest.h"
 #include "server/service/link_service.h"
-#include "tests/server/service/server_fixture.h"
+#include "tests/server/service/tls_fixture.h"
 
 namespace distro::server {
 namespace {
@@ -20,9 +20,9 @@ class LinkTest : public testing::ServerTest {
 
 class Measuring {
  public:
-  explicit Measuring(const std::string& address)
-      : stub_(v1::LinkService::NewStub(testing::TestChannel(address))),
-        stream_(stub_->MeasureLink(&context_)) {}
+  explicit Measuring(const std::string& address) : Measuring(testing::TestChannel(address)) {}
+  explicit Measuring(const std::shared_ptr<grpc::Channel>& channel)
+      : stub_(v1::LinkService::NewStub(channel)), stream_(stub_->MeasureLink(&context_)) {}
   ~Measuring() { context_.TryCancel(); }
 
   // The answer to a message; the stream's status when there is none.
@@ -114,6 +114,38 @@ TEST_F(LinkTest, TheBenchMovesWhatItWasAskedTo) {
   }
   EXPECT_GT(measured->round_trip_seconds, 0);
   EXPECT_LT(measured->round_trip_seconds, 20);
+}
+
+using NamedLinkTest = testing::TlsServerTest;
+
+TEST_F(NamedLinkTest, ACredentialCannotHoldAllPlacesForMeasurements) {
+  std::vector<std::unique_ptr<Measuring>> links;
+  for (int i = 0; i < limits_.link_streams + 2; ++i) {
+    links.push_back(std::make_unique<Measuring>(WithToken("token-worker")));
+    ASSERT_TRUE(links.back()->Ask(1, 1).ok()) << i;
+  }
+  const absl::Status oldest = links[0]->Ask(1, 1).status();
+  EXPECT_EQ(oldest.code(), StatusCode::kUnavailable) << oldest;
+  EXPECT_EQ(ReasonOf(oldest), "limit");
+  Measuring other(WithToken("token-admin"));
+  EXPECT_TRUE(other.Ask(1, 1).ok());
+  EXPECT_TRUE(links.back()->Ask(1, 1).ok());
+  EXPECT_TRUE(links[links.size() - 2]->Ask(1, 1).ok());
+}
+
+TEST_F(NamedLinkTest, WhatMeasurementsMoveCountsForTheRateOfTheName) {
+  limits_.worker_bytes_per_second = 64 << 10;
+  StartTls();
+  Measuring link(WithToken("token-worker"));
+  constexpr uint32_t kBytes = 64 << 10;
+  uint64_t moved = 0;
+  absl::Status status;
+  for (; status.ok() && moved < uint64_t{64} << 20; moved += 2 * kBytes)
+    status = link.Ask(kBytes, kBytes).status();
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
+  EXPECT_EQ(ReasonOf(status), "limit");
+  EXPECT_LE(moved, uint64_t{3} << 20);
+  EXPECT_TRUE(Measuring(WithToken("token-admin")).Ask(kBytes, kBytes).ok());
 }
 
 }  // namespace
