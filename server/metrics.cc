@@ -1,5 +1,7 @@
 #include "server/metrics.h"
 
+#include <algorithm>
+
 #include "common/base/version.h"
 #include "server/log/disk.h"
 #include "server/round/reject.h"
@@ -160,9 +162,24 @@ void AggregatorMetrics::OnRoundCommitted(const CommittedRoundInfo& info) {
   if (info.eval_loss) eval_loss_ = info.eval_loss;
   for (int i = 0; i < info.header->members_size(); ++i) {
     const std::string& name = info.header->members(i).name();
-    if (included_.contains(name) || included_.size() < kMaxCountedWorkers)
-      included_[name] += IncludedIn(*info.header, i);
+    if (Counted* const counted = Count(name, info.header->round()))
+      counted->updates += IncludedIn(*info.header, i);
   }
+}
+
+AggregatorMetrics::Counted* AggregatorMetrics::Count(const std::string& worker, uint64_t round) {
+  auto it = included_.find(worker);
+  if (it == included_.end()) {
+    if (included_.size() >= kMaxCountedWorkers) {
+      const auto oldest =
+          std::ranges::min_element(included_, {}, [](const auto& w) { return w.second.round; });
+      if (oldest->second.round >= round) return nullptr;
+      included_.erase(oldest);
+    }
+    it = included_.try_emplace(worker).first;
+  }
+  it->second.round = round;
+  return &it->second;
 }
 
 void AggregatorMetrics::OnStateHashMismatch(int workers) { mismatches_->Increment(workers); }

@@ -19,7 +19,7 @@
 namespace distro::server {
 
 inline constexpr char kMetricPrefix[] = "distro_aggregator_";
-// Workers whose included updates are counted; more are not told apart.
+// Workers whose included updates are counted: those that records named last.
 inline constexpr size_t kMaxCountedWorkers = 4096;
 
 class AggregatorMetrics final : public RunObserver, public TransferObserver, public AuthObserver {
@@ -55,7 +55,13 @@ class AggregatorMetrics final : public RunObserver, public TransferObserver, pub
   std::vector<prometheus::MetricFamily> Collect(const RunHost& host, const std::string& data_dir);
 
  private:
+  struct Counted {
+    uint64_t updates = 0;
+    uint64_t round = 0;  // whose record named it last
+  };
   void AddCredentials();
+  // Null: there are kMaxCountedWorkers others that this round names.
+  Counted* Count(const std::string& worker, uint64_t round) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Clock* const clock_;
   MetricsRegistry registry_;
@@ -87,8 +93,7 @@ class AggregatorMetrics final : public RunObserver, public TransferObserver, pub
   Counter* tokens_;
   absl::Mutex mu_;
   std::optional<double> eval_loss_ ABSL_GUARDED_BY(mu_);
-  std::map<std::string, uint64_t> included_
-      ABSL_GUARDED_BY(mu_);  // updates by worker, at most kMaxCountedWorkers
+  std::map<std::string, Counted> included_ ABSL_GUARDED_BY(mu_);  // at most kMaxCountedWorkers
 };
 
 }  // namespace distro::server

@@ -99,13 +99,13 @@ std::vector<prometheus::MetricFamily> AggregatorMetrics::Collect(const RunHost& 
     absl::MutexLock lock(&mu_);
     if (eval_loss_) {
       builder.AddGauge(std::string(kMetricPrefix) + "eval_loss",
-                       "Mean held-out loss of the workers' last evaluations, nats a token.", {},
+                       "Median held-out loss of the workers' last evaluations, nats a token.", {},
                        *eval_loss_);
     }
-    for (const auto& [name, count] : included_) {
+    for (const auto& [name, counted] : included_) {
       builder.AddCounter(std::string(kMetricPrefix) + "worker_included_updates_total",
                          "Rounds in which an update of the worker was included.",
-                         {{"worker", name}}, static_cast<double>(count));
+                         {{"worker", name}}, static_cast<double>(counted.updates));
     }
   }
   builder.AddGauge(std::string(kMetricPrefix) + "log_bytes", "Bytes of the round log.", {},

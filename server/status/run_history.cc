@@ -34,9 +34,19 @@ double Median(std::vector<double> values) {
 
 RunHistory::Member* RunHistory::Find(const std::string& worker) {
   const auto it = workers_.find(worker);
-  if (it != workers_.end()) return &it->second;
-  if (workers_.size() >= kHistoryWorkers) return nullptr;
-  return &workers_[worker];
+  if (it != workers_.end()) {
+    it->second.seen = rounds_;
+    return &it->second;
+  }
+  if (workers_.size() >= kHistoryWorkers) {
+    const auto oldest =
+        std::ranges::min_element(workers_, {}, [](const auto& w) { return w.second.seen; });
+    if (oldest->second.seen == rounds_) return nullptr;
+    workers_.erase(oldest);
+  }
+  Member* const member = &workers_[worker];
+  member->seen = rounds_;
+  return member;
 }
 
 void RunHistory::OnRoundOpened(RoundId round, int expected) {

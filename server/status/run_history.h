@@ -21,7 +21,7 @@ namespace distro::server {
 
 inline constexpr size_t kCurvePoints = 512;
 inline constexpr size_t kRecentRounds = 32;  // that pace, exclusions and recent bytes are told of
-inline constexpr size_t kHistoryWorkers = 2048;  // whose rounds are remembered
+inline constexpr size_t kHistoryWorkers = 2048;  // whose rounds are remembered: those seen last
 
 // A worker in the rounds of this process.
 struct WorkerRounds {
@@ -78,8 +78,10 @@ class RunHistory final : public RunObserver {
   };
   struct Member {
     WorkerRounds rounds;
+    uint64_t seen = 0;  // rounds_ then
     std::deque<double> update_seconds;
   };
+  // It is seen now. Null: there are kHistoryWorkers others that were seen in this round.
   Member* Find(const std::string& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeMember(const v1::RoundHeader& header, int index, Round* round)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -40,5 +40,36 @@ TEST(AggregatorMetricsTest, ThePageDescribesEveryMetric) {
   EXPECT_THAT(MetricsDocFaults(MetricsPage(), families, "distro_aggregator_"), IsEmpty());
 }
 
+TEST(AggregatorMetricsTest, CountsTheWorkersThatRecordsNamedLast) {
+  ScratchFolder folder;
+  FakeClock clock;
+  Log log(LogLevel::kError, Clock::Real(), [](absl::string_view) {});
+  server::AggregatorMetrics metrics(&clock, true);
+  server::RunHost host(
+      *server::RunStore::Open(folder.File("data"), server::Disk::Real(), &clock, &log), &clock,
+      &log, &metrics, {}, [](absl::Status) {});
+  const auto commit = [&](uint64_t round, const std::vector<std::string>& names) {
+    v1::RoundHeader header;
+    header.set_round(round);
+    for (const std::string& name : names) header.add_members()->set_name(name);
+    header.add_segments()->set_included(std::string(names.size() / 8 + 1, '\xff'));
+    metrics.OnRoundCommitted({.header = &header, .duration = absl::Seconds(1), .loss = 2.5});
+  };
+  std::vector<std::string> names;
+  for (size_t i = 0; i <= server::kMaxCountedWorkers; ++i) names.push_back(std::to_string(i));
+  commit(0, names);  // the last is one too many
+  commit(1, {"1", "new"});
+  std::map<std::string, double> counted;
+  for (const auto& family : metrics.Collect(host, folder.path())) {
+    if (family.name != "distro_aggregator_worker_included_updates_total") continue;
+    for (const auto& metric : family.metric)
+      counted[metric.label[0].value] = metric.counter.value;
+  }
+  EXPECT_EQ(counted.size(), server::kMaxCountedWorkers);
+  EXPECT_EQ(counted["1"], 2);
+  EXPECT_EQ(counted["new"], 1);
+  EXPECT_FALSE(counted.contains("0"));
+}
+
 }  // namespace
 }  // namespace distro::testing

@@ -110,5 +110,18 @@ TEST_F(RunHistoryTest, RemembersABoundedNumberOfWorkers) {
   EXPECT_EQ(history_.View().workers.size(), kHistoryWorkers);
 }
 
+TEST_F(RunHistoryTest, ForgetsTheWorkerThatWasNotSeenTheLongest) {
+  for (size_t i = 2; i < kHistoryWorkers; ++i)
+    history_.OnUpdateTimed("w" + std::to_string(i), RoundId(0), Seconds(1));
+  Round(Seconds(1), 3, 3);  // a and b
+  Round(Seconds(1), 3, 3);
+  history_.OnUpdateTimed("new", RoundId(2), Seconds(1));
+  const HistoryView view = history_.View();
+  EXPECT_EQ(view.workers.size(), kHistoryWorkers);
+  EXPECT_TRUE(view.workers.contains("new"));
+  EXPECT_EQ(view.workers.at("a").included, 2u);
+  EXPECT_FALSE(view.workers.contains("w10"));  // the first of them by name
+}
+
 }  // namespace
 }  // namespace distro::server
