@@ -7,6 +7,7 @@ import types
 import urllib.request
 
 import pytest
+import yaml
 
 SOURCE = pathlib.Path(os.environ["DISTRO_SOURCE"])
 BIN = pathlib.Path(os.environ["DISTRO_BIN"])
@@ -106,6 +107,14 @@ def test_only_this_port_is_asked_and_nothing_else_may_run(run):
     assert get(run, "/favicon.ico")[0]["Content-Type"] == "image/svg+xml"
     assert get(run, "/status.json")[0]["Content-Type"] == "application/json"
     assert "http" not in get(run, "/")[1]
+
+
+def test_every_alert_has_its_page_here(run):
+    alerts = [alert["alert"] for alert in yaml.safe_load((SOURCE / "scripts/dashboards/alerts.yaml").read_text())["alerts"]]
+    assert len(alerts) > 10
+    for alert in alerts:
+        headers, body = get(run, f"/runbooks/{alert}")
+        assert headers["Content-Type"].startswith("text/plain") and alert in body.splitlines()[0], alert
 
 
 def test_a_live_run_and_a_worker_that_drops_out(run, chromium):
