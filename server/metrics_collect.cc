@@ -8,14 +8,11 @@
 #include "common/telemetry/metric_families.h"
 #include "common/telemetry/process_metrics.h"
 #include "server/metrics.h"
+#include "server/session/member_states.h"
 
 namespace distro::server {
 namespace {
 
-constexpr v1::MemberState kStates[] = {v1::MEMBER_STATE_JOINING,   v1::MEMBER_STATE_SYNCED,
-                                       v1::MEMBER_STATE_PROBATION, v1::MEMBER_STATE_ACTIVE,
-                                       v1::MEMBER_STATE_LATE,      v1::MEMBER_STATE_SUSPECT,
-                                       v1::MEMBER_STATE_LEFT,      v1::MEMBER_STATE_QUARANTINED};
 constexpr v1::RunState kRunStates[] = {v1::RUN_STATE_EMPTY,    v1::RUN_STATE_WAITING,
                                        v1::RUN_STATE_TRAINING, v1::RUN_STATE_PAUSED,
                                        v1::RUN_STATE_DRAINING, v1::RUN_STATE_DONE};
@@ -54,14 +51,14 @@ void AddWorkers(const RunStatus& status, FamilyBuilder* builder) {
   const std::string prefix = kMetricPrefix;
   std::map<v1::MemberState, int> counts;
   for (const Worker& worker : status.workers) ++counts[worker.state];
-  for (const v1::MemberState state : kStates) {
+  for (const v1::MemberState state : kMemberStates) {
     builder->AddGauge(prefix + "workers", "Workers by state.",
                       {{"state", std::string(MemberStateName(state))}}, counts[state]);
   }
   for (size_t i = 0; i < status.workers.size(); ++i) {
     const Worker& worker = status.workers[i];
     if (!IsShown(worker)) continue;
-    for (const v1::MemberState state : kStates) {
+    for (const v1::MemberState state : kMemberStates) {
       builder->AddGauge(prefix + "worker_state", "1 for the state that the worker is in.",
                         {{"worker", worker.name}, {"state", std::string(MemberStateName(state))}},
                         state == worker.state);

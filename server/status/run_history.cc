@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/base/median.h"
+
 namespace distro::server {
 namespace {
 
@@ -22,12 +24,6 @@ std::string WhyExcluded(const v1::RoundHeader& header, int index, int included) 
   if (member.abstained()) return "abstained";
   if (member.weight() == 0 && member.incarnation() != 0) return "probation";
   return included > 0 ? "partly late" : "late";
-}
-
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
 }
 
 }  // namespace

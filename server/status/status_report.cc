@@ -8,6 +8,8 @@
 #include "absl/strings/strip.h"
 #include "common/base/checksum.h"
 #include "nlohmann/json.hpp"
+#include "server/session/member_states.h"
+#include "server/status/or_null.h"
 #include "server/status/run_warnings.h"
 #include "server/status/worker_rows.h"
 
@@ -16,21 +18,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr v1::MemberState kStates[] = {v1::MEMBER_STATE_JOINING,   v1::MEMBER_STATE_SYNCED,
-                                       v1::MEMBER_STATE_PROBATION, v1::MEMBER_STATE_ACTIVE,
-                                       v1::MEMBER_STATE_LATE,      v1::MEMBER_STATE_SUSPECT,
-                                       v1::MEMBER_STATE_LEFT,      v1::MEMBER_STATE_QUARANTINED};
-
 // The report's run, for comparison: "A Preliminary Report on DisTrO", 1.2 B parameters, 32 workers.
 constexpr double kReportParameters = 1.2e9;
 constexpr double kReportUpBytes = 2.8e6;
 constexpr double kReportDownBytes = 86.8e6;
 constexpr double kGradientBytes = 4;  // of an element, float32
-
-template <typename T>
-json OrNull(const std::optional<T>& value) {
-  return value ? json(*value) : json(nullptr);
-}
 
 double Metric(const StatusFacts& facts, absl::string_view name, const MetricLabels& labels = {}) {
   return facts.metrics->Get(absl::StrCat("distro_aggregator_", name), labels);
@@ -118,7 +110,7 @@ json TotalsPart(const StatusFacts& facts) {
 
 json StatesPart(const RunStatus& status) {
   json states = json::object();
-  for (const v1::MemberState state : kStates) {
+  for (const v1::MemberState state : kMemberStates) {
     states[std::string(MemberStateName(state))] =
         std::ranges::count(status.workers, state, &Worker::state);
   }

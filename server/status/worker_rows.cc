@@ -2,21 +2,16 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 
+#include "server/status/or_null.h"
 #include "server/status/worker_problems.h"
 
 namespace distro::server {
 namespace {
 
 using nlohmann::json;
-
-template <typename T>
-json OrNull(const std::optional<T>& value) {
-  return value ? json(*value) : json(nullptr);
-}
 
 WorkerFacts FactsOf(const StatusFacts& facts, size_t index) {
   const RunStatus& status = facts.status;
