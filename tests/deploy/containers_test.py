@@ -101,10 +101,10 @@ def metric(text, name):
 
 def test_compose_trains_and_is_watched():
     for name in PROGRAMS:
-        need(f"localhost/distro/{name}:{TAG}")
-    need("localhost/prom/prometheus:v2.42.0")
+        image(name)
+    need("prom/prometheus:v2.42.0")
     ports = {f"DISTRO_{p}_PORT": str(free_port()) for p in ("GRPC", "HTTP", "PROMETHEUS")}
-    environment = {**os.environ, **ports, "DISTRO_TAG": TAG, "DISTRO_DATA": str(SOURCE / "docs/protocol.md")}
+    environment = {**os.environ, **ports, "DISTRO_IMAGE_PREFIX": PREFIX, "DISTRO_TAG": TAG, "DISTRO_DATA": str(SOURCE / "docs/protocol.md")}
     http, prometheus = ports["DISTRO_HTTP_PORT"], ports["DISTRO_PROMETHEUS_PORT"]
 
     def compose(*arguments):

@@ -116,6 +116,12 @@ def test_compose_has_the_whole_run():
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", [])), name
 
 
+def test_compose_names_the_images_of_the_dockerfiles():
+    own = {re.fullmatch(r"\$\{DISTRO_IMAGE_PREFIX:-distro\}/([\w-]+):\$\{DISTRO_TAG:-[\d.]+\}", service["image"])[1]: service["build"]["dockerfile"]
+           for service in services().values() if "build" in service}
+    assert own == {name: f"docker/{name}.Dockerfile" for name in ("aggregator", "tools", "worker-cpu")}
+
+
 def test_compose_mounts_files_of_the_checkout():
     mounted = [v for s in services().values() for v in s.get("volumes", []) if v.startswith(".")]
     assert {str((DOCKER / v.split(":")[0]).resolve().relative_to(SOURCE)) for v in mounted} >= {
