@@ -73,7 +73,8 @@ class Backend {
   virtual uint64_t StateHash(uint64_t first_index, absl::Span<const float> parameters) = 0;
 
   // Sum of squares in f64: squares added in element order within each row of blocks (64 rows of the matrix), then the
-  // block rows' sums in order. The sums of tensors are added in manifest order by the caller.
+  // block rows' sums in order. The sums of tensors are added in manifest order by the caller. A GPU adds in an order of its own
+  // (kernels/cuda/cuda_backend.h).
   virtual double SumOfSquares(const MatrixShape& matrix, absl::Span<const float> gradient) = 0;
 
   // What SumOfSquares adds up: the sum of each row of blocks by itself, so that ranks which hold some of them get the same

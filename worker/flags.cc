@@ -43,8 +43,8 @@ ABSL_FLAG(int, prefetch_units, 1,
 ABSL_FLAG(bool, reduce_every_micro_batch, true,
           "Ranks add their gradients after every micro-batch, which gives the bits of one rank; "
           "false: once a step, less traffic, with no_shard and shard_optimizer.");
-ABSL_FLAG(bool, cpu_offload, false,
-          "Parameters and momentum stay in the host's memory; for a GPU.");
+ABSL_FLAG(absl::Duration, rank_timeout, absl::Minutes(30),
+          "How long ranks wait for each other before the worker ends with exit code 10.");
 ABSL_FLAG(uint64_t, memory_limit_bytes, 0,
           "Memory that a rank may use, by the plan that is made at the start; 0: its share of what "
           "the device has.");
@@ -127,8 +127,8 @@ absl::StatusOr<WorkerOptions> WorkerOptionsFromFlags() {
       .node = {.ranks = absl::GetFlag(FLAGS_ranks),
                .fsdp = {.checkpoint_every = absl::GetFlag(FLAGS_activation_checkpointing),
                         .prefetch_units = absl::GetFlag(FLAGS_prefetch_units),
-                        .reduce_every_micro_batch = absl::GetFlag(FLAGS_reduce_every_micro_batch),
-                        .cpu_offload = absl::GetFlag(FLAGS_cpu_offload)},
+                        .reduce_every_micro_batch = absl::GetFlag(FLAGS_reduce_every_micro_batch)},
+               .rank_timeout = absl::GetFlag(FLAGS_rank_timeout),
                .memory_limit_bytes = absl::GetFlag(FLAGS_memory_limit_bytes)},
       .checkpoint_dir = absl::GetFlag(FLAGS_checkpoint_dir),
       .checkpoint_interval_rounds = absl::GetFlag(FLAGS_checkpoint_interval_rounds),

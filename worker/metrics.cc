@@ -43,7 +43,16 @@ void WorkerMetrics::Update(const TrainSummary& summary) {
   training_ = std::move(next);
 }
 
-void WorkerMetrics::Read() {
+std::vector<GpuReading> WorkerMetrics::ReadGpus() {
+  const GpuReader* gpus = nullptr;
+  {
+    absl::MutexLock lock(&mu_);
+    gpus = gpus_;
+  }
+  return gpus == nullptr ? std::vector<GpuReading>() : gpus->Read();
+}
+
+void WorkerMetrics::Read(const std::vector<GpuReading>& gpus) {
   if (read_transfers_) transfers_ = read_transfers_();
   v1::WorkerTelemetry now = training_;
   FillTime(phases_->Spent(), transfers_, &now);
@@ -51,24 +60,26 @@ void WorkerMetrics::Read() {
                                          static_cast<double>(now.tokens()));
   if (rates_.peak_flops_per_second > 0)
     now.mutable_compute()->set_peak_flops_per_second(rates_.peak_flops_per_second);
-  if (gpus_ != nullptr) FillGpus(gpus_->Read(), &now);
+  FillGpus(gpus, &now);
   // Clocks and counts are read one after the other: a difference may fall short by microseconds.
   RepairTelemetry(shown_, &now);
   shown_ = std::move(now);
 }
 
 v1::WorkerTelemetry WorkerMetrics::Telemetry() {
+  const std::vector<GpuReading> gpus = ReadGpus();
   absl::MutexLock lock(&mu_);
-  Read();
+  Read(gpus);
   return shown_;
 }
 
 std::vector<prometheus::MetricFamily> WorkerMetrics::Collect() {
   WorkerReadings readings;
   v1::WorkerTelemetry telemetry;
+  const std::vector<GpuReading> gpus = ReadGpus();
   {
     absl::MutexLock lock(&mu_);
-    Read();
+    Read(gpus);
     telemetry = shown_;
     readings.next_round = next_round_;
     if (transfers_.last_report != absl::InfinitePast())

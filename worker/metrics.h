@@ -45,7 +45,9 @@ class WorkerMetrics {
   ReadyReport Ready() const;
 
  private:
-  void Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Asks the driver, which may take its time: without the lock that the training thread needs.
+  std::vector<GpuReading> ReadGpus() ABSL_LOCKS_EXCLUDED(mu_);
+  void Read(const std::vector<GpuReading>& gpus) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const PhaseClock* const phases_;
   std::atomic<bool> ready_ = false;

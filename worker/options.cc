@@ -27,8 +27,9 @@ absl::Status ValidateNode(const NodeOptions& node) {
     return refuse(absl::StrCat("--reduce_every_micro_batch: false is not possible with --sharding ",
                                Name(fsdp.sharding), ", which keeps no whole gradient"));
   }
-  if (fsdp.cpu_offload)
-    return refuse("--cpu_offload: is for a GPU; this worker computes on the CPU");
+  if (node.rank_timeout < absl::Seconds(1))
+    return refuse(
+        absl::StrCat("--rank_timeout: ", absl::FormatDuration(node.rank_timeout), " is below 1s"));
   return absl::OkStatus();
 }
 

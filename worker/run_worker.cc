@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <random>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -114,9 +116,13 @@ TrainerOptions TrainerOptionsOf(const WorkerOptions& options, const Self& self) 
           .state_interval_rounds = options.state_interval_rounds};
 }
 
-absl::StatusOr<ComputeRates> MeasureCompute(const v1::JoinResponse& run) {
+// The peak of one rank's threads, for as many ranks as have cores of their own.
+absl::StatusOr<ComputeRates> MeasureCompute(const v1::JoinResponse& run,
+                                            const WorkerOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(const LlamaConfig model, ParseLlamaConfig(run.model_config_json()));
-  DISTRO_ASSIGN_OR_RETURN(const double peak, MeasurePeakFlops());
+  DISTRO_ASSIGN_OR_RETURN(const double of_one, MeasurePeakFlops());
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const double peak = of_one * std::clamp(cores / options.threads, 1, options.node.ranks);
   return ComputeRates{
       .flops_per_token = FlopsPerToken(model, static_cast<int>(run.config().sequence_length())),
       .peak_flops_per_second = peak};
@@ -145,8 +151,9 @@ void Report(const WorkerOptions& options, const TrainSummary& summary, Log* log)
 // A thread that does not return uses what would be destroyed on the way out.
 [[noreturn]] void EndWithoutCleanUp(const WorkerOptions& options, const Self& self,
                                     const absl::Status& status, const TrainSummary& summary,
-                                    Log* log) {
+                                    Exchange* exchange, Log* log) {
   Report(options, summary, log);
+  exchange->Leave(std::string(status.message()));
   const ExitCode code = ExitCodeFor(status, 0);
   LogEnd(status, code, self.name, log);
   std::fflush(nullptr);
@@ -180,13 +187,14 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
                                                  progress.Update(ReadingOf(reading, rounds));
                                              }));
   rounds = run->run().config().rounds();
-  DISTRO_ASSIGN_OR_RETURN(const ComputeRates compute, MeasureCompute(run->run()));
+  DISTRO_ASSIGN_OR_RETURN(const ComputeRates compute, MeasureCompute(run->run(), options));
   metrics->SetCompute(compute);
   metrics->SetReady(true);
   const absl::Status status = run->Train();
   progress.Finish();
   *summary = run->summary();
-  if (run->node().has_stuck_rank()) EndWithoutCleanUp(options, self, status, *summary, log);
+  if (run->node().has_stuck_rank())
+    EndWithoutCleanUp(options, self, status, *summary, exchange, log);
   return status;
 }
 
@@ -220,6 +228,7 @@ absl::Status Connect(const WorkerOptions& options, const Self& self, StopSignal*
 void LogStart(const WorkerOptions& options, Log* log) {
   log->Info("starting", {{"version", Version()},
                          {"aggregator", options.aggregator},
+                         {"insecure", options.insecure},
                          {"data", options.data},
                          {"threads", options.threads},
                          {"micro_batch_samples", options.micro_batch_samples},
@@ -243,7 +252,8 @@ void LogStart(const WorkerOptions& options, Log* log) {
 
 ExitCode RunWorker(const WorkerOptions& options, StopSignal* stop, Log* log) {
   LogStart(options, log);
-  log->Warning("plaintext: bytes and names of this run can be read and changed on the way");
+  if (options.insecure)
+    log->Warning("plaintext: bytes and names of this run can be read and changed on the way");
   TrainSummary summary;
   const absl::StatusOr<Self> self = MakeSelf(options, log);
   const absl::Status status =

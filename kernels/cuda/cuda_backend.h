@@ -1,7 +1,7 @@
 // Backend (kernels/backend.h) on a GPU, in two forms. cuda_kernels.h has the operations themselves, asynchronous.
 //
-// SumOfSquares adds within a block row in an order of its own (elementwise.h): its result is within
-// 64 * 2^-53 * result of the CPU's, and the same for every cut into runs of block rows.
+// SumOfSquares adds within a block row in an order of its own (elementwise.h): with n = 64 * columns squares a block row its
+// result is within 2 n * 2^-53 * result of the CPU's, and the same for every cut into runs of block rows.
 //
 // A CUDA error in an operation that returns no status ends the process with its name: it is sticky, nothing on this
 // device can go on. One caller at a time per object, as for every Backend.

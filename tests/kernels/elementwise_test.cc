@@ -1,4 +1,4 @@
-// Lookahead, StateHash and SumOfSquares, bit for bit, one body over all backends.
+// Lookahead and StateHash, bit for bit, and SumOfSquares within its bound on a GPU, one body over all backends.
 #include "tests/kernels/backends.h"
 
 namespace distro {

@@ -63,8 +63,8 @@ TEST(WorkerOptionsTest, NamesTheFlagThatMustBeMended) {
   options.node.fsdp.sharding = Sharding::kFullShard;
   ExpectRefused(options, "--reduce_every_micro_batch");
   options = Valid();
-  options.node.fsdp.cpu_offload = true;
-  ExpectRefused(options, "--cpu_offload");
+  options.node.rank_timeout = absl::ZeroDuration();
+  ExpectRefused(options, "--rank_timeout");
   options = Valid();
   options.checkpoint_interval_rounds = 5;
   ExpectRefused(options, "--checkpoint_interval_rounds");

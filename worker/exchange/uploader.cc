@@ -10,7 +10,7 @@
 namespace distro::worker {
 namespace {
 
-// Offers of an update whose bytes are refused: one more and the aggregator would quarantine this worker.
+// Offers of an update whose bytes are refused. The aggregator quarantines a worker after three in a row.
 constexpr int kMaxMalformed = 2;
 
 // The update alone is refused, not this worker.

@@ -94,9 +94,9 @@ std::vector<FsdpOptions> Remedies(const MemoryRequest& request, bool cuda) {
 }
 
 std::string Describe(const FsdpOptions& options) {
-  return absl::StrCat("sharding=", Name(options.sharding),
-                      " checkpoint_every=", options.checkpoint_every,
-                      options.cpu_offload ? " cpu_offload" : "");
+  return absl::StrCat("--sharding ", Name(options.sharding), " --activation_checkpointing ",
+                      options.checkpoint_every,
+                      options.cpu_offload ? " with parameters and momentum on the host" : "");
 }
 
 }  // namespace

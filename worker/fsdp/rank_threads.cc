@@ -102,6 +102,11 @@ RankThreads::~RankThreads() {
   }
 }
 
+bool RankThreads::stuck() const {
+  absl::MutexLock lock(&state_->mu);
+  return std::find(state_->busy.begin(), state_->busy.end(), true) != state_->busy.end();
+}
+
 int RankThreads::ranks() const { return static_cast<int>(state_->communicators.size()); }
 
 absl::Status RankThreads::Run(absl::string_view phase, const Body& body) {

@@ -1,5 +1,5 @@
 // One thread a rank of the node, for as long as the node works. The training thread gives all of them the same piece of work and
-// waits for it; between two pieces the threads sleep. Torch is called on these threads only.
+// waits for it; between two pieces the threads sleep. Training calls Torch on these threads only.
 //
 // Not thread-safe: one caller, which is not one of the threads.
 #pragma once
@@ -43,6 +43,9 @@ class RankThreads {
   // DeadlineExceeded, naming the ranks: they did not return in time (watchdog). They may still use what `body` refers to:
   // the process has to end without destroying it.
   absl::Status Run(absl::string_view phase, const Body& body);
+
+  // Run gave a rank up: it did not return.
+  bool stuck() const;
 
  private:
   struct State;  // shared with the threads, which may outlive this

@@ -100,12 +100,16 @@ Node::Node(const NodeOptions& options, const Parts& parts, ShardPlan shards, Sha
 
 Node::~Node() = default;
 
+bool Node::has_stuck_rank() const { return threads_->stuck(); }
+
 int Node::ranks() const { return static_cast<int>(ranks_.size()); }
 
 absl::Status Node::Start() {
   threads_ = std::make_unique<RankThreads>(
-      MakeThreadGroup(options_.ranks, ThreadGroupOptions{})->TakeCommunicators(),
-      RankThreadsOptions{.torch_threads = options_.torch_threads});
+      MakeThreadGroup(options_.ranks, ThreadGroupOptions{.watchdog = options_.rank_timeout})
+          ->TakeCommunicators(),
+      RankThreadsOptions{.torch_threads = options_.torch_threads,
+                         .watchdog = options_.rank_timeout + absl::Minutes(1)});
   DISTRO_RETURN_IF_ERROR(Failure(
       threads_->Run("allocate", [this](int number, Communicator& communicator) -> absl::Status {
         DISTRO_ASSIGN_OR_RETURN(ranks_[number], Rank::Create(options_, parts_.lookahead,
@@ -124,12 +128,10 @@ absl::Status Node::Start() {
 }
 
 absl::Status Node::Run(absl::string_view operation, RankWork work) {
-  const absl::Status status =
-      Failure(threads_->Run(operation, [this, work = std::move(work)](int number, Communicator&) {
+  return Failure(
+      threads_->Run(operation, [this, work = std::move(work)](int number, Communicator&) {
         return work(*ranks_[number], number);
       }));
-  if (absl::IsDeadlineExceeded(status)) has_stuck_rank_ = true;
-  return status;
 }
 
 absl::Status Node::RunOnMomentum(absl::string_view operation, RankWork work) {

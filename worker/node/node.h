@@ -61,7 +61,7 @@ class Node {
 
   // A rank did not return in time from what it was asked. It may still use this object and what it borrows: the process has
   // to end without destroying them.
-  bool has_stuck_rank() const { return has_stuck_rank_; }
+  bool has_stuck_rank() const;
 
   int ranks() const;
   const Layout& layout() const { return *parts_.layout; }
@@ -146,7 +146,6 @@ class Node {
   std::unique_ptr<RankThreads> threads_;
   std::unique_ptr<Optimizer> optimizer_;  // over the ranks that together hold everything once
   bool momentum_is_whole_ = true;
-  bool has_stuck_rank_ = false;
 
   RoundId next_round_;
   uint64_t log_hash_ = 0;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "absl/time/time.h"
 #include "worker/fsdp/fsdp_options.h"
 
 namespace distro::worker {
@@ -21,7 +22,10 @@ struct NodeOptions {
   // Of Torch, a rank.
   int torch_threads = 1;
   FsdpOptions fsdp = {};
-  // Memory that a rank may use; 0: what its device has.
+  // How long ranks wait for each other. Longer than the largest difference between two ranks' work: one without a micro-batch
+  // waits for a whole forward and backward pass of the others.
+  absl::Duration rank_timeout = absl::Minutes(30);
+  // Memory that a rank may use; 0: what this machine has, for all ranks together.
   uint64_t memory_limit_bytes = 0;
 };
 

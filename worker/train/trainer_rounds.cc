@@ -29,9 +29,8 @@ absl::Status Trainer::Open(OpenedRound opened) {
 
 absl::Status Trainer::CheckSlot(const v1::Slot& slot) const {
   const uint32_t micro_batch = options_.micro_batch_samples;
-  if (slot.samples() <= config_.samples_per_worker() && slot.samples() % micro_batch == 0) {
-    return absl::OkStatus();
-  }
+  const bool allowed = slot.samples() >= 1 && slot.samples() <= config_.samples_per_worker();
+  if (allowed && slot.samples() % micro_batch == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "a slot of ", slot.samples(), " samples: the run has ", config_.samples_per_worker(),
       " a worker, this worker's micro-batches ", micro_batch));

@@ -156,13 +156,13 @@ TEST_F(MemoryCheckTest, NamesTheStrategyThatWouldFit) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(status.message(),
               AllOf(HasSubstr("rank=0"), HasSubstr("activations="),
-                    HasSubstr("sharding=shard_grad_op checkpoint_every=0 would fit")));
+                    HasSubstr("--sharding shard_grad_op --activation_checkpointing 0 would fit")));
 }
 
 TEST_F(MemoryCheckTest, NamesCheckpointingWhenShardingIsNotEnough) {
   const int64_t peak = Peak({.sharding = Sharding::kFullShard, .checkpoint_every = 1});
   EXPECT_THAT(CheckMemory(request_, {.bytes = peak + 1'000'000, .shared = false}).message(),
-              HasSubstr("sharding=full_shard checkpoint_every=1 would fit"));
+              HasSubstr("--sharding full_shard --activation_checkpointing 1 would fit"));
 }
 
 // Parameters that are on the host need no sharding to be off the device.
@@ -171,7 +171,7 @@ TEST_F(MemoryCheckTest, NamesOffloadOnAGpuOnly) {
       Peak({.sharding = Sharding::kShardGradOp, .checkpoint_every = 1, .cpu_offload = true});
   const AvailableMemory tight{.bytes = peak, .shared = false, .cuda = true};
   EXPECT_THAT(CheckMemory(request_, tight).message(),
-              HasSubstr("sharding=shard_grad_op checkpoint_every=1 cpu_offload would fit"));
+              HasSubstr("--sharding shard_grad_op --activation_checkpointing 1 with parameters and momentum on the host would fit"));
   AvailableMemory cpu = tight;
   cpu.cuda = false;
   EXPECT_THAT(CheckMemory(request_, cpu).message(),
