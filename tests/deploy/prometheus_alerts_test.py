@@ -55,6 +55,7 @@ def rejected(reason, values):
     return [aggregator("updates_rejected_total", values, reason=reason), aggregator("updates_received_total", "0+98x60")]
 
 
+# A minute after the first at which a recorded series says so: groups of rules are evaluated in any order.
 # (alert, what is tried, series at one sample a minute, state by minute; "" is silent)
 CASES = [
     ("AggregatorDown", "up", [series("up", "1x20")], {5: "", 19: ""}),
@@ -101,7 +102,7 @@ CASES = [
     ("WorkerStale", "reports", [worker("last_report_timestamp_seconds", "0+60x30")], {20: ""}),
     ("WorkerStale", "120 s", [worker("last_report_timestamp_seconds", "0x30")], {2: "", 3: "pending", 5: "firing"}),
     ("UplinkSaturated", "90 %", [worker("transfer_seconds_total", "0+54x60", direction="upload")], {50: ""}),
-    ("UplinkSaturated", "above", [worker("transfer_seconds_total", "0+55x60", direction="upload")], {5: "pending", 22: "firing"}),
+    ("UplinkSaturated", "above", [worker("transfer_seconds_total", "0+55x60", direction="upload")], {6: "pending", 22: "firing"}),
     ("UplinkSaturated", "the downlink", [worker("transfer_seconds_total", "0+59x60", direction="download")], {50: ""}),
 ]
 
