@@ -11,7 +11,8 @@ endif()
 # distro_pytest(NAME chart_test [SERIAL] [TIMEOUT 300] [LABELS slow])   one ctest entry that runs NAME.py of this folder
 #
 # In pytest. SERIAL: with no other test beside it. The programs of the build are in the folder that DISTRO_BIN names;
-# DISTRO_SOURCE is the checkout. A file of which every test is skipped shows as skipped.
+# DISTRO_SOURCE is the checkout. Folders of tests are in the build tree, one for each entry: what pytest takes by itself is
+# shared, and sessions that run at the same time clean it up under each other's feet. A file of which every test is skipped shows as skipped.
 function(distro_pytest)
   cmake_parse_arguments(PARSE_ARGV 0 ARG "SERIAL" "NAME;TIMEOUT" "LABELS")
   if(NOT EXISTS "${DISTRO_DEPLOY_PYTHON}")
@@ -20,7 +21,8 @@ function(distro_pytest)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 600)
   endif()
-  add_test(NAME ${ARG_NAME} COMMAND "${DISTRO_DEPLOY_PYTHON}" -B -m pytest -q -rs ${ARG_NAME}.py
+  add_test(NAME ${ARG_NAME} COMMAND "${DISTRO_DEPLOY_PYTHON}" -B -m pytest -q -rs
+    "--basetemp=${CMAKE_CURRENT_BINARY_DIR}/${ARG_NAME}.tmp" ${ARG_NAME}.py
     WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
   set_tests_properties(${ARG_NAME} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" RUN_SERIAL ${ARG_SERIAL}
     ENVIRONMENT "DISTRO_BIN=${CMAKE_BINARY_DIR}/bin;DISTRO_SOURCE=${CMAKE_SOURCE_DIR}"
