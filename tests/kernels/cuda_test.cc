@@ -1,34 +1,14 @@
 // The GPU gives the bits that the emulation on the CPU foretells, every time.
-#include "tests/kernels/backends.h"
+#include "tests/kernels/compressed.h"
 
 namespace distro {
 namespace {
 
+using testing::Compressed;
+using testing::ExpectSame;
+using testing::kOptions;
+using testing::RunCompress;
 using testing::ShapeCase;
-
-constexpr CompressOptions kOptions = {.beta = 0.999f, .eta = 0.25f, .gradient_scale = 0.5f, .k = 6};
-
-struct Compressed {
-  explicit Compressed(const ShapeCase& shape, std::vector<float> start)
-      : momentum(std::move(start)),
-        positions(shape.blocks.count * kOptions.k),
-        values(shape.blocks.count * kOptions.k) {}
-  std::vector<float> momentum;
-  std::vector<uint16_t> positions;
-  std::vector<float> values;
-};
-
-void ExpectSame(const Compressed& got, const Compressed& want) {
-  EXPECT_EQ(testing::Bits(got.momentum), testing::Bits(want.momentum));
-  EXPECT_EQ(got.positions, want.positions);
-  EXPECT_EQ(testing::Bits(got.values), testing::Bits(want.values));
-}
-
-void RunCompress(Backend& backend, const ShapeCase& shape, const std::vector<float>& gradient,
-                 Compressed& c) {
-  backend.Compress(shape.matrix, shape.blocks, kOptions, gradient, absl::MakeSpan(c.momentum),
-                   absl::MakeSpan(c.positions), absl::MakeSpan(c.values));
-}
 
 class CudaTest : public ::testing::Test {
  protected:

@@ -9,8 +9,6 @@
 namespace distro::worker {
 namespace {
 
-constexpr int kMaxRanks = 1024;
-
 int64_t Aligned(int64_t elements) {
   return (elements + kFlatAlignment - 1) / kFlatAlignment * kFlatAlignment;
 }
