@@ -9,6 +9,8 @@
 namespace distro::worker {
 namespace {
 
+constexpr int kMaxRanks = 1024;
+
 int64_t Aligned(int64_t elements) {
   return (elements + kFlatAlignment - 1) / kFlatAlignment * kFlatAlignment;
 }

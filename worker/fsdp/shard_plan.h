@@ -22,7 +22,6 @@
 
 namespace distro::worker {
 
-inline constexpr int kMaxRanks = 1024;
 inline constexpr int64_t kFlatAlignment = 32;  // elements: 64 bytes of bf16, 128 of f32
 
 // Whole block rows of one tensor.
@@ -60,7 +59,7 @@ struct RankShard {
 class ShardPlan {
  public:
   // `units`: the tensors of each unit (Unit::tensors()), indices into the manifest.
-  // InvalidArgument: ranks outside 1..kMaxRanks, an index outside the manifest, a tensor that no unit uses.
+  // InvalidArgument: ranks outside 1..1024, an index outside the manifest, a tensor that no unit uses.
   static absl::StatusOr<ShardPlan> Create(const Layout& layout,
                                           const std::vector<std::vector<int>>& units, int ranks);
 

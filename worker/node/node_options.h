@@ -5,7 +5,6 @@
 
 #include "absl/time/time.h"
 #include "worker/fsdp/fsdp_options.h"
-#include "worker/fsdp/shard_plan.h"
 
 namespace distro::worker {
 
@@ -14,6 +13,8 @@ enum class GradientAt {
   kParameters,
   kLookahead,  // the copy that was made last
 };
+
+inline constexpr int kMaxRanks = 1024;
 
 struct NodeOptions {
   // Threads that compute, each with a part of a round's samples.
