@@ -15,4 +15,22 @@ void Backend::RowSumsOfSquares(const MatrixShape& matrix, absl::Span<const float
   }
 }
 
+void Backend::EnqueueApply(const MatrixShape& matrix, BlockRange blocks,
+                           const UpdateOptions& options, const VotesView& votes,
+                           absl::Span<float> parameters, uint32_t* invalid) {
+  if (!Apply(matrix, blocks, options, votes, parameters).ok()) *invalid = 0;
+}
+
+void Backend::EnqueueStateHash(uint64_t first_index, absl::Span<const float> parameters,
+                               uint64_t* sum) {
+  *sum += StateHash(first_index, parameters);
+}
+
+int64_t Backend::RowSumsWorkspace(const MatrixShape&) const { return 0; }
+
+void Backend::EnqueueRowSums(const MatrixShape& matrix, absl::Span<const float> gradient,
+                             double* /*workspace*/, absl::Span<double> sums) {
+  RowSumsOfSquares(matrix, gradient, sums);
+}
+
 }  // namespace distro

@@ -83,6 +83,22 @@ class Backend {
   //   sums  f64 [matrix.BlocksDown()]  out
   virtual void RowSumsOfSquares(const MatrixShape& matrix, absl::Span<const float> gradient,
                                 absl::Span<double> sums);
+
+  // The operations above that give something back, for a device that works through what it is given (kernels/device.h): what they
+  // write is in the device's memory and there once the device has finished. Compress, Feedback and Lookahead are enqueued too. On a
+  // CPU, where these functions call the ones above, all are done when they return.
+
+  // Apply. *invalid, which the caller has set to all ones, is another value afterwards when a block's votes break the rules.
+  virtual void EnqueueApply(const MatrixShape& matrix, BlockRange blocks,
+                            const UpdateOptions& options, const VotesView& votes,
+                            absl::Span<float> parameters, uint32_t* invalid);
+  // Adds StateHash to *sum, modulo 2^64.
+  virtual void EnqueueStateHash(uint64_t first_index, absl::Span<const float> parameters,
+                                uint64_t* sum);
+  // RowSumsOfSquares. `workspace` has RowSumsWorkspace(matrix) elements.
+  virtual int64_t RowSumsWorkspace(const MatrixShape& matrix) const;
+  virtual void EnqueueRowSums(const MatrixShape& matrix, absl::Span<const float> gradient,
+                              double* workspace, absl::Span<double> sums);
 };
 
 // The plain reference: scalar loops, the executable specification.

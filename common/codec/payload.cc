@@ -152,6 +152,10 @@ absl::StatusOr<SparseUpdate> DecodeUpdate(absl::string_view bytes,
 }
 
 absl::Status ValidateUpdate(absl::string_view bytes, const PayloadExpectation& expected) {
+  if (expected.k <= kMaxRecordK) {
+    DISTRO_ASSIGN_OR_RETURN(const PayloadView payload, OpenUpdatePayload(bytes, expected));
+    return ValidateRecords(payload.body, expected.k, expected.blocks);
+  }
   DISTRO_ASSIGN_OR_RETURN(UpdateReader reader, UpdateReader::Create(bytes, expected));
   absl::Span<const uint16_t> positions;
   absl::Span<const int8_t> signs;

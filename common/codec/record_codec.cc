@@ -89,37 +89,55 @@ void Encode(const SparseUpdate& update, char* body, uint64_t body_bytes) {
   }
 }
 
+template <int k>
+struct Record {
+  RankInt<k> rank;
+  uint32_t negative;  // sign bits
+
+  static constexpr RankInt<k> kEmpty = Binomial<k>(kBlockElements);
+  bool valid() const { return rank < kEmpty || (rank == kEmpty && negative == 0); }
+};
+
+template <int k>
+Record<k> ReadRecord(absl::string_view body, uint64_t block) {
+  constexpr Window<k> kRankMask = (Window<k>{1} << kRankBits[k]) - 1;
+  const uint64_t bit = block * (kRankBits[k] + k);
+  const Window<k> window = LoadWindow<k>(body, bit / 8) >> (bit % 8);
+  return {.rank = static_cast<RankInt<k>>(window & kRankMask),
+          .negative = static_cast<uint32_t>(window >> kRankBits[k]) & ((1u << k) - 1)};
+}
+
+// The number of valid records before the first that is not.
+template <int k>
+uint64_t CountValid(absl::string_view body, uint64_t count) {
+  uint64_t valid = 0;
+  while (valid < count && ReadRecord<k>(body, valid).valid()) ++valid;
+  return valid;
+}
+
 // The number of records decoded: less than `count` when the next one is not valid.
 template <int k>
 uint64_t Decode(absl::string_view body, uint64_t first, uint64_t count, uint16_t* positions,
                 int8_t* signs) {
-  constexpr uint64_t kBits = kRankBits[k] + k;
-  constexpr Window<k> kRankMask = (Window<k>{1} << kRankBits[k]) - 1;
-  constexpr RankInt<k> kEmpty = Binomial<k>(kBlockElements);
   for (uint64_t i = 0; i < count; ++i, positions += k, signs += k) {
-    const uint64_t bit = (first + i) * kBits;
-    const Window<k> window = LoadWindow<k>(body, bit / 8) >> (bit % 8);
-    const auto rank = static_cast<RankInt<k>>(window & kRankMask);
-    const auto negative = static_cast<uint32_t>(window >> kRankBits[k]) & ((1u << k) - 1);
-    if (rank >= kEmpty) {
-      if (rank > kEmpty || negative != 0) return i;
+    const Record<k> record = ReadRecord<k>(body, first + i);
+    if (!record.valid()) return i;
+    if (record.rank == Record<k>::kEmpty) {
       std::memset(positions, 0, k * sizeof(*positions));
       std::memset(signs, 0, k);
       continue;
     }
-    Unrank<k>(rank, positions);
-    for (int j = 0; j < k; ++j) signs[j] = static_cast<int8_t>(1 - 2 * int((negative >> j) & 1));
+    Unrank<k>(record.rank, positions);
+    for (int j = 0; j < k; ++j)
+      signs[j] = static_cast<int8_t>(1 - 2 * int((record.negative >> j) & 1));
   }
   return count;
 }
 
 absl::Status BadRecord(absl::string_view body, int k, uint64_t block) {
   const auto [rank, signs] = WithConstantK(k, [&](auto constant) {
-    constexpr int kK = constant();
-    const uint64_t bit = block * (kRankBits[kK] + kK);
-    const uint128 window = uint128{LoadWindow<kK>(body, bit / 8)} >> (bit % 8);
-    return std::make_pair(window & ((uint128{1} << kRankBits[kK]) - 1),
-                          static_cast<uint32_t>(window >> kRankBits[kK]) & ((1u << kK) - 1));
+    const auto record = ReadRecord<constant()>(body, block);
+    return std::make_pair(uint128{record.rank}, record.negative);
   });
   const uint128 limit =
       WithConstantK(k, [](auto constant) { return uint128{Binomial<constant()>(kBlockElements)}; });
@@ -160,6 +178,12 @@ absl::Status DecodeRecords(absl::string_view body, int k, uint64_t first, uint64
   const uint64_t decoded = WithConstantK(
       k, [&](auto constant) { return Decode<constant()>(body, first, count, positions, signs); });
   return decoded == count ? absl::OkStatus() : BadRecord(body, k, first + decoded);
+}
+
+absl::Status ValidateRecords(absl::string_view body, int k, uint64_t count) {
+  const uint64_t valid =
+      WithConstantK(k, [&](auto constant) { return CountValid<constant()>(body, count); });
+  return valid == count ? absl::OkStatus() : BadRecord(body, k, valid);
 }
 
 absl::Status CheckRecordBody(absl::string_view body, uint64_t blocks, int k) {

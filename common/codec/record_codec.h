@@ -40,6 +40,9 @@ void EncodeRecords(const SparseUpdate& update, std::string* body);
 absl::Status DecodeRecords(absl::string_view body, int k, uint64_t first, uint64_t count,
                            uint16_t* positions, int8_t* signs);
 
+// What DecodeRecords says of the first `count` records, by one comparison each.
+absl::Status ValidateRecords(absl::string_view body, int k, uint64_t count);
+
 // InvalidArgument: the body's size is not RecordBodyBytes(blocks, k), or a bit after the last record is set.
 absl::Status CheckRecordBody(absl::string_view body, uint64_t blocks, int k);
 

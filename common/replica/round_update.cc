@@ -17,12 +17,12 @@ namespace distro {
 namespace {
 
 // Blocks [first, first + blocks) of a segment's votes.
-VotesView View(const Votes& votes, int64_t first, int64_t blocks) {
+VotesView View(const SegmentVotes& votes, int64_t first, int64_t blocks) {
   const uint32_t begin = votes.offsets[first];
-  const uint32_t end = votes.offsets[first + blocks];
-  return {.offsets = absl::MakeConstSpan(votes.offsets).subspan(first, blocks + 1),
-          .positions = absl::MakeConstSpan(votes.positions).subspan(begin, end - begin),
-          .values = absl::MakeConstSpan(votes.values).subspan(begin, end - begin)};
+  const uint32_t entries = votes.offsets[first + blocks] - begin;
+  return {.offsets = votes.view.offsets.subspan(first, blocks + 1),
+          .positions = votes.view.positions.subspan(begin, entries),
+          .values = votes.view.values.subspan(begin, entries)};
 }
 
 }  // namespace
@@ -55,41 +55,87 @@ absl::StatusOr<Votes> DecodeSegment(const Layout& layout, const CommittedRound& 
   return votes;
 }
 
-TileUpdater::TileUpdater(const Layout* layout, std::vector<TensorRows> parts)
-    : layout_(layout), parts_(std::move(parts)), tiles_(MakeTiles(*layout, parts_)) {}
+TileUpdater::TileUpdater(const Layout* layout, std::vector<TensorRows> parts, TileSize size)
+    : layout_(layout), parts_(std::move(parts)), tiles_(MakeTiles(*layout, parts_, size)) {}
+
+MatrixShape TileUpdater::MatrixOf(const Tile& tile) const {
+  const TensorRows& rows = parts_[tile.part];
+  return MatrixOfRows(layout_->tensors()[rows.tensor].matrix, rows.first_row, rows.rows);
+}
+
+UpdateOptions TileUpdater::OptionsOf(const Tile& tile, const v1::StepParameters& step) const {
+  const bool decays = layout_->tensors()[parts_[tile.part].tensor].decays;
+  return {.eta = std::bit_cast<float>(step.eta_bits()),
+          .eta_lambda = decays ? std::bit_cast<float>(step.eta_lambda_bits()) : 0.0f};
+}
+
+std::vector<TileUpdater::Range> TileUpdater::RangesOf(const Tile& tile) const {
+  const TensorRows& rows = parts_[tile.part];
+  const TensorLayout& tensor = layout_->tensors()[rows.tensor];
+  const int64_t first_block =
+      tensor.first_block + FirstBlock(tensor.matrix, rows.first_row) + tile.first_block;
+  std::vector<Range> ranges;
+  for (int64_t done = 0; done < tile.blocks;) {  // a segment may end inside the tile
+    const int64_t block = first_block + done;
+    const SegmentId segment(static_cast<uint32_t>(block / layout_->segment_blocks()));
+    const int64_t first = block % layout_->segment_blocks();
+    const int64_t blocks = std::min(tile.blocks - done, layout_->SegmentBlocks(segment) - first);
+    ranges.push_back({.segment = segment,
+                      .first = first,
+                      .blocks = {.first = tile.first_block + done, .count = blocks}});
+    done += blocks;
+  }
+  return ranges;
+}
 
 absl::Status TileUpdater::Update(const Tile& tile, const v1::StepParameters& step,
                                  absl::Span<const Votes> votes, Backend* backend,
                                  absl::Span<float> part) const {
-  const TensorRows& rows = parts_[tile.part];
-  const TensorLayout& tensor = layout_->tensors()[rows.tensor];
-  const MatrixShape matrix = MatrixOfRows(tensor.matrix, rows.first_row, rows.rows);
-  const int64_t first_block = tensor.first_block + FirstBlock(tensor.matrix, rows.first_row);
-  const UpdateOptions options = {
-      .eta = std::bit_cast<float>(step.eta_bits()),
-      .eta_lambda = tensor.decays ? std::bit_cast<float>(step.eta_lambda_bits()) : 0.0f};
-  for (int64_t done = 0; done < tile.blocks;) {  // a segment may end inside the tile
-    const int64_t block = first_block + tile.first_block + done;
-    const Votes& segment = votes[block / layout_->segment_blocks()];
-    const int64_t first = block % layout_->segment_blocks();
-    const int64_t blocks = std::min(tile.blocks - done, segment.blocks() - first);
-    DISTRO_RETURN_IF_ERROR(backend->Apply(matrix,
-                                          {.first = tile.first_block + done, .count = blocks},
-                                          options, View(segment, first, blocks), part));
-    done += blocks;
+  const MatrixShape matrix = MatrixOf(tile);
+  const UpdateOptions options = OptionsOf(tile, step);
+  for (const Range& range : RangesOf(tile)) {
+    const VotesView view =
+        View(OnHost(votes[range.segment.value()]), range.first, range.blocks.count);
+    DISTRO_RETURN_IF_ERROR(backend->Apply(matrix, range.blocks, options, view, part));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TileUpdater::EnqueueUpdate(const Tile& tile, const v1::StepParameters& step,
+                                        VotesOf votes_of, Backend* backend, absl::Span<float> part,
+                                        uint32_t* invalid) const {
+  const MatrixShape matrix = MatrixOf(tile);
+  const UpdateOptions options = OptionsOf(tile, step);
+  for (const Range& range : RangesOf(tile)) {
+    DISTRO_ASSIGN_OR_RETURN(const SegmentVotes votes, votes_of(range.segment));
+    backend->EnqueueApply(matrix, range.blocks, options,
+                          View(votes, range.first, range.blocks.count), part, invalid);
   }
   return absl::OkStatus();
 }
 
 uint64_t TileUpdater::Hash(const Tile& tile, Backend* backend, absl::Span<const float> part) const {
-  const TensorRows& rows = parts_[tile.part];
-  const int64_t offset = FirstElement(layout_->tensors()[rows.tensor].matrix, rows.first_row);
   uint64_t sum = 0;
+  const int64_t offset = FirstElementOf(tile);
   for (int64_t i = 0; i < tile.pieces; ++i) {
     const int64_t first = tile.first_element + i * tile.stride;
     sum += backend->StateHash(offset + first, part.subspan(first, tile.piece_elements));
   }
   return sum;
+}
+
+void TileUpdater::EnqueueHash(const Tile& tile, Backend* backend, absl::Span<const float> part,
+                              uint64_t* sum) const {
+  const int64_t offset = FirstElementOf(tile);
+  for (int64_t i = 0; i < tile.pieces; ++i) {
+    const int64_t first = tile.first_element + i * tile.stride;
+    backend->EnqueueStateHash(offset + first, part.subspan(first, tile.piece_elements), sum);
+  }
+}
+
+int64_t TileUpdater::FirstElementOf(const Tile& tile) const {
+  const TensorRows& rows = parts_[tile.part];
+  return FirstElement(layout_->tensors()[rows.tensor].matrix, rows.first_row);
 }
 
 uint64_t CombineTensorHashes(absl::Span<const uint64_t> tensor_hashes) {

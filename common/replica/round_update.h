@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -27,14 +28,25 @@ absl::Status CheckContinues(const CommittedRound& round, RoundId next_round, uin
 absl::StatusOr<Votes> DecodeSegment(const Layout& layout, const CommittedRound& round,
                                     SegmentId segment);
 
-// Updates and hashes rows of tensors, tile by tile, so that what was updated is hashed while it is in cache. Immutable;
-// thread-safe with disjoint tiles and a backend a thread.
+// A segment's votes where a backend finds them.
+struct SegmentVotes {
+  absl::Span<const uint32_t> offsets;  // [B + 1], on the host
+  VotesView view;                      // of all its blocks, in the backend's memory
+};
+inline SegmentVotes OnHost(const Votes& votes) {
+  return {.offsets = votes.offsets,
+          .view = {.offsets = votes.offsets, .positions = votes.positions, .values = votes.values}};
+}
+
+// Updates and hashes rows of tensors, tile by tile. Immutable; thread-safe with disjoint tiles and a backend a thread.
 class TileUpdater {
  public:
   // `layout` is borrowed.
-  TileUpdater(const Layout* layout, std::vector<TensorRows> parts);
+  TileUpdater(const Layout* layout, std::vector<TensorRows> parts,
+              TileSize size = TileSize::kCache);
 
   absl::Span<const TensorRows> parts() const { return parts_; }
+  // In the order of the parts.
   absl::Span<const Tile> tiles() const { return tiles_; }
 
   // `part`: the elements of parts()[tile.part]. `votes`: of every segment, decoded; then it cannot fail.
@@ -44,7 +56,25 @@ class TileUpdater {
   // The tile's part of its tensor's hash.
   uint64_t Hash(const Tile& tile, Backend* backend, absl::Span<const float> part) const;
 
+  // The same, enqueued (kernels/backend.h). `votes_of` is asked for the votes of segments, ascending within a tile.
+  using VotesOf = absl::FunctionRef<absl::StatusOr<SegmentVotes>(SegmentId segment)>;
+  absl::Status EnqueueUpdate(const Tile& tile, const v1::StepParameters& step, VotesOf votes_of,
+                             Backend* backend, absl::Span<float> part, uint32_t* invalid) const;
+  void EnqueueHash(const Tile& tile, Backend* backend, absl::Span<const float> part,
+                   uint64_t* sum) const;
+
  private:
+  // A segment's blocks inside a tile.
+  struct Range {
+    SegmentId segment;
+    int64_t first = 0;  // of the segment's blocks
+    BlockRange blocks;  // of the part
+  };
+  std::vector<Range> RangesOf(const Tile& tile) const;
+  MatrixShape MatrixOf(const Tile& tile) const;
+  int64_t FirstElementOf(const Tile& tile) const;
+  UpdateOptions OptionsOf(const Tile& tile, const v1::StepParameters& step) const;
+
   const Layout* const layout_;
   const std::vector<TensorRows> parts_;
   const std::vector<Tile> tiles_;

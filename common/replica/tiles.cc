@@ -48,11 +48,18 @@ void AddTiles(int part, const MatrixShape& matrix, std::vector<Tile>* tiles) {
 
 }  // namespace
 
-std::vector<Tile> MakeTiles(const Layout& layout, absl::Span<const TensorRows> parts) {
+std::vector<Tile> MakeTiles(const Layout& layout, absl::Span<const TensorRows> parts,
+                            TileSize size) {
   std::vector<Tile> tiles;
   for (size_t i = 0; i < parts.size(); ++i) {
+    const int part = static_cast<int>(i);
     const MatrixShape& tensor = layout.tensors()[parts[i].tensor].matrix;
-    AddTiles(static_cast<int>(i), MatrixOfRows(tensor, parts[i].first_row, parts[i].rows), &tiles);
+    const MatrixShape matrix = MatrixOfRows(tensor, parts[i].first_row, parts[i].rows);
+    if (size == TileSize::kCache) {
+      AddTiles(part, matrix, &tiles);
+    } else {
+      tiles.push_back(WholeRows(part, matrix, 0, matrix.BlocksDown()));
+    }
   }
   return tiles;
 }

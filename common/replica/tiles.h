@@ -26,7 +26,13 @@ struct Tile {
 // Blocks of a tile, at most: 128 KiB of parameters.
 inline constexpr int64_t kTileBlocks = 8;
 
+enum class TileSize {
+  kCache,  // what was updated is hashed while it is in a core's cache
+  kPart,   // every part at once, for a device that cuts its work by itself
+};
+
 // Tiles that cover every block and every element of the parts once, in their order.
-std::vector<Tile> MakeTiles(const Layout& layout, absl::Span<const TensorRows> parts);
+std::vector<Tile> MakeTiles(const Layout& layout, absl::Span<const TensorRows> parts,
+                            TileSize size = TileSize::kCache);
 
 }  // namespace distro

@@ -135,7 +135,9 @@ absl::Status DecodeOne(uint64_t rank, uint64_t signs) {
   std::memcpy(body.data(), &record, 6);
   uint16_t positions[4];
   int8_t decoded[4];
-  return DecodeRecords(body, 4, 0, 1, positions, decoded);
+  const absl::Status status = DecodeRecords(body, 4, 0, 1, positions, decoded);
+  EXPECT_EQ(ValidateRecords(body, 4, 1), status);
+  return status;
 }
 
 TEST(RecordCodecTest, RefusesRanksAboveTheEmptyRecordAndEmptyRecordsWithSigns) {
@@ -146,6 +148,26 @@ TEST(RecordCodecTest, RefusesRanksAboveTheEmptyRecordAndEmptyRecordsWithSigns) {
             absl::InvalidArgumentError("block 0: the empty record has signs 1"));
   EXPECT_EQ(DecodeOne(kEmpty + 1, 0),
             absl::InvalidArgumentError("block 0: rank 11710951848961 exceeds C(4096,4)"));
+}
+
+// Random bytes are bad records or good ones; which, by how near C(4096, K) is to a power of two.
+TEST(RecordCodecTest, ValidationSaysWhatDecodingSays) {
+  int valid = 0, bad = 0;
+  for (int k = 1; k <= kMaxRecordK; ++k) {
+    for (uint64_t seed = 0; seed < 400; ++seed) {
+      const uint64_t blocks = 1 + seed % 5;
+      std::string body(RecordBodyBytes(blocks, k), '\0');
+      for (size_t i = 0; i < body.size(); ++i) body[i] = static_cast<char>(SplitMix64(seed, i));
+      std::vector<uint16_t> positions(blocks * k);
+      std::vector<int8_t> signs(blocks * k);
+      const absl::Status decoded =
+          DecodeRecords(body, k, 0, blocks, positions.data(), signs.data());
+      EXPECT_EQ(ValidateRecords(body, k, blocks), decoded);
+      ++(decoded.ok() ? valid : bad);
+    }
+  }
+  EXPECT_GT(valid, 100);
+  EXPECT_GT(bad, 100);
 }
 
 TEST(RecordCodecTest, RefusesWrongSizesAndPaddingBits) {

@@ -47,6 +47,19 @@ TEST(TilesTest, CoverEveryElementOnce) {
   }
 }
 
+TEST(TilesTest, WholeTilesAreTheParts) {
+  const Layout layout = OddLayout();
+  const std::vector<TensorRows> parts = {{.tensor = 3, .first_row = 1, .rows = 1},
+                                         {.tensor = 8, .first_row = 0, .rows = 2}};
+  const std::vector<Tile> tiles = MakeTiles(layout, parts, TileSize::kPart);
+  ASSERT_EQ(tiles.size(), 2);
+  EXPECT_EQ(tiles[0].blocks, 2);  // 36 rows of 70 columns
+  EXPECT_EQ(tiles[0].piece_elements, 36 * 70);
+  EXPECT_EQ(tiles[1].blocks, 2);
+  EXPECT_EQ(tiles[1].piece_elements, 5000);
+  for (const Tile& tile : tiles) EXPECT_EQ(tile.pieces, 1);
+}
+
 // The elements of a tile are those of its blocks: what one thread updates, no other one hashes.
 TEST(TilesTest, HoldTheElementsOfTheirBlocks) {
   const Layout layout = OddLayout();

@@ -1,3 +1,9 @@
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "common/base/random.h"
 #include "common/update/combine.h"
 #include "common/update/top.h"
 #include "gtest/gtest.h"
@@ -57,6 +63,39 @@ TEST(KeepTopTest, GoldenBlocksKeepTheSameVotes) {
               kept.subspan(kept_offsets[i], kept_offsets[i + 1] - kept_offsets[i]))
         << "block " << i;
     EXPECT_EQ(ValidateVotes(top, 1), absl::OkStatus());
+  }
+}
+
+// What top.h says, by sorting.
+std::vector<uint16_t> TopBySorting(const Votes& block, int keep, uint64_t seed, uint64_t base) {
+  std::vector<std::pair<std::pair<int, uint64_t>, uint16_t>> order;
+  for (size_t i = 0; i < block.values.size(); ++i) {
+    const uint16_t position = block.positions[i];
+    order.push_back({{-std::abs(block.values[i]), SplitMix64(seed, base + position)}, position});
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<uint16_t> kept;
+  for (int i = 0; i < keep; ++i) kept.push_back(order[i].second);
+  std::sort(kept.begin(), kept.end());
+  return kept;
+}
+
+TEST(KeepTopTest, AnyMagnitudesAndTies) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const int largest = seed % 5 == 0 ? 32767 : 1 + static_cast<int>(seed % 7);
+    const uint16_t entries = seed % 11 == 0 ? 4096 : 2 + SplitMix64(seed, 0) % 300;
+    Votes block = {.offsets = {0, entries}, .positions = {}, .values = {}};
+    for (uint16_t i = 0; i < entries; ++i) {
+      const uint64_t word = SplitMix64(seed, i + 1);
+      block.positions.push_back(i);
+      block.values.push_back(static_cast<int16_t>((1 + static_cast<int>((word >> 1) % largest)) *
+                                                  (word & 1 ? 1 : -1)));
+    }
+    for (const int keep : {1, entries / 3 + 1, entries - 1}) {
+      EXPECT_EQ(KeepTop(block, keep, seed, RoundId(5), 9).positions,
+                TopBySorting(block, keep, seed, (uint64_t{5} << 38) + (9 << 12)))
+          << "seed " << seed << ", keep " << keep;
+    }
   }
 }
 
