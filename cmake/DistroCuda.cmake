@@ -37,9 +37,10 @@ foreach(name torch torch_cuda c10_cuda)
   set_target_properties(torchlib::so_${name} PROPERTIES
     IMPORTED_LOCATION "${DISTRO_TORCH_DIR}/lib/lib${name}.so" IMPORTED_SONAME "lib${name}.so")
 endforeach()
-# Nothing names a symbol of these libraries, they register themselves: the linker must not drop them.
+# Nothing names a symbol of these libraries, they register themselves: the linker must not drop them. libtorch.so exports parts of a
+# std::filesystem of its own, which ends programs that get them: the system's comes first.
 add_library(torchlib::cuda INTERFACE IMPORTED GLOBAL)
-target_link_libraries(torchlib::cuda INTERFACE torchlib::cpu torchlib::so_torch torchlib::so_torch_cuda torchlib::so_c10_cuda
+target_link_libraries(torchlib::cuda INTERFACE stdc++ torchlib::cpu torchlib::so_torch torchlib::so_torch_cuda torchlib::so_c10_cuda
   CUDA::cudart)
 target_link_options(torchlib::cuda INTERFACE "LINKER:--no-as-needed")
 

@@ -21,7 +21,7 @@ function(distro_pytest)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 600)
   endif()
-  add_test(NAME ${ARG_NAME} COMMAND "${DISTRO_DEPLOY_PYTHON}" -B -m pytest -q -rs
+  distro_command_test(NAME ${ARG_NAME} COMMAND "${DISTRO_DEPLOY_PYTHON}" -B -m pytest -q -rs
     "--basetemp=${CMAKE_CURRENT_BINARY_DIR}/${ARG_NAME}.tmp" ${ARG_NAME}.py
     WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
   set_tests_properties(${ARG_NAME} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" RUN_SERIAL ${ARG_SERIAL}

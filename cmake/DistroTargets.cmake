@@ -1,6 +1,8 @@
 # distro_library(NAME base SRCS ... HDRS ... DEPS ... PRIVATE_DEPS ...)   target distro_<name>, alias distro::<name>
 # distro_executable(NAME distroctl SRCS ... DEPS ...)
 # distro_test(NAME codec_test SRCS ... DEPS ...)    one binary, one ctest entry; runs in the test folder of the build
+# distro_command_test(NAME processes_test COMMAND ... WORKING_DIRECTORY ...)   one ctest entry, add_test with file names (no
+#     target names); with sanitizers it also fails when a program that it started, at whatever depth, wrote a report
 # distro_benchmark(NAME codec_benchmark SRCS ... DEPS ...)
 # distro_fuzz_target(NAME payload_fuzz SRCS ... DEPS ...)   only with DISTRO_FUZZ; one ctest entry with the label fuzz
 #     that runs it for 10 s; seeds, where there are any, in tests/fuzz/corpus/<name>
@@ -30,14 +32,22 @@ function(distro_program target srcs deps)
   target_link_libraries(${target} PRIVATE ${deps} distro_warnings)
   if(TARGET distro_tsan)
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:distro_tsan>)
-    target_link_libraries(${target} PRIVATE absl::synchronization)
+    target_link_libraries(${target} PRIVATE absl::status absl::synchronization)
+  endif()
+  if(TARGET distro_asan)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:distro_asan>)
   endif()
 endfunction()
 
 if("thread" IN_LIST DISTRO_SANITIZERS)
   add_library(distro_tsan OBJECT "${CMAKE_SOURCE_DIR}/cmake/tsan_abseil.cc" "${CMAKE_SOURCE_DIR}/cmake/tsan_grpc.cc"
               "${CMAKE_SOURCE_DIR}/cmake/tsan_grpcpp.cc")
-  target_link_libraries(distro_tsan PRIVATE absl::synchronization gRPC::grpc distro_warnings)
+  target_link_libraries(distro_tsan PRIVATE absl::status absl::synchronization gRPC::grpc distro_warnings)
+endif()
+
+if(DISTRO_SANITIZERS MATCHES "address")
+  add_library(distro_asan OBJECT "${CMAKE_SOURCE_DIR}/cmake/asan_leaks.cc")
+  target_link_libraries(distro_asan PRIVATE distro_warnings)
 endif()
 
 function(distro_executable)
@@ -46,13 +56,24 @@ function(distro_executable)
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 endfunction()
 
+function(distro_command_test)
+  cmake_parse_arguments(PARSE_ARGV 0 ARG "" "NAME;WORKING_DIRECTORY" "COMMAND")
+  if(DISTRO_SANITIZERS)
+    list(PREPEND ARG_COMMAND "${CMAKE_SOURCE_DIR}/cmake/run_sanitized" "${CMAKE_BINARY_DIR}/sanitizer_reports/${ARG_NAME}")
+  endif()
+  if(NOT ARG_WORKING_DIRECTORY)
+    set(ARG_WORKING_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
+  endif()
+  add_test(NAME ${ARG_NAME} COMMAND ${ARG_COMMAND} WORKING_DIRECTORY "${ARG_WORKING_DIRECTORY}")
+endfunction()
+
 function(distro_test)
   cmake_parse_arguments(PARSE_ARGV 0 ARG "" "NAME" "SRCS;DEPS;ARGS")
   distro_program(${ARG_NAME} "${ARG_SRCS}" "${ARG_DEPS};GTest::gmock;GTest::gtest")
   if(NOT "distro::golden_main" IN_LIST ARG_DEPS)
     target_link_libraries(${ARG_NAME} PRIVATE GTest::gtest_main)
   endif()
-  add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME} ${ARG_ARGS})
+  distro_command_test(NAME ${ARG_NAME} COMMAND $<TARGET_FILE:${ARG_NAME}> ${ARG_ARGS})
   set_tests_properties(${ARG_NAME} PROPERTIES TIMEOUT 600)
 endfunction()
 

@@ -3,15 +3,22 @@
 // Debian's libraries are not instrumented: without this file every value that an absl::Mutex guards looks like a race,
 // in our code and where gRPC, whose locks are absl::Mutex too, hands work from one thread to another. The definitions
 // below stand in front of those of libabsl_synchronization for the whole process. Each calls the library's own and
-// states the order that it makes: what came before an unlock happens before what follows the next lock.
+// states the order that it makes: what came before an unlock happens before what follows the next lock. The last are of
+// libabsl_status, whose statuses are shared by a count that it takes down.
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
 
+#include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "absl/base/options.h"
+#include "absl/status/status.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
@@ -231,6 +238,29 @@ void BlockingCounter::Wait() {
   static auto* const library = Library<void(BlockingCounter*)>("_ZN", "15BlockingCounter4WaitEv");
   const Taking taking(this);
   return library(this);
+}
+
+// What made a status or added to it comes before its end, in whichever thread that is.
+Status::Status(StatusCode code, string_view message) {
+  static auto* const library = Library<void(Status*, StatusCode, string_view)>(
+      "_ZN", "6StatusC1ENS0_10StatusCodeENS0_11string_viewE");
+  library(this, code, message);
+  if (!IsInlined(rep_)) __tsan_release(RepToPointer(rep_));
+}
+
+void Status::SetPayload(string_view type_url, Cord payload) {
+  static auto* const library = Library<void(Status*, string_view, Cord)>(
+      "_ZN", "6Status10SetPayloadENS0_11string_viewENS0_4CordE");
+  library(this, type_url, std::move(payload));
+  if (!IsInlined(rep_)) __tsan_release(RepToPointer(rep_));
+}
+
+// Does what the library's does, so that the count is seen.
+void Status::UnrefNonInlined(uintptr_t rep) {
+  status_internal::StatusRep* const status = RepToPointer(rep);
+  if (status->ref.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  __tsan_acquire(status);
+  delete status;
 }
 
 ABSL_NAMESPACE_END

@@ -3,32 +3,63 @@
 // Debian's gRPC is not instrumented, and it passes an operation from the thread that starts it to the thread that
 // completes it by lock-free queues: without this file everything that a reactor's callback reads looks like a race with
 // the thread that started the operation. The definitions below stand in front of those of libgrpc for the whole process.
-// Each calls the library's own and states that a batch's start happens before its completion, and the end of a call before
-// the destruction of a server (which waits for its calls; OnDone runs before the call is given back). Nothing else is
-// ordered: two callbacks that gRPC may run at once, or a callback and the rest of the program, still race when they share data.
+// Each calls the library's own and states that a batch's start happens before its completion, that the room for a call,
+// which the thread that accepts it makes, is ready before the call is handled, and that the end of a call comes before the
+// destruction of a server (which waits for its calls; OnDone runs before the call is given back). Nothing else is ordered:
+// two callbacks that gRPC may run at once, or a callback and the rest of the program, still race when they share data.
 #include <dlfcn.h>
 #include <grpc/grpc.h>
 #include <link.h>
 #include <sanitizer/tsan_interface.h>
 
+#include <functional>
 #include <utility>
 #include <vector>
 
+// As in gRPC 1.51, which does not install this header. The functions are members in name only: the server is not looked at.
+namespace grpc_core {
+class Server {
+ public:
+  struct BatchCallAllocation {
+    void* tag;
+    grpc_call** call;
+    grpc_metadata_array* initial_metadata;
+    grpc_call_details* details;
+  };
+  struct RegisteredCallAllocation {
+    void* tag;
+    grpc_call** call;
+    grpc_metadata_array* initial_metadata;
+    gpr_timespec* deadline;
+    grpc_byte_buffer** optional_payload;
+  };
+  void SetBatchMethodAllocator(grpc_completion_queue* queue,
+                               std::function<BatchCallAllocation()> allocator);
+  void SetRegisteredMethodAllocator(grpc_completion_queue* queue, void* method,
+                                    std::function<RegisteredCallAllocation()> allocator);
+};
+}  // namespace grpc_core
+
 // Interceptors (malloc, memcpy, sendmsg, ...) that a library not instrumented calls on its own memory: the order that
 // this library makes with atomics is not seen, so each would be reported. The libraries named here lock with absl::Mutex,
-// never with pthread's, so that no order is lost. Accesses by our own code are not touched by this.
+// never with pthread's, so that no order is lost; OpenSSL's own locks are for what it shares, not for connections, which
+// gRPC hands from thread to thread. Accesses by our own code are not touched by this.
 extern "C" const char* __tsan_default_suppressions() {
   return "called_from_lib:libgrpc.so\n"
          "called_from_lib:libgrpc++.so\n"
          "called_from_lib:libgpr.so\n"
          "called_from_lib:libupb.so\n"
+         "called_from_lib:libssl.so\n"
+         "called_from_lib:libcrypto.so\n"
          "called_from_lib:libabsl_cord.so\n"
          "called_from_lib:libabsl_cord_internal.so\n"
          "called_from_lib:libabsl_graphcycles_internal.so\n"
          "called_from_lib:libabsl_random_internal_pool_urbg.so\n"
          "called_from_lib:libabsl_status.so\n"
          "called_from_lib:libabsl_strings.so\n"
-         "called_from_lib:libabsl_time_zone.so\n";  // its own std::call_once and mutex, for its own table
+         "called_from_lib:libabsl_time.so\n"
+         "called_from_lib:libabsl_time_zone.so\n"  // its own std::call_once and mutex, for its own table
+         "race:^dnnl::impl::*::operator==\n";  // in LibTorch: oneDNN looks for a kernel in its own cache, by memcmp
 }
 
 namespace {
@@ -75,6 +106,27 @@ struct OrderedFunctor : Functor {
   Functor* const original;
 };
 
+// What goes to the library in the place of `tag`: its completion comes after what this thread has done so far.
+void* Ordered(void* tag) {
+  if (!IsFunctor(tag)) {
+    __tsan_release(tag);
+    return tag;
+  }
+  Functor* const ordered = new OrderedFunctor(static_cast<Functor*>(tag));
+  __tsan_release(ordered);
+  return ordered;
+}
+
+// Makes the room for one call.
+template <typename Allocation>
+std::function<Allocation()> Ordered(std::function<Allocation()> allocator) {
+  return [allocator = std::move(allocator)] {
+    Allocation allocation = allocator();
+    allocation.tag = Ordered(allocation.tag);
+    return allocation;
+  };
+}
+
 char ended_calls;  // its address stands for the order
 
 template <typename Function>
@@ -89,14 +141,11 @@ extern "C" {
 grpc_call_error grpc_call_start_batch(grpc_call* call, const grpc_op* ops, size_t count, void* tag,
                                       void* reserved) {
   static auto* const library = Library("grpc_call_start_batch", &grpc_call_start_batch);
-  if (!IsFunctor(tag)) {
-    __tsan_release(tag);
-    return library(call, ops, count, tag, reserved);
+  void* const ordered = Ordered(tag);
+  const grpc_call_error error = library(call, ops, count, ordered, reserved);
+  if (error != GRPC_CALL_OK && ordered != tag) {
+    delete static_cast<OrderedFunctor*>(static_cast<Functor*>(ordered));
   }
-  auto* const ordered = new OrderedFunctor(static_cast<Functor*>(tag));
-  __tsan_release(static_cast<Functor*>(ordered));
-  const grpc_call_error error = library(call, ops, count, static_cast<Functor*>(ordered), reserved);
-  if (error != GRPC_CALL_OK) delete ordered;
   return error;
 }
 
@@ -129,3 +178,28 @@ void grpc_server_destroy(grpc_server* server) {
 }
 
 }  // extern "C"
+
+namespace grpc_core {
+
+void Server::SetBatchMethodAllocator(grpc_completion_queue* queue,
+                                     std::function<BatchCallAllocation()> allocator) {
+  using Set = void(Server*, grpc_completion_queue*, std::function<BatchCallAllocation()>);
+  static auto* const library = Library(
+      "_ZN9grpc_core6Server23SetBatchMethodAllocatorEP21grpc_completion_queueSt8functionI"
+      "FNS0_19BatchCallAllocationEvEE",
+      static_cast<Set*>(nullptr));
+  library(this, queue, Ordered(std::move(allocator)));
+}
+
+void Server::SetRegisteredMethodAllocator(grpc_completion_queue* queue, void* method,
+                                          std::function<RegisteredCallAllocation()> allocator) {
+  using Set =
+      void(Server*, grpc_completion_queue*, void*, std::function<RegisteredCallAllocation()>);
+  static auto* const library = Library(
+      "_ZN9grpc_core6Server28SetRegisteredMethodAllocatorEP21grpc_completion_queuePvSt8"
+      "functionIFNS0_24RegisteredCallAllocationEvEE",
+      static_cast<Set*>(nullptr));
+  library(this, queue, method, Ordered(std::move(allocator)));
+}
+
+}  // namespace grpc_core

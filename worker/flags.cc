@@ -23,9 +23,14 @@ ABSL_FLAG(int, micro_batch_samples, 0,
           "Samples of one forward and backward pass, a divisor of the run's samples_per_worker; 0: "
           "all at once, by one rank. Smaller values need less memory and give several ranks "
           "something to do; the samples that are read are the same.");
-ABSL_FLAG(int, ranks, 1,
-          "Ranks of this node, 1 to 1024: threads that each compute every so many micro-batches "
-          "(docs/fsdp.md).");
+ABSL_FLAG(
+    std::string, device, "cpu",
+    "What this node computes on: cpu, or cuda, one rank a GPU, in programs that were built for "
+    "it.");
+ABSL_FLAG(int, ranks, 0,
+          "Ranks of this node, up to 1024: threads that each compute every so many micro-batches "
+          "(docs/fsdp.md). 0: one; with --device cuda one a GPU, which are also the most there can "
+          "be.");
 ABSL_FLAG(std::string, sharding, "no_shard",
           "What each rank keeps a part of only: no_shard nothing, shard_optimizer the momentum, "
           "shard_grad_op gradients too, full_shard parameters too.");
@@ -43,6 +48,9 @@ ABSL_FLAG(int, prefetch_units, 1,
 ABSL_FLAG(bool, reduce_every_micro_batch, true,
           "Ranks add their gradients after every micro-batch, which gives the bits of one rank; "
           "false: once a step, less traffic, with no_shard and shard_optimizer.");
+ABSL_FLAG(bool, cpu_offload, false,
+          "With --device cuda: parameters and momentum stay in the host's memory, and its CPU "
+          "compresses and applies. Less GPU memory; every step moves parameters and gradients.");
 ABSL_FLAG(absl::Duration, rank_timeout, absl::Minutes(30),
           "How long ranks wait for each other before the worker ends with exit code 10.");
 ABSL_FLAG(uint64_t, memory_limit_bytes, 0,
@@ -127,7 +135,8 @@ absl::StatusOr<WorkerOptions> WorkerOptionsFromFlags() {
       .node = {.ranks = absl::GetFlag(FLAGS_ranks),
                .fsdp = {.checkpoint_every = absl::GetFlag(FLAGS_activation_checkpointing),
                         .prefetch_units = absl::GetFlag(FLAGS_prefetch_units),
-                        .reduce_every_micro_batch = absl::GetFlag(FLAGS_reduce_every_micro_batch)},
+                        .reduce_every_micro_batch = absl::GetFlag(FLAGS_reduce_every_micro_batch),
+                        .cpu_offload = absl::GetFlag(FLAGS_cpu_offload)},
                .rank_timeout = absl::GetFlag(FLAGS_rank_timeout),
                .memory_limit_bytes = absl::GetFlag(FLAGS_memory_limit_bytes)},
       .checkpoint_dir = absl::GetFlag(FLAGS_checkpoint_dir),
@@ -138,6 +147,8 @@ absl::StatusOr<WorkerOptions> WorkerOptionsFromFlags() {
       .http = absl::GetFlag(FLAGS_http)};
   DISTRO_RETURN_IF_ERROR(
       Annotate(ParseLogLevel(absl::GetFlag(FLAGS_log_level), &options.log_level), "--log_level"));
+  DISTRO_RETURN_IF_ERROR(
+      Parsed(ParseDeviceKind(absl::GetFlag(FLAGS_device)), "--device", &options.node.device));
   FsdpOptions& fsdp = options.node.fsdp;
   DISTRO_RETURN_IF_ERROR(
       Parsed(ParseSharding(absl::GetFlag(FLAGS_sharding)), "--sharding", &fsdp.sharding));

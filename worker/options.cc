@@ -14,23 +14,15 @@ absl::Status ValidateThreads(int threads) {
 namespace {
 
 absl::Status ValidateNode(const NodeOptions& node) {
-  const FsdpOptions& fsdp = node.fsdp;
-  const auto refuse = [](absl::string_view what) { return absl::InvalidArgumentError(what); };
-  if (node.ranks < 1 || node.ranks > kMaxRanks)
-    return refuse(absl::StrCat("--ranks: ", node.ranks, " is outside 1..", kMaxRanks));
-  if (fsdp.checkpoint_every < 0)
-    return refuse(
-        absl::StrCat("--activation_checkpointing: ", fsdp.checkpoint_every, " is below 0"));
-  if (fsdp.prefetch_units < 0)
-    return refuse(absl::StrCat("--prefetch_units: ", fsdp.prefetch_units, " is below 0"));
-  if (!fsdp.reduce_every_micro_batch && ShardsGradients(fsdp.sharding)) {
-    return refuse(absl::StrCat("--reduce_every_micro_batch: false is not possible with --sharding ",
-                               Name(fsdp.sharding), ", which keeps no whole gradient"));
+  if (node.ranks < 0 || node.ranks > kMaxRanks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--ranks: ", node.ranks, " is outside 0..", kMaxRanks));
   }
-  if (node.rank_timeout < absl::Seconds(1))
-    return refuse(
+  if (node.rank_timeout < absl::Seconds(1)) {
+    return absl::InvalidArgumentError(
         absl::StrCat("--rank_timeout: ", absl::FormatDuration(node.rank_timeout), " is below 1s"));
-  return absl::OkStatus();
+  }
+  return Validate(node.fsdp, node.device);
 }
 
 }  // namespace

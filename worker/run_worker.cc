@@ -29,7 +29,7 @@
 #include "worker/gpu_readings.h"
 #include "worker/metrics.h"
 #include "worker/model/model.h"
-#include "worker/model/peak_flops.h"
+#include "worker/node/node.h"
 #include "worker/state/state_dir.h"
 #include "worker/train/phase_clock.h"
 #include "worker/train/progress.h"
@@ -116,16 +116,17 @@ TrainerOptions TrainerOptionsOf(const WorkerOptions& options, const Self& self) 
           .state_interval_rounds = options.state_interval_rounds};
 }
 
-// The peak of one rank's threads, for as many ranks as have cores of their own.
-absl::StatusOr<ComputeRates> MeasureCompute(const v1::JoinResponse& run,
-                                            const WorkerOptions& options) {
-  DISTRO_ASSIGN_OR_RETURN(const LlamaConfig model, ParseLlamaConfig(run.model_config_json()));
-  DISTRO_ASSIGN_OR_RETURN(const double of_one, MeasurePeakFlops());
+// The peak of one rank, for as many ranks as have a GPU, or cores, of their own.
+absl::StatusOr<ComputeRates> MeasureCompute(TrainingRun& run, const WorkerOptions& options) {
+  DISTRO_ASSIGN_OR_RETURN(const LlamaConfig model, ParseLlamaConfig(run.run().model_config_json()));
+  DISTRO_ASSIGN_OR_RETURN(const double of_one, run.PeakFlops());
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const double peak = of_one * std::clamp(cores / options.threads, 1, options.node.ranks);
-  return ComputeRates{
-      .flops_per_token = FlopsPerToken(model, static_cast<int>(run.config().sequence_length())),
-      .peak_flops_per_second = peak};
+  const int ranks = options.node.device == DeviceKind::kCuda
+                        ? run.node().ranks()
+                        : std::clamp(cores / options.threads, 1, run.node().ranks());
+  const int sequence = static_cast<int>(run.run().config().sequence_length());
+  return ComputeRates{.flops_per_token = FlopsPerToken(model, sequence),
+                      .peak_flops_per_second = of_one * ranks};
 }
 
 // An end that was asked for is no error.
@@ -187,7 +188,7 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
                                                  progress.Update(ReadingOf(reading, rounds));
                                              }));
   rounds = run->run().config().rounds();
-  DISTRO_ASSIGN_OR_RETURN(const ComputeRates compute, MeasureCompute(run->run(), options));
+  DISTRO_ASSIGN_OR_RETURN(const ComputeRates compute, MeasureCompute(*run, options));
   metrics->SetCompute(compute);
   metrics->SetReady(true);
   const absl::Status status = run->Train();
@@ -232,6 +233,7 @@ void LogStart(const WorkerOptions& options, Log* log) {
                          {"data", options.data},
                          {"threads", options.threads},
                          {"micro_batch_samples", options.micro_batch_samples},
+                         {"device", Name(options.node.device)},
                          {"ranks", options.node.ranks},
                          {"sharding", Name(options.node.fsdp.sharding)},
                          {"param_dtype", Name(options.node.fsdp.param_dtype)},
@@ -239,6 +241,7 @@ void LogStart(const WorkerOptions& options, Log* log) {
                          {"activation_checkpointing", options.node.fsdp.checkpoint_every},
                          {"prefetch_units", options.node.fsdp.prefetch_units},
                          {"reduce_every_micro_batch", options.node.fsdp.reduce_every_micro_batch},
+                         {"cpu_offload", options.node.fsdp.cpu_offload},
                          {"memory_limit_bytes", options.node.memory_limit_bytes},
                          {"checkpoint_dir", options.checkpoint_dir},
                          {"checkpoint_interval_rounds", options.checkpoint_interval_rounds},
@@ -256,8 +259,8 @@ ExitCode RunWorker(const WorkerOptions& options, StopSignal* stop, Log* log) {
     log->Warning("plaintext: bytes and names of this run can be read and changed on the way");
   TrainSummary summary;
   const absl::StatusOr<Self> self = MakeSelf(options, log);
-  const absl::Status status =
-      self.ok() ? Connect(options, *self, stop, log, &summary) : self.status();
+  absl::Status status = self.ok() ? Node::CheckDevices(options.node) : self.status();
+  if (status.ok()) status = Connect(options, *self, stop, log, &summary);
   if (!summary.run_id.empty()) Report(options, summary, log);
   const ExitCode code = ExitCodeFor(status, stop->signal());
   LogEnd(status, code, self.ok() ? self->name : "", log);

@@ -31,6 +31,15 @@ void FillMemory(const MemoryByCategory& bytes, v1::MemoryBytes* memory) {
   memory->set_workspace(of(MemoryCategory::kWorkspace));
 }
 
+void FillCollectives(const TimeByCollective& spent, v1::CollectiveSeconds* collectives) {
+  const auto seconds = [&spent](CollectiveOp op) {
+    return absl::ToDoubleSeconds(spent[static_cast<size_t>(op)]);
+  };
+  collectives->set_all_gather(seconds(CollectiveOp::kAllGather));
+  collectives->set_reduce_scatter(seconds(CollectiveOp::kReduceScatter));
+  collectives->set_barrier(seconds(CollectiveOp::kBarrier));
+}
+
 void FillRetries(const TransferStats& transfer, RetriedRpc rpc, v1::RetryCounts* counts) {
   const auto count = [&transfer, rpc](absl::StatusCode code) {
     return transfer.retries[static_cast<int>(rpc)][RetryCodeIndex(code)];
@@ -73,6 +82,7 @@ void FillTraining(const TrainSummary& summary, v1::WorkerTelemetry* telemetry) {
   telemetry->set_resyncs(summary.resyncs);
   FillUpdates(summary, telemetry->mutable_updates());
   FillMemory(summary.memory, telemetry->mutable_compute()->mutable_memory());
+  FillCollectives(summary.collectives, telemetry->mutable_compute()->mutable_collectives());
   if (summary.last_evaluation_loss) telemetry->set_evaluation_loss(*summary.last_evaluation_loss);
   if (summary.tokens > 0) {
     telemetry->set_loss(summary.training_loss);

@@ -1,18 +1,18 @@
-// Compress and Feedback.
+// Compress and Feedback, each one pass over the momentum (docs/decisions/0009-feedback-is-its-own-pass.md).
 //
-//   m <- m - D^T pending D             c = D m D^T, D the basis, 64 x 64
-//   m <- beta*m + eta*(g*scale)        the k largest |c| of each block, ascending by position
+//   Compress   m <- beta*m + eta*(g*scale)   c = D m D^T, D the basis, 64 x 64; the k largest |c| of each block, ascending
+//   Feedback   m <- m - D^T pending D
 //
 //   gradient   f32 [elements]   in        a matrix, row-major
 //   momentum   f32 [elements]   in, out
 //   positions  u16 [count, k]   out
 //   values     f32 [count, k]   out
 //
-// Launch: 64 threads work on one 64 x 64 block, then on the next; 6 to 8 such groups a multiprocessor, so that some
+// Launch: 64 threads work on one 64 x 64 block, then on the next; 8 such groups a multiprocessor, so that some
 // read memory while others multiply. Thread = column for momentum and vertical transform, = row for the horizontal one:
 // a warp reads 128 contiguous bytes of a row. 1366 multiply-adds an axis, immediate operands, 64 samples in registers.
 //
-// Bytes moved, of a parameter: gradient 4, momentum 4 + 4; 6*k/4096 for the entries. Shared memory, of an element: 4 written
+// Bytes moved, of a parameter: gradient 4 (Compress), momentum 4 + 4; 6*k/4096 for the entries. Shared memory, of an element: 4 written
 // after the first axis, 4 read, 4 written after the second, k/64 rows read by the choice.
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/device_threads.cuh"
@@ -27,18 +27,7 @@ __device__ constexpr HalfBasis<float> kHalfBasis = MakeHalfBasisF32();
 __global__ void __launch_bounds__(kThreads, 8) CompressKernel(CompressArguments a) {
   __shared__ CompressScratch scratch;
   for (int64_t block = blockIdx.x; block < a.blocks.count; block += gridDim.x) {
-    CompressBlock<false>(DeviceThreads(), a, block, kHalfBasis, scratch);
-  }
-}
-
-// Shared memory lets 7 groups run at once; a bound of 7 spills.
-__global__ void __launch_bounds__(kThreads, 6) FeedbackCompressKernel(CompressArguments a) {
-  __shared__ CompressScratch scratch;
-  __shared__ HalfBasis<float> basis;
-  CopyHalfBasis(threadIdx.x, kHalfBasis, basis);
-  __syncthreads();
-  for (int64_t block = blockIdx.x; block < a.blocks.count; block += gridDim.x) {
-    CompressBlock<true>(DeviceThreads(), a, block, basis, scratch);
+    CompressBlock(DeviceThreads(), a, block, scratch);
   }
 }
 
@@ -57,21 +46,15 @@ absl::Status Compress(const CompressArguments& arguments, Stream stream) {
   CheckRange(arguments.matrix, arguments.blocks);
   CheckShape(arguments.options.k >= 1 && arguments.options.k <= kBlockElements,
              "k is outside 1..4096");
-  CheckShape(arguments.used.k >= 0 && arguments.used.k <= kBlockElements,
-             "the pending k is outside 0..4096");
   if (arguments.blocks.count == 0) return absl::OkStatus();
-  const unsigned grid = GridFor(arguments.blocks.count);
-  if (arguments.used.k > 0) {
-    FeedbackCompressKernel<<<grid, kThreads, 0, stream>>>(arguments);
-  } else {
-    CompressKernel<<<grid, kThreads, 0, stream>>>(arguments);
-  }
+  CompressKernel<<<GridFor(arguments.blocks.count), kThreads, 0, stream>>>(arguments);
   return StatusOfLaunch("compress");
 }
 
 absl::Status Feedback(const FeedbackArguments& arguments, Stream stream) {
   CheckRange(arguments.matrix, arguments.blocks);
-  CheckShape(arguments.used.k >= 1 && arguments.used.k <= kBlockElements, "k is outside 1..4096");
+  CheckShape(arguments.pending.k >= 1 && arguments.pending.k <= kBlockElements,
+             "k is outside 1..4096");
   if (arguments.blocks.count == 0) return absl::OkStatus();
   FeedbackKernel<<<GridFor(arguments.blocks.count), kThreads, 0, stream>>>(arguments);
   return StatusOfLaunch("feedback");

@@ -1,8 +1,9 @@
 // One block of Backend::Compress and Backend::Feedback, for kThreads threads.
 //
-//   m <- m - IDCT2(pending)                only where there is something pending
 //   m <- beta*m + eta*(g*gradient_scale)
 //   c <- D m D^T; the k largest |c|
+//
+//   m <- m - IDCT2(pending)
 //
 // A thread holds a column while it reads gradient and momentum, writes the momentum and transforms vertically, then a row
 // for the horizontal transform. The two meet in one tile of shared memory, which afterwards holds the coefficients.
@@ -16,13 +17,11 @@ namespace distro::cuda {
 
 // Rows that a thread loads before it uses the first. More of them spill registers.
 inline constexpr int kRowsInFlight = 16;
-inline constexpr int kRowsInFlightPending = 8;
 
 struct CompressArguments {
   MatrixShape matrix;
   BlockRange blocks;
   CompressOptions options;
-  PendingEntries used;    // subtracted first
   const float* gradient;  // [elements]
   float* momentum;        // [elements]
   uint16_t* positions;    // [count, k]
@@ -34,38 +33,33 @@ struct CompressScratch {
   SelectScratch select;
 };
 
-// The new momentum of a column, 0 outside the tensor. kPending: x holds what is subtracted first.
-template <bool kPending>
+// The new momentum of a column, 0 outside the tensor.
 constexpr void MomentumColumn(const CompressArguments& a, const BlockSite& site, int column,
                               float (&x)[64]) {
-  constexpr int kRows = kPending ? kRowsInFlightPending : kRowsInFlight;
   const int rows = RowsOfColumn(site, column);
   const float* gradient = a.gradient + site.offset + column;
   float* momentum = a.momentum + site.offset + column;
-  for (int base = 0; base < 64; base += kRows) {
-    float g[kRows] = {}, m[kRows] = {};
-    for (int i = 0; i < kRows; ++i) {
+  for (int base = 0; base < 64; base += kRowsInFlight) {
+    float g[kRowsInFlight] = {}, m[kRowsInFlight] = {};
+    for (int i = 0; i < kRowsInFlight; ++i) {
       if (base + i < rows) g[i] = gradient[i * site.stride];
       if (base + i < rows) m[i] = momentum[i * site.stride];
     }
-    for (int i = 0; i < kRows; ++i) {
+    for (int i = 0; i < kRowsInFlight; ++i) {
       float& value = x[base + i];
-      if constexpr (kPending) m[i] = m[i] - value;
       const float scaled = a.options.eta * (g[i] * a.options.gradient_scale);
       value = base + i < rows ? Fma(a.options.beta, m[i], scaled) : 0.0f;
       if (base + i < rows) momentum[i * site.stride] = value;
     }
-    gradient += kRows * site.stride;
-    momentum += kRows * site.stride;
+    gradient += kRowsInFlight * site.stride;
+    momentum += kRowsInFlight * site.stride;
   }
 }
 
-template <bool kPending>
 constexpr void VerticalColumn(const CompressArguments& a, int64_t block, int column,
-                              const HalfBasis<float>& basis, Tile<float>& tile) {
+                              Tile<float>& tile) {
   float x[64] = {};
-  if constexpr (kPending) PendingColumn(a.used, block, column, basis, x);
-  MomentumColumn<kPending>(a, SiteOfBlock(a.matrix, a.blocks.first + block), column, x);
+  MomentumColumn(a, SiteOfBlock(a.matrix, a.blocks.first + block), column, x);
   ForwardTransform(x, [&](int f, float value) { tile.at[f * kTileRow + column] = value; });
 }
 
@@ -83,11 +77,11 @@ constexpr uint32_t HorizontalRow(int row, Tile<float>& tile) {
   return largest;
 }
 
-// `block` counts from a.blocks.first. `basis` is not looked at unless kPending.
-template <bool kPending, typename Threads>
+// `block` counts from a.blocks.first.
+template <typename Threads>
 constexpr void CompressBlock(const Threads& threads, const CompressArguments& a, int64_t block,
-                             const HalfBasis<float>& basis, CompressScratch& s) {
-  threads.Each([&](int thread) { VerticalColumn<kPending>(a, block, thread, basis, s.tile); });
+                             CompressScratch& s) {
+  threads.Each([&](int thread) { VerticalColumn(a, block, thread, s.tile); });
   threads.Each([&](int thread) {
     s.select.row_maxima[thread] = HorizontalRow(thread, s.tile);
     if (thread == 0) ResetSelect(s.select);
@@ -99,7 +93,7 @@ constexpr void CompressBlock(const Threads& threads, const CompressArguments& a,
 struct FeedbackArguments {
   MatrixShape matrix;
   BlockRange blocks;
-  PendingEntries used;
+  PendingEntries pending;
   float* momentum;  // [elements]
 };
 
@@ -109,7 +103,7 @@ constexpr void FeedbackColumn(const FeedbackArguments& a, int64_t block, int col
   const int rows = RowsOfColumn(site, column);
   float* momentum = a.momentum + site.offset + column;
   float x[64] = {};
-  PendingColumn(a.used, block, column, basis, x);
+  PendingColumn(a.pending, block, column, basis, x);
   for (int base = 0; base < 64; base += kRowsInFlight) {
     float m[kRowsInFlight] = {};
     for (int i = 0; i < kRowsInFlight; ++i) {

@@ -1,29 +1,29 @@
-// Backend (kernels/backend.h) on a GPU, in two forms. cuda_kernels.h has the operations themselves, asynchronous.
+// Backend (kernels/backend.h) on a GPU, in two forms. cuda_kernels.h has the operations themselves.
 //
 // SumOfSquares adds within a block row in an order of its own (elementwise.h): with n = 64 * columns squares a block row its
 // result is within 2 n * 2^-53 * result of the CPU's, and the same for every cut into runs of block rows.
 //
-// A CUDA error in an operation that returns no status ends the process with its name: it is sticky, nothing on this
-// device can go on. One caller at a time per object, as for every Backend.
+// The Enqueue functions, Compress, Feedback and Lookahead enqueue and return, allocate nothing and never wait: what went wrong is
+// told by the Gpu's Finish. Apply, StateHash and SumOfSquares finish the Gpu, because they return what the device found; where
+// there is no status for it, a CUDA error ends the process with its name. One caller at a time per object, as for every Backend.
 #pragma once
 
 #include <memory>
 
 #include "absl/status/statusor.h"
 #include "kernels/backend.h"
-#include "kernels/cuda/cuda_kernels.h"
+#include "kernels/cuda/gpu.h"
 
 namespace distro::cuda {
 
-// How many GPUs this process can use; 0 without a driver.
+// Spans are memory of the Gpu, VotesView's and those that Enqueue functions write too. Borrows `gpu`, or owns it.
+std::unique_ptr<Backend> MakeGpuBackend(Gpu* gpu);
+std::unique_ptr<Backend> MakeGpuBackend(std::unique_ptr<Gpu> gpu);
+
+// Spans are host memory: every call copies there and back, and finishes. For tests.
+std::unique_ptr<Backend> MakeHostBackend(std::unique_ptr<Gpu> gpu);
+
+// How many GPUs this process can use; 0 without a driver. Only in builds with DISTRO_CUDA.
 int DeviceCount();
-
-// Spans are device memory of the current device, VotesView too. Compress, Feedback and Lookahead enqueue and return; Apply,
-// StateHash and SumOfSquares synchronise `stream`, because they return what the device found. Allocates a few words at
-// the start, and for SumOfSquares when a larger matrix comes.
-absl::StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(Stream stream);
-
-// Spans are host memory: every call copies there and back, on the default stream. For tests.
-absl::StatusOr<std::unique_ptr<Backend>> MakeCudaHostBackend();
 
 }  // namespace distro::cuda

@@ -18,19 +18,15 @@
 #include "common/layout/matrix.h"
 #include "kernels/cuda/apply_block.h"
 #include "kernels/cuda/compress_block.h"
+#include "kernels/cuda/stream.h"
 #include "kernels/options.h"
-
-struct CUstream_st;  // cudaStream_t is a pointer to it
 
 namespace distro::cuda {
 
-using Stream = CUstream_st*;
-
-// Feedback of `used` (k = 0: nothing), then Backend::Compress, in one pass: 12 bytes a parameter. `used` covers the same
-// blocks; its arrays may be positions and values themselves when its k is options.k.
+// Backend::Compress: 12 bytes a parameter.
 absl::Status Compress(const CompressArguments& arguments, Stream stream);
 
-// Backend::Feedback alone: 8 bytes a parameter.
+// Backend::Feedback: 8 bytes a parameter.
 absl::Status Feedback(const FeedbackArguments& arguments, Stream stream);
 
 // Backend::Apply. *invalid, which the caller sets to kAllVotesValid, names a block whose votes are not valid afterwards

@@ -1,12 +1,8 @@
-// MakeCudaHostBackend: arrays are copied to the device, given to the device's backend, and copied back.
-#include <cuda_runtime_api.h>
-
+// MakeHostBackend: arrays are copied to the device, given to the device's backend, and copied back.
+#include <cstdint>
 #include <utility>
 
-#include "common/base/status_macros.h"
 #include "kernels/cuda/cuda_backend.h"
-#include "kernels/cuda/device_buffer.h"
-#include "kernels/cuda/launch.h"
 
 namespace distro::cuda {
 namespace {
@@ -14,29 +10,31 @@ namespace {
 // A host array's copy, as far off alignment as the array is.
 class Copied {
  public:
+  explicit Copied(Gpu* gpu) : gpu_(gpu), buffer_(gpu) {}
   template <typename T>
   absl::Span<T> In(absl::Span<T> host) {
     const size_t shift = reinterpret_cast<uintptr_t>(host.data()) % 16;
     const size_t bytes = host.size() * sizeof(T);
-    CheckCuda(buffer_.Reserve(bytes + 16));
+    Must(buffer_.Reserve(bytes + 16));
     auto* device = static_cast<char*>(buffer_.data()) + shift;
-    CheckCuda(cudaMemcpy(device, host.data(), bytes, cudaMemcpyHostToDevice), "copy to the device");
+    gpu_->CopyIn(host.data(), bytes, device);
     return {reinterpret_cast<T*>(device), host.size()};
   }
   template <typename T>
-  static void Out(absl::Span<const T> device, absl::Span<T> host) {
-    CheckCuda(StatusOfCuda(
-        cudaMemcpy(host.data(), device.data(), host.size() * sizeof(T), cudaMemcpyDeviceToHost),
-        "copy from the device"));
+  void Out(absl::Span<const T> device, absl::Span<T> host) {
+    gpu_->CopyOut(device.data(), host.size() * sizeof(T), host.data());
+    Must(gpu_->Finish());
   }
 
  private:
+  Gpu* const gpu_;
   DeviceBuffer buffer_;
 };
 
-class HostBackend : public Backend {
+class HostBackend final : public Backend {
  public:
-  explicit HostBackend(std::unique_ptr<Backend> device) : device_(std::move(device)) {}
+  explicit HostBackend(std::unique_ptr<Gpu> gpu)
+      : gpu_(std::move(gpu)), device_(MakeGpuBackend(gpu_.get())) {}
 
   void Compress(const MatrixShape& matrix, BlockRange blocks, const CompressOptions& options,
                 absl::Span<const float> gradient, absl::Span<float> momentum,
@@ -45,9 +43,9 @@ class HostBackend : public Backend {
     const auto p = arrays_[2].In(positions);
     const auto v = arrays_[3].In(values);
     device_->Compress(matrix, blocks, options, arrays_[0].In(gradient), m, p, v);
-    Copied::Out<float>(m, momentum);
-    Copied::Out<uint16_t>(p, positions);
-    Copied::Out<float>(v, values);
+    arrays_[1].Out<float>(m, momentum);
+    arrays_[2].Out<uint16_t>(p, positions);
+    arrays_[3].Out<float>(v, values);
   }
 
   void Feedback(const MatrixShape& matrix, BlockRange blocks, int k,
@@ -55,7 +53,7 @@ class HostBackend : public Backend {
                 absl::Span<float> momentum) override {
     const auto m = arrays_[0].In(momentum);
     device_->Feedback(matrix, blocks, k, arrays_[1].In(positions), arrays_[2].In(values), m);
-    Copied::Out<float>(m, momentum);
+    arrays_[0].Out<float>(m, momentum);
   }
 
   absl::Status Apply(const MatrixShape& matrix, BlockRange blocks, const UpdateOptions& options,
@@ -65,7 +63,7 @@ class HostBackend : public Backend {
                             .values = arrays_[2].In(votes.values)};
     const auto p = arrays_[3].In(parameters);
     const absl::Status applied = device_->Apply(matrix, blocks, options, view, p);
-    Copied::Out<float>(p, parameters);
+    arrays_[3].Out<float>(p, parameters);
     return applied;
   }
 
@@ -73,7 +71,7 @@ class HostBackend : public Backend {
                  absl::Span<float> out) override {
     const auto o = arrays_[2].In(out);
     device_->Lookahead(eta, arrays_[0].In(parameters), arrays_[1].In(momentum), o);
-    Copied::Out<float>(o, out);
+    arrays_[2].Out<float>(o, out);
   }
 
   uint64_t StateHash(uint64_t first_index, absl::Span<const float> parameters) override {
@@ -85,15 +83,16 @@ class HostBackend : public Backend {
   }
 
  private:
+  const std::unique_ptr<Gpu> gpu_;
   const std::unique_ptr<Backend> device_;
-  Copied arrays_[4];
+  Copied arrays_[4] = {Copied(gpu_.get()), Copied(gpu_.get()), Copied(gpu_.get()),
+                       Copied(gpu_.get())};
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Backend>> MakeCudaHostBackend() {
-  DISTRO_ASSIGN_OR_RETURN(std::unique_ptr<Backend> device, MakeCudaBackend(nullptr));
-  return std::make_unique<HostBackend>(std::move(device));
+std::unique_ptr<Backend> MakeHostBackend(std::unique_ptr<Gpu> gpu) {
+  return std::make_unique<HostBackend>(std::move(gpu));
 }
 
 }  // namespace distro::cuda

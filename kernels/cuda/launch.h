@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "absl/status/status.h"
@@ -22,14 +20,6 @@ inline absl::Status StatusOfCuda(cudaError_t error, const char* what) {
 inline absl::Status StatusOfLaunch(const char* what) {
   return StatusOfCuda(cudaGetLastError(), what);
 }
-
-// Ends the process: where no status can be returned. The device is lost to this process anyway.
-inline void CheckCuda(const absl::Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "kernels/cuda: %s\n", std::string(status.message()).c_str());
-  std::abort();
-}
-inline void CheckCuda(cudaError_t error, const char* what) { CheckCuda(StatusOfCuda(error, what)); }
 
 inline constexpr int kGroupsPerMultiprocessor = 16;  // more than run at once, so that none waits
 

@@ -9,7 +9,7 @@
 
 namespace distro::cuda {
 
-// Entries of a range of blocks, on the device: what Compress gave. No entries: k = 0.
+// Entries of a range of blocks, on the device: what Compress gave.
 struct PendingEntries {
   int k = 0;
   const uint16_t* positions = nullptr;  // [count, k], ascending within a block

@@ -29,6 +29,7 @@ inline std::ostream& operator<<(std::ostream& out, const BackendCase& c) { retur
 
 // The GPU's backend; null where this build or this machine has none. Tests of it are then skipped, by name.
 std::unique_ptr<Backend> CudaOnThisMachine();
+std::unique_ptr<cuda::Gpu> GpuOnThisMachine();
 
 // The reference, each vector width that this CPU has, the GPU's code run on the CPU, and the GPU.
 inline std::vector<BackendCase> AllBackends() {

@@ -4,9 +4,13 @@
 
 namespace distro::testing {
 
+std::unique_ptr<cuda::Gpu> GpuOnThisMachine() {
+  return cuda::DeviceCount() == 0 ? nullptr : cuda::MakeGpu(/*stream=*/nullptr).value();
+}
+
 std::unique_ptr<Backend> CudaOnThisMachine() {
-  if (cuda::DeviceCount() == 0) return nullptr;
-  return cuda::MakeCudaHostBackend().value();
+  std::unique_ptr<cuda::Gpu> gpu = GpuOnThisMachine();
+  return gpu == nullptr ? nullptr : cuda::MakeHostBackend(std::move(gpu));
 }
 
 }  // namespace distro::testing

@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <utility>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "kernels/cpu/block_site.h"
-#include "kernels/cpu/block_votes.h"
 #include "kernels/cpu/float_environment.h"
 #include "kernels/cuda/apply_block.h"
 #include "kernels/cuda/compress_block.h"
+#include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/half_basis.h"
 
@@ -49,101 +51,124 @@ std::unique_ptr<T> Scratch() {
   return scratch;
 }
 
-template <bool kPending>
 void CompressAll(const CompressArguments& arguments) {
   const auto scratch = Scratch<cuda::CompressScratch>();
   const HostThreads threads(kThreads);
   for (int64_t b = 0; b < arguments.blocks.count; ++b) {
-    cuda::CompressBlock<kPending>(threads, arguments, b, kHalfBasis, *scratch);
+    cuda::CompressBlock(threads, arguments, b, *scratch);
   }
 }
 
-class EmulatedCudaBackend : public Backend {
+void ApplyAll(const ApplyArguments& arguments) {
+  const DefaultFloatEnvironment environment;
+  const auto scratch = Scratch<cuda::ApplyScratch>();
+  const HostThreads threads(kThreads);
+  threads.Each([&](int thread) { CopyHalfBasis(thread, kHalfBasisQ13, scratch->basis); });
+  for (int64_t b = 0; b < arguments.blocks.count; ++b)
+    cuda::ApplyBlock(threads, arguments, b, *scratch);
+}
+
+// As RowsKernel and PiecesKernel of sum_of_squares.cu.
+void SumRows(const MatrixShape& matrix, const float* gradient, double* row_sums) {
+  const int64_t row = kBlockSide * matrix.cols;
+  const auto scratch = Scratch<cuda::SquaresScratch>();
+  for (int64_t begin = 0; begin < matrix.elements; begin += row) {
+    const int64_t end = std::min(begin + row, matrix.elements);
+    double sum = 0;
+    for (int64_t at = begin; at < end; at += cuda::kPiece) {
+      cuda::PieceSquares(HostThreads(cuda::kPieceThreads), gradient + at,
+                         std::min(cuda::kPiece, end - at), *scratch);
+      sum += scratch->sums[0];
+    }
+    *row_sums++ = sum;
+  }
+}
+
+class EmulatedGpu final : public cuda::Gpu {
  public:
-  void Compress(const MatrixShape& matrix, BlockRange blocks, const CompressOptions& options,
-                absl::Span<const float> gradient, absl::Span<float> momentum,
-                absl::Span<uint16_t> positions, absl::Span<float> values) override {
-    CheckBlocks(matrix, blocks, momentum.size());
-    CompressAll<false>({matrix,
-                        blocks,
-                        options,
-                        {},
-                        gradient.data(),
-                        momentum.data(),
-                        positions.data(),
-                        values.data()});
+  explicit EmulatedGpu(EmulatedOrder order) : order_(order), host_(MakeHostDevice()) {}
+  ~EmulatedGpu() override { FreeUnused(); }
+
+  absl::StatusOr<void*> Allocate(size_t bytes) override {
+    absl::StatusOr<void*> memory = host_->Allocate(bytes);
+    if (memory.ok()) std::memset(*memory, 0xFF, bytes);
+    return memory;
+  }
+  void Free(void* memory) override {
+    unused_.push_back(memory);
+    if (order_ == EmulatedOrder::kAtOnce) FreeUnused();
+  }
+  void CopyIn(const void* host, size_t bytes, void* device) override {
+    Do([=, this] { host_->CopyIn(host, bytes, device); });
+  }
+  void CopyOut(const void* device, size_t bytes, void* host) override {
+    Do([=, this] { host_->CopyOut(device, bytes, host); });
+  }
+  void Fill(void* device, unsigned char byte, size_t bytes) override {
+    Do([=, this] { host_->Fill(device, byte, bytes); });
+  }
+  absl::Status Finish() override {
+    for (const auto& work : std::exchange(enqueued_, {})) work();
+    FreeUnused();
+    return absl::OkStatus();
   }
 
-  void Feedback(const MatrixShape& matrix, BlockRange blocks, int k,
-                absl::Span<const uint16_t> positions, absl::Span<const float> values,
-                absl::Span<float> momentum) override {
-    CheckBlocks(matrix, blocks, momentum.size());
-    const cuda::FeedbackArguments arguments = {
-        matrix, blocks, {k, positions.data(), values.data()}, momentum.data()};
-    for (int64_t b = 0; b < blocks.count; ++b) {
-      HostThreads(kThreads).Each(
-          [&](int thread) { cuda::FeedbackColumn(arguments, b, thread, kHalfBasis); });
-    }
+  void Compress(const CompressArguments& arguments) override {
+    Do([=] { CompressAll(arguments); });
   }
-
-  absl::Status Apply(const MatrixShape& matrix, BlockRange blocks, const UpdateOptions& options,
-                     const VotesView& votes, absl::Span<float> parameters) override {
-    CheckBlocks(matrix, blocks, parameters.size());
-    CheckVotes(votes, blocks.count);
-    uint32_t invalid = cuda::kAllVotesValid;
-    const ApplyArguments arguments = {matrix,
-                                      blocks,
-                                      options,
-                                      votes.offsets.data(),
-                                      votes.positions.data(),
-                                      votes.values.data(),
-                                      parameters.data(),
-                                      &invalid};
-    const DefaultFloatEnvironment environment;
-    const auto scratch = Scratch<cuda::ApplyScratch>();
-    const HostThreads threads(kThreads);
-    threads.Each([&](int thread) { CopyHalfBasis(thread, kHalfBasisQ13, scratch->basis); });
-    for (int64_t b = 0; b < blocks.count; ++b) cuda::ApplyBlock(threads, arguments, b, *scratch);
-    if (invalid == cuda::kAllVotesValid) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat("votes of block ", invalid));
-  }
-
-  void Lookahead(float eta, absl::Span<const float> parameters, absl::Span<const float> momentum,
-                 absl::Span<float> out) override {
-    const DefaultFloatEnvironment environment;
-    for (size_t i = 0; i < out.size(); ++i) out[i] = cuda::Ahead(eta, parameters[i], momentum[i]);
-  }
-
-  uint64_t StateHash(uint64_t first_index, absl::Span<const float> parameters) override {
-    uint64_t sum = 0;
-    for (size_t i = 0; i < parameters.size(); ++i) {
-      sum += cuda::HashWord(first_index + i, parameters[i]);
-    }
-    return sum;
-  }
-
-  double SumOfSquares(const MatrixShape& matrix, absl::Span<const float> gradient) override {
-    const int64_t row = kBlockSide * matrix.cols;
-    const auto scratch = Scratch<cuda::SquaresScratch>();
-    double total = 0;
-    for (int64_t begin = 0; begin < matrix.elements; begin += row) {
-      const int64_t end = std::min(begin + row, matrix.elements);
-      double sum = 0;
-      for (int64_t at = begin; at < end; at += cuda::kPiece) {
-        cuda::PieceSquares(HostThreads(cuda::kPieceThreads), gradient.data() + at,
-                           std::min(cuda::kPiece, end - at), *scratch);
-        sum += scratch->sums[0];
+  void Feedback(const cuda::FeedbackArguments& arguments) override {
+    Do([=] {
+      for (int64_t b = 0; b < arguments.blocks.count; ++b) {
+        HostThreads(kThreads).Each(
+            [&](int thread) { cuda::FeedbackColumn(arguments, b, thread, kHalfBasis); });
       }
-      total += sum;
-    }
-    return total;
+    });
   }
+  void Apply(const ApplyArguments& arguments) override {
+    Do([=] { ApplyAll(arguments); });
+  }
+  void Lookahead(float eta, const float* parameters, const float* momentum, float* out,
+                 int64_t elements) override {
+    Do([=] {
+      const DefaultFloatEnvironment environment;
+      for (int64_t i = 0; i < elements; ++i) out[i] = cuda::Ahead(eta, parameters[i], momentum[i]);
+    });
+  }
+  void StateHash(uint64_t first_index, const float* parameters, int64_t elements,
+                 uint64_t* sum) override {
+    Do([=] {
+      for (int64_t i = 0; i < elements; ++i) *sum += cuda::HashWord(first_index + i, parameters[i]);
+    });
+  }
+  int64_t SquaresWorkspace(const MatrixShape&) const override { return 0; }
+  void SumOfSquares(const MatrixShape& matrix, const float* gradient, double* /*workspace*/,
+                    double* row_sums) override {
+    Do([=] { SumRows(matrix, gradient, row_sums); });
+  }
+
+ private:
+  void Do(std::function<void()> work) {
+    order_ == EmulatedOrder::kAtOnce ? work() : enqueued_.push_back(std::move(work));
+  }
+
+  void FreeUnused() {
+    for (void* const memory : std::exchange(unused_, {})) host_->Free(memory);
+  }
+
+  const EmulatedOrder order_;
+  const std::unique_ptr<Device> host_;
+  std::vector<std::function<void()>> enqueued_;
+  std::vector<void*> unused_;  // what is enqueued may still use it
 };
 
 }  // namespace
 
+std::unique_ptr<cuda::Gpu> MakeEmulatedGpu(EmulatedOrder order) {
+  return std::make_unique<EmulatedGpu>(order);
+}
+
 std::unique_ptr<Backend> MakeEmulatedCudaBackend() {
-  return std::make_unique<EmulatedCudaBackend>();
+  return cuda::MakeGpuBackend(MakeEmulatedGpu(EmulatedOrder::kAtOnce));
 }
 
 void EmulatedInverseInteger(const BlockVotes& votes, int32_t* u) {
@@ -176,22 +201,6 @@ void EmulatedSelectLargest(const float* coefficients, int k, uint16_t* positions
   }
   cuda::ResetSelect(scratch->select);
   cuda::SelectLargest(HostThreads(kThreads), scratch->tile, k, scratch->select, positions, values);
-}
-
-void EmulatedFeedbackCompress(const MatrixShape& matrix, BlockRange blocks,
-                              const CompressOptions& options, int used_k,
-                              absl::Span<const uint16_t> used_positions,
-                              absl::Span<const float> used_values, absl::Span<const float> gradient,
-                              absl::Span<float> momentum, absl::Span<uint16_t> positions,
-                              absl::Span<float> values) {
-  CompressAll<true>({matrix,
-                     blocks,
-                     options,
-                     {used_k, used_positions.data(), used_values.data()},
-                     gradient.data(),
-                     momentum.data(),
-                     positions.data(),
-                     values.data()});
 }
 
 }  // namespace distro::testing

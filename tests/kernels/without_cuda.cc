@@ -4,5 +4,6 @@
 namespace distro::testing {
 
 std::unique_ptr<Backend> CudaOnThisMachine() { return nullptr; }
+std::unique_ptr<cuda::Gpu> GpuOnThisMachine() { return nullptr; }
 
 }  // namespace distro::testing

@@ -50,7 +50,8 @@ USES = {
     "server/stream_metrics": "common/telemetry server/limits",
     "server/worker_metrics": "common/telemetry server/session",
     "server/status": "common/telemetry server/log server/session server/round",
-    "server/service": "common/rpc server/auth server/limits server/log server/session server/round server/service/upload_call",
+    "server/service": "common/rpc server/auth server/limits server/log server/session server/round server/service/link_call server/service/upload_call",
+    "server/service/link_call": "proto server/limits",  # a measurement, without gRPC
     "server/service/upload_call": "server/limits server/round server/service/transfer_observer",  # an upload, without gRPC
     "server/service/transfer_observer": "",
     "server/service/call_observer": "",
@@ -65,10 +66,16 @@ USES = {
     "worker/optimizer": "common/replica worker/fsdp/shard_plan",
     "worker/state": "worker/optimizer",
     "worker/model": "common/model_config common/checkpoint",
+    "worker/model/llama_memory": "common/model_config",  # these two without Torch, for plans
+    "worker/model/llama_tensors": "common/model_config",
     "worker/fsdp": "worker/model worker/fsdp/shard_plan",
     "worker/fsdp/shard_plan": "common/layout",  # without Torch, for the optimizer too
+    "worker/fsdp/memory_counter": "",
+    "worker/fsdp/memory_request": "common/model_config worker/fsdp/fsdp_options",
+    "worker/fsdp/step_timeline": "worker/fsdp/memory_request worker/fsdp/shard_plan worker/model/llama_memory",
+    "worker/fsdp/memory_plan": "worker/fsdp/memory_counter worker/fsdp/step_timeline",  # without Torch, for distroctl too
     "worker/fsdp/fsdp_options": "common/base",
-    "worker/node": "worker/fsdp worker/optimizer worker/state worker/node/node_options",
+    "worker/node": "kernels/cuda worker/fsdp worker/optimizer worker/state worker/node/node_options",
     "worker/node/node_options": "worker/fsdp/fsdp_options",
     "worker/train": "worker/data worker/exchange worker/node",
     "worker/gpu_readings": "",  # of the driver, loaded at run time
@@ -78,18 +85,20 @@ USES = {
     "worker/text_floor_command": "worker/data",
     "worker/fingerprint_command": "worker/data",
     "worker": "common/process worker/flags worker/options worker/metrics worker/train",
-    "tools/distroctl": "common/replica common/rpc common/rpc/client_flags common/rpc/dev_certificates common/telemetry/http_get server/auth/tokens_file server/log",
+    "tools/distroctl": "common/replica common/rpc common/rpc/client_flags common/rpc/dev_certificates common/telemetry/http_get server/auth/tokens_file server/log worker/fsdp/memory_plan worker/model/llama_tensors",  # `plan` says what a worker checks at its start
     "tools/archiver": "common/process common/process/command_line common/replica common/rpc common/rpc/client_flags common/telemetry",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/replica",
     "tests/testing/faulty_disk": "server/log",
     "tests/testing/metrics_doc": "common/base",
-    "tests/testing/rpc_sequence": "server/round server/service/upload_call tests/server/round",
+    "tests/testing/link_sequence": "server/limits server/service/link_call",
+    "tests/testing/rpc_sequence": "server/round server/service/link_call server/service/upload_call tests/server/round",
     "tests/testing/scripted_update": "worker/exchange",
     "tests/testing/sharded_optimizer": "worker/optimizer",
     "tests/testing/training": "worker/train",
     "tests/common": "",
     "tests/common/codec/random_updates": "common/update",
+    "tests/common/codec/vote_entropy": "common/update",
     "tests/kernels": "kernels/cuda",
     "tests/server": "",
     "tests/server/round": "",
@@ -97,7 +106,7 @@ USES = {
     "tests/worker": "",
     "tests/worker/model": "",
     "tests/worker/fsdp": "tests/worker/model",  # a small model
-    "tests/worker/node": "tests/worker/model",
+    "tests/worker/node": "tests/worker/model tests/worker/fsdp tests/kernels",  # emulated GPUs as a node's devices
     "tests/tools": "",
     "tests/tools/distroctl/aggregator_commands_test": "tests/server/service",
     "tests/tools/distroctl/operate_test": "tests/server/service",  # the commands against a whole aggregator
@@ -106,6 +115,9 @@ USES = {
     "tests/compatibility": "worker/model",
     "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/replica server/log server/auth/tokens_file worker/data worker/state tools/archiver",
     "bench": "server worker tests/common/codec/random_updates",
+    "bench/convergence": "bench/wire worker",
+    "bench/wire": "tests/common/codec/random_updates tests/common/codec/vote_entropy",
+    "tests/bench": "bench/convergence worker",
     "bench/gpu": "kernels/cuda worker/fsdp common/checkpoint",
 }
 
@@ -146,14 +158,14 @@ OUTSIDE = {
         r"^lib(torch|c10)",
         r"^_ZN?K?(2at|3c10|5torch)",
         named_in="worker/model/torch worker/fsdp/cuda_torch",
-        seen_in="worker/model worker/fsdp worker/node worker/train worker/metrics worker/generate_command worker bench "
-        "tests/testing/training tests/compatibility tests/integration",
+        seen_in="worker/model worker/fsdp worker/node worker/train worker/metrics worker/generate_command worker bench bench/convergence "
+        "tests/bench tests/testing/training tests/compatibility tests/integration",
     ),
     "cuda": Outside(
         r"(^|/)((?<!kernels/cuda/)cuda[^/]*\.h|nccl\.h|nvtx3/.*)$",
         r"^lib(cuda|nccl|cupti)",
         r"^(cuda[A-Z]|nccl[A-Z])",
-        named_in="kernels/cuda worker/fsdp bench/gpu",
+        named_in="kernels/cuda worker/fsdp worker/node bench/gpu",
         seen_in="worker/train worker bench tests/kernels",  # the test programs of kernels/cuda link its runtime
     ),
     "grpc": Outside(
@@ -182,7 +194,7 @@ OUTSIDE = {
         r"(^|/)(gtest|gmock)/",
         r"^lib(gtest|gmock)",
         None,
-        named_in="tests/testing tests/common tests/kernels tests/server tests/worker tests/tools tests/integration",
+        named_in="tests/testing tests/common tests/kernels tests/server tests/worker tests/tools tests/bench tests/integration",
         seen_in="",
     ),
 }

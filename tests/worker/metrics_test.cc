@@ -57,6 +57,15 @@ TEST_F(WorkerMetricsTest, EveryCounterIsThereFromTheStart) {
   EXPECT_EQ(Value(&metrics_, "loss"), -1);
 }
 
+TEST_F(WorkerMetricsTest, CollectivesAreShownByOperation) {
+  TrainSummary summary;
+  summary.collectives = {absl::Seconds(3), absl::Seconds(4), absl::Seconds(5)};
+  metrics_.Update(summary);
+  EXPECT_EQ(Value(&metrics_, "collective_seconds_total", "all_gather"), 3);
+  EXPECT_EQ(Value(&metrics_, "collective_seconds_total", "reduce_scatter"), 4);
+  EXPECT_EQ(Value(&metrics_, "collective_seconds_total", "barrier"), 5);
+}
+
 TEST_F(WorkerMetricsTest, TakesTheReadingsOfASummaryOver) {
   TrainSummary summary;
   summary.parameters = 100;

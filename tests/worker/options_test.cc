@@ -49,7 +49,7 @@ TEST(WorkerOptionsTest, NamesTheFlagThatMustBeMended) {
   options.micro_batch_samples = -1;
   ExpectRefused(options, "--micro_batch_samples");
   options = Valid();
-  options.node.ranks = 0;
+  options.node.ranks = -1;
   ExpectRefused(options, "--ranks");
   options = Valid();
   options.node.fsdp.checkpoint_every = -1;
@@ -62,6 +62,11 @@ TEST(WorkerOptionsTest, NamesTheFlagThatMustBeMended) {
   EXPECT_TRUE(options.Validate().ok());
   options.node.fsdp.sharding = Sharding::kFullShard;
   ExpectRefused(options, "--reduce_every_micro_batch");
+  options = Valid();
+  options.node.fsdp.cpu_offload = true;
+  ExpectRefused(options, "--cpu_offload");
+  options.node.device = DeviceKind::kCuda;
+  EXPECT_TRUE(options.Validate().ok());
   options = Valid();
   options.node.rank_timeout = absl::ZeroDuration();
   ExpectRefused(options, "--rank_timeout");

@@ -54,11 +54,4 @@ absl::Status CheckReduceScatter(int rank, int ranks, absl::Span<const int64_t> c
   return CheckFlat("the part", part, cuts.back());
 }
 
-absl::Status CheckBroadcast(int ranks, int root, const at::Tensor& data) {
-  if (root < 0 || root >= ranks) {
-    return absl::InvalidArgumentError(absl::StrCat("root ", root, " of ", ranks, " ranks"));
-  }
-  return CheckFlat("the data", data, data.numel());
-}
-
 }  // namespace distro::worker

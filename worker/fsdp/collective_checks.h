@@ -15,6 +15,5 @@ absl::Status CheckAllGather(int rank, int ranks, absl::Span<const int64_t> cuts,
 absl::Status CheckReduceScatter(int rank, int ranks, absl::Span<const int64_t> cuts,
                                 const at::Tensor& part, at::ScalarType part_type,
                                 const at::Tensor& sum);
-absl::Status CheckBroadcast(int ranks, int root, const at::Tensor& data);
 
 }  // namespace distro::worker

@@ -62,14 +62,12 @@ class Communicator {
   // The operation is done, or its error. Requires a transfer of this object that was not yet waited for.
   virtual absl::Status Wait(Transfer transfer) = 0;
 
-  // values[i] <- sum over ranks, in ascending rank order in f64, the same bits on every rank. Blocks.
-  virtual absl::Status AllReduce(absl::string_view what, absl::Span<double> values) = 0;
-
-  // data <- data of rank `root`; any type, the same shape everywhere.
-  virtual absl::Status Broadcast(absl::string_view what, int root, const at::Tensor& data) = 0;
-
   // Returns when every rank has called it.
   virtual absl::Status Barrier(absl::string_view what) = 0;
+
+  // OK while the group works; else what `what` ends with. On a device, where an operation that is aborted looks done to whoever waits
+  // for the stream: after waiting, what came out of operations counts only when this is OK.
+  virtual absl::Status Check(absl::string_view what) const = 0;
 
   // Ends the group: `why`, not OK, becomes the other ranks' error, "rank 2 failed: ...". The first call counts.
   virtual void Abort(const absl::Status& why) = 0;

@@ -27,6 +27,21 @@ absl::Status UseGpu(int device) {
   });
 }
 
+CUstream_st* CurrentStream(int device) {
+  return c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device)).stream();
+}
+
+void* AllocateOnGpu(size_t bytes) {
+  void* memory = nullptr;
+  const absl::Status status = CatchTorch("GPU memory", [&] {
+    memory = allocator::raw_alloc(bytes);
+    return absl::OkStatus();
+  });
+  return status.ok() ? memory : nullptr;
+}
+
+void FreeOnGpu(void* memory) { allocator::raw_delete(memory); }
+
 absl::StatusOr<GpuMemory> MemoryOfGpu(int device) {
   return CatchTorch("GPU memory", [&]() -> absl::StatusOr<GpuMemory> {
     const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device));

@@ -1,10 +1,13 @@
 // The GPUs of this machine, as ranks use them. Only in builds with DISTRO_CUDA. Thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+
+struct CUstream_st;  // cudaStream_t is a pointer to it
 
 namespace distro::worker {
 
@@ -13,6 +16,13 @@ int VisibleGpus();
 
 // Makes GPU `device` the calling thread's, for Torch and for CUDA. Unavailable: CUDA refuses it.
 absl::Status UseGpu(int device);
+
+// The calling thread's current stream of a GPU.
+CUstream_st* CurrentStream(int device);
+
+// Memory of Torch's caching allocator, for the thread's GPU and current stream. nullptr: there is none.
+void* AllocateOnGpu(size_t bytes);
+void FreeOnGpu(void* memory);
 
 struct GpuMemory {
   int64_t free_bytes = 0;

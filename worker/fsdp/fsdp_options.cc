@@ -20,6 +20,13 @@ absl::StatusOr<FloatType> ParseFloatType(absl::string_view name) {
   return absl::InvalidArgumentError(absl::StrCat("dtype is '", name, "'; there are f32, bf16"));
 }
 
+absl::StatusOr<DeviceKind> ParseDeviceKind(absl::string_view name) {
+  for (const DeviceKind kind : {DeviceKind::kCpu, DeviceKind::kCuda}) {
+    if (name == Name(kind)) return kind;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("device is '", name, "'; there are cpu, cuda"));
+}
+
 absl::string_view Name(Sharding sharding) {
   switch (sharding) {
     case Sharding::kNoShard:
@@ -36,24 +43,26 @@ absl::string_view Name(Sharding sharding) {
 
 absl::string_view Name(FloatType type) { return type == FloatType::kF32 ? "f32" : "bf16"; }
 
-absl::Status Validate(const FsdpOptions& options, bool cuda) {
+absl::string_view Name(DeviceKind kind) { return kind == DeviceKind::kCpu ? "cpu" : "cuda"; }
+
+absl::Status Validate(const FsdpOptions& options, DeviceKind device) {
   if (options.checkpoint_every < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("checkpoint_every is ", options.checkpoint_every, "; it is 0 or more"));
+        absl::StrCat("--activation_checkpointing: ", options.checkpoint_every, " is below 0"));
   }
   if (options.prefetch_units < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("prefetch_units is ", options.prefetch_units, "; it is 0 or more"));
+        absl::StrCat("--prefetch_units: ", options.prefetch_units, " is below 0"));
   }
   if (!options.reduce_every_micro_batch && ShardsGradients(options.sharding)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("sharding ", Name(options.sharding),
-                     " has no room for whole gradients: it reduces after every micro-batch"));
+        absl::StrCat("--reduce_every_micro_batch: false is not possible with --sharding ",
+                     Name(options.sharding), ", which keeps no whole gradient"));
   }
-  if (options.cpu_offload && !cuda) {
+  if (options.cpu_offload && device == DeviceKind::kCpu) {
     return absl::InvalidArgumentError(
-        "cpu_offload moves parameters and momentum from a GPU to the host; this worker computes "
-        "on the CPU");
+        "--cpu_offload: it moves parameters and momentum from a GPU to the host, and --device cpu "
+        "has them there");
   }
   return absl::OkStatus();
 }

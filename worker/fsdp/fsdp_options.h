@@ -21,6 +21,9 @@ inline bool ShardsParameters(Sharding sharding) { return sharding == Sharding::k
 
 enum class FloatType { kF32, kBf16 };
 
+// What the ranks compute on.
+enum class DeviceKind { kCpu, kCuda };
+
 struct FsdpOptions {
   Sharding sharding = Sharding::kNoShard;
   // Of the copy that computes; master parameters, losses, norms and softmax statistics are f32 in any case. kBf16: half the
@@ -37,18 +40,22 @@ struct FsdpOptions {
   // Gradients are reduced after every round of micro-batches (one a rank), or once a step. Once is less traffic and only
   // possible while gradients are not sharded; after every one the sums have the bits of one rank that accumulates.
   bool reduce_every_micro_batch = true;
-  // Master parameters and momentum stay in the host's memory; CUDA only.
+  // Master parameters and momentum stay in the host's memory, where its CPU compresses and applies; GPUs only. They then hold
+  // what computes, and gradients; every step moves parameters in and gradients out.
   bool cpu_offload = false;
 };
 
-// no_shard | shard_optimizer | shard_grad_op | full_shard, f32 | bf16. InvalidArgument names the value and what there is.
+// no_shard | shard_optimizer | shard_grad_op | full_shard, f32 | bf16, cpu | cuda. InvalidArgument names the value and what
+// there is.
 absl::StatusOr<Sharding> ParseSharding(absl::string_view name);
+absl::StatusOr<DeviceKind> ParseDeviceKind(absl::string_view name);
 absl::StatusOr<FloatType> ParseFloatType(absl::string_view name);
 absl::string_view Name(Sharding sharding);
 absl::string_view Name(FloatType type);
+absl::string_view Name(DeviceKind kind);
 inline int BytesOf(FloatType type) { return type == FloatType::kF32 ? 4 : 2; }
 
-// InvalidArgument names the option: a negative number, one reduction a step of sharded gradients, offload on a CPU.
-absl::Status Validate(const FsdpOptions& options, bool cuda);
+// InvalidArgument names the worker's flag: a negative number, one reduction a step of sharded gradients, offload on a CPU.
+absl::Status Validate(const FsdpOptions& options, DeviceKind device);
 
 }  // namespace distro::worker

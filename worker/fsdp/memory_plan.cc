@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "worker/fsdp/shard_plan.h"
 #include "worker/fsdp/step_timeline.h"
 
 namespace distro::worker {
@@ -36,27 +37,28 @@ RankMemoryPlan PlanRank(const MemoryRequest& request, const Moment& moment, cons
   at(MemoryCategory::kGradients) = bytes(ShardsGradients(options.sharding));
   at(MemoryCategory::kMomentum) =
       optimizer ? kF32 * momentum.elements() + 6 * request.kept_per_block * Blocks(momentum) : 0;
+  const int64_t lookahead = request.lookahead ? bytes(ShardsParameters(options.sharding)) : 0;
   if (options.cpu_offload) {
     for (const MemoryCategory category : {MemoryCategory::kParameters, MemoryCategory::kMomentum}) {
       plan.host_bytes += at(category);
       at(category) = 0;
     }
+    plan.host_bytes += lookahead + (optimizer ? at(MemoryCategory::kGradients) : 0);
   }
   at(MemoryCategory::kGathered) = moment.gathered;
   at(MemoryCategory::kActivations) = moment.activations;
-  at(MemoryCategory::kWorkspace) =
-      moment.workspace + (request.lookahead ? bytes(ShardsParameters(options.sharding)) : 0);
+  at(MemoryCategory::kWorkspace) = moment.workspace + (options.cpu_offload ? 0 : lookahead);
   for (const int64_t category : plan.bytes) plan.device_bytes += category;
   plan.phase = moment.phase;
   return plan;
 }
 
 struct Need {
-  int64_t bytes = 0;
-  int rank = 0;  // that needs most
+  int64_t bytes = 0;       // has to fit into available.bytes - reserve_bytes
+  int rank = 0;            // that needs most
+  int64_t host_bytes = 0;  // of all ranks, with cuda
 };
 
-// What has to fit into available.bytes - reserve_bytes.
 Need NeedOf(const MemoryPlan& plan, const AvailableMemory& available) {
   Need need;
   int64_t all = 0;
@@ -64,10 +66,35 @@ Need NeedOf(const MemoryPlan& plan, const AvailableMemory& available) {
     const int64_t bytes =
         plan.ranks[rank].device_bytes + (available.cuda ? 0 : plan.ranks[rank].host_bytes);
     all += bytes;
-    if (bytes > need.bytes) need = {.bytes = bytes, .rank = rank};
+    if (available.cuda) need.host_bytes += plan.ranks[rank].host_bytes;
+    if (bytes > need.bytes) {
+      need.bytes = bytes;
+      need.rank = rank;
+    }
   }
   if (available.shared) need.bytes = all;
   return need;
+}
+
+int64_t Usable(const AvailableMemory& available) {
+  return std::max<int64_t>(available.bytes - available.reserve_bytes, 0);
+}
+
+bool Fits(const Need& need, const AvailableMemory& available) {
+  return need.bytes <= Usable(available) && need.host_bytes <= available.host_bytes;
+}
+
+std::string Shortage(const MemoryRequest& request, const Need& need,
+                     const AvailableMemory& available) {
+  if (need.bytes <= Usable(available)) {
+    return absl::StrCat(request.ranks, " ranks need ", Megabytes(need.host_bytes),
+                        " of the host for what --cpu_offload puts there, and there are ",
+                        Megabytes(available.host_bytes));
+  }
+  return absl::StrCat(
+      available.shared ? absl::StrCat(request.ranks, " ranks need ") : "a rank needs ",
+      Megabytes(need.bytes), " and there are ", Megabytes(Usable(available)), " (",
+      Megabytes(available.bytes), " less a reserve of ", Megabytes(available.reserve_bytes), ")");
 }
 
 // Cheapest first: more sharding, then recomputation, then the host's memory.
@@ -95,8 +122,7 @@ std::vector<FsdpOptions> Remedies(const MemoryRequest& request, bool cuda) {
 
 std::string Describe(const FsdpOptions& options) {
   return absl::StrCat("--sharding ", Name(options.sharding), " --activation_checkpointing ",
-                      options.checkpoint_every,
-                      options.cpu_offload ? " with parameters and momentum on the host" : "");
+                      options.checkpoint_every, options.cpu_offload ? " --cpu_offload" : "");
 }
 
 }  // namespace
@@ -128,22 +154,18 @@ absl::StatusOr<MemoryPlan> PlanMemory(const MemoryRequest& request) {
 
 absl::Status CheckMemory(const MemoryRequest& request, const AvailableMemory& available) {
   DISTRO_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(request));
-  const int64_t usable = available.bytes - available.reserve_bytes;
   const Need need = NeedOf(plan, available);
-  if (need.bytes <= usable) return absl::OkStatus();
-  std::string message = absl::StrCat(
-      available.shared ? absl::StrCat(request.ranks, " ranks need ") : "a rank needs ",
-      Megabytes(need.bytes), " and there are ", Megabytes(std::max<int64_t>(usable, 0)), " (",
-      Megabytes(available.bytes), " less a reserve of ", Megabytes(available.reserve_bytes),
-      "): ", plan.Describe(need.rank));
+  if (Fits(need, available)) return absl::OkStatus();
+  const std::string message =
+      absl::StrCat(Shortage(request, need, available), ": ", plan.Describe(need.rank));
   for (const FsdpOptions& options : Remedies(request, available.cuda)) {
     MemoryRequest other = request;
     other.options = options;
     DISTRO_ASSIGN_OR_RETURN(const MemoryPlan remedy, PlanMemory(other));
-    const int64_t bytes = NeedOf(remedy, available).bytes;
-    if (bytes > usable) continue;
+    const Need less = NeedOf(remedy, available);
+    if (!Fits(less, available)) continue;
     return absl::ResourceExhaustedError(
-        absl::StrCat(message, "; ", Describe(options), " would fit with ", Megabytes(bytes)));
+        absl::StrCat(message, "; ", Describe(options), " would fit with ", Megabytes(less.bytes)));
   }
   return absl::ResourceExhaustedError(absl::StrCat(
       message,

@@ -4,37 +4,24 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/layout/layout.h"
-#include "common/model_config/llama_config.h"
-#include "worker/fsdp/fsdp_options.h"
 #include "worker/fsdp/memory_counter.h"
-#include "worker/fsdp/shard_plan.h"
+#include "worker/fsdp/memory_request.h"
 
 namespace distro::worker {
-
-struct MemoryRequest {
-  LlamaConfig config;
-  const Layout* layout = nullptr;
-  std::vector<std::vector<int>> units;  // as ShardPlan::Create takes them
-  int ranks = 1;
-  FsdpOptions options;
-  int sequences = 1;       // of a micro-batch
-  int positions = 1;       // S
-  int kept_per_block = 0;  // K; pending coefficients take 6 bytes each. 0: no optimizer
-  bool lookahead = false;  // overlap: a second copy of the parameters
-};
 
 struct RankMemoryPlan {
   std::array<int64_t, kMemoryCategories> bytes =
       {};                    // on the device, at the peak; by MemoryCategory
   int64_t device_bytes = 0;  // their sum
-  int64_t host_bytes = 0;    // offloaded parameters and momentum
-  std::string phase;         // of the peak: "backward of head"
+  // On the host with cpu_offload: parameters, lookahead copy, momentum, and the gradient that is compressed there.
+  int64_t host_bytes = 0;
+  std::string phase;  // of the peak: "backward of head"
 };
 
 struct MemoryPlan {
@@ -51,6 +38,8 @@ struct AvailableMemory {
   int64_t reserve_bytes = 0;  // of it for what is not planned: context, NCCL, library workspaces
   bool shared = true;         // all ranks together (CPU), or each rank its own (one a GPU)
   bool cuda = false;
+  // Of the host with cuda, for what all ranks offload together.
+  int64_t host_bytes = std::numeric_limits<int64_t>::max();
 };
 
 // ResourceExhausted: the plan does not fit; names rank, phase and categories, and the sharding, checkpointing or offload that

@@ -20,8 +20,15 @@ char* At(const at::Tensor& tensor, int64_t element) {
          element * static_cast<int64_t>(tensor.element_size());
 }
 
+// Requires a type that CheckTravels has passed.
 ncclDataType_t TypeOf(at::ScalarType type) {
   return type == at::kBFloat16 ? ncclBfloat16 : ncclFloat32;
+}
+
+absl::Status CheckTravels(const absl::Status& arguments, at::ScalarType type) {
+  if (!arguments.ok() || type == at::kFloat || type == at::kBFloat16) return arguments;
+  return absl::InvalidArgumentError(
+      absl::StrCat("tensors of ", c10::toString(type), "; f32 and bf16 travel between GPUs"));
 }
 
 // The first error of several calls.
@@ -45,12 +52,14 @@ class NcclCommunicator final : public Communicator {
   absl::StatusOr<Transfer> StartAllGather(absl::string_view what, absl::Span<const int64_t> cuts,
                                           const at::Tensor& shard,
                                           const at::Tensor& whole) override {
-    return Start("all-gather", what, CheckAllGather(rank_, ranks(), cuts, shard, whole),
-                 [&](const std::string& operation) {
-                   return group_->Call(rank_, operation, [&](ncclComm_t comm) {
-                     return GatherRanges(cuts, shard, whole, comm);
-                   });
-                 });
+    return Start(
+        CollectiveOp::kAllGather, "all-gather", what,
+        CheckTravels(CheckAllGather(rank_, ranks(), cuts, shard, whole), whole.scalar_type()),
+        [&](const std::string& operation) {
+          return group_->Call(rank_, operation, [&](ncclComm_t comm) {
+            return GatherRanges(cuts, shard, whole, comm);
+          });
+        });
   }
 
   absl::StatusOr<Transfer> StartReduceScatter(absl::string_view what,
@@ -58,7 +67,7 @@ class NcclCommunicator final : public Communicator {
                                               const at::Tensor& part, at::ScalarType part_type,
                                               Accumulation accumulation,
                                               const at::Tensor& sum) override {
-    return Start("reduce-scatter", what,
+    return Start(CollectiveOp::kReduceScatter, "reduce-scatter", what,
                  CheckReduceScatter(rank_, ranks(), cuts, part, part_type, sum),
                  [&](const std::string& operation) {
                    return Reduce(operation, cuts, part, part_type, accumulation, sum);
@@ -75,47 +84,24 @@ class NcclCommunicator final : public Communicator {
         cudaStreamWaitEvent(c10::cuda::getCurrentCUDAStream(device_.index()), done->get()));
   }
 
-  // Everyone's values come to everyone and are added here, in order.
-  absl::Status AllReduce(absl::string_view what, absl::Span<double> values) override {
-    return CatchTorch("all-reduce", [&]() -> absl::Status {
-      const int64_t count = static_cast<int64_t>(values.size());
-      const auto options = at::TensorOptions(at::kDouble).device(device_);
-      const at::Tensor mine = at::from_blob(values.data(), {count}, at::kDouble).to(device_);
-      const at::Tensor all = at::empty({count * ranks()}, options);
-      DISTRO_ASSIGN_OR_RETURN(
-          const Transfer transfer,
-          Start("all-reduce", what, absl::OkStatus(), [&](const std::string& operation) {
-            return group_->Call(rank_, operation, [&](ncclComm_t comm) {
-              return ncclAllGather(mine.data_ptr(), all.data_ptr(), values.size(), ncclFloat64,
-                                   comm, stream_);
-            });
-          }));
-      DISTRO_RETURN_IF_ERROR(WaitOnHost(transfer));
-      const at::Tensor host = all.to(at::kCPU);
-      std::fill(values.begin(), values.end(), 0.0);
-      for (int64_t i = 0; i < host.numel(); ++i) {
-        values[i % count] += host.const_data_ptr<double>()[i];
-      }
-      return absl::OkStatus();
+  // A byte of each rank comes to everyone.
+  absl::Status Barrier(absl::string_view what) override {
+    return CatchTorch("barrier", [&]() -> absl::Status {
+      const at::Tensor bytes = at::zeros({ranks()}, at::TensorOptions(at::kByte).device(device_));
+      DISTRO_ASSIGN_OR_RETURN(const Transfer transfer,
+                              Start(CollectiveOp::kBarrier, "barrier", what, absl::OkStatus(),
+                                    [&](const std::string& operation) {
+                                      return group_->Call(rank_, operation, [&](ncclComm_t comm) {
+                                        return ncclAllGather(At(bytes, rank_), bytes.data_ptr(), 1,
+                                                             ncclUint8, comm, stream_);
+                                      });
+                                    }));
+      return WaitOnHost(transfer);
     });
   }
 
-  absl::Status Broadcast(absl::string_view what, int root, const at::Tensor& data) override {
-    DISTRO_ASSIGN_OR_RETURN(const Transfer transfer,
-                            Start("broadcast", what, CheckBroadcast(ranks(), root, data),
-                                  [&](const std::string& operation) {
-                                    return group_->Call(rank_, operation, [&](ncclComm_t comm) {
-                                      return ncclBroadcast(data.data_ptr(), data.data_ptr(),
-                                                           data.nbytes(), ncclInt8, root, comm,
-                                                           stream_);
-                                    });
-                                  }));
-    return Wait(transfer);
-  }
-
-  absl::Status Barrier(absl::string_view what) override {
-    double nothing = 0;
-    return AllReduce(what, absl::MakeSpan(&nothing, 1));
+  absl::Status Check(absl::string_view what) const override {
+    return group_->Ended(absl::StrCat("check \"", what, "\""));
   }
 
   void Abort(const absl::Status& why) override { group_->End(rank_, why); }
@@ -132,7 +118,7 @@ class NcclCommunicator final : public Communicator {
   }
 
   // Enqueues on the own stream, after what the caller's stream has been given.
-  absl::StatusOr<Transfer> Start(absl::string_view name, absl::string_view what,
+  absl::StatusOr<Transfer> Start(CollectiveOp op, absl::string_view name, absl::string_view what,
                                  const absl::Status& arguments, Enqueue enqueue) {
     const std::string operation = absl::StrCat(name, " \"", what, "\"");
     absl::Status status = arguments;
@@ -144,10 +130,12 @@ class NcclCommunicator final : public Communicator {
             operation,
             cudaEventRecord(before.get(), c10::cuda::getCurrentCUDAStream(device_.index()))));
         DISTRO_RETURN_IF_ERROR(CudaStatus(operation, cudaStreamWaitEvent(stream_, before.get())));
+        const auto begin = std::make_shared<CudaEvent>(CudaEvent::Timing::kYes);
+        DISTRO_RETURN_IF_ERROR(CudaStatus(operation, cudaEventRecord(begin->get(), stream_)));
         DISTRO_RETURN_IF_ERROR(enqueue(operation));
-        auto done = std::make_shared<CudaEvent>();
+        auto done = std::make_shared<CudaEvent>(CudaEvent::Timing::kYes);
         DISTRO_RETURN_IF_ERROR(CudaStatus(operation, cudaEventRecord(done->get(), stream_)));
-        group_->Watch(rank_, operation, done);
+        group_->Watch(rank_, op, operation, begin, done);
         transfers_[++last_transfer_] = {operation, std::move(done)};
         return absl::OkStatus();
       });

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "worker/fsdp/collective_time.h"
 #include "worker/fsdp/communicator.h"
 
 namespace distro::worker {
@@ -21,6 +22,8 @@ struct NcclOptions {
   absl::Duration watchdog = absl::Minutes(5);
   absl::Duration poll_interval = absl::Milliseconds(100);
   const Clock* clock = Clock::Real();
+  // Learns how long operations take on their streams, of all ranks; nullptr: nobody does.
+  std::shared_ptr<CollectiveTime> time = nullptr;
 };
 
 // One a rank; rank r uses GPU devices[r], all of them different. Unavailable: NCCL's error.

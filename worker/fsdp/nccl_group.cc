@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
@@ -19,15 +20,18 @@ absl::Status NcclStatus(ncclResult_t result, const std::string& what) {
 
 }  // namespace
 
-CudaEvent::CudaEvent() {
-  TORCH_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming) == cudaSuccess,
-              "no CUDA event");
+CudaEvent::CudaEvent(Timing timing) {
+  const unsigned flags = timing == Timing::kYes ? cudaEventDefault : cudaEventDisableTiming;
+  TORCH_CHECK(cudaEventCreateWithFlags(&event_, flags) == cudaSuccess, "no CUDA event");
 }
 
 CudaEvent::~CudaEvent() { cudaEventDestroy(event_); }
 
 NcclGroup::NcclGroup(const std::vector<int>& devices, const NcclOptions& options)
-    : devices_(devices), options_(options) {
+    : devices_(devices),
+      options_(options),
+      arrivals_(static_cast<int>(devices.size())),
+      numbers_(devices.size(), 0) {
   for (size_t rank = 0; rank < devices.size(); ++rank) {
     handles_.push_back(std::make_unique<Handle>());
   }
@@ -76,9 +80,8 @@ absl::Status NcclGroup::Settle(Handle& handle, ncclResult_t result, const std::s
     if (result != ncclInProgress) break;
     DISTRO_RETURN_IF_ERROR(Ended(operation));
     if (options_.clock->MonotonicNow() - start > options_.watchdog) {
-      return absl::DeadlineExceededError(absl::StrCat(operation,
-                                                      ": the other ranks did not come within ",
-                                                      absl::FormatDuration(options_.watchdog)));
+      return absl::DeadlineExceededError(
+          absl::StrCat(operation, ": not taken within ", absl::FormatDuration(options_.watchdog)));
     }
     absl::SleepFor(kSettleInterval);
   }
@@ -87,6 +90,11 @@ absl::Status NcclGroup::Settle(Handle& handle, ncclResult_t result, const std::s
 
 absl::Status NcclGroup::Call(int rank, const std::string& operation,
                              absl::FunctionRef<ncclResult_t(ncclComm_t)> body) {
+  int64_t number = 0;
+  {
+    absl::MutexLock lock(&mu_);
+    numbers_[rank] = number = arrivals_.Arrive(rank);
+  }
   absl::Status status;
   {
     Handle& handle = *handles_[rank];
@@ -100,14 +108,26 @@ absl::Status NcclGroup::Call(int rank, const std::string& operation,
     if (result == ncclSuccess || result == ncclInProgress) result = ended;
     status = Settle(handle, result, operation);
   }
-  if (!status.ok()) End(rank, status);
+  if (!absl::IsDeadlineExceeded(status)) {
+    if (!status.ok()) End(rank, status);
+    return status;
+  }
+  {
+    absl::MutexLock lock(&mu_);
+    status = arrivals_.NotDone(operation, number, rank, options_.watchdog);
+  }
+  End(/*rank=*/-1, status);
   return status;
 }
 
-void NcclGroup::Watch(int rank, const std::string& operation, std::shared_ptr<CudaEvent> done) {
+void NcclGroup::Watch(int rank, CollectiveOp op, const std::string& operation,
+                      std::shared_ptr<CudaEvent> begin, std::shared_ptr<CudaEvent> done) {
   absl::MutexLock lock(&mu_);
   under_way_.push_back({.rank = rank,
+                        .op = op,
                         .operation = operation,
+                        .number = numbers_[rank],
+                        .begin = std::move(begin),
                         .done = std::move(done),
                         .start = options_.clock->MonotonicNow()});
 }
@@ -125,8 +145,12 @@ void NcclGroup::End(int rank, const absl::Status& why) {
 absl::Status NcclGroup::Ended(const std::string& operation) const {
   absl::MutexLock lock(&mu_);
   if (end_.ok()) return absl::OkStatus();
-  return absl::AbortedError(
-      absl::StrCat(operation, ": rank ", failed_rank_, " failed: ", end_.message()));
+  if (failed_rank_ >= 0) {
+    return absl::AbortedError(
+        absl::StrCat(operation, ": rank ", failed_rank_, " failed: ", end_.message()));
+  }
+  if (absl::StrContains(end_.message(), operation)) return end_;
+  return absl::Status(end_.code(), absl::StrCat(operation, ": ", end_.message()));
 }
 
 void NcclGroup::AbortHandles() {
@@ -163,23 +187,31 @@ void NcclGroup::CheckHandles() {
   }
 }
 
+void NcclGroup::CountTime(const UnderWay& operation) const {
+  float milliseconds = 0;
+  if (options_.time == nullptr || cudaEventElapsedTime(&milliseconds, operation.begin->get(),
+                                                       operation.done->get()) != cudaSuccess) {
+    return;
+  }
+  options_.time->Add(operation.op, absl::Milliseconds(double{milliseconds}));
+}
+
 void NcclGroup::CheckUnderWay() {
-  UnderWay late;
+  absl::Status late;
   {
     absl::MutexLock lock(&mu_);
-    while (!under_way_.empty() && under_way_.front().done->done()) under_way_.pop_front();
+    for (; !under_way_.empty() && under_way_.front().done->done(); under_way_.pop_front())
+      CountTime(under_way_.front());
     const absl::Duration now = options_.clock->MonotonicNow();
     for (const UnderWay& operation : under_way_) {
       if (now - operation.start > options_.watchdog && !operation.done->done()) {
-        late = operation;
+        late = arrivals_.NotDone(operation.operation, operation.number, operation.rank,
+                                 options_.watchdog);
         break;
       }
     }
   }
-  if (late.done == nullptr) return;
-  End(late.rank, absl::DeadlineExceededError(
-                     absl::StrCat(late.operation, ": not done on rank ", late.rank, " within ",
-                                  absl::FormatDuration(options_.watchdog))));
+  if (!late.ok()) End(/*rank=*/-1, late);
 }
 
 }  // namespace distro::worker

@@ -15,15 +15,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "worker/fsdp/arrivals.h"
 #include "worker/fsdp/cuda_torch.h"
 #include "worker/fsdp/nccl_communicator.h"
 
 namespace distro::worker {
 
-// A CUDA event without timing; of the device that is current when it is made.
+// A CUDA event, of the device that is current when it is made.
 class CudaEvent {
  public:
-  CudaEvent();
+  enum class Timing { kNo, kYes };
+  explicit CudaEvent(Timing timing = Timing::kNo);
   ~CudaEvent();
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
@@ -45,12 +47,15 @@ class NcclGroup {
   int ranks() const { return static_cast<int>(devices_.size()); }
   int device(int rank) const { return devices_[rank]; }
 
-  // Calls NCCL with the rank's handle, inside one ncclGroup; returns when NCCL has taken the work. An error ends the group.
+  // Calls NCCL with the rank's handle, inside one ncclGroup; returns when NCCL has taken the work. An error ends the group. Once an
+  // operation.
   absl::Status Call(int rank, const std::string& operation,
                     absl::FunctionRef<ncclResult_t(ncclComm_t)> body);
-  // The watchdog looks after it from now on, until `done`.
-  void Watch(int rank, const std::string& operation, std::shared_ptr<CudaEvent> done);
+  // The watchdog looks after the rank's last Call from now on, until `done`. Both events have timing.
+  void Watch(int rank, CollectiveOp op, const std::string& operation,
+             std::shared_ptr<CudaEvent> begin, std::shared_ptr<CudaEvent> done);
 
+  // The first end counts. `rank` failed with `why`; -1: no single one.
   void End(int rank, const absl::Status& why);
   // OK while the group works; else what `operation` has to return.
   absl::Status Ended(const std::string& operation) const;
@@ -62,7 +67,10 @@ class NcclGroup {
   };
   struct UnderWay {
     int rank = 0;
+    CollectiveOp op = {};
     std::string operation;
+    int64_t number = 0;  // Arrivals'
+    std::shared_ptr<CudaEvent> begin;
     std::shared_ptr<CudaEvent> done;
     absl::Duration start;
   };
@@ -70,6 +78,7 @@ class NcclGroup {
   void WatchLoop();
   void CheckHandles();
   void CheckUnderWay();
+  void CountTime(const UnderWay& operation) const;
   void AbortHandles();
   absl::Status Settle(Handle& handle, ncclResult_t result, const std::string& operation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(handle.mu);
@@ -79,6 +88,8 @@ class NcclGroup {
   std::vector<std::unique_ptr<Handle>> handles_;
 
   mutable absl::Mutex mu_;
+  Arrivals arrivals_ ABSL_GUARDED_BY(mu_);
+  std::vector<int64_t> numbers_ ABSL_GUARDED_BY(mu_);  // [R], of the rank's last Call
   std::deque<UnderWay> under_way_ ABSL_GUARDED_BY(mu_);
   absl::Status end_ ABSL_GUARDED_BY(mu_);
   int failed_rank_ ABSL_GUARDED_BY(mu_) = -1;

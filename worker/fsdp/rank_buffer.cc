@@ -5,12 +5,14 @@
 namespace distro::worker {
 
 absl::StatusOr<RankBuffer> RankBuffer::Create(MemoryCategory category, int64_t elements,
-                                              at::Device device, MemoryCounter* counter) {
+                                              at::Device device, MemoryCounter* counter,
+                                              bool pinned) {
   const int64_t bytes = elements * static_cast<int64_t>(sizeof(float));
   return CatchTorch(
       absl::StrCat(bytes, " bytes of ", Name(category)), [&]() -> absl::StatusOr<RankBuffer> {
         RankBuffer buffer;
-        buffer.tensor_ = at::zeros({elements}, at::TensorOptions(at::kFloat).device(device));
+        buffer.tensor_ = at::zeros(
+            {elements}, at::TensorOptions(at::kFloat).device(device).pinned_memory(pinned));
         buffer.category_ = category;
         buffer.counter_ = counter;
         counter->Add(category, bytes);

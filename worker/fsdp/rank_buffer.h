@@ -14,9 +14,11 @@ namespace distro::worker {
 
 class RankBuffer {
  public:
-  // f32 [elements] on `device`; the counter outlives the buffer. ResourceExhausted: no memory; names category and bytes.
+  // f32 [elements] on `device`; the counter outlives the buffer. `pinned`: host memory that a GPU reads and writes beside its
+  // computing. ResourceExhausted: no memory; names category and bytes.
   static absl::StatusOr<RankBuffer> Create(MemoryCategory category, int64_t elements,
-                                           at::Device device, MemoryCounter* counter);
+                                           at::Device device, MemoryCounter* counter,
+                                           bool pinned = false);
   RankBuffer() = default;  // empty
   ~RankBuffer();
   RankBuffer(RankBuffer&& other) noexcept { *this = std::move(other); }

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
-#include "worker/fsdp/memory_plan.h"
+#include "worker/fsdp/memory_request.h"
+#include "worker/fsdp/shard_plan.h"
 
 namespace distro::worker {
 

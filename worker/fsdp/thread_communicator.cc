@@ -75,38 +75,14 @@ class ThreadCommunicator final : public Communicator {
 
   absl::Status Wait(Transfer) override { return absl::OkStatus(); }  // done when it returned
 
-  absl::Status AllReduce(absl::string_view what, absl::Span<double> values) override {
-    RankCall call = Call("all-reduce", what, {});
-    call.values.assign(values.begin(), values.end());
-    return Do(call, absl::OkStatus(), at::kCPU,
-              [&](const RankCalls& calls) {
-                std::fill(values.begin(), values.end(), 0.0);
-                for (const RankCall& each : calls) {
-                  for (size_t i = 0; i < values.size(); ++i) values[i] += each.values[i];
-                }
-                return absl::OkStatus();
-              })
-        .status();
-  }
-
-  absl::Status Broadcast(absl::string_view what, int root, const at::Tensor& data) override {
-    RankCall call = Call("broadcast", what, {data.numel()});
-    call.detail = root;
-    call.tensor = data;
-    return Do(call, CheckBroadcast(ranks(), root, data), data.device(),
-              [&](const RankCalls& calls) {
-                if (rank_ != root && data.numel() > 0) {
-                  data.variable_data().copy_(calls[root].tensor.variable_data());
-                }
-                return absl::OkStatus();
-              })
-        .status();
-  }
-
   absl::Status Barrier(absl::string_view what) override {
     return Do(Call("barrier", what, {}), absl::OkStatus(), at::kCPU,
               [](const RankCalls&) { return absl::OkStatus(); })
         .status();
+  }
+
+  absl::Status Check(absl::string_view what) const override {
+    return meeting_->Check(Call("check", what, {}));
   }
 
   void Abort(const absl::Status& why) override { meeting_->End(rank_, why); }
@@ -132,7 +108,7 @@ class ThreadCommunicator final : public Communicator {
       return absl::OkStatus();
     });
     if (!own.ok()) return Fail(call, own);
-    DISTRO_ASSIGN_OR_RETURN(const auto calls, meeting_->Arrive(rank_, call));
+    DISTRO_ASSIGN_OR_RETURN(auto calls, meeting_->Arrive(rank_, call));
     own = CatchTorch("share", [&] {
       const at::NoGradGuard no_grad;
       DISTRO_RETURN_IF_ERROR(share(*calls));
@@ -140,6 +116,7 @@ class ThreadCommunicator final : public Communicator {
       return absl::OkStatus();
     });
     if (!own.ok()) return Fail(call, own);
+    calls.reset();  // the others' tensors are theirs alone again
     DISTRO_RETURN_IF_ERROR(meeting_->Depart(rank_, call));
     return Transfer{};
   }

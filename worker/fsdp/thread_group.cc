@@ -24,7 +24,7 @@ bool RankCall::Matches(const RankCall& other) const {
   const bool types =
       !tensor.defined() || !other.tensor.defined() || TypeOf(tensor) == TypeOf(other.tensor);
   return operation == other.operation && what == other.what && cuts == other.cuts &&
-         detail == other.detail && types && values.size() == other.values.size();
+         detail == other.detail && types;
 }
 
 RankMeeting::RankMeeting(int ranks, const ThreadGroupOptions& options)
@@ -105,6 +105,11 @@ absl::Status RankMeeting::Ended(const RankCall& call) const {
   }
   if (absl::StrContains(end_.message(), call.Describe())) return end_;
   return absl::Status(end_.code(), absl::StrCat(call.Describe(), ": ", end_.message()));
+}
+
+absl::Status RankMeeting::Check(const RankCall& call) const {
+  absl::MutexLock lock(&mu_);
+  return end_.ok() ? absl::OkStatus() : Ended(call);
 }
 
 void RankMeeting::End(int rank, const absl::Status& why) {

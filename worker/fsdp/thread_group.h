@@ -19,9 +19,8 @@ struct RankCall {
   absl::string_view operation;  // "all-gather"; a literal
   std::string what;
   std::vector<int64_t> cuts;
-  int detail = 0;  // root, or accumulation
+  int detail = 0;  // accumulation
   at::Tensor tensor;
-  std::vector<double> values;
 
   std::string Describe() const;               // all-gather "block 3 parameters"
   bool Matches(const RankCall& other) const;  // the same operation on the same thing
@@ -40,6 +39,9 @@ class RankMeeting {
   absl::StatusOr<std::shared_ptr<const RankCalls>> Arrive(int rank, RankCall call);
   // This rank uses the others' memory no longer; returns once nobody does.
   absl::Status Depart(int rank, const RankCall& call);
+
+  // OK while nothing has ended the meeting.
+  absl::Status Check(const RankCall& call) const;
 
   // The first end counts. `rank` failed with `why`.
   void End(int rank, const absl::Status& why);

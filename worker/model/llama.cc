@@ -1,9 +1,10 @@
 #include "worker/model/llama.h"
 
-#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "worker/model/llama_tensors.h"
 
 namespace distro::worker {
 namespace {
@@ -91,40 +92,17 @@ class Head : public Unit {
   const float eps_;
 };
 
-std::vector<int> Find(const Manifest& manifest, const std::vector<std::string>& names) {
-  std::vector<int> indices;
-  for (const std::string& name : names) {
-    const auto tensors = manifest.tensors();
-    const auto found = std::find_if(tensors.begin(), tensors.end(),
-                                    [&](const TensorSpec& tensor) { return tensor.name == name; });
-    indices.push_back(static_cast<int>(found - tensors.begin()));
-  }
-  return indices;
-}
-
-// In the order of Block::Parameter.
-std::vector<std::string> BlockTensors(int layer) {
-  std::vector<std::string> names = {
-      "input_layernorm",  "self_attn.q_proj", "self_attn.k_proj",
-      "self_attn.v_proj", "self_attn.o_proj", "post_attention_layernorm",
-      "mlp.gate_proj",    "mlp.up_proj",      "mlp.down_proj"};
-  for (std::string& name : names) name = absl::StrCat("model.layers.", layer, ".", name, ".weight");
-  return names;
-}
-
 }  // namespace
 
 std::vector<std::unique_ptr<Unit>> LlamaUnits(const LlamaConfig& config, const Manifest& manifest) {
-  const std::string embedding = "model.embed_tokens.weight";
+  std::vector<std::vector<int>> tensors = LlamaUnitTensors(config, manifest);
   std::vector<std::unique_ptr<Unit>> units;
-  units.push_back(std::make_unique<Embedding>("embedding", Find(manifest, {embedding})));
+  units.push_back(std::make_unique<Embedding>("embedding", std::move(tensors.front())));
   for (int layer = 0; layer < config.layers; ++layer) {
     units.push_back(std::make_unique<Block>(config, absl::StrCat("block ", layer),
-                                            Find(manifest, BlockTensors(layer))));
+                                            std::move(tensors[layer + 1])));
   }
-  const std::string head = config.tied_embeddings ? embedding : "lm_head.weight";
-  units.push_back(
-      std::make_unique<Head>(config.rms_norm_eps, Find(manifest, {"model.norm.weight", head})));
+  units.push_back(std::make_unique<Head>(config.rms_norm_eps, std::move(tensors.back())));
   return units;
 }
 

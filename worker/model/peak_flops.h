@@ -1,12 +1,25 @@
-// What the processor does at most: the yardstick of a worker's arithmetic (docs/metrics.md, "Arithmetic").
+// What a device does at most: the yardstick of a worker's arithmetic (docs/metrics.md, "Arithmetic").
 #pragma once
 
+#include <cstdint>
+#include <functional>
+
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "worker/model/torch.h"
 
 namespace distro::worker {
 
-// Floating-point operations a second of the fastest of a few products of 512 x 512 matrices in float32, with the threads
-// that Torch has been given. Takes some ten milliseconds. ResourceExhausted, Internal: Torch's errors.
-absl::StatusOr<double> MeasurePeakFlops();
+struct PeakFlopsProbe {
+  at::Device device = at::kCPU;
+  at::ScalarType type = at::kFloat;
+  int64_t size = 512;  // rows and columns
+  // Waits until the device has done what it was given; not set: it has when a call returns.
+  std::function<absl::Status()> finish = {};
+};
+
+// Floating-point operations a second of the fastest of a few products of square matrices, with the threads that Torch has been given.
+// Takes some ten milliseconds. ResourceExhausted, Internal: Torch's errors.
+absl::StatusOr<double> MeasurePeakFlops(const PeakFlopsProbe& probe);
 
 }  // namespace distro::worker

@@ -1,8 +1,6 @@
 #include "worker/node/node.h"
 
-#include <unistd.h>
-
-#include <cstring>
+#include <algorithm>
 #include <deque>
 #include <utility>
 
@@ -12,8 +10,8 @@
 #include "common/base/status_macros.h"
 #include "worker/fsdp/memory_plan.h"
 #include "worker/fsdp/rank_threads.h"
-#include "worker/fsdp/thread_communicator.h"
 #include "worker/model/unit.h"
+#include "worker/node/node_devices.h"
 #include "worker/node/rank.h"
 
 namespace distro::worker {
@@ -26,10 +24,14 @@ std::vector<std::vector<int>> TensorsOfUnits(const Model& model) {
   return units;
 }
 
-// The memory of this machine, of which a process cannot have all.
-AvailableMemory OfHost() {
-  const int64_t bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);
-  return {.bytes = bytes, .reserve_bytes = bytes / 16, .shared = true, .cuda = false};
+absl::StatusOr<AvailableMemory> Available(const NodeOptions& options, const NodeDevices& devices) {
+  DISTRO_ASSIGN_OR_RETURN(AvailableMemory available, devices.Memory(options.ranks));
+  if (options.memory_limit_bytes > 0) {
+    available.bytes = static_cast<int64_t>(options.memory_limit_bytes);
+    available.reserve_bytes = 0;
+    available.shared = false;
+  }
+  return available;
 }
 
 absl::Status CheckPlan(const NodeOptions& options, const Node::Parts& parts,
@@ -46,13 +48,7 @@ absl::Status CheckPlan(const NodeOptions& options, const Node::Parts& parts,
   DISTRO_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(request));
   for (int rank = 0; parts.log != nullptr && rank < options.ranks; ++rank)
     parts.log->Info("memory plan", {{"plan", plan.Describe(rank)}});
-  AvailableMemory available = OfHost();
-  if (options.memory_limit_bytes > 0) {
-    available = {.bytes = static_cast<int64_t>(options.memory_limit_bytes),
-                 .reserve_bytes = 0,
-                 .shared = false,
-                 .cuda = false};
-  }
+  DISTRO_ASSIGN_OR_RETURN(const AvailableMemory available, Available(options, *parts.devices));
   const absl::Status fits = CheckMemory(request, available);
   if (!absl::IsResourceExhausted(fits)) return fits;
   return ErrorWithReason(fits.code(), "does_not_fit", fits.message());
@@ -79,8 +75,15 @@ absl::Status Failure(const absl::Status& status) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Node>> Node::Create(const NodeOptions& options, const Parts& parts) {
-  DISTRO_RETURN_IF_ERROR(Validate(options.fsdp, /*cuda=*/false));
+absl::StatusOr<std::unique_ptr<Node>> Node::Create(const NodeOptions& asked, const Parts& given) {
+  DISTRO_RETURN_IF_ERROR(Validate(asked.fsdp, asked.device));
+  NodeOptions options = asked;
+  Parts parts = given;
+  if (parts.devices == nullptr) {
+    DISTRO_ASSIGN_OR_RETURN(parts.devices, MakeDevices(options.device));
+  }
+  if (options.ranks == 0) options.ranks = parts.devices->default_ranks();
+  DISTRO_RETURN_IF_ERROR(parts.devices->CheckRanks(options.ranks));
   const std::vector<std::vector<int>> units = TensorsOfUnits(*parts.model);
   DISTRO_RETURN_IF_ERROR(CheckPlan(options, parts, units));
   DISTRO_ASSIGN_OR_RETURN(ShardPlan shards, ShardPlan::Create(*parts.layout, units, options.ranks));
@@ -90,54 +93,62 @@ absl::StatusOr<std::unique_ptr<Node>> Node::Create(const NodeOptions& options, c
   return node;
 }
 
+absl::Status Node::CheckDevices(const NodeOptions& options) {
+  DISTRO_ASSIGN_OR_RETURN(const auto devices, MakeDevices(options.device));
+  return devices->CheckRanks(options.ranks > 0 ? options.ranks : devices->default_ranks());
+}
+
 Node::Node(const NodeOptions& options, const Parts& parts, ShardPlan shards, ShardPlan whole)
     : options_(options),
       parts_(parts),
-      shards_(std::move(shards)),
-      whole_(std::move(whole)),
-      ranks_(options.ranks),
+      shards_(std::make_shared<const ShardPlan>(std::move(shards))),
+      whole_(std::make_shared<const ShardPlan>(std::move(whole))),
+      ranks_(std::make_shared<Ranks>(options.ranks)),
       tensor_hashes_(parts.layout->tensors().size()) {}
 
 Node::~Node() = default;
 
 bool Node::has_stuck_rank() const { return threads_->stuck(); }
 
-int Node::ranks() const { return static_cast<int>(ranks_.size()); }
+int Node::ranks() const { return options_.ranks; }
 
 absl::Status Node::Start() {
+  DISTRO_ASSIGN_OR_RETURN(
+      auto communicators,
+      parts_.devices->Connect(options_.ranks, options_.rank_timeout, collective_time_));
   threads_ = std::make_unique<RankThreads>(
-      MakeThreadGroup(options_.ranks, ThreadGroupOptions{.watchdog = options_.rank_timeout})
-          ->TakeCommunicators(),
-      RankThreadsOptions{.torch_threads = options_.torch_threads,
-                         .watchdog = options_.rank_timeout + absl::Minutes(1)});
-  DISTRO_RETURN_IF_ERROR(Failure(
-      threads_->Run("allocate", [this](int number, Communicator& communicator) -> absl::Status {
-        DISTRO_ASSIGN_OR_RETURN(ranks_[number], Rank::Create(options_, parts_.lookahead,
-                                                             {.layout = parts_.layout,
-                                                              .model = parts_.model,
-                                                              .shards = &shards_,
-                                                              .whole = &whole_,
-                                                              .communicator = &communicator}));
-        return absl::OkStatus();
+      std::move(communicators),
+      RankThreadsOptions{
+          .torch_threads = options_.torch_threads,
+          .watchdog = options_.rank_timeout + std::min(options_.rank_timeout, absl::Minutes(1)),
+          .start = [devices = parts_.devices](int rank) { return devices->Use(rank); }});
+  const Rank::Parts parts = {.layout = parts_.layout,
+                             .model = parts_.model,
+                             .shards = shards_,
+                             .whole = whole_,
+                             .devices = parts_.devices,
+                             .communicator = nullptr};
+  DISTRO_RETURN_IF_ERROR(Failure(threads_->Run(
+      "allocate",
+      [ranks = ranks_, options = options_, lookahead = parts_.lookahead, parts](
+          int number, Communicator& communicator) -> absl::Status {
+        Rank::Parts own = parts;
+        own.communicator = &communicator;
+        DISTRO_ASSIGN_OR_RETURN((*ranks)[number], Rank::Create(options, lookahead, own));
+        return communicator.Barrier("start");  // ranks that cannot reach each other are found now
       })));
   std::vector<const OptimizerShard*> shards;
-  for (const auto& rank : ranks_) shards.push_back(&rank->optimizer());
+  for (const auto& rank : *ranks_) shards.push_back(&rank->optimizer());
   if (!ShardsMomentum(options_.fsdp.sharding)) shards.resize(1);
-  optimizer_ = std::make_unique<Optimizer>(parts_.layout, std::move(shards));
+  optimizer_ = std::make_shared<Optimizer>(parts_.layout, std::move(shards));
   return absl::OkStatus();
 }
 
 absl::Status Node::Run(absl::string_view operation, RankWork work) {
   return Failure(
-      threads_->Run(operation, [this, work = std::move(work)](int number, Communicator&) {
-        return work(*ranks_[number], number);
+      threads_->Run(operation, [ranks = ranks_, work = std::move(work)](int number, Communicator&) {
+        return work(*(*ranks)[number], number);
       }));
-}
-
-absl::Status Node::RunOnMomentum(absl::string_view operation, RankWork work) {
-  const absl::Status status = Run(operation, std::move(work));
-  if (!status.ok()) momentum_is_whole_ = false;
-  return status;
 }
 
 absl::StatusOr<std::vector<double>> Node::RunOnBatches(absl::string_view operation,
@@ -152,6 +163,22 @@ absl::StatusOr<std::vector<double>> Node::RunOnBatches(absl::string_view operati
   }));
   return shared->losses;
 }
+
+template <typename T>
+absl::StatusOr<std::vector<T>> Node::RunOnParts(absl::string_view operation, size_t parts,
+                                                std::function<T(size_t part)> make) {
+  auto made = std::make_shared<std::vector<T>>(parts);
+  DISTRO_RETURN_IF_ERROR(
+      Run(operation, [made, make = std::move(make), step = ranks()](Rank&, int number) {
+        for (size_t part = number; part < made->size(); part += step) (*made)[part] = make(part);
+        return absl::OkStatus();
+      }));
+  return std::move(*made);
+}
+template absl::StatusOr<std::vector<absl::StatusOr<Votes>>> Node::RunOnParts(
+    absl::string_view, size_t, std::function<absl::StatusOr<Votes>(size_t)>);
+template absl::StatusOr<std::vector<SharedBytes>> Node::RunOnParts(
+    absl::string_view, size_t, std::function<SharedBytes(size_t)>);
 
 absl::StatusOr<std::vector<double>> Node::GradientRound(absl::Span<const TokenBatch> batches,
                                                         GradientAt at, bool first) {
@@ -182,16 +209,19 @@ absl::StatusOr<double> Node::FinishGradient(int64_t micro_batches) {
   });
 }
 
-absl::StatusOr<double> Node::MomentumNorm() {
-  return RunForNorm("momentum norm", [](Rank& rank, absl::Span<double> row_sums) {
-    rank.optimizer().RowSums(rank.optimizer().momentum(), row_sums);
+absl::StatusOr<double> Node::PeakFlops() {
+  const auto peak = std::make_shared<double>(0);
+  DISTRO_RETURN_IF_ERROR(Run("peak", [peak](Rank& rank, int number) -> absl::Status {
+    if (number > 0) return absl::OkStatus();
+    DISTRO_ASSIGN_OR_RETURN(*peak, rank.PeakFlops());
     return absl::OkStatus();
-  });
+  }));
+  return *peak;
 }
 
 MemoryByCategory Node::memory() const {
   MemoryByCategory bytes = {};
-  for (const auto& rank : ranks_) {
+  for (const auto& rank : *ranks_) {
     for (int i = 0; i < kMemoryCategories; ++i)
       bytes[i] += rank->memory().now(static_cast<MemoryCategory>(i));
   }
@@ -200,63 +230,6 @@ MemoryByCategory Node::memory() const {
 
 absl::Status Node::MakeLookahead(float eta) {
   return Run("lookahead", [eta](Rank& rank, int) { return rank.MakeLookahead(eta); });
-}
-
-absl::StatusOr<std::vector<SharedBytes>> Node::Compress(RoundId round,
-                                                        const v1::StepParameters& step,
-                                                        double norm) {
-  const CompressOptions options = Optimizer::CompressionOf(step, norm);
-  optimizer_->ForgetPending();
-  DISTRO_RETURN_IF_ERROR(RunOnMomentum("compress", [&](Rank& rank, int) {
-    rank.Compress(options);
-    return absl::OkStatus();
-  }));
-  optimizer_->SetPending({.round = round, .k = options.k});
-  return EncodePending();
-}
-
-absl::StatusOr<std::vector<SharedBytes>> Node::EncodePending() {
-  std::vector<SharedBytes> payloads(layout().segments());
-  DISTRO_RETURN_IF_ERROR(Run("encode", [&](Rank&, int number) {
-    for (size_t i = number; i < payloads.size(); i += ranks_.size())
-      payloads[i] = optimizer_->EncodeSegment(SegmentId(static_cast<uint32_t>(i)));
-    return absl::OkStatus();
-  }));
-  return payloads;
-}
-
-absl::Status Node::Feedback(const CommittedRound& round, int member) {
-  const std::vector<bool> included = optimizer_->TakeFeedback(round, member);
-  if (included.empty()) return absl::OkStatus();
-  return RunOnMomentum("feedback", [&](Rank& rank, int) {
-    rank.optimizer().Feedback(included);
-    return absl::OkStatus();
-  });
-}
-
-absl::StatusOr<Node::Kept> Node::kept() const {
-  if (momentum_is_whole_)
-    return Kept{.momentum = optimizer_->momentum(), .optimizer = optimizer_.get()};
-  return absl::FailedPreconditionError("a rank failed while it changed the momentum");
-}
-
-absl::Status Node::Restore(const StateReader::Contents& contents) {
-  optimizer_->ForgetPending();
-  DISTRO_RETURN_IF_ERROR(RunOnMomentum("restore", [&](Rank& rank, int) {
-    OptimizerShard& shard = rank.optimizer();
-    for (size_t i = 0; i < shard.runs().size(); ++i) {
-      const ShardRun& run = shard.runs()[i];
-      const absl::Span<float> to = shard.momentum()[i];
-      std::memcpy(to.data(),
-                  contents.momentum[run.tensor].data() + run.first_element * sizeof(float),
-                  to.size() * sizeof(float));
-    }
-    if (contents.pending.has_value()) shard.RestorePending(*contents.pending);
-    return absl::OkStatus();
-  }));
-  if (contents.pending.has_value())
-    optimizer_->SetPending({.round = contents.pending->round, .k = contents.pending->k});
-  return absl::OkStatus();
 }
 
 }  // namespace distro::worker

@@ -26,6 +26,7 @@
 #include "common/replica/committed_round.h"
 #include "common/update/votes.h"
 #include "distro/v1/round.pb.h"
+#include "worker/fsdp/collective_time.h"
 #include "worker/fsdp/memory_counter.h"
 #include "worker/fsdp/shard_plan.h"
 #include "worker/model/model.h"
@@ -35,6 +36,7 @@
 
 namespace distro::worker {
 
+class NodeDevices;
 class Rank;
 class RankThreads;
 
@@ -51,16 +53,22 @@ class Node {
     int kept_per_block = 0;
     // Receives the plan; nullptr: nobody does.
     Log* log = nullptr;
+    // nullptr: those of NodeOptions.
+    std::shared_ptr<const NodeDevices> devices = nullptr;
   };
 
-  // Plans the memory, then starts the ranks; parameters and momentum are 0. What is borrowed outlives the node. InvalidArgument
-  // names the option. ResourceExhausted with reason `does_not_fit`: the plan needs more than there is; names what would fit.
+  // Plans the memory, then starts the ranks; parameters and momentum are 0. Layout and model outlive the node, and a rank that is
+  // stuck. InvalidArgument names the option. ResourceExhausted with reason `does_not_fit`: the plan needs more than there is; names
+  // what would fit. FailedPrecondition: there is no GPU.
   static absl::StatusOr<std::unique_ptr<Node>> Create(const NodeOptions& options,
                                                       const Parts& parts);
   ~Node();
 
-  // A rank did not return in time from what it was asked. It may still use this object and what it borrows: the process has
-  // to end without destroying them.
+  // What Create would say about devices and ranks, before anything else is known. InvalidArgument names the flag.
+  static absl::Status CheckDevices(const NodeOptions& options);
+
+  // A rank did not return in time from what it was asked. It may come back at any time, and uses what it shares with this object,
+  // which may be gone by then; layout and model have to stay.
   bool has_stuck_rank() const;
 
   int ranks() const;
@@ -77,8 +85,12 @@ class Node {
   absl::Status Apply(const CommittedRound& round);
   absl::Span<const uint64_t> tensor_hashes() const { return tensor_hashes_; }
   uint64_t StateHash() const;
-  // The parameters where they are, valid until the next call that changes them.
-  TensorPieces parameters() const;
+  // Tensors in the host's memory: where they are, valid until the next call that changes them, or copies of what a device holds.
+  struct HostTensors {
+    TensorPieces pieces;
+    std::vector<std::vector<float>> copies;
+  };
+  absl::StatusOr<HostTensors> parameters() const;
 
   // Gradient. One round of micro-batches, 1 .. ranks() of them: rank r computes the r-th. Returns their mean losses.
   //
@@ -92,7 +104,7 @@ class Node {
   // lookahead copy <- parameters - eta * sign(m). Requires Parts.lookahead.
   absl::Status MakeLookahead(float eta);
 
-  // Optimizer (docs/algorithm.md, "A worker's step").
+  // Optimizer (docs/algorithm.md, "A worker's step"). node_momentum.cc.
 
   // The gradient into the momentum, and what is pending out of it; the payloads [segments].
   absl::StatusOr<std::vector<SharedBytes>> Compress(RoundId round, const v1::StepParameters& step,
@@ -106,24 +118,32 @@ class Node {
   // Error feedback of what is pending, if it is of this round (Optimizer::TakeFeedback).
   absl::Status Feedback(const CommittedRound& round, int member);
 
+  // What the ranks have spent in collective operations, together.
+  TimeByCollective collective_time() const { return collective_time_->spent(); }
+  // Floating-point operations a second that a rank does at most, measured on the first one's device: in param_dtype on a GPU, in f32
+  // on a CPU.
+  absl::StatusOr<double> PeakFlops();
+
   // Bytes that the ranks hold together, by category. Activations are Torch's and not counted.
   MemoryByCategory memory() const;
 
-  // What WriteStateFile writes. FailedPrecondition: a rank failed while it changed the momentum.
+  // What WriteStateFile writes. FailedPrecondition: a rank failed while it changed the momentum, or a device's memory cannot be read
+  // because a rank is stuck.
   struct Kept {
-    TensorPieces momentum;  // where it is, valid until it changes
+    HostTensors momentum;
     const Optimizer* optimizer;
   };
   absl::StatusOr<Kept> kept() const;
   // Goes on where an earlier process was, of any strategy and number of ranks.
-  absl::Status Restore(const StateReader::Contents& contents);
+  absl::Status Restore(std::shared_ptr<const StateReader::Contents> contents);
 
  private:
   using RankWork = std::function<absl::Status(Rank& rank, int number)>;
+  using Ranks = std::vector<std::unique_ptr<Rank>>;
 
   Node(const NodeOptions& options, const Parts& parts, ShardPlan shards, ShardPlan whole);
   absl::Status Start();
-  // `work` is kept for a rank that gets stuck; work with collectives, in which that may happen, refers to nothing of the caller.
+  // `work` is kept for a rank that gets stuck: it owns or shares whatever it uses.
   absl::Status Run(absl::string_view operation, RankWork work);
   // Work that leaves a momentum of no use when it fails on the way.
   absl::Status RunOnMomentum(absl::string_view operation, RankWork work);
@@ -135,16 +155,22 @@ class Node {
   absl::StatusOr<std::vector<double>> RunOnBatches(absl::string_view operation,
                                                    absl::Span<const TokenBatch> batches,
                                                    BatchWork work);
+  // Parts [parts] that the ranks make, each every ranks()-th.
+  template <typename T>
+  absl::StatusOr<std::vector<T>> RunOnParts(absl::string_view operation, size_t parts,
+                                            std::function<T(size_t part)> make);
   absl::Status TakeHashes();
-  absl::StatusOr<std::vector<Votes>> Decode(const CommittedRound& round);
+  absl::StatusOr<std::shared_ptr<const std::vector<Votes>>> Decode(const CommittedRound& round);
+  absl::StatusOr<HostTensors> MomentumOnHost() const;
 
   const NodeOptions options_;
   const Parts parts_;
-  const ShardPlan shards_;
-  const ShardPlan whole_;
-  std::vector<std::unique_ptr<Rank>> ranks_;  // made and used on their threads
+  const std::shared_ptr<const ShardPlan> shards_;
+  const std::shared_ptr<const ShardPlan> whole_;
+  const std::shared_ptr<Ranks> ranks_;  // made and used on their threads
+  const std::shared_ptr<CollectiveTime> collective_time_ = std::make_shared<CollectiveTime>();
   std::unique_ptr<RankThreads> threads_;
-  std::unique_ptr<Optimizer> optimizer_;  // over the ranks that together hold everything once
+  std::shared_ptr<Optimizer> optimizer_;  // over the ranks that together hold everything once
   bool momentum_is_whole_ = true;
 
   RoundId next_round_;

@@ -13,11 +13,10 @@
 namespace distro::worker {
 
 absl::Status Node::Load(const std::string& snapshot_path, RoundId next_round, uint64_t log_hash) {
-  DISTRO_ASSIGN_OR_RETURN(const SnapshotFile snapshot, SnapshotFile::Open(snapshot_path, layout()));
-  DISTRO_RETURN_IF_ERROR(Run("load snapshot", [&](Rank& rank, int) {
-    rank.Load(snapshot);
-    return absl::OkStatus();
-  }));
+  DISTRO_ASSIGN_OR_RETURN(SnapshotFile opened, SnapshotFile::Open(snapshot_path, layout()));
+  const auto snapshot = std::make_shared<const SnapshotFile>(std::move(opened));
+  DISTRO_RETURN_IF_ERROR(
+      Run("load snapshot", [snapshot](Rank& rank, int) { return rank.Load(*snapshot); }));
   next_round_ = next_round;
   log_hash_ = log_hash;
   return TakeHashes();
@@ -26,38 +25,40 @@ absl::Status Node::Load(const std::string& snapshot_path, RoundId next_round, ui
 absl::Status Node::Apply(const CommittedRound& round) {
   DISTRO_RETURN_IF_ERROR(CheckContinues(round, next_round_, log_hash_));
   const std::string where = absl::StrCat("round ", round.round().value());
-  const absl::StatusOr<std::vector<Votes>> votes = Decode(round);
+  const auto votes = Decode(round);
   DISTRO_RETURN_IF_ERROR(Annotate(votes.status(), where));
-  DISTRO_RETURN_IF_ERROR(Annotate(
-      Run("apply", [&](Rank& rank, int) { return rank.Apply(round.header->step(), *votes); }),
-      where));
+  DISTRO_RETURN_IF_ERROR(
+      Annotate(Run("apply", [header = round.header, votes = *votes](
+                                Rank& rank, int) { return rank.Apply(header->step(), *votes); }),
+               where));
   next_round_ = next_round_.Next();
   log_hash_ = round.hash;
   return Annotate(TakeHashes(), where);
 }
 
 // Payloads that do not decode are a peer's fault, not a rank's.
-absl::StatusOr<std::vector<Votes>> Node::Decode(const CommittedRound& round) {
-  std::vector<absl::StatusOr<Votes>> segments(layout().segments());
-  DISTRO_RETURN_IF_ERROR(Run("decode", [&](Rank&, int number) {
-    for (size_t i = number; i < segments.size(); i += ranks_.size())
-      segments[i] = DecodeSegment(layout(), round, SegmentId(static_cast<uint32_t>(i)));
-    return absl::OkStatus();
-  }));
-  std::vector<Votes> votes;
+absl::StatusOr<std::shared_ptr<const std::vector<Votes>>> Node::Decode(
+    const CommittedRound& round) {
+  DISTRO_ASSIGN_OR_RETURN(
+      std::vector<absl::StatusOr<Votes>> segments,
+      RunOnParts<absl::StatusOr<Votes>>(
+          "decode", layout().segments(), [round, layout = &layout()](size_t segment) {
+            return DecodeSegment(*layout, round, SegmentId(static_cast<uint32_t>(segment)));
+          }));
+  auto votes = std::make_shared<std::vector<Votes>>();
   for (absl::StatusOr<Votes>& segment : segments) {
     DISTRO_RETURN_IF_ERROR(segment.status());
-    votes.push_back(*std::move(segment));
+    votes->push_back(*std::move(segment));
   }
   return votes;
 }
 
 // Shards add up to the tensors; copies have to agree, or a device or its memory is bad.
 absl::Status Node::TakeHashes() {
-  const auto first = ranks_[0]->tensor_hashes();
+  const auto first = (*ranks_)[0]->tensor_hashes();
   tensor_hashes_.assign(first.begin(), first.end());
   for (int number = 1; number < ranks(); ++number) {
-    const auto hashes = ranks_[number]->tensor_hashes();
+    const auto hashes = (*ranks_)[number]->tensor_hashes();
     if (ShardsParameters(options_.fsdp.sharding)) {
       for (size_t i = 0; i < hashes.size(); ++i) tensor_hashes_[i] += hashes[i];
     } else if (!std::equal(hashes.begin(), hashes.end(), first.begin())) {
@@ -70,15 +71,17 @@ absl::Status Node::TakeHashes() {
 
 uint64_t Node::StateHash() const { return CombineTensorHashes(tensor_hashes_); }
 
-TensorPieces Node::parameters() const {
-  TensorPieces pieces(layout().tensors().size());
-  const size_t holders = ShardsParameters(options_.fsdp.sharding) ? ranks_.size() : 1;
+absl::StatusOr<Node::HostTensors> Node::parameters() const {
+  HostTensors tensors;
+  tensors.pieces.resize(layout().tensors().size());
+  const size_t holders = ShardsParameters(options_.fsdp.sharding) ? ranks_->size() : 1;
   for (size_t number = 0; number < holders; ++number) {
-    const Rank& rank = *ranks_[number];
-    for (size_t i = 0; i < rank.parameters().size(); ++i)
-      pieces[rank.parameter_runs()[i].tensor].push_back(rank.parameters()[i]);
+    const Rank& rank = *(*ranks_)[number];
+    DISTRO_ASSIGN_OR_RETURN(const RunSpans spans, rank.OnHost(rank.parameters(), &tensors.copies));
+    for (size_t i = 0; i < spans.size(); ++i)
+      tensors.pieces[rank.parameter_runs()[i].tensor].push_back(spans[i]);
   }
-  return pieces;
+  return tensors;
 }
 
 }  // namespace distro::worker

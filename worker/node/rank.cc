@@ -1,25 +1,30 @@
 #include "worker/node/rank.h"
 
-#include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "worker/model/peak_flops.h"
 
 namespace distro::worker {
 namespace {
 
+constexpr uint32_t kValid = ~uint32_t{0};
+// Rows of the matrices with which a device's peak is measured.
+constexpr int64_t kCpuProduct = 512, kGpuProduct = 8192;
+
 // How a buffer is laid out: as the rank's shard, or as everything.
 enum class Extent { kShard, kWhole };
 
+int64_t OffsetOf(const ShardRun& run, Extent extent) {
+  return extent == Extent::kShard ? run.shard_offset : run.whole_offset;
+}
+
 RunSpans SpansOf(const RankShard& shard, Extent extent, RankBuffer* buffer) {
   RunSpans spans;
-  for (const ShardRun& run : shard.runs) {
-    const int64_t offset = extent == Extent::kShard ? run.shard_offset : run.whole_offset;
-    spans.push_back(buffer->floats().subspan(offset, run.matrix.elements));
-  }
+  for (const ShardRun& run : shard.runs)
+    spans.push_back(buffer->floats().subspan(OffsetOf(run, extent), run.matrix.elements));
   return spans;
 }
 
@@ -32,127 +37,224 @@ std::vector<TensorRows> RowsOf(const RankShard& shard) {
   return rows;
 }
 
+// The elements of a run in the f32 bytes of its tensor.
+absl::string_view BytesOf(const ShardRun& run, absl::string_view tensor) {
+  return tensor.substr(run.first_element * sizeof(float), run.matrix.elements * sizeof(float));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Rank>> Rank::Create(const NodeOptions& options, bool lookahead,
                                                    const Parts& parts) {
   auto rank = absl::WrapUnique(new Rank(parts));
+  DISTRO_ASSIGN_OR_RETURN(rank->compute_, parts.devices->Open(parts.communicator->rank()));
   DISTRO_RETURN_IF_ERROR(rank->Allocate(options, lookahead));
+  DISTRO_RETURN_IF_ERROR(rank->compute_.memory->Finish());
   return rank;
 }
 
 absl::Status Rank::Allocate(const NodeOptions& options, bool lookahead) {
-  const at::Device device(at::kCPU);
+  param_dtype_ = options.fsdp.param_dtype;
+  const Sharding sharding = options.fsdp.sharding;
   const RankShard& shard = parts_.shards->shard(parts_.communicator->rank());
   const RankShard& whole = parts_.whole->shard(0);
-  const Sharding sharding = options.fsdp.sharding;
   parameter_shard_ = ShardsParameters(sharding) ? &shard : &whole;
   optimizer_shard_ = ShardsMomentum(sharding) ? &shard : &whole;
   gathers_lookahead_ = ShardsMomentum(sharding) && !ShardsParameters(sharding);
-  driver_ = std::make_unique<UnitDriver>(options.fsdp, device,
+  if (options.fsdp.cpu_offload) host_ = OpenHost();
+  driver_ = std::make_unique<UnitDriver>(options.fsdp, compute_.torch,
                                          UnitDriver::Parts{.model = parts_.model,
-                                                           .shards = parts_.shards,
-                                                           .whole = parts_.whole,
+                                                           .shards = parts_.shards.get(),
+                                                           .whole = parts_.whole.get(),
                                                            .communicator = parts_.communicator,
                                                            .memory = &memory_});
-  const auto create = [&](MemoryCategory category, int64_t elements) {
-    return RankBuffer::Create(category, elements, device, &memory_);
+  DISTRO_RETURN_IF_ERROR(AllocateBuffers(options, lookahead));
+  MakeSpans(sharding);
+  Device* const memory = master().memory.get();
+  updater_ =
+      std::make_unique<TileUpdater>(parts_.layout, RowsOf(*parameter_shard_),
+                                    memory->has_own_memory() ? TileSize::kPart : TileSize::kCache);
+  votes_ = std::make_unique<StagedVotes>(memory);
+  optimizer_ = std::make_unique<OptimizerShard>(
+      parts_.layout, optimizer_shard_->runs, master().backend.get(), memory,
+      SpansOf(*optimizer_shard_, Extent::kShard, &momentum_));
+  DISTRO_RETURN_IF_ERROR(hashes_.emplace(memory).Resize(parts_.layout->tensors().size()));
+  return invalid_.emplace(memory).Resize(1);
+}
+
+absl::Status Rank::AllocateBuffers(const NodeOptions& options, bool lookahead) {
+  const bool offload = options.fsdp.cpu_offload;
+  const auto create = [&](MemoryCategory category, int64_t elements, bool on_host) {
+    return RankBuffer::Create(category, elements, on_host ? at::Device(at::kCPU) : compute_.torch,
+                              &memory_, on_host && compute_.pins_host_memory);
   };
-  DISTRO_ASSIGN_OR_RETURN(parameters_,
-                          create(MemoryCategory::kParameters, driver_->parameter_elements()));
-  DISTRO_ASSIGN_OR_RETURN(gradient_,
-                          create(MemoryCategory::kGradients, driver_->gradient_elements()));
+  DISTRO_ASSIGN_OR_RETURN(
+      parameters_, create(MemoryCategory::kParameters, driver_->parameter_elements(), offload));
+  DISTRO_ASSIGN_OR_RETURN(gradient_, create(MemoryCategory::kGradients,
+                                            driver_->gradient_elements(), /*on_host=*/false));
   DISTRO_ASSIGN_OR_RETURN(momentum_,
-                          create(MemoryCategory::kMomentum, optimizer_shard_->elements()));
-  const Extent of_parameters = ShardsParameters(sharding) ? Extent::kShard : Extent::kWhole;
-  if (lookahead) {
-    DISTRO_ASSIGN_OR_RETURN(lookahead_,
-                            create(MemoryCategory::kWorkspace, driver_->parameter_elements()));
-    lookahead_runs_ = SpansOf(*optimizer_shard_, of_parameters, &lookahead_);
+                          create(MemoryCategory::kMomentum, optimizer_shard_->elements(), offload));
+  if (offload) {
+    DISTRO_ASSIGN_OR_RETURN(
+        host_gradient_, create(MemoryCategory::kGradients, driver_->gradient_elements(), offload));
   }
+  if (lookahead) {
+    DISTRO_ASSIGN_OR_RETURN(
+        lookahead_, create(MemoryCategory::kWorkspace, driver_->parameter_elements(), offload));
+  }
+  return absl::OkStatus();
+}
+
+void Rank::MakeSpans(Sharding sharding) {
+  const Extent of_parameters = ShardsParameters(sharding) ? Extent::kShard : Extent::kWhole;
+  const Extent of_gradients = ShardsGradients(sharding) ? Extent::kShard : Extent::kWhole;
   parameter_spans_ = SpansOf(*parameter_shard_, Extent::kShard, &parameters_);
   parameter_runs_ = SpansOf(*optimizer_shard_, of_parameters, &parameters_);
-  gradient_runs_ = SpansOf(*optimizer_shard_,
-                           ShardsGradients(sharding) ? Extent::kShard : Extent::kWhole, &gradient_);
-  updater_ = std::make_unique<TileUpdater>(parts_.layout, RowsOf(*parameter_shard_));
-  optimizer_ =
-      std::make_unique<OptimizerShard>(parts_.layout, optimizer_shard_->runs, backend_.get(),
-                                       SpansOf(*optimizer_shard_, Extent::kShard, &momentum_));
-  return absl::OkStatus();
+  if (lookahead_.elements() > 0)
+    lookahead_runs_ = SpansOf(*optimizer_shard_, of_parameters, &lookahead_);
+  gradient_runs_ =
+      SpansOf(*optimizer_shard_, of_gradients, host_.has_value() ? &host_gradient_ : &gradient_);
+  for (const ShardRun& run : optimizer_shard_->runs)
+    gradient_offsets_.push_back(OffsetOf(run, of_gradients));
 }
 
-void Rank::Load(const SnapshotFile& snapshot) {
+absl::Status Rank::Load(const SnapshotFile& snapshot) {
   for (size_t i = 0; i < parameter_spans_.size(); ++i) {
     const ShardRun& run = parameter_shard_->runs[i];
-    const absl::string_view bytes =
-        snapshot.tensor(run.tensor)
-            .substr(run.first_element * sizeof(float), run.matrix.elements * sizeof(float));
-    std::memcpy(parameter_spans_[i].data(), bytes.data(), bytes.size());
+    const absl::string_view bytes = BytesOf(run, snapshot.tensor(run.tensor));
+    master().memory->CopyIn(bytes.data(), bytes.size(), parameter_spans_[i].data());
   }
-  Hash();
-}
-
-void Rank::Hash() {
-  tensor_hashes_.assign(parts_.layout->tensors().size(), 0);
+  hashes_->Fill(0);
   for (const Tile& tile : updater_->tiles()) {
-    tensor_hashes_[updater_->parts()[tile.part].tensor] +=
-        updater_->Hash(tile, backend_.get(), parameter_spans_[tile.part]);
+    updater_->EnqueueHash(tile, master().backend.get(), parameter_spans_[tile.part],
+                          &hashes_->device()[updater_->parts()[tile.part].tensor]);
   }
+  return FinishHashes();
 }
 
-absl::Status Rank::Apply(const v1::StepParameters& step, absl::Span<const Votes> votes) {
-  std::fill(tensor_hashes_.begin(), tensor_hashes_.end(), 0);
+absl::Status Rank::FinishHashes() {
+  hashes_->CopyOut();
+  return master().memory->Finish();
+}
+
+absl::Status Rank::Apply(const v1::StepParameters& step, const std::vector<Votes>& votes) {
+  DISTRO_RETURN_IF_ERROR(votes_->Take(&votes));
+  hashes_->Fill(0);
+  invalid_->Fill(0xFF);
+  Backend* const backend = master().backend.get();
   for (const Tile& tile : updater_->tiles()) {
     const absl::Span<float> part = parameter_spans_[tile.part];
-    DISTRO_RETURN_IF_ERROR(updater_->Update(tile, step, votes, backend_.get(), part));
-    tensor_hashes_[updater_->parts()[tile.part].tensor] +=
-        updater_->Hash(tile, backend_.get(), part);
+    DISTRO_RETURN_IF_ERROR(updater_->EnqueueUpdate(
+        tile, step, [&](SegmentId segment) { return votes_->Of(segment); }, backend, part,
+        invalid_->device().data()));
+    updater_->EnqueueHash(tile, backend, part,
+                          &hashes_->device()[updater_->parts()[tile.part].tensor]);
   }
-  return absl::OkStatus();
+  invalid_->CopyOut();
+  DISTRO_RETURN_IF_ERROR(FinishHashes());
+  if (invalid_->host()[0] == kValid) return absl::OkStatus();
+  return absl::DataLossError("votes that were decoded break the rules of a block's votes");
 }
 
 absl::StatusOr<double> Rank::Gradient(const TokenBatch* batch, GradientAt at,
                                       Accumulation accumulation) {
   const RankBuffer& parameters = at == GradientAt::kLookahead ? lookahead_ : parameters_;
-  return driver_->Gradient(batch, parameters.tensor(), accumulation, gradient_.tensor());
+  DISTRO_ASSIGN_OR_RETURN(const double loss, driver_->Gradient(batch, parameters.tensor(),
+                                                               accumulation, gradient_.tensor()));
+  DISTRO_RETURN_IF_ERROR(FinishCollectives("gradient"));
+  return loss;
+}
+
+absl::Status Rank::FinishCollectives(absl::string_view what) {
+  DISTRO_RETURN_IF_ERROR(compute_.memory->Finish());
+  return parts_.communicator->Check(what);
 }
 
 absl::Status Rank::FinishGradient(int64_t micro_batches, absl::Span<double> row_sums) {
   DISTRO_RETURN_IF_ERROR(driver_->FinishGradient(gradient_.tensor()));
-  if (micro_batches > 1) {
-    const float divisor = static_cast<float>(micro_batches);
-    for (const absl::Span<float> run : gradient_runs_) {
-      for (float& value : run) value /= divisor;
-    }
+  DISTRO_RETURN_IF_ERROR(CatchTorch("gradient", [&] { return MoveGradient(micro_batches); }));
+  return optimizer_->RowSums(gradient_runs_, row_sums);
+}
+
+// From a sum to a mean, and to where it is compressed.
+absl::Status Rank::MoveGradient(int64_t micro_batches) {
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < gradient_offsets_.size(); ++i) {
+    const int64_t elements = optimizer_shard_->runs[i].matrix.elements;
+    at::Tensor run = gradient_.tensor().narrow(0, gradient_offsets_[i], elements);
+    if (micro_batches > 1) run.div_(static_cast<double>(micro_batches));
+    if (!host_.has_value()) continue;
+    at::Tensor on_host = host_gradient_.tensor().narrow(0, gradient_offsets_[i], elements);
+    on_host.copy_(run, /*non_blocking=*/true);
   }
-  optimizer_->RowSums(gradient_runs_, row_sums);
-  return absl::OkStatus();
+  return FinishCollectives("sum of gradients");
 }
 
 absl::StatusOr<double> Rank::Loss(const TokenBatch* batch) {
-  return driver_->Loss(batch, parameters_.tensor());
+  DISTRO_ASSIGN_OR_RETURN(const double loss, driver_->Loss(batch, parameters_.tensor()));
+  DISTRO_RETURN_IF_ERROR(FinishCollectives("loss"));
+  return loss;
+}
+
+absl::StatusOr<double> Rank::PeakFlops() {
+  const bool gpu = compute_.memory->has_own_memory();
+  return MeasurePeakFlops(
+      {.device = compute_.torch,
+       .type = gpu && param_dtype_ == FloatType::kBf16 ? at::kBFloat16 : at::kFloat,
+       .size = gpu ? kGpuProduct : kCpuProduct,
+       .finish = [this] { return compute_.memory->Finish(); }});
 }
 
 absl::Status Rank::MakeLookahead(float eta) {
-  optimizer_->Lookahead(eta, parameter_runs_, lookahead_runs_);
-  return gathers_lookahead_ ? GatherLookahead() : absl::OkStatus();
+  DISTRO_RETURN_IF_ERROR(optimizer_->Lookahead(eta, parameter_runs_, lookahead_runs_));
+  if (!gathers_lookahead_) return absl::OkStatus();
+  return CatchTorch("lookahead", [&] { return GatherLookahead(); });
 }
 
-// Each rank has made the copy where its momentum is: the ranges of its shard in every unit's flat.
+// Each rank has made the copy where its momentum is: the ranges of its shard in every unit's flat. One that is on the host goes
+// through the device.
 absl::Status Rank::GatherLookahead() {
+  const at::NoGradGuard no_grad;
   const int rank = parts_.communicator->rank();
   for (size_t u = 0; u < parts_.shards->units().size(); ++u) {
     const UnitFlat& unit = parts_.shards->units()[u];
-    const at::Tensor flat =
+    at::Tensor flat =
         lookahead_.tensor().narrow(0, parts_.whole->shard(0).unit_offsets[u], unit.elements);
+    const at::Tensor there = flat.to(compute_.torch);  // itself, when it is there
     DISTRO_ASSIGN_OR_RETURN(
         const Transfer transfer,
         parts_.communicator->StartAllGather(
             absl::StrCat("lookahead of unit ", u), unit.cuts,
-            flat.narrow(0, unit.cuts[rank], unit.cuts[rank + 1] - unit.cuts[rank]), flat));
+            there.narrow(0, unit.cuts[rank], unit.cuts[rank + 1] - unit.cuts[rank]), there));
     DISTRO_RETURN_IF_ERROR(parts_.communicator->Wait(transfer));
+    if (!there.is_same(flat)) flat.copy_(there);
   }
-  return absl::OkStatus();
+  return FinishCollectives("lookahead");
+}
+
+absl::Status Rank::Restore(absl::Span<const absl::string_view> momentum,
+                           const std::optional<PendingUpdate>& pending) {
+  for (size_t i = 0; i < optimizer_->runs().size(); ++i) {
+    const ShardRun& run = optimizer_->runs()[i];
+    const absl::string_view bytes = BytesOf(run, momentum[run.tensor]);
+    master().memory->CopyIn(bytes.data(), bytes.size(), optimizer_->momentum()[i].data());
+  }
+  DISTRO_RETURN_IF_ERROR(master().memory->Finish());
+  return pending.has_value() ? optimizer_->RestorePending(*pending) : absl::OkStatus();
+}
+
+absl::StatusOr<RunSpans> Rank::OnHost(const RunSpans& spans,
+                                      std::vector<std::vector<float>>* memory) const {
+  Device* const device = master().memory.get();
+  if (!device->has_own_memory()) return spans;
+  RunSpans copies;
+  for (const absl::Span<float> span : spans) {
+    std::vector<float>& copy = memory->emplace_back(span.size());
+    device->CopyOut(span.data(), span.size() * sizeof(float), copy.data());
+    copies.push_back(absl::MakeSpan(copy));
+  }
+  DISTRO_RETURN_IF_ERROR(device->Finish());
+  return copies;
 }
 
 }  // namespace distro::worker

@@ -1,12 +1,15 @@
 // What one rank of a node holds, and what it does with it (docs/fsdp.md): its part of parameters, gradient, momentum and
-// lookahead copy, in its own memory, and the operations of a round on them. The node's training thread asks all ranks for the
-// same operation at the same time (worker/node/node.h).
+// lookahead copy, in its device's memory or, with cpu_offload, all but the gradient in the host's, and the operations of a round
+// on them. The node's training thread asks all ranks for the same operation at the same time (worker/node/node.h).
 //
-// Used on the rank's thread only. Borrows what it is given.
+// An operation is enqueued whole and finished once: when it returns, the device has done it, and a device's error is its status.
+//
+// Used on the rank's thread only, unless said otherwise. Borrows layout, model and communicator.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,14 +19,15 @@
 #include "common/checkpoint/snapshot.h"
 #include "common/layout/layout.h"
 #include "common/replica/round_update.h"
-#include "kernels/backend.h"
 #include "worker/fsdp/communicator.h"
 #include "worker/fsdp/memory_counter.h"
 #include "worker/fsdp/rank_buffer.h"
 #include "worker/fsdp/shard_plan.h"
 #include "worker/fsdp/unit_driver.h"
 #include "worker/model/model.h"
+#include "worker/node/node_devices.h"
 #include "worker/node/node_options.h"
+#include "worker/node/staged_votes.h"
 #include "worker/optimizer/optimizer_shard.h"
 
 namespace distro::worker {
@@ -33,8 +37,9 @@ class Rank {
   struct Parts {
     const Layout* layout = nullptr;
     const Model* model = nullptr;
-    const ShardPlan* shards = nullptr;
-    const ShardPlan* whole = nullptr;  // of the same units for one rank
+    std::shared_ptr<const ShardPlan> shards;
+    std::shared_ptr<const ShardPlan> whole;  // of the same units for one rank
+    std::shared_ptr<const NodeDevices> devices;
     Communicator* communicator = nullptr;
   };
 
@@ -43,11 +48,11 @@ class Rank {
                                                       const Parts& parts);
 
   // Takes its parameters out of the snapshot. Requires one of the layout.
-  void Load(const SnapshotFile& snapshot);
+  absl::Status Load(const SnapshotFile& snapshot);
   // Applies decoded votes [segments].
-  absl::Status Apply(const v1::StepParameters& step, absl::Span<const Votes> votes);
+  absl::Status Apply(const v1::StepParameters& step, const std::vector<Votes>& votes);
   // The parts of the tensors' hashes that its parameters make, [tensors], as Load and Apply left them.
-  absl::Span<const uint64_t> tensor_hashes() const { return tensor_hashes_; }
+  absl::Span<const uint64_t> tensor_hashes() const { return hashes_->host(); }
 
   // One round of micro-batches; see UnitDriver::Gradient.
   absl::StatusOr<double> Gradient(const TokenBatch* batch, GradientAt at,
@@ -56,9 +61,16 @@ class Rank {
   // OptimizerShard::RowSums.
   absl::Status FinishGradient(int64_t micro_batches, absl::Span<double> row_sums);
   absl::StatusOr<double> Loss(const TokenBatch* batch);
+  // See Node::PeakFlops.
+  absl::StatusOr<double> PeakFlops();
 
   absl::Status MakeLookahead(float eta);
-  void Compress(const CompressOptions& options) { optimizer_->Compress(options, gradient_runs_); }
+  absl::Status Compress(const CompressOptions& options) {
+    return optimizer_->Compress(options, gradient_runs_);
+  }
+  // Takes momentum [tensors], f32 bytes of each tensor, and what is pending.
+  absl::Status Restore(absl::Span<const absl::string_view> momentum,
+                       const std::optional<PendingUpdate>& pending);
 
   OptimizerShard& optimizer() { return *optimizer_; }
   const OptimizerShard& optimizer() const { return *optimizer_; }
@@ -67,14 +79,28 @@ class Rank {
   const RunSpans& parameters() const { return parameter_spans_; }
   const MemoryCounter& memory() const { return memory_; }
 
+  // Parameters or momentum where the host can read them: where they are, or copies that it adds to `memory`. From any thread while
+  // the rank does nothing.
+  absl::StatusOr<RunSpans> OnHost(const RunSpans& spans,
+                                  std::vector<std::vector<float>>* memory) const;
+
  private:
-  explicit Rank(const Parts& parts) : parts_(parts), backend_(MakeCpuBackend()) {}
+  explicit Rank(const Parts& parts) : parts_(parts) {}
   absl::Status Allocate(const NodeOptions& options, bool lookahead);
-  void Hash();
+  absl::Status AllocateBuffers(const NodeOptions& options, bool lookahead);
+  void MakeSpans(Sharding sharding);
+  // The device has done what it was given, and none of it was cut short by the end of the group.
+  absl::Status FinishCollectives(absl::string_view what);
+  absl::Status FinishHashes();
+  absl::Status MoveGradient(int64_t micro_batches);
   absl::Status GatherLookahead();
+  // Where parameters, momentum and lookahead copy are.
+  const RankDevice& master() const { return host_.has_value() ? *host_ : compute_; }
 
   const Parts parts_;
-  const std::unique_ptr<Backend> backend_;
+  FloatType param_dtype_ = FloatType::kF32;
+  RankDevice compute_;
+  std::optional<RankDevice> host_;  // with cpu_offload
   MemoryCounter memory_;
   // Which runs it has of each: its shard, or everything.
   const RankShard* parameter_shard_ = nullptr;
@@ -83,16 +109,20 @@ class Rank {
   std::unique_ptr<UnitDriver> driver_;
   RankBuffer parameters_;
   RankBuffer gradient_;
+  RankBuffer host_gradient_;  // with cpu_offload: of what is compressed
   RankBuffer momentum_;
   RankBuffer lookahead_;
   RunSpans parameter_spans_;  // of parameter_shard_
   // Of optimizer_shard_:
+  std::vector<int64_t> gradient_offsets_;
   RunSpans gradient_runs_;
   RunSpans parameter_runs_;
   RunSpans lookahead_runs_;
   std::unique_ptr<TileUpdater> updater_;
+  std::unique_ptr<StagedVotes> votes_;
+  std::optional<TwinArray<uint64_t>> hashes_;   // [tensors]
+  std::optional<TwinArray<uint32_t>> invalid_;  // [1], of Apply
   std::unique_ptr<OptimizerShard> optimizer_;
-  std::vector<uint64_t> tensor_hashes_;
 };
 
 }  // namespace distro::worker

@@ -2,17 +2,20 @@
 // pending of them, and the operations on both. A run of block rows is a matrix, so a rank works on its runs as if they were
 // whole tensors, and gives the bits that one rank with all of them would give.
 //
-// Elements lie in the rank's memory, which may be a device's: whatever the backend takes. Pending coefficients are the host's.
+// Elements lie in the memory of the rank's device. Pending coefficients are the host's, with a twin on the device. Every operation is
+// enqueued whole and finished once; its status is the device's.
 // Not thread-safe: used on the rank's thread, or by others while that one does nothing.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
 #include "kernels/backend.h"
+#include "kernels/device.h"
 #include "worker/fsdp/shard_plan.h"
 #include "worker/optimizer/pending_update.h"
 
@@ -23,10 +26,10 @@ using RunSpans = std::vector<absl::Span<float>>;
 
 class OptimizerShard {
  public:
-  // `layout` and `backend` are borrowed and outlive the shard, as the memory of `momentum` does. Requires runs in manifest order,
-  // and a span of momentum for each.
+  // `layout`, `backend` and its `device` are borrowed and outlive the shard, as the memory of `momentum` does. Requires runs in manifest
+  // order, and a span of momentum for each.
   OptimizerShard(const Layout* layout, absl::Span<const ShardRun> runs, Backend* backend,
-                 RunSpans momentum);
+                 Device* device, RunSpans momentum);
 
   absl::Span<const ShardRun> runs() const { return runs_; }
   const RunSpans& momentum() const { return momentum_; }
@@ -34,26 +37,26 @@ class OptimizerShard {
   // The sum of squares of each of its block rows, of a gradient or of the momentum.
   //
   //   rows  f64 [block rows of the model, in manifest order]  out; only its own are written
-  void RowSums(const RunSpans& elements, absl::Span<double> rows) const;
+  absl::Status RowSums(const RunSpans& elements, absl::Span<double> rows);
 
   // m <- beta*m + eta*(g*scale), and the K strongest coefficients of every block as what is pending.
-  void Compress(const CompressOptions& options, const RunSpans& gradient);
+  absl::Status Compress(const CompressOptions& options, const RunSpans& gradient);
 
   // Error feedback of what is pending, in the segments that are `included` [segments of the layout].
-  void Feedback(const std::vector<bool>& included);
+  absl::Status Feedback(const std::vector<bool>& included);
 
   // out <- parameters - eta * sign(m)
-  void Lookahead(float eta, const RunSpans& parameters, const RunSpans& out) const;
+  absl::Status Lookahead(float eta, const RunSpans& parameters, const RunSpans& out) const;
 
   // What is pending of its blocks: run after run, block after block.
-  int kept() const { return kept_; }                                   // K
-  absl::Span<const uint16_t> positions() const { return positions_; }  // [blocks, K]
-  absl::Span<const float> values() const { return values_; }           // [blocks, K]
+  int kept() const { return kept_; }                                          // K
+  absl::Span<const uint16_t> positions() const { return positions_.host(); }  // [blocks, K]
+  absl::Span<const float> values() const { return values_.host(); }           // [blocks, K]
   // Where a run's first block is among them.
   int64_t FirstPending(size_t run) const { return first_pending_[run]; }
 
   // Takes its blocks out of what is pending of the whole model. Requires the layout's shapes.
-  void RestorePending(const PendingUpdate& pending);
+  absl::Status RestorePending(const PendingUpdate& pending);
 
  private:
   const MatrixShape& TensorMatrix(const ShardRun& run) const {
@@ -64,19 +67,22 @@ class OptimizerShard {
     return layout_->tensors()[run.tensor].first_block + run.first_block;
   }
   void FeedbackOfRun(size_t run, const std::vector<bool>& included);
-  void ResizePending(int kept);
+  absl::Status ResizePending(int kept);
 
   const Layout* const layout_;
   const std::vector<ShardRun> runs_;
   Backend* const backend_;
+  Device* const device_;
   const RunSpans momentum_;
   std::vector<int64_t> first_pending_;    // [runs]
   std::vector<int64_t> first_block_row_;  // [runs], among the block rows of the model
   int64_t blocks_ = 0;
 
   int kept_ = 0;
-  std::vector<uint16_t> positions_;
-  std::vector<float> values_;
+  TwinArray<uint16_t> positions_;
+  TwinArray<float> values_;
+  TwinArray<double> row_sums_;  // of its own block rows, run after run
+  DeviceBuffer row_sums_workspace_;
 };
 
 // Block rows of a model.

@@ -89,7 +89,7 @@ absl::StatusOr<StateReader> StateReader::Open(const std::string& path) {
   DISTRO_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
   absl::StatusOr<StateReader> reader = FromBytes(file.bytes());
   if (!reader.ok()) return Annotate(reader.status(), path);
-  reader->file_ = std::move(file);  // the bytes stay where they are
+  reader->file_ = std::make_shared<const MappedFile>(std::move(file));  // the bytes stay
   return reader;
 }
 
@@ -156,7 +156,8 @@ absl::StatusOr<StateReader::Contents> StateReader::Read(const Layout& layout) co
   absl::Status checked = CheckParts(body_, PartSizes(layout, pending_k_));
   if (!checked.ok()) return Damaged(checked);
   absl::string_view rest = body_;
-  Contents contents{.momentum = TakeMomentum(layout, &rest), .pending = std::nullopt};
+  Contents contents{
+      .momentum = TakeMomentum(layout, &rest), .pending = std::nullopt, .file = file_};
   if (pending_k_ == 0) return contents;
   contents.pending.emplace();
   contents.pending->round = pending_round_;

@@ -50,9 +50,10 @@ class StateReader {
   absl::Status CheckLayout(const Layout& layout) const;
 
   struct Contents {
-    // [tensors], f32 little-endian, of any alignment; borrowed from the file.
+    // [tensors], f32 little-endian, of any alignment; in `file`, or in the bytes that the reader was given.
     std::vector<absl::string_view> momentum;
     std::optional<PendingUpdate> pending;
+    std::shared_ptr<const MappedFile> file;
   };
   // Checks every byte before it gives any. DataLoss: damaged. FailedPrecondition: another layout.
   absl::StatusOr<Contents> Read(const Layout& layout) const;
@@ -61,7 +62,7 @@ class StateReader {
   StateReader() = default;
   absl::Status ParseHeader(absl::string_view bytes);
 
-  std::optional<MappedFile> file_;
+  std::shared_ptr<const MappedFile> file_;
   absl::string_view body_;  // what follows the header
   WorkerState state_;
   std::string manifest_hash_;

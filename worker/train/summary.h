@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "worker/exchange/exchange.h"
+#include "worker/fsdp/collective_time.h"
 #include "worker/fsdp/memory_counter.h"
 #include "worker/train/phase_clock.h"
 
@@ -42,6 +43,7 @@ struct TrainSummary {
   double learning_rate = 0;             // of the last own step
   std::optional<double> momentum_norm;  // at the last evaluation
   MemoryByCategory memory = {};         // what the node's ranks hold
+  TimeByCollective collectives = {};    // what they spent in collective operations
   std::optional<double> first_evaluation_loss;
   std::optional<double> last_evaluation_loss;
   uint64_t state_hash = 0;

@@ -191,8 +191,9 @@ absl::Status Trainer::Evaluate() {
 
 absl::Status Trainer::WriteCheckpoint(const std::string& dir) {
   PhaseScope phase(parts_.phases, Phase::kCheckpoint);
+  DISTRO_ASSIGN_OR_RETURN(const Node::HostTensors parameters, parts_.node->parameters());
   DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(dir, parts_.run->model_config_json(),
-                                               parts_.node->layout(), parts_.node->parameters()));
+                                               parts_.node->layout(), parameters.pieces));
   summary_.checkpoint_dir = dir;
   parts_.log->Info("checkpoint written",
                    {{"round", parts_.node->next_round().value()}, {"dir", dir}});
@@ -206,6 +207,7 @@ void Trainer::Observe() {
     summary_.phases[i] = parts_.phases->Spent(static_cast<Phase>(i));
   summary_.wall_time = parts_.phases->Total();
   summary_.memory = parts_.node->memory();
+  summary_.collectives = parts_.node->collective_time();
   observer_(summary_);
   parts_.exchange->Report(parts_.node->next_round(), parts_.node->log_hash());
 }

@@ -55,6 +55,12 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Begin(const TrainerOpt
   return run;
 }
 
+TrainingRun::~TrainingRun() {
+  if (node_ == nullptr || !node_->has_stuck_rank()) return;
+  static_cast<void>(layout_.release());
+  static_cast<void>(model_.release());
+}
+
 absl::Status TrainingRun::Train() {
   const absl::Status status = trainer_->Run();
   trainer_->SaveState();

@@ -49,12 +49,17 @@ class TrainingRun {
                                                             const Parts& parts,
                                                             Trainer::Observer observer);
 
+  // A rank that is stuck may come back and use layout and model: they are left to it, for the rest of the process.
+  ~TrainingRun();
+
   // Trainer::Run; then the worker's own state is saved, however it ended.
   absl::Status Train();
 
   const TrainSummary& summary() const { return trainer_->summary(); }
   const v1::JoinResponse& run() const { return run_; }
   const Node& node() const { return *node_; }
+  // Node::PeakFlops.
+  absl::StatusOr<double> PeakFlops() { return node_->PeakFlops(); }
 
  private:
   TrainingRun(const TrainerOptions& options, const std::string& scratch_dir, const Parts& parts)

@@ -1,4 +1,5 @@
 // How a TrainingRun goes on with the state that an earlier process kept.
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -61,7 +62,8 @@ absl::Status TrainingRun::RestoreState() {
   parts_.log->Info("going on with the worker's state",
                    {{"round", state.next_round.value()},
                     {"pending_round", known ? absl::StrCat(pending->round.value()) : "none"}});
-  DISTRO_RETURN_IF_ERROR(node_->Restore(*contents));
+  DISTRO_RETURN_IF_ERROR(
+      node_->Restore(std::make_shared<const StateReader::Contents>(*std::move(contents))));
   trainer_->Resume(state);
   state_.reset();
   return absl::OkStatus();

@@ -11,7 +11,7 @@ namespace distro::worker::testing {
 
 inline const std::vector<std::string>& AllCollectives() {
   static const auto* const kAll = new std::vector<std::string>{
-      "all-gather", "reduce-scatter", "all-reduce", "broadcast", "barrier"};
+      "all-gather", "reduce-scatter", "barrier"};
   return *kAll;
 }
 
@@ -37,10 +37,7 @@ inline absl::Status Collective(const std::string& name, Communicator& communicat
     return Finish(communicator, communicator.StartReduceScatter("thing", cuts, whole, at::kFloat,
                                                                 Accumulation::kStore, own));
   }
-  if (name == "broadcast") return communicator.Broadcast("thing", 0, whole);
-  if (name == "barrier") return communicator.Barrier("thing");
-  double value = 1;
-  return communicator.AllReduce("thing", absl::MakeSpan(&value, 1));
+  return communicator.Barrier("thing");
 }
 
 }  // namespace distro::worker::testing

@@ -69,6 +69,11 @@ void CountCpuMemory() {
 
 ThreadMemory CountedMemory() { return {.now = OfThread()->now, .peak = OfThread()->peak}; }
 
+std::function<ThreadMemory()> CountedMemoryOfThisThread() {
+  return
+      [counter = OfThread()] { return ThreadMemory{.now = counter->now, .peak = counter->peak}; };
+}
+
 void ResetThreadPeak() { OfThread()->peak = OfThread()->now.load(); }
 
 }  // namespace distro::worker::testing

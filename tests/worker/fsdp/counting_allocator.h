@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "worker/model/torch.h"
 
@@ -18,5 +19,8 @@ struct ThreadMemory {
 // Of the calling thread, since it began or since ResetThreadPeak. Requires CountCpuMemory.
 ThreadMemory CountedMemory();
 void ResetThreadPeak();
+
+// The same for the thread that called this function, from any thread.
+std::function<ThreadMemory()> CountedMemoryOfThisThread();
 
 }  // namespace distro::worker::testing

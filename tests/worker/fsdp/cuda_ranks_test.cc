@@ -109,14 +109,7 @@ TEST(NcclCommunicatorTest, CollectivesGiveTheRightValues) {
       if (!status.ok()) return status;
       EXPECT_TRUE(sum.equal(shard.add(accumulation == Accumulation::kAdd ? 1 : 0)));
     }
-    std::vector<double> values = {rank + 1.0, 0.5};
-    status = communicator.AllReduce("n", absl::MakeSpan(values));
-    EXPECT_EQ(values, (std::vector<double>{ranks * (ranks + 1) / 2.0, ranks * 0.5}));
-    if (!status.ok()) return status;
-    const at::Tensor data = at::zeros({3}, options).fill_(rank + 1);
-    status = communicator.Broadcast("p", 0, data);
-    EXPECT_EQ(data.sum().item<float>(), 3);
-    return status.ok() ? communicator.Barrier("end") : status;
+    return communicator.Barrier("end");
   };
   EXPECT_THAT(OnEveryRank(communicators, body), Each(absl::OkStatus()));
 }
@@ -151,8 +144,8 @@ TEST(NcclCommunicatorTest, TheWatchdogEndsAnOperationThatARankDoesNotComeTo) {
     return communicator.Barrier("thing");
   });
   for (int rank = 1; rank < VisibleGpus(); ++rank) {
-    EXPECT_FALSE(statuses[rank].ok());
-    EXPECT_THAT(statuses[rank].message(), HasSubstr("\"thing\""));
+    EXPECT_EQ(statuses[rank].code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_THAT(statuses[rank].message(), HasSubstr("\"thing\": rank 0 did not come"));
   }
 }
 

@@ -170,12 +170,28 @@ TEST_F(MemoryCheckTest, NamesOffloadOnAGpuOnly) {
   const int64_t peak =
       Peak({.sharding = Sharding::kShardGradOp, .checkpoint_every = 1, .cpu_offload = true});
   const AvailableMemory tight{.bytes = peak, .shared = false, .cuda = true};
-  EXPECT_THAT(CheckMemory(request_, tight).message(),
-              HasSubstr("--sharding shard_grad_op --activation_checkpointing 1 with parameters and momentum on the host would fit"));
+  EXPECT_THAT(
+      CheckMemory(request_, tight).message(),
+      HasSubstr("--sharding shard_grad_op --activation_checkpointing 1 --cpu_offload would fit"));
   AvailableMemory cpu = tight;
   cpu.cuda = false;
   EXPECT_THAT(CheckMemory(request_, cpu).message(),
               AllOf(HasSubstr("no strategy would fit"), Not(HasSubstr("cpu_offload"))));
+}
+
+// Parameters, lookahead copy, momentum with what is pending, and the gradient that is compressed there.
+TEST_F(MemoryCheckTest, WhatIsOffloadedHasToFitIntoTheHost) {
+  request_.options.cpu_offload = true;
+  request_.lookahead = true;
+  const ShardPlan whole = ShardPlan::Create(layout_, request_.units, 1).value();
+  const int64_t host = 4 * (4 * 4 * whole.shard(0).elements() + 6 * 4 * layout_.blocks());
+  AvailableMemory available{
+      .bytes = 1'000'000'000, .shared = false, .cuda = true, .host_bytes = host};
+  EXPECT_TRUE(CheckMemory(request_, available).ok());
+  available.host_bytes = host - 1;
+  EXPECT_THAT(CheckMemory(request_, available).message(),
+              AllOf(HasSubstr("of the host for what --cpu_offload puts there"),
+                    HasSubstr("--sharding shard_optimizer")));
 }
 
 TEST_F(MemoryCheckTest, MomentumPendingAndLookaheadAreInThePlan) {

@@ -100,7 +100,8 @@ Node::Node(const LlamaConfig& config, int ranks, const FsdpOptions& options, uin
           std::make_unique<ShardPlan>(ShardPlan::Create(layout_, UnitTensors(*model_), 1).value())),
       memory_(ranks),
       counted_peaks_(ranks) {
-  EXPECT_TRUE(Validate(options, device.is_cuda() || options.cpu_offload).ok());
+  const bool cuda = device.is_cuda() || options.cpu_offload;
+  EXPECT_TRUE(Validate(options, cuda ? DeviceKind::kCuda : DeviceKind::kCpu).ok());
   EXPECT_TRUE(InitWeights(config, layout_, seed, &parameters_).ok());
 }
 

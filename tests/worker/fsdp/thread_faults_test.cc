@@ -56,6 +56,17 @@ TEST_P(RankFaultTest, ARankThatDiesEndsTheOthers) {
   ExpectNamed(statuses, absl::StatusCode::kAborted);
 }
 
+TEST_P(RankFaultTest, AfterTheEndNothingThatWasDoneCounts) {
+  Communicators communicators = MakeThreadGroup(kRanks, {})->TakeCommunicators();
+  for (const auto& communicator : communicators) EXPECT_TRUE(communicator->Check("sum").ok());
+  communicators[victim()]->Abort(absl::DataLossError("bad page"));
+  for (const auto& communicator : communicators) {
+    const absl::Status status = communicator->Check("sum");
+    EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+    EXPECT_THAT(status.message(), AllOf(HasSubstr("\"sum\""), HasSubstr(victims_name())));
+  }
+}
+
 TEST_P(RankFaultTest, ARankThatThrowsEndsTheOthers) {
   RankThreads threads(MakeThreadGroup(kRanks, {})->TakeCommunicators(), {});
   std::vector<absl::Status> statuses(kRanks);

@@ -1,114 +1,30 @@
-// A node of a small model with odd shapes: more ranks than a tensor has block rows, ranks without any part of a unit.
 #include "worker/node/node.h"
 
-#include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
-#include "absl/base/casts.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/file.h"
 #include "common/base/reason.h"
-#include "common/checkpoint/snapshot.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/testing/scratch_folder.h"
-#include "tests/worker/model/tiny_model.h"
+#include "tests/worker/node/node_fixture.h"
 
 namespace distro::worker {
 namespace {
 
+using testing::AllCases;
+using testing::kSequence;
+using testing::NodeCase;
 using testing::RandomTokens;
 using testing::TinyConfig;
 using testing::TinyModel;
-
-constexpr int kSequence = 9;
-
-struct Case {
-  Sharding sharding;
-  int ranks;
-};
-
-std::vector<Case> AllCases() {
-  std::vector<Case> cases;
-  for (const Sharding sharding : {Sharding::kNoShard, Sharding::kShardOptimizer,
-                                  Sharding::kShardGradOp, Sharding::kFullShard}) {
-    for (const int ranks : {1, 2, 3, 4}) cases.push_back({sharding, ranks});
-  }
-  return cases;
-}
-
-v1::StepParameters Step() {
-  v1::StepParameters step;
-  step.set_eta_bits(absl::bit_cast<uint32_t>(0.01f));
-  step.set_beta(0.9f);
-  step.set_clip_norm(0.5f);
-  step.set_kept_per_block(3);
-  return step;
-}
-
-class NodeTest : public ::testing::Test {
- protected:
-  NodeTest() : tiny_(TinyConfig(4, 2, /*tied=*/true)) {
-    EXPECT_TRUE(WriteSnapshot(Snapshot(), tiny_.layout, tiny_.parameters, {}).ok());
-  }
-  std::string Snapshot() const { return folder_.File("snapshot"); }
-
-  std::unique_ptr<Node> MakeNode(const Case& how) {
-    NodeOptions options{.ranks = how.ranks};
-    options.fsdp.sharding = how.sharding;
-    auto node = Node::Create(
-        options, {.layout = &tiny_.layout, .model = tiny_.model.get(), .lookahead = true});
-    EXPECT_TRUE(node.ok()) << node.status();
-    EXPECT_TRUE((*node)->Load(Snapshot(), RoundId(0), 0).ok());
-    return *std::move(node);
-  }
-  // The gradient of `count` micro-batches; its norm.
-  double Gradient(Node* node, int count, GradientAt at) {
-    std::vector<std::vector<int32_t>> tokens;
-    for (int i = 0; i < count; ++i) tokens.push_back(RandomTokens(2 * kSequence, 40, i));
-    for (int first = 0; first < count; first += node->ranks()) {
-      std::vector<TokenBatch> batches;
-      for (int i = first; i < std::min(first + node->ranks(), count); ++i)
-        batches.push_back({.tokens = tokens[i], .sequences = 2});
-      EXPECT_TRUE(node->GradientRound(batches, at, first == 0).ok());
-    }
-    return *node->FinishGradient(count);
-  }
-  // Two steps of a worker, the second at the lookahead copy, with nothing included.
-  std::vector<std::string> Train(Node* node) {
-    std::vector<std::string> bytes;
-    for (const GradientAt at : {GradientAt::kParameters, GradientAt::kLookahead}) {
-      if (at == GradientAt::kLookahead) {
-        EXPECT_TRUE(node->MakeLookahead(0.01f).ok());
-      }
-      const double norm = Gradient(node, 5, at);
-      EXPECT_GT(norm, 0.5);
-      const auto payloads = node->Compress(RoundId(3), Step(), norm);
-      EXPECT_TRUE(payloads.ok()) << payloads.status();
-      for (const SharedBytes& payload : *payloads) bytes.push_back(*payload);
-    }
-    return bytes;
-  }
-  std::string StateBytes(const Node& node) {
-    const std::string path = folder_.File("state");
-    const WorkerState state{.run_id = "r", .worker = "w", .epoch = EpochId(1), .next_round = {}};
-    const auto kept = node.kept();
-    EXPECT_TRUE(kept.ok()) << kept.status();
-    EXPECT_TRUE(WriteStateFile(path, state, kept->momentum, *kept->optimizer).ok());
-    return *ReadFile(path);
-  }
-
-  distro::testing::ScratchFolder folder_;
-  TinyModel tiny_;
-};
+using NodeTest = testing::NodeFixture;
 
 TEST_F(NodeTest, PayloadsAndStateDoNotShowTheStrategy) {
   const auto one = MakeNode({Sharding::kNoShard, 1});
   const std::vector<std::string> payloads = Train(one.get());
   const std::string state = StateBytes(*one);
-  for (const Case& how : AllCases()) {
+  for (const NodeCase& how : AllCases()) {
     SCOPED_TRACE(absl::StrCat(Name(how.sharding), " on ", how.ranks));
     const auto node = MakeNode(how);
     EXPECT_EQ(node->StateHash(), one->StateHash());
@@ -122,12 +38,10 @@ TEST_F(NodeTest, AStateIsTakenOverToTheBit) {
   const auto one = MakeNode({Sharding::kNoShard, 1});
   Train(one.get());
   const std::string state = StateBytes(*one);
-  for (const Case& how : AllCases()) {
+  for (const NodeCase& how : AllCases()) {
     SCOPED_TRACE(absl::StrCat(Name(how.sharding), " on ", how.ranks));
     const auto node = MakeNode(how);
-    const auto reader = StateReader::FromBytes(state);
-    ASSERT_TRUE(reader.ok()) << reader.status();
-    ASSERT_TRUE(node->Restore(*reader->Read(tiny_.layout)).ok());
+    ASSERT_TRUE(Restore(node.get(), state).ok());
     EXPECT_TRUE(StateBytes(*node) == state);
     const auto payloads = node->EncodePending(), expected = one->EncodePending();
     for (size_t i = 0; i < expected->size(); ++i) EXPECT_EQ(*(*payloads)[i], *(*expected)[i]);
@@ -139,7 +53,7 @@ TEST_F(NodeTest, LossesAreThoseOfOneRank) {
   const std::vector<TokenBatch> batches = {{.tokens = a, .sequences = 2},
                                            {.tokens = b, .sequences = 1}};
   const auto one = MakeNode({Sharding::kNoShard, 1});
-  for (const Case& how : AllCases()) {
+  for (const NodeCase& how : AllCases()) {
     if (how.ranks < 2) continue;
     const auto node = MakeNode(how);
     const auto losses = node->Losses(batches);
@@ -150,11 +64,9 @@ TEST_F(NodeTest, LossesAreThoseOfOneRank) {
 }
 
 TEST_F(NodeTest, ParametersAreWhereTheyAre) {
-  for (const Case& how : AllCases()) {
+  for (const NodeCase& how : AllCases()) {
     const auto node = MakeNode(how);
-    const std::string path = folder_.File("again");
-    ASSERT_TRUE(WriteSnapshot(path, tiny_.layout, node->parameters(), {}).ok());
-    EXPECT_TRUE(*ReadFile(path) == *ReadFile(Snapshot()));
+    EXPECT_TRUE(SnapshotOf(*node) == *ReadFile(Snapshot()));
   }
 }
 
@@ -162,7 +74,7 @@ TEST_F(NodeTest, ParametersAreWhereTheyAre) {
 TEST_F(NodeTest, ARankThatFailsEndsTheNode) {
   std::vector<int32_t> good = RandomTokens(2 * kSequence, 40, 1), bad = good;
   bad[3] = 4000;
-  for (const Case& how : AllCases()) {
+  for (const NodeCase& how : AllCases()) {
     if (how.ranks < 2) continue;
     SCOPED_TRACE(absl::StrCat(Name(how.sharding), " on ", how.ranks));
     const auto node = MakeNode(how);
@@ -196,6 +108,26 @@ TEST_F(NodeTest, WhatCannotFitIsRefusedBeforeItIsAllocated) {
   EXPECT_EQ(ReasonOf(status), "does_not_fit");
   options.memory_limit_bytes = 100000000;
   EXPECT_TRUE(Node::Create(options, parts).ok());
+}
+
+// Said before the worker joins; with GPUs there is nothing to say.
+TEST_F(NodeTest, DevicesThatAreNotThereAreRefused) {
+  EXPECT_TRUE(Node::CheckDevices({.ranks = 4}).ok());
+  const absl::Status status = Node::CheckDevices({.device = DeviceKind::kCuda});
+  if (status.ok()) GTEST_SKIP() << "this machine has a GPU";
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), ::testing::StartsWith("--device: cuda"));
+}
+
+TEST_F(NodeTest, RanksSpendTimeInCollectives) {
+  const auto node = MakeNode({Sharding::kFullShard, 2});
+  Gradient(node.get(), 2, GradientAt::kParameters);
+  const TimeByCollective spent = node->collective_time();
+  for (const absl::Duration time : spent) EXPECT_GT(time, absl::ZeroDuration());
+}
+
+TEST_F(NodeTest, APeakIsMeasured) {
+  EXPECT_GT(*MakeNode({Sharding::kFullShard, 2})->PeakFlops(), 1e6);
 }
 
 TEST_F(NodeTest, OptionsThatContradictAreRefused) {

@@ -1,0 +1,115 @@
+#include "kernels/cuda/gpu.h"
+
+#include <cuda_runtime_api.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/cuda_kernels.h"
+#include "kernels/cuda/launch.h"
+
+namespace distro::cuda {
+namespace {
+
+void* AllocateWithCuda(size_t bytes) {
+  void* memory = nullptr;
+  return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
+}
+
+class RealGpu final : public Gpu {
+ public:
+  RealGpu(int device, Stream stream, GpuAllocator allocator)
+      : device_(device), stream_(stream), allocator_(std::move(allocator)) {}
+
+  absl::StatusOr<void*> Allocate(size_t bytes) override {
+    DISTRO_RETURN_IF_ERROR(Use());
+    void* const memory = allocator_.allocate(bytes);
+    if (memory != nullptr) return memory;
+    return absl::ResourceExhaustedError(
+        absl::StrCat("GPU ", device_, " has no memory for ", bytes, " bytes"));
+  }
+  void Free(void* memory) override {
+    if (memory != nullptr && Use().ok()) allocator_.free(memory);
+  }
+
+  void CopyIn(const void* host, size_t bytes, void* device) override {
+    Copy(device, host, bytes, cudaMemcpyHostToDevice);
+  }
+  void CopyOut(const void* device, size_t bytes, void* host) override {
+    Copy(host, device, bytes, cudaMemcpyDeviceToHost);
+  }
+  void Fill(void* device, unsigned char byte, size_t bytes) override {
+    Keep([&] { return StatusOfCuda(cudaMemsetAsync(device, byte, bytes, stream_), "memset"); });
+  }
+  absl::Status Finish() override {
+    Keep([&] { return StatusOfCuda(cudaStreamSynchronize(stream_), "synchronise"); });
+    return std::exchange(failed_, absl::OkStatus());
+  }
+
+  void Compress(const CompressArguments& arguments) override {
+    Keep([&] { return cuda::Compress(arguments, stream_); });
+  }
+  void Feedback(const FeedbackArguments& arguments) override {
+    Keep([&] { return cuda::Feedback(arguments, stream_); });
+  }
+  void Apply(const ApplyArguments& arguments) override {
+    Keep([&] { return cuda::Apply(arguments, stream_); });
+  }
+  void Lookahead(float eta, const float* parameters, const float* momentum, float* out,
+                 int64_t elements) override {
+    Keep([&] { return cuda::Lookahead(eta, parameters, momentum, out, elements, stream_); });
+  }
+  void StateHash(uint64_t first_index, const float* parameters, int64_t elements,
+                 uint64_t* sum) override {
+    Keep([&] { return cuda::StateHash(first_index, parameters, elements, sum, stream_); });
+  }
+  int64_t SquaresWorkspace(const MatrixShape& matrix) const override {
+    return cuda::SquaresWorkspace(matrix);
+  }
+  void SumOfSquares(const MatrixShape& matrix, const float* gradient, double* workspace,
+                    double* row_sums) override {
+    Keep([&] { return cuda::SumOfSquares(matrix, gradient, workspace, row_sums, stream_); });
+  }
+
+ private:
+  absl::Status Use() const {
+    return StatusOfCuda(cudaSetDevice(device_), absl::StrCat("GPU ", device_).c_str());
+  }
+  template <typename Work>
+  void Keep(const Work& work) {
+    absl::Status status = Use();
+    if (status.ok()) status = work();
+    if (failed_.ok()) failed_ = std::move(status);
+  }
+  void Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+    Keep([&] {
+      return bytes == 0 ? absl::OkStatus()
+                        : StatusOfCuda(cudaMemcpyAsync(to, from, bytes, kind, stream_), "copy");
+    });
+  }
+
+  const int device_;
+  const Stream stream_;
+  const GpuAllocator allocator_;
+  absl::Status failed_;
+};
+
+}  // namespace
+
+int DeviceCount() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  return error == cudaSuccess ? count : 0;
+}
+
+absl::StatusOr<std::unique_ptr<Gpu>> MakeGpu(Stream stream, GpuAllocator allocator) {
+  int device = 0;
+  DISTRO_RETURN_IF_ERROR(StatusOfCuda(cudaGetDevice(&device), "current device"));
+  if (allocator.allocate == nullptr)
+    allocator = {.allocate = AllocateWithCuda, .free = [](void* memory) { cudaFree(memory); }};
+  return std::make_unique<RealGpu>(device, stream, std::move(allocator));
+}
+
+}  // namespace distro::cuda

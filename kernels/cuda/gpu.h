@@ -1,0 +1,54 @@
+// One GPU as what runs the operations of cuda_kernels.h on a stream: the only door from the CUDA backend to the device, so
+// that the backend's own work (staging, words that come back, order) runs in tests over kernels that are emulated on the CPU.
+//
+// Everything is enqueued. An error of a launch or a copy is kept for the next Finish; CUDA's own are sticky, so that nothing goes
+// on after one. One caller at a time, from any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "kernels/cpu/block_site.h"
+#include "kernels/cuda/apply_block.h"
+#include "kernels/cuda/compress_block.h"
+#include "kernels/cuda/stream.h"
+#include "kernels/device.h"
+#include "kernels/options.h"
+
+namespace distro::cuda {
+
+// Contracts as in cuda_kernels.h, arrays in the device's memory.
+class Gpu : public Device {
+ public:
+  bool has_own_memory() const override { return true; }
+
+  virtual void Compress(const CompressArguments& arguments) = 0;
+  virtual void Feedback(const FeedbackArguments& arguments) = 0;
+  virtual void Apply(const ApplyArguments& arguments) = 0;
+  virtual void Lookahead(float eta, const float* parameters, const float* momentum, float* out,
+                         int64_t elements) = 0;
+  virtual void StateHash(uint64_t first_index, const float* parameters, int64_t elements,
+                         uint64_t* sum) = 0;
+  virtual int64_t SquaresWorkspace(const MatrixShape& matrix) const = 0;
+  virtual void SumOfSquares(const MatrixShape& matrix, const float* gradient, double* workspace,
+                            double* row_sums) = 0;
+};
+
+// Ends the process with the status' message unless it is OK: where no status can be returned. The device is lost to this process
+// anyway.
+inline void Must(const absl::Status& status) {
+  CheckShape(status.ok(), std::string(status.message()).c_str());
+}
+
+// Where a Gpu takes memory from, on the current device; nullptr: there is none.
+struct GpuAllocator {
+  std::function<void*(size_t bytes)> allocate;
+  std::function<void(void* memory)> free;
+};
+
+// The device that is current now, and its `stream`. Without an allocator CUDA's own. Only in builds with DISTRO_CUDA.
+absl::StatusOr<std::unique_ptr<Gpu>> MakeGpu(Stream stream, GpuAllocator allocator = {});
+
+}  // namespace distro::cuda

@@ -1,0 +1,65 @@
+#include "worker/fsdp/host_memory.h"
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "gtest/gtest.h"
+#include "tests/testing/scratch_folder.h"
+
+namespace distro::worker {
+namespace {
+
+constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+
+class ControlGroupTest : public ::testing::Test {
+ protected:
+  void Write(const std::string& path, const std::string& content) {
+    const std::filesystem::path file = folder_.File("root") + path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << content;
+  }
+  int64_t Limit() { return ControlGroupMemoryLimit(folder_.File("root")); }
+
+  distro::testing::ScratchFolder folder_;
+};
+
+TEST_F(ControlGroupTest, NoFilesLimitNothing) { EXPECT_EQ(Limit(), kUnlimited); }
+
+TEST_F(ControlGroupTest, AContainerOfVersion2) {
+  Write("/proc/self/cgroup", "0::/\n");
+  Write("/sys/fs/cgroup/memory.max", "536870912\n");
+  EXPECT_EQ(Limit(), 536870912);
+}
+
+TEST_F(ControlGroupTest, MaxIsNoLimit) {
+  Write("/proc/self/cgroup", "0::/\n");
+  Write("/sys/fs/cgroup/memory.max", "max\n");
+  EXPECT_EQ(Limit(), kUnlimited);
+}
+
+TEST_F(ControlGroupTest, TheLeastOfTheGroupAndThoseAroundItCounts) {
+  Write("/proc/self/cgroup", "0::/pods/one/two\n");
+  Write("/sys/fs/cgroup/pods/memory.max", "4000\n");
+  Write("/sys/fs/cgroup/pods/one/memory.max", "1000\n");
+  Write("/sys/fs/cgroup/pods/one/two/memory.max", "max\n");
+  EXPECT_EQ(Limit(), 1000);
+}
+
+// The group's path is the host's; the container sees its own group at the top.
+TEST_F(ControlGroupTest, AContainerOfVersion1) {
+  Write("/proc/self/cgroup", "12:cpu,cpuacct:/a\n4:memory:/docker/0123\n0::/system\n");
+  Write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "2147483648\n");
+  EXPECT_EQ(Limit(), 2147483648);
+}
+
+TEST_F(ControlGroupTest, DamagedFilesLimitNothing) {
+  Write("/proc/self/cgroup", "nonsense\n::\n0::\n");
+  Write("/sys/fs/cgroup/memory.max", "-5\n");
+  EXPECT_EQ(Limit(), kUnlimited);
+}
+
+TEST(HostMemoryTest, ThereIsSome) { EXPECT_GT(HostMemoryBytes(), 0); }
+
+}  // namespace
+}  // namespace distro::worker

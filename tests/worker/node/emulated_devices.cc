@@ -1,0 +1,97 @@
+#include "tests/worker/node/emulated_devices.h"
+
+#include <limits>
+#include <utility>
+
+#include "kernels/cuda/cuda_backend.h"
+#include "tests/kernels/emulated_cuda.h"
+#include "worker/fsdp/thread_communicator.h"
+
+namespace distro::worker::testing {
+namespace {
+
+class EmulatedDevices : public NodeDevices {
+ public:
+  DeviceKind kind() const override { return DeviceKind::kCuda; }
+  int default_ranks() const override { return 2; }
+  absl::Status CheckRanks(int ranks) const override {
+    return ranks <= 4 ? absl::OkStatus() : absl::InvalidArgumentError("--ranks: there are 4 GPUs");
+  }
+  absl::StatusOr<AvailableMemory> Memory(int /*ranks*/) const override {
+    return AvailableMemory{
+        .bytes = int64_t{1} << 30, .reserve_bytes = 0, .shared = false, .cuda = true};
+  }
+  absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> Connect(
+      int ranks, absl::Duration timeout, std::shared_ptr<CollectiveTime> /*time*/) const override {
+    return MakeThreadGroup(ranks, {.watchdog = timeout})->TakeCommunicators();
+  }
+  absl::Status Use(int /*rank*/) const override { return absl::OkStatus(); }
+  absl::StatusOr<RankDevice> Open(int /*rank*/) const override {
+    auto gpu = distro::testing::MakeEmulatedGpu(distro::testing::EmulatedOrder::kAtFinish);
+    RankDevice device{.torch = at::kCPU,
+                      .memory = nullptr,
+                      .backend = cuda::MakeGpuBackend(gpu.get()),
+                      .pins_host_memory = false};
+    device.memory = std::move(gpu);
+    return device;
+  }
+};
+
+class WatchedDevice final : public Device {
+ public:
+  WatchedDevice(std::unique_ptr<Device> device, std::function<void()> finish,
+                std::function<void()> gone)
+      : device_(std::move(device)), finish_(std::move(finish)), gone_(std::move(gone)) {}
+  ~WatchedDevice() override { gone_(); }
+
+  bool has_own_memory() const override { return device_->has_own_memory(); }
+  absl::StatusOr<void*> Allocate(size_t bytes) override { return device_->Allocate(bytes); }
+  void Free(void* memory) override { device_->Free(memory); }
+  void CopyIn(const void* host, size_t bytes, void* device) override {
+    device_->CopyIn(host, bytes, device);
+  }
+  void CopyOut(const void* device, size_t bytes, void* host) override {
+    device_->CopyOut(device, bytes, host);
+  }
+  void Fill(void* device, unsigned char byte, size_t bytes) override {
+    device_->Fill(device, byte, bytes);
+  }
+  absl::Status Finish() override {
+    finish_();
+    return device_->Finish();
+  }
+
+ private:
+  const std::unique_ptr<Device> device_;
+  const std::function<void()> finish_;
+  const std::function<void()> gone_;
+};
+
+class WatchedDevices final : public EmulatedDevices {
+ public:
+  WatchedDevices(std::function<void()> finish, std::function<void()> gone)
+      : finish_(std::move(finish)), gone_(std::move(gone)) {}
+  absl::StatusOr<RankDevice> Open(int rank) const override {
+    absl::StatusOr<RankDevice> device = EmulatedDevices::Open(rank);
+    if (rank == 1)
+      device->memory = std::make_unique<WatchedDevice>(std::move(device->memory), finish_, gone_);
+    return device;
+  }
+
+ private:
+  const std::function<void()> finish_;
+  const std::function<void()> gone_;
+};
+
+}  // namespace
+
+std::shared_ptr<const NodeDevices> MakeEmulatedDevices() {
+  return std::make_shared<EmulatedDevices>();
+}
+
+std::shared_ptr<const NodeDevices> MakeWatchedDevices(std::function<void()> finish,
+                                                      std::function<void()> gone) {
+  return std::make_shared<WatchedDevices>(std::move(finish), std::move(gone));
+}
+
+}  // namespace distro::worker::testing

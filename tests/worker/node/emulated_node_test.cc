@@ -1,0 +1,139 @@
+// What has the same bits on emulated GPUs, and what a rank that comes back late may touch.
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/base/reason.h"
+#include "tests/testing/round_builder.h"
+#include "tests/worker/node/devices_under_test.h"
+#include "tests/worker/node/emulated_devices.h"
+#include "tests/worker/node/node_fixture.h"
+
+namespace distro::worker {
+namespace testing {
+
+std::shared_ptr<const NodeDevices> DevicesUnderTest() { return MakeEmulatedDevices(); }
+
+}  // namespace testing
+
+namespace {
+
+using distro::testing::BuildRound;
+using distro::testing::Committed;
+using testing::MakeEmulatedDevices;
+using testing::NodeCase;
+using EmulatedNodeTest = testing::NodeFixture;
+
+// Compress gives the same bits for every cut into runs of block rows, on a GPU too.
+TEST_F(EmulatedNodeTest, PayloadsAndStateDoNotShowTheStrategy) {
+  const auto one = MakeNode({.devices = MakeEmulatedDevices()});
+  const std::vector<std::string> payloads = Train(one.get());
+  const std::string state = StateBytes(*one);
+  for (const NodeCase& how : testing::AllCases(MakeEmulatedDevices())) {
+    SCOPED_TRACE(absl::StrCat(Name(how.sharding), " on ", how.ranks));
+    const auto node = MakeNode(how);
+    EXPECT_TRUE(Train(node.get()) == payloads);
+    EXPECT_TRUE(StateBytes(*node) == state);
+  }
+}
+
+// What is offloaded is the CPU's work: its bits.
+TEST_F(EmulatedNodeTest, OffloadedParametersAndMomentumHaveTheCpusBits) {
+  const auto one = MakeNode({});
+  const std::vector<std::string> payloads = Train(one.get());
+  const std::string state = StateBytes(*one);
+  for (NodeCase how : testing::AllCases(MakeEmulatedDevices())) {
+    SCOPED_TRACE(absl::StrCat(Name(how.sharding), " on ", how.ranks));
+    how.cpu_offload = true;
+    const auto node = MakeNode(how);
+    EXPECT_TRUE(Train(node.get()) == payloads);
+    EXPECT_TRUE(StateBytes(*node) == state);
+  }
+}
+
+TEST_F(EmulatedNodeTest, MoreRanksThanDevicesAreRefused) {
+  EXPECT_EQ(
+      Node::Create(
+          {.device = DeviceKind::kCuda, .ranks = 5},
+          {.layout = &tiny_.layout, .model = tiny_.model.get(), .devices = MakeEmulatedDevices()})
+          .status()
+          .code(),
+      absl::StatusCode::kInvalidArgument);
+}
+
+// Rank 1 does not return from an operation in time, everything that the operation was given is destroyed, the node too, and then the
+// rank goes on. Address sanitizer sees what it should not have touched.
+class LateRankTest : public testing::NodeFixture {
+ protected:
+  using Operation = std::function<absl::Status(Node& node)>;
+
+  void ExpectNothingIsTouched(const char* name, Sharding sharding, const Operation& operation) {
+    absl::Notification go_on;
+    absl::Notification gone;
+    std::atomic<bool> stops = false;
+    const auto devices = testing::MakeWatchedDevices(
+        [&] {
+          if (stops) go_on.WaitForNotification();
+        },
+        [&] { gone.Notify(); });
+    NodeOptions options = OptionsOf({.sharding = sharding, .ranks = 2, .devices = devices});
+    options.rank_timeout = absl::Seconds(3);
+    auto node = Node::Create(options, {.layout = &tiny_.layout,
+                                       .model = tiny_.model.get(),
+                                       .lookahead = true,
+                                       .devices = devices});
+    ASSERT_TRUE(node.ok()) << name << ": " << node.status();
+    ASSERT_TRUE((*node)->Load(Snapshot(), RoundId(0), 0).ok());
+    const double norm = Gradient(node->get(), 2, GradientAt::kParameters);
+    ASSERT_TRUE((*node)->Compress(RoundId(0), testing::Step(), norm).ok());
+    stops = true;
+    const absl::Status status = operation(**node);
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << name << ": " << status;
+    EXPECT_EQ(ReasonOf(status), "rank_failed") << name;
+    EXPECT_TRUE((*node)->has_stuck_rank()) << name;
+    EXPECT_FALSE((*node)->kept().ok()) << name;  // its device cannot be read
+    node->reset();
+    go_on.Notify();
+    gone.WaitForNotification();
+  }
+};
+
+// All at once: each waits for the time-out of its node.
+TEST_F(LateRankTest, TouchesNothingThatIsGone) {
+  const auto one = MakeNode({});
+  Train(one.get());
+  const std::string state = folder_.File("state");
+  StateBytes(*one);  // writes it
+  const std::string other = folder_.File("other");
+  ASSERT_TRUE(WriteSnapshot(other, tiny_.layout, tiny_.parameters, {}).ok());
+  const auto round = [&] {
+    return Committed(tiny_.layout, BuildRound(tiny_.layout, RoundId(0), 0));
+  };
+  std::vector<std::thread> nodes;
+  const auto expect = [&](const char* name, Sharding sharding, Operation operation) {
+    nodes.emplace_back([=, this] { ExpectNothingIsTouched(name, sharding, operation); });
+  };
+  expect("load", Sharding::kFullShard, [&](Node& node) { return node.Load(other, RoundId(0), 0); });
+  expect("apply", Sharding::kShardOptimizer, [&](Node& node) { return node.Apply(round()); });
+  expect("gradient", Sharding::kNoShard, [](Node& node) {
+    const std::vector<int32_t> tokens = testing::RandomTokens(2 * testing::kSequence, 40, 1);
+    return node.GradientRound({{.tokens = tokens, .sequences = 2}}, GradientAt::kParameters, true)
+        .status();
+  });
+  expect("finish gradient", Sharding::kNoShard,
+         [](Node& node) { return node.FinishGradient(1).status(); });
+  expect("compress", Sharding::kShardGradOp,
+         [](Node& node) { return node.Compress(RoundId(1), testing::Step(), 1.0).status(); });
+  expect("feedback", Sharding::kFullShard, [&](Node& node) { return node.Feedback(round(), 0); });
+  expect("restore", Sharding::kFullShard, [&](Node& node) {
+    const auto reader = StateReader::Open(state);
+    EXPECT_TRUE(reader.ok()) << reader.status();
+    return node.Restore(std::make_shared<const StateReader::Contents>(*reader->Read(tiny_.layout)));
+  });
+  for (std::thread& node : nodes) node.join();
+}
+
+}  // namespace
+}  // namespace distro::worker

@@ -1,0 +1,130 @@
+// A node of a small model with odd shapes: more ranks than a tensor has block rows, ranks without any part of a unit. What the
+// tests of nodes on every device share.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/casts.h"
+#include "common/base/file.h"
+#include "common/checkpoint/snapshot.h"
+#include "gtest/gtest.h"
+#include "tests/testing/scratch_folder.h"
+#include "tests/worker/model/tiny_model.h"
+#include "worker/node/node.h"
+#include "worker/node/node_devices.h"
+
+namespace distro::worker::testing {
+
+inline constexpr int kSequence = 9;
+
+struct NodeCase {
+  Sharding sharding = Sharding::kNoShard;
+  int ranks = 1;
+  std::shared_ptr<const NodeDevices> devices = nullptr;  // the host's
+  bool cpu_offload = false;
+};
+
+inline constexpr Sharding kStrategies[] = {Sharding::kNoShard, Sharding::kShardOptimizer,
+                                           Sharding::kShardGradOp, Sharding::kFullShard};
+
+// Every strategy with 1 to 4 ranks.
+inline std::vector<NodeCase> AllCases(std::shared_ptr<const NodeDevices> devices = nullptr) {
+  std::vector<NodeCase> cases;
+  for (const Sharding sharding : kStrategies) {
+    for (const int ranks : {1, 2, 3, 4})
+      cases.push_back({.sharding = sharding, .ranks = ranks, .devices = devices});
+  }
+  return cases;
+}
+
+inline v1::StepParameters Step() {
+  v1::StepParameters step;
+  step.set_eta_bits(absl::bit_cast<uint32_t>(0.01f));
+  step.set_beta(0.9f);
+  step.set_clip_norm(0.5f);
+  step.set_kept_per_block(3);
+  return step;
+}
+
+class NodeFixture : public ::testing::Test {
+ protected:
+  NodeFixture() : tiny_(TinyConfig(4, 2, /*tied=*/true)) {
+    EXPECT_TRUE(WriteSnapshot(Snapshot(), tiny_.layout, tiny_.parameters, {}).ok());
+  }
+  std::string Snapshot() const { return folder_.File("snapshot"); }
+
+  NodeOptions OptionsOf(const NodeCase& how) const {
+    NodeOptions options{.ranks = how.ranks};
+    options.device = how.devices == nullptr ? DeviceKind::kCpu : how.devices->kind();
+    options.fsdp.sharding = how.sharding;
+    options.fsdp.cpu_offload = how.cpu_offload;
+    return options;
+  }
+  std::unique_ptr<Node> MakeNode(const NodeCase& how) {
+    auto node = Node::Create(OptionsOf(how), {.layout = &tiny_.layout,
+                                              .model = tiny_.model.get(),
+                                              .lookahead = true,
+                                              .devices = how.devices});
+    EXPECT_TRUE(node.ok()) << node.status();
+    EXPECT_TRUE((*node)->Load(Snapshot(), RoundId(0), 0).ok());
+    return *std::move(node);
+  }
+
+  // The losses of `count` micro-batches, whose gradient the node has afterwards; its norm.
+  double Gradient(Node* node, int count, GradientAt at, std::vector<double>* losses = nullptr) {
+    std::vector<std::vector<int32_t>> tokens;
+    for (int i = 0; i < count; ++i) tokens.push_back(RandomTokens(2 * kSequence, 40, i));
+    for (int first = 0; first < count; first += node->ranks()) {
+      std::vector<TokenBatch> batches;
+      for (int i = first; i < std::min(first + node->ranks(), count); ++i)
+        batches.push_back({.tokens = tokens[i], .sequences = 2});
+      const auto round = node->GradientRound(batches, at, first == 0);
+      EXPECT_TRUE(round.ok()) << round.status();
+      if (round.ok() && losses != nullptr)
+        losses->insert(losses->end(), round->begin(), round->end());
+    }
+    return *node->FinishGradient(count);
+  }
+  // Two steps of a worker, the second at the lookahead copy, with nothing included.
+  std::vector<std::string> Train(Node* node) {
+    std::vector<std::string> bytes;
+    for (const GradientAt at : {GradientAt::kParameters, GradientAt::kLookahead}) {
+      if (at == GradientAt::kLookahead) {
+        EXPECT_TRUE(node->MakeLookahead(0.01f).ok());
+      }
+      const double norm = Gradient(node, 5, at);
+      EXPECT_GT(norm, 0.5);
+      const auto payloads = node->Compress(RoundId(3), Step(), norm);
+      EXPECT_TRUE(payloads.ok()) << payloads.status();
+      for (const SharedBytes& payload : *payloads) bytes.push_back(*payload);
+    }
+    return bytes;
+  }
+
+  std::string StateBytes(const Node& node) {
+    const std::string path = folder_.File("state");
+    const WorkerState state{.run_id = "r", .worker = "w", .epoch = EpochId(1), .next_round = {}};
+    const auto kept = node.kept();
+    EXPECT_TRUE(kept.ok()) << kept.status();
+    EXPECT_TRUE(WriteStateFile(path, state, kept->momentum.pieces, *kept->optimizer).ok());
+    return *ReadFile(path);
+  }
+  absl::Status Restore(Node* node, const std::string& state) {
+    const auto reader = StateReader::FromBytes(state);
+    EXPECT_TRUE(reader.ok()) << reader.status();
+    return node->Restore(
+        std::make_shared<const StateReader::Contents>(*reader->Read(tiny_.layout)));
+  }
+  std::string SnapshotOf(const Node& node) {
+    const std::string path = folder_.File("again");
+    EXPECT_TRUE(WriteSnapshot(path, tiny_.layout, node.parameters()->pieces, {}).ok());
+    return *ReadFile(path);
+  }
+
+  distro::testing::ScratchFolder folder_;
+  TinyModel tiny_;
+};
+
+}  // namespace distro::worker::testing

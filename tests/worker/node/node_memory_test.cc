@@ -1,0 +1,159 @@
+// The plan of memory holds for everything that a node does in a round, not for the gradient alone.
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/synchronization/mutex.h"
+#include "common/checkpoint/snapshot.h"
+#include "gtest/gtest.h"
+#include "tests/testing/round_builder.h"
+#include "tests/testing/scratch_folder.h"
+#include "tests/worker/fsdp/counting_allocator.h"
+#include "tests/worker/model/tiny_model.h"
+#include "worker/fsdp/memory_plan.h"
+#include "worker/model/llama_tensors.h"
+#include "worker/node/node.h"
+#include "worker/node/node_devices.h"
+
+namespace distro::worker {
+namespace {
+
+using distro::testing::BuildRound;
+using distro::testing::Committed;
+using testing::RandomTokens;
+using testing::TinyModel;
+
+constexpr int kPositions = 32, kKept = 4;
+
+LlamaConfig Config() {
+  LlamaConfig config = testing::TinyConfig(8, 4, /*tied=*/true);
+  config.hidden_size = 512;
+  config.layers = 3;
+  config.head_dim = 64;
+  config.intermediate_size = 1536;
+  config.vocab_size = 8000;
+  config.max_positions = 512;
+  return config;
+}
+
+// The host, whose ranks' memory is counted.
+class CountedDevices final : public NodeDevices {
+ public:
+  explicit CountedDevices(int ranks) : counts_(ranks) {}
+
+  DeviceKind kind() const override { return host_->kind(); }
+  int default_ranks() const override { return 1; }
+  absl::Status CheckRanks(int ranks) const override { return host_->CheckRanks(ranks); }
+  absl::StatusOr<AvailableMemory> Memory(int ranks) const override { return host_->Memory(ranks); }
+  absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> Connect(
+      int ranks, absl::Duration timeout, std::shared_ptr<CollectiveTime> time) const override {
+    return host_->Connect(ranks, timeout, std::move(time));
+  }
+  absl::Status Use(int rank) const override {
+    absl::MutexLock lock(&mu_);
+    counts_[rank] = testing::CountedMemoryOfThisThread();
+    return absl::OkStatus();
+  }
+  absl::StatusOr<RankDevice> Open(int rank) const override { return host_->Open(rank); }
+
+  int64_t Peak(int rank) const {
+    absl::MutexLock lock(&mu_);
+    return counts_[rank]().peak;
+  }
+
+ private:
+  const std::shared_ptr<const NodeDevices> host_ = MakeCpuDevices();
+  mutable absl::Mutex mu_;
+  mutable std::vector<std::function<testing::ThreadMemory()>> counts_ ABSL_GUARDED_BY(mu_);
+};
+
+struct Case {
+  Sharding sharding;
+  int ranks;
+  bool lookahead;
+  FloatType param_dtype = FloatType::kF32;
+};
+
+class NodeMemoryTest : public ::testing::TestWithParam<Case> {
+ protected:
+  NodeMemoryTest() : big_(Config()) {
+    EXPECT_TRUE(WriteSnapshot(snapshot_, big_.layout, big_.parameters, {}).ok());
+  }
+
+  // Everything of a round.
+  void Train(Node* node) {
+    ASSERT_TRUE(node->Load(snapshot_, RoundId(0), 0).ok());
+    std::vector<std::vector<int32_t>> tokens;
+    std::vector<TokenBatch> batches;
+    for (int i = 0; i < node->ranks(); ++i)
+      tokens.push_back(RandomTokens(kPositions + 1, Config().vocab_size, i));
+    for (const auto& each : tokens) batches.push_back({.tokens = each, .sequences = 1});
+    const CommittedRound round = Committed(big_.layout, BuildRound(big_.layout, RoundId(0), 0));
+    const GradientAt at = GetParam().lookahead ? GradientAt::kLookahead : GradientAt::kParameters;
+    if (GetParam().lookahead) {
+      ASSERT_TRUE(node->MakeLookahead(0.1f).ok());
+    }
+    for (const bool first : {true, false})
+      ASSERT_TRUE(node->GradientRound(batches, at, first).ok());
+    const auto norm = node->FinishGradient(2 * node->ranks());
+    ASSERT_TRUE(norm.ok()) << norm.status();
+    v1::StepParameters step = round.header->step();
+    ASSERT_TRUE(node->Compress(RoundId(0), step, *norm).ok());
+    ASSERT_TRUE(node->Apply(round).ok());
+    ASSERT_TRUE(node->Feedback(round, 0).ok());
+    ASSERT_TRUE(node->Losses(batches).ok());
+  }
+
+  distro::testing::ScratchFolder folder_;
+  const std::string snapshot_ = folder_.File("snapshot");
+  TinyModel big_;
+};
+INSTANTIATE_TEST_SUITE_P(Cases, NodeMemoryTest,
+                         ::testing::Values(Case{Sharding::kNoShard, 1, false},
+                                           Case{Sharding::kNoShard, 1, true},
+                                           Case{Sharding::kNoShard, 1, false, FloatType::kBf16},
+                                           Case{Sharding::kShardOptimizer, 2, true},
+                                           Case{Sharding::kShardGradOp, 2, false},
+                                           Case{Sharding::kFullShard, 2, true}));
+
+TEST_P(NodeMemoryTest, ThePlanHoldsWithEverythingOfARound) {
+  testing::CountCpuMemory();
+  const Case& how = GetParam();
+  NodeOptions options{.ranks = how.ranks};
+  options.fsdp.sharding = how.sharding;
+  options.fsdp.param_dtype = how.param_dtype;
+  const auto devices = std::make_shared<const CountedDevices>(how.ranks);
+  auto node = Node::Create(options, {.layout = &big_.layout,
+                                     .model = big_.model.get(),
+                                     .lookahead = how.lookahead,
+                                     .micro_batch_samples = 1,
+                                     .sequence_length = kPositions,
+                                     .kept_per_block = kKept,
+                                     .devices = devices});
+  ASSERT_TRUE(node.ok()) << node.status();
+  Train(node->get());
+  const MemoryPlan plan = PlanMemory({.config = Config(),
+                                      .layout = &big_.layout,
+                                      .units = LlamaUnitTensors(Config(), big_.layout.manifest()),
+                                      .ranks = how.ranks,
+                                      .options = options.fsdp,
+                                      .sequences = 1,
+                                      .positions = kPositions,
+                                      .kept_per_block = kKept,
+                                      .lookahead = how.lookahead})
+                              .value();
+  for (int rank = 0; rank < how.ranks; ++rank) {
+    const auto measured = static_cast<double>(devices->Peak(rank));
+    const auto planned = static_cast<double>(plan.ranks[rank].device_bytes);
+    const std::string what =
+        absl::StrFormat("%s ranks %d %s lookahead %d: measured %.1f MB, planned/measured %.3f; %s",
+                        Name(how.sharding), how.ranks, Name(how.param_dtype), how.lookahead,
+                        measured / 1e6, planned / measured, plan.Describe(rank));
+    EXPECT_GE(measured, 100e6) << what;
+    EXPECT_NEAR(planned / measured, 1, 0.05) << what;
+    if (rank == 0) std::cout << what << "\n";
+  }
+}
+
+}  // namespace
+}  // namespace distro::worker

@@ -1,0 +1,64 @@
+#include "worker/fsdp/host_memory.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace distro::worker {
+namespace {
+
+constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+
+int64_t LimitIn(const std::string& path) {
+  std::ifstream file(path);
+  std::string text;
+  int64_t bytes = 0;
+  return std::getline(file, text) && absl::SimpleAtoi(text, &bytes) && bytes >= 0 ? bytes
+                                                                                  : kUnlimited;
+}
+
+// Of the group and of those around it up to `hierarchy`. A container may see paths of the host's that it does not have: what it
+// has is at the top.
+int64_t LimitOf(const std::string& hierarchy, std::string group, const std::string& file) {
+  int64_t limit = kUnlimited;
+  for (;;) {
+    limit = std::min(limit, LimitIn(absl::StrCat(hierarchy, group, "/", file)));
+    const size_t parent = group.rfind('/');
+    if (parent == std::string::npos) return limit;
+    group.resize(parent);
+  }
+}
+
+}  // namespace
+
+int64_t ControlGroupMemoryLimit(const std::string& root) {
+  std::ifstream groups(absl::StrCat(root, "/proc/self/cgroup"));
+  const std::string mounts = absl::StrCat(root, "/sys/fs/cgroup");
+  int64_t limit = kUnlimited;
+  for (std::string line; std::getline(groups, line);) {
+    const std::vector<std::string> fields =
+        absl::StrSplit(line, absl::MaxSplits(':', 2));  // hierarchy:controllers:group
+    if (fields.size() != 3) continue;
+    const std::vector<std::string> controllers = absl::StrSplit(fields[1], ',');
+    if (fields[0] == "0") limit = std::min(limit, LimitOf(mounts, fields[2], "memory.max"));
+    if (std::find(controllers.begin(), controllers.end(), "memory") != controllers.end()) {
+      limit = std::min(
+          limit, LimitOf(absl::StrCat(mounts, "/memory"), fields[2], "memory.limit_in_bytes"));
+    }
+  }
+  return limit;
+}
+
+int64_t HostMemoryBytes() {
+  const int64_t machine = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);
+  return std::min(machine, ControlGroupMemoryLimit(""));
+}
+
+}  // namespace distro::worker

@@ -1,0 +1,18 @@
+// How much memory of the host a process may use. Stateless; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace distro::worker {
+
+// What the machine has, or what the control group allows, whichever is less.
+int64_t HostMemoryBytes();
+
+// The least of memory.max (version 2) and memory.limit_in_bytes (version 1) of this process's control group and of those around
+// it; INT64_MAX where none says a number.
+//
+//   root  of the file system with proc/self/cgroup and sys/fs/cgroup: "" but in tests
+int64_t ControlGroupMemoryLimit(const std::string& root);
+
+}  // namespace distro::worker

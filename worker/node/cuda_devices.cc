@@ -1,0 +1,85 @@
+// Linked where DISTRO_CUDA is on: one rank a GPU, over NCCL.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "worker/fsdp/cuda_device.h"
+#include "worker/fsdp/host_memory.h"
+#include "worker/fsdp/nccl_communicator.h"
+#include "worker/fsdp/thread_communicator.h"
+#include "worker/node/node_devices.h"
+
+namespace distro::worker {
+namespace {
+
+// Context, NCCL's buffers, libraries' workspaces, what the caching allocator cannot use of its pieces.
+constexpr int64_t kLeastReserve = int64_t{768} << 20;
+constexpr int64_t kReserveShare = 32;
+
+class CudaDevices final : public NodeDevices {
+ public:
+  DeviceKind kind() const override { return DeviceKind::kCuda; }
+  int default_ranks() const override { return VisibleGpus(); }
+
+  absl::Status CheckRanks(int ranks) const override {
+    const int gpus = VisibleGpus();
+    if (gpus == 0)
+      return absl::InvalidArgumentError(
+          "--device: cuda: there is no GPU that this process may use");
+    if (ranks <= gpus) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("--ranks: ", ranks, " ranks need a GPU each, and there are ", gpus));
+  }
+
+  // Of the GPU that has least free. What others hold there is as good as gone.
+  absl::StatusOr<AvailableMemory> Memory(int ranks) const override {
+    AvailableMemory available{.bytes = 0, .reserve_bytes = 0, .shared = false, .cuda = true};
+    for (int rank = 0; rank < ranks; ++rank) {
+      DISTRO_ASSIGN_OR_RETURN(const GpuMemory memory, MemoryOfGpu(rank));
+      if (rank == 0 || memory.free_bytes < available.bytes) available.bytes = memory.free_bytes;
+    }
+    available.reserve_bytes = std::max(kLeastReserve, available.bytes / kReserveShare);
+    const int64_t host = HostMemoryBytes();
+    available.host_bytes = host - host / 16;
+    return available;
+  }
+
+  absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> Connect(
+      int ranks, absl::Duration timeout, std::shared_ptr<CollectiveTime> time) const override {
+    if (ranks == 1) return MakeThreadGroup(1, {.watchdog = timeout})->TakeCommunicators();
+    std::vector<int> devices(ranks);
+    std::iota(devices.begin(), devices.end(), 0);
+    return MakeNcclCommunicators(devices, {.watchdog = timeout, .time = std::move(time)});
+  }
+
+  absl::Status Use(int rank) const override { return UseGpu(rank); }
+
+  absl::StatusOr<RankDevice> Open(int rank) const override {
+    DISTRO_ASSIGN_OR_RETURN(std::unique_ptr<cuda::Gpu> gpu,
+                            cuda::MakeGpu(CurrentStream(rank), TorchAllocator()));
+    RankDevice device{.torch = {at::kCUDA, static_cast<c10::DeviceIndex>(rank)},
+                      .memory = nullptr,
+                      .backend = cuda::MakeGpuBackend(gpu.get()),
+                      .pins_host_memory = true};
+    device.memory = std::move(gpu);
+    return device;
+  }
+
+ private:
+  // Torch's memory, so that one allocator knows all of it.
+  static cuda::GpuAllocator TorchAllocator() {
+    return {.allocate = AllocateOnGpu, .free = FreeOnGpu};
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const NodeDevices>> MakeDevices(DeviceKind kind) {
+  if (kind == DeviceKind::kCpu) return MakeCpuDevices();
+  return std::make_shared<CudaDevices>();
+}
+
+}  // namespace distro::worker
