@@ -5,9 +5,12 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <iostream>
+#include <thread>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -39,8 +42,8 @@ int Fail(const absl::Status& status) {
   return ExitCode(status);
 }
 
-// What ends the process: the first signal, or a failure of the rounds. Made before any other thread, which then inherit
-// the blocked signals.
+// What ends the process: the first signal, or a failure of the rounds. The signal after that ends it at once, also while the
+// server starts: a large folder takes minutes. Made before any other thread, which then inherit the blocked signals.
 class EndOfProcess {
  public:
   EndOfProcess() {
@@ -49,31 +52,29 @@ class EndOfProcess {
     sigaddset(&signals_, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
     signal_fd_ = signalfd(-1, &signals_, SFD_CLOEXEC);
-    failure_fd_ = eventfd(0, EFD_CLOEXEC);
+    over_fd_ = eventfd(0, EFD_CLOEXEC);
+    thread_ = std::thread([this] { Watch(); });
   }
   ~EndOfProcess() {
+    const uint64_t one = 1;
+    (void)!write(over_fd_, &one, sizeof(one));
+    thread_.join();
     close(signal_fd_);
-    close(failure_fd_);
+    close(over_fd_);
   }
 
   void Fail(absl::Status status) {
     absl::MutexLock lock(&mu_);
     failure_ = std::move(status);
-    const uint64_t one = 1;
-    (void)!write(failure_fd_, &one, sizeof(one));
+    ended_ = true;
   }
 
   // Blocks. Afterwards the next signal ends the process at once.
   absl::Status Wait() {
-    pollfd events[] = {{signal_fd_, POLLIN, 0}, {failure_fd_, POLLIN, 0}};
-    while (poll(events, 2, -1) < 0 && errno == EINTR) {
-    }
-    if (events[0].revents != 0) {  // taken from the queue, so that unblocking does not deliver it
-      signalfd_siginfo info;
-      (void)!read(signal_fd_, &info, sizeof(info));
-    }
+    absl::MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(&ended_));
     pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
-    return failure();
+    return failure_;
   }
 
   // OK: nothing failed so far.
@@ -83,11 +84,31 @@ class EndOfProcess {
   }
 
  private:
+  static void Poll(pollfd* events, nfds_t count) {
+    while (poll(events, count, -1) < 0 && errno == EINTR) {
+    }
+  }
+  void Watch() {
+    pollfd events[] = {{signal_fd_, POLLIN, 0}, {over_fd_, POLLIN, 0}};
+    Poll(events, 2);
+    if (events[0].revents == 0) return;
+    signalfd_siginfo info;  // taken from the queue, so that unblocking does not deliver it
+    (void)!read(signal_fd_, &info, sizeof(info));
+    pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
+    {
+      absl::MutexLock lock(&mu_);
+      ended_ = true;
+    }
+    Poll(events + 1, 1);
+  }
+
   sigset_t signals_;
   int signal_fd_;
-  int failure_fd_;
+  int over_fd_;
   absl::Mutex mu_;
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_;
 };
 
 int Main(int argc, char** argv) {

@@ -65,7 +65,7 @@ void AddWorkers(const RunStatus& status, FamilyBuilder* builder) {
     }
     builder->AddGauge(prefix + "worker_agreement_score",
                       "Agreeing less opposing votes over the root of their number, of recent "
-                      "rounds; below -6 opposes.",
+                      "rounds; below -6, by a tenth of the votes, opposes.",
                       {{"worker", worker.name}}, status.agreement[i]);
   }
 }

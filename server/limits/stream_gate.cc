@@ -10,7 +10,6 @@ namespace distro::server {
 namespace {
 
 constexpr uint64_t kBurstSeconds = 4;
-constexpr uint64_t kMinMessageCost = 256;
 constexpr uint64_t kMinBurst = 2 << 20;  // more than any message
 constexpr size_t kBucketsKept = 1024;    // beyond it those that are full are forgotten
 constexpr int kLinksOfAName = 2;

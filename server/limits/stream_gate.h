@@ -26,6 +26,9 @@
 
 namespace distro::server {
 
+// What a message counts as at least, so that tiny ones are not free.
+inline constexpr uint64_t kMinMessageCost = 256;
+
 enum class StreamKind { kUpload, kSubscription, kSnapshot, kLink };
 
 class StreamGate;

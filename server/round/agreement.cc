@@ -34,7 +34,8 @@ double AgreementCounts::Score() const {
 }
 
 bool Suspicious(const AgreementCounts& counts) {
-  return counts.common() >= kMinCommonVotes && counts.Score() < kSuspiciousScore;
+  return counts.common() >= kMinCommonVotes && counts.Score() < kSuspiciousScore &&
+         counts.disagree - counts.agree > counts.common() / 10;
 }
 
 absl::StatusOr<AgreementCounts> CompareWithOthers(absl::string_view payload,

@@ -37,7 +37,8 @@ struct AgreementCounts {
   bool operator==(const AgreementCounts&) const = default;
 };
 
-// At least kMinCommonVotes votes, and agree - disagree < -6 * sqrt(agree + disagree).
+// At least kMinCommonVotes votes, agree - disagree < -6 * sqrt(agree + disagree), and disagree - agree above a tenth of them: over many
+// rounds the first alone is reached by honest workers, whose signs depend on each other (docs/decisions/0008).
 bool Suspicious(const AgreementCounts& counts);
 
 // The counts of one payload. `votes` is the sum of all payloads of that segment before it is cut down (download = top),

@@ -41,6 +41,7 @@ void ReferenceState::AddWorker(RoundId round, absl::string_view name, uint64_t s
 void ReferenceState::SetReference(RoundId round, uint64_t state_hash,
                                   absl::Span<const uint64_t> tensor_hashes) {
   Round* found = Find(round);
+  if (found == nullptr) given_late_ = {round, state_hash};
   if (found == nullptr) return;
   found->given = state_hash;
   if (found->tensors.size() == kStatesKept) found->tensors.erase(found->tensors.begin());
@@ -93,7 +94,10 @@ std::string ReferenceState::Differences(const Round& round) const {
 
 StateVerdict ReferenceState::Judge(RoundId id) const {
   const auto it = rounds_.find(id.value());
-  if (it == rounds_.end()) return {};
+  if (it == rounds_.end()) {
+    if (!given_late_ || given_late_->first != id) return {};
+    return {.source = ReferenceSource::kGiven, .reference = given_late_->second};
+  }
   const Round& round = it->second;
   const std::optional<uint64_t> majority = Majority(round);
   const std::optional<uint64_t> reference = round.given ? round.given : majority;

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -53,7 +54,8 @@ class ReferenceState {
   // tensor, or do not make the state hash, are not used. A round older than the last kReferenceRounds is ignored.
   void AddWorker(RoundId round, absl::string_view name, uint64_t state_hash,
                  absl::Span<const uint64_t> tensor_hashes);
-  // The reference of `round`: that of an archiver, or of the snapshot. Tensors' hashes as above.
+  // The reference of `round`: that of an archiver, or of the snapshot. Tensors' hashes as above. Of the rounds that are older
+  // than the last kReferenceRounds the one that was given last is remembered: an archiver may lag, and offer a snapshot.
   void SetReference(RoundId round, uint64_t state_hash, absl::Span<const uint64_t> tensor_hashes);
 
   // The verdict on what is known of the round now; a reference that comes later may change it. An unknown round: nothing.
@@ -77,6 +79,7 @@ class ReferenceState {
 
   const Layout* const layout_;
   std::map<uint64_t, Round> rounds_;
+  std::optional<std::pair<RoundId, uint64_t>> given_late_;  // of a round older than those
 };
 
 }  // namespace distro::server

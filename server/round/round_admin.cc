@@ -21,6 +21,7 @@ absl::Status RoundManager::Pause(absl::string_view reason) {
   paused_ = true;
   pause_reason_ = next.pause_reason();
   log_->Info("paused", {{"round", head_.value()}, {"reason", pause_reason_}});
+  ShowPause();
   Poke();
   return absl::OkStatus();
 }
@@ -32,6 +33,7 @@ absl::Status RoundManager::Resume() {
   if (paused_) log_->Info("resumed", {{"round", head_.value()}});
   paused_ = false;
   pause_reason_.clear();
+  ShowPause();
   Poke();
   return absl::OkStatus();
 }

@@ -47,12 +47,8 @@ RoundManager::Work RoundManager::NextDrainWork(absl::Duration now) {
 
 RoundManager::Work RoundManager::NextOpenWork(absl::Duration now) {
   if (head_.value() >= run_->config.rounds()) return {.kind = Work::kDone, .closed = {}};
-  if (paused_) {
-    SetReason(v1::RUN_STATE_PAUSED, pause_reason_.empty()
-                                        ? "paused by an operator"
-                                        : absl::StrCat("paused: ", pause_reason_));
-    return {};
-  }
+  ShowPause();
+  if (paused_) return {};
   const int active = membership_.Count(v1::MEMBER_STATE_ACTIVE);
   if (!round_log_->has_start()) {
     const int wanted = static_cast<int>(run_->config.start_workers());
@@ -72,6 +68,17 @@ RoundManager::Work RoundManager::NextOpenWork(absl::Duration now) {
   SetReason(v1::RUN_STATE_WAITING,
             absl::StrCat("after a restart: ", back, " of ", slots_.size(), " workers are back"));
   return {.at = grace_ends, .closed = {}};
+}
+
+void RoundManager::ShowPause() {
+  if (round_ || state_ == v1::RUN_STATE_DONE) return;
+  if (paused_) {
+    SetReason(v1::RUN_STATE_PAUSED, pause_reason_.empty()
+                                        ? "paused by an operator"
+                                        : absl::StrCat("paused: ", pause_reason_));
+  } else if (state_ == v1::RUN_STATE_PAUSED) {
+    SetReason(v1::RUN_STATE_WAITING, "resumed");
+  }
 }
 
 RoundManager::Work RoundManager::NextRoundWork(absl::Duration now) {

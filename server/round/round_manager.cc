@@ -94,6 +94,7 @@ absl::Status RoundManager::Restore() {
   const v1::StoredAdmission& decided = admission_->value();
   paused_ = decided.paused();
   pause_reason_ = decided.pause_reason();
+  ShowPause();
   for (const v1::QuarantinedWorker& entry : decided.quarantined()) membership_.Quarantine(entry);
   quarantines_written_ = membership_.quarantine_changes();
   return absl::OkStatus();

@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/codec/payload.h"
@@ -126,8 +127,9 @@ class RoundManager {
   // The hashes that an archiver's replay found: from now on the reference of that round. FailedPrecondition: another run,
   // or "diverged". InvalidArgument: not one hash a tensor, or a round ahead of the log.
   absl::Status ReportState(const v1::ReportStateRequest& request);
-  // Whether a snapshot that somebody offers is one of this run's log, as far as hashes tell. InvalidArgument: its round is 0
-  // or ahead of the log, or its state hash is not the reference's. FailedPrecondition "diverged": its chain hash is not ours.
+  // Whether a snapshot that somebody offers is of this run's log, as far as hashes tell. InvalidArgument: its round is 0 or ahead of the
+  // log, its state hash is not the reference's, or most workers contradict that. FailedPrecondition "diverged": its chain hash is
+  // not ours; "no_reference": nobody has said which parameters are right before that round, or it was forgotten: ReportState first.
   absl::Status CheckSnapshot(const v1::SnapshotInfo& info) const;
 
   // Does all that is due and returns the monotonic time at which there may be more. A disk that fails is tried again
@@ -163,17 +165,8 @@ class RoundManager {
     std::vector<Contribution> audited = {};  // of the segment that is audited in this round
   };
   struct Work {
-    enum Kind {
-      kNone,
-      kAdmission,
-      kStart,
-      kOpen,
-      kReopen,
-      kClose,
-      kCommit,
-      kDone,
-      kDrained
-    } kind = kNone;
+    enum Kind { kNone, kAdmission, kStart, kOpen, kReopen, kClose, kCommit, kDone, kDrained };
+    Kind kind = kNone;
     absl::Duration at = absl::InfiniteDuration();  // kNone: when to look again
     std::vector<ClosedSegment> closed = {};        // kClose
   };
@@ -193,6 +186,8 @@ class RoundManager {
   Work NextWork();
   Work NextDrainWork(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Work NextOpenWork(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Between rounds a pause shows at once; an open round ends first.
+  void ShowPause() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Work NextRoundWork(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Work CloseDecided(const RoundDecision& decision) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<std::string> CountedWithoutSamples() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -204,7 +199,9 @@ class RoundManager {
   absl::Status WriteStart();
   void OpenRound();
   void ReopenRound();
-  absl::Status CloseSegment(const ClosedSegment& closed);
+  absl::Status CloseSegments(absl::Span<const ClosedSegment> closed);
+  absl::Status PublishSegment(RoundId round, const ClosedSegment& closed,
+                              const absl::StatusOr<SegmentResult>& result, const Votes& votes);
   void StoreSegment(SegmentId segment);
   absl::Status StoreSegments();
   void EndNow() ABSL_LOCKS_EXCLUDED(mu_);

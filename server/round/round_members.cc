@@ -156,8 +156,13 @@ absl::Status RoundManager::CheckSnapshot(const v1::SnapshotInfo& info) const {
         "snapshot: before round ", round.value(),
         " most workers hold other parameters than the archiver: nobody can say who is right"));
   }
-  if (verdict.source == ReferenceSource::kNone || verdict.reference == info.state_hash())
-    return absl::OkStatus();
+  if (verdict.source == ReferenceSource::kNone) {
+    return ErrorWithReason(
+        absl::StatusCode::kFailedPrecondition, "no_reference",
+        absl::StrCat("snapshot: before round ", round.value(),
+                     " nobody has said which parameters are right: report their hashes first"));
+  }
+  if (verdict.reference == info.state_hash()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("snapshot: before round ", round.value(),
                                                  " the state hash is ", ToHex(verdict.reference),
                                                  ", not ", ToHex(info.state_hash())));

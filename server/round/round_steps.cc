@@ -1,15 +1,22 @@
 // RoundManager: what the round thread does.
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
+#include "common/replica/parallel.h"
 #include "common/run/schedule.h"
 #include "server/round/round_frames.h"
 #include "server/round/round_manager.h"
 #include "server/session/proto_time.h"
 
 namespace distro::server {
+namespace {
+
+constexpr int kMaxCombiningThreads = 8;  // each holds the votes of a segment: 134 MB at most
+
+}  // namespace
 
 absl::Status RoundManager::Do(const Work& work) {
   switch (work.kind) {
@@ -26,8 +33,7 @@ absl::Status RoundManager::Do(const Work& work) {
       ReopenRound();
       break;
     case Work::kClose:
-      for (const ClosedSegment& closed : work.closed) DISTRO_RETURN_IF_ERROR(CloseSegment(closed));
-      break;
+      return CloseSegments(work.closed);
     case Work::kCommit:
       return CommitRound();
     case Work::kDone: {
@@ -129,16 +135,33 @@ void RoundManager::ReopenRound() {
       absl::UnavailableError("the round was opened again with samples for more workers"));
 }
 
-absl::Status RoundManager::CloseSegment(const ClosedSegment& closed) {
+// As many at a time as there are threads, so that the first results leave before the last segments are combined.
+absl::Status RoundManager::CloseSegments(absl::Span<const ClosedSegment> closed) {
   RoundId round;
   {
     absl::MutexLock lock(&mu_);
     round = head_;
   }
-  Votes votes;
-  absl::StatusOr<SegmentResult> result =
-      CombineSegment(*run_->layout, run_->config, round, closed.segment, closed.payloads, *clock_,
-                     closed.audited.empty() ? nullptr : &votes);
+  const int threads = std::clamp<int>(std::thread::hardware_concurrency(), 1, kMaxCombiningThreads);
+  while (!closed.empty()) {
+    const auto batch = closed.first(std::min<size_t>(threads, closed.size()));
+    closed.remove_prefix(batch.size());
+    std::vector<absl::StatusOr<SegmentResult>> results(batch.size());
+    std::vector<Votes> votes(batch.size());  // of segments that are audited
+    RunParallel(threads, static_cast<int64_t>(batch.size()), [&](int /*thread*/, int64_t i) {
+      results[i] =
+          CombineSegment(*run_->layout, run_->config, round, batch[i].segment, batch[i].payloads,
+                         *clock_, batch[i].audited.empty() ? nullptr : &votes[i]);
+    });
+    for (size_t i = 0; i < batch.size(); ++i)
+      DISTRO_RETURN_IF_ERROR(PublishSegment(round, batch[i], results[i], votes[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RoundManager::PublishSegment(RoundId round, const ClosedSegment& closed,
+                                          const absl::StatusOr<SegmentResult>& result,
+                                          const Votes& votes) {
   if (!result.ok()) return result.status();
   const absl::Duration combined = clock_->MonotonicNow();
   broadcast_.Add(MakeSegmentFrames(epoch_, round, closed.segment, *result->payload, combined));

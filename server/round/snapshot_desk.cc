@@ -106,9 +106,9 @@ void SnapshotDesk::Run() {
 }
 
 absl::Status SnapshotDesk::AdoptNow(const v1::SnapshotInfo& snapshot) {
-  // The reference may have come, or changed, while the bytes did.
+  // The reference may have changed while the bytes came. One that newer rounds have displaced was checked at the beginning.
   absl::Status status = manager_->CheckSnapshot(snapshot);
-  if (status.ok()) status = snapshots_->Adopt(snapshot);
+  if (status.ok() || ReasonOf(status) == "no_reference") status = snapshots_->Adopt(snapshot);
   if (!status.ok()) {
     log_->Warning("snapshot refused", {{"round", snapshot.round()}, {"status", status}});
   }

@@ -1,5 +1,6 @@
 #include "server/service/subscribe_reactor.h"
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -55,8 +56,9 @@ absl::Status SubscribeReactor::Subscribe(const Caller& caller, RoundManager* man
 // What the stream ends with: OK where there is no further round, its reason where it has one; anything else is the disk's.
 absl::Status SubscribeReactor::EndOf(const absl::Status& status) const {
   if (absl::IsOutOfRange(status) && ReasonOf(status).empty()) return absl::OkStatus();
-  if (!ReasonOf(status).empty() || absl::IsUnavailable(status) || absl::IsCancelled(status))
-    return status;
+  const std::string reason = ReasonOf(status);
+  const bool of_the_round = absl::IsUnavailable(status) || absl::IsCancelled(status);
+  if (reason != "disk" && (!reason.empty() || of_the_round)) return status;
   return WithoutPath(status, "read its log", log_);
 }
 

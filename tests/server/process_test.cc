@@ -1,76 +1,29 @@
 // The aggregator as a process: how it ends, with which code.
-#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdio>
+#include <filesystem>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "common/base/bytes.h"
+#include "common/base/checksum.h"
 #include "gmock/gmock.h"
 #include "tests/server/service/server_fixture.h"
-
-extern char** environ;
+#include "tests/testing/child_process.h"
 
 namespace distro::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-// One run of distro-aggregator; its log is read line by line, so that nothing waits for a time.
-class Process {
+// One run of distro-aggregator; nothing waits for a time.
+class Process : public ChildProcess {
  public:
-  explicit Process(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), DISTRO_AGGREGATOR);
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    int ends[2];
-    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-    EXPECT_EQ(posix_spawn(&pid_, DISTRO_AGGREGATOR, &actions, nullptr, argv.data(), environ), 0);
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    log_ = fdopen(ends[0], "r");
-  }
-  ~Process() {
-    if (pid_ != 0) {
-      kill(pid_, SIGKILL);
-      (void)Wait();
-    }
-    fclose(log_);
-  }
-  Process(const Process&) = delete;
-  Process& operator=(const Process&) = delete;
-
-  void Signal(int number) { kill(pid_, number); }
-  // The next line that has `part`; empty: the process ended before.
-  std::string Line(absl::string_view part) {
-    char line[4096];
-    while (fgets(line, sizeof(line), log_) != nullptr) {
-      if (absl::StrContains(line, part)) return line;
-    }
-    return "";
-  }
-  // waitpid's status.
-  int Wait() {
-    int status = 0;
-    EXPECT_EQ(waitpid(std::exchange(pid_, 0), &status, 0) > 0, true);
-    return status;
-  }
-  int ExitCode() {
-    const int status = Wait();
-    EXPECT_TRUE(WIFEXITED(status));
-    return WEXITSTATUS(status);
-  }
-
- private:
-  pid_t pid_ = 0;
-  FILE* log_ = nullptr;
+  explicit Process(const std::vector<std::string>& flags)
+      : ChildProcess(DISTRO_AGGREGATOR, flags) {}
+  void Signal(int number) { kill(pid(), number); }
 };
 
 class ProcessTest : public ServerTest {
@@ -83,7 +36,7 @@ class ProcessTest : public ServerTest {
   }
   // Its gRPC address, once it listens.
   static std::string Address(Process* process) {
-    const std::string line = process->Line("listening");
+    const std::string line = process->AwaitLine("listening");
     const std::vector<std::string> fields = absl::StrSplit(line, absl::ByAnyChar(" \n"));
     for (const std::string& field : fields) {
       if (absl::StartsWith(field, "grpc=")) return field.substr(5);
@@ -107,29 +60,48 @@ TEST_F(ProcessTest, ASignalLetsTheOpenRoundEndAndExitsWithZero) {
   Process process(Arguments());
   auto worker = WorkerOf(Address(&process));
   process.Signal(SIGTERM);
-  EXPECT_THAT(process.Line("draining"), HasSubstr("open=yes"));
+  EXPECT_THAT(process.AwaitLine("draining"), HasSubstr("open=yes"));
   EXPECT_TRUE(worker->Upload(0, Payloads(0, 1)).status.ok());
   EXPECT_TRUE(rounds_->NextCommit().ok());
-  EXPECT_THAT(process.Line("stopped"), HasSubstr("stopped"));
+  EXPECT_THAT(process.AwaitLine("stopped"), HasSubstr("stopped"));
   EXPECT_EQ(process.ExitCode(), 0);
+}
+
+TEST_F(ProcessTest, PlaintextIsAnnouncedAtTheStart) {
+  Process process(Arguments());
+  EXPECT_THAT(process.AwaitLine("insecure: "), HasSubstr("all traffic is plaintext"));
 }
 
 TEST_F(ProcessTest, ASecondSignalEndsAtOnce) {
   Process process(Arguments());
   auto worker = WorkerOf(Address(&process));
   process.Signal(SIGTERM);
-  EXPECT_THAT(process.Line("draining"), HasSubstr("open=yes"));
+  EXPECT_THAT(process.AwaitLine("draining"), HasSubstr("open=yes"));
   process.Signal(SIGTERM);
   const int status = process.Wait();
   ASSERT_TRUE(WIFSIGNALED(status));
   EXPECT_EQ(WTERMSIG(status), SIGTERM);
 }
 
+// The run's file is a pipe that nobody writes: the start hangs in it. One of the two signals is taken first.
+TEST_F(ProcessTest, ASecondSignalEndsAtOnceAlsoWhileItStarts) {
+  const std::vector<std::string> arguments = Arguments();
+  std::filesystem::remove(folder_.File("run.json"));
+  ASSERT_EQ(mkfifo(folder_.File("run.json").c_str(), 0600), 0);
+  Process process(arguments);
+  process.AwaitLine("starting");
+  process.Signal(SIGTERM);
+  process.Signal(SIGINT);
+  const int status = process.Wait();
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_THAT(WTERMSIG(status), ::testing::AnyOf(SIGTERM, SIGINT));
+}
+
 TEST_F(ProcessTest, FlagsThatMustBeMendedEndItWithTwo) {
   std::vector<std::string> arguments = Arguments();
   arguments.push_back("--suspect_after=1s");
   Process process(arguments);
-  EXPECT_THAT(process.Line("--suspect_after"),
+  EXPECT_THAT(process.AwaitLine("--suspect_after"),
               HasSubstr("1s is not above --heartbeat_interval (2s)"));
   EXPECT_EQ(process.ExitCode(), 2);
 }
@@ -143,6 +115,26 @@ TEST_F(ProcessTest, AFolderThatIsHeldEndsTheSecondWithThree) {
   EXPECT_EQ(first.ExitCode(), 0);
 }
 
+// As a later program would have written it: only the version, and with it the checksum, is another one.
+TEST_F(ProcessTest, DataOfANewerFormatIsRefusedByNameAndEndsItWithThree) {
+  {
+    Process process(Arguments());
+    ASSERT_NE(Address(&process), "");
+    process.Signal(SIGTERM);
+    EXPECT_EQ(process.ExitCode(), 0);
+  }
+  std::string bytes = *ReadFile(folder_.File("data/run.pb"));
+  bytes[8] = 9;
+  bytes.resize(bytes.size() - sizeof(uint64_t));
+  AppendLittleEndian(&bytes, Xxh3(bytes));
+  ASSERT_TRUE(WriteFileAtomically(folder_.File("data/run.pb"), bytes).ok());
+  Process process(Arguments());
+  EXPECT_EQ(process.ExitCode(), 3);
+  EXPECT_THAT(
+      process.log(),
+      HasSubstr("run.pb: format version 9 is newer than this program knows (1): use a newer"));
+}
+
 TEST_F(ProcessTest, DamagedDataEndsItWithFour) {
   {
     Process process(Arguments());
@@ -154,7 +146,7 @@ TEST_F(ProcessTest, DamagedDataEndsItWithFour) {
   bytes[bytes.size() / 2] ^= 1;
   ASSERT_TRUE(WriteFileAtomically(folder_.File("data/run.pb"), bytes).ok());
   Process process(Arguments());
-  EXPECT_THAT(process.Line("run.pb"), HasSubstr("run.pb"));
+  EXPECT_THAT(process.AwaitLine("run.pb"), HasSubstr("run.pb"));
   EXPECT_EQ(process.ExitCode(), 4);
 }
 

@@ -1,5 +1,6 @@
 // Numbers for people. Every function takes null for "not known" and says "–".
 const NONE = '–';
+const JOIN = '\u00a0';  // of a number and its unit, in running text
 
 // Three digits that mean something: 1.30, 13.0, 130, 1 300.
 function digits(value) {
@@ -19,7 +20,7 @@ function scaled(value, unit, separator) {
 export const bytes = (value) => value == null ? NONE : scaled(value, 'B', ' ');
 export const rate = (value) => value == null ? NONE : scaled(value, 'B/s', ' ');
 export const short = (value) => value == null ? NONE : scaled(value, '', ' ');
-export const count = (value) => value == null ? NONE : value.toLocaleString('en').replaceAll(',', ' ');
+export const count = (value) => value == null ? NONE : value.toLocaleString('en').replaceAll(',', JOIN);
 export const number = (value) => value == null ? NONE : digits(value);
 export const loss = (value) => value == null ? NONE : value.toFixed(3);
 export const percent = (value) => value == null ? NONE : `${Math.round(100 * value)} %`;
@@ -27,16 +28,16 @@ export const factor = (less, more) => less && more ? `${digits(more / less)} ×`
 
 export function seconds(value) {
   if (value == null) return NONE;
-  if (value < 0.0995) return `${Math.max(1, Math.round(1000 * value))} ms`;
-  if (value < 9.95) return `${value.toFixed(1)} s`;
+  if (value < 0.0995) return `${Math.max(1, Math.round(1000 * value))}${JOIN}ms`;
+  if (value < 9.95) return `${value.toFixed(1)}${JOIN}s`;
   return duration(value);
 }
 
 export function duration(value) {
   if (value == null) return NONE;
   const whole = Math.round(value);
-  if (whole < 100) return `${whole} s`;
-  if (whole < 100 * 60) return `${Math.round(whole / 60)} min`;
-  if (whole < 48 * 3600) return `${Math.round(whole / 3600)} h`;
-  return `${Math.round(whole / 86400)} d`;
+  if (whole < 100) return `${whole}${JOIN}s`;
+  if (whole < 100 * 60) return `${Math.round(whole / 60)}${JOIN}min`;
+  if (whole < 48 * 3600) return `${Math.round(whole / 3600)}${JOIN}h`;
+  return `${Math.round(whole / 86400)}${JOIN}d`;
 }

@@ -80,9 +80,16 @@ TEST(SuspiciousTest, NeedsAThousandCommonVotes) {
 }
 
 TEST(SuspiciousTest, NeedsMoreThanSixStandardDeviations) {
-  // 10 000 votes: six standard deviations are 600.
-  EXPECT_FALSE(Suspicious({.agree = 4700, .disagree = 5300}));
-  EXPECT_TRUE(Suspicious({.agree = 4699, .disagree = 5301}));
+  // 1600 votes: six standard deviations are 240.
+  EXPECT_FALSE(Suspicious({.agree = 680, .disagree = 920}));
+  EXPECT_TRUE(Suspicious({.agree = 679, .disagree = 921}));
+}
+
+// What an honest worker came to in the demo of five workers on a short text: -6.2 deviations, a few hundredths of its votes.
+TEST(SuspiciousTest, NeedsMoreThanATenthOfManyVotes) {
+  EXPECT_FALSE(Suspicious({.agree = 9'691, .disagree = 10'566}));
+  EXPECT_FALSE(Suspicious({.agree = 45'000, .disagree = 55'000}));
+  EXPECT_TRUE(Suspicious({.agree = 44'999, .disagree = 55'001}));
 }
 
 TEST(SuspiciousTest, AgreementNearZeroIsNatural) {

@@ -204,6 +204,10 @@ TEST_F(ManagerMembersTest, ReportsAndSnapshotsMustBeOfThisLog) {
   EXPECT_EQ(ReasonOf(manager_->ReportState(report)), "diverged");
   report.set_log_hash(log_file_->HashBefore(RoundId(1)));
   EXPECT_EQ(manager_->ReportState(report).code(), StatusCode::kInvalidArgument);  // no hashes
+  v1::SnapshotInfo unknown;
+  unknown.set_round(1);
+  unknown.set_log_hash(log_file_->HashBefore(RoundId(1)));
+  EXPECT_EQ(ReasonOf(manager_->CheckSnapshot(unknown)), "no_reference");
   report.mutable_tensor_hashes()->Assign(hashes.begin(), hashes.end());
   EXPECT_TRUE(manager_->ReportState(report).ok());
   v1::SnapshotInfo info;

@@ -194,10 +194,23 @@ TEST_F(ReferenceStateTest, RoundsThatAreLongOverAreForgotten) {
   for (uint64_t r = 1; r <= kReferenceRounds; ++r) Report("a", right_, RoundId(r));
   EXPECT_THAT(Disagree(RoundId(0)), IsEmpty());
   Report("b", wrong_, RoundId(0));
-  Archive(right_, RoundId(0));
   EXPECT_EQ(state_.Judge(RoundId(0)).source, ReferenceSource::kNone);
+  EXPECT_THAT(Disagree(RoundId(0)), IsEmpty());
   Archive(wrong_, RoundId(kReferenceRounds));
   EXPECT_THAT(Disagree(RoundId(kReferenceRounds)), ElementsAre("a"));
+}
+
+// It judges nobody, but vouches for a snapshot; the last one counts.
+TEST_F(ReferenceStateTest, OfOlderRoundsTheArchiversLastWordIsRemembered) {
+  for (uint64_t r = 10; r < 10 + kReferenceRounds; ++r) Report("a", right_, RoundId(r));
+  Archive(wrong_, RoundId(3));
+  EXPECT_EQ(state_.Judge(RoundId(3)).source, ReferenceSource::kGiven);
+  EXPECT_EQ(state_.Judge(RoundId(3)).reference, Hash(wrong_));
+  EXPECT_THAT(Disagree(RoundId(3)), IsEmpty());
+  Archive(right_, RoundId(4));
+  EXPECT_EQ(state_.Judge(RoundId(4)).reference, Hash(right_));
+  EXPECT_EQ(state_.Judge(RoundId(3)).source, ReferenceSource::kNone);
+  EXPECT_EQ(state_.Judge(RoundId(10)).source, ReferenceSource::kNone);
 }
 
 // A crowd that invents hashes takes no memory for tensors, and cannot keep the archiver's out.

@@ -245,5 +245,25 @@ TEST_F(AuthorizationTest, StatusesHoldNoPaths) {
   EXPECT_THAT(status.message(), Not(HasSubstr("/")));
 }
 
+// A record vanishes behind the aggregator's back; who reads the log is told that, and no path.
+TEST_F(AuthorizationTest, ASubscriberIsNotToldWhereTheLogLies) {
+  Start();
+  {
+    auto a = NewActive("a");
+    auto rounds = a->Subscribe(&layout_);
+    ASSERT_TRUE(rounds->NextOpen().ok());
+    ASSERT_TRUE(a->Upload(0, Payloads(0, 1)).status.ok());
+    ASSERT_TRUE(rounds->NextCommit().ok());
+  }
+  Start();  // memory has no frames of that round any more
+  std::filesystem::remove(folder_.File("data/rounds/0000000000.record"));
+  auto b = NewWorker("b");
+  ASSERT_TRUE(b->Join().ok());
+  const absl::Status status = b->Subscribe(&layout_)->NextCommit().status();
+  EXPECT_EQ(ReasonOf(status), "disk") << status;
+  EXPECT_THAT(status.message(), HasSubstr("read its log"));
+  EXPECT_THAT(status.message(), Not(HasSubstr("/")));
+}
+
 }  // namespace
 }  // namespace distro::testing

@@ -126,7 +126,18 @@ class HostileTest : public ServerTest {
     return FromGrpcStatus(reader->Finish());
   }
 
-  std::vector<Case> Uploads();
+  // An upload of these messages.
+  Case Refused(const char* name, std::vector<v1::UploadUpdateRequest> messages,
+               StatusCode code = StatusCode::kInvalidArgument, const char* reason = "malformed") {
+    return {name, [this, messages = std::move(messages)] { return Send(messages); }, code, reason};
+  }
+  std::vector<Case> Headers();
+  std::vector<Case> Frames();
+  std::vector<Case> Uploads() {
+    std::vector<Case> cases = Headers();
+    for (Case& frames : Frames()) cases.push_back(std::move(frames));
+    return cases;
+  }
   std::vector<Case> Calls();
 
   std::unique_ptr<TestWorker> a_, b_;
@@ -135,96 +146,50 @@ class HostileTest : public ServerTest {
   std::vector<std::string> payloads_;  // [segments], of worker a
 };
 
-std::vector<HostileTest::Case> HostileTest::Uploads() {
-  constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
-  constexpr StatusCode kState = StatusCode::kFailedPrecondition;
-  const auto named = [this](const std::string& name) {
-    return [this, name] {
-      return Send({Header([&name](v1::UploadHeader& h) { h.mutable_worker()->set_name(name); })});
-    };
+// Headers that are refused, and messages that are no header.
+std::vector<HostileTest::Case> HostileTest::Headers() {
+  const auto of = [this](const std::string& name) {
+    return Header([&name](v1::UploadHeader& h) { h.mutable_worker()->set_name(name); });
   };
-  const uint64_t size = payloads_[0].size();
-  const std::string half = payloads_[0].substr(0, size / 2), rest = payloads_[0].substr(size / 2);
+  const auto later = Header([](v1::UploadHeader& h) { h.set_round(7); });
+  const auto older = Header([](v1::UploadHeader& h) { h.set_epoch(0); });
   return {
-      {"a round in the future", [this] { return Send({Header([](auto& h) { h.set_round(7); })}); },
-       kState, "wrong_round"},
-      {"another epoch", [this] { return Send({Header([](auto& h) { h.set_epoch(0); })}); }, kState,
-       "wrong_epoch"},
-      {"nobody's name", named("nobody"), kState, "no_session"},
-      {"capitals", named("A"), kInvalid, "malformed"},
-      {"an underscore", named("a_b"), kInvalid, "malformed"},
-      {"no name", named(""), kInvalid, "malformed"},
-      {"a long name", named(std::string(64, 'a')), kInvalid, "malformed"},
-      {"a line in the name", named("a\nb"), kInvalid, "malformed"},
-      {"a name that is not UTF-8", named(kNotUtf8), kInvalid, "malformed"},
-      {"no message", [this] { return Send({v1::UploadUpdateRequest()}); }, kInvalid, "malformed"},
-      {"no message after the header",
-       [this] {
-         return Send({Header(), {}});
-       },
-       kInvalid, "malformed"},
-      {"nothing", [this] { return Send({}); }, kInvalid, "malformed"},
-      {"a frame first", [this] { return Send({Whole(0)}); }, kInvalid, "malformed"},
-      {"two headers",
-       [this] {
-         return Send({Header(), Header()});
-       },
-       kInvalid, "malformed"},
-      {"no such segment",
-       [this] {
-         return Send({Header(), Frame(3, 0, "x", 1)});
-       },
-       kInvalid, "malformed"},
-      {"an oversized frame",
-       [=, this] {
-         return Send({Header(), Frame(0, 0, std::string(kMaxFrameBytes + 1, 'x'), size)});
-       },
-       kInvalid, "malformed"},
-      {"an oversized payload",
-       [=, this] {
-         return Send({Header(), Frame(0, 0, half, uint64_t{1} << 40)});
-       },
-       kInvalid, "malformed"},
-      {"an empty frame",
-       [=, this] {
-         return Send({Header(), Frame(0, 0, "", size)});
-       },
-       kInvalid, "malformed"},
-      {"a frame twice",
-       [=, this] {
-         return Send({Header(), Frame(0, 0, half, size), Frame(0, 0, half, size)});
-       },
-       kInvalid, "malformed"},
-      {"frames that overlap",
-       [=, this] {
-         return Send({Header(), Frame(0, 0, half, size), Frame(0, half.size() - 1, rest, size)});
-       },
-       kInvalid, "malformed"},
-      {"frames out of order",
-       [=, this] {
-         return Send({Header(), Frame(0, half.size(), rest, size), Frame(0, 0, half, size)});
-       },
-       kInvalid, "malformed"},
-      {"a frame too many",
-       [=, this] {
-         return Send({Header(), Frame(0, 0, half, size), Frame(0, half.size(), rest + "x", size)});
-       },
-       kInvalid, "malformed"},
-      {"another size",
-       [=, this] {
-         return Send({Header(), Frame(0, 0, half, size), Frame(0, half.size(), rest, size + 1)});
-       },
-       kInvalid, "malformed"},
-      {"segments mixed",
-       [=, this] {
-         return Send({Header(), Frame(0, 0, half, size), Whole(1)});
-       },
-       kInvalid, "malformed"},
-      {"half a payload",
-       [=, this] {
-         return Send({Header(), Frame(0, 0, half, size)});
-       },
-       kInvalid, "malformed"},
+      Refused("a round in the future", {later}, StatusCode::kFailedPrecondition, "wrong_round"),
+      Refused("another epoch", {older}, StatusCode::kFailedPrecondition, "wrong_epoch"),
+      Refused("nobody's name", {of("nobody")}, StatusCode::kFailedPrecondition, "no_session"),
+      Refused("capitals", {of("A")}),
+      Refused("an underscore", {of("a_b")}),
+      Refused("no name", {of("")}),
+      Refused("a long name", {of(std::string(64, 'a'))}),
+      Refused("a line in the name", {of("a\nb")}),
+      Refused("a name that is not UTF-8", {of(kNotUtf8)}),
+      Refused("nothing", {}),
+      Refused("no message", {v1::UploadUpdateRequest()}),
+      Refused("a frame first", {Whole(0)}),
+      Refused("two headers", {Header(), Header()}),
+  };
+}
+
+// Frames that are refused after a good header.
+std::vector<HostileTest::Case> HostileTest::Frames() {
+  const uint64_t size = payloads_[0].size(), middle = size / 2;
+  const std::string half = payloads_[0].substr(0, middle), rest = payloads_[0].substr(middle);
+  const auto header = Header(), first = Frame(0, 0, half, size);
+  const auto second = Frame(0, middle, rest, size);
+  return {
+      Refused("no message after the header", {header, v1::UploadUpdateRequest()}),
+      Refused("no such segment", {header, Frame(3, 0, "x", 1)}),
+      Refused("an oversized frame",
+              {header, Frame(0, 0, std::string(kMaxFrameBytes + 1, 'x'), size)}),
+      Refused("an oversized payload", {header, Frame(0, 0, half, uint64_t{1} << 40)}),
+      Refused("an empty frame", {header, Frame(0, 0, "", size)}),
+      Refused("a frame twice", {header, first, first}),
+      Refused("frames that overlap", {header, first, Frame(0, middle - 1, rest, size)}),
+      Refused("frames out of order", {header, second, first}),
+      Refused("a frame too many", {header, first, Frame(0, middle, rest + "x", size)}),
+      Refused("another size", {header, first, Frame(0, middle, rest, size + 1)}),
+      Refused("segments mixed", {header, first, Whole(1)}),
+      Refused("half a payload", {header, first}),
   };
 }
 

@@ -70,7 +70,7 @@ class ServerTest : public ::testing::Test {
   server::AggregatorOptions Options() {
     server::AggregatorOptions options;
     options.data_dir = folder_.File("data");
-    options.listen = "127.0.0.1:0";
+    options.listen = listen_;
     options.http = "127.0.0.1:0";
     options.insecure = true;
     options.suspect_after = absl::Seconds(500);
@@ -81,6 +81,7 @@ class ServerTest : public ::testing::Test {
 
   ScratchFolder folder_;
   Layout layout_ = SmallLayout();
+  std::string listen_ = "127.0.0.1:0";  // of the next Start
   server::ServiceLimits limits_;  // of the next Start
   FakeClock clock_;
   FaultyDisk disk_;
