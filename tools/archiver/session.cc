@@ -129,7 +129,7 @@ void Session::CompareHashes(const CommittedRound& round) {
                                             {"workers", absl::StrJoin(others, " ")}});
 }
 
-void Session::QueueReport() {
+v1::ReportStateRequest Session::StateNow() const {
   const Replica& replica = *archive_.replica;
   v1::ReportStateRequest request;
   request.set_run_id(run_.run_id());
@@ -137,8 +137,10 @@ void Session::QueueReport() {
   request.set_log_hash(replica.log_hash());
   request.mutable_tensor_hashes()->Add(replica.tensor_hashes().begin(),
                                        replica.tensor_hashes().end());
-  reports_.Add(std::move(request));
+  return request;
 }
+
+void Session::QueueReport() { reports_.Add(StateNow()); }
 
 void Session::SendReport(const v1::ReportStateRequest& request) {
   const absl::Status status = parts_.client->ReportState(request);
@@ -203,7 +205,7 @@ void Session::PublishFolder() {
 void Session::QueueUpload() {
   const v1::SnapshotInfo& snapshot = archive_.state.snapshot;
   if (!parts_.options->upload_snapshots || snapshot.round() <= stored_round_) return;
-  uploads_.Add({snapshot, parts_.folder->SnapshotPath(snapshot.round())});
+  uploads_.Add({snapshot, StateNow(), parts_.folder->SnapshotPath(snapshot.round())});
 }
 
 void Session::SendSnapshot(const Upload& upload) {
@@ -213,7 +215,7 @@ void Session::SendSnapshot(const Upload& upload) {
     v1::UploadSnapshotHeader header;
     header.set_run_id(run_.run_id());
     *header.mutable_snapshot() = upload.snapshot;
-    status = parts_.client->SendSnapshot(header, file->bytes());
+    status = parts_.client->SendSnapshot(upload.state, header, file->bytes());
   }
   const uint64_t round = upload.snapshot.round();
   if (parts_.stopper->stopped()) return;

@@ -42,18 +42,21 @@ class Session {
  private:
   struct Upload {
     v1::SnapshotInfo snapshot;
+    v1::ReportStateRequest state;  // of the snapshot's parameters
     std::string path;
   };
 
   absl::Status Replay(RoundFeed* feed);
   absl::Status Apply(const CommittedRound& round);
   void CompareHashes(const CommittedRound& round);
+  v1::ReportStateRequest StateNow() const;
   void QueueReport();
   bool IntervalEnds() const;
   // Saves, publishes and offers a snapshot; what fails is logged and counted, and the next interval tries again.
   void EndInterval();
   absl::Status Save();
   void PublishFolder();
+  // Requires a replica at the round of the snapshot.
   void QueueUpload();
   // The rounds that were wanted are all applied.
   bool Finished() const;

@@ -9,7 +9,8 @@ namespace distro::tools {
 Verdict VerdictOf(const absl::Status& status) {
   const std::string reason = ReasonOf(status);
   if (reason == "diverged" || reason == "pruned") return Verdict::kNewSnapshot;
-  if (reason == "draining" || reason == "fenced" || reason == "disk" || reason == "limit") {
+  if (reason == "draining" || reason == "fenced" || reason == "disk" || reason == "limit" ||
+      reason == "no_reference") {
     return Verdict::kRetry;
   }
   switch (status.code()) {

@@ -13,6 +13,8 @@
 #include "common/model_config/llama_config.h"
 #include "tools/distroctl/plan_formulas.h"
 #include "tools/distroctl/plan_report.h"
+#include "worker/fsdp/memory_plan.h"
+#include "worker/model/llama_tensors.h"
 
 namespace distro::tools {
 namespace {
@@ -99,16 +101,39 @@ PlanPipeline PipelineOf(const LlamaConfig& config, const PlanOptions& o) {
   return pipeline;
 }
 
-std::vector<PlanMemory> MemoriesOf(const LlamaConfig& config, const PlanOptions& o) {
+PlanMemory MemoryOf(worker::Sharding sharding, const worker::MemoryPlan& plan,
+                    const PlanOptions& o) {
+  const auto by_device_bytes = [](const worker::RankMemoryPlan& a,
+                                  const worker::RankMemoryPlan& b) {
+    return a.device_bytes < b.device_bytes;
+  };
+  const worker::RankMemoryPlan& gpu =
+      *std::max_element(plan.ranks.begin(), plan.ranks.end(), by_device_bytes);
+  return {.sharding = sharding,
+          .gpu = gpu,
+          .fits = static_cast<double>(gpu.device_bytes) + kReservedBytes <= 1e9 * o.gpu_memory_gb};
+}
+
+absl::StatusOr<std::vector<PlanMemory>> MemoriesOf(const LlamaConfig& config, const Layout& layout,
+                                                   const PlanOptions& o) {
+  DISTRO_ASSIGN_OR_RETURN(const worker::FloatType type, worker::ParseFloatType(o.param_dtype));
+  worker::MemoryRequest request = {
+      .config = config,
+      .layout = &layout,
+      .units = worker::LlamaUnitTensors(config, layout.manifest()),
+      .ranks = o.gpus,
+      .options = {.param_dtype = type, .checkpoint_every = o.activation_checkpointing},
+      .sequences = o.micro_batch,
+      .positions = o.sequence_length,
+      .kept_per_block = o.kept,
+      .lookahead = o.overlap};
   std::vector<PlanMemory> memories;
-  for (const Strategy strategy : kStrategies) {
-    const MemoryPlan plan = MemoryOfGpu(config, strategy,
-                                        {.gpus = o.gpus,
-                                         .micro_batch = o.micro_batch,
-                                         .sequence_length = o.sequence_length,
-                                         .kept = o.kept,
-                                         .overlap = o.overlap});
-    memories.push_back({strategy, plan, plan.Total() + kReservedBytes <= 1e9 * o.gpu_memory_gb});
+  for (const worker::Sharding sharding :
+       {worker::Sharding::kNoShard, worker::Sharding::kShardOptimizer,
+        worker::Sharding::kShardGradOp, worker::Sharding::kFullShard}) {
+    request.options.sharding = sharding;
+    DISTRO_ASSIGN_OR_RETURN(const worker::MemoryPlan plan, worker::PlanMemory(request));
+    memories.push_back(MemoryOf(sharding, plan, o));
   }
   return memories;
 }
@@ -128,6 +153,9 @@ absl::Status PlanOptions::Validate() const {
   DISTRO_RETURN_IF_ERROR(Range("kept_votes", kept_votes, 0, 4096));
   DISTRO_RETURN_IF_ERROR(Range("micro_batch", micro_batch, 1, 65536));
   DISTRO_RETURN_IF_ERROR(Range("sequence_length", sequence_length, 1, 1 << 20));
+  DISTRO_RETURN_IF_ERROR(Range("activation_checkpointing", activation_checkpointing, 0, 1024));
+  const absl::StatusOr<worker::FloatType> type = worker::ParseFloatType(param_dtype);
+  if (!type.ok()) return Annotate(type.status(), "--param_dtype");
   return Range("pipeline_micro_batches", micro_batches_of_pipeline, 1, 65536);
 }
 
@@ -144,7 +172,7 @@ absl::StatusOr<Report> MakePlan(const PlanOptions& options) {
   plan.times = TimesOf(plan.bytes, options);
   plan.server = ServerOf(plan.bytes, plan.times, options);
   plan.pipeline = PipelineOf(*config, options);
-  plan.memories = MemoriesOf(*config, options);
+  DISTRO_ASSIGN_OR_RETURN(plan.memories, MemoriesOf(*config, layout, options));
   Report report = {.text = PlanText(plan, options), .json = PlanJson(plan)};
   const bool fits = std::any_of(plan.memories.begin(), plan.memories.end(),
                                 [](const PlanMemory& memory) { return memory.fits; });
@@ -182,11 +210,18 @@ Command PlanCommand() {
                 count("overlap", "overlap of the run: 0 or 1.", "1"),
                 count("micro_batch", "Samples of one forward and backward pass.", "1"),
                 count("sequence_length", "Tokens a sample.", "2048"),
+                {.name = "param_dtype",
+                 .help = "Of the copy that computes, as of the worker.",
+                 .default_value = "f32",
+                 .choices = {"f32", "bf16"}},
+                count("activation_checkpointing",
+                      "Recompute every how many units in backward, as of the worker; 0: none.",
+                      "0"),
                 count("pipeline_micro_batches", "Of the pipeline that it is compared with.", "32")},
       .help =
           R"(Formulas and their sources: docs/tools.md, "plan". Results are the most there can be: workers that agree make them
-smaller. Memory is that of one GPU; a strategy "fits" with 1 GB to spare for CUDA and libraries; 5 when none does. What
-the link really does: distroctl bench-link.
+smaller. Memory is what a worker plans for its rank at the start, of the rank that needs most; a strategy "fits" with 1 GB
+to spare for CUDA and libraries; 5 when none does. What the link really does: distroctl bench-link.
 
 Example:
   distroctl plan --config examples/llama_1b2/config.json --nodes 32 --gpus 1 --gpu_memory_gb 80 --up_mbps 10 --down_mbps 100 --kept_votes 32)",
@@ -208,6 +243,8 @@ Example:
                          .overlap = a.Count("overlap") == 1,
                          .micro_batch = integer("micro_batch"),
                          .sequence_length = integer("sequence_length"),
+                         .param_dtype = a.Text("param_dtype"),
+                         .activation_checkpointing = integer("activation_checkpointing"),
                          .micro_batches_of_pipeline = integer("pipeline_micro_batches")});
       }};
 }

@@ -24,6 +24,8 @@ struct PlanOptions {
   bool overlap = true;                 // overlap 1
   int micro_batch = 1;                 // samples
   int sequence_length = 2048;          // tokens
+  std::string param_dtype = "f32";     // of the worker: f32 or bf16
+  int activation_checkpointing = 0;    // of the worker: every how many units; 0: none
   int micro_batches_of_pipeline = 32;  // for the comparison with a pipeline over the same links
 
   // InvalidArgument names the flag.

@@ -12,13 +12,15 @@ namespace {
 std::string Seconds(double seconds) { return absl::StrFormat("%.2f s", seconds); }
 
 std::string MemoryTable(const Plan& plan) {
-  Table table({"STRATEGY", ">PARAMETERS", ">COMPUTE", ">LOOKAHEAD", ">GRADIENTS", ">MOMENTUM",
-               ">ACTIVATIONS", ">TOTAL", "FITS"});
+  Table table({"STRATEGY", ">PARAMETERS", ">GRADIENTS", ">MOMENTUM", ">GATHERED", ">ACTIVATIONS",
+               ">WORKSPACE", ">TOTAL", "FITS", "LARGEST AT"});
   for (const PlanMemory& m : plan.memories) {
-    table.Add({StrategyName(m.strategy), Bytes(m.plan.parameters), Bytes(m.plan.compute),
-               Bytes(m.plan.lookahead), Bytes(m.plan.gradients),
-               Bytes(m.plan.momentum + m.plan.pending), Bytes(m.plan.activations + m.plan.logits),
-               Bytes(m.plan.Total()), m.fits ? "yes" : "no"});
+    std::vector<std::string> row = {std::string(worker::Name(m.sharding))};
+    for (const int64_t bytes : m.gpu.bytes) row.push_back(Bytes(static_cast<double>(bytes)));
+    row.push_back(Bytes(static_cast<double>(m.gpu.device_bytes)));
+    row.push_back(m.fits ? "yes" : "no");
+    row.push_back(m.gpu.phase);
+    table.Add(std::move(row));
   }
   return table.Text();
 }
@@ -59,17 +61,15 @@ std::string PipelineText(const PlanPipeline& p, const PlanOptions& o) {
 }
 
 nlohmann::json MemoryJson(const PlanMemory& m) {
-  return {{"strategy", StrategyName(m.strategy)},
-          {"parameters_bytes", m.plan.parameters},
-          {"compute_bytes", m.plan.compute},
-          {"lookahead_bytes", m.plan.lookahead},
-          {"gradients_bytes", m.plan.gradients},
-          {"momentum_bytes", m.plan.momentum},
-          {"pending_bytes", m.plan.pending},
-          {"activations_bytes", m.plan.activations},
-          {"logits_bytes", m.plan.logits},
-          {"total_bytes", m.plan.Total()},
-          {"fits", m.fits}};
+  nlohmann::json memory = {{"strategy", worker::Name(m.sharding)},
+                           {"total_bytes", m.gpu.device_bytes},
+                           {"phase", m.gpu.phase},
+                           {"fits", m.fits}};
+  for (int i = 0; i < worker::kMemoryCategories; ++i) {
+    const auto category = static_cast<worker::MemoryCategory>(i);
+    memory[absl::StrCat(worker::Name(category), "_bytes")] = m.gpu.bytes[i];
+  }
+  return memory;
 }
 
 }  // namespace

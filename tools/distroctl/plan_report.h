@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
-#include "tools/distroctl/plan_formulas.h"
+#include "worker/fsdp/memory_plan.h"
 
 namespace distro::tools {
 
@@ -55,8 +55,8 @@ struct PlanPipeline {
 };
 
 struct PlanMemory {
-  Strategy strategy = Strategy::kNoShard;
-  MemoryPlan plan;
+  worker::Sharding sharding = worker::Sharding::kNoShard;
+  worker::RankMemoryPlan gpu;  // that needs most
   bool fits = false;
 };
 

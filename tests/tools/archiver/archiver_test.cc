@@ -283,6 +283,30 @@ TEST_F(ArchiverTest, WaitsWhileAnOlderAggregatorAnswers) {
   EXPECT_EQ(metrics.replayed_rounds->value(), 0);
 }
 
+// The aggregator forgets what was reported when it ends; the snapshot that it could not store yet is vouched for again.
+TEST_F(ArchiverTest, AnUploadGoesOnAtAnAggregatorThatWasStartedAgain) {
+  AdvanceTo(3);
+  disk_.Fail({.path_part = "incoming"});
+  ArchiverMetrics metrics;
+  absl::Notification refused;
+  distro::Log log(LogLevel::kInfo, Clock::Real(), [&](absl::string_view line) {
+    if (absl::StrContains(line, "snapshot upload interrupted") && !refused.HasBeenNotified())
+      refused.Notify();
+  });
+  auto archiver = Archiver::Create(Options(), &metrics, &log, Clock::Real());
+  ASSERT_TRUE(archiver.ok()) << archiver.status();
+  absl::Status status;
+  std::thread thread([&] { status = (*archiver)->Run(); });
+  refused.WaitForNotification();
+  listen_ = server_->grpc_address();
+  StopRun();
+  disk_.Heal();
+  StartRun();
+  thread.join();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(StoredRounds(), ::testing::ElementsAre(3, 0));
+}
+
 TEST_F(ArchiverTest, AStopSavesItsCopy) {
   AdvanceTo(2);
   ArchiverOptions options = Options();
