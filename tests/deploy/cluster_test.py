@@ -110,7 +110,9 @@ class Release:
         host = self.address
         with contextlib.suppress(OSError), socket.create_connection(host.split(":"), timeout=5):
             log = (self.folder / f"{name}.log").open("a")
-            process = subprocess.Popen([BIN / "distro-worker", "--aggregator", host, "--data", SOURCE / "docs/algorithm.md", "--name", name,
+            # ends with the thread that started it, also when ctest kills the test
+            process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", BIN / "distro-worker", "--aggregator", host,
+                                        "--data", SOURCE / "docs/algorithm.md", "--name", name,
                                         "--summary", self.folder / f"{name}.json", *self.client(name)], stdout=log, stderr=log)
             self.workers.callback(lambda: (process.kill(), process.wait(), log.close()))
             return process

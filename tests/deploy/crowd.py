@@ -59,6 +59,8 @@ def of_worker(worker):
 def of_run():
     yield "distro_aggregator_round", "", 1 / ROUND, True
     yield "instance:distro_aggregator_rounds:rate5m", "", 1 / ROUND, False
+    yield "distro_aggregator_round_duration_seconds_sum", "", 1, True
+    yield "distro_aggregator_round_duration_seconds_count", "", 1 / ROUND, True
     yield "instance:distro_aggregator_update_bytes:mean5m", "", UPDATE, False
     yield "distro_aggregator_result_size_bytes", "", RESULT, False
     yield "instance:distro_worker_gradient_per_sent_bytes:ratio5m", "", 4.9e9 / UPDATE, False

@@ -26,7 +26,7 @@ HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
 
 
 def generate(*arguments):
-    return subprocess.run([SOURCE / "scripts" / "generate_dashboards", *arguments], capture_output=True, text=True)
+    return subprocess.run([sys.executable, SOURCE / "scripts" / "generate_dashboards", *arguments], capture_output=True, text=True)
 
 
 def grafana():

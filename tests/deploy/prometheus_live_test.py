@@ -16,7 +16,7 @@ import pytest
 import live_runs
 import prometheus_server
 import shaped_links
-from console_browser import browser, keep, opened, panels
+from console_browser import browser, opened, panels
 from live_runs import SLOW, UP
 from processes import until
 from console import page_name
@@ -173,9 +173,14 @@ def test_bytes_of_a_round(world):
 
 
 def test_the_straggler_is_named_and_why(world):
-    excess = world.of("shaped", "topk(1, instance_worker_stage:distro_worker_excess_seconds:per_round5m)")
-    assert [(labels["worker"], labels["stage"]) for labels, _ in excess] == [("slow", "upload")], excess
-    assert 0.4 < excess[0][1] < 2.5, excess
+    """Its upload takes some 0.7 s longer; a window of a few rounds is sometimes off."""
+    def excess():
+        return world.of("shaped", "topk(1, instance_worker_stage:distro_worker_excess_seconds:per_round5m)")
+
+    def is_so():
+        labels, seconds = excess()[0]
+        return (labels["worker"], labels["stage"]) == ("slow", "upload") and 0.4 < seconds < 2.5
+    until(is_so, f"`slow` is the straggler by its upload; it is {excess()}", LIMIT)
 
 
 def test_console_pages_show_it(world):
@@ -193,8 +198,6 @@ def test_console_pages_show_it(world):
             wanted = {panel.title for panel in members} - EMPTY
             shown = panels(page)
             assert sorted(title for title in wanted if not shown[title]) == [], row
-            if row in ("Progress", "Bandwidth"):
-                keep(page, f"console_{row.lower()}_live", full_page=True)
 
 
 def test_each_alert_is_raised_by_what_it_is_for(world):

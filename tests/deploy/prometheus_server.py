@@ -20,7 +20,7 @@ LISTENING = re.compile(r'msg="Listening on" address=(\S+)')
 def generate(folder, **constants):
     """Rules and consoles into `folder`, with other constants."""
     chosen = [f"--set={name}={value}" for name, value in constants.items()]
-    subprocess.run([SOURCE / "scripts" / "generate_dashboards", "--out", folder, *chosen], check=True)
+    subprocess.run([sys.executable, SOURCE / "scripts" / "generate_dashboards", "--out", folder, *chosen], check=True)
 
 
 def scrape(job, path, targets):

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -57,6 +58,21 @@ def test_what_only_tests_use_is_not_installed_for_a_build(tmp_path):
     said = dry_run(tmp_path)
     assert ".deps/python" in said and " cmake" in said
     assert not any(words in said for words in ("chromium", "prometheus-alertmanager", "shellcheck", ".deps/deploy"))
+
+
+def test_reproduce_explains_itself_from_any_folder(tmp_path):
+    said = subprocess.run([SOURCE / "scripts/reproduce", "--help"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert "--full" in said and "convergence" in said
+    wrong = subprocess.run([SOURCE / "scripts/reproduce", "--short"], cwd=tmp_path, capture_output=True, text=True)
+    assert wrong.returncode == 2 and "--help" in wrong.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_reproduce_runs_is_there():
+    script = (SOURCE / "scripts/reproduce").read_text()
+    named = re.findall(r'\$bench/([\w/]+\.py)', script)
+    assert len(named) > 5
+    assert [name for name in named if not os.access(SOURCE / "bench" / name, os.R_OK)] == []
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ import subprocess
 import time
 
 CLONE_NEWNET = 0x40000000
-BURST_BYTES = 2000  # above one packet, and little beside an upload
+BURST_BYTES = 2000  # above one packet, and little beside an upload ...
+BURST_SECONDS = 0.008  # ... or what a fast link takes in this time: packet by packet, many of them take more than a machine has
 
 
 class Refused(Exception):
@@ -33,8 +34,8 @@ def namespace_of(process):
 
 
 class Link:
-    def __init__(self, number, up, down):
-        self.up, self.down = up, down
+    def __init__(self, number, up, down, queue):
+        self.up, self.down, self.queue = up, down, queue
         self.address = f"10.77.{number}.1"
         self._hub_end, self._far_end = f"hub{number}", f"far{number}"
         try:
@@ -70,7 +71,7 @@ class Link:
         self.up, self.down = up or self.up, down or self.down
         for prefix, device, rate in ((self.prefix, self._far_end, self.up), ((), self._hub_end, self.down)):
             run(*prefix, "tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{round(rate)}bit",
-                "burst", BURST_BYTES, "latency", "500ms")
+                "burst", round(max(BURST_BYTES, rate / 8 * BURST_SECONDS)), "latency", self.queue)
 
     def close(self):
         self._holder.stdin.close()
@@ -92,8 +93,9 @@ class Hub:
             raise
         return self
 
-    def link(self, up, down):
-        self._links.append(Link(len(self._links) + 1, up, down))
+    def link(self, up, down, queue="500ms"):
+        """`queue`: how long a packet may wait before it is dropped instead."""
+        self._links.append(Link(len(self._links) + 1, up, down, queue))
         return self._links[-1]
 
     def __exit__(self, *_):

@@ -58,10 +58,12 @@ class FullDiskTest(ProcessTest):
         os.unlink(folder / "filler")
         aggregator.await_round(at + 5)
 
-        # A second, read-only mount on top: what has open files cannot be made read-only itself.
-        self.inside(aggregator, 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0"')
+        # A second, read-only mount on top: what has open files cannot be made read-only itself. It is made so elsewhere, where the
+        # aggregator opens none meanwhile; a bind mount inherits it.
+        self.inside(aggregator, 'mkdir "$0.made" && mount --bind "$0" "$0.made" && mount -o remount,bind,ro "$0.made" &&'
+                                ' mount --bind "$0.made" "$0"')
         at = self.expect_told(aggregator, "Read-only file system")
-        self.inside(aggregator, 'umount "$0"')
+        self.inside(aggregator, 'umount --lazy "$0"')  # a record that is being read keeps it busy
         aggregator.await_round(at + 5)
 
         state = self.finish(workers)

@@ -1,19 +1,24 @@
-// The aggregator, but its process is killed at a chosen operation on its data folder. For kill_points_test.
+// The aggregator, but its process is killed at a chosen operation on its data folder. For the tests of kill points.
 //
-//   kill_point_aggregator N FLAGS...
+//   kill_point_aggregator POINT FLAGS...
 //
-// FLAGS are those of distro-aggregator. Operations that change the folder are counted from 0; instead of operation N the
-// process gets a SIGKILL, a write when half of its bytes are there. Standard output gets the address once it listens,
-// standard error says where it was killed.
-#include <atomic>
+// FLAGS are those of distro-aggregator. POINT is one operation that changes the folder: the N-th of all, counted from 0 ("17"),
+// or the N-th of a kind on files of a name, from 1 ("rename/admission.pb/1"). Instead of it the process gets a SIGKILL, a
+// write when half of its bytes are there. "none" is none of them, "list" too, and each is said. Lines of standard error:
+// "operation KIND/NAME/N", "listening HOST:PORT", "killed at N: KIND PATH".
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
-#include "absl/strings/numbers.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "server/aggregator_server.h"
 #include "server/flags.h"
 #include "server/log/disk.h"
@@ -21,9 +26,12 @@
 namespace distro::server {
 namespace {
 
+// One write, so that lines of several threads do not mix.
+void Say(const std::string& line) { std::cerr << line + "\n" << std::flush; }
+
 class KillingDisk final : public Disk {
  public:
-  explicit KillingDisk(uint64_t kill_at) : kill_at_(kill_at) {}
+  explicit KillingDisk(std::string point) : point_(std::move(point)) {}
 
   absl::Status CreateFolder(const std::string& path) override {
     Count(DiskOperation::kCreateFolder, path);
@@ -65,10 +73,15 @@ class KillingDisk final : public Disk {
 
  private:
   void Count(DiskOperation operation, const std::string& path, auto&& before) {
-    if (next_.fetch_add(1) != kill_at_) return;
+    absl::MutexLock lock(&mu_);
+    const std::string kind = absl::StrCat(DiskOperationName(operation), "/",
+                                          std::filesystem::path(path).filename().string(), "/");
+    const std::string named = absl::StrCat(kind, ++counts_[kind]);
+    const std::string numbered = absl::StrCat(next_++);
+    if (point_ == "list") Say("operation " + named);
+    if (point_ != named && point_ != numbered) return;
     before();
-    std::cerr << "killed at " << kill_at_ << ": " << DiskOperationName(operation) << " " << path
-              << std::endl;
+    Say(absl::StrCat("killed at ", numbered, ": ", DiskOperationName(operation), " ", path));
     raise(SIGKILL);
   }
   void Count(DiskOperation operation, const std::string& path) {
@@ -76,20 +89,20 @@ class KillingDisk final : public Disk {
   }
 
   Disk* const below_ = Disk::Real();
-  const uint64_t kill_at_;
-  std::atomic<uint64_t> next_{0};
+  const std::string point_;
+  absl::Mutex mu_;
+  uint64_t next_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<std::string, int> counts_ ABSL_GUARDED_BY(mu_);
 };
 
 int Fail(const absl::Status& status) {
-  std::cerr << "kill_point_aggregator: " << status << std::endl;
+  Say("kill_point_aggregator: " + status.ToString());
   return 1;
 }
 
 int Main(int argc, char** argv) {
-  uint64_t kill_at = 0;
-  if (argc < 2 || !absl::SimpleAtoi(argv[1], &kill_at)) {
-    return Fail(absl::InvalidArgumentError("the first argument is the number of an operation"));
-  }
+  if (argc < 2) return Fail(absl::InvalidArgumentError("the first argument is an operation"));
+  const std::string point = argv[1];
   argv[1] = argv[0];
   if (absl::Status status = ParseCommandLine(argc - 1, argv + 1); !status.ok()) return Fail(status);
   const absl::StatusOr<AggregatorOptions> options = OptionsFromFlags();
@@ -100,12 +113,12 @@ int Main(int argc, char** argv) {
   sigaddset(&ends, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
 
-  KillingDisk disk(kill_at);
+  KillingDisk disk(point);
   Log log(options->log_level);
   const auto server = AggregatorServer::Start(
       *options, Clock::Real(), &log, [](absl::Status status) { std::_Exit(Fail(status)); }, &disk);
   if (!server.ok()) return Fail(server.status());
-  std::cout << (*server)->grpc_address() << std::endl;
+  Say("listening " + (*server)->grpc_address());
   int signal = 0;
   sigwait(&ends, &signal);
   return 0;

@@ -1,25 +1,18 @@
 """The README's "Operate it" as it stands: an aggregator with TLS and tokens, and a second machine that joins it.
 
 Only what cannot be had in a test is replaced: the programs' folder, the folder of the run, the aggregator's name and ports.
+tests/deploy/operate_path_test.py follows all of it, where it may make machines of its own.
 
 usage: readme_test.py --aggregator FILE --worker FILE --distroctl FILE --archiver FILE
 """
 
 import os
-import pathlib
-import re
 import shutil
 import subprocess
 
 import processes
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-def blocks():
-    """[(kind, commands)] of the section; kind is empty for commands that end."""
-    section = re.search(r"^## Operate it\n(.*?)^## ", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)[1]
-    return re.findall(r"^```sh *(\w*)\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+import readme
+from readme import ROOT
 
 
 class ReadmeTest(processes.ProcessTest):
@@ -62,9 +55,9 @@ class ReadmeTest(processes.ProcessTest):
         return aggregator
 
     def test_its_commands_work(self):
-        kinds = [kind for kind, _ in blocks()]
-        self.assertEqual(kinds, ["", "aggregator", "", "worker"])
-        (_, prepare), (_, aggregator_command), (_, look), (_, worker_command) = blocks()
+        prepare, look = (commands for kind, commands in readme.blocks() if not kind)
+        (aggregator_command,) = readme.commands("aggregator")
+        (worker_command,) = readme.commands("worker")
         self.replaced["aggregator.example"] = "localhost"
         self.bash(prepare, ROOT)
         del self.replaced["aggregator.example"]

@@ -71,8 +71,9 @@ def usage_of(process):
 
 
 class Soak:
-    def __init__(self, binaries, seed):
+    def __init__(self, binaries, seed, growth_mb):
         self.storm = Storm(binaries, seed)
+        self.growth_mb = growth_mb
         self.watch = Watch(self.storm)
         self.begin = time.monotonic()
 
@@ -111,7 +112,7 @@ class Soak:
             storm.break_link()
             storm.await_progress(20)
         after = usage_of(storm.aggregator)
-        if after[0] > before[0] + (32 << 20) or after[1] > before[1] + 20:
+        if after[0] > before[0] + (self.growth_mb << 20) or after[1] > before[1] + 20:
             raise Violation(f"(resident bytes, file handles) of the aggregator grew from {before} to {after}")
 
     def end(self):
@@ -157,9 +158,10 @@ def main():
     length.add_argument("--minutes", type=float, default=2)
     length.add_argument("--kills", type=int)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--growth_mb", type=int, default=32, help="of the aggregator's memory, at most; a sanitizer keeps what was freed")
     parser.add_argument("--report", type=pathlib.Path)
     arguments = parser.parse_args()
-    soak = Soak(arguments, arguments.seed)
+    soak = Soak(arguments, arguments.seed, arguments.growth_mb)
     outcome = "every invariant held"
     try:
         soak.run(0 if arguments.kills else arguments.minutes * 60, arguments.kills)

@@ -59,21 +59,31 @@ bool ChildProcess::ReadLine(std::string* line) {
   return true;
 }
 
-std::string ChildProcess::AwaitLine(absl::string_view text) {
+std::optional<std::string> ChildProcess::FindLine(absl::string_view text) {
   std::string line;
   while (ReadLine(&line)) {
     if (absl::StrContains(line, text)) return line;
   }
+  return std::nullopt;
+}
+
+std::string ChildProcess::AwaitLine(absl::string_view text) {
+  if (const auto line = FindLine(text)) return *line;
   ADD_FAILURE() << "the program ended without \"" << text << "\":\n" << log_text_;
   return "";
 }
 
-int ChildProcess::ExitCode() {
+int ChildProcess::Wait() {
   std::string line;
   while (ReadLine(&line)) {
   }
   int status = 0;
   waitpid(std::exchange(pid_, 0), &status, 0);
+  return status;
+}
+
+int ChildProcess::ExitCode() {
+  const int status = Wait();
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 

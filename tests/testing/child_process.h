@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,12 @@ class ChildProcess {
   // Reads on until a line of the log contains `text`, and returns it; empty, and a test failure: the program ended first.
   std::string AwaitLine(absl::string_view text);
 
-  // Reads the log to its end and waits for the program. -1: it was ended by a signal.
+  // The same; not set, and no failure: the program ended first.
+  std::optional<std::string> FindLine(absl::string_view text);
+
+  // Reads the log to its end and waits for the program: waitpid's status. Once.
+  int Wait();
+  // The same. -1: it was ended by a signal.
   int ExitCode();
 
   // What was read of the log so far.

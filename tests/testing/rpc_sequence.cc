@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <filesystem>
-#include <initializer_list>
-#include <iostream>
 #include <limits>
 #include <map>
 #include <memory>
@@ -24,40 +21,13 @@
 #include "server/service/upload_call.h"
 #include "tests/server/round/run_fixture.h"
 #include "tests/testing/fake_clock.h"
+#include "tests/testing/link_sequence.h"
+#include "tests/testing/sequence_input.h"
 
 namespace distro::testing {
 namespace {
 
 using absl::StatusCode;
-
-void Require(bool condition, absl::string_view what) {
-  if (condition) return;
-  std::cerr << "violated: " << what << "\n";
-  std::abort();
-}
-
-void RequireCode(const absl::Status& status, std::initializer_list<StatusCode> codes,
-                 absl::string_view call) {
-  const bool known = status.ok() || std::ranges::find(codes, status.code()) != codes.end();
-  Require(known, absl::StrCat(call, ": ", status.ToString()));
-}
-
-// The calls, read from the bytes; zeros at the end.
-class Input {
- public:
-  Input(const uint8_t* bytes, size_t size) : bytes_(bytes), left_(size) {}
-  bool empty() const { return left_ == 0; }
-  uint8_t Byte() {
-    if (left_ == 0) return 0;
-    --left_;
-    return *bytes_++;
-  }
-  uint32_t Below(uint32_t n) { return Byte() % n; }
-
- private:
-  const uint8_t* bytes_;
-  size_t left_;
-};
 
 class SilentObserver final : public server::RunObserver, public server::TransferObserver {
  public:
@@ -145,6 +115,7 @@ class Sequence {
   void End() {
     uploads_.clear();
     followers_.clear();
+    links_.Clear();
     Require(gate_.inflight()->used() == 0, "bytes that nobody holds are counted");
     manager_ = nullptr;
   }
@@ -367,6 +338,7 @@ class Sequence {
   }
   void Rarely() {
     const uint8_t byte = input_.Byte();
+    if (byte >= 192) return links_.Call(&input_, manager_->LinkNeeds());
     if (byte >= 64) return Step();
     if (byte >= 16) return Administer(byte);
     if (byte % 4 == 0) manager_->Drain();
@@ -412,6 +384,7 @@ class Sequence {
   server::StreamGate gate_{
       {.inflight_bytes = kInflightBytes, .worker_bytes_per_second = 64 << 10, .streams = 3},
       &clock_};
+  LinkSequence links_{&gate_, &clock_};
   std::shared_ptr<const server::RunIdentity> run_;
   std::unique_ptr<server::RoundLog> rounds_;
   std::unique_ptr<server::AdmissionStore> admission_;

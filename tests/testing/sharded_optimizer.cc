@@ -1,6 +1,7 @@
 #include "tests/testing/sharded_optimizer.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 
 namespace distro::testing {
@@ -19,6 +20,11 @@ ShardPlan OneUnit(const Layout& layout, int ranks) {
   return *ShardPlan::Create(layout, {tensors}, ranks);
 }
 
+// A host has no errors.
+void Must(const absl::Status& status) {
+  if (!status.ok()) std::abort();
+}
+
 TensorBuffer Copy(const Layout& layout, const TensorBuffer& buffer) {
   TensorBuffer copy(layout);
   copy.CopyFrom(buffer);
@@ -28,7 +34,10 @@ TensorBuffer Copy(const Layout& layout, const TensorBuffer& buffer) {
 }  // namespace
 
 ShardedOptimizer::ShardedOptimizer(const Layout* layout, int ranks)
-    : layout_(layout), plan_(OneUnit(*layout, ranks)), backend_(MakeReferenceBackend()) {
+    : layout_(layout),
+      plan_(OneUnit(*layout, ranks)),
+      backend_(MakeReferenceBackend()),
+      device_(MakeHostDevice()) {
   std::vector<const OptimizerShard*> shards;
   for (int rank = 0; rank < ranks; ++rank) {
     momentum_.emplace_back(plan_.shard(rank).elements());
@@ -37,8 +46,8 @@ ShardedOptimizer::ShardedOptimizer(const Layout* layout, int ranks)
       spans.push_back(
           absl::MakeSpan(momentum_.back()).subspan(run.shard_offset, run.matrix.elements));
     }
-    shards_.push_back(std::make_unique<OptimizerShard>(layout, plan_.shard(rank).runs,
-                                                       backend_.get(), std::move(spans)));
+    shards_.push_back(std::make_unique<OptimizerShard>(
+        layout, plan_.shard(rank).runs, backend_.get(), device_.get(), std::move(spans)));
     shards.push_back(shards_.back().get());
   }
   optimizer_ = std::make_unique<worker::Optimizer>(layout, std::move(shards));
@@ -55,7 +64,7 @@ double ShardedOptimizer::Norm(const TensorBuffer& gradient) {
   TensorBuffer copy = Copy(*layout_, gradient);
   std::vector<double> rows(worker::BlockRows(*layout_));
   for (int rank = 0; rank < plan_.ranks(); ++rank)
-    shards_[rank]->RowSums(RunsOf(rank, &copy), absl::MakeSpan(rows));
+    Must(shards_[rank]->RowSums(RunsOf(rank, &copy), absl::MakeSpan(rows)));
   return optimizer_->Norm(rows);
 }
 
@@ -64,7 +73,7 @@ std::vector<SharedBytes> ShardedOptimizer::Compress(RoundId round, const v1::Ste
   const CompressOptions options = worker::Optimizer::CompressionOf(step, Norm(gradient));
   TensorBuffer copy = Copy(*layout_, gradient);
   for (int rank = 0; rank < plan_.ranks(); ++rank)
-    shards_[rank]->Compress(options, RunsOf(rank, &copy));
+    Must(shards_[rank]->Compress(options, RunsOf(rank, &copy)));
   optimizer_->SetPending({.round = round, .k = options.k});
   return Encode();
 }
@@ -79,13 +88,13 @@ std::vector<SharedBytes> ShardedOptimizer::Encode() const {
 void ShardedOptimizer::Feedback(const CommittedRound& round, int member) {
   const std::vector<bool> included = optimizer_->TakeFeedback(round, member);
   if (included.empty()) return;
-  for (const auto& shard : shards_) shard->Feedback(included);
+  for (const auto& shard : shards_) Must(shard->Feedback(included));
 }
 
 TensorBuffer ShardedOptimizer::Lookahead(float eta, const TensorBuffer& parameters) {
   TensorBuffer copy = Copy(*layout_, parameters), out(*layout_);
   for (int rank = 0; rank < plan_.ranks(); ++rank)
-    shards_[rank]->Lookahead(eta, RunsOf(rank, &copy), RunsOf(rank, &out));
+    Must(shards_[rank]->Lookahead(eta, RunsOf(rank, &copy), RunsOf(rank, &out)));
   return out;
 }
 
@@ -96,7 +105,7 @@ void ShardedOptimizer::Restore(const TensorBuffer& momentum,
     const RunSpans from = RunsOf(rank, &copy);
     for (size_t i = 0; i < from.size(); ++i)
       std::copy(from[i].begin(), from[i].end(), shards_[rank]->momentum()[i].begin());
-    if (pending.has_value()) shards_[rank]->RestorePending(*pending);
+    if (pending.has_value()) Must(shards_[rank]->RestorePending(*pending));
   }
   optimizer_->ForgetPending();
   if (pending.has_value()) optimizer_->SetPending({.round = pending->round, .k = pending->k});

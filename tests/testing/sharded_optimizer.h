@@ -9,6 +9,7 @@
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
 #include "kernels/backend.h"
+#include "kernels/device.h"
 #include "worker/fsdp/shard_plan.h"
 #include "worker/optimizer/optimizer.h"
 #include "worker/optimizer/optimizer_shard.h"
@@ -44,6 +45,7 @@ class ShardedOptimizer {
   const Layout* const layout_;
   const worker::ShardPlan plan_;
   const std::unique_ptr<Backend> backend_;
+  const std::unique_ptr<Device> device_;
   std::vector<std::vector<float>> momentum_;  // [ranks], as shards
   std::vector<std::unique_ptr<worker::OptimizerShard>> shards_;
   std::unique_ptr<worker::Optimizer> optimizer_;
