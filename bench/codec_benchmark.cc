@@ -90,6 +90,21 @@ void BM_DecodeVotes(benchmark::State& state) {
 }
 BENCHMARK(BM_DecodeVotes)->ArgName("workers")->Arg(8)->Arg(32);
 
+// The floor of both: the plain numbers read and written once.
+void BM_CopyVotes(benchmark::State& state) {
+  const Votes votes = testing::RandomVotes(static_cast<int>(state.range(0)), 4, kBlocks, 1);
+  Votes copy = votes;
+  for (auto _ : state) {
+    copy.positions = votes.positions;
+    copy.values = votes.values;
+    benchmark::DoNotOptimize(copy.positions.data());
+    benchmark::DoNotOptimize(copy.values.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(votes.values.size()));
+}
+BENCHMARK(BM_CopyVotes)->ArgName("workers")->Arg(8)->Arg(32);
+
 // Items are the coefficients that all workers sent.
 void BM_CombinePayloads(benchmark::State& state) {
   const int workers = 32;

@@ -4,6 +4,8 @@
 //
 // Prints a line of JSON for each operation: milliseconds (median and least of the repetitions), bytes a parameter that have
 // to move, and for the whole a device-to-device copy as the bandwidth that the card has. Exit status 3: no GPU.
+#include "kernels/cuda/cuda_kernels.h"
+
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -137,33 +139,26 @@ class Bench {
     auto* positions = Allocate<uint16_t>(layout_.blocks() * k);
     auto* values = Allocate<float>(layout_.blocks() * k);
     const CompressOptions options = {.beta = 0.999f, .eta = 4e-4f, .gradient_scale = 1, .k = k};
-    const auto compress = [&](bool feedback) {
+    const std::string suffix = " k=" + std::to_string(k);
+    timer_.Report("compress" + suffix, n_, 12, [&] {
       EachTensor([&](const TensorLayout& tensor, int64_t start) {
-        uint16_t* p = positions + tensor.first_block * k;
-        float* v = values + tensor.first_block * k;
-        cuda::PendingEntries used;
-        if (feedback) used = {.k = k, .positions = p, .values = v};
         Check(cuda::Compress({.matrix = tensor.matrix,
                               .blocks = All(tensor),
                               .options = options,
-                              .used = used,
                               .gradient = gradient_ + start,
                               .momentum = momentum_ + start,
-                              .positions = p,
-                              .values = v},
+                              .positions = positions + tensor.first_block * k,
+                              .values = values + tensor.first_block * k},
                              timer_.stream()));
       });
-    };
-    const std::string suffix = " k=" + std::to_string(k);
-    timer_.Report("compress" + suffix, n_, 12, [&] { compress(false); });
-    timer_.Report("feedback and compress" + suffix, n_, 12, [&] { compress(true); });
+    });
     timer_.Report("feedback" + suffix, n_, 8, [&] {
       EachTensor([&](const TensorLayout& tensor, int64_t start) {
         Check(cuda::Feedback({.matrix = tensor.matrix,
                               .blocks = All(tensor),
-                              .used = {.k = k,
-                                       .positions = positions + tensor.first_block * k,
-                                       .values = values + tensor.first_block * k},
+                              .pending = {.k = k,
+                                          .positions = positions + tensor.first_block * k,
+                                          .values = values + tensor.first_block * k},
                               .momentum = momentum_ + start},
                              timer_.stream()));
       });

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""The aggregator under load: synthetic workers that speak the whole protocol, at the report's 1.2 B layout with K = 4, beside a plain
+gRPC streaming loop that moves the same bytes on the same machine in the same run. Prints a table.
+
+    bench/aggregator_load/load.py --build build/release            W = 8, 32, 128, 512
+    bench/aggregator_load/load.py --build build/release --short    W = 8, 32; half a minute on two cores
+
+Workers and aggregator share the machine's cores, as floor's both ends do. One round goes first and is not measured.
+"""
+import argparse
+import json
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import load_run  # noqa: E402
+import processes  # noqa: E402
+
+# (workers, votes kept of a block; 0: all, rounds that are measured)
+SHORT = ((8, 0, 3), (32, 32, 3))
+FULL = ((8, 0, 8), (8, 32, 8), (32, 0, 5), (32, 32, 5), (128, 32, 3), (512, 32, 2))
+LIMIT_SECONDS = 280  # of one row
+HEADER = ("| W | down | sent MB | received MB | rounds/s | aggregator CPU s a round | CPU ms a worker and round | peak RSS MB "
+          "| last upload byte to first result byte, ms p50, p99 | to last result byte | to first, at the aggregator, ms mean "
+          "| segments back before the round's last acknowledgement | floor rounds/s | floor's server CPU s a round | ratio of throughput |")
+
+
+def floor_seconds(build, space, workers, up, down, rounds):
+    """Wall seconds a round of the streaming loop, and its server's processor seconds."""
+    server = space.start("floor-server", [build / "stream_floor", "--listen", "127.0.0.1:0"])
+    processes.until(lambda: server.alive() and server.out_path.read_text().endswith("\n"), "the floor's server listens")
+    clients = space.start("floor-clients", [build / "stream_floor", "--server", server.out_path.read_text().strip(), "--workers", workers,
+                                            "--up_bytes", up, "--down_bytes", down, "--rounds", rounds])
+    if clients.exit_code(LIMIT_SECONDS):
+        raise AssertionError(clients.log())
+    cpu = load_run.cpu_seconds(server.child.pid)
+    server.kill()
+    return json.loads(clients.out_path.read_text())["seconds"] / rounds, cpu / rounds
+
+
+def measure(build, workers, keep, rounds, **layout):
+    with load_run.Load(build, workers, rounds + 1, keep, **layout) as load:
+        pid = load.aggregator.child.pid
+        before = load_run.cpu_seconds(pid)
+        seen = load.result([load.start()], LIMIT_SECONDS)
+        cpu = (load_run.cpu_seconds(pid) - before) / len(seen)
+        peak = load_run.peak_bytes(pid)
+        at_server = load_run.result_latency(load.aggregator)
+        up, down = load_run.update_bytes(load.blocks, load.segment_blocks), seen[-1]["result_bytes"]
+        load.aggregator.kill()
+        floor, floor_cpu = floor_seconds(build, load.space, workers, up, down, rounds)
+    firsts, lasts = load_run.segment_delays(seen)
+    return {"up": up, "down": down, "seconds": load_run.seconds_a_round(seen), "cpu": cpu, "peak": peak, "floor": floor,
+            "floor_cpu": floor_cpu, "at_server": at_server, "firsts": firsts, "lasts": lasts, "early": load_run.early_share(seen)}
+
+
+def row(workers, keep, measured):
+    def ms(values, share):
+        return f"{1e3 * load_run.percentile(values, share):.0f}"
+    m = measured
+    return (f"| {workers} | {f'top {keep}' if keep else 'lossless'} | {m['up'] / 1e6:.2f} | {m['down'] / 1e6:.2f} | {1 / m['seconds']:.3f} "
+            f"| {m['cpu']:.2f} | {m['cpu'] / workers * 1e3:.0f} | {m['peak'] / 1e6:.0f} | {ms(m['firsts'], .5)}, {ms(m['firsts'], .99)} "
+            f"| {ms(m['lasts'], .5)}, {ms(m['lasts'], .99)} | {1e3 * m['at_server']:.0f} | {100 * m['early']:.0f} % "
+            f"| {1 / m['floor']:.3f} | {m['floor_cpu']:.2f} | {m['floor'] / m['seconds']:.2f} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, required=True, help="build folder with distro-aggregator, aggregator_load, stream_floor")
+    parser.add_argument("--short", action="store_true", help="W = 8 and 32 at few rounds")
+    options = parser.parse_args()
+    load_run.print_head(HEADER)
+    for workers, keep, rounds in SHORT if options.short else FULL:
+        print(row(workers, keep, measure(options.build / "bin", workers, keep, rounds)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

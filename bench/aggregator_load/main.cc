@@ -1,0 +1,90 @@
+// Synthetic workers of a run, many in one process, against an aggregator; load.py starts both and makes the table. The run's model is
+// one tensor [64 * blocks, 1]: as many blocks as asked for, with few parameters. Prints a line of JSON a round (round_times.h)
+// when the run is done.
+//
+//   aggregator_load --aggregator HOST:PORT --workers 32 --blocks 294177
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/status/status.h"
+#include "bench/aggregator_load/load_worker.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/channel.h"
+
+ABSL_FLAG(std::string, aggregator, "", "Address of the aggregator, which speaks plaintext.");
+ABSL_FLAG(int, workers, 1, "Workers of this process.");
+ABSL_FLAG(int, first, 0, "Number of the first of them, where several processes make the run.");
+ABSL_FLAG(int64_t, blocks, 294177, "Blocks of the run's model.");
+
+namespace distro::bench {
+namespace {
+
+absl::StatusOr<Layout> MakeLayout(const v1::JoinResponse& joined) {
+  DISTRO_ASSIGN_OR_RETURN(Manifest manifest,
+                          Manifest::Create({{"w", {kBlockSide * absl::GetFlag(FLAGS_blocks), 1}}}));
+  const Sha256Digest& hash = manifest.hash();
+  if (joined.manifest_hash() != std::string(hash.begin(), hash.end()))
+    return absl::InvalidArgumentError("--blocks: the run's model is another");
+  return Layout::Create(std::move(manifest), static_cast<int>(joined.config().segment_blocks()));
+}
+
+// Heartbeats in turn until all have ended; one that fails ends the others.
+absl::Status Attend(const std::vector<std::unique_ptr<LoadWorker>>& workers,
+                    absl::Duration interval) {
+  absl::Status first_error;
+  for (const auto& waited_for : workers) {
+    while (!waited_for->AwaitEnd(interval))
+      for (const auto& worker : workers) worker->Heartbeat();
+    if (first_error.ok() && !waited_for->status().ok()) {
+      first_error = waited_for->status();
+      for (const auto& worker : workers) worker->Cancel();
+    }
+  }
+  return first_error;
+}
+
+absl::Status Main() {
+  LoadRun run{.aggregator = absl::GetFlag(FLAGS_aggregator), .first = absl::GetFlag(FLAGS_first)};
+  DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
+                          OpenChannel({.aggregator = run.aggregator, .insecure = true}));
+  const std::unique_ptr<Stub> control = v1::AggregatorService::NewStub(channel);
+  run.control = control.get();
+  const int count = absl::GetFlag(FLAGS_workers);
+  std::vector<v1::JoinResponse> joined;
+  for (int i = 0; i < count; ++i) {
+    DISTRO_ASSIGN_OR_RETURN(joined.emplace_back(), JoinRun(run.control, run.first + i));
+  }
+  const v1::RunConfig& config = joined[0].config();
+  DISTRO_ASSIGN_OR_RETURN(const Layout layout, MakeLayout(joined[0]));
+  const SyntheticUpdates updates(&layout, static_cast<int>(config.kept_per_block()), run.first,
+                                 count);
+  RoundTimes times(config.rounds(), layout.segments());
+  run.layout = &layout;
+  run.updates = &updates;
+  run.times = &times;
+  std::vector<std::unique_ptr<LoadWorker>> workers;
+  for (int i = 0; i < count; ++i) {
+    const int number = run.first + i;
+    workers.push_back(std::make_unique<LoadWorker>(&run, number, joined[i], number == 0));
+    workers.back()->Heartbeat();
+  }
+  const absl::Duration interval = absl::Seconds(joined[0].heartbeat_interval().seconds()) +
+                                  absl::Nanoseconds(joined[0].heartbeat_interval().nanos());
+  DISTRO_RETURN_IF_ERROR(Attend(workers, interval));
+  std::cout << times.Json();
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace distro::bench
+
+int main(int argc, char** argv) {
+  absl::ParseCommandLine(argc, argv);
+  const absl::Status status = distro::bench::Main();
+  if (!status.ok()) std::cerr << status << "\n";
+  return status.ok() ? 0 : 1;
+}

@@ -1,0 +1,27 @@
+// The run that is measured: W workers in threads of one process, everything of theirs as in a real run but the exchange, which is
+// local (worker/exchange/local_aggregator.h) behind a LabExchange each.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bench/convergence/curve.h"
+#include "bench/convergence/lab_exchange.h"
+#include "worker/data/token_file.h"
+#include "worker/exchange/local_aggregator.h"
+
+namespace distro::worker {
+
+struct VirtualWorkersOptions {
+  std::vector<LabLink> links;   // [W]: of the workers in the order of their names
+  int micro_batch_samples = 0;  // as TrainerOptions
+};
+
+// Trains the run, whose start_workers is W. The curve is that of the first worker; every worker's parameters are the same bits. `folder`
+// is scratch space.
+absl::StatusOr<Curve> RunVirtualWorkers(LocalRun run, const TokenSource& tokens,
+                                        const VirtualWorkersOptions& options,
+                                        const std::string& folder);
+
+}  // namespace distro::worker

@@ -1,0 +1,17 @@
+// Votes as plain numbers: what other compressors are given, and the file in which a recorded round is kept. Of each block the number
+// of its votes, then position and value of each; all u16, little-endian.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/update/votes.h"
+
+namespace distro {
+
+void AppendPlain(const Votes& votes, std::string* plain);
+// InvalidArgument: not what AppendPlain wrote.
+absl::StatusOr<Votes> ParsePlain(absl::string_view plain);
+
+}  // namespace distro

@@ -1,0 +1,80 @@
+"""bench/aggregator_load at a small size: its workers take part in every round, all of them see the same rounds, and its figures are
+what the rounds say."""
+import argparse
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "bench/aggregator_load"))
+import load  # noqa: E402
+import load_run  # noqa: E402
+
+BIN = None
+BLOCKS, SEGMENT_BLOCKS = 40, 16
+SMALL = {"blocks": BLOCKS, "segment_blocks": SEGMENT_BLOCKS}
+LIMIT_SECONDS = 100
+
+
+def a_round(number, *segments, **other):
+    return {"round": number, "hash": "1", "result_bytes": 3, "opened": 1, "committed": 2, "segments": list(segments), **other}
+
+
+class LoadTest(unittest.TestCase):
+    def test_workers_of_two_processes_make_a_run(self):
+        with load_run.Load(BIN, 4, rounds=4, keep=0, **SMALL) as run:
+            rounds = run.result([run.start(first=0, count=3), run.start(first=3, count=1)], LIMIT_SECONDS)
+            included = [run.aggregator.metric("distro_aggregator_worker_included_updates_total", worker=f"load-000{i}") for i in range(4)]
+        self.assertEqual(included, [4] * 4)
+        self.assertEqual([one["round"] for one in rounds], [0, 1, 2, 3])
+        self.assertEqual(len({one["hash"] for one in rounds}), 4)
+        for one in rounds:
+            self.assertLess(one["opened"], one["committed"])
+            for sent, acknowledged, first, last in one["segments"]:
+                self.assertLessEqual(one["opened"], sent)
+                self.assertLess(one["opened"], acknowledged)
+                self.assertLess(one["opened"], first)
+                self.assertLessEqual(first, last)
+
+    def test_top_is_smaller(self):
+        sizes = []
+        for keep in (0, 2):
+            with load_run.Load(BIN, 4, rounds=1, keep=keep, **SMALL) as run:
+                sizes.append(run.result([run.start()], LIMIT_SECONDS)[0]["result_bytes"])
+        self.assertLess(sizes[1], sizes[0])
+
+    def test_a_row_of_the_table_has_every_figure(self):
+        measured = load.measure(BIN, 2, 0, 2, **SMALL)
+        self.assertEqual(measured["up"], 6 * BLOCKS + 3 * 48)
+        self.assertGreater(measured["floor"], 0)
+        row = load.row(2, 0, measured)
+        self.assertEqual(row.count("|"), load.HEADER.count("|"), row)
+
+    def test_another_layout_is_refused(self):
+        with load_run.Load(BIN, 2, rounds=1, keep=0, **SMALL) as run:
+            run.blocks += 1
+            with self.assertRaisesRegex(AssertionError, "the run's model is another"):
+                run.result([run.start()], LIMIT_SECONDS)
+
+
+class FiguresTest(unittest.TestCase):
+    def test_processes_are_merged(self):
+        merged = load_run.merge([[a_round(0, [1, 2, 5, 8], opened=2, committed=3)], [a_round(0, [2, 1, 4, 9])]])
+        self.assertEqual(merged, [a_round(0, (2, 2, 4, 9), opened=1, committed=3)])
+
+    def test_processes_that_saw_other_rounds_are_an_error(self):
+        with self.assertRaisesRegex(AssertionError, "round 0: chain hashes"):
+            load_run.merge([[a_round(0, [1, 2, 3, 4])], [a_round(0, [1, 2, 3, 4], hash="2")]])
+
+    def test_the_first_round_does_not_count(self):
+        rounds = [a_round(0, (0, 50, 100, 200)), a_round(1, (10, 12, 11, 15), (13, 14, 14, 16), committed=5)]
+        self.assertEqual(load_run.segment_delays(rounds), ([1, 1], [5, 3]))
+        self.assertEqual(load_run.seconds_a_round(rounds), 3)
+        self.assertEqual(load_run.early_share(rounds), 1)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", type=pathlib.Path, required=True)
+    options, rest = parser.parse_known_args()
+    BIN = options.bin
+    unittest.main(argv=["test", *rest])

@@ -1,0 +1,71 @@
+#include "bench/convergence/baseline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
+#include "common/layout/layout.h"
+#include "tests/testing/training.h"
+#include "worker/exchange/local_run.h"
+#include "worker/model/model.h"
+
+namespace distro::worker {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::FloatNear;
+using ::testing::TestWithParam;
+using ::testing::Values;
+
+Layout TwoElements() {
+  return *Layout::Create(*Manifest::Create({{.name = "w", .shape = {1, 2}}}), 16);
+}
+
+TEST(BaselineOptimizerTest, AdamWTakesTheStepsOfItsPaper) {
+  BaselineOptimizer optimizer({.method = BaselineMethod::kAdamW, .beta1 = 0.9, .beta2 = 0.95}, 0,
+                              TwoElements());
+  std::array<float, 2> p = {1, -2};
+  // Corrected moments of a first step are the gradient and its square: the direction is its sign.
+  optimizer.Step(0, 1, 0.1, 0.5, std::array<float, 2>{3, -0.01f}, absl::MakeSpan(p));
+  EXPECT_THAT(p, ElementsAre(FloatNear(0.95f - 0.1f, 1e-6f), FloatNear(-1.9f + 0.1f, 1e-6f)));
+  // m = 0.9 * 0.1 * 3 - 0.1 * 3 = -0.03 of 1 - 0.81; v = 9, corrected; the direction is -0.03 / 0.19 / 3.
+  p = {0, 0};
+  optimizer.Step(0, 2, 0.1, 0, std::array<float, 2>{-3, -0.01f}, absl::MakeSpan(p));
+  EXPECT_THAT(p, ElementsAre(FloatNear(0.1f * 0.03f / 0.19f / 3, 1e-6f), FloatNear(0.1f, 1e-6f)));
+}
+
+TEST(BaselineOptimizerTest, SgdAddsMomentumAndDecay) {
+  BaselineOptimizer optimizer({.method = BaselineMethod::kSgd}, 0.5, TwoElements());
+  std::array<float, 2> p = {1, 0};
+  optimizer.Step(0, 1, 0.1, 0.5, std::array<float, 2>{2, 1}, absl::MakeSpan(p));
+  EXPECT_THAT(p, ElementsAre(FloatNear(1 - 0.1f * 2.5f, 1e-6f), FloatNear(-0.1f, 1e-6f)));
+  optimizer.Step(0, 2, 0.1, 0, std::array<float, 2>{0, 1}, absl::MakeSpan(p));
+  EXPECT_THAT(p, ElementsAre(FloatNear(0.75f - 0.1f, 1e-6f), FloatNear(-0.25f, 1e-6f)));
+}
+
+class BaselineTest : public TestWithParam<BaselineMethod> {};
+
+TEST_P(BaselineTest, LearnsAndCountsTheBytesOfAnAllReduce) {
+  SetTorchThreads(1);
+  const testing::TinyRun tiny;
+  v1::RunConfig config = tiny.Config(/*workers=*/4, /*rounds=*/30, /*overlap=*/0);
+  config.set_peak_learning_rate(GetParam() == BaselineMethod::kSgd ? 0.3 : 0.01);
+  const LocalRun run =
+      *MakeLocalRun(config, tiny.checkpoint_dir(), tiny.File("initial.safetensors"));
+  const TokenSource tokens = *OpenTokens(tiny.text_path(), TokenFormat::kAuto);
+  const absl::StatusOr<Curve> curve = RunBaseline(run, tokens, {.method = GetParam()});
+  ASSERT_TRUE(curve.ok()) << curve.status();
+  const CurvePoint& first = curve->point(0);
+  const CurvePoint& last = curve->point(curve->points() - 1);
+  EXPECT_EQ(last.round, 30u);
+  EXPECT_LT(last.held_out_loss, first.held_out_loss - 1);
+  EXPECT_EQ(last.sent_bytes, 30u * 2 * 3 * run.layout->elements());  // 2 * 3 / 4 * 4 bytes
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, BaselineTest,
+                         Values(BaselineMethod::kAdamW, BaselineMethod::kSgd));
+
+}  // namespace
+}  // namespace distro::worker

@@ -1,0 +1,62 @@
+#include "bench/convergence/lab_exchange.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "bench/convergence/virtual_workers.h"
+#include "tests/testing/training.h"
+#include "worker/exchange/local_run.h"
+
+namespace distro::worker {
+namespace {
+
+constexpr int kWorkers = 3;
+constexpr uint64_t kRounds = 8;
+
+// The last point of a run of three workers with these links.
+CurvePoint TrainOver(const std::vector<LabLink>& links) {
+  const testing::TinyRun tiny;
+  const LocalRun run = *MakeLocalRun(tiny.Config(kWorkers, kRounds, /*overlap=*/0),
+                                     tiny.checkpoint_dir(), tiny.File("initial.safetensors"));
+  const TokenSource tokens = *OpenTokens(tiny.text_path(), TokenFormat::kAuto);
+  const absl::StatusOr<Curve> curve =
+      RunVirtualWorkers(run, tokens, {.links = links}, tiny.File("scratch"));
+  EXPECT_TRUE(curve.ok()) << curve.status();
+  return curve.ok() ? curve->point(curve->points() - 1) : CurvePoint{};
+}
+
+CurvePoint Train(const LabLink& link) { return TrainOver(std::vector<LabLink>(kWorkers, link)); }
+
+TEST(LabExchangeTest, MissedUpdatesAreNeitherSentNorApplied) {
+  const CurvePoint all = Train(LabLink{});
+  const CurvePoint some = Train({.miss = 0.5, .seed = 1});
+  EXPECT_EQ(all.round, kRounds);
+  EXPECT_LT(some.sent_bytes, all.sent_bytes);
+  EXPECT_GT(some.sent_bytes, 0u);
+  EXPECT_NE(some.held_out_loss, all.held_out_loss);
+  EXPECT_EQ(Train({.miss = 1}).sent_bytes, 0u);
+}
+
+TEST(LabExchangeTest, AWorkerCountsFromItsFirstRoundOn) {
+  const CurvePoint all = Train(LabLink{});
+  const CurvePoint late = TrainOver({{.first_round = kRounds / 2}, {}, {}});
+  EXPECT_EQ(late.sent_bytes, all.sent_bytes / 2);
+}
+
+TEST(LabExchangeTest, FeedbackOfMissedUpdatesChangesOnlyRunsThatMissSome) {
+  EXPECT_EQ(Train({.feedback_of_missed = true}).held_out_loss, Train(LabLink{}).held_out_loss);
+  EXPECT_NE(Train({.miss = 0.5, .seed = 1, .feedback_of_missed = true}).held_out_loss,
+            Train({.miss = 0.5, .seed = 1}).held_out_loss);
+}
+
+TEST(LabExchangeTest, OneVoteAppliesSignsOfSums) {
+  const CurvePoint sums = Train(LabLink{});
+  const CurvePoint signs = Train({.one_vote = true});
+  EXPECT_LT(signs.received_bytes, sums.received_bytes);
+  EXPECT_NE(signs.held_out_loss, sums.held_out_loss);
+}
+
+}  // namespace
+}  // namespace distro::worker
