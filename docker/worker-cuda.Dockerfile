@@ -1,10 +1,10 @@
 # distro-worker for NVIDIA GPUs of compute capability 8.0 and later, and distroctl. Build from the root of the checkout:
 #   docker build -t distro/worker-cuda -f docker/worker-cuda.Dockerfile .
-#   docker run --gpus all distro/worker-cuda --aggregator HOST:PORT ...
+#   docker run --gpus all distro/worker-cuda --device cuda --aggregator HOST:PORT ...
 #
 # Of NVIDIA's image only the compiler is used. The CUDA libraries at run time are those that LibTorch's wheel pins, so that
 # one version is in the process; the driver's come from the NVIDIA container runtime.
-FROM nvidia/cuda:13.0.1-devel-ubuntu24.04 AS toolkit
+FROM docker.io/nvidia/cuda:13.0.1-devel-ubuntu24.04 AS toolkit
 
 FROM debian:bookworm-slim AS build
 SHELL ["/bin/bash", "-o", "pipefail", "-c"]

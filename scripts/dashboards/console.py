@@ -8,8 +8,10 @@ import re
 from source import HERE, fill, with_selector
 
 EXCESS = "instance_worker_stage:distro_worker_excess_seconds:per_round5m"
+# Not the time between rounds: that is too long for minutes after a start or a pause.
+ROUND = "(rate(distro_aggregator_round_duration_seconds_sum[$range]) / (rate(distro_aggregator_round_duration_seconds_count[$range]) > 0))"
 STRAGGLERS = {  # who holds the round up by more than a tenth of it
-    "share": f"topk(3, {EXCESS} * on (instance) group_left () instance:distro_aggregator_rounds:rate5m > 0.1)",
+    "share": f"topk(3, {EXCESS} / on (instance) group_left () {ROUND} > 0.1)",
     "seconds": EXCESS,
     "rates": "instance_worker_direction:distro_worker_goodput_bytes:rate5m"}
 
