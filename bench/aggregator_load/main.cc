@@ -14,6 +14,7 @@
 #include "bench/aggregator_load/load_worker.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/proto_time.h"
 
 ABSL_FLAG(std::string, aggregator, "", "Address of the aggregator, which speaks plaintext.");
 ABSL_FLAG(int, workers, 1, "Workers of this process.");
@@ -72,9 +73,7 @@ absl::Status Main() {
     workers.push_back(std::make_unique<LoadWorker>(&run, number, joined[i], number == 0));
     workers.back()->Heartbeat();
   }
-  const absl::Duration interval = absl::Seconds(joined[0].heartbeat_interval().seconds()) +
-                                  absl::Nanoseconds(joined[0].heartbeat_interval().nanos());
-  DISTRO_RETURN_IF_ERROR(Attend(workers, interval));
+  DISTRO_RETURN_IF_ERROR(Attend(workers, FromProto(joined[0].heartbeat_interval())));
   std::cout << times.Json();
   return absl::OkStatus();
 }

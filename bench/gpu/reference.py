@@ -10,12 +10,15 @@ Prints lines of JSON as gpu_kernels and gpu_training do. Exit status 3: PyTorch 
 import argparse
 import json
 import math
+import pathlib
 import statistics
 import sys
 import time
 
 import torch
-import torch.nn.functional as F
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from pytorch_llama import Llama, matrices  # noqa: E402
 
 CHUNK, DECAY, LR, WEIGHT_DECAY = 64, 0.999, 4e-4, 0.1
 WARM_UPS, REPETITIONS = 2, 5
@@ -38,16 +41,6 @@ def timed(operation):
 def report(name, parameters, times):
     print(json.dumps({"name": name, "parameters": parameters, "median_ms": statistics.median(times), "least_ms": min(times)}),
           flush=True)
-
-
-def matrices(config):
-    """Shapes of the matrices; the norms are a 20000th of the parameters."""
-    hidden, inner = config["hidden_size"], config["intermediate_size"]
-    head = config.get("head_dim") or hidden // config["num_attention_heads"]
-    queries, keys = head * config["num_attention_heads"], head * (config.get("num_key_value_heads") or config["num_attention_heads"])
-    layer = [(queries, hidden), (keys, hidden), (keys, hidden), (hidden, queries), (inner, hidden), (inner, hidden), (hidden, inner)]
-    ends = 1 if config.get("tie_word_embeddings") else 2
-    return [(config["vocab_size"], hidden)] * ends + layer * config["num_hidden_layers"]
 
 
 def dct_basis():
@@ -108,54 +101,8 @@ def operations(config, kept, votes):
     report(f"apply {votes} votes", total, timed(apply))
 
 
-class Llama(torch.nn.Module):
-    """f32 master weights, computed with in bf16."""
-
-    def __init__(self, config):
-        super().__init__()
-        self.heads = config["num_attention_heads"]
-        self.kv_heads = config.get("num_key_value_heads") or self.heads
-        self.head = config.get("head_dim") or config["hidden_size"] // self.heads
-        self.eps, self.theta = config.get("rms_norm_eps", 1e-6), config.get("rope_theta", 10000.0)
-        self.layers, self.tied = config["num_hidden_layers"], config.get("tie_word_embeddings", False)
-        self.weights = torch.nn.ParameterList(torch.randn(shape, device="cuda") * 0.02 for shape in matrices(config))
-        self.norms = torch.nn.ParameterList(torch.ones(config["hidden_size"], device="cuda") for _ in range(2 * self.layers + 1))
-
-    def norm(self, x, i):
-        wide = x.float()
-        return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.eps) * self.norms[i]).bfloat16()
-
-    def rotate(self, x, cos, sin):
-        left, right = x.chunk(2, dim=-1)
-        return (x * cos + torch.cat((-right, left), dim=-1) * sin).bfloat16()
-
-    def block(self, x, layer, cos, sin):
-        first = (1 if self.tied else 2) + 7 * layer
-        q, k, v, o, gate, up, down = (self.weights[first + i].bfloat16() for i in range(7))
-        batch, sequence, _ = x.shape
-        y = self.norm(x, 2 * layer)
-        split = lambda t, heads: t.view(batch, sequence, heads, self.head).transpose(1, 2)
-        queries, keys = split(F.linear(y, q), self.heads), split(F.linear(y, k), self.kv_heads)
-        attended = F.scaled_dot_product_attention(self.rotate(queries, cos, sin), self.rotate(keys, cos, sin),
-                                                  split(F.linear(y, v), self.kv_heads), is_causal=True,
-                                                  enable_gqa=self.kv_heads != self.heads)
-        x = x + F.linear(attended.transpose(1, 2).reshape(batch, sequence, -1), o)
-        y = self.norm(x, 2 * layer + 1)
-        return x + F.linear(F.silu(F.linear(y, gate)) * F.linear(y, up), down)
-
-    def forward(self, tokens, labels):
-        place = torch.arange(tokens.shape[1], device="cuda", dtype=torch.float32)
-        angles = torch.outer(place, self.theta ** (-torch.arange(0, self.head, 2, device="cuda").float() / self.head))
-        cos, sin = angles.cos().repeat(1, 2), angles.sin().repeat(1, 2)
-        x = F.embedding(tokens, self.weights[0].bfloat16())
-        for layer in range(self.layers):
-            x = self.block(x, layer, cos, sin)
-        logits = F.linear(self.norm(x, 2 * self.layers), self.weights[0 if self.tied else 1].bfloat16())
-        return F.cross_entropy(logits.float().flatten(0, 1), labels.flatten())
-
-
 def training(config, batch, sequence, compiled):
-    model = Llama(config)
+    model = Llama(config, "cuda", torch.bfloat16)
     forward = torch.compile(model) if compiled else model
     tokens = torch.randint(config["vocab_size"], (batch, sequence), device="cuda")
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/rpc/proto_time.h"
 
 namespace distro {
 namespace {
@@ -54,8 +55,7 @@ LinkPrediction PredictLink(const LinkMeasurement& measurement) {
   prediction.exchange_seconds =
       overlaps ? std::max(prediction.upload_seconds, prediction.download_seconds)
                : prediction.upload_seconds + prediction.download_seconds;
-  prediction.round_seconds =
-      static_cast<double>(needs.round_duration().seconds()) + 1e-9 * needs.round_duration().nanos();
+  prediction.round_seconds = absl::ToDoubleSeconds(FromProto(needs.round_duration()));
   prediction.straggler =
       prediction.round_seconds > 0 && prediction.exchange_seconds > prediction.round_seconds;
   return prediction;

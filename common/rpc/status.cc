@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "common/base/reason.h"
 #include "common/base/utf8.h"
+#include "common/rpc/proto_time.h"
 #include "distro/v1/error.pb.h"
 
 namespace distro {
@@ -64,9 +65,7 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   const auto& retry_after = detail.retry_after();
   if (!detail.has_retry_after() || retry_after.seconds() < 0 || retry_after.nanos() < 0)
     return result;
-  return WithRetryAfter(std::move(result), std::min(absl::Seconds(retry_after.seconds()) +
-                                                        absl::Nanoseconds(retry_after.nanos()),
-                                                    kLongestRetryAfter));
+  return WithRetryAfter(std::move(result), std::min(FromProto(retry_after), kLongestRetryAfter));
 }
 
 }  // namespace distro

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "common/codec/payload.h"
+#include "common/rpc/proto_time.h"
 #include "server/round/round_manager.h"
-#include "server/session/proto_time.h"
 
 namespace distro::server {
 namespace {

@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/median.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/proto_time.h"
 #include "common/run/schedule.h"
 #include "server/round/round_frames.h"
 #include "server/round/round_manager.h"
-#include "server/session/proto_time.h"
 
 namespace distro::server {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "common/rpc/frames.h"
-#include "server/session/proto_time.h"
+#include "common/rpc/proto_time.h"
 
 namespace distro::server {
 namespace {

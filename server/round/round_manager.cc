@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/proto_time.h"
 #include "server/log/disk.h"
-#include "server/session/proto_time.h"
 
 namespace distro::server {
 namespace {

@@ -7,8 +7,8 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
+#include "common/rpc/proto_time.h"
 #include "server/round/round_manager.h"
-#include "server/session/proto_time.h"
 #include "server/session/worker_version.h"
 
 namespace distro::server {

@@ -6,10 +6,10 @@
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
 #include "common/replica/parallel.h"
+#include "common/rpc/proto_time.h"
 #include "common/run/schedule.h"
 #include "server/round/round_frames.h"
 #include "server/round/round_manager.h"
-#include "server/session/proto_time.h"
 
 namespace distro::server {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "server/session/proto_time.h"
+#include "common/rpc/proto_time.h"
 
 namespace distro::server {
 namespace {

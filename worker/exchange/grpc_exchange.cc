@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
+#include "common/rpc/proto_time.h"
 #include "common/rpc/status.h"
 #include "worker/exchange/join.h"
 #include "worker/exchange/snapshot_download.h"
@@ -21,9 +22,8 @@ absl::Status StoppedError() { return absl::CancelledError("stopped"); }
 // What Join said, within reason; 5 s when it said nothing.
 absl::Duration HeartbeatInterval(const v1::JoinResponse& response) {
   if (!response.has_heartbeat_interval()) return absl::Seconds(5);
-  const absl::Duration interval = absl::Seconds(response.heartbeat_interval().seconds()) +
-                                  absl::Nanoseconds(response.heartbeat_interval().nanos());
-  return std::clamp(interval, absl::Milliseconds(10), absl::Hours(1));
+  return std::clamp(FromProto(response.heartbeat_interval()), absl::Milliseconds(10),
+                    absl::Hours(1));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/backoff.h"
+#include "common/rpc/proto_time.h"
 #include "common/rpc/status.h"
 #include "worker/exchange/verdict.h"
 
@@ -16,7 +17,7 @@ namespace {
 
 std::optional<absl::Duration> MadeAt(const v1::SubscribeRoundsResponse& frame) {
   if (!frame.has_made_at()) return std::nullopt;
-  return absl::Seconds(frame.made_at().seconds()) + absl::Nanoseconds(frame.made_at().nanos());
+  return FromProto(frame.made_at());
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include "absl/time/time.h"
 #include "google/protobuf/util/time_util.h"
 
-namespace distro::server {
+namespace distro {
 
 inline google::protobuf::Duration ToProto(absl::Duration duration) {
   return google::protobuf::util::TimeUtil::NanosecondsToDuration(
@@ -19,4 +19,4 @@ inline absl::Duration FromProto(const google::protobuf::Duration& duration) {
   return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }
 
-}  // namespace distro::server
+}  // namespace distro

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""A worker's step beside the same model in PyTorch on the same cores, and where its time goes. Prints two tables.
+
+    python3 -m venv .deps/bench-python && .deps/bench-python/bin/pip install torch==2.11.0 numpy
+    bench/step/step.py --build build/release --text FILE --python .deps/bench-python/bin/python
+
+One distro-worker trains with a real aggregator over loopback; what it waits for the aggregator is no part of its step. PyTorch's step
+is forward, backward, clipping and fused AdamW, of random tokens. The three are measured in turn, --repeat times; the best of each
+counts. Without --python there is no PyTorch to compare with: only the second table.
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import types
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "aggregator_load"))
+import load_run  # noqa: E402
+import processes  # noqa: E402
+
+BASE = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "vocab_size": 256, "rms_norm_eps": 1e-5,
+        "rope_theta": 10000.0, "max_position_embeddings": 256, "tie_word_embeddings": False}
+# The demo's, and one whose matrices are wide enough to keep a core busy.
+MODELS = (
+    {"hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 4},
+    {"hidden_size": 512, "intermediate_size": 1408, "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 8},
+)
+SEQUENCE, SAMPLES = 128, 8
+NO_STEP = ("idle", "wait", "evaluate", "checkpoint")  # phases
+
+
+def train(binaries, model, text, threads, rounds):
+    """The summary of a worker that has trained alone."""
+    space = processes.Workspace(binaries)
+    space.model = model
+    try:
+        run = space.write_run(rounds=rounds, sequence_length=SEQUENCE, samples_per_worker=SAMPLES, kept_per_block=43, start_workers=1,
+                              min_workers=1, evaluation_interval_rounds=rounds, evaluation_samples=1, overlap=0)
+        aggregator = space.start_aggregator("--run", run, "--model", space.init_model())
+        summary = space.folder / "step.json"
+        worker = space.start("step", [binaries.worker, "--aggregator", aggregator.grpc, "--data", text, "--name", "step", "--insecure",
+                                      "--threads", threads, "--summary", summary])
+        if code := worker.exit_code(600):
+            raise SystemExit(f"distro-worker ended with {code}: {worker.log()}")
+        return json.loads(summary.read_text())
+    finally:
+        space.close()
+
+
+def step_phases(summary, rounds):
+    """Seconds of a step by phase, without what belongs to no step."""
+    return {name: seconds / rounds for name, seconds in summary["phase_seconds"].items() if name not in NO_STEP}
+
+
+def pytorch_rate(python, config, threads, steps, *flags):
+    command = [python, pathlib.Path(__file__).with_name("pytorch_step.py"), config, "--samples", SAMPLES, "--sequence", SEQUENCE,
+               "--threads", threads, "--steps", steps, *flags]
+    return json.loads(subprocess.run([str(part) for part in command], check=True, stdout=subprocess.PIPE).stdout)["tokens_per_second"]
+
+
+def measure(binaries, model, options):
+    """Millions of parameters, the least step by phase, and PyTorch's tokens a second, eager and compiled."""
+    config = options.out / "config.json"
+    config.write_text(json.dumps(model))
+    steps, eager, compiled = [], [], []
+    for _ in range(options.repeat):
+        summary = train(binaries, model, options.text, options.threads, options.rounds)
+        steps.append(step_phases(summary, options.rounds))
+        if options.python:
+            eager.append(pytorch_rate(options.python, config, options.threads, options.rounds))
+            compiled.append(pytorch_rate(options.python, config, options.threads, options.rounds, "--compile"))
+    least = min(steps, key=lambda phases: sum(phases.values()))
+    return f"{summary['parameters'] / 1e6:.1f} M", least, max(eager, default=None), max(compiled, default=None)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, required=True, help="build folder with distro-aggregator, distro-worker, distroctl")
+    parser.add_argument("--text", type=pathlib.Path, required=True)
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for the models' configurations")
+    parser.add_argument("--python", type=pathlib.Path, help="a Python with PyTorch")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--repeat", type=int, default=3)
+    options = parser.parse_args()
+    bin_folder = options.build.resolve() / "bin"
+    binaries = types.SimpleNamespace(aggregator=bin_folder / "distro-aggregator", worker=bin_folder / "distro-worker",
+                                     distroctl=bin_folder / "distroctl")
+    options.out.mkdir(parents=True, exist_ok=True)
+    measured = [measure(binaries, BASE | model, options) for model in MODELS]
+    if options.python:
+        load_run.print_head("| parameters | worker's step to PyTorch's, tokens a second | to torch.compile's |")
+        for name, phases, eager, compiled in measured:
+            rate = SEQUENCE * SAMPLES / sum(phases.values())
+            print(f"| {name} | {rate / eager:.2f} | {rate / compiled:.2f} |")
+        print()
+    names = list(measured[0][1])
+    load_run.print_head(f"| share of a step | {' | '.join(names)} |")
+    for name, phases, *_ in measured:
+        print(f"| {name} | " + " | ".join(f"{phases[phase] / sum(phases.values()):.1%}" for phase in names) + " |")
+
+
+if __name__ == "__main__":
+    main()
