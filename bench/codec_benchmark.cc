@@ -90,6 +90,22 @@ void BM_DecodeVotes(benchmark::State& state) {
 }
 BENCHMARK(BM_DecodeVotes)->ArgName("workers")->Arg(8)->Arg(32);
 
+// A whole segment of the report's layout, by wall time: its groups are shared.
+void BM_DecodeVotesTogether(benchmark::State& state) {
+  constexpr uint32_t kSegmentBlocks = 16384;
+  const std::string bytes = EncodeVotes(kIdentity, testing::RandomVotes(32, 4, kSegmentBlocks, 1));
+  PayloadExpectation expected = Expect(0);
+  expected.blocks = kSegmentBlocks;
+  const int threads = static_cast<int>(state.range(0));
+  int64_t votes = 0;
+  for (auto _ : state) {
+    const Votes decoded = *DecodeVotes(bytes, expected, threads);
+    votes += static_cast<int64_t>(decoded.values.size());
+  }
+  state.SetItemsProcessed(votes);
+}
+BENCHMARK(BM_DecodeVotesTogether)->ArgName("threads")->Arg(1)->Arg(2)->Arg(4)->UseRealTime();
+
 // The floor of both: the plain numbers read and written once.
 void BM_CopyVotes(benchmark::State& state) {
   const Votes votes = testing::RandomVotes(static_cast<int>(state.range(0)), 4, kBlocks, 1);

@@ -120,7 +120,7 @@ def main():
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    print(f"PyTorch {torch.__version__}, one thread, {SIDE} x {SIDE}; million parameters a second of CPU time")
+    print("| operation | PyTorch, M parameters/s | implementation | M parameters/s | to PyTorch |\n|---|---|---|---|---|", flush=True)
     for case, make in CASES.items():
         operation, reference, ours = make(), 0.0, {}
         for _ in range(options.rounds):
@@ -128,7 +128,7 @@ def main():
             for backend, rate in kernel_rates(options.benchmark, case, options.seconds).items():
                 ours[backend] = max(ours.get(backend, 0.0), rate)
         for backend, rate in ours.items():
-            print(f"{case:16s} PyTorch {reference / 1e6:7.1f}   {backend:10s} {rate / 1e6:7.1f}   ratio {rate / reference:5.1f}")
+            print(f"| {case} | {reference / 1e6:.0f} | {backend} | {rate / 1e6:.0f} | {rate / reference:.1f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -14,11 +14,13 @@ import datetime
 import itertools
 import os
 import pathlib
-import re
 import statistics
+import sys
 
-import curves
-from lab import ROUNDS, SEEDS, TOKENS_PER_ROUND, Lab, NotRun, Run
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import curves  # noqa: E402
+import page  # noqa: E402
+from lab import ROUNDS, SEEDS, TOKENS_PER_ROUND, Lab, NotRun, Run  # noqa: E402
 
 BETAS = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 RATES = (5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2)
@@ -244,12 +246,6 @@ def draw_curves(lab, folder):
         curves.draw(found, folder)
 
 
-def hardware():
-    with open("/proc/cpuinfo") as file:
-        name = re.search(r"model name\s*: (.*)", file.read()).group(1)
-    return f"{os.cpu_count()} cores of {name}"
-
-
 def answer(lab, name):
     try:
         return QUESTIONS[name](lab)
@@ -257,18 +253,12 @@ def answer(lab, name):
         return "Not answered yet: its runs have not been made."
 
 
-def write_report(lab, page):
-    """Replaces what is between `<!-- study: NAME -->` and `<!-- end -->` on the page, for every question and for `conditions`."""
-    blocks = {name: answer(lab, name) for name in QUESTIONS}
-    blocks["conditions"] = (f"{datetime.date.today()}, {hardware()}: {lab.count()} runs of {ROUNDS} rounds of {TOKENS_PER_ROUND} tokens, "
+def write_report(lab, file):
+    """Fills the places of the page for every question and for `conditions`."""
+    tables = {name: answer(lab, name) for name in QUESTIONS}
+    tables["conditions"] = (f"{datetime.date.today()}, {page.hardware()}: {lab.count()} runs of {ROUNDS} rounds of {TOKENS_PER_ROUND} tokens, "
                             f"{lab.text.stat().st_size / 1e6:.1f} MB of text; held-out loss in nats a byte, mean and range of {len(SEEDS)} seeds.")
-    text = page.read_text()
-    for name, content in blocks.items():
-        pattern = rf"(<!-- study: {name} -->\n).*?(<!-- end -->)"
-        text, count = re.subn(pattern, lambda match: f"{match[1]}{content}\n{match[2]}", text, flags=re.S)
-        if count != 1:
-            raise SystemExit(f"{page}: has no place for '{name}' (<!-- study: {name} --> ... <!-- end -->)")
-    page.write_text(text)
+    page.fill(file, tables)
 
 
 def main():

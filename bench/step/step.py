@@ -35,8 +35,8 @@ def train(binaries, model, text, threads, rounds):
     space = processes.Workspace(binaries)
     space.model = model
     try:
-        run = space.write_run(rounds=rounds, sequence_length=SEQUENCE, samples_per_worker=SAMPLES, kept_per_block=43, start_workers=1,
-                              min_workers=1, evaluation_interval_rounds=rounds, evaluation_samples=1, overlap=0)
+        run = space.write_run(rounds=rounds, sequence_length=SEQUENCE, samples_per_worker=SAMPLES, kept_per_block=43, segment_blocks=1024,
+                              start_workers=1, evaluation_interval_rounds=rounds, evaluation_samples=1)
         aggregator = space.start_aggregator("--run", run, "--model", space.init_model())
         summary = space.folder / "step.json"
         worker = space.start("step", [binaries.worker, "--aggregator", aggregator.grpc, "--data", text, "--name", "step", "--insecure",

@@ -50,19 +50,20 @@ struct GapBlock {
       values;  // [count] not 0, sum of |values| <= kMaxVotesPerBlock
 };
 
-// Decodes a body block by block. Not thread-safe; borrows the body.
-class GapDecoder {
+// What holds for all groups of a body: its code tables and where the groups end. Immutable; borrows the body.
+class GapBody {
  public:
   // Reads tables and sizes. InvalidArgument says what is wrong with them.
-  static absl::StatusOr<std::unique_ptr<GapDecoder>> Create(absl::string_view body,
-                                                            uint32_t blocks);
+  static absl::StatusOr<std::shared_ptr<const GapBody>> Open(absl::string_view body,
+                                                             uint32_t blocks);
 
-  // The next block. InvalidArgument names the block and what is wrong; at the end of a group also that the group does
-  // not end there, after the last block also that the tables are not those of an encoder. Requires fewer than `blocks` calls
-  // before, and none after an error.
-  absl::Status NextBlock(GapBlock* block);
+  uint32_t blocks() const { return blocks_; }
+  uint32_t groups() const { return static_cast<uint32_t>(group_begin_.size() - 1); }
+  // Whether the tables are those that an encoder makes of the symbols of all groups; InvalidArgument: they are not.
+  absl::Status CheckModel(const GapModel& model) const;
 
  private:
+  friend class GapDecoder;
   // What the next kMaxCodeLength bits mean: code bits, raw bits that follow, symbol, smallest
   // number of the bucket.
   struct Entry {
@@ -73,8 +74,39 @@ class GapDecoder {
   };
   using Table = std::vector<Entry>;  // [kCodeTableSize], or empty when no symbol is used
 
-  GapDecoder(absl::string_view body, uint32_t blocks) : body_(body), blocks_(blocks), bits_(body) {}
+  GapBody(absl::string_view body, uint32_t blocks) : body_(body), blocks_(blocks) {}
   absl::Status ReadSizes();
+  template <typename Lengths, typename Range>
+  static Table MakeTable(const Lengths& lengths, Range range_of);
+
+  absl::string_view body_;
+  uint32_t blocks_;
+  std::string tables_;                 // as read
+  std::vector<uint64_t> group_begin_;  // [groups + 1] in bytes of the body; the last is its end
+  Table repeats_;
+  Table counts_;
+  Table gaps_;
+  Table ones_;
+  Table magnitudes_;
+};
+
+// Decodes groups of a body block by block, whatever the other groups are. Not thread-safe; decoders of one body are independent.
+class GapDecoder {
+ public:
+  // From a group on. Requires first_group <= body->groups().
+  GapDecoder(std::shared_ptr<const GapBody> body, uint32_t first_group);
+
+  // The next block. InvalidArgument names the block and what is wrong; at the end of a group also that the group does
+  // not end there. Requires a block that is left, and no error before.
+  absl::Status NextBlock(GapBlock* block);
+
+  // The symbols of the blocks so far: those of all groups go to CheckModel.
+  const GapModel& model() const { return model_; }
+
+ private:
+  using Entry = GapBody::Entry;
+  using Table = GapBody::Table;
+
   absl::Status ReadRun();
   absl::Status ReadEntries(GapBlock* block);
   // |V| of the next entry.
@@ -84,28 +116,21 @@ class GapDecoder {
   absl::StatusOr<uint32_t> ReadNumber(const Table& table, absl::Span<uint64_t> model,
                                       absl::string_view what);
   absl::Status EndGroup();
-  absl::Status CheckTables() const;
   absl::Status Bad(absl::string_view what) const;
   uint32_t GroupEnd() const;  // first block after the group of block next_
 
-  // Constant after Create().
-  absl::string_view body_;
-  uint32_t blocks_;
-  std::string tables_;               // as read
-  std::vector<uint64_t> group_end_;  // in bytes of the body
-  Table repeats_;
-  Table counts_;
-  Table gaps_;
-  Table ones_table_;
-  Table magnitudes_;
-
+  std::shared_ptr<const GapBody> body_;
   BitReader bits_;
-  GapModel model_;  // of what was read so far
-  uint32_t next_ = 0;
-  uint32_t run_end_ = 0;  // first block after the current run
-  uint32_t count_ = 0;    // entries of each block of the run
-  uint32_t ones_ = 0;     // entries with |V| = 1 that are still to come
-  bool larger_ = false;   // an entry with |V| >= 2 comes after them
+  GapModel model_;
+  uint32_t next_;
+  uint32_t run_end_;     // first block after the current run
+  uint32_t count_ = 0;   // entries of each block of the run
+  uint32_t ones_ = 0;    // entries with |V| = 1 that are still to come
+  bool larger_ = false;  // an entry with |V| >= 2 comes after them
 };
+
+// All votes of a body, whose groups `threads` threads share; the result does not depend on how many. InvalidArgument as
+// GapBody::Open, NextBlock and CheckModel, of the first block that is wrong. Requires threads >= 1.
+absl::StatusOr<Votes> DecodeGaps(absl::string_view body, uint32_t blocks, int threads);
 
 }  // namespace distro

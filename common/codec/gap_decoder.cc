@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/bytes.h"
+#include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "common/codec/gap_codec.h"
 
@@ -13,9 +14,57 @@ uint32_t Raw(uint64_t window, uint32_t skip, uint32_t bits) {
   return static_cast<uint32_t>((window >> skip) & ((uint64_t{1} << bits) - 1));
 }
 
+// Groups that a thread takes at a time: 4096 blocks, some hundred KB of votes.
+constexpr uint32_t kPartGroups = 16;
+
+// Some groups of a body, decoded.
+struct Part {
+  absl::Status status;
+  Votes votes;
+  GapModel model;
+};
+
+Part DecodePart(const std::shared_ptr<const GapBody>& body, uint32_t first_group,
+                uint32_t end_group) {
+  Part part;
+  GapDecoder decoder(body, first_group);
+  GapBlock block;
+  const uint64_t end = std::min<uint64_t>(body->blocks(), uint64_t{end_group} * kGroupBlocks);
+  for (uint64_t i = uint64_t{first_group} * kGroupBlocks; i < end; ++i) {
+    part.status = decoder.NextBlock(&block);
+    if (!part.status.ok()) return part;
+    Votes& votes = part.votes;
+    votes.positions.insert(votes.positions.end(), block.positions.begin(),
+                           block.positions.begin() + block.count);
+    votes.values.insert(votes.values.end(), block.values.begin(),
+                        block.values.begin() + block.count);
+    votes.offsets.push_back(static_cast<uint32_t>(votes.positions.size()));
+  }
+  part.model = decoder.model();
+  return part;
+}
+
+void AddModel(const GapModel& model, GapModel* sum) {
+  sum->ForEach(
+      [](absl::string_view, auto& total, const auto& counts) {
+        for (size_t symbol = 0; symbol < total.size(); ++symbol) total[symbol] += counts[symbol];
+      },
+      model);
+}
+
+void AppendVotes(const Votes& votes, Votes* all) {
+  const uint32_t before = all->offsets.back();
+  all->positions.insert(all->positions.end(), votes.positions.begin(), votes.positions.end());
+  all->values.insert(all->values.end(), votes.values.begin(), votes.values.end());
+  for (size_t i = 1; i < votes.offsets.size(); ++i)
+    all->offsets.push_back(before + votes.offsets[i]);
+}
+
+}  // namespace
+
 // The decoding table of an alphabet: what each kCodeTableSize windows mean.
-template <typename Table, typename Lengths, typename Range>
-Table MakeTable(const Lengths& lengths, Range range_of) {
+template <typename Lengths, typename Range>
+GapBody::Table GapBody::MakeTable(const Lengths& lengths, Range range_of) {
   Table table;
   const std::vector<uint16_t> codes = PrefixCodes(lengths);
   for (uint32_t symbol = 0; symbol < lengths.size(); ++symbol) {
@@ -33,48 +82,85 @@ Table MakeTable(const Lengths& lengths, Range range_of) {
   return table;
 }
 
-}  // namespace
-
-absl::Status GapDecoder::Bad(absl::string_view what) const {
-  return absl::InvalidArgumentError(absl::StrCat("block ", next_, ": ", what));
+absl::StatusOr<std::shared_ptr<const GapBody>> GapBody::Open(absl::string_view bytes,
+                                                             uint32_t blocks) {
+  const std::shared_ptr<GapBody> body(new GapBody(bytes, blocks));
+  BitReader bits(bytes);
+  DISTRO_ASSIGN_OR_RETURN(const GapCodeLengths lengths, ReadTables(&bits));
+  body->tables_ = std::string(bytes.substr(0, (bits.bit() + 7) / 8));
+  DISTRO_RETURN_IF_ERROR(body->ReadSizes());
+  body->repeats_ = MakeTable(lengths.repeats, RangeOf<kRepeatMantissa>);
+  body->counts_ = MakeTable(lengths.counts, RangeOf<kCountMantissa>);
+  body->gaps_ = MakeTable(lengths.gaps, RangeOf<kGapMantissa>);
+  body->ones_ = MakeTable(lengths.ones, RangeOf<kOnesMantissa>);
+  body->magnitudes_ = MakeTable(lengths.magnitudes, RangeOf<kMagnitudeMantissa>);
+  return body;
 }
 
-absl::StatusOr<std::unique_ptr<GapDecoder>> GapDecoder::Create(absl::string_view body,
-                                                               uint32_t blocks) {
-  std::unique_ptr<GapDecoder> decoder(new GapDecoder(body, blocks));
-  DISTRO_ASSIGN_OR_RETURN(const GapCodeLengths lengths, ReadTables(&decoder->bits_));
-  decoder->tables_ = std::string(body.substr(0, (decoder->bits_.bit() + 7) / 8));
-  DISTRO_RETURN_IF_ERROR(decoder->ReadSizes());
-  decoder->repeats_ = MakeTable<Table>(lengths.repeats, RangeOf<kRepeatMantissa>);
-  decoder->counts_ = MakeTable<Table>(lengths.counts, RangeOf<kCountMantissa>);
-  decoder->gaps_ = MakeTable<Table>(lengths.gaps, RangeOf<kGapMantissa>);
-  decoder->ones_table_ = MakeTable<Table>(lengths.ones, RangeOf<kOnesMantissa>);
-  decoder->magnitudes_ = MakeTable<Table>(lengths.magnitudes, RangeOf<kMagnitudeMantissa>);
-  return decoder;
-}
-
-absl::Status GapDecoder::ReadSizes() {
+absl::Status GapBody::ReadSizes() {
   ByteReader reader(body_.substr(tables_.size()));
   const uint64_t groups = (uint64_t{blocks_} + kGroupBlocks - 1) / kGroupBlocks;
   DISTRO_ASSIGN_OR_RETURN(const absl::string_view sizes,
                           reader.ReadBytes(4 * groups, "group sizes"));
   uint64_t end = tables_.size() + sizes.size();
-  bits_ = BitReader(body_, 8 * end);
+  group_begin_.push_back(end);
   for (uint64_t group = 0; group < groups; ++group) {
     uint32_t size;
     std::memcpy(&size, sizes.data() + 4 * group, 4);
     end += size;
-    group_end_.push_back(end);
+    group_begin_.push_back(end);
   }
   if (end != body_.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("groups end at byte ", end, " of a body of ", body_.size(), " bytes"));
   }
-  return groups == 0 ? CheckTables() : absl::OkStatus();
+  return groups == 0 ? CheckModel({}) : absl::OkStatus();
+}
+
+absl::Status GapBody::CheckModel(const GapModel& model) const {
+  if (tables_ == EncodeTables(LengthsOf(model))) return absl::OkStatus();
+  return absl::InvalidArgumentError("the code lengths are not those of the decoded votes");
+}
+
+absl::StatusOr<Votes> DecodeGaps(absl::string_view bytes, uint32_t blocks, int threads) {
+  DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<const GapBody> body, GapBody::Open(bytes, blocks));
+  const uint32_t part_groups = threads == 1 ? std::max(body->groups(), 1u) : kPartGroups;
+  std::vector<Part> parts((body->groups() + part_groups - 1) / part_groups);
+  RunParallel(threads, static_cast<int64_t>(parts.size()), [&](int /*thread*/, int64_t i) {
+    const uint32_t first = static_cast<uint32_t>(i) * part_groups;
+    parts[i] = DecodePart(body, first, std::min(body->groups(), first + part_groups));
+  });
+  GapModel model;
+  uint64_t entries = 0;
+  for (const Part& part : parts) {
+    DISTRO_RETURN_IF_ERROR(part.status);
+    AddModel(part.model, &model);
+    entries += part.votes.positions.size();
+  }
+  DISTRO_RETURN_IF_ERROR(body->CheckModel(model));
+  if (entries > UINT32_MAX)
+    return absl::InvalidArgumentError(absl::StrCat(entries, " votes, at most 2^32 - 1"));
+  if (parts.size() == 1) return std::move(parts[0].votes);
+  Votes votes;
+  votes.offsets.reserve(blocks + size_t{1});
+  votes.positions.reserve(entries);
+  votes.values.reserve(entries);
+  for (const Part& part : parts) AppendVotes(part.votes, &votes);
+  return votes;
+}
+
+GapDecoder::GapDecoder(std::shared_ptr<const GapBody> body, uint32_t first_group)
+    : body_(std::move(body)),
+      bits_(body_->body_, 8 * body_->group_begin_[first_group]),
+      next_(first_group * kGroupBlocks),
+      run_end_(next_) {}
+
+absl::Status GapDecoder::Bad(absl::string_view what) const {
+  return absl::InvalidArgumentError(absl::StrCat("block ", next_, ": ", what));
 }
 
 uint32_t GapDecoder::GroupEnd() const {
-  return std::min(blocks_, (next_ / kGroupBlocks + 1) * kGroupBlocks);
+  return std::min(body_->blocks(), (next_ / kGroupBlocks + 1) * kGroupBlocks);
 }
 
 absl::Status GapDecoder::NextBlock(GapBlock* block) {
@@ -83,7 +169,7 @@ absl::Status GapDecoder::NextBlock(GapBlock* block) {
   DISTRO_RETURN_IF_ERROR(ReadEntries(block));
   if (next_ + 1 == GroupEnd()) DISTRO_RETURN_IF_ERROR(EndGroup());
   ++next_;
-  return next_ == blocks_ ? CheckTables() : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<uint32_t> GapDecoder::ReadNumber(const Table& table, absl::Span<uint64_t> model,
@@ -99,9 +185,9 @@ absl::StatusOr<uint32_t> GapDecoder::ReadNumber(const Table& table, absl::Span<u
 absl::Status GapDecoder::ReadRun() {
   const bool starts_group = next_ % kGroupBlocks == 0;
   DISTRO_ASSIGN_OR_RETURN(const uint32_t more,
-                          ReadNumber(repeats_, absl::MakeSpan(model_.repeats), "run"));
+                          ReadNumber(body_->repeats_, absl::MakeSpan(model_.repeats), "run"));
   DISTRO_ASSIGN_OR_RETURN(const uint32_t count,
-                          ReadNumber(counts_, absl::MakeSpan(model_.counts), "count"));
+                          ReadNumber(body_->counts_, absl::MakeSpan(model_.counts), "count"));
   if (more >= GroupEnd() - next_) {
     return Bad(absl::StrCat("a run of ", more + 1, " blocks, ", GroupEnd() - next_,
                             " are left in the group"));
@@ -109,7 +195,7 @@ absl::Status GapDecoder::ReadRun() {
   if (count > kBlockElements) return Bad(absl::StrCat(count, " entries, at most ", kBlockElements));
   if (!starts_group && count == count_)
     return Bad(absl::StrCat("two runs of ", count, " entries in sequence"));
-  if (count > 0 && gaps_.empty()) return Bad("no gap has a code");
+  if (count > 0 && body_->gaps_.empty()) return Bad("no gap has a code");
   if (starts_group) {
     ones_ = 0;
     larger_ = false;
@@ -121,7 +207,7 @@ absl::Status GapDecoder::ReadRun() {
 
 absl::Status GapDecoder::ReadOnes() {
   DISTRO_ASSIGN_OR_RETURN(ones_,
-                          ReadNumber(ones_table_, absl::MakeSpan(model_.ones), "run of ones"));
+                          ReadNumber(body_->ones_, absl::MakeSpan(model_.ones), "run of ones"));
   if (ones_ > kMaxOnes) return Bad(absl::StrCat("a run of ", ones_, " ones, at most ", kMaxOnes));
   larger_ = ones_ < kMaxOnes;
   return absl::OkStatus();
@@ -129,13 +215,14 @@ absl::Status GapDecoder::ReadOnes() {
 
 absl::StatusOr<uint32_t> GapDecoder::ReadMagnitude() {
   larger_ = false;
-  DISTRO_ASSIGN_OR_RETURN(const uint32_t rest,
-                          ReadNumber(magnitudes_, absl::MakeSpan(model_.magnitudes), "magnitude"));
+  DISTRO_ASSIGN_OR_RETURN(
+      const uint32_t rest,
+      ReadNumber(body_->magnitudes_, absl::MakeSpan(model_.magnitudes), "magnitude"));
   return rest + 2;
 }
 
 absl::Status GapDecoder::ReadEntries(GapBlock* block) {
-  const Entry* const gaps = gaps_.data();
+  const Entry* const gaps = body_->gaps_.data();
   uint32_t next = 0;
   uint64_t sum = 0;
   for (uint32_t i = 0; i < block->count; ++i) {
@@ -168,18 +255,13 @@ absl::Status GapDecoder::ReadEntries(GapBlock* block) {
 
 absl::Status GapDecoder::EndGroup() {
   if (ones_ > 0) return Bad(absl::StrCat(ones_, " ones are missing at the end of its group"));
-  const uint64_t end = 8 * group_end_[next_ / kGroupBlocks];
+  const uint64_t end = 8 * body_->group_begin_[next_ / kGroupBlocks + 1];
   if (bits_.bit() > end || end - bits_.bit() >= 8) {
     return Bad(absl::StrCat("its group ends at bit ", bits_.bit(), ", its size says ", end));
   }
   if (bits_.Read(static_cast<int>(end - bits_.bit())) != 0)
     return Bad("padding after its group is not zero");
   return absl::OkStatus();
-}
-
-absl::Status GapDecoder::CheckTables() const {
-  if (tables_ == EncodeTables(LengthsOf(model_))) return absl::OkStatus();
-  return absl::InvalidArgumentError("the code lengths are not those of the decoded votes");
 }
 
 }  // namespace distro

@@ -171,25 +171,10 @@ std::string EncodeVotes(const PayloadIdentity& identity, const Votes& votes) {
   return FinishPayload(std::move(bytes));
 }
 
-absl::StatusOr<Votes> DecodeVotes(absl::string_view bytes, const PayloadExpectation& expected) {
+absl::StatusOr<Votes> DecodeVotes(absl::string_view bytes, const PayloadExpectation& expected,
+                                  int threads) {
   DISTRO_ASSIGN_OR_RETURN(const PayloadView payload, OpenVotesPayload(bytes, expected));
-  DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<GapDecoder> decoder,
-                          GapDecoder::Create(payload.body, expected.blocks));
-  Votes votes;
-  GapBlock block;
-  for (uint32_t i = 0; i < expected.blocks; ++i) {
-    DISTRO_RETURN_IF_ERROR(decoder->NextBlock(&block));
-    if (votes.positions.size() + block.count > UINT32_MAX) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("payload: block ", i, ": more than 2^32 - 1 votes"));
-    }
-    votes.positions.insert(votes.positions.end(), block.positions.begin(),
-                           block.positions.begin() + block.count);
-    votes.values.insert(votes.values.end(), block.values.begin(),
-                        block.values.begin() + block.count);
-    votes.offsets.push_back(static_cast<uint32_t>(votes.positions.size()));
-  }
-  return votes;
+  return DecodeGaps(payload.body, expected.blocks, threads);
 }
 
 absl::StatusOr<PayloadView> OpenUpdatePayload(absl::string_view bytes,

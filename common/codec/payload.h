@@ -70,7 +70,9 @@ absl::Status ValidateUpdate(absl::string_view bytes, const PayloadExpectation& e
 
 // Requires valid votes (ValidateVotes).
 std::string EncodeVotes(const PayloadIdentity& identity, const Votes& votes);
-absl::StatusOr<Votes> DecodeVotes(absl::string_view bytes, const PayloadExpectation& expected);
+// `threads` share the work; what is decoded, or wrong, does not depend on how many. Requires threads >= 1.
+absl::StatusOr<Votes> DecodeVotes(absl::string_view bytes, const PayloadExpectation& expected,
+                                  int threads = 1);
 
 // Checks the header against `expected`, the body's length and the checksum, not the body.
 absl::StatusOr<PayloadView> OpenUpdatePayload(absl::string_view bytes,

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/replica/parallel.h"
 
 namespace distro {
 
@@ -54,9 +54,11 @@ absl::Status Replica::Apply(const CommittedRound& round) {
 }
 
 absl::Status Replica::Decode(const CommittedRound& round, std::vector<Votes>* votes) {
+  const int threads =
+      static_cast<int>(std::max<size_t>(1, backends_.size() / std::max<size_t>(1, votes->size())));
   return ForEach(votes->size(), [&](size_t i, Backend*) {
     absl::StatusOr<Votes> segment =
-        DecodeSegment(*layout_, round, SegmentId(static_cast<uint32_t>(i)));
+        DecodeSegment(*layout_, round, SegmentId(static_cast<uint32_t>(i)), threads);
     if (!segment.ok()) return segment.status();
     (*votes)[i] = *std::move(segment);
     return absl::OkStatus();

@@ -43,14 +43,14 @@ absl::Status CheckContinues(const CommittedRound& round, RoundId next_round, uin
 }
 
 absl::StatusOr<Votes> DecodeSegment(const Layout& layout, const CommittedRound& round,
-                                    SegmentId segment) {
+                                    SegmentId segment, int threads) {
   const PayloadExpectation expected = {
       .layout_hash = layout.manifest().short_hash(),
       .round = round.round(),
       .segment = segment,
       .blocks = static_cast<uint32_t>(layout.SegmentBlocks(segment)),
       .k = static_cast<int>(round.header->step().kept_per_block())};
-  absl::StatusOr<Votes> votes = DecodeVotes(*round.payloads[segment.value()], expected);
+  absl::StatusOr<Votes> votes = DecodeVotes(*round.payloads[segment.value()], expected, threads);
   if (!votes.ok()) return Annotate(votes.status(), absl::StrCat("segment ", segment.value()));
   return votes;
 }

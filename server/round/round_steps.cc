@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "common/base/checksum.h"
+#include "common/base/parallel.h"
 #include "common/base/status_macros.h"
-#include "common/replica/parallel.h"
 #include "common/rpc/proto_time.h"
 #include "common/run/schedule.h"
 #include "server/round/round_frames.h"

@@ -75,5 +75,12 @@ def test_what_reproduce_runs_is_there():
     assert [name for name in named if not os.access(SOURCE / "bench" / name, os.R_OK)] == []
 
 
+def test_every_table_of_the_long_form_has_its_place_on_the_page():
+    long_form = (SOURCE / "scripts/reproduce").read_text().rpartition("\nelse\n")[2]
+    made = set(re.findall(r"^  table (\w+)", long_form, re.M)) - {"study", "learning"}
+    places = re.findall(r"<!-- table: (\w+) -->", (SOURCE / "docs/performance.md").read_text())
+    assert len(places) > 8 and sorted(places) == sorted(made)
+
+
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__]))

@@ -1,5 +1,6 @@
 // The node as a replica: its parameters come from a snapshot and the log.
 #include <algorithm>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
@@ -36,14 +37,17 @@ absl::Status Node::Apply(const CommittedRound& round) {
   return Annotate(TakeHashes(), where);
 }
 
-// Payloads that do not decode are a peer's fault, not a rank's.
+// Payloads that do not decode are a peer's fault, not a rank's. Nothing is computed meanwhile: the ranks share all cores.
 absl::StatusOr<std::shared_ptr<const std::vector<Votes>>> Node::Decode(
     const CommittedRound& round) {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
   DISTRO_ASSIGN_OR_RETURN(
       std::vector<absl::StatusOr<Votes>> segments,
       RunOnParts<absl::StatusOr<Votes>>(
-          "decode", layout().segments(), [round, layout = &layout()](size_t segment) {
-            return DecodeSegment(*layout, round, SegmentId(static_cast<uint32_t>(segment)));
+          "decode", layout().segments(),
+          [round, layout = &layout(), threads = std::max(1, cores / ranks())](size_t segment) {
+            return DecodeSegment(*layout, round, SegmentId(static_cast<uint32_t>(segment)),
+                                 threads);
           }));
   auto votes = std::make_shared<std::vector<Votes>>();
   for (absl::StatusOr<Votes>& segment : segments) {

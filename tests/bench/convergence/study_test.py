@@ -60,7 +60,7 @@ class StudyTest(unittest.TestCase):
 
     def test_the_page_has_what_is_known_and_says_what_is_not(self):
         page = self.out / "page.md"
-        page.write_text("".join(f"<!-- study: {name} -->\n<!-- end -->\n" for name in (*study.QUESTIONS, "conditions")))
+        page.write_text("".join(f"<!-- table: {name} -->\n<!-- end -->\n" for name in (*study.QUESTIONS, "conditions")))
         best, _ = study.distro(self.lab(1))
         self.lab(1).curves([dataclasses.replace(best, overlap=1)])
         study.write_report(self.lab(0), page)

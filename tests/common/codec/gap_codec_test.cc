@@ -16,19 +16,7 @@ using testing::EntropyBits;
 using testing::RandomVotes;
 
 absl::StatusOr<Votes> Decode(absl::string_view body, uint32_t blocks) {
-  auto decoder = GapDecoder::Create(body, blocks);
-  if (!decoder.ok()) return decoder.status();
-  Votes votes;
-  GapBlock block;
-  for (uint32_t i = 0; i < blocks; ++i) {
-    if (absl::Status status = (*decoder)->NextBlock(&block); !status.ok()) return status;
-    votes.positions.insert(votes.positions.end(), block.positions.begin(),
-                           block.positions.begin() + block.count);
-    votes.values.insert(votes.values.end(), block.values.begin(),
-                        block.values.begin() + block.count);
-    votes.offsets.push_back(static_cast<uint32_t>(votes.positions.size()));
-  }
-  return votes;
+  return DecodeGaps(body, blocks, /*threads=*/1);
 }
 
 std::string Encode(const Votes& votes) {
@@ -150,6 +138,36 @@ TEST(GapCodecTest, FlippedBytesAreRefusedOrCanonical) {
     }
   }
   EXPECT_GT(accepted, 0);  // flipped signs are other votes
+}
+
+// 40 groups, the last one short: several parts.
+constexpr uint32_t kManyBlocks = 39 * kGroupBlocks + 7;
+
+TEST(GapCodecTest, ThreadsDecodeWhatOneDoes) {
+  const Votes votes = RandomVotes(3, 2, kManyBlocks, 8, {.hot = 0.3});
+  const std::string body = Encode(votes);
+  for (int threads : {1, 2, 3, 64}) {
+    const absl::StatusOr<Votes> decoded = DecodeGaps(body, kManyBlocks, threads);
+    ASSERT_EQ(decoded.status(), absl::OkStatus());
+    EXPECT_TRUE(*decoded == votes) << threads;
+  }
+  EXPECT_TRUE(DecodeGaps(Encode(Votes()), 0, 2).value() == Votes());
+}
+
+TEST(GapCodecTest, ThreadsRefuseWhatOneDoesWithTheSameWords) {
+  const std::string body = Encode(RandomVotes(3, 2, kManyBlocks, 8, {.hot = 0.3}));
+  int accepted = 0, refused = 0;
+  for (size_t i = 0; i < body.size(); i += 1 + body.size() / 200) {
+    std::string flipped = body;
+    flipped[i] = static_cast<char>(flipped[i] ^ 0x10);
+    const absl::StatusOr<Votes> one = Decode(flipped, kManyBlocks);
+    const absl::StatusOr<Votes> several = DecodeGaps(flipped, kManyBlocks, 3);
+    EXPECT_EQ(several.status(), one.status());
+    if (one.ok() && several.ok()) EXPECT_TRUE(*several == *one);
+    ++(one.ok() ? accepted : refused);
+  }
+  EXPECT_GT(accepted, 0);
+  EXPECT_GT(refused, 0);
 }
 
 TEST(GapCodecTest, BodiesStayBelowTheirBound) {

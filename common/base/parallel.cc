@@ -1,4 +1,4 @@
-#include "common/replica/parallel.h"
+#include "common/base/parallel.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,0 +1,58 @@
+"""bench/step: a worker alone gives the phases of its step; and what writes measured tables into pages."""
+import argparse
+import pathlib
+import sys
+import tempfile
+import types
+import unittest
+
+BENCH = pathlib.Path(__file__).resolve().parents[3] / "bench"
+sys.path[:0] = [str(BENCH), str(BENCH / "step")]
+import benchmark_table  # noqa: E402
+import page  # noqa: E402
+import step  # noqa: E402
+
+BIN = None
+
+
+class StepTest(unittest.TestCase):
+    def test_a_step_has_phases_and_no_waiting(self):
+        binaries = types.SimpleNamespace(aggregator=BIN / "distro-aggregator", worker=BIN / "distro-worker", distroctl=BIN / "distroctl")
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            (folder / "text").write_text("the cat sat on a mat and ran to it. " * 1000)
+            options = argparse.Namespace(out=folder, text=folder / "text", threads=1, rounds=2, repeat=1, python=None)
+            small = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2}
+            parameters, phases, eager, compiled = step.measure(binaries, step.BASE | small, options)
+        self.assertEqual((parameters, eager, compiled), ("0.1 M", None, None))
+        self.assertEqual(set(phases), {"data", "forward_backward", "compress", "apply"})
+        self.assertTrue(all(seconds > 0 for name, seconds in phases.items() if name != "data"), phases)
+
+
+class TableTest(unittest.TestCase):
+    def test_implementations_of_an_operation_stand_side_by_side(self):
+        rows = benchmark_table.table({"Apply/reference/votes:16": 20.4, "Apply/avx2/votes:16": 459.0, "Hash/avx2": 7.0}).splitlines()
+        self.assertEqual(rows[0], "| millions a second | reference | avx2 |")
+        self.assertEqual(rows[2:], ["| Apply, votes:16 | 20 | 459 |", "| Hash |  | 7 |"])
+
+    def test_rates_without_implementations_are_one_column(self):
+        rows = benchmark_table.table({"BM_Rank/K:1": 1.0, "BM_Together/threads:2/real_time": 2.0}).splitlines()
+        self.assertEqual(rows[0], "| millions a second | rate |")
+        self.assertEqual(rows[2:], ["| Rank, K:1 | 1 |", "| Together, threads:2 | 2 |"])
+
+    def test_a_table_is_written_into_its_place_and_nowhere_else(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "page.md"
+            file.write_text("before\n<!-- table: one -->\nold\n<!-- end -->\n<!-- table: two -->\nkept\n<!-- end -->\n")
+            page.fill(file, {"one": r"| a\b |"})
+            self.assertEqual(file.read_text(), "before\n<!-- table: one -->\n| a\\b |\n<!-- end -->\n<!-- table: two -->\nkept\n<!-- end -->\n")
+            with self.assertRaises(SystemExit):
+                page.fill(file, {"three": "nothing"})
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", type=pathlib.Path, required=True)
+    options, rest = parser.parse_known_args()
+    BIN = options.bin
+    unittest.main(argv=["test", *rest])
