@@ -163,7 +163,9 @@ TEST(GapCodecTest, ThreadsRefuseWhatOneDoesWithTheSameWords) {
     const absl::StatusOr<Votes> one = Decode(flipped, kManyBlocks);
     const absl::StatusOr<Votes> several = DecodeGaps(flipped, kManyBlocks, 3);
     EXPECT_EQ(several.status(), one.status());
-    if (one.ok() && several.ok()) EXPECT_TRUE(*several == *one);
+    if (one.ok() && several.ok()) {
+      EXPECT_TRUE(*several == *one);
+    }
     ++(one.ok() ? accepted : refused);
   }
   EXPECT_GT(accepted, 0);
