@@ -39,8 +39,8 @@ def train(binaries, model, text, threads, rounds):
                               start_workers=1, evaluation_interval_rounds=rounds, evaluation_samples=1)
         aggregator = space.start_aggregator("--run", run, "--model", space.init_model())
         summary = space.folder / "step.json"
-        worker = space.start("step", [binaries.worker, "--aggregator", aggregator.grpc, "--data", text, "--name", "step", "--insecure",
-                                      "--threads", threads, "--summary", summary])
+        worker = space.start("step", [binaries.worker, "--aggregator", aggregator.grpc, "--data", text, "--data_format", "text",
+                                      "--name", "step", "--insecure", "--threads", threads, "--summary", summary])
         if code := worker.exit_code(600):
             raise SystemExit(f"distro-worker ended with {code}: {worker.log()}")
         return json.loads(summary.read_text())

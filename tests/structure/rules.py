@@ -20,6 +20,7 @@ USES = {
     "kernels": "common/update",
     "kernels/cuda": "kernels",
     "common/rpc/frames": "common/base proto",  # cutting and checking, without gRPC
+    "common/rpc/proto_time": "proto",  # times of messages, without gRPC
     "common/replica": "kernels common/codec common/checkpoint common/run common/rpc/frames proto",
     # The outside world, wrapped.
     "common/rpc/channel_options": "common/base",  # options, certificates and tokens, without gRPC
@@ -27,7 +28,7 @@ USES = {
     "common/rpc/tls_files": "common/base",
     "common/rpc/dev_certificates": "common/base",
     "common/rpc/token": "common/base",
-    "common/rpc": "common/base common/rpc/frames common/rpc/channel_options common/rpc/tls_files common/rpc/token proto",
+    "common/rpc": "common/base common/rpc/frames common/rpc/proto_time common/rpc/channel_options common/rpc/tls_files common/rpc/token proto",
     "common/telemetry/duration_histogram": "common/base proto",  # readings in heartbeats, without Prometheus
     "common/telemetry/repair_telemetry": "common/telemetry/duration_histogram",
     "common/telemetry/http_get": "common/base",  # for tools
@@ -46,7 +47,7 @@ USES = {
     "server/auth": "common/rpc server/auth/token_store",
     "server/log": "common/replica",
     "server/session": "common/run common/telemetry/repair_telemetry",
-    "server/round": "common/replica server/log server/session",
+    "server/round": "common/replica common/rpc/proto_time server/log server/session",
     "server/stream_metrics": "common/telemetry server/limits",
     "server/worker_metrics": "common/telemetry server/session",
     "server/status": "common/telemetry server/log server/session server/round",
