@@ -36,8 +36,7 @@ class Load:
     def __init__(self, bin_folder, workers, rounds, keep, blocks=REPORT_BLOCKS, segment_blocks=16384, prefix=(), listen="127.0.0.1:0"):
         self.program, self.workers, self.rounds, self.blocks = bin_folder / "aggregator_load", workers, rounds, blocks
         self.segment_blocks = segment_blocks
-        binaries = type("Binaries", (), {"aggregator": bin_folder / "distro-aggregator"})
-        self.space = processes.Workspace(binaries)
+        self.space = processes.Workspace(processes.programs_in(bin_folder))
         run = {"start_workers": workers, "min_workers": workers, "rounds": rounds, "warmup_rounds": 0, "kept_per_block": KEPT,
                "segment_blocks": segment_blocks}
         if keep:

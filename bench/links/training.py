@@ -12,7 +12,6 @@ import pathlib
 import re
 import statistics
 import sys
-import types
 from datetime import datetime
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -86,9 +85,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, required=True, help="build folder with distro-aggregator, distro-worker, distroctl")
     options = parser.parse_args()
-    bin_folder = options.build.resolve() / "bin"
-    binaries = types.SimpleNamespace(aggregator=bin_folder / "distro-aggregator", worker=bin_folder / "distro-worker",
-                                     distroctl=bin_folder / "distroctl")
+    binaries = processes.programs_in(options.build.resolve() / "bin")
     load_run.print_head(HEADER)
     for overlap in (1, 0):
         try:

@@ -13,7 +13,6 @@ import json
 import pathlib
 import subprocess
 import sys
-import types
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "aggregator_load"))
 import load_run  # noqa: E402
@@ -84,9 +83,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()
-    bin_folder = options.build.resolve() / "bin"
-    binaries = types.SimpleNamespace(aggregator=bin_folder / "distro-aggregator", worker=bin_folder / "distro-worker",
-                                     distroctl=bin_folder / "distroctl")
+    binaries = processes.programs_in(options.build.resolve() / "bin")
     options.out.mkdir(parents=True, exist_ok=True)
     measured = [measure(binaries, BASE | model, options) for model in MODELS]
     if options.python:

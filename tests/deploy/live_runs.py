@@ -10,7 +10,6 @@ import re
 import struct
 import subprocess
 import sys
-import types
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "integration"))
@@ -25,11 +24,6 @@ UP, SLOW = 200e3, 140e3  # bits a second
 MOUNT = 'mkdir -p "$0" && mount -t tmpfs -o size=64m tmpfs "$0" && exec "$@"'
 TIMES = ("--heartbeat_interval", "1s", "--suspect_after", "8s", "--lease", "10m")
 STRIDE = 256  # bytes; a norm has twice as many
-
-
-def binaries(folder):
-    return types.SimpleNamespace(aggregator=f"{folder}/distro-aggregator", worker=f"{folder}/distro-worker",
-                                 distroctl=f"{folder}/distroctl", archiver=f"{folder}/distro-archiver")
 
 
 def overflow(model):
@@ -79,7 +73,7 @@ def try_mount(folder):
 
 class Runs:
     def __init__(self, hub, folder):
-        self.programs = binaries(folder)
+        self.programs = processes.programs_in(folder)
         self.hub, self.spaces, self.workers, self.proxies, self.archivers = hub, {}, {}, {}, {}
         self.aggregators = {}
         try:

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import types
 import unittest
 import urllib.error
 import urllib.request
@@ -50,6 +51,12 @@ def until(condition, what, limit=LIMIT_SECONDS):
         if time.monotonic() > end:
             raise AssertionError(f"not within {limit} s: {what}")
         time.sleep(0.02)
+
+
+def programs_in(folder):
+    """The programs of the project in a folder of binaries."""
+    return types.SimpleNamespace(**{name.removeprefix("distro-"): f"{folder}/{name}" for name in
+                                    ("distro-aggregator", "distro-worker", "distro-archiver", "distroctl")})
 
 
 def text(seed):

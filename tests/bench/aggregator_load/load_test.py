@@ -1,15 +1,15 @@
 """bench/aggregator_load at a small size: its workers take part in every round, all of them see the same rounds, and its figures are
 what the rounds say."""
-import argparse
 import pathlib
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "bench/aggregator_load"))
+HERE = pathlib.Path(__file__).resolve()
+sys.path[:0] = [str(HERE.parents[3] / "bench/aggregator_load"), str(HERE.parents[1])]
 import load  # noqa: E402
 import load_run  # noqa: E402
+from binaries import BIN  # noqa: E402
 
-BIN = None
 BLOCKS, SEGMENT_BLOCKS = 40, 16
 SMALL = {"blocks": BLOCKS, "segment_blocks": SEGMENT_BLOCKS}
 LIMIT_SECONDS = 100
@@ -73,8 +73,4 @@ class FiguresTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bin", type=pathlib.Path, required=True)
-    options, rest = parser.parse_known_args()
-    BIN = options.bin
-    unittest.main(argv=["test", *rest])
+    unittest.main()

@@ -1,17 +1,16 @@
 """bench/links at a small size: workers behind links make a run, what the links carried is counted, and what a round takes at least
 follows from it."""
-import argparse
 import pathlib
 import sys
-import types
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "bench/links"))
+HERE = pathlib.Path(__file__).resolve()
+sys.path[:0] = [str(HERE.parents[3] / "bench/links"), str(HERE.parents[1])]
 import links  # noqa: E402
+import processes  # noqa: E402
 import shaped_links  # noqa: E402
 import training  # noqa: E402
-
-BIN = None
+from binaries import BIN  # noqa: E402
 
 
 class LinksTest(unittest.TestCase):
@@ -29,7 +28,7 @@ class LinksTest(unittest.TestCase):
 
     def test_training_goes_on_while_its_links_change(self):
         training.MODEL = {}
-        binaries = types.SimpleNamespace(aggregator=BIN / "distro-aggregator", worker=BIN / "distro-worker", distroctl=BIN / "distroctl")
+        binaries = processes.programs_in(BIN)
         try:
             fast, slow, up = training.measure(binaries, overlap=1, phase=5)
         except shaped_links.Refused as reason:
@@ -45,8 +44,4 @@ class LinksTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bin", type=pathlib.Path, required=True)
-    options, rest = parser.parse_known_args()
-    BIN = options.bin
-    unittest.main(argv=["test", *rest])
+    unittest.main()

@@ -3,21 +3,19 @@ import argparse
 import pathlib
 import sys
 import tempfile
-import types
 import unittest
 
 BENCH = pathlib.Path(__file__).resolve().parents[3] / "bench"
-sys.path[:0] = [str(BENCH), str(BENCH / "step")]
+sys.path[:0] = [str(BENCH), str(BENCH / "step"), str(pathlib.Path(__file__).resolve().parents[1])]
 import benchmark_table  # noqa: E402
 import page  # noqa: E402
 import step  # noqa: E402
-
-BIN = None
+from binaries import BIN  # noqa: E402
 
 
 class StepTest(unittest.TestCase):
     def test_a_step_has_phases_and_no_waiting(self):
-        binaries = types.SimpleNamespace(aggregator=BIN / "distro-aggregator", worker=BIN / "distro-worker", distroctl=BIN / "distroctl")
+        binaries = step.processes.programs_in(BIN)
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
             (folder / "text").write_text("the cat sat on a mat and ran to it. " * 1000)
@@ -51,8 +49,4 @@ class TableTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bin", type=pathlib.Path, required=True)
-    options, rest = parser.parse_known_args()
-    BIN = options.bin
-    unittest.main(argv=["test", *rest])
+    unittest.main()
