@@ -52,21 +52,41 @@ void Walk(const Votes& votes, Sink* sink) {
   }
 }
 
-// First walk: counts symbols.
-struct Counter {
+// First walk: counts. Gaps, of which there is one an entry, are counted as they are.
+class Counter {
+ public:
   void Run(uint32_t blocks, uint32_t count) {
-    ++model.repeats[BucketOf<kRepeatMantissa>(blocks - 1).symbol];
-    ++model.counts[BucketOf<kCountMantissa>(count).symbol];
+    ++model_.repeats[BucketOf<kRepeatMantissa>(blocks - 1).symbol];
+    ++model_.counts[BucketOf<kCountMantissa>(count).symbol];
   }
-  void Ones(uint32_t ones) { ++model.ones[BucketOf<kOnesMantissa>(ones).symbol]; }
-  void Gap(uint32_t gap, bool negative) { ++model.gaps[BucketOf<kGapMantissa>(gap).symbol]; }
+  void Ones(uint32_t ones) { ++model_.ones[BucketOf<kOnesMantissa>(ones).symbol]; }
+  void Gap(uint32_t gap, bool negative) { ++gaps_[gap]; }
   void Magnitude(uint32_t magnitude) {
-    ++model.magnitudes[BucketOf<kMagnitudeMantissa>(magnitude - 2).symbol];
+    ++model_.magnitudes[BucketOf<kMagnitudeMantissa>(magnitude - 2).symbol];
   }
   void EndGroup() {}
 
-  GapModel model;
+  // Of all that was counted.
+  GapModel Model() const {
+    GapModel model = model_;
+    for (uint32_t gap = 0; gap < gaps_.size(); ++gap)
+      model.gaps[BucketOf<kGapMantissa>(gap).symbol] += gaps_[gap];
+    return model;
+  }
+
+ private:
+  GapModel model_;
+  std::array<uint32_t, kBlockElements> gaps_{};
 };
+
+// What a gap is in the stream, but for the sign bit between code and raw bits: 16 KB for all gaps.
+struct GapBits {
+  uint32_t bits : 20;
+  uint32_t sign_at : 6;
+  uint32_t length : 6;
+};
+static_assert(sizeof(GapBits) == sizeof(uint32_t));
+static_assert(kMaxCodeLength + 1 + RangeOf<kGapMantissa>(kGapSymbols - 1).raw_bits <= 20);
 
 // Second walk: writes groups and their sizes.
 class GroupWriter {
@@ -80,6 +100,14 @@ class GroupWriter {
           std::copy(made.begin(), made.end(), codes.begin());
         },
         lengths);
+    for (uint32_t gap = 0; gap < gaps_.size(); ++gap) {
+      const Bucket bucket = BucketOf<kGapMantissa>(gap);
+      const auto code_bits = static_cast<uint32_t>(CodeBits(lengths.gaps[bucket.symbol]));
+      gaps_[gap] = {.bits = codes_.gaps[bucket.symbol] |
+                            static_cast<uint32_t>(Low(gap, bucket.raw_bits) << (code_bits + 1)),
+                    .sign_at = code_bits,
+                    .length = code_bits + 1 + static_cast<uint32_t>(bucket.raw_bits)};
+    }
   }
 
   void Run(uint32_t blocks, uint32_t count) {
@@ -88,9 +116,8 @@ class GroupWriter {
   }
   void Ones(uint32_t ones) { WriteNumber<kOnesMantissa>(ones, codes_.ones, lengths_.ones); }
   void Gap(uint32_t gap, bool negative) {
-    const Bucket bucket = BucketOf<kGapMantissa>(gap);
-    writer_.Write(codes_.gaps[bucket.symbol], CodeBits(lengths_.gaps[bucket.symbol]));
-    writer_.Write((Low(gap, bucket.raw_bits) << 1) | negative, bucket.raw_bits + 1);
+    const GapBits coded = gaps_[gap];
+    writer_.Write(coded.bits | uint64_t{negative} << coded.sign_at, coded.length);
   }
   void Magnitude(uint32_t magnitude) {
     WriteNumber<kMagnitudeMantissa>(magnitude - 2, codes_.magnitudes, lengths_.magnitudes);
@@ -115,6 +142,7 @@ class GroupWriter {
 
   const GapCodeLengths& lengths_;
   GapAlphabets<uint16_t> codes_;
+  std::array<GapBits, kBlockElements> gaps_;
   std::string* const body_;
   size_t sizes_;
   size_t group_begin_;
@@ -126,7 +154,7 @@ class GroupWriter {
 void EncodeGaps(const Votes& votes, std::string* body) {
   Counter counter;
   Walk(votes, &counter);
-  const GapCodeLengths lengths = LengthsOf(counter.model);
+  const GapCodeLengths lengths = LengthsOf(counter.Model());
   body->append(EncodeTables(lengths));
   const size_t sizes = body->size();
   body->append(4 * ((votes.blocks() + kGroupBlocks - 1) / kGroupBlocks), '\0');

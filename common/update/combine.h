@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/types/span.h"
@@ -12,8 +13,8 @@
 
 namespace distro {
 
-// Sums one block at a time in a dense scratch of 8.5 KB (i16 [4096] and a bitmap of touched
-// positions), which stays in the first-level cache. Not thread-safe.
+// Sums one block at a time in a dense scratch of 8.5 KB (i16 [4096], a bitmap of touched positions, and one of its touched
+// words, for most blocks touch few), which stays in the first-level cache. Not thread-safe.
 class VoteAccumulator {
  public:
   // Adds one worker's block. Requires positions below 4096, as many signs as positions, and that
@@ -23,6 +24,7 @@ class VoteAccumulator {
       const uint32_t position = positions[i];
       sums_[position] = static_cast<int16_t>(sums_[position] + weight * signs[i]);
       touched_[position / 64] |= uint64_t{1} << (position % 64);
+      touched_words_ |= uint64_t{1} << (position / 64);
     }
   }
 
@@ -31,8 +33,13 @@ class VoteAccumulator {
   void EmitBlock(Votes* votes);
 
  private:
+  using TouchedPositions = std::array<uint16_t, kBlockElements + 1>;  // one is written beyond the last
+  // The touched positions, ascending, and how many there are; none is touched afterwards.
+  size_t TakePositions(TouchedPositions* positions);
+
   std::array<int16_t, kBlockElements> sums_{};
   std::array<uint64_t, kBlockElements / 64> touched_{};
+  uint64_t touched_words_ = 0;
 };
 
 struct WeightedUpdate {
