@@ -4,23 +4,29 @@ gRPC streaming loop that moves the same bytes on the same machine in the same ru
 
     bench/aggregator_load/load.py --build build/release            W = 8, 32, 128, 512
     bench/aggregator_load/load.py --build build/release --short    W = 8, 32; half a minute on two cores
+    bench/aggregator_load/load.py ... --text FILE --out build/wire   also the updates of workers that learn from the text, recorded first
 
-Workers and aggregator share the machine's cores, as floor's both ends do. One round goes first and is not measured.
+Workers and aggregator share the machine's cores, as floor's both ends do. One round goes first and is not measured. Random updates
+agree in nothing and make results as large as they can be; recorded ones are those of up to 32 workers, and W = 128 repeats them.
 """
 import argparse
 import json
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "wire")]
 import load_run  # noqa: E402
 import processes  # noqa: E402
+import recording  # noqa: E402
 
 # (workers, votes kept of a block; 0: all, rounds that are measured)
 SHORT = ((8, 0, 3), (32, 32, 3))
 FULL = ((8, 0, 8), (8, 32, 8), (32, 0, 5), (32, 32, 5), (128, 32, 3), (512, 32, 2))
+RECORDED = ((8, 0, 8), (32, 0, 5), (32, 32, 5), (128, 32, 3))
+MOST_RECORDED = 32
 LIMIT_SECONDS = 280  # of one row
-HEADER = ("| W | down | sent MB | received MB | rounds/s | aggregator CPU s a round | CPU ms a worker and round | peak RSS MB "
+HEADER = ("| votes | W | down | sent MB | received MB | rounds/s | aggregator CPU s a round | CPU ms a worker and round | peak RSS MB "
           "| last upload byte to first result byte, ms p50, p99 | to last result byte | to first, at the aggregator, ms mean "
           "| segments back before the round's last acknowledgement | floor rounds/s | floor's server CPU s a round | ratio of throughput |")
 
@@ -38,8 +44,8 @@ def floor_seconds(build, space, workers, up, down, rounds):
     return json.loads(clients.out_path.read_text())["seconds"] / rounds, cpu / rounds
 
 
-def measure(build, workers, keep, rounds, **layout):
-    with load_run.Load(build, workers, rounds + 1, keep, **layout) as load:
+def measure(build, workers, keep, rounds, recorded=None, **layout):
+    with load_run.Load(build, workers, rounds + 1, keep, recorded, **layout) as load:
         pid = load.aggregator.child.pid
         before = load_run.cpu_seconds(pid)
         seen = load.result([load.start()], LIMIT_SECONDS)
@@ -54,11 +60,11 @@ def measure(build, workers, keep, rounds, **layout):
             "floor_cpu": floor_cpu, "at_server": at_server, "firsts": firsts, "lasts": lasts, "early": load_run.early_share(seen)}
 
 
-def row(workers, keep, measured):
+def row(votes, workers, keep, measured):
     def ms(values, share):
         return f"{1e3 * load_run.percentile(values, share):.0f}"
     m = measured
-    return (f"| {workers} | {f'top {keep}' if keep else 'lossless'} | {m['up'] / 1e6:.2f} | {m['down'] / 1e6:.2f} | {1 / m['seconds']:.3f} "
+    return (f"| {votes} | {workers} | {f'top {keep}' if keep else 'lossless'} | {m['up'] / 1e6:.2f} | {m['down'] / 1e6:.2f} | {1 / m['seconds']:.3f} "
             f"| {m['cpu']:.2f} | {m['cpu'] / workers * 1e3:.0f} | {m['peak'] / 1e6:.0f} | {ms(m['firsts'], .5)}, {ms(m['firsts'], .99)} "
             f"| {ms(m['lasts'], .5)}, {ms(m['lasts'], .99)} | {1e3 * m['at_server']:.0f} | {100 * m['early']:.0f} % "
             f"| {1 / m['floor']:.3f} | {m['floor_cpu']:.2f} | {m['floor'] / m['seconds']:.2f} |")
@@ -68,10 +74,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, required=True, help="build folder with distro-aggregator, aggregator_load, stream_floor")
     parser.add_argument("--short", action="store_true", help="W = 8 and 32 at few rounds")
+    parser.add_argument("--text", type=pathlib.Path, help="text that the workers learn from whose updates are recorded; needs --out")
+    parser.add_argument("--out", type=pathlib.Path, help="folder for what is recorded, which is kept")
     options = parser.parse_args()
+    if options.text and not options.out:
+        parser.error("--text: give --out, too, a folder for what is recorded")
     load_run.print_head(HEADER)
+    build = options.build.resolve()
     for workers, keep, rounds in SHORT if options.short else FULL:
-        print(row(workers, keep, measure(options.build / "bin", workers, keep, rounds)), flush=True)
+        print(row("random", workers, keep, measure(build / "bin", workers, keep, rounds)), flush=True)
+    if options.text is None:
+        return
+    for workers, keep, rounds in RECORDED:
+        updates = recording.record(build, options.text, options.out.resolve(), min(workers, MOST_RECORDED))[1]
+        print(row("recorded", workers, keep, measure(build / "bin", workers, keep, rounds, updates)), flush=True)
 
 
 if __name__ == "__main__":

@@ -31,10 +31,13 @@ def write_model(folder, blocks):
 
 
 class Load:
-    """An aggregator with a run for `workers` synthetic workers. `keep`: votes of a block that travel down; 0: all."""
+    """An aggregator with a run for `workers` synthetic workers. `keep`: votes of a block that travel down; 0: all. `recorded`: folder of
+    the updates that they upload; None: random ones."""
 
-    def __init__(self, bin_folder, workers, rounds, keep, blocks=REPORT_BLOCKS, segment_blocks=16384, prefix=(), listen="127.0.0.1:0"):
+    def __init__(self, bin_folder, workers, rounds, keep, recorded=None, blocks=REPORT_BLOCKS, segment_blocks=16384, prefix=(),
+                 listen="127.0.0.1:0"):
         self.program, self.workers, self.rounds, self.blocks = bin_folder / "aggregator_load", workers, rounds, blocks
+        self.updates = ["--recorded", recorded] if recorded else []
         self.segment_blocks = segment_blocks
         self.space = processes.Workspace(processes.programs_in(bin_folder))
         run = {"start_workers": workers, "min_workers": workers, "rounds": rounds, "warmup_rounds": 0, "kept_per_block": KEPT,
@@ -58,7 +61,7 @@ class Load:
     def start(self, first=0, count=None, address=None, prefix=()):
         """Workers `first` on, in a process of their own."""
         command = [*prefix, self.program, "--aggregator", address or self.aggregator.grpc, "--workers", count or self.workers,
-                   "--first", first, "--blocks", self.blocks]
+                   "--first", first, "--blocks", self.blocks, *self.updates]
         return self.space.start(f"load-{first}", command)
 
     def result(self, clients, limit):

@@ -20,6 +20,8 @@ ABSL_FLAG(std::string, aggregator, "", "Address of the aggregator, which speaks 
 ABSL_FLAG(int, workers, 1, "Workers of this process.");
 ABSL_FLAG(int, first, 0, "Number of the first of them, where several processes make the run.");
 ABSL_FLAG(int64_t, blocks, 294177, "Blocks of the run's model.");
+ABSL_FLAG(std::string, recorded, "",
+          "Folder of updates that `convergence --record_updates` wrote; empty: random updates.");
 
 namespace distro::bench {
 namespace {
@@ -61,8 +63,12 @@ absl::Status Main() {
   }
   const v1::RunConfig& config = joined[0].config();
   DISTRO_ASSIGN_OR_RETURN(const Layout layout, MakeLayout(joined[0]));
-  const SyntheticUpdates updates(&layout, static_cast<int>(config.kept_per_block()), run.first,
-                                 count);
+  const int kept = static_cast<int>(config.kept_per_block());
+  std::vector<SparseUpdate> recorded;
+  if (const std::string folder = absl::GetFlag(FLAGS_recorded); !folder.empty()) {
+    DISTRO_ASSIGN_OR_RETURN(recorded, ReadRecordedUpdates(folder, kept));
+  }
+  const SyntheticUpdates updates(&layout, kept, run.first, count, recorded);
   RoundTimes times(config.rounds(), layout.segments());
   run.layout = &layout;
   run.updates = &updates;

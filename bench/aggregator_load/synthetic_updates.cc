@@ -1,9 +1,17 @@
 #include "bench/aggregator_load/synthetic_updates.h"
 
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "bench/wire/plain_votes.h"
 #include "common/base/checksum.h"
+#include "common/base/file.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_util.h"
 #include "common/codec/payload.h"
 #include "tests/common/codec/random_updates.h"
 
@@ -15,20 +23,77 @@ constexpr size_t kRoundOffset = 16;
 constexpr size_t kSegmentOffset = 24;
 constexpr size_t kChecksumBytes = 8;
 
-std::string Draw(const Layout& layout, SegmentId segment, int k, int seed) {
-  return EncodeUpdate({.layout_hash = layout.manifest().short_hash(), .round = {}, .segment = {}},
-                      testing::RandomUpdate(k, layout.SegmentBlocks(segment), seed));
+// Between the blocks that workers beyond the recorded ones take and those of the workers before; prime, so that few fall together.
+constexpr int64_t kOtherBlocks = 37;
+
+SparseUpdate Repeat(absl::Span<const SparseUpdate> recorded, int64_t blocks, int worker) {
+  const auto count = static_cast<int>(recorded.size());
+  const SparseUpdate& source = recorded[worker % count];
+  const int k = source.k;
+  SparseUpdate update{.k = k, .positions = {}, .signs = {}};
+  for (int64_t block = 0; block < blocks; ++block) {
+    const int64_t from = (block + worker / count * kOtherBlocks) % source.blocks() * k;
+    update.positions.insert(update.positions.end(), source.positions.begin() + from,
+                            source.positions.begin() + from + k);
+    update.signs.insert(update.signs.end(), source.signs.begin() + from,
+                        source.signs.begin() + from + k);
+  }
+  return update;
+}
+
+absl::StatusOr<SparseUpdate> ReadUpdate(const std::string& path, int k) {
+  DISTRO_ASSIGN_OR_RETURN(const std::string plain, ReadFile(path));
+  absl::StatusOr<Votes> votes = ParsePlain(plain);
+  if (!votes.ok()) return Annotate(votes.status(), path);
+  SparseUpdate update{.k = k, .positions = {}, .signs = {}};
+  for (int64_t block = 0; block < votes->blocks(); ++block) {
+    const uint32_t begin = votes->offsets[block];
+    const uint32_t count = votes->offsets[block + 1] - begin;
+    if (count != 0 && count != static_cast<uint32_t>(k)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": block ", block, " has ", count, " votes, the run's K is ", k));
+    }
+    for (uint32_t i = 0; i < static_cast<uint32_t>(k); ++i) {
+      update.positions.push_back(count == 0 ? uint16_t{0} : votes->positions[begin + i]);
+      update.signs.push_back(count == 0 ? int8_t{0}
+                                        : static_cast<int8_t>(votes->values[begin + i]));
+    }
+  }
+  return update;
 }
 
 }  // namespace
 
-SyntheticUpdates::SyntheticUpdates(const Layout* layout, int k, int first, int workers)
+absl::StatusOr<std::vector<SparseUpdate>> ReadRecordedUpdates(const std::string& folder, int k) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+    paths.push_back(entry.path().string());
+  std::ranges::sort(paths);
+  std::vector<SparseUpdate> updates;
+  for (const std::string& path : paths) {
+    DISTRO_ASSIGN_OR_RETURN(updates.emplace_back(), ReadUpdate(path, k));
+    if (updates.back().blocks() == 0 || updates.back().blocks() != updates.front().blocks())
+      return absl::InvalidArgumentError(absl::StrCat(path, ": of another model than the others"));
+  }
+  if (updates.empty()) return absl::InvalidArgumentError(absl::StrCat(folder, ": no updates"));
+  return updates;
+}
+
+SyntheticUpdates::SyntheticUpdates(const Layout* layout, int k, int first, int workers,
+                                   absl::Span<const SparseUpdate> recorded)
     : layout_(layout) {
+  const auto make = [&](SegmentId segment, int worker) {
+    const int64_t blocks = layout->SegmentBlocks(segment);
+    return EncodeUpdate(
+        {.layout_hash = layout->manifest().short_hash(), .round = {}, .segment = {}},
+        recorded.empty() ? testing::RandomUpdate(k, blocks, worker)
+                         : Repeat(recorded, blocks, worker));
+  };
   const auto segments = static_cast<int>(layout->segments());
-  for (int i = 0; i < workers + segments; ++i)
-    full_.push_back(Draw(*layout, SegmentId(0), k, first + i));
+  for (int i = 0; i < workers + segments; ++i) full_.push_back(make(SegmentId(0), first + i));
   for (int i = 0; i < workers; ++i)
-    last_.push_back(Draw(*layout, SegmentId(layout->segments() - 1), k, first + i));
+    last_.push_back(make(SegmentId(layout->segments() - 1), first + i));
 }
 
 std::string SyntheticUpdates::Payload(int worker, RoundId round, SegmentId segment) const {

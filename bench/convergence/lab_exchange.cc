@@ -3,12 +3,14 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "bench/wire/plain_votes.h"
 #include "common/base/file.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/codec/payload.h"
+#include "common/codec/update_reader.h"
 
 namespace distro::worker {
 namespace {
@@ -53,6 +55,7 @@ absl::StatusOr<v1::JoinResponse> LabExchange::Join(const v1::JoinRequest& reques
   worker_ = request.worker().name();
   incarnation_ = request.worker().incarnation();
   DISTRO_ASSIGN_OR_RETURN(v1::JoinResponse response, exchange_->Join(request));
+  kept_ = static_cast<int>(response.config().kept_per_block());
   if (!link_.evaluates) {
     response.mutable_config()->set_evaluation_interval_rounds(0);
     response.mutable_config()->set_evaluation_samples(1);
@@ -75,8 +78,10 @@ absl::StatusOr<RoundEvent> LabExchange::Next() {
   DISTRO_ASSIGN_OR_RETURN(RoundEvent event, exchange_->Next());
   if (auto* const round = std::get_if<CommittedRound>(&event)) {
     DISTRO_RETURN_IF_ERROR(Vary(round));
-    if (!link_.record_path.empty() && round->round() == RoundId(link_.record_round))
-      DISTRO_RETURN_IF_ERROR(Record(*round));
+    if (round->round() == RoundId(link_.record_round)) {
+      if (!link_.record_votes.empty()) DISTRO_RETURN_IF_ERROR(RecordVotes(*round));
+      if (!link_.record_updates.empty()) DISTRO_RETURN_IF_ERROR(RecordUpdate(round->round()));
+    }
     received_bytes_ += Bytes(round->payloads);
   }
   return event;
@@ -91,6 +96,7 @@ void LabExchange::Upload(RoundUpdate update) {
     update.payloads.clear();
   }
   sent_bytes_ += Bytes(update.payloads);
+  if (update.round == RoundId(link_.record_round)) to_record_ = update.payloads;
   exchange_->Upload(std::move(update));
 }
 
@@ -118,14 +124,30 @@ absl::Status LabExchange::Vary(CommittedRound* round) const {
   return absl::OkStatus();
 }
 
-absl::Status LabExchange::Record(const CommittedRound& round) const {
+absl::Status LabExchange::RecordVotes(const CommittedRound& round) const {
   std::string plain;
   for (uint32_t i = 0; i < round.payloads.size(); ++i) {
     DISTRO_ASSIGN_OR_RETURN(const Votes votes,
                             Decode(*layout_, round.round(), SegmentId(i), *round.payloads[i]));
     AppendPlain(votes, &plain);
   }
-  return WriteFileAtomically(link_.record_path, plain);
+  return WriteFileAtomically(link_.record_votes, plain);
+}
+
+absl::Status LabExchange::RecordUpdate(RoundId round) const {
+  std::string plain;
+  for (uint32_t i = 0; i < to_record_.size(); ++i) {
+    const PayloadExpectation expected = {
+        .layout_hash = layout_->manifest().short_hash(),
+        .round = round,
+        .segment = SegmentId(i),
+        .blocks = static_cast<uint32_t>(layout_->SegmentBlocks(SegmentId(i))),
+        .k = kept_};
+    DISTRO_ASSIGN_OR_RETURN(const Votes votes,
+                            CombinePayloads({{.bytes = *to_record_[i], .weight = 1}}, expected));
+    AppendPlain(votes, &plain);
+  }
+  return WriteFileAtomically(absl::StrCat(link_.record_updates, "/", worker_), plain);
 }
 
 }  // namespace distro::worker

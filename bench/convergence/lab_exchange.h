@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -34,8 +35,10 @@ struct LabLink {
   // Off: the worker is told to evaluate one sample, before and after the run. Replicas are the same bits, so one of W evaluates for all.
   bool evaluates = true;
 
-  // File that receives the votes of `record_round` (bench/wire/plain_votes.h); empty: none.
-  std::string record_path = {};
+  // File that receives the votes of `record_round` (bench/wire/plain_votes.h), and folder that receives this worker's own votes
+  // as a file of its name; empty: none.
+  std::string record_votes = {};
+  std::string record_updates = {};
   uint64_t record_round = 0;
 };
 
@@ -64,13 +67,16 @@ class LabExchange final : public Exchange {
  private:
   bool Misses(RoundId round) const;
   absl::Status Vary(CommittedRound* round) const;
-  absl::Status Record(const CommittedRound& round) const;
+  absl::Status RecordVotes(const CommittedRound& round) const;
+  absl::Status RecordUpdate(RoundId round) const;
 
   Exchange* const exchange_;
   const LabLink link_;
   // Of the training thread:
   std::string worker_;
   uint64_t incarnation_ = 0;
+  int kept_ = 0;                        // of a block
+  std::vector<SharedBytes> to_record_;  // what was uploaded for the round that is recorded
   const Layout* layout_ = nullptr;
   absl::Time arrival_ = absl::InfinitePast();  // of the next result
   uint64_t sent_bytes_ = 0;

@@ -54,6 +54,8 @@ ABSL_FLAG(bool, feedback_of_missed, false,
 ABSL_FLAG(
     std::string, record_votes, "",
     "File that receives the votes of the last round (bench/wire/plain_votes.h); empty: none.");
+ABSL_FLAG(std::string, record_updates, "",
+          "Folder that receives what each worker voted in the last round; empty: none.");
 ABSL_FLAG(bool, one_vote, false, "Apply the sign of each sum of votes in the place of the sum.");
 
 namespace distro::worker {
@@ -94,10 +96,11 @@ absl::StatusOr<std::vector<LabLink>> Links(const v1::RunConfig& config) {
                      .first_round = static_cast<uint64_t>(first_round[i]),
                      .seed = config.seed(),
                      .feedback_of_missed = absl::GetFlag(FLAGS_feedback_of_missed),
-                     .one_vote = absl::GetFlag(FLAGS_one_vote)});
+                     .one_vote = absl::GetFlag(FLAGS_one_vote),
+                     .record_updates = absl::GetFlag(FLAGS_record_updates),
+                     .record_round = config.rounds() - 1});
   }
-  links[0].record_path = absl::GetFlag(FLAGS_record_votes);
-  links[0].record_round = config.rounds() - 1;
+  links[0].record_votes = absl::GetFlag(FLAGS_record_votes);
   return links;
 }
 

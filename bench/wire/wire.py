@@ -12,35 +12,13 @@ import json
 import pathlib
 import shutil
 import subprocess
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "convergence"))
-import lab  # noqa: E402
+from recording import K, record
 
 REPORT_BLOCKS = 294177  # of the 1.2 B layout (tests/common/codec/payload_test.cc)
 REPORT_DOWN = 86.8e6
 KEEP = (0, 16, 32, 64)
 WORKERS = (8, 32, 128)
-K = 4
-RECORDED_WORKERS = (8, 32)  # each is a thread with a model of its own
-RECORDED_ROUND = 60
-# 3.3 M parameters: a segment of 800 blocks, in which the codec's tables weigh as little as in a full one.
-MODEL = lab.MODEL | {"hidden_size": 256, "intermediate_size": 704, "num_hidden_layers": 4}
-
-
-def record(options, workers):
-    """Votes of a training run."""
-    votes = options.out / f"recorded-{workers}"
-    if votes.exists():
-        return votes
-    model = lab.make_model(options.build / "bin/distroctl", MODEL, options.out)
-    run = options.out / f"run-{workers}.json"
-    run.write_text(json.dumps({
-        "name": "wire", "seed": 1, "rounds": RECORDED_ROUND, "peak_learning_rate": 2e-3, "warmup_rounds": 6, "beta": 0.95, "kept_per_block": K,
-        "sequence_length": lab.SEQUENCE, "samples_per_worker": 1, "overlap": 0, "evaluation_samples": 1}))
-    subprocess.run([options.build / "bin/convergence", "--run", run, "--model", model, "--data", options.text, "--workers", str(workers),
-                    "--record_votes", votes], check=True, stdout=subprocess.DEVNULL)
-    return votes
 
 
 def zstd_bytes(file):
@@ -72,8 +50,8 @@ def main():
     print("|---|---|---|---|---|---|---|---|---|---|")
     for workers in WORKERS:
         sources = [("random", [])]
-        if options.text and workers in RECORDED_WORKERS:
-            sources.append(("recorded", ["--recorded", record(options, workers)]))
+        if options.text:
+            sources.append(("recorded", ["--recorded", record(options.build, options.text, options.out, workers)[0]]))
         for name, arguments in sources:
             for row in sizes(options, workers, arguments):
                 scale = REPORT_BLOCKS / row["blocks"]

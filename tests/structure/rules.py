@@ -115,10 +115,10 @@ USES = {
     "tests/integration": "server worker tools/distroctl tools/archiver",
     "tests/compatibility": "worker/model",
     "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/replica server/log server/auth/tokens_file worker/data worker/state tools/archiver",
-    "bench": "server worker tests/common/codec/random_updates",
+    "bench": "bench/wire server worker tests/common/codec/random_updates",
     "bench/convergence": "bench/wire worker",
     "bench/wire": "tests/common/codec/random_updates tests/common/codec/vote_entropy",
-    "tests/bench": "bench/convergence worker",
+    "tests/bench": "bench/convergence bench/wire worker",
     "bench/gpu": "kernels/cuda worker/fsdp common/checkpoint",
 }
 

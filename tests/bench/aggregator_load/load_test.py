@@ -1,7 +1,9 @@
 """bench/aggregator_load at a small size: its workers take part in every round, all of them see the same rounds, and its figures are
 what the rounds say."""
 import pathlib
+import struct
 import sys
+import tempfile
 import unittest
 
 HERE = pathlib.Path(__file__).resolve()
@@ -17,6 +19,12 @@ LIMIT_SECONDS = 100
 
 def a_round(number, *segments, **other):
     return {"round": number, "hash": "1", "result_bytes": 3, "opened": 1, "committed": 2, "segments": list(segments), **other}
+
+
+def write_update(file, blocks, votes):
+    """Votes for the first positions of every block, as bench/wire/plain_votes.h has them."""
+    block = [votes] + [number for position in range(votes) for number in (position, 1)]
+    file.write_bytes(struct.pack(f"<{len(block)}H", *block) * blocks)
 
 
 class LoadTest(unittest.TestCase):
@@ -46,8 +54,25 @@ class LoadTest(unittest.TestCase):
         measured = load.measure(BIN, 2, 0, 2, **SMALL)
         self.assertEqual(measured["up"], 6 * BLOCKS + 3 * 48)
         self.assertGreater(measured["floor"], 0)
-        row = load.row(2, 0, measured)
+        row = load.row("random", 2, 0, measured)
         self.assertEqual(row.count("|"), load.HEADER.count("|"), row)
+
+    def test_recorded_workers_agree_as_they_did(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("one", "other"):
+                write_update(pathlib.Path(folder) / name, blocks=7, votes=4)
+            with load_run.Load(BIN, 2, rounds=1, keep=0, **SMALL) as run:
+                disagreeing = run.result([run.start()], LIMIT_SECONDS)[0]["result_bytes"]
+            with load_run.Load(BIN, 2, rounds=1, keep=0, recorded=folder, **SMALL) as run:
+                agreeing = run.result([run.start()], LIMIT_SECONDS)[0]["result_bytes"]
+        self.assertLess(agreeing, disagreeing)
+
+    def test_recorded_updates_of_another_k_are_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            write_update(pathlib.Path(folder) / "one", blocks=7, votes=3)
+            with load_run.Load(BIN, 2, rounds=1, keep=0, recorded=folder, **SMALL) as run:
+                with self.assertRaisesRegex(AssertionError, "block 0 has 3 votes, the run's K is 4"):
+                    run.result([run.start()], LIMIT_SECONDS)
 
     def test_another_layout_is_refused(self):
         with load_run.Load(BIN, 2, rounds=1, keep=0, **SMALL) as run:

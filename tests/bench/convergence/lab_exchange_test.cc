@@ -2,10 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/convergence/virtual_workers.h"
+#include "bench/wire/plain_votes.h"
+#include "common/base/file.h"
+#include "tests/testing/scratch_folder.h"
 #include "tests/testing/training.h"
 #include "worker/exchange/local_run.h"
 
@@ -56,6 +62,36 @@ TEST(LabExchangeTest, OneVoteAppliesSignsOfSums) {
   const CurvePoint signs = Train({.one_vote = true});
   EXPECT_LT(signs.received_bytes, sums.received_bytes);
   EXPECT_NE(signs.held_out_loss, sums.held_out_loss);
+}
+
+// Votes by block and position, added to what is there; zeros are left out.
+void AddVotes(const std::string& path, std::map<std::pair<int64_t, int>, int>* sums) {
+  const Votes votes = ParsePlain(ReadFile(path).value()).value();
+  for (int64_t block = 0; block < votes.blocks(); ++block) {
+    for (uint32_t i = votes.offsets[block]; i < votes.offsets[block + 1]; ++i) {
+      const auto sum = sums->try_emplace({block, votes.positions[i]}, 0).first;
+      if ((sum->second += votes.values[i]) == 0) sums->erase(sum);
+    }
+  }
+}
+
+TEST(LabExchangeTest, RecordedUpdatesAddUpToTheRecordedVotes) {
+  const testing::ScratchFolder folder;
+  std::filesystem::create_directory(folder.File("updates"));
+  std::vector<LabLink> links(
+      kWorkers, {.record_updates = folder.File("updates"), .record_round = kRounds - 1});
+  links[0].record_votes = folder.File("votes");
+  TrainOver(links);
+  std::map<std::pair<int64_t, int>, int> votes, updates;
+  AddVotes(folder.File("votes"), &votes);
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.File("updates"))) {
+    AddVotes(entry.path().string(), &updates);
+    ++files;
+  }
+  EXPECT_EQ(files, kWorkers);
+  EXPECT_FALSE(votes.empty());
+  EXPECT_EQ(updates, votes);
 }
 
 }  // namespace
