@@ -79,7 +79,7 @@ def make_model(distroctl, config, out):
         file, scratch = out / "config.json", out / "model.unfinished"
         file.write_text(json.dumps(config, indent=1))
         shutil.rmtree(scratch, ignore_errors=True)
-        subprocess.run([distroctl, "init-model", "--config", file, "--seed", "1", "--out", scratch], check=True)
+        subprocess.run([distroctl, "init-model", "--config", file, "--seed", "1", "--out", scratch], check=True, stdout=subprocess.DEVNULL)
         scratch.rename(model)
     return model
 
