@@ -15,7 +15,7 @@ HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "integration"))
 
 import shaped_links  # noqa: E402
-from processes import Aggregator, Worker, Workspace  # noqa: E402
+from processes import Aggregator, Worker, Workspace, programs_in  # noqa: E402
 
 MODEL = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2}
 RUN = {"rounds": 100000, "kept_per_block": 1024, "max_workers": 31, "segment_blocks": 16384, "warmup_rounds": 5,
@@ -73,7 +73,7 @@ def try_mount(folder):
 
 class Runs:
     def __init__(self, hub, folder):
-        self.programs = processes.programs_in(folder)
+        self.programs = programs_in(folder)
         self.hub, self.spaces, self.workers, self.proxies, self.archivers = hub, {}, {}, {}, {}
         self.aggregators = {}
         try:
