@@ -10,7 +10,6 @@
 #include <memory>
 #include <random>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -18,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/file.h"
+#include "common/base/parallel.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
@@ -120,10 +120,9 @@ TrainerOptions TrainerOptionsOf(const WorkerOptions& options, const Self& self) 
 absl::StatusOr<ComputeRates> MeasureCompute(TrainingRun& run, const WorkerOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(const LlamaConfig model, ParseLlamaConfig(run.run().model_config_json()));
   DISTRO_ASSIGN_OR_RETURN(const double of_one, run.PeakFlops());
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const int ranks = options.node.device == DeviceKind::kCuda
                         ? run.node().ranks()
-                        : std::clamp(cores / options.threads, 1, run.node().ranks());
+                        : std::clamp(Cores() / options.threads, 1, run.node().ranks());
   const int sequence = static_cast<int>(run.run().config().sequence_length());
   return ComputeRates{.flops_per_token = FlopsPerToken(model, sequence),
                       .peak_flops_per_second = of_one * ranks};

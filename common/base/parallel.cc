@@ -8,6 +8,8 @@
 
 namespace distro {
 
+int Cores() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
+
 void RunParallel(int threads, int64_t items, const std::function<void(int, int64_t)>& work) {
   std::atomic<int64_t> next{0};
   const auto take = [&](int thread) {

@@ -1,6 +1,5 @@
 // RoundManager: what the round thread does.
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "common/base/checksum.h"
@@ -142,7 +141,7 @@ absl::Status RoundManager::CloseSegments(absl::Span<const ClosedSegment> closed)
     absl::MutexLock lock(&mu_);
     round = head_;
   }
-  const int threads = std::clamp<int>(std::thread::hardware_concurrency(), 1, kMaxCombiningThreads);
+  const int threads = std::min(Cores(), kMaxCombiningThreads);
   while (!closed.empty()) {
     const auto batch = closed.first(std::min<size_t>(threads, closed.size()));
     closed.remove_prefix(batch.size());
