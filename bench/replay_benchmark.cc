@@ -178,12 +178,7 @@ class Replay {
   void Decode(const CommittedRound& round) const {
     for (uint32_t i = 0; i < layout_.segments(); ++i) {
       const SegmentId segment(i);
-      const auto blocks = static_cast<uint32_t>(layout_.SegmentBlocks(segment));
-      (void)DecodeVotes(*round.payloads[i], {.layout_hash = layout_.manifest().short_hash(),
-                                             .round = round.round(),
-                                             .segment = segment,
-                                             .blocks = blocks,
-                                             .k = 0});
+      (void)DecodeVotes(*round.payloads[i], ExpectPayload(layout_, round.round(), segment));
     }
   }
 

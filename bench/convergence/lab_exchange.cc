@@ -35,10 +35,7 @@ void Include(const std::string& worker, uint64_t incarnation, v1::RoundHeader* h
 
 absl::StatusOr<Votes> Decode(const Layout& layout, RoundId round, SegmentId segment,
                              const std::string& payload) {
-  return DecodeVotes(payload, {.layout_hash = layout.manifest().short_hash(),
-                               .round = round,
-                               .segment = segment,
-                               .blocks = static_cast<uint32_t>(layout.SegmentBlocks(segment))});
+  return DecodeVotes(payload, ExpectPayload(layout, round, segment));
 }
 
 absl::StatusOr<SharedBytes> Signs(const Layout& layout, RoundId round, SegmentId segment,
@@ -137,14 +134,9 @@ absl::Status LabExchange::RecordVotes(const CommittedRound& round) const {
 absl::Status LabExchange::RecordUpdate(RoundId round) const {
   std::string plain;
   for (uint32_t i = 0; i < to_record_.size(); ++i) {
-    const PayloadExpectation expected = {
-        .layout_hash = layout_->manifest().short_hash(),
-        .round = round,
-        .segment = SegmentId(i),
-        .blocks = static_cast<uint32_t>(layout_->SegmentBlocks(SegmentId(i))),
-        .k = kept_};
     DISTRO_ASSIGN_OR_RETURN(const Votes votes,
-                            CombinePayloads({{.bytes = *to_record_[i], .weight = 1}}, expected));
+                            CombinePayloads({{.bytes = *to_record_[i], .weight = 1}},
+                                            ExpectPayload(*layout_, round, SegmentId(i), kept_)));
     AppendPlain(votes, &plain);
   }
   return WriteFileAtomically(absl::StrCat(link_.record_updates, "/", worker_), plain);

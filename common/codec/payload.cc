@@ -122,6 +122,14 @@ absl::StatusOr<PayloadView> Open(absl::string_view bytes, const PayloadExpectati
 
 }  // namespace
 
+PayloadExpectation ExpectPayload(const Layout& layout, RoundId round, SegmentId segment, int k) {
+  return {.layout_hash = layout.manifest().short_hash(),
+          .round = round,
+          .segment = segment,
+          .blocks = static_cast<uint32_t>(layout.SegmentBlocks(segment)),
+          .k = k};
+}
+
 std::string EncodeUpdate(const PayloadIdentity& identity, const SparseUpdate& update) {
   assert(1 <= update.k && update.k <= kBlockElements &&
          update.positions.size() == update.signs.size());

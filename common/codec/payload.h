@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/base/ids.h"
+#include "common/layout/layout.h"
 #include "common/update/sparse_update.h"
 #include "common/update/votes.h"
 
@@ -44,6 +45,9 @@ struct PayloadExpectation {
   uint32_t blocks = 0;  // Layout::SegmentBlocks(segment)
   int k = 0;            // of updates, 1..4096; votes ignore it
 };
+
+// Of a segment of a layout.
+PayloadExpectation ExpectPayload(const Layout& layout, RoundId round, SegmentId segment, int k = 0);
 
 struct PayloadHeader {
   PayloadKind kind = PayloadKind::kUpdateRecords;

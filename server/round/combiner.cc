@@ -29,11 +29,8 @@ absl::StatusOr<SegmentResult> CombineSegment(const Layout& layout, const v1::Run
                                              RoundId round, SegmentId segment,
                                              absl::Span<const SharedBytes> payloads,
                                              const Clock& clock, Votes* all_votes) {
-  const PayloadExpectation expected{.layout_hash = layout.manifest().short_hash(),
-                                    .round = round,
-                                    .segment = segment,
-                                    .blocks = static_cast<uint32_t>(layout.SegmentBlocks(segment)),
-                                    .k = static_cast<int>(config.kept_per_block())};
+  const PayloadExpectation expected =
+      ExpectPayload(layout, round, segment, static_cast<int>(config.kept_per_block()));
   const absl::Duration start = clock.MonotonicNow();
   DISTRO_ASSIGN_OR_RETURN(Votes votes, Sum(payloads, expected));
   SegmentResult result;

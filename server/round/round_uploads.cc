@@ -69,11 +69,7 @@ absl::StatusOr<UploadTicket> RoundManager::BeginUpload(const v1::UploadHeader& h
 }
 
 PayloadExpectation RoundManager::Expectation(RoundId round, SegmentId segment) const {
-  return {.layout_hash = layout().manifest().short_hash(),
-          .round = round,
-          .segment = segment,
-          .blocks = static_cast<uint32_t>(layout().SegmentBlocks(segment)),
-          .k = static_cast<int>(run_->config.kept_per_block())};
+  return ExpectPayload(layout(), round, segment, static_cast<int>(run_->config.kept_per_block()));
 }
 
 absl::StatusOr<Taken> RoundManager::AddPayload(const UploadTicket& ticket, SegmentId segment,

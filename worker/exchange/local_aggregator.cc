@@ -24,11 +24,7 @@ absl::string_view AsBytes(const Sha256Digest& digest) {
 }
 
 PayloadExpectation Expect(const LocalRun& run, RoundId round, SegmentId segment) {
-  return {.layout_hash = run.layout->manifest().short_hash(),
-          .round = round,
-          .segment = segment,
-          .blocks = static_cast<uint32_t>(run.layout->SegmentBlocks(segment)),
-          .k = static_cast<int>(run.config.kept_per_block())};
+  return ExpectPayload(*run.layout, round, segment, static_cast<int>(run.config.kept_per_block()));
 }
 
 // The result of one segment from its payloads in ascending order of the workers' names.
