@@ -45,24 +45,13 @@ absl::Status Replica::ForEach(size_t items, const Work& work) {
 absl::Status Replica::Apply(const CommittedRound& round) {
   const std::string where = absl::StrCat("round ", round.round().value());
   DISTRO_RETURN_IF_ERROR(CheckContinues(round, next_round_, log_hash_));
-  std::vector<Votes> votes(layout_->segments());
-  DISTRO_RETURN_IF_ERROR(Annotate(Decode(round, &votes), where));
-  DISTRO_RETURN_IF_ERROR(Annotate(Update(round.header->step(), votes), where));
+  const absl::StatusOr<std::vector<Votes>> votes =
+      DecodeRound(*layout_, round, static_cast<int>(backends_.size()));
+  DISTRO_RETURN_IF_ERROR(Annotate(votes.status(), where));
+  DISTRO_RETURN_IF_ERROR(Annotate(Update(round.header->step(), *votes), where));
   next_round_ = next_round_.Next();
   log_hash_ = round.hash;
   return absl::OkStatus();
-}
-
-absl::Status Replica::Decode(const CommittedRound& round, std::vector<Votes>* votes) {
-  const int threads =
-      static_cast<int>(std::max<size_t>(1, backends_.size() / std::max<size_t>(1, votes->size())));
-  return ForEach(votes->size(), [&](size_t i, Backend*) {
-    absl::StatusOr<Votes> segment =
-        DecodeSegment(*layout_, round, SegmentId(static_cast<uint32_t>(i)), threads);
-    if (!segment.ok()) return segment.status();
-    (*votes)[i] = *std::move(segment);
-    return absl::OkStatus();
-  });
 }
 
 absl::Status Replica::Update(const v1::StepParameters& step, const std::vector<Votes>& votes) {

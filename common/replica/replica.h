@@ -48,7 +48,6 @@ class Replica {
   uint64_t StateHash() const;
 
  private:
-  absl::Status Decode(const CommittedRound& round, std::vector<Votes>* votes);
   // Cannot fail on votes that were decoded.
   absl::Status Update(const v1::StepParameters& step, const std::vector<Votes>& votes);
   uint64_t HashTile(size_t i, Backend* backend) const;

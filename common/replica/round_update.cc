@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/bytes.h"
 #include "common/base/checksum.h"
+#include "common/base/parallel.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
@@ -42,16 +43,23 @@ absl::Status CheckContinues(const CommittedRound& round, RoundId next_round, uin
                    ": start again from a snapshot"));
 }
 
-absl::StatusOr<Votes> DecodeSegment(const Layout& layout, const CommittedRound& round,
-                                    SegmentId segment, int threads) {
-  const PayloadExpectation expected = {
-      .layout_hash = layout.manifest().short_hash(),
-      .round = round.round(),
-      .segment = segment,
-      .blocks = static_cast<uint32_t>(layout.SegmentBlocks(segment)),
-      .k = static_cast<int>(round.header->step().kept_per_block())};
-  absl::StatusOr<Votes> votes = DecodeVotes(*round.payloads[segment.value()], expected, threads);
-  if (!votes.ok()) return Annotate(votes.status(), absl::StrCat("segment ", segment.value()));
+// Segments side by side; where there are fewer than threads, several share one.
+absl::StatusOr<std::vector<Votes>> DecodeRound(const Layout& layout, const CommittedRound& round,
+                                               int threads) {
+  const auto segments = static_cast<int>(layout.segments());
+  const int threads_each = std::max(1, threads / std::max(1, segments));
+  const auto k = static_cast<int>(round.header->step().kept_per_block());
+  std::vector<absl::StatusOr<Votes>> decoded(segments);
+  RunParallel(threads, segments, [&](int /*thread*/, int64_t i) {
+    const SegmentId segment(static_cast<uint32_t>(i));
+    decoded[i] = DecodeVotes(*round.payloads[i], ExpectPayload(layout, round.round(), segment, k),
+                             threads_each);
+  });
+  std::vector<Votes> votes;
+  for (int i = 0; i < segments; ++i) {
+    DISTRO_RETURN_IF_ERROR(Annotate(decoded[i].status(), absl::StrCat("segment ", i)));
+    votes.push_back(*std::move(decoded[i]));
+  }
   return votes;
 }
 

@@ -24,9 +24,10 @@ namespace distro {
 // `diverged`). `log_hash` 0 before round 0: not known yet, any.
 absl::Status CheckContinues(const CommittedRound& round, RoundId next_round, uint64_t log_hash);
 
-// `threads` share the work. InvalidArgument names the segment: its payload does not decode. Requires threads >= 1.
-absl::StatusOr<Votes> DecodeSegment(const Layout& layout, const CommittedRound& round,
-                                    SegmentId segment, int threads);
+// The votes of every segment. `threads` share the work. InvalidArgument names the first segment whose payload does not decode.
+// Requires threads >= 1.
+absl::StatusOr<std::vector<Votes>> DecodeRound(const Layout& layout, const CommittedRound& round,
+                                               int threads);
 
 // A segment's votes where a backend finds them.
 struct SegmentVotes {

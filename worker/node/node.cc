@@ -164,22 +164,6 @@ absl::StatusOr<std::vector<double>> Node::RunOnBatches(absl::string_view operati
   return shared->losses;
 }
 
-template <typename T>
-absl::StatusOr<std::vector<T>> Node::RunOnParts(absl::string_view operation, size_t parts,
-                                                std::function<T(size_t part)> make) {
-  auto made = std::make_shared<std::vector<T>>(parts);
-  DISTRO_RETURN_IF_ERROR(
-      Run(operation, [made, make = std::move(make), step = ranks()](Rank&, int number) {
-        for (size_t part = number; part < made->size(); part += step) (*made)[part] = make(part);
-        return absl::OkStatus();
-      }));
-  return std::move(*made);
-}
-template absl::StatusOr<std::vector<absl::StatusOr<Votes>>> Node::RunOnParts(
-    absl::string_view, size_t, std::function<absl::StatusOr<Votes>(size_t)>);
-template absl::StatusOr<std::vector<SharedBytes>> Node::RunOnParts(
-    absl::string_view, size_t, std::function<SharedBytes(size_t)>);
-
 absl::StatusOr<std::vector<double>> Node::GradientRound(absl::Span<const TokenBatch> batches,
                                                         GradientAt at, bool first) {
   return RunOnBatches("gradient", batches, [at, first](Rank& rank, const TokenBatch* batch) {

@@ -155,12 +155,7 @@ class Node {
   absl::StatusOr<std::vector<double>> RunOnBatches(absl::string_view operation,
                                                    absl::Span<const TokenBatch> batches,
                                                    BatchWork work);
-  // Parts [parts] that the ranks make, each every ranks()-th.
-  template <typename T>
-  absl::StatusOr<std::vector<T>> RunOnParts(absl::string_view operation, size_t parts,
-                                            std::function<T(size_t part)> make);
   absl::Status TakeHashes();
-  absl::StatusOr<std::shared_ptr<const std::vector<Votes>>> Decode(const CommittedRound& round);
   absl::StatusOr<HostTensors> MomentumOnHost() const;
 
   const NodeOptions options_;

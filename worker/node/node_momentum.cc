@@ -30,11 +30,16 @@ absl::StatusOr<std::vector<SharedBytes>> Node::Compress(RoundId round,
   return EncodePending();
 }
 
+// Each rank makes every ranks()-th.
 absl::StatusOr<std::vector<SharedBytes>> Node::EncodePending() {
-  return RunOnParts<SharedBytes>(
-      "encode", layout().segments(), [optimizer = optimizer_](size_t segment) {
-        return optimizer->EncodeSegment(SegmentId(static_cast<uint32_t>(segment)));
-      });
+  auto payloads = std::make_shared<std::vector<SharedBytes>>(layout().segments());
+  DISTRO_RETURN_IF_ERROR(
+      Run("encode", [payloads, optimizer = optimizer_, step = ranks()](Rank&, int number) {
+        for (size_t i = number; i < payloads->size(); i += step)
+          (*payloads)[i] = optimizer->EncodeSegment(SegmentId(static_cast<uint32_t>(i)));
+        return absl::OkStatus();
+      }));
+  return std::move(*payloads);
 }
 
 absl::Status Node::Feedback(const CommittedRound& round, int member) {

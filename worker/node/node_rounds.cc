@@ -1,8 +1,8 @@
 // The node as a replica: its parameters come from a snapshot and the log.
 #include <algorithm>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/parallel.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
@@ -26,35 +26,17 @@ absl::Status Node::Load(const std::string& snapshot_path, RoundId next_round, ui
 absl::Status Node::Apply(const CommittedRound& round) {
   DISTRO_RETURN_IF_ERROR(CheckContinues(round, next_round_, log_hash_));
   const std::string where = absl::StrCat("round ", round.round().value());
-  const auto votes = Decode(round);
-  DISTRO_RETURN_IF_ERROR(Annotate(votes.status(), where));
+  // Nothing is computed meanwhile: all cores decode.
+  absl::StatusOr<std::vector<Votes>> decoded = DecodeRound(layout(), round, Cores());
+  DISTRO_RETURN_IF_ERROR(Annotate(decoded.status(), where));
+  const auto votes = std::make_shared<const std::vector<Votes>>(*std::move(decoded));
   DISTRO_RETURN_IF_ERROR(
-      Annotate(Run("apply", [header = round.header, votes = *votes](
+      Annotate(Run("apply", [header = round.header, votes](
                                 Rank& rank, int) { return rank.Apply(header->step(), *votes); }),
                where));
   next_round_ = next_round_.Next();
   log_hash_ = round.hash;
   return Annotate(TakeHashes(), where);
-}
-
-// Payloads that do not decode are a peer's fault, not a rank's. Nothing is computed meanwhile: the ranks share all cores.
-absl::StatusOr<std::shared_ptr<const std::vector<Votes>>> Node::Decode(
-    const CommittedRound& round) {
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  DISTRO_ASSIGN_OR_RETURN(
-      std::vector<absl::StatusOr<Votes>> segments,
-      RunOnParts<absl::StatusOr<Votes>>(
-          "decode", layout().segments(),
-          [round, layout = &layout(), threads = std::max(1, cores / ranks())](size_t segment) {
-            return DecodeSegment(*layout, round, SegmentId(static_cast<uint32_t>(segment)),
-                                 threads);
-          }));
-  auto votes = std::make_shared<std::vector<Votes>>();
-  for (absl::StatusOr<Votes>& segment : segments) {
-    DISTRO_RETURN_IF_ERROR(segment.status());
-    votes->push_back(*std::move(segment));
-  }
-  return votes;
 }
 
 // Shards add up to the tensors; copies have to agree, or a device or its memory is bad.
