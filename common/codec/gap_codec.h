@@ -100,6 +100,7 @@ class GapDecoder {
   // not end there. Requires a block that is left, and no error before.
   absl::Status NextBlock(GapBlock* block);
 
+  const GapBody& body() const { return *body_; }
   // The symbols of the blocks so far: those of all groups go to CheckModel.
   const GapModel& model() const { return model_; }
 

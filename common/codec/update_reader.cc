@@ -44,8 +44,9 @@ absl::StatusOr<UpdateReader> UpdateReader::Create(absl::string_view payload,
   DISTRO_ASSIGN_OR_RETURN(const PayloadView view, OpenUpdatePayload(payload, expected));
   UpdateReader reader(view);
   if (view.header.kind == PayloadKind::kUpdateGaps) {
-    DISTRO_ASSIGN_OR_RETURN(reader.gaps_body_, GapBody::Open(view.body, view.header.blocks));
-    reader.gaps_ = std::make_unique<GapDecoder>(reader.gaps_body_, 0);
+    DISTRO_ASSIGN_OR_RETURN(std::shared_ptr<const GapBody> body,
+                            GapBody::Open(view.body, view.header.blocks));
+    reader.gaps_ = std::make_unique<GapDecoder>(std::move(body), 0);
   }
   return reader;
 }
@@ -85,7 +86,7 @@ absl::Status UpdateReader::FillFromGaps(uint32_t count) {
       signs[j] = static_cast<int8_t>(block.values[j]);
     }
   }
-  return next_ + count == blocks_ ? gaps_body_->CheckModel(gaps_->model()) : absl::OkStatus();
+  return next_ + count == blocks_ ? gaps_->body().CheckModel(gaps_->model()) : absl::OkStatus();
 }
 
 absl::StatusOr<Votes> CombinePayloads(absl::Span<const WeightedPayload> payloads,

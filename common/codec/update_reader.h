@@ -50,11 +50,10 @@ class UpdateReader {
   uint32_t batch_;
   absl::string_view body_;
 
-  std::shared_ptr<const GapBody> gaps_body_;  // null for records, as is ...
-  std::unique_ptr<GapDecoder> gaps_;
-  std::vector<uint16_t> positions_;  // [batch, K]
-  std::vector<int8_t> signs_;        // [batch, K]
-  uint32_t next_ = 0;                // first block not in the buffer
+  std::unique_ptr<GapDecoder> gaps_;  // null for records
+  std::vector<uint16_t> positions_;   // [batch, K]
+  std::vector<int8_t> signs_;         // [batch, K]
+  uint32_t next_ = 0;                 // first block not in the buffer
   uint32_t buffered_ = 0;
   uint32_t used_ = 0;
 };
