@@ -9,6 +9,9 @@ namespace distro::worker {
 // What the machine has, or what the control group allows, whichever is less.
 int64_t HostMemoryBytes();
 
+// The part of it, one in so many, that no plan uses: a process cannot have all.
+inline constexpr int64_t kHostReserveShare = 16;
+
 // The least of memory.max (version 2) and memory.limit_in_bytes (version 1) of this process's control group and of those around
 // it; INT64_MAX where none says a number.
 //

@@ -13,11 +13,10 @@ class CpuDevices final : public NodeDevices {
   int default_ranks() const override { return 1; }
   absl::Status CheckRanks(int /*ranks*/) const override { return absl::OkStatus(); }
 
-  // A process cannot have all of it.
   absl::StatusOr<AvailableMemory> Memory(int /*ranks*/) const override {
     const int64_t bytes = HostMemoryBytes();
     return AvailableMemory{
-        .bytes = bytes, .reserve_bytes = bytes / 16, .shared = true, .cuda = false};
+        .bytes = bytes, .reserve_bytes = bytes / kHostReserveShare, .shared = true, .cuda = false};
   }
 
   absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> Connect(

@@ -43,7 +43,7 @@ class CudaDevices final : public NodeDevices {
     }
     available.reserve_bytes = std::max(kLeastReserve, available.bytes / kReserveShare);
     const int64_t host = HostMemoryBytes();
-    available.host_bytes = host - host / 16;
+    available.host_bytes = host - host / kHostReserveShare;
     return available;
   }
 
