@@ -20,7 +20,7 @@ void LoadWorker::Subscription::Start(Stub* stub) {
 
 void LoadWorker::Subscription::OnReadDone(bool ok) {
   if (!ok) return;
-  taken_ = worker_->Take(frame_);
+  taken_ = worker_->Take(std::move(frame_));
   if (!taken_.ok()) return context_.TryCancel();
   StartRead(&frame_);
 }
