@@ -1,11 +1,14 @@
 #include "common/codec/record_codec.h"
 
+#include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstring>
 #include <type_traits>
 
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
+#include "common/codec/unrank_four.h"
 
 namespace distro {
 namespace {
@@ -115,21 +118,53 @@ uint64_t CountValid(absl::string_view body, uint64_t count) {
   return valid;
 }
 
-// The number of records decoded: less than `count` when the next one is not valid.
+// Row n: +1 or -1 by the bits of n.
+constexpr auto kSignsOfBits = [] {
+  std::array<std::array<int8_t, kMaxRecordK>, 1 << kMaxRecordK> signs{};
+  for (int bits = 0; bits < 1 << kMaxRecordK; ++bits) {
+    for (int i = 0; i < kMaxRecordK; ++i) signs[bits][i] = (bits >> i) & 1 ? -1 : 1;
+  }
+  return signs;
+}();
+
+// Records that are decoded at a time.
+template <int k>
+constexpr int kTogether = 2 <= k&& k <= 4 ? 4 : 1;
+
+// positions [count, k]; count <= kTogether.
+template <int k>
+void UnrankTogether(const std::array<RankInt<k>, kTogether<k>>& ranks, int count,
+                    uint16_t* positions) {
+  if constexpr (kTogether<k> == 4) {
+    if (count == 4) return UnrankFour<k>(ranks.data(), positions);
+  }
+  for (int i = 0; i < count; ++i) Unrank<k>(ranks[i], positions + i * k);
+}
+
+// The number of valid records before the first that is not; when that is `count`, all are decoded.
 template <int k>
 uint64_t Decode(absl::string_view body, uint64_t first, uint64_t count, uint16_t* positions,
                 int8_t* signs) {
-  for (uint64_t i = 0; i < count; ++i, positions += k, signs += k) {
-    const Record<k> record = ReadRecord<k>(body, first + i);
-    if (!record.valid()) return i;
-    if (record.rank == Record<k>::kEmpty) {
-      std::memset(positions, 0, k * sizeof(*positions));
-      std::memset(signs, 0, k);
-      continue;
+  for (uint64_t done = 0; done < count; done += kTogether<k>) {
+    const int together = static_cast<int>(std::min<uint64_t>(kTogether<k>, count - done));
+    std::array<RankInt<k>, kTogether<k>> ranks;
+    uint32_t empty = 0;
+    for (int i = 0; i < together; ++i) {
+      const Record<k> record = ReadRecord<k>(body, first + done + i);
+      if (!record.valid()) return done + i;
+      const bool is_empty = record.rank == Record<k>::kEmpty;
+      empty |= uint32_t{is_empty} << i;
+      ranks[i] = is_empty ? 0 : record.rank;
+      std::memcpy(signs + i * k, kSignsOfBits[record.negative].data(), k);
     }
-    Unrank<k>(record.rank, positions);
-    for (int j = 0; j < k; ++j)
-      signs[j] = static_cast<int8_t>(1 - 2 * int((record.negative >> j) & 1));
+    UnrankTogether<k>(ranks, together, positions);
+    for (; empty != 0; empty &= empty - 1) {
+      const int i = std::countr_zero(empty);
+      std::memset(positions + i * k, 0, k * sizeof(*positions));
+      std::memset(signs + i * k, 0, k);
+    }
+    positions += kTogether<k> * k;
+    signs += kTogether<k> * k;
   }
   return count;
 }

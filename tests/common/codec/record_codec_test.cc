@@ -76,6 +76,38 @@ TEST(BinomialTest, EveryElementIsFoundAtBothEndsOfItsRanks) {
   ExpectTakesEveryElement<8>();
 }
 
+// The codec takes several records at a time where it can; on both sides of every C(c, k).
+template <int k>
+void ExpectDecodesEveryElement() {
+  SparseUpdate update{.k = k, .positions = {}, .signs = {}};
+  for (uint32_t c = k - 1; c < kBlockElements; ++c) {
+    const uint128 first = Binomial<k>(c), last = Binomial<k>(c + 1) - 1;
+    for (const uint128 rank : {first, first + Mix(c) % (last - first + 1), last}) {
+      std::vector<uint16_t> subset(k);
+      SubsetOfRank(rank, absl::MakeSpan(subset));
+      update.positions.insert(update.positions.end(), subset.begin(), subset.end());
+      for (int i = 0; i < k; ++i) update.signs.push_back((c >> i) & 1 ? -1 : 1);
+    }
+  }
+  std::string body;
+  EncodeRecords(update, &body);
+  std::vector<uint16_t> positions(update.positions.size());
+  std::vector<int8_t> signs(update.signs.size());
+  ASSERT_EQ(DecodeRecords(body, k, 0, update.blocks(), positions.data(), signs.data()),
+            absl::OkStatus());
+  EXPECT_TRUE(positions == update.positions) << k;
+  EXPECT_TRUE(signs == update.signs) << k;
+}
+
+TEST(RecordCodecTest, DecodesEveryElementAtBothEndsOfItsRanks) {
+  ExpectDecodesEveryElement<1>();
+  ExpectDecodesEveryElement<2>();
+  ExpectDecodesEveryElement<3>();
+  ExpectDecodesEveryElement<4>();
+  ExpectDecodesEveryElement<5>();
+  ExpectDecodesEveryElement<8>();
+}
+
 TEST(RecordCodecTest, RankBitsHoldTheEmptyRecordToo) {
   for (int k = 1; k <= kMaxRecordK; ++k) {
     const uint128 empty = PascalColumn(k).back();
