@@ -1,6 +1,7 @@
 #include "common/codec/update_reader.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -51,6 +52,12 @@ absl::StatusOr<UpdateReader> UpdateReader::Create(absl::string_view payload,
   return reader;
 }
 
+void UpdateReader::SkipTo(uint32_t block) {
+  assert(gaps_ == nullptr && next_block() <= block && block <= blocks_);
+  next_ = block;
+  buffered_ = used_ = 0;
+}
+
 absl::Status UpdateReader::Fill() {
   const uint32_t count = std::min(batch_, blocks_ - next_);
   DISTRO_RETURN_IF_ERROR(
@@ -91,18 +98,28 @@ absl::Status UpdateReader::FillFromGaps(uint32_t count) {
 
 absl::StatusOr<Votes> CombinePayloads(absl::Span<const WeightedPayload> payloads,
                                       const PayloadExpectation& expected) {
+  return CombinePayloads(payloads, expected, {.first = 0, .count = expected.blocks});
+}
+
+absl::StatusOr<Votes> CombinePayloads(absl::Span<const WeightedPayload> payloads,
+                                      const PayloadExpectation& expected, BlockRange range) {
   DISTRO_RETURN_IF_ERROR(CheckWeights(payloads, expected.k));
   std::vector<UpdateReader> readers;
   for (size_t i = 0; i < payloads.size(); ++i) {
     absl::StatusOr<UpdateReader> reader = UpdateReader::Create(payloads[i].bytes, expected);
     if (!reader.ok()) return Annotate(reader.status(), absl::StrCat("payload ", i));
     readers.push_back(*std::move(reader));
+    if (range.first > 0) readers.back().SkipTo(range.first);
   }
   Votes votes;
+  const size_t most = std::min<size_t>(payloads.size() * expected.k, kBlockElements) * range.count;
+  votes.offsets.reserve(size_t{range.count} + 1);
+  votes.positions.reserve(most);
+  votes.values.reserve(most);
   VoteAccumulator accumulator;
   absl::Span<const uint16_t> positions;
   absl::Span<const int8_t> signs;
-  for (uint32_t block = 0; block < expected.blocks; ++block) {
+  for (uint32_t block = 0; block < range.count; ++block) {
     for (size_t i = 0; i < readers.size(); ++i) {
       absl::Status status = readers[i].NextBlock(&positions, &signs);
       if (!status.ok()) return Annotate(status, absl::StrCat("payload ", i));

@@ -26,6 +26,10 @@ class UpdateReader {
   uint32_t blocks() const { return blocks_; }
   uint32_t next_block() const { return next_ - static_cast<uint32_t>(buffered_ - used_); }
 
+  // Goes to a block, at or after next_block(), without decoding what is between. Requires K <= kMaxRecordK: the blocks of
+  // other bodies are found by decoding those before them.
+  void SkipTo(uint32_t block);
+
   // The next block: K ascending positions and as many signs, +1 or -1; signs 0 (and positions 0) when it casts no vote.
   // The spans are valid until the next call. InvalidArgument: the body is not what an encoder makes; the last block
   // reports what only the whole body shows. Requires next_block() < blocks().
@@ -63,10 +67,20 @@ struct WeightedPayload {
   int weight = 1;           // >= 0
 };
 
+// Blocks first .. first + count - 1 of a segment.
+struct BlockRange {
+  uint32_t first = 0;
+  uint32_t count = 0;
+};
+
 // Combine() of the decoded payloads, block by block in the order given through one VoteAccumulator. InvalidArgument: a
 // payload is not valid (the message starts with its number), a negative weight, or K * (sum of weights) above
 // kMaxVotesPerBlock. No payload at all gives blocks without votes.
 absl::StatusOr<Votes> CombinePayloads(absl::Span<const WeightedPayload> payloads,
                                       const PayloadExpectation& expected);
+
+// The blocks of a range only. Requires K <= kMaxRecordK, and a range within the segment.
+absl::StatusOr<Votes> CombinePayloads(absl::Span<const WeightedPayload> payloads,
+                                      const PayloadExpectation& expected, BlockRange range);
 
 }  // namespace distro

@@ -1,6 +1,7 @@
 #include "common/update/votes.h"
 
 #include <cstdlib>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -51,6 +52,19 @@ absl::Status ValidateBlock(const Votes& votes, int64_t block) {
 }
 
 }  // namespace
+
+Votes Concatenate(std::vector<Votes> parts) {
+  if (parts.empty()) return {};
+  Votes all = std::move(parts.front());
+  for (auto part = parts.begin() + 1; part != parts.end(); ++part) {
+    const uint32_t first = all.offsets.back();
+    for (size_t block = 1; block < part->offsets.size(); ++block)
+      all.offsets.push_back(first + part->offsets[block]);
+    all.positions.insert(all.positions.end(), part->positions.begin(), part->positions.end());
+    all.values.insert(all.values.end(), part->values.begin(), part->values.end());
+  }
+  return all;
+}
 
 absl::Status ValidateVotes(const Votes& votes, int64_t blocks) {
   if (votes.offsets.empty()) return absl::InvalidArgumentError("votes: no offsets");

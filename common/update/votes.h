@@ -26,6 +26,9 @@ struct Votes {
   bool operator==(const Votes&) const = default;
 };
 
+// One after the other: the blocks of the first, then those of the second, ...
+Votes Concatenate(std::vector<Votes> parts);
+
 // OK when `votes` keeps every rule above and has `blocks` blocks; InvalidArgument names the first
 // block that does not.
 absl::Status ValidateVotes(const Votes& votes, int64_t blocks);

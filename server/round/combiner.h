@@ -27,10 +27,11 @@ struct SegmentResult {
 };
 
 // `payloads` are valid updates of that segment in ascending order of the workers' names; none gives a result without
-// votes. `all_votes`, when given, gets the votes before download = top. DataLoss: a payload that was validated does not decode (memory is damaged).
+// votes. `threads` share the blocks when K <= kMaxRecordK; the result does not depend on them. `all_votes`, when given, gets
+// the votes before download = top. DataLoss: a payload that was validated does not decode (memory is damaged). Requires threads >= 1.
 absl::StatusOr<SegmentResult> CombineSegment(const Layout& layout, const v1::RunConfig& config,
                                              RoundId round, SegmentId segment,
-                                             absl::Span<const SharedBytes> payloads,
+                                             absl::Span<const SharedBytes> payloads, int threads,
                                              const Clock& clock, Votes* all_votes = nullptr);
 
 }  // namespace distro::server

@@ -134,7 +134,8 @@ void RoundManager::ReopenRound() {
       absl::UnavailableError("the round was opened again with samples for more workers"));
 }
 
-// As many at a time as there are threads, so that the first results leave before the last segments are combined.
+// As many at a time as there are threads, so that the first results leave before the last segments are combined; where there are
+// fewer, several threads share one.
 absl::Status RoundManager::CloseSegments(absl::Span<const ClosedSegment> closed) {
   RoundId round;
   {
@@ -147,10 +148,11 @@ absl::Status RoundManager::CloseSegments(absl::Span<const ClosedSegment> closed)
     closed.remove_prefix(batch.size());
     std::vector<absl::StatusOr<SegmentResult>> results(batch.size());
     std::vector<Votes> votes(batch.size());  // of segments that are audited
+    const int threads_each = threads / static_cast<int>(batch.size());
     RunParallel(threads, static_cast<int64_t>(batch.size()), [&](int /*thread*/, int64_t i) {
       results[i] =
           CombineSegment(*run_->layout, run_->config, round, batch[i].segment, batch[i].payloads,
-                         *clock_, batch[i].audited.empty() ? nullptr : &votes[i]);
+                         threads_each, *clock_, batch[i].audited.empty() ? nullptr : &votes[i]);
     });
     for (size_t i = 0; i < batch.size(); ++i)
       DISTRO_RETURN_IF_ERROR(PublishSegment(round, batch[i], results[i], votes[i]));

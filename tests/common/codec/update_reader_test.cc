@@ -35,6 +35,22 @@ TEST(UpdateReaderTest, GivesEveryBlockOfTheUpdate) {
   }
 }
 
+TEST(UpdateReaderTest, GoesOnFromTheBlockItSkipsTo) {
+  const SparseUpdate update = RandomUpdate(4, 2000, 3);
+  const std::string bytes = EncodeUpdate(kIdentity, update);
+  UpdateReader reader = UpdateReader::Create(bytes, Expect(2000, 4)).value();
+  absl::Span<const uint16_t> positions;
+  absl::Span<const int8_t> signs;
+  for (uint32_t block : {0, 3, 700, 1999}) {
+    reader.SkipTo(block);
+    EXPECT_EQ(reader.next_block(), block);
+    ASSERT_EQ(reader.NextBlock(&positions, &signs), absl::OkStatus());
+    EXPECT_EQ(positions, absl::MakeConstSpan(update.positions).subspan(size_t{block} * 4, 4));
+  }
+  reader.SkipTo(2000);
+  EXPECT_EQ(reader.next_block(), reader.blocks());
+}
+
 struct Round {
   std::vector<SparseUpdate> updates;
   std::vector<std::string> bytes;
@@ -63,6 +79,19 @@ TEST(CombinePayloadsTest, EqualsCombiningTheDecodedUpdates) {
     ASSERT_EQ(votes.status(), absl::OkStatus());
     EXPECT_EQ(ValidateVotes(*votes, 600), absl::OkStatus());
     EXPECT_TRUE(*votes == Combine(round.weighted)) << k;
+  }
+}
+
+TEST(CombinePayloadsTest, RangesAreTheWholeInPieces) {
+  for (int k : {1, 4, 8}) {
+    const Round round = MakeRound(3, k, 600);
+    std::vector<Votes> parts;
+    for (const BlockRange range : {BlockRange{0, 1}, BlockRange{1, 0}, BlockRange{1, 500},
+                                   BlockRange{501, 99}, BlockRange{600, 0}}) {
+      parts.push_back(CombinePayloads(round.payloads, Expect(600, k), range).value());
+      EXPECT_EQ(parts.back().blocks(), range.count);
+    }
+    EXPECT_TRUE(Concatenate(std::move(parts)) == Combine(round.weighted)) << k;
   }
 }
 

@@ -42,6 +42,16 @@ TEST(CombineTest, TheAccumulatorIsEmptyAfterABlock) {
   EXPECT_EQ(votes.values, std::vector<int16_t>({-5}));
 }
 
+TEST(VotesTest, PartsStandOneAfterTheOther) {
+  const Votes first = {.offsets = {0, 1, 3}, .positions = {7, 0, 9}, .values = {1, -2, 3}};
+  const Votes second = {.offsets = {0, 0, 1}, .positions = {4095}, .values = {-1}};
+  const Votes both = {
+      .offsets = {0, 1, 3, 3, 4}, .positions = {7, 0, 9, 4095}, .values = {1, -2, 3, -1}};
+  EXPECT_TRUE(Concatenate({first, Votes{}, second}) == both);
+  EXPECT_TRUE(Concatenate({first}) == first);
+  EXPECT_TRUE(Concatenate({}) == Votes{});
+}
+
 TEST(KeepTopTest, GoldenBlocksKeepTheSameVotes) {
   const auto golden = testing::LoadGolden("top");
   const auto offsets = golden.at("vote_offset").As<uint32_t>();

@@ -14,7 +14,8 @@ using testing::UpdatePayload;
 class CombinerTest : public ::testing::Test {
  protected:
   SegmentResult Combine(const v1::RunConfig& config, const std::vector<SharedBytes>& payloads) {
-    auto result = CombineSegment(layout_, config, RoundId(3), SegmentId(1), payloads, clock_);
+    auto result =
+        CombineSegment(layout_, config, RoundId(3), SegmentId(1), payloads, /*threads=*/1, clock_);
     EXPECT_TRUE(result.ok()) << result.status();
     return *std::move(result);
   }
@@ -64,6 +65,35 @@ TEST_F(CombinerTest, TopKeepsTheStrongest) {
   const Votes votes = Decode(result);
   EXPECT_EQ(votes.values.size(), 8u);
   for (const int16_t value : votes.values) EXPECT_GE(std::abs(value), 1);
+}
+
+TEST_F(CombinerTest, TheNumberOfThreadsDoesNotMatter) {
+  const Layout layout =
+      Layout::Create(Manifest::Create({{"matrix", {4096, 2048}}}).value(), 2048).value();
+  v1::RunConfig config = SmallConfig();
+  for (const int strongest : {0, 3}) {
+    if (strongest > 0) config.set_download(v1::DOWNLOAD_MODE_TOP);
+    config.set_kept_votes_per_block(strongest);
+    const std::vector<SharedBytes> payloads = {UpdatePayload(layout, RoundId(3), SegmentId(0), 1),
+                                               UpdatePayload(layout, RoundId(3), SegmentId(0), 2),
+                                               UpdatePayload(layout, RoundId(3), SegmentId(0), 3)};
+    const auto combine = [&](int threads, Votes* all) {
+      return CombineSegment(layout, config, RoundId(3), SegmentId(0), payloads, threads, clock_,
+                            all)
+          .value();
+    };
+    Votes all;
+    const SegmentResult alone = combine(1, &all);
+    EXPECT_EQ(ValidateVotes(all, 2048), absl::OkStatus());
+    for (const int threads : {2, 3, 64}) {
+      Votes all_of_many;
+      const SegmentResult result = combine(threads, &all_of_many);
+      EXPECT_EQ(*result.payload, *alone.payload) << threads;
+      EXPECT_EQ(result.entries, alone.entries);
+      EXPECT_EQ(result.agreement, alone.agreement);
+      EXPECT_TRUE(all_of_many == all);
+    }
+  }
 }
 
 TEST_F(CombinerTest, NobodyGivesBlocksWithoutVotes) {

@@ -1,0 +1,60 @@
+// A segment of the report's layout from its updates to its result, as the aggregator does it when the last one is in: decoded,
+// summed, cut, encoded. K = 4, random votes, wall time; items are the coefficients that all workers sent. Run: combine_benchmark
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "benchmark/benchmark.h"
+#include "common/base/clock.h"
+#include "common/codec/payload.h"
+#include "server/round/combiner.h"
+#include "tests/common/codec/random_updates.h"
+
+namespace distro::server {
+namespace {
+
+constexpr int64_t kRows = 8192;  // of a matrix of 16384 blocks
+constexpr int kKept = 4;
+
+Layout OneSegment() {
+  return *Layout::Create(*Manifest::Create({{"matrix", {kRows, kRows}}}), kDefaultSegmentBlocks);
+}
+
+std::vector<SharedBytes> Updates(const Layout& layout, int workers) {
+  std::vector<SharedBytes> payloads;
+  for (int worker = 0; worker < workers; ++worker) {
+    payloads.push_back(std::make_shared<const std::string>(
+        EncodeUpdate({.layout_hash = layout.manifest().short_hash(), .round = {}, .segment = {}},
+                     testing::RandomUpdate(kKept, layout.SegmentBlocks(SegmentId()), worker))));
+  }
+  return payloads;
+}
+
+void BM_CombineSegment(benchmark::State& state) {
+  const auto workers = static_cast<int>(state.range(0));
+  const auto strongest = static_cast<int>(state.range(1));
+  const auto threads = static_cast<int>(state.range(2));
+  const Layout layout = OneSegment();
+  const std::vector<SharedBytes> payloads = Updates(layout, workers);
+  v1::RunConfig config;
+  config.set_kept_per_block(kKept);
+  if (strongest > 0) {
+    config.set_download(v1::DOWNLOAD_MODE_TOP);
+    config.set_kept_votes_per_block(strongest);
+  }
+  for (auto _ : state) {
+    const auto result =
+        CombineSegment(layout, config, RoundId(), SegmentId(), payloads, threads, *Clock::Real());
+    if (!result.ok()) return state.SkipWithError(result.status().ToString().c_str());
+  }
+  state.SetItemsProcessed(state.iterations() * workers * kKept * layout.SegmentBlocks(SegmentId()));
+}
+BENCHMARK(BM_CombineSegment)
+    ->ArgNames({"workers", "strongest", "threads"})
+    ->ArgsProduct({{8, 32, 128}, {0, 32}, {1, 2, 4}})
+    ->UseRealTime();
+
+}  // namespace
+}  // namespace distro::server
+
+BENCHMARK_MAIN();
