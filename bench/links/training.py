@@ -21,7 +21,7 @@ import processes  # noqa: E402
 import shaped_links  # noqa: E402
 
 MODEL = {"hidden_size": 256, "intermediate_size": 704, "num_attention_heads": 4, "num_key_value_heads": 4, "num_hidden_layers": 4}
-RUN = {"sequence_length": 32, "samples_per_worker": 16, "kept_per_block": 43, "segment_blocks": 64, "beta": 0.95}
+RUN = {"sequence_length": 32, "samples_per_worker": 64, "kept_per_block": 43, "segment_blocks": 64, "beta": 0.95}
 WORKERS = 2
 FAST = 1000e6  # bits a second
 SHARE = 0.65  # of a step on fast links
