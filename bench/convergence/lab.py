@@ -120,8 +120,8 @@ class Lab:
         return [curve[-1]["held_out_loss"] for curve in self.curves(runs)]
 
     def count(self):
-        """Runs that were made."""
-        return len(list(self.out.glob("method=*.csv")))
+        """Runs of ROUNDS rounds that were made; another length is in a run's name."""
+        return sum("_rounds=" not in file.name for file in self.out.glob("method=*.csv"))
 
     def run(self, runs):
         """Those that were not run before."""
