@@ -52,14 +52,6 @@ void AddModel(const GapModel& model, GapModel* sum) {
       model);
 }
 
-void AppendVotes(const Votes& votes, Votes* all) {
-  const uint32_t before = all->offsets.back();
-  all->positions.insert(all->positions.end(), votes.positions.begin(), votes.positions.end());
-  all->values.insert(all->values.end(), votes.values.begin(), votes.values.end());
-  for (size_t i = 1; i < votes.offsets.size(); ++i)
-    all->offsets.push_back(before + votes.offsets[i]);
-}
-
 }  // namespace
 
 // The decoding table of an alphabet: what each kCodeTableSize windows mean.
@@ -132,21 +124,17 @@ absl::StatusOr<Votes> DecodeGaps(absl::string_view bytes, uint32_t blocks, int t
   });
   GapModel model;
   uint64_t entries = 0;
-  for (const Part& part : parts) {
+  std::vector<Votes> votes;
+  for (Part& part : parts) {
     DISTRO_RETURN_IF_ERROR(part.status);
     AddModel(part.model, &model);
     entries += part.votes.positions.size();
+    votes.push_back(std::move(part.votes));
   }
   DISTRO_RETURN_IF_ERROR(body->CheckModel(model));
   if (entries > UINT32_MAX)
     return absl::InvalidArgumentError(absl::StrCat(entries, " votes, at most 2^32 - 1"));
-  if (parts.size() == 1) return std::move(parts[0].votes);
-  Votes votes;
-  votes.offsets.reserve(blocks + size_t{1});
-  votes.positions.reserve(entries);
-  votes.values.reserve(entries);
-  for (const Part& part : parts) AppendVotes(part.votes, &votes);
-  return votes;
+  return Concatenate(std::move(votes));
 }
 
 GapDecoder::GapDecoder(std::shared_ptr<const GapBody> body, uint32_t first_group)

@@ -129,7 +129,7 @@ constexpr auto kSignsOfBits = [] {
 
 // Records that are decoded at a time.
 template <int k>
-constexpr int kTogether = 2 <= k&& k <= 4 ? 4 : 1;
+constexpr int kTogether = (2 <= k && k <= 4) ? 4 : 1;
 
 // positions [count, k]; count <= kTogether.
 template <int k>

@@ -54,14 +54,22 @@ absl::Status ValidateBlock(const Votes& votes, int64_t block) {
 }  // namespace
 
 Votes Concatenate(std::vector<Votes> parts) {
-  if (parts.empty()) return {};
-  Votes all = std::move(parts.front());
-  for (auto part = parts.begin() + 1; part != parts.end(); ++part) {
+  if (parts.size() == 1) return std::move(parts.front());
+  size_t blocks = 0, entries = 0;
+  for (const Votes& part : parts) {
+    blocks += part.blocks();
+    entries += part.positions.size();
+  }
+  Votes all;
+  all.offsets.reserve(blocks + 1);
+  all.positions.reserve(entries);
+  all.values.reserve(entries);
+  for (const Votes& part : parts) {
     const uint32_t first = all.offsets.back();
-    for (size_t block = 1; block < part->offsets.size(); ++block)
-      all.offsets.push_back(first + part->offsets[block]);
-    all.positions.insert(all.positions.end(), part->positions.begin(), part->positions.end());
-    all.values.insert(all.values.end(), part->values.begin(), part->values.end());
+    for (size_t block = 1; block < part.offsets.size(); ++block)
+      all.offsets.push_back(first + part.offsets[block]);
+    all.positions.insert(all.positions.end(), part.positions.begin(), part.positions.end());
+    all.values.insert(all.values.end(), part.values.begin(), part.values.end());
   }
   return all;
 }

@@ -26,7 +26,7 @@ struct Votes {
   bool operator==(const Votes&) const = default;
 };
 
-// One after the other: the blocks of the first, then those of the second, ...
+// The blocks of the first part, then those of the second, ... Requires less than 2^32 votes in all.
 Votes Concatenate(std::vector<Votes> parts);
 
 // OK when `votes` keeps every rule above and has `blocks` blocks; InvalidArgument names the first
