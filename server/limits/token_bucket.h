@@ -28,6 +28,19 @@ class TokenBucket {
     return absl::ZeroDuration();
   }
 
+  // Takes `bytes` whether they are there or not: what is missing is a debt, which the rate pays.
+  void Charge(uint64_t bytes, absl::Duration now) {
+    tokens_ = TokensAt(now) - static_cast<double>(bytes);
+    at_ = now;
+  }
+  // Of what was charged.
+  void GiveBack(uint64_t bytes, absl::Duration now) {
+    tokens_ = std::min(burst_, TokensAt(now) + static_cast<double>(bytes));
+    at_ = now;
+  }
+  // Nothing is there, or a debt.
+  bool Empty(absl::Duration now) const { return TokensAt(now) <= 0; }
+
   // Nothing is lost by forgetting a full one.
   bool Full(absl::Duration now) const { return TokensAt(now) == burst_; }
 

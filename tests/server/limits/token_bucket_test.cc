@@ -32,5 +32,24 @@ TEST(TokenBucketTest, SavesNoMoreThanABurst) {
   EXPECT_GT(bucket.Take(1, absl::Hours(1)), kNone);
 }
 
+TEST(TokenBucketTest, AChargeMayLeaveADebtThatTheRatePays) {
+  TokenBucket bucket(100, 200, kNone);
+  bucket.Charge(500, kNone);
+  EXPECT_TRUE(bucket.Empty(kNone));
+  EXPECT_TRUE(bucket.Empty(absl::Seconds(3)));
+  EXPECT_FALSE(bucket.Empty(absl::Milliseconds(3010)));
+  EXPECT_EQ(bucket.Take(100, absl::Seconds(4)), kNone);
+}
+
+TEST(TokenBucketTest, WhatIsGivenBackPaysADebtAndFillsNoMoreThanABurst) {
+  TokenBucket bucket(100, 200, kNone);
+  bucket.Charge(500, kNone);
+  bucket.GiveBack(301, kNone);
+  EXPECT_FALSE(bucket.Empty(kNone));
+  bucket.GiveBack(1000, kNone);
+  EXPECT_TRUE(bucket.Full(kNone));
+  EXPECT_GT(bucket.Take(201, kNone), kNone);
+}
+
 }  // namespace
 }  // namespace distro::server
