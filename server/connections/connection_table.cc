@@ -1,0 +1,268 @@
+#include "server/connections/connection_table.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace distro::server {
+namespace {
+
+// What a connection counts as at least: a TLS handshake costs about as much processor time as 4 KiB of headers.
+constexpr uint64_t kConnectionCost = 4 << 10;
+// A reader acknowledges what it reads: up to one byte for so many.
+constexpr uint64_t kReadBytesOfAnAcknowledgement = 32;
+// HTTP/2 frames and TLS records around messages: up to one byte for so many.
+constexpr uint64_t kMessageBytesOfFraming = 16;
+constexpr uint64_t kFilesForOtherThings = 256;
+constexpr absl::Duration kForgetEvery = absl::Seconds(10);
+
+}  // namespace
+
+absl::string_view ConnectionEndName(ConnectionEnd end) {
+  switch (end) {
+    case ConnectionEnd::kFull:
+      return "full";
+    case ConnectionEnd::kRate:
+      return "rate";
+    case ConnectionEnd::kNoCredential:
+      return "no_credential";
+    case ConnectionEnd::kAnonymousBytes:
+      return "anonymous_bytes";
+    case ConnectionEnd::kMadeRoom:
+      return "made_room";
+    case ConnectionEnd::kNewerOfCredential:
+      return "newer_of_credential";
+    case ConnectionEnd::kCalls:
+      return "calls";
+    case ConnectionEnd::kOverhead:
+      return "overhead";
+  }
+  return "";
+}
+
+ConnectionLimits ConnectionLimits::ForOpenFiles(uint64_t open_files) {
+  ConnectionLimits limits;
+  const uint64_t files = std::min<uint64_t>(open_files, uint64_t{1} << 24);
+  limits.connections = static_cast<int>((files - std::min(files, kFilesForOtherThings)) / 2);
+  limits.anonymous = std::min(limits.anonymous, limits.connections / 3);
+  limits.anonymous_of_address = limits.anonymous / 4;
+  return limits;
+}
+
+ConnectionTable::ConnectionTable(const ConnectionLimits& limits)
+    : limits_(limits),
+      all_anonymous_(limits.anonymous_bytes_per_second, limits.anonymous_burst,
+                     absl::ZeroDuration()) {}
+
+ConnectionTable::Address& ConnectionTable::AddressOf(const std::string& address,
+                                                     absl::Duration now) {
+  const TokenBucket full(limits_.address_bytes_per_second, limits_.address_burst, now);
+  return addresses_.try_emplace(address, Address{.bucket = full}).first->second;
+}
+
+ConnectionTable::Admission ConnectionTable::Admit(const Peer& peer, absl::Duration now) {
+  absl::MutexLock lock(&mu_);
+  if (const auto same = endpoints_.find(peer.endpoint); same != endpoints_.end())
+    Remove(same->second);
+  const auto refuse = [this](ConnectionEnd why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    ++ends_[static_cast<size_t>(why)];
+    return Admission{.refused = why};
+  };
+  if (connections_.size() >= static_cast<size_t>(limits_.connections))
+    return refuse(ConnectionEnd::kFull);
+  const auto known = addresses_.find(peer.address);
+  const bool trusted = known != addresses_.end() && known->second.authenticated > 0;
+  if (known != addresses_.end() && known->second.bucket.Empty(now))
+    return refuse(ConnectionEnd::kRate);
+  if (!trusted && all_anonymous_.Empty(now)) return refuse(ConnectionEnd::kRate);
+  MakeRoom(peer.address);
+  const ConnectionId id = ++next_id_;
+  Connection& added = connections_[id];
+  added.id = id;
+  added.peer = peer;
+  added.since = now;
+  endpoints_[peer.endpoint] = id;
+  anonymous_.insert(id);
+  ++AddressOf(peer.address, now).anonymous;
+  Charge(&added, kConnectionCost, now);
+  return {.id = id};
+}
+
+void ConnectionTable::Charge(Connection* connection, uint64_t total, absl::Duration now) {
+  if (total <= connection->charged) return;
+  const uint64_t more = total - std::exchange(connection->charged, total);
+  AddressOf(connection->peer.address, now).bucket.Charge(more, now);
+  all_anonymous_.Charge(more, now);
+}
+
+void ConnectionTable::GiveBack(Connection* connection, absl::Duration now) {
+  const uint64_t charged = std::exchange(connection->charged, 0);
+  AddressOf(connection->peer.address, now).bucket.GiveBack(charged, now);
+  all_anonymous_.GiveBack(charged, now);
+}
+
+void ConnectionTable::MakeRoom(const std::string& address) {
+  const auto own = addresses_.find(address);
+  if (own != addresses_.end() && own->second.anonymous >= limits_.anonymous_of_address)
+    return EndOldestAnonymous(address);
+  if (anonymous_.size() < static_cast<size_t>(limits_.anonymous)) return;
+  const auto most = std::ranges::max_element(
+      addresses_, {}, [](const auto& entry) { return entry.second.anonymous; });
+  EndOldestAnonymous(most->first);
+}
+
+void ConnectionTable::EndOldestAnonymous(const std::string& address) {
+  for (const ConnectionId id : anonymous_) {
+    Connection& connection = connections_[id];
+    if (connection.peer.address == address) return End(&connection, ConnectionEnd::kMadeRoom);
+  }
+}
+
+void ConnectionTable::EndOldestOf(const std::string& credential) {
+  End(&connections_[*credentials_[credential].begin()], ConnectionEnd::kNewerOfCredential);
+}
+
+// It takes no place of its address and its credential any more.
+void ConnectionTable::GiveUpPlaces(const Connection& connection) {
+  anonymous_.erase(connection.id);
+  Address& address = addresses_.at(connection.peer.address);
+  --(connection.authenticated ? address.authenticated : address.anonymous);
+  const auto same = credentials_.find(connection.credential);
+  if (same == credentials_.end()) return;
+  same->second.erase(connection.id);
+  if (same->second.empty()) credentials_.erase(same);
+}
+
+void ConnectionTable::End(Connection* connection, ConnectionEnd why) {
+  connection->ended = true;
+  ++ends_[static_cast<size_t>(why)];
+  ended_.push_back({connection->id, why, connection->peer, connection->credential});
+  GiveUpPlaces(*connection);
+}
+
+void ConnectionTable::Remove(ConnectionId id) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  const Connection& connection = found->second;
+  if (!connection.ended) GiveUpPlaces(connection);
+  const auto endpoint = endpoints_.find(connection.peer.endpoint);
+  if (endpoint != endpoints_.end() && endpoint->second == id) endpoints_.erase(endpoint);
+  connections_.erase(found);
+}
+
+void ConnectionTable::Closed(ConnectionId id) {
+  absl::MutexLock lock(&mu_);
+  Remove(id);
+}
+
+ConnectionTable::Connection* ConnectionTable::Find(absl::string_view endpoint) {
+  const auto found = endpoints_.find(endpoint);
+  if (found == endpoints_.end()) return nullptr;
+  Connection* connection = &connections_.at(found->second);
+  return connection->ended ? nullptr : connection;
+}
+
+void ConnectionTable::Authenticate(Connection* connection, absl::string_view credential,
+                                   absl::Duration now) {
+  connection->authenticated = true;
+  anonymous_.erase(connection->id);
+  GiveBack(connection, now);
+  Address& address = AddressOf(connection->peer.address, now);
+  --address.anonymous;
+  ++address.authenticated;
+  if (credential.empty()) return;
+  connection->calls.emplace(limits_.calls_per_second, limits_.calls_burst, now);
+  connection->overhead.emplace(limits_.overhead_bytes_per_second, limits_.overhead_burst, now);
+}
+
+void ConnectionTable::OnCall(absl::string_view endpoint, absl::string_view credential,
+                             absl::Duration now) {
+  absl::MutexLock lock(&mu_);
+  Connection* connection = Find(endpoint);
+  if (connection == nullptr) return;
+  if (!connection->authenticated) Authenticate(connection, credential, now);
+  if (connection->credential.empty() && !credential.empty()) {
+    connection->credential = std::string(credential);
+    std::set<ConnectionId>& same = credentials_[connection->credential];
+    same.insert(connection->id);
+    if (same.size() > static_cast<size_t>(limits_.of_credential))
+      EndOldestOf(connection->credential);
+  }
+  if (connection->ended || !connection->calls) return;
+  if (connection->calls->Take(1, now) > absl::ZeroDuration())
+    End(connection, ConnectionEnd::kCalls);
+}
+
+void ConnectionTable::OnMessage(absl::string_view endpoint, uint64_t bytes) {
+  absl::MutexLock lock(&mu_);
+  if (Connection* connection = Find(endpoint); connection != nullptr) connection->messages += bytes;
+}
+
+void ConnectionTable::Observe(ConnectionId id, const ConnectionBytes& bytes, absl::Duration now) {
+  absl::MutexLock lock(&mu_);
+  const auto found = connections_.find(id);
+  if (found == connections_.end() || found->second.ended) return;
+  Connection& connection = found->second;
+  connection.seen = bytes;
+  if (connection.authenticated) return ObserveOverhead(&connection, now);
+  Charge(&connection, bytes.received, now);
+  if (bytes.received > limits_.anonymous_bytes)
+    End(&connection, ConnectionEnd::kAnonymousBytes);
+  else if (now - connection.since >= limits_.anonymous_time)
+    End(&connection, ConnectionEnd::kNoCredential);
+}
+
+// A message is on its way before its handler has it: then it counts as overhead, and is given back afterwards.
+void ConnectionTable::ObserveOverhead(Connection* connection, absl::Duration now) {
+  if (!connection->overhead) return;
+  const uint64_t explained = connection->messages + connection->messages / kMessageBytesOfFraming +
+                             connection->seen.acknowledged / kReadBytesOfAnAcknowledgement;
+  const uint64_t received = connection->seen.received;
+  const uint64_t beyond = received > explained ? received - explained : 0;
+  const uint64_t before = std::exchange(connection->accounted, beyond);
+  if (beyond >= before) {
+    connection->overhead->Charge(beyond - before, now);
+  } else {
+    connection->overhead->GiveBack(before - beyond, now);
+  }
+  if (connection->overhead->Empty(now)) End(connection, ConnectionEnd::kOverhead);
+}
+
+// Of an address without connections there is nothing to remember but a debt.
+void ConnectionTable::ForgetIdle(absl::Duration now) {
+  if (now < forget_at_) return;
+  forget_at_ = now + kForgetEvery;
+  std::erase_if(addresses_, [now](const auto& entry) {
+    const Address& address = entry.second;
+    return address.anonymous + address.authenticated == 0 && address.bucket.Full(now);
+  });
+}
+
+std::vector<EndedConnection> ConnectionTable::TakeEnded(absl::Duration now) {
+  absl::MutexLock lock(&mu_);
+  ForgetIdle(now);
+  return std::exchange(ended_, {});
+}
+
+std::vector<ConnectionId> ConnectionTable::Anonymous() const {
+  absl::MutexLock lock(&mu_);
+  return {anonymous_.begin(), anonymous_.end()};
+}
+
+int ConnectionTable::anonymous() const {
+  absl::MutexLock lock(&mu_);
+  return static_cast<int>(anonymous_.size());
+}
+
+int ConnectionTable::authenticated() const {
+  absl::MutexLock lock(&mu_);
+  return static_cast<int>(std::ranges::count_if(connections_, [](const auto& entry) {
+    return entry.second.authenticated && !entry.second.ended;
+  }));
+}
+
+std::array<uint64_t, kConnectionEnds> ConnectionTable::ends() const {
+  absl::MutexLock lock(&mu_);
+  return ends_;
+}
+
+}  // namespace distro::server
