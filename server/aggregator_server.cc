@@ -1,11 +1,9 @@
 #include "server/aggregator_server.h"
 
 #include <atomic>
-#include <chrono>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
@@ -13,21 +11,15 @@
 #include "common/telemetry/http_endpoint.h"
 #include "common/telemetry/metric_families.h"
 #include "common/telemetry/metric_values.h"
-#include "grpcpp/ext/proto_server_reflection_plugin.h"
-#include "grpcpp/grpcpp.h"
-#include "grpcpp/health_check_service_interface.h"
 #include "server/auth/authorizer.h"
 #include "server/auth/server_tls.h"
 #include "server/auth/token_store.h"
 #include "server/call_metrics.h"
-#include "server/limits/sweeper.h"
+#include "server/connection_metrics.h"
+#include "server/connections/connection_table.h"
+#include "server/grpc_endpoint.h"
 #include "server/metrics.h"
 #include "server/round/observer_list.h"
-#include "server/service/admin_service.h"
-#include "server/service/aggregator_service.h"
-#include "server/service/call_interceptor.h"
-#include "server/service/connection_bounds.h"
-#include "server/service/link_service.h"
 #include "server/status/run_history.h"
 #include "server/status/status_routes.h"
 #include "server/status/worker_rates.h"
@@ -38,13 +30,15 @@ namespace distro::server {
 namespace {
 
 constexpr uint64_t kMaxRunJsonBytes = 1 << 20;
-constexpr auto kShutdownGrace = std::chrono::seconds(2);
 // For the round thread, which ends a drain by its own clock.
 constexpr absl::Duration kDrainMargin = absl::Seconds(2);
 
-std::string JoinAddress(const std::string& host, int port) {
-  return absl::StrContains(host, ':') ? absl::StrCat("[", host, "]:", port)
-                                      : absl::StrCat(host, ":", port);
+// The first call goes through.
+std::function<void(absl::Status)> Once(std::function<void(absl::Status)> call) {
+  auto called = std::make_shared<std::atomic<bool>>(false);
+  return [called, call = std::move(call)](absl::Status status) {
+    if (!called->exchange(true)) call(std::move(status));
+  };
 }
 
 }  // namespace
@@ -57,6 +51,7 @@ struct AggregatorServer::Parts {
         log(log_in),
         metrics(clock_in, options_in.insecure),
         history(clock_in),
+        connections(options_in.connections),
         gate(options_in.limits, clock_in) {}
 
   absl::Status OpenCredentials();
@@ -64,7 +59,7 @@ struct AggregatorServer::Parts {
   absl::Status StartHttp();
   std::vector<prometheus::MetricFamily> AllMetrics();
   absl::Status LoadRun();
-  absl::Status StartGrpc();
+  absl::Status StartGrpc(std::function<void(absl::Status)> on_fatal);
   ReadyReport Ready() const;
   void SayDraining();
 
@@ -77,6 +72,7 @@ struct AggregatorServer::Parts {
   ObserverList observers{{&metrics, &history}};
   WorkerReports reports;
   WorkerRates rates;
+  ConnectionTable connections;
   StreamGate gate;
   std::atomic<bool> loaded{false};
   std::atomic<bool> draining{false};
@@ -85,18 +81,13 @@ struct AggregatorServer::Parts {
   std::unique_ptr<Authorizer> authorizer;
   std::unique_ptr<RunHost> host;
   std::unique_ptr<HttpEndpoint> http;
-  std::unique_ptr<AggregatorService> aggregator;
-  std::unique_ptr<AdminService> admin;
-  std::unique_ptr<LinkService> link;
-  std::unique_ptr<grpc::Server> grpc;
-  std::unique_ptr<Sweeper> sweeper;
-  std::string grpc_address;
+  std::unique_ptr<GrpcEndpoint> grpc;
   std::string http_address;
 };
 
 absl::Status AggregatorServer::Parts::OpenCredentials() {
   if (options.insecure) {
-    authorizer = std::make_unique<Authorizer>();
+    authorizer = std::make_unique<Authorizer>(&connections);
     return absl::OkStatus();
   }
   const TlsFiles files = {.ca = options.ca, .cert = options.cert, .key = options.key};
@@ -104,7 +95,7 @@ absl::Status AggregatorServer::Parts::OpenCredentials() {
   if (!options.tokens_file.empty()) {
     DISTRO_ASSIGN_OR_RETURN(tokens, TokenStore::Open(options.tokens_file, clock, log, &metrics));
   }
-  authorizer = std::make_unique<Authorizer>(tokens.get(), &metrics);
+  authorizer = std::make_unique<Authorizer>(tokens.get(), &metrics, &connections);
   return absl::OkStatus();
 }
 
@@ -149,6 +140,7 @@ std::vector<prometheus::MetricFamily> AggregatorServer::Parts::AllMetrics() {
   if (tls != nullptr) metrics.SetCertificateExpiry(tls->expiry());
   std::vector<prometheus::MetricFamily> families = metrics.Collect(*host, options.data_dir);
   AppendFamilies(StreamMetrics(gate), &families);
+  AppendFamilies(ConnectionMetrics(connections), &families);
   AppendFamilies(calls.Collect(), &families);
   return families;
 }
@@ -164,34 +156,18 @@ absl::Status AggregatorServer::Parts::LoadRun() {
   return host->CreateFromFolder(config, options.model);
 }
 
-absl::Status AggregatorServer::Parts::StartGrpc() {
-  DISTRO_ASSIGN_OR_RETURN(const auto address, SplitAddress(options.listen));
-  aggregator = std::make_unique<AggregatorService>(host.get(), authorizer.get(), &gate, &metrics,
-                                                   &reports, clock, log);
-  admin = std::make_unique<AdminService>(host.get(), authorizer.get(), &gate, &metrics, &reports);
-  link = std::make_unique<LinkService>(host.get(), authorizer.get(), &gate, clock);
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  grpc::ServerBuilder builder;
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  BoundConnections(options.limits, &builder);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 30'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  int port = 0;
-  builder.AddListeningPort(options.listen,
-                           tls == nullptr ? grpc::InsecureServerCredentials() : tls->Credentials(),
-                           &port);
-  builder.RegisterService(aggregator.get());
-  builder.RegisterService(admin.get());
-  builder.RegisterService(link.get());
-  ObserveCalls(&calls, clock, &builder);
-  grpc = builder.BuildAndStart();
-  if (grpc == nullptr || port == 0) {
-    return absl::UnavailableError(absl::StrCat("--listen: cannot listen on ", options.listen,
-                                               ": in use, or not an address of this machine"));
-  }
-  sweeper = std::make_unique<Sweeper>(&gate);
-  grpc_address = JoinAddress(address.first, port);
+absl::Status AggregatorServer::Parts::StartGrpc(std::function<void(absl::Status)> on_fatal) {
+  const GrpcSources sources{.host = host.get(),
+                            .tls = tls.get(),
+                            .authorizer = authorizer.get(),
+                            .connections = &connections,
+                            .gate = &gate,
+                            .transfers = &metrics,
+                            .calls = &calls,
+                            .reports = &reports,
+                            .clock = clock,
+                            .log = log};
+  DISTRO_ASSIGN_OR_RETURN(grpc, GrpcEndpoint::Start(options, sources, std::move(on_fatal)));
   return absl::OkStatus();
 }
 
@@ -200,6 +176,10 @@ ReadyReport AggregatorServer::Parts::Ready() const {
   report.checks.push_back({"loaded", loaded, loaded ? "" : "the run is being loaded"});
   report.checks.push_back({"not_draining", !draining, ""});
   if (!loaded) return report;
+  const bool accepting = grpc->accepting();
+  report.ready &= accepting;
+  report.checks.push_back(
+      {"accepting", accepting, accepting ? "" : "the gRPC port takes no connections"});
   const RoundManager* manager = host->manager();
   report.checks.push_back(
       {"run", manager != nullptr,
@@ -216,20 +196,21 @@ absl::StatusOr<std::unique_ptr<AggregatorServer>> AggregatorServer::Start(
     const AggregatorOptions& options, const Clock* clock, Log* log,
     std::function<void(absl::Status)> on_fatal, Disk* disk) {
   DISTRO_RETURN_IF_ERROR(options.Validate());
+  on_fatal = Once(std::move(on_fatal));
   if (options.insecure)
     log->Warning("insecure: all traffic is plaintext and nobody is authenticated");
   std::unique_ptr<AggregatorServer> server(
       new AggregatorServer(std::make_unique<Parts>(options, clock, log)));
   Parts* const parts = server->parts_.get();
   DISTRO_RETURN_IF_ERROR(parts->OpenCredentials());
-  DISTRO_RETURN_IF_ERROR(parts->OpenHost(disk, std::move(on_fatal)));
+  DISTRO_RETURN_IF_ERROR(parts->OpenHost(disk, on_fatal));
   DISTRO_RETURN_IF_ERROR(parts->StartHttp());
   DISTRO_RETURN_IF_ERROR(parts->LoadRun());
-  DISTRO_RETURN_IF_ERROR(parts->StartGrpc());
+  DISTRO_RETURN_IF_ERROR(parts->StartGrpc(on_fatal));
   parts->loaded = true;
   const std::string addresses =
-      absl::StrCat("grpc=", parts->grpc_address, " http=", parts->http_address);
-  log->Info("listening", {{"grpc", parts->grpc_address}, {"http", parts->http_address}});
+      absl::StrCat("grpc=", parts->grpc->address(), " http=", parts->http_address);
+  log->Info("listening", {{"grpc", parts->grpc->address()}, {"http", parts->http_address}});
   if (!options.port_file.empty())
     DISTRO_RETURN_IF_ERROR(WriteFileAtomically(options.port_file, addresses + "\n"));
   return server;
@@ -240,18 +221,14 @@ AggregatorServer::AggregatorServer(std::unique_ptr<Parts> parts) : parts_(std::m
 AggregatorServer::~AggregatorServer() {
   parts_->SayDraining();
   if (parts_->host != nullptr) parts_->host->Stop();
-  if (parts_->grpc != nullptr) {
-    parts_->grpc->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
-    parts_->grpc->Wait();
-    parts_->grpc.reset();
-  }
+  parts_->grpc.reset();
   parts_->http.reset();
   parts_->host.reset();
 }
 
 void AggregatorServer::Parts::SayDraining() {
   if (draining.exchange(true)) return;
-  if (grpc != nullptr) grpc->GetHealthCheckService()->SetServingStatus(false);
+  if (grpc != nullptr) grpc->SayNotServing();
 }
 
 void AggregatorServer::Drain() {
@@ -263,7 +240,7 @@ void AggregatorServer::AwaitDrained() const {
   parts_->host->AwaitDrained(parts_->options.drain_grace + kDrainMargin);
 }
 
-const std::string& AggregatorServer::grpc_address() const { return parts_->grpc_address; }
+const std::string& AggregatorServer::grpc_address() const { return parts_->grpc->address(); }
 const std::string& AggregatorServer::http_address() const { return parts_->http_address; }
 
 }  // namespace distro::server

@@ -29,6 +29,8 @@ ABSL_FLAG(std::string, tokens_file, "",
           "when it changes.");
 ABSL_FLAG(bool, insecure, false,
           "Talk plaintext and authenticate nobody, instead of --cert, --key, --ca, --tokens_file.");
+ABSL_FLAG(bool, reflection, false,
+          "Answer gRPC's server reflection, to callers with any credential.");
 ABSL_FLAG(absl::Duration, heartbeat_interval, absl::Seconds(2),
           "Time between a worker's heartbeats.");
 ABSL_FLAG(absl::Duration, suspect_after, absl::ZeroDuration(),
@@ -67,7 +69,7 @@ constexpr char kUsage[] =
 Then: distro-worker --aggregator HOST:PORT --data FILE --insecure. The status page is on http://127.0.0.1:7701/.
 SIGINT or SIGTERM lets the open round end, drains and ends with 0; a second signal ends at once.
 
-Exit codes: 0 asked to stop; 1 failure; 2 a flag, file or configuration must be mended; 3 the data folder belongs to
+Exit codes: 0 asked to stop; 1 failure, such as a listening socket that fails: start it again; 2 a flag, file or configuration must be mended; 3 the data folder belongs to
 another process or another run, or a newer aggregator has taken this one's place; 4 stored data is damaged.)";
 
 }  // namespace
@@ -89,6 +91,7 @@ absl::StatusOr<AggregatorOptions> OptionsFromFlags() {
                                .ca = absl::GetFlag(FLAGS_ca),
                                .tokens_file = absl::GetFlag(FLAGS_tokens_file),
                                .insecure = absl::GetFlag(FLAGS_insecure),
+                               .reflection = absl::GetFlag(FLAGS_reflection),
                                .heartbeat_interval = absl::GetFlag(FLAGS_heartbeat_interval),
                                .suspect_after = absl::GetFlag(FLAGS_suspect_after),
                                .lease = absl::GetFlag(FLAGS_lease),

@@ -16,7 +16,9 @@
 #include "absl/synchronization/mutex.h"
 #include "google/protobuf/stubs/logging.h"
 #include "server/aggregator_server.h"
+#include "server/connections/open_files.h"
 #include "server/flags.h"
+#include "server/grpc_log.h"
 
 namespace distro::server {
 namespace {
@@ -114,7 +116,9 @@ class EndOfProcess {
 int Main(int argc, char** argv) {
   // The library writes a line to stderr for each message of a peer that does not parse; we count those.
   google::protobuf::SetLogHandler(nullptr);
+  LimitGrpcLog();
   if (absl::Status status = ParseCommandLine(argc, argv); !status.ok()) return Fail(status);
+  RaiseOpenFiles();  // before the options, whose limits follow it
   const absl::StatusOr<AggregatorOptions> options = OptionsFromFlags();
   if (!options.ok()) return Fail(options.status());
   EndOfProcess end;

@@ -10,6 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/log.h"
+#include "server/connections/connection_table.h"
+#include "server/connections/open_files.h"
 #include "server/limits/service_limits.h"
 
 namespace distro::server {
@@ -34,6 +36,8 @@ struct AggregatorOptions {
   std::string tokens_file;
   // Plaintext, and nobody is authenticated: instead of the four above.
   bool insecure = false;
+  // Answers gRPC's server reflection, to callers with a credential.
+  bool reflection = false;
   // Time between a worker's heartbeats. Smaller values notice a dead worker sooner and cost a message each.
   absl::Duration heartbeat_interval = absl::Seconds(2);
   // Silence after which nobody waits for a worker until it is heard again; 0: 3 heartbeat intervals. Smaller values
@@ -46,8 +50,9 @@ struct AggregatorOptions {
   absl::Duration drain_grace = absl::Seconds(30);
   // Recent results kept in memory. A subscriber that lags further reads the log.
   uint64_t ring_bytes = uint64_t{256} << 20;
-  // What peers may take of this process.
+  // What peers may take of this process: with their calls, and with their connections.
   ServiceLimits limits = {};
+  ConnectionLimits connections = ConnectionLimits::ForOpenFiles(OpenFilesLimit());
   // File that gets the bound addresses once both ports listen; empty: none.
   std::string port_file;
   LogLevel log_level = LogLevel::kInfo;
@@ -62,5 +67,7 @@ struct AggregatorOptions {
 
 // "host:port" or "[v6]:port" as host and port. InvalidArgument: there is no port of 0 to 65535.
 absl::StatusOr<std::pair<std::string, int>> SplitAddress(absl::string_view address);
+// The other way round; IPv6 gets its brackets.
+std::string JoinAddress(const std::string& host, int port);
 
 }  // namespace distro::server

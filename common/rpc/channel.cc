@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/client_credentials.h"
 #include "common/rpc/frames.h"
+#include "grpc/compression.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
@@ -39,6 +40,9 @@ grpc::ChannelArguments Arguments() {
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 10'000);
   // A Join response carries a model configuration of up to 1 MiB and more.
   arguments.SetMaxReceiveMessageSize(2 * kMaxMessageBytes);
+  // As the aggregator, which never compresses: what is compressed is refused before it is inflated.
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
   return arguments;
 }
 

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
@@ -20,6 +21,17 @@ absl::string_view View(grpc::string_ref text) { return {text.data(), text.size()
 
 absl::Status Unauthenticated(absl::string_view why) {
   return ErrorWithReason(absl::StatusCode::kUnauthenticated, "unauthenticated", why);
+}
+
+// The views hold as long as the call.
+ShownCredential ShownBy(const grpc::ServerContextBase& context) {
+  ShownCredential shown;
+  const auto [begin, end] = context.client_metadata().equal_range("authorization");
+  for (auto i = begin; i != end; ++i) shown.authorizations.push_back(View(i->second));
+  const auto certificates =
+      context.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  if (!certificates.empty()) shown.certificate = View(certificates.front());
+  return shown;
 }
 
 }  // namespace
@@ -40,12 +52,20 @@ absl::Status Caller::MayActAs(absl::string_view worker) const {
 }
 
 absl::StatusOr<Caller> Authorizer::Check(const grpc::ServerContextBase& context, Rpc rpc) const {
-  if (!authenticates_) return Caller::Anybody();
-  absl::StatusOr<Caller> caller = Identify(context);
+  const auto let_in = [&](absl::string_view credential) {
+    connections_->OnCall(EndpointOfGrpcPeer(context.peer()), credential,
+                         Clock::Real()->MonotonicNow());
+  };
+  if (!authenticates_) {
+    let_in("");
+    return Caller::Anybody();
+  }
+  absl::StatusOr<Caller> caller = Identify(ShownBy(context));
   if (!caller.ok()) {
     observer_->OnCallRefused("unauthenticated");
     return caller;
   }
+  let_in(caller->Describe());
   if (caller->MayCall(rpc)) return caller;
   observer_->OnCallRefused("role");
   return ErrorWithReason(absl::StatusCode::kPermissionDenied, "role",
@@ -59,13 +79,11 @@ absl::Status Authorizer::CheckWorker(const grpc::ServerContextBase& context, Rpc
   return caller.MayActAs(worker);
 }
 
-absl::StatusOr<Caller> Authorizer::Identify(const grpc::ServerContextBase& context) const {
-  const auto& metadata = context.client_metadata();
-  const auto header = metadata.find("authorization");
-  if (header == metadata.end()) return FromCertificate(context);
-  if (metadata.count("authorization") != 1)
+absl::StatusOr<Caller> Authorizer::Identify(const ShownCredential& shown) const {
+  if (shown.authorizations.empty()) return FromCertificate(shown.certificate);
+  if (shown.authorizations.size() != 1)
     return Unauthenticated("there is more than one authorization");
-  return FromToken(View(header->second));
+  return FromToken(shown.authorizations.front());
 }
 
 absl::StatusOr<Caller> Authorizer::FromToken(absl::string_view header) const {
@@ -77,14 +95,12 @@ absl::StatusOr<Caller> Authorizer::FromToken(absl::string_view header) const {
   return Caller(std::move(owner->name), owner->role, observer_);
 }
 
-absl::StatusOr<Caller> Authorizer::FromCertificate(const grpc::ServerContextBase& context) const {
-  const auto connection = context.auth_context();
-  const auto shown = connection->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
-  if (shown.empty()) {
+absl::StatusOr<Caller> Authorizer::FromCertificate(absl::string_view certificate) const {
+  if (certificate.empty()) {
     return Unauthenticated(
         "no credential: neither a client certificate (--cert, --key) nor a token (--token_file)");
   }
-  const absl::StatusOr<CertificateSubject> subject = SubjectOf(View(shown.front()));
+  const absl::StatusOr<CertificateSubject> subject = SubjectOf(certificate);
   if (!subject.ok()) return Unauthenticated(subject.status().message());
   const std::optional<Role> role = ParseRole(subject->role);
   if (!role || !ValidateName(subject->name, "CN").ok()) {

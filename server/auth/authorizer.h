@@ -5,6 +5,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,6 +14,7 @@
 #include "server/auth/auth_observer.h"
 #include "server/auth/roles.h"
 #include "server/auth/token_store.h"
+#include "server/connections/connection_table.h"
 
 namespace distro::server {
 
@@ -45,13 +47,20 @@ class Caller {
   AuthObserver* observer_ = nullptr;  // null: anybody
 };
 
+// What a connection and a call on it show of who calls.
+struct ShownCredential {
+  std::vector<absl::string_view> authorizations;  // values of the metadata "authorization"
+  absl::string_view certificate;                  // PEM, verified by TLS; empty: none
+};
+
 class Authorizer {
  public:
-  // Nobody is authenticated: --insecure.
-  Authorizer() = default;
-  // `tokens` may be null: client certificates only. Both are borrowed.
-  Authorizer(TokenStore* tokens, AuthObserver* observer)
-      : authenticates_(true), tokens_(tokens), observer_(observer) {}
+  // Nobody is authenticated: --insecure. `connections` is told of every call that is let in, and whose it is; borrowed, as all
+  // that follow.
+  explicit Authorizer(ConnectionTable* connections) : connections_(connections) {}
+  // `tokens` may be null: client certificates only.
+  Authorizer(TokenStore* tokens, AuthObserver* observer, ConnectionTable* connections)
+      : authenticates_(true), tokens_(tokens), observer_(observer), connections_(connections) {}
 
   // The caller of `context`. Unauthenticated `unauthenticated`: no credential, or one that is not known.
   // PermissionDenied `role`: the caller's role may not call `rpc`.
@@ -61,14 +70,19 @@ class Authorizer {
   absl::Status CheckWorker(const grpc::ServerContextBase& context, Rpc rpc,
                            absl::string_view worker) const;
 
+  // Whose credential it is, of any role. Unauthenticated as above.
+  absl::StatusOr<Caller> Identify(const ShownCredential& shown) const;
+
+  ConnectionTable* connections() const { return connections_; }
+
  private:
-  absl::StatusOr<Caller> Identify(const grpc::ServerContextBase& context) const;
   absl::StatusOr<Caller> FromToken(absl::string_view header) const;
-  absl::StatusOr<Caller> FromCertificate(const grpc::ServerContextBase& context) const;
+  absl::StatusOr<Caller> FromCertificate(absl::string_view certificate) const;
 
   const bool authenticates_ = false;
   TokenStore* const tokens_ = nullptr;
   AuthObserver* const observer_ = nullptr;
+  ConnectionTable* const connections_;
 };
 
 }  // namespace distro::server

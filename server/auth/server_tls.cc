@@ -2,6 +2,7 @@
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
+#include <grpc/grpc_security_constants.h>
 
 #include <string>
 #include <utility>
@@ -11,9 +12,29 @@
 namespace distro::server {
 namespace {
 
+absl::string_view View(const grpc_slice& slice) {
+  return {reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(slice)), GRPC_SLICE_LENGTH(slice)};
+}
+
+BeginningCall CallOf(grpc_auth_context* connection, const grpc_metadata* metadata, size_t count) {
+  BeginningCall call;
+  for (size_t i = 0; i < count; ++i) {
+    const absl::string_view key = View(metadata[i].key);
+    if (key == ":path") call.path = View(metadata[i].value);
+    if (key == "authorization") call.authorizations.push_back(View(metadata[i].value));
+  }
+  grpc_auth_property_iterator properties =
+      grpc_auth_context_find_properties_by_name(connection, GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  if (const grpc_auth_property* found = grpc_auth_property_iterator_next(&properties))
+    call.certificate.assign(found->value, found->value_length);
+  return call;
+}
+
+}  // namespace
+
 // gRPC asks at each new connection. Its C++ side has no such credentials; its C side does, and unlike the file watcher
 // of the C++ side it goes on with the old certificate when the new one cannot be used.
-class ReloadingCredentials final : public grpc::ServerCredentials {
+class ServerTls::ReloadingCredentials final : public grpc::ServerCredentials {
  public:
   ReloadingCredentials(ServerTls* tls, bool asks_clients) : tls_(tls) {
     credentials_ = grpc_ssl_server_credentials_create_with_options(
@@ -24,8 +45,14 @@ class ReloadingCredentials final : public grpc::ServerCredentials {
   }
   ~ReloadingCredentials() override { grpc_server_credentials_release(credentials_); }
 
-  // Tokens are checked in the handlers.
+  // Ours is SetCallCheck: gRPC's wrapper for this one cannot be reached from here.
   void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
+
+  void SetCallCheck(CallCheck check) {
+    check_ = std::move(check);
+    grpc_server_credentials_set_auth_metadata_processor(
+        credentials_, {&ReloadingCredentials::CheckCall, nullptr, this});
+  }
 
  private:
   int AddPortToServer(const std::string& address, grpc_server* server) override {
@@ -49,12 +76,19 @@ class ReloadingCredentials final : public grpc::ServerCredentials {
     return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
   }
 
+  static void CheckCall(void* self, grpc_auth_context* connection, const grpc_metadata* metadata,
+                        size_t count, grpc_process_auth_metadata_done_cb done, void* user_data) {
+    const bool ok =
+        static_cast<ReloadingCredentials*>(self)->check_(CallOf(connection, metadata, count));
+    done(user_data, nullptr, 0, nullptr, 0, ok ? GRPC_STATUS_OK : GRPC_STATUS_UNAUTHENTICATED,
+         ok ? nullptr : "no credential that this aggregator knows");
+  }
+
   ServerTls* const tls_;
+  CallCheck check_;
   grpc_server_credentials* credentials_;
   uint64_t fetched_ = 0;
 };
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<ServerTls>> ServerTls::Open(const TlsFiles& files,
                                                            const Clock* clock, Log* log,
@@ -72,6 +106,10 @@ ServerTls::ServerTls(const TlsFiles& files, const Clock* clock, Log* log, AuthOb
       observer_(observer),
       credentials_(std::make_shared<ReloadingCredentials>(this, !files.ca.empty())),
       watch_({files.ca, files.cert, files.key}, clock) {}
+
+std::shared_ptr<grpc::ServerCredentials> ServerTls::Credentials() const { return credentials_; }
+
+void ServerTls::SetCallCheck(CallCheck check) { credentials_->SetCallCheck(std::move(check)); }
 
 absl::Time ServerTls::expiry() { return Current().material->expiry; }
 

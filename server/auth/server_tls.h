@@ -4,10 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
@@ -19,15 +23,28 @@
 
 namespace distro::server {
 
+// A call as it begins, before any handler and any message of it.
+struct BeginningCall {
+  absl::string_view path;                         // "/package.Service/Method"
+  std::vector<absl::string_view> authorizations;  // values of the metadata "authorization"
+  std::string certificate;                        // PEM, verified; empty: none
+};
+
 class ServerTls {
  public:
+  // Whether the call may go on; false: Unauthenticated.
+  using CallCheck = std::function<bool(const BeginningCall&)>;
+
   // All but the paths are borrowed. Errors as ReadTlsFiles.
   static absl::StatusOr<std::unique_ptr<ServerTls>> Open(const TlsFiles& files, const Clock* clock,
                                                          Log* log, AuthObserver* observer);
 
   // For a listening port. A client certificate is asked for where there is a CA, verified where it is shown, and not
   // required: a token can stand in for it. For one server, which ends before this.
-  std::shared_ptr<grpc::ServerCredentials> Credentials() const { return credentials_; }
+  std::shared_ptr<grpc::ServerCredentials> Credentials() const;
+
+  // Asks `check` at the beginning of every call. Before Credentials() are used; called by gRPC's threads, must be quick.
+  void SetCallCheck(CallCheck check);
 
   // When the certificate in use ends.
   absl::Time expiry();
@@ -40,6 +57,8 @@ class ServerTls {
   Served Current();
 
  private:
+  class ReloadingCredentials;
+
   ServerTls(const TlsFiles& files, const Clock* clock, Log* log, AuthObserver* observer);
   void Reload() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -47,7 +66,7 @@ class ServerTls {
   Log* const log_;
   AuthObserver* const observer_;
   // Here since gRPC asks it at each connection, but does not keep it.
-  const std::shared_ptr<grpc::ServerCredentials> credentials_;
+  const std::shared_ptr<ReloadingCredentials> credentials_;
 
   absl::Mutex mu_;
   FileWatch watch_ ABSL_GUARDED_BY(mu_);

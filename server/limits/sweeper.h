@@ -1,8 +1,11 @@
 // A thread that sweeps a gate for streams that stall. The gate's clock says what is late; this one only looks often enough.
+// What else must be looked at every second or more often goes with it.
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -13,7 +16,8 @@ namespace distro::server {
 class Sweeper {
  public:
   // `gate` is borrowed.
-  explicit Sweeper(StreamGate* gate) : gate_(gate), thread_([this] { Run(); }) {}
+  Sweeper(StreamGate* gate, std::function<void()> look)
+      : gate_(gate), look_(std::move(look)), thread_([this] { Run(); }) {}
   ~Sweeper() {
     {
       absl::MutexLock lock(&mu_);
@@ -28,7 +32,10 @@ class Sweeper {
   void Run() {
     const absl::Duration period =
         std::clamp(gate_->limits().stall_timeout / 16, absl::Milliseconds(25), absl::Seconds(1));
-    while (!Stopped(period)) gate_->Sweep();
+    while (!Stopped(period)) {
+      gate_->Sweep();
+      look_();
+    }
   }
   bool Stopped(absl::Duration within) {
     absl::MutexLock lock(&mu_);
@@ -36,6 +43,7 @@ class Sweeper {
   }
 
   StreamGate* const gate_;
+  const std::function<void()> look_;
   absl::Mutex mu_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;

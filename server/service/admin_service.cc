@@ -22,7 +22,7 @@ absl::Status NoRun() { return absl::UnavailableError("there is no run yet: it mu
 RawBidiReactor* AdminService::CreateRun(grpc::CallbackServerContext* context) {
   const absl::StatusOr<Caller> caller = authorizer_->Check(*context, Rpc::kCreateRun);
   if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());
-  return new CreateRunReactor(context, host_, gate_, observer_);
+  return new CreateRunReactor(context, host_, gate_, observer_, authorizer_->connections());
 }
 
 grpc::ServerUnaryReactor* AdminService::GetRun(grpc::CallbackServerContext* context,

@@ -80,7 +80,8 @@ grpc::ServerUnaryReactor* AggregatorService::Leave(grpc::CallbackServerContext* 
 RawBidiReactor* AggregatorService::UploadUpdate(grpc::CallbackServerContext* context) {
   absl::StatusOr<Caller> caller = authorizer_->Check(*context, Rpc::kUploadUpdate);
   if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());
-  return new UploadReactor(context, *std::move(caller), host_->manager(), gate_, observer_);
+  return new UploadReactor(context, *std::move(caller), host_->manager(), gate_, observer_,
+                           authorizer_->connections());
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* AggregatorService::SubscribeRounds(

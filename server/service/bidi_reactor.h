@@ -11,6 +11,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -22,6 +23,7 @@
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/connections/connection_table.h"
 #include "server/limits/stream_gate.h"
 
 namespace distro::server {
@@ -32,8 +34,11 @@ using RawBidiReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffe
 template <typename Request, typename Response>
 class AnsweringReactor : public RawBidiReactor {
  public:
-  // `context` is borrowed: gRPC keeps it as long as the reactor.
-  explicit AnsweringReactor(grpc::CallbackServerContext* context) : context_(context) {}
+  // `context` is borrowed: gRPC keeps it as long as the reactor. `connections` is told of every message; borrowed too.
+  AnsweringReactor(grpc::CallbackServerContext* context, ConnectionTable* connections)
+      : context_(context),
+        connections_(connections),
+        endpoint_(EndpointOfGrpcPeer(context->peer())) {}
 
   void OnReadDone(bool ok) final {
     if (Over()) return;
@@ -112,6 +117,7 @@ class AnsweringReactor : public RawBidiReactor {
   }
 
   absl::Status HandleMessage() {
+    connections_->OnMessage(endpoint_, message_.Length());
     Request request;
     const bool parsed = grpc::SerializationTraits<Request>::Deserialize(&message_, &request).ok();
     message_.Clear();
@@ -149,7 +155,9 @@ class AnsweringReactor : public RawBidiReactor {
   }
 
   grpc::CallbackServerContext* const context_;
-  grpc::ByteBuffer message_;  // of the reading side
+  ConnectionTable* const connections_;
+  const std::string endpoint_;  // of the peer
+  grpc::ByteBuffer message_;    // of the reading side
 
   absl::Mutex mu_;
   std::deque<grpc::ByteBuffer> answers_ ABSL_GUARDED_BY(mu_);  // the first is being written

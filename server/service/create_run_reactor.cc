@@ -9,8 +9,9 @@
 namespace distro::server {
 
 CreateRunReactor::CreateRunReactor(grpc::CallbackServerContext* context, RunHost* host,
-                                   StreamGate* gate, TransferObserver* observer)
-    : AnsweringReactor(context), host_(host), observer_(observer) {
+                                   StreamGate* gate, TransferObserver* observer,
+                                   ConnectionTable* connections)
+    : AnsweringReactor(context, connections), host_(host), observer_(observer) {
   (void)Begin(gate, StreamKind::kSnapshot);  // an error has ended the stream
 }
 

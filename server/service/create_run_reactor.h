@@ -15,7 +15,7 @@ class CreateRunReactor final
  public:
   // All are borrowed and outlive the stream.
   CreateRunReactor(grpc::CallbackServerContext* context, RunHost* host, StreamGate* gate,
-                   TransferObserver* observer);
+                   TransferObserver* observer, ConnectionTable* connections);
 
  private:
   absl::Status OnMessage(const v1::CreateRunRequest& request) override;

@@ -12,9 +12,9 @@ namespace {
 class LinkReactor final : public AnsweringReactor<v1::MeasureLinkRequest, v1::MeasureLinkResponse> {
  public:
   LinkReactor(grpc::CallbackServerContext* context, const std::string& caller,
-              std::optional<v1::LinkNeeds> needs, StreamGate* gate, const Clock* clock,
-              const std::string* noise)
-      : AnsweringReactor(context), call_(std::move(needs), clock, noise) {
+              std::optional<v1::LinkNeeds> needs, StreamGate* gate, ConnectionTable* connections,
+              const Clock* clock, const std::string* noise)
+      : AnsweringReactor(context, connections), call_(std::move(needs), clock, noise) {
     if (!Begin(gate, StreamKind::kLink).ok()) return;  // that has ended the stream
     // Before gRPC has this reactor, and calls it.
     if (!caller.empty()) stream()->Identify(caller, 0);
@@ -42,7 +42,8 @@ RawBidiReactor* LinkService::MeasureLink(grpc::CallbackServerContext* context) {
   if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());
   std::optional<v1::LinkNeeds> needs;
   if (const RoundManager* manager = host_->manager()) needs = manager->LinkNeeds();
-  return new LinkReactor(context, caller->name(), std::move(needs), gate_, clock_, &noise_);
+  return new LinkReactor(context, caller->name(), std::move(needs), gate_,
+                         authorizer_->connections(), clock_, &noise_);
 }
 
 }  // namespace distro::server

@@ -9,8 +9,9 @@
 namespace distro::server {
 
 UploadReactor::UploadReactor(grpc::CallbackServerContext* context, Caller caller,
-                             RoundManager* manager, StreamGate* gate, TransferObserver* observer)
-    : AnsweringReactor(context),
+                             RoundManager* manager, StreamGate* gate, TransferObserver* observer,
+                             ConnectionTable* connections)
+    : AnsweringReactor(context, connections),
       caller_(std::move(caller)),
       observer_(observer),
       call_(manager, gate->inflight(), observer) {

@@ -14,7 +14,7 @@ class UploadReactor final
  public:
   // All but the caller are borrowed and outlive the stream. `manager` may be null: there is no run.
   UploadReactor(grpc::CallbackServerContext* context, Caller caller, RoundManager* manager,
-                StreamGate* gate, TransferObserver* observer);
+                StreamGate* gate, TransferObserver* observer, ConnectionTable* connections);
 
  private:
   absl::Status OnMessage(const v1::UploadUpdateRequest& request) override;

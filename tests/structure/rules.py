@@ -37,28 +37,30 @@ USES = {
     "common/process/command_line": "common/base",  # absl's flags, for programs
     # The aggregator. Its decisions and its log know nothing of gRPC.
     "server/flags": "server/options common/process/command_line",
-    "server/options": "common/run server/limits",
+    "server/options": "common/run server/connections server/limits",
     "server/limits": "common/base",
     "server/auth/roles": "",
     "server/auth/auth_observer": "",
     "server/auth/file_watch": "common/base",
     "server/auth/tokens_file": "common/base server/auth/roles",
     "server/auth/token_store": "server/auth/auth_observer server/auth/file_watch server/auth/tokens_file",
-    "server/auth": "common/rpc server/auth/token_store",
+    "server/connections": "common/base server/limits",  # below gRPC, which gets its sockets from here
+    "server/auth": "common/rpc server/auth/token_store server/connections",
     "server/log": "common/replica",
     "server/session": "common/run common/telemetry/repair_telemetry",
     "server/round": "common/replica common/rpc/proto_time server/log server/session",
     "server/stream_metrics": "common/telemetry server/limits",
+    "server/connection_metrics": "common/telemetry server/connections",
     "server/worker_metrics": "common/telemetry server/session",
     "server/status": "common/telemetry server/log server/session server/round",
-    "server/service": "common/rpc server/auth server/limits server/log server/session server/round server/service/link_call server/service/upload_call",
+    "server/service": "common/rpc server/auth server/connections server/limits server/log server/session server/round server/service/link_call server/service/upload_call",
     "server/service/link_call": "proto server/limits",  # a measurement, without gRPC
     "server/service/upload_call": "server/limits server/round server/service/transfer_observer",  # an upload, without gRPC
     "server/service/transfer_observer": "",
     "server/service/call_observer": "",
     "server/call_metrics": "proto common/telemetry server/service/call_observer",
     "server/metrics": "common/telemetry server/auth/auth_observer server/round server/service",  # observes them; they do not know it
-    "server": "server/auth server/call_metrics server/flags server/options server/metrics server/service server/status server/stream_metrics server/worker_metrics",
+    "server": "server/auth server/call_metrics server/connection_metrics server/connections server/flags server/options server/metrics server/service server/status server/stream_metrics server/worker_metrics",
     # The worker. Torch is in the model, the sharding and the training loop only.
     "worker/flags": "common/process/command_line common/rpc/client_flags worker/options worker/fingerprint_command worker/generate_command worker/text_floor_command",
     "worker/options": "common/run common/rpc/channel_options worker/data worker/node/node_options",
@@ -181,7 +183,7 @@ OUTSIDE = {
         r"(^|/)prometheus/",
         r"^libprometheus",
         r"^_ZNK?10prometheus",
-        named_in="common/telemetry server/call_metrics server/metrics server/stream_metrics server/worker_metrics worker/metrics tests/testing/metrics_doc",
+        named_in="common/telemetry server/call_metrics server/connection_metrics server/metrics server/stream_metrics server/worker_metrics worker/metrics tests/testing/metrics_doc",
         seen_in="server/status server worker tests/server/service tests/tools/distroctl tools/archiver tests/integration bench",
     ),
     "httplib": Outside(

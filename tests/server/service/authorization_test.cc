@@ -11,9 +11,9 @@
 #include "common/rpc/channel.h"
 #include "common/rpc/dev_certificates.h"
 #include "common/rpc/token.h"
-#include "grpcpp/generic/generic_stub.h"
 #include "server/auth/roles.h"
 #include "server/auth/tokens_file.h"
+#include "tests/server/service/raw_call.h"
 #include "tests/server/service/tls_fixture.h"
 
 namespace distro::testing {
@@ -52,34 +52,7 @@ class AuthorizationTest : public TlsServerTest {
     const size_t dot = full_method.rfind('.');
     const std::string path =
         absl::StrCat("/", full_method.substr(0, dot), "/", full_method.substr(dot + 1));
-    grpc::GenericStub stub(channel);
-    grpc::CompletionQueue queue;
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
-    if (!metadata.empty()) context.AddMetadata("authorization", metadata);
-    const auto call = stub.PrepareCall(&context, path, &queue);
-    const auto wait = [&queue] {
-      void* tag = nullptr;
-      bool ok = false;
-      return queue.Next(&tag, &ok) && ok;
-    };
-    grpc::Slice empty("", 0);
-    const grpc::ByteBuffer message(&empty, 1);
-    grpc::ByteBuffer answer;
-    grpc::Status status;
-    call->StartCall(nullptr);
-    wait();
-    call->WriteLast(message, grpc::WriteOptions(), nullptr);
-    wait();
-    do {
-      call->Read(&answer, nullptr);
-    } while (wait());
-    call->Finish(&status, nullptr);
-    wait();
-    queue.Shutdown();
-    while (wait()) {
-    }
-    return FromGrpcStatus(status);
+    return CallRaw(channel, path, "", {.authorization = metadata}).status;
   }
 
   int certificates_ = 0;

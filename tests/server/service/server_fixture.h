@@ -76,13 +76,18 @@ class ServerTest : public ::testing::Test {
     options.suspect_after = absl::Seconds(500);
     options.lease = absl::Seconds(1000);
     options.limits = limits_;
+    options.connections = connections_;
+    options.reflection = reflection_;
     return options;
   }
 
   ScratchFolder folder_;
   Layout layout_ = SmallLayout();
   std::string listen_ = "127.0.0.1:0";  // of the next Start
-  server::ServiceLimits limits_;  // of the next Start
+  // Of the next Start.
+  server::ServiceLimits limits_;
+  server::ConnectionLimits connections_ = server::AggregatorOptions().connections;
+  bool reflection_ = false;
   FakeClock clock_;
   FaultyDisk disk_;
   Log log_{LogLevel::kError, Clock::Real(), [](absl::string_view) {}};
