@@ -8,6 +8,7 @@ namespace {
 
 // What a connection counts as at least: a TLS handshake costs about as much processor time as 4 KiB of headers.
 constexpr uint64_t kConnectionCost = 4 << 10;
+constexpr uint64_t kCallsOfConnection = 20;  // likewise, of who has a credential
 // A reader acknowledges what it reads: up to one byte for so many.
 constexpr uint64_t kReadBytesOfAnAcknowledgement = 32;
 // HTTP/2 frames and TLS records around messages: up to one byte for so many.
@@ -117,19 +118,13 @@ void ConnectionTable::EndOldestAnonymous(const std::string& address) {
   }
 }
 
-void ConnectionTable::EndOldestOf(const std::string& credential) {
-  End(&connections_[*credentials_[credential].begin()], ConnectionEnd::kNewerOfCredential);
-}
-
 // It takes no place of its address and its credential any more.
 void ConnectionTable::GiveUpPlaces(const Connection& connection) {
   anonymous_.erase(connection.id);
   Address& address = addresses_.at(connection.peer.address);
   --(connection.authenticated ? address.authenticated : address.anonymous);
-  const auto same = credentials_.find(connection.credential);
-  if (same == credentials_.end()) return;
-  same->second.erase(connection.id);
-  if (same->second.empty()) credentials_.erase(same);
+  const auto credential = credentials_.find(connection.credential);
+  if (credential != credentials_.end()) credential->second.connections.erase(connection.id);
 }
 
 void ConnectionTable::End(Connection* connection, ConnectionEnd why) {
@@ -161,17 +156,41 @@ ConnectionTable::Connection* ConnectionTable::Find(absl::string_view endpoint) {
   return connection->ended ? nullptr : connection;
 }
 
-void ConnectionTable::Authenticate(Connection* connection, absl::string_view credential,
-                                   absl::Duration now) {
+ConnectionTable::Credential& ConnectionTable::CredentialOf(absl::string_view name,
+                                                           absl::Duration now) {
+  const auto found = credentials_.find(name);
+  if (found != credentials_.end()) return found->second;
+  const TokenBucket calls(limits_.calls_per_second, limits_.calls_burst, now);
+  const TokenBucket overhead(limits_.overhead_bytes_per_second, limits_.overhead_burst, now);
+  return credentials_.emplace(std::string(name), Credential{.calls = calls, .overhead = overhead})
+      .first->second;
+}
+
+void ConnectionTable::Authenticate(Connection* connection, absl::Duration now) {
   connection->authenticated = true;
   anonymous_.erase(connection->id);
   GiveBack(connection, now);
   Address& address = AddressOf(connection->peer.address, now);
   --address.anonymous;
   ++address.authenticated;
-  if (credential.empty()) return;
-  connection->calls.emplace(limits_.calls_per_second, limits_.calls_burst, now);
-  connection->overhead.emplace(limits_.overhead_bytes_per_second, limits_.overhead_burst, now);
+}
+
+// Before the charge is given back: who took too much may not come again and again for nothing.
+bool ConnectionTable::Adopt(Connection* connection, absl::string_view name, absl::Duration now) {
+  Credential& credential = CredentialOf(name, now);
+  connection->credential = std::string(name);
+  if (credential.overhead.Empty(now)) {
+    End(connection, ConnectionEnd::kOverhead);
+    return false;
+  }
+  if (credential.calls.Take(kCallsOfConnection, now) > absl::ZeroDuration()) {
+    End(connection, ConnectionEnd::kCalls);
+    return false;
+  }
+  credential.connections.insert(connection->id);
+  if (credential.connections.size() > static_cast<size_t>(limits_.of_credential))
+    End(&connections_.at(*credential.connections.begin()), ConnectionEnd::kNewerOfCredential);
+  return true;
 }
 
 void ConnectionTable::OnCall(absl::string_view endpoint, absl::string_view credential,
@@ -179,16 +198,13 @@ void ConnectionTable::OnCall(absl::string_view endpoint, absl::string_view crede
   absl::MutexLock lock(&mu_);
   Connection* connection = Find(endpoint);
   if (connection == nullptr) return;
-  if (!connection->authenticated) Authenticate(connection, credential, now);
-  if (connection->credential.empty() && !credential.empty()) {
-    connection->credential = std::string(credential);
-    std::set<ConnectionId>& same = credentials_[connection->credential];
-    same.insert(connection->id);
-    if (same.size() > static_cast<size_t>(limits_.of_credential))
-      EndOldestOf(connection->credential);
+  if (connection->credential.empty() && !credential.empty() &&
+      !Adopt(connection, credential, now)) {
+    return;
   }
-  if (connection->ended || !connection->calls) return;
-  if (connection->calls->Take(1, now) > absl::ZeroDuration())
+  if (!connection->authenticated) Authenticate(connection, now);
+  if (connection->credential.empty()) return;
+  if (CredentialOf(connection->credential, now).calls.Take(1, now) > absl::ZeroDuration())
     End(connection, ConnectionEnd::kCalls);
 }
 
@@ -202,8 +218,7 @@ void ConnectionTable::Observe(ConnectionId id, const ConnectionBytes& bytes, abs
   const auto found = connections_.find(id);
   if (found == connections_.end() || found->second.ended) return;
   Connection& connection = found->second;
-  connection.seen = bytes;
-  if (connection.authenticated) return ObserveOverhead(&connection, now);
+  if (connection.authenticated) return ObserveOverhead(&connection, bytes, now);
   Charge(&connection, bytes.received, now);
   if (bytes.received > limits_.anonymous_bytes)
     End(&connection, ConnectionEnd::kAnonymousBytes);
@@ -212,28 +227,34 @@ void ConnectionTable::Observe(ConnectionId id, const ConnectionBytes& bytes, abs
 }
 
 // A message is on its way before its handler has it: then it counts as overhead, and is given back afterwards.
-void ConnectionTable::ObserveOverhead(Connection* connection, absl::Duration now) {
-  if (!connection->overhead) return;
+void ConnectionTable::ObserveOverhead(Connection* connection, const ConnectionBytes& bytes,
+                                      absl::Duration now) {
+  if (connection->credential.empty()) return;
   const uint64_t explained = connection->messages + connection->messages / kMessageBytesOfFraming +
-                             connection->seen.acknowledged / kReadBytesOfAnAcknowledgement;
-  const uint64_t received = connection->seen.received;
-  const uint64_t beyond = received > explained ? received - explained : 0;
+                             bytes.acknowledged / kReadBytesOfAnAcknowledgement;
+  const uint64_t beyond = bytes.received - std::min(bytes.received, explained);
   const uint64_t before = std::exchange(connection->accounted, beyond);
+  TokenBucket& overhead = CredentialOf(connection->credential, now).overhead;
   if (beyond >= before) {
-    connection->overhead->Charge(beyond - before, now);
+    overhead.Charge(beyond - before, now);
   } else {
-    connection->overhead->GiveBack(before - beyond, now);
+    overhead.GiveBack(before - beyond, now);
   }
-  if (connection->overhead->Empty(now)) End(connection, ConnectionEnd::kOverhead);
+  if (overhead.Empty(now)) End(connection, ConnectionEnd::kOverhead);
 }
 
-// Of an address without connections there is nothing to remember but a debt.
+// Of who has no connections there is nothing to remember but what was taken lately.
 void ConnectionTable::ForgetIdle(absl::Duration now) {
   if (now < forget_at_) return;
   forget_at_ = now + kForgetEvery;
   std::erase_if(addresses_, [now](const auto& entry) {
     const Address& address = entry.second;
     return address.anonymous + address.authenticated == 0 && address.bucket.Full(now);
+  });
+  std::erase_if(credentials_, [now](const auto& entry) {
+    const Credential& credential = entry.second;
+    return credential.connections.empty() && credential.calls.Full(now) &&
+           credential.overhead.Full(now);
   });
 }
 

@@ -44,12 +44,12 @@ struct ConnectionLimits {
   uint64_t address_burst = 512 << 10;
   // Of one credential; a worker holds three. One more ends the oldest.
   int of_credential = 8;
-  // Calls that begin on a connection.
+  // Calls that begin with a credential; a connection counts as 20.
   uint64_t calls_per_second = 200;
   uint64_t calls_burst = 2000;
-  // Bytes beyond messages, of a connection with a credential. The burst is what may be on its way to a handler.
+  // Bytes beyond messages, of a credential's connections. The burst is what may be on its way to handlers.
   uint64_t overhead_bytes_per_second = 64 << 10;
-  uint64_t overhead_burst = 16 << 20;
+  uint64_t overhead_burst = 4 << 20;
 
   // As above for a process that may have so many files open. A connection is a file, and whoever follows the log through one
   // reads a second; 256 are for everything else.
@@ -67,8 +67,8 @@ enum class ConnectionEnd {
   kAnonymousBytes,     // sent too much without a credential
   kMadeRoom,           // the oldest anonymous one, when a further one came
   kNewerOfCredential,  // the oldest of its credential, when a further one came
-  kCalls,              // more calls than calls_per_second
-  kOverhead,           // more bytes beyond its messages than overhead_bytes_per_second
+  kCalls,              // more calls of its credential than calls_per_second
+  kOverhead,           // more bytes beyond messages than overhead_bytes_per_second
 };
 inline constexpr int kConnectionEnds = 8;
 absl::string_view ConnectionEndName(ConnectionEnd end);
@@ -77,7 +77,7 @@ using ConnectionId = uint64_t;
 
 // Totals of a connection, as the kernel counts them.
 struct ConnectionBytes {
-  uint64_t received = 0;
+  uint64_t received = 0;      // and read by its owner
   uint64_t acknowledged = 0;  // of what was sent to the peer
 };
 
@@ -132,14 +132,16 @@ class ConnectionTable {
     uint64_t charged = 0;    // while anonymous
     uint64_t messages = 0;   // bytes that handlers took
     uint64_t accounted = 0;  // of what Observe saw beyond them
-    ConnectionBytes seen = {};
-    std::optional<TokenBucket> calls = {};     // with a credential
-    std::optional<TokenBucket> overhead = {};  // likewise
   };
   struct Address {
     TokenBucket bucket;
     int anonymous = 0;
     int authenticated = 0;
+  };
+  struct Credential {
+    TokenBucket calls;
+    TokenBucket overhead;
+    std::set<ConnectionId> connections = {};  // that were not ended; oldest first
   };
 
   Address& AddressOf(const std::string& address, absl::Duration now)
@@ -150,10 +152,13 @@ class ConnectionTable {
   void GiveBack(Connection* connection, absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void MakeRoom(const std::string& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndOldestAnonymous(const std::string& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EndOldestOf(const std::string& credential) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Authenticate(Connection* connection, absl::string_view credential, absl::Duration now)
+  Credential& CredentialOf(absl::string_view name, absl::Duration now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void ObserveOverhead(Connection* connection, absl::Duration now)
+  void Authenticate(Connection* connection, absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // False: the credential took too much, and the connection was ended.
+  bool Adopt(Connection* connection, absl::string_view credential, absl::Duration now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ObserveOverhead(Connection* connection, const ConnectionBytes& bytes, absl::Duration now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void End(Connection* connection, ConnectionEnd why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void GiveUpPlaces(const Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -167,8 +172,8 @@ class ConnectionTable {
   std::map<ConnectionId, Connection> connections_ ABSL_GUARDED_BY(mu_);  // oldest first
   std::map<std::string, ConnectionId, std::less<>> endpoints_ ABSL_GUARDED_BY(mu_);
   std::set<ConnectionId> anonymous_ ABSL_GUARDED_BY(mu_);  // that were not ended; oldest first
-  std::map<std::string, std::set<ConnectionId>, std::less<>> credentials_
-      ABSL_GUARDED_BY(mu_);                                        // likewise
+  std::map<std::string, Credential, std::less<>> credentials_
+      ABSL_GUARDED_BY(mu_);  // that have connections, or took something lately
   std::map<std::string, Address> addresses_ ABSL_GUARDED_BY(mu_);  // of connections, or in debt
   TokenBucket all_anonymous_ ABSL_GUARDED_BY(mu_);
   absl::Duration forget_at_ ABSL_GUARDED_BY(mu_);

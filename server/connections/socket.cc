@@ -1,10 +1,14 @@
 #include "server/connections/socket.h"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 namespace distro::server {
 
@@ -21,8 +25,12 @@ std::optional<ConnectionBytes> BytesOf(const SocketName& socket) {
   tcp_info info = {};
   socklen_t size = sizeof(info);
   if (getsockopt(socket.fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
-  return ConnectionBytes{.received = info.tcpi_bytes_received,
-                         .acknowledged = info.tcpi_bytes_acked};
+  int waiting = 0;  // in the kernel: its owner has not read it yet
+  if (ioctl(socket.fd, SIOCINQ, &waiting) != 0) waiting = 0;
+  const uint64_t received = info.tcpi_bytes_received;
+  return ConnectionBytes{
+      .received = received - std::min(received, static_cast<uint64_t>(std::max(waiting, 0))),
+      .acknowledged = info.tcpi_bytes_acked};
 }
 
 // The duplicate keeps the socket from being closed, and its number from being reused, between the look and the act.

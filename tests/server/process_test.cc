@@ -1,5 +1,6 @@
 // The aggregator as a process: how it ends, with which code.
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -70,6 +71,34 @@ TEST_F(ProcessTest, ASignalLetsTheOpenRoundEndAndExitsWithZero) {
 TEST_F(ProcessTest, PlaintextIsAnnouncedAtTheStart) {
   Process process(Arguments());
   EXPECT_THAT(process.AwaitLine("insecure: "), HasSubstr("all traffic is plaintext"));
+}
+
+// The limit of this process is what the child may raise its own to.
+class FewFiles {
+ public:
+  explicit FewFiles(rlim_t files) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit few = {.rlim_cur = files, .rlim_max = before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &few);
+  }
+  ~FewFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_ = {};
+};
+
+TEST_F(ProcessTest, RaisesItsLimitOfOpenFiles) {
+  const FewFiles few(200);
+  Process process(Arguments());
+  EXPECT_NE(Address(&process), "");
+}
+
+TEST_F(ProcessTest, DoesNotStartWhereTooFewFilesMayBeOpen) {
+  std::vector<std::string> flags = {"-c", "ulimit -n 512 && exec \"$0\" \"$@\"", DISTRO_AGGREGATOR};
+  for (std::string& flag : Arguments()) flags.push_back(std::move(flag));
+  ChildProcess process("/bin/sh", flags);
+  EXPECT_THAT(process.AwaitLine("files open"), HasSubstr("512 files open, and needs 1024"));
+  EXPECT_EQ(process.ExitCode(), 2);
 }
 
 TEST_F(ProcessTest, ASecondSignalEndsAtOnce) {

@@ -94,6 +94,7 @@ USES = {
     "tests/testing": "common/replica",
     "tests/testing/faulty_disk": "server/log",
     "tests/testing/metrics_doc": "common/base",
+    "tests/testing/loopback": "",
     "tests/testing/link_sequence": "server/limits server/service/link_call",
     "tests/testing/rpc_sequence": "server/round server/service/link_call server/service/upload_call tests/server/round",
     "tests/testing/scripted_update": "worker/exchange",

@@ -3,9 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/file.h"
+#include "distro/v1/admin.grpc.pb.h"
+#include "grpcpp/grpcpp.h"
 #include "tests/testing/scratch_folder.h"
 
 namespace distro {
@@ -52,6 +57,42 @@ TEST(OpenChannelTest, NamesTheFileThatCannotBeUsed) {
   const ClientTls none = {.token_file = folder.File("none")};
   EXPECT_EQ(OpenChannel({.aggregator = "localhost:7700", .tls = none}).status().code(),
             absl::StatusCode::kNotFound);
+}
+
+// Answers with a model's configuration of 200 KB, as a server may that was told to compress.
+class Compressing final : public v1::AdminService::Service {
+ public:
+  explicit Compressing(grpc_compression_algorithm algorithm) : algorithm_(algorithm) {}
+  grpc::Status GetRun(grpc::ServerContext* context, const v1::GetRunRequest* /*request*/,
+                      v1::GetRunResponse* response) override {
+    context->set_compression_algorithm(algorithm_);
+    response->set_reason(std::string(200'000, 'x'));
+    return grpc::Status::OK;
+  }
+
+ private:
+  const grpc_compression_algorithm algorithm_;
+};
+
+TEST(OpenChannelTest, RefusesCompressedAnswersBeforeTheyAreInflated) {
+  for (const auto& [algorithm, refused] :
+       {std::pair(GRPC_COMPRESS_NONE, false), std::pair(GRPC_COMPRESS_GZIP, true),
+        std::pair(GRPC_COMPRESS_DEFLATE, true)}) {
+    Compressing service(algorithm);
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(&service);
+    const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+    const auto channel = OpenChannel({absl::StrCat("127.0.0.1:", port), true});
+    ASSERT_TRUE(channel.ok()) << channel.status();
+    grpc::ClientContext context;
+    v1::GetRunResponse response;
+    const grpc::Status status =
+        v1::AdminService::NewStub(*channel)->GetRun(&context, {}, &response);
+    EXPECT_EQ(status.ok(), !refused) << algorithm << status.error_message();
+    EXPECT_EQ(response.reason().size(), refused ? 0 : 200'000) << algorithm;
+  }
 }
 
 TEST(ValidateClientTlsTest, NamesFlagsAndRemedy) {

@@ -1,7 +1,6 @@
 #include "server/connections/acceptor.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,38 +12,13 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
+#include "tests/testing/loopback.h"
 
 namespace distro::server {
 namespace {
 
-// A socket of a client; connects to loopback.
-class Client {
- public:
-  Client() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {}
-  ~Client() { close(fd_); }
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
-
-  bool Connect(int port) {
-    sockaddr_in to = {};
-    to.sin_family = AF_INET;
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    to.sin_port = htons(static_cast<uint16_t>(port));
-    return connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0;
-  }
-  bool Send(const std::string& bytes) {
-    return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
-           static_cast<ssize_t>(bytes.size());
-  }
-  // Blocks until the other end has ended or reset it.
-  bool SeesTheEnd() {
-    char byte;
-    return recv(fd_, &byte, 1, 0) <= 0;
-  }
-
- private:
-  const int fd_;
-};
+using testing::ListeningSocketOf;
+using testing::LoopbackClient;
 
 // The owner of the sockets: keeps them until told.
 class Owner {
@@ -109,8 +83,8 @@ class AcceptorTest : public ::testing::Test {
 
 TEST_F(AcceptorTest, HandsConnectionsOverAndCountsDownThoseThatTheirOwnerCloses) {
   Start();
-  std::vector<Client> clients(3);
-  for (Client& client : clients) ASSERT_TRUE(client.Connect(acceptor_->port()));
+  std::vector<LoopbackClient> clients(3);
+  for (LoopbackClient& client : clients) ASSERT_TRUE(client.Connect(acceptor_->port()));
   Await([&] { return owner_.held() == 3; });
   EXPECT_EQ(table_->anonymous(), 3);
   owner_.CloseAll();
@@ -119,7 +93,7 @@ TEST_F(AcceptorTest, HandsConnectionsOverAndCountsDownThoseThatTheirOwnerCloses)
 
 TEST_F(AcceptorTest, EndsWhoShowsNoCredential) {
   Start({.anonymous_time = absl::Milliseconds(1)});
-  Client client;
+  LoopbackClient client;
   ASSERT_TRUE(client.Connect(acceptor_->port()));
   Await([&] { return owner_.held() == 1; });
   EXPECT_TRUE(client.SeesTheEnd());
@@ -131,7 +105,7 @@ TEST_F(AcceptorTest, EndsWhoShowsNoCredential) {
 
 TEST_F(AcceptorTest, EndsWhoSendsMuchWithoutACredential) {
   Start();
-  Client client;
+  LoopbackClient client;
   ASSERT_TRUE(client.Connect(acceptor_->port()));
   ASSERT_TRUE(client.Send(std::string(20'000, 'x')));
   Await([&] { return owner_.held() == 1; });
@@ -141,7 +115,7 @@ TEST_F(AcceptorTest, EndsWhoSendsMuchWithoutACredential) {
 
 TEST_F(AcceptorTest, ResetsWhoIsRefused) {
   Start({.connections = 1});
-  std::vector<Client> clients(2);
+  std::vector<LoopbackClient> clients(2);
   ASSERT_TRUE(clients[0].Connect(acceptor_->port()));
   Await([&] { return owner_.held() == 1; });
   ASSERT_TRUE(clients[1].Connect(acceptor_->port()));
@@ -170,7 +144,7 @@ class NoFilesLeft {
 
 TEST_F(AcceptorTest, AcceptsAgainAfterFilesRanOut) {
   Start();
-  std::vector<Client> clients(20);
+  std::vector<LoopbackClient> clients(20);
   {
     const NoFilesLeft none;
     for (int i = 0; i < 10; ++i) {
@@ -182,21 +156,6 @@ TEST_F(AcceptorTest, AcceptsAgainAfterFilesRanOut) {
   }
   for (int i = 10; i < 20; ++i) ASSERT_TRUE(clients[i].Connect(acceptor_->port()));
   Await([&] { return owner_.held() == 10; });
-}
-
-int ListeningSocketOf(int port) {
-  for (int fd = 0; fd < 1024; ++fd) {
-    int listens = 0;
-    socklen_t size = sizeof(listens);
-    sockaddr_in at = {};
-    socklen_t at_size = sizeof(at);
-    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens != 0 &&
-        getsockname(fd, reinterpret_cast<sockaddr*>(&at), &at_size) == 0 &&
-        ntohs(at.sin_port) == port) {
-      return fd;
-    }
-  }
-  return -1;
 }
 
 TEST_F(AcceptorTest, TellsWhenAListeningSocketAcceptsNoMore) {

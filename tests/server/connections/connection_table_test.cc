@@ -27,7 +27,7 @@ ConnectionLimits Small() {
   limits.anonymous_of_address = 3;
   limits.of_credential = 2;
   limits.calls_per_second = 10;
-  limits.calls_burst = 20;
+  limits.calls_burst = 80;
   limits.overhead_bytes_per_second = 1 * kKiB;
   limits.overhead_burst = 64 * kKiB;
   return limits;
@@ -204,7 +204,7 @@ TEST_F(DefaultLimitsTest, WhatAnAnonymousConnectionSendsIsChargedToo) {
 TEST_F(DefaultLimitsTest, ACredentialGivesBackWhatItsConnectionCost) {
   for (int i = 0; i < 1000; ++i) {
     const ConnectionId id = Come("a", i);
-    Show("a", i, "worker w");
+    Show("a", i, absl::StrCat("worker ", i));
     table_.Closed(id);
   }
 }
@@ -222,10 +222,32 @@ TEST_F(DefaultLimitsTest, StrangersOfManyAddressesKeepStrangersOutAndNobodyElse)
 
 TEST_F(ConnectionTableTest, MoreCallsThanTheRateEndAConnection) {
   const ConnectionId id = Come("a", 1);
-  for (int i = 0; i < 20; ++i) Show("a", 1, "worker w");
+  for (int i = 0; i < 60; ++i) Show("a", 1, "worker w");  // and 20 for the connection
   EXPECT_THAT(Ended(), IsEmpty());
   Show("a", 1, "worker w");
   EXPECT_THAT(Ended(), ElementsAre(absl::StrCat(id, " calls")));
+}
+
+TEST_F(ConnectionTableTest, ANewConnectionDoesNotMakeACredentialForgotten) {
+  Come("a", 1);
+  for (int i = 0; i < 61; ++i) Show("a", 1, "worker w");
+  const ConnectionId second = Come("a", 2);
+  Show("a", 2, "worker w");
+  EXPECT_EQ(Ended().back(), absl::StrCat(second, " calls"));
+  now_ += absl::Seconds(30);
+  Come("a", 3);
+  Show("a", 3, "worker w");
+  EXPECT_THAT(Ended(), IsEmpty());
+}
+
+TEST_F(DefaultLimitsTest, WhoTookTooMuchWithACredentialPaysForFurtherConnections) {
+  const ConnectionId id = Come("a", 1);
+  Show("a", 1, "worker w");
+  table_.Observe(id, {.received = 5000 * kKiB}, now_);
+  int port = 1;
+  while (!table_.Admit(From("a", ++port), now_).refused) Show("a", port, "worker w");
+  EXPECT_EQ(port, 130);
+  EXPECT_EQ(Count(ConnectionEnd::kOverhead), 129);
 }
 
 TEST_F(ConnectionTableTest, BytesBeyondMessagesEndAConnection) {

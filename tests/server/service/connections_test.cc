@@ -1,11 +1,10 @@
 // What happens below the handlers: connections without a credential, of one credential, compressed messages, reflection. Over
 // real sockets and gRPC, on a whole aggregator.
-#include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -16,9 +15,12 @@
 #include "gtest/gtest.h"
 #include "tests/server/service/raw_call.h"
 #include "tests/server/service/tls_fixture.h"
+#include "tests/testing/loopback.h"
 
 namespace distro::testing {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr char kGetRun[] = "/distro.v1.AdminService/GetRun";
 constexpr char kReflection[] = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
@@ -45,18 +47,11 @@ class ConnectionsTest : public TlsServerTest {
   static absl::Status GetRun(const std::shared_ptr<grpc::Channel>& channel) {
     return CallRaw(channel, kGetRun, "").status;
   }
-  // A connection that says nothing.
-  int Silent() {
+  int Port() {
     const std::vector<std::string> address = absl::StrSplit(server_->grpc_address(), ':');
     int port = 0;
     EXPECT_TRUE(absl::SimpleAtoi(address.at(1), &port));
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in to = {};
-    to.sin_family = AF_INET;
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    to.sin_port = htons(static_cast<uint16_t>(port));
-    EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
-    return fd;
+    return port;
   }
 };
 
@@ -84,23 +79,32 @@ TEST_F(ConnectionsTest, SilentConnectionsEndAndOthersStillCome) {
   connections_.anonymous = 30;
   connections_.anonymous_of_address = 30;
   StartTls();
-  std::vector<int> silent;
-  for (int i = 0; i < 100; ++i) silent.push_back(Silent());
+  std::vector<LoopbackClient> silent(100);
+  for (LoopbackClient& client : silent) ASSERT_TRUE(client.Connect(Port()));
   EXPECT_TRUE(GetRun(WithToken("token-viewer")).ok());
-  char byte;
-  for (int i = 0; i < 60; ++i) EXPECT_LE(recv(silent[i], &byte, 1, 0), 0) << i;
+  for (int i = 0; i < 60; ++i) EXPECT_TRUE(silent[i].SeesTheEnd()) << i;
   EXPECT_GE(Ended("made_room"), 60);
-  for (const int fd : silent) close(fd);
 }
 
 TEST_F(ConnectionsTest, WhoShowsNoCredentialIsEndedAfterAWhile) {
   connections_.anonymous_time = absl::Milliseconds(100);
   StartTls();
-  const int silent = Silent();
-  char byte;
-  EXPECT_LE(recv(silent, &byte, 1, 0), 0);
-  close(silent);
+  LoopbackClient silent;
+  ASSERT_TRUE(silent.Connect(Port()));
+  EXPECT_TRUE(silent.SeesTheEnd());
   EXPECT_GE(Ended("no_credential"), 1);
+}
+
+TEST_F(ConnectionsTest, AListeningSocketThatFailsIsSaidAndEndsTheProcess) {
+  const auto ready = [this] {
+    return HttpGet(server_->http_address(), "/readyz?verbose", absl::Seconds(30), 1 << 20)->body;
+  };
+  EXPECT_THAT(ready(), HasSubstr("[+] accepting"));
+  ASSERT_EQ(shutdown(ListeningSocketOf(Port()), SHUT_RDWR), 0);
+  while (ready().find("[-] accepting") == std::string::npos) std::this_thread::yield();
+  EXPECT_THAT(ready(), HasSubstr("not ready"));
+  server_ = nullptr;  // joins who tells
+  EXPECT_EQ(fatal_.code(), absl::StatusCode::kInternal);
 }
 
 TEST_F(ConnectionsTest, ACredentialHasEightConnections) {
