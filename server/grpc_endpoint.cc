@@ -25,6 +25,8 @@ namespace distro::server {
 namespace {
 
 constexpr auto kShutdownGrace = std::chrono::seconds(2);
+// Streams that last; Check, which ends at once, is anybody's.
+constexpr absl::string_view kHealthWatch = "/grpc.health.v1.Health/Watch";
 
 // gRPC adds reflection to every server of a process that links it; here it goes again.
 class WithoutReflection final : public grpc::ServerBuilderOption {
@@ -58,7 +60,7 @@ struct GrpcEndpoint::Parts {
 
   absl::Status Listen();
   absl::Status Serve();
-  void SetReflection(grpc::ServerBuilder* builder);
+  void AskForCredentials();
   void Accept(std::function<void(absl::Status)> on_dead);
 
   const AggregatorOptions options;
@@ -84,12 +86,11 @@ absl::Status GrpcEndpoint::Parts::Listen() {
   return absl::OkStatus();
 }
 
-void GrpcEndpoint::Parts::SetReflection(grpc::ServerBuilder* builder) {
-  if (!options.reflection) return (void)builder->SetOption(std::make_unique<WithoutReflection>());
-  if (sources.tls == nullptr) return;
+// Our own services ask by themselves, with reasons.
+void GrpcEndpoint::Parts::AskForCredentials() {
   sources.tls->SetCallCheck([authorizer = sources.authorizer](const BeginningCall& call) {
-    if (!absl::StartsWith(call.path, "/grpc.reflection.")) return true;
-    return authorizer->Identify({call.authorizations, call.certificate}).ok();
+    const bool asks = absl::StartsWith(call.path, "/grpc.reflection.") || call.path == kHealthWatch;
+    return !asks || authorizer->Identify({call.authorizations, call.certificate}).ok();
   });
 }
 
@@ -97,7 +98,8 @@ absl::Status GrpcEndpoint::Parts::Serve() {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   BoundConnections(options.limits, &builder);
-  SetReflection(&builder);
+  if (!options.reflection) builder.SetOption(std::make_unique<WithoutReflection>());
+  if (sources.tls != nullptr) AskForCredentials();
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 30'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;

@@ -52,20 +52,19 @@ absl::Status Caller::MayActAs(absl::string_view worker) const {
 }
 
 absl::StatusOr<Caller> Authorizer::Check(const grpc::ServerContextBase& context, Rpc rpc) const {
-  const auto let_in = [&](absl::string_view credential) {
-    connections_->OnCall(EndpointOfGrpcPeer(context.peer()), credential,
-                         Clock::Real()->MonotonicNow());
-  };
+  const std::string endpoint = EndpointOfGrpcPeer(context.peer());
+  const absl::Duration now = Clock::Real()->MonotonicNow();
   if (!authenticates_) {
-    let_in("");
+    connections_->OnCall(endpoint, "", now);
     return Caller::Anybody();
   }
   absl::StatusOr<Caller> caller = Identify(ShownBy(context));
   if (!caller.ok()) {
+    connections_->OnRefusedCall(endpoint, now);
     observer_->OnCallRefused("unauthenticated");
     return caller;
   }
-  let_in(caller->Describe());
+  connections_->OnCall(endpoint, caller->Describe(), now);
   if (caller->MayCall(rpc)) return caller;
   observer_->OnCallRefused("role");
   return ErrorWithReason(absl::StatusCode::kPermissionDenied, "role",

@@ -23,7 +23,7 @@ namespace {
 // A turn takes so many and then rests: a flood of connections that are turned away costs a few hundredths of a core.
 constexpr int kAcceptedOfTurn = 64;
 constexpr absl::Duration kRest = absl::Milliseconds(25);
-constexpr absl::Duration kLookAtAnonymous = absl::Milliseconds(50);
+constexpr absl::Duration kLookAtAnonymous = absl::Milliseconds(10);
 constexpr absl::Duration kLookAtAll = absl::Seconds(1);
 constexpr absl::Duration kNoteEvery = absl::Minutes(1);
 // The thread turns every second at least.
@@ -51,12 +51,12 @@ Acceptor::Acceptor(ListeningSockets sockets, ConnectionTable* table, Log* log)
     : sockets_(std::move(sockets)),
       table_(table),
       log_(log),
-      stop_fd_(eventfd(0, EFD_CLOEXEC)),
+      wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       spare_fd_(OpenSpare()) {}
 
 Acceptor::~Acceptor() {
   Stop();
-  close(stop_fd_);
+  close(wake_fd_);
   close(spare_fd_);
 }
 
@@ -65,15 +65,21 @@ void Acceptor::Start(Handover handover, std::function<void(absl::Status)> on_dea
   on_dead_ = std::move(on_dead);
   turned_at_ = absl::ToInt64Nanoseconds(clock_->MonotonicNow());
   running_ = true;
+  table_->SetWake([this] { Wake(); });
   thread_ = std::thread([this] { Run(); });
 }
 
 void Acceptor::Stop() {
   if (!thread_.joinable()) return;
+  table_->SetWake(nullptr);
   running_ = false;
-  const uint64_t one = 1;
-  (void)!write(stop_fd_, &one, sizeof(one));
+  Wake();
   thread_.join();
+}
+
+void Acceptor::Wake() {
+  const uint64_t one = 1;
+  (void)!write(wake_fd_, &one, sizeof(one));
 }
 
 bool Acceptor::accepting() const {
@@ -95,7 +101,7 @@ void Acceptor::Run() {
 }
 
 void Acceptor::Wait() {
-  std::vector<pollfd> events = {{stop_fd_, POLLIN, 0}};
+  std::vector<pollfd> events = {{wake_fd_, POLLIN, 0}};
   absl::Duration most = table_->anonymous() > 0 ? kLookAtAnonymous : kLookAtAll;
   if (std::exchange(full_turn_, false)) {
     most = kRest;
@@ -103,6 +109,8 @@ void Acceptor::Wait() {
     for (const int fd : sockets_.fds()) events.push_back({fd, POLLIN, 0});
   }
   poll(events.data(), events.size(), static_cast<int>(absl::ToInt64Milliseconds(most)));
+  uint64_t wakes;
+  (void)!read(wake_fd_, &wakes, sizeof(wakes));
 }
 
 bool Acceptor::AcceptSome() {

@@ -60,6 +60,7 @@ class Acceptor {
   Accepted AcceptOne(int listener);
   void TurnAwayOne(int listener);
   void Admit(int fd, const Peer& peer);
+  void Wake();
   void LookAt(ConnectionId id, absl::Duration now);
   void LookAround(absl::Duration now);
   void EndConnections(absl::Duration now);
@@ -70,7 +71,7 @@ class Acceptor {
   ConnectionTable* const table_;
   Log* const log_;
   const Clock* const clock_ = Clock::Real();  // sockets know no other
-  const int stop_fd_;                         // eventfd
+  const int wake_fd_;                         // eventfd
   int spare_fd_;                              // given up to turn one away when no file is left
 
   // Of the thread.

@@ -131,6 +131,7 @@ void ConnectionTable::End(Connection* connection, ConnectionEnd why) {
   connection->ended = true;
   ++ends_[static_cast<size_t>(why)];
   ended_.push_back({connection->id, why, connection->peer, connection->credential});
+  if (wake_) wake_();
   GiveUpPlaces(*connection);
 }
 
@@ -142,6 +143,11 @@ void ConnectionTable::Remove(ConnectionId id) {
   const auto endpoint = endpoints_.find(connection.peer.endpoint);
   if (endpoint != endpoints_.end() && endpoint->second == id) endpoints_.erase(endpoint);
   connections_.erase(found);
+}
+
+void ConnectionTable::SetWake(std::function<void()> wake) {
+  absl::MutexLock lock(&mu_);
+  wake_ = std::move(wake);
 }
 
 void ConnectionTable::Closed(ConnectionId id) {
@@ -206,6 +212,17 @@ void ConnectionTable::OnCall(absl::string_view endpoint, absl::string_view crede
   if (connection->credential.empty()) return;
   if (CredentialOf(connection->credential, now).calls.Take(1, now) > absl::ZeroDuration())
     End(connection, ConnectionEnd::kCalls);
+}
+
+void ConnectionTable::OnRefusedCall(absl::string_view endpoint, absl::Duration now) {
+  absl::MutexLock lock(&mu_);
+  Connection* connection = Find(endpoint);
+  if (connection == nullptr) return;
+  const bool too_many =
+      connection->credential.empty()
+          ? ++connection->refused_calls > limits_.anonymous_calls
+          : CredentialOf(connection->credential, now).calls.Take(1, now) > absl::ZeroDuration();
+  if (too_many) End(connection, ConnectionEnd::kCalls);
 }
 
 void ConnectionTable::OnMessage(absl::string_view endpoint, uint64_t bytes) {

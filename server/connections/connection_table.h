@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -42,11 +43,13 @@ struct ConnectionLimits {
   uint64_t anonymous_burst = 1 << 20;
   uint64_t address_bytes_per_second = 32 << 10;
   uint64_t address_burst = 512 << 10;
+  // Calls on one that were refused for want of a credential.
+  int anonymous_calls = 16;
   // Of one credential; a worker holds three. One more ends the oldest.
   int of_credential = 8;
-  // Calls that begin with a credential; a connection counts as 20.
+  // Calls that begin on connections of a credential; a connection counts as 20.
   uint64_t calls_per_second = 200;
-  uint64_t calls_burst = 2000;
+  uint64_t calls_burst = 500;
   // Bytes beyond messages, of a credential's connections. The burst is what may be on its way to handlers.
   uint64_t overhead_bytes_per_second = 64 << 10;
   uint64_t overhead_burst = 4 << 20;
@@ -67,8 +70,8 @@ enum class ConnectionEnd {
   kAnonymousBytes,     // sent too much without a credential
   kMadeRoom,           // the oldest anonymous one, when a further one came
   kNewerOfCredential,  // the oldest of its credential, when a further one came
-  kCalls,              // more calls of its credential than calls_per_second
-  kOverhead,           // more bytes beyond messages than overhead_bytes_per_second
+  kCalls,     // too many calls: refused ones without a credential, or those of its credential
+  kOverhead,  // more bytes beyond messages than overhead_bytes_per_second
 };
 inline constexpr int kConnectionEnds = 8;
 absl::string_view ConnectionEndName(ConnectionEnd end);
@@ -94,6 +97,8 @@ class ConnectionTable {
   explicit ConnectionTable(const ConnectionLimits& limits);
 
   // --- The owner's side, one thread.
+  // From now on `wake` is called when a handler's call ended a connection; null: no more. It must not call back.
+  void SetWake(std::function<void()> wake);
   // A connection came: its id, or why it is refused. Another one of the same endpoint is gone, then.
   struct Admission {
     std::optional<ConnectionEnd> refused = std::nullopt;
@@ -113,6 +118,8 @@ class ConnectionTable {
   // A call showed this credential; empty: nobody is authenticated (--insecure), then neither of_credential nor the limits of
   // calls and overhead hold.
   void OnCall(absl::string_view endpoint, absl::string_view credential, absl::Duration now);
+  // A call showed no credential that is known.
+  void OnRefusedCall(absl::string_view endpoint, absl::Duration now);
   // A message of so many bytes came on it.
   void OnMessage(absl::string_view endpoint, uint64_t bytes);
 
@@ -130,6 +137,7 @@ class ConnectionTable {
     bool ended = false;
     std::string credential = {};
     uint64_t charged = 0;    // while anonymous
+    int refused_calls = 0;   // likewise
     uint64_t messages = 0;   // bytes that handlers took
     uint64_t accounted = 0;  // of what Observe saw beyond them
   };
@@ -177,6 +185,7 @@ class ConnectionTable {
   std::map<std::string, Address> addresses_ ABSL_GUARDED_BY(mu_);  // of connections, or in debt
   TokenBucket all_anonymous_ ABSL_GUARDED_BY(mu_);
   absl::Duration forget_at_ ABSL_GUARDED_BY(mu_);
+  std::function<void()> wake_ ABSL_GUARDED_BY(mu_);
   std::vector<EndedConnection> ended_ ABSL_GUARDED_BY(mu_);
   std::array<uint64_t, kConnectionEnds> ends_ ABSL_GUARDED_BY(mu_) = {};
 };

@@ -1,9 +1,10 @@
 // What /metrics exports is what docs/metrics.md says, in both directions.
 #include "server/metrics.h"
-#include "server/stream_metrics.h"
 
 #include "common/base/version.h"
 #include "gmock/gmock.h"
+#include "server/connection_metrics.h"
+#include "server/stream_metrics.h"
 #include "tests/server/service/server_fixture.h"
 #include "tests/testing/metrics_doc.h"
 
@@ -36,6 +37,8 @@ TEST(AggregatorMetricsTest, ThePageDescribesEveryMetric) {
   metrics.OnRoundCommitted({.header = &header, .duration = absl::Seconds(1), .loss = 2.5, .eval_loss = 2.75});
   auto families = metrics.Collect(host, folder.path());
   for (auto& family : server::StreamMetrics(server::StreamGate({}, &clock)))
+    families.push_back(std::move(family));
+  for (auto& family : server::ConnectionMetrics(server::ConnectionTable({})))
     families.push_back(std::move(family));
   EXPECT_THAT(MetricsDocFaults(MetricsPage(), families, "distro_aggregator_"), IsEmpty());
 }

@@ -240,6 +240,35 @@ TEST_F(ConnectionTableTest, ANewConnectionDoesNotMakeACredentialForgotten) {
   EXPECT_THAT(Ended(), IsEmpty());
 }
 
+TEST_F(ConnectionTableTest, RefusedCallsEndAnAnonymousConnection) {
+  const ConnectionId id = Come("a", 1);
+  for (int i = 0; i < 16; ++i) table_.OnRefusedCall("a:1", now_);
+  EXPECT_THAT(Ended(), IsEmpty());
+  table_.OnRefusedCall("a:1", now_);
+  EXPECT_THAT(Ended(), ElementsAre(absl::StrCat(id, " calls")));
+}
+
+TEST_F(ConnectionTableTest, RefusedCallsOnAConnectionWithACredentialAreCallsOfIt) {
+  const ConnectionId id = Come("a", 1);
+  Show("a", 1, "worker w");
+  for (int i = 0; i < 59; ++i) table_.OnRefusedCall("a:1", now_);
+  EXPECT_THAT(Ended(), IsEmpty());
+  table_.OnRefusedCall("a:1", now_);
+  EXPECT_THAT(Ended(), ElementsAre(absl::StrCat(id, " calls")));
+}
+
+TEST_F(ConnectionTableTest, TheOwnerIsWokenForWhatAHandlerEnded) {
+  int woken = 0;
+  table_.SetWake([&woken] { ++woken; });
+  Come("a", 1);
+  for (int i = 0; i < 17; ++i) table_.OnRefusedCall("a:1", now_);
+  EXPECT_EQ(woken, 1);
+  table_.SetWake(nullptr);
+  Come("a", 2);
+  for (int i = 0; i < 17; ++i) table_.OnRefusedCall("a:2", now_);
+  EXPECT_EQ(woken, 1);
+}
+
 TEST_F(DefaultLimitsTest, WhoTookTooMuchWithACredentialPaysForFurtherConnections) {
   const ConnectionId id = Come("a", 1);
   Show("a", 1, "worker w");

@@ -134,6 +134,20 @@ TEST_F(ConnectionsTest, ACompressedMessageIsRefusedBeforeItIsInflated) {
   }
 }
 
+TEST_F(ConnectionsTest, AnybodyMayAskForHealthOnceButNotWatchIt) {
+  const std::string check = "/grpc.health.v1.Health/Check";
+  EXPECT_TRUE(CallRaw(WithToken("token-nobody"), check, "").status.ok());
+  EXPECT_EQ(CallRaw(WithToken("token-nobody"), "/grpc.health.v1.Health/Watch", "").status.code(),
+            absl::StatusCode::kUnauthenticated);
+}
+
+TEST_F(ConnectionsTest, CallsThatAreRefusedEndTheirConnection) {
+  const auto nobody = WithToken("token-nobody");
+  for (int i = 0; i < 17; ++i)
+    EXPECT_EQ(GetRun(nobody).code(), absl::StatusCode::kUnauthenticated) << i;
+  EXPECT_EQ(Ended("calls"), 1);
+}
+
 TEST_F(ConnectionsTest, ReflectionIsOff) {
   const RawAnswer answer = CallRaw(WithToken("token-admin"), kReflection, {kListServices, 2});
   EXPECT_EQ(answer.status.code(), absl::StatusCode::kUnimplemented) << answer.status;
