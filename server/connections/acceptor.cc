@@ -4,11 +4,12 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -52,11 +53,13 @@ Acceptor::Acceptor(ListeningSockets sockets, ConnectionTable* table, Log* log)
       table_(table),
       log_(log),
       wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      active_fd_(epoll_create1(EPOLL_CLOEXEC)),
       spare_fd_(OpenSpare()) {}
 
 Acceptor::~Acceptor() {
   Stop();
   close(wake_fd_);
+  close(active_fd_);
   close(spare_fd_);
 }
 
@@ -167,35 +170,53 @@ void Acceptor::Admit(int fd, const Peer& peer) {
   const int yes = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   open_[admission.id] = *name;
+  Watch(admission.id, fd, EPOLL_CTL_ADD);
   handover_(fd);
 }
 
 void Acceptor::LookAt(ConnectionId id, absl::Duration now) {
   const auto socket = open_.find(id);
   if (socket == open_.end()) return;
-  if (const std::optional<ConnectionBytes> bytes = BytesOf(socket->second))
-    return table_->Observe(id, *bytes, now);
-  table_->Closed(id);
-  open_.erase(socket);
+  const std::optional<ConnectionBytes> bytes = BytesOf(socket->second);
+  if (!bytes) {
+    table_->Closed(id);
+    open_.erase(socket);
+  } else if (table_->Observe(id, *bytes, now)) {
+    Watch(id, socket->second.fd, EPOLL_CTL_MOD);
+  }
+}
+
+// One event each: a connection with a credential has no more, however much it sends.
+void Acceptor::Watch(ConnectionId id, int fd, int operation) {
+  epoll_event event = {};
+  event.events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT;
+  event.data.u64 = id;
+  epoll_ctl(active_fd_, operation, fd, &event);
+}
+
+void Acceptor::LookAtActive(absl::Duration now) {
+  std::array<epoll_event, 64> events;
+  int count = 0;
+  do {
+    count = epoll_wait(active_fd_, events.data(), static_cast<int>(events.size()), 0);
+    for (int i = 0; i < count; ++i) LookAt(events[i].data.u64, now);
+  } while (count == static_cast<int>(events.size()));
 }
 
 void Acceptor::LookAround(absl::Duration now) {
-  if (now >= look_at_all_at_) {
-    std::vector<ConnectionId> all;
-    for (const auto& [id, socket] : open_) all.push_back(id);
-    for (const ConnectionId id : all) LookAt(id, now);
-    look_at_all_at_ = now + kLookAtAll;
-    look_at_anonymous_at_ = now + kLookAtAnonymous;
-  } else if (now >= look_at_anonymous_at_) {
-    for (const ConnectionId id : table_->Anonymous()) LookAt(id, now);
-    look_at_anonymous_at_ = now + kLookAtAnonymous;
-  }
+  LookAtActive(now);
+  if (now < look_at_all_at_) return;
+  look_at_all_at_ = now + kLookAtAll;
+  std::vector<ConnectionId> all;
+  for (const auto& [id, socket] : open_) all.push_back(id);
+  for (const ConnectionId id : all) LookAt(id, now);
 }
 
 void Acceptor::EndConnections(absl::Duration now) {
   for (const EndedConnection& ended : table_->TakeEnded(now)) {
+    LookAt(ended.id, now);  // the last bytes are charged too
     const auto socket = open_.find(ended.id);
-    if (socket != open_.end()) ShutDown(socket->second);
+    if (socket != open_.end()) Disconnect(socket->second);
     if (ended.credential.empty()) {
       Note(ConnectionEndName(ended.why), ended.peer.address);
     } else {

@@ -61,7 +61,11 @@ class Acceptor {
   void TurnAwayOne(int listener);
   void Admit(int fd, const Peer& peer);
   void Wake();
+  // Tells the table, once, when an anonymous connection sends something.
+  void Watch(ConnectionId id, int fd, int operation);
   void LookAt(ConnectionId id, absl::Duration now);
+  // At those that sent something.
+  void LookAtActive(absl::Duration now);
   void LookAround(absl::Duration now);
   void EndConnections(absl::Duration now);
   // At most once a minute.
@@ -72,6 +76,7 @@ class Acceptor {
   Log* const log_;
   const Clock* const clock_ = Clock::Real();  // sockets know no other
   const int wake_fd_;                         // eventfd
+  const int active_fd_;                       // epoll, of anonymous connections
   int spare_fd_;                              // given up to turn one away when no file is left
 
   // Of the thread.
@@ -79,7 +84,6 @@ class Acceptor {
   std::function<void(absl::Status)> on_dead_;
   std::map<ConnectionId, SocketName> open_;
   bool full_turn_ = false;  // the last turn took as many as it may
-  absl::Duration look_at_anonymous_at_;
   absl::Duration look_at_all_at_;
   absl::Duration note_at_;
 

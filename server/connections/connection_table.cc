@@ -230,17 +230,28 @@ void ConnectionTable::OnMessage(absl::string_view endpoint, uint64_t bytes) {
   if (Connection* connection = Find(endpoint); connection != nullptr) connection->messages += bytes;
 }
 
-void ConnectionTable::Observe(ConnectionId id, const ConnectionBytes& bytes, absl::Duration now) {
+bool ConnectionTable::Observe(ConnectionId id, const ConnectionBytes& bytes, absl::Duration now) {
   absl::MutexLock lock(&mu_);
   const auto found = connections_.find(id);
-  if (found == connections_.end() || found->second.ended) return;
+  if (found == connections_.end()) return false;
   Connection& connection = found->second;
-  if (connection.authenticated) return ObserveOverhead(&connection, bytes, now);
-  Charge(&connection, bytes.received, now);
-  if (bytes.received > limits_.anonymous_bytes)
-    End(&connection, ConnectionEnd::kAnonymousBytes);
-  else if (now - connection.since >= limits_.anonymous_time)
-    End(&connection, ConnectionEnd::kNoCredential);
+  if (!connection.authenticated) Charge(&connection, bytes.received, now);
+  if (connection.ended) return false;
+  if (connection.authenticated) {
+    ObserveOverhead(&connection, bytes, now);
+    return false;
+  }
+  if (bytes.received <= limits_.anonymous_bytes) return true;
+  End(&connection, ConnectionEnd::kAnonymousBytes);
+  return false;
+}
+
+void ConnectionTable::EndExpired(absl::Duration now) {
+  while (!anonymous_.empty()) {
+    Connection& oldest = connections_.at(*anonymous_.begin());
+    if (now - oldest.since < limits_.anonymous_time) return;
+    End(&oldest, ConnectionEnd::kNoCredential);
+  }
 }
 
 // A message is on its way before its handler has it: then it counts as overhead, and is given back afterwards.
@@ -277,13 +288,9 @@ void ConnectionTable::ForgetIdle(absl::Duration now) {
 
 std::vector<EndedConnection> ConnectionTable::TakeEnded(absl::Duration now) {
   absl::MutexLock lock(&mu_);
+  EndExpired(now);
   ForgetIdle(now);
   return std::exchange(ended_, {});
-}
-
-std::vector<ConnectionId> ConnectionTable::Anonymous() const {
-  absl::MutexLock lock(&mu_);
-  return {anonymous_.begin(), anonymous_.end()};
 }
 
 int ConnectionTable::anonymous() const {

@@ -39,10 +39,10 @@ struct ConnectionLimits {
   uint64_t anonymous_bytes = 16 << 10;
   // What anonymous connections may cost, in bytes: each counts as 4 KiB at least. An address that has connections with a
   // credential is held to its own share only.
-  uint64_t anonymous_bytes_per_second = 128 << 10;
-  uint64_t anonymous_burst = 1 << 20;
+  uint64_t anonymous_bytes_per_second = 64 << 10;
+  uint64_t anonymous_burst = 512 << 10;
   uint64_t address_bytes_per_second = 32 << 10;
-  uint64_t address_burst = 512 << 10;
+  uint64_t address_burst = 256 << 10;
   // Calls on one that were refused for want of a credential.
   int anonymous_calls = 16;
   // Of one credential; a worker holds three. One more ends the oldest.
@@ -105,13 +105,12 @@ class ConnectionTable {
     ConnectionId id = 0;
   };
   Admission Admit(const Peer& peer, absl::Duration now);
-  // What the kernel says of a connection. Anonymous ones want to be looked at every few tens of milliseconds.
-  void Observe(ConnectionId id, const ConnectionBytes& bytes, absl::Duration now);
-  // Those that are anonymous.
-  std::vector<ConnectionId> Anonymous() const;
+  // What the kernel says of a connection: of an anonymous one a few milliseconds after it sent something, and when it is ended.
+  // Whether it still is anonymous, and not ended.
+  bool Observe(ConnectionId id, const ConnectionBytes& bytes, absl::Duration now);
   // It is closed.
   void Closed(ConnectionId id);
-  // Those to end, each once. It stays in the table until Closed.
+  // Those to end, each once, also those whose time is over. They stay in the table until Closed.
   std::vector<EndedConnection> TakeEnded(absl::Duration now);
 
   // --- The handlers' side. An endpoint that is not (or no more) in the table is ignored.
@@ -155,6 +154,7 @@ class ConnectionTable {
   Address& AddressOf(const std::string& address, absl::Duration now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ForgetIdle(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndExpired(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Charge(Connection* connection, uint64_t total, absl::Duration now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void GiveBack(Connection* connection, absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

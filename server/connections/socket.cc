@@ -34,11 +34,12 @@ std::optional<ConnectionBytes> BytesOf(const SocketName& socket) {
 }
 
 // The duplicate keeps the socket from being closed, and its number from being reused, between the look and the act.
-void ShutDown(const SocketName& socket) {
+void Disconnect(const SocketName& socket) {
+  const sockaddr nowhere = {.sa_family = AF_UNSPEC, .sa_data = {}};
   const int held = fcntl(socket.fd, F_DUPFD_CLOEXEC, 0);
   if (held < 0) return;
   if (const auto name = NameSocket(held); name && name->cookie == socket.cookie)
-    shutdown(held, SHUT_RDWR);
+    connect(held, &nowhere, sizeof(nowhere));
   close(held);
 }
 

@@ -20,8 +20,9 @@ std::optional<SocketName> NameSocket(int fd);
 // What the kernel counted. Not set: it is closed, as far as its owner is concerned.
 std::optional<ConnectionBytes> BytesOf(const SocketName& socket);
 
-// Ends both directions: its owner sees the end of the stream and closes it. Nothing happens where it is closed.
-void ShutDown(const SocketName& socket);
+// Resets the connection; what its owner has not read yet is gone, and its next read fails, so that it closes the socket. Nothing
+// happens where it is closed.
+void Disconnect(const SocketName& socket);
 
 // The peer's end of `fd`, which we own, gets a reset: nothing lingers.
 void Reset(int fd);

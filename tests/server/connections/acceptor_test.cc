@@ -181,11 +181,27 @@ TEST(SocketTest, AnotherFileWithTheSameNumberIsLeftAlone) {
   std::optional<SocketName> name = NameSocket(pair[0]);
   ASSERT_TRUE(name);
   ++name->cookie;
-  ShutDown(*name);
+  Disconnect(*name);
   EXPECT_FALSE(BytesOf(*name));
   EXPECT_EQ(write(pair[0], "x", 1), 1);
   close(pair[0]);
   close(pair[1]);
+}
+
+TEST(SocketTest, ADisconnectTakesWhatWasNotReadYet) {
+  auto sockets = ListeningSockets::Open("127.0.0.1", 0);
+  ASSERT_TRUE(sockets.ok());
+  LoopbackClient client;
+  ASSERT_TRUE(client.Connect(sockets->port()));
+  ASSERT_TRUE(client.Send("hello"));
+  const int fd = accept4(sockets->fds()[0], nullptr, nullptr, SOCK_CLOEXEC);
+  const std::optional<SocketName> name = NameSocket(fd);
+  ASSERT_TRUE(name);
+  Disconnect(*name);
+  char byte;
+  EXPECT_EQ(recv(fd, &byte, 1, 0), -1);
+  EXPECT_TRUE(client.SeesTheEnd());
+  close(fd);
 }
 
 TEST(SocketTest, AClosedSocketHasNoName) {
@@ -194,7 +210,7 @@ TEST(SocketTest, AClosedSocketHasNoName) {
   close(fd);
   ASSERT_TRUE(name);
   EXPECT_FALSE(BytesOf(*name));
-  ShutDown(*name);
+  Disconnect(*name);
 }
 
 }  // namespace
