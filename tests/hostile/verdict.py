@@ -1,0 +1,78 @@
+"""What must hold under an attack, and what did not, in sentences."""
+from processes import until
+
+MEMORY_MB, CORES, HEALTH_SECONDS, SILENCE_SECONDS = 64, 0.1, 1.0, 5
+RATE_SHARE = 0.2  # of the rounds a second without an attack: attackers take part of the same two cores
+
+
+def cores_beyond_honest(figures, calm):
+    """Processor time that honest rounds do not explain, in cores."""
+    a_round = calm["cores"] / calm["rounds_per_second"] if calm["rounds_per_second"] else 0
+    return max(0.0, figures["cores"] - a_round * figures["rounds_per_second"])
+
+
+def of_figures(attack, figures, calm):
+    if not figures["alive"]:
+        return ["the aggregator died"]
+    faults = []
+    if figures["healthz_seconds"] is None:
+        faults.append("/healthz did not answer")
+    elif figures["healthz_seconds"] > HEALTH_SECONDS:
+        faults.append(f"/healthz took {figures['healthz_seconds']} s")
+    growth = figures["memory_peak_mb"] - figures["memory_before_mb"]
+    figures["cores_beyond_honest"] = round(cores_beyond_honest(figures, calm), 2)
+    if not attack.credential and attack.costs:
+        if growth > MEMORY_MB:
+            faults.append(f"{growth} MB of memory")
+        if figures["cores_beyond_honest"] > CORES:
+            faults.append(f"{figures['cores_beyond_honest']} cores")
+    if attack.credential != "disk":
+        if figures["rounds_per_second"] < RATE_SHARE * calm["rounds_per_second"]:
+            faults.append(f"{figures['rounds_per_second']} rounds a second instead of {calm['rounds_per_second']}")
+        if figures["longest_silence_seconds"] > SILENCE_SECONDS:
+            faults.append(f"no round for {figures['longest_silence_seconds']} s")
+    return faults
+
+
+def of_run(bed, attack, told):
+    """The run after an attack: honest workers live, rounds go on, and the log is what its workers hold."""
+    faults = [f"the attacker failed: {said}" for key, said in told.items() if key.startswith("attacker_")]
+    for worker in bed.workers:
+        if worker.child.poll() is not None:
+            faults.append(f"{worker.name} ended with {worker.child.returncode}")
+    if bed.aggregator.child.poll() is not None:
+        return faults + ["the aggregator ended"]
+    try:
+        bed.await_round(bed.committed() + 3, 10)
+    except AssertionError:
+        faults.append("no round within 10 s afterwards")
+    if attack.check and not faults:
+        faults += attack.check(bed, told)
+    if attack.log_stays:
+        faults += of_log(bed)
+    return faults
+
+
+def of_log(bed):
+    equal, said = bed.replay()
+    return [] if equal else [f"log replay: {' '.join(said.split())}"]
+
+
+def of_end(bed, workers):
+    """Honest workers that finish a run, with equal hashes."""
+    faults, hashes = [], set()
+    for worker in workers:
+        try:
+            until(lambda: worker.child.poll() is not None, "ends", 20)
+        except AssertionError:
+            faults.append(f"{worker.name} has not finished")
+            continue
+        if worker.child.returncode != 0:
+            faults.append(f"{worker.name} ended with {worker.child.returncode}")
+        elif worker.has_summary():
+            hashes.add(worker.summary()["state_hash"])
+    if len(hashes) > 1:
+        faults.append(f"state hashes differ: {sorted(hashes)}")
+    if bed.aggregator.child.poll() not in (None, 0):
+        faults.append(f"the aggregator ended with {bed.aggregator.child.returncode}")
+    return faults + of_log(bed)
