@@ -109,17 +109,21 @@ class Bed:
         until(lambda: self.aggregator.alive() and self.committed() >= number, f"round {number} is committed", limit)
 
     def joins(self, name, limit=15):
-        """Whether a new worker gets its samples and counts."""
+        """Whether a new worker gets samples, and keeps up for ten rounds without having to begin anew."""
         worker = self.start_worker(name)
         try:
-            until(lambda: re.search(rf"worker changed worker={name} state=(probation|active)", self.aggregator.log()),
-                  f"{name} takes part", limit)
-            return True
+            until(lambda: self.states(name)[-1:] in (["probation"], ["active"]), f"{name} takes part", limit)
+            self.await_round(self.committed() + 10, limit)
+            return self.states(name).count("joining") == 1
         except AssertionError:
             return False
         finally:
             if worker.child.poll() is None:
                 worker.kill()
+
+    def states(self, name):
+        """The states that a worker went through, as logged."""
+        return self.aggregator.changes(name)
 
     def describe(self):
         """What an attacker is told, as JSON."""

@@ -13,22 +13,22 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from attacks import ATTACKS  # noqa: E402
 from attacks.registry import Target  # noqa: E402
-from bed import HERE, HONEST, Bed, Suite  # noqa: E402
+from bed import HERE, Bed, Suite  # noqa: E402
 from processes import programs_in, until  # noqa: E402
 import table  # noqa: E402
 import verdict  # noqa: E402
 from measure import Window  # noqa: E402
 
-CALM_SECONDS, SLACK_SECONDS = 10, 30
-ALL_ROUNDS, ALL_SECONDS = 200, 100
+CALM_SECONDS, SLACK_SECONDS = 8, 20
+ALL_ROUNDS, ALL_SECONDS = 150, 75
 PREFIX_MOUNT = ("unshare", "-m", "sh", "-c", 'mkdir -p "$0" && mount -t tmpfs -o size=256m tmpfs "$0" && exec "$@"')
 
 
 class Attacker:
     """An attack in a process of its own."""
 
-    def __init__(self, name, bed, seconds, same_address):
-        command = [sys.executable, "-B", str(HERE / "hostile.py"), "--attacker", name, "--seconds", str(seconds)]
+    def __init__(self, name, bed, seconds, same_address, prefix=()):
+        command = [*prefix, sys.executable, "-B", str(HERE / "hostile.py"), "--attacker", name, "--seconds", str(seconds)]
         self._out = tempfile.TemporaryFile("w+")
         self.child = subprocess.Popen([*command, *(["--same_address"] if same_address else [])], stdin=subprocess.PIPE,
                                       stdout=self._out, stderr=subprocess.STDOUT, text=True)
@@ -60,7 +60,7 @@ def bed_of(suite, attack):
     if attack.private_folder:
         folder = pathlib.Path(tempfile.mkdtemp(prefix="hostile-", dir=suite.space.folder)) / "data"
         place, prefix = {"in_folder": folder}, (*PREFIX_MOUNT, str(folder))
-    return Bed(suite, attack.workers, attack.flags, prefix, probation_rounds=1000, **place)
+    return Bed(suite, attack.workers, attack.flags, prefix, **{"probation_rounds": 1000, **attack.run, **place})
 
 
 def try_attack(suite, attack, seconds, same_address, calm):
@@ -101,21 +101,29 @@ def attack_with_all(suite, same_address):
         bed.await_round(20)
         window = Window(bed.aggregator)
         window.start()
-        attackers = {name: Attacker(name, bed, ALL_SECONDS, same_address) for name in names}
+        attackers = [Attacker(name, bed, ALL_SECONDS, same_address, prefix=("nice", "-n", "10")) for name in names]
         try:
-            faults = []
-            with contextlib.suppress(AssertionError):
-                until(lambda: not all(worker.child.poll() is None for worker in bed.workers), "a worker has ended", ALL_SECONDS)
+            finished = until_finished(bed)
         finally:
-            for attacker in attackers.values():
+            for attacker in attackers:
                 attacker.stop()
         figures = window.stop().figures()
-        faults += verdict.of_end(bed, [worker for worker in bed.workers if worker.name in HONEST])
-        return {**figures, "told": {"rounds_committed": bed.committed() + 1}, "faults": faults}
+        faults = [] if finished else [f"{bed.committed() + 1} of {ALL_ROUNDS} rounds while the attacks went on"]
+        faults += verdict.of_answers(figures) + verdict.of_end(bed)
+        return {**figures, "told": {"attacks": len(names)}, "faults": faults}
+
+
+def until_finished(bed):
+    """Whether the honest workers have ended while they were attacked."""
+    try:
+        until(lambda: all(worker.child.poll() is not None for worker in bed.workers), "the workers have ended", ALL_SECONDS)
+        return True
+    except AssertionError:
+        return False
 
 
 def attacker(name, seconds, same_address):
-    print(json.dumps(ATTACKS[name].run(Target(sys.stdin.read(), seconds, same_address))))
+    print(json.dumps(ATTACKS[name].act(Target(sys.stdin.read(), seconds, same_address))))
 
 
 def rows(suite, arguments):

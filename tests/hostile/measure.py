@@ -119,7 +119,7 @@ class Window(threading.Thread):
         """What a row of the table is made of."""
         slowest = None if None in self.health else max(self.health, default=0.0)
         return {"memory_before_mb": round(self.memory_before), "memory_peak_mb": round(self.memory_peak),
-                "memory_after_mb": round(self.memory_after), "threads": self.threads,
+                "memory_after_mb": round(self.memory_after), "threads_before": self.threads_before, "threads": self.threads,
                 "cores": round(self.processor / self.seconds, 3), "rounds": self.rounds, "seconds": round(self.seconds, 1),
                 "rounds_per_second": round(self.rounds / self.seconds, 1), "longest_silence_seconds": round(self.silence, 1),
                 "healthz_seconds": slowest if slowest is None else round(slowest, 2), "log_lines": self.lines,

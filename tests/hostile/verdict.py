@@ -1,7 +1,7 @@
 """What must hold under an attack, and what did not, in sentences."""
 from processes import until
 
-MEMORY_MB, CORES, HEALTH_SECONDS, SILENCE_SECONDS = 64, 0.1, 1.0, 5
+MEMORY_MB, CORES, THREADS, HEALTH_SECONDS, SILENCE_SECONDS = 64, 0.1, 64, 1.0, 5
 RATE_SHARE = 0.2  # of the rounds a second without an attack: attackers take part of the same two cores
 
 
@@ -11,23 +11,28 @@ def cores_beyond_honest(figures, calm):
     return max(0.0, figures["cores"] - a_round * figures["rounds_per_second"])
 
 
-def of_figures(attack, figures, calm):
+def of_answers(figures):
+    """The process lives, and says so in time."""
     if not figures["alive"]:
         return ["the aggregator died"]
-    faults = []
     if figures["healthz_seconds"] is None:
-        faults.append("/healthz did not answer")
-    elif figures["healthz_seconds"] > HEALTH_SECONDS:
-        faults.append(f"/healthz took {figures['healthz_seconds']} s")
+        return ["/healthz did not answer"]
+    return [f"/healthz took {figures['healthz_seconds']} s"] if figures["healthz_seconds"] > HEALTH_SECONDS else []
+
+
+def of_figures(attack, figures, calm):
+    faults = of_answers(figures)
     growth = figures["memory_peak_mb"] - figures["memory_before_mb"]
     figures["cores_beyond_honest"] = round(cores_beyond_honest(figures, calm), 2)
-    if not attack.credential and attack.costs:
+    if not attack.credential:
         if growth > MEMORY_MB:
             faults.append(f"{growth} MB of memory")
+        if figures["threads"] - figures["threads_before"] > THREADS:
+            faults.append(f"{figures['threads'] - figures['threads_before']} threads more")
         if figures["cores_beyond_honest"] > CORES:
             faults.append(f"{figures['cores_beyond_honest']} cores")
     if attack.credential != "disk":
-        if figures["rounds_per_second"] < RATE_SHARE * calm["rounds_per_second"]:
+        if not attack.run and figures["rounds_per_second"] < RATE_SHARE * calm["rounds_per_second"]:
             faults.append(f"{figures['rounds_per_second']} rounds a second instead of {calm['rounds_per_second']}")
         if figures["longest_silence_seconds"] > SILENCE_SECONDS:
             faults.append(f"no round for {figures['longest_silence_seconds']} s")
@@ -58,10 +63,10 @@ def of_log(bed):
     return [] if equal else [f"log replay: {' '.join(said.split())}"]
 
 
-def of_end(bed, workers):
+def of_end(bed):
     """Honest workers that finish a run, with equal hashes."""
     faults, hashes = [], set()
-    for worker in workers:
+    for worker in bed.workers:
         try:
             until(lambda: worker.child.poll() is not None, "ends", 20)
         except AssertionError:

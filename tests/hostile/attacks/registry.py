@@ -1,4 +1,4 @@
-"""What an attack is. Its `run` is called in a process of its own and gets a Target; what it returns (a dictionary that JSON can
+"""What an attack is. Its `act` is called in a process of its own and gets a Target; what it returns (a dictionary that JSON can
 hold) is shown, and given to `check` in the measuring process."""
 import dataclasses
 import json
@@ -11,9 +11,9 @@ ATTACKS = {}
 class Attack:
     name: str
     says: str                  # one line for --help and the table
-    run: object                # run(target) -> dict
+    act: object                # act(target) -> dict
     credential: str = ""       # "": none; else the role
-    seconds: float = 10        # how long it goes on, at most
+    seconds: float = 7         # how long it goes on, at most
     check: object = None       # check(bed, told) -> what did not hold, as a list of sentences
     meanwhile: object = None   # meanwhile(bed), while it is measured
     prefix: tuple = ()         # in front of the aggregator's command
@@ -22,15 +22,15 @@ class Attack:
     workers: int = 2           # honest ones
     in_all: bool = True        # takes part in "everything at once"
     refusable: object = None   # refusable() -> why this machine does not permit it, or ""
-    costs: bool = True         # whether memory and processor time have the bounds of attacks without a credential
+    run: dict = dataclasses.field(default_factory=dict)  # of the run's configuration
     log_stays: bool = True     # whether `distroctl log replay` can and must hold afterwards
     private_folder: bool = False  # the data folder is on a file system of its own, of the aggregator only
 
 
 def attack(name, says, **how):
-    def register(run):
-        ATTACKS[name] = Attack(name, says, run, **how)
-        return run
+    def register(act):
+        ATTACKS[name] = Attack(name, says, act, **how)
+        return act
     return register
 
 

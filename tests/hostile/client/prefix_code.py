@@ -53,7 +53,7 @@ def canonical(lengths):
         if length == 0:
             return {symbol: (0, 0)}
         code <<= length - last
-        codes[symbol] = (int(f"{code:0{length}b}"[::-1], 2), length)
+        codes[symbol] = (int(f"{code % (1 << length):0{length}b}"[::-1], 2), length)  # lengths of an attacker may not fit
         code, last = code + 1, length
     return codes
 
