@@ -47,7 +47,7 @@ class Attacker:
         try:
             return json.loads(said.splitlines()[-1])
         except (ValueError, IndexError):
-            return {"attacker_failed": said[-600:]}
+            return {"attacker_failed": " ".join(said[-300:].split())}
 
     def stop(self):
         self.child.kill()

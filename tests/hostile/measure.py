@@ -2,11 +2,13 @@
 import os
 import pathlib
 import re
+import signal
 import socket
 import threading
 import time
 
-STEP_SECONDS = 0.05
+STEP_SECONDS, HEALTH_SECONDS = 0.05, 1.0
+MOST_MEMORY_MB = 6000  # beyond it the process is ended: the machine has other users
 TICKS = os.sysconf("SC_CLK_TCK")
 COMMITTED = re.compile(rb"round committed round=(\d+)")
 
@@ -91,6 +93,8 @@ class Window(threading.Thread):
             except OSError:
                 self.alive = False
                 break
+            if self.memory_after > MOST_MEMORY_MB:
+                os.kill(self._pid, signal.SIGKILL)
             now = time.monotonic()
             if self._rounds.look() > count:
                 last_round, count = now, self._rounds.count
@@ -117,10 +121,11 @@ class Window(threading.Thread):
 
     def figures(self):
         """What a row of the table is made of."""
+        late = sum(seconds is None or seconds > HEALTH_SECONDS for seconds in self.health)
         slowest = None if None in self.health else max(self.health, default=0.0)
         return {"memory_before_mb": round(self.memory_before), "memory_peak_mb": round(self.memory_peak),
                 "memory_after_mb": round(self.memory_after), "threads_before": self.threads_before, "threads": self.threads,
                 "cores": round(self.processor / self.seconds, 3), "rounds": self.rounds, "seconds": round(self.seconds, 1),
                 "rounds_per_second": round(self.rounds / self.seconds, 1), "longest_silence_seconds": round(self.silence, 1),
-                "healthz_seconds": slowest if slowest is None else round(slowest, 2), "log_lines": self.lines,
+                "healthz_seconds": slowest if slowest is None else round(slowest, 2), "healthz_late": late, "log_lines": self.lines,
                 "alive": self.alive}

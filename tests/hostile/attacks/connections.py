@@ -3,9 +3,9 @@ import select
 import time
 
 from attacks.registry import attack
-from http2 import open_socket
+from http2 import Connection, open_socket
 
-SILENT, FLOOD_PER_SECOND = 400, 200
+SILENT, FLOOD_PER_SECOND, HANDSHAKES_PER_SECOND = 400, 200, 40
 
 
 def fresh_worker_joins(bed, _):
@@ -69,3 +69,16 @@ def connect_flood(target):
             held.pop(0)[1].close()
         time.sleep(0.005)
     return {"opened": opened, "refused": refused}
+
+
+@attack("handshakes", f"{HANDSHAKES_PER_SECOND} TLS handshakes a second, and no call")
+def handshakes(target):
+    begin, made, refused = time.monotonic(), 0, 0
+    while target.goes_on():
+        try:
+            Connection(target.grpc, target.ca, target.source(made), 1).close()
+            made += 1
+        except OSError:
+            refused += 1
+        time.sleep(max(0.0, begin + (made + refused) / HANDSHAKES_PER_SECOND - time.monotonic()))
+    return {"made": made, "refused": refused}

