@@ -12,6 +12,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from attacks import ATTACKS  # noqa: E402
+from attacks.disk import MOUNT  # noqa: E402
 from attacks.registry import Target  # noqa: E402
 from bed import HERE, Bed, Suite  # noqa: E402
 from processes import programs_in, until  # noqa: E402
@@ -21,7 +22,8 @@ from measure import Window  # noqa: E402
 
 CALM_SECONDS, SLACK_SECONDS = 8, 20
 ALL_ROUNDS, ALL_SECONDS = 150, 75
-PREFIX_MOUNT = ("unshare", "-m", "sh", "-c", 'mkdir -p "$0" && mount -t tmpfs -o size=256m tmpfs "$0" && exec "$@"')
+SUITE_SECONDS = 570
+TOGETHER = ("everything", "everything_same_address")
 
 
 class Attacker:
@@ -59,7 +61,7 @@ def bed_of(suite, attack):
     prefix = attack.prefix
     if attack.private_folder:
         folder = pathlib.Path(tempfile.mkdtemp(prefix="hostile-", dir=suite.space.folder)) / "data"
-        place, prefix = {"in_folder": folder}, (*PREFIX_MOUNT, str(folder))
+        place, prefix = {"in_folder": folder}, ("unshare", "-m", "sh", "-c", MOUNT, str(folder))
     return Bed(suite, attack.workers, attack.flags, prefix, **{"probation_rounds": 1000, **attack.run, **place})
 
 
@@ -126,20 +128,33 @@ def attacker(name, seconds, same_address):
     print(json.dumps(ATTACKS[name].act(Target(sys.stdin.read(), seconds, same_address))))
 
 
+def save(path, results):
+    """The figures, a line an attack, beside those of other attacks that are there; what attackers told is in the output only."""
+    there = json.loads(pathlib.Path(path).read_text()) if pathlib.Path(path).exists() else {}
+    results = {**there, **results}
+    lines = [f" {json.dumps(name)}: {json.dumps({key: value for key, value in row.items() if key != 'told'})}"
+             for name, row in results.items()]
+    pathlib.Path(path).write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def one_row(suite, name, arguments, calm):
+    try:
+        if name in TOGETHER:
+            return attack_with_all(suite, name == "everything_same_address")
+        return try_attack(suite, ATTACKS[name], arguments.seconds, arguments.same_address, calm)
+    except AssertionError as error:
+        return {"faults": [str(error).splitlines()[0]], "told": {}}
+
+
 def rows(suite, arguments):
-    """Yields (name, row)."""
+    """Yields (name, row). What would begin after SUITE_SECONDS is not begun."""
+    end = time.monotonic() + SUITE_SECONDS
     calm = measure_calm(suite)
     yield "calm", calm
-    wanted = arguments.only or [*ATTACKS, "everything", "everything_same_address"]
-    for name in wanted:
+    for name in arguments.only or [*TOGETHER, *ATTACKS]:
         begin = time.monotonic()
-        try:
-            if name.startswith("everything"):
-                row = attack_with_all(suite, name.endswith("same_address"))
-            else:
-                row = try_attack(suite, ATTACKS[name], arguments.seconds, arguments.same_address, calm)
-        except AssertionError as error:
-            row = {"faults": [str(error).splitlines()[0]], "told": {}}
+        late = begin > end and not arguments.only
+        row = {"faults": ["was not tried: the ten minutes were over"], "told": {}} if late else one_row(suite, name, arguments, calm)
         print(f"hostile: {name}: {time.monotonic() - begin:.0f} s {json.dumps(row)}", file=sys.stderr, flush=True)
         yield name, row
 
@@ -147,7 +162,7 @@ def rows(suite, arguments):
 def parse():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", default=str(HERE.parents[1] / "build/dev/bin"))
-    parser.add_argument("--only", action="append", choices=[*ATTACKS, "everything", "everything_same_address"])
+    parser.add_argument("--only", action="append", choices=[*TOGETHER, *ATTACKS])
     parser.add_argument("--seconds", type=float, default=0)
     parser.add_argument("--same_address", action="store_true")
     parser.add_argument("--before", default=str(HERE / "before.json"))
@@ -177,7 +192,7 @@ def main():
             results[name] = row
             print(table.row(name, before.get(name), row), flush=True)
     if arguments.save:
-        pathlib.Path(arguments.save).write_text(json.dumps(results, indent=1) + "\n")
+        save(arguments.save, results)
     failed = {name: row["faults"] for name, row in results.items() if row.get("faults")}
     for name, faults in failed.items():
         print(f"hostile: {name} did not hold: {'; '.join(faults)}", file=sys.stderr)

@@ -23,5 +23,6 @@ def cell(row):
     if "memory_peak_mb" not in row:
         return faults.removeprefix("; ")
     health = "no answer" if row["healthz_seconds"] is None else f"{row['healthz_seconds']:.2f} s"
-    return (f"{row['memory_before_mb']} to {row['memory_peak_mb']} MB, {row['threads']} threads, {row['cores']:.2f} cores, "
+    beyond = f" ({row['cores_beyond_honest']:.2f} beyond honest rounds)" if "cores_beyond_honest" in row else ""
+    return (f"{row['memory_before_mb']} to {row['memory_peak_mb']} MB, {row['threads']} threads, {row['cores']:.2f} cores{beyond}, "
             f"{row['rounds_per_second']:.1f} rounds/s, `/healthz` {health}{faults}")

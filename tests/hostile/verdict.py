@@ -2,7 +2,7 @@
 from processes import until
 
 MEMORY_MB, CORES, THREADS, SILENCE_SECONDS = 64, 0.1, 64, 5
-RATE_SHARE = 0.2  # of the rounds a second without an attack: attackers take part of the same two cores
+LEAST_ROUNDS_PER_SECOND = 1  # a busy machine has few rounds, too: compare with the row without an attack
 
 
 def cores_beyond_honest(figures, calm):
@@ -33,8 +33,8 @@ def of_figures(attack, figures, calm):
         if figures["cores_beyond_honest"] > CORES:
             faults.append(f"{figures['cores_beyond_honest']} cores")
     if attack.credential != "disk":
-        if not attack.run and figures["rounds_per_second"] < RATE_SHARE * calm["rounds_per_second"]:
-            faults.append(f"{figures['rounds_per_second']} rounds a second instead of {calm['rounds_per_second']}")
+        if figures["rounds_per_second"] < LEAST_ROUNDS_PER_SECOND:
+            faults.append(f"{figures['rounds_per_second']} rounds a second")
         if figures["longest_silence_seconds"] > SILENCE_SECONDS:
             faults.append(f"no round for {figures['longest_silence_seconds']} s")
     return faults

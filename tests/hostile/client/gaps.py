@@ -100,10 +100,9 @@ def encode_gaps(blocks):
 class _Decoder:
     def __init__(self, lengths, data):
         self._bits = BitReader(data)
-        self._symbols = {name: {code[::-1]: symbol for code, symbol in
-                                ((f"{bits:0{count}b}"if count else "", symbol) for symbol, (bits, count) in
-                                 canonical(lengths[name]).items())} for name in ALPHABETS}
         # The written form has the first bit lowest: a string of the bits in reading order is the reverse of the number's.
+        self._symbols = {name: {f"{bits:0{count}b}"[::-1]: symbol for symbol, (bits, count) in canonical(lengths[name]).items()}
+                         for name in ALPHABETS}
         self._alone = {name: next(iter(lengths[name])) for name in ALPHABETS if len(lengths[name]) == 1}
         self._ones, self._larger_next = 0, False
 
@@ -121,7 +120,7 @@ class _Decoder:
         number = base + self._bits.read(raw_bits)
         return (number, negative) if with_sign else number
 
-    def block(self, count, entries_left):
+    def block(self, count):
         block, position = [], -1
         for _ in range(count):
             if not self._ones and not self._larger_next:
@@ -143,7 +142,7 @@ class _Decoder:
         while len(blocks) < count:
             repeats, entries = self.number("repeats"), self.number("counts")
             for _ in range(repeats + 1):
-                blocks.append(self.block(entries, None))
+                blocks.append(self.block(entries))
         return blocks
 
 
