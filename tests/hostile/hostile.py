@@ -44,8 +44,9 @@ class Attacker:
         except subprocess.TimeoutExpired:
             self.stop()
             return {"attacker_did_not_end": True}
-        self._out.seek(0)
-        said = self._out.read()
+        with self._out:
+            self._out.seek(0)
+            said = self._out.read()
         try:
             return json.loads(said.splitlines()[-1])
         except (ValueError, IndexError):
@@ -54,6 +55,7 @@ class Attacker:
     def stop(self):
         self.child.kill()
         self.child.wait()
+        self._out.close()
 
 
 def bed_of(suite, attack):

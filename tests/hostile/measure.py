@@ -80,6 +80,7 @@ class Window(threading.Thread):
         self.memory_before = self.memory_peak = self.memory_after = resident_mb(self._pid)
         self.threads, self.threads_before = 0, _status(self._pid, "Threads")
         self.health, self.silence, self.alive = [], 0.0, True
+        self._samples = [(self._begin, self._cpu, self._first)]  # (time, processor seconds, rounds)
         self._prober = threading.Thread(target=self._probe, daemon=True)
 
     def run(self):
@@ -99,6 +100,7 @@ class Window(threading.Thread):
             if self._rounds.look() > count:
                 last_round, count = now, self._rounds.count
             self.silence = max(self.silence, now - last_round)
+            self._samples.append((now, processor_seconds(self._pid), self._rounds.count))
 
     def _probe(self):
         while not self._ended.is_set():
@@ -119,13 +121,22 @@ class Window(threading.Thread):
         self._prober.join()
         return self
 
+    def second_half(self):
+        """(cores, rounds a second) of the second half: what an attack costs for as long as it goes on."""
+        end = self._samples[-1]
+        middle = next(sample for sample in self._samples if sample[0] >= (self._begin + end[0]) / 2)
+        seconds = max(end[0] - middle[0], STEP_SECONDS)
+        return (end[1] - middle[1]) / seconds, (end[2] - middle[2]) / seconds
+
     def figures(self):
         """What a row of the table is made of."""
         late = sum(seconds is None or seconds > HEALTH_SECONDS for seconds in self.health)
         slowest = None if None in self.health else max(self.health, default=0.0)
+        late_cores, late_rounds = self.second_half()
         return {"memory_before_mb": round(self.memory_before), "memory_peak_mb": round(self.memory_peak),
                 "memory_after_mb": round(self.memory_after), "threads_before": self.threads_before, "threads": self.threads,
-                "cores": round(self.processor / self.seconds, 3), "rounds": self.rounds, "seconds": round(self.seconds, 1),
+                "cores": round(self.processor / self.seconds, 3), "second_half": (round(late_cores, 3), round(late_rounds, 1)),
+                "rounds": self.rounds, "seconds": round(self.seconds, 1),
                 "rounds_per_second": round(self.rounds / self.seconds, 1), "longest_silence_seconds": round(self.silence, 1),
                 "healthz_seconds": slowest if slowest is None else round(slowest, 2), "healthz_late": late, "log_lines": self.lines,
                 "alive": self.alive}

@@ -6,9 +6,10 @@ LEAST_ROUNDS_PER_SECOND = 1  # a busy machine has few rounds, too: compare with 
 
 
 def cores_beyond_honest(figures, calm):
-    """Processor time that honest rounds do not explain, in cores."""
+    """Processor time of the second half that honest rounds do not explain, in cores."""
     a_round = calm["cores"] / calm["rounds_per_second"] if calm["rounds_per_second"] else 0
-    return max(0.0, figures["cores"] - a_round * figures["rounds_per_second"])
+    cores, rounds_per_second = figures["second_half"]
+    return max(0.0, cores - a_round * rounds_per_second)
 
 
 def of_answers(figures):
