@@ -4,7 +4,7 @@ FROM debian:bookworm-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends \
       g++ cmake ninja-build ccache pkg-config \
       libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev \
-      prometheus-cpp-dev libcpp-httplib-dev nlohmann-json3-dev libxxhash-dev libssl-dev \
+      prometheus-cpp-dev libboost-dev nlohmann-json3-dev libxxhash-dev libssl-dev \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
@@ -15,7 +15,7 @@ RUN --mount=type=cache,target=/root/.cache/ccache \
 
 FROM debian:bookworm-slim
 RUN apt-get update && apt-get install -y --no-install-recommends \
-      ca-certificates libgrpc++1.51 libprotobuf32 libabsl20220623 libprometheus-cpp-core1.0 libcpp-httplib0.11 libxxhash0 libssl3 \
+      ca-certificates libgrpc++1.51 libprotobuf32 libabsl20220623 libprometheus-cpp-core1.0 libxxhash0 libssl3 \
     && apt-get clean && rm -rf /var/lib/apt/lists/* /var/log/apt /var/log/dpkg.log \
     && install -d -o 65532 -g 65532 /data
 COPY LICENSE /usr/share/doc/distro/LICENSE

@@ -11,7 +11,7 @@ SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 RUN apt-get update && apt-get install -y --no-install-recommends \
       g++ cmake ninja-build ccache pkg-config ca-certificates python3 python3-venv \
       libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev \
-      prometheus-cpp-dev libcpp-httplib-dev nlohmann-json3-dev libxxhash-dev libssl-dev \
+      prometheus-cpp-dev libboost-dev nlohmann-json3-dev libxxhash-dev libssl-dev \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=toolkit /usr/local/cuda-13.0 /usr/local/cuda
 # LibTorch; the program finds it by this path, so the runtime stage has it at the same place.
@@ -32,7 +32,7 @@ RUN mkdir /runtime \
 
 FROM debian:bookworm-slim
 RUN apt-get update && apt-get install -y --no-install-recommends \
-      ca-certificates libgomp1 libgrpc++1.51 libprotobuf32 libabsl20220623 libprometheus-cpp-core1.0 libcpp-httplib0.11 libxxhash0 libssl3 \
+      ca-certificates libgomp1 libgrpc++1.51 libprotobuf32 libabsl20220623 libprometheus-cpp-core1.0 libxxhash0 libssl3 \
     && apt-get clean && rm -rf /var/lib/apt/lists/* /var/log/apt /var/log/dpkg.log \
     && install -d -o 65532 -g 65532 /data
 COPY LICENSE /usr/share/doc/distro/LICENSE

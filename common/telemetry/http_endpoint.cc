@@ -1,89 +1,248 @@
 #include "common/telemetry/http_endpoint.h"
 
-#include <errno.h>
-#include <string.h>
-#include <sys/socket.h>
+#include <time.h>
 
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <exception>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "httplib.h"
+#include "boost/asio/io_context.hpp"
+#include "boost/asio/post.hpp"
+#include "boost/asio/thread_pool.hpp"
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+#include "common/telemetry/cpu_budget.h"
+#include "common/telemetry/http_connection.h"
+#include "common/telemetry/http_places.h"
 
 namespace distro {
 namespace {
 
-constexpr int kThreads = 4;
-constexpr size_t kMaxBodyBytes = 4096;
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
 
-// The library's default sets SO_REUSEPORT, with which two processes share a port without an error.
-void ReuseAddressOnly(socket_t socket) {
-  const int yes = 1;
-  setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+constexpr int kHandlerThreads = 2;
+// After an accept for which there was no file or no memory.
+constexpr std::chrono::milliseconds kAcceptPause(100);
+
+// Whom a connection counts for: an IPv4 address, the first half of an IPv6 one.
+std::string PeerOf(const asio::ip::address& address) {
+  if (address.is_v4()) return address.to_string();
+  const asio::ip::address_v6 v6 = address.to_v6();
+  if (v6.is_v4_mapped()) return make_address_v4(asio::ip::v4_mapped, v6).to_string();
+  const auto bytes = v6.to_bytes();
+  return std::string(bytes.begin(), bytes.begin() + 8);
 }
 
-void Configure(httplib::Server& server) {
-  server.set_socket_options(ReuseAddressOnly);
-  server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-  server.set_keep_alive_max_count(1);
-  server.set_keep_alive_timeout(1);
-  server.set_read_timeout(1);
-  server.set_write_timeout(1);
-  server.set_payload_max_length(kMaxBodyBytes);
+// Of this thread.
+absl::Duration ProcessorTime() {
+  timespec used = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return absl::DurationFromTimespec(used);
 }
 
-void AddRoute(httplib::Server& server, HttpRoute route) {
-  const std::string pattern =
-      absl::StrReplaceAll(route.path, {{".", "\\."}});  // a regular expression
-  server.Get(pattern, [handler = std::move(route.handler)](const httplib::Request& request,
-                                                           httplib::Response& response) {
-    HttpRequest asked;
-    asked.path = request.path;
-    for (const auto& [name, value] : request.params) asked.query.emplace(name, value);
-    HttpResponse answer = handler(asked);
-    response.status = answer.status;
-    for (const auto& [name, value] : answer.headers) response.set_header(name, value);
-    response.set_content(std::move(answer.body), answer.content_type);
-  });
+absl::Status CannotListen(const std::string& host, int port, const error_code& error) {
+  return absl::UnavailableError(
+      absl::StrCat("HTTP: cannot listen on ", host, ":", port, " (", error.message(),
+                   "): the port is in use or the address is not of this machine"));
 }
 
 }  // namespace
 
-struct HttpEndpoint::Server {
-  httplib::Server http;
+// All but the constructor, Listen, Run and Stop happens on the I/O thread.
+class HttpEndpoint::Server {
+ public:
+  Server(std::vector<HttpRoute> routes, const HttpLimits& limits)
+      : limits_(limits),
+        places_(limits.connections, limits.connections_of_peer, limits.answer_bytes),
+        budget_(limits.handler_share, limits.handler_burst) {
+    for (HttpRoute& route : routes) routes_.emplace(route.path, std::move(route));
+  }
+
+  // The port.
+  absl::StatusOr<int> Listen(const std::string& host, int port);
+  // Returns after Stop.
+  void Run() { io_.run(); }
+  void Stop();
+
+ private:
+  struct Job {
+    std::shared_ptr<HttpConnection> connection;
+    const HttpRoute* route;
+    HttpRequest request;
+  };
+
+  error_code Bind(const tcp::endpoint& endpoint);
+  void Accept();
+  void Admit(tcp::socket socket);
+  void OnAsked(HttpConnection* connection, HttpRequest request);
+  void OnSends(HttpConnection* connection, size_t bytes);
+  void OnEnded(HttpConnection* connection);
+  void CallHandlers();
+  void CallHandlersAfter(absl::Duration wait);
+  void Abort(uint64_t id);
+  void Close();
+
+  const HttpLimits limits_;
+  const HttpConnection::Owner owner_{
+      .asked = [this](HttpConnection* it, HttpRequest request) { OnAsked(it, std::move(request)); },
+      .sends = [this](HttpConnection* it, size_t bytes) { OnSends(it, bytes); },
+      .ended = [this](HttpConnection* it) { OnEnded(it); }};
+  std::map<std::string, HttpRoute> routes_;
+  asio::io_context io_;
+  tcp::acceptor acceptor_{io_};
+  asio::steady_timer accept_again_{io_};
+  tcp::endpoint peer_;  // of the connection that is accepted next
+  HttpPlaces places_;
+  uint64_t last_id_ = 0;
+  std::map<uint64_t, std::shared_ptr<HttpConnection>> connections_;
+  std::deque<Job> queue_;
+  int running_ = 0;
+  CpuBudget budget_;
+  asio::steady_timer call_again_{io_};
+  asio::thread_pool handlers_{kHandlerThreads};  // last: its threads use all of the above
 };
+
+// SO_REUSEADDR without SO_REUSEPORT, with which two processes share a port without an error.
+error_code HttpEndpoint::Server::Bind(const tcp::endpoint& endpoint) {
+  error_code error;
+  error_code ignored;
+  acceptor_.close(ignored);
+  acceptor_.open(endpoint.protocol(), error);
+  if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
+  if (!error) acceptor_.bind(endpoint, error);
+  if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+  return error;
+}
+
+absl::StatusOr<int> HttpEndpoint::Server::Listen(const std::string& host, int port) {
+  error_code error;
+  tcp::resolver resolver(io_);
+  const auto found = resolver.resolve(
+      host, std::to_string(port), tcp::resolver::passive | tcp::resolver::numeric_service, error);
+  if (error) return CannotListen(host, port, error);
+  for (const auto& entry : found) {
+    error = Bind(entry.endpoint());
+    if (!error) break;
+  }
+  if (error) return CannotListen(host, port, error);
+  Accept();
+  return acceptor_.local_endpoint(error).port();
+}
+
+void HttpEndpoint::Server::Accept() {
+  acceptor_.async_accept(peer_, [this](error_code error, tcp::socket socket) {
+    if (!acceptor_.is_open()) return;
+    if (!error) {
+      Admit(std::move(socket));
+      return Accept();
+    }
+    accept_again_.expires_after(kAcceptPause);
+    accept_again_.async_wait([this](error_code) {
+      if (acceptor_.is_open()) Accept();
+    });
+  });
+}
+
+void HttpEndpoint::Server::Admit(tcp::socket socket) {
+  const uint64_t id = ++last_id_;
+  if (const auto leaves = places_.Take(id, PeerOf(peer_.address()))) Abort(*leaves);
+  const auto connection = std::make_shared<HttpConnection>(std::move(socket), id, limits_, owner_);
+  connections_.emplace(id, connection);
+  connection->Start();
+}
+
+void HttpEndpoint::Server::OnAsked(HttpConnection* connection, HttpRequest request) {
+  places_.Asked(connection->id());
+  const auto route = routes_.find(request.path);
+  if (route == routes_.end()) return connection->Answer({.status = 404, .body = "Not Found\n"});
+  if (route->second.at_once) return connection->Answer(route->second.handler(request));
+  if (queue_.size() >= limits_.queue)
+    return connection->Answer({.status = 503, .body = "too many requests wait\n"});
+  queue_.push_back({connection->shared_from_this(), &route->second, std::move(request)});
+  CallHandlers();
+}
+
+void HttpEndpoint::Server::CallHandlers() {
+  while (running_ < kHandlerThreads && !queue_.empty()) {
+    const absl::Duration wait = budget_.WaitAt(Clock::Real()->MonotonicNow());
+    if (wait > absl::ZeroDuration()) return CallHandlersAfter(wait);
+    ++running_;
+    asio::post(handlers_, [this, job = std::move(queue_.front())]() mutable {
+      const absl::Duration before = ProcessorTime();
+      HttpResponse response = job.route->handler(job.request);
+      const absl::Duration used = ProcessorTime() - before;
+      asio::post(io_, [this, used, connection = std::move(job.connection),
+                       response = std::move(response)]() mutable {
+        --running_;
+        budget_.Spend(used);
+        connection->Answer(std::move(response));
+        CallHandlers();
+      });
+    });
+    queue_.pop_front();
+  }
+}
+
+void HttpEndpoint::Server::CallHandlersAfter(absl::Duration wait) {
+  call_again_.expires_after(absl::ToChronoNanoseconds(wait));
+  call_again_.async_wait([this](error_code error) {
+    if (!error) CallHandlers();
+  });
+}
+
+void HttpEndpoint::Server::OnSends(HttpConnection* connection, size_t bytes) {
+  while (const auto leaves = places_.Hold(connection->id(), bytes)) Abort(*leaves);
+}
+
+void HttpEndpoint::Server::OnEnded(HttpConnection* connection) {
+  std::erase_if(queue_, [&](const Job& job) { return job.connection.get() == connection; });
+  places_.Leave(connection->id());
+  connections_.erase(connection->id());
+}
+
+void HttpEndpoint::Server::Abort(uint64_t id) {
+  const std::shared_ptr<HttpConnection> connection = connections_.at(id);  // outlives its place
+  connection->Abort();
+}
+
+void HttpEndpoint::Server::Close() {
+  error_code ignored;
+  acceptor_.close(ignored);
+  accept_again_.cancel();
+  call_again_.cancel();
+  while (!connections_.empty()) Abort(connections_.begin()->first);
+}
+
+// Without the acceptor and connections nothing is left to wait for but handlers that run, and Run returns.
+void HttpEndpoint::Server::Stop() {
+  asio::post(io_, [this] { Close(); });
+}
 
 HttpEndpoint::HttpEndpoint(std::unique_ptr<Server> server, int port)
     : server_(std::move(server)), port_(port) {}
 
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Start(const std::string& host, int port,
-                                                                  std::vector<HttpRoute> routes) {
-  auto server = std::make_unique<Server>();
-  Configure(server->http);
-  for (HttpRoute& route : routes) AddRoute(server->http, std::move(route));
-  errno = 0;
-  if (port == 0) {
-    port = server->http.bind_to_any_port(host);
-  } else if (!server->http.bind_to_port(host, port)) {
-    const std::string reason = errno == 0 ? "" : absl::StrCat(" (", strerror(errno), ")");
-    return absl::UnavailableError(
-        absl::StrCat("HTTP: cannot listen on ", host, ":", port, reason,
-                     ": the port is in use or the address is not of this machine"));
+                                                                  std::vector<HttpRoute> routes,
+                                                                  const HttpLimits& limits) {
+  try {
+    auto server = std::make_unique<Server>(std::move(routes), limits);
+    DISTRO_ASSIGN_OR_RETURN(const int bound, server->Listen(host, port));
+    std::unique_ptr<HttpEndpoint> endpoint(new HttpEndpoint(std::move(server), bound));
+    endpoint->thread_ = std::thread([server = endpoint->server_.get()] { server->Run(); });
+    return endpoint;
+  } catch (const std::exception& error) {  // Asio's, when files or threads are exhausted
+    return absl::UnavailableError(absl::StrCat("HTTP: ", error.what()));
   }
-  if (port <= 0) {
-    return absl::UnavailableError(
-        absl::StrCat("HTTP: cannot listen on ", host, ": the address is not of this machine"));
-  }
-  std::unique_ptr<HttpEndpoint> endpoint(new HttpEndpoint(std::move(server), port));
-  httplib::Server* const http = &endpoint->server_->http;
-  endpoint->thread_ = std::thread([http] { http->listen_after_bind(); });
-  // Stopping a server that does not run yet would have no effect, and joining would wait for ever.
-  while (!http->is_running()) std::this_thread::yield();
-  return endpoint;
 }
 
 HttpEndpoint::~HttpEndpoint() {
-  server_->http.stop();
+  if (!thread_.joinable()) return;
+  server_->Stop();
   thread_.join();
 }
 

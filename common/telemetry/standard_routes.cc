@@ -15,7 +15,8 @@ HttpRoute MetricsRoute(std::string path,
 }
 
 HttpRoute HealthRoute() {
-  return {"/healthz", [](const HttpRequest&) { return HttpResponse{.body = "ok\n"}; }};
+  return {"/healthz", [](const HttpRequest&) { return HttpResponse{.body = "ok\n"}; },
+          /*at_once=*/true};
 }
 
 HttpRoute ReadyRoute(std::function<ReadyReport()> report) {

@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "httplib.h"
+#include "common/telemetry/http_get.h"
 #include "tests/integration/tiny_aggregator.h"
 #include "tests/testing/faulty_disk.h"
 
@@ -41,9 +41,8 @@ class DiskFaultsTest : public ::testing::Test {
   }
 
   std::string Get(const std::string& path) const {
-    const httplib::Result result =
-        httplib::Client("http://" + aggregator_.http_address()).Get(path);
-    return result ? result->body : "";
+    const auto result = HttpGet(aggregator_.http_address(), path, absl::Seconds(30), 64 << 20);
+    return result.ok() ? result->body : "";
   }
   double LogErrors(DiskOperation operation) const {
     const std::string series = absl::StrCat("distro_aggregator_log_errors_total{operation=\"",

@@ -106,7 +106,7 @@ USES = {
     "tests/kernels": "kernels/cuda",
     "tests/server": "",
     "tests/server/round": "",
-    "tests/server/service": "server tests/server/round",  # the whole aggregator in the test's process
+    "tests/server/service": "common/telemetry/http_get server tests/server/round",  # the whole aggregator in the test's process
     "tests/worker": "",
     "tests/worker/model": "",
     "tests/worker/fsdp": "tests/worker/model",  # a small model
@@ -117,7 +117,7 @@ USES = {
     "tests/tools/archiver": "server tests/server/service",  # against a whole aggregator in the test's process
     "tests/integration": "server worker tools/distroctl tools/archiver",
     "tests/compatibility": "worker/model",
-    "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/replica server/log server/auth/tokens_file worker/data worker/state tools/archiver",
+    "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/replica common/telemetry server/log server/auth/tokens_file worker/data worker/state tools/archiver",
     "bench": "bench/wire server worker tests/common/codec/random_updates",
     "bench/convergence": "bench/wire worker",
     "bench/wire": "tests/common/codec/random_updates tests/common/codec/vote_entropy",
@@ -187,12 +187,12 @@ OUTSIDE = {
         named_in="common/telemetry server/call_metrics server/connection_metrics server/metrics server/stream_metrics server/worker_metrics worker/metrics tests/testing/metrics_doc",
         seen_in="server/status server worker tests/server/service tests/tools/distroctl tools/archiver tests/integration bench",
     ),
-    "httplib": Outside(
-        r"(^|/)httplib\.h$",
-        r"^libcpp-httplib",
+    "boost": Outside(  # Asio and Beast, headers only
+        r"(^|/)boost/",
+        r"^libboost_",
         None,
-        named_in="common/telemetry common/telemetry/http_get tests/common/telemetry tests/server/service tests/integration",
-        seen_in="server/metrics server/status server worker/metrics worker tools/distroctl tests/tools/distroctl tools/archiver bench",
+        named_in="common/telemetry/http_connection common/telemetry/http_endpoint common/telemetry/http_get",
+        seen_in="",
     ),
     "googletest": Outside(
         r"(^|/)(gtest|gmock)/",

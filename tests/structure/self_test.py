@@ -13,7 +13,7 @@ SAMPLES = {
     "cuda": ("/usr/local/cuda/include/cuda_runtime.h", "libcudart.so.13", "cudaMalloc"),
     "grpc": ("/usr/include/grpcpp/server.h", "libgrpc++.so.1.51", "_ZN4grpc13ServerBuilderC1Ev"),
     "prometheus": ("/usr/include/prometheus/counter.h", "libprometheus-cpp-core.so.1.0", "_ZN10prometheus7CounterC1Ev"),
-    "httplib": ("/usr/include/httplib.h", "libcpp-httplib.so.0.11", None),
+    "boost": ("/usr/include/boost/asio.hpp", "libboost_system.so.1.74.0", None),
     "googletest": ("/usr/include/gtest/gtest.h", "libgtest.so.1.12.1", None),
 }
 

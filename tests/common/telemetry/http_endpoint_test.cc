@@ -1,23 +1,23 @@
 #include "common/telemetry/http_endpoint.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/telemetry/http_get.h"
 #include "common/telemetry/metrics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "httplib.h"
+#include "tests/common/telemetry/raw_client.h"
 
 namespace distro {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::unique_ptr<HttpEndpoint> Start(std::vector<HttpRoute> routes) {
   auto endpoint = HttpEndpoint::Start("127.0.0.1", 0, std::move(routes));
@@ -25,8 +25,16 @@ std::unique_ptr<HttpEndpoint> Start(std::vector<HttpRoute> routes) {
   return *std::move(endpoint);
 }
 
-httplib::Result Get(const HttpEndpoint& endpoint, const std::string& path) {
-  return httplib::Client("127.0.0.1", endpoint.port()).Get(path);
+HttpText Get(const HttpEndpoint& endpoint, const std::string& path) {
+  const auto text = HttpGet(absl::StrCat("127.0.0.1:", endpoint.port()), path, absl::Seconds(30),
+                            /*max_bytes=*/1 << 20);
+  EXPECT_TRUE(text.ok()) << text.status();
+  return text.ok() ? *text : HttpText{};
+}
+
+// The whole answer to `request`, as it comes.
+std::string Ask(const HttpEndpoint& endpoint, const std::string& request) {
+  return testing::RawClient(endpoint.port(), request).ReadAll();
 }
 
 TEST(HttpEndpointTest, ServesMetrics) {
@@ -35,10 +43,9 @@ TEST(HttpEndpointTest, ServesMetrics) {
   const auto endpoint = Start({MetricsRoute("/metrics", [&] { return registry.Collect(); })});
   ASSERT_GT(endpoint->port(), 0);
   const auto answer = Get(*endpoint, "/metrics");
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->status, 200);
-  EXPECT_EQ(answer->get_header_value("Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
-  EXPECT_THAT(answer->body, HasSubstr("# TYPE distro_test_round gauge\ndistro_test_round 7\n"));
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.content_type, "text/plain; version=0.0.4; charset=utf-8");
+  EXPECT_THAT(answer.body, HasSubstr("# TYPE distro_test_round gauge\ndistro_test_round 7\n"));
 }
 
 TEST(HttpEndpointTest, SaysWhetherItIsHealthyAndReady) {
@@ -47,13 +54,13 @@ TEST(HttpEndpointTest, SaysWhetherItIsHealthyAndReady) {
       Start({HealthRoute(), ReadyRoute([&] {
                return ReadyReport{ready, {{"log", true, ""}, {"disk", false, "1 MB left"}}};
              })});
-  EXPECT_EQ(Get(*endpoint, "/healthz")->body, "ok\n");
-  EXPECT_EQ(Get(*endpoint, "/readyz")->status, 200);
-  EXPECT_EQ(Get(*endpoint, "/readyz")->body, "ready\n");
-  EXPECT_EQ(Get(*endpoint, "/readyz?verbose")->body, "ready\n[+] log\n[-] disk: 1 MB left\n");
+  EXPECT_EQ(Get(*endpoint, "/healthz").body, "ok\n");
+  EXPECT_EQ(Get(*endpoint, "/readyz").status, 200);
+  EXPECT_EQ(Get(*endpoint, "/readyz").body, "ready\n");
+  EXPECT_EQ(Get(*endpoint, "/readyz?verbose").body, "ready\n[+] log\n[-] disk: 1 MB left\n");
   ready = false;
-  EXPECT_EQ(Get(*endpoint, "/readyz")->status, 503);
-  EXPECT_EQ(Get(*endpoint, "/readyz?verbose")->body, "not ready\n[+] log\n[-] disk: 1 MB left\n");
+  EXPECT_EQ(Get(*endpoint, "/readyz").status, 503);
+  EXPECT_EQ(Get(*endpoint, "/readyz?verbose").body, "not ready\n[+] log\n[-] disk: 1 MB left\n");
 }
 
 TEST(HttpEndpointTest, ServesOtherRoutesWithTheirQuery) {
@@ -62,30 +69,46 @@ TEST(HttpEndpointTest, ServesOtherRoutesWithTheirQuery) {
                 return HttpResponse{201, "text/html", request.path + request.query.at("a")};
               }}});
   const auto answer = Get(*endpoint, "/?a=b%20c&a=d");
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->status, 201);
-  EXPECT_EQ(answer->get_header_value("Content-Type"), "text/html");
-  EXPECT_EQ(answer->body, "/b c");
-  EXPECT_EQ(Get(*endpoint, "/nothing")->status, 404);
+  EXPECT_EQ(answer.status, 201);
+  EXPECT_EQ(answer.content_type, "text/html");
+  EXPECT_EQ(answer.body, "/b c");
+  EXPECT_EQ(Get(*endpoint, "/nothing").status, 404);
 }
 
-TEST(HttpEndpointTest, SendsAHandlersHeadersAndTakesADotAsADot) {
-  const auto endpoint = Start({{"/page.css", [](const HttpRequest&) {
-                                  return HttpResponse{.headers = {{"Cache-Control", "no-store"}}};
-                                }}});
-  EXPECT_EQ(Get(*endpoint, "/page.css")->get_header_value("Cache-Control"), "no-store");
-  EXPECT_EQ(Get(*endpoint, "/pagexcss")->status, 404);
+TEST(HttpEndpointTest, SendsAHandlersHeadersAndClosesAfterOneAnswer) {
+  const auto endpoint =
+      Start({{"/page.css", [](const HttpRequest&) {
+                return HttpResponse{.body = "text", .headers = {{"Cache-Control", "no-store"}}};
+              }}});
+  const std::string request = "GET /page.css HTTP/1.1\r\nHost: a\r\n\r\n";
+  EXPECT_EQ(Ask(*endpoint, request + request),
+            "HTTP/1.1 200 OK\r\n"
+            "Cache-Control: no-store\r\n"
+            "Content-Type: text/plain; charset=utf-8\r\n"
+            "Connection: close\r\n"
+            "Content-Length: 4\r\n\r\ntext");
+  EXPECT_EQ(Get(*endpoint, "/pagexcss").status, 404);
 }
 
-TEST(HttpEndpointTest, AnswersGetOnly) {
+TEST(HttpEndpointTest, AnswersClientsOfHttp10) {
   const auto endpoint = Start({HealthRoute()});
-  httplib::Client client("127.0.0.1", endpoint->port());
-  EXPECT_EQ(client.Post("/healthz", "x", "text/plain")->status, 404);
-  const auto large = client.Post("/healthz", std::string(1 << 20, 'x'), "text/plain");
-  if (large) {
-    EXPECT_GE(large->status, 400);
-  }
-  EXPECT_EQ(Get(*endpoint, "/healthz")->status, 200);
+  EXPECT_THAT(Ask(*endpoint, "GET /healthz HTTP/1.0\r\n\r\n"), StartsWith("HTTP/1.1 200 OK\r\n"));
+}
+
+TEST(HttpEndpointTest, HeadHasNoBody) {
+  const auto endpoint = Start({HealthRoute()});
+  const std::string answer = Ask(*endpoint, "HEAD /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(answer, EndsWith("\r\nContent-Length: 3\r\n\r\n"));
+}
+
+TEST(HttpEndpointTest, ListensOnIpv6) {
+  const auto endpoint = HttpEndpoint::Start("::1", 0, {HealthRoute()});
+  if (!endpoint.ok()) GTEST_SKIP() << "this machine has no IPv6: " << endpoint.status();
+  const auto text =
+      HttpGet(absl::StrCat("[::1]:", (*endpoint)->port()), "/healthz", absl::Seconds(30), 16);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(text->body, "ok\n");
 }
 
 TEST(HttpEndpointTest, NamesThePortThatIsInUse) {
@@ -94,7 +117,7 @@ TEST(HttpEndpointTest, NamesThePortThatIsInUse) {
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(second.status().message()),
               HasSubstr(absl::StrCat("127.0.0.1:", endpoint->port())));
-  EXPECT_EQ(Get(*endpoint, "/healthz")->status, 200);
+  EXPECT_EQ(Get(*endpoint, "/healthz").status, 200);
 }
 
 TEST(HttpEndpointTest, NamesAnAddressThatIsNotOfThisMachine) {
@@ -111,7 +134,7 @@ TEST(HttpEndpointTest, StopsAndFreesItsPort) {
     auto endpoint = HttpEndpoint::Start("127.0.0.1", port, {HealthRoute()});
     ASSERT_TRUE(endpoint.ok()) << endpoint.status();
     port = (*endpoint)->port();
-    EXPECT_EQ(Get(**endpoint, "/healthz")->status, 200);
+    EXPECT_EQ(Get(**endpoint, "/healthz").status, 200);
   }
 }
 
@@ -122,15 +145,28 @@ TEST(HttpEndpointTest, StopsRightAfterTheStart) {
 
 TEST(HttpEndpointTest, StopsInSpiteOfASilentClient) {
   auto endpoint = Start({HealthRoute()});
-  const int client = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(endpoint->port()));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ASSERT_EQ(connect(client, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  ASSERT_EQ(send(client, "GET /", 5, 0), 5);
+  testing::RawClient client(endpoint->port(), "GET /");
   endpoint = nullptr;  // the test's time limit is the expectation
-  close(client);
+}
+
+TEST(HttpEndpointTest, WaitsAtItsEndForAHandlerThatRuns) {
+  absl::Notification runs, may_end;
+  std::atomic<bool> has_ended = false;
+  auto endpoint = Start({{"/", [&](const HttpRequest&) {
+                            runs.Notify();
+                            may_end.WaitForNotification();
+                            has_ended = true;
+                            return HttpResponse{};
+                          }}});
+  testing::RawClient client(endpoint->port(), "GET / HTTP/1.1\r\n\r\n");
+  runs.WaitForNotification();
+  std::thread ends([&] {
+    endpoint = nullptr;
+    EXPECT_TRUE(has_ended);
+  });
+  EXPECT_EQ(client.ReadAll(), "");  // it is at its end
+  may_end.Notify();
+  ends.join();
 }
 
 TEST(HttpEndpointTest, AnswersManyClientsAtOnce) {
@@ -143,7 +179,7 @@ TEST(HttpEndpointTest, AnswersManyClientsAtOnce) {
   std::atomic<int> answered = 0;
   for (int i = 0; i < 8; ++i) {
     clients.emplace_back([&] {
-      for (int j = 0; j < 10; ++j) answered += Get(*endpoint, "/")->status == 200;
+      for (int j = 0; j < 10; ++j) answered += Get(*endpoint, "/").status == 200;
     });
   }
   for (std::thread& client : clients) client.join();

@@ -5,11 +5,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/telemetry/http_get.h"
 #include "common/telemetry/metric_families.h"
 #include "gmock/gmock.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
-#include "httplib.h"
 #include "tests/server/service/server_fixture.h"
 #include "tests/testing/metrics_doc.h"
 
@@ -23,9 +23,8 @@ using ::testing::Not;
 class CallMetricsTest : public ServerTest {
  protected:
   std::string Page() {
-    httplib::Client client(absl::StrCat("http://", server_->http_address()));
-    const auto answer = client.Get("/metrics");
-    return answer ? answer->body : "";
+    const auto answer = HttpGet(server_->http_address(), "/metrics", absl::Seconds(30), 64 << 20);
+    return answer.ok() ? answer->body : "";
   }
   static std::string Series(const std::string& name, const std::string& type,
                             const std::string& method, const std::string& more = "") {

@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "common/base/reason.h"
+#include "common/telemetry/http_get.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/stubs/logging.h"
-#include "httplib.h"
 #include "tests/server/service/server_fixture.h"
 
 namespace distro::testing {
@@ -62,8 +62,8 @@ class HostileTest : public ServerTest {
     return Run().ShortDebugString() + workers.ShortDebugString();
   }
   std::string Page(const std::string& path) {
-    const auto result = httplib::Client("http://" + server_->http_address()).Get(path.c_str());
-    return result ? result->body : "";
+    const auto result = HttpGet(server_->http_address(), path, absl::Seconds(30), 64 << 20);
+    return result.ok() ? result->body : "";
   }
   // The value of a series; -1: there is none.
   double Metric(const std::string& series) {

@@ -1,7 +1,7 @@
 // Limits of what a peer may take, over real gRPC. The clock is the test's.
 #include "common/base/reason.h"
+#include "common/telemetry/http_get.h"
 #include "gmock/gmock.h"
-#include "httplib.h"
 #include "tests/server/service/server_fixture.h"
 
 namespace distro::testing {
@@ -61,9 +61,9 @@ class LimitsTest : public ServerTest {
     payload_ = *Payloads(0, 1)[0];
   }
   double Metric(const std::string& series) {
-    const auto page = httplib::Client("http://" + server_->http_address()).Get("/metrics");
-    const size_t at = page ? page->body.find("\ndistro_aggregator_" + series + " ") : 0;
-    return !page || at == std::string::npos
+    const auto page = HttpGet(server_->http_address(), "/metrics", absl::Seconds(30), 64 << 20);
+    const size_t at = page.ok() ? page->body.find("\ndistro_aggregator_" + series + " ") : 0;
+    return !page.ok() || at == std::string::npos
                ? -1
                : std::stod(page->body.substr(page->body.find(' ', at + 1)));
   }

@@ -4,9 +4,9 @@
 #include "common/base/checksum.h"
 #include "common/base/reason.h"
 #include "common/checkpoint/snapshot.h"
+#include "common/telemetry/http_get.h"
 #include "gmock/gmock.h"
 #include "grpcpp/generic/generic_stub.h"
-#include "httplib.h"
 #include "tests/server/service/server_fixture.h"
 
 namespace distro::testing {
@@ -32,10 +32,9 @@ class SessionsTest : public ServerTest {
     return response;
   }
   std::string Get(const std::string& path, int expected_status = 200) {
-    httplib::Client client("http://" + server_->http_address());
-    const auto result = client.Get(path.c_str());
-    EXPECT_TRUE(result);
-    if (!result) return "";
+    const auto result = HttpGet(server_->http_address(), path, absl::Seconds(30), 64 << 20);
+    EXPECT_TRUE(result.ok()) << result.status();
+    if (!result.ok()) return "";
     EXPECT_EQ(result->status, expected_status) << path;
     return result->body;
   }
