@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include <atomic>
 #include <list>
 #include <thread>
 
@@ -35,6 +36,9 @@ double ProcessorSeconds(clockid_t clock) {
   clock_gettime(clock, &used);
   return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
+
+// What makes a client slow; nothing is waited for.
+void Dawdle(int milliseconds) { poll(nullptr, 0, milliseconds); }
 
 class HttpLimitsTest : public ::testing::Test {
  protected:
@@ -79,9 +83,18 @@ TEST_F(HttpLimitsTest, AnswersHealthWhileSlowClientsHoldAllTheirPlaces) {
   Start(limits);
   std::list<RawClient> slow;
   for (const std::string from : {"127.0.0.2", "127.0.0.3", "127.0.0.1"}) {
-    for (int i = 0; i < 4; ++i) slow.emplace_back(port_, "GET /hea", from);
+    for (int i = 0; i < 4; ++i) slow.emplace_back(port_, "GET /healthz HTTP/1.1\r\nA: ", from);
   }
+  std::atomic<bool> done = false;
+  std::thread drips([&] {
+    while (!done) {
+      for (RawClient& client : slow) client.Send("x");
+      Dawdle(/*milliseconds=*/5);
+    }
+  });
   for (int i = 0; i < 8; ++i) ExpectHealthy();
+  done = true;
+  drips.join();
 }
 
 TEST_F(HttpLimitsTest, AnswersHealthWhileSlowReadersHoldAllTheirPlaces) {
@@ -232,7 +245,7 @@ TEST_F(HttpLimitsTest, ClosesAnAnswerThatIsReadInDrops) {
   size_t bytes = 0;
   for (std::string drop = client.ReadSome(64); !drop.empty(); drop = client.ReadSome(64)) {
     bytes += drop.size();
-    RawClient().Readable(/*milliseconds=*/1);  // a little later
+    Dawdle(/*milliseconds=*/1);
   }
   EXPECT_LT(bytes, kLargeBytes);
 }
