@@ -191,7 +191,7 @@ OUTSIDE = {
         r"(^|/)boost/",
         r"^libboost_",
         None,
-        named_in="common/telemetry/http_connection common/telemetry/http_endpoint common/telemetry/http_get",
+        named_in="common/telemetry common/telemetry/http_get",
         seen_in="",
     ),
     "googletest": Outside(
