@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <utility>
 
@@ -17,6 +16,7 @@
 #include "common/telemetry/cpu_budget.h"
 #include "common/telemetry/http_connection.h"
 #include "common/telemetry/http_places.h"
+#include "common/telemetry/http_queue.h"
 
 namespace distro {
 namespace {
@@ -59,6 +59,7 @@ class HttpEndpoint::Server {
   Server(std::vector<HttpRoute> routes, const HttpLimits& limits)
       : limits_(limits),
         places_(limits.connections, limits.connections_of_peer, limits.answer_bytes),
+        queue_(limits.queue),
         budget_(limits.handler_share, limits.handler_burst) {
     for (HttpRoute& route : routes) routes_.emplace(route.path, std::move(route));
   }
@@ -100,7 +101,8 @@ class HttpEndpoint::Server {
   HttpPlaces places_;
   uint64_t last_id_ = 0;
   std::map<uint64_t, std::shared_ptr<HttpConnection>> connections_;
-  std::deque<Job> queue_;
+  HttpQueue queue_;
+  std::map<uint64_t, Job> jobs_;  // of those in the queue
   int running_ = 0;
   CpuBudget budget_;
   asio::steady_timer call_again_{io_};
@@ -161,18 +163,22 @@ void HttpEndpoint::Server::OnAsked(HttpConnection* connection, HttpRequest reque
   const auto route = routes_.find(request.path);
   if (route == routes_.end()) return connection->Answer({.status = 404, .body = "Not Found\n"});
   if (route->second.at_once) return connection->Answer(route->second.handler(request));
-  if (queue_.size() >= limits_.queue)
-    return connection->Answer({.status = 503, .body = "too many requests wait\n"});
-  queue_.push_back({connection->shared_from_this(), &route->second, std::move(request)});
+  const uint64_t id = connection->id();
+  jobs_.emplace(id, Job{connection->shared_from_this(), &route->second, std::move(request)});
+  if (const auto refused = queue_.Push(id, places_.PeerOf(id))) {
+    const Job job = std::move(jobs_.extract(*refused).mapped());
+    job.connection->Answer({.status = 503, .body = "too many requests wait\n"});
+  }
   CallHandlers();
 }
 
 void HttpEndpoint::Server::CallHandlers() {
-  while (running_ < kHandlerThreads && !queue_.empty()) {
+  while (running_ < kHandlerThreads && !jobs_.empty()) {
     const absl::Duration wait = budget_.WaitAt(Clock::Real()->MonotonicNow());
     if (wait > absl::ZeroDuration()) return CallHandlersAfter(wait);
     ++running_;
-    asio::post(handlers_, [this, job = std::move(queue_.front())]() mutable {
+    auto next = jobs_.extract(*queue_.Pop());
+    asio::post(handlers_, [this, job = std::move(next.mapped())]() mutable {
       const absl::Duration before = ProcessorTime();
       HttpResponse response = job.route->handler(job.request);
       const absl::Duration used = ProcessorTime() - before;
@@ -184,7 +190,6 @@ void HttpEndpoint::Server::CallHandlers() {
         CallHandlers();
       });
     });
-    queue_.pop_front();
   }
 }
 
@@ -200,7 +205,8 @@ void HttpEndpoint::Server::OnSends(HttpConnection* connection, size_t bytes) {
 }
 
 void HttpEndpoint::Server::OnEnded(HttpConnection* connection) {
-  std::erase_if(queue_, [&](const Job& job) { return job.connection.get() == connection; });
+  queue_.Remove(connection->id());
+  jobs_.erase(connection->id());
   places_.Leave(connection->id());
   connections_.erase(connection->id());
 }

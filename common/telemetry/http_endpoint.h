@@ -46,7 +46,7 @@ struct HttpLimits {
   size_t connections_of_peer = 16;
   size_t answer_bytes =
       32 << 20;       // of answers that clients have not taken yet; the oldest makes room
-  size_t queue = 32;  // requests that wait for a handler; beyond it 503
+  size_t queue = 32;  // requests that wait for a handler, addresses in turns; beyond it 503
   // Processor time of handlers: of one core for as long as somebody asks, and what may be used before that counts.
   double handler_share = 0.05;
   absl::Duration handler_burst = absl::Seconds(2);

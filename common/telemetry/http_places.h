@@ -26,6 +26,8 @@ class HttpPlaces {
   std::optional<uint64_t> Hold(uint64_t id, size_t bytes);
   void Leave(uint64_t id);
 
+  const std::string& PeerOf(uint64_t id) const { return places_.at(id).peer; }
+
  private:
   struct Place {
     std::string peer;
