@@ -1,5 +1,5 @@
-// How much processor time somebody may have made used: a burst, and from then on a share of one core. Pure; the caller
-// measures and waits. Not thread-safe.
+// How much processor time somebody may have made used: a burst, and from then on a share of one
+// core. Pure; the caller measures and waits. Not thread-safe.
 #pragma once
 
 #include "absl/time/time.h"

@@ -111,7 +111,8 @@ void HttpConnection::Answer(HttpResponse response) {
   }
 }
 
-// Waits for the client to close: only then it has all. To close with something unread would take the answer from it.
+// Waits for the client to close: only then it has all. To close with something unread would take
+// the answer from it.
 void HttpConnection::OnSent() {
   if (!socket_.is_open()) return;
   error_code ignored;

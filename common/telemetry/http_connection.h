@@ -1,5 +1,5 @@
-// One connection of http_endpoint.h: reads a request, sends an answer, ends. Everything happens on the I/O thread; the
-// only header that names Boost.
+// One connection of http_endpoint.h: reads a request, sends an answer, ends. Everything happens on
+// the I/O thread; the only header that names Boost.
 #pragma once
 
 #include <cstddef>

@@ -224,7 +224,8 @@ void HttpEndpoint::Server::Close() {
   while (!connections_.empty()) Abort(connections_.begin()->first);
 }
 
-// Without the acceptor and connections nothing is left to wait for but handlers that run, and Run returns.
+// Without the acceptor and connections nothing is left to wait for but handlers that run, and Run
+// returns.
 void HttpEndpoint::Server::Stop() {
   asio::post(io_, [this] { Close(); });
 }

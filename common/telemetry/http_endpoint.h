@@ -1,9 +1,10 @@
-// The plain HTTP side of a process: metrics, health, status pages. Meant for the cluster, not for the internet. It answers GET
-// and HEAD, reads no bodies, knows no ranges, closes each connection after its answer, and is held to HttpLimits by whoever
-// connects (docs/metrics.md, "Limits of the HTTP port").
+// The plain HTTP side of a process: metrics, health, status pages. Meant for the cluster, not for
+// the internet. It answers GET and HEAD, reads no bodies, knows no ranges, closes each connection
+// after its answer, and is held to HttpLimits by whoever connects (docs/metrics.md, "Limits of the
+// HTTP port").
 //
-// Thread-safe. One thread of the endpoint's own does all I/O; handlers run on two others, at most two at a time, but for
-// those of routes that are answered at once.
+// Thread-safe. One thread of the endpoint's own does all I/O; handlers run on two others, at most
+// two at a time, but for those of routes that are answered at once.
 #pragma once
 
 #include <cstddef>
@@ -37,25 +38,28 @@ struct HttpRoute {
 
 struct HttpLimits {
   size_t header_bytes = 8 << 10;  // the request line and the headers
-  // In all, not since the last byte: from the connection to the end of the headers, and from there until the client has
-  // the whole answer and has closed.
+  // In all, not since the last byte: from the connection to the end of the headers, and from there
+  // until the client has the whole answer and has closed.
   absl::Duration request_time = absl::Seconds(5);
   absl::Duration answer_time = absl::Seconds(10);
-  // Connections at one time, and those of one address (IPv6: of its first 64 bits). Beyond them the oldest makes room.
+  // Connections at one time, and those of one address (IPv6: of its first 64 bits). Beyond them the
+  // oldest makes room.
   size_t connections = 64;
   size_t connections_of_peer = 16;
   size_t answer_bytes =
       32 << 20;       // of answers that clients have not taken yet; the oldest makes room
   size_t queue = 32;  // requests that wait for a handler, addresses in turns; beyond it 503
-  // Processor time of handlers: of one core for as long as somebody asks, and what may be used before that counts.
+  // Processor time of handlers: of one core for as long as somebody asks, and what may be used
+  // before that counts.
   double handler_share = 0.05;
   absl::Duration handler_burst = absl::Seconds(2);
 };
 
 class HttpEndpoint {
  public:
-  // Listens on host:port; port 0 takes a free one. Returns when requests are answered. Unavailable: the port is in use
-  // or the address is not of this machine, the message names both; or threads or files are exhausted.
+  // Listens on host:port; port 0 takes a free one. Returns when requests are answered. Unavailable:
+  // the port is in use or the address is not of this machine, the message names both; or threads or
+  // files are exhausted.
   static absl::StatusOr<std::unique_ptr<HttpEndpoint>> Start(const std::string& host, int port,
                                                              std::vector<HttpRoute> routes,
                                                              const HttpLimits& limits = {});

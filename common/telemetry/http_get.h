@@ -15,8 +15,8 @@ struct HttpText {
   std::string body;
 };
 
-// GET http://`address``path`. InvalidArgument: `address` is no "host:port". Unavailable: no answer within `timeout`, or one
-// above `max_bytes`; the message names the address.
+// GET http://`address``path`. InvalidArgument: `address` is no "host:port". Unavailable: no answer
+// within `timeout`, or one above `max_bytes`; the message names the address.
 absl::StatusOr<HttpText> HttpGet(const std::string& address, const std::string& path,
                                  absl::Duration timeout, size_t max_bytes);
 

@@ -1,5 +1,5 @@
-// Requests that wait for a handler, peers in turns: who asks a thousand times waits for itself. Pure bookkeeping, of the
-// I/O thread.
+// Requests that wait for a handler, peers in turns: who asks a thousand times waits for itself.
+// Pure bookkeeping, of the I/O thread.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ class HttpQueue {
  public:
   explicit HttpQueue(size_t size) : size_(size) {}
 
-  // The result is whom to refuse, if the queue was full: the newest of the peer that waits most often, `id` itself where
-  // that is its own peer. Who is refused does not wait any more.
+  // The result is whom to refuse, if the queue was full: the newest of the peer that waits most
+  // often, `id` itself where that is its own peer. Who is refused does not wait any more.
   std::optional<uint64_t> Push(uint64_t id, const std::string& peer);
   // The oldest of the peer whose turn it is; nothing: nobody waits.
   std::optional<uint64_t> Pop();

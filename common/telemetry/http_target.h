@@ -1,5 +1,5 @@
-// What a request on the HTTP side asks for: the target of its first line, cut into path and query. Pure; the bytes are a
-// stranger's.
+// What a request on the HTTP side asks for: the target of its first line, cut into path and query.
+// Pure; the bytes are a stranger's.
 #pragma once
 
 #include <map>
@@ -16,8 +16,8 @@ struct HttpRequest {
   std::map<std::string, std::string> query;
 };
 
-// "/status.json?a=b%20c". A "%" without two hexadecimal digits stays what it is, and "+" is a space, in the query only.
-// InvalidArgument: no path, as in "*" or "http://host/".
+// "/status.json?a=b%20c". A "%" without two hexadecimal digits stays what it is, and "+" is a
+// space, in the query only. InvalidArgument: no path, as in "*" or "http://host/".
 absl::StatusOr<HttpRequest> ParseHttpTarget(absl::string_view target);
 
 }  // namespace distro

@@ -1,4 +1,5 @@
-// The target of a request: any bytes are a path and a query that are no longer than they are, or InvalidArgument.
+// The target of a request: any bytes are a path and a query that are no longer than they are, or
+// InvalidArgument.
 #include <cstdint>
 #include <cstdlib>
 

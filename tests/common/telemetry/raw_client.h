@@ -1,4 +1,5 @@
-// A TCP client that sends what it is told and nothing else, from whatever loopback address. For tests of the HTTP side.
+// A TCP client that sends what it is told and nothing else, from whatever loopback address. For
+// tests of the HTTP side.
 #pragma once
 
 #include <arpa/inet.h>
