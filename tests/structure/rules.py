@@ -60,7 +60,9 @@ USES = {
     "server/service/call_observer": "",
     "server/call_metrics": "proto common/telemetry server/service/call_observer",
     "server/metrics": "common/telemetry server/auth/auth_observer server/round server/service",  # observes them; they do not know it
-    "server": "server/auth server/call_metrics server/connection_metrics server/connections server/flags server/options server/metrics server/service server/status server/stream_metrics server/worker_metrics",
+    "server/grpc_log": "",
+    "server/grpc_endpoint": "server/auth server/connections server/options server/service",
+    "server": "server/grpc_endpoint server/grpc_log server/auth server/call_metrics server/connection_metrics server/connections server/flags server/options server/metrics server/service server/status server/stream_metrics server/worker_metrics",
     # The worker. Torch is in the model, the sharding and the training loop only.
     "worker/flags": "common/process/command_line common/rpc/client_flags worker/options worker/fingerprint_command worker/generate_command worker/text_floor_command",
     "worker/options": "common/run common/rpc/channel_options worker/data worker/node/node_options",
@@ -176,7 +178,7 @@ OUTSIDE = {
         r"(^|/)grpc(pp)?/|\.grpc\.pb\.h$",
         r"^lib(grpc|gpr)",
         r"^(_ZNK?4grpc|grpc_|gpr_)",
-        named_in="common/rpc server/auth server/service server/aggregator_server worker/exchange tools/distroctl tools/archiver "
+        named_in="common/rpc server/auth server/service server/grpc_endpoint server/grpc_log worker/exchange tools/distroctl tools/archiver "
         "tests/integration bench",
         seen_in="proto server worker/train worker tests/testing/training",
     ),
