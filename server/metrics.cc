@@ -77,8 +77,10 @@ AggregatorMetrics::AggregatorMetrics(const Clock* clock, bool insecure)
   agreement_ = registry_.AddGauge(
       "sign_agreement_ratio",
       "Sum of absolute votes per vote sent, of the last segment that closed; 1 when all agree.");
-  mismatches_ = registry_.AddCounter("state_hash_mismatches_total",
-                                     "State hashes that differed from their round's reference.");
+  mismatches_ =
+      registry_.AddCounter("state_hash_mismatches_total",
+                           "State hashes that differed from their round's reference: a worker's, "
+                           "or an archiver's.");
   for (const absl::string_view reason : kMemberReasons) {
     member_changes_[std::string(reason)] =
         registry_.AddCounter("worker_changes_total", "Changes of workers' states, by reason.",

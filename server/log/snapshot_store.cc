@@ -161,6 +161,11 @@ absl::Status SnapshotStore::Adopt(const v1::SnapshotInfo& info) {
   return Publish(incoming, info);
 }
 
+void SnapshotStore::LeaveOut(absl::string_view sha256) {
+  absl::MutexLock lock(&mu_);
+  std::erase_if(later_, [&](const v1::SnapshotInfo& info) { return info.sha256() == sha256; });
+}
+
 absl::Status SnapshotStore::CheckParameters(const std::string& path,
                                             const v1::SnapshotInfo& info) const {
   const absl::StatusOr<uint64_t> hash = CheckedStateHash(path, *run_->layout);

@@ -12,6 +12,16 @@ constexpr size_t kTensorsNamed = 5;
 // Tensors' hashes are kept for that many different states of a round: enough to name what differs, and bounded.
 constexpr size_t kStatesKept = 8;
 
+// All members that reported a hash reported the same.
+bool Unanimous(const v1::RoundHeader& header) {
+  std::optional<uint64_t> first;
+  return std::ranges::all_of(header.members(), [&](const v1::Member& member) {
+    if (!member.has_state_hash()) return true;
+    if (!first) first = member.state_hash();
+    return member.state_hash() == *first;
+  });
+}
+
 }  // namespace
 
 ReferenceState::Round* ReferenceState::Find(RoundId round) {
@@ -22,40 +32,52 @@ ReferenceState::Round* ReferenceState::Find(RoundId round) {
   return found;
 }
 
-void ReferenceState::Keep(Round* round, uint64_t state_hash,
-                          absl::Span<const uint64_t> tensor_hashes) const {
-  if (tensor_hashes.size() != layout_->tensors().size()) return;
-  if (round->tensors.contains(state_hash) || round->tensors.size() == kStatesKept) return;
+void ReferenceState::AddTensors(RoundId round, uint64_t state_hash,
+                                absl::Span<const uint64_t> tensor_hashes) {
+  Round* found = Find(round);
+  if (found == nullptr || tensor_hashes.size() != layout_->tensors().size()) return;
+  if (found->tensors.contains(state_hash) || found->tensors.size() == kStatesKept) return;
   if (CombineTensorHashes(tensor_hashes) != state_hash) return;
-  round->tensors[state_hash].assign(tensor_hashes.begin(), tensor_hashes.end());
+  found->tensors[state_hash].assign(tensor_hashes.begin(), tensor_hashes.end());
 }
 
-void ReferenceState::AddWorker(RoundId round, absl::string_view name, uint64_t state_hash,
-                               absl::Span<const uint64_t> tensor_hashes) {
-  Round* found = Find(round);
-  if (found == nullptr) return;
-  found->workers.insert_or_assign(std::string(name), state_hash);
-  Keep(found, state_hash, tensor_hashes);
+void ReferenceState::AddWitness(RoundId round, absl::Span<const uint64_t> tensor_hashes) {
+  if (Round* found = Find(round))
+    found->witness.emplace(tensor_hashes.begin(), tensor_hashes.end());
 }
 
-void ReferenceState::SetReference(RoundId round, uint64_t state_hash,
-                                  absl::Span<const uint64_t> tensor_hashes) {
-  Round* found = Find(round);
-  if (found == nullptr) given_late_ = {round, state_hash};
-  if (found == nullptr) return;
-  found->given = state_hash;
-  if (found->tensors.size() == kStatesKept) found->tensors.erase(found->tensors.begin());
-  Keep(found, state_hash, tensor_hashes);
-}
-
-std::optional<uint64_t> ReferenceState::Majority(const Round& round) {
-  std::map<uint64_t, size_t> counts;
-  for (const auto& [name, hash] : round.workers) ++counts[hash];
-  if (round.workers.size() < kMinMajority) return std::nullopt;
-  for (const auto& [hash, count] : counts) {
-    if (2 * count > round.workers.size()) return hash;
+StateVerdict ReferenceState::Commit(const v1::RoundHeader& header) {
+  StateVerdict verdict;
+  const bool first = header.round() == 0;
+  verdict.reference = first ? LogReference{initial_state_hash_, true} : ReferenceOf(header);
+  Round* const found = Find(RoundId(header.round()));
+  if (found == nullptr) return verdict;
+  found->reference = verdict.reference;
+  if (!verdict.reference && Unanimous(header)) return verdict;
+  const std::string all = verdict.reference ? "" : Differences(*found);
+  for (const v1::Member& member : header.members()) {
+    const uint64_t hash = member.state_hash();
+    if (!member.has_state_hash()) continue;
+    if (verdict.reference && hash == verdict.reference->state_hash) continue;
+    const auto theirs = found->tensors.find(hash);
+    const TensorHashes* tensors = theirs == found->tensors.end() ? nullptr : &theirs->second;
+    verdict.disagree.push_back(
+        {member.name(), hash,
+         verdict.reference ? Differences(*found, tensors, verdict.reference->state_hash) : all});
   }
-  return std::nullopt;
+  return verdict;
+}
+
+std::optional<Contradiction> ReferenceState::TakeContradiction(RoundId round) {
+  const auto it = rounds_.find(round.value());
+  if (it == rounds_.end()) return std::nullopt;
+  Round& known = it->second;
+  if (!known.witness || !known.reference || known.told) return std::nullopt;
+  const uint64_t hash = CombineTensorHashes(*known.witness);
+  const uint64_t reference = known.reference->state_hash;
+  if (hash == reference) return std::nullopt;
+  known.told = true;
+  return Contradiction{hash, reference, Differences(known, &*known.witness, reference)};
 }
 
 std::string ReferenceState::Names(const std::vector<size_t>& tensors) const {
@@ -68,21 +90,20 @@ std::string ReferenceState::Names(const std::vector<size_t>& tensors) const {
   return names;
 }
 
-std::string ReferenceState::Differences(const Round& round, uint64_t state_hash,
+std::string ReferenceState::Differences(const Round& round, const TensorHashes* theirs,
                                         uint64_t reference) const {
-  const auto theirs = round.tensors.find(state_hash);
   const auto right = round.tensors.find(reference);
-  if (theirs == round.tensors.end() || right == round.tensors.end()) return "";
+  if (theirs == nullptr || right == round.tensors.end()) return "";
   std::vector<size_t> differ;
   for (size_t i = 0; i < right->second.size(); ++i) {
-    if (theirs->second[i] != right->second[i]) differ.push_back(i);
+    if ((*theirs)[i] != right->second[i]) differ.push_back(i);
   }
   return Names(differ);
 }
 
 std::string ReferenceState::Differences(const Round& round) const {
   if (round.tensors.size() < 2) return "";
-  const std::vector<uint64_t>& first = round.tensors.begin()->second;
+  const TensorHashes& first = round.tensors.begin()->second;
   std::vector<size_t> differ;
   for (size_t i = 0; i < first.size(); ++i) {
     const bool same = std::ranges::all_of(
@@ -90,36 +111,6 @@ std::string ReferenceState::Differences(const Round& round) const {
     if (!same) differ.push_back(i);
   }
   return Names(differ);
-}
-
-StateVerdict ReferenceState::Judge(RoundId id) const {
-  const auto it = rounds_.find(id.value());
-  if (it == rounds_.end()) {
-    if (!given_late_ || given_late_->first != id) return {};
-    return {.source = ReferenceSource::kGiven, .reference = given_late_->second};
-  }
-  const Round& round = it->second;
-  const std::optional<uint64_t> majority = Majority(round);
-  const std::optional<uint64_t> reference = round.given ? round.given : majority;
-  StateVerdict verdict;
-  if (!reference) {
-    const bool unanimous = std::ranges::all_of(round.workers, [&](const auto& worker) {
-      return worker.second == round.workers.begin()->second;
-    });
-    if (unanimous) return verdict;
-    const std::string tensors = Differences(round);
-    for (const auto& [name, hash] : round.workers)
-      verdict.disagree.push_back({name, hash, tensors});
-    return verdict;
-  }
-  verdict.source = round.given ? ReferenceSource::kGiven : ReferenceSource::kMajority;
-  verdict.reference = *reference;
-  verdict.contradicted = majority.has_value() && majority != reference;
-  for (const auto& [name, hash] : round.workers) {
-    if (hash != *reference)
-      verdict.disagree.push_back({name, hash, Differences(round, hash, *reference)});
-  }
-  return verdict;
 }
 
 }  // namespace distro::server

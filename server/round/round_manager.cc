@@ -12,7 +12,7 @@ namespace distro::server {
 namespace {
 
 constexpr absl::Duration kRetryInterval = absl::Seconds(1);
-constexpr uint64_t kRestoredRounds = 16;  // records that a start looks at; at least 2
+constexpr uint64_t kRestoredRounds = kReferenceRounds;  // records that a start looks at; at least 2
 
 AdaptiveDeadline DeadlineOf(const v1::RunConfig& config) {
   if (!config.has_round_deadline()) return {absl::Seconds(1), absl::InfiniteDuration()};
@@ -81,7 +81,7 @@ RoundManager::RoundManager(std::shared_ptr<const RunIdentity> run, EpochId epoch
                     mu_.AssertHeld();
                     OnMemberChange(worker, word);
                   }),
-      references_(run_->layout.get()),
+      references_(run_->layout.get(), run_->initial_snapshot.state_hash()),
       adaptive_deadline_(DeadlineOf(run_->config)) {}
 
 absl::Status RoundManager::Restore() {
@@ -89,7 +89,6 @@ absl::Status RoundManager::Restore() {
   absl::MutexLock lock(&mu_);
   head_ = round_log_->next_round();
   reason_ = "starting";
-  references_.SetReference(RoundId(0), run_->initial_snapshot.state_hash(), {});
   if (round_log_->has_start()) DISTRO_RETURN_IF_ERROR(RestoreRounds());
   const v1::StoredAdmission& decided = admission_->value();
   paused_ = decided.paused();
@@ -108,11 +107,12 @@ absl::Status RoundManager::RestoreRounds() {
   next_sample_ = start.next_sample();
   std::vector<v1::Member> members = MembersOf(slots_);
   // Record r has the slots of r + 2: those of head and head + 1 are in the last two records. The last ones also tell how
-  // fast the log grows.
+  // fast the log grows, and what an archiver's reports are compared with; workers were judged when they were committed.
   const uint64_t head = head_.value();
   for (uint64_t r = head < kRestoredRounds ? 0 : head - kRestoredRounds; r < head; ++r) {
     DISTRO_ASSIGN_OR_RETURN(const v1::RoundHeader header, round_log_->Header(RoundId(r)));
     log_rate_.Add(ResultBytes(header), FromProto(header.duration()));
+    references_.Commit(header);
     slots_ = std::exchange(next_slots_, ToVector(header.slots()));
     next_sample_ = header.next_sample();
     members = {header.members().begin(), header.members().end()};

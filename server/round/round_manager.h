@@ -65,6 +65,7 @@ struct RunStatus {
   RoundId round;           // open, or opens next
   uint64_t log_hash = 0;   // of the last record
   std::string disk_error;  // why the last write failed; empty: it did not
+  std::string mismatch;    // the last state hash that differed: round, whose, tensors
   absl::Duration deadline =
       absl::InfiniteDuration();  // of the open round, or of the last; from Open
   std::vector<Worker> workers;
@@ -124,13 +125,10 @@ class RoundManager {
   // NotFound: the name is not in quarantine.
   absl::Status Admit(const std::string& name);
 
-  // The hashes that an archiver's replay found: from now on the reference of that round. FailedPrecondition: another run,
-  // or "diverged". InvalidArgument: not one hash a tensor, or a round ahead of the log.
+  // The hashes that an archiver's replay found: a witness. Where they contradict the reference of their round it is told,
+  // and nothing else follows. FailedPrecondition: another run, or "diverged". InvalidArgument: not one hash a tensor, a
+  // round ahead of the log, or, of round 0, not those of the run's own snapshot.
   absl::Status ReportState(const v1::ReportStateRequest& request);
-  // Whether a snapshot that somebody offers is of this run's log, as far as hashes tell. InvalidArgument: its round is 0 or ahead of the
-  // log, its state hash is not the reference's, or most workers contradict that. FailedPrecondition "diverged": its chain hash is
-  // not ours; "no_reference": nobody has said which parameters are right before that round, or it was forgotten: ReportState first.
-  absl::Status CheckSnapshot(const v1::SnapshotInfo& info) const;
 
   // Does all that is due and returns the monotonic time at which there may be more. A disk that fails is tried again
   // every second. An error is final: the process must stop (another one took its place: fenced; memory or files are
@@ -219,7 +217,12 @@ class RoundManager {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   SegmentId DrawAudited(RoundId round) const;
   absl::Status Audit(RoundId round, const ClosedSegment& closed, const Votes& votes);
-  void JudgeStates(RoundId round) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns whose state hash differs.
+  std::set<std::string> JudgeStates(const v1::RoundHeader& header)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TellContradiction(RoundId round) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void NoteMismatch(RoundId round, const std::string& whose, const std::string& tensors)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void JudgeMembers(const v1::RoundHeader& header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   v1::RoundOpen MakeOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -276,8 +279,7 @@ class RoundManager {
       ABSL_GUARDED_BY(mu_);  // of workers that membership_ knows; not there: since the start
   uint64_t quarantines_written_ ABSL_GUARDED_BY(mu_) = 0;  // of membership_.quarantine_changes()
   ReferenceState references_ ABSL_GUARDED_BY(mu_);
-  std::set<std::pair<uint64_t, std::string>> mismatched_
-      ABSL_GUARDED_BY(mu_);  // (round, worker), of the rounds that references_ knows
+  std::string mismatch_ ABSL_GUARDED_BY(mu_);  // the last one, for people
   Agreement agreement_ ABSL_GUARDED_BY(mu_);
   UpdateTimes update_times_ ABSL_GUARDED_BY(mu_);
   AdaptiveDeadline adaptive_deadline_ ABSL_GUARDED_BY(mu_);

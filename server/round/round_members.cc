@@ -76,38 +76,53 @@ absl::Status RoundManager::Audit(RoundId round, const ClosedSegment& closed, con
   return absl::OkStatus();
 }
 
-// May come again when an archiver reports: Membership takes a verdict on the same round once a worker.
-void RoundManager::JudgeStates(RoundId round) {
-  const StateVerdict verdict = references_.Judge(round);
+std::set<std::string> RoundManager::JudgeStates(const v1::RoundHeader& header) {
+  const RoundId round(header.round());
+  const StateVerdict verdict = references_.Commit(header);
   const MemberEvent event =
       verdict.certain() ? MemberEvent::kHashMismatch : MemberEvent::kHashDisputed;
+  std::set<std::string> differ;
   for (const Disagreement& found : verdict.disagree) {
-    if (mismatched_.emplace(round.value(), found.name).second) {
-      observer_->OnStateHashMismatch(1);
-      log_->Error("state hash differs", {{"round", round.value()},
-                                         {"worker", found.name},
-                                         {"state_hash", ToHex(found.state_hash)},
-                                         {"reference", ToHex(verdict.reference)},
-                                         {"certain", verdict.certain() ? "yes" : "no"},
-                                         {"tensors", found.tensors}});
-    }
+    differ.insert(found.name);
+    log_->Error("state hash differs",
+                {{"round", round.value()},
+                 {"worker", found.name},
+                 {"state_hash", ToHex(found.state_hash)},
+                 {"reference", verdict.reference ? ToHex(verdict.reference->state_hash) : "none"},
+                 {"certain", verdict.certain() ? "yes" : "no"},
+                 {"tensors", found.tensors}});
+    NoteMismatch(round, absl::StrCat("of ", found.name), found.tensors);
     const std::string detail =
         absl::StrCat("round ", round.value(),
                      found.tensors.empty() ? "" : absl::StrCat(": differs in ", found.tensors));
     membership_.Apply(found.name, event, detail, round);
   }
-  std::erase_if(mismatched_, [this](const auto& entry) {
-    mu_.AssertHeld();
-    return entry.first + kReferenceRounds <= head_.value();
-  });
+  TellContradiction(round);
+  return differ;
+}
+
+// One side is wrong, and neither may be moved by the word of the other: an operator finds out.
+void RoundManager::TellContradiction(RoundId round) {
+  const std::optional<Contradiction> found = references_.TakeContradiction(round);
+  if (!found) return;
+  log_->Error("archiver contradicts the workers", {{"round", round.value()},
+                                                   {"state_hash", ToHex(found->state_hash)},
+                                                   {"reference", ToHex(found->reference)},
+                                                   {"tensors", found->tensors}});
+  NoteMismatch(round, "of an archiver", found->tensors);
+}
+
+void RoundManager::NoteMismatch(RoundId round, const std::string& whose,
+                                const std::string& tensors) {
+  observer_->OnStateHashMismatch(1);
+  mismatch_ = absl::StrCat("round ", round.value(), ", ", whose,
+                           tensors.empty() ? "" : absl::StrCat(", in ", tensors));
 }
 
 void RoundManager::JudgeMembers(const v1::RoundHeader& header) {
-  const RoundId round(header.round());
-  JudgeStates(round);
+  const std::set<std::string> differ = JudgeStates(header);
   for (const v1::Member& member : header.members()) {
-    const bool contradicted = mismatched_.contains({round.value(), member.name()});
-    if (round_->Complete(member.name()) && !contradicted)
+    if (round_->Complete(member.name()) && !differ.contains(member.name()))
       membership_.Apply(member.name(), MemberEvent::kGoodUpdate);
   }
   const std::optional<std::string> worst = agreement_.Worst();
@@ -136,36 +151,15 @@ absl::Status RoundManager::ReportState(const v1::ReportStateRequest& request) {
                                                    " for a model of ", layout().tensors().size(),
                                                    " tensors"));
   }
-  references_.SetReference(round, CombineTensorHashes(request.tensor_hashes()),
-                           request.tensor_hashes());
-  if (round < head_) JudgeStates(round);
+  const uint64_t hash = CombineTensorHashes(request.tensor_hashes());
+  if (round == RoundId(0) && hash != run_->initial_snapshot.state_hash()) {
+    return absl::InvalidArgumentError(absl::StrCat("tensor_hashes: make the state hash ",
+                                                   ToHex(hash), ", the run's own snapshot has ",
+                                                   ToHex(run_->initial_snapshot.state_hash())));
+  }
+  references_.AddWitness(round, request.tensor_hashes());
+  TellContradiction(round);
   return absl::OkStatus();
-}
-
-absl::Status RoundManager::CheckSnapshot(const v1::SnapshotInfo& info) const {
-  absl::MutexLock lock(&mu_);
-  const RoundId round(info.round());
-  if (round == RoundId(0) || round > head_) {
-    return absl::InvalidArgumentError(absl::StrCat("snapshot: round ", round.value(),
-                                                   " is not of the rounds 1 to ", head_.value()));
-  }
-  DISTRO_RETURN_IF_ERROR(CheckChain(round, info.log_hash()));
-  const StateVerdict verdict = references_.Judge(round);
-  if (verdict.contradicted) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "snapshot: before round ", round.value(),
-        " most workers hold other parameters than the archiver: nobody can say who is right"));
-  }
-  if (verdict.source == ReferenceSource::kNone) {
-    return ErrorWithReason(
-        absl::StatusCode::kFailedPrecondition, "no_reference",
-        absl::StrCat("snapshot: before round ", round.value(),
-                     " nobody has said which parameters are right: report their hashes first"));
-  }
-  if (verdict.reference == info.state_hash()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("snapshot: before round ", round.value(),
-                                                 " the state hash is ", ToHex(verdict.reference),
-                                                 ", not ", ToHex(info.state_hash())));
 }
 
 }  // namespace distro::server

@@ -69,6 +69,7 @@ RunStatus RoundManager::status() const {
                    .round = head_,
                    .log_hash = round_log_->has_start() ? round_log_->HashBefore(head_) : 0,
                    .disk_error = disk_error_,
+                   .mismatch = mismatch_,
                    .deadline = deadline_,
                    .workers = {},
                    .agreement = {},

@@ -63,7 +63,7 @@ absl::StatusOr<UploadTicket> RoundManager::BeginUpload(const v1::UploadHeader& h
   const std::string& name = header.worker().name();
   DISTRO_RETURN_IF_ERROR(CheckRound(RoundId(header.round()), name, now));
   DISTRO_RETURN_IF_ERROR(round_->BeginUpload(header, membership_.Find(name)->probation_left > 0));
-  references_.AddWorker(head_, name, header.state_hash(), header.tensor_hashes());
+  references_.AddTensors(head_, header.state_hash(), header.tensor_hashes());
   if (header.abstain()) Poke();
   return UploadTicket{header.worker(), head_, round_->Held(name)};
 }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
+#include "server/round/log_vouches.h"
 
 namespace distro::server {
 namespace {
@@ -45,7 +46,7 @@ absl::StatusOr<SnapshotTicket> SnapshotDesk::Begin(const v1::UploadSnapshotHeade
   }
   SnapshotTicket ticket;
   ticket.snapshot = header.snapshot();
-  DISTRO_RETURN_IF_ERROR(manager_->CheckSnapshot(ticket.snapshot));
+  DISTRO_RETURN_IF_ERROR(CheckVouched(*round_log_, ticket.snapshot));
   absl::MutexLock lock(&upload_mu_);
   DISTRO_ASSIGN_OR_RETURN(ticket.offset, snapshots_->IncomingBytes(ticket.snapshot));
   if (ticket.complete()) ticket.stored = Find(ticket.snapshot.sha256()).ok();
@@ -106,16 +107,16 @@ void SnapshotDesk::Run() {
 }
 
 absl::Status SnapshotDesk::AdoptNow(const v1::SnapshotInfo& snapshot) {
-  // The reference may have changed while the bytes came. One that newer rounds have displaced was checked at the beginning.
-  absl::Status status = manager_->CheckSnapshot(snapshot);
-  if (status.ok() || ReasonOf(status) == "no_reference") status = snapshots_->Adopt(snapshot);
+  const absl::Status status =
+      snapshots_->Adopt(snapshot);  // what the log says of its round never changes
   if (!status.ok()) {
     log_->Warning("snapshot refused", {{"round", snapshot.round()}, {"status", status}});
   }
   return status;
 }
 
-// Rounds before the older of the two that are kept: whoever starts from either needs none of them.
+// Rounds before the older of the two that are kept: whoever starts from either needs none of them. The log vouches for both:
+// so it was at the start (LeaveOutUnvouched) and when they came.
 void SnapshotDesk::Prune() {
   const std::vector<v1::SnapshotInfo> list = snapshots_->List();  // newest first
   if (list.size() < 2) return;

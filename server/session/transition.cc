@@ -75,7 +75,7 @@ MemberTransition OfVerdict(v1::MemberState now, MemberEvent event, const MemberF
       return {kJoining, "state_hash", "resync: its state hash is not the reference"};
     case MemberEvent::kHashDisputed:
       return {kJoining, "disputed_hash",
-              "resync: workers differ in their state hashes, and there is no reference"};
+              "resync: workers differ in their state hashes, and there is no majority of three"};
     case MemberEvent::kDisagrees:
       if (!CanSpare(now, facts)) break;
       return {kQuarantined, "disagreement", "its signs oppose those of the other workers"};

@@ -25,8 +25,8 @@ enum class MemberEvent {
   kSilent,          // nothing was heard of it for suspect_after
   kHeard,           // a heartbeat, a frame or another call of it
   kInvalidUpdate,   // an upload of it was not what an encoder makes
-  kHashMismatch,    // the reference of a round contradicts its state hash
-  kHashDisputed,    // workers differ in their state hashes, and there is no reference
+  kHashMismatch,    // a majority of at least three contradicts its state hash
+  kHashDisputed,    // workers differ in their state hashes, and there is no such majority
   kDisagrees,       // its signs oppose those of the others (Agreement)
   kEvicted,         // an operator evicted it
   kAdmitted,        // an operator admitted it

@@ -77,8 +77,8 @@ void Collector::Members() {
   }
   if (history.since_mismatch.value_or(kMismatchShown) < kMismatchShown) {
     Add("ReplicasDiverged", true,
-        absl::StrFormat("A state hash differed %.0f s ago; %.0f did since the start",
-                        absl::ToDoubleSeconds(*history.since_mismatch),
+        absl::StrFormat("A state hash differed %.0f s ago (%s); %.0f did since the start",
+                        absl::ToDoubleSeconds(*history.since_mismatch), status.mismatch,
                         Metric("state_hash_mismatches_total")));
   }
 }

@@ -121,6 +121,19 @@ class ManagerTest : public ::testing::Test {
     ASSERT_TRUE(ticket.ok()) << ticket.status();
     UploadSegments(*ticket, 0, run_->layout->segments());
   }
+  // A run that these begin.
+  void OpenRound(v1::RunConfig config, const std::vector<std::string>& names) {
+    Start(config);
+    for (const std::string& name : names) Activate(name);
+    Step();
+  }
+  // Updates of all of them, then the commit.
+  void Round(const std::vector<std::string>& names) {
+    const uint64_t round = manager_->status().round.value();
+    for (const std::string& name : names) Upload(name, round);
+    Step();
+    ASSERT_EQ(manager_->status().round, RoundId(round + 1));
+  }
   static v1::RunConfig Config(int start_workers) {
     v1::RunConfig config = SmallConfig();
     config.set_start_workers(start_workers);

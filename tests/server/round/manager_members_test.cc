@@ -1,7 +1,6 @@
-// What rounds teach about their members: probation, silence, times, state hashes.
+// What rounds teach about their members: probation, silence, times.
 #include <limits>
 
-#include "common/replica/replica.h"
 #include "gmock/gmock.h"
 #include "tests/server/round/manager_fixture.h"
 
@@ -10,23 +9,8 @@ namespace {
 
 using absl::Seconds;
 using absl::StatusCode;
-using ::testing::HasSubstr;
 
-class ManagerMembersTest : public testing::ManagerTest {
- protected:
-  void OpenRound(v1::RunConfig config, const std::vector<std::string>& names) {
-    Start(config);
-    for (const std::string& name : names) Activate(name);
-    Step();
-  }
-  // All of them, then the commit.
-  void Round(const std::vector<std::string>& names) {
-    const uint64_t round = manager_->status().round.value();
-    for (const std::string& name : names) Upload(name, round);
-    Step();
-    ASSERT_EQ(manager_->status().round, RoundId(round + 1));
-  }
-};
+using ManagerMembersTest = testing::ManagerTest;
 
 TEST_F(ManagerMembersTest, AJoinerIsOnProbationAndCountsAfterItsGoodUpdates) {
   v1::RunConfig config = Config(1);
@@ -159,65 +143,6 @@ TEST_F(ManagerMembersTest, TheDeadlineFollowsTheWorkersLateOnesIncluded) {
   Upload("a", 2);
   Step();
   EXPECT_EQ(manager_->status().deadline, Seconds(15));  // 1.5 * b's 10 s
-}
-
-TEST_F(ManagerMembersTest, AStateHashThatDiffersIsToldToResyncWithTheTensors) {
-  OpenRound(Config(1), {"a"});
-  Round({"a"});
-  v1::UploadHeader header = HeaderOf("a", 1);
-  std::vector<uint64_t> hashes(run_->layout->tensors().size(), 7);
-  header.mutable_tensor_hashes()->Assign(hashes.begin(), hashes.end());
-  EXPECT_EQ(manager_->BeginUpload(header).status().code(), StatusCode::kInvalidArgument);
-  header.set_state_hash(CombineTensorHashes(hashes));
-  const auto ticket = manager_->BeginUpload(header);
-  ASSERT_TRUE(ticket.ok()) << ticket.status();
-  UploadSegments(*ticket, 0, run_->layout->segments());
-  Step();
-  EXPECT_EQ(observer_.mismatches, 0);  // there is no reference yet
-  v1::ReportStateRequest report;
-  report.set_run_id(run_->run_id);
-  report.set_round(1);
-  report.set_log_hash(log_file_->HashBefore(RoundId(1)));
-  hashes[1] = 8;
-  report.mutable_tensor_hashes()->Assign(hashes.begin(), hashes.end());
-  ASSERT_TRUE(manager_->ReportState(report).ok());
-  EXPECT_EQ(observer_.mismatches, 1);
-  EXPECT_EQ(StateOf("a"), v1::MEMBER_STATE_JOINING);
-  const auto answer = manager_->Heartbeat(BeatOf("a"));
-  EXPECT_EQ(answer->directive(), v1::DIRECTIVE_RESYNC);
-  EXPECT_THAT(answer->reason(), HasSubstr(run_->layout->manifest().tensors()[1].name));
-  ASSERT_TRUE(manager_->ReportState(report).ok());
-  EXPECT_EQ(observer_.mismatches, 1);
-}
-
-TEST_F(ManagerMembersTest, ReportsAndSnapshotsMustBeOfThisLog) {
-  OpenRound(Config(1), {"a"});
-  Round({"a"});
-  const std::vector<uint64_t> hashes(run_->layout->tensors().size(), 7);
-  v1::ReportStateRequest report;
-  report.set_run_id("other");
-  EXPECT_EQ(ReasonOf(manager_->ReportState(report)), "other_run");
-  report.set_run_id(run_->run_id);
-  report.set_round(2);
-  EXPECT_EQ(manager_->ReportState(report).code(), StatusCode::kInvalidArgument);
-  report.set_round(1);
-  EXPECT_EQ(ReasonOf(manager_->ReportState(report)), "diverged");
-  report.set_log_hash(log_file_->HashBefore(RoundId(1)));
-  EXPECT_EQ(manager_->ReportState(report).code(), StatusCode::kInvalidArgument);  // no hashes
-  v1::SnapshotInfo unknown;
-  unknown.set_round(1);
-  unknown.set_log_hash(log_file_->HashBefore(RoundId(1)));
-  EXPECT_EQ(ReasonOf(manager_->CheckSnapshot(unknown)), "no_reference");
-  report.mutable_tensor_hashes()->Assign(hashes.begin(), hashes.end());
-  EXPECT_TRUE(manager_->ReportState(report).ok());
-  v1::SnapshotInfo info;
-  EXPECT_EQ(manager_->CheckSnapshot(info).code(), StatusCode::kInvalidArgument);
-  info.set_round(1);
-  EXPECT_EQ(ReasonOf(manager_->CheckSnapshot(info)), "diverged");
-  info.set_log_hash(log_file_->HashBefore(RoundId(1)));
-  EXPECT_EQ(manager_->CheckSnapshot(info).code(), StatusCode::kInvalidArgument);
-  info.set_state_hash(CombineTensorHashes(hashes));
-  EXPECT_TRUE(manager_->CheckSnapshot(info).ok());
 }
 
 TEST_F(ManagerMembersTest, ALinkBelowTheLogsRateIsRefused) {

@@ -1,5 +1,6 @@
 #include "server/round/reference_state.h"
 
+#include "absl/strings/str_cat.h"
 #include "common/replica/replica.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -8,7 +9,6 @@ namespace distro::server {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr RoundId kRound(7);
@@ -22,31 +22,51 @@ Layout MakeLayout(int tensors) {
 
 class ReferenceStateTest : public ::testing::Test {
  protected:
-  static uint64_t Hash(const std::vector<uint64_t>& tensors) {
-    return CombineTensorHashes(tensors);
+  using Tensors = std::vector<uint64_t>;
+  static uint64_t Hash(const Tensors& tensors) { return CombineTensorHashes(tensors); }
+
+  // An upload to `round`; `included`: its votes are in the result.
+  void Report(const std::string& worker, const Tensors& tensors, bool included = true) {
+    state_.AddTensors(round_, Hash(tensors), tensors);
+    Member(worker, Hash(tensors), included);
   }
-  void Report(const char* worker, const std::vector<uint64_t>& tensors, RoundId round = kRound) {
-    state_.AddWorker(round, worker, Hash(tensors), tensors);
+  void Member(const std::string& worker, uint64_t state_hash, bool included = true) {
+    v1::Member* member = header_.add_members();
+    member->set_name(worker);
+    member->set_state_hash(state_hash);
+    if (header_.segments().empty()) header_.add_segments();
+    std::string& bits = *header_.mutable_segments(0)->mutable_included();
+    const int index = header_.members_size() - 1;
+    bits.resize(index / 8 + 1, '\0');
+    if (included) bits[index / 8] = static_cast<char>(bits[index / 8] | 1 << index % 8);
   }
-  void Archive(const std::vector<uint64_t>& tensors, RoundId round = kRound) {
-    state_.SetReference(round, Hash(tensors), tensors);
+  StateVerdict Commit() {
+    header_.set_round(round_.value());
+    return state_.Commit(header_);
   }
-  std::vector<std::string> Disagree(RoundId round = kRound) {
+  // The next round to report to.
+  void Begin(RoundId round) {
+    round_ = round;
+    header_.Clear();
+  }
+  static std::vector<std::string> Names(const StateVerdict& verdict) {
     std::vector<std::string> names;
-    for (const Disagreement& d : state_.Judge(round).disagree) names.push_back(d.name);
+    for (const Disagreement& d : verdict.disagree) names.push_back(d.name);
     return names;
   }
 
-  const std::vector<uint64_t> right_{1, 2, 3};
-  const std::vector<uint64_t> wrong_{1, 9, 3};
-  const std::vector<uint64_t> other_{8, 2, 7};
+  const Tensors right_{1, 2, 3};
+  const Tensors wrong_{1, 9, 3};
+  const Tensors other_{8, 2, 7};
   const Layout layout_ = MakeLayout(3);
-  ReferenceState state_{&layout_};
+  RoundId round_ = kRound;
+  v1::RoundHeader header_;
+  ReferenceState state_{&layout_, Hash(right_)};
 };
 
-TEST_F(ReferenceStateTest, NothingIsKnownOfARoundWithoutReports) {
-  const StateVerdict verdict = state_.Judge(kRound);
-  EXPECT_EQ(verdict.source, ReferenceSource::kNone);
+TEST_F(ReferenceStateTest, ARoundWithoutReportsHasNoReference) {
+  const StateVerdict verdict = Commit();
+  EXPECT_EQ(verdict.reference, std::nullopt);
   EXPECT_THAT(verdict.disagree, IsEmpty());
 }
 
@@ -55,11 +75,10 @@ TEST_F(ReferenceStateTest, ThreeAgainstOneIsAReference) {
   Report("b", right_);
   Report("c", wrong_);
   Report("d", right_);
-  const StateVerdict verdict = state_.Judge(kRound);
-  EXPECT_EQ(verdict.source, ReferenceSource::kMajority);
-  EXPECT_EQ(verdict.reference, Hash(right_));
+  const StateVerdict verdict = Commit();
+  EXPECT_EQ(verdict.reference, (LogReference{Hash(right_), true}));
   EXPECT_TRUE(verdict.certain());
-  ASSERT_THAT(Disagree(), ElementsAre("c"));
+  ASSERT_THAT(Names(verdict), ElementsAre("c"));
   EXPECT_EQ(verdict.disagree[0].state_hash, Hash(wrong_));
   EXPECT_EQ(verdict.disagree[0].tensors, "t1");
 }
@@ -68,18 +87,19 @@ TEST_F(ReferenceStateTest, TwoAgainstOneIsAReference) {
   Report("a", wrong_);
   Report("b", right_);
   Report("c", right_);
-  EXPECT_TRUE(state_.Judge(kRound).certain());
-  EXPECT_THAT(Disagree(), ElementsAre("a"));
+  const StateVerdict verdict = Commit();
+  EXPECT_TRUE(verdict.certain());
+  EXPECT_THAT(Names(verdict), ElementsAre("a"));
 }
 
 // Neither is known to be wrong: both take the log again.
 TEST_F(ReferenceStateTest, TwoWorkersThatDisagreeHaveNoReference) {
   Report("a", right_);
   Report("b", other_);
-  const StateVerdict verdict = state_.Judge(kRound);
-  EXPECT_EQ(verdict.source, ReferenceSource::kNone);
+  const StateVerdict verdict = Commit();
+  EXPECT_EQ(verdict.reference, std::nullopt);
   EXPECT_FALSE(verdict.certain());
-  EXPECT_THAT(Disagree(), ElementsAre("a", "b"));
+  EXPECT_THAT(Names(verdict), ElementsAre("a", "b"));
   EXPECT_EQ(verdict.disagree[0].tensors, "t0, t2");
 }
 
@@ -88,91 +108,111 @@ TEST_F(ReferenceStateTest, AHalfIsNoMajority) {
   Report("b", right_);
   Report("c", wrong_);
   Report("d", wrong_);
-  EXPECT_EQ(state_.Judge(kRound).source, ReferenceSource::kNone);
-  EXPECT_THAT(Disagree(), ElementsAre("a", "b", "c", "d"));
+  const StateVerdict verdict = Commit();
+  EXPECT_EQ(verdict.reference, std::nullopt);
+  EXPECT_THAT(Names(verdict), ElementsAre("a", "b", "c", "d"));
 }
 
 TEST_F(ReferenceStateTest, ThreeThatAllDifferHaveNoReference) {
   Report("a", right_);
   Report("b", wrong_);
   Report("c", other_);
-  EXPECT_FALSE(state_.Judge(kRound).certain());
-  EXPECT_THAT(Disagree(), ElementsAre("a", "b", "c"));
-}
-
-TEST_F(ReferenceStateTest, TwoThatAgreeAreNotJudged) {
-  Report("a", right_);
-  Report("b", right_);
-  EXPECT_EQ(state_.Judge(kRound).source, ReferenceSource::kNone);
-  EXPECT_THAT(Disagree(), IsEmpty());
-}
-
-TEST_F(ReferenceStateTest, TheArchiversWordDecidesBetweenTwo) {
-  Report("a", right_);
-  Report("b", wrong_);
-  Archive(right_);
-  const StateVerdict verdict = state_.Judge(kRound);
-  EXPECT_EQ(verdict.source, ReferenceSource::kGiven);
-  EXPECT_TRUE(verdict.certain());
-  EXPECT_THAT(Disagree(), ElementsAre("b"));
-}
-
-// The archiver of an earlier round says nothing of this one.
-TEST_F(ReferenceStateTest, AMismatchWhileTheArchiverIsSilentIsJudgedByTheWorkersAlone) {
-  Archive(right_, RoundId(6));
-  Report("a", right_);
-  Report("b", wrong_);
-  EXPECT_FALSE(state_.Judge(kRound).certain());
-  EXPECT_THAT(Disagree(), ElementsAre("a", "b"));
-  Report("c", right_);
-  EXPECT_TRUE(state_.Judge(kRound).certain());
-  EXPECT_THAT(Disagree(), ElementsAre("b"));
-}
-
-// It is the reference, so the others resync; but one of the two sides is wrong, and nobody is quarantined.
-TEST_F(ReferenceStateTest, TheArchiversWordAgainstTheMajorityQuarantinesNobody) {
-  Report("a", right_);
-  Report("b", right_);
-  Report("c", right_);
-  Report("d", wrong_);
-  Archive(wrong_);
-  const StateVerdict verdict = state_.Judge(kRound);
-  EXPECT_EQ(verdict.source, ReferenceSource::kGiven);
-  EXPECT_EQ(verdict.reference, Hash(wrong_));
-  EXPECT_TRUE(verdict.contradicted);
+  const StateVerdict verdict = Commit();
   EXPECT_FALSE(verdict.certain());
-  EXPECT_THAT(Disagree(), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(Names(verdict), ElementsAre("a", "b", "c"));
 }
 
-TEST_F(ReferenceStateTest, TheArchiversWordAgainstTwoWorkersIsNotContradicted) {
-  Report("a", wrong_);
-  Report("b", wrong_);
-  Archive(right_);
-  EXPECT_TRUE(state_.Judge(kRound).certain());
+// Enough for a snapshot, not to quarantine somebody.
+TEST_F(ReferenceStateTest, OneOrTwoThatAgreeAreAReferenceAndJudgeNobodyForGood) {
+  Report("a", right_);
+  Report("b", right_);
+  Report("c", wrong_, /*included=*/false);
+  const StateVerdict verdict = Commit();
+  EXPECT_EQ(verdict.reference, (LogReference{Hash(right_), false}));
+  EXPECT_FALSE(verdict.certain());
+  EXPECT_THAT(Names(verdict), ElementsAre("c"));
 }
 
-TEST_F(ReferenceStateTest, AReferenceThatComesLateChangesTheVerdict) {
+// Newcomers on probation, however many.
+TEST_F(ReferenceStateTest, WhoIsNotIncludedIsJudgedAndHasNoSay) {
+  for (const char* name : {"a", "b", "c"}) Report(name, right_);
+  for (const char* name : {"d", "e", "f", "g"}) Report(name, wrong_, /*included=*/false);
+  const StateVerdict verdict = Commit();
+  EXPECT_TRUE(verdict.certain());
+  EXPECT_THAT(Names(verdict), ElementsAre("d", "e", "f", "g"));
+}
+
+TEST_F(ReferenceStateTest, OfRoundZeroTheRunsOwnSnapshotIsTheReference) {
+  Begin(RoundId(0));
+  for (const char* name : {"a", "b", "c"}) Report(name, wrong_);
+  Report("d", right_);
+  const StateVerdict verdict = Commit();
+  EXPECT_EQ(verdict.reference, (LogReference{Hash(right_), true}));
+  EXPECT_THAT(Names(verdict), ElementsAre("a", "b", "c"));
+}
+
+// What an archiver says changes no verdict: neither before the commit nor after it.
+TEST_F(ReferenceStateTest, TheArchiversWordMovesNobody) {
   Report("a", right_);
   Report("b", wrong_);
-  EXPECT_FALSE(state_.Judge(kRound).certain());
-  Archive(wrong_);
-  EXPECT_TRUE(state_.Judge(kRound).certain());
-  EXPECT_THAT(Disagree(), ElementsAre("a"));
+  state_.AddWitness(kRound, right_);
+  EXPECT_THAT(Names(Commit()), ElementsAre("a", "b"));
+  Begin(RoundId(8));
+  for (const char* name : {"a", "b", "c"}) Report(name, right_);
+  state_.AddWitness(RoundId(8), wrong_);
+  const StateVerdict verdict = Commit();
+  EXPECT_EQ(verdict.reference, (LogReference{Hash(right_), true}));
+  EXPECT_THAT(verdict.disagree, IsEmpty());
 }
 
-TEST_F(ReferenceStateTest, TheLastReportOfANameCounts) {
-  Archive(right_);
-  Report("a", wrong_);
+TEST_F(ReferenceStateTest, AnArchiverThatContradictsTheReferenceIsToldOnce) {
   Report("a", right_);
-  EXPECT_THAT(Disagree(), IsEmpty());
+  state_.AddWitness(kRound, wrong_);
+  EXPECT_FALSE(state_.TakeContradiction(kRound).has_value());  // nothing is committed
+  Commit();
+  const std::optional<Contradiction> found = state_.TakeContradiction(kRound);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->state_hash, Hash(wrong_));
+  EXPECT_EQ(found->reference, Hash(right_));
+  EXPECT_EQ(found->tensors, "t1");
+  state_.AddWitness(kRound, other_);
+  EXPECT_FALSE(state_.TakeContradiction(kRound).has_value());
+}
+
+TEST_F(ReferenceStateTest, AnArchiverThatReportsLaterIsComparedToo) {
+  Report("a", right_);
+  Commit();
+  state_.AddWitness(kRound, right_);
+  EXPECT_FALSE(state_.TakeContradiction(kRound).has_value());
+  state_.AddWitness(kRound, other_);
+  ASSERT_TRUE(state_.TakeContradiction(kRound).has_value());
+}
+
+TEST_F(ReferenceStateTest, WithoutAReferenceAnArchiverContradictsNothing) {
+  Report("a", right_);
+  Report("b", wrong_);
+  state_.AddWitness(kRound, other_);
+  Commit();
+  EXPECT_FALSE(state_.TakeContradiction(kRound).has_value());
+}
+
+// As after a restart: the record has no tensors' hashes.
+TEST_F(ReferenceStateTest, TensorsThatNobodyReportedAreNotNamed) {
+  Member("a", Hash(right_));
+  Commit();
+  state_.AddWitness(kRound, wrong_);
+  EXPECT_EQ(state_.TakeContradiction(kRound)->tensors, "");
 }
 
 TEST_F(ReferenceStateTest, TensorsThatDoNotMakeTheHashAreNotNamed) {
-  Archive(right_);
-  state_.AddWorker(kRound, "a", Hash(wrong_), other_);
-  state_.AddWorker(kRound, "b", 5, std::vector<uint64_t>(100000, 1));
-  state_.AddWorker(kRound, "c", 6, {});
-  const StateVerdict verdict = state_.Judge(kRound);
+  for (const char* name : {"a", "b", "c", "d"}) Report(name, right_);
+  state_.AddTensors(kRound, Hash(wrong_), other_);
+  Member("e", Hash(wrong_));
+  state_.AddTensors(kRound, 5, std::vector<uint64_t>(100000, 1));
+  Member("f", 5);
+  state_.AddTensors(kRound, 6, {});
+  Member("g", 6);
+  const StateVerdict verdict = Commit();
   ASSERT_EQ(verdict.disagree.size(), 3u);
   for (const Disagreement& disagreement : verdict.disagree)
     EXPECT_EQ(disagreement.tensors, "") << disagreement.name;
@@ -180,44 +220,34 @@ TEST_F(ReferenceStateTest, TensorsThatDoNotMakeTheHashAreNotNamed) {
 
 TEST_F(ReferenceStateTest, OnlyTheFirstTensorsAreNamed) {
   const Layout layout = MakeLayout(9);
-  ReferenceState state(&layout);
   const std::vector<uint64_t> right(9, 1), wrong(9, 2);
-  state.SetReference(kRound, Hash(right), right);
-  state.AddWorker(kRound, "a", Hash(wrong), wrong);
-  EXPECT_EQ(state.Judge(kRound).disagree.at(0).tensors, "t0, t1, t2, t3, t4 and 4 more");
+  ReferenceState state(&layout, 0);
+  state.AddTensors(kRound, Hash(right), right);
+  Member("a", Hash(right));
+  header_.set_round(kRound.value());
+  state.Commit(header_);
+  state.AddWitness(kRound, wrong);
+  EXPECT_EQ(state.TakeContradiction(kRound)->tensors, "t0, t1, t2, t3, t4 and 4 more");
 }
 
 TEST_F(ReferenceStateTest, RoundsThatAreLongOverAreForgotten) {
-  Report("a", right_, RoundId(0));
-  Report("b", wrong_, RoundId(0));
-  EXPECT_THAT(Disagree(RoundId(0)), ElementsAre("a", "b"));
-  for (uint64_t r = 1; r <= kReferenceRounds; ++r) Report("a", right_, RoundId(r));
-  EXPECT_THAT(Disagree(RoundId(0)), IsEmpty());
-  Report("b", wrong_, RoundId(0));
-  EXPECT_EQ(state_.Judge(RoundId(0)).source, ReferenceSource::kNone);
-  EXPECT_THAT(Disagree(RoundId(0)), IsEmpty());
-  Archive(wrong_, RoundId(kReferenceRounds));
-  EXPECT_THAT(Disagree(RoundId(kReferenceRounds)), ElementsAre("a"));
+  for (uint64_t r = 1; r <= 1 + kReferenceRounds; ++r) {
+    Begin(RoundId(r));
+    Report("a", right_);
+    Commit();
+  }
+  state_.AddWitness(RoundId(1), wrong_);
+  EXPECT_FALSE(state_.TakeContradiction(RoundId(1)).has_value());
+  state_.AddWitness(RoundId(2), wrong_);
+  EXPECT_TRUE(state_.TakeContradiction(RoundId(2)).has_value());
 }
 
-// It judges nobody, but vouches for a snapshot; the last one counts.
-TEST_F(ReferenceStateTest, OfOlderRoundsTheArchiversLastWordIsRemembered) {
-  for (uint64_t r = 10; r < 10 + kReferenceRounds; ++r) Report("a", right_, RoundId(r));
-  Archive(wrong_, RoundId(3));
-  EXPECT_EQ(state_.Judge(RoundId(3)).source, ReferenceSource::kGiven);
-  EXPECT_EQ(state_.Judge(RoundId(3)).reference, Hash(wrong_));
-  EXPECT_THAT(Disagree(RoundId(3)), IsEmpty());
-  Archive(right_, RoundId(4));
-  EXPECT_EQ(state_.Judge(RoundId(4)).reference, Hash(right_));
-  EXPECT_EQ(state_.Judge(RoundId(3)).source, ReferenceSource::kNone);
-  EXPECT_EQ(state_.Judge(RoundId(10)).source, ReferenceSource::kNone);
-}
-
-// A crowd that invents hashes takes no memory for tensors, and cannot keep the archiver's out.
-TEST_F(ReferenceStateTest, ManyStatesOfARoundDoNotHideTheReference) {
-  for (uint64_t i = 0; i < 100; ++i) Report(absl::StrCat("w", i).c_str(), {100 + i, 0, 0});
-  Archive(right_);
-  const StateVerdict verdict = state_.Judge(kRound);
+// A crowd that invents hashes takes no memory for tensors.
+TEST_F(ReferenceStateTest, OfManyStatesOnlyTheFirstAreNamed) {
+  Begin(RoundId(0));
+  state_.AddTensors(round_, Hash(right_), right_);
+  for (uint64_t i = 0; i < 100; ++i) Report(absl::StrCat("w", 100 + i), {100 + i, 0, 0});
+  const StateVerdict verdict = Commit();
   EXPECT_EQ(verdict.disagree.size(), 100u);
   EXPECT_EQ(std::ranges::count_if(verdict.disagree,
                                   [](const Disagreement& d) { return !d.tensors.empty(); }),

@@ -72,20 +72,24 @@ class SnapshotsTest : public ServerTest {
     ASSERT_TRUE(status.ok()) << status;
   }
 
-  // One that was reported, as an archiver does.
-  File Snapshot() {
-    EXPECT_TRUE(Report().ok());
-    return UnknownSnapshot();
-  }
-  File UnknownSnapshot() {
+  // Of the parameters of now. The log vouches for it once the next round is committed.
+  File Snapshot() { return FileOf(*replica_); }
+  File FileOf(const Replica& replica) {
     const std::string path = folder_.File("up");
-    EXPECT_TRUE(WriteSnapshot(path, layout_, replica_->parameters(), {}).ok());
+    EXPECT_TRUE(WriteSnapshot(path, layout_, replica.parameters(), {}).ok());
     File file;
     file.bytes = *ReadFile(path);
-    file.info.set_round(replica_->next_round().value());
-    file.info.set_log_hash(replica_->log_hash());
-    file.info.set_state_hash(replica_->StateHash());
+    file.info.set_round(replica.next_round().value());
+    file.info.set_log_hash(replica.log_hash());
+    file.info.set_state_hash(replica.StateHash());
     Announce(&file);
+    return file;
+  }
+  // Of the parameters before `round`, which is committed then.
+  File SnapshotAt(uint64_t round) {
+    AdvanceTo(round);
+    const File file = Snapshot();
+    AdvanceTo(round + 1);
     return file;
   }
   static void Announce(File* file) {

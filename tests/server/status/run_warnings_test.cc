@@ -75,7 +75,9 @@ TEST_F(RunWarningsTest, CriticalOnesComeFirst) {
   history_.excluded_ratio = 0.11;
   history_.last_loss_missing = true;
   history_.since_mismatch = absl::Minutes(9);
+  status_.mismatch = "round 7, of an archiver, in t1";
   EXPECT_THAT(Names(), ElementsAre("ReplicasDiverged", "LossNotFinite", "UpdatesExcluded"));
+  EXPECT_THAT(Warnings()[0].what, HasSubstr("(round 7, of an archiver, in t1)"));
   history_.since_mismatch = absl::Minutes(11);
   history_.excluded_ratio = 0.1;
   EXPECT_THAT(Names(), ElementsAre("LossNotFinite"));
