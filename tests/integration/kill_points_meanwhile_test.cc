@@ -57,8 +57,8 @@ void ExpectAllKinds(const std::vector<std::string>& points) {
        {"create/admission.pb.tmp/5", "write/admission.pb.tmp/5", "fsync/admission.pb.tmp/5",
         "rename/admission.pb/5", "fsync_folder/data/8", "create/snapshots.pb.tmp/3",
         "write/snapshots.pb.tmp/3", "fsync/snapshots.pb.tmp/3", "rename/snapshots.pb/3",
-        "link/6.safetensors/1", "fsync_folder/snapshots/3", "unlink/2.safetensors/2",
-        "rename/0000000003.record/1"}) {
+        "link/5.safetensors/1", "fsync_folder/snapshots/3", "unlink/1.safetensors/2",
+        "rename/0000000002.record/1"}) {
     EXPECT_TRUE(all.contains(point)) << point;
   }
   for (const char* kind : {"create/", "write/", "fsync/", "unlink/"}) {
@@ -96,11 +96,11 @@ TEST(KillPointsMeanwhileTest, TheStartAfterAKillMayBeKilledToo) {
   ExpectTheSameWithEach({{"rename/admission.pb/1", "create/epoch.tmp/1"},
                          {"rename/admission.pb/2", "write/epoch.tmp/1"},
                          {"rename/admission.pb/3", "fsync/epoch.tmp/1"},
-                         {"link/2.safetensors/1", "rename/epoch/1"},
-                         {"link/4.safetensors/1", "fsync_folder/data/1"},
+                         {"link/1.safetensors/1", "rename/epoch/1"},
+                         {"link/3.safetensors/1", "fsync_folder/data/1"},
                          {"write/admission.pb.tmp/1", "unlink/admission.pb.tmp/1"},
                          {"fsync/snapshots.pb.tmp/1", "unlink/snapshots.pb.tmp/1"},
-                         {"create/snapshots.pb.tmp/2", "unlink/4.safetensors/1"},
+                         {"create/snapshots.pb.tmp/2", "unlink/3.safetensors/1"},
                          {"rename/0000000001.record/1", "rename/0000000001.record/1"}},
                         TrainAndDecide({}));
 }

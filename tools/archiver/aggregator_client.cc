@@ -151,14 +151,12 @@ absl::Status AggregatorClient::SendOnce(const v1::UploadSnapshotHeader& header,
   return absl::UnavailableError("the aggregator ended the upload without a verdict");
 }
 
-absl::Status AggregatorClient::SendSnapshot(const v1::ReportStateRequest& state,
-                                            const v1::UploadSnapshotHeader& header,
+absl::Status AggregatorClient::SendSnapshot(const v1::UploadSnapshotHeader& header,
                                             absl::string_view bytes) {
   Backoff backoff(backoff_, RandomSeed());
   ReasonLog reasons("snapshot upload interrupted", log_, clock_);
   while (true) {
     uint64_t sent = 0;
-    DISTRO_RETURN_IF_ERROR(ReportState(state));
     const absl::Status status = SendOnce(header, bytes, &sent);
     if (status.ok()) return status;
     if (stopper_->stopped()) return absl::CancelledError("stopped");

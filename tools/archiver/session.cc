@@ -1,6 +1,7 @@
 #include "tools/archiver/session.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "common/base/checksum.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
+#include "common/replica/log_reference.h"
 #include "tools/archiver/head_watch.h"
 #include "tools/archiver/published_folders.h"
 
@@ -55,25 +57,30 @@ absl::Status Session::Run() {
   // What an earlier process did not get done.
   const ArchiveState& state = archive_.state;
   const RoundId round(state.snapshot.round());
-  if (round > RoundId(0) && state.published_round == round.value()) {
-    if (!IsPublished(parts_.options->publish, round)) PublishFolder();
-    QueueUpload();
-  }
+  const bool ended = round > RoundId(0) && state.published_round == round.value();
+  if (ended && !IsPublished(parts_.options->publish, round)) PublishFolder();
+  // At an end nobody vouched for what was published last: the round before was offered.
+  upload_due_ = state.published_round > stored_round_ + 1;
   QueueReport();
   const absl::Status status = Replay(&feed);
   archive_.state.epoch = std::max(archive_.state.epoch, feed.epoch().value());
   if (!status.ok() && !parts_.stopper->stopped()) return status;
-  if (Finished() && archive_.state.published_round != next_round_) EndInterval();
-  DISTRO_RETURN_IF_ERROR(Save());
-  if (parts_.stopper->stopped()) return absl::OkStatus();
-  reports_.AwaitIdle();
-  uploads_.AwaitIdle();
-  return absl::OkStatus();
+  return Finished() && !parts_.stopper->stopped() ? Finish() : Save();
 }
 
-bool Session::Finished() const {
-  const uint64_t end = parts_.options->once ? run_.round() : run_.config().rounds();
-  return archive_.replica->next_round().value() >= end;
+uint64_t Session::End() const {
+  return parts_.options->once ? run_.round() : run_.config().rounds();
+}
+
+// The copy moves on last: an upload that is cut goes on from the one before, also in the next process.
+absl::Status Session::Finish() {
+  if (archive_.state.published_round != next_round_) PublishFolder();
+  reports_.AwaitIdle();
+  uploads_.AwaitIdle();
+  if (parts_.stopper->stopped()) return absl::OkStatus();
+  archive_.state.published_round = next_round_;
+  archive_.state.result_bytes = 0;
+  return Save();
 }
 
 absl::Status Session::Replay(RoundFeed* feed) {
@@ -85,9 +92,10 @@ absl::Status Session::Replay(RoundFeed* feed) {
     }
     DISTRO_RETURN_IF_ERROR(round.status());
     if (parts_.stopper->stopped()) return absl::CancelledError("stopped");
+    OfferSnapshot(*round);
     DISTRO_RETURN_IF_ERROR(Apply(*round));
     archive_.state.epoch = std::max(archive_.state.epoch, feed->epoch().value());
-    if (IntervalEnds()) EndInterval();
+    if (!Finished() && IntervalEnds()) EndInterval();
   }
   return absl::OkStatus();
 }
@@ -150,7 +158,6 @@ void Session::SendReport(const v1::ReportStateRequest& request) {
 
 bool Session::IntervalEnds() const {
   const uint64_t round = archive_.replica->next_round().value();
-  if (round == run_.config().rounds()) return true;
   const uint64_t interval = parts_.options->snapshot_interval_rounds;
   if (interval > 0) return round % interval == 0;
   return archive_.state.result_bytes >= parameter_bytes_;
@@ -166,7 +173,7 @@ void Session::EndInterval() {
     return;
   }
   PublishFolder();
-  QueueUpload();
+  upload_due_ = true;
 }
 
 absl::Status Session::Save() {
@@ -202,22 +209,48 @@ void Session::PublishFolder() {
   parts_.log->Info("folder published", {{"round", next_round_.load()}, {"dir", options.dir}});
 }
 
+// The aggregator takes parameters only where the record of the round says that they are right (docs/protocol.md, "Snapshots").
+void Session::OfferSnapshot(const CommittedRound& committed) {
+  const Replica& replica = *archive_.replica;
+  const uint64_t round = committed.round().value();
+  const bool wanted = upload_due_ || round + 1 == End();
+  if (committed.round() != replica.next_round()) return;  // Apply will say what is wrong
+  if (!parts_.options->upload_snapshots || !wanted || round <= stored_round_) return;
+  const std::optional<LogReference> reference = ReferenceOf(*committed.header);
+  if (!reference || reference->state_hash != replica.StateHash()) {
+    if (!std::exchange(upload_waits_, true)) {
+      parts_.log->Warning("snapshot waits: the record does not vouch for it",
+                          {{"round", round},
+                           {"state_hash", ToHex(replica.StateHash())},
+                           {"reference", reference ? ToHex(reference->state_hash) : "none"}});
+    }
+    return;
+  }
+  if (archive_.state.snapshot.round() != round && !Save().ok()) return;
+  upload_due_ = false;
+  upload_waits_ = false;
+  QueueUpload();
+}
+
 void Session::QueueUpload() {
   const v1::SnapshotInfo& snapshot = archive_.state.snapshot;
-  if (!parts_.options->upload_snapshots || snapshot.round() <= stored_round_) return;
-  uploads_.Add({snapshot, StateNow(), parts_.folder->SnapshotPath(snapshot.round())});
+  uploads_.Add({snapshot, parts_.folder->SnapshotPath(snapshot.round())});
 }
 
 void Session::SendSnapshot(const Upload& upload) {
+  const uint64_t round = upload.snapshot.round();
   const absl::StatusOr<MappedFile> file = MappedFile::Open(upload.path);
+  if (absl::IsNotFound(file.status())) {
+    parts_.log->Info("snapshot not sent: the own copy has moved on", {{"round", round}});
+    return;
+  }
   absl::Status status = file.status();
   if (status.ok()) {
     v1::UploadSnapshotHeader header;
     header.set_run_id(run_.run_id());
     *header.mutable_snapshot() = upload.snapshot;
-    status = parts_.client->SendSnapshot(upload.state, header, file->bytes());
+    status = parts_.client->SendSnapshot(header, file->bytes());
   }
-  const uint64_t round = upload.snapshot.round();
   if (parts_.stopper->stopped()) return;
   if (!status.ok()) {
     parts_.metrics->failures_upload->Increment();

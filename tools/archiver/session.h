@@ -42,7 +42,6 @@ class Session {
  private:
   struct Upload {
     v1::SnapshotInfo snapshot;
-    v1::ReportStateRequest state;  // of the snapshot's parameters
     std::string path;
   };
 
@@ -52,14 +51,21 @@ class Session {
   v1::ReportStateRequest StateNow() const;
   void QueueReport();
   bool IntervalEnds() const;
-  // Saves, publishes and offers a snapshot; what fails is logged and counted, and the next interval tries again.
+  // Saves and publishes, and a snapshot is due; what fails is logged and counted, and the next interval tries again.
   void EndInterval();
   absl::Status Save();
   void PublishFolder();
+  // Before a round is applied: uploads the parameters when a snapshot is due, or this is the last round that will vouch for
+  // one, and the round's record says that they are right. Otherwise the next round decides again.
+  void OfferSnapshot(const CommittedRound& round);
   // Requires a replica at the round of the snapshot.
   void QueueUpload();
+  // The first round that is not wanted.
+  uint64_t End() const;
   // The rounds that were wanted are all applied.
-  bool Finished() const;
+  bool Finished() const { return next_round_ >= End(); }
+  // Publishes what the last round made, and saves it once everything is sent.
+  absl::Status Finish();
 
   // On threads of their own.
   void SendReport(const v1::ReportStateRequest& request);
@@ -74,6 +80,8 @@ class Session {
   // Of the replaying thread.
   Archive archive_;
   uint64_t replayed_ = 0;
+  bool upload_due_ = false;
+  bool upload_waits_ = false;  // and it was said that no record vouches for one
 
   // Of the watch.
   LagTrend trend_;
