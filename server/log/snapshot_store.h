@@ -50,8 +50,9 @@ class SnapshotStore {
   // InvalidArgument: incomplete, or not what was announced: then the upload is removed.
   absl::Status Adopt(const v1::SnapshotInfo& info);
 
-  // A listed one is offered no more, as if it were damaged; its file stays until the next one is adopted. Not durable: the next
-  // start decides again. Another SHA-256 changes nothing; the initial one stays.
+  // A listed one is offered no more, as if it were damaged; its file stays until the next one is
+  // adopted. Not durable: the next start decides again. Another SHA-256 changes nothing; the
+  // initial one stays.
   void LeaveOut(absl::string_view sha256);
 
  private:

@@ -1,7 +1,7 @@
-// Do all replicas hold the same parameters? Members of a round report the state hash of theirs before it, and its record
-// says which one is right (common/replica/log_reference.h); here is who differs, and in which tensors. An archiver is a
-// witness: what it reports is compared, and moves nobody (docs/protocol.md, "State hashes"). Pure; bounded: the last 64
-// rounds. Not thread-safe.
+// Do all replicas hold the same parameters? Members of a round report the state hash of theirs
+// before it, and its record says which one is right (common/replica/log_reference.h); here is who
+// differs, and in which tensors. An archiver is a witness: what it reports is compared, and moves
+// nobody (docs/protocol.md, "State hashes"). Pure; bounded: the last 64 rounds. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -45,21 +45,24 @@ struct Contradiction {
 
 class ReferenceState {
  public:
-  // `layout` is borrowed; names of tensors come from its manifest. `initial_state_hash`: of the run's own snapshot, the
-  // reference of round 0.
+  // `layout` is borrowed; names of tensors come from its manifest. `initial_state_hash`: of the
+  // run's own snapshot, the reference of round 0.
   ReferenceState(const Layout* layout, uint64_t initial_state_hash)
       : layout_(layout), initial_state_hash_(initial_state_hash) {}
 
-  // The tensors' hashes that came with an upload. Those that are not one a tensor, or do not make the state hash, are not
-  // used. Here as below: a round older than the last kReferenceRounds is ignored.
+  // The tensors' hashes that came with an upload. Those that are not one a tensor, or do not make
+  // the state hash, are not used. Here as below: a round older than the last kReferenceRounds is
+  // ignored.
   void AddTensors(RoundId round, uint64_t state_hash, absl::Span<const uint64_t> tensor_hashes);
-  // What an archiver's replay found before `round`; the last report of a round counts. Requires one hash a tensor.
+  // What an archiver's replay found before `round`; the last report of a round counts. Requires one
+  // hash a tensor.
   void AddWitness(RoundId round, absl::Span<const uint64_t> tensor_hashes);
 
-  // The verdict on the members of a round that is committed; witnesses are compared with its reference from now on.
+  // The verdict on the members of a round that is committed; witnesses are compared with its
+  // reference from now on.
   StateVerdict Commit(const v1::RoundHeader& header);
-  // Of the archivers' last report of `round`; told once a round. Nothing before the round is committed, or without a
-  // reference.
+  // Of the archivers' last report of `round`; told once a round. Nothing before the round is
+  // committed, or without a reference.
   std::optional<Contradiction> TakeContradiction(RoundId round);
 
  private:

@@ -106,8 +106,9 @@ absl::Status RoundManager::RestoreRounds() {
   next_slots_ = ToVector(start.next_slots());
   next_sample_ = start.next_sample();
   std::vector<v1::Member> members = MembersOf(slots_);
-  // Record r has the slots of r + 2: those of head and head + 1 are in the last two records. The last ones also tell how
-  // fast the log grows, and what an archiver's reports are compared with; workers were judged when they were committed.
+  // Record r has the slots of r + 2: those of head and head + 1 are in the last two records. The
+  // last ones also tell how fast the log grows, and what an archiver's reports are compared with;
+  // workers were judged when they were committed.
   const uint64_t head = head_.value();
   for (uint64_t r = head < kRestoredRounds ? 0 : head - kRestoredRounds; r < head; ++r) {
     DISTRO_ASSIGN_OR_RETURN(const v1::RoundHeader header, round_log_->Header(RoundId(r)));

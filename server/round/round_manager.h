@@ -125,9 +125,9 @@ class RoundManager {
   // NotFound: the name is not in quarantine.
   absl::Status Admit(const std::string& name);
 
-  // The hashes that an archiver's replay found: a witness. Where they contradict the reference of their round it is told,
-  // and nothing else follows. FailedPrecondition: another run, or "diverged". InvalidArgument: not one hash a tensor, a
-  // round ahead of the log, or, of round 0, not those of the run's own snapshot.
+  // What an archiver's replay found: a witness. That it contradicts its round's reference is told,
+  // and moves nobody. FailedPrecondition: another run, "diverged". InvalidArgument: not one hash a
+  // tensor, a round ahead of the log, or, of round 0, not the hashes of the run's own snapshot.
   absl::Status ReportState(const v1::ReportStateRequest& request);
 
   // Does all that is due and returns the monotonic time at which there may be more. A disk that fails is tried again
@@ -221,8 +221,7 @@ class RoundManager {
   std::set<std::string> JudgeStates(const v1::RoundHeader& header)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TellContradiction(RoundId round) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void NoteMismatch(RoundId round, const std::string& whose, const std::string& tensors)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void NoteMismatch(const std::string& where) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void JudgeMembers(const v1::RoundHeader& header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   v1::RoundOpen MakeOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

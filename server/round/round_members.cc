@@ -27,6 +27,12 @@ absl::Status EndOfStreams(const Worker& worker, absl::string_view word) {
                          absl::StrCat(who, "lease over: join again"));
 }
 
+// Of a state hash that differs.
+std::string Where(RoundId round, absl::string_view whose, absl::string_view tensors) {
+  return absl::StrCat("round ", round.value(), ", of ", whose, tensors.empty() ? "" : ", in ",
+                      tensors);
+}
+
 }  // namespace
 
 // Nobody waits for a worker that is not ACTIVE.
@@ -91,7 +97,7 @@ std::set<std::string> RoundManager::JudgeStates(const v1::RoundHeader& header) {
                  {"reference", verdict.reference ? ToHex(verdict.reference->state_hash) : "none"},
                  {"certain", verdict.certain() ? "yes" : "no"},
                  {"tensors", found.tensors}});
-    NoteMismatch(round, absl::StrCat("of ", found.name), found.tensors);
+    NoteMismatch(Where(round, found.name, found.tensors));
     const std::string detail =
         absl::StrCat("round ", round.value(),
                      found.tensors.empty() ? "" : absl::StrCat(": differs in ", found.tensors));
@@ -109,14 +115,12 @@ void RoundManager::TellContradiction(RoundId round) {
                                                    {"state_hash", ToHex(found->state_hash)},
                                                    {"reference", ToHex(found->reference)},
                                                    {"tensors", found->tensors}});
-  NoteMismatch(round, "of an archiver", found->tensors);
+  NoteMismatch(Where(round, "an archiver", found->tensors));
 }
 
-void RoundManager::NoteMismatch(RoundId round, const std::string& whose,
-                                const std::string& tensors) {
+void RoundManager::NoteMismatch(const std::string& where) {
   observer_->OnStateHashMismatch(1);
-  mismatch_ = absl::StrCat("round ", round.value(), ", ", whose,
-                           tensors.empty() ? "" : absl::StrCat(", in ", tensors));
+  mismatch_ = where;
 }
 
 void RoundManager::JudgeMembers(const v1::RoundHeader& header) {

@@ -115,8 +115,8 @@ absl::Status SnapshotDesk::AdoptNow(const v1::SnapshotInfo& snapshot) {
   return status;
 }
 
-// Rounds before the older of the two that are kept: whoever starts from either needs none of them. The log vouches for both:
-// so it was at the start (LeaveOutUnvouched) and when they came.
+// Rounds before the older of the two that are kept: whoever starts from either needs none of them.
+// The log vouches for both: so it was at the start (LeaveOutUnvouched) and when they came.
 void SnapshotDesk::Prune() {
   const std::vector<v1::SnapshotInfo> list = snapshots_->List();  // newest first
   if (list.size() < 2) return;

@@ -36,7 +36,8 @@ struct SnapshotTicket {
 
 class SnapshotDesk {
  public:
-  // All are borrowed; the log vouches for what `snapshots` lists. Begins with what an earlier process may have left to prune.
+  // All are borrowed; the log vouches for what `snapshots` lists. Begins with what an earlier
+  // process may have left to prune.
   SnapshotDesk(SnapshotStore* snapshots, RoundLog* round_log, const RoundManager* manager,
                Log* log);
   // Waits for the check that runs; those that wait are answered Unavailable.
@@ -44,9 +45,10 @@ class SnapshotDesk {
   SnapshotDesk(const SnapshotDesk&) = delete;
   SnapshotDesk& operator=(const SnapshotDesk&) = delete;
 
-  // Lets the newest upload in; what came before it ends as Aborted. FailedPrecondition: of another run ("other_run"), of another
-  // log ("diverged"), without a reference in the log ("no_reference", "no_majority": CheckVouched), or older than what is kept.
-  // InvalidArgument: not what the log says.
+  // Lets the newest upload in; what came before it ends as Aborted. FailedPrecondition: of another
+  // run ("other_run"), of another log ("diverged"), without a reference in the log ("no_reference",
+  // "no_majority": CheckVouched), or older than what is kept. InvalidArgument: not what the log
+  // says.
   absl::StatusOr<SnapshotTicket> Begin(const v1::UploadSnapshotHeader& header);
   // Stores the next bytes. Aborted: another upload began. InvalidArgument: not the next bytes, none, or beyond the end.
   absl::Status Add(SnapshotTicket* ticket, const v1::SnapshotFrame& frame);

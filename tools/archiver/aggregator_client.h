@@ -34,7 +34,8 @@ class AggregatorClient {
   // Into `path`, by way of `path`.part, also over several calls and processes. Tries again while the aggregator is away.
   // InvalidArgument: the bytes are not those of the SHA-256. FailedPrecondition, "pruned": it was dropped meanwhile.
   absl::Status FetchSnapshot(const v1::SnapshotInfo& snapshot, const std::string& path);
-  // Until it is stored or refused; goes on where an attempt ended. One of a round that is not committed yet ("no_reference") waits.
+  // Until it is stored or refused; goes on where an attempt ended. One of a round that is not
+  // committed yet ("no_reference") waits.
   absl::Status SendSnapshot(const v1::UploadSnapshotHeader& header, absl::string_view bytes);
   // Until it is taken or refused.
   absl::Status ReportState(const v1::ReportStateRequest& request);

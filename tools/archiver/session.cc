@@ -72,7 +72,8 @@ uint64_t Session::End() const {
   return parts_.options->once ? run_.round() : run_.config().rounds();
 }
 
-// The copy moves on last: an upload that is cut goes on from the one before, also in the next process.
+// The copy moves on last: an upload that is cut goes on from the one before, also in the next
+// process.
 absl::Status Session::Finish() {
   if (archive_.state.published_round != next_round_) PublishFolder();
   reports_.AwaitIdle();
@@ -209,7 +210,8 @@ void Session::PublishFolder() {
   parts_.log->Info("folder published", {{"round", next_round_.load()}, {"dir", options.dir}});
 }
 
-// The aggregator takes parameters only where the record of the round says that they are right (docs/protocol.md, "Snapshots").
+// The aggregator takes parameters only where the record of the round says that they are right
+// (docs/protocol.md, "Snapshots").
 void Session::OfferSnapshot(const CommittedRound& committed) {
   const Replica& replica = *archive_.replica;
   const uint64_t round = committed.round().value();

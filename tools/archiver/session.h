@@ -51,12 +51,14 @@ class Session {
   v1::ReportStateRequest StateNow() const;
   void QueueReport();
   bool IntervalEnds() const;
-  // Saves and publishes, and a snapshot is due; what fails is logged and counted, and the next interval tries again.
+  // Saves and publishes, and a snapshot is due; what fails is logged and counted, and the next
+  // interval tries again.
   void EndInterval();
   absl::Status Save();
   void PublishFolder();
-  // Before a round is applied: uploads the parameters when a snapshot is due, or this is the last round that will vouch for
-  // one, and the round's record says that they are right. Otherwise the next round decides again.
+  // Before a round is applied: uploads the parameters when a snapshot is due, or this is the last
+  // round that will vouch for one, and the round's record says that they are right. Otherwise the
+  // next round decides again.
   void OfferSnapshot(const CommittedRound& round);
   // Requires a replica at the round of the snapshot.
   void QueueUpload();

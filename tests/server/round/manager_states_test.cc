@@ -1,4 +1,5 @@
-// Whose parameters are right: what the log says, what follows for those that differ, and that an archiver moves nobody.
+// Whose parameters are right: what the log says, what follows for those that differ, and that an
+// archiver moves nobody.
 #include "absl/strings/str_cat.h"
 #include "common/replica/replica.h"
 #include "gmock/gmock.h"

@@ -1,5 +1,5 @@
-// Who vouches for a snapshot that is uploaded, over real gRPC: the record of its round, and nobody else. What one archiver's
-// credential can do to a run.
+// Who vouches for a snapshot that is uploaded, over real gRPC: the record of its round, and nobody
+// else. What one archiver's credential can do to a run.
 #include "common/base/reason.h"
 #include "gmock/gmock.h"
 #include "server/log/run_store.h"

@@ -157,7 +157,8 @@ TEST_F(ArchiverTest, FollowsUntilTheRunIsDone) {
   EXPECT_EQ(StoredRounds().front(), kRounds - 1);  // nobody will ever say what the last round made
 }
 
-// In round 3 the only worker reports another hash: nothing vouches for the snapshot that is due before it.
+// In round 3 the only worker reports another hash: nothing vouches for the snapshot that is due
+// before it.
 TEST_F(ArchiverTest, TakesALaterRoundWhereTheRecordDoesNotVouch) {
   AdvanceTo(3);
   AdvanceTo(4, 0, /*wrong_hash=*/1);
