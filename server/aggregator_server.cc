@@ -18,8 +18,10 @@
 #include "server/connection_metrics.h"
 #include "server/connections/connection_table.h"
 #include "server/grpc_endpoint.h"
+#include "server/limits/call_rates.h"
 #include "server/metrics.h"
 #include "server/round/observer_list.h"
+#include "server/service/call_desk.h"
 #include "server/status/run_history.h"
 #include "server/status/status_routes.h"
 #include "server/status/worker_rates.h"
@@ -52,7 +54,8 @@ struct AggregatorServer::Parts {
         metrics(clock_in, options_in.insecure),
         history(clock_in),
         connections(options_in.connections),
-        gate(options_in.limits, clock_in) {}
+        gate(options_in.limits, clock_in),
+        call_rates(CallsPerSecond(options_in.limits, options_in.heartbeat_interval), clock_in) {}
 
   absl::Status OpenCredentials();
   absl::Status OpenHost(Disk* disk, std::function<void(absl::Status)> on_fatal);
@@ -74,11 +77,13 @@ struct AggregatorServer::Parts {
   WorkerRates rates;
   ConnectionTable connections;
   StreamGate gate;
+  CallRates call_rates;
   std::atomic<bool> loaded{false};
   std::atomic<bool> draining{false};
   std::unique_ptr<ServerTls> tls;      // null: insecure
   std::unique_ptr<TokenStore> tokens;  // null: none are valid
   std::unique_ptr<Authorizer> authorizer;
+  std::unique_ptr<CallDesk> desk;
   std::unique_ptr<RunHost> host;
   std::unique_ptr<HttpEndpoint> http;
   std::unique_ptr<GrpcEndpoint> grpc;
@@ -157,9 +162,11 @@ absl::Status AggregatorServer::Parts::LoadRun() {
 }
 
 absl::Status AggregatorServer::Parts::StartGrpc(std::function<void(absl::Status)> on_fatal) {
+  desk = std::make_unique<CallDesk>(authorizer.get(), &call_rates, &metrics, log);
   const GrpcSources sources{.host = host.get(),
                             .tls = tls.get(),
                             .authorizer = authorizer.get(),
+                            .desk = desk.get(),
                             .connections = &connections,
                             .gate = &gate,
                             .transfers = &metrics,

@@ -53,9 +53,10 @@ struct GrpcEndpoint::Parts {
   Parts(const AggregatorOptions& options_in, const GrpcSources& sources_in)
       : options(options_in),
         sources(sources_in),
-        aggregator(sources.host, sources.authorizer, sources.gate, sources.transfers,
-                   sources.reports, sources.clock, sources.log),
-        admin(sources.host, sources.authorizer, sources.gate, sources.transfers, sources.reports),
+        aggregator(sources.host, sources.desk, sources.gate, sources.transfers, sources.reports,
+                   sources.clock, sources.log),
+        admin(sources.host, sources.desk, sources.gate, sources.transfers, sources.reports,
+              sources.log),
         link(sources.host, sources.authorizer, sources.gate, sources.clock) {}
 
   absl::Status Listen();

@@ -13,6 +13,7 @@
 #include "server/limits/stream_gate.h"
 #include "server/options.h"
 #include "server/round/run_host.h"
+#include "server/service/call_desk.h"
 #include "server/service/call_observer.h"
 #include "server/service/transfer_observer.h"
 #include "server/session/worker_reports.h"
@@ -24,6 +25,7 @@ struct GrpcSources {
   RunHost* host = nullptr;
   ServerTls* tls = nullptr;  // null: insecure
   Authorizer* authorizer = nullptr;
+  const CallDesk* desk = nullptr;
   ConnectionTable* connections = nullptr;
   StreamGate* gate = nullptr;
   TransferObserver* transfers = nullptr;

@@ -15,7 +15,7 @@ constexpr DiskOperation kDiskOperations[] = {
     DiskOperation::kCreateFolder, DiskOperation::kCreate,     DiskOperation::kWrite,
     DiskOperation::kFsync,        DiskOperation::kLink,       DiskOperation::kRename,
     DiskOperation::kUnlink,       DiskOperation::kFsyncFolder};
-constexpr const char* kRefusals[] = {"unauthenticated", "role", "wrong_name"};
+constexpr const char* kRefusals[] = {"unauthenticated", "role", "wrong_name", "limit"};
 constexpr const char* kCredentialFiles[] = {"certificate", "tokens"};
 
 double Seconds(absl::Duration duration) { return absl::ToDoubleSeconds(duration); }

@@ -8,7 +8,7 @@ namespace distro::server {
 class AuthObserver {
  public:
   virtual ~AuthObserver() = default;
-  // `reason`: unauthenticated, role or wrong_name.
+  // `reason`: unauthenticated, role, wrong_name, or limit: this caller's calls come too fast.
   virtual void OnCallRefused(absl::string_view reason) = 0;
   // A file that changed was read; `file`: certificate or tokens. Not ok: what was there before goes on.
   virtual void OnCredentialsReloaded(absl::string_view file, bool ok) = 0;

@@ -8,6 +8,7 @@ namespace {
 constexpr uint64_t kMinBytesPerSecond = 64 << 10;
 constexpr uint64_t kMinInflightBytes = 1 << 20;
 constexpr int kMaxStreams = 1 << 20;
+constexpr uint64_t kMaxCallsPerSecond = 1'000'000'000;
 
 absl::Status Refuse(absl::string_view what, absl::string_view value, absl::string_view range) {
   return absl::InvalidArgumentError(absl::StrCat(what, ": ", value, " is outside ", range));
@@ -24,6 +25,8 @@ absl::Status ServiceLimits::Validate() const {
     return Refuse("--max_streams", absl::StrCat(streams), "1..1048576");
   if (snapshot_streams < 1 || snapshot_streams > kMaxStreams)
     return Refuse("snapshot_streams", absl::StrCat(snapshot_streams), "1..1048576");
+  if (calls_per_second < 1 || calls_per_second > kMaxCallsPerSecond)
+    return Refuse("calls_per_second", absl::StrCat(calls_per_second), "1..1000000000");
   if (stall_timeout < absl::Milliseconds(100) || stall_timeout > absl::Hours(1))
     return Refuse("--stall_timeout", absl::FormatDuration(stall_timeout), "100ms to 1h");
   if (stall_bytes < 1) return Refuse("stall_bytes", absl::StrCat(stall_bytes), "1 and above");

@@ -12,7 +12,6 @@ namespace {
 constexpr uint64_t kBurstSeconds = 4;
 constexpr uint64_t kMinBurst = 2 << 20;  // more than any message
 constexpr size_t kBucketsKept = 1024;    // beyond it those that are full are forgotten
-constexpr int kLinksOfAName = 2;
 constexpr absl::Duration kRetryAfter = absl::Seconds(1);
 
 absl::Status LimitError(absl::StatusCode code, absl::string_view message) {
@@ -33,6 +32,32 @@ absl::string_view NameOf(StreamKind kind) {
   return "streams";
 }
 
+int PlacesOfAName(StreamKind kind) {
+  switch (kind) {
+    case StreamKind::kUpload:
+      return kUploadsOfAName;
+    case StreamKind::kSubscription:
+      return kSubscriptionsOfAName;
+    case StreamKind::kSnapshot:
+      return kSnapshotsOfAName;
+    case StreamKind::kLink:
+      return kLinksOfAName;
+  }
+  return 1;
+}
+
+absl::Status NewerStream(StreamKind kind, absl::string_view name) {
+  return LimitError(absl::StatusCode::kUnavailable,
+                    absl::StrCat(name, ": a newer stream began, and one name may have ",
+                                 PlacesOfAName(kind), " ", NameOf(kind)));
+}
+
+absl::Status NewerProcess(absl::string_view worker) {
+  return ErrorWithReason(
+      absl::StatusCode::kAborted, "replaced",
+      absl::StrCat("worker ", worker, ": replaced by a newer process of this name"));
+}
+
 }  // namespace
 
 struct GatedStream::State {
@@ -46,7 +71,7 @@ struct GatedStream::State {
 
   // Guarded by the gate's mutex.
   StallWatch watch;
-  std::string worker;  // empty: not known yet
+  std::string name;  // whose; empty: not known yet
   uint64_t incarnation = 0;
   bool stopped = false;  // counts no more
 
@@ -67,27 +92,22 @@ GatedStream::~GatedStream() {
   state_->stop = nullptr;
 }
 
-void GatedStream::Identify(const std::string& worker, uint64_t incarnation) {
+void GatedStream::Identify(const std::string& name, uint64_t incarnation) {
   StreamGate::Stopped stopped;
   {
     absl::MutexLock lock(&gate_->mu_);
-    state_->worker = worker;
+    state_->name = name;
     state_->incarnation = incarnation;
-    int excess =
-        gate_->OpenOfLocked(*state_) - (state_->kind == StreamKind::kLink ? kLinksOfAName : 1);
+    int excess = gate_->OpenOfLocked(*state_) - PlacesOfAName(state_->kind);
     for (const auto& [id, other] : gate_->streams_) {
       if (excess <= 0) break;
-      if (other == state_ || other->kind != state_->kind || other->worker != worker) continue;
+      if (other == state_ || other->kind != state_->kind || other->name != name) continue;
       if (std::exchange(other->stopped, true)) continue;
       --excess;
       --gate_->open_[other->kind];
-      stopped.emplace_back(
-          other, other->incarnation == incarnation
-                     ? LimitError(absl::StatusCode::kUnavailable,
-                                  absl::StrCat("worker ", worker, ": a newer stream began"))
-                     : ErrorWithReason(absl::StatusCode::kAborted, "replaced",
-                                       absl::StrCat("worker ", worker,
-                                                    ": replaced by a newer process of this name")));
+      stopped.emplace_back(other, other->incarnation == incarnation
+                                      ? NewerStream(state_->kind, name)
+                                      : NewerProcess(name));
     }
   }
   StreamGate::Stop(stopped);
@@ -95,10 +115,10 @@ void GatedStream::Identify(const std::string& worker, uint64_t incarnation) {
 
 absl::Status GatedStream::Received(uint64_t bytes) {
   absl::MutexLock lock(&gate_->mu_);
-  if (state_->worker.empty()) return absl::OkStatus();
+  if (state_->name.empty()) return absl::OkStatus();
   const absl::Duration now = gate_->clock_->MonotonicNow();
   const absl::Duration wait =
-      gate_->BucketOf(state_->worker, now).Take(std::max(bytes, kMinMessageCost), now);
+      gate_->BucketOf(state_->name, now).Take(std::max(bytes, kMinMessageCost), now);
   if (wait == absl::ZeroDuration()) return absl::OkStatus();
   return WithRetryAfter(
       LimitError(absl::StatusCode::kResourceExhausted,
@@ -145,7 +165,7 @@ int StreamGate::CountLocked(StreamKind kind) const {
 int StreamGate::OpenOfLocked(const State& stream) const {
   return static_cast<int>(std::ranges::count_if(streams_, [&stream](const auto& entry) {
     const State& other = *entry.second;
-    return other.kind == stream.kind && other.worker == stream.worker &&
+    return other.kind == stream.kind && other.name == stream.name &&
            (!other.stopped || &other == &stream);
   }));
 }
@@ -184,7 +204,7 @@ bool StreamGate::MakeRoom(StreamKind kind, Stopped* stopped) {
   if (CountLocked(kind) < Limit(kind)) return true;
   if (kind != StreamKind::kUpload) return false;
   for (const auto& [id, state] : streams_) {
-    if (state->kind != kind || state->stopped || !state->worker.empty()) continue;
+    if (state->kind != kind || state->stopped || !state->name.empty()) continue;
     state->stopped = true;
     --open_[kind];
     stopped->emplace_back(state, LimitError(absl::StatusCode::kResourceExhausted,
@@ -217,13 +237,13 @@ void StreamGate::Sweep() {
   Stop(stopped);
 }
 
-TokenBucket& StreamGate::BucketOf(const std::string& worker, absl::Duration now) {
-  const auto it = buckets_.find(worker);
+TokenBucket& StreamGate::BucketOf(const std::string& name, absl::Duration now) {
+  const auto it = buckets_.find(name);
   if (it != buckets_.end()) return it->second;
   if (buckets_.size() >= kBucketsKept)
     std::erase_if(buckets_, [now](const auto& bucket) { return bucket.second.Full(now); });
   const uint64_t rate = limits_.worker_bytes_per_second;
-  return buckets_.try_emplace(worker, rate, std::max(kBurstSeconds * rate, kMinBurst), now)
+  return buckets_.try_emplace(name, rate, std::max(kBurstSeconds * rate, kMinBurst), now)
       .first->second;
 }
 

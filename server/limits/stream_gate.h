@@ -1,5 +1,9 @@
-// Which streams may be open: how many of a kind, one upload a worker, at what rate, and not without moving (docs/protocol.md,
-// "Limits"). Knows nothing of gRPC: a stream is something that can be told to stop. Thread-safe.
+// Which streams may be open: how many of a kind, how many of a name, at what rate, and not without
+// moving (docs/protocol.md, "Limits"). Knows nothing of gRPC: a stream is something that can be
+// told to stop. Thread-safe.
+//
+// No name has more places than it needs (kSubscriptionsOfAName and the others): beyond them it
+// displaces itself, not others.
 //
 // A worker's place is safe: when all places for uploads are taken, the oldest stream that has not yet said whose it is
 // (no header came) makes room.
@@ -29,6 +33,14 @@ namespace distro::server {
 // What a message counts as at least, so that tiny ones are not free.
 inline constexpr uint64_t kMinMessageCost = 256;
 
+// Places that one name may have of a kind: of a credential, or with --insecure of a worker. A
+// follower that lost its connection comes back while its older streams still look alive, so it is
+// the oldest that makes room.
+inline constexpr int kUploadsOfAName = 1;
+inline constexpr int kSubscriptionsOfAName = 8;
+inline constexpr int kSnapshotsOfAName = 8;
+inline constexpr int kLinksOfAName = 2;  // it measures both ways
+
 enum class StreamKind { kUpload, kSubscription, kSnapshot, kLink };
 
 class StreamGate;
@@ -41,9 +53,10 @@ class GatedStream {
   GatedStream(const GatedStream&) = delete;
   GatedStream& operator=(const GatedStream&) = delete;
 
-  // Whose stream it is, once that was checked. An older one of this worker and kind is stopped: Unavailable `limit`, that of
-  // another process Aborted `replaced`. Of measurements of links one name, a credential's, has two: it measures both ways.
-  void Identify(const std::string& worker, uint64_t incarnation);
+  // Whose stream it is, once that was checked: a worker's name for an upload, otherwise a
+  // credential's. Beyond what one name may have of this kind its oldest is stopped: Unavailable
+  // `limit`, that of another process Aborted `replaced`.
+  void Identify(const std::string& name, uint64_t incarnation);
   // A message of so many bytes came, after Identify. ResourceExhausted `limit`, with the time to wait: more than the worker's
   // rate. A message counts as 256 bytes at least, so that tiny ones are not free.
   absl::Status Received(uint64_t bytes);
@@ -93,11 +106,11 @@ class StreamGate {
 
   int Limit(StreamKind kind) const;
   int CountLocked(StreamKind kind) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Streams of its kind and worker that were not stopped, and it.
+  // Streams of its kind and name that were not stopped, and it.
   int OpenOfLocked(const State& stream) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MakeRoom(StreamKind kind, Stopped* stopped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void MarkStalled(absl::Duration now, Stopped* stopped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  TokenBucket& BucketOf(const std::string& worker, absl::Duration now)
+  TokenBucket& BucketOf(const std::string& name, absl::Duration now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Tells them; no locks held.
   static void Stop(const Stopped& stopped);
@@ -109,7 +122,7 @@ class StreamGate {
   mutable absl::Mutex mu_;
   std::map<uint64_t, std::shared_ptr<State>> streams_ ABSL_GUARDED_BY(mu_);  // oldest first
   std::map<StreamKind, int> open_ ABSL_GUARDED_BY(mu_);
-  std::map<std::string, TokenBucket> buckets_ ABSL_GUARDED_BY(mu_);  // of workers; full ones go
+  std::map<std::string, TokenBucket> buckets_ ABSL_GUARDED_BY(mu_);  // by name; full ones go
   uint64_t next_id_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

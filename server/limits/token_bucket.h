@@ -1,5 +1,5 @@
-// A rate with bursts: so many bytes a second, and what was not used before up to a burst. The caller has the clock. Not
-// thread-safe.
+// A rate with bursts: so many bytes (or calls) a second, and what was not used before up to a
+// burst. The caller has the clock. Not thread-safe.
 #pragma once
 
 #include <algorithm>

@@ -21,6 +21,7 @@ namespace {
 
 constexpr absl::string_view kReason = "disk";
 constexpr absl::string_view kOperationUrl = "distro/disk_operation";
+constexpr absl::string_view kErrorUrl = "distro/disk_error";
 constexpr DiskOperation kOperations[] = {
     DiskOperation::kCreateFolder, DiskOperation::kCreate,      DiskOperation::kWrite,
     DiskOperation::kFsync,        DiskOperation::kLink,        DiskOperation::kRename,
@@ -118,13 +119,15 @@ absl::string_view DiskOperationName(DiskOperation operation) {
 absl::Status DiskError(DiskOperation operation, int error_number, absl::string_view path) {
   const absl::string_view name = DiskOperationName(operation);
   const std::string message = absl::StrCat(name, " ", path, ": ", strerror(error_number));
-  if (error_number == EEXIST) return absl::AlreadyExistsError(message);
-  if (error_number == ENOENT) return absl::NotFoundError(message);
   const bool full = error_number == ENOSPC || error_number == EDQUOT;
-  absl::Status status =
-      ErrorWithReason(full ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kUnavailable,
-                      kReason, message);
+  absl::Status status = error_number == EEXIST ? absl::AlreadyExistsError(message)
+                        : error_number == ENOENT
+                            ? absl::NotFoundError(message)
+                            : ErrorWithReason(full ? absl::StatusCode::kResourceExhausted
+                                                   : absl::StatusCode::kUnavailable,
+                                              kReason, message);
   status.SetPayload(kOperationUrl, absl::Cord(name));
+  status.SetPayload(kErrorUrl, absl::Cord(strerror(error_number)));
   return status;
 }
 
@@ -135,6 +138,17 @@ std::optional<DiskOperation> FailedDiskOperation(const absl::Status& status) {
     if (*name == DiskOperationName(operation)) return operation;
   }
   return std::nullopt;
+}
+
+bool IsDiskError(const absl::Status& status) {
+  return status.GetPayload(kOperationUrl).has_value();
+}
+
+std::string DiskErrorInShort(const absl::Status& status) {
+  const auto operation = status.GetPayload(kOperationUrl);
+  const auto error = status.GetPayload(kErrorUrl);
+  if (!operation || !error) return absl::StatusCodeToString(status.code());
+  return absl::StrCat(std::string(*operation), ": ", std::string(*error));
 }
 
 Disk* Disk::Real() {

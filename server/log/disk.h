@@ -37,6 +37,13 @@ absl::Status DiskError(DiskOperation operation, int error_number, absl::string_v
 // The operation of a status with the reason "disk".
 std::optional<DiskOperation> FailedDiskOperation(const absl::Status& status);
 
+// Whether a DiskError made it: also of those that are an answer about the path.
+bool IsDiskError(const absl::Status& status);
+
+// What operators read on pages and in statuses: "write: No space left on device", without the path.
+// Of what is no DiskError its code.
+std::string DiskErrorInShort(const absl::Status& status);
+
 class Disk {
  public:
   virtual ~Disk() = default;

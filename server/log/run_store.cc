@@ -145,16 +145,19 @@ absl::Status RunStore::CreateRun(const v1::RunConfig& config, absl::string_view 
   if (has_run()) return CheckSameRun(complete, model_config_json, sha256);
   DISTRO_RETURN_IF_ERROR(CheckModelConfig(model_config_json));
   const std::string incoming = IncomingPath(sha256);
-  DISTRO_RETURN_IF_ERROR(CheckIncoming(disk_, incoming, snapshot_bytes, sha256));
-  DISTRO_ASSIGN_OR_RETURN(auto layout, LayoutOfSnapshot(incoming, complete));
-  DISTRO_ASSIGN_OR_RETURN(const uint64_t state_hash, CheckedStateHash(incoming, *layout));
+  DISTRO_RETURN_IF_ERROR(
+      AsUpload(CheckIncoming(disk_, incoming, snapshot_bytes, sha256), incoming));
+  auto layout = LayoutOfSnapshot(incoming, complete);
+  if (!layout.ok()) return AsUpload(layout.status(), incoming);
+  const absl::StatusOr<uint64_t> state_hash = CheckedStateHash(incoming, **layout);
+  if (!state_hash.ok()) return AsUpload(state_hash.status(), incoming);
   v1::SnapshotInfo snapshot;
   snapshot.set_size_bytes(snapshot_bytes);
   snapshot.set_sha256(DigestBytes(sha256));
-  snapshot.set_state_hash(state_hash);
+  snapshot.set_state_hash(*state_hash);
   const std::string run_id = NewRunId(complete.name());
   return Publish({run_id, std::move(complete), std::string(model_config_json), std::move(snapshot),
-                  SnapshotPath(data_dir_, 0), std::move(layout)},
+                  SnapshotPath(data_dir_, 0), *std::move(layout)},
                  incoming);
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/snapshot.h"
@@ -39,6 +40,15 @@ absl::StatusOr<uint64_t> CheckedStateHash(const std::string& path, const Layout&
   DISTRO_RETURN_IF_ERROR(ReadSnapshot(path, layout, &parameters));
   DISTRO_RETURN_IF_ERROR(Annotate(CheckFinite(layout, parameters), path));
   return StateHash(layout, parameters, MakeCpuBackend().get());
+}
+
+absl::Status AsUpload(const absl::Status& status, const std::string& path) {
+  if (!absl::IsInvalidArgument(status)) return status;
+  absl::Status named(status.code(), absl::StrReplaceAll(status.message(), {{path, "snapshot"}}));
+  status.ForEachPayload([&named](absl::string_view url, const absl::Cord& payload) {
+    named.SetPayload(url, payload);
+  });
+  return named;
 }
 
 std::string DigestBytes(const Sha256Digest& digest) { return {digest.begin(), digest.end()}; }

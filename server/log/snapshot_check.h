@@ -20,6 +20,10 @@ absl::StatusOr<std::shared_ptr<const Layout>> LayoutOfSnapshot(const std::string
 // one with a value that is not finite.
 absl::StatusOr<uint64_t> CheckedStateHash(const std::string& path, const Layout& layout);
 
+// A refusal as the upload's sender reads it: "snapshot" in the place of `path`, our file, which it
+// does not know. Any other status as it is.
+absl::Status AsUpload(const absl::Status& status, const std::string& path);
+
 // The 32 bytes as messages carry them.
 std::string DigestBytes(const Sha256Digest& digest);
 

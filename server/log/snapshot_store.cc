@@ -153,7 +153,8 @@ absl::Status SnapshotStore::Adopt(const v1::SnapshotInfo& info) {
   DISTRO_RETURN_IF_ERROR(CheckAnnounced(info));
   if (IsListed(info)) return absl::OkStatus();
   const std::string incoming = IncomingPath(info);
-  DISTRO_RETURN_IF_ERROR(CheckIncoming(disk_, incoming, info.size_bytes(), DigestOf(info)));
+  DISTRO_RETURN_IF_ERROR(
+      AsUpload(CheckIncoming(disk_, incoming, info.size_bytes(), DigestOf(info)), incoming));
   if (absl::Status status = CheckParameters(incoming, info); !status.ok()) {
     if (absl::IsInvalidArgument(status)) RemoveIfThere(disk_, incoming).IgnoreError();
     return status;
@@ -169,7 +170,7 @@ void SnapshotStore::LeaveOut(absl::string_view sha256) {
 absl::Status SnapshotStore::CheckParameters(const std::string& path,
                                             const v1::SnapshotInfo& info) const {
   const absl::StatusOr<uint64_t> hash = CheckedStateHash(path, *run_->layout);
-  if (!hash.ok()) return hash.status();
+  if (!hash.ok()) return AsUpload(hash.status(), path);
   if (*hash == info.state_hash()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(NameOf(info), ": its state hash is ", ToHex(*hash),
                                                  ", ", ToHex(info.state_hash()),

@@ -137,7 +137,7 @@ absl::Status RoundManager::HandleError(const absl::Status& error) {
   NoteDiskError(error);
   absl::MutexLock lock(&mu_);
   retry_at_ = clock_->MonotonicNow() + kRetryInterval;
-  SetReason(state_, absl::StrCat("the log cannot be written: ", error.message()));
+  SetReason(state_, absl::StrCat("the log cannot be written: ", DiskErrorInShort(error)));
   return absl::OkStatus();
 }
 
@@ -146,7 +146,7 @@ void RoundManager::NoteDiskError(const absl::Status& error) {
   const std::optional<DiskOperation> operation = FailedDiskOperation(error);
   observer_->OnLogError(operation ? DiskOperationName(*operation) : "other");
   absl::MutexLock lock(&mu_);
-  const std::string text(error.message());
+  const std::string text = DiskErrorInShort(error);
   if (disk_error_ == text) return;
   disk_error_ = text;
   log_->Error("log not written: will try again", {{"round", head_.value()}, {"error", error}});

@@ -64,7 +64,7 @@ struct RunStatus {
   EpochId epoch;
   RoundId round;           // open, or opens next
   uint64_t log_hash = 0;   // of the last record
-  std::string disk_error;  // why the last write failed; empty: it did not
+  std::string disk_error;  // why the last write failed, without a path; empty: it did not
   std::string mismatch;    // the last state hash that differed: round, whose, tensors
   absl::Duration deadline =
       absl::InfiniteDuration();  // of the open round, or of the last; from Open

@@ -7,6 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/proto_time.h"
 #include "common/run/run_config.h"
+#include "server/log/disk.h"
 #include "server/round/log_vouches.h"
 
 namespace distro::server {
@@ -26,7 +27,8 @@ absl::StatusOr<Sha256Digest> ReadDigest(const std::string& bytes) {
 }
 
 absl::Status OtherRun(const absl::Status& status) {
-  return absl::IsAlreadyExists(status) ? absl::FailedPreconditionError(status.message()) : status;
+  const bool another = absl::IsAlreadyExists(status) && !IsDiskError(status);
+  return another ? absl::FailedPreconditionError(status.message()) : status;
 }
 
 v1::CreateRunResponse RunIdResponse(const RunStore& store) {

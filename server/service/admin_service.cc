@@ -1,6 +1,7 @@
 #include "server/service/admin_service.h"
 
-#include "common/rpc/status.h"
+#include <utility>
+
 #include "server/service/create_run_reactor.h"
 #include "server/service/refuse_stream.h"
 #include "server/service/worker_infos.h"
@@ -8,35 +9,32 @@
 namespace distro::server {
 namespace {
 
-grpc::ServerUnaryReactor* Done(grpc::CallbackServerContext* context,
-                               const absl::Status& status = absl::OkStatus()) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(ToGrpcStatus(status));
-  return reactor;
-}
-
 absl::Status NoRun() { return absl::UnavailableError("there is no run yet: it must be created"); }
 
 }  // namespace
 
 RawBidiReactor* AdminService::CreateRun(grpc::CallbackServerContext* context) {
-  const absl::StatusOr<Caller> caller = authorizer_->Check(*context, Rpc::kCreateRun);
+  const absl::StatusOr<Caller> caller = desk_->Admit(*context, Rpc::kCreateRun);
   if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());
-  return new CreateRunReactor(context, host_, gate_, observer_, authorizer_->connections());
+  return new CreateRunReactor(context, caller->name(), host_, gate_, observer_,
+                              desk_->connections(), log_);
 }
 
 grpc::ServerUnaryReactor* AdminService::GetRun(grpc::CallbackServerContext* context,
-                                               const v1::GetRunRequest* /*request*/,
-                                               v1::GetRunResponse* response) {
-  if (auto caller = authorizer_->Check(*context, Rpc::kGetRun); !caller.ok())
-    return Done(context, caller.status());
+                                               const grpc::ByteBuffer* request,
+                                               grpc::ByteBuffer* response) {
+  return desk_->Answer({context, Rpc::kGetRun, request, response}, this, &AdminService::TellRun);
+}
+
+absl::Status AdminService::TellRun(const v1::GetRunRequest& /*request*/,
+                                   v1::GetRunResponse* response) {
   response->set_epoch(host_->epoch().value());
   const RoundManager* manager = host_->manager();
   const SnapshotDesk* desk = host_->snapshots();
   if (manager == nullptr || desk == nullptr) {
     response->set_state(v1::RUN_STATE_EMPTY);
     response->set_reason("there is no run yet: create one");
-    return Done(context);
+    return absl::OkStatus();
   }
   const RunStatus status = manager->status();
   response->set_run_id(manager->run().run_id);
@@ -50,56 +48,71 @@ grpc::ServerUnaryReactor* AdminService::GetRun(grpc::CallbackServerContext* cont
   response->set_manifest_hash(manifest_hash.data(), manifest_hash.size());
   for (v1::SnapshotInfo& info : desk->List()) *response->add_snapshots() = std::move(info);
   response->set_first_round(desk->first_round().value());
-  return Done(context);
+  return absl::OkStatus();
 }
 
 grpc::ServerUnaryReactor* AdminService::ListWorkers(grpc::CallbackServerContext* context,
-                                                    const v1::ListWorkersRequest* /*request*/,
-                                                    v1::ListWorkersResponse* response) {
-  if (auto caller = authorizer_->Check(*context, Rpc::kListWorkers); !caller.ok())
-    return Done(context, caller.status());
+                                                    const grpc::ByteBuffer* request,
+                                                    grpc::ByteBuffer* response) {
+  return desk_->Answer({context, Rpc::kListWorkers, request, response}, this,
+                       &AdminService::TellWorkers);
+}
+
+absl::Status AdminService::TellWorkers(const v1::ListWorkersRequest& /*request*/,
+                                       v1::ListWorkersResponse* response) {
   if (const RoundManager* manager = host_->manager()) {
     const RunStatus status = manager->status();
     *response = WorkerInfos(status, reports_->List(status.now));
   }
-  return Done(context);
+  return absl::OkStatus();
 }
 
 grpc::ServerUnaryReactor* AdminService::Pause(grpc::CallbackServerContext* context,
-                                              const v1::PauseRequest* request,
-                                              v1::PauseResponse* /*response*/) {
-  if (auto caller = authorizer_->Check(*context, Rpc::kPause); !caller.ok())
-    return Done(context, caller.status());
+                                              const grpc::ByteBuffer* request,
+                                              grpc::ByteBuffer* response) {
+  return desk_->Answer({context, Rpc::kPause, request, response}, this, &AdminService::TakePause);
+}
+
+absl::Status AdminService::TakePause(const v1::PauseRequest& request,
+                                     v1::PauseResponse* /*response*/) {
   RoundManager* manager = host_->manager();
-  return Done(context, manager == nullptr ? NoRun() : manager->Pause(request->reason()));
+  return manager == nullptr ? NoRun() : manager->Pause(request.reason());
 }
 
 grpc::ServerUnaryReactor* AdminService::Resume(grpc::CallbackServerContext* context,
-                                               const v1::ResumeRequest* /*request*/,
-                                               v1::ResumeResponse* /*response*/) {
-  if (auto caller = authorizer_->Check(*context, Rpc::kResume); !caller.ok())
-    return Done(context, caller.status());
+                                               const grpc::ByteBuffer* request,
+                                               grpc::ByteBuffer* response) {
+  return desk_->Answer({context, Rpc::kResume, request, response}, this, &AdminService::TakeResume);
+}
+
+absl::Status AdminService::TakeResume(const v1::ResumeRequest& /*request*/,
+                                      v1::ResumeResponse* /*response*/) {
   RoundManager* manager = host_->manager();
-  return Done(context, manager == nullptr ? NoRun() : manager->Resume());
+  return manager == nullptr ? NoRun() : manager->Resume();
 }
 
 grpc::ServerUnaryReactor* AdminService::Evict(grpc::CallbackServerContext* context,
-                                              const v1::EvictRequest* request,
-                                              v1::EvictResponse* /*response*/) {
-  if (auto caller = authorizer_->Check(*context, Rpc::kEvict); !caller.ok())
-    return Done(context, caller.status());
+                                              const grpc::ByteBuffer* request,
+                                              grpc::ByteBuffer* response) {
+  return desk_->Answer({context, Rpc::kEvict, request, response}, this, &AdminService::TakeEvict);
+}
+
+absl::Status AdminService::TakeEvict(const v1::EvictRequest& request,
+                                     v1::EvictResponse* /*response*/) {
   RoundManager* manager = host_->manager();
-  return Done(context,
-              manager == nullptr ? NoRun() : manager->Evict(request->name(), request->reason()));
+  return manager == nullptr ? NoRun() : manager->Evict(request.name(), request.reason());
 }
 
 grpc::ServerUnaryReactor* AdminService::Admit(grpc::CallbackServerContext* context,
-                                              const v1::AdmitRequest* request,
-                                              v1::AdmitResponse* /*response*/) {
-  if (auto caller = authorizer_->Check(*context, Rpc::kAdmit); !caller.ok())
-    return Done(context, caller.status());
+                                              const grpc::ByteBuffer* request,
+                                              grpc::ByteBuffer* response) {
+  return desk_->Answer({context, Rpc::kAdmit, request, response}, this, &AdminService::TakeAdmit);
+}
+
+absl::Status AdminService::TakeAdmit(const v1::AdmitRequest& request,
+                                     v1::AdmitResponse* /*response*/) {
   RoundManager* manager = host_->manager();
-  return Done(context, manager == nullptr ? NoRun() : manager->Admit(request->name()));
+  return manager == nullptr ? NoRun() : manager->Admit(request.name());
 }
 
 }  // namespace distro::server

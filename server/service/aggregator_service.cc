@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/rpc/status.h"
+#include "common/base/status_macros.h"
 #include "server/service/download_reactor.h"
 #include "server/service/refuse_stream.h"
 #include "server/service/subscribe_reactor.h"
@@ -11,12 +11,6 @@
 
 namespace distro::server {
 namespace {
-
-grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const absl::Status& status) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(ToGrpcStatus(status));
-  return reactor;
-}
 
 // The worker is in session with this process.
 bool LetIn(v1::Directive directive) {
@@ -28,98 +22,99 @@ absl::Status NoRun() { return absl::UnavailableError("there is no run yet: it mu
 }  // namespace
 
 grpc::ServerUnaryReactor* AggregatorService::Join(grpc::CallbackServerContext* context,
-                                                  const v1::JoinRequest* request,
-                                                  v1::JoinResponse* response) {
-  if (absl::Status may = authorizer_->CheckWorker(*context, Rpc::kJoin, request->worker().name());
-      !may.ok()) {
-    return Answer(context, may);
-  }
+                                                  const grpc::ByteBuffer* request,
+                                                  grpc::ByteBuffer* response) {
+  return desk_->Answer({context, Rpc::kJoin, request, response}, this,
+                       &AggregatorService::TakeJoin);
+}
+
+absl::Status AggregatorService::TakeJoin(const v1::JoinRequest& request,
+                                         v1::JoinResponse* response) {
   RoundManager* manager = host_->manager();
-  if (manager == nullptr) return Answer(context, NoRun());
-  absl::StatusOr<v1::JoinResponse> joined = manager->Join(*request);
-  if (!joined.ok()) return Answer(context, joined.status());
-  *response = *std::move(joined);
-  observer_->OnReceived(TransferKind::kControl, request->ByteSizeLong());
+  if (manager == nullptr) return NoRun();
+  DISTRO_ASSIGN_OR_RETURN(*response, manager->Join(request));
+  observer_->OnReceived(TransferKind::kControl, request.ByteSizeLong());
   observer_->OnSent(TransferKind::kControl, response->ByteSizeLong());
-  return Answer(context, absl::OkStatus());
+  return absl::OkStatus();
 }
 
 grpc::ServerUnaryReactor* AggregatorService::Heartbeat(grpc::CallbackServerContext* context,
-                                                       const v1::HeartbeatRequest* request,
-                                                       v1::HeartbeatResponse* response) {
-  if (absl::Status may =
-          authorizer_->CheckWorker(*context, Rpc::kHeartbeat, request->worker().name());
-      !may.ok()) {
-    return Answer(context, may);
-  }
+                                                       const grpc::ByteBuffer* request,
+                                                       grpc::ByteBuffer* response) {
+  return desk_->Answer({context, Rpc::kHeartbeat, request, response}, this,
+                       &AggregatorService::TakeHeartbeat);
+}
+
+absl::Status AggregatorService::TakeHeartbeat(const v1::HeartbeatRequest& request,
+                                              v1::HeartbeatResponse* response) {
   RoundManager* manager = host_->manager();
-  if (manager == nullptr) return Answer(context, NoRun());
-  absl::StatusOr<v1::HeartbeatResponse> answer = manager->Heartbeat(*request);
-  if (!answer.ok()) return Answer(context, answer.status());
-  *response = *std::move(answer);
+  if (manager == nullptr) return NoRun();
+  DISTRO_ASSIGN_OR_RETURN(*response, manager->Heartbeat(request));
   if (LetIn(response->directive())) {
-    observer_->OnDroppedValues(reports_->Take(*request, clock_->WallNow(), clock_->MonotonicNow()));
+    observer_->OnDroppedValues(reports_->Take(request, clock_->WallNow(), clock_->MonotonicNow()));
   }
-  observer_->OnReceived(TransferKind::kControl, request->ByteSizeLong());
+  observer_->OnReceived(TransferKind::kControl, request.ByteSizeLong());
   observer_->OnSent(TransferKind::kControl, response->ByteSizeLong());
-  return Answer(context, absl::OkStatus());
+  return absl::OkStatus();
 }
 
 grpc::ServerUnaryReactor* AggregatorService::Leave(grpc::CallbackServerContext* context,
-                                                   const v1::LeaveRequest* request,
-                                                   v1::LeaveResponse* /*response*/) {
-  if (absl::Status may = authorizer_->CheckWorker(*context, Rpc::kLeave, request->worker().name());
-      !may.ok()) {
-    return Answer(context, may);
-  }
-  if (RoundManager* manager = host_->manager()) manager->Leave(*request);
-  reports_->Leave(request->worker());
-  return Answer(context, absl::OkStatus());
+                                                   const grpc::ByteBuffer* request,
+                                                   grpc::ByteBuffer* response) {
+  return desk_->Answer({context, Rpc::kLeave, request, response}, this,
+                       &AggregatorService::TakeLeave);
+}
+
+absl::Status AggregatorService::TakeLeave(const v1::LeaveRequest& request,
+                                          v1::LeaveResponse* /*response*/) {
+  if (RoundManager* manager = host_->manager()) manager->Leave(request);
+  reports_->Leave(request.worker());
+  return absl::OkStatus();
 }
 
 RawBidiReactor* AggregatorService::UploadUpdate(grpc::CallbackServerContext* context) {
-  absl::StatusOr<Caller> caller = authorizer_->Check(*context, Rpc::kUploadUpdate);
+  absl::StatusOr<Caller> caller = desk_->Admit(*context, Rpc::kUploadUpdate);
   if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());
   return new UploadReactor(context, *std::move(caller), host_->manager(), gate_, observer_,
-                           authorizer_->connections());
+                           desk_->connections());
 }
 
-grpc::ServerWriteReactor<grpc::ByteBuffer>* AggregatorService::SubscribeRounds(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
-  const absl::StatusOr<Caller> caller = authorizer_->Check(*context, Rpc::kSubscribeRounds);
-  if (!caller.ok())
-    return RefuseStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>(caller.status());
-  return SubscribeReactor::Start(*caller, host_->manager(), gate_, observer_, log_, *request);
+RawWriteReactor* AggregatorService::SubscribeRounds(grpc::CallbackServerContext* context,
+                                                    const grpc::ByteBuffer* request) {
+  const absl::StatusOr<Caller> caller = desk_->Admit(*context, Rpc::kSubscribeRounds);
+  if (!caller.ok()) return RefuseStream<RawWriteReactor>(caller.status());
+  return SubscribeReactor::Start(context, *caller, host_->manager(), gate_, observer_, log_,
+                                 *request);
 }
 
-grpc::ServerWriteReactor<v1::DownloadSnapshotResponse>* AggregatorService::DownloadSnapshot(
-    grpc::CallbackServerContext* context, const v1::DownloadSnapshotRequest* request) {
-  const absl::StatusOr<Caller> caller = authorizer_->Check(*context, Rpc::kDownloadSnapshot);
-  if (!caller.ok())
-    return RefuseStream<grpc::ServerWriteReactor<v1::DownloadSnapshotResponse>>(caller.status());
-  return new DownloadReactor(context, host_->snapshots(), gate_, observer_, log_, *request);
+RawWriteReactor* AggregatorService::DownloadSnapshot(grpc::CallbackServerContext* context,
+                                                     const grpc::ByteBuffer* request) {
+  const absl::StatusOr<Caller> caller = desk_->Admit(*context, Rpc::kDownloadSnapshot);
+  if (!caller.ok()) return RefuseStream<RawWriteReactor>(caller.status());
+  return new DownloadReactor(context, caller->name(), host_->snapshots(), gate_, observer_, log_,
+                             *request);
 }
 
-grpc::ServerBidiReactor<v1::UploadSnapshotRequest, v1::UploadSnapshotResponse>*
-AggregatorService::UploadSnapshot(grpc::CallbackServerContext* context) {
-  const absl::StatusOr<Caller> caller = authorizer_->Check(*context, Rpc::kUploadSnapshot);
-  if (!caller.ok()) {
-    return RefuseStream<
-        grpc::ServerBidiReactor<v1::UploadSnapshotRequest, v1::UploadSnapshotResponse>>(
-        caller.status());
-  }
-  return new UploadSnapshotReactor(context, host_->snapshots(), gate_, observer_, log_);
+RawBidiReactor* AggregatorService::UploadSnapshot(grpc::CallbackServerContext* context) {
+  const absl::StatusOr<Caller> caller = desk_->Admit(*context, Rpc::kUploadSnapshot);
+  if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());
+  return new UploadSnapshotReactor(context, caller->name(), host_->snapshots(), gate_, observer_,
+                                   desk_->connections(), log_);
 }
 
 grpc::ServerUnaryReactor* AggregatorService::ReportState(grpc::CallbackServerContext* context,
-                                                         const v1::ReportStateRequest* request,
-                                                         v1::ReportStateResponse* /*response*/) {
-  if (auto caller = authorizer_->Check(*context, Rpc::kReportState); !caller.ok())
-    return Answer(context, caller.status());
+                                                         const grpc::ByteBuffer* request,
+                                                         grpc::ByteBuffer* response) {
+  return desk_->Answer({context, Rpc::kReportState, request, response}, this,
+                       &AggregatorService::TakeState);
+}
+
+absl::Status AggregatorService::TakeState(const v1::ReportStateRequest& request,
+                                          v1::ReportStateResponse* /*response*/) {
   RoundManager* manager = host_->manager();
-  if (manager == nullptr) return Answer(context, NoRun());
-  observer_->OnReceived(TransferKind::kControl, request->ByteSizeLong());
-  return Answer(context, manager->ReportState(*request));
+  if (manager == nullptr) return NoRun();
+  observer_->OnReceived(TransferKind::kControl, request.ByteSizeLong());
+  return manager->ReportState(request);
 }
 
 }  // namespace distro::server

@@ -1,9 +1,8 @@
-// A bidirectional stream that answers what it reads, one message at a time: the turns that UploadUpdate, CreateRun and
-// UploadSnapshot share. The subclass handles a message and queues answers; its place behind the gate, reading, writing,
-// half-close, cancellation and the end are done here. At most kMaxQueued answers wait for a slow reader; then nothing more is
-// read. Between two messages it holds nothing of the last one.
-//
-// Messages are parsed here and not by gRPC, which would report one that cannot be parsed as the end of the stream.
+// A bidirectional stream that answers what it reads, one message at a time: the turns that
+// UploadUpdate, CreateRun and MeasureLink share. The subclass handles a message and queues answers;
+// its place behind the gate, reading, writing, half-close, cancellation and the end are done here.
+// At most kMaxQueued answers wait for a slow reader; then nothing more is read. Between two
+// messages it holds nothing of the last one.
 //
 // Deletes itself when gRPC is done with it. Reads, writes and the gate's stop come on different threads; the mutex joins them.
 #pragma once
@@ -17,19 +16,15 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/status.h"
-#include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/connections/connection_table.h"
 #include "server/limits/stream_gate.h"
+#include "server/service/raw_message.h"
 
 namespace distro::server {
-
-// What the generated code wants of a method with raw messages.
-using RawBidiReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
 template <typename Request, typename Response>
 class AnsweringReactor : public RawBidiReactor {
@@ -71,16 +66,20 @@ class AnsweringReactor : public RawBidiReactor {
   void OnDone() final { delete this; }
 
  protected:
-  // Takes a place behind the gate and begins to read. Called by the subclass when it is complete. An error, for the subclass
-  // to count: the stream ends with it.
-  absl::Status Begin(StreamGate* gate, StreamKind kind) {
+  // Takes a place behind the gate and begins to read. Called by the subclass when it is complete.
+  // An error, for the subclass to count: the stream ends with it. `caller` is the credential's name
+  // whose places this takes one of; empty: nobody's, or not known yet.
+  absl::Status Begin(StreamGate* gate, StreamKind kind, const std::string& caller = "") {
     auto stream = gate->Open(kind, [this](const absl::Status& status) { Stop(status); });
+    if (stream.ok()) {
+      stream_ = *std::move(stream);
+      if (!caller.empty()) stream_->Identify(caller, 0);
+    }
     absl::MutexLock lock(&mu_);
     if (!stream.ok()) {
       FinishLocked(stream.status());
       return stream.status();
     }
-    stream_ = *std::move(stream);
     if (!finished_) StartRead(&message_);
     return absl::OkStatus();
   }
@@ -96,9 +95,7 @@ class AnsweringReactor : public RawBidiReactor {
 
   // Queues an answer. Only from OnMessage.
   void Answer(const Response& response) {
-    grpc::ByteBuffer bytes;
-    bool own = false;
-    (void)grpc::SerializationTraits<Response>::Serialize(response, &bytes, &own);
+    grpc::ByteBuffer bytes = SerializeMessage(response);
     absl::MutexLock lock(&mu_);
     if (finished_ || end_) return;
     answers_.push_back(std::move(bytes));
@@ -119,12 +116,9 @@ class AnsweringReactor : public RawBidiReactor {
   absl::Status HandleMessage() {
     connections_->OnMessage(endpoint_, message_.Length());
     Request request;
-    const bool parsed = grpc::SerializationTraits<Request>::Deserialize(&message_, &request).ok();
+    const absl::Status parsed = ParseMessage(message_, &request);
     message_.Clear();
-    if (parsed) return OnMessage(request);
-    return OnUnreadable(
-        ErrorWithReason(absl::StatusCode::kInvalidArgument, "malformed",
-                        "the message cannot be parsed, or a string in it is not UTF-8"));
+    return parsed.ok() ? OnMessage(request) : OnUnreadable(parsed);
   }
 
   // After the queued answers. Only from OnReadDone, which does not read on.

@@ -5,17 +5,22 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/frames.h"
+#include "server/service/disk_error.h"
 
 namespace distro::server {
 
-CreateRunReactor::CreateRunReactor(grpc::CallbackServerContext* context, RunHost* host,
-                                   StreamGate* gate, TransferObserver* observer,
-                                   ConnectionTable* connections)
-    : AnsweringReactor(context, connections), host_(host), observer_(observer) {
-  (void)Begin(gate, StreamKind::kSnapshot);  // an error has ended the stream
+CreateRunReactor::CreateRunReactor(grpc::CallbackServerContext* context, const std::string& caller,
+                                   RunHost* host, StreamGate* gate, TransferObserver* observer,
+                                   ConnectionTable* connections, Log* log)
+    : AnsweringReactor(context, connections), host_(host), observer_(observer), log_(log) {
+  (void)Begin(gate, StreamKind::kSnapshot, caller);  // an error has ended the stream
 }
 
 absl::Status CreateRunReactor::OnMessage(const v1::CreateRunRequest& request) {
+  return ForCaller(Handle(request), "create the run", log_);
+}
+
+absl::Status CreateRunReactor::Handle(const v1::CreateRunRequest& request) {
   if (created_) return absl::InvalidArgumentError("the run exists: nothing more is wanted");
   switch (request.message_case()) {
     case v1::CreateRunRequest::kHeader:

@@ -15,16 +15,17 @@
 
 namespace distro::server {
 
-DownloadReactor::DownloadReactor(grpc::CallbackServerContext* context, SnapshotDesk* desk,
-                                 StreamGate* gate, TransferObserver* observer, Log* log,
-                                 const v1::DownloadSnapshotRequest& request)
+DownloadReactor::DownloadReactor(grpc::CallbackServerContext* context, const std::string& caller,
+                                 SnapshotDesk* desk, StreamGate* gate, TransferObserver* observer,
+                                 Log* log, const grpc::ByteBuffer& request)
     : observer_(observer), log_(log) {
-  // A write is under way whenever it stalls, so that no status can be sent.
+  // A write is under way whenever it is stopped, so that no status can be sent.
   auto stream = gate->Open(StreamKind::kSnapshot,
-                           [context](const absl::Status& /*stalled*/) { context->TryCancel(); });
+                           [context](const absl::Status& /*why*/) { context->TryCancel(); });
   absl::Status status = stream.status();
   if (status.ok()) {
     stream_ = *std::move(stream);
+    if (!caller.empty()) stream_->Identify(caller, 0);
     status = OpenFile(desk, request);
   }
   if (status.ok()) {
@@ -38,8 +39,9 @@ DownloadReactor::~DownloadReactor() {
   if (file_ >= 0) close(file_);
 }
 
-absl::Status DownloadReactor::OpenFile(SnapshotDesk* desk,
-                                       const v1::DownloadSnapshotRequest& request) {
+absl::Status DownloadReactor::OpenFile(SnapshotDesk* desk, const grpc::ByteBuffer& bytes) {
+  v1::DownloadSnapshotRequest request;
+  DISTRO_RETURN_IF_ERROR(ParseMessage(bytes, &request));
   if (desk == nullptr) return absl::UnavailableError("there is no run yet: it must be created");
   DISTRO_ASSIGN_OR_RETURN(SnapshotDesk::StoredFile stored, desk->Find(request.sha256()));
   if (request.offset() > stored.size_bytes) {
@@ -57,8 +59,9 @@ void DownloadReactor::WriteNext() {
   if (offset_ == size_) return Finish(grpc::Status::OK);
   if (absl::Status status = ReadFrame(); !status.ok()) return Finish(ToGrpcStatus(status));
   observer_->OnSent(TransferKind::kSnapshot, frame_.data().size());
+  message_ = SerializeMessage(frame_);
   stream_->Wait();
-  StartWrite(&frame_);
+  StartWrite(&message_);
 }
 
 absl::Status DownloadReactor::ReadFrame() {

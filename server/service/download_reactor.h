@@ -12,22 +12,25 @@
 #include "grpcpp/support/server_callback.h"
 #include "server/limits/stream_gate.h"
 #include "server/round/snapshot_desk.h"
+#include "server/service/raw_message.h"
 #include "server/service/transfer_observer.h"
 
 namespace distro::server {
 
-class DownloadReactor final : public grpc::ServerWriteReactor<v1::DownloadSnapshotResponse> {
+class DownloadReactor final : public RawWriteReactor {
  public:
-  // All but the request are borrowed and outlive the stream. `desk` may be null: there is no run.
-  DownloadReactor(grpc::CallbackServerContext* context, SnapshotDesk* desk, StreamGate* gate,
-                  TransferObserver* observer, Log* log, const v1::DownloadSnapshotRequest& request);
+  // Answers `request`, a serialized DownloadSnapshotRequest, of the credential `caller`; empty:
+  // anybody's. All others are borrowed and outlive the stream. `desk` may be null: there is no run.
+  DownloadReactor(grpc::CallbackServerContext* context, const std::string& caller,
+                  SnapshotDesk* desk, StreamGate* gate, TransferObserver* observer, Log* log,
+                  const grpc::ByteBuffer& request);
   ~DownloadReactor() override;
 
   void OnWriteDone(bool ok) override;
   void OnDone() override { delete this; }
 
  private:
-  absl::Status OpenFile(SnapshotDesk* desk, const v1::DownloadSnapshotRequest& request);
+  absl::Status OpenFile(SnapshotDesk* desk, const grpc::ByteBuffer& request);
   absl::Status ReadFrame();
   absl::Status DiskError(const absl::Status& status) const;
   void WriteNext();
@@ -38,7 +41,8 @@ class DownloadReactor final : public grpc::ServerWriteReactor<v1::DownloadSnapsh
   int file_ = -1;
   uint64_t offset_ = 0;
   uint64_t size_ = 0;
-  v1::DownloadSnapshotResponse frame_;   // in flight
+  v1::DownloadSnapshotResponse frame_;
+  grpc::ByteBuffer message_;             // in flight
   std::unique_ptr<GatedStream> stream_;  // ends first: then nobody stops this any more
 };
 

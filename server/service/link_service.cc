@@ -15,9 +15,7 @@ class LinkReactor final : public AnsweringReactor<v1::MeasureLinkRequest, v1::Me
               std::optional<v1::LinkNeeds> needs, StreamGate* gate, ConnectionTable* connections,
               const Clock* clock, const std::string* noise)
       : AnsweringReactor(context, connections), call_(std::move(needs), clock, noise) {
-    if (!Begin(gate, StreamKind::kLink).ok()) return;  // that has ended the stream
-    // Before gRPC has this reactor, and calls it.
-    if (!caller.empty()) stream()->Identify(caller, 0);
+    (void)Begin(gate, StreamKind::kLink, caller);  // an error has ended the stream
   }
 
  private:

@@ -2,40 +2,33 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/status.h"
-#include "grpcpp/support/slice.h"
 #include "server/service/disk_error.h"
 #include "server/service/shared_slice.h"
 
 namespace distro::server {
 namespace {
 
-absl::StatusOr<v1::SubscribeRoundsRequest> Parse(const grpc::ByteBuffer& message) {
-  grpc::Slice bytes;
-  v1::SubscribeRoundsRequest request;
-  if (!message.DumpToSingleSlice(&bytes).ok() ||
-      !request.ParseFromArray(bytes.begin(), static_cast<int>(bytes.size()))) {
-    return ErrorWithReason(absl::StatusCode::kInvalidArgument, "malformed",
-                           "the message is not a SubscribeRoundsRequest");
-  }
-  return request;
+// Whose places it takes one of: a credential's, or with --insecure those of the worker that it
+// names. Nobody's: empty.
+std::string OwnerOf(const Caller& caller, const v1::SubscribeRoundsRequest& request) {
+  return caller.name().empty() ? request.worker().name() : caller.name();
 }
 
 }  // namespace
 
-SubscribeReactor* SubscribeReactor::Start(const Caller& caller, RoundManager* manager,
+SubscribeReactor* SubscribeReactor::Start(grpc::CallbackServerContext* context,
+                                          const Caller& caller, RoundManager* manager,
                                           StreamGate* gate, TransferObserver* observer, Log* log,
                                           const grpc::ByteBuffer& request) {
-  std::shared_ptr<SubscribeReactor> reactor(new SubscribeReactor(observer, log));
+  std::shared_ptr<SubscribeReactor> reactor(new SubscribeReactor(context, observer, log));
   reactor->self_ = reactor;
   if (absl::Status status = reactor->Subscribe(caller, manager, gate, request); !status.ok()) {
     absl::MutexLock lock(&reactor->mu_);
-    reactor->finished_ = true;
-    reactor->Finish(ToGrpcStatus(status));
+    if (!reactor->finished_) reactor->FinishLocked(status);
     return reactor.get();
   }
   reactor->subscription_->Listen(reactor);
@@ -46,11 +39,28 @@ SubscribeReactor* SubscribeReactor::Start(const Caller& caller, RoundManager* ma
 absl::Status SubscribeReactor::Subscribe(const Caller& caller, RoundManager* manager,
                                          StreamGate* gate, const grpc::ByteBuffer& request) {
   if (manager == nullptr) return absl::UnavailableError("there is no run yet: it must be created");
-  DISTRO_ASSIGN_OR_RETURN(stream_, gate->Open(StreamKind::kSubscription, nullptr));
-  DISTRO_ASSIGN_OR_RETURN(const v1::SubscribeRoundsRequest parsed, Parse(request));
+  DISTRO_ASSIGN_OR_RETURN(stream_, gate->Open(StreamKind::kSubscription,
+                                              [this](const absl::Status& why) { Stop(why); }));
+  v1::SubscribeRoundsRequest parsed;
+  DISTRO_RETURN_IF_ERROR(ParseMessage(request, &parsed));
   DISTRO_RETURN_IF_ERROR(caller.MayActAs(parsed.worker().name()));
   DISTRO_ASSIGN_OR_RETURN(subscription_, manager->Subscribe(parsed));
+  if (const std::string owner = OwnerOf(caller, parsed); !owner.empty())
+    stream_->Identify(owner, 0);
   return absl::OkStatus();
+}
+
+void SubscribeReactor::Stop(const absl::Status& status) {
+  absl::MutexLock lock(&mu_);
+  if (finished_) return;
+  stopped_ = status;
+  if (writing_) return context_->TryCancel();
+  if (!pumping_) FinishLocked(status);
+}
+
+void SubscribeReactor::FinishLocked(const absl::Status& status) {
+  finished_ = true;
+  Finish(ToGrpcStatus(status));
 }
 
 // What the stream ends with: OK where there is no further round, its reason where it has one; anything else is the disk's.
@@ -100,10 +110,10 @@ bool SubscribeReactor::EnterPump() {
 bool SubscribeReactor::LeavePump(absl::StatusOr<SharedBytes> next) {
   absl::MutexLock lock(&mu_);
   if (cancelled_) next = absl::CancelledError("the subscriber is gone");
+  if (!stopped_.ok()) next = stopped_;
   if (!next.ok()) {
-    finished_ = true;
     pumping_ = false;
-    Finish(ToGrpcStatus(EndOf(next.status())));
+    FinishLocked(EndOf(next.status()));
     return false;
   }
   if (*next == nullptr) {

@@ -16,15 +16,17 @@
 #include "server/auth/authorizer.h"
 #include "server/limits/stream_gate.h"
 #include "server/round/round_manager.h"
+#include "server/service/raw_message.h"
 #include "server/service/transfer_observer.h"
 
 namespace distro::server {
 
-class SubscribeReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public Listener {
+class SubscribeReactor final : public RawWriteReactor, public Listener {
  public:
   // Answers `request`, a serialized SubscribeRoundsRequest. `manager` may be null: there is no run. All but caller and request are
   // borrowed and outlive the stream. The caller hands the result to gRPC.
-  static SubscribeReactor* Start(const Caller& caller, RoundManager* manager, StreamGate* gate,
+  static SubscribeReactor* Start(grpc::CallbackServerContext* context, const Caller& caller,
+                                 RoundManager* manager, StreamGate* gate,
                                  TransferObserver* observer, Log* log,
                                  const grpc::ByteBuffer& request);
 
@@ -35,19 +37,24 @@ class SubscribeReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>
   void OnDone() override { self_.reset(); }
 
  private:
-  SubscribeReactor(TransferObserver* observer, Log* log) : observer_(observer), log_(log) {}
+  SubscribeReactor(grpc::CallbackServerContext* context, TransferObserver* observer, Log* log)
+      : context_(context), observer_(observer), log_(log) {}
   absl::Status Subscribe(const Caller& caller, RoundManager* manager, StreamGate* gate,
                          const grpc::ByteBuffer& request);
   absl::Status EndOf(const absl::Status& status) const;
+  // From the gate: ends at once. A frame that is being written holds the status back; it is cut
+  // off.
+  void Stop(const absl::Status& status);
+  void FinishLocked(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Pump();
   // Whether this thread may look for the next frame now.
   bool EnterPump();
   // Acts on what it found; true: look again.
   bool LeavePump(absl::StatusOr<SharedBytes> next);
 
+  grpc::CallbackServerContext* const context_;
   TransferObserver* const observer_;
   Log* const log_;
-  std::unique_ptr<GatedStream> stream_;
   std::unique_ptr<Subscription> subscription_;  // used by the one thread that pumps
   std::shared_ptr<SubscribeReactor> self_;
   grpc::ByteBuffer message_;  // in flight
@@ -58,6 +65,9 @@ class SubscribeReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>
   bool again_ ABSL_GUARDED_BY(mu_) = false;  // a Wake came while another thread pumped
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Status stopped_ ABSL_GUARDED_BY(mu_);  // OK: it was not
+
+  std::unique_ptr<GatedStream> stream_;  // ends first: then nobody stops this any more
 };
 
 }  // namespace distro::server

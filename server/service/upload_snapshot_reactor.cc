@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/frames.h"
 #include "common/rpc/status.h"
@@ -12,13 +11,19 @@
 namespace distro::server {
 
 UploadSnapshotReactor::UploadSnapshotReactor(grpc::CallbackServerContext* context,
-                                             SnapshotDesk* desk, StreamGate* gate,
-                                             TransferObserver* observer, Log* log)
-    : desk_(desk), observer_(observer), log_(log) {
+                                             const std::string& caller, SnapshotDesk* desk,
+                                             StreamGate* gate, TransferObserver* observer,
+                                             ConnectionTable* connections, Log* log)
+    : desk_(desk),
+      observer_(observer),
+      connections_(connections),
+      endpoint_(EndpointOfGrpcPeer(context->peer())),
+      log_(log) {
   auto stream = gate->Open(StreamKind::kSnapshot,
                            [context](const absl::Status& /*stalled*/) { context->TryCancel(); });
   if (stream.ok()) {
     stream_ = *std::move(stream);
+    if (!caller.empty()) stream_->Identify(caller, 0);
     Read();
   } else {
     End(stream.status());
@@ -27,17 +32,17 @@ UploadSnapshotReactor::UploadSnapshotReactor(grpc::CallbackServerContext* contex
 
 void UploadSnapshotReactor::Read() {
   stream_->Wait();
-  StartRead(&request_);
+  StartRead(&message_);
 }
 
-void UploadSnapshotReactor::Write() {
+void UploadSnapshotReactor::Write(const v1::UploadSnapshotResponse& response) {
+  answer_ = SerializeMessage(response);
   stream_->Wait();
-  StartWrite(&response_);
+  StartWrite(&answer_);
 }
 
 void UploadSnapshotReactor::End(const absl::Status& status) {
-  Finish(ToGrpcStatus(ReasonOf(status) == "disk" ? WithoutPath(status, "store a snapshot", log_)
-                                                 : status));
+  Finish(ToGrpcStatus(ForCaller(status, "store a snapshot", log_)));
 }
 
 void UploadSnapshotReactor::OnReadDone(bool ok) {
@@ -46,17 +51,22 @@ void UploadSnapshotReactor::OnReadDone(bool ok) {
     return End(absl::CancelledError(
         "the upload ended before the snapshot was complete: begin again, it goes on where it was"));
   }
-  if (const absl::Status status = Handle(); !status.ok()) return End(status);
+  connections_->OnMessage(endpoint_, message_.Length());
+  v1::UploadSnapshotRequest request;
+  absl::Status status = ParseMessage(message_, &request);
+  message_.Clear();
+  if (status.ok()) status = Handle(request);
+  if (!status.ok()) return End(status);
   Proceed();
 }
 
-absl::Status UploadSnapshotReactor::Handle() {
+absl::Status UploadSnapshotReactor::Handle(const v1::UploadSnapshotRequest& request) {
   if (desk_ == nullptr) return absl::UnavailableError("there is no run yet: it must be created");
-  switch (request_.message_case()) {
+  switch (request.message_case()) {
     case v1::UploadSnapshotRequest::kHeader:
-      return OnHeader(request_.header());
+      return OnHeader(request.header());
     case v1::UploadSnapshotRequest::kFrame:
-      return OnFrame(request_.frame());
+      return OnFrame(request.frame());
     case v1::UploadSnapshotRequest::MESSAGE_NOT_SET:
       break;
   }
@@ -81,15 +91,17 @@ absl::Status UploadSnapshotReactor::OnFrame(const v1::SnapshotFrame& frame) {
 }
 
 void UploadSnapshotReactor::Proceed() {
+  v1::UploadSnapshotResponse response;
   if (!offset_told_ && !ticket_->stored) {
     offset_told_ = true;
-    response_.set_offset(ticket_->offset);
-    return Write();
+    response.set_offset(ticket_->offset);
+    return Write(response);
   }
   if (!ticket_->complete()) return Read();
   if (ticket_->stored) {
-    *response_.mutable_stored() = ticket_->snapshot;
-    return Write();
+    verdict_told_ = true;
+    *response.mutable_stored() = ticket_->snapshot;
+    return Write(response);
   }
   desk_->Adopt(*ticket_, [this](absl::Status status) {
     if (!status.ok()) return End(status);
@@ -101,7 +113,7 @@ void UploadSnapshotReactor::Proceed() {
 void UploadSnapshotReactor::OnWriteDone(bool ok) {
   stream_->Work();
   if (!ok) return End(absl::CancelledError("the sender is gone"));
-  if (response_.has_stored()) return End(absl::OkStatus());
+  if (verdict_told_) return End(absl::OkStatus());
   Proceed();
 }
 

@@ -6,45 +6,52 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "common/base/log.h"
 #include "distro/v1/snapshot.pb.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/connections/connection_table.h"
 #include "server/limits/stream_gate.h"
 #include "server/round/snapshot_desk.h"
+#include "server/service/raw_message.h"
 #include "server/service/transfer_observer.h"
 
 namespace distro::server {
 
-class UploadSnapshotReactor final
-    : public grpc::ServerBidiReactor<v1::UploadSnapshotRequest, v1::UploadSnapshotResponse> {
+class UploadSnapshotReactor final : public RawBidiReactor {
  public:
-  // All are borrowed and outlive the stream. `desk` may be null: there is no run.
-  UploadSnapshotReactor(grpc::CallbackServerContext* context, SnapshotDesk* desk, StreamGate* gate,
-                        TransferObserver* observer, Log* log);
+  // `caller` is the credential's name, empty: anybody. All others are borrowed and outlive the
+  // stream. `desk` may be null: there is no run.
+  UploadSnapshotReactor(grpc::CallbackServerContext* context, const std::string& caller,
+                        SnapshotDesk* desk, StreamGate* gate, TransferObserver* observer,
+                        ConnectionTable* connections, Log* log);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnDone() override { delete this; }
 
  private:
-  absl::Status Handle();
+  absl::Status Handle(const v1::UploadSnapshotRequest& request);
   absl::Status OnHeader(const v1::UploadSnapshotHeader& header);
   absl::Status OnFrame(const v1::SnapshotFrame& frame);
   // What comes after a step that went well.
   void Proceed();
   void Read();
-  void Write();
+  void Write(const v1::UploadSnapshotResponse& response);
   void End(const absl::Status& status);
 
   SnapshotDesk* const desk_;
   TransferObserver* const observer_;
+  ConnectionTable* const connections_;
+  const std::string endpoint_;  // of the peer
   Log* const log_;
-  std::unique_ptr<GatedStream> stream_;
-  v1::UploadSnapshotRequest request_;
-  v1::UploadSnapshotResponse response_;
+  grpc::ByteBuffer message_;              // read last
+  grpc::ByteBuffer answer_;               // in flight
   std::optional<SnapshotTicket> ticket_;  // after the header
   bool offset_told_ = false;
+  bool verdict_told_ = false;
+  std::unique_ptr<GatedStream> stream_;  // ends first: then nobody stops this any more
 };
 
 }  // namespace distro::server

@@ -19,6 +19,7 @@ TEST(ServiceLimitsTest, ValuesOutsideTheirRangeAreNamed) {
       {[](ServiceLimits& limits) { limits.worker_bytes_per_second = 0; }, "--worker_rate_limit"},
       {[](ServiceLimits& limits) { limits.streams = 0; }, "--max_streams"},
       {[](ServiceLimits& limits) { limits.snapshot_streams = -1; }, "snapshot_streams"},
+      {[](ServiceLimits& limits) { limits.calls_per_second = 0; }, "calls_per_second"},
       {[](ServiceLimits& limits) { limits.stall_timeout = absl::ZeroDuration(); },
        "--stall_timeout"},
       {[](ServiceLimits& limits) { limits.stall_timeout = absl::InfiniteDuration(); },

@@ -1,7 +1,9 @@
 #include "server/limits/stream_gate.h"
 
+#include <algorithm>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/base/reason.h"
@@ -210,6 +212,28 @@ TEST_F(StreamGateTest, ANameMeasuresTwoLinksAndItsThirdEndsTheOldest) {
   EXPECT_EQ(gate_.open(StreamKind::kLink), 3);
   Client other(&gate_, StreamKind::kLink);
   EXPECT_TRUE(other.refused.ok()) << "one name holds all places";
+}
+
+// A follower that comes back while its older streams still look alive displaces those, and nobody
+// else's.
+TEST_F(StreamGateTest, BeyondItsPlacesANamesOldestStreamMakesRoom) {
+  for (const auto& [kind, places] : {std::pair(StreamKind::kSubscription, kSubscriptionsOfAName),
+                                     std::pair(StreamKind::kSnapshot, kSnapshotsOfAName)}) {
+    ServiceLimits limits;
+    StreamGate gate(limits, &clock_);
+    Client other(&gate, kind), nameless(&gate, kind);
+    other.stream->Identify("b", 0);
+    std::vector<std::unique_ptr<Client>> mine;
+    for (int i = 0; i < 3 * places; ++i) {
+      mine.push_back(std::make_unique<Client>(&gate, kind));
+      mine.back()->stream->Identify("a", 0);
+      const int open = std::min(i + 1, places);
+      EXPECT_EQ(gate.open(kind), open + 2);
+      if (i >= places) ExpectStopped(*mine[i - places], StatusCode::kUnavailable, "limit");
+      EXPECT_FALSE(mine.back()->stopped);
+    }
+    EXPECT_FALSE(other.stopped || nameless.stopped);
+  }
 }
 
 }  // namespace

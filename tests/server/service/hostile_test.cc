@@ -201,9 +201,9 @@ std::vector<HostileTest::Case> HostileTest::Calls() {
       {"no incarnation",
        [this] { return Join([](auto& r) { r.mutable_worker()->set_incarnation(0); }); }, kInvalid,
        ""},
-      {"a name that is not UTF-8",  // gRPC parses this one, and says so
-       [this] { return Join([](auto& r) { r.mutable_worker()->set_name(kNotUtf8); }); },
-       StatusCode::kUnimplemented, ""},
+      {"a name that is not UTF-8",
+       [this] { return Join([](auto& r) { r.mutable_worker()->set_name(kNotUtf8); }); }, kInvalid,
+       "malformed"},
       {"no data", [this] { return Join([](auto& r) { r.clear_data_fingerprint(); }); }, kInvalid,
        ""},
       {"an unknown run, followed", [this] { return Subscribe([](auto& r) { r.set_run_id("x"); }); },

@@ -22,6 +22,7 @@ namespace distro::testing {
 class ServerTest : public ::testing::Test {
  protected:
   ServerTest() {
+    limits_.calls_per_second = 1'000'000'000;  // the clock stands still while calls are made
     TensorBuffer parameters(layout_);
     for (int t = 0; t < parameters.tensors(); ++t)
       parameters.tensor(t)[0] = static_cast<float>(t + 1);
@@ -43,8 +44,8 @@ class ServerTest : public ::testing::Test {
     server_ = *std::move(server);
   }
   void StartEmpty() {
-    auto server = server::AggregatorServer::Start(Options(), &clock_, &log_,
-                                                  [this](absl::Status s) { fatal_ = s; });
+    auto server = server::AggregatorServer::Start(
+        Options(), &clock_, &log_, [this](absl::Status s) { fatal_ = s; }, &disk_);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }

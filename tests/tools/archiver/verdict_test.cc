@@ -29,6 +29,8 @@ constexpr Case kCases[] = {
     {StatusCode::kFailedPrecondition, "fenced", Verdict::kRetry, kArchiverRefused},
     {StatusCode::kResourceExhausted, "disk", Verdict::kRetry, kArchiverFailed},
     {StatusCode::kResourceExhausted, "limit", Verdict::kRetry, kArchiverFailed},
+    {StatusCode::kUnavailable, "limit", Verdict::kRetry, kArchiverFailed},
+    {StatusCode::kUnavailable, "disk", Verdict::kRetry, kArchiverFailed},
     {StatusCode::kFailedPrecondition, "no_reference", Verdict::kRetry, kArchiverRefused},
     {StatusCode::kFailedPrecondition, "diverged", Verdict::kNewSnapshot, kArchiverDiverged},
     {StatusCode::kOutOfRange, "pruned", Verdict::kNewSnapshot, kArchiverDiverged},

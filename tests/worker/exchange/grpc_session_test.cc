@@ -129,6 +129,25 @@ TEST_F(GrpcExchangeTest, JoinWaitsAsLongAsItIsAskedTo) {
   EXPECT_GE(absl::Now() - begin, absl::Milliseconds(200));
 }
 
+// Of the aggregator's limits: a rate of calls, and a subscription whose place a newer one took.
+TEST_F(GrpcExchangeTest, ALimitMakesItWaitAndEndsNothing) {
+  const grpc::Status rate = Refusal(absl::StatusCode::kResourceExhausted, "limit", "too many calls",
+                                    absl::Milliseconds(100));
+  const grpc::Status place = Refusal(absl::StatusCode::kUnavailable, "limit", "a newer stream");
+  aggregator_->Change([&](AggregatorState& state) {
+    state.join_failures = {rate};
+    state.heartbeat_failures = {rate, rate};
+  });
+  const absl::Time begin = absl::Now();
+  Begin({{{}, true, rate}, {{}, true, place}, {FramesOf({0}), false, {}}});
+  ExpectCommit(0);
+  ASSERT_TRUE(aggregator_->Await([](const AggregatorState& state) {
+    return state.heartbeat_failures.empty() && state.heartbeats.size() >= 4;
+  }));
+  EXPECT_GE(absl::Now() - begin, absl::Milliseconds(300));  // Join, and two heartbeats
+  EXPECT_EQ(aggregator_->state().joins.size(), 2u);
+}
+
 // The subscription would wait for an hour; a heartbeat that works again ends that.
 TEST_F(GrpcExchangeTest, TheSubscriptionIsOpenedAgainAsSoonAsTheAggregatorIsBack) {
   options_.backoff = {absl::Hours(1), absl::Hours(1)};

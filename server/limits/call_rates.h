@@ -1,0 +1,66 @@
+// How often each name may call (docs/protocol.md, "Limits"): a token bucket for every credential,
+// or with --insecure for every worker's name. Far above what an honest caller needs; beyond it a
+// call costs neither a log line nor a lock of the run. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "server/limits/service_limits.h"
+#include "server/limits/token_bucket.h"
+
+namespace distro::server {
+
+// What a call counts as: most are light. Heavy are those that move a worker between states, which
+// is logged, or begin a stream: nobody honest does that many times a second.
+inline constexpr uint64_t kLightCall = 1;
+inline constexpr uint64_t kHeavyCall = 20;
+
+// Names that have a bucket of their own. With --insecure anybody can make names up: beyond so many
+// they share one.
+inline constexpr size_t kMaxRatedNames = 4096;
+
+// Light calls a second of one name: as many as the limits say, and twenty a heartbeat interval
+// where that is more.
+uint64_t CallsPerSecond(const ServiceLimits& limits, absl::Duration heartbeat_interval);
+
+class CallRates {
+ public:
+  // `clock` is borrowed. Requires calls_per_second > 0. A name that was silent may make the calls
+  // of 4 s at once.
+  CallRates(uint64_t calls_per_second, const Clock* clock);
+
+  // Counts a call of `name`; empty: of those who have none, together. ResourceExhausted `limit`,
+  // with the time to wait: above the rate; then the call counts nothing. Requires a cost of at most
+  // kHeavyCall.
+  absl::Status Take(absl::string_view name, uint64_t cost);
+
+  // Names that have a bucket.
+  size_t names() const;
+
+ private:
+  TokenBucket& BucketOf(absl::string_view name, absl::Duration now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Full buckets are forgotten; at most once a second, for it looks at all of them.
+  void ForgetFull(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const uint64_t calls_per_second_;
+  const uint64_t burst_;
+  const Clock* const clock_;
+
+  mutable absl::Mutex mu_;
+  TokenBucket shared_ ABSL_GUARDED_BY(mu_);  // of callers without a name, or without room
+  std::map<std::string, TokenBucket, std::less<>> buckets_ ABSL_GUARDED_BY(mu_);
+  absl::Duration forget_after_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();
+};
+
+}  // namespace distro::server
