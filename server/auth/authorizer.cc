@@ -8,7 +8,6 @@
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/base/reason.h"
-#include "common/base/status_macros.h"
 #include "common/rpc/tls_files.h"
 #include "common/rpc/token.h"
 #include "grpc/grpc_security_constants.h"
@@ -70,12 +69,6 @@ absl::StatusOr<Caller> Authorizer::Check(const grpc::ServerContextBase& context,
   return ErrorWithReason(absl::StatusCode::kPermissionDenied, "role",
                          absl::StrCat("the credential is that of ", caller->Describe(),
                                       ", whose role may not call ", RpcName(rpc)));
-}
-
-absl::Status Authorizer::CheckWorker(const grpc::ServerContextBase& context, Rpc rpc,
-                                     absl::string_view worker) const {
-  DISTRO_ASSIGN_OR_RETURN(const Caller caller, Check(context, rpc));
-  return caller.MayActAs(worker);
 }
 
 absl::StatusOr<Caller> Authorizer::Identify(const ShownCredential& shown) const {

@@ -66,10 +66,6 @@ class Authorizer {
   // PermissionDenied `role`: the caller's role may not call `rpc`.
   absl::StatusOr<Caller> Check(const grpc::ServerContextBase& context, Rpc rpc) const;
 
-  // Check and MayActAs: for a request that names its worker at once.
-  absl::Status CheckWorker(const grpc::ServerContextBase& context, Rpc rpc,
-                           absl::string_view worker) const;
-
   // Whose credential it is, of any role. Unauthenticated as above.
   absl::StatusOr<Caller> Identify(const ShownCredential& shown) const;
 
