@@ -23,7 +23,7 @@ struct ServiceLimits {
   // Control calls a second of one credential, on average over a few seconds (call_rates.h; a short
   // heartbeat interval allows more). A worker makes one a heartbeat and a few a round, and an
   // honest one that is told to wait waits.
-  uint64_t calls_per_second = 200;
+  uint64_t calls_per_second = 100;
   // Measurements of links at one time; each takes one or two. They compete with the run for the aggregator's own link.
   int link_streams = 4;
   // A transfer of which less than stall_bytes move within stall_timeout is ended.
