@@ -1,8 +1,8 @@
 // What one credential may take, over TLS: its calls and its places, and nothing of anybody else's.
 // The clock is the test's.
 #include "common/base/reason.h"
+#include "common/telemetry/http_get.h"
 #include "gmock/gmock.h"
-#include "httplib.h"
 #include "server/limits/call_rates.h"
 #include "server/limits/stream_gate.h"
 #include "tests/server/service/tls_fixture.h"
@@ -17,9 +17,9 @@ constexpr int kBurst = 4 * kRate;
 constexpr int kHeavyBurst = kBurst / static_cast<int>(server::kHeavyCall);
 
 double MetricOf(const server::AggregatorServer& server, const std::string& series) {
-  const auto page = httplib::Client("http://" + server.http_address()).Get("/metrics");
-  const size_t at = page ? page->body.find("\ndistro_aggregator_" + series + " ") : 0;
-  return !page || at == std::string::npos
+  const auto page = HttpGet(server.http_address(), "/metrics", absl::Seconds(30), 64 << 20);
+  const size_t at = page.ok() ? page->body.find("\ndistro_aggregator_" + series + " ") : 0;
+  return !page.ok() || at == std::string::npos
              ? -1
              : std::stod(page->body.substr(page->body.find(' ', at + 1)));
 }
