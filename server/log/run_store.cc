@@ -13,6 +13,7 @@
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/replica/header_bound.h"
 #include "common/replica/initial_snapshot.h"
 #include "common/run/run_config.h"
 #include "distro/v1/store.pb.h"
@@ -149,6 +150,7 @@ absl::Status RunStore::CreateRun(const v1::RunConfig& config, absl::string_view 
       AsUpload(CheckIncoming(disk_, incoming, snapshot_bytes, sha256), incoming));
   auto layout = LayoutOfSnapshot(incoming, complete);
   if (!layout.ok()) return AsUpload(layout.status(), incoming);
+  DISTRO_RETURN_IF_ERROR(CheckHeaderBound(complete, (*layout)->segments()));
   const absl::StatusOr<uint64_t> state_hash = CheckedStateHash(incoming, **layout);
   if (!state_hash.ok()) return AsUpload(state_hash.status(), incoming);
   v1::SnapshotInfo snapshot;

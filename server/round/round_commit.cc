@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/median.h"
 #include "common/base/status_macros.h"
+#include "common/replica/header_bound.h"
 #include "common/rpc/proto_time.h"
 #include "common/run/schedule.h"
 #include "server/round/round_frames.h"
@@ -58,6 +59,7 @@ std::string RoundManager::MakeHeader() {
   *header.mutable_duration() = ToProto(clock_->MonotonicNow() - round_->opened_at());
   header.set_reason(by_deadline_ ? "deadline" : "complete");
   header.set_paused(paused_);
+  DropReasonsUnlessFits(&header);
   return header.SerializeAsString();
 }
 
@@ -67,7 +69,9 @@ absl::Status RoundManager::CommitRound() {
   if (writer_ == nullptr) DISTRO_RETURN_IF_ERROR(StoreSegments());
   if (absl::Status status = writer_->Commit(header_); !status.ok()) {
     writer_ = nullptr;  // spent: a retry writes the same bytes to a new file
-    return status;
+    if (!absl::IsInvalidArgument(status)) return status;
+    // The same bytes would be refused again: no disk is at fault.
+    return absl::InternalError(absl::StrCat("a round that cannot be stored: ", status.message()));
   }
   observer_->OnPhase("log", clock_->MonotonicNow() - start);
   v1::RoundHeader header;

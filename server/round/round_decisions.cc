@@ -132,8 +132,7 @@ std::vector<std::string> RoundManager::CountedWithoutSamples() const {
   for (const auto& [name, worker] : membership_.workers()) {
     if (worker.weight() > 0 && !round_->HasSlot(name)) names.push_back(name);
   }
-  const size_t room = run_->config.max_workers() -
-                      std::min<size_t>(run_->config.max_workers(), round_->slots().size());
+  const size_t room = max_workers_ - std::min<size_t>(max_workers_, round_->slots().size());
   if (names.size() > room) names.resize(room);
   return names;
 }

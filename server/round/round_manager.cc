@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/replica/header_bound.h"
 #include "common/rpc/proto_time.h"
 #include "server/log/disk.h"
 
@@ -19,8 +20,9 @@ AdaptiveDeadline DeadlineOf(const v1::RunConfig& config) {
   return {FromProto(config.min_round_deadline()), FromProto(config.round_deadline())};
 }
 
-MembershipOptions MembershipOf(const v1::RunConfig& config, const RoundManagerOptions& options) {
-  return {.max_workers = static_cast<int>(config.max_workers()),
+MembershipOptions MembershipOf(const v1::RunConfig& config, uint32_t max_workers,
+                               const RoundManagerOptions& options) {
+  return {.max_workers = static_cast<int>(max_workers),
           .lease = options.lease,
           .suspect_after = options.suspect_after,
           .min_workers = static_cast<int>(config.min_workers()),
@@ -41,6 +43,28 @@ std::vector<v1::Member> MembersOf(const std::vector<v1::Slot>& slots) {
     member.set_weight(1);
   }
   return members;
+}
+
+// The run's max_workers, or fewer: runs that an earlier version created may have more than a round's header has room for. Their names
+// are shorter than they may be, so as many as there were go on.
+uint32_t WorkersThatFit(const RunIdentity& run, const RoundLog& rounds) {
+  uint32_t fit = MostMembers(run.layout->segments());
+  if (fit < run.config.max_workers() && rounds.next_round() > RoundId(0)) {
+    const auto newest = rounds.Header(RoundId(rounds.next_round().value() - 1));
+    if (newest.ok()) fit = std::max<uint32_t>(fit, newest->members_size());
+    fit = std::max(fit, run.config.min_workers());
+  }
+  return std::min(run.config.max_workers(), fit);
+}
+
+// InvalidArgument: too few for a round. `started`: there is a start record.
+absl::Status CheckRoom(const RunIdentity& run, bool started, uint32_t max_workers, Log* log) {
+  const absl::Status room = CheckHeaderBound(run.config, run.layout->segments());
+  if (room.ok()) return room;
+  if (max_workers < (started ? run.config.min_workers() : run.config.start_workers())) return room;
+  log->Warning("fewer workers than max_workers are admitted",
+               {{"admitted", max_workers}, {"reason", room}});
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -71,12 +95,13 @@ RoundManager::RoundManager(std::shared_ptr<const RunIdentity> run, EpochId epoch
       log_(log),
       observer_(observer),
       options_(options),
+      max_workers_(WorkersThatFit(*run_, *files.rounds)),
       started_at_(clock->MonotonicNow()),
       broadcast_(options.ring_bytes, files.rounds->next_round(), clock,
                  [observer](absl::Duration busy) { observer->OnPhase("broadcast", busy); }),
       results_(run_->layout->segments()),
       admission_(files.admission),
-      membership_(MembershipOf(run_->config, options), log,
+      membership_(MembershipOf(run_->config, max_workers_, options), log,
                   [this](const Worker& worker, absl::string_view word) {
                     mu_.AssertHeld();
                     OnMemberChange(worker, word);
@@ -89,6 +114,7 @@ absl::Status RoundManager::Restore() {
   absl::MutexLock lock(&mu_);
   head_ = round_log_->next_round();
   reason_ = "starting";
+  DISTRO_RETURN_IF_ERROR(CheckRoom(*run_, round_log_->has_start(), max_workers_, log_));
   if (round_log_->has_start()) DISTRO_RETURN_IF_ERROR(RestoreRounds());
   const v1::StoredAdmission& decided = admission_->value();
   paused_ = decided.paused();
@@ -118,6 +144,9 @@ absl::Status RoundManager::RestoreRounds() {
     next_sample_ = header.next_sample();
     members = {header.members().begin(), header.members().end()};
   }
+  for (std::vector<v1::Slot>* slots : {&slots_, &next_slots_}) {
+    if (slots->size() > max_workers_) slots->resize(max_workers_);
+  }
   membership_.Restore(members);
   return absl::OkStatus();
 }
@@ -133,7 +162,8 @@ absl::StatusOr<absl::Duration> RoundManager::Step() {
 }
 
 absl::Status RoundManager::HandleError(const absl::Status& error) {
-  if (absl::IsFailedPrecondition(error) || absl::IsDataLoss(error)) return error;
+  const bool may_pass = FailedDiskOperation(error).has_value() || !absl::IsInternal(error);
+  if (absl::IsFailedPrecondition(error) || absl::IsDataLoss(error) || !may_pass) return error;
   NoteDiskError(error);
   absl::MutexLock lock(&mu_);
   retry_at_ = clock_->MonotonicNow() + kRetryInterval;

@@ -91,7 +91,7 @@ struct RunFiles {
 class RoundManager {
  public:
   // Continues where `round_log` ends, with what operators decided. All pointers are borrowed. DataLoss: the newest records
-  // cannot be read.
+  // cannot be read. InvalidArgument: no round of this run could be committed (common/replica/header_bound.h).
   static absl::StatusOr<std::unique_ptr<RoundManager>> Create(
       std::shared_ptr<const RunIdentity> run, EpochId epoch, const RunFiles& files,
       const Clock* clock, Log* log, RunObserver* observer, const RoundManagerOptions& options);
@@ -251,6 +251,7 @@ class RoundManager {
   Log* const log_;
   RunObserver* const observer_;
   const RoundManagerOptions options_;
+  const uint32_t max_workers_;  // the run's, or fewer where a round's header has no room for them
   const absl::Duration started_at_;
 
   // Have their own locking.

@@ -8,10 +8,12 @@
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/replica/header_bound.h"
 #include "common/replica/initial_snapshot.h"
 #include "common/rpc/frames.h"
 #include "common/rpc/status.h"
 #include "common/run/run_config.h"
+#include "server/log/snapshot_check.h"
 #include "tools/distroctl/connection.h"
 
 namespace distro::tools {
@@ -86,6 +88,8 @@ absl::StatusOr<Report> CreateRun(const CreateRunOptions& options,
   DISTRO_ASSIGN_OR_RETURN(const InitialSnapshot initial,
                           PrepareInitialSnapshot(options.model, path));
   DISTRO_ASSIGN_OR_RETURN(const MappedFile snapshot, MappedFile::Open(path));
+  DISTRO_ASSIGN_OR_RETURN(const auto layout, server::LayoutOfSnapshot(path, config));
+  DISTRO_RETURN_IF_ERROR(CheckHeaderBound(config, layout->segments()));  // before hours of upload
 
   v1::CreateRunRequest request;
   v1::CreateRunHeader& header = *request.mutable_header();
