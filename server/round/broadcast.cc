@@ -56,11 +56,17 @@ void Broadcast::End(const absl::Status& status) {
 }
 
 void Broadcast::Add(const std::shared_ptr<Subscriber>& subscriber) {
-  if (!subscriber->worker.empty()) {
-    Close(subscriber->worker, absl::UnavailableError("a newer subscription of this worker began"));
-  }
   absl::MutexLock lock(&mu_);
+  if (!subscriber->worker.empty()) {
+    CloseLocked(subscriber->worker,
+                absl::UnavailableError("a newer subscription of this worker began"));
+  }
   subscribers_.push_back(subscriber);
+}
+
+void Broadcast::Listen(Subscriber* subscriber, std::weak_ptr<Listener> listener) {
+  absl::MutexLock lock(&mu_);
+  subscriber->listener = std::move(listener);
 }
 
 void Broadcast::Remove(const Subscriber* subscriber) {
@@ -71,6 +77,10 @@ void Broadcast::Remove(const Subscriber* subscriber) {
 
 void Broadcast::Close(absl::string_view worker, const absl::Status& status) {
   absl::MutexLock lock(&mu_);
+  CloseLocked(worker, status);
+}
+
+void Broadcast::CloseLocked(absl::string_view worker, const absl::Status& status) {
   for (const auto& subscriber : subscribers_) {
     const bool at_once = subscriber->closed && subscriber->closed_from == RoundId(0);
     if (subscriber->worker != worker || at_once) continue;
@@ -120,19 +130,19 @@ uint64_t Broadcast::bytes() const {
 
 void Broadcast::WakeListeners() {
   while (true) {
-    const std::vector<std::shared_ptr<Subscriber>> subscribers = NextToWake();
-    if (subscribers.empty()) return;
+    const std::vector<std::weak_ptr<Listener>> listeners = NextToWake();
+    if (listeners.empty()) return;
     const absl::Duration begin = clock_->MonotonicNow();
-    for (const auto& subscriber : subscribers) {
-      if (const auto listener = subscriber->listener.lock()) listener->Wake();
+    for (const auto& weak : listeners) {
+      if (const auto listener = weak.lock()) listener->Wake();
     }
     if (observer_) observer_(clock_->MonotonicNow() - begin);
   }
 }
 
-std::vector<std::shared_ptr<Subscriber>> Broadcast::NextToWake() {
+std::vector<std::weak_ptr<Listener>> Broadcast::NextToWake() {
   absl::MutexLock lock(&mu_);
-  std::vector<std::shared_ptr<Subscriber>> next;
+  std::vector<std::weak_ptr<Listener>> next;
   while (next.empty()) {
     mu_.Await(absl::Condition(
         +[](Broadcast* self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(self->mu_) {
@@ -143,15 +153,15 @@ std::vector<std::shared_ptr<Subscriber>> Broadcast::NextToWake() {
     if (std::exchange(news_, false)) {
       for (const auto& subscriber : subscribers_) {
         if (!subscriber->worker.empty()) {
-          next.push_back(subscriber);
+          next.push_back(subscriber->listener);
         } else if (!std::exchange(subscriber->queued, true)) {
           followers_.push_back(subscriber);
         }
       }
     } else {
-      next.push_back(std::move(followers_.front()));
+      followers_.front()->queued = false;
+      next.push_back(followers_.front()->listener);
       followers_.pop_front();
-      next.back()->queued = false;
     }
   }
   return next;

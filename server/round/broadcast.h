@@ -41,12 +41,12 @@ class Listener {
 
 // A subscriber as the broadcast knows it.
 struct Subscriber {
-  std::string worker;                  // empty: a follower without a session
-  std::atomic<uint64_t> round{0};      // its place, for the lag
-  std::weak_ptr<Listener> listener;    // set before Add
-  std::optional<absl::Status> closed;  // guarded by Broadcast's mutex ...
-  RoundId closed_from;                 // ... as this: frames of earlier rounds still come
-  bool queued = false;                 // guarded too: waits to be woken
+  std::string worker;                // empty: a follower without a session
+  std::atomic<uint64_t> round{0};    // its place, for the lag
+  std::weak_ptr<Listener> listener;  // guarded by Broadcast's mutex, as all that follows
+  std::optional<absl::Status> closed;
+  RoundId closed_from;  // frames of earlier rounds still come
+  bool queued = false;  // waits to be woken
 };
 
 class Broadcast {
@@ -71,8 +71,10 @@ class Broadcast {
   // at once when it is not OK.
   void End(const absl::Status& status);
 
-  // Adds a subscriber; an older one of the same worker is closed.
+  // Adds a subscriber; an older one of the same worker is closed. From now on Close reaches it.
   void Add(const std::shared_ptr<Subscriber>& subscriber);
+  // Who is woken for it from now on; it looks for itself at what is there already.
+  void Listen(Subscriber* subscriber, std::weak_ptr<Listener> listener);
   void Remove(const Subscriber* subscriber);
   // Ends the subscriptions of a worker.
   void Close(absl::string_view worker, const absl::Status& status);
@@ -89,8 +91,10 @@ class Broadcast {
  private:
   // The thread's body.
   void WakeListeners();
+  void CloseLocked(absl::string_view worker, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Those who are woken next; empty: the broadcast is destroyed. Waits for news.
-  std::vector<std::shared_ptr<Subscriber>> NextToWake();
+  std::vector<std::weak_ptr<Listener>> NextToWake();
 
   const Clock* const clock_;
   const BusyObserver observer_;

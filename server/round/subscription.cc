@@ -16,13 +16,13 @@ Subscription::Subscription(std::shared_ptr<Subscriber> subscriber, Broadcast* br
   cursor_.round = from;
   cursor_.segment_bytes.resize(layout.segments());
   subscriber_->round = from.value();
+  broadcast_->Add(subscriber_);
 }
 
 Subscription::~Subscription() { broadcast_->Remove(subscriber_.get()); }
 
 void Subscription::Listen(std::weak_ptr<Listener> listener) {
-  subscriber_->listener = std::move(listener);
-  broadcast_->Add(subscriber_);
+  broadcast_->Listen(subscriber_.get(), std::move(listener));
 }
 
 absl::StatusOr<SharedBytes> Subscription::Next() {

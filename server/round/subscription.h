@@ -15,14 +15,15 @@ namespace distro::server {
 
 class Subscription {
  public:
-  // All are borrowed and outlive the subscription. It begins with the first frame of `from`.
+  // All are borrowed and outlive the subscription. It begins with the first frame of `from`, and can be closed from now on: who
+  // checked that this worker may subscribe holds the lock under which that changes.
   Subscription(std::shared_ptr<Subscriber> subscriber, Broadcast* broadcast, const RoundLog* log,
                const Layout& layout, EpochId epoch, RoundId from);
   ~Subscription();
   Subscription(const Subscription&) = delete;
   Subscription& operator=(const Subscription&) = delete;
 
-  // Registers for wake-ups. Called once, before Next().
+  // Who is woken when there may be more. Called once, before Next().
   void Listen(std::weak_ptr<Listener> listener);
 
   // The next frame; null: nothing yet, a Wake will come. OutOfRange: the run is done and all of it was sent. Blocks for

@@ -92,6 +92,39 @@ TEST_F(ManagerAdminTest, AnEvictedNameStaysOutUntilItIsAdmitted) {
   EXPECT_TRUE(manager_->Join(JoinOf("b")).ok());
 }
 
+// However the two meet: a subscription that was let in can be closed, before it listens or reads.
+TEST_F(ManagerAdminTest, AnEvictionReachesASubscriptionThatHasJustBegun) {
+  Start(Config(1));
+  Activate("a");
+  Activate("b");
+  Step();
+  v1::SubscribeRoundsRequest request;
+  *request.mutable_worker() = Identity("b");
+  request.set_run_id(run_->run_id);
+  const auto subscription = manager_->Subscribe(request);
+  ASSERT_TRUE(subscription.ok()) << subscription.status();
+  ASSERT_TRUE(manager_->Evict("b", "runs elsewhere").ok());
+  (*subscription)->Listen({});
+  const absl::Status status = (*subscription)->Next().status();
+  EXPECT_EQ(status.code(), StatusCode::kPermissionDenied) << status;
+  EXPECT_EQ(ReasonOf(status), "quarantined");
+}
+
+TEST_F(ManagerAdminTest, ANewerProcessReachesTheSubscriptionOfTheOneBefore) {
+  Start(Config(1));
+  Activate("a");
+  Step();
+  v1::SubscribeRoundsRequest request;
+  *request.mutable_worker() = Identity("a");
+  request.set_run_id(run_->run_id);
+  const auto subscription = manager_->Subscribe(request);
+  ASSERT_TRUE(subscription.ok()) << subscription.status();
+  ++incarnations_["a"];
+  Join("a");
+  (*subscription)->Listen({});
+  EXPECT_EQ(ReasonOf((*subscription)->Next().status()), "replaced");
+}
+
 TEST_F(ManagerAdminTest, LongReasonsAndBadNamesAreRefused) {
   Start(Config(1));
   EXPECT_EQ(manager_->Pause(std::string(201, 'x')).code(), StatusCode::kInvalidArgument);
