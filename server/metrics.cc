@@ -37,7 +37,6 @@ AggregatorMetrics::AggregatorMetrics(const Clock* clock, bool insecure)
       ->Set(1);
   registry_.AddGauge("insecure", "1 when connections are not encrypted.")->Set(insecure ? 1 : 0);
   AddCredentials();
-  round_ = registry_.AddGauge("round", "The round that is open or opens next.");
   const std::string rounds_help = "Committed rounds, by whether all expected updates were in.";
   rounds_complete_ = registry_.AddCounter("rounds_total", rounds_help, {{"outcome", "complete"}});
   rounds_deadline_ = registry_.AddCounter("rounds_total", rounds_help, {{"outcome", "deadline"}});
@@ -135,8 +134,7 @@ void AggregatorMetrics::SetCertificateExpiry(absl::Time expiry) {
   certificate_expiry_->Set(absl::ToDoubleSeconds(expiry - absl::UnixEpoch()));
 }
 
-void AggregatorMetrics::OnRoundOpened(RoundId round, int expected) {
-  round_->Set(static_cast<double>(round.value()));
+void AggregatorMetrics::OnRoundOpened(RoundId, int expected) {
   updates_expected_->Increment(expected);
 }
 
@@ -154,7 +152,6 @@ void AggregatorMetrics::OnSegmentResult(const SegmentResult& result, absl::Durat
 
 void AggregatorMetrics::OnRoundCommitted(const CommittedRoundInfo& info) {
   (info.by_deadline ? rounds_deadline_ : rounds_complete_)->Increment();
-  round_->Set(static_cast<double>(info.header->round() + 1));
   last_round_timestamp_->Set(absl::ToDoubleSeconds(clock_->WallNow() - absl::UnixEpoch()));
   round_duration_->Observe(Seconds(info.duration));
   result_size_->Set(static_cast<double>(info.result_bytes));

@@ -27,7 +27,7 @@ class AggregatorMetrics final : public RunObserver, public TransferObserver, pub
   // `clock` is borrowed: wall time of the last round.
   AggregatorMetrics(const Clock* clock, bool insecure);
 
-  void OnRoundOpened(RoundId round, int expected) override;
+  void OnRoundOpened(RoundId, int expected) override;
   void OnUpdateReceived() override;
   void OnSegmentResult(const SegmentResult& result, absl::Duration latency) override;
   void OnRoundCommitted(const CommittedRoundInfo& info) override;
@@ -66,7 +66,6 @@ class AggregatorMetrics final : public RunObserver, public TransferObserver, pub
   const Clock* const clock_;
   MetricsRegistry registry_;
   // Constant after construction; the metrics have their own locking.
-  Gauge* round_;
   Counter* rounds_complete_;
   Counter* rounds_deadline_;
   Gauge* last_round_timestamp_;

@@ -41,6 +41,8 @@ void AddRun(const RunHost& host, const RunStatus& status, FamilyBuilder* builder
     builder->AddGauge(prefix + "snapshot_round", "The round that the newest snapshot is before.",
                       {}, static_cast<double>(manager->newest_snapshot().round()));
   }
+  builder->AddGauge(prefix + "round", "The round that is open or opens next.", {},
+                    static_cast<double>(status.round.value()));
   for (const v1::RunState state : kRunStates) {
     builder->AddGauge(prefix + "run_state", "1 for the state that the run is in.",
                       {{"state", RunStateLabel(state)}}, state == status.state);
