@@ -17,6 +17,11 @@
 namespace distro::server {
 namespace {
 
+// An epoch above it leaves no room for the next ones: it comes from damage, not from a start.
+constexpr uint64_t kMaxEpoch = uint64_t{1} << 63;
+
+std::string PathOf(const std::string& data_dir) { return data_dir + "/epoch"; }
+
 absl::StatusOr<uint64_t> ReadEpoch(const std::string& path, bool has_run) {
   const absl::StatusOr<std::string> text = ReadFile(path, 64);
   if (absl::IsNotFound(text.status()) && !has_run) return 0;
@@ -24,7 +29,7 @@ absl::StatusOr<uint64_t> ReadEpoch(const std::string& path, bool has_run) {
     return text.status();
   uint64_t last = 0;
   if (text.ok() && absl::SimpleAtoi(absl::StripSuffix(*text, "\n"), &last) && last > 0 &&
-      last < UINT64_MAX && *text == absl::StrCat(last, "\n")) {
+      last < kMaxEpoch && *text == absl::StrCat(last, "\n")) {
     return last;
   }
   return absl::DataLossError(
@@ -47,14 +52,14 @@ uint64_t EpochOfNewestRecord(const std::string& rounds_dir) {
       RecordReader::Open(absl::StrCat(rounds_dir, "/", RecordName(*newest)), RecordKind::kRound);
   v1::RoundHeader header;
   if (!record.ok() || !header.ParseFromString((*record)->header_bytes())) return 0;
-  return header.epoch() < UINT64_MAX ? header.epoch() : 0;
+  return header.epoch() < kMaxEpoch ? header.epoch() : 0;
 }
 
 }  // namespace
 
-absl::StatusOr<EpochId> RaiseEpoch(const std::string& data_dir, bool has_run, const Clock& clock,
-                                   Disk* disk, Log* log) {
-  const std::string path = data_dir + "/epoch";
+absl::StatusOr<EpochId> RaiseEpoch(const std::string& data_dir, bool has_run, uint64_t random,
+                                   const Clock& clock, Disk* disk, Log* log) {
+  const std::string path = PathOf(data_dir);
   DISTRO_ASSIGN_OR_RETURN(const uint64_t last, ReadEpoch(path, has_run));
   const uint64_t recorded = EpochOfNewestRecord(data_dir + "/rounds");
   if (recorded > last) {
@@ -62,10 +67,15 @@ absl::StatusOr<EpochId> RaiseEpoch(const std::string& data_dir, bool has_run, co
                  {{"path", path}, {"epoch_file", last}, {"record", recorded}});
   }
   const int64_t seconds = absl::ToUnixSeconds(clock.WallNow());
-  const uint64_t calendar = seconds > 0 ? static_cast<uint64_t>(seconds) : 0;
-  const uint64_t epoch = std::max(std::max(last, recorded) + 1, calendar);
+  const uint64_t calendar = seconds > 0 ? static_cast<uint64_t>(seconds) << kEpochRandomBits : 0;
+  const uint64_t drawn = random % (uint64_t{1} << kEpochRandomBits);
+  const uint64_t epoch = std::max({last, recorded, calendar}) + 1 + drawn;
   DISTRO_RETURN_IF_ERROR(WriteAtomically(disk, path, absl::StrCat(epoch, "\n")));
   return EpochId(epoch);
+}
+
+absl::Status CheckEpochFile(const std::string& data_dir) {
+  return ReadEpoch(PathOf(data_dir), /*has_run=*/true).status();
 }
 
 }  // namespace distro::server

@@ -71,7 +71,8 @@ absl::StatusOr<std::unique_ptr<RunStore>> RunStore::Open(const std::string& data
   std::unique_ptr<RunStore> store(new RunStore(data_dir, *std::move(lock), disk, clock, log));
   DISTRO_RETURN_IF_ERROR(store->Prepare());
   DISTRO_RETURN_IF_ERROR(store->LoadRun());
-  DISTRO_ASSIGN_OR_RETURN(store->epoch_, RaiseEpoch(data_dir, store->has_run(), *clock, disk, log));
+  DISTRO_ASSIGN_OR_RETURN(store->epoch_, RaiseEpoch(data_dir, store->has_run(),
+                                                    std::random_device()(), *clock, disk, log));
   log->Info("data folder opened", {{"path", data_dir},
                                    {"epoch", store->epoch().value()},
                                    {"run", store->has_run() ? store->run()->run_id : "none"}});

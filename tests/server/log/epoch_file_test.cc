@@ -17,13 +17,14 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Seconds that FakeClock begins with.
-constexpr uint64_t kNow = 1'700'000'000;
+constexpr uint64_t kSecond = uint64_t{1} << kEpochRandomBits;
+// What FakeClock begins with.
+constexpr uint64_t kNow = 1'700'000'000 * kSecond;
 
 class EpochFileTest : public LogFixture {
  protected:
   absl::StatusOr<EpochId> Raise(bool has_run = true) {
-    return RaiseEpoch(folder_.path(), has_run, clock_, &disk_, &lines_log_);
+    return RaiseEpoch(folder_.path(), has_run, random_, clock_, &disk_, &lines_log_);
   }
   void WriteEpoch(const std::string& text) {
     ASSERT_TRUE(WriteFileAtomically(folder_.File("epoch"), text).ok());
@@ -45,38 +46,67 @@ class EpochFileTest : public LogFixture {
     ASSERT_TRUE(writer->Commit(round.header_bytes()).ok());
   }
 
+  uint64_t random_ = 0;  // of the next starts
   std::vector<std::string> lines_;
   Log lines_log_{LogLevel::kWarning, Clock::Real(),
                  [this](absl::string_view line) { lines_.emplace_back(line); }};
 };
 
 TEST_F(EpochFileTest, IsTheTimeAtTheFirstStart) {
-  EXPECT_EQ(*Raise(/*has_run=*/false), EpochId(kNow));
-  EXPECT_EQ(Stored(), absl::StrCat(kNow, "\n"));
+  EXPECT_EQ(*Raise(/*has_run=*/false), EpochId(kNow + 1));
+  EXPECT_EQ(Stored(), absl::StrCat(kNow + 1, "\n"));
 }
 
 TEST_F(EpochFileTest, IsHigherAtEveryStartAlsoWhenNoTimePasses) {
-  for (uint64_t i = 0; i < 3; ++i) EXPECT_EQ(*Raise(false), EpochId(kNow + i));
+  for (uint64_t i = 1; i < 4; ++i) EXPECT_EQ(*Raise(false), EpochId(kNow + i));
   clock_.Advance(absl::Seconds(100));
-  EXPECT_EQ(*Raise(), EpochId(kNow + 100));
+  EXPECT_EQ(*Raise(), EpochId(kNow + 100 * kSecond + 1));
+}
+
+// The start that was before tells nothing about it: it may be on another machine.
+TEST_F(EpochFileTest, AFolderAndItsCopyThatStartWithinASecondDiffer) {
+  ASSERT_TRUE(Raise(false).ok());
+  const std::string copy = Stored();
+  for (const absl::Duration later : {absl::ZeroDuration(), absl::Seconds(30)}) {
+    clock_.Advance(later);
+    random_ = 5;
+    const EpochId one = *Raise();
+    WriteEpoch(copy);
+    random_ = 6;
+    EXPECT_EQ(*Raise(), EpochId(one.value() + 1));
+    WriteEpoch(copy);
+  }
+}
+
+TEST_F(EpochFileTest, OnlyTheRandomBitsAreDrawn) {
+  random_ = UINT64_MAX;
+  EXPECT_EQ(*Raise(false), EpochId(kNow + kSecond));
+  EXPECT_LT(Raise()->value(), uint64_t{1} << 53);
+}
+
+TEST_F(EpochFileTest, AFolderWhoseEpochWasTheTimeInSecondsGoesOn) {
+  WriteEpoch("1700000000\n");
+  EXPECT_EQ(*Raise(), EpochId(kNow + 1));
 }
 
 TEST_F(EpochFileTest, AClockThatWentBackDoesNotLowerIt) {
-  WriteEpoch(absl::StrCat(kNow + 5000, "\n"));
-  EXPECT_EQ(*Raise(), EpochId(kNow + 5001));
+  WriteEpoch(absl::StrCat(kNow + 5000 * kSecond, "\n"));
+  EXPECT_EQ(*Raise(), EpochId(kNow + 5000 * kSecond + 1));
 }
 
 // The point of the calendar: the copy does not know how far the folder went that it replaces.
 TEST_F(EpochFileTest, AnOlderCopyGetsAHigherEpochThanTheFolderItReplaces) {
-  ASSERT_EQ(*Raise(false), EpochId(kNow));
+  ASSERT_TRUE(Raise(false).ok());
   const std::string copy = Stored();
   EpochId highest;
   for (int i = 0; i < 5; ++i) {
     clock_.Advance(absl::Seconds(30));
+    random_ = kSecond - 1;
     highest = *Raise();
   }
   WriteEpoch(copy);
   clock_.Advance(absl::Seconds(30));
+  random_ = 0;
   EXPECT_GT(*Raise(), highest);
 }
 
@@ -97,9 +127,19 @@ TEST_F(EpochFileTest, TheNewestRecordCounts) {
   EXPECT_EQ(*Raise(), EpochId(kNow + 81));
 }
 
+TEST_F(EpochFileTest, LookingAtItChangesNothing) {
+  ASSERT_TRUE(Raise(false).ok());
+  const std::string before = Stored();
+  EXPECT_TRUE(CheckEpochFile(folder_.path()).ok());
+  EXPECT_EQ(Stored(), before);
+  std::filesystem::remove(folder_.File("epoch"));
+  EXPECT_EQ(CheckEpochFile(folder_.path()).code(), absl::StatusCode::kDataLoss);
+}
+
 TEST_F(EpochFileTest, RefusesAFileThatIsNotANumber) {
-  for (const std::string text : {"", "0\n", "x\n", "-1\n", "1", "99999999999999999999\n",
-                                 "18446744073709551615\n", " 1\n", "1\n\n"}) {
+  for (const std::string text :
+       {"", "0\n", "x\n", "-1\n", "1", "99999999999999999999\n", "18446744073709551615\n",
+        "9223372036854775808\n", " 1\n", "1\n\n"}) {
     WriteEpoch(text);
     const absl::Status status = Raise().status();
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << text;

@@ -162,6 +162,33 @@ TEST_F(RunStoreTest, CreatesTheSameRunFromAFolder) {
             absl::StatusCode::kNotFound);
 }
 
+TEST_F(RunStoreTest, RefusesARunWhoseRoundsCouldNotBeStored) {
+  auto store = Open();
+  ASSERT_TRUE(Upload(store->get()).ok());
+  v1::RunConfig config = Config();
+  config.set_kept_per_block(1);
+  config.set_max_workers(32'767);
+  const absl::Status refused = Create(store->get(), config);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("max_workers"));
+  EXPECT_FALSE((*store)->has_run());
+  EXPECT_TRUE(Create(store->get(), Config()).ok());
+}
+
+// Both hold the same number, and no time passes: only what is drawn tells them apart. Three starts each, so that the test
+// fails by chance in one case of 2^60.
+TEST_F(RunStoreTest, AFolderAndItsCopyThatStartInTheSameSecondHaveOtherEpochs) {
+  CreateARun();
+  std::filesystem::copy(Data(""), folder_.File("copy"), std::filesystem::copy_options::recursive);
+  std::vector<uint64_t> epochs, of_the_copy;
+  for (int i = 0; i < 3; ++i) {
+    epochs.push_back((*Open())->epoch().value());
+    of_the_copy.push_back(
+        (*RunStore::Open(folder_.File("copy"), &disk_, &clock_, &log_))->epoch().value());
+  }
+  EXPECT_NE(epochs, of_the_copy);
+}
+
 TEST_F(RunStoreTest, KeepsTheRunItHas) {
   CreateARun();
   auto store = Open();

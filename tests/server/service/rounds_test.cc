@@ -236,7 +236,8 @@ TEST_F(RoundsTest, AfterARestartTheRunGoesOnFromTheLog) {
   EXPECT_EQ(a->Heartbeat(1, hash).directive(), v1::DIRECTIVE_REJOIN);
   ASSERT_TRUE(a->Join().ok());
   EXPECT_EQ(a->joined().run_id(), run_id);
-  EXPECT_EQ(a->joined().epoch(), epoch + 1);
+  EXPECT_GT(a->joined().epoch(), epoch);
+  epoch = a->joined().epoch();
   EXPECT_EQ(a->joined().head_round(), 1u);
   auto rounds = a->Subscribe(&layout_, 1, hash);
   a->Heartbeat(1, hash);
@@ -247,13 +248,13 @@ TEST_F(RoundsTest, AfterARestartTheRunGoesOnFromTheLog) {
   b->Heartbeat(1, hash);
   const auto open = rounds->NextOpen();
   ASSERT_TRUE(open.ok()) << open.status();
-  EXPECT_EQ(open->epoch, EpochId(epoch + 1));
+  EXPECT_EQ(open->epoch, EpochId(epoch));
   ASSERT_TRUE(a->Upload(1, Payloads(1, 1)).status.ok());
   ASSERT_TRUE(b->Upload(1, Payloads(1, 2)).status.ok());
   const auto round = rounds->NextCommit();
   ASSERT_TRUE(round.ok()) << round.status();
   EXPECT_EQ(round->header->predecessor_hash(), hash);
-  EXPECT_EQ(round->header->epoch(), epoch + 1);
+  EXPECT_EQ(round->header->epoch(), epoch);
 }
 
 TEST_F(RoundsTest, WhenAllWithSamplesHaveGoneOthersGetThem) {

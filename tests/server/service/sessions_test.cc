@@ -7,6 +7,7 @@
 #include "common/telemetry/http_get.h"
 #include "gmock/gmock.h"
 #include "grpcpp/generic/generic_stub.h"
+#include "server/log/epoch_file.h"
 #include "tests/server/service/server_fixture.h"
 
 namespace distro::testing {
@@ -67,7 +68,8 @@ TEST_F(SessionsTest, JoinTellsAllThatAWorkerNeeds) {
   EXPECT_THAT(joined.model_config_json(), HasSubstr("model_type"));
   EXPECT_EQ(joined.manifest_hash(),
             std::string(layout_.manifest().hash().begin(), layout_.manifest().hash().end()));
-  EXPECT_EQ(joined.epoch(), 1'700'000'000u);  // when FakeClock begins
+  EXPECT_EQ((joined.epoch() - 1) >> server::kEpochRandomBits,
+            1'700'000'000u);  // when FakeClock begins
   EXPECT_EQ(joined.lease().seconds(), 1000);
 }
 
@@ -280,7 +282,8 @@ TEST_F(SessionsTest, ADiskThatFailsIsToldAndTheRunGoesOnByItself) {
   disk_.Fail({.operation = server::DiskOperation::kLink, .path_part = "rounds"});
   ASSERT_TRUE(a->Upload(0, Payloads(0, 1)).status.ok());
   failed.WaitForNotification();
-  while (!absl::StrContains(Get("/readyz?verbose"), "[-] disk")) {  // the round thread notes it next
+  while (
+      !absl::StrContains(Get("/readyz?verbose"), "[-] disk")) {  // the round thread notes it next
   }
   EXPECT_THAT(Get("/metrics"), HasSubstr("log_errors_total{operation=\"link\"} 1\n"));
   EXPECT_EQ(a->Heartbeat(0, 0).head_round(), 0u);
