@@ -12,6 +12,7 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "server/log/admission_store.h"
+#include "server/log/epoch_file.h"
 #include "tools/distroctl/stored_log.h"
 
 namespace distro::tools {
@@ -72,6 +73,7 @@ absl::StatusOr<Report> VerifyLog(const LogVerifyOptions& options,
   DISTRO_ASSIGN_OR_RETURN(const StoredLog stored,
                           OpenStoredLog(options.data_dir, server::SnapshotCheck::kSha256));
   Findings findings;
+  DISTRO_RETURN_IF_ERROR(findings.Add(server::CheckEpochFile(options.data_dir)));
   DISTRO_RETURN_IF_ERROR(findings.Add(
       server::AdmissionStore::Open(options.data_dir + "/admission.pb", nullptr).status()));
   DISTRO_ASSIGN_OR_RETURN(const size_t snapshots, VerifySnapshots(options.data_dir, &findings));

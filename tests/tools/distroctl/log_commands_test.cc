@@ -193,6 +193,15 @@ TEST_F(LogCommandsTest, VerifyLooksAtTheOtherFilesToo) {
   ExpectDamage({data_dir() + "/snapshots/0.safetensors: ", "SHA-256"});
 }
 
+TEST_F(LogCommandsTest, VerifyLooksAtTheEpoch) {
+  for (const std::string text : {"", "0\n", "7", "seven\n"}) {
+    ASSERT_TRUE(WriteFileAtomically(data_dir() + "/epoch", text).ok());
+    ExpectDamage({"1 damaged", data_dir() + "/epoch: is missing or not a number"});
+  }
+  std::filesystem::remove(data_dir() + "/epoch");
+  ExpectDamage({data_dir() + "/epoch: is missing or not a number"});
+}
+
 TEST_F(LogCommandsTest, VerifyReadsTheLaterSnapshots) {
   const std::string initial = store_->run()->initial_snapshot_path;
   v1::SnapshotInfo info = store_->run()->initial_snapshot;
