@@ -196,6 +196,9 @@ ReadyReport AggregatorServer::Parts::Ready() const {
   const bool waits = status.state == v1::RUN_STATE_WAITING;
   report.checks.push_back({"workers", !waits, status.reason});
   report.checks.push_back({"disk", status.disk_error.empty(), status.disk_error});
+  const uint64_t damaged = manager->DamagedRecordCount();
+  report.checks.push_back(
+      {"log", damaged == 0, damaged == 0 ? "" : absl::StrCat(damaged, " records are damaged")});
   return report;
 }
 

@@ -38,6 +38,9 @@ void AddRun(const RunHost& host, const RunStatus& status, FamilyBuilder* builder
     builder->AddGauge(prefix + "round_deadline_seconds",
                       "From Open to the deadline of the round; 0 without one.", {},
                       has_deadline ? absl::ToDoubleSeconds(status.deadline) : 0);
+    builder->AddGauge(prefix + "log_damaged_records",
+                      "Records that a follower found damaged and none has read whole since.", {},
+                      static_cast<double>(manager->DamagedRecordCount()));
     builder->AddGauge(prefix + "snapshot_round", "The round that the newest snapshot is before.",
                       {}, static_cast<double>(manager->newest_snapshot().round()));
   }

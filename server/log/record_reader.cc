@@ -54,13 +54,17 @@ absl::StatusOr<std::string> RecordReader::Read(SegmentId segment, uint64_t offse
   return file_.ReadAt(entry.offset + offset, size);
 }
 
+absl::Status RecordReader::CheckChecksum(SegmentId segment, uint64_t checksum) const {
+  if (checksum == entries_[segment.value()].checksum) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat(file_.path(), ": the checksum of segment ", segment.value(), " does not match"));
+}
+
 absl::Status RecordReader::VerifyPayloads() const {
   for (uint32_t i = 0; i < segments(); ++i) {
-    DISTRO_ASSIGN_OR_RETURN(const std::string payload,
-                            Read(SegmentId(i), 0, payload_bytes(SegmentId(i))));
-    if (Xxh3(payload) == entries_[i].checksum) continue;
-    return absl::DataLossError(
-        absl::StrCat(file_.path(), ": the checksum of segment ", i, " does not match"));
+    const SegmentId segment(i);
+    DISTRO_ASSIGN_OR_RETURN(const std::string payload, Read(segment, 0, payload_bytes(segment)));
+    DISTRO_RETURN_IF_ERROR(CheckChecksum(segment, Xxh3(payload)));
   }
   return absl::OkStatus();
 }

@@ -94,10 +94,12 @@ absl::StatusOr<std::shared_ptr<const RecordReader>> RoundLog::OpenRecord(RoundId
 
 absl::StatusOr<std::shared_ptr<const RecordReader>> RoundLog::OpenUnchanged(RoundId round) const {
   const std::string path = PathOf(round);
-  DISTRO_ASSIGN_OR_RETURN(std::shared_ptr<const RecordReader> reader,
-                          RecordReader::Open(path, RecordKind::kRound));
-  const bool whole = reader->pruned() || reader->segments() == layout_->segments();
-  if (whole && reader->chain_hash() == HashBefore(round.Next())) return reader;
+  const auto reader = RecordReader::Open(path, RecordKind::kRound);
+  if (absl::IsNotFound(reader.status()))
+    return RoundDamage(absl::DataLossError(absl::StrCat(path, ": is missing")), round);
+  if (!reader.ok()) return RoundDamage(reader.status(), round);
+  const bool whole = (*reader)->pruned() || (*reader)->segments() == layout_->segments();
+  if (whole && (*reader)->chain_hash() == HashBefore(round.Next())) return reader;
   return RoundDamage(absl::DataLossError(absl::StrCat(path, ": has changed since it was verified")),
                      round);
 }

@@ -99,6 +99,7 @@ RoundManager::RoundManager(std::shared_ptr<const RunIdentity> run, EpochId epoch
       started_at_(clock->MonotonicNow()),
       broadcast_(options.ring_bytes, files.rounds->next_round(), clock,
                  [observer](absl::Duration busy) { observer->OnPhase("broadcast", busy); }),
+      damaged_(log),
       results_(run_->layout->segments()),
       admission_(files.admission),
       membership_(MembershipOf(run_->config, max_workers_, options), log,

@@ -33,6 +33,7 @@
 #include "server/log/snapshot_store.h"
 #include "server/round/agreement.h"
 #include "server/round/broadcast.h"
+#include "server/round/damaged_records.h"
 #include "server/round/deadline.h"
 #include "server/round/log_rate.h"
 #include "server/round/reference_state.h"
@@ -112,7 +113,7 @@ class RoundManager {
   void CountInvalidUpload(const UploadTicket& ticket);
 
   // Of a worker in session, or of a follower without one. FailedPrecondition: no session, another run, "diverged": the hash
-  // is not in our chain, "pruned": the log has that round's payloads no more.
+  // is not in our chain, "pruned": results from there on are dropped, or damaged and a later snapshot is there.
   absl::StatusOr<std::unique_ptr<Subscription>> Subscribe(
       const v1::SubscribeRoundsRequest& request);
 
@@ -154,6 +155,7 @@ class RoundManager {
   v1::LinkNeeds LinkNeeds() const;
   v1::SnapshotInfo newest_snapshot() const { return snapshots_->List().front(); }
   uint64_t MaxSubscriberLag() const { return broadcast_.MaxLag(); }
+  uint64_t DamagedRecordCount() const { return damaged_.CountFrom(round_log_->first_round()); }
 
  private:
   struct ClosedSegment {
@@ -256,6 +258,7 @@ class RoundManager {
 
   // Have their own locking.
   Broadcast broadcast_;
+  DamagedRecords damaged_;
 
   // Of the round thread.
   std::unique_ptr<RecordWriter> writer_;  // null: not begun, or a write failed

@@ -19,6 +19,27 @@ absl::Status Diverged(absl::string_view why) {
                          absl::StrCat("diverged: ", why));
 }
 
+absl::Status Pruned(RoundId round, absl::string_view why) {
+  return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "pruned",
+                         absl::StrCat("round ", round.value(), ": ", why));
+}
+
+// Results that are gone, or cannot be read while a snapshot makes them needless.
+absl::Status CheckResults(RoundId from, RoundId first_kept, const DamagedRecords& damaged,
+                          const SnapshotStore& snapshots) {
+  if (from < first_kept) {
+    return Pruned(from, absl::StrCat("the log begins with round ", first_kept.value(),
+                                     ": begin from a snapshot"));
+  }
+  const std::optional<RoundId> unreadable = damaged.FirstFrom(from);
+  if (!unreadable) return absl::OkStatus();
+  const RoundId newest(snapshots.List().front().round());
+  if (newest <= *unreadable) return absl::OkStatus();
+  return Pruned(*unreadable, absl::StrCat("its record is damaged: begin from the snapshot before "
+                                          "round ",
+                                          newest.value()));
+}
+
 }  // namespace
 
 absl::Status RoundManager::CheckEpochSeen(uint64_t epoch) {
@@ -140,15 +161,10 @@ absl::StatusOr<std::unique_ptr<Subscription>> RoundManager::Subscribe(
   if (ended_ && drain_ends_) return DrainingError();
   const RoundId from(request.from_round());
   DISTRO_RETURN_IF_ERROR(CheckChain(from, request.last_hash()));
-  if (from < round_log_->first_round()) {
-    return ErrorWithReason(
-        absl::StatusCode::kFailedPrecondition, "pruned",
-        absl::StrCat("round ", from.value(), ": the log begins with round ",
-                     round_log_->first_round().value(), ": begin from a snapshot"));
-  }
+  DISTRO_RETURN_IF_ERROR(CheckResults(from, round_log_->first_round(), damaged_, *snapshots_));
   auto subscriber = std::make_shared<Subscriber>();
   subscriber->worker = request.worker().name();
-  return std::make_unique<Subscription>(std::move(subscriber), &broadcast_, round_log_,
+  return std::make_unique<Subscription>(std::move(subscriber), &broadcast_, round_log_, &damaged_,
                                         *run_->layout, epoch_, from);
 }
 

@@ -6,13 +6,19 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/frames.h"
+#include "server/log/record_names.h"
 #include "server/round/round_frames.h"
 
 namespace distro::server {
 
 Subscription::Subscription(std::shared_ptr<Subscriber> subscriber, Broadcast* broadcast,
-                           const RoundLog* log, const Layout& layout, EpochId epoch, RoundId from)
-    : subscriber_(std::move(subscriber)), broadcast_(broadcast), log_(log), epoch_(epoch) {
+                           const RoundLog* log, DamagedRecords* damaged, const Layout& layout,
+                           EpochId epoch, RoundId from)
+    : subscriber_(std::move(subscriber)),
+      broadcast_(broadcast),
+      log_(log),
+      damaged_(damaged),
+      epoch_(epoch) {
   cursor_.round = from;
   cursor_.segment_bytes.resize(layout.segments());
   subscriber_->round = from.value();
@@ -28,30 +34,53 @@ void Subscription::Listen(std::weak_ptr<Listener> listener) {
 absl::StatusOr<SharedBytes> Subscription::Next() {
   DISTRO_ASSIGN_OR_RETURN(RingLookup found, broadcast_->Next(*subscriber_, &cursor_));
   subscriber_->round.store(cursor_.round.value(), std::memory_order_relaxed);
-  if (found.kind == RingLookup::kInLog) return NextFromLog();
+  if (found.kind == RingLookup::kInLog) {
+    absl::StatusOr<SharedBytes> frame = NextFromLog();
+    if (absl::IsDataLoss(frame.status())) return damaged_->Found(cursor_.round, frame.status());
+    return frame;
+  }
+  payload_.reset();
   record_ = nullptr;
   return std::move(found.frame.bytes);
 }
 
 absl::StatusOr<SharedBytes> Subscription::NextFromLog() {
-  if (record_ == nullptr) {
-    auto record = log_->OpenRecord(cursor_.round);
-    if (ReasonOf(record.status()) == "pruned") {  // OutOfRange would say that all was sent
-      return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "pruned",
-                             record.status().message());
-    }
-    DISTRO_ASSIGN_OR_RETURN(record_, std::move(record));
-  }
+  if (record_ == nullptr) DISTRO_RETURN_IF_ERROR(OpenRecord());
   for (uint32_t s = 0; s < cursor_.segment_bytes.size(); ++s) {
     uint64_t& sent = cursor_.segment_bytes[s];
-    const uint64_t total = record_->payload_bytes(SegmentId(s));
-    if (sent == total) continue;
-    const uint64_t size = FrameBytes(sent, total);
-    DISTRO_ASSIGN_OR_RETURN(std::string data, record_->Read(SegmentId(s), sent, size));
-    RoundFrame frame = MakeSegmentFrame(epoch_, cursor_.round, SegmentId(s), sent, total, data);
-    sent += size;
-    return std::move(frame.bytes);
+    if (sent < record_->payload_bytes(SegmentId(s))) return NextSegmentFrame(SegmentId(s), &sent);
   }
+  return EndRecord();
+}
+
+absl::Status Subscription::OpenRecord() {
+  auto record = log_->OpenRecord(cursor_.round);
+  if (ReasonOf(record.status()) == "pruned") {  // OutOfRange would say that all was sent
+    return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "pruned",
+                           record.status().message());
+  }
+  DISTRO_ASSIGN_OR_RETURN(record_, std::move(record));
+  verified_ = 0;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SharedBytes> Subscription::NextSegmentFrame(SegmentId segment, uint64_t* sent) {
+  if (!payload_) payload_.emplace(record_, segment, *sent);
+  const uint64_t total = record_->payload_bytes(segment);
+  const uint64_t size = FrameBytes(*sent, total);
+  const absl::StatusOr<std::string> data = payload_->Read(size);
+  if (!data.ok()) return RoundDamage(data.status(), cursor_.round);
+  RoundFrame frame = MakeSegmentFrame(epoch_, cursor_.round, segment, *sent, total, *data);
+  *sent += size;
+  if (payload_->done()) {
+    payload_.reset();
+    ++verified_;
+  }
+  return std::move(frame.bytes);
+}
+
+SharedBytes Subscription::EndRecord() {
+  if (verified_ == record_->segments()) damaged_->ReadWhole(cursor_.round);
   RoundFrame frame = MakeCommitFrame(epoch_, cursor_.round, record_->header_bytes());
   cursor_.round = cursor_.round.Next();
   cursor_.index = 0;

@@ -1,15 +1,19 @@
 // One subscriber's way through the log and the ring: a cursor that hands out serialized frames. What is in the ring
-// comes from memory, what is older from the log, one frame at a time; so it holds at most one frame and never a round.
+// comes from memory, what is older from the log, one frame at a time; so it holds at most one frame and never a round. What comes
+// from the log is verified on the way: of a damaged payload the last frame is not handed out.
 //
 // Not thread-safe: one frame at a time, by whoever writes the stream.
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "common/layout/layout.h"
 #include "server/log/round_log.h"
+#include "server/log/verified_payload.h"
 #include "server/round/broadcast.h"
+#include "server/round/damaged_records.h"
 
 namespace distro::server {
 
@@ -18,7 +22,7 @@ class Subscription {
   // All are borrowed and outlive the subscription. It begins with the first frame of `from`, and can be closed from now on: who
   // checked that this worker may subscribe holds the lock under which that changes.
   Subscription(std::shared_ptr<Subscriber> subscriber, Broadcast* broadcast, const RoundLog* log,
-               const Layout& layout, EpochId epoch, RoundId from);
+               DamagedRecords* damaged, const Layout& layout, EpochId epoch, RoundId from);
   ~Subscription();
   Subscription(const Subscription&) = delete;
   Subscription& operator=(const Subscription&) = delete;
@@ -27,20 +31,26 @@ class Subscription {
   void Listen(std::weak_ptr<Listener> listener);
 
   // The next frame; null: nothing yet, a Wake will come. OutOfRange: the run is done and all of it was sent. Blocks for
-  // disk reads. Other errors: the subscription is over.
+  // disk reads. Other errors: the subscription is over; DataLoss "damaged": the next round's record cannot be read.
   absl::StatusOr<SharedBytes> Next();
 
  private:
   absl::StatusOr<SharedBytes> NextFromLog();
+  absl::Status OpenRecord();
+  absl::StatusOr<SharedBytes> NextSegmentFrame(SegmentId segment, uint64_t* sent);
+  SharedBytes EndRecord();
 
   // Constant after construction.
   const std::shared_ptr<Subscriber> subscriber_;
   Broadcast* const broadcast_;
   const RoundLog* const log_;
+  DamagedRecords* const damaged_;
   const EpochId epoch_;
 
   Cursor cursor_;
   std::shared_ptr<const RecordReader> record_;  // of cursor_.round, while it comes from the log
+  std::optional<VerifiedPayload> payload_;      // of record_, while a segment of it is under way
+  uint32_t verified_ = 0;                       // segments of record_
 };
 
 }  // namespace distro::server

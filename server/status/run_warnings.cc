@@ -94,6 +94,11 @@ void Collector::Machine() {
         absl::StrFormat("%.1f GB are free for the data folder, %.0f %% of its disk", free / 1e9,
                         100 * free / size));
   }
+  if (Metric("log_damaged_records") > 0) {
+    Add("LogDamaged", true,
+        absl::StrFormat("%.0f records of the log are damaged: who needs one cannot go on",
+                        Metric("log_damaged_records")));
+  }
   if (Metric("snapshot_round") == 0 && Metric("round") >= kRoundsWithoutSnapshot) {
     Add("SnapshotStale", false,
         absl::StrFormat("No snapshot but the initial one: without an archiver the log grows for "

@@ -95,6 +95,8 @@ CASES = [
     ("DiskFilling", "less", disk("10x9 9.9x400"), {9: "", 10: "pending", 16: "firing"}),
     ("DiskFilling", "full in less than a day", disk("99-0.07x400"), {50: "", 62: "pending", 80: "firing"}),
     ("DiskFilling", "full in more than a day", disk("99-0.05x400"), {300: ""}),
+    ("LogDamaged", "none", [aggregator("log_damaged_records", "0x30")], {29: ""}),
+    ("LogDamaged", "one, restored", [aggregator("log_damaged_records", "0x9 1x9 0x9")], {9: "", 10: "firing", 18: "firing", 21: ""}),
     ("CertificateExpiry", "above 7 days", [aggregator("tls_certificate_expiry_timestamp_seconds", "612001x120")], {119: ""}),
     ("CertificateExpiry", "below", [aggregator("tls_certificate_expiry_timestamp_seconds", "604801x120")],
      {0: "", 1: "pending", 62: "firing"}),

@@ -74,7 +74,7 @@ class RoundFeed {
   // Of the feed's thread.
   ReasonLog reasons_;
   uint64_t log_hash_;
-  bool progressed_ = false;
+  bool progressed_ = false;  // the stream opened or committed a round
 
   mutable absl::Mutex mu_;
   RoundId next_round_ ABSL_GUARDED_BY(mu_);

@@ -10,7 +10,7 @@ Verdict VerdictOf(const absl::Status& status) {
   const std::string reason = ReasonOf(status);
   if (reason == "diverged" || reason == "pruned") return Verdict::kNewSnapshot;
   if (reason == "draining" || reason == "fenced" || reason == "disk" || reason == "limit" ||
-      reason == "no_reference") {
+      reason == "no_reference" || reason == "damaged") {
     return Verdict::kRetry;
   }
   switch (status.code()) {

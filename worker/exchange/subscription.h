@@ -45,7 +45,7 @@ class Subscription {
   // Of the thread.
   RoundId next_round_;
   uint64_t log_hash_;
-  bool progressed_ = false;  // the stream brought a frame
+  bool progressed_ = false;  // the stream opened or committed a round
   std::optional<absl::Duration> last_segment_frame_;
   FlightTime flight_;  // of the stream
   ReasonLog reasons_;

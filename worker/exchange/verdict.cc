@@ -15,16 +15,27 @@ struct ReasonVerdict {
 
 // Reasons for which the code alone does not say what to do (docs/protocol.md, "Statuses").
 constexpr ReasonVerdict kByReason[] = {
-    {"diverged", Verdict::kResync},   {"pruned", Verdict::kResync},
-    {"no_session", Verdict::kRejoin}, {"draining", Verdict::kRetry},
-    {"disk", Verdict::kRetry},        {"fenced", Verdict::kRetry},
-    {"full", Verdict::kRetry},        {"limit", Verdict::kRetry},
-    {"not_open", Verdict::kRetry},    {"paused", Verdict::kRetry},
-    {"stalled", Verdict::kRetry},     {"other_data", Verdict::kEnd},
-    {"other_run", Verdict::kEnd},     {"quarantined", Verdict::kEnd},
-    {"replaced", Verdict::kEnd},      {"role", Verdict::kEnd},
-    {"too_slow", Verdict::kEnd},      {"unauthenticated", Verdict::kEnd},
-    {"version", Verdict::kEnd},       {"wrong_name", Verdict::kEnd},
+    {"diverged", Verdict::kResync},
+    {"pruned", Verdict::kResync},
+    {"no_session", Verdict::kRejoin},
+    {"draining", Verdict::kRetry},
+    {"disk", Verdict::kRetry},
+    {"fenced", Verdict::kRetry},
+    {"damaged", Verdict::kRetry},
+    {"full", Verdict::kRetry},
+    {"limit", Verdict::kRetry},
+    {"not_open", Verdict::kRetry},
+    {"paused", Verdict::kRetry},
+    {"stalled", Verdict::kRetry},
+    {"other_data", Verdict::kEnd},
+    {"other_run", Verdict::kEnd},
+    {"quarantined", Verdict::kEnd},
+    {"replaced", Verdict::kEnd},
+    {"role", Verdict::kEnd},
+    {"too_slow", Verdict::kEnd},
+    {"unauthenticated", Verdict::kEnd},
+    {"version", Verdict::kEnd},
+    {"wrong_name", Verdict::kEnd},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "common/base/checksum.h"
 
 #include "common/base/random.h"
+#include "common/base/xxh3_stream.h"
 #include "gtest/gtest.h"
 
 namespace distro {
@@ -19,6 +20,14 @@ TEST(ChecksumTest, Xxh3OfPiecesIsThatOfTheWhole) {
   const absl::string_view whole = bytes;
   EXPECT_EQ(Xxh3({whole.substr(0, 1), whole.substr(1, 0), whole.substr(1)}), Xxh3(whole));
   EXPECT_EQ(Xxh3(absl::Span<const absl::string_view>()), Xxh3(""));
+}
+
+TEST(ChecksumTest, Xxh3OfAStreamIsThatOfTheWhole) {
+  const std::string whole(1000, 'x');
+  Xxh3Stream stream;
+  EXPECT_EQ(stream.Digest(), Xxh3(""));
+  for (const size_t piece : {0, 1, 399, 600}) stream.Update(std::string(piece, 'x'));
+  EXPECT_EQ(stream.Digest(), Xxh3(whole));
 }
 
 TEST(ChecksumTest, Xxh3SeesEveryByte) {

@@ -3,77 +3,13 @@
 
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
-#include "server/round/round_frames.h"
-#include "server/round/subscription.h"
-#include "tests/server/round/run_fixture.h"
-#include "tests/testing/scratch_folder.h"
+#include "tests/server/round/broadcast_fixture.h"
 
 namespace distro::server {
 namespace {
 
 using absl::StatusCode;
-using testing::BuildRound;
-using testing::BuiltRound;
-
-class BroadcastTest : public ::testing::Test {
- protected:
-  BroadcastTest() {
-    log_file_ = *RoundLog::Open(folder_.File("rounds"), &layout_, 0, Disk::Real(), &log_);
-    EXPECT_TRUE(log_file_->WriteStart({}).ok());
-  }
-  std::unique_ptr<Subscription> Subscribe(Broadcast* broadcast, uint64_t from,
-                                          const std::string& name = "a",
-                                          std::weak_ptr<Listener> listener = {}) {
-    auto subscriber = std::make_shared<Subscriber>();
-    subscriber->worker = name;
-    auto subscription = std::make_unique<Subscription>(subscriber, broadcast, log_file_.get(),
-                                                       layout_, EpochId(1), RoundId(from));
-    subscription->Listen(std::move(listener));
-    return subscription;
-  }
-  // Round r as the manager publishes it: open, segments, and the commit after the log has it.
-  void OpenRound(Broadcast* broadcast, uint64_t r) {
-    round_ = BuildRound(layout_, RoundId(r), log_file_->HashBefore(RoundId(r)));
-    broadcast->Open(MakeOpenFrame(EpochId(1), RoundId(r), {}));
-  }
-  void SendSegment(Broadcast* broadcast, uint64_t r, uint32_t segment) {
-    broadcast->Add(
-        MakeSegmentFrames(EpochId(1), RoundId(r), SegmentId(segment), round_.payloads[segment]));
-  }
-  void CommitRound(Broadcast* broadcast, uint64_t r) {
-    auto writer = *log_file_->Begin(RoundId(r));
-    for (uint32_t s = 0; s < layout_.segments(); ++s)
-      ASSERT_TRUE(writer->AddSegment(SegmentId(s), round_.payloads[s]).ok());
-    ASSERT_TRUE(writer->Commit(round_.header_bytes()).ok());
-    broadcast->Commit(MakeCommitFrame(EpochId(1), RoundId(r), round_.header_bytes()));
-  }
-  void WholeRound(Broadcast* broadcast, uint64_t r) {
-    OpenRound(broadcast, r);
-    for (const uint32_t s : {2u, 0u, 1u}) SendSegment(broadcast, r, s);
-    CommitRound(broadcast, r);
-  }
-  // What is there, by kind: o, the segment's number, c.
-  std::string Drain(Subscription* subscription) {
-    std::string kinds;
-    while (true) {
-      const auto next = subscription->Next();
-      if (!next.ok()) return kinds + "!";
-      if (*next == nullptr) return kinds;
-      v1::SubscribeRoundsResponse frame;
-      EXPECT_TRUE(frame.ParseFromString(**next));
-      kinds += frame.has_open()     ? "o"
-               : frame.has_commit() ? "c"
-                                    : absl::StrCat(frame.segment().segment());
-    }
-  }
-
-  testing::ScratchFolder folder_;
-  Layout layout_ = testing::SmallLayout();
-  Log log_{LogLevel::kError, Clock::Real(), [](absl::string_view) {}};
-  std::unique_ptr<RoundLog> log_file_;
-  BuiltRound round_;
-};
+using BroadcastTest = testing::BroadcastTest;
 
 TEST_F(BroadcastTest, AFollowerGetsFramesAsTheyCome) {
   Broadcast broadcast(1 << 20, RoundId(0));

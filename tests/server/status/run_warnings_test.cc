@@ -92,6 +92,13 @@ TEST_F(RunWarningsTest, TheDiskAndTheCertificate) {
   EXPECT_THAT(Warnings()[0].what, HasSubstr("no space left"));
 }
 
+TEST_F(RunWarningsTest, ADamagedRecordIsCritical) {
+  SetMetric("log_damaged_records", 2);
+  EXPECT_THAT(Names(), ElementsAre("LogDamaged"));
+  EXPECT_TRUE(Warnings()[0].critical);
+  EXPECT_THAT(Warnings()[0].what, HasSubstr("2 records"));
+}
+
 TEST_F(RunWarningsTest, ALogThatIsNeverPruned) {
   SetMetric("round", 1000);
   EXPECT_THAT(Names(), ElementsAre("SnapshotStale"));

@@ -117,6 +117,23 @@ class ArchiverTest : public ServerTest {
     absl::MutexLock lock(&log_mu_);
     return log_text_;
   }
+  void AwaitLog(const std::string& text) const {
+    absl::MutexLock lock(&log_mu_);
+    const auto there = [&] {
+      log_mu_.AssertHeld();
+      return absl::StrContains(log_text_, text);
+    };
+    EXPECT_TRUE(log_mu_.AwaitWithTimeout(absl::Condition(&there), absl::Seconds(20)));
+  }
+  std::string RecordPath(uint64_t round) const {
+    return folder_.File(absl::StrCat("data/rounds/000000000", round, ".record"));
+  }
+  // One byte of a payload.
+  void DamageRecord(uint64_t round) {
+    std::string bytes = *ReadFile(RecordPath(round));
+    bytes.at(20) ^= 1;
+    ASSERT_TRUE(WriteFileAtomically(RecordPath(round), bytes).ok());
+  }
 
   const std::unique_ptr<Backend> backend_ = MakeCpuBackend();
   uint64_t incarnation_ = 0;
@@ -269,6 +286,44 @@ TEST_F(ArchiverTest, RefusesAFolderOfAnotherRun) {
   std::filesystem::remove_all(folder_.File("data"));
   StartRun();
   EXPECT_EQ(ReasonOf(Run(Options())), "other_run");
+}
+
+// The log's bytes come from the disk once the aggregator was started again.
+TEST_F(ArchiverTest, WaitsForADamagedRecordAndGoesOnWhenItIsRestored) {
+  AdvanceTo(4);
+  StartRun();
+  const std::string good = *ReadFile(RecordPath(1));
+  DamageRecord(1);
+  ArchiverMetrics metrics;
+  auto archiver = Archiver::Create(Options(), &metrics, &archiver_log_, Clock::Real());
+  ASSERT_TRUE(archiver.ok()) << archiver.status();
+  absl::Status status;
+  std::thread thread([&] { status = (*archiver)->Run(); });
+  AwaitLog("its record is damaged");
+  ASSERT_TRUE(WriteFileAtomically(RecordPath(1), good).ok());
+  thread.join();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(metrics.replayed_rounds->value(), 4);
+  ExpectSame();
+}
+
+TEST_F(ArchiverTest, ASnapshotAfterADamagedRecordIsABeginning) {
+  AdvanceTo(2);
+  ASSERT_TRUE(Run(Options()).ok());  // holds round 2
+  AdvanceTo(6);
+  ArchiverOptions other = Options();
+  other.data_dir = folder_.File("other archive");
+  ASSERT_TRUE(Run(other).ok());
+  ASSERT_EQ(StoredRounds().front(), 6);
+  StartRun();
+  DamageRecord(4);
+  AdvanceTo(7);
+  const absl::Status status = Run(Options());
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_THAT(Log(), HasSubstr("starts again from the newest snapshot"));
+  EXPECT_THAT(Log(),
+              HasSubstr("round 4: its record is damaged: begin from the snapshot before round 6"));
+  ExpectSame();
 }
 
 // It saw a later epoch: this aggregator was replaced, and what it says does not count.

@@ -31,6 +31,7 @@ constexpr Case kCases[] = {
     {StatusCode::kResourceExhausted, "limit", Verdict::kRetry, kArchiverFailed},
     {StatusCode::kUnavailable, "limit", Verdict::kRetry, kArchiverFailed},
     {StatusCode::kUnavailable, "disk", Verdict::kRetry, kArchiverFailed},
+    {StatusCode::kDataLoss, "damaged", Verdict::kRetry, kArchiverFailed},
     {StatusCode::kFailedPrecondition, "no_reference", Verdict::kRetry, kArchiverRefused},
     {StatusCode::kFailedPrecondition, "diverged", Verdict::kNewSnapshot, kArchiverDiverged},
     {StatusCode::kOutOfRange, "pruned", Verdict::kNewSnapshot, kArchiverDiverged},

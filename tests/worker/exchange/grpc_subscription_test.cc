@@ -57,6 +57,22 @@ TEST_F(GrpcExchangeTest, AFlippedPayloadByteCostsAReconnectAndIsNeverDelivered) 
   EXPECT_GE(lines_.Count("bad frame"), 1);
 }
 
+// Each attempt brings the beginning of the round again, which is no reason to come back at once, or to say it again.
+TEST_F(GrpcExchangeTest, ADamagedRecordIsToldOnceAndTriedEverMoreRarelyUntilItIsRestored) {
+  options_.backoff = {absl::Milliseconds(4), absl::Seconds(10)};
+  const StreamScript damaged{{FramesOf({0}).front()},
+                             true,
+                             Refusal(absl::StatusCode::kDataLoss, "damaged", "round 0: damaged")};
+  std::vector<StreamScript> streams(8, damaged);
+  streams.push_back({FramesOf({0, 1, 2}), false, {}});
+  const absl::Time began = absl::Now();
+  Begin(streams);
+  ExpectCommit(0);
+  EXPECT_GE(absl::Now() - began, absl::Milliseconds(500));  // half of 4 + 8 + ... + 512 ms
+  EXPECT_EQ(lines_.Count("subscription broken"), 1);
+  EXPECT_TRUE(lines_.Await("subscription restored"));
+}
+
 TEST_F(GrpcExchangeTest, ARoundThatDoesNotFollowThisReplicasIsDiverged) {
   const testing::BuiltRound other = testing::BuildRound(layout_, RoundId(1), 4711);
   std::vector<v1::SubscribeRoundsResponse> frames = FramesOf({0});
@@ -197,9 +213,8 @@ TEST_F(LargeSnapshotTest, ARateOfLongAgoIsNotReportedByAWorkerThatFollowsTheLog)
   AwaitHead();
   ASSERT_TRUE(exchange_->DownloadSnapshot(info_, path_).ok());
   ASSERT_TRUE(exchange_->Follow(&layout_, RoundId(0), 0).ok());
-  aggregator_->Change([](AggregatorState& state) {
-    state.heartbeat_response.set_directive(v1::DIRECTIVE_REJOIN);
-  });
+  aggregator_->Change(
+      [](AggregatorState& state) { state.heartbeat_response.set_directive(v1::DIRECTIVE_REJOIN); });
   ASSERT_TRUE(
       aggregator_->Await([](const AggregatorState& state) { return state.joins.size() >= 3; }));
   EXPECT_EQ(aggregator_->state().joins[2].download_bytes_per_second(), 0u);

@@ -13,7 +13,7 @@ absl::Status With(const char* reason) {
 
 TEST(VerdictTest, GoesByTheReasonWhateverTheCode) {
   for (const char* reason :
-       {"draining", "disk", "fenced", "full", "limit", "not_open", "paused", "stalled"})
+       {"damaged", "draining", "disk", "fenced", "full", "limit", "not_open", "paused", "stalled"})
     EXPECT_EQ(VerdictOf(With(reason)), Verdict::kRetry) << reason;
   for (const char* reason : {"diverged", "pruned"})
     EXPECT_EQ(VerdictOf(With(reason)), Verdict::kResync) << reason;

@@ -1,0 +1,97 @@
+// Rounds on their way from a log and a broadcast to subscriptions, without a manager.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "common/base/file.h"
+#include "gtest/gtest.h"
+#include "server/log/record_names.h"
+#include "server/round/broadcast.h"
+#include "server/round/round_frames.h"
+#include "server/round/subscription.h"
+#include "tests/server/round/run_fixture.h"
+#include "tests/testing/scratch_folder.h"
+
+namespace distro::testing {
+
+class BroadcastTest : public ::testing::Test {
+ protected:
+  BroadcastTest() {
+    log_file_ =
+        *server::RoundLog::Open(folder_.File("rounds"), &layout_, 0, server::Disk::Real(), &log_);
+    EXPECT_TRUE(log_file_->WriteStart({}).ok());
+  }
+  std::unique_ptr<server::Subscription> Subscribe(server::Broadcast* broadcast, uint64_t from,
+                                                  const std::string& name = "a",
+                                                  std::weak_ptr<server::Listener> listener = {}) {
+    auto subscriber = std::make_shared<server::Subscriber>();
+    subscriber->worker = name;
+    auto subscription = std::make_unique<server::Subscription>(
+        subscriber, broadcast, log_file_.get(), &damaged_, layout_, EpochId(1), RoundId(from));
+    subscription->Listen(std::move(listener));
+    return subscription;
+  }
+  // Round r as the manager publishes it: open, segments, and the commit after the log has it.
+  void OpenRound(server::Broadcast* broadcast, uint64_t r) {
+    round_ = BuildRound(layout_, RoundId(r), log_file_->HashBefore(RoundId(r)));
+    broadcast->Open(server::MakeOpenFrame(EpochId(1), RoundId(r), {}));
+  }
+  void SendSegment(server::Broadcast* broadcast, uint64_t r, uint32_t segment) {
+    broadcast->Add(server::MakeSegmentFrames(EpochId(1), RoundId(r), SegmentId(segment),
+                                             round_.payloads[segment]));
+  }
+  void CommitRound(server::Broadcast* broadcast, uint64_t r) {
+    auto writer = *log_file_->Begin(RoundId(r));
+    for (uint32_t s = 0; s < layout_.segments(); ++s)
+      ASSERT_TRUE(writer->AddSegment(SegmentId(s), round_.payloads[s]).ok());
+    ASSERT_TRUE(writer->Commit(round_.header_bytes()).ok());
+    broadcast->Commit(server::MakeCommitFrame(EpochId(1), RoundId(r), round_.header_bytes()));
+  }
+  void WholeRound(server::Broadcast* broadcast, uint64_t r) {
+    OpenRound(broadcast, r);
+    for (const uint32_t s : {2u, 0u, 1u}) SendSegment(broadcast, r, s);
+    CommitRound(broadcast, r);
+  }
+  // What is there, by kind: o, the segment's number, c.
+  std::string Drain(server::Subscription* subscription) {
+    std::string kinds;
+    while (true) {
+      const auto next = subscription->Next();
+      if (!next.ok()) return kinds + "!";
+      if (*next == nullptr) return kinds;
+      v1::SubscribeRoundsResponse frame;
+      EXPECT_TRUE(frame.ParseFromString(**next));
+      kinds += frame.has_open()     ? "o"
+               : frame.has_commit() ? "c"
+                                    : absl::StrCat(frame.segment().segment());
+    }
+  }
+
+  // Changes one byte of a record's payload, or changes it back.
+  void Flip(uint64_t r, uint32_t segment, uint64_t at = 0) {
+    const std::string path = folder_.File("rounds/" + server::RecordName(RoundId(r)));
+    const auto record = *server::RecordReader::Open(path, server::RecordKind::kRound);
+    std::string bytes = *ReadFile(path);
+    bytes.at(record->entries()[segment].offset + at) ^= 1;
+    ASSERT_TRUE(WriteFileAtomically(path, bytes).ok());
+  }
+  int Lines(const std::string& text) const {
+    return static_cast<int>(std::ranges::count_if(
+        lines_, [&](const std::string& line) { return absl::StrContains(line, text); }));
+  }
+
+  ScratchFolder folder_;
+  Layout layout_ = SmallLayout();
+  std::vector<std::string> lines_;
+  Log log_{LogLevel::kInfo, Clock::Real(),
+           [this](absl::string_view line) { lines_.emplace_back(line); }};
+  std::unique_ptr<server::RoundLog> log_file_;
+  BuiltRound round_;
+  server::DamagedRecords damaged_{&log_};
+};
+
+}  // namespace distro::testing
