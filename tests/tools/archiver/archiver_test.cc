@@ -286,6 +286,7 @@ TEST_F(ArchiverTest, RefusesAFolderOfAnotherRun) {
   ASSERT_TRUE(Run(Options()).ok());
   StopRun();
   std::filesystem::remove_all(folder_.File("data"));
+  clock_.Advance(absl::Seconds(2));
   StartRun();
   EXPECT_EQ(ReasonOf(Run(Options())), "other_run");
 }
