@@ -14,7 +14,8 @@ constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
 constexpr size_t kMaxNameBytes = 63;    // ValidateName
 constexpr uint32_t kMostVotes = 32767;  // of a block, and so the most workers
 
-// Bytes of an element of a repeated field: tag, length, message. Every field number of a header is below 16.
+// Bytes of an element of a repeated field: tag, length, message. Every field number of a header is
+// below 16.
 uint64_t InList(const google::protobuf::MessageLite& message) {
   const auto bytes = static_cast<uint32_t>(message.ByteSizeLong());
   return 1 + google::protobuf::io::CodedOutputStream::VarintSize32(bytes) + uint64_t{bytes};

@@ -1,5 +1,5 @@
-// How large a round's header gets, and what a run may therefore be: the header travels in one message and is kept in one piece
-// (docs/protocol.md, "Limits"). Pure functions.
+// How large a round's header gets, and what a run may therefore be: the header travels in one
+// message and is kept in one piece (docs/protocol.md, "Limits"). Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,13 @@
 
 namespace distro {
 
-// The most workers of which a header of so many segments has room, whatever they are called and whatever happens; 0: not even one.
-// What it counts for each is the largest member and the largest slot, without the reason (DropReasonsUnlessFits).
+// The most workers of which a header of so many segments has room, whatever they are called and
+// whatever happens; 0: not even one. What it counts for each is the largest member and the largest
+// slot, without the reason (DropReasonsUnlessFits).
 uint32_t MostMembers(uint32_t segments);
 
-// InvalidArgument: a round of max_workers in so many segments could have a header that is too large. Names what to change.
+// InvalidArgument: a round of max_workers in so many segments could have a header that is too
+// large. Names what to change.
 absl::Status CheckHeaderBound(const v1::RunConfig& config, uint32_t segments);
 
 // Clears the members' reasons, which are for people only, when the header is too large with them.

@@ -34,8 +34,8 @@ class RecordReader {
   const std::vector<RecordEntry>& entries() const { return entries_; }
   // Requires segment < segments().
   uint64_t payload_bytes(SegmentId segment) const { return entries_[segment.value()].bytes; }
-  // Bytes [offset, offset + size) of a segment's payload, unchecked (VerifiedPayload checks). DataLoss: the file is shorter than it was.
-  // InvalidArgument: they are not within the payload.
+  // Bytes [offset, offset + size) of a segment's payload, unchecked (VerifiedPayload checks).
+  // DataLoss: the file is shorter than it was. InvalidArgument: they are not within the payload.
   absl::StatusOr<std::string> Read(SegmentId segment, uint64_t offset, uint64_t size) const;
 
   // Whether `checksum` is that of the segment's payload. DataLoss names file and segment.

@@ -88,7 +88,8 @@ class RoundLog {
   // Header of a stored round, parsed. Requires round < next_round(). DataLoss: the file changed since it was verified.
   absl::StatusOr<v1::RoundHeader> Header(RoundId round) const;
   // With payloads; whoever holds it can read it to its end, also while it is pruned. OutOfRange (reason "pruned"): round <
-  // first_round(). DataLoss: the file is missing or changed since it was verified. Payloads are not read here: VerifiedPayload.
+  // first_round(). DataLoss: the file is missing or changed since it was verified. Payloads are not
+  // read here: VerifiedPayload.
   absl::StatusOr<std::shared_ptr<const RecordReader>> OpenRecord(RoundId round) const;
 
   // FailedPrecondition: not next_round(), or there is no start record.

@@ -1,5 +1,6 @@
-// Records of the log in which somebody who reads it met damage. A start verifies the newest payloads only, so damage of an older one
-// shows when it is read; it is told once a record, however often followers try, until the record was read whole again.
+// Records of the log in which somebody who reads it met damage. A start verifies the newest
+// payloads only, so damage of an older one shows when it is read; it is told once a record, however
+// often followers try, until the record was read whole again.
 //
 // Thread-safe.
 #pragma once
@@ -21,7 +22,8 @@ class DamagedRecords {
   // `log` is borrowed.
   explicit DamagedRecords(Log* log) : log_(log) {}
 
-  // Somebody met `damage`, which names the file, in the record of `round`. Returns what a peer is told: DataLoss "damaged", no path.
+  // Somebody met `damage`, which names the file, in the record of `round`. Returns what a peer is
+  // told: DataLoss "damaged", no path.
   absl::Status Found(RoundId round, const absl::Status& damage);
   // Every payload of it was read and is good.
   void ReadWhole(RoundId round);

@@ -45,8 +45,9 @@ std::vector<v1::Member> MembersOf(const std::vector<v1::Slot>& slots) {
   return members;
 }
 
-// The run's max_workers, or fewer: runs that an earlier version created may have more than a round's header has room for. Their names
-// are shorter than they may be, so as many as there were go on.
+// The run's max_workers, or fewer: runs that an earlier version created may have more than a
+// round's header has room for. Their names are shorter than they may be, so as many as there were
+// go on.
 uint32_t WorkersThatFit(const RunIdentity& run, const RoundLog& rounds) {
   uint32_t fit = MostMembers(run.layout->segments());
   if (fit < run.config.max_workers() && rounds.next_round() > RoundId(0)) {

@@ -92,7 +92,8 @@ struct RunFiles {
 class RoundManager {
  public:
   // Continues where `round_log` ends, with what operators decided. All pointers are borrowed. DataLoss: the newest records
-  // cannot be read. InvalidArgument: no round of this run could be committed (common/replica/header_bound.h).
+  // cannot be read. InvalidArgument: no round of this run could be committed
+  // (common/replica/header_bound.h).
   static absl::StatusOr<std::unique_ptr<RoundManager>> Create(
       std::shared_ptr<const RunIdentity> run, EpochId epoch, const RunFiles& files,
       const Clock* clock, Log* log, RunObserver* observer, const RoundManagerOptions& options);
@@ -113,7 +114,8 @@ class RoundManager {
   void CountInvalidUpload(const UploadTicket& ticket);
 
   // Of a worker in session, or of a follower without one. FailedPrecondition: no session, another run, "diverged": the hash
-  // is not in our chain, "pruned": results from there on are dropped, or damaged and a later snapshot is there.
+  // is not in our chain, "pruned": results from there on are dropped, or damaged and a later
+  // snapshot is there.
   absl::StatusOr<std::unique_ptr<Subscription>> Subscribe(
       const v1::SubscribeRoundsRequest& request);
 

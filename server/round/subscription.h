@@ -1,6 +1,7 @@
 // One subscriber's way through the log and the ring: a cursor that hands out serialized frames. What is in the ring
-// comes from memory, what is older from the log, one frame at a time; so it holds at most one frame and never a round. What comes
-// from the log is verified on the way: of a damaged payload the last frame is not handed out.
+// comes from memory, what is older from the log, one frame at a time; so it holds at most one frame
+// and never a round. What comes from the log is verified on the way: of a damaged payload the last
+// frame is not handed out.
 //
 // Not thread-safe: one frame at a time, by whoever writes the stream.
 #pragma once
@@ -19,8 +20,9 @@ namespace distro::server {
 
 class Subscription {
  public:
-  // All are borrowed and outlive the subscription. It begins with the first frame of `from`, and can be closed from now on: who
-  // checked that this worker may subscribe holds the lock under which that changes.
+  // All are borrowed and outlive the subscription. It begins with the first frame of `from`, and
+  // can be closed from now on: who checked that this worker may subscribe holds the lock under
+  // which that changes.
   Subscription(std::shared_ptr<Subscriber> subscriber, Broadcast* broadcast, const RoundLog* log,
                DamagedRecords* damaged, const Layout& layout, EpochId epoch, RoundId from);
   ~Subscription();
@@ -31,7 +33,8 @@ class Subscription {
   void Listen(std::weak_ptr<Listener> listener);
 
   // The next frame; null: nothing yet, a Wake will come. OutOfRange: the run is done and all of it was sent. Blocks for
-  // disk reads. Other errors: the subscription is over; DataLoss "damaged": the next round's record cannot be read.
+  // disk reads. Other errors: the subscription is over; DataLoss "damaged": the next round's record
+  // cannot be read.
   absl::StatusOr<SharedBytes> Next();
 
  private:

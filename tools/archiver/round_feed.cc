@@ -147,7 +147,8 @@ absl::Status RoundFeed::Take(RoundAssembler* assembler, v1::SubscribeRoundsRespo
   if (!event.ok()) {
     return absl::UnavailableError(absl::StrCat("bad frame: ", event.status().message()));
   }
-  // Parts of a result are no progress: a stream that ends before its commit each time is to come back ever later.
+  // Parts of a result are no progress: a stream that ends before its commit each time is to come
+  // back ever later.
   if (std::holds_alternative<std::monostate>(*event)) return absl::OkStatus();
   if (!progressed_) reasons_.Succeeded("subscription restored");
   progressed_ = true;

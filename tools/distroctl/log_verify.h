@@ -16,8 +16,9 @@ struct LogVerifyOptions {
       data_dir;  // an aggregator's data folder. Required. Only read, also while the aggregator runs.
 };
 
-// Verifies run.pb, epoch, admission.pb, snapshots.pb, the SHA-256 of every snapshot, every header, the hash chain, and every payload that is
-// kept. Nothing is applied: that is ReplayLog. Returns run, rounds, bytes and the last hash. `progress` gets a line now and then.
+// Verifies run.pb, epoch, admission.pb, snapshots.pb, the SHA-256 of every snapshot, every header,
+// the hash chain, and every payload that is kept. Nothing is applied: that is ReplayLog. Returns
+// run, rounds, bytes and the last hash. `progress` gets a line now and then.
 //
 // InvalidArgument, NotFound: as OpenStoredLog. DataLoss: something is damaged; the message names file and part of all that was found
 // (ten at most; after a damaged header the chain cannot be followed, so it is the only one).

@@ -103,7 +103,8 @@ absl::Status Subscription::Take(RoundAssembler* assembler, v1::SubscribeRoundsRe
   if (!event.ok())
     return absl::UnavailableError(absl::StrCat("bad frame: ", event.status().message()));
   session->ObserveFrame(epoch, background_.clock->MonotonicNow());
-  // Parts of a result are no progress: a stream that ends before its commit each time is to come back ever later.
+  // Parts of a result are no progress: a stream that ends before its commit each time is to come
+  // back ever later.
   if (std::holds_alternative<std::monostate>(*event)) return absl::OkStatus();
   if (!progressed_) reasons_.Succeeded("subscription restored");
   progressed_ = true;

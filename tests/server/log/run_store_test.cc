@@ -175,8 +175,8 @@ TEST_F(RunStoreTest, RefusesARunWhoseRoundsCouldNotBeStored) {
   EXPECT_TRUE(Create(store->get(), Config()).ok());
 }
 
-// Both hold the same number, and no time passes: only what is drawn tells them apart. Three starts each, so that the test
-// fails by chance in one case of 2^60.
+// Both hold the same number, and no time passes: only what is drawn tells them apart. Three starts
+// each, so that the test fails by chance in one case of 2^60.
 TEST_F(RunStoreTest, AFolderAndItsCopyThatStartInTheSameSecondHaveOtherEpochs) {
   CreateARun();
   std::filesystem::copy(Data(""), folder_.File("copy"), std::filesystem::copy_options::recursive);

@@ -56,7 +56,8 @@ class ManagerRoomTest : public testing::ManagerTest {
   }
 };
 
-// Its samples were given to a name that no header may have, so the log refuses the record, whatever the disk does.
+// Its samples were given to a name that no header may have, so the log refuses the record, whatever
+// the disk does.
 TEST_F(ManagerRoomTest, ARecordThatTheLogRefusesIsFinalAndNoDiskError) {
   Start(Config(1));
   auto slots = Slots(2);

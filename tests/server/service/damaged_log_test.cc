@@ -19,7 +19,8 @@ class DamagedLogTest : public ServerTest {
   }
 };
 
-// The log is read from the disk by an aggregator that was started again: whoever joins needs every round of it.
+// The log is read from the disk by an aggregator that was started again: whoever joins needs every
+// round of it.
 TEST_F(DamagedLogTest, ADamagedRecordIsToldAndNotServed) {
   v1::RunConfig config = SmallConfig();
   config.set_start_workers(1);

@@ -57,7 +57,8 @@ TEST_F(GrpcExchangeTest, AFlippedPayloadByteCostsAReconnectAndIsNeverDelivered) 
   EXPECT_GE(lines_.Count("bad frame"), 1);
 }
 
-// Each attempt brings the beginning of the round again, which is no reason to come back at once, or to say it again.
+// Each attempt brings the beginning of the round again, which is no reason to come back at once, or
+// to say it again.
 TEST_F(GrpcExchangeTest, ADamagedRecordIsToldOnceAndTriedEverMoreRarelyUntilItIsRestored) {
   options_.backoff = {absl::Milliseconds(4), absl::Seconds(10)};
   const StreamScript damaged{{FramesOf({0}).front()},
