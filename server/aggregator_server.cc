@@ -1,5 +1,6 @@
 #include "server/aggregator_server.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 #include <vector>
@@ -32,8 +33,20 @@ namespace distro::server {
 namespace {
 
 constexpr uint64_t kMaxRunJsonBytes = 1 << 20;
+// Above what CallRates lets through, which answers with a status before a connection is ended.
+constexpr double kCallsOfHeartbeat = 40;
 // For the round thread, which ends a drain by its own clock.
 constexpr absl::Duration kDrainMargin = absl::Seconds(2);
+
+// Heartbeats are calls: where they are frequent, more of those are honest.
+ConnectionLimits ConnectionsOf(const AggregatorOptions& options) {
+  ConnectionLimits limits = options.connections;
+  const double of_heartbeats =
+      kCallsOfHeartbeat / absl::ToDoubleSeconds(options.heartbeat_interval);
+  limits.calls_per_second = std::max(limits.calls_per_second, static_cast<uint64_t>(of_heartbeats));
+  limits.calls_burst = std::max(limits.calls_burst, 5 * limits.calls_per_second / 2);
+  return limits;
+}
 
 // The first call goes through.
 std::function<void(absl::Status)> Once(std::function<void(absl::Status)> call) {
@@ -53,7 +66,7 @@ struct AggregatorServer::Parts {
         log(log_in),
         metrics(clock_in, options_in.insecure),
         history(clock_in),
-        connections(options_in.connections),
+        connections(ConnectionsOf(options_in)),
         gate(options_in.limits, clock_in),
         call_rates(CallsPerSecond(options_in.limits, options_in.heartbeat_interval), clock_in) {}
 
@@ -231,8 +244,9 @@ AggregatorServer::AggregatorServer(std::unique_ptr<Parts> parts) : parts_(std::m
 AggregatorServer::~AggregatorServer() {
   parts_->SayDraining();
   if (parts_->host != nullptr) parts_->host->Stop();
+  if (parts_->grpc != nullptr) parts_->grpc->Stop();
+  parts_->http.reset();  // which asks the others until then
   parts_->grpc.reset();
-  parts_->http.reset();
   parts_->host.reset();
 }
 

@@ -24,6 +24,8 @@
 namespace distro::server {
 namespace {
 
+// A process that was stopped for a while looks hung until its threads have run again.
+constexpr int kSilentLooks = 5;
 constexpr auto kShutdownGrace = std::chrono::seconds(2);
 // Streams that last; Check, which ends at once, is anybody's.
 constexpr absl::string_view kHealthWatch = "/grpc.health.v1.Health/Watch";
@@ -71,6 +73,7 @@ struct GrpcEndpoint::Parts {
   LinkService link;
   std::string address;
   std::atomic<bool> stopping{false};
+  int silent_looks = 0;  // of the sweeper's thread
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> handover;
   std::unique_ptr<grpc::Server> grpc;
   std::unique_ptr<Acceptor> acceptor;
@@ -125,7 +128,8 @@ void GrpcEndpoint::Parts::Accept(std::function<void(absl::Status)> on_dead) {
       },
       on_dead);
   sweeper = std::make_unique<Sweeper>(sources.gate, [this, on_dead] {
-    if (!acceptor->accepting() && !stopping)
+    silent_looks = acceptor->accepting() ? 0 : silent_looks + 1;
+    if (silent_looks == kSilentLooks && !stopping)
       on_dead(absl::InternalError("the gRPC port accepts no connections any more"));
   });
 }
@@ -144,7 +148,9 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(
 
 GrpcEndpoint::GrpcEndpoint(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
-GrpcEndpoint::~GrpcEndpoint() {
+GrpcEndpoint::~GrpcEndpoint() { Stop(); }
+
+void GrpcEndpoint::Stop() {
   parts_->stopping = true;
   parts_->sweeper.reset();
   if (parts_->acceptor != nullptr) parts_->acceptor->Stop();

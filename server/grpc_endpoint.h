@@ -43,13 +43,15 @@ class GrpcEndpoint {
   static absl::StatusOr<std::unique_ptr<GrpcEndpoint>> Start(
       const AggregatorOptions& options, const GrpcSources& sources,
       std::function<void(absl::Status)> on_dead);
-  // Accepts nobody any more; open calls get two seconds.
+  // Stop().
   ~GrpcEndpoint();
 
   // "host:port" as bound.
   const std::string& address() const;
   // Connections are accepted.
   bool accepting() const;
+  // Accepts nobody any more; open calls get two seconds. The rest may still be asked. Again: nothing happens.
+  void Stop();
   // From now on the health service says NOT_SERVING, and that nobody is accepted is no failure.
   void SayNotServing();
 

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/log.h"
-#include "server/connections/connection_table.h"
+#include "server/connections/connection_limits.h"
 #include "server/connections/open_files.h"
 #include "server/limits/service_limits.h"
 

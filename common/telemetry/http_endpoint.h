@@ -95,7 +95,8 @@ HttpRoute MetricsRoute(std::string path,
                        std::function<std::vector<prometheus::MetricFamily>()> collect);
 // GET /healthz: 200 "ok" while the process lives; answered at once.
 HttpRoute HealthRoute();
-// GET /readyz: 200 "ready" or 503 "not ready"; ?verbose adds the checks.
+// GET /readyz: 200 "ready" or 503 "not ready"; ?verbose adds the checks. Answered at once: `report`
+// must be quick.
 HttpRoute ReadyRoute(std::function<ReadyReport()> report);
 
 }  // namespace distro

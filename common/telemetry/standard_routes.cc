@@ -20,7 +20,8 @@ HttpRoute HealthRoute() {
 }
 
 HttpRoute ReadyRoute(std::function<ReadyReport()> report) {
-  return {"/readyz", [report = std::move(report)](const HttpRequest& request) {
+  return {"/readyz",
+          [report = std::move(report)](const HttpRequest& request) {
             const ReadyReport ready = report();
             HttpResponse response;
             response.status = ready.ready ? 200 : 503;
@@ -31,7 +32,8 @@ HttpRoute ReadyRoute(std::function<ReadyReport()> report) {
                               check.detail.empty() ? "" : ": ", check.detail, "\n");
             }
             return response;
-          }};
+          },
+          /*at_once=*/true};
 }
 
 }  // namespace distro

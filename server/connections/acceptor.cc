@@ -105,12 +105,10 @@ void Acceptor::Run() {
 
 void Acceptor::Wait() {
   std::vector<pollfd> events = {{wake_fd_, POLLIN, 0}};
-  absl::Duration most = table_->anonymous() > 0 ? kLookAtAnonymous : kLookAtAll;
-  if (std::exchange(full_turn_, false)) {
-    most = kRest;
-  } else {
-    for (const int fd : sockets_.fds()) events.push_back({fd, POLLIN, 0});
-  }
+  const absl::Duration most = table_->anonymous() > 0 ? kLookAtAnonymous : kLookAtAll;
+  if (std::exchange(full_turn_, false))  // whatever happens meanwhile
+    poll(nullptr, 0, static_cast<int>(absl::ToInt64Milliseconds(kRest)));
+  for (const int fd : sockets_.fds()) events.push_back({fd, POLLIN, 0});
   poll(events.data(), events.size(), static_cast<int>(absl::ToInt64Milliseconds(most)));
   uint64_t wakes;
   (void)!read(wake_fd_, &wakes, sizeof(wakes));
@@ -143,7 +141,7 @@ Acceptor::Accepted Acceptor::AcceptOne(int listener) {
   if (error == EAGAIN || error == EWOULDBLOCK) return Accepted::kNone;
   if (IsOfOneConnection(error)) return Accepted::kOne;
   if (error == EMFILE || error == ENFILE || IsOfWholeMachine(error)) {
-    Note(std::strerror(error), "");
+    Note(std::strerror(error), "", "");
     TurnAwayOne(listener);
     full_turn_ = true;  // rests: the next one will not find more
     return Accepted::kNone;
@@ -164,7 +162,7 @@ void Acceptor::Admit(int fd, const Peer& peer) {
   if (!name || peer.endpoint.empty()) return Reset(fd);
   const ConnectionTable::Admission admission = table_->Admit(peer, clock_->MonotonicNow());
   if (admission.refused) {
-    Note(ConnectionEndName(*admission.refused), peer.address);
+    Note(ConnectionEndName(*admission.refused), peer.address, "");
     return Reset(fd);
   }
   const int yes = 1;
@@ -194,13 +192,16 @@ void Acceptor::Watch(ConnectionId id, int fd, int operation) {
   epoll_ctl(active_fd_, operation, fd, &event);
 }
 
+// All that are active, before any of them is watched again.
 void Acceptor::LookAtActive(absl::Duration now) {
+  std::vector<ConnectionId> active;
   std::array<epoll_event, 64> events;
   int count = 0;
   do {
     count = epoll_wait(active_fd_, events.data(), static_cast<int>(events.size()), 0);
-    for (int i = 0; i < count; ++i) LookAt(events[i].data.u64, now);
+    for (int i = 0; i < count; ++i) active.push_back(events[i].data.u64);
   } while (count == static_cast<int>(events.size()));
+  for (const ConnectionId id : active) LookAt(id, now);
 }
 
 void Acceptor::LookAround(absl::Duration now) {
@@ -217,22 +218,21 @@ void Acceptor::EndConnections(absl::Duration now) {
     LookAt(ended.id, now);  // the last bytes are charged too
     const auto socket = open_.find(ended.id);
     if (socket != open_.end()) Disconnect(socket->second);
-    if (ended.credential.empty()) {
-      Note(ConnectionEndName(ended.why), ended.peer.address);
-    } else {
-      log_->Warning("connection ended", {{"credential", ended.credential},
-                                         {"peer", ended.peer.endpoint},
-                                         {"reason", ConnectionEndName(ended.why)}});
-    }
+    Note(ConnectionEndName(ended.why), ended.peer.address, ended.credential);
   }
 }
 
-void Acceptor::Note(absl::string_view why, absl::string_view address) {
+void Acceptor::Note(absl::string_view why, absl::string_view address,
+                    absl::string_view credential) {
   const absl::Duration now = clock_->MonotonicNow();
-  if (now < note_at_) return;
-  note_at_ = now + kNoteEvery;
+  absl::Duration& note_at = credential.empty() ? note_at_ : note_of_credentials_at_;
+  if (now < note_at) return;
+  note_at = now + kNoteEvery;
   log_->Warning("connections are refused or ended: at most one line a minute",
-                {{"reason", why}, {"address", address}, {"anonymous", table_->anonymous()}});
+                {{"reason", why},
+                 {"address", address},
+                 {"credential", credential},
+                 {"anonymous", table_->anonymous()}});
 }
 
 }  // namespace distro::server

@@ -68,8 +68,8 @@ class Acceptor {
   void LookAtActive(absl::Duration now);
   void LookAround(absl::Duration now);
   void EndConnections(absl::Duration now);
-  // At most once a minute.
-  void Note(absl::string_view why, absl::string_view address);
+  // At most once a minute of strangers, and of those with a credential.
+  void Note(absl::string_view why, absl::string_view address, absl::string_view credential);
 
   const ListeningSockets sockets_;
   ConnectionTable* const table_;
@@ -86,6 +86,7 @@ class Acceptor {
   bool full_turn_ = false;  // the last turn took as many as it may
   absl::Duration look_at_all_at_;
   absl::Duration note_at_;
+  absl::Duration note_of_credentials_at_;
 
   std::atomic<bool> running_{false};
   std::atomic<int64_t> turned_at_{0};  // monotonic nanoseconds of the thread's last turn

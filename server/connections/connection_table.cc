@@ -6,14 +6,12 @@
 namespace distro::server {
 namespace {
 
-// What a connection counts as at least: a TLS handshake costs about as much processor time as 4 KiB of headers.
-constexpr uint64_t kConnectionCost = 4 << 10;
 constexpr uint64_t kCallsOfConnection = 20;  // likewise, of who has a credential
 // A reader acknowledges what it reads: up to one byte for so many.
-constexpr uint64_t kReadBytesOfAnAcknowledgement = 32;
+constexpr uint64_t kReadBytesOfAnAcknowledgement = 512;
 // HTTP/2 frames and TLS records around messages: up to one byte for so many.
 constexpr uint64_t kMessageBytesOfFraming = 16;
-constexpr uint64_t kFilesForOtherThings = 256;
+constexpr uint64_t kCallBytes = 512;  // what the metadata of a call is taken for
 constexpr absl::Duration kForgetEvery = absl::Seconds(10);
 
 }  // namespace
@@ -40,15 +38,6 @@ absl::string_view ConnectionEndName(ConnectionEnd end) {
   return "";
 }
 
-ConnectionLimits ConnectionLimits::ForOpenFiles(uint64_t open_files) {
-  ConnectionLimits limits;
-  const uint64_t files = std::min<uint64_t>(open_files, uint64_t{1} << 24);
-  limits.connections = static_cast<int>((files - std::min(files, kFilesForOtherThings)) / 2);
-  limits.anonymous = std::min(limits.anonymous, limits.connections / 3);
-  limits.anonymous_of_address = limits.anonymous / 4;
-  return limits;
-}
-
 ConnectionTable::ConnectionTable(const ConnectionLimits& limits)
     : limits_(limits),
       all_anonymous_(limits.anonymous_bytes_per_second, limits.anonymous_burst,
@@ -71,7 +60,7 @@ ConnectionTable::Admission ConnectionTable::Admit(const Peer& peer, absl::Durati
   if (connections_.size() >= static_cast<size_t>(limits_.connections))
     return refuse(ConnectionEnd::kFull);
   const auto known = addresses_.find(peer.address);
-  const bool trusted = known != addresses_.end() && known->second.authenticated > 0;
+  const bool trusted = known != addresses_.end() && known->second.Known(now);
   if (known != addresses_.end() && known->second.bucket.Empty(now))
     return refuse(ConnectionEnd::kRate);
   if (!trusted && all_anonymous_.Empty(now)) return refuse(ConnectionEnd::kRate);
@@ -91,14 +80,16 @@ ConnectionTable::Admission ConnectionTable::Admit(const Peer& peer, absl::Durati
 void ConnectionTable::Charge(Connection* connection, uint64_t total, absl::Duration now) {
   if (total <= connection->charged) return;
   const uint64_t more = total - std::exchange(connection->charged, total);
-  AddressOf(connection->peer.address, now).bucket.Charge(more, now);
-  all_anonymous_.Charge(more, now);
+  Address& address = AddressOf(connection->peer.address, now);
+  address.bucket.Charge(more, now);
+  if (!address.Known(now)) all_anonymous_.Charge(more, now);
 }
 
 void ConnectionTable::GiveBack(Connection* connection, absl::Duration now) {
   const uint64_t charged = std::exchange(connection->charged, 0);
-  AddressOf(connection->peer.address, now).bucket.GiveBack(charged, now);
-  all_anonymous_.GiveBack(charged, now);
+  Address& address = AddressOf(connection->peer.address, now);
+  address.bucket.GiveBack(charged, now);
+  if (!address.Known(now)) all_anonymous_.GiveBack(charged, now);
 }
 
 void ConnectionTable::MakeRoom(const std::string& address) {
@@ -179,6 +170,7 @@ void ConnectionTable::Authenticate(Connection* connection, absl::Duration now) {
   Address& address = AddressOf(connection->peer.address, now);
   --address.anonymous;
   ++address.authenticated;
+  address.known_until = now + limits_.known_for;
 }
 
 // Before the charge is given back: who took too much may not come again and again for nothing.
@@ -210,6 +202,7 @@ void ConnectionTable::OnCall(absl::string_view endpoint, absl::string_view crede
   }
   if (!connection->authenticated) Authenticate(connection, now);
   if (connection->credential.empty()) return;
+  connection->messages += kCallBytes;
   if (CredentialOf(connection->credential, now).calls.Take(1, now) > absl::ZeroDuration())
     End(connection, ConnectionEnd::kCalls);
 }
@@ -254,19 +247,21 @@ void ConnectionTable::EndExpired(absl::Duration now) {
   }
 }
 
-// A message is on its way before its handler has it: then it counts as overhead, and is given back afterwards.
+// A message is on its way before its handler has it: then it counts as overhead, and is given back afterwards. Nothing is saved
+// up: the bucket holds no more than its burst.
 void ConnectionTable::ObserveOverhead(Connection* connection, const ConnectionBytes& bytes,
                                       absl::Duration now) {
   if (connection->credential.empty()) return;
   const uint64_t explained = connection->messages + connection->messages / kMessageBytesOfFraming +
                              bytes.acknowledged / kReadBytesOfAnAcknowledgement;
-  const uint64_t beyond = bytes.received - std::min(bytes.received, explained);
-  const uint64_t before = std::exchange(connection->accounted, beyond);
   TokenBucket& overhead = CredentialOf(connection->credential, now).overhead;
-  if (beyond >= before) {
-    overhead.Charge(beyond - before, now);
+  const uint64_t received = std::max(bytes.received, connection->seen);
+  const uint64_t came = received - std::exchange(connection->seen, received);
+  const uint64_t is_explained = explained - std::exchange(connection->explained, explained);
+  if (came >= is_explained) {
+    overhead.Charge(came - is_explained, now);
   } else {
-    overhead.GiveBack(before - beyond, now);
+    overhead.GiveBack(is_explained - came, now);
   }
   if (overhead.Empty(now)) End(connection, ConnectionEnd::kOverhead);
 }
@@ -277,7 +272,7 @@ void ConnectionTable::ForgetIdle(absl::Duration now) {
   forget_at_ = now + kForgetEvery;
   std::erase_if(addresses_, [now](const auto& entry) {
     const Address& address = entry.second;
-    return address.anonymous + address.authenticated == 0 && address.bucket.Full(now);
+    return address.anonymous == 0 && !address.Known(now) && address.bucket.Full(now);
   });
   std::erase_if(credentials_, [now](const auto& entry) {
     const Credential& credential = entry.second;

@@ -20,47 +20,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/connections/connection_limits.h"
 #include "server/connections/peer.h"
 #include "server/limits/token_bucket.h"
 
 namespace distro::server {
-
-// The defaults are far above what honest peers need; docs/security.md has the arithmetic.
-struct ConnectionLimits {
-  // At one time, anonymous ones included.
-  int connections = 4096;
-  // Anonymous ones at one time, of all addresses and of one. One more ends the oldest of the address that has most, or of its
-  // own, so that silent connections cannot keep others out.
-  int anonymous = 512;
-  int anonymous_of_address = 128;
-  // How long one may stay anonymous, and how many bytes it may send as such: a TLS handshake with a certificate chain and the
-  // metadata of a call are about 5 KiB.
-  absl::Duration anonymous_time = absl::Seconds(10);
-  uint64_t anonymous_bytes = 16 << 10;
-  // What anonymous connections may cost, in bytes: each counts as 4 KiB at least. An address that has connections with a
-  // credential is held to its own share only.
-  uint64_t anonymous_bytes_per_second = 64 << 10;
-  uint64_t anonymous_burst = 512 << 10;
-  uint64_t address_bytes_per_second = 32 << 10;
-  uint64_t address_burst = 256 << 10;
-  // Calls on one that were refused for want of a credential.
-  int anonymous_calls = 16;
-  // Of one credential; a worker holds three. One more ends the oldest.
-  int of_credential = 8;
-  // Calls that begin on connections of a credential; a connection counts as 20.
-  uint64_t calls_per_second = 200;
-  uint64_t calls_burst = 500;
-  // Bytes beyond messages, of a credential's connections. The burst is what may be on its way to handlers.
-  uint64_t overhead_bytes_per_second = 64 << 10;
-  uint64_t overhead_burst = 4 << 20;
-
-  // As above for a process that may have so many files open. A connection is a file, and whoever follows the log through one
-  // reads a second; 256 are for everything else.
-  static ConnectionLimits ForOpenFiles(uint64_t open_files);
-};
-
-// Below this the aggregator does not start: 384 connections.
-inline constexpr uint64_t kMinOpenFiles = 1024;
 
 // Why a connection was refused or ended: label values of distro_aggregator_connections_ended_total.
 enum class ConnectionEnd {
@@ -138,12 +102,16 @@ class ConnectionTable {
     uint64_t charged = 0;    // while anonymous
     int refused_calls = 0;   // likewise
     uint64_t messages = 0;   // bytes that handlers took
-    uint64_t accounted = 0;  // of what Observe saw beyond them
+    uint64_t explained = 0;  // what Observe last took for messages, calls and acknowledgements
+    uint64_t seen = 0;       // bytes that Observe saw
   };
   struct Address {
     TokenBucket bucket;
     int anonymous = 0;
     int authenticated = 0;
+    absl::Duration known_until = -absl::InfiniteDuration();
+
+    bool Known(absl::Duration now) const { return authenticated > 0 || now < known_until; }
   };
   struct Credential {
     TokenBucket calls;
@@ -182,7 +150,8 @@ class ConnectionTable {
   std::set<ConnectionId> anonymous_ ABSL_GUARDED_BY(mu_);  // that were not ended; oldest first
   std::map<std::string, Credential, std::less<>> credentials_
       ABSL_GUARDED_BY(mu_);  // that have connections, or took something lately
-  std::map<std::string, Address> addresses_ ABSL_GUARDED_BY(mu_);  // of connections, or in debt
+  std::map<std::string, Address> addresses_
+      ABSL_GUARDED_BY(mu_);  // of connections, in debt, or known
   TokenBucket all_anonymous_ ABSL_GUARDED_BY(mu_);
   absl::Duration forget_at_ ABSL_GUARDED_BY(mu_);
   std::function<void()> wake_ ABSL_GUARDED_BY(mu_);

@@ -94,7 +94,7 @@ absl::StatusOr<ListeningSockets> ListeningSockets::Open(const std::string& host,
       add(address, i->ai_addrlen, false);
     }
   }
-  if (!sockets.fds_.empty()) return sockets;
+  if (!sockets.fds_.empty() && error != EADDRINUSE) return sockets;
   return absl::UnavailableError(absl::StrCat("cannot listen on ", host, ":", port, " (",
                                              std::strerror(error),
                                              "): in use, or not an address of this machine"));

@@ -13,7 +13,7 @@ namespace distro::server {
 class ListeningSockets {
  public:
   // Listens on every address that `host` names, all with the same port; port 0: a free one. "0.0.0.0" and "::" stand for both
-  // families. Non-blocking. Unavailable: no address can be listened on: in use, or not of this machine; names it and the error.
+  // families. Non-blocking. Unavailable: one is in use, or none is of this machine; names it and the error.
   // InvalidArgument: `host` names nothing.
   static absl::StatusOr<ListeningSockets> Open(const std::string& host, int port);
   ~ListeningSockets();

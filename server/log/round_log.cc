@@ -70,6 +70,11 @@ RoundId RoundLog::first_round() const {
   return first_round_;
 }
 
+bool RoundLog::pruned(RoundId round) const {
+  absl::MutexLock lock(&mu_);
+  return links_[round.value() + 1].pruned;
+}
+
 absl::StatusOr<v1::RoundHeader> RoundLog::Header(RoundId round) const {
   DISTRO_ASSIGN_OR_RETURN(const auto reader, OpenUnchanged(round));
   v1::RoundHeader header;
@@ -161,14 +166,15 @@ absl::Status RoundLog::Prune(RoundId first_kept) {
     end = first_kept.value();
   }
   bool changed = false;
-  absl::Status status;
-  for (uint64_t i = 0; i < end && status.ok(); ++i) {
+  absl::Status status;  // the first error
+  for (uint64_t i = 0; i < end && (status.ok() || absl::IsDataLoss(status)); ++i) {
     {
       absl::MutexLock lock(&mu_);
       if (links_[i + 1].pruned) continue;
     }
     changed = true;
-    status = PruneRound(RoundId(i));
+    const absl::Status dropped = PruneRound(RoundId(i));
+    if (!dropped.ok() && (status.ok() || !absl::IsDataLoss(dropped))) status = dropped;
   }
   if (changed) {
     const absl::Status synced = disk_->FsyncFolder(dir_);

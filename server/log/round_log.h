@@ -95,10 +95,13 @@ class RoundLog {
   // FailedPrecondition: not next_round(), or there is no start record.
   absl::StatusOr<std::unique_ptr<RecordWriter>> Begin(RoundId round);
 
+  // Whether the results of a stored round were dropped, and only its header is there.
+  bool pruned(RoundId round) const;
   // The first round whose payloads are all there, with those of every later one.
   RoundId first_round() const;
   // Drops the payloads of all rounds before `first_kept`; headers and hashes stay. Blocking, two fsyncs a round: not for the
-  // round thread. InvalidArgument: beyond next_round(). Reason "disk": some are dropped; the rest may be tried again.
+  // round thread. InvalidArgument: beyond next_round(). Reason "disk": some are dropped; the rest may be tried again. DataLoss: all are
+  // but those that are damaged or missing, of which it names the first.
   absl::Status Prune(RoundId first_kept);
 
   // Bytes of all records.

@@ -1,6 +1,6 @@
 #include "server/round/damaged_records.h"
 
-#include <iterator>
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
@@ -31,9 +31,9 @@ std::optional<RoundId> DamagedRecords::FirstFrom(RoundId from) const {
   return found == rounds_.end() ? std::nullopt : std::optional<RoundId>(*found);
 }
 
-uint64_t DamagedRecords::CountFrom(RoundId from) const {
+uint64_t DamagedRecords::Count(absl::FunctionRef<bool(RoundId)> counts) const {
   absl::MutexLock lock(&mu_);
-  return static_cast<uint64_t>(std::distance(rounds_.lower_bound(from), rounds_.end()));
+  return static_cast<uint64_t>(std::ranges::count_if(rounds_, counts));
 }
 
 }  // namespace distro::server

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/ids.h"
@@ -30,8 +31,8 @@ class DamagedRecords {
 
   // The first one at or after `from`.
   std::optional<RoundId> FirstFrom(RoundId from) const;
-  // How many there are at or after `from`.
-  uint64_t CountFrom(RoundId from) const;
+  // How many there are for which `counts`, which must not call back.
+  uint64_t Count(absl::FunctionRef<bool(RoundId)> counts) const;
 
  private:
   Log* const log_;

@@ -157,7 +157,7 @@ class RoundManager {
   v1::LinkNeeds LinkNeeds() const;
   v1::SnapshotInfo newest_snapshot() const { return snapshots_->List().front(); }
   uint64_t MaxSubscriberLag() const { return broadcast_.MaxLag(); }
-  uint64_t DamagedRecordCount() const { return damaged_.CountFrom(round_log_->first_round()); }
+  uint64_t DamagedRecordCount() const;
 
  private:
   struct ClosedSegment {

@@ -84,4 +84,8 @@ RunStatus RoundManager::status() const {
   return status;
 }
 
+uint64_t RoundManager::DamagedRecordCount() const {
+  return damaged_.Count([this](RoundId round) { return !round_log_->pruned(round); });
+}
+
 }  // namespace distro::server

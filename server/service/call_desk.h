@@ -65,6 +65,7 @@ class CallDesk {
   template <typename Request>
   absl::Status Take(const UnaryCall& call, Request* request) const {
     DISTRO_ASSIGN_OR_RETURN(const Caller caller, Admit(*call.context, call.rpc));
+    connections()->OnMessage(EndpointOfGrpcPeer(call.context->peer()), call.request->Length());
     DISTRO_RETURN_IF_ERROR(ParseMessage(*call.request, request));
     std::string worker;
     if constexpr (NamesItsWorker<Request>) worker = request->worker().name();

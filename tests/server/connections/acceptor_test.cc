@@ -107,7 +107,7 @@ TEST_F(AcceptorTest, EndsWhoSendsMuchWithoutACredential) {
   Start();
   LoopbackClient client;
   ASSERT_TRUE(client.Connect(acceptor_->port()));
-  ASSERT_TRUE(client.Send(std::string(20'000, 'x')));
+  ASSERT_TRUE(client.Send(std::string(40'000, 'x')));
   Await([&] { return owner_.held() == 1; });
   owner_.AwaitEnd(0);
   EXPECT_EQ(table_->ends()[static_cast<size_t>(ConnectionEnd::kAnonymousBytes)], 1);

@@ -109,9 +109,9 @@ TEST_F(ConnectionTableTest, WhoStaysAnonymousForTooLongIsEnded) {
 
 TEST_F(ConnectionTableTest, WhoSendsTooMuchAnonymouslyIsEnded) {
   const ConnectionId id = Come("a", 1);
-  EXPECT_TRUE(table_.Observe(id, {.received = 16 * kKiB}, now_));
+  EXPECT_TRUE(table_.Observe(id, {.received = 32 * kKiB}, now_));
   EXPECT_THAT(Ended(), IsEmpty());
-  EXPECT_FALSE(table_.Observe(id, {.received = 16 * kKiB + 1}, now_));
+  EXPECT_FALSE(table_.Observe(id, {.received = 32 * kKiB + 1}, now_));
   EXPECT_THAT(Ended(), ElementsAre(absl::StrCat(id, " anonymous_bytes")));
 }
 
@@ -226,6 +226,33 @@ TEST_F(DefaultLimitsTest, StrangersOfManyAddressesKeepStrangersOutAndNobodyElse)
   EXPECT_FALSE(table_.Admit(From("stranger", 2), now_).refused);
 }
 
+TEST_F(DefaultLimitsTest, AnAddressThatShowedACredentialIsRememberedForADay) {
+  const ConnectionId id = Come("known", 1);
+  Show("known", 1, "worker w");
+  table_.Closed(id);
+  now_ += absl::Hours(23);
+  (void)table_.TakeEnded(now_);
+  const auto flood = [this](int first) {
+    for (int i = 0; i < 200; ++i) (void)table_.Admit(From(absl::StrCat("bot", first + i), 1), now_);
+  };
+  flood(0);
+  EXPECT_EQ(table_.Admit(From("stranger", 1), now_).refused, ConnectionEnd::kRate);
+  EXPECT_FALSE(table_.Admit(From("known", 2), now_).refused);
+  now_ += absl::Hours(2);
+  (void)table_.TakeEnded(now_);
+  flood(1000);
+  EXPECT_EQ(table_.Admit(From("known", 3), now_).refused, ConnectionEnd::kRate);
+}
+
+// A day of reading is no credit for a flood of headers.
+TEST_F(ConnectionTableTest, WhatIsExplainedIsNotSavedUp) {
+  const ConnectionId id = Come("a", 1);
+  Show("a", 1, "archiver x");
+  table_.Observe(id, {.received = 1 * kKiB, .acknowledged = 1'000'000'000 * kKiB}, now_);
+  table_.Observe(id, {.received = 66 * kKiB, .acknowledged = 1'000'000'000 * kKiB}, now_);
+  EXPECT_THAT(Ended(), ElementsAre(absl::StrCat(id, " overhead")));
+}
+
 TEST_F(ConnectionTableTest, MoreCallsThanTheRateEndAConnection) {
   const ConnectionId id = Come("a", 1);
   for (int i = 0; i < 60; ++i) Show("a", 1, "worker w");  // and 20 for the connection
@@ -278,7 +305,7 @@ TEST_F(ConnectionTableTest, TheOwnerIsWokenForWhatAHandlerEnded) {
 TEST_F(DefaultLimitsTest, WhoTookTooMuchWithACredentialPaysForFurtherConnections) {
   const ConnectionId id = Come("a", 1);
   Show("a", 1, "worker w");
-  table_.Observe(id, {.received = 5000 * kKiB}, now_);
+  table_.Observe(id, {.received = 17'000 * kKiB}, now_);
   int port = 1;
   while (!table_.Admit(From("a", ++port), now_).refused) Show("a", port, "worker w");
   EXPECT_EQ(port, 66);
@@ -311,7 +338,7 @@ TEST_F(ConnectionTableTest, AMessageOnItsWayCountsAsOverheadUntilItsHandlerHasIt
 TEST_F(ConnectionTableTest, AcknowledgementsOfWhatWasReadAreNoOverhead) {
   const ConnectionId id = Come("a", 1);
   Show("a", 1, "archiver x");
-  table_.Observe(id, {.received = 10'000 * kKiB, .acknowledged = 400'000 * kKiB}, now_);
+  table_.Observe(id, {.received = 780 * kKiB, .acknowledged = 400'000 * kKiB}, now_);
   EXPECT_THAT(Ended(), IsEmpty());
 }
 
@@ -336,9 +363,11 @@ TEST(ConnectionLimitsTest, LeaveFilesForTheLogAndForEverythingElse) {
   EXPECT_EQ(least.connections, 384);
   EXPECT_EQ(least.anonymous, 128);
   EXPECT_EQ(least.anonymous_of_address, 32);
+  EXPECT_EQ(least.address_burst, 128 * kKiB);
   const ConnectionLimits usual = ConnectionLimits::ForOpenFiles(20'000);
   EXPECT_EQ(usual.connections, 9872);
   EXPECT_EQ(usual.anonymous, 512);
+  EXPECT_EQ(usual.address_burst, 256 * kKiB);
   EXPECT_EQ(ConnectionLimits::ForOpenFiles(~uint64_t{0}).connections, 8388480);
   EXPECT_EQ(ConnectionLimits::ForOpenFiles(0).connections, 0);
 }

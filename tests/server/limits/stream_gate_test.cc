@@ -1,6 +1,7 @@
 #include "server/limits/stream_gate.h"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -175,8 +176,10 @@ TEST_F(StreamGateTest, ASweeperFindsWhatTheClockSays) {
     stopped = true;
   });
   ASSERT_TRUE(stream.ok());
-  const Sweeper sweeper(&gate_);
+  std::atomic<bool> looked = false;
+  const Sweeper sweeper(&gate_, [&looked] { looked = true; });
   clock_.Advance(absl::Seconds(11));
+  while (!looked) std::this_thread::yield();
   absl::MutexLock lock(&mu);
   mu.Await(absl::Condition(&stopped));
 }

@@ -11,6 +11,7 @@
 #include "common/base/reason.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/log/record_names.h"
 #include "tests/server/log/log_fixture.h"
 
 namespace distro::server {
@@ -76,6 +77,16 @@ TEST_F(PruneTest, DropsPayloadsAndKeepsHeaders) {
   EXPECT_EQ(FilesThatEndWith(".tmp"), 0);
   EXPECT_THAT(std::string(rounds_->OpenRecord(RoundId(1)).status().message()),
               HasSubstr("the log goes on from round 4"));
+}
+
+TEST_F(PruneTest, ADamagedRecordDoesNotKeepTheOthers) {
+  std::filesystem::remove(Dir() + "/" + RecordName(RoundId(0)));
+  const absl::Status status = rounds_->Prune(kFirstKept);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(RecordName(RoundId(0))));
+  for (uint64_t r = 1; r < kFirstKept.value(); ++r)
+    EXPECT_EQ(ReasonOf(rounds_->OpenRecord(RoundId(r)).status()), "pruned") << r;
+  EXPECT_LT(BytesOnDisk(Dir()), rounds_->bytes());
 }
 
 TEST_F(PruneTest, IsFoundAgainByAStart) {

@@ -20,6 +20,10 @@ namespace distro::testing {
 
 class BroadcastTest : public ::testing::Test {
  protected:
+  // How many records are known to be damaged.
+  uint64_t Damaged() const {
+    return damaged_.Count([](RoundId) { return true; });
+  }
   BroadcastTest() {
     log_file_ =
         *server::RoundLog::Open(folder_.File("rounds"), &layout_, 0, server::Disk::Real(), &log_);

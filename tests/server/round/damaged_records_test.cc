@@ -37,13 +37,13 @@ TEST_F(DamagedRecordsTest, DamageIsToldOnceUntilTheRecordWasReadWhole) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(Drain(Subscribe(&broadcast, 0).get()), "012c01!");
   EXPECT_EQ(Lines("record damaged"), 1);
   EXPECT_EQ(Lines(RecordName(RoundId(1)) + ": the checksum of segment 2 does not match"), 1);
-  EXPECT_EQ(damaged_.CountFrom(RoundId(0)), 1u);
-  EXPECT_EQ(damaged_.CountFrom(RoundId(2)), 0u);
+  EXPECT_EQ(Damaged(), 1u);
+  EXPECT_EQ(damaged_.Count([](RoundId round) { return round >= RoundId(2); }), 0u);
   EXPECT_EQ(damaged_.FirstFrom(RoundId(0)), RoundId(1));
   Flip(1, 2);  // restored, under the aggregator that runs
   EXPECT_EQ(Drain(Subscribe(&broadcast, 0).get()), "012c012c012c");
   EXPECT_EQ(Lines("record whole again"), 1);
-  EXPECT_EQ(damaged_.CountFrom(RoundId(0)), 0u);
+  EXPECT_EQ(Damaged(), 0u);
 }
 
 TEST_F(DamagedRecordsTest, AMissingRecordIsDamageToo) {
@@ -68,7 +68,7 @@ TEST_F(DamagedRecordsTest, OnlyWhoReadAllOfARecordCallsItWhole) {
   Flip(0, 1);
   EXPECT_EQ(Drain(Subscribe(&broadcast, 0, "b").get()), "0!");
   EXPECT_EQ(Drain(a.get()), "02c");
-  EXPECT_EQ(damaged_.CountFrom(RoundId(0)), 1u);
+  EXPECT_EQ(Damaged(), 1u);
 }
 
 }  // namespace
