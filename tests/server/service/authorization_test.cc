@@ -233,8 +233,8 @@ TEST_F(AuthorizationTest, ASubscriberIsNotToldWhereTheLogLies) {
   auto b = NewWorker("b");
   ASSERT_TRUE(b->Join().ok());
   const absl::Status status = b->Subscribe(&layout_)->NextCommit().status();
-  EXPECT_EQ(ReasonOf(status), "disk") << status;
-  EXPECT_THAT(status.message(), HasSubstr("read its log"));
+  EXPECT_EQ(ReasonOf(status), "damaged") << status;
+  EXPECT_THAT(status.message(), HasSubstr("round 0"));
   EXPECT_THAT(status.message(), Not(HasSubstr("/")));
 }
 

@@ -139,8 +139,7 @@ TEST_F(StatusesTest, ADecisionThatTheDiskRefusesIsUnavailable) {
 }
 
 TEST_F(StatusesTest, AnUploadThatTheDiskRefusesIsUnavailable) {
-  AdvanceTo(2);
-  const File file = Snapshot();
+  const File file = SnapshotAt(2);
   for (const int error : {ENOSPC, EROFS, ENOENT, EEXIST}) {
     for (const auto operation :
          {DiskOperation::kCreate, DiskOperation::kWrite, DiskOperation::kLink}) {
@@ -159,7 +158,7 @@ TEST_F(StatusesTest, AnUploadThatTheDiskRefusesIsUnavailable) {
 
 TEST_F(StatusesTest, ARunThatTheDiskRefusesIsUnavailable) {
   AdvanceTo(1);
-  const std::string bytes = UnknownSnapshot().bytes;
+  const std::string bytes = Snapshot().bytes;
   StartWithoutARun();
   for (const int error : {ENOSPC, EROFS, ENOENT, EEXIST}) {
     for (const auto operation :
