@@ -63,7 +63,7 @@ class Breaker:
 
 
 @attack("broken_gaps", "a worker's updates in gaps, broken in 49 ways, whole ones between them", credential="worker", check=all_refused,
-        seconds=25, run={"probation_rounds": 0})
+        seconds=25, run={"probation_rounds": 0, "samples_per_worker": 64})  # a pace that an interpreter catches up with
 def broken_gaps(target):
     from client.messages import pb
     from client.session import Worker
