@@ -132,7 +132,7 @@ class Runs:
         space = self.space("broken")
         overflow(space.init_model())
         return space.start_aggregator("--run", space.write_run(**RUN), "--model", space.folder / "model", *TIMES,
-                                      prefix=self.tmpfs(space))
+                                      "--ring_bytes", "1", prefix=self.tmpfs(space))  # what was committed is read from the log
 
     def start_workers(self):
         """Those of the healthy runs."""
@@ -162,9 +162,21 @@ class Runs:
                        check=True, capture_output=True)
         new.replace(self.certificate)
 
+    def data_dir(self, name):
+        """As the aggregator sees it, on its own file system."""
+        return pathlib.Path(f"/proc/{self.aggregators[name].child.pid}/root{self.spaces[name].data_dir}")
+
+    def damage_log(self):
+        """One byte of a result, which a new archiver reads."""
+        with open(self.data_dir("broken") / "rounds/0000000000.record", "r+b") as record:
+            record.seek(40)
+            byte = record.read(1)
+            record.seek(40)
+            record.write(bytes([byte[0] ^ 1]))
+        self.spaces["broken"].start_archiver(self.aggregators["broken"].grpc)
+
     def fill_disk(self):
-        folder = pathlib.Path(f"/proc/{self.aggregators['disk'].child.pid}/root{self.spaces['disk'].data_dir}")
-        with open(folder / "filler", "wb", buffering=0) as filler:
+        with open(self.data_dir("disk") / "filler", "wb", buffering=0) as filler:
             try:
                 while True:
                     filler.write(bytes(1 << 14))

@@ -214,6 +214,8 @@ def test_each_alert_is_raised_by_what_it_is_for(world):
     world.await_alert("CertificateExpiry", "tls")
     world.await_alert("TrainingStalled", "broken")
     world.await_alert("WorkerStale", "broken", worker="broken")
+    runs.damage_log()
+    world.await_alert("LogDamaged", "broken")
     world.await_alert("UpdatesRejected", "disk")
     world.await_alert("QuorumAtRisk", "disk")  # disk-3 is in quarantine for what it sent
     world.await_alert("WorkerNotContributing", "disk", worker="disk-3", state="quarantined")
