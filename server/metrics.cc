@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/version.h"
+#include "common/replica/committed_round.h"
 #include "server/log/disk.h"
 #include "server/round/reject.h"
 
@@ -19,13 +20,6 @@ constexpr const char* kRefusals[] = {"unauthenticated", "role", "wrong_name", "l
 constexpr const char* kCredentialFiles[] = {"certificate", "tokens"};
 
 double Seconds(absl::Duration duration) { return absl::ToDoubleSeconds(duration); }
-
-uint64_t IncludedIn(const v1::RoundHeader& header, int member) {
-  for (const v1::CommittedSegment& segment : header.segments()) {
-    if ((static_cast<uint8_t>(segment.included()[member / 8]) >> (member % 8) & 1) != 0) return 1;
-  }
-  return 0;
-}
 
 }  // namespace
 
@@ -162,7 +156,7 @@ void AggregatorMetrics::OnRoundCommitted(const CommittedRoundInfo& info) {
   for (int i = 0; i < info.header->members_size(); ++i) {
     const std::string& name = info.header->members(i).name();
     if (Counted* const counted = Count(name, info.header->round()))
-      counted->updates += IncludedIn(*info.header, i);
+      counted->updates += IsIncluded(*info.header, i) ? 1 : 0;
   }
 }
 

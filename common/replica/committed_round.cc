@@ -104,6 +104,17 @@ bool CommittedRound::Included(int member, SegmentId segment) const {
   return Bit(header->segments(segment.value()).included(), member);
 }
 
+int IncludedSegments(const v1::RoundHeader& header, int member) {
+  return static_cast<int>(std::ranges::count_if(header.segments(), [member](const auto& segment) {
+    return Bit(segment.included(), member);
+  }));
+}
+
+bool IsIncluded(const v1::RoundHeader& header, int member) {
+  return std::ranges::any_of(
+      header.segments(), [member](const auto& segment) { return Bit(segment.included(), member); });
+}
+
 absl::StatusOr<v1::RoundHeader> ParseRoundHeader(absl::string_view bytes, const Layout& layout) {
   v1::RoundHeader header;
   if (bytes.size() > kMaxRoundHeaderBytes ||

@@ -32,6 +32,11 @@ struct CommittedRound {
   bool Included(int member, SegmentId segment) const;
 };
 
+// Segments in which members[member] is included, and whether there is one. Require a header that ParseRoundHeader took and a
+// valid member.
+int IncludedSegments(const v1::RoundHeader& header, int member);
+bool IsIncluded(const v1::RoundHeader& header, int member);
+
 // Parses and checks a header: members ascending by name with a known state and a sum of K * weight of at most 32767,
 // weight 0 (on probation) included nowhere, one segment entry a segment of the layout, bitmaps of the exact size with unused bits 0, payload sizes within
 // what votes of the segment can need. InvalidArgument names the round and the field.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/median.h"
 #include "common/base/status_macros.h"
+#include "common/replica/committed_round.h"
 #include "common/replica/header_bound.h"
 #include "common/rpc/proto_time.h"
 #include "common/run/schedule.h"
@@ -20,11 +21,7 @@ uint64_t IncludedTokens(const v1::RoundHeader& header, const std::vector<v1::Slo
                         uint32_t sequence_length) {
   uint64_t tokens = 0;
   for (int i = 0; i < header.members_size(); ++i) {
-    const bool included =
-        std::ranges::any_of(header.segments(), [i](const v1::CommittedSegment& segment) {
-          return (static_cast<uint8_t>(segment.included()[i / 8]) >> (i % 8) & 1) != 0;
-        });
-    if (included) tokens += uint64_t{slots[i].samples()} * sequence_length;
+    if (IsIncluded(header, i)) tokens += uint64_t{slots[i].samples()} * sequence_length;
   }
   return tokens;
 }

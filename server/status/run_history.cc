@@ -3,20 +3,12 @@
 #include <algorithm>
 
 #include "common/base/median.h"
+#include "common/replica/committed_round.h"
 
 namespace distro::server {
 namespace {
 
 constexpr size_t kUpdateTimes = 9;
-
-bool Included(const v1::CommittedSegment& segment, int member) {
-  return (static_cast<uint8_t>(segment.included()[member / 8]) >> (member % 8) & 1) != 0;
-}
-
-int IncludedSegments(const v1::RoundHeader& header, int member) {
-  return static_cast<int>(std::ranges::count_if(
-      header.segments(), [member](const auto& segment) { return Included(segment, member); }));
-}
 
 std::string WhyExcluded(const v1::RoundHeader& header, int index, int included) {
   const v1::Member& member = header.members(index);

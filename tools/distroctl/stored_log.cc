@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/replica/committed_round.h"
 
 namespace distro::tools {
 
@@ -22,17 +23,9 @@ absl::StatusOr<StoredLog> OpenStoredLog(const std::string& data_dir, server::Sna
   return stored;
 }
 
-int IncludedSegments(const v1::RoundHeader& header, int member) {
-  int count = 0;
-  for (const v1::CommittedSegment& segment : header.segments()) {
-    count += (segment.included()[member / 8] >> (member % 8)) & 1;
-  }
-  return count;
-}
-
 int IncludedMembers(const v1::RoundHeader& header) {
   int count = 0;
-  for (int i = 0; i < header.members_size(); ++i) count += IncludedSegments(header, i) > 0;
+  for (int i = 0; i < header.members_size(); ++i) count += IsIncluded(header, i) ? 1 : 0;
   return count;
 }
 

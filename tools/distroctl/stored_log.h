@@ -22,8 +22,6 @@ absl::StatusOr<StoredLog> OpenStoredLog(const std::string& data_dir, server::Sna
 
 // Members whose update is in at least one segment.
 int IncludedMembers(const v1::RoundHeader& header);
-// Segments that the update of a member is in. Requires a member of the header.
-int IncludedSegments(const v1::RoundHeader& header, int member);
 // Of all results.
 uint64_t PayloadBytes(const v1::RoundHeader& header);
 
