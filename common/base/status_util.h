@@ -8,15 +8,20 @@
 
 namespace distro {
 
+// The same status with another message; the reason (reason.h) stays.
+inline absl::Status WithMessage(const absl::Status& status, absl::string_view message) {
+  absl::Status named(status.code(), message);
+  status.ForEachPayload([&named](absl::string_view url, const absl::Cord& payload) {
+    named.SetPayload(url, payload);
+  });
+  return named;
+}
+
 // The same status with "context: " before its message, so that an error names every level it passed
 // ("run.json: k: 0 is outside 1..4096"). OK stays OK; the reason (reason.h) stays.
 inline absl::Status Annotate(const absl::Status& status, absl::string_view context) {
   if (status.ok()) return status;
-  absl::Status annotated(status.code(), absl::StrCat(context, ": ", status.message()));
-  status.ForEachPayload([&annotated](absl::string_view url, const absl::Cord& payload) {
-    annotated.SetPayload(url, payload);
-  });
-  return annotated;
+  return WithMessage(status, absl::StrCat(context, ": ", status.message()));
 }
 
 }  // namespace distro

@@ -44,11 +44,7 @@ absl::StatusOr<uint64_t> CheckedStateHash(const std::string& path, const Layout&
 
 absl::Status AsUpload(const absl::Status& status, const std::string& path) {
   if (!absl::IsInvalidArgument(status)) return status;
-  absl::Status named(status.code(), absl::StrReplaceAll(status.message(), {{path, "snapshot"}}));
-  status.ForEachPayload([&named](absl::string_view url, const absl::Cord& payload) {
-    named.SetPayload(url, payload);
-  });
-  return named;
+  return WithMessage(status, absl::StrReplaceAll(status.message(), {{path, "snapshot"}}));
 }
 
 std::string DigestBytes(const Sha256Digest& digest) { return {digest.begin(), digest.end()}; }
