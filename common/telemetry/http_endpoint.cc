@@ -1,9 +1,11 @@
 #include "common/telemetry/http_endpoint.h"
 
+#include <sys/socket.h>
 #include <time.h>
 
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <utility>
 
@@ -12,6 +14,7 @@
 #include "boost/asio/post.hpp"
 #include "boost/asio/thread_pool.hpp"
 #include "common/base/clock.h"
+#include "common/base/peer.h"
 #include "common/base/status_macros.h"
 #include "common/telemetry/cpu_budget.h"
 #include "common/telemetry/http_connection.h"
@@ -29,13 +32,11 @@ constexpr int kHandlerThreads = 2;
 // After an accept for which there was no file or no memory.
 constexpr std::chrono::milliseconds kAcceptPause(100);
 
-// Whom a connection counts for: an IPv4 address, the first half of an IPv6 one.
-std::string PeerOf(const asio::ip::address& address) {
-  if (address.is_v4()) return address.to_string();
-  const asio::ip::address_v6 v6 = address.to_v6();
-  if (v6.is_v4_mapped()) return make_address_v4(asio::ip::v4_mapped, v6).to_string();
-  const auto bytes = v6.to_bytes();
-  return std::string(bytes.begin(), bytes.begin() + 8);
+// Whom a connection counts for.
+std::string AddressOf(const tcp::endpoint& from) {
+  sockaddr_storage address = {};
+  std::memcpy(&address, from.data(), from.size());
+  return PeerOf(address).address;
 }
 
 // Of this thread.
@@ -152,7 +153,7 @@ void HttpEndpoint::Server::Accept() {
 
 void HttpEndpoint::Server::Admit(tcp::socket socket) {
   const uint64_t id = ++last_id_;
-  if (const auto leaves = places_.Take(id, PeerOf(peer_.address()))) Abort(*leaves);
+  if (const auto leaves = places_.Take(id, AddressOf(peer_))) Abort(*leaves);
   const auto connection = std::make_shared<HttpConnection>(std::move(socket), id, limits_, owner_);
   connections_.emplace(id, connection);
   connection->Start();

@@ -16,28 +16,6 @@ constexpr absl::Duration kForgetEvery = absl::Seconds(10);
 
 }  // namespace
 
-absl::string_view ConnectionEndName(ConnectionEnd end) {
-  switch (end) {
-    case ConnectionEnd::kFull:
-      return "full";
-    case ConnectionEnd::kRate:
-      return "rate";
-    case ConnectionEnd::kNoCredential:
-      return "no_credential";
-    case ConnectionEnd::kAnonymousBytes:
-      return "anonymous_bytes";
-    case ConnectionEnd::kMadeRoom:
-      return "made_room";
-    case ConnectionEnd::kNewerOfCredential:
-      return "newer_of_credential";
-    case ConnectionEnd::kCalls:
-      return "calls";
-    case ConnectionEnd::kOverhead:
-      return "overhead";
-  }
-  return "";
-}
-
 ConnectionTable::ConnectionTable(const ConnectionLimits& limits)
     : limits_(limits),
       all_anonymous_(limits.anonymous_bytes_per_second, limits.anonymous_burst,

@@ -7,7 +7,7 @@
 
 struct sockaddr_storage;
 
-namespace distro::server {
+namespace distro {
 
 // Of one connection.
 struct Peer {
@@ -26,4 +26,4 @@ Peer PeerOf(const sockaddr_storage& address);
 // empty where it is of another kind.
 std::string EndpointOfGrpcPeer(absl::string_view uri);
 
-}  // namespace distro::server
+}  // namespace distro

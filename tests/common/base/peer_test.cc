@@ -1,4 +1,4 @@
-#include "server/connections/peer.h"
+#include "common/base/peer.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -9,7 +9,7 @@
 
 #include "gtest/gtest.h"
 
-namespace distro::server {
+namespace distro {
 namespace {
 
 sockaddr_storage V4(const char* address, uint16_t port) {
@@ -79,4 +79,4 @@ TEST(PeerTest, AGrpcPeerOfAnotherKindIsNobody) {
 }
 
 }  // namespace
-}  // namespace distro::server
+}  // namespace distro

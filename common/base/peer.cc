@@ -1,4 +1,4 @@
-#include "server/connections/peer.h"
+#include "common/base/peer.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -12,7 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 
-namespace distro::server {
+namespace distro {
 namespace {
 
 constexpr size_t kNetworkBytes = 8;  // of an IPv6 address
@@ -65,4 +65,4 @@ std::string EndpointOfGrpcPeer(absl::string_view uri) {
   return endpoint;
 }
 
-}  // namespace distro::server
+}  // namespace distro
