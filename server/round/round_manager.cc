@@ -164,8 +164,8 @@ absl::StatusOr<absl::Duration> RoundManager::Step() {
 }
 
 absl::Status RoundManager::HandleError(const absl::Status& error) {
-  const bool may_pass = FailedDiskOperation(error).has_value() || !absl::IsInternal(error);
-  if (absl::IsFailedPrecondition(error) || absl::IsDataLoss(error) || !may_pass) return error;
+  if (absl::IsFailedPrecondition(error) || absl::IsDataLoss(error) || absl::IsInternal(error))
+    return error;
   NoteDiskError(error);
   absl::MutexLock lock(&mu_);
   retry_at_ = clock_->MonotonicNow() + kRetryInterval;

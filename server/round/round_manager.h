@@ -40,6 +40,7 @@
 #include "server/round/round.h"
 #include "server/round/round_policy.h"
 #include "server/round/run_observer.h"
+#include "server/round/run_status.h"
 #include "server/round/subscription.h"
 #include "server/round/update_times.h"
 #include "server/session/membership.h"
@@ -57,23 +58,6 @@ struct RoundManagerOptions {
 
 // Payload bytes of a round's result.
 uint64_t ResultBytes(const v1::RoundHeader& header);
-
-// A view for pages, rpcs and metrics.
-struct RunStatus {
-  v1::RunState state = v1::RUN_STATE_WAITING;
-  std::string reason;  // what it waits for
-  EpochId epoch;
-  RoundId round;           // open, or opens next
-  uint64_t log_hash = 0;   // of the last record
-  std::string disk_error;  // why the last write failed, without a path; empty: it did not
-  std::string mismatch;    // the last state hash that differed: round, whose, tensors
-  absl::Duration deadline =
-      absl::InfiniteDuration();  // of the open round, or of the last; from Open
-  std::vector<Worker> workers;
-  std::vector<double> agreement;      // [workers]: Agreement's score; 0 without votes
-  std::vector<absl::Duration> since;  // [workers], monotonic: when it entered its state
-  absl::Duration now;                 // monotonic: last_seen counts from the same origin
-};
 
 // An upload that was let in.
 struct UploadTicket {

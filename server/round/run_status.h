@@ -1,0 +1,32 @@
+// The run as others see it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "distro/v1/admin.pb.h"
+#include "server/session/worker.h"
+
+namespace distro::server {
+
+// A view for pages, rpcs and metrics.
+struct RunStatus {
+  v1::RunState state = v1::RUN_STATE_WAITING;
+  std::string reason;  // what it waits for
+  EpochId epoch;
+  RoundId round;           // open, or opens next
+  uint64_t log_hash = 0;   // of the last record
+  std::string disk_error;  // why the last write failed, without a path; empty: it did not
+  std::string mismatch;    // the last state hash that differed: round, whose, tensors
+  absl::Duration deadline =
+      absl::InfiniteDuration();  // of the open round, or of the last; from Open
+  std::vector<Worker> workers;
+  std::vector<double> agreement;      // [workers]: Agreement's score; 0 without votes
+  std::vector<absl::Duration> since;  // [workers], monotonic: when it entered its state
+  absl::Duration now;                 // monotonic: last_seen counts from the same origin
+};
+
+}  // namespace distro::server
