@@ -33,17 +33,14 @@ namespace distro::server {
 namespace {
 
 constexpr uint64_t kMaxRunJsonBytes = 1 << 20;
-// Above what CallRates lets through, which answers with a status before a connection is ended.
-constexpr double kCallsOfHeartbeat = 40;
 // For the round thread, which ends a drain by its own clock.
 constexpr absl::Duration kDrainMargin = absl::Seconds(2);
 
-// Heartbeats are calls: where they are frequent, more of those are honest.
+// Above what CallRates lets through, which answers with a status before a connection is ended.
 ConnectionLimits ConnectionsOf(const AggregatorOptions& options) {
   ConnectionLimits limits = options.connections;
-  const double of_heartbeats =
-      kCallsOfHeartbeat / absl::ToDoubleSeconds(options.heartbeat_interval);
-  limits.calls_per_second = std::max(limits.calls_per_second, static_cast<uint64_t>(of_heartbeats));
+  limits.calls_per_second = std::max(
+      limits.calls_per_second, 2 * CallsPerSecond(options.limits, options.heartbeat_interval));
   limits.calls_burst = std::max(limits.calls_burst, 5 * limits.calls_per_second / 2);
   return limits;
 }
@@ -180,7 +177,6 @@ absl::Status AggregatorServer::Parts::StartGrpc(std::function<void(absl::Status)
                             .tls = tls.get(),
                             .authorizer = authorizer.get(),
                             .desk = desk.get(),
-                            .connections = &connections,
                             .gate = &gate,
                             .transfers = &metrics,
                             .calls = &calls,

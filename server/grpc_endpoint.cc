@@ -59,7 +59,7 @@ struct GrpcEndpoint::Parts {
                    sources.clock, sources.log),
         admin(sources.host, sources.desk, sources.gate, sources.transfers, sources.reports,
               sources.log),
-        link(sources.host, sources.authorizer, sources.gate, sources.clock) {}
+        link(sources.host, sources.desk, sources.gate, sources.clock) {}
 
   absl::Status Listen();
   absl::Status Serve();
@@ -83,7 +83,7 @@ struct GrpcEndpoint::Parts {
 absl::Status GrpcEndpoint::Parts::Listen() {
   DISTRO_ASSIGN_OR_RETURN(const auto host_port, SplitAddress(options.listen));
   const auto& [host, port] = host_port;
-  auto listening = Acceptor::Listen(host, port, sources.connections, sources.log);
+  auto listening = Acceptor::Listen(host, port, sources.desk->connections(), sources.log);
   if (!listening.ok()) return Annotate(listening.status(), "--listen");
   acceptor = *std::move(listening);
   address = JoinAddress(host, acceptor->port());
@@ -92,10 +92,11 @@ absl::Status GrpcEndpoint::Parts::Listen() {
 
 // Our own services ask by themselves, with reasons.
 void GrpcEndpoint::Parts::AskForCredentials() {
-  sources.tls->SetCallCheck([authorizer = sources.authorizer](const BeginningCall& call) {
-    const bool asks = absl::StartsWith(call.path, "/grpc.reflection.") || call.path == kHealthWatch;
-    return !asks || authorizer->Identify({call.authorizations, call.certificate}).ok();
-  });
+  sources.tls->SetCallCheck(
+      [authorizer = sources.authorizer](absl::string_view path, const ShownCredential& shown) {
+        const bool asks = absl::StartsWith(path, "/grpc.reflection.") || path == kHealthWatch;
+        return !asks || authorizer->Identify(shown).ok();
+      });
 }
 
 absl::Status GrpcEndpoint::Parts::Serve() {

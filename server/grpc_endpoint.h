@@ -9,7 +9,6 @@
 #include "absl/status/statusor.h"
 #include "server/auth/authorizer.h"
 #include "server/auth/server_tls.h"
-#include "server/connections/connection_table.h"
 #include "server/limits/stream_gate.h"
 #include "server/options.h"
 #include "server/round/run_host.h"
@@ -26,7 +25,6 @@ struct GrpcSources {
   ServerTls* tls = nullptr;  // null: insecure
   Authorizer* authorizer = nullptr;
   const CallDesk* desk = nullptr;
-  ConnectionTable* connections = nullptr;
   StreamGate* gate = nullptr;
   TransferObserver* transfers = nullptr;
   CallObserver* calls = nullptr;

@@ -16,18 +16,21 @@ absl::string_view View(const grpc_slice& slice) {
   return {reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(slice)), GRPC_SLICE_LENGTH(slice)};
 }
 
-BeginningCall CallOf(grpc_auth_context* connection, const grpc_metadata* metadata, size_t count) {
-  BeginningCall call;
+// The views hold as long as the call.
+bool MayGoOn(const ServerTls::CallCheck& check, grpc_auth_context* connection,
+             const grpc_metadata* metadata, size_t count) {
+  absl::string_view path;
+  ShownCredential shown;
   for (size_t i = 0; i < count; ++i) {
     const absl::string_view key = View(metadata[i].key);
-    if (key == ":path") call.path = View(metadata[i].value);
-    if (key == "authorization") call.authorizations.push_back(View(metadata[i].value));
+    if (key == ":path") path = View(metadata[i].value);
+    if (key == "authorization") shown.authorizations.push_back(View(metadata[i].value));
   }
   grpc_auth_property_iterator properties =
       grpc_auth_context_find_properties_by_name(connection, GRPC_X509_PEM_CERT_PROPERTY_NAME);
   if (const grpc_auth_property* found = grpc_auth_property_iterator_next(&properties))
-    call.certificate.assign(found->value, found->value_length);
-  return call;
+    shown.certificate = {found->value, found->value_length};
+  return check(path, shown);
 }
 
 }  // namespace
@@ -79,7 +82,7 @@ class ServerTls::ReloadingCredentials final : public grpc::ServerCredentials {
   static void CheckCall(void* self, grpc_auth_context* connection, const grpc_metadata* metadata,
                         size_t count, grpc_process_auth_metadata_done_cb done, void* user_data) {
     const bool ok =
-        static_cast<ReloadingCredentials*>(self)->check_(CallOf(connection, metadata, count));
+        MayGoOn(static_cast<ReloadingCredentials*>(self)->check_, connection, metadata, count);
     done(user_data, nullptr, 0, nullptr, 0, ok ? GRPC_STATUS_OK : GRPC_STATUS_UNAUTHENTICATED,
          ok ? nullptr : "no credential that this aggregator knows");
   }

@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -19,21 +17,16 @@
 #include "common/rpc/tls_files.h"
 #include "grpcpp/security/server_credentials.h"
 #include "server/auth/auth_observer.h"
+#include "server/auth/authorizer.h"
 #include "server/auth/file_watch.h"
 
 namespace distro::server {
 
-// A call as it begins, before any handler and any message of it.
-struct BeginningCall {
-  absl::string_view path;                         // "/package.Service/Method"
-  std::vector<absl::string_view> authorizations;  // values of the metadata "authorization"
-  std::string certificate;                        // PEM, verified; empty: none
-};
-
 class ServerTls {
  public:
-  // Whether the call may go on; false: Unauthenticated.
-  using CallCheck = std::function<bool(const BeginningCall&)>;
+  // Whether a call of `path` ("/package.Service/Method") may go on, before any handler and any message of it; false:
+  // Unauthenticated.
+  using CallCheck = std::function<bool(absl::string_view path, const ShownCredential& shown)>;
 
   // All but the paths are borrowed. Errors as ReadTlsFiles.
   static absl::StatusOr<std::unique_ptr<ServerTls>> Open(const TlsFiles& files, const Clock* clock,

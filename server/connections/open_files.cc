@@ -4,13 +4,12 @@
 
 namespace distro::server {
 
-uint64_t RaiseOpenFiles() {
+void RaiseOpenFiles() {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
     limit.rlim_cur = limit.rlim_max;
     (void)setrlimit(RLIMIT_NOFILE, &limit);
   }
-  return OpenFilesLimit();
 }
 
 uint64_t OpenFilesLimit() {

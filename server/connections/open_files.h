@@ -5,8 +5,8 @@
 
 namespace distro::server {
 
-// Raises the limit to the highest that the process may give itself; what it is then.
-uint64_t RaiseOpenFiles();
+// Raises the limit to the highest that the process may give itself.
+void RaiseOpenFiles();
 
 // What it is.
 uint64_t OpenFilesLimit();
