@@ -11,7 +11,7 @@
 #include "common/replica/header_bound.h"
 #include "common/rpc/proto_time.h"
 #include "common/run/schedule.h"
-#include "server/round/round_frames.h"
+#include "server/subscription/round_frames.h"
 #include "server/round/round_manager.h"
 
 namespace distro::server {

@@ -7,7 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/proto_time.h"
 #include "common/run/schedule.h"
-#include "server/round/round_frames.h"
+#include "server/subscription/round_frames.h"
 #include "server/round/round_manager.h"
 
 namespace distro::server {

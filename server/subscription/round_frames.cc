@@ -1,4 +1,4 @@
-#include "server/round/round_frames.h"
+#include "server/subscription/round_frames.h"
 
 #include <memory>
 #include <string>

@@ -13,8 +13,8 @@
 #include "common/layout/layout.h"
 #include "server/log/round_log.h"
 #include "server/log/verified_payload.h"
-#include "server/round/broadcast.h"
-#include "server/round/damaged_records.h"
+#include "server/subscription/broadcast.h"
+#include "server/subscription/damaged_records.h"
 
 namespace distro::server {
 

@@ -1,4 +1,4 @@
-#include "server/round/damaged_records.h"
+#include "server/subscription/damaged_records.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "server/round/subscription.h"
+#include "server/subscription/subscription.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,7 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/frames.h"
 #include "server/log/record_names.h"
-#include "server/round/round_frames.h"
+#include "server/subscription/round_frames.h"
 
 namespace distro::server {
 

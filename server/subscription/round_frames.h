@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "distro/v1/round.pb.h"
-#include "server/round/frame_ring.h"
+#include "server/subscription/frame_ring.h"
 
 namespace distro::server {
 

@@ -1,4 +1,4 @@
-#include "server/round/frame_ring.h"
+#include "server/subscription/frame_ring.h"
 
 #include <utility>
 
