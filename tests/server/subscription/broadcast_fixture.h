@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "server/log/record_names.h"
 #include "server/subscription/broadcast.h"
-#include "server/subscription/round_frames.h"
+#include "server/subscription/frame_ring.h"
 #include "server/subscription/subscription.h"
 #include "tests/server/round/run_fixture.h"
 #include "tests/testing/scratch_folder.h"

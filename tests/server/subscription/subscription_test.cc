@@ -1,5 +1,5 @@
 // Records that are damaged behind the back of the log, as subscriptions meet them.
-#include "server/subscription/damaged_records.h"
+#include "server/subscription/subscription.h"
 
 #include <filesystem>
 
