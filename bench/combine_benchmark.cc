@@ -7,7 +7,7 @@
 #include "benchmark/benchmark.h"
 #include "common/base/clock.h"
 #include "common/codec/payload.h"
-#include "server/round/combiner.h"
+#include "common/round/combiner.h"
 #include "tests/common/codec/random_updates.h"
 
 namespace distro::server {

@@ -22,6 +22,7 @@ USES = {
     "common/rpc/frames": "common/base proto",  # cutting and checking, without gRPC
     "common/rpc/proto_time": "proto",  # times of messages, without gRPC
     "common/replica": "kernels common/codec common/checkpoint common/run common/rpc/frames proto",
+    "common/round": "common/replica",
     # The outside world, wrapped.
     "common/rpc/channel_options": "common/base",  # options, certificates and tokens, without gRPC
     "common/rpc/client_flags": "common/rpc/channel_options",
@@ -49,7 +50,7 @@ USES = {
     "server/log": "common/replica",
     "server/session": "common/run common/telemetry/repair_telemetry",
     "server/subscription": "common/replica common/rpc/proto_time server/log",
-    "server/round": "common/replica common/rpc/proto_time server/log server/session server/subscription",
+    "server/round": "common/round common/rpc/proto_time server/log server/session server/subscription",
     "server/stream_metrics": "common/telemetry server/limits",
     "server/connection_metrics": "common/telemetry server/connections",
     "server/worker_metrics": "common/telemetry server/session",
