@@ -1,7 +1,7 @@
 // The open round: whose payloads are in, which segments are closed. A payload of a (worker, segment) never changes once
 // it was taken: the same bytes are taken again, others are refused. Holds the payloads until their segment closes.
 //
-// Not thread-safe: its owner (RoundManager) has the mutex.
+// Not thread-safe: its owner (Course) is under the manager's mutex.
 #pragma once
 
 #include <cstdint>

@@ -1,204 +1,235 @@
 #include "server/round/round_manager.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "common/replica/header_bound.h"
-#include "common/round/record.h"
 #include "common/rpc/proto_time.h"
-#include "server/log/disk.h"
 
 namespace distro::server {
-namespace {
 
-constexpr absl::Duration kRetryInterval = absl::Seconds(1);
-constexpr uint64_t kRestoredRounds = kReferenceRounds;  // records that a start looks at; at least 2
-
-AdaptiveDeadline DeadlineOf(const v1::RunConfig& config) {
-  if (!config.has_round_deadline()) return {absl::Seconds(1), absl::InfiniteDuration()};
-  return {FromProto(config.min_round_deadline()), FromProto(config.round_deadline())};
-}
-
-MembershipOptions MembershipOf(const v1::RunConfig& config, uint32_t max_workers,
-                               const RoundManagerOptions& options) {
-  return {.max_workers = static_cast<int>(max_workers),
-          .lease = options.lease,
-          .suspect_after = options.suspect_after,
-          .min_workers = static_cast<int>(config.min_workers()),
-          .probation_rounds = config.probation_rounds()};
-}
-
-// Who has samples of round 0, as members before there is a record.
-std::vector<v1::Member> MembersOf(const std::vector<v1::Slot>& slots) {
-  std::vector<v1::Member> members;
-  for (const v1::Slot& slot : slots) {
-    v1::Member& member = members.emplace_back();
-    member.set_name(slot.worker());
-    member.set_state(v1::MEMBER_STATE_ACTIVE);
-    member.set_weight(1);
-  }
-  return members;
-}
-
-// The run's max_workers, or fewer: runs that an earlier version created may have more than a
-// round's header has room for. Their names are shorter than they may be, so as many as there were
-// go on.
-uint32_t WorkersThatFit(const RunIdentity& run, const RoundLog& rounds) {
-  uint32_t fit = MostMembers(run.layout->segments());
-  if (fit < run.config.max_workers() && rounds.next_round() > RoundId(0)) {
-    const auto newest = rounds.Header(RoundId(rounds.next_round().value() - 1));
-    if (newest.ok()) fit = std::max<uint32_t>(fit, newest->members_size());
-    fit = std::max(fit, run.config.min_workers());
-  }
-  return std::min(run.config.max_workers(), fit);
-}
-
-// InvalidArgument: too few for a round. `started`: there is a start record.
-absl::Status CheckRoom(const RunIdentity& run, bool started, uint32_t max_workers, Log* log) {
-  const absl::Status room = CheckHeaderBound(run.config, run.layout->segments());
-  if (room.ok()) return room;
-  if (max_workers < (started ? run.config.min_workers() : run.config.start_workers())) return room;
-  log->Warning("fewer workers than max_workers are admitted",
-               {{"admitted", max_workers}, {"reason", room}});
-  return absl::OkStatus();
-}
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<RoundManager>> RoundManager::Create(
-    std::shared_ptr<const RunIdentity> run, EpochId epoch, const RunFiles& files,
-    const Clock* clock, Log* log, RunObserver* observer, const RoundManagerOptions& options) {
-  std::unique_ptr<RoundManager> manager(
-      new RoundManager(std::move(run), epoch, files, clock, log, observer, options));
-  DISTRO_RETURN_IF_ERROR(manager->Restore());
+absl::StatusOr<std::unique_ptr<RoundManager>> RoundManager::Create(const RunContext& context) {
+  std::unique_ptr<RoundManager> manager(new RoundManager(context));
+  DISTRO_RETURN_IF_ERROR(manager->decrees_.Restore());
   return manager;
 }
 
-RoundManager::RoundManager(std::shared_ptr<const RunIdentity> run, EpochId epoch,
-                           const RunFiles& files, const Clock* clock, Log* log,
-                           RunObserver* observer, const RoundManagerOptions& options)
-    : run_(std::move(run)),
-      epoch_(epoch),
-      round_log_(files.rounds),
-      snapshots_(files.snapshots),
-      clock_(clock),
-      log_(log),
-      observer_(observer),
-      options_(options),
-      max_workers_(WorkersThatFit(*run_, *files.rounds)),
-      started_at_(clock->MonotonicNow()),
-      broadcast_(options.ring_bytes, files.rounds->next_round(), clock,
-                 [observer](absl::Duration busy) { observer->OnPhase("broadcast", busy); }),
-      damaged_(log),
-      results_(run_->layout->segments()),
-      admission_(files.admission),
-      membership_(MembershipOf(run_->config, max_workers_, options), log,
-                  [this](const Worker& worker, absl::string_view word) {
-                    mu_.AssertHeld();
-                    OnMemberChange(worker, word);
-                  }),
-      references_(run_->layout.get(), run_->initial_snapshot.state_hash()),
-      adaptive_deadline_(DeadlineOf(run_->config)) {}
+// Sessions --------------------------------------------------------------------------------------
 
-absl::Status RoundManager::Restore() {
-  absl::MutexLock admin(&admin_mu_);
-  absl::MutexLock lock(&mu_);
-  head_ = round_log_->next_round();
-  reason_ = "starting";
-  DISTRO_RETURN_IF_ERROR(CheckRoom(*run_, round_log_->has_start(), max_workers_, log_));
-  if (round_log_->has_start()) DISTRO_RETURN_IF_ERROR(RestoreRounds());
-  const v1::StoredAdmission& decided = admission_->value();
-  paused_ = decided.paused();
-  pause_reason_ = decided.pause_reason();
-  ShowPause();
-  for (const v1::QuarantinedWorker& entry : decided.quarantined()) membership_.Quarantine(entry);
-  quarantines_written_ = membership_.quarantine_changes();
-  return absl::OkStatus();
+absl::StatusOr<v1::JoinResponse> RoundManager::Join(const v1::JoinRequest& request) {
+  absl::MutexLock lock(&shared_.mu);
+  Attendance& attendance = shared_.attendance;
+  const std::string& name = request.worker().name();
+  if (!request.run_id().empty()) {
+    DISTRO_RETURN_IF_ERROR(shared_.lineage.CheckRun(
+        request.run_id(), "this worker has state of run", "the aggregator's run is"));
+    if (!attendance.quarantined(name))
+      DISTRO_RETURN_IF_ERROR(shared_.lineage.CheckEpochSeen(request.epoch()));
+  }
+  if (shared_.control.draining()) return shared_.control.DrainingError(shared_.now());
+  DISTRO_ASSIGN_OR_RETURN(const bool replaced, attendance.Join(request));
+  if (replaced) {
+    shared_.broadcast.Close(
+        name, ErrorWithReason(absl::StatusCode::kAborted, "replaced",
+                              absl::StrCat("worker ", name, ": replaced by a newer process")));
+  }
+  shared_.Poke();
+  return Welcome();
 }
 
-absl::Status RoundManager::RestoreRounds() {
-  const v1::StartHeader& start = round_log_->start();
-  membership_.FixFingerprint(start.data_fingerprint());
-  plan_ = PlanOf(start);
-  std::vector<v1::Member> members = MembersOf(plan_.slots);
-  // Record r has the slots of r + 2: those of head and head + 1 are in the last two records. The
-  // last ones also tell how fast the log grows, and what an archiver's reports are compared with;
-  // workers were judged when they were committed.
-  const uint64_t head = head_.value();
-  for (uint64_t r = head < kRestoredRounds ? 0 : head - kRestoredRounds; r < head; ++r) {
-    DISTRO_ASSIGN_OR_RETURN(const v1::RoundHeader header, round_log_->Header(RoundId(r)));
-    log_rate_.Add(ResultBytes(header), FromProto(header.duration()));
-    references_.Commit(header);
-    plan_.Advance(header);
-    members = {header.members().begin(), header.members().end()};
-  }
-  for (std::vector<v1::Slot>* slots : {&plan_.slots, &plan_.next_slots}) {
-    if (slots->size() > max_workers_) slots->resize(max_workers_);
-  }
-  membership_.Restore(members);
-  return absl::OkStatus();
+v1::JoinResponse RoundManager::Welcome() const {
+  v1::JoinResponse response;
+  response.set_run_id(run().run_id);
+  *response.mutable_config() = run().config;
+  response.set_model_config_json(run().model_config_json);
+  const Sha256Digest& manifest = layout().manifest().hash();
+  response.set_manifest_hash(manifest.data(), manifest.size());
+  response.set_epoch(shared_.context.epoch.value());
+  *response.mutable_snapshot() = newest_snapshot();
+  response.set_log_bytes_per_second(shared_.attendance.log_bytes_per_second());
+  response.set_head_round(shared_.course.head().value());
+  *response.mutable_lease() = ToProto(shared_.context.options.lease);
+  *response.mutable_heartbeat_interval() = ToProto(shared_.context.options.heartbeat_interval);
+  return response;
 }
 
-absl::StatusOr<absl::Duration> RoundManager::Step() {
-  while (true) {
-    const Work work = NextWork();
-    if (work.kind == Work::kNone) return work.at;
-    if (absl::Status status = Do(work); !status.ok()) {
-      DISTRO_RETURN_IF_ERROR(HandleError(status));
+absl::StatusOr<v1::HeartbeatResponse> RoundManager::Heartbeat(const v1::HeartbeatRequest& request) {
+  absl::MutexLock lock(&shared_.mu);
+  const RoundId head = shared_.course.head();
+  HeartbeatAnswer answer = shared_.attendance.members().Heartbeat(
+      request, shared_.lineage.ProgressOf(request, head), shared_.now());
+  const bool in_session =
+      answer.directive == v1::DIRECTIVE_CONTINUE || answer.directive == v1::DIRECTIVE_RESYNC;
+  if (in_session) DISTRO_RETURN_IF_ERROR(shared_.lineage.CheckEpochSeen(request.epoch()));
+  if (shared_.control.draining() && (in_session || answer.directive == v1::DIRECTIVE_REJOIN))
+    answer = {v1::DIRECTIVE_DRAIN, "the aggregator is about to stop"};
+  shared_.Poke();
+  v1::HeartbeatResponse response;
+  response.set_epoch(shared_.context.epoch.value());
+  response.set_head_round(head.value());
+  response.set_run_state(shared_.control.visible_state());
+  response.set_directive(answer.directive);
+  response.set_reason(answer.reason);
+  return response;
+}
+
+void RoundManager::Leave(const v1::LeaveRequest& request) {
+  absl::MutexLock lock(&shared_.mu);
+  shared_.attendance.members().Leave(request.worker(), request.reason());
+}
+
+// Uploads ---------------------------------------------------------------------------------------
+
+absl::Status RoundManager::CheckUpload(RoundId round, const std::string& worker) {
+  if (shared_.control.ended()) return shared_.control.DrainingError(shared_.now());
+  if (round < shared_.course.head()) shared_.attendance.TimeUpdate(round, worker);
+  DISTRO_RETURN_IF_ERROR(shared_.course.CheckHead(round));
+  return shared_.control.CheckOpen(shared_.now());
+}
+
+absl::StatusOr<UploadTicket> RoundManager::BeginUpload(const v1::UploadHeader& header) {
+  DISTRO_RETURN_IF_ERROR(CheckHashes(header, layout()));
+  absl::MutexLock lock(&shared_.mu);
+  Membership& members = shared_.attendance.members();
+  DISTRO_RETURN_IF_ERROR(members.CheckSession(header.worker(), shared_.now()));
+  DISTRO_RETURN_IF_ERROR(shared_.lineage.CheckEpoch(header.epoch()));
+  const std::string& name = header.worker().name();
+  DISTRO_RETURN_IF_ERROR(CheckUpload(RoundId(header.round()), name));
+  Round& round = *shared_.course.round();
+  DISTRO_RETURN_IF_ERROR(round.BeginUpload(header, members.Find(name)->probation_left > 0));
+  shared_.integrity.AddUpload(round.id(), header);
+  if (header.abstain()) shared_.Poke();
+  return UploadTicket{header.worker(), round.id(), round.Held(name)};
+}
+
+PayloadExpectation RoundManager::Expectation(RoundId round, SegmentId segment) const {
+  return ExpectPayload(layout(), round, segment, static_cast<int>(run().config.kept_per_block()));
+}
+
+absl::StatusOr<Taken> RoundManager::AddPayload(const UploadTicket& ticket, SegmentId segment,
+                                               SharedBytes payload) {
+  absl::MutexLock lock(&shared_.mu);
+  const absl::Duration now = shared_.now();
+  Membership& members = shared_.attendance.members();
+  DISTRO_RETURN_IF_ERROR(members.CheckSession(ticket.worker, now));
+  const std::string& name = ticket.worker.name();
+  DISTRO_RETURN_IF_ERROR(CheckUpload(ticket.round, name));
+  Round& round = *shared_.course.round();
+  DISTRO_ASSIGN_OR_RETURN(const Taken taken,
+                          round.Put(ticket.worker, segment, std::move(payload), now));
+  if (taken == Taken::kNew) {
+    if (round.Complete(name)) {
+      members.Apply(name, MemberEvent::kInTime);
+      shared_.context.observer->OnUpdateReceived();
     }
+    shared_.Poke();
   }
+  if (round.Finished(name)) shared_.attendance.TimeUpdate(ticket.round, name);
+  return taken;
 }
 
-absl::Status RoundManager::HandleError(const absl::Status& error) {
-  if (absl::IsFailedPrecondition(error) || absl::IsDataLoss(error) || absl::IsInternal(error))
-    return error;
-  NoteDiskError(error);
-  absl::MutexLock lock(&mu_);
-  retry_at_ = clock_->MonotonicNow() + kRetryInterval;
-  SetReason(state_, absl::StrCat("the log cannot be written: ", DiskErrorInShort(error)));
+void RoundManager::CountInvalidUpload(const UploadTicket& ticket) {
+  absl::MutexLock lock(&shared_.mu);
+  Membership& members = shared_.attendance.members();
+  if (!members.CheckSession(ticket.worker, shared_.now()).ok()) return;
+  members.Apply(ticket.worker.name(), MemberEvent::kInvalidUpdate,
+                absl::StrCat("the last in round ", ticket.round.value()), ticket.round);
+}
+
+// Followers -------------------------------------------------------------------------------------
+
+absl::StatusOr<std::unique_ptr<Subscription>> RoundManager::Subscribe(
+    const v1::SubscribeRoundsRequest& request) {
+  absl::MutexLock lock(&shared_.mu);
+  const RunFiles& files = shared_.context.files;
+  if (request.has_worker()) {
+    DISTRO_RETURN_IF_ERROR(
+        shared_.attendance.members().CheckSession(request.worker(), shared_.now()));
+  }
+  DISTRO_RETURN_IF_ERROR(shared_.lineage.CheckRun(request.run_id(), "asked for run"));
+  DISTRO_RETURN_IF_ERROR(shared_.lineage.CheckEpochSeen(request.epoch()));
+  if (shared_.control.ended()) return shared_.control.DrainingError(shared_.now());
+  const RoundId from(request.from_round());
+  DISTRO_RETURN_IF_ERROR(
+      shared_.lineage.CheckChain(shared_.course.head(), from, request.last_hash()));
+  DISTRO_RETURN_IF_ERROR(CheckServable(from, *files.rounds, shared_.damaged, *files.snapshots));
+  auto subscriber = std::make_shared<Subscriber>();
+  subscriber->worker = request.worker().name();
+  return std::make_unique<Subscription>(std::move(subscriber), &shared_.broadcast, files.rounds,
+                                        &shared_.damaged, layout(), shared_.context.epoch, from);
+}
+
+absl::Status RoundManager::ReportState(const v1::ReportStateRequest& request) {
+  absl::MutexLock lock(&shared_.mu);
+  DISTRO_RETURN_IF_ERROR(shared_.lineage.CheckRun(request.run_id(), "of run"));
+  const RoundId round(request.round());
+  const RoundId head = shared_.course.head();
+  if (round > head) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "round: ", round.value(), " is ahead of the log, which ends before ", head.value()));
+  }
+  DISTRO_RETURN_IF_ERROR(shared_.lineage.CheckChain(head, round, request.log_hash()));
+  DISTRO_RETURN_IF_ERROR(shared_.integrity.CheckReport(request));
+  shared_.integrity.AddReport(request);
   return absl::OkStatus();
 }
 
-// One line when it begins or becomes another failure, not one a second.
-void RoundManager::NoteDiskError(const absl::Status& error) {
-  const std::optional<DiskOperation> operation = FailedDiskOperation(error);
-  observer_->OnLogError(operation ? DiskOperationName(*operation) : "other");
-  absl::MutexLock lock(&mu_);
-  const std::string text = DiskErrorInShort(error);
-  if (disk_error_ == text) return;
-  disk_error_ = text;
-  log_->Error("log not written: will try again", {{"round", head_.value()}, {"error", error}});
+// The end, and views ----------------------------------------------------------------------------
+
+void RoundManager::Drain() {
+  absl::MutexLock lock(&shared_.mu);
+  if (shared_.control.draining()) return;
+  const absl::Duration grace = shared_.context.options.drain_grace;
+  shared_.control.Drain(shared_.now() + grace);
+  shared_.context.log->Info("draining", {{"round", shared_.course.head().value()},
+                                         {"open", shared_.course.round() ? "yes" : "no"},
+                                         {"grace", absl::FormatDuration(grace)}});
+  shared_.Poke();
 }
 
-void RoundManager::NoteDiskSuccess() {
-  if (disk_error_.empty()) return;
-  disk_error_.clear();
-  log_->Info("log written again", {{"round", head_.value()}});
+void RoundManager::Stop() {
+  {
+    absl::MutexLock lock(&shared_.mu);
+    shared_.control.Drain(shared_.now());
+  }
+  shared_.EndNow();
 }
 
-void RoundManager::WaitForWork(absl::Duration until) {
-  const absl::Duration timeout = std::min(until - clock_->MonotonicNow(), absl::Hours(1));
-  absl::MutexLock lock(&mu_);
-  if (!poked_ && timeout > absl::ZeroDuration()) changed_.WaitWithTimeout(&mu_, timeout);
-  poked_ = false;
+void RoundManager::AwaitDrained(absl::Duration timeout) const {
+  absl::MutexLock lock(&shared_.mu);
+  shared_.mu.AwaitWithTimeout(absl::Condition(&shared_.control, &Control::ended), timeout);
 }
 
-void RoundManager::Poke() {
-  poked_ = true;
-  changed_.SignalAll();
+RunStatus RoundManager::status() const {
+  absl::MutexLock lock(&shared_.mu);
+  const RoundId head = shared_.course.head();
+  RunStatus status{.state = shared_.control.visible_state(),
+                   .reason = shared_.control.reason(),
+                   .epoch = shared_.context.epoch,
+                   .round = head,
+                   .log_hash = shared_.lineage.HashBefore(head),
+                   .disk_error = shared_.disk.error(),
+                   .mismatch = shared_.integrity.mismatch(),
+                   .deadline = shared_.course.deadline(),
+                   .workers = {},
+                   .agreement = {},
+                   .since = {},
+                   .now = shared_.now()};
+  shared_.attendance.FillStatus(&status);
+  for (const Worker& worker : status.workers)
+    status.agreement.push_back(shared_.integrity.AgreementScore(worker.name));
+  return status;
 }
 
-void RoundManager::SetReason(v1::RunState state, std::string reason) {
-  if (state_ == state && reason_ == reason) return;
-  const bool news = state_ != state || state == v1::RUN_STATE_WAITING;
-  state_ = state;
-  reason_ = std::move(reason);
-  if (news)
-    log_->Info(
-        "run",
-        {{"state", v1::RunState_Name(state)}, {"round", head_.value()}, {"reason", reason_}});
+v1::LinkNeeds RoundManager::LinkNeeds() const {
+  absl::MutexLock lock(&shared_.mu);
+  return shared_.attendance.LinkNeeds();
+}
+
+uint64_t RoundManager::DamagedRecordCount() const {
+  return shared_.damaged.Count(
+      [this](RoundId round) { return !shared_.context.files.rounds->pruned(round); });
 }
 
 }  // namespace distro::server

@@ -106,8 +106,13 @@ absl::Status RunHost::ContinueLocked() {
   const RunFiles files{.rounds = round_log_.get(),
                        .admission = store_->admission(),
                        .snapshots = store_->snapshots()};
-  DISTRO_ASSIGN_OR_RETURN(manager_, RoundManager::Create(store_->run(), epoch_, files, clock_, log_,
-                                                         observer_, options_));
+  DISTRO_ASSIGN_OR_RETURN(manager_, RoundManager::Create({.run = store_->run(),
+                                                          .epoch = epoch_,
+                                                          .files = files,
+                                                          .clock = clock_,
+                                                          .log = log_,
+                                                          .observer = observer_,
+                                                          .options = options_}));
   WarnOfGrace(store_->run()->config);
   log_->Info("run ready", {{"run", store_->run()->run_id},
                            {"epoch", epoch_.value()},

@@ -10,6 +10,14 @@
 #include "server/log/record_names.h"
 
 namespace distro::server {
+namespace {
+
+absl::Status Pruned(RoundId round, absl::string_view why) {
+  return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "pruned",
+                         absl::StrCat("round ", round.value(), ": ", why));
+}
+
+}  // namespace
 
 absl::Status DamagedRecords::Found(RoundId round, const absl::Status& damage) {
   {
@@ -38,6 +46,21 @@ std::optional<RoundId> DamagedRecords::FirstFrom(RoundId from) const {
 uint64_t DamagedRecords::Count(absl::FunctionRef<bool(RoundId)> counts) const {
   absl::MutexLock lock(&mu_);
   return static_cast<uint64_t>(std::ranges::count_if(rounds_, counts));
+}
+
+absl::Status CheckServable(RoundId from, const RoundLog& log, const DamagedRecords& damaged,
+                           const SnapshotStore& snapshots) {
+  if (const RoundId first = log.first_round(); from < first) {
+    return Pruned(
+        from, absl::StrCat("the log begins with round ", first.value(), ": begin from a snapshot"));
+  }
+  const std::optional<RoundId> unreadable = damaged.FirstFrom(from);
+  if (!unreadable) return absl::OkStatus();
+  const RoundId newest(snapshots.List().front().round());
+  if (newest <= *unreadable) return absl::OkStatus();
+  return Pruned(*unreadable, absl::StrCat("its record is damaged: begin from the snapshot before "
+                                          "round ",
+                                          newest.value()));
 }
 
 Subscription::Subscription(std::shared_ptr<Subscriber> subscriber, Broadcast* broadcast,

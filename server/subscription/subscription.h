@@ -14,6 +14,7 @@
 #include "common/base/log.h"
 #include "common/layout/layout.h"
 #include "server/log/round_log.h"
+#include "server/log/snapshot_store.h"
 #include "server/log/verified_payload.h"
 #include "server/subscription/broadcast.h"
 
@@ -45,6 +46,11 @@ class DamagedRecords {
   mutable absl::Mutex mu_;
   std::set<RoundId> rounds_ ABSL_GUARDED_BY(mu_);
 };
+
+// Whether results from `from` on can be sent. FailedPrecondition "pruned": they are gone, or one is
+// damaged and a later snapshot makes it needless.
+absl::Status CheckServable(RoundId from, const RoundLog& log, const DamagedRecords& damaged,
+                           const SnapshotStore& snapshots);
 
 // A cursor that hands out serialized frames. What is in the ring comes from memory, what is older
 // from the log, one frame at a time; so it holds at most one frame and never a round. What comes

@@ -90,8 +90,13 @@ class Sequence {
   void Start() {
     Reopen();
     auto manager = server::RoundManager::Create(
-        run_, EpochId(++epoch_), {rounds_.get(), admission_.get(), snapshots_.get()}, &clock_,
-        &log_, &observer_, {.suspect_after = absl::Seconds(30), .lease = absl::Seconds(60)});
+        {run_,
+         EpochId(++epoch_),
+         {rounds_.get(), admission_.get(), snapshots_.get()},
+         &clock_,
+         &log_,
+         &observer_,
+         {.suspect_after = absl::Seconds(30), .lease = absl::Seconds(60)}});
     Require(manager.ok(), manager.status().ToString());
     manager_ = *std::move(manager);
   }

@@ -59,9 +59,13 @@ class ManagerTest : public ::testing::Test {
         *server::RoundLog::Open(folder_.File("rounds"), run_->layout.get(), 2, &disk_, &log_);
     admission_ = *server::AdmissionStore::Open(folder_.File("admission.pb"), &disk_);
     snapshots_ = *server::SnapshotStore::Open(folder_.path(), run_, &disk_, &log_);
-    manager_ = *server::RoundManager::Create(run_, EpochId(++epoch_),
-                                             {log_file_.get(), admission_.get(), snapshots_.get()},
-                                             &clock_, &log_, &observer_, options_);
+    manager_ = *server::RoundManager::Create({run_,
+                                              EpochId(++epoch_),
+                                              {log_file_.get(), admission_.get(), snapshots_.get()},
+                                              &clock_,
+                                              &log_,
+                                              &observer_,
+                                              options_});
   }
   void Step() { EXPECT_TRUE(manager_->Step().ok()); }
   v1::WorkerIdentity Identity(const std::string& name) {

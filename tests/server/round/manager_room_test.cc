@@ -88,8 +88,13 @@ TEST_F(ManagerRoomTest, ARunOfWhichNoRoundCouldBeStoredIsRefused) {
   auto admission = *AdmissionStore::Open(folder_.File("admission.pb"), &disk_);
   auto snapshots = *SnapshotStore::Open(folder_.path(), run, &disk_, &log_);
   const absl::Status refused =
-      RoundManager::Create(run, EpochId(1), {rounds.get(), admission.get(), snapshots.get()},
-                           &clock_, &log_, &observer_, options_)
+      RoundManager::Create({run,
+                            EpochId(1),
+                            {rounds.get(), admission.get(), snapshots.get()},
+                            &clock_,
+                            &log_,
+                            &observer_,
+                            options_})
           .status();
   EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("65536 segments"));

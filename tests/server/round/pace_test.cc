@@ -1,4 +1,4 @@
-#include "server/round/deadline.h"
+#include "server/round/pace.h"
 
 #include "gtest/gtest.h"
 
@@ -8,6 +8,37 @@ namespace {
 using absl::InfiniteDuration;
 using absl::Milliseconds;
 using absl::Seconds;
+
+TEST(UpdateTimesTest, CountsFromOpenAndOnceAWorkerAndRound) {
+  UpdateTimes times;
+  times.Open(RoundId(3), Seconds(10));
+  const auto first = times.Arrived(RoundId(3), "a", Seconds(14));
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(first->since_open, Seconds(4));
+  EXPECT_FALSE(first->lateness.has_value());
+  EXPECT_FALSE(times.Arrived(RoundId(3), "a", Seconds(15)).has_value());
+  EXPECT_TRUE(times.Arrived(RoundId(3), "b", Seconds(15)).has_value());
+}
+
+TEST(UpdateTimesTest, AnUpdateOfARoundThatIsOverIsTimedAndLate) {
+  UpdateTimes times;
+  times.Open(RoundId(3), Seconds(10));
+  times.Close(Seconds(20));
+  times.Open(RoundId(4), Seconds(21));
+  const auto late = times.Arrived(RoundId(3), "a", Seconds(27));
+  ASSERT_TRUE(late.has_value());
+  EXPECT_EQ(late->since_open, Seconds(17));
+  EXPECT_EQ(late->lateness, Seconds(7));
+  EXPECT_EQ(times.Arrived(RoundId(4), "a", Seconds(27))->since_open, Seconds(6));
+}
+
+TEST(UpdateTimesTest, RoundsThatAreTooOldOrUnknownAreNotTimed) {
+  UpdateTimes times;
+  for (uint64_t r = 0; r <= kTimedRounds; ++r) times.Open(RoundId(r), Seconds(r));
+  EXPECT_FALSE(times.Arrived(RoundId(0), "a", Seconds(20)).has_value());
+  EXPECT_TRUE(times.Arrived(RoundId(1), "a", Seconds(20)).has_value());
+  EXPECT_FALSE(times.Arrived(RoundId(99), "a", Seconds(20)).has_value());
+}
 
 // Ten workers, of which the slowest two take `slow`.
 void AddRound(AdaptiveDeadline* deadline, uint64_t round, absl::Duration fast,
@@ -79,6 +110,38 @@ TEST(AdaptiveDeadlineTest, WithoutALongestThereIsNone) {
   AdaptiveDeadline deadline(Seconds(5), InfiniteDuration());
   deadline.Add(RoundId(0), Seconds(1));
   EXPECT_EQ(deadline.Deadline(), InfiniteDuration());
+}
+
+TEST(LogRateTest, IsMeanBytesOverMeanDuration) {
+  LogRate rate;
+  EXPECT_EQ(rate.BytesPerSecond(), 0u);
+  rate.Add(1000, Seconds(1));
+  rate.Add(5000, Seconds(2));
+  EXPECT_EQ(rate.BytesPerSecond(), 2000u);
+}
+
+TEST(LogRateTest, ForgetsOldRounds) {
+  LogRate rate;
+  for (size_t i = 0; i < kLogRateRounds; ++i) rate.Add(1'000'000, Seconds(1));
+  for (size_t i = 0; i < kLogRateRounds; ++i) rate.Add(100, Seconds(1));
+  EXPECT_EQ(rate.BytesPerSecond(), 100u);
+}
+
+TEST(LogRateTest, OnlyALinkThatGainsOnTheLogCanFollow) {
+  LogRate rate;
+  EXPECT_TRUE(rate.CanFollow(1));  // nothing is known of the log
+  rate.Add(1000, Seconds(1));
+  EXPECT_TRUE(rate.CanFollow(0));  // nothing is known of the link
+  EXPECT_TRUE(rate.CanFollow(1100));
+  EXPECT_FALSE(rate.CanFollow(1099));
+  EXPECT_FALSE(rate.CanFollow(1000));
+}
+
+TEST(LogRateTest, ARoundWithoutDurationIsNoRate) {
+  LogRate rate;
+  rate.Add(1000, absl::ZeroDuration());
+  rate.Add(1000, -Seconds(1));
+  EXPECT_EQ(rate.BytesPerSecond(), 0u);
 }
 
 }  // namespace

@@ -1,0 +1,110 @@
+#include "server/round/agenda.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/round/round_policy.h"
+
+namespace distro::server {
+namespace {
+
+// After a restart: has come back as far as it can, or will not come.
+bool IsBack(const Worker* worker) {
+  if (worker == nullptr) return false;
+  return worker->state == v1::MEMBER_STATE_QUARANTINED ||
+         (worker->in_session() && worker->state != v1::MEMBER_STATE_JOINING);
+}
+
+Work Do(Work::Kind kind) { return {.kind = kind, .closed = {}}; }
+Work WaitUntil(absl::Duration at) { return {.at = at, .closed = {}}; }
+
+Work NextOpenWork(const Agenda& a, absl::Duration now) {
+  if (!a.course->has_rounds()) return Do(Work::kDone);
+  a.control->ShowPause();
+  if (a.control->paused()) return {};
+  if (!a.started) {
+    const int active = a.members->Count(v1::MEMBER_STATE_ACTIVE);
+    const int wanted = static_cast<int>(a.config->start_workers());
+    if (active >= wanted) return Do(Work::kStart);
+    a.control->Set(v1::RUN_STATE_WAITING,
+                   absl::StrCat(active, " of start_workers ", wanted, " are active"));
+    return {};
+  }
+  // After a restart those who have samples get one lease to come back, so that their round has all
+  // of them.
+  const std::vector<v1::Slot>& slots = a.course->slots();
+  const auto back = std::ranges::count_if(
+      slots, [&a](const v1::Slot& slot) { return IsBack(a.members->Find(slot.worker())); });
+  const bool all_back = back == static_cast<int64_t>(slots.size());
+  if (a.course->opened_before() || all_back || now >= a.grace_ends) return Do(Work::kOpen);
+  a.control->Set(v1::RUN_STATE_WAITING, absl::StrCat("after a restart: ", back, " of ",
+                                                     slots.size(), " workers are back"));
+  return WaitUntil(a.grace_ends);
+}
+
+Work CloseDecided(const Agenda& a, const RoundDecision& decision) {
+  Work work = Do(Work::kClose);
+  a.control->Set(v1::RUN_STATE_TRAINING, decision.reason);
+  if (decision.by_deadline) a.course->CloseByDeadline();
+  for (const std::string& name :
+       CloseSegments(decision.segments, a.course->round(), &work.closed)) {
+    a.course->round()->Forgo(name);
+    a.members->Apply(name, MemberEvent::kMissedDeadline);
+  }
+  return work;
+}
+
+Work CommitDecided(const Agenda& a, int wanted) {
+  a.members->EnterSynced();
+  const int counted = a.members->Counted();
+  if (!a.course->gives_samples() || counted >= wanted || a.header_made) return Do(Work::kCommit);
+  a.control->Set(v1::RUN_STATE_WAITING,
+                 absl::StrCat(counted, " of min_workers ", wanted,
+                              " are there to get samples of round ", a.course->head().value() + 2));
+  return {};
+}
+
+Work NextRoundWork(const Agenda& a, absl::Duration now) {
+  const Course& course = *a.course;
+  const RoundPolicyOptions policy{.min_workers = static_cast<int>(a.config->min_workers()),
+                                  .deadline = course.deadline()};
+  const RoundDecision decision = Decide(course.round()->Snapshot(*a.members), now, policy);
+  if (decision.action == RoundAction::kClose) return CloseDecided(a, decision);
+  if (decision.action == RoundAction::kCommit) return CommitDecided(a, policy.min_workers);
+  if (!decision.enough_can_come && !course.CountedWithoutSamples(*a.members).empty())
+    return Do(Work::kReopen);
+  a.control->Set(decision.enough_can_come ? v1::RUN_STATE_TRAINING : v1::RUN_STATE_WAITING,
+                 decision.reason);
+  return WaitUntil(now < course.deadline_at() ? course.deadline_at() : absl::InfiniteDuration());
+}
+
+// The open round goes on, as long as it may; no other opens.
+Work NextDrainWork(const Agenda& a, absl::Duration now) {
+  const absl::Duration ends = a.control->drain_ends();
+  if (a.course->round() == nullptr || now >= ends) return Do(Work::kDrained);
+  if (now < a.retry_at) return WaitUntil(std::min(a.retry_at, ends));
+  Work work = NextRoundWork(a, now);
+  if (work.kind == Work::kClose || work.kind == Work::kCommit) return work;
+  if (now >= a.course->deadline_at()) return Do(Work::kDrained);  // it waits for min_workers
+  return WaitUntil(std::min({work.at, ends, a.members->NextExpiry()}));
+}
+
+}  // namespace
+
+Work NextWork(const Agenda& a, absl::Duration now) {
+  if (a.control->ended()) return {};
+  if (a.control->state() == v1::RUN_STATE_DONE)
+    return Do(a.control->draining() ? Work::kDrained : Work::kNone);
+  a.members->ExpireLeases(now);
+  a.members->SuspectSilent(now);
+  if (a.control->draining()) return NextDrainWork(a, now);
+  if (now < a.retry_at) return WaitUntil(a.retry_at);
+  if (a.members->quarantine_changes() != a.quarantines_written) return Do(Work::kAdmission);
+  Work work = a.course->round() != nullptr ? NextRoundWork(a, now) : NextOpenWork(a, now);
+  if (work.kind == Work::kNone) work.at = std::min(work.at, a.members->NextExpiry());
+  return work;
+}
+
+}  // namespace distro::server

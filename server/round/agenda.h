@@ -1,0 +1,40 @@
+// What is due now. Pure thinking about the open round is in Decide(); here it meets sessions,
+// restarts, pauses and drains, and becomes the round thread's next piece of work.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "distro/v1/run.pb.h"
+#include "server/round/closing.h"
+#include "server/round/control.h"
+#include "server/round/course.h"
+#include "server/session/membership.h"
+
+namespace distro::server {
+
+struct Work {
+  enum Kind { kNone, kAdmission, kStart, kOpen, kReopen, kClose, kCommit, kDone, kDrained };
+  Kind kind = kNone;
+  absl::Duration at = absl::InfiniteDuration();  // kNone: when to look again
+  std::vector<ClosedSegment> closed = {};        // kClose: out of the round already
+};
+
+// What the answer follows from; all of it borrowed and under the manager's mutex, which is held.
+struct Agenda {
+  const v1::RunConfig* config = nullptr;
+  Control* control = nullptr;
+  Membership* members = nullptr;
+  Course* course = nullptr;
+  bool started = false;              // the start record is written
+  bool header_made = false;          // of the open round
+  uint64_t quarantines_written = 0;  // of members->quarantine_changes()
+  absl::Duration retry_at;           // of the disk
+  absl::Duration grace_ends;  // after a restart: until then workers with samples may come back
+};
+
+// Ends leases, says in `control` what the run waits for, and takes what closes out of the round.
+Work NextWork(const Agenda& agenda, absl::Duration now);
+
+}  // namespace distro::server

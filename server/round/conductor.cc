@@ -1,0 +1,235 @@
+#include "server/round/conductor.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/checksum.h"
+#include "common/base/status_macros.h"
+#include "common/codec/payload.h"
+#include "common/round/record.h"
+#include "server/log/disk.h"
+#include "server/subscription/frame_ring.h"
+
+namespace distro::server {
+namespace {
+
+constexpr absl::Duration kRetryInterval = absl::Seconds(1);
+
+}  // namespace
+
+absl::StatusOr<absl::Duration> Conductor::Step() {
+  while (true) {
+    const Work work = FindWork();
+    if (work.kind == Work::kNone) return work.at;
+    if (absl::Status status = Do(work); !status.ok()) {
+      DISTRO_RETURN_IF_ERROR(HandleError(status));
+    }
+  }
+}
+
+Work Conductor::FindWork() {
+  const absl::Duration now = shared_->now();
+  absl::MutexLock lock(&shared_->mu);
+  return NextWork({.config = &context_.run->config,
+                   .control = &shared_->control,
+                   .members = &shared_->attendance.members(),
+                   .course = &shared_->course,
+                   .started = context_.files.rounds->has_start(),
+                   .header_made = recorder_.has_header(),
+                   .quarantines_written = shared_->quarantines_written,
+                   .retry_at = shared_->disk.retry_at(),
+                   .grace_ends = shared_->started_at + context_.options.lease},
+                  now);
+}
+
+absl::Status Conductor::HandleError(const absl::Status& error) {
+  if (absl::IsFailedPrecondition(error) || absl::IsDataLoss(error) || absl::IsInternal(error))
+    return error;
+  shared_->NoteDiskError(error);
+  absl::MutexLock lock(&shared_->mu);
+  shared_->disk.TryAgainAt(shared_->now() + kRetryInterval);
+  shared_->control.Set(shared_->control.state(),
+                       absl::StrCat("the log cannot be written: ", DiskErrorInShort(error)));
+  return absl::OkStatus();
+}
+
+absl::Status Conductor::Do(const Work& work) {
+  switch (work.kind) {
+    case Work::kNone:
+      break;
+    case Work::kAdmission:
+      return decrees_->WriteQuarantines();
+    case Work::kStart:
+      return WriteStart();
+    case Work::kOpen:
+      OpenRound();
+      break;
+    case Work::kReopen:
+      ReopenRound();
+      break;
+    case Work::kClose:
+      return CloseSegments(work.closed);
+    case Work::kCommit:
+      return CommitRound();
+    case Work::kDone:
+      FinishRun();
+      break;
+    case Work::kDrained:
+      shared_->EndNow();
+      break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Conductor::WriteStart() {
+  const RunIdentity& run = *context_.run;
+  v1::StartHeader start;
+  {
+    absl::MutexLock lock(&shared_->mu);
+    const Membership& members = shared_->attendance.members();
+    start = MakeStartHeader({.run_id = run.run_id,
+                             .data_fingerprint = members.fingerprint(),
+                             .state_hash = run.initial_snapshot.state_hash()},
+                            *run.layout, run.config, members.TakingPart());
+  }
+  DISTRO_RETURN_IF_ERROR(context_.files.rounds->WriteStart(start));
+  absl::MutexLock lock(&shared_->mu);
+  shared_->attendance.members().FixFingerprint(start.data_fingerprint());
+  shared_->course.Start(start);
+  shared_->disk.Wrote(shared_->course.head());
+  context_.log->Info("run started", {{"run", run.run_id},
+                                     {"workers", start.slots_size()},
+                                     {"data", start.data_fingerprint()},
+                                     {"state_hash", ToHex(start.state_hash())}});
+  return absl::OkStatus();
+}
+
+void Conductor::OpenRound() {
+  v1::RoundOpen open;
+  RoundId round;
+  {
+    absl::MutexLock lock(&shared_->mu);
+    Course& course = shared_->course;
+    round = course.head();
+    course.Open(shared_->attendance.members(), shared_->attendance.Deadline(),
+                shared_->integrity.DrawAudited(round, context_.clock->WallNow()), shared_->now());
+    shared_->attendance.RoundOpened(round);
+    open = course.MakeOpen(shared_->now());
+    const int expected = course.round()->expected();
+    context_.observer->OnRoundOpened(round, expected);
+    context_.log->Debug("round opened", {{"round", round.value()}, {"expected", expected}});
+  }
+  recorder_.Open(round);
+  shared_->broadcast.Open(MakeOpenFrame(context_.epoch, round, open, shared_->now()));
+}
+
+void Conductor::ReopenRound() {
+  v1::RoundOpen open;
+  RoundId round;
+  {
+    absl::MutexLock lock(&shared_->mu);
+    Course& course = shared_->course;
+    round = course.head();
+    const size_t added = course.Reopen(shared_->attendance.members());
+    open = course.MakeOpen(shared_->now());
+    context_.log->Info(
+        "round opened again with samples for more workers",
+        {{"round", round.value()}, {"added", added}, {"expected", course.round()->expected()}});
+  }
+  shared_->broadcast.Reopen(
+      MakeOpenFrame(context_.epoch, round, open, shared_->now()),
+      absl::UnavailableError("the round was opened again with samples for more workers"));
+}
+
+absl::Status Conductor::CloseSegments(absl::Span<const ClosedSegment> closed) {
+  RoundId round;
+  {
+    absl::MutexLock lock(&shared_->mu);
+    round = shared_->course.head();
+  }
+  return CombineClosed(
+      *context_.run, round, closed, *context_.clock,
+      [&](const ClosedSegment& segment, const SegmentResult& result, const Votes& votes) {
+        return PublishSegment(round, segment, result, votes);
+      });
+}
+
+absl::Status Conductor::PublishSegment(RoundId round, const ClosedSegment& closed,
+                                       const SegmentResult& result, const Votes& votes) {
+  const RunIdentity& run = *context_.run;
+  const absl::Duration combined = shared_->now();
+  shared_->broadcast.Add(
+      MakeSegmentFrames(context_.epoch, round, closed.segment, *result.payload, combined));
+  const absl::Duration sent = shared_->now();
+  context_.observer->OnSegmentResult(result, sent - closed.last_in);
+  {
+    absl::MutexLock lock(&shared_->mu);
+    shared_->course.round()->SetResult(closed.segment, result);
+  }
+  // What fails now is written again at the commit.
+  if (const absl::Status status = recorder_.Add(closed.segment, result.payload); !status.ok())
+    shared_->NoteDiskError(status);
+  context_.observer->OnPhase("log", shared_->now() - sent);
+  if (closed.audited.empty()) return absl::OkStatus();
+  const PayloadExpectation expected = ExpectPayload(*run.layout, round, closed.segment,
+                                                    static_cast<int>(run.config.kept_per_block()));
+  DISTRO_ASSIGN_OR_RETURN(const Integrity::Counts counts, Audit(closed.audited, expected, votes));
+  absl::MutexLock lock(&shared_->mu);
+  shared_->integrity.AddAudit(round, counts);
+  return absl::OkStatus();
+}
+
+std::string Conductor::MakeHeader() {
+  absl::MutexLock lock(&shared_->mu);
+  Course& course = shared_->course;
+  const uint64_t predecessor = context_.files.rounds->HashBefore(course.head());
+  return course
+      .MakeHeader(shared_->attendance.members(), predecessor, shared_->control.paused(),
+                  *context_.clock)
+      .SerializeAsString();
+}
+
+absl::Status Conductor::CommitRound() {
+  const absl::Duration start = shared_->now();
+  if (!recorder_.has_header()) recorder_.SetHeader(MakeHeader());
+  DISTRO_RETURN_IF_ERROR(recorder_.Commit());
+  context_.observer->OnPhase("log", shared_->now() - start);
+  v1::RoundHeader header;
+  header.ParseFromString(recorder_.header());
+  FinishRound(header);
+  shared_->broadcast.Commit(
+      MakeCommitFrame(context_.epoch, RoundId(header.round()), recorder_.header()));
+  recorder_.Clear();
+  return absl::OkStatus();
+}
+
+void Conductor::FinishRound(const v1::RoundHeader& header) {
+  absl::MutexLock lock(&shared_->mu);
+  Course& course = shared_->course;
+  CommittedRoundInfo info = course.Describe(header, shared_->now());
+  info.eval_loss = shared_->attendance.EvaluationLoss();
+  context_.observer->OnRoundCommitted(info);
+  context_.log->Info(
+      "round committed",
+      {{"round", header.round()},
+       {"workers", absl::StrCat(course.round()->contributors(), "/", header.members_size())},
+       {"bytes", info.result_bytes},
+       {"seconds", absl::ToDoubleSeconds(info.duration)},
+       {"reason", header.reason()}});
+  shared_->disk.Wrote(course.head());
+  shared_->integrity.Judge(header, *course.round(), &shared_->attendance.members());
+  shared_->attendance.Learn(header, info.duration);
+  shared_->attendance.RoundOver();
+  course.Finish(header);
+}
+
+void Conductor::FinishRun() {
+  {
+    absl::MutexLock lock(&shared_->mu);
+    shared_->control.Set(v1::RUN_STATE_DONE, "all rounds are committed");
+  }
+  shared_->broadcast.End(absl::OkStatus());
+}
+
+}  // namespace distro::server

@@ -1,0 +1,54 @@
+// What the round thread does: finds what is due, and does it, with heavy work outside the mutex.
+//
+// For one thread, whoever calls Step(). What it shares with others is in SharedRun.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/round/combiner.h"
+#include "common/update/votes.h"
+#include "server/round/agenda.h"
+#include "server/round/decrees.h"
+#include "server/round/recorder.h"
+#include "server/round/shared_run.h"
+
+namespace distro::server {
+
+class Conductor {
+ public:
+  // Borrowed.
+  Conductor(SharedRun* shared, Decrees* decrees)
+      : shared_(shared),
+        context_(shared->context),
+        decrees_(decrees),
+        recorder_(context_.files.rounds, context_.run->layout->segments()) {}
+
+  // As RoundManager's.
+  absl::StatusOr<absl::Duration> Step();
+
+ private:
+  Work FindWork();
+  absl::Status Do(const Work& work);
+  // OK: it is tried again.
+  absl::Status HandleError(const absl::Status& error);
+
+  absl::Status WriteStart();
+  void OpenRound();
+  void ReopenRound();
+  absl::Status CloseSegments(absl::Span<const ClosedSegment> closed);
+  absl::Status PublishSegment(RoundId round, const ClosedSegment& closed,
+                              const SegmentResult& result, const Votes& votes);
+  absl::Status CommitRound();
+  std::string MakeHeader();
+  void FinishRound(const v1::RoundHeader& header);
+  void FinishRun();
+
+  SharedRun* const shared_;
+  const RunContext& context_;  // of shared_
+  Decrees* const decrees_;
+  Recorder recorder_;
+};
+
+}  // namespace distro::server

@@ -1,0 +1,127 @@
+#include "server/round/course.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/reason.h"
+#include "common/base/status_macros.h"
+#include "common/replica/header_bound.h"
+#include "common/rpc/proto_time.h"
+#include "common/run/schedule.h"
+#include "server/round/reference_state.h"
+
+namespace distro::server {
+namespace {
+
+constexpr uint64_t kRestoredRounds = kReferenceRounds;  // records that a start looks at; at least 2
+
+// Who has samples of round 0, as members before there is a record.
+std::vector<v1::Member> MembersOf(const std::vector<v1::Slot>& slots) {
+  std::vector<v1::Member> members;
+  for (const v1::Slot& slot : slots) {
+    v1::Member& member = members.emplace_back();
+    member.set_name(slot.worker());
+    member.set_state(v1::MEMBER_STATE_ACTIVE);
+    member.set_weight(1);
+  }
+  return members;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<v1::Member>> Course::Restore(
+    const RoundLog& round_log, absl::FunctionRef<void(const v1::RoundHeader&)> learn) {
+  plan_ = PlanOf(round_log.start());
+  std::vector<v1::Member> members = MembersOf(plan_.slots);
+  // Record r has the slots of r + 2: those of head and head + 1 are in the last two records.
+  const uint64_t head = head_.value();
+  for (uint64_t r = head < kRestoredRounds ? 0 : head - kRestoredRounds; r < head; ++r) {
+    DISTRO_ASSIGN_OR_RETURN(const v1::RoundHeader header, round_log.Header(RoundId(r)));
+    learn(header);
+    plan_.Advance(header);
+    members = {header.members().begin(), header.members().end()};
+  }
+  for (std::vector<v1::Slot>* slots : {&plan_.slots, &plan_.next_slots}) {
+    if (slots->size() > max_workers_) slots->resize(max_workers_);
+  }
+  return members;
+}
+
+void Course::Open(const Membership& members, absl::Duration deadline, SegmentId audited,
+                  absl::Duration now) {
+  round_.emplace(head_, run_->layout->segments(), plan_.slots, now, audited);
+  round_->SetExpected(members);
+  deadline_ = deadline;
+  opened_before_ = true;
+  by_deadline_ = false;
+}
+
+std::vector<std::string> Course::CountedWithoutSamples(const Membership& members) const {
+  std::vector<std::string> names;
+  for (const auto& [name, worker] : members.workers()) {
+    if (worker.weight() > 0 && !round_->HasSlot(name)) names.push_back(name);
+  }
+  const size_t room = max_workers_ - std::min<size_t>(max_workers_, round_->slots().size());
+  if (names.size() > room) names.resize(room);
+  return names;
+}
+
+size_t Course::Reopen(const Membership& members) {
+  const std::vector<std::string> names = CountedWithoutSamples(members);
+  round_->AddSlots(AssignSlots(names, run_->config.samples_per_worker(), &plan_.next_sample));
+  round_->SetExpected(members);
+  return names.size();
+}
+
+v1::RoundOpen Course::MakeOpen(absl::Duration now) const {
+  v1::RoundOpen open;
+  *open.mutable_step() = StepOfRound(run_->config, head_);
+  if (deadline_ != absl::InfiniteDuration())
+    *open.mutable_deadline() = ToProto(std::max(deadline_at() - now, absl::ZeroDuration()));
+  for (const v1::Slot& slot : round_->slots()) *open.add_slots() = slot;
+  for (const v1::Slot& slot : plan_.next_slots) *open.add_next_slots() = slot;
+  return open;
+}
+
+absl::Status Course::CheckHead(RoundId round) const {
+  if (round == head_) return absl::OkStatus();
+  const bool late = round < head_;
+  return ErrorWithReason(
+      absl::StatusCode::kFailedPrecondition, late ? "late" : "wrong_round",
+      absl::StrCat("round ", round.value(), late ? ": is over: round " : ": has not begun: round ",
+                   head_.value(), " is next"));
+}
+
+v1::RoundHeader Course::MakeHeader(const Membership& members, uint64_t predecessor_hash,
+                                   bool paused, const Clock& clock) {
+  RoundOutcome outcome = round_->Outcome(members);
+  outcome.epoch = epoch_;
+  outcome.predecessor_hash = predecessor_hash;
+  v1::RoundHeader header = MakeRoundHeader(run_->config, outcome);
+  plan_.Give(gives_samples() ? members.TakingPart() : std::vector<std::string>(), run_->config,
+             &header);
+  *header.mutable_committed_at() = ToProto(clock.WallNow());
+  *header.mutable_duration() = ToProto(clock.MonotonicNow() - round_->opened_at());
+  header.set_reason(by_deadline_ ? "deadline" : "complete");
+  header.set_paused(paused);
+  DropReasonsUnlessFits(&header);
+  return header;
+}
+
+CommittedRoundInfo Course::Describe(const v1::RoundHeader& header, absl::Duration now) const {
+  return {.header = &header,
+          .duration = now - round_->opened_at(),
+          .by_deadline = by_deadline_,
+          .result_bytes = ResultBytes(header),
+          .tokens = IncludedTokens(header, round_->slots(), run_->config.sequence_length()),
+          .loss = round_->MeanLoss()};
+}
+
+void Course::Finish(const v1::RoundHeader& header) {
+  plan_.Advance(header);
+  head_ = head_.Next();
+  round_.reset();
+}
+
+}  // namespace distro::server

@@ -1,0 +1,95 @@
+// Where the run is: the round that is open or opens next, who has samples of it and of the one after
+// it, and the open round itself.
+//
+// Passive: under the manager's mutex. Times are monotonic and given.
+//
+//   course.Open(members, deadline, audited, now);   // then uploads go into *course.round()
+//   header = course.MakeHeader(...);                // once all segments are closed
+//   course.Finish(header);                          // it is in the log
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/ids.h"
+#include "common/round/record.h"
+#include "distro/v1/round.pb.h"
+#include "server/log/round_log.h"
+#include "server/log/run_identity.h"
+#include "server/round/round.h"
+#include "server/round/run_observer.h"
+#include "server/session/membership.h"
+
+namespace distro::server {
+
+class Course {
+ public:
+  // `run` is borrowed; of more than `max_workers` with samples the last ones are left out.
+  Course(const RunIdentity* run, EpochId epoch, uint32_t max_workers, RoundId head)
+      : run_(run), epoch_(epoch), max_workers_(max_workers), head_(head) {}
+
+  // Takes what the log says, which has a start record; `learn` gets the headers of the newest
+  // rounds. Returns the members of the last one (of none: those with samples, as ACTIVE).
+  absl::StatusOr<std::vector<v1::Member>> Restore(
+      const RoundLog& round_log, absl::FunctionRef<void(const v1::RoundHeader&)> learn);
+  // The start record is written.
+  void Start(const v1::StartHeader& start) { plan_ = PlanOf(start); }
+
+  RoundId head() const { return head_; }  // open, or opens next
+  // Rounds are left to open, and the head's record gives samples of one.
+  bool has_rounds() const { return head_.value() < run_->config.rounds(); }
+  bool gives_samples() const { return head_.value() + 2 < run_->config.rounds(); }
+  const std::vector<v1::Slot>& slots() const { return plan_.slots; }
+  Round* round() { return round_ ? &*round_ : nullptr; }  // null: none is open
+  const Round* round() const { return round_ ? &*round_ : nullptr; }
+  bool opened_before() const { return opened_before_; }  // a round was opened in this epoch
+  // Of the open round, or of the last; from Open.
+  absl::Duration deadline() const { return deadline_; }
+  // Of the open round.
+  absl::Duration deadline_at() const { return round_->opened_at() + deadline_; }
+  // A segment of the open round closed without somebody who was expected.
+  void CloseByDeadline() { by_deadline_ = true; }
+
+  void Open(const Membership& members, absl::Duration deadline, SegmentId audited,
+            absl::Duration now);
+  // Workers whose votes count and who have no samples of the open round; no more than fit.
+  std::vector<std::string> CountedWithoutSamples(const Membership& members) const;
+  // Gives them samples of the open round. Returns how many they are.
+  size_t Reopen(const Membership& members);
+  // What everybody is told of the open round.
+  v1::RoundOpen MakeOpen(absl::Duration now) const;
+
+  // Of an upload: "late": its round is over. "wrong_round": it has not begun. OK: it is the head,
+  // open or not.
+  absl::Status CheckHead(RoundId round) const;
+
+  // The record of the open round; gives out samples.
+  v1::RoundHeader MakeHeader(const Membership& members, uint64_t predecessor_hash, bool paused,
+                             const Clock& clock);
+  // What observers are told of the open round; `header` is borrowed.
+  CommittedRoundInfo Describe(const v1::RoundHeader& header, absl::Duration now) const;
+  // The open round is in the log with this header; the next one becomes the head.
+  void Finish(const v1::RoundHeader& header);
+
+ private:
+  // Constant after construction.
+  const RunIdentity* const run_;
+  const EpochId epoch_;
+  const uint32_t max_workers_;
+
+  RoundId head_;
+  SlotPlan plan_;  // of head_ and the round after it
+  std::optional<Round> round_;
+  absl::Duration deadline_ = absl::InfiniteDuration();
+  bool opened_before_ = false;
+  bool by_deadline_ = false;
+};
+
+}  // namespace distro::server

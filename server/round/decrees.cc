@@ -1,0 +1,88 @@
+#include "server/round/decrees.h"
+
+#include "common/base/status_macros.h"
+#include "server/session/admission.h"
+
+namespace distro::server {
+
+absl::Status Decrees::Decide(Edit edit, Act act) {
+  absl::MutexLock admin(&mu_);
+  DISTRO_ASSIGN_OR_RETURN(const v1::StoredAdmission next, edit(admission_->value()));
+  if (absl::Status status = admission_->Write(next); !status.ok()) {
+    shared_->NoteDiskError(status);
+    return status;
+  }
+  absl::MutexLock lock(&shared_->mu);
+  shared_->Poke();
+  return act(next);
+}
+
+absl::Status Decrees::Pause(absl::string_view reason) {
+  return Decide([&](const v1::StoredAdmission& now) { return WithPause(now, reason); },
+                [&](const v1::StoredAdmission& next) {
+                  shared_->mu.AssertHeld();
+                  shared_->control.Pause(next.pause_reason());
+                  return absl::OkStatus();
+                });
+}
+
+absl::Status Decrees::Resume() {
+  return Decide([](const v1::StoredAdmission& now) { return WithoutPause(now); },
+                [&](const v1::StoredAdmission& /*next*/) {
+                  shared_->mu.AssertHeld();
+                  shared_->control.Resume();
+                  return absl::OkStatus();
+                });
+}
+
+absl::Status Decrees::Evict(const std::string& name, absl::string_view reason) {
+  RoundId round;
+  {
+    absl::MutexLock lock(&shared_->mu);
+    round = shared_->course.head();
+  }
+  if (reason.empty()) reason = "evicted by an operator";
+  return Decide(
+      [&](const v1::StoredAdmission& now) { return WithQuarantined(now, name, reason, round); },
+      [&](const v1::StoredAdmission& next) {
+        shared_->mu.AssertHeld();
+        for (const v1::QuarantinedWorker& entry : next.quarantined()) {
+          if (entry.name() == name) shared_->attendance.members().Quarantine(entry);
+        }
+        return absl::OkStatus();
+      });
+}
+
+absl::Status Decrees::Admit(const std::string& name) {
+  DISTRO_RETURN_IF_ERROR(WriteQuarantines());  // a rule's quarantine may not be written yet
+  return Decide([&](const v1::StoredAdmission& now) { return WithoutQuarantined(now, name); },
+                [&](const v1::StoredAdmission& /*next*/) {
+                  shared_->mu.AssertHeld();
+                  return shared_->attendance.members().Admit(name);
+                });
+}
+
+absl::Status Decrees::WriteQuarantines() {
+  absl::MutexLock admin(&mu_);
+  v1::StoredAdmission next = admission_->value();
+  uint64_t changes = 0;
+  {
+    absl::MutexLock lock(&shared_->mu);
+    const Membership& members = shared_->attendance.members();
+    changes = members.quarantine_changes();
+    if (changes == shared_->quarantines_written) return absl::OkStatus();
+    members.FillQuarantined(&next);
+  }
+  DISTRO_RETURN_IF_ERROR(admission_->Write(next));
+  absl::MutexLock lock(&shared_->mu);
+  shared_->quarantines_written = changes;
+  shared_->disk.Wrote(shared_->course.head());
+  return absl::OkStatus();
+}
+
+absl::Status Decrees::Restore() {
+  absl::MutexLock admin(&mu_);
+  return shared_->Restore(admission_->value());
+}
+
+}  // namespace distro::server

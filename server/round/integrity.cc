@@ -1,0 +1,128 @@
+#include "server/round/integrity.h"
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/checksum.h"
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+#include "common/replica/replica.h"
+
+namespace distro::server {
+namespace {
+
+// Of a state hash that differs.
+std::string Where(RoundId round, absl::string_view whose, absl::string_view tensors) {
+  return absl::StrCat("round ", round.value(), ", of ", whose, tensors.empty() ? "" : ", in ",
+                      tensors);
+}
+
+absl::Status CheckCount(size_t hashes, const Layout& layout) {
+  if (hashes == layout.tensors().size()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("tensor_hashes: ", hashes, " for a model of ",
+                                                 layout.tensors().size(), " tensors"));
+}
+
+}  // namespace
+
+absl::Status CheckHashes(const v1::UploadHeader& header, const Layout& layout) {
+  if (header.tensor_hashes().empty()) return absl::OkStatus();
+  DISTRO_RETURN_IF_ERROR(CheckCount(header.tensor_hashes_size(), layout));
+  if (CombineTensorHashes(header.tensor_hashes()) == header.state_hash()) return absl::OkStatus();
+  return absl::InvalidArgumentError("tensor_hashes: do not make the state hash");
+}
+
+absl::StatusOr<Integrity::Counts> Audit(absl::Span<const Contribution> audited,
+                                        const PayloadExpectation& expected, const Votes& votes) {
+  Integrity::Counts all;
+  for (const Contribution& contribution : audited) {
+    DISTRO_ASSIGN_OR_RETURN(
+        const AgreementCounts counts,
+        CompareWithOthers(*contribution.payload, expected, contribution.weight, votes));
+    all.emplace_back(contribution.worker, counts);
+  }
+  return all;
+}
+
+absl::Status Integrity::CheckReport(const v1::ReportStateRequest& request) const {
+  DISTRO_RETURN_IF_ERROR(CheckCount(request.tensor_hashes_size(), *run_->layout));
+  const uint64_t hash = CombineTensorHashes(request.tensor_hashes());
+  const uint64_t initial = run_->initial_snapshot.state_hash();
+  if (request.round() != 0 || hash == initial) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("tensor_hashes: make the state hash ", ToHex(hash),
+                                                 ", the run's own snapshot has ", ToHex(initial)));
+}
+
+void Integrity::AddReport(const v1::ReportStateRequest& request) {
+  references_.AddWitness(RoundId(request.round()), request.tensor_hashes());
+  TellContradiction(RoundId(request.round()));
+}
+
+SegmentId Integrity::DrawAudited(RoundId round, absl::Time now) const {
+  const auto seed = static_cast<uint64_t>(absl::ToUnixNanos(now));
+  return SegmentId(
+      static_cast<uint32_t>(SplitMix64(seed, round.value()) % run_->layout->segments()));
+}
+
+void Integrity::AddAudit(RoundId round, const Counts& counts) {
+  for (const auto& [worker, count] : counts) agreement_.Add(round, worker, count);
+}
+
+void Integrity::Judge(const v1::RoundHeader& header, const Round& round, Membership* members) {
+  const std::set<std::string> differ = JudgeStates(header, members);
+  for (const v1::Member& member : header.members()) {
+    if (round.Complete(member.name()) && !differ.contains(member.name()))
+      members->Apply(member.name(), MemberEvent::kGoodUpdate);
+  }
+  JudgeAgreement(members);
+}
+
+std::set<std::string> Integrity::JudgeStates(const v1::RoundHeader& header, Membership* members) {
+  const RoundId round(header.round());
+  const StateVerdict verdict = references_.Commit(header);
+  const MemberEvent event =
+      verdict.certain() ? MemberEvent::kHashMismatch : MemberEvent::kHashDisputed;
+  std::set<std::string> differ;
+  for (const Disagreement& found : verdict.disagree) {
+    differ.insert(found.name);
+    log_->Error("state hash differs",
+                {{"round", round.value()},
+                 {"worker", found.name},
+                 {"state_hash", ToHex(found.state_hash)},
+                 {"reference", verdict.reference ? ToHex(verdict.reference->state_hash) : "none"},
+                 {"certain", verdict.certain() ? "yes" : "no"},
+                 {"tensors", found.tensors}});
+    NoteMismatch(Where(round, found.name, found.tensors));
+    const std::string detail =
+        absl::StrCat("round ", round.value(),
+                     found.tensors.empty() ? "" : absl::StrCat(": differs in ", found.tensors));
+    members->Apply(found.name, event, detail, round);
+  }
+  TellContradiction(round);
+  return differ;
+}
+
+void Integrity::JudgeAgreement(Membership* members) {
+  const std::optional<std::string> worst = agreement_.Worst();
+  if (!worst) return;
+  members->Apply(*worst, MemberEvent::kDisagrees, absl::StrCat("score ", AgreementScore(*worst)));
+  const Worker* worker = members->Find(*worst);
+  if (worker == nullptr || worker->state == v1::MEMBER_STATE_QUARANTINED) agreement_.Clear();
+}
+
+void Integrity::TellContradiction(RoundId round) {
+  const std::optional<Contradiction> found = references_.TakeContradiction(round);
+  if (!found) return;
+  log_->Error("archiver contradicts the workers", {{"round", round.value()},
+                                                   {"state_hash", ToHex(found->state_hash)},
+                                                   {"reference", ToHex(found->reference)},
+                                                   {"tensors", found->tensors}});
+  NoteMismatch(Where(round, "an archiver", found->tensors));
+}
+
+void Integrity::NoteMismatch(const std::string& where) {
+  observer_->OnStateHashMismatch(1);
+  mismatch_ = where;
+}
+
+}  // namespace distro::server

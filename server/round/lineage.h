@@ -1,0 +1,50 @@
+// Is a peer of this run, of this epoch, and on this chain? The log is the answer.
+//
+// Passive: under the manager's mutex.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "common/base/ids.h"
+#include "common/base/log.h"
+#include "distro/v1/session.pb.h"
+#include "server/log/round_log.h"
+#include "server/log/run_identity.h"
+#include "server/session/membership.h"
+
+namespace distro::server {
+
+class Lineage {
+ public:
+  // All are borrowed.
+  Lineage(const RunIdentity* run, EpochId epoch, const RoundLog* round_log, Log* log)
+      : run_(run), epoch_(epoch), round_log_(round_log), log_(log) {}
+
+  // FailedPrecondition "other_run"; what is theirs and what is ours, in words.
+  absl::Status CheckRun(absl::string_view run_id, absl::string_view theirs,
+                        absl::string_view ours = "the aggregator's is") const;
+  // OK, or "fenced": the caller saw a later epoch of this run than ours. That is its word only, so
+  // nobody else is refused; the log has it once.
+  absl::Status CheckEpochSeen(uint64_t epoch);
+  // As CheckEpochSeen, and "wrong_epoch": the caller is of an earlier one.
+  absl::Status CheckEpoch(uint64_t epoch);
+  // FailedPrecondition "diverged": before `from` the caller's chain hash is not ours, or `from` is
+  // ahead of `head`, which is open or opens next.
+  absl::Status CheckChain(RoundId head, RoundId from, uint64_t hash) const;
+  Progress ProgressOf(const v1::HeartbeatRequest& request, RoundId head) const;
+  // Chain hash of the last record; 0 without one.
+  uint64_t HashBefore(RoundId head) const {
+    return round_log_->has_start() ? round_log_->HashBefore(head) : 0;
+  }
+
+ private:
+  const RunIdentity* const run_;
+  const EpochId epoch_;
+  const RoundLog* const round_log_;
+  Log* const log_;
+  bool later_epoch_seen_ = false;
+};
+
+}  // namespace distro::server

@@ -1,0 +1,115 @@
+// What the last rounds teach about time: the deadline of the next one, when workers' updates come,
+// and how fast the log grows. Bounded memories, without a clock: times are monotonic and given.
+//
+// Not thread-safe: their owner (Attendance) is under the manager's mutex.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+
+namespace distro::server {
+
+// Rounds back to which a late update is still timed; an older one belongs to a worker that fell behind, not to a slow link.
+inline constexpr size_t kTimedRounds = 8;
+
+struct UpdateTime {
+  absl::Duration since_open;
+  std::optional<absl::Duration> lateness;  // since the round was over; set when it was
+};
+
+// When workers' updates arrive, from Open to their last byte: what the adaptive deadline learns from,
+// also of updates that came too late. Each worker counts once a round.
+class UpdateTimes {
+ public:
+  void Open(RoundId round, absl::Duration now);
+  // The open round is over.
+  void Close(absl::Duration now);
+  // The last byte of the worker's update came, or was refused because it was late. Not set: this worker's update of that
+  // round was timed before, or the round is too old or not known.
+  std::optional<UpdateTime> Arrived(RoundId round, absl::string_view worker, absl::Duration now);
+
+ private:
+  struct Entry {
+    RoundId round;
+    absl::Duration opened_at;
+    std::optional<absl::Duration> closed_at = std::nullopt;
+    std::set<std::string, std::less<>> timed = {};
+  };
+  std::deque<Entry> rounds_;  // ascending
+};
+
+// Rounds whose times count: few, so that a link that becomes slow is given time within a round or two.
+inline constexpr size_t kDeadlineRounds = 16;
+
+// A round's deadline (docs/protocol.md, "Times"): 1.5 times the 90th percentile of the times from
+// Open to a worker's last byte, late ones included, within two bounds.
+class AdaptiveDeadline {
+ public:
+  // Requires 0 < shortest <= longest; longest may be infinite: then there is no deadline.
+  AdaptiveDeadline(absl::Duration shortest, absl::Duration longest)
+      : shortest_(shortest), longest_(longest) {}
+
+  // A worker's update of `round` was there that long after Open. At most once a worker and round; a round older than the
+  // last kDeadlineRounds that were seen is ignored.
+  void Add(RoundId round, absl::Duration since_open);
+
+  // From Open: clamp(1.5 * p90, shortest, longest), p90 being the smallest time that at least 90 % do not exceed;
+  // `longest` while no time is known.
+  absl::Duration Deadline() const;
+
+ private:
+  struct Times {
+    RoundId round;
+    std::vector<absl::Duration> since_open;
+  };
+
+  const absl::Duration shortest_;
+  const absl::Duration longest_;
+  std::deque<Times> rounds_;  // ascending, at most kDeadlineRounds
+};
+
+// Committed rounds that the mean is taken over.
+inline constexpr size_t kLogRateRounds = 64;
+
+// A link must be this much faster than the log. Who is only 10 % faster gains six minutes on the log in an hour; who has
+// less margin catches up with the first hiccup of the link only in theory.
+inline constexpr double kCatchUpMargin = 1.1;
+
+// How fast the log grows, and whether a link could keep up with it (docs/protocol.md, "Joining").
+class LogRate {
+ public:
+  // A round was committed: bytes of its results, Open to commit.
+  void Add(uint64_t result_bytes, absl::Duration duration);
+
+  // Mean result bytes over mean duration of the last rounds; 0: not known yet.
+  uint64_t BytesPerSecond() const;
+
+  // Means over the last rounds; 0 where none is known.
+  uint64_t MeanResultBytes() const { return rounds_.empty() ? 0 : bytes_ / rounds_.size(); }
+  absl::Duration MeanDuration() const {
+    return rounds_.empty() ? absl::ZeroDuration()
+                           : duration_ / static_cast<int64_t>(rounds_.size());
+  }
+
+  // Whether a link of that many bytes a second could catch up. True when either rate is 0 (not known).
+  bool CanFollow(uint64_t download_bytes_per_second) const;
+
+ private:
+  struct Entry {
+    uint64_t bytes;
+    absl::Duration duration;
+  };
+  std::deque<Entry> rounds_;
+  uint64_t bytes_ = 0;
+  absl::Duration duration_;
+};
+
+}  // namespace distro::server

@@ -1,0 +1,61 @@
+#include "server/round/recorder.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "server/log/disk.h"
+
+namespace distro::server {
+
+void Recorder::Clear() {
+  writer_ = nullptr;
+  std::ranges::fill(results_, nullptr);
+  header_.clear();
+}
+
+absl::Status Recorder::Add(SegmentId segment, SharedBytes result) {
+  const bool first = std::ranges::count(results_, nullptr) == static_cast<int64_t>(results_.size());
+  SharedBytes& kept = results_[segment.value()] = std::move(result);
+  if (writer_ == nullptr) return first ? WriteSegments() : absl::OkStatus();
+  absl::Status status = writer_->AddSegment(segment, *kept);
+  if (!status.ok()) writer_ = nullptr;
+  return status;
+}
+
+// Begins the record and writes the results that are there.
+absl::Status Recorder::WriteSegments() {
+  DISTRO_ASSIGN_OR_RETURN(std::unique_ptr<RecordWriter> writer, round_log_->Begin(round_));
+  for (uint32_t s = 0; s < results_.size(); ++s) {
+    if (results_[s] != nullptr)
+      DISTRO_RETURN_IF_ERROR(writer->AddSegment(SegmentId(s), *results_[s]));
+  }
+  writer_ = std::move(writer);
+  return absl::OkStatus();
+}
+
+absl::Status Recorder::Commit() {
+  if (writer_ == nullptr) DISTRO_RETURN_IF_ERROR(WriteSegments());
+  const absl::Status status = std::exchange(writer_, nullptr)->Commit(header_);  // spent by now
+  if (!absl::IsInvalidArgument(status)) return status;
+  return absl::InternalError(absl::StrCat("a round that cannot be stored: ", status.message()));
+}
+
+void DiskTrouble::Failed(RoundId head, const absl::Status& error) {
+  const std::optional<DiskOperation> operation = FailedDiskOperation(error);
+  observer_->OnLogError(operation ? DiskOperationName(*operation) : "other");
+  std::string text = DiskErrorInShort(error);
+  if (error_ == text) return;
+  error_ = std::move(text);
+  log_->Error("log not written: will try again", {{"round", head.value()}, {"error", error}});
+}
+
+void DiskTrouble::Wrote(RoundId head) {
+  if (error_.empty()) return;
+  error_.clear();
+  log_->Info("log written again", {{"round", head.value()}});
+}
+
+}  // namespace distro::server

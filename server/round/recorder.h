@@ -1,0 +1,81 @@
+// The open round on its way into the log, and what the disk had to say about it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/base/log.h"
+#include "common/replica/committed_round.h"
+#include "server/log/round_log.h"
+#include "server/round/run_observer.h"
+
+namespace distro::server {
+
+// Writes results as segments close, and the header at the end. After an error it begins a new file
+// with the same bytes, as often as it is asked to.
+//
+// Passive: of the round thread, outside the manager's mutex, for it waits for the disk.
+//
+//   recorder.Open(round);
+//   recorder.Add(segment, result);                        // each segment once
+//   if (!recorder.has_header()) recorder.SetHeader(...);
+//   recorder.Commit();                                    // until it is OK
+class Recorder {
+ public:
+  // `round_log` is borrowed.
+  Recorder(RoundLog* round_log, uint32_t segments) : round_log_(round_log), results_(segments) {}
+
+  void Open(RoundId round) { round_ = round; }
+  // Writes a segment's result. After an error Commit() writes all of them.
+  absl::Status Add(SegmentId segment, SharedBytes result);
+
+  // Whether writing the record's end began: a retry writes the same bytes.
+  bool has_header() const { return !header_.empty(); }
+  void SetHeader(std::string header) { header_ = std::move(header); }
+  const std::string& header() const { return header_; }
+  // Makes the record durable. FailedPrecondition: fenced. Internal: the same bytes would be refused
+  // again, so no disk is at fault. Other errors: a retry may succeed.
+  absl::Status Commit();
+  // The round is over: forgets it.
+  void Clear();
+
+ private:
+  absl::Status WriteSegments();
+
+  RoundLog* const round_log_;
+  RoundId round_;
+  std::unique_ptr<RecordWriter> writer_;  // null: not begun, or a write failed
+  std::vector<SharedBytes> results_;      // [segments]
+  std::string header_;
+};
+
+// The disk's failures as they are told, and when the next try is due.
+//
+// Passive: under the manager's mutex.
+class DiskTrouble {
+ public:
+  DiskTrouble(Log* log, RunObserver* observer) : log_(log), observer_(observer) {}
+
+  // A write failed while `head` was open or next. One line when it begins or becomes another
+  // failure, not one a second.
+  void Failed(RoundId head, const absl::Status& error);
+  void Wrote(RoundId head);
+  // Without a path; empty: the last write did not fail.
+  const std::string& error() const { return error_; }
+
+  // Monotonic: before, nothing is tried.
+  void TryAgainAt(absl::Duration at) { retry_at_ = at; }
+  absl::Duration retry_at() const { return retry_at_; }
+
+ private:
+  Log* const log_;
+  RunObserver* const observer_;
+  std::string error_;
+  absl::Duration retry_at_ = -absl::InfiniteDuration();
+};
+
+}  // namespace distro::server

@@ -1,0 +1,102 @@
+// What requests, operators and the round thread share of a run: one mutex, and all that is under it.
+// The parts are passive and have their own contracts; here is who owns them, and what a change in
+// one means to another.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/ids.h"
+#include "common/base/log.h"
+#include "server/log/admission_store.h"
+#include "server/log/round_log.h"
+#include "server/log/run_identity.h"
+#include "server/log/snapshot_store.h"
+#include "server/round/attendance.h"
+#include "server/round/control.h"
+#include "server/round/course.h"
+#include "server/round/integrity.h"
+#include "server/round/lineage.h"
+#include "server/round/recorder.h"
+#include "server/round/run_observer.h"
+#include "server/subscription/broadcast.h"
+#include "server/subscription/subscription.h"
+
+namespace distro::server {
+
+struct RoundManagerOptions {
+  absl::Duration suspect_after = absl::Seconds(6);       // silence after which nobody waits for it
+  absl::Duration lease = absl::Seconds(30);              // silence after which a worker has gone
+  absl::Duration heartbeat_interval = absl::Seconds(2);  // told to workers; below lease / 3
+  absl::Duration drain_grace = absl::Seconds(30);        // how long a drain lets the round go on
+  // Of recent results in memory; above it subscribers read the log.
+  uint64_t ring_bytes = uint64_t{256} << 20;
+};
+
+// The run's files that its rounds write or read; borrowed.
+struct RunFiles {
+  RoundLog* rounds = nullptr;
+  AdmissionStore* admission = nullptr;  // from now on nobody else writes it
+  const SnapshotStore* snapshots = nullptr;
+};
+
+// What never changes. All pointers are borrowed.
+struct RunContext {
+  std::shared_ptr<const RunIdentity> run;
+  EpochId epoch;
+  RunFiles files;
+  const Clock* clock = nullptr;
+  Log* log = nullptr;
+  RunObserver* observer = nullptr;
+  RoundManagerOptions options;
+};
+
+class SharedRun {
+ public:
+  explicit SharedRun(const RunContext& constants);
+
+  // Continues where the log ends, with what operators decided. Statuses as RoundManager::Create.
+  absl::Status Restore(const v1::StoredAdmission& decided) ABSL_LOCKS_EXCLUDED(mu);
+
+  absl::Duration now() const { return context.clock->MonotonicNow(); }
+  // A write failed: told, and nothing else.
+  void NoteDiskError(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mu);
+  // Drained or stopped: subscriptions end.
+  void EndNow() ABSL_LOCKS_EXCLUDED(mu);
+  // There may be something to do for the round thread.
+  void Poke() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Blocks until there is, or until that monotonic time.
+  void WaitForPoke(absl::Duration until) ABSL_LOCKS_EXCLUDED(mu);
+
+  // Constant after construction.
+  const RunContext context;
+  const absl::Duration started_at;
+  const uint32_t max_workers;  // the run's, or fewer where a round's header has no room for them
+
+  // Have their own locking.
+  Broadcast broadcast;
+  DamagedRecords damaged;
+
+  mutable absl::Mutex mu;
+  Course course ABSL_GUARDED_BY(mu);
+  Control control ABSL_GUARDED_BY(mu);
+  Attendance attendance ABSL_GUARDED_BY(mu);
+  Integrity integrity ABSL_GUARDED_BY(mu);
+  Lineage lineage ABSL_GUARDED_BY(mu);
+  DiskTrouble disk ABSL_GUARDED_BY(mu);
+  uint64_t quarantines_written ABSL_GUARDED_BY(mu) = 0;  // of quarantine_changes()
+
+ private:
+  void OnMemberChange(const Worker& worker, absl::string_view word, const absl::Status& end)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+
+  absl::CondVar changed_;
+  bool poked_ ABSL_GUARDED_BY(mu) = false;
+};
+
+}  // namespace distro::server
