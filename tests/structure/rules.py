@@ -8,7 +8,7 @@ that each kind of violation is found. Who needs a new edge adds it here, and say
 # its extension ("server/metrics" is server/metrics.h and .cc); the longest name that fits a path counts. "proto" is the
 # code generated from proto/.
 USES = {
-    # Pure data and arithmetic. No sockets, no threads but those that share one call's work (common/replica/parallel.h).
+    # Pure data and arithmetic. No sockets, no threads but those that share one call's work (common/base/parallel.h).
     "proto": "",
     "common/base": "",
     "common/layout": "common/base",

@@ -166,5 +166,38 @@ class TreeTest(unittest.TestCase):
         self.assertEqual(len(checks.check_registration(self.tree())[0]), 1)
 
 
+class DefinitionsTest(unittest.TestCase):
+    def names(self, text):
+        return [f"{namespace}::{name}" for namespace, name in checks.definitions.definitions(text)]
+
+    def test_types_aliases_and_constants_of_a_namespace_are_found(self):
+        self.assertEqual(
+            self.names(
+                """#pragma once
+                namespace distro::server {
+                class Forward;  // class Comment {
+                class [[nodiscard]] A final : public B { struct Inner { int i; }; };
+                struct C {};
+                enum class D : int { kOne, kTwo };
+                using E = std::map<int, C>;
+                inline constexpr std::array<int, 2> kF = {1, 2};
+                template <typename T> class G { };
+                struct C Make(struct C c) { const int kLocal = 1; struct Local {}; return c; }
+                }  // namespace distro::server"""
+            ),
+            [f"distro::server::{name}" for name in ("A", "C", "D", "E", "kF", "G")],
+        )
+
+    def test_unnamed_namespaces_and_text_are_left_alone(self):
+        self.assertEqual(self.names('namespace a { namespace { struct B {}; } const char* s = "struct C {"; }'), [])
+
+    def test_a_name_defined_twice_in_a_namespace_is_found_with_both_files(self):
+        block = "namespace distro { struct BlockRange { int first; }; }"
+        self.assertEqual(checks.judge_definitions({"a.h": block, "b.h": block.replace("distro", "distro::server")}), [])
+        complaints = checks.judge_definitions({"a.h": block, "b.h": block})
+        self.assertEqual(len(complaints), 1)
+        self.assertIn("distro::BlockRange: is defined in a.h and b.h", complaints[0])
+
+
 if __name__ == "__main__":
     unittest.main()
