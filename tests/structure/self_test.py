@@ -158,6 +158,15 @@ class TreeTest(unittest.TestCase):
         self.write("tests/fuzz/CMakeLists.txt", "distro_fuzz_target(NAME forgotten_fuzz SRCS forgotten_fuzz.cc)\n")
         self.assertEqual(len(checks.check_registration(self.tree())[0]), 1)
 
+    def test_type_that_a_namespace_defines_twice(self):
+        self.write("common/codec/a.h", "namespace distro {\nstruct Range {\n};\nclass Later;\n}  // namespace distro\n")
+        self.write("kernels/a.h", "namespace distro {\nclass Later final : public Range {\n};\n}  // namespace distro\n")
+        self.write("server/a.h", "namespace distro::server {\nstruct Range {\n};\n}  // namespace distro::server\n")
+        self.write("server/a.cc", "namespace distro {\nnamespace {\nstruct Range {};\n}  // namespace\n}  // namespace distro\n")
+        self.assertEqual(checks.check_names(self.tree())[0], [])
+        self.write("kernels/b.h", "namespace distro {\nenum class Range { kOne, kTwo };\n}  // namespace distro\n")
+        self.assertEqual(len(checks.check_names(self.tree())[0]), 1)
+
     def test_sources_of_the_cuda_preset_are_registered_by_name(self):
         for source in ("kernels/cuda/a.cu", "kernels/cuda/b.cc", "worker/fsdp/nccl_c.cc"):
             self.write(source, "")
