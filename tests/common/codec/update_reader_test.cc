@@ -1,13 +1,13 @@
 #include "common/codec/update_reader.h"
 
+#include "bench/wire/random_updates.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/common/codec/random_updates.h"
 
 namespace distro {
 namespace {
 
-using testing::RandomUpdate;
+using bench::RandomUpdate;
 using ::testing::StartsWith;
 
 constexpr PayloadIdentity kIdentity = {
