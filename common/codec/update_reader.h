@@ -68,7 +68,7 @@ struct WeightedPayload {
 };
 
 // Blocks first .. first + count - 1 of a segment.
-struct BlockRange {
+struct SegmentRange {
   uint32_t first = 0;
   uint32_t count = 0;
 };
@@ -81,6 +81,6 @@ absl::StatusOr<Votes> CombinePayloads(absl::Span<const WeightedPayload> payloads
 
 // The blocks of a range only. Requires K <= kMaxRecordK, and a range within the segment.
 absl::StatusOr<Votes> CombinePayloads(absl::Span<const WeightedPayload> payloads,
-                                      const PayloadExpectation& expected, BlockRange range);
+                                      const PayloadExpectation& expected, SegmentRange range);
 
 }  // namespace distro

@@ -103,8 +103,7 @@ USES = {
     "tests/testing/sharded_optimizer": "worker/optimizer",
     "tests/testing/training": "worker/train",
     "tests/common": "",
-    "tests/common/codec/random_updates": "common/update",
-    "tests/common/codec/vote_entropy": "common/update",
+    "tests/common/codec": "bench/wire",  # votes that have a seed, and what they would take at best
     "tests/kernels": "kernels/cuda",
     "tests/server": "",
     "tests/server/round": "",
@@ -120,9 +119,9 @@ USES = {
     "tests/integration": "server worker tools/distroctl tools/archiver",
     "tests/compatibility": "worker/model",
     "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/replica common/telemetry server/log server/auth/tokens_file worker/data worker/state tools/archiver",
-    "bench": "bench/wire server worker tests/common/codec/random_updates",
+    "bench": "bench/wire server worker",
     "bench/convergence": "bench/wire worker",
-    "bench/wire": "tests/common/codec/random_updates tests/common/codec/vote_entropy",
+    "bench/wire": "common/codec",
     "tests/bench": "bench/convergence bench/wire worker",
     "bench/gpu": "kernels/cuda worker/fsdp common/checkpoint",
 }
@@ -137,6 +136,7 @@ NEVER = [
     ("kernels", "server"),
     ("kernels", "worker"),
     ("kernels", "proto"),
+    ("bench", "tests"),
 ]
 
 

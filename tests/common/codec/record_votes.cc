@@ -11,10 +11,10 @@
 #include <iostream>
 #include <numeric>
 
+#include "bench/wire/random_updates.h"
 #include "common/base/file.h"
 #include "common/codec/payload.h"
 #include "common/update/combine.h"
-#include "tests/common/codec/random_updates.h"
 
 namespace distro {
 namespace {
@@ -147,7 +147,7 @@ void Apply(const Votes& votes, Model* model) {
 
 Votes Record(const std::string& text) {
   Model model = MakeModel();
-  testing::RandomStream random(1);
+  bench::RandomStream random(1);
   for (Matrix& matrix : model) {
     for (float& value : matrix.data)
       value = (static_cast<float>(random.Below(2001)) - 1000.0f) * 5e-5f;

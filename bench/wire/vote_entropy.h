@@ -1,4 +1,4 @@
-// What votes would take at best, for the tests and benchmarks of the codecs. Pure functions.
+// What votes would take at best, for benchmarks, and for the tests of the codecs. Pure functions.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include "common/layout/matrix.h"
 #include "common/update/votes.h"
 
-namespace distro::testing {
+namespace distro::bench {
 
 inline double Log2Choose(int n, int k) {
   return (std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0)) / std::log(2.0);
@@ -44,4 +44,4 @@ inline double EntropyBits(const Votes& votes) {
          static_cast<double>(votes.values.size());
 }
 
-}  // namespace distro::testing
+}  // namespace distro::bench

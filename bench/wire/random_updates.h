@@ -1,4 +1,4 @@
-// Updates and votes with a seed, for the tests and benchmarks of the codecs. Pure functions.
+// Updates and votes with a seed, for benchmarks, and for the tests of the codecs. Pure functions.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include "common/update/combine.h"
 #include "common/update/sparse_update.h"
 
-namespace distro::testing {
+namespace distro::bench {
 
 // How workers of a synthetic round agree.
 struct Agreement {
@@ -68,4 +68,4 @@ inline Votes RandomVotes(int workers, int k, int64_t blocks, uint64_t seed,
   return Combine(weighted);
 }
 
-}  // namespace distro::testing
+}  // namespace distro::bench
