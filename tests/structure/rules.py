@@ -48,7 +48,8 @@ USES = {
     "server/auth": "common/rpc server/auth/token_store server/connections",
     "server/log": "common/replica",
     "server/session": "common/run common/telemetry/repair_telemetry",
-    "server/round": "common/replica common/rpc/proto_time server/log server/session",
+    "server/subscription": "common/replica common/rpc/proto_time server/log",
+    "server/round": "common/replica common/rpc/proto_time server/log server/session server/subscription",
     "server/stream_metrics": "common/telemetry server/limits",
     "server/connection_metrics": "common/telemetry server/connections",
     "server/worker_metrics": "common/telemetry server/session",
@@ -107,6 +108,7 @@ USES = {
     "tests/kernels": "kernels/cuda",
     "tests/server": "",
     "tests/server/round": "",
+    "tests/server/subscription": "tests/server/round",
     "tests/server/service": "common/telemetry/http_get server tests/server/round",  # the whole aggregator in the test's process
     "tests/worker": "",
     "tests/worker/model": "",
