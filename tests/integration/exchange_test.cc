@@ -13,8 +13,9 @@
 #include "common/base/file.h"
 #include "common/checkpoint/hf_folder.h"
 #include "common/checkpoint/snapshot.h"
+#include "common/client/channel.h"
+#include "common/client/member/grpc_exchange.h"
 #include "common/replica/replica.h"
-#include "common/rpc/channel.h"
 #include "common/run/run_config.h"
 #include "distro/v1/admin.grpc.pb.h"
 #include "kernels/backend.h"
@@ -22,7 +23,6 @@
 #include "tests/testing/round_builder.h"
 #include "tests/testing/scratch_folder.h"
 #include "tests/testing/scripted_update.h"
-#include "worker/exchange/grpc_exchange.h"
 
 namespace distro::worker {
 namespace {

@@ -23,16 +23,22 @@ USES = {
     "common/rpc/proto_time": "proto",  # times of messages, without gRPC
     "common/replica": "kernels common/codec common/checkpoint common/run common/rpc/frames proto",
     # The outside world, wrapped.
-    "common/rpc/channel_options": "",  # without gRPC
-    "common/rpc/client_flags": "common/rpc/channel_options",
     "common/security": "common/base",  # certificates and tokens, without gRPC
-    "common/rpc": "common/base common/rpc/frames common/rpc/proto_time common/rpc/channel_options common/security proto",
+    "common/rpc": "common/base common/rpc/frames common/rpc/proto_time proto",
+    "common/client/channel_options": "",  # without gRPC
+    "common/client/client_flags": "common/client/channel_options",
+    "common/client": "common/client/channel_options common/rpc common/security",
     "common/telemetry/duration_histogram": "common/base proto",  # readings in heartbeats, without Prometheus
     "common/telemetry/repair_telemetry": "common/telemetry/duration_histogram",
     "common/telemetry/http_get": "common/base",  # for tools
     "common/telemetry": "common/base proto common/telemetry/repair_telemetry",
     "common/process": "common/base",  # signals
     "common/process/command_line": "common/base",  # absl's flags, for programs
+    # A node's part in a run: the edge to the network, without it; and what stands behind that edge.
+    "common/exchange": "common/replica common/telemetry/duration_histogram",
+    "common/client/follow": "common/client",
+    "common/client/member": "common/client/follow common/exchange",
+    "common/simulation": "common/exchange",
     # The aggregator. Its decisions and its log know nothing of gRPC.
     "server/flags": "server/options common/process/command_line",
     "server/options": "common/run server/connections server/limits",
@@ -43,7 +49,7 @@ USES = {
     "server/auth/tokens_file": "common/base server/auth/roles",
     "server/auth/token_store": "server/auth/auth_observer server/auth/file_watch server/auth/tokens_file",
     "server/connections": "common/base server/limits",  # below gRPC, which gets its sockets from here
-    "server/auth": "common/rpc server/auth/token_store server/connections",
+    "server/auth": "common/rpc common/security server/auth/token_store server/connections",
     "server/log": "common/replica",
     "server/session": "common/run common/telemetry/repair_telemetry",
     "server/subscription": "common/replica common/rpc/proto_time server/log",
@@ -63,10 +69,9 @@ USES = {
     "server/grpc_endpoint": "server/auth server/connections server/options server/service",
     "server": "server/grpc_endpoint server/grpc_log server/auth server/call_metrics server/connection_metrics server/connections server/flags server/options server/metrics server/service server/status server/stream_metrics server/worker_metrics",
     # The worker. Torch is in the model, the sharding and the training loop only.
-    "worker/flags": "common/process/command_line common/rpc/client_flags worker/options worker/fingerprint_command worker/generate_command worker/text_floor_command",
-    "worker/options": "common/run common/rpc/channel_options worker/data worker/node/node_options",
+    "worker/flags": "common/process/command_line common/client/client_flags worker/options worker/fingerprint_command worker/generate_command worker/text_floor_command",
+    "worker/options": "common/run common/client/channel_options worker/data worker/node/node_options",
     "worker/data": "common/run",
-    "worker/exchange": "common/replica common/rpc common/telemetry/duration_histogram",
     "worker/optimizer": "common/replica worker/fsdp/shard_plan",
     "worker/state": "worker/optimizer",
     "worker/model": "common/model_config common/checkpoint",
@@ -81,16 +86,16 @@ USES = {
     "worker/fsdp/fsdp_options": "common/base",
     "worker/node": "kernels/cuda worker/fsdp worker/optimizer worker/state worker/node/node_options",
     "worker/node/node_options": "worker/fsdp/fsdp_options",
-    "worker/train": "worker/data worker/exchange worker/node",
+    "worker/train": "common/exchange worker/data worker/node",
     "worker/gpu_readings": "",  # of the driver, loaded at run time
     "worker/telemetry": "worker/gpu_readings worker/train",  # observes it
     "worker/metrics": "common/telemetry worker/telemetry",
     "worker/generate_command": "worker/model",
     "worker/text_floor_command": "worker/data",
     "worker/fingerprint_command": "worker/data",
-    "worker": "common/process worker/flags worker/options worker/metrics worker/train",
-    "tools/distroctl": "common/replica common/rpc common/rpc/client_flags common/security common/telemetry/http_get server/auth/tokens_file server/log worker/fsdp/memory_plan worker/model/llama_tensors",  # `plan` says what a worker checks at its start
-    "tools/archiver": "common/process common/process/command_line common/replica common/rpc common/rpc/client_flags common/telemetry",
+    "worker": "common/client/member common/process worker/flags worker/options worker/metrics worker/train",
+    "tools/distroctl": "common/client common/client/client_flags common/replica common/security common/telemetry/http_get server/auth/tokens_file server/log worker/fsdp/memory_plan worker/model/llama_tensors",  # `plan` says what a worker checks at its start
+    "tools/archiver": "common/client/client_flags common/client/follow common/process common/process/command_line common/replica common/telemetry",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/replica",
     "tests/testing/faulty_disk": "server/log",
@@ -98,29 +103,33 @@ USES = {
     "tests/testing/loopback": "",
     "tests/testing/link_sequence": "server/limits server/service/link_call",
     "tests/testing/rpc_sequence": "server/round server/service/link_call server/service/upload_call tests/server/round",
-    "tests/testing/scripted_update": "worker/exchange",
+    "tests/testing/scripted_update": "common/exchange",
     "tests/testing/sharded_optimizer": "worker/optimizer",
     "tests/testing/training": "worker/train",
     "tests/common": "",
     "tests/common/codec": "bench/wire",  # votes that have a seed, and what they would take at best
+    "tests/common/client/member": "",
     "tests/kernels": "kernels/cuda",
     "tests/server": "",
+    "tests/server/auth": "common/client",  # handshakes with what clients do
     "tests/server/round": "",
     "tests/server/subscription": "tests/server/round",
-    "tests/server/service": "common/telemetry/http_get server tests/server/round",  # the whole aggregator in the test's process
+    "tests/server/service": "common/client common/telemetry/http_get server tests/server/round",  # the whole aggregator in the test's process
     "tests/worker": "",
+    "tests/worker/worker_exit_test": "tests/common/client/member",  # an aggregator that refuses on demand
     "tests/worker/model": "",
+    "tests/worker/train": "common/simulation",
     "tests/worker/fsdp": "tests/worker/model",  # a small model
     "tests/worker/node": "tests/worker/model tests/worker/fsdp tests/kernels",  # emulated GPUs as a node's devices
     "tests/tools": "",
     "tests/tools/distroctl/aggregator_commands_test": "tests/server/service",
     "tests/tools/distroctl/operate_test": "tests/server/service",  # the commands against a whole aggregator
     "tests/tools/archiver": "server tests/server/service",  # against a whole aggregator in the test's process
-    "tests/integration": "server worker tools/distroctl tools/archiver",
+    "tests/integration": "common/simulation server worker tools/distroctl tools/archiver",
     "tests/compatibility": "worker/model",
     "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/replica common/telemetry server/log server/auth/tokens_file worker/data worker/state tools/archiver",
-    "bench": "bench/wire server worker",
-    "bench/convergence": "bench/wire worker",
+    "bench": "bench/wire common/simulation server worker",
+    "bench/convergence": "bench/wire common/simulation worker",
     "bench/wire": "common/codec",
     "tests/bench": "bench/convergence bench/wire worker",
     "bench/gpu": "kernels/cuda worker/fsdp common/checkpoint",
@@ -178,7 +187,7 @@ OUTSIDE = {
         r"(^|/)grpc(pp)?/|\.grpc\.pb\.h$",
         r"^lib(grpc|gpr)",
         r"^(_ZNK?4grpc|grpc_|gpr_)",
-        named_in="common/rpc server/auth server/service server/grpc_endpoint server/grpc_log worker/exchange tools/distroctl tools/archiver "
+        named_in="common/rpc common/client common/client/follow common/client/member server/auth server/service server/grpc_endpoint server/grpc_log tools/distroctl tools/archiver "
         "tests/integration bench",
         seen_in="proto server worker/train worker tests/testing/training",
     ),

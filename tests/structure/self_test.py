@@ -42,7 +42,7 @@ class RulesTest(unittest.TestCase):
 
     def test_doors_stay_where_they_are(self):
         for unit in ("server", "server/round", "server/service", "kernels", "kernels/cpu", "common/rpc",
-                     "worker/optimizer", "worker/exchange", "worker/data", "worker/options", "tools/distroctl"):
+                     "worker/optimizer", "common/client/member", "worker/data", "worker/options", "tools/distroctl"):
             self.assertFalse(checks.allows(rules.OUTSIDE["torch"].seen_in, unit), f"torch in {unit}")
         for unit in ("server/round", "server/log", "server/session", "kernels", "common/codec", "worker/model"):
             self.assertFalse(checks.allows(rules.OUTSIDE["grpc"].seen_in, unit), f"grpc in {unit}")

@@ -1,8 +1,8 @@
 #include "tools/distroctl/bench_link.h"
 
 #include "common/base/status_macros.h"
-#include "common/rpc/link_bench.h"
-#include "common/rpc/link_report.h"
+#include "common/client/link_bench.h"
+#include "common/client/link_report.h"
 #include "tools/distroctl/connection.h"
 
 namespace distro::tools {

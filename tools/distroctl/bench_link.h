@@ -1,5 +1,5 @@
 // `distroctl bench-link`: how fast the link to an aggregator is, and whether a worker here would hold up the others. What
-// distro-worker has under the same name is the same code (common/rpc/link_bench.h).
+// distro-worker has under the same name is the same code (common/client/link_bench.h).
 #pragma once
 
 #include "tools/distroctl/command.h"

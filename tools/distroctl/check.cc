@@ -13,7 +13,7 @@
 #include "common/base/host_port.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/rpc/channel.h"
+#include "common/client/channel.h"
 #include "common/rpc/status.h"
 #include "common/telemetry/http_get.h"
 #include "distro/v1/admin.grpc.pb.h"

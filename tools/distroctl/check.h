@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/rpc/channel_options.h"
+#include "common/client/channel_options.h"
 #include "tools/distroctl/command.h"
 #include "tools/distroctl/report.h"
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/rpc/client_flags.h"
+#include "common/client/client_flags.h"
 
 namespace distro::tools {
 

@@ -43,7 +43,7 @@ struct Command {
 
 // The flags of every command: --output, --help.
 std::vector<Flag> CommonFlags();
-// Those of a command that talks with an aggregator (common/rpc/client_flags.h), followed by `own`.
+// Those of a command that talks with an aggregator (common/client/client_flags.h), followed by `own`.
 std::vector<Flag> WithClientFlags(std::vector<Flag> own);
 
 }  // namespace distro::tools

@@ -1,7 +1,7 @@
 #include "tools/distroctl/connection.h"
 
 #include "common/base/status_macros.h"
-#include "common/rpc/channel.h"
+#include "common/client/channel.h"
 
 namespace distro::tools {
 

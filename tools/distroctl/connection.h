@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/rpc/channel_options.h"
+#include "common/client/channel_options.h"
 #include "distro/v1/admin.grpc.pb.h"
 #include "tools/distroctl/arguments.h"
 

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
-#include "common/rpc/channel.h"
+#include "common/client/channel.h"
 #include "common/security/dev_certificates.h"
 #include "common/security/token.h"
 #include "tests/server/auth/recording_observer.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/rpc/channel.h"
+#include "common/client/channel.h"
 #include "common/security/dev_certificates.h"
 #include "common/security/token.h"
 #include "server/auth/roles.h"
