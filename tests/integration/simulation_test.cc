@@ -16,6 +16,7 @@
 #include "common/replica/replica.h"
 #include "common/run/run_config.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "server/aggregator_server.h"
 #include "tests/testing/training.h"
 #include "tools/distroctl/replay_log.h"

@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "tests/testing/training.h"
 #include "worker/exchange/local_aggregator.h"
 #include "worker/exchange/local_exchange.h"
