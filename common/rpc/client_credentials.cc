@@ -8,8 +8,8 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/rpc/status.h"
-#include "common/rpc/tls_files.h"
-#include "common/rpc/token.h"
+#include "common/security/tls_files.h"
+#include "common/security/token.h"
 #include "grpcpp/security/tls_certificate_provider.h"
 #include "grpcpp/security/tls_credentials_options.h"
 

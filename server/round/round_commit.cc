@@ -11,8 +11,8 @@
 #include "common/replica/header_bound.h"
 #include "common/rpc/proto_time.h"
 #include "common/run/schedule.h"
-#include "server/round/round_frames.h"
 #include "server/round/round_manager.h"
+#include "server/subscription/frame_ring.h"
 
 namespace distro::server {
 namespace {

@@ -32,8 +32,6 @@
 #include "server/log/run_identity.h"
 #include "server/log/snapshot_store.h"
 #include "server/round/agreement.h"
-#include "server/round/broadcast.h"
-#include "server/round/damaged_records.h"
 #include "server/round/deadline.h"
 #include "server/round/log_rate.h"
 #include "server/round/reference_state.h"
@@ -41,9 +39,10 @@
 #include "server/round/round_policy.h"
 #include "server/round/run_observer.h"
 #include "server/round/run_status.h"
-#include "server/round/subscription.h"
 #include "server/round/update_times.h"
 #include "server/session/membership.h"
+#include "server/subscription/broadcast.h"
+#include "server/subscription/subscription.h"
 
 namespace distro::server {
 

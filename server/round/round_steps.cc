@@ -7,8 +7,8 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/proto_time.h"
 #include "common/run/schedule.h"
-#include "server/round/round_frames.h"
 #include "server/round/round_manager.h"
+#include "server/subscription/frame_ring.h"
 
 namespace distro::server {
 namespace {

@@ -8,7 +8,7 @@ that each kind of violation is found. Who needs a new edge adds it here, and say
 # its extension ("server/metrics" is server/metrics.h and .cc); the longest name that fits a path counts. "proto" is the
 # code generated from proto/.
 USES = {
-    # Pure data and arithmetic. No sockets, no threads but those that share one call's work (common/replica/parallel.h).
+    # Pure data and arithmetic. No sockets, no threads but those that share one call's work (common/base/parallel.h).
     "proto": "",
     "common/base": "",
     "common/layout": "common/base",
@@ -24,12 +24,10 @@ USES = {
     "common/rpc/proto_time": "proto",  # times of messages, without gRPC
     "common/replica": "kernels common/codec common/checkpoint common/run common/rpc/frames proto",
     # The outside world, wrapped.
-    "common/rpc/channel_options": "common/base",  # options, certificates and tokens, without gRPC
+    "common/rpc/channel_options": "",  # without gRPC
     "common/rpc/client_flags": "common/rpc/channel_options",
-    "common/rpc/tls_files": "common/base",
-    "common/rpc/dev_certificates": "common/base",
-    "common/rpc/token": "common/base",
-    "common/rpc": "common/base common/rpc/frames common/rpc/proto_time common/rpc/channel_options common/rpc/tls_files common/rpc/token proto",
+    "common/security": "common/base",  # certificates and tokens, without gRPC
+    "common/rpc": "common/base common/rpc/frames common/rpc/proto_time common/rpc/channel_options common/security proto",
     "common/telemetry/duration_histogram": "common/base proto",  # readings in heartbeats, without Prometheus
     "common/telemetry/repair_telemetry": "common/telemetry/duration_histogram",
     "common/telemetry/http_get": "common/base",  # for tools
@@ -49,7 +47,8 @@ USES = {
     "server/auth": "common/rpc server/auth/token_store server/connections",
     "server/log": "common/replica",
     "server/session": "common/run common/telemetry/repair_telemetry",
-    "server/round": "common/replica common/rpc/proto_time server/log server/session",
+    "server/subscription": "common/replica common/rpc/proto_time server/log",
+    "server/round": "common/replica common/rpc/proto_time server/log server/session server/subscription",
     "server/stream_metrics": "common/telemetry server/limits",
     "server/connection_metrics": "common/telemetry server/connections",
     "server/worker_metrics": "common/telemetry server/session",
@@ -91,7 +90,7 @@ USES = {
     "worker/text_floor_command": "worker/data",
     "worker/fingerprint_command": "worker/data",
     "worker": "common/process worker/flags worker/options worker/metrics worker/train",
-    "tools/distroctl": "common/replica common/rpc common/rpc/client_flags common/rpc/dev_certificates common/telemetry/http_get server/auth/tokens_file server/log worker/fsdp/memory_plan worker/model/llama_tensors",  # `plan` says what a worker checks at its start
+    "tools/distroctl": "common/replica common/rpc common/rpc/client_flags common/security common/telemetry/http_get server/auth/tokens_file server/log worker/fsdp/memory_plan worker/model/llama_tensors",  # `plan` says what a worker checks at its start
     "tools/archiver": "common/process common/process/command_line common/replica common/rpc common/rpc/client_flags common/telemetry",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/replica",
@@ -108,6 +107,7 @@ USES = {
     "tests/kernels": "kernels/cuda",
     "tests/server": "",
     "tests/server/round": "",
+    "tests/server/subscription": "tests/server/round",
     "tests/server/service": "common/telemetry/http_get server tests/server/round",  # the whole aggregator in the test's process
     "tests/worker": "",
     "tests/worker/model": "",

@@ -159,21 +159,45 @@ class TreeTest(unittest.TestCase):
         self.write("tests/fuzz/CMakeLists.txt", "distro_fuzz_target(NAME forgotten_fuzz SRCS forgotten_fuzz.cc)\n")
         self.assertEqual(len(checks.check_registration(self.tree())[0]), 1)
 
-    def test_type_that_a_namespace_defines_twice(self):
-        self.write("common/codec/a.h", "namespace distro {\nstruct Range {\n};\nclass Later;\n}  // namespace distro\n")
-        self.write("kernels/a.h", "namespace distro {\nclass Later final : public Range {\n};\n}  // namespace distro\n")
-        self.write("server/a.h", "namespace distro::server {\nstruct Range {\n};\n}  // namespace distro::server\n")
-        self.write("server/a.cc", "namespace distro {\nnamespace {\nstruct Range {};\n}  // namespace\n}  // namespace distro\n")
-        self.assertEqual(checks.check_names(self.tree())[0], [])
-        self.write("kernels/b.h", "namespace distro {\nenum class Range { kOne, kTwo };\n}  // namespace distro\n")
-        self.assertEqual(len(checks.check_names(self.tree())[0]), 1)
-
     def test_sources_of_the_cuda_preset_are_registered_by_name(self):
         for source in ("kernels/cuda/a.cu", "kernels/cuda/b.cc", "worker/fsdp/nccl_c.cc"):
             self.write(source, "")
         self.assertEqual(len(checks.check_registration(self.tree())[0]), 3)
         self.write("kernels/cuda/CMakeLists.txt", "distro_library(NAME kernels_cuda SRCS a.cu b.cc)\n")
         self.assertEqual(len(checks.check_registration(self.tree())[0]), 1)
+
+
+class DefinitionsTest(unittest.TestCase):
+    def names(self, text):
+        return [f"{namespace}::{name}" for namespace, name in checks.definitions.definitions(text)]
+
+    def test_types_aliases_and_constants_of_a_namespace_are_found(self):
+        self.assertEqual(
+            self.names(
+                """#pragma once
+                namespace distro::server {
+                class Forward;  // class Comment {
+                class [[nodiscard]] A final : public B { struct Inner { int i; }; };
+                struct C {};
+                enum class D : int { kOne, kTwo };
+                using E = std::map<int, C>;
+                inline constexpr std::array<int, 2> kF = {1, 2};
+                template <typename T> class G { };
+                struct C Make(struct C c) { const int kLocal = 1; struct Local {}; return c; }
+                }  // namespace distro::server"""
+            ),
+            [f"distro::server::{name}" for name in ("A", "C", "D", "E", "kF", "G")],
+        )
+
+    def test_unnamed_namespaces_and_text_are_left_alone(self):
+        self.assertEqual(self.names('namespace a { namespace { struct B {}; } const char* s = "struct C {"; }'), [])
+
+    def test_a_name_defined_twice_in_a_namespace_is_found_with_both_files(self):
+        block = "namespace distro { struct BlockRange { int first; }; }"
+        self.assertEqual(checks.judge_definitions({"a.h": block, "b.h": block.replace("distro", "distro::server")}), [])
+        complaints = checks.judge_definitions({"a.h": block, "b.h": block})
+        self.assertEqual(len(complaints), 1)
+        self.assertIn("distro::BlockRange: is defined in a.h and b.h", complaints[0])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 """Holds the tree to rules.py: compiled files by the build's dependency files, headers by their text, programs and
-archives by what they link; every source file to be part of the build; and every type to be defined once.
+archives by what they link; every source file to be part of the build; and every name of a namespace to be defined once.
 
 usage: structure_test.py SOURCE_ROOT BUILD_FOLDER NINJA
 """
@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 
+import definitions
 import rules
 
 SOURCE_FOLDERS = ("common", "kernels", "server", "worker", "tools", "tests", "bench")
@@ -137,22 +138,6 @@ def check_includes(source, text):
     return complaints
 
 
-def defined_types(text):
-    """The types that a file of ours defines in named namespaces: (namespace, name). Relies on the format: namespaces and what
-    is in them begin at column 0."""
-    namespaces, found = [], set()
-    for line in text.splitlines():
-        opened = re.match(r"(?:inline )?namespace ?([\w:]*) ?\{", line)
-        defined = re.match(r"(?:struct|class|enum class|enum)(?: alignas\(\d+\))? (\w+)(?= final\b| ?:(?!:)| \{|$)", line)
-        if opened:
-            namespaces.append(opened.group(1))
-        elif line.startswith("}  // namespace"):
-            namespaces.pop()
-        elif defined and "" not in namespaces and ("{" in line or not line.endswith(";")):
-            found.add(("::".join(namespaces), defined.group(1)))
-    return found
-
-
 class Tree:
     """The sources and one build folder of them."""
 
@@ -257,21 +242,25 @@ def check_registration(tree):
     return complaints, "every source file in a target"
 
 
-def check_names(tree):
-    """A program that links two types of one name in one namespace has undefined behaviour, and no compiler says so."""
-    places = {}
-    for source in tree.sources():
-        for name in defined_types((tree.root / source).read_text()):
-            places.setdefault(name, []).append(source)
-    complaints = [f"{' and '.join(files)}: each defines {namespace}::{name}"
-                  for (namespace, name), files in places.items() if len(files) > 1]
-    return complaints, f"{len(places)} types"
+def judge_definitions(texts):
+    """Complaints about names that more than one file defines in one namespace. `texts`: {path: its text}."""
+    files = {}
+    for path, text in texts.items():
+        for namespace, name in definitions.definitions(text):
+            files.setdefault(f"{namespace}::{name}", set()).add(path)
+    return [f"{name}: is defined in {' and '.join(sorted(paths))}; in one program that is undefined behaviour"
+            for name, paths in files.items() if len(paths) > 1]
+
+
+def check_definitions(tree):
+    texts = {source: (tree.root / source).read_text() for source in tree.sources()}
+    return judge_definitions(texts), "every name of a namespace defined once"
 
 
 def main():
     tree = Tree(pathlib.Path(sys.argv[1]).absolute(), pathlib.Path(sys.argv[2]).absolute(), sys.argv[3])
     failed = False
-    for check in (check_dependency_files, check_text, check_links, check_registration, check_names):
+    for check in (check_dependency_files, check_text, check_links, check_registration, check_definitions):
         complaints, what = check(tree)
         complaints = sorted(set(complaints))
         print(f"{check.__name__}: {what}: {len(complaints)} complaints")

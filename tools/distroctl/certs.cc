@@ -13,7 +13,7 @@
 #include "common/base/file.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/dev_certificates.h"
+#include "common/security/dev_certificates.h"
 
 namespace distro::tools {
 namespace {

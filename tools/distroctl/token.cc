@@ -9,7 +9,7 @@
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/rpc/token.h"
+#include "common/security/token.h"
 #include "server/auth/tokens_file.h"
 
 namespace distro::tools {

@@ -20,7 +20,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
-#include "server/round/frame_ring.h"
+#include "server/subscription/frame_ring.h"
 
 namespace distro::server {
 

@@ -1,23 +1,56 @@
-// One subscriber's way through the log and the ring: a cursor that hands out serialized frames. What is in the ring
-// comes from memory, what is older from the log, one frame at a time; so it holds at most one frame
-// and never a round. What comes from the log is verified on the way: of a damaged payload the last
-// frame is not handed out.
-//
-// Not thread-safe: one frame at a time, by whoever writes the stream.
+// One subscriber's way through the log and the ring, and the records that were found damaged on
+// such ways.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/log.h"
 #include "common/layout/layout.h"
 #include "server/log/round_log.h"
 #include "server/log/verified_payload.h"
-#include "server/round/broadcast.h"
-#include "server/round/damaged_records.h"
+#include "server/subscription/broadcast.h"
 
 namespace distro::server {
 
+// Records of the log in which somebody who reads it met damage. A start verifies the newest
+// payloads only, so damage of an older one shows when it is read; it is told once a record, however
+// often followers try, until the record was read whole again.
+//
+// Thread-safe.
+class DamagedRecords {
+ public:
+  // `log` is borrowed.
+  explicit DamagedRecords(Log* log) : log_(log) {}
+
+  // Somebody met `damage`, which names the file, in the record of `round`. Returns what a peer is
+  // told: DataLoss "damaged", no path.
+  absl::Status Found(RoundId round, const absl::Status& damage);
+  // Every payload of it was read and is good.
+  void ReadWhole(RoundId round);
+
+  // The first one at or after `from`.
+  std::optional<RoundId> FirstFrom(RoundId from) const;
+  // How many there are for which `counts`, which must not call back.
+  uint64_t Count(absl::FunctionRef<bool(RoundId)> counts) const;
+
+ private:
+  Log* const log_;
+  mutable absl::Mutex mu_;
+  std::set<RoundId> rounds_ ABSL_GUARDED_BY(mu_);
+};
+
+// A cursor that hands out serialized frames. What is in the ring comes from memory, what is older
+// from the log, one frame at a time; so it holds at most one frame and never a round. What comes
+// from the log is verified on the way: of a damaged payload the last frame is not handed out.
+//
+// Not thread-safe: one frame at a time, by whoever writes the stream.
 class Subscription {
  public:
   // All are borrowed and outlive the subscription. It begins with the first frame of `from`, and

@@ -1,4 +1,4 @@
-#include "common/rpc/token.h"
+#include "common/security/token.h"
 
 #include <openssl/rand.h>
 

@@ -1,11 +1,11 @@
 // Records that are damaged behind the back of the log, as subscriptions meet them.
-#include "server/round/damaged_records.h"
+#include "server/subscription/subscription.h"
 
 #include <filesystem>
 
 #include "common/base/reason.h"
 #include "gmock/gmock.h"
-#include "tests/server/round/broadcast_fixture.h"
+#include "tests/server/subscription/broadcast_fixture.h"
 
 namespace distro::server {
 namespace {

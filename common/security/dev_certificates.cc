@@ -1,4 +1,4 @@
-#include "common/rpc/dev_certificates.h"
+#include "common/security/dev_certificates.h"
 
 #include <arpa/inet.h>
 #include <openssl/bio.h>

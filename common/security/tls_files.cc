@@ -1,4 +1,4 @@
-#include "common/rpc/tls_files.h"
+#include "common/security/tls_files.h"
 
 #include <openssl/bio.h>
 #include <openssl/err.h>

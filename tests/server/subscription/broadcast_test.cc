@@ -1,9 +1,9 @@
 // The ring and a subscription's way between ring and log.
-#include "server/round/broadcast.h"
+#include "server/subscription/broadcast.h"
 
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
-#include "tests/server/round/broadcast_fixture.h"
+#include "tests/server/subscription/broadcast_fixture.h"
 
 namespace distro::server {
 namespace {

@@ -1,7 +1,8 @@
-// The frames of recent rounds in memory, each serialized once and shared by all subscribers. Bounded: the oldest
-// committed rounds go first; the frames of the open round always stay, since the log does not have them.
+// A round's frames as subscriptions stream them, each serialized once and shared by all, and those
+// of recent rounds in memory. Bounded: the oldest committed rounds go first; the frames of the open
+// round always stay, since the log does not have them.
 //
-// Not thread-safe: its owner (Broadcast) has the mutex.
+// What makes frames is pure; the ring is not thread-safe: its owner (Broadcast) has the mutex.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,11 @@
 #include <optional>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/replica/committed_round.h"
+#include "distro/v1/round.pb.h"
 
 namespace distro::server {
 
@@ -20,6 +24,23 @@ struct RoundFrame {
   std::optional<SegmentId> segment;  // of a segment frame
   uint64_t segment_end = 0;          // bytes of the segment's payload up to and with this frame
 };
+
+// `made_at` is monotonic.
+RoundFrame MakeOpenFrame(EpochId epoch, RoundId round, const v1::RoundOpen& open,
+                         std::optional<absl::Duration> made_at = std::nullopt);
+
+// The payload's frames in order, each at most kMaxFrameBytes.
+std::vector<RoundFrame> MakeSegmentFrames(EpochId epoch, RoundId round, SegmentId segment,
+                                          absl::string_view payload,
+                                          std::optional<absl::Duration> made_at = std::nullopt);
+
+// One of them: `data` is what the payload of `payload_bytes` has at `offset`.
+RoundFrame MakeSegmentFrame(EpochId epoch, RoundId round, SegmentId segment, uint64_t offset,
+                            uint64_t payload_bytes, absl::string_view data,
+                            std::optional<absl::Duration> made_at = std::nullopt);
+
+// `header` is the record's.
+RoundFrame MakeCommitFrame(EpochId epoch, RoundId round, absl::string_view header);
 
 // The next frame of a subscriber: in memory, not there yet, or only in the log.
 struct RingLookup {

@@ -1,4 +1,4 @@
-#include "server/round/broadcast.h"
+#include "server/subscription/broadcast.h"
 
 #include <algorithm>
 #include <utility>

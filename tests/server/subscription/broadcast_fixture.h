@@ -10,9 +10,9 @@
 #include "common/base/file.h"
 #include "gtest/gtest.h"
 #include "server/log/record_names.h"
-#include "server/round/broadcast.h"
-#include "server/round/round_frames.h"
-#include "server/round/subscription.h"
+#include "server/subscription/broadcast.h"
+#include "server/subscription/frame_ring.h"
+#include "server/subscription/subscription.h"
 #include "tests/server/round/run_fixture.h"
 #include "tests/testing/scratch_folder.h"
 
