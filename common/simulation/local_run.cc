@@ -9,6 +9,7 @@
 #include "common/replica/initial_snapshot.h"
 #include "common/replica/replica.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 
 namespace distro {
 

@@ -10,6 +10,7 @@
 #include "common/checkpoint/snapshot.h"
 #include "common/replica/replica.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 
 namespace distro::server {
 namespace {

@@ -19,6 +19,7 @@
 #include "common/run/run_config.h"
 #include "distro/v1/admin.grpc.pb.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "server/aggregator_server.h"
 #include "tests/testing/round_builder.h"
 #include "tests/testing/scratch_folder.h"

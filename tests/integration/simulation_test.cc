@@ -19,6 +19,7 @@
 #include "common/simulation/local_exchange.h"
 #include "common/simulation/local_run.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "server/aggregator_server.h"
 #include "tests/testing/training.h"
 #include "tools/distroctl/replay_log.h"

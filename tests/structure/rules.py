@@ -18,6 +18,7 @@ USES = {
     "common/model_config": "common/layout",
     "common/checkpoint": "common/layout common/model_config",
     "kernels": "common/update",
+    "kernels/cpu": "kernels",
     "kernels/cuda": "kernels",
     "common/rpc/frames": "common/base proto",  # cutting and checking, without gRPC
     "common/rpc/proto_time": "proto",  # times of messages, without gRPC
@@ -147,6 +148,12 @@ NEVER = [
     ("kernels", "proto"),
     ("bench", "tests"),
 ]
+
+
+# A unit's own files may use the folders inside it, but for these: an interface does not know its implementations.
+NOT_INSIDE = {
+    "kernels": "kernels/cpu kernels/cuda",
+}
 
 
 class Outside:

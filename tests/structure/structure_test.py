@@ -84,7 +84,8 @@ def judge_project(source, header):
                for path, name in ((source, unit), (header, used)) if name is None]
     if missing:
         return missing
-    if any(used == name or used.startswith(name + "/") for name in may_use(unit)):
+    inside = used not in rules.NOT_INSIDE.get(unit, "").split()
+    if inside and any(used == name or used.startswith(name + "/") for name in may_use(unit)):
         return []
     return [f"{source}: {unit} may not use {used} ({header})"]
 

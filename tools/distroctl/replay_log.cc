@@ -13,6 +13,7 @@
 #include "common/checkpoint/snapshot.h"
 #include "common/replica/replica.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "tools/distroctl/stored_log.h"
 
 namespace distro::tools {

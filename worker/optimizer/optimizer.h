@@ -15,7 +15,7 @@
 #include "common/layout/tensor_pieces.h"
 #include "common/replica/committed_round.h"
 #include "distro/v1/round.pb.h"
-#include "kernels/options.h"
+#include "kernels/block.h"
 #include "worker/optimizer/optimizer_shard.h"
 #include "worker/optimizer/pending_update.h"
 

@@ -10,6 +10,7 @@
 #include "common/codec/payload.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "tests/testing/round_builder.h"
 
 namespace distro {

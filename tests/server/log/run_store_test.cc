@@ -13,6 +13,7 @@
 #include "common/run/run_config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/faulty_disk.h"
 #include "tests/testing/scratch_folder.h"

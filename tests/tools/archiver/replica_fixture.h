@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/replica/replica.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "tests/testing/round_builder.h"
 
 namespace distro::testing {

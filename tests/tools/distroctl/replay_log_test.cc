@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "server/log/round_log.h"
 #include "server/log/run_store.h"
 #include "server/log/snapshot_check.h"

@@ -1,5 +1,4 @@
-#include "kernels/backend.h"
-#include "kernels/cpu/vector_backend.h"
+#include "kernels/cpu/cpu_backend.h"
 
 namespace distro {
 

@@ -1,10 +1,10 @@
-#include "kernels/cpu/block_votes.h"
+#include "kernels/cpu/exact.h"
 
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "common/update/votes.h"
-#include "kernels/cpu/block_site.h"
+#include "kernels/block_site.h"
 
 namespace distro {
 namespace {
@@ -56,5 +56,12 @@ void CheckVotes(const VotesView& votes, int64_t blocks) {
   CheckShape(votes.positions.size() == entries && votes.values.size() == entries,
              "vote positions or values do not match the offsets");
 }
+
+DefaultFloatEnvironment::DefaultFloatEnvironment() {
+  std::fegetenv(&callers_);
+  std::fesetenv(FE_DFL_ENV);
+}
+
+DefaultFloatEnvironment::~DefaultFloatEnvironment() { std::fesetenv(&callers_); }
 
 }  // namespace distro

@@ -6,8 +6,7 @@
 #include <cstdint>
 
 #include "common/layout/matrix.h"
-#include "kernels/cpu/block.h"
-#include "kernels/options.h"
+#include "kernels/block.h"
 
 namespace distro {
 

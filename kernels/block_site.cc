@@ -1,4 +1,4 @@
-#include "kernels/cpu/block_site.h"
+#include "kernels/block_site.h"
 
 #include <cstdio>
 #include <cstdlib>
