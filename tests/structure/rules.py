@@ -15,8 +15,8 @@ USES = {
     "common/update": "common/layout",
     "common/codec": "common/update",
     "common/run": "common/layout proto",
-    "common/model_config": "common/layout",
-    "common/checkpoint": "common/layout common/model_config",
+    "common/model": "common/layout",
+    "common/checkpoint": "common/layout",
     "kernels": "common/update",
     "kernels/cuda": "kernels",
     "common/rpc/frames": "common/base proto",  # cutting and checking, without gRPC
@@ -70,14 +70,12 @@ USES = {
     "worker/exchange": "common/replica common/rpc common/telemetry/duration_histogram",
     "worker/optimizer": "common/replica worker/fsdp/shard_plan",
     "worker/state": "worker/optimizer",
-    "worker/model": "common/model_config common/checkpoint",
-    "worker/model/llama_memory": "common/model_config",  # these two without Torch, for plans
-    "worker/model/llama_tensors": "common/model_config",
+    "worker/model": "common/model",
     "worker/fsdp": "worker/model worker/fsdp/shard_plan",
     "worker/fsdp/shard_plan": "common/layout",  # without Torch, for the optimizer too
     "worker/fsdp/memory_counter": "",
-    "worker/fsdp/memory_request": "common/model_config worker/fsdp/fsdp_options",
-    "worker/fsdp/step_timeline": "worker/fsdp/memory_request worker/fsdp/shard_plan worker/model/llama_memory",
+    "worker/fsdp/memory_request": "common/model worker/fsdp/fsdp_options",
+    "worker/fsdp/step_timeline": "worker/fsdp/memory_request worker/fsdp/shard_plan",
     "worker/fsdp/memory_plan": "worker/fsdp/memory_counter worker/fsdp/step_timeline",  # without Torch, for distroctl too
     "worker/fsdp/fsdp_options": "common/base",
     "worker/node": "kernels/cuda worker/fsdp worker/optimizer worker/state worker/node/node_options",
@@ -86,11 +84,11 @@ USES = {
     "worker/gpu_readings": "",  # of the driver, loaded at run time
     "worker/telemetry": "worker/gpu_readings worker/train",  # observes it
     "worker/metrics": "common/telemetry worker/telemetry",
-    "worker/generate_command": "worker/model",
+    "worker/generate_command": "worker/model common/checkpoint",
     "worker/text_floor_command": "worker/data",
     "worker/fingerprint_command": "worker/data",
     "worker": "common/process worker/flags worker/options worker/metrics worker/train",
-    "tools/distroctl": "common/replica common/rpc common/rpc/client_flags common/rpc/dev_certificates common/telemetry/http_get server/auth/tokens_file server/log worker/fsdp/memory_plan worker/model/llama_tensors",  # `plan` says what a worker checks at its start
+    "tools/distroctl": "common/replica common/rpc common/rpc/client_flags common/rpc/dev_certificates common/telemetry/http_get server/auth/tokens_file server/log worker/fsdp/memory_plan",  # `plan` says what a worker checks at its start
     "tools/archiver": "common/process common/process/command_line common/replica common/rpc common/rpc/client_flags common/telemetry",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/replica",

@@ -4,15 +4,16 @@
 #include <vector>
 
 #include "common/layout/layout.h"
-#include "common/model_config/llama_config.h"
+#include "common/model/architecture.h"
 #include "worker/fsdp/fsdp_options.h"
 
 namespace distro::worker {
 
 struct MemoryRequest {
-  LlamaConfig config;
+  // Both borrowed.
+  const Architecture* model = nullptr;
   const Layout* layout = nullptr;
-  std::vector<std::vector<int>> units;  // as ShardPlan::Create takes them
+  std::vector<std::vector<int>> units;  // of UnitTensors
   int ranks = 1;
   FsdpOptions options;
   int sequences = 1;       // of a micro-batch

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "worker/model/llama_memory.h"
 
 namespace distro::worker {
 namespace {
@@ -15,9 +15,10 @@ class Timeline {
   Timeline(const MemoryRequest& request, const ShardPlan& shards)
       : request_(request),
         shards_(shards),
-        units_(LlamaUnitMemory(request.config, request.sequences, request.positions,
-                               BytesOf(request.options.param_dtype))),
-        last_(static_cast<int>(units_.size()) - 1) {
+        specs_(request.model->Units()),
+        memory_(request.model->Memory(request.sequences, request.positions,
+                                      BytesOf(request.options.param_dtype))),
+        last_(static_cast<int>(memory_.units.size()) - 1) {
     for (int unit = 0; unit <= last_; ++unit) uses_.push_back(unit);
     for (int unit = last_ - 1; unit >= 0; --unit) uses_.push_back(unit);
     held_ = BatchBytes();
@@ -33,6 +34,7 @@ class Timeline {
 
  private:
   const FsdpOptions& options() const { return request_.options; }
+  int ElementBytes() const { return BytesOf(options().param_dtype); }
   bool ReducesEveryRound() const {
     return request_.ranks > 1 && options().reduce_every_micro_batch;
   }
@@ -41,10 +43,10 @@ class Timeline {
     return every > 0 && unit % every == 0 && unit < last_;
   }
 
-  // Tokens with their labels, labels in a row, rotations.
+  // Tokens with their labels, labels in a row, tables.
   int64_t BatchBytes() const {
     const int64_t tokens = int64_t{request_.sequences} * (request_.positions + 1);
-    return 16 * tokens + int64_t{8} * request_.positions * request_.config.head_dim;
+    return 16 * tokens + memory_.tables;
   }
 
   // What uses [first, first + count) need gathered.
@@ -58,27 +60,35 @@ class Timeline {
     }
     int64_t bytes = 0;
     for (const int flat : flats) {
-      bytes += shards_.units()[flat].elements * BytesOf(options().param_dtype);
+      bytes += shards_.units()[flat].elements * ElementBytes();
     }
     return bytes;
   }
   int64_t GatheredNow() const { return Gathered(use_, options().prefetch_units + 1); }
 
-  std::string UnitName(int unit) const {
-    if (unit == 0) return "embedding";
-    return unit == last_ ? "head" : absl::StrCat("block ", unit - 1);
+  // Of the unit's gradients, those of tensors that a unit in [first, end) uses too.
+  int64_t BytesSharedWith(int unit, int first, int end) const {
+    int64_t bytes = 0;
+    for (const int tensor : request_.units[unit]) {
+      const auto uses = [&](const std::vector<int>& tensors) {
+        return std::count(tensors.begin(), tensors.end(), tensor) > 0;
+      };
+      if (std::any_of(request_.units.begin() + first, request_.units.begin() + end, uses))
+        bytes += request_.layout->tensors()[tensor].matrix.elements * ElementBytes();
+    }
+    return bytes;
   }
 
   void Consider(absl::string_view phase, int unit, int64_t gathered, int64_t activations) {
-    Moment moment{.phase = absl::StrCat(phase, " of ", UnitName(unit)),
+    Moment moment{.phase = absl::StrCat(phase, " of ", specs_[unit].name),
                   .gathered = gathered,
                   .activations = activations,
-                  .workspace = under_way_ + shared_part_};
+                  .workspace = under_way_ + shared_parts_};
     if (moment.total() > largest_.total()) largest_ = std::move(moment);
   }
 
   void ForwardUnit(int unit) {
-    const UnitMemory& memory = units_[unit];
+    const UnitMemory& memory = memory_.units[unit];
     const bool plain = IsCheckpointed(unit);
     Consider("forward", unit, GatheredNow(),
              held_ + (plain ? memory.plain_peak : memory.forward_peak));
@@ -87,7 +97,7 @@ class Timeline {
   }
 
   void BackwardUnit(int unit) {
-    const UnitMemory& memory = units_[unit];
+    const UnitMemory& memory = memory_.units[unit];
     const int64_t upstream = memory.output;  // the gradient of the output is as large as it is
     if (IsCheckpointed(unit)) {
       held_ -= memory.output;  // the next unit had it
@@ -102,17 +112,16 @@ class Timeline {
   }
 
   void TakeGradients(int unit) {
-    const int64_t next_upstream = unit > 0 ? units_[unit - 1].output : 0;
-    int64_t gradients = units_[unit].gradients;
+    const int64_t next_upstream = unit > 0 ? memory_.units[unit - 1].output : 0;
+    int64_t gradients = memory_.units[unit].gradients;
     const int64_t gathered = Gathered(use_, options().prefetch_units);
-    if (request_.config.tied_embeddings && unit == last_) {
-      shared_part_ = units_[0].gradients;
-      gradients -= shared_part_;
-    }
-    if (request_.config.tied_embeddings && unit == 0) {
-      Consider("sum of gradients", unit, gathered, held_ + 2 * gradients);
-      shared_part_ = 0;
-    }
+    // A part of a shared tensor waits for those of the units before, and is summed with those of
+    // the units behind.
+    const int64_t waiting = BytesSharedWith(unit, 0, unit);
+    const int64_t summed = BytesSharedWith(unit, unit + 1, last_ + 1);
+    if (summed > 0) Consider("sum of gradients", unit, gathered, held_ + gradients + summed);
+    shared_parts_ += waiting - summed;
+    gradients -= waiting;
     if (ReducesEveryRound()) {
       under_way_ = shards_.units()[unit].elements * BytesOf(options().reduce_dtype);
     }
@@ -132,14 +141,15 @@ class Timeline {
 
   const MemoryRequest& request_;
   const ShardPlan& shards_;
-  const std::vector<UnitMemory> units_;
+  const std::vector<UnitSpec> specs_;
+  const ModelMemory memory_;
   const int last_;
   std::vector<int> uses_;
 
   int use_ = 0;
-  int64_t held_ = 0;         // activations between units
-  int64_t under_way_ = 0;    // the flat that is being reduced
-  int64_t shared_part_ = 0;  // the head's part of tied embeddings
+  int64_t held_ = 0;          // activations between units
+  int64_t under_way_ = 0;     // the flat that is being reduced
+  int64_t shared_parts_ = 0;  // of tensors that units before use too
   Moment largest_;
 };
 

@@ -36,7 +36,7 @@ absl::StatusOr<AvailableMemory> Available(const NodeOptions& options, const Node
 
 absl::Status CheckPlan(const NodeOptions& options, const Node::Parts& parts,
                        std::vector<std::vector<int>> units) {
-  const MemoryRequest request = {.config = parts.model->config(),
+  const MemoryRequest request = {.model = &parts.model->architecture(),
                                  .layout = parts.layout,
                                  .units = std::move(units),
                                  .ranks = options.ranks,

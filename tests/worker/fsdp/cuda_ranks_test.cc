@@ -62,9 +62,9 @@ TEST(GpuMemoryTest, ThePlanHoldsOnTheCachingAllocator) {
     const FsdpOptions options{.param_dtype = type};
     Node node(config, 1, options, 1, at::Device("cuda:0"));
     MemoryRequest request;
-    request.config = config;
+    request.model = &node.model().architecture();
     request.layout = &node.layout();
-    request.units = testing::UnitTensors(node.model());
+    request.units = UnitTensors(*request.model, node.layout().manifest());
     request.options = options;
     request.sequences = 4;
     request.positions = 512;

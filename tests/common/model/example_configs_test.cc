@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "common/layout/layout.h"
-#include "common/model_config/llama_config.h"
+#include "common/model/architecture.h"
 #include "gtest/gtest.h"
 
 namespace distro {
@@ -24,12 +24,12 @@ TEST_P(ExampleConfigTest, IsReadAndHasItsSize) {
       absl::StrCat(DISTRO_SOURCE_DIR, "/examples/", GetParam().folder, "/config.json");
   const absl::StatusOr<std::string> text = ReadFile(path);
   ASSERT_TRUE(text.ok()) << text.status();
-  const absl::StatusOr<LlamaConfig> config = ParseLlamaConfig(*text);
-  ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(ParameterCount(*config), GetParam().parameters);
+  const absl::StatusOr<std::shared_ptr<const Architecture>> model = ParseModelConfig(*text);
+  ASSERT_TRUE(model.ok()) << model.status();
   const absl::StatusOr<Layout> layout =
-      Layout::Create(*Manifest::Create(LlamaTensors(*config)), kDefaultSegmentBlocks);
+      Layout::Create(*Manifest::Create((*model)->Tensors()), kDefaultSegmentBlocks);
   ASSERT_TRUE(layout.ok()) << layout.status();
+  EXPECT_EQ(layout->elements(), GetParam().parameters);
   EXPECT_EQ(layout->blocks(), GetParam().blocks);
   EXPECT_EQ(layout->segments(), GetParam().segments);
 }

@@ -1,13 +1,18 @@
-#include "worker/model/llama.h"
+#include "worker/model/llama/llama_units.h"
 
 #include <cmath>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "worker/model/llama_tensors.h"
+#include "common/model/llama/llama.h"
 
 namespace distro::worker {
 namespace {
+
+enum Table { kCos, kSin };
+
+const LlamaConfig& ConfigOf(const Architecture& model) {
+  return static_cast<const Llama&>(model).config();
+}
 
 at::Tensor Norm(const at::Tensor& x, const at::Tensor& weight, float eps) {
   const at::Tensor wide = x.to(at::kFloat);
@@ -19,8 +24,8 @@ at::Tensor Norm(const at::Tensor& x, const at::Tensor& weight, float eps) {
 at::Tensor Rotate(const at::Tensor& x, const Batch& batch) {
   const int64_t half = x.size(-1) / 2;
   const at::Tensor turned = at::cat({-x.narrow(-1, half, half), x.narrow(-1, 0, half)}, -1);
-  return x * batch.rotation_cos.to(x.scalar_type()) +
-         turned * batch.rotation_sin.to(x.scalar_type());
+  return x * batch.tables[kCos].to(x.scalar_type()) +
+         turned * batch.tables[kSin].to(x.scalar_type());
 }
 
 // [B, S, heads * d] -> [B, heads, S, d]
@@ -78,7 +83,8 @@ class Block : public Unit {
 
 class Head : public Unit {
  public:
-  Head(float eps, std::vector<int> tensors) : Unit("head", std::move(tensors)), eps_(eps) {}
+  Head(float eps, std::string name, std::vector<int> tensors)
+      : Unit(std::move(name), std::move(tensors)), eps_(eps) {}
 
   at::Tensor Forward(absl::Span<const at::Tensor> parameters, const at::Tensor& input,
                      const Batch& batch) const override {
@@ -94,25 +100,29 @@ class Head : public Unit {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Unit>> LlamaUnits(const LlamaConfig& config, const Manifest& manifest) {
-  std::vector<std::vector<int>> tensors = LlamaUnitTensors(config, manifest);
+std::vector<std::unique_ptr<Unit>> LlamaUnits(const Architecture& model, const Manifest& manifest) {
+  const LlamaConfig& config = ConfigOf(model);
+  std::vector<UnitSpec> specs = model.Units();
+  std::vector<std::vector<int>> tensors = UnitTensors(model, manifest);
   std::vector<std::unique_ptr<Unit>> units;
-  units.push_back(std::make_unique<Embedding>("embedding", std::move(tensors.front())));
-  for (int layer = 0; layer < config.layers; ++layer) {
-    units.push_back(std::make_unique<Block>(config, absl::StrCat("block ", layer),
-                                            std::move(tensors[layer + 1])));
+  units.push_back(
+      std::make_unique<Embedding>(std::move(specs.front().name), std::move(tensors.front())));
+  for (int unit = 1; unit <= config.layers; ++unit) {
+    units.push_back(
+        std::make_unique<Block>(config, std::move(specs[unit].name), std::move(tensors[unit])));
   }
-  units.push_back(std::make_unique<Head>(config.rms_norm_eps, std::move(tensors.back())));
+  units.push_back(std::make_unique<Head>(config.rms_norm_eps, std::move(specs.back().name),
+                                         std::move(tensors.back())));
   return units;
 }
 
-void AddLlamaRotation(const LlamaConfig& config, int positions, Batch* batch) {
+std::vector<at::Tensor> LlamaTables(const Architecture& model, int positions) {
+  const LlamaConfig& config = ConfigOf(model);
   const at::Tensor even = at::arange(0, config.head_dim, 2, at::kFloat);
   const at::Tensor frequency = at::pow(config.rope_theta, even / config.head_dim).reciprocal();
   const at::Tensor angle = at::outer(at::arange(positions, at::kFloat), frequency);
   const at::Tensor both = at::cat({angle, angle}, -1);
-  batch->rotation_cos = both.cos();
-  batch->rotation_sin = both.sin();
+  return {both.cos(), both.sin()};
 }
 
 }  // namespace distro::worker

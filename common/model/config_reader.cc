@@ -1,4 +1,4 @@
-#include "common/model_config/config_reader.h"
+#include "common/model/config_reader.h"
 
 #include "absl/strings/str_cat.h"
 

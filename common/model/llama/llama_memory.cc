@@ -1,8 +1,8 @@
-#include "worker/model/llama_memory.h"
-
 #include <algorithm>
 
-namespace distro::worker {
+#include "common/model/llama/llama.h"
+
+namespace distro {
 namespace {
 
 constexpr int64_t kF32 = 4;
@@ -44,17 +44,19 @@ struct Sizes {
         vocabulary_weight(int64_t{config.hidden_size} * config.vocab_size * e),
         norm_weight(config.hidden_size * e) {}
 
-  // What a norm keeps: the statistics, the normed input, and in bf16 the input in f32; without its result.
+  // What a norm keeps: the statistics, the normed input, and in bf16 the input in f32; without its
+  // result.
   int64_t NormSaved() const { return statistics + hidden + (e == kF32 ? 0 : wide); }
-  // What its backward needs at its widest, in f32, beside what is saved and the gradient that comes.
+  // What its backward needs at its widest, in f32, beside what is saved and the gradient that
+  // comes.
   int64_t NormBackward() const { return 3 * wide; }
 
   const int64_t e;
   const int64_t tokens;
   const int64_t hidden, wide;  // [N, hidden]
-  const int64_t query, key,
-      repeated;         // [N, heads * d], [N, kv_heads * d], a key or value for every query head
-  const int64_t inner;  // [N, intermediate]
+  // [N, heads * d], [N, kv_heads * d], a key or value for every query head
+  const int64_t query, key, repeated;
+  const int64_t inner;                // [N, intermediate]
   const int64_t statistics, softmax;  // f32 [N], [N, heads]
   const int64_t logits;               // f32 [N, vocabulary]
   const int64_t square, key_weight, inner_weight, vocabulary_weight, norm_weight;
@@ -109,14 +111,16 @@ int64_t BlockBackward(const Sizes& s, int64_t saved) {
 
 UnitMemory Block(const Sizes& s) {
   const int64_t keys = s.repeated > 0 ? s.repeated : s.key;
-  // Both norms with their results, query, key, value, mixed values, softmax statistics, h, and the four of the MLP.
+  // Both norms with their results, query, key, value, mixed values, softmax statistics, h, and the
+  // four of the MLP.
   const int64_t saved =
       2 * (s.NormSaved() + s.hidden) + 2 * s.query + 2 * keys + s.softmax + s.hidden + 4 * s.inner;
-  // Attention without a graph: norm, rotated query, key, value, copies, mixed values, projection, h.
+  // Attention without a graph: norm, rotated query, key, value, copies, mixed values, projection,
+  // h.
   const int64_t attention = 3 * s.hidden + 2 * s.query + 2 * s.key + 2 * s.repeated + s.softmax;
   const int64_t rotation = s.hidden + 5 * s.query;
-  const int64_t mlp =
-      4 * s.hidden + 4 * s.inner;  // h, norm, result, sum; the expression's temporaries
+  // h, norm, result, sum; the expression's temporaries
+  const int64_t mlp = 4 * s.hidden + 4 * s.inner;
   return {.output = s.hidden,
           .saved = saved,
           .forward_peak = saved + 2 * s.hidden,
@@ -146,13 +150,14 @@ UnitMemory Head(const Sizes& s) {
 
 }  // namespace
 
-std::vector<UnitMemory> LlamaUnitMemory(const LlamaConfig& config, int64_t sequences,
-                                        int64_t positions, int64_t element_bytes) {
-  const Sizes sizes(config, sequences, positions, element_bytes);
-  std::vector<UnitMemory> units = {Embedding(sizes)};
-  for (int layer = 0; layer < config.layers; ++layer) units.push_back(Block(sizes));
-  units.push_back(Head(sizes));
-  return units;
+ModelMemory Llama::Memory(int64_t sequences, int64_t positions, int64_t element_bytes) const {
+  const Sizes sizes(config_, sequences, positions, element_bytes);
+  ModelMemory memory;
+  memory.tables = 2 * kF32 * positions * config_.head_dim;  // cosines and sines
+  memory.units.push_back(Embedding(sizes));
+  for (int layer = 0; layer < config_.layers; ++layer) memory.units.push_back(Block(sizes));
+  memory.units.push_back(Head(sizes));
+  return memory;
 }
 
-}  // namespace distro::worker
+}  // namespace distro

@@ -1,4 +1,4 @@
-#include "common/model_config/llama_config.h"
+#include "common/model/llama/llama.h"
 
 #include <charconv>
 
@@ -6,23 +6,23 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
-#include "common/model_config/config_reader.h"
+#include "common/model/config_reader.h"
 
 namespace distro {
 namespace {
 
 using nlohmann::json;
 
+constexpr absl::string_view kEmbedding = "model.embed_tokens.weight";
+constexpr absl::string_view kLastNorm = "model.norm.weight";
+constexpr absl::string_view kHead = "lm_head.weight";
+
 constexpr double kMaxTheta = 1e12;
 constexpr double kDefaultTheta = 10000.0;
 constexpr absl::string_view kPlainRope =
     "only rope_type \"default\" is built: use a checkpoint without scaled RoPE";
 
-void ReadArchitecture(ConfigReader& reader) {
-  constexpr absl::string_view kRemedy = "only \"llama\" (LlamaForCausalLM) is built";
-  if (reader.Find("model_type") == nullptr)
-    reader.Refuse("model_type", "is missing; it must be \"llama\"");
-  reader.RequireString("model_type", "llama", kRemedy);
+void ReadClass(ConfigReader& reader) {
   const json* architectures = reader.Find("architectures");
   if (architectures != nullptr && *architectures != json::array({"LlamaForCausalLM"})) {
     reader.Refuse("architectures", "must be [\"LlamaForCausalLM\"], the only one that is built");
@@ -106,18 +106,21 @@ TensorSpec Matrix(std::string name, int64_t out, int64_t in) {
   return {std::move(name), {out, in}};
 }
 
-void AppendLayer(const LlamaConfig& c, int layer, std::vector<TensorSpec>* tensors) {
+// In the order of Block::Parameter in worker/model/llama/llama_units.cc.
+std::vector<TensorSpec> BlockTensors(const LlamaConfig& c, int layer) {
   const std::string prefix = absl::StrCat("model.layers.", layer, ".");
   const int64_t query = int64_t{c.heads} * c.head_dim, key = int64_t{c.kv_heads} * c.head_dim;
-  tensors->push_back({prefix + "input_layernorm.weight", {c.hidden_size}});
-  tensors->push_back(Matrix(prefix + "self_attn.q_proj.weight", query, c.hidden_size));
-  tensors->push_back(Matrix(prefix + "self_attn.k_proj.weight", key, c.hidden_size));
-  tensors->push_back(Matrix(prefix + "self_attn.v_proj.weight", key, c.hidden_size));
-  tensors->push_back(Matrix(prefix + "self_attn.o_proj.weight", c.hidden_size, query));
-  tensors->push_back({prefix + "post_attention_layernorm.weight", {c.hidden_size}});
-  tensors->push_back(Matrix(prefix + "mlp.gate_proj.weight", c.intermediate_size, c.hidden_size));
-  tensors->push_back(Matrix(prefix + "mlp.up_proj.weight", c.intermediate_size, c.hidden_size));
-  tensors->push_back(Matrix(prefix + "mlp.down_proj.weight", c.hidden_size, c.intermediate_size));
+  return {
+      {prefix + "input_layernorm.weight", {c.hidden_size}},
+      Matrix(prefix + "self_attn.q_proj.weight", query, c.hidden_size),
+      Matrix(prefix + "self_attn.k_proj.weight", key, c.hidden_size),
+      Matrix(prefix + "self_attn.v_proj.weight", key, c.hidden_size),
+      Matrix(prefix + "self_attn.o_proj.weight", c.hidden_size, query),
+      {prefix + "post_attention_layernorm.weight", {c.hidden_size}},
+      Matrix(prefix + "mlp.gate_proj.weight", c.intermediate_size, c.hidden_size),
+      Matrix(prefix + "mlp.up_proj.weight", c.intermediate_size, c.hidden_size),
+      Matrix(prefix + "mlp.down_proj.weight", c.hidden_size, c.intermediate_size),
+  };
 }
 
 int64_t MatrixElementsOfLayer(const LlamaConfig& c) {
@@ -127,13 +130,8 @@ int64_t MatrixElementsOfLayer(const LlamaConfig& c) {
 
 }  // namespace
 
-absl::StatusOr<LlamaConfig> ParseLlamaConfig(absl::string_view text) {
-  absl::StatusOr<json> object = ParseJson(text);
-  if (!object.ok())
-    return absl::InvalidArgumentError(absl::StrCat("config.json: ", object.status().message()));
-  if (!object->is_object()) return absl::InvalidArgumentError("config.json: is not a JSON object");
-  ConfigReader reader(*object, "config.json: ");
-  ReadArchitecture(reader);
+absl::StatusOr<std::shared_ptr<const Architecture>> ReadLlama(ConfigReader& reader) {
+  ReadClass(reader);
   RefuseUnbuilt(reader);
   LlamaConfig config;
   config.hidden_size = reader.RequiredInteger("hidden_size", 1, 65536);
@@ -150,10 +148,17 @@ absl::StatusOr<LlamaConfig> ParseLlamaConfig(absl::string_view text) {
   config.rope_theta = ReadTheta(reader, &rope_status);
   DISTRO_RETURN_IF_ERROR(reader.status());
   DISTRO_RETURN_IF_ERROR(rope_status);
-  return config;
+  return std::make_shared<const Llama>(config);
 }
 
-std::string WriteLlamaConfig(const LlamaConfig& config) {
+Llama::Llama(const LlamaConfig& config)
+    : Architecture("llama", {.hidden_size = config.hidden_size,
+                             .layers = config.layers,
+                             .vocab_size = config.vocab_size,
+                             .max_positions = config.max_positions}),
+      config_(config) {}
+
+std::string Llama::ConfigJson() const {
   return WriteJson({
       {"architectures", json::array({"LlamaForCausalLM"})},
       {"attention_bias", false},
@@ -161,47 +166,62 @@ std::string WriteLlamaConfig(const LlamaConfig& config) {
       {"bos_token_id", nullptr},
       {"dtype", "float32"},
       {"eos_token_id", nullptr},
-      {"head_dim", config.head_dim},
+      {"head_dim", config_.head_dim},
       {"hidden_act", "silu"},
-      {"hidden_size", config.hidden_size},
-      {"initializer_range", Shortest(config.initializer_range)},
-      {"intermediate_size", config.intermediate_size},
-      {"max_position_embeddings", config.max_positions},
+      {"hidden_size", config_.hidden_size},
+      {"initializer_range", Shortest(config_.initializer_range)},
+      {"intermediate_size", config_.intermediate_size},
+      {"max_position_embeddings", config_.max_positions},
       {"mlp_bias", false},
       {"model_type", "llama"},
-      {"num_attention_heads", config.heads},
-      {"num_hidden_layers", config.layers},
-      {"num_key_value_heads", config.kv_heads},
-      {"rms_norm_eps", Shortest(config.rms_norm_eps)},
-      {"rope_parameters", {{"rope_theta", config.rope_theta}, {"rope_type", "default"}}},
-      {"rope_theta", config.rope_theta},
-      {"tie_word_embeddings", config.tied_embeddings},
+      {"num_attention_heads", config_.heads},
+      {"num_hidden_layers", config_.layers},
+      {"num_key_value_heads", config_.kv_heads},
+      {"rms_norm_eps", Shortest(config_.rms_norm_eps)},
+      {"rope_parameters", {{"rope_theta", config_.rope_theta}, {"rope_type", "default"}}},
+      {"rope_theta", config_.rope_theta},
+      {"tie_word_embeddings", config_.tied_embeddings},
       {"torch_dtype", "float32"},
-      {"vocab_size", config.vocab_size},
+      {"vocab_size", config_.vocab_size},
   });
 }
 
-std::vector<TensorSpec> LlamaTensors(const LlamaConfig& config) {
+std::vector<TensorSpec> Llama::Tensors() const {
   std::vector<TensorSpec> tensors = {
-      Matrix("model.embed_tokens.weight", config.vocab_size, config.hidden_size)};
-  for (int layer = 0; layer < config.layers; ++layer) AppendLayer(config, layer, &tensors);
-  tensors.push_back({"model.norm.weight", {config.hidden_size}});
-  if (!config.tied_embeddings)
-    tensors.push_back(Matrix("lm_head.weight", config.vocab_size, config.hidden_size));
+      Matrix(std::string(kEmbedding), config_.vocab_size, config_.hidden_size)};
+  for (int layer = 0; layer < config_.layers; ++layer) {
+    for (TensorSpec& tensor : BlockTensors(config_, layer)) tensors.push_back(std::move(tensor));
+  }
+  tensors.push_back({std::string(kLastNorm), {config_.hidden_size}});
+  if (!config_.tied_embeddings)
+    tensors.push_back(Matrix(std::string(kHead), config_.vocab_size, config_.hidden_size));
   return tensors;
 }
 
-int64_t ParameterCount(const LlamaConfig& config) {
-  const int64_t embeddings =
-      int64_t{config.tied_embeddings ? 1 : 2} * config.vocab_size * config.hidden_size;
-  const int64_t norms = (int64_t{2} * config.layers + 1) * config.hidden_size;
-  return embeddings + norms + config.layers * MatrixElementsOfLayer(config);
+std::vector<UnitSpec> Llama::Units() const {
+  std::vector<UnitSpec> units = {{.name = "embedding", .tensors = {std::string(kEmbedding)}}};
+  for (int layer = 0; layer < config_.layers; ++layer) {
+    UnitSpec& block = units.emplace_back();
+    block.name = absl::StrCat("block ", layer);
+    for (TensorSpec& tensor : BlockTensors(config_, layer))
+      block.tensors.push_back(std::move(tensor.name));
+  }
+  const absl::string_view head = config_.tied_embeddings ? kEmbedding : kHead;
+  units.push_back({.name = "head", .tensors = {std::string(kLastNorm), std::string(head)}});
+  return units;
 }
 
-double FlopsPerToken(const LlamaConfig& config, int sequence_length) {
-  const int64_t matrices = config.layers * MatrixElementsOfLayer(config) +
-                           int64_t{config.vocab_size} * config.hidden_size;
-  const double attention = 12.0 * config.layers * config.heads * config.head_dim * sequence_length;
+InitialValues Llama::Initial(const TensorSpec& tensor) const {
+  const bool is_norm = tensor.shape.size() == 1;
+  if (is_norm) return {.deviation = 0, .constant = 1};
+  return {.deviation = config_.initializer_range, .constant = 0};
+}
+
+double Llama::FlopsPerToken(int sequence_length) const {
+  const int64_t matrices = config_.layers * MatrixElementsOfLayer(config_) +
+                           int64_t{config_.vocab_size} * config_.hidden_size;
+  const double attention =
+      12.0 * config_.layers * config_.heads * config_.head_dim * sequence_length;
   return 6.0 * static_cast<double>(matrices) + attention;
 }
 

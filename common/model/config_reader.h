@@ -1,5 +1,5 @@
 // Typed reading of one JSON object's keys: the first thing that is wrong is kept and named by its
-// key. Part of llama_config; not thread-safe.
+// key. For the architectures; not thread-safe.
 #pragma once
 
 #include <string>
@@ -34,10 +34,10 @@ class ConfigReader {
   void RequireAbsent(const char* key, absl::string_view remedy);
 
   void Refuse(absl::string_view key, absl::string_view message);
-
- private:
+  // The same, and shows the value. Requires that Find(key) is not null.
   void RefuseValue(const char* key, absl::string_view message);
 
+ private:
   const nlohmann::json& object_;
   const std::string prefix_;
   absl::Status status_;

@@ -1,6 +1,9 @@
-#include "common/model_config/llama_config.h"
+#include "common/model/llama/llama.h"
+
+#include <map>
 
 #include "common/base/json.h"
+#include "common/layout/layout.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -49,23 +52,31 @@ LlamaConfig Expected() {
           .initializer_range = 0.02f};
 }
 
+// By way of the table of architectures.
+absl::StatusOr<LlamaConfig> Parse(absl::string_view text) {
+  const absl::StatusOr<std::shared_ptr<const Architecture>> model = ParseModelConfig(text);
+  if (!model.ok()) return model.status();
+  EXPECT_EQ((*model)->model_type(), "llama");
+  return dynamic_cast<const Llama&>(**model).config();
+}
+
 void ExpectRefused(const json& config, const std::string& key) {
-  const absl::Status status = ParseLlamaConfig(config.dump()).status();
+  const absl::Status status = Parse(config.dump()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << config;
   EXPECT_THAT(std::string(status.message()), HasSubstr(key + ":"));
 }
 
-TEST(LlamaConfigTest, ReadsTheKeysOfOldAndNewTransformers) {
-  const auto new_style = ParseLlamaConfig(NewStyle().dump());
+TEST(LlamaTest, ReadsTheKeysOfOldAndNewTransformers) {
+  const auto new_style = Parse(NewStyle().dump());
   ASSERT_TRUE(new_style.ok()) << new_style.status();
   EXPECT_EQ(*new_style, Expected());
-  const auto old_style = ParseLlamaConfig(OldStyle().dump());
+  const auto old_style = Parse(OldStyle().dump());
   ASSERT_TRUE(old_style.ok()) << old_style.status();
   EXPECT_EQ(*old_style, Expected());
 }
 
-TEST(LlamaConfigTest, AbsentKeysHaveTheDefaultsOfTransformers) {
-  const auto config = ParseLlamaConfig(
+TEST(LlamaTest, AbsentKeysHaveTheDefaultsOfTransformers) {
+  const auto config = Parse(
       R"({"model_type": "llama", "hidden_size": 96, "num_hidden_layers": 1, "num_attention_heads": 3,
           "intermediate_size": 8, "vocab_size": 7})");
   ASSERT_TRUE(config.ok()) << config.status();
@@ -78,15 +89,15 @@ TEST(LlamaConfigTest, AbsentKeysHaveTheDefaultsOfTransformers) {
   EXPECT_FALSE(config->tied_embeddings);
 }
 
-TEST(LlamaConfigTest, AcceptsWhatChangesNothing) {
-  EXPECT_TRUE(ParseLlamaConfig(With("rope_scaling", {{"rope_type", "default"}}).dump()).ok());
-  EXPECT_TRUE(ParseLlamaConfig(With("sliding_window", nullptr).dump()).ok());
-  EXPECT_TRUE(ParseLlamaConfig(With("rope_theta", 50000).dump()).ok());
-  EXPECT_TRUE(ParseLlamaConfig(With("dtype", "bfloat16").dump()).ok());
-  EXPECT_TRUE(ParseLlamaConfig(With("my_note", "x").dump()).ok());
+TEST(LlamaTest, AcceptsWhatChangesNothing) {
+  EXPECT_TRUE(Parse(With("rope_scaling", {{"rope_type", "default"}}).dump()).ok());
+  EXPECT_TRUE(Parse(With("sliding_window", nullptr).dump()).ok());
+  EXPECT_TRUE(Parse(With("rope_theta", 50000).dump()).ok());
+  EXPECT_TRUE(Parse(With("dtype", "bfloat16").dump()).ok());
+  EXPECT_TRUE(Parse(With("my_note", "x").dump()).ok());
 }
 
-TEST(LlamaConfigTest, RefusesWhatIsNotBuiltByKey) {
+TEST(LlamaTest, RefusesWhatIsNotBuiltByKey) {
   ExpectRefused(With("rope_scaling", {{"type", "linear"}, {"factor", 2}}), "rope_scaling.type");
   ExpectRefused(With("rope_scaling", {{"rope_type", "llama3"}}), "rope_scaling.rope_type");
   ExpectRefused(With("rope_scaling", "linear"), "rope_scaling");
@@ -102,12 +113,13 @@ TEST(LlamaConfigTest, RefusesWhatIsNotBuiltByKey) {
   ExpectRefused(With("quantization_config", {{"bits", 4}}), "quantization_config");
   ExpectRefused(With("model_type", "mistral"), "model_type");
   ExpectRefused(With("model_type", nullptr), "model_type");
+  ExpectRefused(With("model_type", 3), "model_type");
   ExpectRefused(With("architectures", {"MistralForCausalLM"}), "architectures");
   ExpectRefused(With("architectures", json::array({"LlamaForCausalLM", "LlamaModel"})),
                 "architectures");
 }
 
-TEST(LlamaConfigTest, RefusesSizesThatDoNotFit) {
+TEST(LlamaTest, RefusesSizesThatDoNotFit) {
   for (const char* key :
        {"hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
         "head_dim", "intermediate_size", "vocab_size", "max_position_embeddings"}) {
@@ -133,49 +145,47 @@ TEST(LlamaConfigTest, RefusesSizesThatDoNotFit) {
   ExpectRefused(uneven, "num_attention_heads");
 }
 
-TEST(LlamaConfigTest, RefusesWhatIsNotAnObjectOfUniqueKeys) {
+TEST(LlamaTest, RefusesWhatIsNotAnObjectOfUniqueKeys) {
   for (std::string text :
        {std::string(), std::string("[]"), std::string("{"), std::string("{}\0", 3),
         std::string(R"({"a": 1, "a": 1})"), std::string("{\"a\": \"\xff\"}"),
         std::string(1000, '['), std::string("{} {}")}) {
-    const absl::Status status = ParseLlamaConfig(text).status();
+    const absl::Status status = Parse(text).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(std::string(status.message()), HasSubstr("config.json"));
   }
 }
 
-TEST(LlamaConfigTest, WritesWhatItReads) {
+TEST(LlamaTest, WritesWhatItReads) {
   LlamaConfig config = Expected();
   for (bool tied : {false, true}) {
     config.tied_embeddings = tied;
-    const std::string text = WriteLlamaConfig(config);
-    const auto again = ParseLlamaConfig(text);
+    const std::string text = Llama(config).ConfigJson();
+    const auto again = Parse(text);
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_EQ(*again, config);
-    EXPECT_EQ(WriteLlamaConfig(*again), text);
+    EXPECT_EQ(Llama(*again).ConfigJson(), text);
     EXPECT_THAT(text, HasSubstr("\"rms_norm_eps\": 1e-05"));
   }
 }
 
 // Cutting the text anywhere, or turning any byte into any of a few others, gives a config or
 // InvalidArgument.
-TEST(LlamaConfigTest, DamagedTextIsAConfigOrInvalidArgument) {
+TEST(LlamaTest, DamagedTextIsAConfigOrInvalidArgument) {
   const std::string text = NewStyle().dump();
   for (size_t i = 0; i < text.size(); ++i) {
-    EXPECT_EQ(ParseLlamaConfig(text.substr(0, i)).status().code(),
-              absl::StatusCode::kInvalidArgument)
-        << i;
+    EXPECT_EQ(Parse(text.substr(0, i)).status().code(), absl::StatusCode::kInvalidArgument) << i;
     for (int flip : {0x01, 0x08, 0x10, 0x80, 0xFF}) {
       std::string damaged = text;
       damaged[i] = static_cast<char>(damaged[i] ^ flip);
-      const absl::Status status = ParseLlamaConfig(damaged).status();
+      const absl::Status status = Parse(damaged).status();
       EXPECT_TRUE(status.ok() || status.code() == absl::StatusCode::kInvalidArgument) << status;
     }
   }
 }
 
-TEST(LlamaConfigTest, ListsTheTensorsOfTheGoldenModel) {
-  const Manifest manifest = *Manifest::Create(LlamaTensors(Expected()));
+TEST(LlamaTest, ListsTheTensorsOfTheGoldenModel) {
+  const Manifest manifest = *Manifest::Create(Llama(Expected()).Tensors());
   ASSERT_EQ(manifest.tensors().size(), 21u);
   EXPECT_EQ(manifest.tensors()[0], (TensorSpec{"lm_head.weight", {256, 64}}));
   EXPECT_EQ(manifest.tensors()[1], (TensorSpec{"model.embed_tokens.weight", {256, 64}}));
@@ -183,28 +193,43 @@ TEST(LlamaConfigTest, ListsTheTensorsOfTheGoldenModel) {
   EXPECT_EQ(manifest.tensors()[7],
             (TensorSpec{"model.layers.0.self_attn.k_proj.weight", {32, 64}}));
   EXPECT_EQ(manifest.tensors()[20], (TensorSpec{"model.norm.weight", {64}}));
-  EXPECT_EQ(ParameterCount(Expected()),
-            119104);  // total_parameters of the sharded golden model's index
+  // total_parameters of the sharded golden model's index
+  EXPECT_EQ(Layout::Create(manifest, kDefaultSegmentBlocks)->elements(), 119104);
 }
 
-TEST(LlamaConfigTest, CountsEveryElementOnce) {
-  for (bool tied : {false, true}) {
+TEST(LlamaTest, EveryTensorIsInOneUnitOrTwoWhenItIsShared) {
+  for (const bool tied : {false, true}) {
     LlamaConfig config = Expected();
     config.tied_embeddings = tied;
-    config.head_dim = 20;  // heads * head_dim differs from hidden_size
-    int64_t elements = 0;
-    for (const TensorSpec& tensor : LlamaTensors(config)) {
-      elements += tensor.shape.size() == 2 ? tensor.shape[0] * tensor.shape[1] : tensor.shape[0];
+    const Llama llama(config);
+    std::map<std::string, int> uses;
+    for (const UnitSpec& unit : llama.Units()) {
+      for (const std::string& tensor : unit.tensors) ++uses[tensor];
     }
-    EXPECT_EQ(ParameterCount(config), elements);
+    EXPECT_EQ(uses.size(), llama.Tensors().size());
+    for (const TensorSpec& tensor : llama.Tensors()) {
+      const bool shared = tied && tensor.name == "model.embed_tokens.weight";
+      EXPECT_EQ(uses[tensor.name], shared ? 2 : 1) << tensor.name;
+    }
   }
 }
 
-TEST(LlamaConfigTest, CountsOperationsOfAToken) {
+TEST(LlamaTest, UnitsAreEmbeddingBlocksAndHead) {
+  const Llama llama(Expected());
+  const std::vector<UnitSpec> units = llama.Units();
+  ASSERT_EQ(units.size(), 4u);
+  EXPECT_EQ(units[0].name, "embedding");
+  EXPECT_EQ(units[2].name, "block 1");
+  EXPECT_EQ(units[3].name, "head");
+  const Manifest manifest = *Manifest::Create(llama.Tensors());
+  EXPECT_THAT(UnitTensors(llama, manifest).back(), ::testing::ElementsAre(20, 0));
+}
+
+TEST(LlamaTest, CountsOperationsOfAToken) {
   // A layer: q and o 64 x 64, k and v 32 x 64, three of 64 x 160; the head 256 x 64; scores over
   // 100 positions.
   const double matrices = 2 * (2 * 64 * 64 + 2 * 32 * 64 + 3 * 64 * 160) + 256 * 64;
-  EXPECT_EQ(FlopsPerToken(Expected(), 100), 6 * matrices + 12 * 2 * 64 * 100);
+  EXPECT_EQ(Llama(Expected()).FlopsPerToken(100), 6 * matrices + 12 * 2 * 64 * 100);
 }
 
 }  // namespace

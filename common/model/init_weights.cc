@@ -1,4 +1,4 @@
-#include "common/model_config/init_weights.h"
+#include "common/model/init_weights.h"
 
 #include <algorithm>
 
@@ -30,17 +30,17 @@ void FillNormal(uint64_t stream, float deviation, absl::Span<float> values) {
 
 }  // namespace
 
-absl::Status InitWeights(const LlamaConfig& config, const Layout& layout, uint64_t seed,
+absl::Status InitWeights(const Architecture& model, const Layout& layout, uint64_t seed,
                          TensorBuffer* out) {
-  DISTRO_ASSIGN_OR_RETURN(const Manifest expected, Manifest::Create(LlamaTensors(config)));
+  DISTRO_ASSIGN_OR_RETURN(const Manifest expected, Manifest::Create(model.Tensors()));
   DISTRO_RETURN_IF_ERROR(CheckSameTensors(expected, layout.manifest()));
   for (int i = 0; i < out->tensors(); ++i) {
     const TensorSpec& tensor = layout.manifest().tensors()[i];
-    const bool is_norm = tensor.shape.size() == 1;
-    if (is_norm) {
-      std::fill(out->tensor(i).begin(), out->tensor(i).end(), 1.0f);
+    const InitialValues initial = model.Initial(tensor);
+    if (initial.deviation == 0) {
+      std::fill(out->tensor(i).begin(), out->tensor(i).end(), initial.constant);
     } else {
-      FillNormal(SplitMix64(seed, Xxh3(tensor.name)), config.initializer_range, out->tensor(i));
+      FillNormal(SplitMix64(seed, Xxh3(tensor.name)), initial.deviation, out->tensor(i));
     }
   }
   return absl::OkStatus();
