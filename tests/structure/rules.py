@@ -68,18 +68,13 @@ USES = {
     "worker/options": "common/run common/rpc/channel_options worker/data worker/node/node_options",
     "worker/data": "common/run",
     "worker/exchange": "common/replica common/rpc common/telemetry/duration_histogram",
-    "worker/optimizer": "common/replica worker/fsdp/shard_plan",
+    "worker/plan": "common/model",  # without Torch, for the optimizer and distroctl too
+    "worker/optimizer": "common/replica worker/plan",
     "worker/state": "worker/optimizer",
     "worker/model": "common/model",
-    "worker/fsdp": "worker/model worker/fsdp/shard_plan",
-    "worker/fsdp/shard_plan": "common/layout",  # without Torch, for the optimizer too
-    "worker/fsdp/memory_counter": "",
-    "worker/fsdp/memory_request": "common/model worker/fsdp/fsdp_options",
-    "worker/fsdp/step_timeline": "worker/fsdp/memory_request worker/fsdp/shard_plan",
-    "worker/fsdp/memory_plan": "worker/fsdp/memory_counter worker/fsdp/step_timeline",  # without Torch, for distroctl too
-    "worker/fsdp/fsdp_options": "common/base",
+    "worker/fsdp": "worker/model worker/plan",
     "worker/node": "kernels/cuda worker/fsdp worker/optimizer worker/state worker/node/node_options",
-    "worker/node/node_options": "worker/fsdp/fsdp_options",
+    "worker/node/node_options": "worker/plan",
     "worker/train": "worker/data worker/exchange worker/node",
     "worker/gpu_readings": "",  # of the driver, loaded at run time
     "worker/telemetry": "worker/gpu_readings worker/train",  # observes it
@@ -88,7 +83,7 @@ USES = {
     "worker/text_floor_command": "worker/data",
     "worker/fingerprint_command": "worker/data",
     "worker": "common/process worker/flags worker/options worker/metrics worker/train",
-    "tools/distroctl": "common/replica common/rpc common/rpc/client_flags common/rpc/dev_certificates common/telemetry/http_get server/auth/tokens_file server/log worker/fsdp/memory_plan",  # `plan` says what a worker checks at its start
+    "tools/distroctl": "common/replica common/rpc common/rpc/client_flags common/rpc/dev_certificates common/telemetry/http_get server/auth/tokens_file server/log worker/plan",  # `plan` says what a worker checks at its start
     "tools/archiver": "common/process common/process/command_line common/replica common/rpc common/rpc/client_flags common/telemetry",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/replica",

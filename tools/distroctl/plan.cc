@@ -13,7 +13,7 @@
 #include "common/model/architecture.h"
 #include "tools/distroctl/plan_formulas.h"
 #include "tools/distroctl/plan_report.h"
-#include "worker/fsdp/memory_plan.h"
+#include "worker/plan/memory_plan.h"
 
 namespace distro::tools {
 namespace {

@@ -27,11 +27,11 @@
 #include "common/update/votes.h"
 #include "distro/v1/round.pb.h"
 #include "worker/fsdp/collective_time.h"
-#include "worker/fsdp/memory_counter.h"
-#include "worker/fsdp/shard_plan.h"
 #include "worker/model/model.h"
 #include "worker/node/node_options.h"
 #include "worker/optimizer/optimizer.h"
+#include "worker/plan/memory_counter.h"
+#include "worker/plan/shard_plan.h"
 #include "worker/state/state_file.h"
 
 namespace distro::worker {

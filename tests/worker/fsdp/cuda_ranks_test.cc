@@ -8,8 +8,8 @@
 #include "tests/worker/fsdp/ranks.h"
 #include "tests/worker/model/tiny_model.h"
 #include "worker/fsdp/cuda_device.h"
-#include "worker/fsdp/memory_plan.h"
 #include "worker/fsdp/nccl_communicator.h"
+#include "worker/plan/memory_plan.h"
 
 namespace distro::worker {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/fsdp/memory_plan.h"
+#include "worker/plan/memory_plan.h"
 
 #include <algorithm>
 #include <iostream>

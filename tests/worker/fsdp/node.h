@@ -7,11 +7,11 @@
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
 #include "common/model/llama/llama.h"
-#include "worker/fsdp/fsdp_options.h"
-#include "worker/fsdp/memory_counter.h"
-#include "worker/fsdp/shard_plan.h"
 #include "worker/model/model.h"
 #include "worker/model/torch.h"
+#include "worker/plan/fsdp_options.h"
+#include "worker/plan/memory_counter.h"
+#include "worker/plan/shard_plan.h"
 
 namespace distro::worker::testing {
 

@@ -10,9 +10,9 @@
 #include "tests/testing/scratch_folder.h"
 #include "tests/worker/fsdp/counting_allocator.h"
 #include "tests/worker/model/tiny_model.h"
-#include "worker/fsdp/memory_plan.h"
 #include "worker/node/node.h"
 #include "worker/node/node_devices.h"
+#include "worker/plan/memory_plan.h"
 
 namespace distro::worker {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/fsdp/shard_plan.h"
+#include "worker/plan/shard_plan.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,6 @@
-// How many bytes a rank has allocated, by what they are for. Thread-safe: several threads may allocate for one rank. Counts
-// what goes through it (RankBuffer, gathered units); activations belong to Torch and are measured by its allocators.
+// How many bytes a rank has allocated, by what they are for. Thread-safe: several threads may
+// allocate for one rank. Counts what goes through it (RankBuffer, gathered units); activations
+// belong to Torch and are measured by its allocators.
 #pragma once
 
 #include <array>

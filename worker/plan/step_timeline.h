@@ -1,12 +1,12 @@
-// The moments of one round of micro-batches at which a rank needs memory, and how much: the plan's copy of what UnitDriver does.
-// Implementation detail of memory_plan.h. Pure, without Torch.
+// The moments of one round of micro-batches at which a rank needs memory, and how much: the plan's
+// copy of what UnitDriver does. Implementation detail of memory_plan.h. Pure, without Torch.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "worker/fsdp/memory_request.h"
-#include "worker/fsdp/shard_plan.h"
+#include "worker/plan/memory_plan.h"
+#include "worker/plan/shard_plan.h"
 
 namespace distro::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/fsdp/step_timeline.h"
+#include "worker/plan/step_timeline.h"
 
 #include <algorithm>
 #include <set>

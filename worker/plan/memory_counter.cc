@@ -1,4 +1,4 @@
-#include "worker/fsdp/memory_counter.h"
+#include "worker/plan/memory_counter.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "worker/fsdp/fsdp_options.h"
+#include "worker/plan/fsdp_options.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,14 +1,17 @@
-// How the tensors of a model are cut for the ranks of a node (docs/fsdp.md, "Shards"). Pure, immutable, thread-safe, without
-// Torch.
+// How the tensors of a model are cut for the ranks of a node (docs/fsdp.md, "Shards"). Pure,
+// immutable, thread-safe, without Torch.
 //
-// A unit's tensors, in manifest order, lie one after another in the unit's *flat*: f32 or bf16 elements, each tensor at a
-// multiple of kFlatAlignment elements, the gap behind it filled with zeros. The block rows (64 rows of a tensor's matrix) of a
-// unit are cut into R contiguous runs that are balanced by elements, so a rank has one contiguous range of the flat, which
-// may be empty, and of a tensor one run of whole block rows or nothing. A rank's *shard* is its ranges of all units, one after
-// another. With R = 1 the shard is everything, in flats: the layout of what a strategy does not shard.
+// A unit's tensors, in manifest order, lie one after another in the unit's *flat*: f32 or bf16
+// elements, each tensor at a multiple of kFlatAlignment elements, the gap behind it filled with
+// zeros. The block rows (64 rows of a tensor's matrix) of a unit are cut into R contiguous runs
+// that are balanced by elements, so a rank has one contiguous range of the flat, which may be
+// empty, and of a tensor one run of whole block rows or nothing. A rank's *shard* is its ranges of
+// all units, one after another. With R = 1 the shard is everything, in flats: the layout of what a
+// strategy does not shard.
 //
-// A run of block rows is itself a matrix of fewer rows, contiguous and 64-byte aligned in the shard: the operations of
-// kernels/backend.h work on it unchanged; block b of the run is block first_block + b of the tensor.
+// A run of block rows is itself a matrix of fewer rows, contiguous and 64-byte aligned in the
+// shard: the operations of kernels/backend.h work on it unchanged; block b of the run is block
+// first_block + b of the tensor.
 //
 // A tensor that several units use (tied embeddings) belongs to the first.
 #pragma once
@@ -59,7 +62,8 @@ struct RankShard {
 class ShardPlan {
  public:
   // `units`: the tensors of each unit (Unit::tensors()), indices into the manifest.
-  // InvalidArgument: ranks outside 1..1024, an index outside the manifest, a tensor that no unit uses.
+  // InvalidArgument: ranks outside 1..1024, an index outside the manifest, a tensor that no unit
+  // uses.
   static absl::StatusOr<ShardPlan> Create(const Layout& layout,
                                           const std::vector<std::vector<int>>& units, int ranks);
 

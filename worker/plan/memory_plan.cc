@@ -1,12 +1,12 @@
-#include "worker/fsdp/memory_plan.h"
+#include "worker/plan/memory_plan.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
-#include "worker/fsdp/shard_plan.h"
-#include "worker/fsdp/step_timeline.h"
+#include "worker/plan/shard_plan.h"
+#include "worker/plan/step_timeline.h"
 
 namespace distro::worker {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/fsdp/fsdp_options.h"
+#include "worker/plan/fsdp_options.h"
 
 #include "absl/strings/str_cat.h"
 
