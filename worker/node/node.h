@@ -22,7 +22,7 @@
 #include "common/base/ids.h"
 #include "common/base/log.h"
 #include "common/layout/layout.h"
-#include "common/layout/tensor_pieces.h"
+#include "common/layout/tensor_buffer.h"
 #include "common/replica/committed_round.h"
 #include "common/update/votes.h"
 #include "distro/v1/round.pb.h"
