@@ -8,10 +8,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/common/codec/random_updates.h"
+#include "tests/testing/plain_updates.h"
 
 namespace distro {
 namespace {
 
+using ::distro::testing::DecodeUpdate;
 using ::testing::HasSubstr;
 using testing::RandomUpdate;
 using testing::RandomVotes;

@@ -3,10 +3,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/common/codec/random_updates.h"
+#include "tests/testing/plain_updates.h"
 
 namespace distro {
 namespace {
 
+using ::distro::testing::Combine;
+using ::distro::testing::WeightedUpdate;
 using testing::RandomUpdate;
 using ::testing::StartsWith;
 
