@@ -7,8 +7,9 @@
 
 #include "common/base/random.h"
 #include "common/layout/matrix.h"
-#include "common/update/combine.h"
 #include "common/update/sparse_update.h"
+#include "common/update/votes.h"
+#include "tests/testing/plain_updates.h"
 
 namespace distro::bench {
 

@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
-#include "common/layout/tensor_rows.h"
+#include "common/layout/matrix.h"
 #include "common/replica/committed_round.h"
 #include "common/replica/tiles.h"
 #include "common/update/votes.h"

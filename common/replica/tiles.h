@@ -7,7 +7,7 @@
 
 #include "absl/types/span.h"
 #include "common/layout/layout.h"
-#include "common/layout/tensor_rows.h"
+#include "common/layout/matrix.h"
 
 namespace distro {
 

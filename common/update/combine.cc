@@ -1,12 +1,12 @@
 #include "common/update/combine.h"
 
 #include <bit>
-#include <cassert>
 #include <utility>
 
 namespace distro {
 
-// Positions first: most words have few, and a loop of a fixed number of steps is not mispredicted as one to the last bit is.
+// Positions first: most words have few, and a loop of a fixed number of steps is not mispredicted
+// as one to the last bit is.
 size_t VoteAccumulator::TakePositions(TouchedPositions* positions) {
   constexpr int kUsual = 4;
   size_t count = 0;
@@ -38,22 +38,6 @@ void VoteAccumulator::EmitBlock(Votes* votes) {
   votes->positions.insert(votes->positions.end(), positions.begin(), positions.begin() + count);
   votes->values.insert(votes->values.end(), values.begin(), values.begin() + count);
   votes->offsets.push_back(static_cast<uint32_t>(votes->positions.size()));
-}
-
-Votes Combine(absl::Span<const WeightedUpdate> updates) {
-  Votes votes;
-  VoteAccumulator accumulator;
-  for (int64_t block = 0; block < updates.front().update->blocks(); ++block) {
-    for (const WeightedUpdate& one : updates) {
-      assert(one.update->blocks() == updates.front().update->blocks());
-      const int k = one.update->k;
-      const auto positions = absl::MakeConstSpan(one.update->positions).subspan(block * k, k);
-      accumulator.Add(positions, absl::MakeConstSpan(one.update->signs).subspan(block * k, k),
-                      one.weight);
-    }
-    accumulator.EmitBlock(&votes);
-  }
-  return votes;
 }
 
 }  // namespace distro

@@ -1,5 +1,5 @@
-// Combining: V[b][i] = sum over workers of weight * sign, in integers (docs/algorithm.md, "Combining").
-// Pure; the order of the workers never matters.
+// Combining, a block at a time: V[b][i] = sum over workers of weight * sign, in integers
+// (docs/algorithm.md, "Combining"). Pure; the order of the workers never matters.
 #pragma once
 
 #include <array>
@@ -8,13 +8,13 @@
 
 #include "absl/types/span.h"
 #include "common/layout/matrix.h"
-#include "common/update/sparse_update.h"
 #include "common/update/votes.h"
 
 namespace distro {
 
-// Sums one block at a time in a dense scratch of 8.5 KB (i16 [4096], a bitmap of touched positions, and one of its touched
-// words, for most blocks touch few), which stays in the first-level cache. Not thread-safe.
+// Sums one block at a time in a dense scratch of 8.5 KB (i16 [4096], a bitmap of touched positions,
+// and one of its touched words, for most blocks touch few), which stays in the first-level cache.
+// Not thread-safe.
 class VoteAccumulator {
  public:
   // Adds one worker's block. Requires positions below 4096, as many signs as positions, and that
@@ -41,14 +41,5 @@ class VoteAccumulator {
   std::array<uint64_t, kBlockElements / 64> touched_{};
   uint64_t touched_words_ = 0;
 };
-
-struct WeightedUpdate {
-  const SparseUpdate* update = nullptr;  // borrowed
-  int weight = 1;
-};
-
-// The sum of all updates. Requires at least one update, all of the same number of blocks, and
-// sum of weight * K at or below kMaxVotesPerBlock (admission keeps it so).
-Votes Combine(absl::Span<const WeightedUpdate> updates);
 
 }  // namespace distro

@@ -15,8 +15,8 @@ USES = {
     "common/update": "common/layout",
     "common/codec": "common/update",
     "common/run": "common/layout proto",
-    "common/model_config": "common/layout",
-    "common/checkpoint": "common/layout common/model_config",
+    "common/model": "common/layout",
+    "common/checkpoint": "common/layout",
     "kernels": "common/update",
     "kernels/cpu": "kernels",
     "kernels/cuda": "kernels",
@@ -73,35 +73,29 @@ USES = {
     "worker/flags": "common/process/command_line common/client/client_flags worker/options worker/fingerprint_command worker/generate_command worker/text_floor_command",
     "worker/options": "common/run common/client/channel_options worker/data worker/node/node_options",
     "worker/data": "common/run",
-    "worker/optimizer": "common/replica worker/fsdp/shard_plan",
+    "worker/plan": "common/model",  # without Torch, for the optimizer and distroctl too
+    "worker/optimizer": "common/replica worker/plan",
     "worker/state": "worker/optimizer",
-    "worker/model": "common/model_config common/checkpoint",
-    "worker/model/llama_memory": "common/model_config",  # these two without Torch, for plans
-    "worker/model/llama_tensors": "common/model_config",
-    "worker/fsdp": "worker/model worker/fsdp/shard_plan",
-    "worker/fsdp/shard_plan": "common/layout",  # without Torch, for the optimizer too
-    "worker/fsdp/memory_counter": "",
-    "worker/fsdp/memory_request": "common/model_config worker/fsdp/fsdp_options",
-    "worker/fsdp/step_timeline": "worker/fsdp/memory_request worker/fsdp/shard_plan worker/model/llama_memory",
-    "worker/fsdp/memory_plan": "worker/fsdp/memory_counter worker/fsdp/step_timeline",  # without Torch, for distroctl too
-    "worker/fsdp/fsdp_options": "common/base",
+    "worker/model": "common/model",
+    "worker/fsdp": "worker/model worker/plan",
     "worker/node": "kernels/cuda worker/fsdp worker/optimizer worker/state worker/node/node_options",
-    "worker/node/node_options": "worker/fsdp/fsdp_options",
+    "worker/node/node_options": "worker/plan",
     "worker/train": "common/exchange worker/data worker/node",
     "worker/gpu_readings": "",  # of the driver, loaded at run time
     "worker/telemetry": "worker/gpu_readings worker/train",  # observes it
     "worker/metrics": "common/telemetry worker/telemetry",
-    "worker/generate_command": "worker/model",
+    "worker/generate_command": "worker/model common/checkpoint",
     "worker/text_floor_command": "worker/data",
     "worker/fingerprint_command": "worker/data",
     "worker": "common/client/member common/process worker/flags worker/options worker/metrics worker/train",
-    "tools/distroctl": "common/client common/client/client_flags common/replica common/security common/telemetry/http_get server/auth/tokens_file server/log worker/fsdp/memory_plan worker/model/llama_tensors",  # `plan` says what a worker checks at its start
+    "tools/distroctl": "common/client common/client/client_flags common/replica common/security common/telemetry/http_get server/auth/tokens_file server/log worker/plan",  # `plan` says what a worker checks at its start
     "tools/archiver": "common/client/client_flags common/client/follow common/process common/process/command_line common/replica common/telemetry",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/replica",
     "tests/testing/faulty_disk": "server/log",
     "tests/testing/metrics_doc": "common/base",
     "tests/testing/loopback": "",
+    "tests/testing/plain_updates": "common/codec",
     "tests/testing/link_sequence": "server/limits server/service/link_call",
     "tests/testing/rpc_sequence": "server/round server/service/link_call server/service/upload_call tests/server/round",
     "tests/testing/scripted_update": "common/exchange",
@@ -128,7 +122,7 @@ USES = {
     "tests/tools/archiver": "server tests/server/service",  # against a whole aggregator in the test's process
     "tests/integration": "common/simulation server worker tools/distroctl tools/archiver",
     "tests/compatibility": "worker/model",
-    "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/replica common/telemetry server/log server/auth/tokens_file worker/data worker/state tools/archiver",
+    "tests/fuzz": "tests/testing/plain_updates tests/testing/rpc_sequence common/rpc common/replica common/telemetry server/log server/auth/tokens_file worker/data worker/state tools/archiver",
     "bench": "bench/wire common/simulation server worker",
     "bench/convergence": "bench/wire common/simulation worker",
     "bench/wire": "common/codec",

@@ -9,8 +9,8 @@
 #include "common/checkpoint/hf_folder.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
-#include "common/model_config/init_weights.h"
-#include "common/model_config/llama_config.h"
+#include "common/model/architecture.h"
+#include "common/model/init_weights.h"
 
 namespace distro::tools {
 namespace {
@@ -28,15 +28,15 @@ absl::StatusOr<Report> InitModel(const InitModelOptions& options) {
         absl::StrCat(options.out, ": holds a checkpoint already; choose another folder"));
   }
   DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(options.config, kMaxConfigBytes));
-  const absl::StatusOr<LlamaConfig> config = ParseLlamaConfig(json);
-  if (!config.ok()) return Annotate(config.status(), options.config);
-  DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create(LlamaTensors(*config)));
+  const absl::StatusOr<std::shared_ptr<const Architecture>> model = ParseModelConfig(json);
+  if (!model.ok()) return Annotate(model.status(), options.config);
+  DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create((*model)->Tensors()));
   DISTRO_ASSIGN_OR_RETURN(const Layout layout,
                           Layout::Create(std::move(manifest), kDefaultSegmentBlocks));
   TensorBuffer weights(layout);
-  DISTRO_RETURN_IF_ERROR(InitWeights(*config, layout, options.seed, &weights));
+  DISTRO_RETURN_IF_ERROR(InitWeights(**model, layout, options.seed, &weights));
   DISTRO_RETURN_IF_ERROR(
-      WriteCheckpointFolder(options.out, WriteLlamaConfig(*config), layout, weights));
+      WriteCheckpointFolder(options.out, (*model)->ConfigJson(), layout, weights));
   const size_t tensors = layout.manifest().tensors().size();
   return Report{.text = absl::StrCat("wrote ", options.out, ": ", layout.elements(),
                                      " parameters in ", tensors, " tensors, seed ", options.seed),

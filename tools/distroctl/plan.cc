@@ -10,11 +10,10 @@
 #include "common/base/status_util.h"
 #include "common/codec/payload.h"
 #include "common/layout/layout.h"
-#include "common/model_config/llama_config.h"
+#include "common/model/architecture.h"
 #include "tools/distroctl/plan_formulas.h"
 #include "tools/distroctl/plan_report.h"
-#include "worker/fsdp/memory_plan.h"
-#include "worker/model/llama_tensors.h"
+#include "worker/plan/memory_plan.h"
 
 namespace distro::tools {
 namespace {
@@ -87,13 +86,13 @@ PlanServer ServerOf(const PlanBytes& bytes, const PlanTimes& times, const PlanOp
   return server;
 }
 
-PlanPipeline PipelineOf(const LlamaConfig& config, const PlanOptions& o) {
+PlanPipeline PipelineOf(const ModelSizes& model, const PlanOptions& o) {
   PlanPipeline pipeline;
-  const int stages = std::min(o.nodes, config.layers);
+  const int stages = std::min(o.nodes, model.layers);
   const int micro_batches = o.micro_batches_of_pipeline;
   pipeline.stages = stages;
   pipeline.bubble = PipelineBubble(stages, micro_batches);
-  pipeline.bytes = 2.0 * o.micro_batch * o.sequence_length * config.hidden_size;
+  pipeline.bytes = 2.0 * o.micro_batch * o.sequence_length * model.hidden_size;
   pipeline.seconds_a_micro_batch =
       TransferSeconds(pipeline.bytes, 1e6 * std::min(o.up_mbps, o.down_mbps));
   pipeline.link_seconds = 2 * micro_batches * pipeline.seconds_a_micro_batch;
@@ -114,13 +113,13 @@ PlanMemory MemoryOf(worker::Sharding sharding, const worker::MemoryPlan& plan,
           .fits = static_cast<double>(gpu.device_bytes) + kReservedBytes <= 1e9 * o.gpu_memory_gb};
 }
 
-absl::StatusOr<std::vector<PlanMemory>> MemoriesOf(const LlamaConfig& config, const Layout& layout,
+absl::StatusOr<std::vector<PlanMemory>> MemoriesOf(const Architecture& model, const Layout& layout,
                                                    const PlanOptions& o) {
   DISTRO_ASSIGN_OR_RETURN(const worker::FloatType type, worker::ParseFloatType(o.param_dtype));
   worker::MemoryRequest request = {
-      .config = config,
+      .model = &model,
       .layout = &layout,
-      .units = worker::LlamaUnitTensors(config, layout.manifest()),
+      .units = UnitTensors(model, layout.manifest()),
       .ranks = o.gpus,
       .options = {.param_dtype = type, .checkpoint_every = o.activation_checkpointing},
       .sequences = o.micro_batch,
@@ -162,17 +161,17 @@ absl::Status PlanOptions::Validate() const {
 absl::StatusOr<Report> MakePlan(const PlanOptions& options) {
   DISTRO_RETURN_IF_ERROR(options.Validate());
   DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(options.config, kMaxConfigBytes));
-  const absl::StatusOr<LlamaConfig> config = ParseLlamaConfig(json);
-  if (!config.ok()) return Annotate(config.status(), options.config);
-  DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create(LlamaTensors(*config)));
+  const absl::StatusOr<std::shared_ptr<const Architecture>> model = ParseModelConfig(json);
+  if (!model.ok()) return Annotate(model.status(), options.config);
+  DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create((*model)->Tensors()));
   DISTRO_ASSIGN_OR_RETURN(const Layout layout,
                           Layout::Create(std::move(manifest), kDefaultSegmentBlocks));
   Plan plan;
   plan.bytes = BytesOf(layout, options);
   plan.times = TimesOf(plan.bytes, options);
   plan.server = ServerOf(plan.bytes, plan.times, options);
-  plan.pipeline = PipelineOf(*config, options);
-  DISTRO_ASSIGN_OR_RETURN(plan.memories, MemoriesOf(*config, layout, options));
+  plan.pipeline = PipelineOf((*model)->sizes(), options);
+  DISTRO_ASSIGN_OR_RETURN(plan.memories, MemoriesOf(**model, layout, options));
   Report report = {.text = PlanText(plan, options), .json = PlanJson(plan)};
   const bool fits = std::any_of(plan.memories.begin(), plan.memories.end(),
                                 [](const PlanMemory& memory) { return memory.fits; });

@@ -1,5 +1,5 @@
 // What a run will cost: bytes and seconds from a model's sizes. Pure formulas; docs/tools.md, "plan", has them in words with
-// their sources. Bits a second for links, decimal units. Memory is what workers plan with: worker/fsdp/memory_plan.h.
+// their sources. Bits a second for links, decimal units. Memory is what workers plan with: worker/plan/memory_plan.h.
 #pragma once
 
 namespace distro::tools {

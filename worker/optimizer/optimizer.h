@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
-#include "common/layout/tensor_pieces.h"
+#include "common/layout/tensor_buffer.h"
 #include "common/replica/committed_round.h"
 #include "distro/v1/round.pb.h"
 #include "kernels/block.h"

@@ -8,12 +8,14 @@
 #include "common/layout/layout.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/plain_updates.h"
 
 namespace distro {
 namespace {
 
 using bench::RandomUpdate;
 using bench::RandomVotes;
+using ::distro::testing::DecodeUpdate;
 using ::testing::HasSubstr;
 
 constexpr PayloadIdentity kIdentity = {

@@ -14,10 +14,13 @@
 #include "bench/wire/random_updates.h"
 #include "common/base/file.h"
 #include "common/codec/payload.h"
-#include "common/update/combine.h"
+#include "tests/testing/plain_updates.h"
 
 namespace distro {
 namespace {
+
+using ::distro::testing::Combine;
+using ::distro::testing::WeightedUpdate;
 
 constexpr int kWorkers = 8, kKept = 16, kSteps = 12, kBatch = 32;
 constexpr int kContext = 4, kEmbedding = 64, kHidden = 2048, kBytes = 256;

@@ -3,11 +3,14 @@
 #include "bench/wire/random_updates.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/plain_updates.h"
 
 namespace distro {
 namespace {
 
 using bench::RandomUpdate;
+using ::distro::testing::Combine;
+using ::distro::testing::WeightedUpdate;
 using ::testing::StartsWith;
 
 constexpr PayloadIdentity kIdentity = {

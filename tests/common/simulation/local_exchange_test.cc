@@ -10,14 +10,17 @@
 #include "common/base/file.h"
 #include "common/codec/payload.h"
 #include "common/run/run_config.h"
-#include "common/update/combine.h"
 #include "common/update/top.h"
+#include "tests/testing/plain_updates.h"
 #include "tests/testing/round_builder.h"
 #include "tests/testing/scratch_folder.h"
 #include "tests/testing/scripted_update.h"
 
 namespace distro {
 namespace {
+
+using ::distro::testing::Combine;
+using ::distro::testing::WeightedUpdate;
 
 constexpr int kRounds = 5;
 
