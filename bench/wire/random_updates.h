@@ -5,11 +5,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "common/base/random.h"
 #include "common/layout/matrix.h"
+#include "common/update/combine.h"
 #include "common/update/sparse_update.h"
 #include "common/update/votes.h"
-#include "tests/testing/plain_updates.h"
 
 namespace distro::bench {
 
@@ -64,9 +65,16 @@ inline Votes RandomVotes(int workers, int k, int64_t blocks, uint64_t seed,
   for (int worker = 0; worker < workers; ++worker) {
     updates.push_back(RandomUpdate(k, blocks, seed * 1000 + worker, agreement));
   }
-  std::vector<WeightedUpdate> weighted;
-  for (const SparseUpdate& update : updates) weighted.push_back({&update, 1});
-  return Combine(weighted);
+  Votes votes;
+  VoteAccumulator accumulator;
+  for (int64_t block = 0; block < blocks; ++block) {
+    for (const SparseUpdate& update : updates) {
+      accumulator.Add(absl::MakeConstSpan(update.positions).subspan(block * k, k),
+                      absl::MakeConstSpan(update.signs).subspan(block * k, k), /*weight=*/1);
+    }
+    accumulator.EmitBlock(&votes);
+  }
+  return votes;
 }
 
 }  // namespace distro::bench
