@@ -106,7 +106,8 @@ USES = {
     "tests/testing/sharded_optimizer": "worker/optimizer",
     "tests/testing/training": "worker/train",
     "tests/common": "",
-    "tests/common/client/member": "",
+    "tests/common/client": "",
+    "tests/common/client/member": "tests/common/client",
     "tests/common/codec/random_updates": "common/update",
     "tests/common/codec/vote_entropy": "common/update",
     "tests/kernels": "kernels/cuda",
@@ -115,7 +116,7 @@ USES = {
     "tests/server/round": "",
     "tests/server/service": "common/client common/telemetry/http_get server tests/server/round",  # the whole aggregator in the test's process
     "tests/worker": "",
-    "tests/worker/worker_exit_test": "tests/common/client/member",  # an aggregator that refuses on demand
+    "tests/worker/worker_exit_test": "tests/common/client",  # an aggregator that refuses on demand
     "tests/worker/model": "",
     "tests/worker/train": "common/simulation",
     "tests/worker/fsdp": "tests/worker/model",  # a small model
@@ -123,7 +124,7 @@ USES = {
     "tests/tools": "",
     "tests/tools/distroctl/aggregator_commands_test": "tests/server/service",
     "tests/tools/distroctl/operate_test": "tests/server/service",  # the commands against a whole aggregator
-    "tests/tools/archiver": "server tests/server/service",  # against a whole aggregator in the test's process
+    "tests/tools/archiver": "server tests/common/client tests/server/service",  # against a whole aggregator in the test's process, and one that plays a script
     "tests/integration": "common/simulation server worker tools/distroctl tools/archiver",
     "tests/compatibility": "worker/model",
     "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/replica common/telemetry server/log server/auth/tokens_file worker/data worker/state tools/archiver",
