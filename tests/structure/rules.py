@@ -103,7 +103,8 @@ USES = {
     "tests/testing/training": "worker/train",
     "tests/common": "",
     "tests/common/codec": "bench/wire",  # votes that have a seed, and what they would take at best
-    "tests/common/client/member": "",
+    "tests/common/client": "",
+    "tests/common/client/member": "tests/common/client",
     "tests/kernels": "kernels/cuda",
     "tests/server": "",
     "tests/server/auth": "common/client",  # handshakes with what clients do
@@ -111,7 +112,7 @@ USES = {
     "tests/server/subscription": "tests/server/round",
     "tests/server/service": "common/client common/telemetry/http_get server tests/server/round",  # the whole aggregator in the test's process
     "tests/worker": "",
-    "tests/worker/worker_exit_test": "tests/common/client/member",  # an aggregator that refuses on demand
+    "tests/worker/worker_exit_test": "tests/common/client",  # an aggregator that refuses on demand
     "tests/worker/model": "",
     "tests/worker/train": "common/simulation",
     "tests/worker/fsdp": "tests/worker/model",  # a small model
@@ -119,7 +120,7 @@ USES = {
     "tests/tools": "",
     "tests/tools/distroctl/aggregator_commands_test": "tests/server/service",
     "tests/tools/distroctl/operate_test": "tests/server/service",  # the commands against a whole aggregator
-    "tests/tools/archiver": "server tests/server/service",  # against a whole aggregator in the test's process
+    "tests/tools/archiver": "server tests/common/client tests/server/service",  # against a whole aggregator in the test's process, and one that plays a script
     "tests/integration": "common/simulation server worker tools/distroctl tools/archiver",
     "tests/compatibility": "worker/model",
     "tests/fuzz": "tests/testing/plain_updates tests/testing/rpc_sequence common/rpc common/replica common/telemetry server/log server/auth/tokens_file worker/data worker/state tools/archiver",

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/file.h"
-#include "tests/common/client/member/fake_aggregator.h"
+#include "tests/common/client/fake_aggregator.h"
 #include "tests/testing/child_process.h"
 #include "tests/testing/scratch_folder.h"
 

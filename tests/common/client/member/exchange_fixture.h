@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/checksum.h"
 #include "common/client/member/grpc_exchange.h"
-#include "tests/common/client/member/fake_aggregator.h"
+#include "tests/common/client/fake_aggregator.h"
 #include "tests/testing/round_builder.h"
 #include "tests/testing/scratch_folder.h"
 

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "distro/v1/admin.grpc.pb.h"
 #include "distro/v1/aggregator.grpc.pb.h"
 #include "grpcpp/server.h"
 
@@ -57,6 +58,10 @@ struct AggregatorState {
   std::string snapshot;
   std::deque<uint64_t> snapshot_cuts;  // the next downloads end Unavailable after so many bytes
   std::deque<grpc::Status> snapshot_failures;  // of the next downloads
+  v1::GetRunResponse run;
+  std::deque<grpc::Status> run_failures;  // of the next GetRuns
+  std::deque<grpc::Status> report_failures;
+  std::deque<grpc::Status> snapshot_upload_failures;
 
   std::vector<v1::JoinRequest> joins;
   std::vector<v1::HeartbeatRequest> heartbeats;
@@ -64,6 +69,7 @@ struct AggregatorState {
   std::vector<SeenUpload> seen_uploads;
   std::vector<v1::DownloadSnapshotRequest> downloads;
   std::vector<v1::LeaveRequest> leaves;
+  std::vector<v1::ReportStateRequest> reports;
   // Address and port from which each call came, by rpc: a connection has one of its own.
   std::map<std::string, std::vector<std::string>> peers;
 };
@@ -92,9 +98,25 @@ class FakeAggregator final : public v1::AggregatorService::Service {
                                grpc::ServerWriter<v1::SubscribeRoundsResponse>*) override;
   grpc::Status DownloadSnapshot(grpc::ServerContext*, const v1::DownloadSnapshotRequest*,
                                 grpc::ServerWriter<v1::DownloadSnapshotResponse>*) override;
+  grpc::Status UploadSnapshot(
+      grpc::ServerContext*,
+      grpc::ServerReaderWriter<v1::UploadSnapshotResponse, v1::UploadSnapshotRequest>*) override;
+  grpc::Status ReportState(grpc::ServerContext*, const v1::ReportStateRequest*,
+                           v1::ReportStateResponse*) override;
   grpc::Status Leave(grpc::ServerContext*, const v1::LeaveRequest*, v1::LeaveResponse*) override;
 
  private:
+  class Admin final : public v1::AdminService::Service {
+   public:
+    explicit Admin(FakeAggregator* aggregator) : aggregator_(aggregator) {}
+    grpc::Status GetRun(grpc::ServerContext*, const v1::GetRunRequest*,
+                        v1::GetRunResponse*) override;
+
+   private:
+    FakeAggregator* const aggregator_;
+  };
+
+  Admin admin_{this};
   absl::Mutex mu_;
   absl::CondVar changed_;
   AggregatorState state_ ABSL_GUARDED_BY(mu_);

@@ -1,4 +1,4 @@
-#include "tests/common/client/member/fake_aggregator.h"
+#include "tests/common/client/fake_aggregator.h"
 
 #include <algorithm>
 
@@ -34,6 +34,7 @@ FakeAggregator::FakeAggregator(int port, AggregatorState state) : state_(std::mo
   builder.AddListeningPort(absl::StrCat("127.0.0.1:", port), grpc::InsecureServerCredentials(),
                            &port_);
   builder.RegisterService(this);
+  builder.RegisterService(&admin_);
   server_ = builder.BuildAndStart();
 }
 
@@ -144,13 +145,14 @@ grpc::Status FakeAggregator::SubscribeRounds(
 }
 
 grpc::Status FakeAggregator::DownloadSnapshot(
-    grpc::ServerContext*, const v1::DownloadSnapshotRequest* request,
+    grpc::ServerContext* context, const v1::DownloadSnapshotRequest* request,
     grpc::ServerWriter<v1::DownloadSnapshotResponse>* writer) {
   uint64_t end = 0;
   std::string snapshot;
   grpc::Status failure;
   Change([&](AggregatorState& state) {
     state.downloads.push_back(*request);
+    state.peers["DownloadSnapshot"].push_back(context->peer());
     snapshot = state.snapshot;
     failure = TakeFront(&state.snapshot_failures, grpc::Status::OK);
     end = std::min<uint64_t>(TakeFront(&state.snapshot_cuts, uint64_t{snapshot.size()}),
@@ -167,6 +169,46 @@ grpc::Status FakeAggregator::DownloadSnapshot(
   }
   return end == snapshot.size() ? grpc::Status::OK
                                 : grpc::Status(grpc::StatusCode::UNAVAILABLE, "cut by the script");
+}
+
+grpc::Status FakeAggregator::UploadSnapshot(
+    grpc::ServerContext* context,
+    grpc::ServerReaderWriter<v1::UploadSnapshotResponse, v1::UploadSnapshotRequest>* stream) {
+  grpc::Status failure;
+  Change([&](AggregatorState& state) {
+    state.peers["UploadSnapshot"].push_back(context->peer());
+    failure = TakeFront(&state.snapshot_upload_failures, grpc::Status::OK);
+  });
+  if (!failure.ok()) return failure;
+  v1::UploadSnapshotResponse response;
+  response.set_offset(0);
+  stream->Write(response);
+  v1::UploadSnapshotRequest request;
+  while (stream->Read(&request)) {
+  }
+  response.mutable_stored();
+  stream->Write(response);
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeAggregator::ReportState(grpc::ServerContext* context,
+                                         const v1::ReportStateRequest* request,
+                                         v1::ReportStateResponse*) {
+  absl::MutexLock lock(&mu_);
+  state_.reports.push_back(*request);
+  state_.peers["ReportState"].push_back(context->peer());
+  return TakeFront(&state_.report_failures, grpc::Status::OK);
+}
+
+grpc::Status FakeAggregator::Admin::GetRun(grpc::ServerContext* context, const v1::GetRunRequest*,
+                                           v1::GetRunResponse* response) {
+  grpc::Status status;
+  aggregator_->Change([&](AggregatorState& state) {
+    state.peers["GetRun"].push_back(context->peer());
+    *response = state.run;
+    status = TakeFront(&state.run_failures, grpc::Status::OK);
+  });
+  return status;
 }
 
 grpc::Status FakeAggregator::Leave(grpc::ServerContext*, const v1::LeaveRequest* request,
