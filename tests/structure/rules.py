@@ -29,10 +29,9 @@ USES = {
     "common/rpc/dev_certificates": "common/base",
     "common/rpc/token": "common/base",
     "common/rpc": "common/base common/rpc/frames common/rpc/proto_time common/rpc/channel_options common/rpc/tls_files common/rpc/token proto",
-    "common/telemetry/duration_histogram": "common/base proto",  # readings in heartbeats, without Prometheus
-    "common/telemetry/repair_telemetry": "common/telemetry/duration_histogram",
+    "common/telemetry/worker_readings": "common/base proto",  # in heartbeats, without Prometheus
     "common/telemetry/http_get": "common/base",  # for tools
-    "common/telemetry": "common/base proto common/telemetry/repair_telemetry",
+    "common/telemetry": "common/base proto common/telemetry/worker_readings",
     "common/process": "common/base",  # signals
     "common/process/command_line": "common/base",  # absl's flags, for programs
     # The aggregator. Its decisions and its log know nothing of gRPC.
@@ -47,7 +46,7 @@ USES = {
     "server/connections": "common/base server/limits",  # below gRPC, which gets its sockets from here
     "server/auth": "common/rpc server/auth/token_store server/connections",
     "server/log": "common/replica",
-    "server/session": "common/run common/telemetry/repair_telemetry",
+    "server/session": "common/run common/telemetry/worker_readings",
     "server/round": "common/replica common/rpc/proto_time server/log server/session",
     "server/stream_metrics": "common/telemetry server/limits",
     "server/connection_metrics": "common/telemetry server/connections",
@@ -67,7 +66,7 @@ USES = {
     "worker/flags": "common/process/command_line common/rpc/client_flags worker/options worker/fingerprint_command worker/generate_command worker/text_floor_command",
     "worker/options": "common/run common/rpc/channel_options worker/data worker/node/node_options",
     "worker/data": "common/run",
-    "worker/exchange": "common/replica common/rpc common/telemetry/duration_histogram",
+    "worker/exchange": "common/replica common/rpc common/telemetry/worker_readings",
     "worker/plan": "common/model",  # without Torch, for the optimizer and distroctl too
     "worker/optimizer": "common/replica worker/plan",
     "worker/state": "worker/optimizer",

@@ -7,7 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "common/telemetry/duration_histogram.h"
+#include "common/telemetry/worker_readings.h"
 #include "worker/exchange/link_rate.h"
 #include "worker/exchange/transfer_stats.h"
 #include "worker/exchange/wait_split.h"
