@@ -10,7 +10,7 @@
 #include "common/exchange/link_rate.h"
 #include "common/exchange/transfer_stats.h"
 #include "common/exchange/wait_split.h"
-#include "common/telemetry/duration_histogram.h"
+#include "common/telemetry/worker_readings.h"
 
 namespace distro {
 

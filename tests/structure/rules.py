@@ -29,14 +29,13 @@ USES = {
     "common/client/channel_options": "",  # without gRPC
     "common/client/client_flags": "common/client/channel_options",
     "common/client": "common/client/channel_options common/rpc common/security",
-    "common/telemetry/duration_histogram": "common/base proto",  # readings in heartbeats, without Prometheus
-    "common/telemetry/repair_telemetry": "common/telemetry/duration_histogram",
+    "common/telemetry/worker_readings": "common/base proto",  # in heartbeats, without Prometheus
     "common/telemetry/http_get": "common/base",  # for tools
-    "common/telemetry": "common/base proto common/telemetry/repair_telemetry",
+    "common/telemetry": "common/base proto common/telemetry/worker_readings",
     "common/process": "common/base",  # signals
     "common/process/command_line": "common/base",  # absl's flags, for programs
     # A node's part in a run: the edge to the network, without it; and what stands behind that edge.
-    "common/exchange": "common/replica common/telemetry/duration_histogram",
+    "common/exchange": "common/replica common/telemetry/worker_readings",
     "common/client/follow": "common/client",
     "common/client/member": "common/client/follow common/exchange",
     "common/simulation": "common/exchange",
@@ -52,7 +51,7 @@ USES = {
     "server/connections": "common/base server/limits",  # below gRPC, which gets its sockets from here
     "server/auth": "common/rpc common/security server/auth/token_store server/connections",
     "server/log": "common/replica",
-    "server/session": "common/run common/telemetry/repair_telemetry",
+    "server/session": "common/run common/telemetry/worker_readings",
     "server/subscription": "common/replica common/rpc/proto_time server/log",
     "server/round": "common/replica common/rpc/proto_time server/log server/session server/subscription",
     "server/stream_metrics": "common/telemetry server/limits",

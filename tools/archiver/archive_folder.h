@@ -16,7 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/base/folder_lock.h"
+#include "common/base/file.h"
 #include "common/replica/replica.h"
 #include "tools/archiver/archive_state.h"
 

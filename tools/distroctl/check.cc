@@ -10,7 +10,7 @@
 #include "absl/strings/strip.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "common/base/host_port.h"
+#include "common/base/address.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/client/channel.h"

@@ -1,4 +1,4 @@
-#include "common/telemetry/repair_telemetry.h"
+#include "common/telemetry/worker_readings.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,6 @@
 #include <string>
 
 #include "absl/strings/ascii.h"
-#include "common/telemetry/duration_histogram.h"
 #include "google/protobuf/descriptor.h"
 
 namespace distro {
@@ -112,6 +111,15 @@ int RepairTelemetry(const v1::WorkerTelemetry& before, v1::WorkerTelemetry* tele
     ++repaired;
   }
   return repaired;
+}
+
+void AddDuration(absl::Duration duration, v1::DurationHistogram* histogram) {
+  const double seconds = absl::ToDoubleSeconds(duration);
+  if (histogram->buckets_size() == 0) histogram->mutable_buckets()->Resize(kDurationBuckets, 0);
+  const auto bucket = std::ranges::lower_bound(kDurationBounds, seconds) - kDurationBounds.begin();
+  histogram->set_buckets(static_cast<int>(bucket),
+                         histogram->buckets(static_cast<int>(bucket)) + 1);
+  histogram->set_sum_seconds(histogram->sum_seconds() + seconds);
 }
 
 }  // namespace distro
