@@ -8,7 +8,7 @@
 #include "benchmark/benchmark.h"
 #include "common/base/clock.h"
 #include "common/codec/payload.h"
-#include "server/round/combiner.h"
+#include "common/round/combiner.h"
 
 namespace distro::server {
 namespace {

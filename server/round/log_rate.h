@@ -26,7 +26,8 @@ class LogRate {
   // Means over the last rounds; 0 where none is known.
   uint64_t MeanResultBytes() const { return rounds_.empty() ? 0 : bytes_ / rounds_.size(); }
   absl::Duration MeanDuration() const {
-    return rounds_.empty() ? absl::ZeroDuration() : duration_ / static_cast<int64_t>(rounds_.size());
+    return rounds_.empty() ? absl::ZeroDuration()
+                           : duration_ / static_cast<int64_t>(rounds_.size());
   }
 
   // Whether a link of that many bytes a second could catch up. True when either rate is 0 (not known).

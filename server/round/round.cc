@@ -185,8 +185,8 @@ std::vector<SharedBytes> Round::Close(SegmentId segment) {
 }
 
 void Round::SetResult(SegmentId segment, const SegmentResult& result) {
-  segments_[segment.value()].payload_bytes = result.payload->size();
-  segments_[segment.value()].checksum = result.checksum;
+  segments_[segment.value()].result = {.payload_bytes = result.payload->size(),
+                                       .checksum = result.checksum};
 }
 
 std::vector<std::string> Round::Missing(SegmentId segment) const {
@@ -200,34 +200,26 @@ std::vector<std::string> Round::Missing(SegmentId segment) const {
   return names;
 }
 
-void Round::FillHeader(const Membership& membership, v1::RoundHeader* header) const {
-  header->set_round(id_.value());
+RoundOutcome Round::Outcome(const Membership& membership) const {
+  RoundOutcome outcome{.round = id_, .members = {}, .segments = {}};
   for (size_t i = 0; i < slots_.size(); ++i) {
     const Contributor& contributor = contributors_[i];
     const Worker* worker = membership.Find(slots_[i].worker());
-    v1::Member* member = header->add_members();
-    member->set_name(slots_[i].worker());
-    member->set_incarnation(contributor.incarnation);
-    member->set_weight(WeightOf(contributor, worker));
-    member->set_state(worker != nullptr ? worker->state : v1::MEMBER_STATE_LEFT);
+    auto& [member, included] = outcome.members.emplace_back();
+    member.set_name(slots_[i].worker());
+    member.set_incarnation(contributor.incarnation);
+    member.set_weight(WeightOf(contributor, worker));
+    member.set_state(worker != nullptr ? worker->state : v1::MEMBER_STATE_LEFT);
     if (worker != nullptr) {
-      member->set_state_reason(worker->reason);
-      member->set_probation_left(worker->probation_left);
+      member.set_state_reason(worker->reason);
+      member.set_probation_left(worker->probation_left);
     }
-    member->set_abstained(contributor.abstained);
-    if (contributor.began) member->set_state_hash(contributor.state_hash);
+    member.set_abstained(contributor.abstained);
+    if (contributor.began) member.set_state_hash(contributor.state_hash);
+    for (const Piece& piece : contributor.pieces) included.push_back(piece.included);
   }
-  for (size_t s = 0; s < segments_.size(); ++s) {
-    std::string included((slots_.size() + 7) / 8, '\0');
-    for (size_t i = 0; i < contributors_.size(); ++i) {
-      if (contributors_[i].pieces[s].included)
-        included[i / 8] = static_cast<char>(included[i / 8] | 1 << i % 8);
-    }
-    v1::CommittedSegment* segment = header->add_segments();
-    segment->set_included(std::move(included));
-    segment->set_payload_bytes(segments_[s].payload_bytes);
-    segment->set_checksum(segments_[s].checksum);
-  }
+  for (const Segment& segment : segments_) outcome.segments.push_back(segment.result);
+  return outcome;
 }
 
 std::optional<double> Round::MeanLoss() const {

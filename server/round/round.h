@@ -15,9 +15,10 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/replica/committed_round.h"
+#include "common/round/combiner.h"
+#include "common/round/record.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/update.pb.h"
-#include "server/round/combiner.h"
 #include "server/round/round_policy.h"
 #include "server/session/membership.h"
 
@@ -92,9 +93,9 @@ class Round {
   // Names of expected workers without a payload of the segment, who did not abstain.
   std::vector<std::string> Missing(SegmentId segment) const;
 
-  // Members and segments of the record's header; members' states are those of now. Requires all segments closed and their
-  // results set.
-  void FillHeader(const Membership& membership, v1::RoundHeader* header) const;
+  // Members and segments of the record; members' states are those of now. Requires all segments
+  // closed and their results set.
+  RoundOutcome Outcome(const Membership& membership) const;
   // Mean of the finite losses that came with the updates; not set without one.
   std::optional<double> MeanLoss() const;
   // Workers with at least one payload in that counts.
@@ -121,8 +122,7 @@ class Round {
   };
   struct Segment {
     bool closed = false;
-    uint64_t payload_bytes = 0;
-    uint64_t checksum = 0;
+    RecordedSegment result = {};
     absl::Duration last_in;
   };
 

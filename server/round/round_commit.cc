@@ -1,30 +1,19 @@
 // RoundManager: the end of a round: its header, its record, what it taught.
 #include <algorithm>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/median.h"
 #include "common/base/status_macros.h"
-#include "common/replica/committed_round.h"
 #include "common/replica/header_bound.h"
+#include "common/round/record.h"
 #include "common/rpc/proto_time.h"
-#include "common/run/schedule.h"
 #include "server/round/round_manager.h"
 #include "server/subscription/frame_ring.h"
 
 namespace distro::server {
 namespace {
-
-uint64_t IncludedTokens(const v1::RoundHeader& header, const std::vector<v1::Slot>& slots,
-                        uint32_t sequence_length) {
-  uint64_t tokens = 0;
-  for (int i = 0; i < header.members_size(); ++i) {
-    if (IsIncluded(header, i)) tokens += uint64_t{slots[i].samples()} * sequence_length;
-  }
-  return tokens;
-}
 
 // Peers say what they like: a few of them move the median little, and the mean anywhere.
 std::optional<double> EvaluationLoss(const Membership& membership) {
@@ -40,18 +29,13 @@ std::optional<double> EvaluationLoss(const Membership& membership) {
 
 std::string RoundManager::MakeHeader() {
   absl::MutexLock lock(&mu_);
-  v1::RoundHeader header;
-  round_->FillHeader(membership_, &header);
-  header.set_epoch(epoch_.value());
-  *header.mutable_step() = StepOfRound(run_->config, head_);
-  if (head_.value() + 2 < run_->config.rounds()) {
-    for (v1::Slot& slot :
-         AssignSlots(membership_.TakingPart(), run_->config.samples_per_worker(), &next_sample_)) {
-      *header.add_slots() = std::move(slot);
-    }
-  }
-  header.set_next_sample(next_sample_);
-  header.set_predecessor_hash(round_log_->HashBefore(head_));
+  RoundOutcome outcome = round_->Outcome(membership_);
+  outcome.epoch = epoch_;
+  outcome.predecessor_hash = round_log_->HashBefore(head_);
+  v1::RoundHeader header = MakeRoundHeader(run_->config, outcome);
+  const bool needs_slots = head_.value() + 2 < run_->config.rounds();
+  plan_.Give(needs_slots ? membership_.TakingPart() : std::vector<std::string>(), run_->config,
+             &header);
   *header.mutable_committed_at() = ToProto(clock_->WallNow());
   *header.mutable_duration() = ToProto(clock_->MonotonicNow() - round_->opened_at());
   header.set_reason(by_deadline_ ? "deadline" : "complete");
@@ -102,7 +86,7 @@ void RoundManager::FinishRound(const v1::RoundHeader& header) {
   JudgeMembers(header);
   log_rate_.Add(ResultBytes(header), duration);
   update_times_.Close(clock_->MonotonicNow());
-  slots_ = std::exchange(next_slots_, {header.slots().begin(), header.slots().end()});
+  plan_.Advance(header);
   head_ = head_.Next();
   round_.reset();
 }

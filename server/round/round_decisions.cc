@@ -59,14 +59,14 @@ RoundManager::Work RoundManager::NextOpenWork(absl::Duration now) {
   }
   // After a restart those who have samples get one lease to come back, so that their round has all of them.
   const absl::Duration grace_ends = started_at_ + options_.lease;
-  const auto back = std::ranges::count_if(slots_, [this](const v1::Slot& slot) {
+  const auto back = std::ranges::count_if(plan_.slots, [this](const v1::Slot& slot) {
     mu_.AssertHeld();
     return IsBack(membership_.Find(slot.worker()));
   });
-  const bool all_back = back == static_cast<int64_t>(slots_.size());
+  const bool all_back = back == static_cast<int64_t>(plan_.slots.size());
   if (opened_before_ || all_back || now >= grace_ends) return {.kind = Work::kOpen, .closed = {}};
-  SetReason(v1::RUN_STATE_WAITING,
-            absl::StrCat("after a restart: ", back, " of ", slots_.size(), " workers are back"));
+  SetReason(v1::RUN_STATE_WAITING, absl::StrCat("after a restart: ", back, " of ",
+                                                plan_.slots.size(), " workers are back"));
   return {.at = grace_ends, .closed = {}};
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/replica/header_bound.h"
+#include "common/round/record.h"
 #include "common/rpc/proto_time.h"
 #include "server/log/disk.h"
 
@@ -27,10 +28,6 @@ MembershipOptions MembershipOf(const v1::RunConfig& config, uint32_t max_workers
           .suspect_after = options.suspect_after,
           .min_workers = static_cast<int>(config.min_workers()),
           .probation_rounds = config.probation_rounds()};
-}
-
-std::vector<v1::Slot> ToVector(const google::protobuf::RepeatedPtrField<v1::Slot>& slots) {
-  return {slots.begin(), slots.end()};
 }
 
 // Who has samples of round 0, as members before there is a record.
@@ -69,12 +66,6 @@ absl::Status CheckRoom(const RunIdentity& run, bool started, uint32_t max_worker
 }
 
 }  // namespace
-
-uint64_t ResultBytes(const v1::RoundHeader& header) {
-  uint64_t bytes = 0;
-  for (const v1::CommittedSegment& segment : header.segments()) bytes += segment.payload_bytes();
-  return bytes;
-}
 
 absl::StatusOr<std::unique_ptr<RoundManager>> RoundManager::Create(
     std::shared_ptr<const RunIdentity> run, EpochId epoch, const RunFiles& files,
@@ -130,10 +121,8 @@ absl::Status RoundManager::Restore() {
 absl::Status RoundManager::RestoreRounds() {
   const v1::StartHeader& start = round_log_->start();
   membership_.FixFingerprint(start.data_fingerprint());
-  slots_ = ToVector(start.slots());
-  next_slots_ = ToVector(start.next_slots());
-  next_sample_ = start.next_sample();
-  std::vector<v1::Member> members = MembersOf(slots_);
+  plan_ = PlanOf(start);
+  std::vector<v1::Member> members = MembersOf(plan_.slots);
   // Record r has the slots of r + 2: those of head and head + 1 are in the last two records. The
   // last ones also tell how fast the log grows, and what an archiver's reports are compared with;
   // workers were judged when they were committed.
@@ -142,11 +131,10 @@ absl::Status RoundManager::RestoreRounds() {
     DISTRO_ASSIGN_OR_RETURN(const v1::RoundHeader header, round_log_->Header(RoundId(r)));
     log_rate_.Add(ResultBytes(header), FromProto(header.duration()));
     references_.Commit(header);
-    slots_ = std::exchange(next_slots_, ToVector(header.slots()));
-    next_sample_ = header.next_sample();
+    plan_.Advance(header);
     members = {header.members().begin(), header.members().end()};
   }
-  for (std::vector<v1::Slot>* slots : {&slots_, &next_slots_}) {
+  for (std::vector<v1::Slot>* slots : {&plan_.slots, &plan_.next_slots}) {
     if (slots->size() > max_workers_) slots->resize(max_workers_);
   }
   membership_.Restore(members);

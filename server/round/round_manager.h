@@ -22,6 +22,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/codec/payload.h"
+#include "common/round/record.h"
 #include "common/update/votes.h"
 #include "distro/v1/link.pb.h"
 #include "distro/v1/round.pb.h"
@@ -54,9 +55,6 @@ struct RoundManagerOptions {
   uint64_t ring_bytes = uint64_t{256}
                         << 20;  // of recent results in memory; above it subscribers read the log
 };
-
-// Payload bytes of a round's result.
-uint64_t ResultBytes(const v1::RoundHeader& header);
 
 // An upload that was let in.
 struct UploadTicket {
@@ -274,12 +272,10 @@ class RoundManager {
   LogRate log_rate_ ABSL_GUARDED_BY(mu_);
   absl::Duration deadline_ ABSL_GUARDED_BY(mu_) = absl::InfiniteDuration();  // of the open round
   std::optional<Round> round_ ABSL_GUARDED_BY(mu_);
-  bool opened_before_ ABSL_GUARDED_BY(mu_) = false;        // a round was opened in this epoch
-  bool by_deadline_ ABSL_GUARDED_BY(mu_) = false;          // the open round, in some segment
-  RoundId head_ ABSL_GUARDED_BY(mu_);                      // open, or opens next
-  std::vector<v1::Slot> slots_ ABSL_GUARDED_BY(mu_);       // of head_
-  std::vector<v1::Slot> next_slots_ ABSL_GUARDED_BY(mu_);  // of head_ + 1
-  uint64_t next_sample_ ABSL_GUARDED_BY(mu_) = 0;
+  bool opened_before_ ABSL_GUARDED_BY(mu_) = false;  // a round was opened in this epoch
+  bool by_deadline_ ABSL_GUARDED_BY(mu_) = false;    // the open round, in some segment
+  RoundId head_ ABSL_GUARDED_BY(mu_);                // open, or opens next
+  SlotPlan plan_ ABSL_GUARDED_BY(mu_);               // of head_ and head_ + 1
   absl::Duration retry_at_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();
   v1::RunState state_ ABSL_GUARDED_BY(mu_) = v1::RUN_STATE_WAITING;
   std::string reason_ ABSL_GUARDED_BY(mu_);

@@ -5,6 +5,7 @@
 #include "common/base/checksum.h"
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
+#include "common/round/record.h"
 #include "common/rpc/proto_time.h"
 #include "common/run/schedule.h"
 #include "server/round/round_manager.h"
@@ -54,30 +55,18 @@ absl::Status RoundManager::WriteStart() {
   v1::StartHeader start;
   {
     absl::MutexLock lock(&mu_);
-    const std::vector<std::string> names = membership_.TakingPart();
-    uint64_t next_sample = 0;
-    for (v1::Slot& slot : AssignSlots(names, run_->config.samples_per_worker(), &next_sample)) {
-      *start.add_slots() = std::move(slot);
-    }
-    for (v1::Slot& slot : AssignSlots(names, run_->config.samples_per_worker(), &next_sample)) {
-      *start.add_next_slots() = std::move(slot);
-    }
-    start.set_next_sample(next_sample);
-    start.set_data_fingerprint(membership_.fingerprint());
+    start = MakeStartHeader({.run_id = run_->run_id,
+                             .data_fingerprint = membership_.fingerprint(),
+                             .state_hash = run_->initial_snapshot.state_hash()},
+                            layout(), run_->config, membership_.TakingPart());
   }
-  const Sha256Digest& manifest = run_->layout->manifest().hash();
-  start.set_run_id(run_->run_id);
-  start.set_manifest_hash(manifest.data(), manifest.size());
-  start.set_state_hash(run_->initial_snapshot.state_hash());
   DISTRO_RETURN_IF_ERROR(round_log_->WriteStart(start));
   absl::MutexLock lock(&mu_);
   membership_.FixFingerprint(start.data_fingerprint());
-  slots_ = {start.slots().begin(), start.slots().end()};
-  next_slots_ = {start.next_slots().begin(), start.next_slots().end()};
-  next_sample_ = start.next_sample();
+  plan_ = PlanOf(start);
   NoteDiskSuccess();
   log_->Info("run started", {{"run", run_->run_id},
-                             {"workers", slots_.size()},
+                             {"workers", plan_.slots.size()},
                              {"data", start.data_fingerprint()},
                              {"state_hash", ToHex(start.state_hash())}});
   return absl::OkStatus();
@@ -91,7 +80,7 @@ v1::RoundOpen RoundManager::MakeOpen() const {
     *open.mutable_deadline() = ToProto(std::max(left, absl::ZeroDuration()));
   }
   for (const v1::Slot& slot : round_->slots()) *open.add_slots() = slot;
-  for (const v1::Slot& slot : next_slots_) *open.add_next_slots() = slot;
+  for (const v1::Slot& slot : plan_.next_slots) *open.add_next_slots() = slot;
   return open;
 }
 
@@ -102,7 +91,7 @@ void RoundManager::OpenRound() {
     absl::MutexLock lock(&mu_);
     round = head_;
     const absl::Duration now = clock_->MonotonicNow();
-    round_.emplace(head_, run_->layout->segments(), slots_, now, DrawAudited(head_));
+    round_.emplace(head_, run_->layout->segments(), plan_.slots, now, DrawAudited(head_));
     deadline_ = adaptive_deadline_.Deadline();
     update_times_.Open(head_, now);
     round_->SetExpected(membership_);
@@ -122,7 +111,7 @@ void RoundManager::ReopenRound() {
     absl::MutexLock lock(&mu_);
     round = head_;
     const std::vector<std::string> names = CountedWithoutSamples();
-    round_->AddSlots(AssignSlots(names, run_->config.samples_per_worker(), &next_sample_));
+    round_->AddSlots(AssignSlots(names, run_->config.samples_per_worker(), &plan_.next_sample));
     round_->SetExpected(membership_);
     open = MakeOpen();
     log_->Info(

@@ -9,8 +9,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "common/round/combiner.h"
 #include "distro/v1/round.pb.h"
-#include "server/round/combiner.h"
 
 namespace distro::server {
 

@@ -23,6 +23,7 @@ USES = {
     "common/rpc/frames": "common/base proto",  # cutting and checking, without gRPC
     "common/rpc/proto_time": "proto",  # times of messages, without gRPC
     "common/replica": "kernels common/codec common/checkpoint common/run common/rpc/frames proto",
+    "common/round": "common/replica",
     # The outside world, wrapped.
     "common/security": "common/base",  # certificates and tokens, without gRPC
     "common/rpc": "common/base common/rpc/frames common/rpc/proto_time proto",
@@ -53,7 +54,7 @@ USES = {
     "server/log": "common/replica",
     "server/session": "common/run common/telemetry/worker_readings",
     "server/subscription": "common/replica common/rpc/proto_time server/log",
-    "server/round": "common/replica common/rpc/proto_time server/log server/session server/subscription",
+    "server/round": "common/round common/rpc/proto_time server/log server/session server/subscription",
     "server/stream_metrics": "common/telemetry server/limits",
     "server/connection_metrics": "common/telemetry server/connections",
     "server/worker_metrics": "common/telemetry server/session",

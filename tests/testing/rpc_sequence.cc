@@ -33,7 +33,7 @@ class SilentObserver final : public server::RunObserver, public server::Transfer
  public:
   void OnRoundOpened(RoundId, int) override {}
   void OnUpdateReceived() override {}
-  void OnSegmentResult(const server::SegmentResult&, absl::Duration) override {}
+  void OnSegmentResult(const SegmentResult&, absl::Duration) override {}
   void OnRoundCommitted(const server::CommittedRoundInfo&) override {}
   void OnStateHashMismatch(int) override {}
   void OnMemberChange(absl::string_view) override {}

@@ -21,7 +21,7 @@ namespace distro::testing {
 struct CountingObserver final : server::RunObserver {
   void OnRoundOpened(RoundId, int expected_now) override { expected = expected_now; }
   void OnUpdateReceived() override { ++updates; }
-  void OnSegmentResult(const server::SegmentResult&, absl::Duration latency_now) override {
+  void OnSegmentResult(const SegmentResult&, absl::Duration latency_now) override {
     latency = latency_now;
   }
   void OnRoundCommitted(const server::CommittedRoundInfo& info) override {

@@ -1,33 +1,13 @@
-// A run on the small layout for tests of rounds: its identity, configurations, and workers' payloads.
+// The identity of a run on the small layout, for tests of the aggregator.
 #pragma once
 
 #include <memory>
-#include <string>
-#include <vector>
 
-#include "common/base/random.h"
-#include "common/codec/payload.h"
-#include "common/replica/committed_round.h"
 #include "common/run/run_config.h"
-#include "server/log/run_store.h"
-#include "tests/testing/round_builder.h"
+#include "server/log/run_identity.h"
+#include "tests/testing/small_run.h"
 
 namespace distro::testing {
-
-inline constexpr uint64_t kInitialStateHash = 0x1234;
-
-// Two rounds and more of K = 4; the test changes what it wants.
-inline v1::RunConfig SmallConfig() {
-  v1::RunConfig config;
-  config.set_name("small");
-  config.set_rounds(10);
-  config.set_warmup_rounds(1);
-  config.set_sequence_length(16);
-  config.set_samples_per_worker(2);
-  config.set_segment_blocks(2);
-  config.set_max_workers(8);
-  return *CompleteRunConfig(config);
-}
 
 inline std::shared_ptr<const server::RunIdentity> SmallRun(const v1::RunConfig& config) {
   auto run = std::make_shared<server::RunIdentity>();
@@ -36,35 +16,6 @@ inline std::shared_ptr<const server::RunIdentity> SmallRun(const v1::RunConfig& 
   run->layout = std::make_shared<const Layout>(SmallLayout());
   run->initial_snapshot.set_state_hash(kInitialStateHash);
   return run;
-}
-
-// A worker's update of one segment, drawn from `seed`.
-inline SparseUpdate SomeUpdate(int64_t blocks, int k, uint64_t seed) {
-  SparseUpdate update{.k = k, .positions = {}, .signs = {}};
-  for (int64_t block = 0; block < blocks; ++block) {
-    uint32_t position = 0;
-    for (int i = 0; i < k; ++i) {
-      const uint64_t word = SplitMix64(seed, block * k + i);
-      position += 1 + static_cast<uint32_t>(word % 50);
-      update.positions.push_back(static_cast<uint16_t>(position));
-      update.signs.push_back((word >> 40) & 1 ? 1 : -1);
-    }
-  }
-  return update;
-}
-
-inline SharedBytes UpdatePayload(const Layout& layout, RoundId round, SegmentId segment,
-                                 uint64_t seed, int k = 4) {
-  return std::make_shared<const std::string>(EncodeUpdate(
-      {.layout_hash = layout.manifest().short_hash(), .round = round, .segment = segment},
-      SomeUpdate(layout.SegmentBlocks(segment), k, seed + segment.value())));
-}
-
-inline std::vector<SharedBytes> UpdatePayloads(const Layout& layout, RoundId round, uint64_t seed) {
-  std::vector<SharedBytes> payloads;
-  for (uint32_t s = 0; s < layout.segments(); ++s)
-    payloads.push_back(UpdatePayload(layout, round, SegmentId(s), seed));
-  return payloads;
 }
 
 }  // namespace distro::testing

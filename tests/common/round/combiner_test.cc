@@ -1,11 +1,11 @@
-#include "server/round/combiner.h"
+#include "common/round/combiner.h"
 
 #include "common/codec/payload.h"
 #include "gtest/gtest.h"
-#include "tests/server/round/run_fixture.h"
 #include "tests/testing/fake_clock.h"
+#include "tests/testing/small_run.h"
 
-namespace distro::server {
+namespace distro {
 namespace {
 
 using testing::SmallConfig;
@@ -103,4 +103,4 @@ TEST_F(CombinerTest, NobodyGivesBlocksWithoutVotes) {
 }
 
 }  // namespace
-}  // namespace distro::server
+}  // namespace distro

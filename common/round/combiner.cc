@@ -1,4 +1,4 @@
-#include "server/round/combiner.h"
+#include "common/round/combiner.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,7 +14,7 @@
 #include "common/codec/update_reader.h"
 #include "common/update/top.h"
 
-namespace distro::server {
+namespace distro {
 namespace {
 
 // Below, a thread costs more than it saves.
@@ -95,4 +95,4 @@ absl::StatusOr<SegmentResult> CombineSegment(const Layout& layout, const v1::Run
   return result;
 }
 
-}  // namespace distro::server
+}  // namespace distro

@@ -14,7 +14,7 @@
 #include "common/update/votes.h"
 #include "distro/v1/run.pb.h"
 
-namespace distro::server {
+namespace distro {
 
 struct SegmentResult {
   SharedBytes payload;
@@ -34,4 +34,4 @@ absl::StatusOr<SegmentResult> CombineSegment(const Layout& layout, const v1::Run
                                              absl::Span<const SharedBytes> payloads, int threads,
                                              const Clock& clock, Votes* all_votes = nullptr);
 
-}  // namespace distro::server
+}  // namespace distro

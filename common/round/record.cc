@@ -1,0 +1,95 @@
+#include "common/round/record.h"
+
+#include <utility>
+
+#include "common/replica/committed_round.h"
+#include "common/run/schedule.h"
+
+namespace distro {
+namespace {
+
+std::vector<v1::Slot> ToVector(const google::protobuf::RepeatedPtrField<v1::Slot>& slots) {
+  return {slots.begin(), slots.end()};
+}
+
+// Bit i: members[i] is included in the segment.
+std::string Bitmap(const std::vector<RecordedMember>& members, size_t segment) {
+  std::string bits((members.size() + 7) / 8, '\0');
+  for (size_t i = 0; i < members.size(); ++i) {
+    const std::vector<bool>& included = members[i].included;
+    if (segment < included.size() && included[segment])
+      bits[i / 8] = static_cast<char>(bits[i / 8] | 1 << i % 8);
+  }
+  return bits;
+}
+
+}  // namespace
+
+void SlotPlan::Give(absl::Span<const std::string> workers, const v1::RunConfig& config,
+                    v1::RoundHeader* header) {
+  for (v1::Slot& slot : AssignSlots(workers, config.samples_per_worker(), &next_sample))
+    *header->add_slots() = std::move(slot);
+  header->set_next_sample(next_sample);
+}
+
+void SlotPlan::Advance(const v1::RoundHeader& header) {
+  slots = std::exchange(next_slots, ToVector(header.slots()));
+  next_sample = header.next_sample();
+}
+
+SlotPlan PlanOf(const v1::StartHeader& start) {
+  return {.slots = ToVector(start.slots()),
+          .next_slots = ToVector(start.next_slots()),
+          .next_sample = start.next_sample()};
+}
+
+v1::StartHeader MakeStartHeader(const RunStart& start, const Layout& layout,
+                                const v1::RunConfig& config,
+                                absl::Span<const std::string> workers) {
+  v1::StartHeader header;
+  const Sha256Digest& manifest = layout.manifest().hash();
+  header.set_run_id(start.run_id);
+  header.set_manifest_hash(manifest.data(), manifest.size());
+  header.set_state_hash(start.state_hash);
+  header.set_data_fingerprint(start.data_fingerprint);
+  uint64_t next_sample = 0;
+  for (v1::Slot& slot : AssignSlots(workers, config.samples_per_worker(), &next_sample))
+    *header.add_slots() = std::move(slot);
+  for (v1::Slot& slot : AssignSlots(workers, config.samples_per_worker(), &next_sample))
+    *header.add_next_slots() = std::move(slot);
+  header.set_next_sample(next_sample);
+  return header;
+}
+
+v1::RoundHeader MakeRoundHeader(const v1::RunConfig& config, const RoundOutcome& outcome) {
+  v1::RoundHeader header;
+  header.set_round(outcome.round.value());
+  header.set_epoch(outcome.epoch.value());
+  *header.mutable_step() = StepOfRound(config, outcome.round);
+  for (const RecordedMember& recorded : outcome.members) *header.add_members() = recorded.member;
+  for (size_t s = 0; s < outcome.segments.size(); ++s) {
+    v1::CommittedSegment* segment = header.add_segments();
+    segment->set_included(Bitmap(outcome.members, s));
+    segment->set_payload_bytes(outcome.segments[s].payload_bytes);
+    segment->set_checksum(outcome.segments[s].checksum);
+  }
+  header.set_predecessor_hash(outcome.predecessor_hash);
+  return header;
+}
+
+uint64_t ResultBytes(const v1::RoundHeader& header) {
+  uint64_t bytes = 0;
+  for (const v1::CommittedSegment& segment : header.segments()) bytes += segment.payload_bytes();
+  return bytes;
+}
+
+uint64_t IncludedTokens(const v1::RoundHeader& header, absl::Span<const v1::Slot> slots,
+                        uint32_t sequence_length) {
+  uint64_t tokens = 0;
+  for (int i = 0; i < header.members_size(); ++i) {
+    if (IsIncluded(header, i)) tokens += uint64_t{slots[i].samples()} * sequence_length;
+  }
+  return tokens;
+}
+
+}  // namespace distro

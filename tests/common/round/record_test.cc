@@ -1,0 +1,76 @@
+#include "common/round/record.h"
+
+#include "common/replica/committed_round.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/small_run.h"
+
+namespace distro {
+namespace {
+
+using ::testing::ElementsAre;
+
+const std::vector<std::string> kWorkers = {"a", "b"};
+
+std::vector<uint64_t> Firsts(const std::vector<v1::Slot>& slots) {
+  std::vector<uint64_t> firsts;
+  for (const v1::Slot& slot : slots) firsts.push_back(slot.first_sample());
+  return firsts;
+}
+
+v1::StartHeader Start(const Layout& layout) {
+  return MakeStartHeader({.run_id = "small-0001",
+                          .data_fingerprint = "data",
+                          .state_hash = testing::kInitialStateHash},
+                         layout, testing::SmallConfig(), kWorkers);
+}
+
+RecordedMember MemberOf(const std::string& name, std::vector<bool> included) {
+  RecordedMember recorded;
+  recorded.member.set_name(name);
+  recorded.member.set_state(v1::MEMBER_STATE_ACTIVE);
+  recorded.member.set_weight(1);
+  recorded.included = std::move(included);
+  return recorded;
+}
+
+TEST(SlotPlanTest, BeginsWithTwoRoundsAndMovesOnByRecords) {
+  SlotPlan plan = PlanOf(Start(testing::SmallLayout()));
+  EXPECT_THAT(Firsts(plan.slots), ElementsAre(0, 2));
+  EXPECT_THAT(Firsts(plan.next_slots), ElementsAre(4, 6));
+  v1::RoundHeader header;
+  plan.Give({"b"}, testing::SmallConfig(), &header);
+  EXPECT_EQ(header.next_sample(), 10u);
+  plan.Advance(header);
+  EXPECT_THAT(Firsts(plan.slots), ElementsAre(4, 6));
+  EXPECT_THAT(Firsts(plan.next_slots), ElementsAre(8));
+  EXPECT_EQ(plan.next_sample, 10u);
+}
+
+// Who reads the log or follows the run takes what is made here.
+TEST(RecordTest, AHeaderIsOneThatFollowersTake) {
+  const Layout layout = testing::SmallLayout();
+  const std::vector<bool> all(layout.segments(), true);
+  RoundOutcome outcome{.round = RoundId(3), .epoch = EpochId(2), .predecessor_hash = 5};
+  for (int i = 0; i < 9; ++i) outcome.members.push_back(MemberOf("w" + std::to_string(i), all));
+  outcome.members[1].included = {true};
+  outcome.members[7].included = {};
+  outcome.segments.assign(layout.segments(), {.payload_bytes = 60, .checksum = 7});
+  const v1::RoundHeader header = MakeRoundHeader(testing::SmallConfig(), outcome);
+  EXPECT_EQ(header.segments(0).included(), "\x7f\x01");
+  EXPECT_EQ(header.segments(1).included(), "\x7d\x01");
+  const auto parsed = ParseRoundHeader(header.SerializeAsString(), layout);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_TRUE(IsIncluded(*parsed, 1));
+  EXPECT_FALSE(IsIncluded(*parsed, 7));
+  EXPECT_EQ(ResultBytes(header), 60u * layout.segments());
+}
+
+TEST(RecordTest, TokensAreThoseOfIncludedUpdates) {
+  RoundOutcome outcome{.members = {MemberOf("a", {true}), MemberOf("b", {})}, .segments = {{}}};
+  const v1::RoundHeader header = MakeRoundHeader(testing::SmallConfig(), outcome);
+  EXPECT_EQ(IncludedTokens(header, PlanOf(Start(testing::SmallLayout())).slots, 16), 2u * 16);
+}
+
+}  // namespace
+}  // namespace distro
