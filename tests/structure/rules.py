@@ -33,10 +33,9 @@ USES = {
     "common/telemetry/repair_telemetry": "common/telemetry/duration_histogram",
     "common/telemetry/http_get": "common/base",  # for tools
     "common/telemetry": "common/base proto common/telemetry/repair_telemetry",
-    "common/process": "common/base",  # signals
-    "common/process/command_line": "common/base",  # absl's flags, for programs
+    "common/process": "common/base",  # signals and the command line
     # The aggregator. Its decisions and its log know nothing of gRPC.
-    "server/flags": "server/options common/process/command_line",
+    "server/flags": "server/options common/process",
     "server/options": "common/run server/connections server/limits",
     "server/limits": "common/base",
     "server/auth/roles": "",
@@ -64,7 +63,7 @@ USES = {
     "server/grpc_endpoint": "server/auth server/connections server/options server/service",
     "server": "server/grpc_endpoint server/grpc_log server/auth server/call_metrics server/connection_metrics server/connections server/flags server/options server/metrics server/service server/status server/stream_metrics server/worker_metrics",
     # The worker. Torch is in the model, the sharding and the training loop only.
-    "worker/flags": "common/process/command_line common/rpc/client_flags worker/options worker/fingerprint_command worker/generate_command worker/text_floor_command",
+    "worker/flags": "common/process common/rpc/client_flags worker/options worker/fingerprint_command worker/generate_command worker/text_floor_command",
     "worker/options": "common/run common/rpc/channel_options worker/data worker/node/node_options",
     "worker/data": "common/run",
     "worker/exchange": "common/replica common/rpc common/telemetry/duration_histogram",
@@ -91,7 +90,7 @@ USES = {
     "worker/fingerprint_command": "worker/data",
     "worker": "common/process worker/flags worker/options worker/metrics worker/train",
     "tools/distroctl": "common/replica common/rpc common/rpc/client_flags common/rpc/dev_certificates common/telemetry/http_get server/auth/tokens_file server/log worker/fsdp/memory_plan worker/model/llama_tensors",  # `plan` says what a worker checks at its start
-    "tools/archiver": "common/process common/process/command_line common/replica common/rpc common/rpc/client_flags common/telemetry",
+    "tools/archiver": "common/process common/replica common/rpc common/rpc/client_flags common/telemetry",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/replica",
     "tests/testing/faulty_disk": "server/log",
@@ -194,6 +193,13 @@ OUTSIDE = {
         r"^libboost_",
         None,
         named_in="common/telemetry common/telemetry/http_get",
+        seen_in="",
+    ),
+    "cli11": Outside(  # headers only, slow to compile
+        r"(^|/)CLI/",
+        r"^libCLI11",
+        None,
+        named_in="common/process",
         seen_in="",
     ),
     "googletest": Outside(
