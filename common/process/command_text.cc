@@ -22,15 +22,6 @@ const Command* Unnamed(const Program& program) {
   return found == program.commands.end() ? nullptr : &*found;
 }
 
-std::string Usage(const Command& command) {
-  std::string usage = command.name;
-  for (const Argument& argument : command.arguments) {
-    absl::StrAppend(&usage, " ", argument.required ? "" : "[", argument.name,
-                    argument.required ? "" : "]");
-  }
-  return usage;
-}
-
 // `text` in lines of at most kLineWidth, each after `indent` blanks.
 std::string Wrapped(absl::string_view text, size_t indent) {
   std::string out;
@@ -165,6 +156,15 @@ std::vector<Command> Family(const Program& program, absl::string_view first) {
       family.push_back(command);
   }
   return family;
+}
+
+std::string Usage(const Command& command) {
+  std::string usage = command.name;
+  for (const Argument& argument : command.arguments) {
+    absl::StrAppend(&usage, " ", argument.required ? "" : "[", argument.name,
+                    argument.required ? "" : "]");
+  }
+  return usage;
 }
 
 std::string Overview(const Program& program, absl::string_view first) {

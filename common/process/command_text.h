@@ -16,6 +16,9 @@ std::vector<Flag> CommonFlags();
 // have a name.
 std::vector<Command> Family(const Program& program, absl::string_view first);
 
+// "log show [ROUND]".
+std::string Usage(const Command& command);
+
 // The commands of a family, a line each; of all also what the program does without one.
 std::string Overview(const Program& program, absl::string_view first);
 

@@ -97,6 +97,9 @@ struct DefaultWriter {
   std::string operator()(const Number* value) const {
     return absl::StrCat(*value);
   }
+  std::string operator()(const uint64_t* value) const {
+    return *value == UINT64_MAX ? "" : absl::StrCat(*value);  // no bound
+  }
   std::string operator()(const absl::Duration* value) const { return absl::FormatDuration(*value); }
   std::string operator()(const std::vector<std::string>* value) const {
     return absl::StrJoin(*value, ",");

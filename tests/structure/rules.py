@@ -24,7 +24,7 @@ USES = {
     "common/replica": "kernels common/codec common/checkpoint common/run common/rpc/frames proto",
     # The outside world, wrapped.
     "common/rpc/channel_options": "common/base",  # options, certificates and tokens, without gRPC
-    "common/rpc/client_flags": "common/rpc/channel_options",
+    "common/rpc/client_flags": "common/process common/rpc/channel_options",
     "common/rpc/tls_files": "common/base",
     "common/rpc/dev_certificates": "common/base",
     "common/rpc/token": "common/base",
@@ -89,7 +89,7 @@ USES = {
     "worker/text_floor_command": "worker/data",
     "worker/fingerprint_command": "worker/data",
     "worker": "common/process worker/flags worker/options worker/metrics worker/train",
-    "tools/distroctl": "common/replica common/rpc common/rpc/client_flags common/rpc/dev_certificates common/telemetry/http_get server/auth/tokens_file server/log worker/fsdp/memory_plan worker/model/llama_tensors",  # `plan` says what a worker checks at its start
+    "tools/distroctl": "common/process common/replica common/rpc common/rpc/client_flags common/rpc/dev_certificates common/telemetry/http_get server/auth/tokens_file server/log worker/fsdp/memory_plan worker/model/llama_tensors",  # `plan` says what a worker checks at its start
     "tools/archiver": "common/process common/replica common/rpc common/rpc/client_flags common/telemetry",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/replica",
