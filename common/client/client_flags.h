@@ -1,11 +1,14 @@
-// The flags that say how a client talks with its aggregator (docs/security.md): the same six in distro-worker,
-// distro-archiver and distroctl, with the same words. ChannelOptionsFromFlags reads absl's flags, which are there in a
-// program that links this file; distroctl's own parser takes the words alone.
+// The flags that say how a client talks with its aggregator (docs/security.md): the same six in
+// distro-worker, distro-archiver and distroctl, with the same words. ChannelOptionsFromFlags reads
+// absl's flags, which are there in a program that links this file; distroctl's own parser takes the
+// words alone.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "common/client/channel_options.h"
+#include "common/process/flag.h"
 
 namespace distro {
 
@@ -24,6 +27,9 @@ inline constexpr char kInsecureHelp[] =
 
 // For the end of ProgramHelp::flag_sources.
 inline constexpr char kClientFlagsSource[] = "client/client_flags.cc";
+
+// `own`, and behind them the six, which set all of `channel` but its address; it is borrowed.
+std::vector<Flag> WithClientFlags(std::vector<Flag> own, ChannelOptions* channel);
 
 // Not validated. `aggregator` as in ChannelOptions.
 ChannelOptions ChannelOptionsFromFlags(const std::string& aggregator);

@@ -28,20 +28,19 @@ USES = {
     "common/security": "common/base",  # certificates and tokens, without gRPC
     "common/rpc": "common/base common/rpc/frames common/rpc/proto_time proto",
     "common/client/channel_options": "",  # without gRPC
-    "common/client/client_flags": "common/client/channel_options",
+    "common/client/client_flags": "common/client/channel_options common/process",
     "common/client": "common/client/channel_options common/rpc common/security",
     "common/telemetry/worker_readings": "common/base proto",  # in heartbeats, without Prometheus
     "common/telemetry/http_get": "common/base",  # for tools
     "common/telemetry": "common/base proto common/telemetry/worker_readings",
-    "common/process": "common/base",  # signals
-    "common/process/command_line": "common/base",  # absl's flags, for programs
+    "common/process": "common/base",  # signals and the command line
     # A node's part in a run: the edge to the network, without it; and what stands behind that edge.
     "common/exchange": "common/replica common/telemetry/worker_readings",
     "common/client/follow": "common/client",
     "common/client/member": "common/client/follow common/exchange",
     "common/simulation": "common/exchange",
     # The aggregator. Its decisions and its log know nothing of gRPC.
-    "server/flags": "server/options common/process/command_line",
+    "server/flags": "server/options common/process",
     "server/options": "common/run server/connections server/limits",
     "server/limits": "common/base",
     "server/auth/roles": "",
@@ -70,7 +69,7 @@ USES = {
     "server/grpc_endpoint": "server/auth server/connections server/options server/service",
     "server": "server/grpc_endpoint server/grpc_log server/auth server/call_metrics server/connection_metrics server/connections server/flags server/options server/metrics server/service server/status server/stream_metrics server/worker_metrics",
     # The worker. Torch is in the model, the sharding and the training loop only.
-    "worker/flags": "common/process/command_line common/client/client_flags worker/options worker/fingerprint_command worker/generate_command worker/text_floor_command",
+    "worker/flags": "common/process common/client/client_flags worker/options worker/fingerprint_command worker/generate_command worker/text_floor_command",
     "worker/options": "common/run common/client/channel_options worker/data worker/node/node_options",
     "worker/data": "common/run",
     "worker/plan": "common/model",  # without Torch, for the optimizer and distroctl too
@@ -88,8 +87,8 @@ USES = {
     "worker/text_floor_command": "worker/data",
     "worker/fingerprint_command": "worker/data",
     "worker": "common/client/member common/process worker/flags worker/options worker/metrics worker/train",
-    "tools/distroctl": "common/client common/client/client_flags common/replica common/security common/telemetry/http_get server/auth/tokens_file server/log worker/plan",  # `plan` says what a worker checks at its start
-    "tools/archiver": "common/client/client_flags common/client/follow common/process common/process/command_line common/replica common/telemetry",
+    "tools/distroctl": "common/client common/client/client_flags common/process common/replica common/security common/telemetry/http_get server/auth/tokens_file server/log worker/plan",  # `plan` says what a worker checks at its start
+    "tools/archiver": "common/client/client_flags common/client/follow common/process common/replica common/telemetry",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/replica",
     "tests/testing/faulty_disk": "server/log",
@@ -205,6 +204,13 @@ OUTSIDE = {
         r"^libboost_",
         None,
         named_in="common/telemetry common/telemetry/http_get",
+        seen_in="",
+    ),
+    "cli11": Outside(  # headers only, slow to compile
+        r"(^|/)CLI/",
+        r"^libCLI11",
+        None,
+        named_in="common/process",
         seen_in="",
     ),
     "googletest": Outside(

@@ -14,6 +14,7 @@ SAMPLES = {
     "grpc": ("/usr/include/grpcpp/server.h", "libgrpc++.so.1.51", "_ZN4grpc13ServerBuilderC1Ev"),
     "prometheus": ("/usr/include/prometheus/counter.h", "libprometheus-cpp-core.so.1.0", "_ZN10prometheus7CounterC1Ev"),
     "boost": ("/usr/include/boost/asio.hpp", "libboost_system.so.1.74.0", None),
+    "cli11": ("/usr/include/CLI/CLI.hpp", "libCLI11.so", None),
     "googletest": ("/usr/include/gtest/gtest.h", "libgtest.so.1.12.1", None),
 }
 

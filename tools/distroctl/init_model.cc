@@ -1,6 +1,7 @@
 #include "tools/distroctl/init_model.h"
 
 #include <filesystem>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
@@ -46,28 +47,28 @@ absl::StatusOr<Report> InitModel(const InitModelOptions& options) {
                          {"seed", options.seed}}};
 }
 
-Command InitModelCommand() {
+Command InitModelCommand(const Console* console) {
+  const auto options = std::make_shared<InitModelOptions>();
   return {
       .name = "init-model",
       .summary = "Writes random initial weights, the same bytes on every machine.",
       .flags = {{.name = "config",
-                 .value = Value::kFile,
-                 .help = "config.json of the model, Hugging Face layout. Required."},
-                {.name = "out", .value = Value::kFolder, .help = "Folder to write. Required."},
-                {.name = "seed",
-                 .value = Value::kCount,
-                 .help = "Seed of the weights.",
-                 .default_value = "0"}},
+                 .value = &options->config,
+                 .help = "config.json of the model, Hugging Face layout. Required.",
+                 .takes = Takes::kFile},
+                {.name = "out",
+                 .value = &options->out,
+                 .help = "Folder to write. Required.",
+                 .takes = Takes::kFolder},
+                {.name = "seed", .value = &options->seed, .help = "Seed of the weights."}},
       .help =
           R"(Writes config.json and model.safetensors, which transformers opens and `distroctl run create --model` takes.
 A folder that holds a checkpoint is not touched. A checkpoint that was trained elsewhere serves just as well.
 
 Example:
   distroctl init-model --config examples/demo/config.json --seed 1 --out initial)",
-      .run = [](const Arguments& arguments, const Console&) {
-        return InitModel({.config = arguments.Text("config"),
-                          .out = arguments.Text("out"),
-                          .seed = arguments.Count("seed")});
+      .run = [options, console]() -> absl::StatusOr<int> {
+        return console->Show(InitModel(*options));
       }};
 }
 
