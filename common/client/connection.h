@@ -1,5 +1,6 @@
-// One of a client's connections to its aggregator. It can be made anew: an answer `fenced` says that the process behind it
-// was replaced, and as long as that one lives the connection would stay with it, whatever the address means by now.
+// One of a client's connections to its aggregator. It can be made anew: an answer `fenced` says
+// that the process behind it was replaced, and as long as that one lives the connection would stay
+// with it, whatever the address means by now.
 //
 // Thread-safe.
 #pragma once

@@ -8,44 +8,35 @@
 namespace distro {
 namespace {
 
-struct ReasonVerdict {
+struct ReasonAction {
   absl::string_view reason;
-  Verdict verdict;
+  StatusAction action;
 };
 
 // Reasons for which the code alone does not say what to do (docs/protocol.md, "Statuses").
-constexpr ReasonVerdict kByReason[] = {
-    {"diverged", Verdict::kResync},
-    {"pruned", Verdict::kResync},
-    {"no_session", Verdict::kRejoin},
-    {"draining", Verdict::kRetry},
-    {"disk", Verdict::kRetry},
-    {"fenced", Verdict::kRetry},
-    {"damaged", Verdict::kRetry},
-    {"full", Verdict::kRetry},
-    {"limit", Verdict::kRetry},
-    {"not_open", Verdict::kRetry},
-    {"paused", Verdict::kRetry},
-    {"stalled", Verdict::kRetry},
-    {"other_data", Verdict::kEnd},
-    {"other_run", Verdict::kEnd},
-    {"quarantined", Verdict::kEnd},
-    {"replaced", Verdict::kEnd},
-    {"role", Verdict::kEnd},
-    {"too_slow", Verdict::kEnd},
-    {"unauthenticated", Verdict::kEnd},
-    {"version", Verdict::kEnd},
-    {"wrong_name", Verdict::kEnd},
+constexpr ReasonAction kByReason[] = {
+    {"diverged", StatusAction::kResync},   {"pruned", StatusAction::kResync},
+    {"no_session", StatusAction::kRejoin}, {"draining", StatusAction::kRetry},
+    {"disk", StatusAction::kRetry},        {"fenced", StatusAction::kRetry},
+    {"damaged", StatusAction::kRetry},     {"full", StatusAction::kRetry},
+    {"limit", StatusAction::kRetry},       {"no_reference", StatusAction::kRetry},
+    {"not_open", StatusAction::kRetry},    {"paused", StatusAction::kRetry},
+    {"stalled", StatusAction::kRetry},     {"other_data", StatusAction::kEnd},
+    {"other_run", StatusAction::kEnd},     {"quarantined", StatusAction::kEnd},
+    {"replaced", StatusAction::kEnd},      {"role", StatusAction::kEnd},
+    {"too_slow", StatusAction::kEnd},      {"unauthenticated", StatusAction::kEnd},
+    {"version", StatusAction::kEnd},       {"wrong_name", StatusAction::kEnd},
 };
 
 }  // namespace
 
-Verdict VerdictOf(const absl::Status& status) {
+StatusAction ActionFor(const absl::Status& status) {
   const std::string reason = ReasonOf(status);
-  for (const ReasonVerdict& entry : kByReason) {
-    if (entry.reason == reason) return entry.verdict;
+  for (const ReasonAction& entry : kByReason) {
+    if (entry.reason == reason) return entry.action;
   }
   switch (status.code()) {
+    case absl::StatusCode::kAborted:  // by a newer call of the same client
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kResourceExhausted:
@@ -53,11 +44,11 @@ Verdict VerdictOf(const absl::Status& status) {
         kCancelled:                    // by a proxy or a stopping server: the session knows our own
     case absl::StatusCode::kInternal:  // a broken HTTP/2 stream
     case absl::StatusCode::kUnknown:
-      return Verdict::kRetry;
+      return StatusAction::kRetry;
     case absl::StatusCode::kFailedPrecondition:
-      return Verdict::kRejoin;
+      return StatusAction::kRejoin;
     default:
-      return Verdict::kEnd;
+      return StatusAction::kEnd;
   }
 }
 

@@ -12,10 +12,10 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/client/follow/snapshot_transfer.h"
+#include "common/client/status_action.h"
 #include "common/rpc/frames.h"
 #include "common/rpc/status.h"
 #include "tools/archiver/archive_state.h"
-#include "tools/archiver/verdict.h"
 
 namespace distro::tools {
 namespace {
@@ -96,7 +96,7 @@ absl::StatusOr<v1::GetRunResponse> AggregatorClient::AwaitRun(uint64_t epoch) {
     if (status.ok()) status = CheckUsable(*run, epoch);
     if (status.ok()) return run;
     if (stopper_->stopped()) return absl::CancelledError("stopped");
-    if (VerdictOf(status) == Verdict::kEnd) return status;
+    if (ActionFor(status) != StatusAction::kRetry) return status;
     reasons.Failed(status.ToString());
     stopper_->Sleep(DelayAfter(status, &backoff));
   }
@@ -122,7 +122,7 @@ absl::Status AggregatorClient::FetchSnapshot(const v1::SnapshotInfo& snapshot,
       continue;
     }
     if (stopper_->stopped()) return absl::CancelledError("stopped");
-    if (stream.ours || VerdictOf(stream.status) != Verdict::kRetry) {
+    if (stream.ours || ActionFor(stream.status) != StatusAction::kRetry) {
       return Annotate(stream.status, "snapshot");
     }
     reasons.Failed(stream.status.ToString());
@@ -163,7 +163,7 @@ absl::Status AggregatorClient::SendSnapshot(const v1::UploadSnapshotHeader& head
     const absl::Status status = SendOnce(header, bytes, &sent);
     if (status.ok()) return status;
     if (stopper_->stopped()) return absl::CancelledError("stopped");
-    if (VerdictOf(status) != Verdict::kRetry) return status;
+    if (ActionFor(status) != StatusAction::kRetry) return status;
     reasons.Failed(status.ToString());
     if (sent > 0) backoff.Reset();
     stopper_->Sleep(DelayAfter(status, &backoff));
@@ -184,7 +184,7 @@ absl::Status AggregatorClient::ReportState(const v1::ReportStateRequest& request
     }
     if (status.ok()) return status;
     if (stopper_->stopped()) return absl::CancelledError("stopped");
-    if (VerdictOf(status) != Verdict::kRetry) return status;
+    if (ActionFor(status) != StatusAction::kRetry) return status;
     reasons.Failed(status.ToString());
     stopper_->Sleep(DelayAfter(status, &backoff));
   }

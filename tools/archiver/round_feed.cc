@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
+#include "common/client/status_action.h"
 #include "common/rpc/status.h"
-#include "tools/archiver/verdict.h"
 
 namespace distro::tools {
 
@@ -81,7 +81,7 @@ void RoundFeed::Run() {
     progressed_ = false;
     const absl::Status status = Stream();
     if (Ended()) break;
-    if (status.ok() || VerdictOf(status) != Verdict::kRetry) {
+    if (status.ok() || ActionFor(status) != StatusAction::kRetry) {
       return Close(status.ok() ? absl::OutOfRangeError("all rounds of the run are there") : status);
     }
     reasons_.Failed(status.ToString());

@@ -97,7 +97,8 @@ absl::Status GrpcExchange::DownloadSnapshot(const v1::SnapshotInfo& snapshot,
   const absl::Status fetched =
       FetchSnapshot(background, connections_->download.get(), snapshot, path);
   // What was named in Join is there no more: another session must be told of another snapshot.
-  if (!fetched.ok() && VerdictOf(fetched) == Verdict::kResync) running_->session()->End(fetched);
+  if (!fetched.ok() && ActionFor(fetched) == StatusAction::kResync)
+    running_->session()->End(fetched);
   DISTRO_RETURN_IF_ERROR(fetched);
   // Before it trains, a link that can never catch up with a run under way is told so.
   Session* const session = running_->session();
@@ -147,7 +148,7 @@ void GrpcExchange::Report(RoundId next_round, uint64_t log_hash) {
 void GrpcExchange::Leave(const std::string& reason) {
   if (running_ == nullptr) return;
   const absl::Status end = running_->session()->end_status();
-  const bool refused = !end.ok() && VerdictOf(end) == Verdict::kEnd;
+  const bool refused = !end.ok() && ActionFor(end) == StatusAction::kEnd;
   v1::LeaveRequest request;
   *request.mutable_worker() = running_->session()->worker();
   const absl::string_view shortened = absl::string_view(reason).substr(0, kMaxReasonBytes);

@@ -46,7 +46,7 @@ void Heartbeat::Run() {
       if (!AwaitTurn()) return;
       continue;
     }
-    if (response.ok() || VerdictOf(status) == Verdict::kRejoin) {
+    if (response.ok() || ActionFor(status) == StatusAction::kRejoin) {
       status = Rejoin();
     } else {
       Failed(RetriedRpc::kHeartbeat, status);
@@ -180,7 +180,7 @@ absl::Status Heartbeat::Rejoin() {
 
 void Heartbeat::Failed(RetriedRpc rpc, const absl::Status& status) {
   if (background_.session->ended()) return;
-  if (VerdictOf(status) != Verdict::kRetry) {
+  if (ActionFor(status) != StatusAction::kRetry) {
     background_.session->End(status);
     return;
   }

@@ -42,7 +42,7 @@ absl::StatusOr<v1::JoinResponse> JoinUntilAnswered(const Background& background,
     absl::StatusOr<v1::JoinResponse> response = JoinOnce(background, connection, request, failed);
     failed = true;
     if (session->ended()) return session->end_status();
-    if (response.ok() || VerdictOf(response.status()) != Verdict::kRetry) return response;
+    if (response.ok() || ActionFor(response.status()) != StatusAction::kRetry) return response;
     background.meter->AddRetry(RetriedRpc::kJoin, response.status().code());
     reasons.Failed(response.status().ToString());
     if (!session->Sleep(DelayAfter(response.status(), &backoff))) return session->end_status();

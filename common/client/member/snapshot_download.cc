@@ -55,10 +55,10 @@ absl::Status FetchSnapshot(const Background& background, Connection* connection,
       DISTRO_RETURN_IF_ERROR(part.Clear());
       continue;
     }
-    const Verdict verdict = VerdictOf(status);
-    if (ours || verdict == Verdict::kResync || verdict == Verdict::kEnd)
+    const StatusAction action = ActionFor(status);
+    if (ours || action == StatusAction::kResync || action == StatusAction::kEnd)
       return Annotate(status, "snapshot");
-    if (verdict == Verdict::kRejoin) session->WantHeartbeat();
+    if (action == StatusAction::kRejoin) session->WantHeartbeat();
     background.meter->AddRetry(RetriedRpc::kSnapshot, status.code());
     reasons.Failed(status.ToString());
     if (part.size() > before) backoff.Reset();

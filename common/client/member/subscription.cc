@@ -166,14 +166,14 @@ void Subscription::Measure(const v1::SubscribeRoundsResponse& frame) {
 
 void Subscription::Judge(const absl::Status& status) {
   Session* const session = background_.session;
-  switch (VerdictOf(status)) {
-    case Verdict::kRetry:
+  switch (ActionFor(status)) {
+    case StatusAction::kRetry:
       break;
-    case Verdict::kRejoin:
+    case StatusAction::kRejoin:
       session->WantHeartbeat();  // it may not know this session any more
       break;
-    case Verdict::kResync:
-    case Verdict::kEnd:
+    case StatusAction::kResync:
+    case StatusAction::kEnd:
       session->End(status);
       return;
   }

@@ -100,16 +100,16 @@ void Uploader::Handle(const RoundUpdate& update, const SessionView& start,
     background_.meter->AddRetry(RetriedRpc::kUpload, status.code());
     return Await(update.round, start, /*refused=*/false, DelayAfter(status, &backoff_));
   }
-  const Verdict verdict = VerdictOf(status);
-  if (verdict == Verdict::kEnd || verdict == Verdict::kResync) {
+  const StatusAction action = ActionFor(status);
+  if (action == StatusAction::kEnd || action == StatusAction::kResync) {
     background_.log->Error("update rejected",
                            {{"round", update.round.value()}, {"status", status}});
-    if (verdict == Verdict::kResync || !RefusesTheUpdateOnly(status))
+    if (action == StatusAction::kResync || !RefusesTheUpdateOnly(status))
       background_.session->End(status);
     Forget(update.round);
     return;
   }
-  const bool refused = verdict == Verdict::kRejoin;
+  const bool refused = action == StatusAction::kRejoin;
   if (refused) {
     absl::MutexLock lock(&mu_);
     if (auto it = pending_.find(update.round); it != pending_.end()) it->second.refused = true;

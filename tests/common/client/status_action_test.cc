@@ -11,28 +11,35 @@ absl::Status With(const char* reason) {
   return ErrorWithReason(absl::StatusCode::kFailedPrecondition, reason, "");
 }
 
-TEST(VerdictTest, GoesByTheReasonWhateverTheCode) {
-  for (const char* reason :
-       {"damaged", "draining", "disk", "fenced", "full", "limit", "not_open", "paused", "stalled"})
-    EXPECT_EQ(VerdictOf(With(reason)), Verdict::kRetry) << reason;
+TEST(StatusActionTest, GoesByTheReasonWhateverTheCode) {
+  for (const char* reason : {"damaged", "draining", "disk", "fenced", "full", "limit",
+                             "no_reference", "not_open", "paused", "stalled"})
+    EXPECT_EQ(ActionFor(With(reason)), StatusAction::kRetry) << reason;
   for (const char* reason : {"diverged", "pruned"})
-    EXPECT_EQ(VerdictOf(With(reason)), Verdict::kResync) << reason;
+    EXPECT_EQ(ActionFor(With(reason)), StatusAction::kResync) << reason;
   for (const char* reason : {"other_data", "other_run", "quarantined", "replaced", "role",
                              "too_slow", "unauthenticated", "version", "wrong_name"})
-    EXPECT_EQ(VerdictOf(With(reason)), Verdict::kEnd) << reason;
+    EXPECT_EQ(ActionFor(With(reason)), StatusAction::kEnd) << reason;
   for (const char* reason : {"no_session", "late", "wrong_round", "wrong_epoch", "no_samples"})
-    EXPECT_EQ(VerdictOf(With(reason)), Verdict::kRejoin) << reason;
-  EXPECT_EQ(VerdictOf(ErrorWithReason(absl::StatusCode::kResourceExhausted, "too_slow", "")),
-            Verdict::kEnd);
+    EXPECT_EQ(ActionFor(With(reason)), StatusAction::kRejoin) << reason;
+  EXPECT_EQ(ActionFor(ErrorWithReason(absl::StatusCode::kResourceExhausted, "too_slow", "")),
+            StatusAction::kEnd);
 }
 
-TEST(VerdictTest, WithoutAReasonGoesByTheCode) {
-  EXPECT_EQ(VerdictOf(absl::UnavailableError("diverged")), Verdict::kRetry);
-  EXPECT_EQ(VerdictOf(absl::ResourceExhaustedError("")), Verdict::kRetry);
-  EXPECT_EQ(VerdictOf(absl::FailedPreconditionError("")), Verdict::kRejoin);
-  EXPECT_EQ(VerdictOf(absl::AbortedError("")), Verdict::kEnd);
-  EXPECT_EQ(VerdictOf(absl::PermissionDeniedError("")), Verdict::kEnd);
-  EXPECT_EQ(VerdictOf(absl::InvalidArgumentError("")), Verdict::kEnd);
+TEST(StatusActionTest, WithoutAReasonGoesByTheCode) {
+  EXPECT_EQ(ActionFor(absl::UnavailableError("diverged")), StatusAction::kRetry);
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kAborted, absl::StatusCode::kCancelled,
+        absl::StatusCode::kDeadlineExceeded, absl::StatusCode::kInternal,
+        absl::StatusCode::kResourceExhausted, absl::StatusCode::kUnknown})
+    EXPECT_EQ(ActionFor(absl::Status(code, "")), StatusAction::kRetry) << code;
+  EXPECT_EQ(ActionFor(absl::FailedPreconditionError("")), StatusAction::kRejoin);
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kAlreadyExists, absl::StatusCode::kDataLoss,
+        absl::StatusCode::kInvalidArgument, absl::StatusCode::kNotFound,
+        absl::StatusCode::kOutOfRange, absl::StatusCode::kPermissionDenied,
+        absl::StatusCode::kUnauthenticated, absl::StatusCode::kUnimplemented})
+    EXPECT_EQ(ActionFor(absl::Status(code, "")), StatusAction::kEnd) << code;
 }
 
 }  // namespace
