@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
-#include "common/replica/committed_round.h"
+#include "common/round_log/committed_round.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/update.pb.h"
 #include "server/round/combiner.h"

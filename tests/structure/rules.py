@@ -22,7 +22,8 @@ USES = {
     "kernels/cuda": "kernels",
     "common/rpc/frames": "common/base proto",  # cutting and checking, without gRPC
     "common/rpc/proto_time": "proto",  # times of messages, without gRPC
-    "common/replica": "kernels common/codec common/checkpoint common/run common/rpc/frames proto",
+    "common/round_log": "common/codec common/run common/rpc/frames proto",
+    "kernels/replica": "kernels/cpu common/checkpoint common/round_log",  # the log applied
     # The outside world, wrapped.
     "common/rpc/channel_options": "",  # without gRPC
     "common/rpc/client_flags": "common/rpc/channel_options",
@@ -45,10 +46,10 @@ USES = {
     "server/auth/token_store": "server/auth/auth_observer server/auth/file_watch server/auth/tokens_file",
     "server/connections": "common/base server/limits",  # below gRPC, which gets its sockets from here
     "server/auth": "common/rpc server/auth/token_store server/connections",
-    "server/log": "common/replica",
+    "server/log": "kernels/replica",
     "server/session": "common/run common/telemetry/repair_telemetry",
-    "server/subscription": "common/replica common/rpc/proto_time server/log",
-    "server/round": "common/replica common/rpc/proto_time server/log server/session server/subscription",
+    "server/subscription": "common/round_log common/rpc/proto_time server/log",
+    "server/round": "common/round_log common/rpc/proto_time server/log server/session server/subscription",
     "server/stream_metrics": "common/telemetry server/limits",
     "server/connection_metrics": "common/telemetry server/connections",
     "server/worker_metrics": "common/telemetry server/session",
@@ -67,8 +68,8 @@ USES = {
     "worker/flags": "common/process/command_line common/rpc/client_flags worker/options worker/fingerprint_command worker/generate_command worker/text_floor_command",
     "worker/options": "common/run common/rpc/channel_options worker/data worker/node/node_options",
     "worker/data": "common/run",
-    "worker/exchange": "common/replica common/rpc common/telemetry/duration_histogram",
-    "worker/optimizer": "common/replica worker/fsdp/shard_plan",
+    "worker/exchange": "kernels/replica common/rpc common/telemetry/duration_histogram",
+    "worker/optimizer": "kernels common/round_log worker/fsdp/shard_plan",
     "worker/state": "worker/optimizer",
     "worker/model": "common/model_config common/checkpoint",
     "worker/model/llama_memory": "common/model_config",  # these two without Torch, for plans
@@ -90,10 +91,10 @@ USES = {
     "worker/text_floor_command": "worker/data",
     "worker/fingerprint_command": "worker/data",
     "worker": "common/process worker/flags worker/options worker/metrics worker/train",
-    "tools/distroctl": "common/replica common/rpc common/rpc/client_flags common/security common/telemetry/http_get server/auth/tokens_file server/log worker/fsdp/memory_plan worker/model/llama_tensors",  # `plan` says what a worker checks at its start
-    "tools/archiver": "common/process common/process/command_line common/replica common/rpc common/rpc/client_flags common/telemetry",
+    "tools/distroctl": "kernels/replica common/rpc common/rpc/client_flags common/security common/telemetry/http_get server/auth/tokens_file server/log worker/fsdp/memory_plan worker/model/llama_tensors",  # `plan` says what a worker checks at its start
+    "tools/archiver": "common/process common/process/command_line kernels/replica common/rpc common/rpc/client_flags common/telemetry",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
-    "tests/testing": "common/replica",
+    "tests/testing": "kernels/replica",
     "tests/testing/faulty_disk": "server/log",
     "tests/testing/metrics_doc": "common/base",
     "tests/testing/loopback": "",
@@ -119,7 +120,7 @@ USES = {
     "tests/tools/archiver": "server tests/server/service",  # against a whole aggregator in the test's process
     "tests/integration": "server worker tools/distroctl tools/archiver",
     "tests/compatibility": "worker/model",
-    "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/replica common/telemetry server/log server/auth/tokens_file worker/data worker/state tools/archiver",
+    "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/round_log common/telemetry server/log server/auth/tokens_file worker/data worker/state tools/archiver",
     "bench": "bench/wire server worker",
     "bench/convergence": "bench/wire worker",
     "bench/wire": "common/codec",
@@ -131,19 +132,21 @@ USES = {
 NEVER = [
     ("server", "worker"),
     ("worker", "server"),
+    ("common", "kernels"),
     ("common", "server"),
     ("common", "worker"),
     ("common", "tools"),
     ("kernels", "server"),
     ("kernels", "worker"),
-    ("kernels", "proto"),
+    ("kernels/cpu", "proto"),
+    ("kernels/cuda", "proto"),
     ("bench", "tests"),
 ]
 
 
 # A unit's own files may use the folders inside it, but for these: an interface does not know its implementations.
 NOT_INSIDE = {
-    "kernels": "kernels/cpu kernels/cuda",
+    "kernels": "kernels/cpu kernels/cuda kernels/replica",
 }
 
 

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
-#include "common/replica/round_assembler.h"
+#include "common/round_log/round_assembler.h"
 #include "distro/v1/session.pb.h"
 #include "worker/exchange/transfer_stats.h"
 

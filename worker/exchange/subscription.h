@@ -8,7 +8,7 @@
 #include <string>
 
 #include "common/base/reason_log.h"
-#include "common/replica/round_assembler.h"
+#include "common/round_log/round_assembler.h"
 #include "worker/exchange/background.h"
 #include "worker/exchange/connection.h"
 #include "worker/exchange/event_queue.h"
