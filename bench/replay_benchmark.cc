@@ -21,8 +21,8 @@
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "common/codec/payload.h"
-#include "common/replica/replica.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/replica/replica.h"
 
 ABSL_FLAG(int64_t, parameters, 100'000'000, "Parameters, at least; rounded up to whole tensors.");
 ABSL_FLAG(int, workers, 32, "Workers whose random votes a round sums.");

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "common/replica/round_assembler.h"
+#include "common/round_log/round_assembler.h"
 
 namespace distro {
 

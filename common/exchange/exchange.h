@@ -14,7 +14,7 @@
 #include "common/base/ids.h"
 #include "common/exchange/transfer_stats.h"
 #include "common/layout/layout.h"
-#include "common/replica/round_assembler.h"
+#include "common/round_log/round_assembler.h"
 #include "distro/v1/session.pb.h"
 
 namespace distro {

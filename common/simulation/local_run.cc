@@ -5,11 +5,11 @@
 
 #include "common/base/status_macros.h"
 #include "common/checkpoint/hf_folder.h"
+#include "common/checkpoint/initial_snapshot.h"
 #include "common/layout/tensor_buffer.h"
-#include "common/replica/initial_snapshot.h"
-#include "common/replica/replica.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/replica/replica.h"
 
 namespace distro {
 

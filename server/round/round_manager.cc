@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/replica/header_bound.h"
 #include "common/round/record.h"
+#include "common/round_log/header_bound.h"
 #include "common/rpc/proto_time.h"
 #include "server/log/disk.h"
 

@@ -74,7 +74,7 @@ class RoundManager {
  public:
   // Continues where `round_log` ends, with what operators decided. All pointers are borrowed. DataLoss: the newest records
   // cannot be read. InvalidArgument: no round of this run could be committed
-  // (common/replica/header_bound.h).
+  // (common/round_log/header_bound.h).
   static absl::StatusOr<std::unique_ptr<RoundManager>> Create(
       std::shared_ptr<const RunIdentity> run, EpochId epoch, const RunFiles& files,
       const Clock* clock, Log* log, RunObserver* observer, const RoundManagerOptions& options);

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "common/replica/replica.h"
+#include "common/round_log/log_reference.h"
 #include "server/round/round_manager.h"
 
 namespace distro::server {

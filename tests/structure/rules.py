@@ -22,8 +22,9 @@ USES = {
     "kernels/cuda": "kernels",
     "common/rpc/frames": "common/base proto",  # cutting and checking, without gRPC
     "common/rpc/proto_time": "proto",  # times of messages, without gRPC
-    "common/replica": "kernels common/codec common/checkpoint common/run common/rpc/frames proto",
-    "common/round": "common/replica",
+    "common/round_log": "common/codec common/run common/rpc/frames proto",
+    "common/round": "common/round_log",
+    "kernels/replica": "kernels/cpu common/checkpoint common/round_log",  # the log applied
     # The outside world, wrapped.
     "common/security": "common/base",  # certificates and tokens, without gRPC
     "common/rpc": "common/base common/rpc/frames common/rpc/proto_time proto",
@@ -35,7 +36,7 @@ USES = {
     "common/telemetry": "common/base proto common/telemetry/worker_readings",
     "common/process": "common/base",  # signals and the command line
     # A node's part in a run: the edge to the network, without it; and what stands behind that edge.
-    "common/exchange": "common/replica common/telemetry/worker_readings",
+    "common/exchange": "common/round_log common/telemetry/worker_readings",
     "common/client/follow": "common/client",
     "common/client/member": "common/client/follow common/exchange",
     "common/simulation": "common/exchange",
@@ -50,9 +51,9 @@ USES = {
     "server/auth/token_store": "server/auth/auth_observer server/auth/file_watch server/auth/tokens_file",
     "server/connections": "common/base server/limits",  # below gRPC, which gets its sockets from here
     "server/auth": "common/rpc common/security server/auth/token_store server/connections",
-    "server/log": "common/replica",
+    "server/log": "kernels/replica",
     "server/session": "common/run common/telemetry/worker_readings",
-    "server/subscription": "common/replica common/rpc/proto_time server/log",
+    "server/subscription": "common/round_log common/rpc/proto_time server/log",
     "server/round": "common/round common/rpc/proto_time server/log server/session server/subscription",
     "server/stream_metrics": "common/telemetry server/limits",
     "server/connection_metrics": "common/telemetry server/connections",
@@ -73,7 +74,7 @@ USES = {
     "worker/options": "common/run common/client/channel_options worker/data worker/node/node_options",
     "worker/data": "common/run",
     "worker/plan": "common/model",  # without Torch, for the optimizer and distroctl too
-    "worker/optimizer": "common/replica worker/plan",
+    "worker/optimizer": "kernels common/round_log worker/plan",
     "worker/state": "worker/optimizer",
     "worker/model": "common/model",
     "worker/fsdp": "worker/model worker/plan",
@@ -87,10 +88,10 @@ USES = {
     "worker/text_floor_command": "worker/data",
     "worker/fingerprint_command": "worker/data",
     "worker": "common/client/member common/process worker/flags worker/options worker/metrics worker/train",
-    "tools/distroctl": "common/client common/client/client_flags common/process common/replica common/security common/telemetry/http_get server/auth/tokens_file server/log worker/plan",  # `plan` says what a worker checks at its start
-    "tools/archiver": "common/client/client_flags common/client/follow common/process common/replica common/telemetry",
+    "tools/distroctl": "common/client common/client/client_flags common/process kernels/replica common/security common/telemetry/http_get server/auth/tokens_file server/log worker/plan",  # `plan` says what a worker checks at its start
+    "tools/archiver": "common/client/client_flags common/client/follow common/process kernels/replica common/telemetry",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
-    "tests/testing": "common/replica",
+    "tests/testing": "kernels/replica",
     "tests/testing/faulty_disk": "server/log",
     "tests/testing/metrics_doc": "common/base",
     "tests/testing/loopback": "",
@@ -122,7 +123,7 @@ USES = {
     "tests/tools/archiver": "server tests/common/client tests/server/service",  # against a whole aggregator in the test's process, and one that plays a script
     "tests/integration": "common/simulation server worker tools/distroctl tools/archiver",
     "tests/compatibility": "worker/model",
-    "tests/fuzz": "tests/testing/plain_updates tests/testing/rpc_sequence common/rpc common/replica common/telemetry server/log server/auth/tokens_file worker/data worker/state tools/archiver",
+    "tests/fuzz": "tests/testing/plain_updates tests/testing/rpc_sequence common/rpc common/round_log common/telemetry server/log server/auth/tokens_file worker/data worker/state tools/archiver",
     "bench": "bench/wire common/simulation server worker",
     "bench/convergence": "bench/wire common/simulation worker",
     "bench/wire": "common/codec",
@@ -134,19 +135,21 @@ USES = {
 NEVER = [
     ("server", "worker"),
     ("worker", "server"),
+    ("common", "kernels"),
     ("common", "server"),
     ("common", "worker"),
     ("common", "tools"),
     ("kernels", "server"),
     ("kernels", "worker"),
-    ("kernels", "proto"),
+    ("kernels/cpu", "proto"),
+    ("kernels/cuda", "proto"),
     ("bench", "tests"),
 ]
 
 
 # A unit's own files may use the folders inside it, but for these: an interface does not know its implementations.
 NOT_INSIDE = {
-    "kernels": "kernels/cpu kernels/cuda",
+    "kernels": "kernels/cpu kernels/cuda kernels/replica",
 }
 
 

@@ -47,7 +47,7 @@ class RulesTest(unittest.TestCase):
             self.assertFalse(checks.allows(rules.OUTSIDE["torch"].seen_in, unit), f"torch in {unit}")
         for unit in ("server/round", "server/log", "server/session", "kernels", "common/codec", "worker/model"):
             self.assertFalse(checks.allows(rules.OUTSIDE["grpc"].seen_in, unit), f"grpc in {unit}")
-        for unit in ("server", "server/service", "common/replica", "worker/optimizer"):
+        for unit in ("server", "server/service", "kernels/replica", "worker/optimizer"):
             self.assertFalse(checks.allows(rules.OUTSIDE["cuda"].seen_in, unit), f"cuda in {unit}")
 
 

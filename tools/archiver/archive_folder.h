@@ -17,7 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/file.h"
-#include "common/replica/replica.h"
+#include "kernels/replica/replica.h"
 #include "tools/archiver/archive_state.h"
 
 namespace distro::tools {

@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
-#include "common/replica/committed_round.h"
+#include "common/round_log/committed_round.h"
 #include "tools/distroctl/stored_log.h"
 #include "tools/distroctl/table.h"
 #include "tools/distroctl/words.h"

@@ -11,9 +11,9 @@
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/snapshot.h"
-#include "common/replica/replica.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/replica/replica.h"
 #include "tools/distroctl/stored_log.h"
 
 namespace distro::tools {

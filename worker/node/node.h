@@ -23,7 +23,7 @@
 #include "common/base/log.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
-#include "common/replica/committed_round.h"
+#include "common/round_log/committed_round.h"
 #include "common/update/votes.h"
 #include "distro/v1/round.pb.h"
 #include "worker/fsdp/collective_time.h"

@@ -18,7 +18,7 @@
 #include "absl/types/span.h"
 #include "common/checkpoint/snapshot.h"
 #include "common/layout/layout.h"
-#include "common/replica/round_update.h"
+#include "kernels/replica/round_update.h"
 #include "worker/fsdp/communicator.h"
 #include "worker/fsdp/rank_buffer.h"
 #include "worker/fsdp/unit_driver.h"

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/log.h"
 #include "common/exchange/exchange.h"
-#include "common/replica/round_assembler.h"
+#include "common/round_log/round_assembler.h"
 #include "distro/v1/session.pb.h"
 #include "worker/node/node.h"
 #include "worker/state/state_dir.h"

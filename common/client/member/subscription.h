@@ -12,7 +12,7 @@
 #include "common/client/member/background.h"
 #include "common/exchange/event_queue.h"
 #include "common/exchange/flight_time.h"
-#include "common/replica/round_assembler.h"
+#include "common/round_log/round_assembler.h"
 
 namespace distro {
 

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/hf_folder.h"
-#include "common/replica/replica.h"
 #include "common/simulation/local_aggregator.h"
 #include "common/simulation/local_exchange.h"
 #include "common/simulation/local_run.h"
@@ -13,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/replica/replica.h"
 #include "tests/testing/training.h"
 
 namespace distro::worker {

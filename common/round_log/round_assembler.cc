@@ -1,4 +1,4 @@
-#include "common/replica/round_assembler.h"
+#include "common/round_log/round_assembler.h"
 
 #include <memory>
 #include <string>
@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/replica/round_checks.h"
+#include "common/round_log/round_checks.h"
 
 namespace distro {
 namespace {

@@ -1,4 +1,4 @@
-#include "common/replica/round_checks.h"
+#include "common/round_log/round_checks.h"
 
 #include <bit>
 #include <cmath>

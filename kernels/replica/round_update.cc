@@ -1,4 +1,4 @@
-#include "common/replica/round_update.h"
+#include "kernels/replica/round_update.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/bytes.h"
-#include "common/base/checksum.h"
 #include "common/base/parallel.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
@@ -144,12 +143,6 @@ void TileUpdater::EnqueueHash(const Tile& tile, Backend* backend, absl::Span<con
 int64_t TileUpdater::FirstElementOf(const Tile& tile) const {
   const TensorRows& rows = parts_[tile.part];
   return FirstElement(layout_->tensors()[rows.tensor].matrix, rows.first_row);
-}
-
-uint64_t CombineTensorHashes(absl::Span<const uint64_t> tensor_hashes) {
-  std::string sums;
-  for (const uint64_t hash : tensor_hashes) AppendLittleEndian(&sums, hash);
-  return Xxh3(sums);
 }
 
 }  // namespace distro

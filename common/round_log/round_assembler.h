@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
-#include "common/replica/committed_round.h"
+#include "common/round_log/committed_round.h"
 #include "common/rpc/frames.h"
 #include "distro/v1/round.pb.h"
 

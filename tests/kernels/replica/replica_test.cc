@@ -1,4 +1,4 @@
-#include "common/replica/replica.h"
+#include "kernels/replica/replica.h"
 
 #include <bit>
 #include <cstring>
@@ -8,6 +8,7 @@
 #include "common/base/random.h"
 #include "common/base/reason.h"
 #include "common/codec/payload.h"
+#include "common/round_log/log_reference.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"

@@ -1,4 +1,4 @@
-#include "common/replica/committed_round.h"
+#include "common/round_log/committed_round.h"
 
 #include <bit>
 #include <functional>

@@ -12,11 +12,11 @@
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
 #include "common/layout/matrix.h"
-#include "common/replica/committed_round.h"
-#include "common/replica/tiles.h"
+#include "common/round_log/committed_round.h"
 #include "common/update/votes.h"
 #include "distro/v1/round.pb.h"
 #include "kernels/backend.h"
+#include "kernels/replica/tiles.h"
 
 namespace distro {
 
@@ -80,8 +80,5 @@ class TileUpdater {
   const std::vector<TensorRows> parts_;
   const std::vector<Tile> tiles_;
 };
-
-// XXH3-64 of the tensors' hashes as little-endian u64 in manifest order: the state hash.
-uint64_t CombineTensorHashes(absl::Span<const uint64_t> tensor_hashes);
 
 }  // namespace distro

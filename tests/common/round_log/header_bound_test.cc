@@ -1,11 +1,11 @@
 // The bound of a header's bytes against headers that are as large as they can be.
-#include "common/replica/header_bound.h"
+#include "common/round_log/header_bound.h"
 
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "common/replica/committed_round.h"
+#include "common/round_log/committed_round.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

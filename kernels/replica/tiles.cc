@@ -1,4 +1,4 @@
-#include "common/replica/tiles.h"
+#include "kernels/replica/tiles.h"
 
 #include <algorithm>
 

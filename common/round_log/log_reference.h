@@ -1,13 +1,18 @@
-// Which parameters are right before a round: what the round's record says of it, so that everybody
+// State hashes: what those of tensors make together, and which parameters are right before a round: what the round's record says of it, so that everybody
 // who has the log has the same answer, for ever (docs/protocol.md, "State hashes"). Pure.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
+#include "absl/types/span.h"
 #include "distro/v1/round.pb.h"
 
 namespace distro {
+
+// XXH3-64 of the tensors' hashes as little-endian u64 in manifest order: the state hash
+// (docs/algorithm.md, "State hash").
+uint64_t CombineTensorHashes(absl::Span<const uint64_t> tensor_hashes);
 
 // Of that many state hashes a majority decides; of fewer all must be equal.
 inline constexpr size_t kMinMajority = 3;

@@ -1,4 +1,4 @@
-#include "common/replica/log_reference.h"
+#include "common/round_log/log_reference.h"
 
 #include <string>
 #include <vector>

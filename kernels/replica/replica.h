@@ -13,11 +13,11 @@
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
-#include "common/replica/committed_round.h"
-#include "common/replica/round_update.h"
+#include "common/round_log/committed_round.h"
 #include "common/update/votes.h"
 #include "distro/v1/round.pb.h"
 #include "kernels/backend.h"
+#include "kernels/replica/round_update.h"
 
 namespace distro {
 

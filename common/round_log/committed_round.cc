@@ -1,4 +1,4 @@
-#include "common/replica/committed_round.h"
+#include "common/round_log/committed_round.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,7 @@
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/replica/round_checks.h"
+#include "common/round_log/round_checks.h"
 
 namespace distro {
 namespace {

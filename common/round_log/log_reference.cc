@@ -1,10 +1,20 @@
-#include "common/replica/log_reference.h"
+#include "common/round_log/log_reference.h"
 
 #include <map>
+#include <string>
 
-#include "common/replica/committed_round.h"
+#include "common/base/bytes.h"
+#include "common/base/checksum.h"
+#include "common/round_log/committed_round.h"
 
 namespace distro {
+
+uint64_t CombineTensorHashes(absl::Span<const uint64_t> tensor_hashes) {
+  std::string sums;
+  for (const uint64_t hash : tensor_hashes) AppendLittleEndian(&sums, hash);
+  return Xxh3(sums);
+}
+
 std::optional<LogReference> ReferenceOf(const v1::RoundHeader& header) {
   std::map<uint64_t, size_t> counts;
   size_t hashes = 0;

@@ -1,4 +1,4 @@
-#include "common/replica/segment_frames.h"
+#include "common/round_log/segment_frames.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "common/replica/initial_snapshot.h"
+#include "common/checkpoint/initial_snapshot.h"
 
 #include "common/base/file.h"
 #include "common/base/status_macros.h"

@@ -1,4 +1,4 @@
-#include "common/replica/replica.h"
+#include "kernels/replica/replica.h"
 
 #include <algorithm>
 #include <string>
@@ -9,6 +9,7 @@
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/round_log/log_reference.h"
 
 namespace distro {
 

@@ -1,10 +1,10 @@
-#include "common/replica/header_bound.h"
+#include "common/round_log/header_bound.h"
 
 #include <limits>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/replica/committed_round.h"
+#include "common/round_log/committed_round.h"
 #include "google/protobuf/io/coded_stream.h"
 
 namespace distro {

@@ -1,9 +1,9 @@
-#include "common/replica/round_assembler.h"
+#include "common/round_log/round_assembler.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/replica/segment_frames.h"
+#include "common/round_log/segment_frames.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/round_builder.h"
