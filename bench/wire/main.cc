@@ -24,7 +24,7 @@
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/codec/payload.h"
-#include "common/update/top.h"
+#include "common/update/combine.h"
 
 ABSL_FLAG(int, workers, 8, "Workers.");
 ABSL_FLAG(int, k, 4, "Coefficients that a worker sends of each block, 1 to 8.");

@@ -14,7 +14,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "common/codec/binomial.h"
 #include "common/update/sparse_update.h"
 
@@ -25,11 +24,6 @@ namespace distro {
 int RankBits(int k);
 inline int RecordBits(int k) { return RankBits(k) + k; }
 inline uint64_t RecordBodyBytes(uint64_t blocks, int k) { return (blocks * RecordBits(k) + 7) / 8; }
-
-// Requires ascending distinct positions below 4096.
-uint128 RankOfSubset(absl::Span<const uint16_t> positions);
-// Fills `positions` with the subset of that rank. Requires rank < C(4096, positions.size()).
-void SubsetOfRank(uint128 rank, absl::Span<uint16_t> positions);
 
 // Appends the body. Requires a valid update with k <= kMaxRecordK.
 void EncodeRecords(const SparseUpdate& update, std::string* body);

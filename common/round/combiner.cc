@@ -12,7 +12,7 @@
 #include "common/codec/payload.h"
 #include "common/codec/record_codec.h"
 #include "common/codec/update_reader.h"
-#include "common/update/top.h"
+#include "common/update/combine.h"
 
 namespace distro {
 namespace {

@@ -10,7 +10,7 @@
 #include "common/codec/payload.h"
 #include "common/codec/update_reader.h"
 #include "common/run/schedule.h"
-#include "common/update/top.h"
+#include "common/update/combine.h"
 
 namespace distro {
 namespace {

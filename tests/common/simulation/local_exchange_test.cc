@@ -10,7 +10,7 @@
 #include "common/base/file.h"
 #include "common/codec/payload.h"
 #include "common/run/run_config.h"
-#include "common/update/top.h"
+#include "common/update/combine.h"
 #include "tests/testing/plain_updates.h"
 #include "tests/testing/round_builder.h"
 #include "tests/testing/scratch_folder.h"

@@ -5,7 +5,6 @@
 
 #include "common/base/random.h"
 #include "common/update/combine.h"
-#include "common/update/top.h"
 #include "gtest/gtest.h"
 #include "tests/testing/golden.h"
 #include "tests/testing/plain_updates.h"
