@@ -1,11 +1,11 @@
 // The codecs on one segment: 4096 blocks of the default K = 4 (items are records, coefficients or votes; bytes are
 // payload bytes). Run: codec_benchmark
+#include "bench/wire/random_updates.h"
 #include "benchmark/benchmark.h"
 #include "common/codec/gap_codec.h"
 #include "common/codec/record_codec.h"
 #include "common/codec/update_reader.h"
 #include "common/update/combine.h"
-#include "tests/common/codec/random_updates.h"
 
 namespace distro {
 namespace {
@@ -19,7 +19,7 @@ PayloadExpectation Expect(int k) {
 
 void BM_Rank(benchmark::State& state) {
   const int k = static_cast<int>(state.range(0));
-  const SparseUpdate update = testing::RandomUpdate(k, kBlocks, 0);
+  const SparseUpdate update = bench::RandomUpdate(k, kBlocks, 0);
   for (auto _ : state) {
     std::string body;
     EncodeRecords(update, &body);
@@ -32,7 +32,7 @@ BENCHMARK(BM_Rank)->ArgName("K")->Arg(1)->Arg(4)->Arg(8);
 void BM_Unrank(benchmark::State& state) {
   const int k = static_cast<int>(state.range(0));
   std::string body;
-  EncodeRecords(testing::RandomUpdate(k, kBlocks, 0), &body);
+  EncodeRecords(bench::RandomUpdate(k, kBlocks, 0), &body);
   std::vector<uint16_t> positions(size_t{kBlocks} * k);
   std::vector<int8_t> signs(size_t{kBlocks} * k);
   for (auto _ : state) {
@@ -45,7 +45,7 @@ BENCHMARK(BM_Unrank)->ArgName("K")->Arg(1)->Arg(2)->Arg(3)->Arg(4)->Arg(5)->Arg(
 // What a worker's payload costs the aggregator: decode and add. Items are coefficients.
 void BM_DecodeAccumulate(benchmark::State& state) {
   const int k = static_cast<int>(state.range(0));
-  const std::string bytes = EncodeUpdate(kIdentity, testing::RandomUpdate(k, kBlocks, 0));
+  const std::string bytes = EncodeUpdate(kIdentity, bench::RandomUpdate(k, kBlocks, 0));
   VoteAccumulator accumulator;
   for (auto _ : state) {
     UpdateReader reader = *UpdateReader::Create(bytes, Expect(k));
@@ -64,7 +64,7 @@ BENCHMARK(BM_DecodeAccumulate)->ArgName("K")->Arg(4)->Arg(8)->Arg(32)->Arg(128);
 
 void BM_EncodeUpdate(benchmark::State& state) {
   const int k = static_cast<int>(state.range(0));
-  const SparseUpdate update = testing::RandomUpdate(k, kBlocks, 0);
+  const SparseUpdate update = bench::RandomUpdate(k, kBlocks, 0);
   for (auto _ : state) benchmark::DoNotOptimize(EncodeUpdate(kIdentity, update));
   state.SetItemsProcessed(state.iterations() * kBlocks * k);
 }
@@ -72,7 +72,7 @@ BENCHMARK(BM_EncodeUpdate)->ArgName("K")->Arg(4)->Arg(32);
 
 // The result of a round. Items are votes.
 void BM_EncodeVotes(benchmark::State& state) {
-  const Votes votes = testing::RandomVotes(static_cast<int>(state.range(0)), 4, kBlocks, 1);
+  const Votes votes = bench::RandomVotes(static_cast<int>(state.range(0)), 4, kBlocks, 1);
   size_t bytes = 0;
   for (auto _ : state) bytes = EncodeVotes(kIdentity, votes).size();
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(votes.values.size()));
@@ -82,7 +82,7 @@ void BM_EncodeVotes(benchmark::State& state) {
 BENCHMARK(BM_EncodeVotes)->ArgName("workers")->Arg(8)->Arg(32);
 
 void BM_DecodeVotes(benchmark::State& state) {
-  const Votes votes = testing::RandomVotes(static_cast<int>(state.range(0)), 4, kBlocks, 1);
+  const Votes votes = bench::RandomVotes(static_cast<int>(state.range(0)), 4, kBlocks, 1);
   const std::string bytes = EncodeVotes(kIdentity, votes);
   for (auto _ : state) benchmark::DoNotOptimize(DecodeVotes(bytes, Expect(0)));
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(votes.values.size()));
@@ -93,7 +93,7 @@ BENCHMARK(BM_DecodeVotes)->ArgName("workers")->Arg(8)->Arg(32);
 // A whole segment of the report's layout, by wall time: its groups are shared.
 void BM_DecodeVotesTogether(benchmark::State& state) {
   constexpr uint32_t kSegmentBlocks = 16384;
-  const std::string bytes = EncodeVotes(kIdentity, testing::RandomVotes(32, 4, kSegmentBlocks, 1));
+  const std::string bytes = EncodeVotes(kIdentity, bench::RandomVotes(32, 4, kSegmentBlocks, 1));
   PayloadExpectation expected = Expect(0);
   expected.blocks = kSegmentBlocks;
   const int threads = static_cast<int>(state.range(0));
@@ -108,7 +108,7 @@ BENCHMARK(BM_DecodeVotesTogether)->ArgName("threads")->Arg(1)->Arg(2)->Arg(4)->U
 
 // The floor of both: the plain numbers read and written once.
 void BM_CopyVotes(benchmark::State& state) {
-  const Votes votes = testing::RandomVotes(static_cast<int>(state.range(0)), 4, kBlocks, 1);
+  const Votes votes = bench::RandomVotes(static_cast<int>(state.range(0)), 4, kBlocks, 1);
   Votes copy = votes;
   for (auto _ : state) {
     copy.positions = votes.positions;
@@ -127,7 +127,7 @@ void BM_CombinePayloads(benchmark::State& state) {
   const int k = static_cast<int>(state.range(0));
   std::vector<std::string> bytes;
   for (int worker = 0; worker < workers; ++worker) {
-    bytes.push_back(EncodeUpdate(kIdentity, testing::RandomUpdate(k, kBlocks, worker)));
+    bytes.push_back(EncodeUpdate(kIdentity, bench::RandomUpdate(k, kBlocks, worker)));
   }
   std::vector<WeightedPayload> payloads;
   for (const std::string& one : bytes) payloads.push_back({one, 1});

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "bench/wire/random_updates.h"
 #include "benchmark/benchmark.h"
 #include "common/base/clock.h"
 #include "common/codec/payload.h"
 #include "common/round/combiner.h"
-#include "tests/common/codec/random_updates.h"
 
 namespace distro::server {
 namespace {
@@ -25,7 +25,7 @@ std::vector<SharedBytes> Updates(const Layout& layout, int workers) {
   for (int worker = 0; worker < workers; ++worker) {
     payloads.push_back(std::make_shared<const std::string>(
         EncodeUpdate({.layout_hash = layout.manifest().short_hash(), .round = {}, .segment = {}},
-                     testing::RandomUpdate(kKept, layout.SegmentBlocks(SegmentId()), worker))));
+                     bench::RandomUpdate(kKept, layout.SegmentBlocks(SegmentId()), worker))));
   }
   return payloads;
 }

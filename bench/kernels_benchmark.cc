@@ -11,7 +11,7 @@
 #include "common/base/random.h"
 #include "common/update/votes.h"
 #include "kernels/backend.h"
-#include "kernels/cpu/vector_backend.h"
+#include "kernels/cpu/cpu_backend.h"
 
 namespace distro {
 namespace {

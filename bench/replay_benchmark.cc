@@ -16,13 +16,13 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "bench/wire/random_updates.h"
 #include "common/base/checksum.h"
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "common/codec/payload.h"
-#include "common/replica/replica.h"
-#include "kernels/cpu/vector_backend.h"
-#include "tests/common/codec/random_updates.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/replica/replica.h"
 
 ABSL_FLAG(int64_t, parameters, 100'000'000, "Parameters, at least; rounded up to whole tensors.");
 ABSL_FLAG(int, workers, 32, "Workers whose random votes a round sums.");
@@ -122,8 +122,8 @@ class Replay {
   // All segments have the same votes, the last one fewer blocks: making them costs more than replaying them.
   void MakeVotes() {
     const int64_t blocks = std::min<int64_t>(layout_.blocks(), layout_.segment_blocks());
-    votes_ = testing::RandomVotes(absl::GetFlag(FLAGS_workers), absl::GetFlag(FLAGS_kept_per_block),
-                                  blocks, 1);
+    votes_ = bench::RandomVotes(absl::GetFlag(FLAGS_workers), absl::GetFlag(FLAGS_kept_per_block),
+                                blocks, 1);
   }
 
   Votes SegmentVotes(SegmentId segment) const {

@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
-#include "common/telemetry/duration_histogram.h"
+#include "common/telemetry/worker_readings.h"
 #include "common/telemetry/metric_families.h"
 #include "server/session/worker_reports.h"
 #include "server/worker_metrics.h"

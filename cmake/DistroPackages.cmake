@@ -11,6 +11,7 @@ endmacro()
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 distro_require(Threads)
 distro_require(absl CONFIG)
+distro_require(CLI11 CONFIG)  # headers only
 distro_require(Protobuf)
 distro_require(gRPC CONFIG)
 distro_require(prometheus-cpp CONFIG)

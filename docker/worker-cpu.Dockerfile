@@ -5,7 +5,7 @@ SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 RUN apt-get update && apt-get install -y --no-install-recommends \
       g++ cmake ninja-build ccache pkg-config ca-certificates python3 python3-venv \
       libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev \
-      prometheus-cpp-dev libboost-dev nlohmann-json3-dev libxxhash-dev libssl-dev \
+      prometheus-cpp-dev libboost-dev libcli11-dev nlohmann-json3-dev libxxhash-dev libssl-dev \
     && rm -rf /var/lib/apt/lists/*
 # LibTorch; the program finds it by this path, so the runtime stage has it at the same place.
 COPY scripts/libtorch-requirements.txt /tmp/requirements.txt

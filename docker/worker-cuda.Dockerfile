@@ -11,7 +11,7 @@ SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 RUN apt-get update && apt-get install -y --no-install-recommends \
       g++ cmake ninja-build ccache pkg-config ca-certificates python3 python3-venv \
       libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev \
-      prometheus-cpp-dev libboost-dev nlohmann-json3-dev libxxhash-dev libssl-dev \
+      prometheus-cpp-dev libboost-dev libcli11-dev nlohmann-json3-dev libxxhash-dev libssl-dev \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=toolkit /usr/local/cuda-13.0 /usr/local/cuda
 # LibTorch; the program finds it by this path, so the runtime stage has it at the same place.

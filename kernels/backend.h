@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/layout/matrix.h"
-#include "kernels/options.h"
+#include "kernels/block.h"
 
 namespace distro {
 
@@ -100,12 +100,5 @@ class Backend {
   virtual void EnqueueRowSums(const MatrixShape& matrix, absl::Span<const float> gradient,
                               double* workspace, absl::Span<double> sums);
 };
-
-// The plain reference: scalar loops, the executable specification.
-std::unique_ptr<Backend> MakeReferenceBackend();
-
-// The fastest implementation for the CPU this process runs on, chosen at run time: AVX-512, AVX2, or 128-bit vectors of the
-// compiler's baseline, which every CPU has.
-std::unique_ptr<Backend> MakeCpuBackend();
 
 }  // namespace distro

@@ -11,7 +11,6 @@
 #include "common/run/run_config.h"
 #include "common/telemetry/http_endpoint.h"
 #include "common/telemetry/metric_families.h"
-#include "common/telemetry/metric_values.h"
 #include "server/auth/authorizer.h"
 #include "server/auth/server_tls.h"
 #include "server/auth/token_store.h"

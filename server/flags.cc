@@ -1,111 +1,145 @@
 #include "server/flags.h"
 
-#include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/flags/flag.h"
 #include "common/base/status_macros.h"
-#include "common/base/status_util.h"
-#include "common/process/command_line.h"
-
-ABSL_FLAG(std::string, data_dir, "",
-          "Folder of the run: configuration, initial model, round log. Required.");
-ABSL_FLAG(
-    std::string, run, "",
-    "run.json of the run to create, or to go on with (docs/run_configuration.md). With --model.");
-ABSL_FLAG(std::string, model, "", "Checkpoint folder with the initial model. With --run.");
-ABSL_FLAG(std::string, listen, "127.0.0.1:7700",
-          "gRPC address for workers and operators; port 0: a free one.");
-ABSL_FLAG(std::string, http, "127.0.0.1:7701",
-          "Address of /metrics, /healthz, /readyz and the status page; port 0: a free one.");
-ABSL_FLAG(std::string, cert, "",
-          "PEM file of the aggregator's certificate, chain included. Required without --insecure; "
-          "read again when it changes.");
-ABSL_FLAG(std::string, key, "", "PEM file of the certificate's key.");
-ABSL_FLAG(std::string, ca, "",
-          "PEM file of the CAs whose client certificates are believed (docs/security.md).");
-ABSL_FLAG(std::string, tokens_file, "",
-          "File of the tokens that are valid, as distroctl token new prints its lines; read again "
-          "when it changes.");
-ABSL_FLAG(bool, insecure, false,
-          "Talk plaintext and authenticate nobody, instead of --cert, --key, --ca, --tokens_file.");
-ABSL_FLAG(bool, reflection, false,
-          "Answer gRPC's server reflection, to callers with any credential.");
-ABSL_FLAG(absl::Duration, heartbeat_interval, absl::Seconds(2),
-          "Time between a worker's heartbeats.");
-ABSL_FLAG(absl::Duration, suspect_after, absl::ZeroDuration(),
-          "Silence after which nobody waits for a worker until it is heard again; 0: 3 heartbeat "
-          "intervals.");
-ABSL_FLAG(absl::Duration, lease, absl::Seconds(30),
-          "Silence after which a worker counts as gone; longer than --suspect_after.");
-ABSL_FLAG(absl::Duration, drain_grace, absl::Seconds(30),
-          "How long SIGTERM lets the open round go on, at most.");
-ABSL_FLAG(uint64_t, ring_bytes, uint64_t{256} << 20,
-          "Recent results kept in memory; who lags further reads the log.");
-ABSL_FLAG(uint64_t, inflight_bytes_limit, uint64_t{1} << 30,
-          "Bytes of update payloads that may be arriving at one time, of all workers together.");
-ABSL_FLAG(uint64_t, worker_rate_limit, uint64_t{128} << 20,
-          "Bytes a second that one worker may upload, on average over 4 seconds.");
-ABSL_FLAG(int, max_streams, 4096, "Uploads, and subscriptions, that may be open at one time.");
-ABSL_FLAG(absl::Duration, stall_timeout, absl::Seconds(30),
-          "A transfer of which less than 16 KiB move within this time is ended.");
-ABSL_FLAG(std::string, port_file, "",
-          "Write the bound addresses to this file once both ports listen: grpc=HOST:PORT "
-          "http=HOST:PORT.");
-ABSL_FLAG(std::string, log_level, "info", "debug, info, warning or error.");
 
 namespace distro::server {
 namespace {
 
-constexpr char kUsage[] =
-    R"(holds a training run: workers upload to it, it combines and streams the result to all.
+std::vector<Flag> Flags(AggregatorOptions* o) {
+  return {
+      {.name = "data_dir",
+       .value = &o->data_dir,
+       .help = "Folder of the run: configuration, initial model, round log. Required.",
+       .takes = Takes::kFolder},
+      {.name = "run",
+       .value = &o->run,
+       .help = "run.json of the run to create, or to go on with (docs/run_configuration.md). With "
+               "--model.",
+       .takes = Takes::kFile},
+      {.name = "model",
+       .value = &o->model,
+       .help = "Checkpoint folder with the initial model. With --run.",
+       .takes = Takes::kFolder},
+      {.name = "listen",
+       .value = &o->listen,
+       .help = "gRPC address for workers and operators; port 0: a free one."},
+      {.name = "http",
+       .value = &o->http,
+       .help = "Address of /metrics, /healthz, /readyz and the status page; port 0: a free one."},
+      {.name = "cert",
+       .value = &o->cert,
+       .help = "PEM file of the aggregator's certificate, chain included. Required without "
+               "--insecure; read again when it changes.",
+       .takes = Takes::kFile},
+      {.name = "key",
+       .value = &o->key,
+       .help = "PEM file of the certificate's key.",
+       .takes = Takes::kFile},
+      {.name = "ca",
+       .value = &o->ca,
+       .help = "PEM file of the CAs whose client certificates are believed (docs/security.md).",
+       .takes = Takes::kFile},
+      {.name = "tokens_file",
+       .value = &o->tokens_file,
+       .help = "File of the tokens that are valid, as distroctl token new prints its lines; read "
+               "again when it changes.",
+       .takes = Takes::kFile},
+      {.name = "insecure",
+       .value = &o->insecure,
+       .help = "Talk plaintext and authenticate nobody, instead of --cert, --key, --ca, "
+               "--tokens_file."},
+      {.name = "reflection",
+       .value = &o->reflection,
+       .help = "Answer gRPC's server reflection, to callers with any credential."},
+      {.name = "heartbeat_interval",
+       .value = &o->heartbeat_interval,
+       .help = "Time between a worker's heartbeats."},
+      {.name = "suspect_after",
+       .value = &o->suspect_after,
+       .help = "Silence after which nobody waits for a worker until it is heard again; 0: 3 "
+               "heartbeat intervals."},
+      {.name = "lease",
+       .value = &o->lease,
+       .help = "Silence after which a worker counts as gone; longer than --suspect_after."},
+      {.name = "drain_grace",
+       .value = &o->drain_grace,
+       .help = "How long SIGTERM lets the open round go on, at most."},
+      {.name = "ring_bytes",
+       .value = ByteSize{&o->ring_bytes},
+       .help = "Recent results kept in memory; who lags further reads the log."},
+      {.name = "inflight_bytes_limit",
+       .value = ByteSize{&o->limits.inflight_bytes},
+       .help =
+           "Bytes of update payloads that may be arriving at one time, of all workers together."},
+      {.name = "worker_rate_limit",
+       .value = ByteSize{&o->limits.worker_bytes_per_second},
+       .help = "Bytes a second that one worker may upload, on average over 4 seconds."},
+      {.name = "max_streams",
+       .value = &o->limits.streams,
+       .help = "Uploads, and subscriptions, that may be open at one time."},
+      {.name = "stall_timeout",
+       .value = &o->limits.stall_timeout,
+       .help = "A transfer of which less than 16 KiB move within this time is ended."},
+      {.name = "port_file",
+       .value = &o->port_file,
+       .help = "Write the bound addresses to this file once both ports listen: grpc=HOST:PORT "
+               "http=HOST:PORT.",
+       .takes = Takes::kFile},
+      LogLevelFlag(&o->log_level)};
+}
 
+constexpr char kHelp[] =
+    R"(Examples:
   distro-aggregator --data_dir DIR --run run.json --model CHECKPOINT_DIR --cert FILE --key FILE --tokens_file FILE
       Creates the run in DIR, or goes on with it.
 
   distro-aggregator --data_dir DIR --insecure
-      Plaintext, on networks that are trusted. Goes on with the run in DIR; in an empty folder it waits for `distroctl run create`.
+      Plaintext, on networks that are trusted. Goes on with the run in DIR; in an empty folder it waits for
+      `distroctl run create`.
 
 Then: distro-worker --aggregator HOST:PORT --data FILE --insecure. The status page is on http://127.0.0.1:7701/.
-SIGINT or SIGTERM lets the open round end, drains and ends with 0; a second signal ends at once.
-
-Exit codes: 0 asked to stop; 1 failure, such as a listening socket that fails: start it again; 2 a flag, file or configuration must be mended; 3 the data folder belongs to
-another process or another run, or a newer aggregator has taken this one's place; 4 stored data is damaged.)";
+SIGINT or SIGTERM lets the open round end, drains and ends with 0; a second signal ends at once.)";
 
 }  // namespace
 
-absl::Status ParseCommandLine(int argc, char** argv) {
-  return NoArguments(ParseFlags(
-      argc, argv,
-      {.program = "distro-aggregator", .usage = kUsage, .flag_sources = {"server/flags.cc"}}));
+int ExitCode(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return 0;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+      return 2;
+    case absl::StatusCode::kFailedPrecondition:
+      return 3;
+    case absl::StatusCode::kDataLoss:
+      return 4;
+    default:
+      return 1;
+  }
 }
 
-absl::StatusOr<AggregatorOptions> OptionsFromFlags() {
-  AggregatorOptions options = {.data_dir = absl::GetFlag(FLAGS_data_dir),
-                               .run = absl::GetFlag(FLAGS_run),
-                               .model = absl::GetFlag(FLAGS_model),
-                               .listen = absl::GetFlag(FLAGS_listen),
-                               .http = absl::GetFlag(FLAGS_http),
-                               .cert = absl::GetFlag(FLAGS_cert),
-                               .key = absl::GetFlag(FLAGS_key),
-                               .ca = absl::GetFlag(FLAGS_ca),
-                               .tokens_file = absl::GetFlag(FLAGS_tokens_file),
-                               .insecure = absl::GetFlag(FLAGS_insecure),
-                               .reflection = absl::GetFlag(FLAGS_reflection),
-                               .heartbeat_interval = absl::GetFlag(FLAGS_heartbeat_interval),
-                               .suspect_after = absl::GetFlag(FLAGS_suspect_after),
-                               .lease = absl::GetFlag(FLAGS_lease),
-                               .drain_grace = absl::GetFlag(FLAGS_drain_grace),
-                               .ring_bytes = absl::GetFlag(FLAGS_ring_bytes),
-                               .port_file = absl::GetFlag(FLAGS_port_file)};
-  options.limits.inflight_bytes = absl::GetFlag(FLAGS_inflight_bytes_limit);
-  options.limits.worker_bytes_per_second = absl::GetFlag(FLAGS_worker_rate_limit);
-  options.limits.streams = absl::GetFlag(FLAGS_max_streams);
-  options.limits.stall_timeout = absl::GetFlag(FLAGS_stall_timeout);
-  DISTRO_RETURN_IF_ERROR(
-      Annotate(ParseLogLevel(absl::GetFlag(FLAGS_log_level), &options.log_level), "--log_level"));
-  DISTRO_RETURN_IF_ERROR(options.Validate());
-  return options;
+Program AggregatorProgram(AggregatorOptions* options, std::function<absl::StatusOr<int>()> run) {
+  return {
+      .name = "distro-aggregator",
+      .summary =
+          "holds a training run: workers upload to it, it combines and streams the result to all.",
+      .commands = {{.flags = Flags(options),
+                    .run = [options, run = std::move(run)]() -> absl::StatusOr<int> {
+                      DISTRO_RETURN_IF_ERROR(options->Validate());
+                      return run();
+                    }}},
+      .help = kHelp,
+      .exit_codes = {{0, "asked to stop"},
+                     {1, "failure, such as a listening socket that fails: start it again"},
+                     {2, "a flag, file or configuration must be mended"},
+                     {3,
+                      "the data folder belongs to another process or another run, or a newer "
+                      "aggregator has taken this one's place"},
+                     {4, "stored data is damaged"}},
+      .exit_code = ExitCode};
 }
 
 }  // namespace distro::server

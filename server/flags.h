@@ -1,15 +1,19 @@
-// The command line of distro-aggregator.
+// The command line of distro-aggregator: the flags that fill its options, what --help teaches, and
+// its exit codes.
 #pragma once
 
-#include "absl/status/statusor.h"
+#include <functional>
+
+#include "absl/status/status.h"
+#include "common/process/command_line.h"
 #include "server/options.h"
 
 namespace distro::server {
 
-// Parses argv with absl's flags; --help and --version end the process. InvalidArgument: a positional argument.
-absl::Status ParseCommandLine(int argc, char** argv);
+// Of a status that ended the process, or kept it from starting.
+int ExitCode(const absl::Status& status);
 
-// The flags as validated options. InvalidArgument names the flag.
-absl::StatusOr<AggregatorOptions> OptionsFromFlags();
+// Fills `options`, which is borrowed, validates them and calls `run`.
+Program AggregatorProgram(AggregatorOptions* options, std::function<absl::StatusOr<int>()> run);
 
 }  // namespace distro::server

@@ -8,12 +8,12 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <iostream>
 #include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/status_macros.h"
 #include "google/protobuf/stubs/logging.h"
 #include "server/aggregator_server.h"
 #include "server/connections/open_files.h"
@@ -23,29 +23,9 @@
 namespace distro::server {
 namespace {
 
-int ExitCode(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kOk:
-      return 0;
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kNotFound:
-      return 2;
-    case absl::StatusCode::kFailedPrecondition:
-      return 3;
-    case absl::StatusCode::kDataLoss:
-      return 4;
-    default:
-      return 1;
-  }
-}
-
-int Fail(const absl::Status& status) {
-  std::cerr << "distro-aggregator: " << status.message() << "\n";
-  return ExitCode(status);
-}
-
-// What ends the process: the first signal, or a failure of the rounds. The signal after that ends it at once, also while the
-// server starts: a large folder takes minutes. Made before any other thread, which then inherit the blocked signals.
+// What ends the process: the first signal, or a failure of the rounds. The signal after that ends
+// it at once, also while the server starts: a large folder takes minutes. Made before any other
+// thread, which then inherit the blocked signals.
 class EndOfProcess {
  public:
   EndOfProcess() {
@@ -113,36 +93,40 @@ class EndOfProcess {
   std::thread thread_;
 };
 
-int Main(int argc, char** argv) {
-  // The library writes a line to stderr for each message of a peer that does not parse; we count those.
-  google::protobuf::SetLogHandler(nullptr);
-  LimitGrpcLog();
-  if (absl::Status status = ParseCommandLine(argc, argv); !status.ok()) return Fail(status);
-  RaiseOpenFiles();  // before the options, whose limits follow it
-  const absl::StatusOr<AggregatorOptions> options = OptionsFromFlags();
-  if (!options.ok()) return Fail(options.status());
+absl::StatusOr<int> Run(const AggregatorOptions& options) {
   EndOfProcess end;
-  Log log(options->log_level);
-  log.Info("starting", {{"data_dir", options->data_dir},
-                        {"listen", options->listen},
-                        {"http", options->http},
-                        {"heartbeat_interval", absl::FormatDuration(options->heartbeat_interval)},
-                        {"suspect_after", absl::FormatDuration(options->SuspectAfter())},
-                        {"lease", absl::FormatDuration(options->lease)},
-                        {"drain_grace", absl::FormatDuration(options->drain_grace)}});
-  auto server = AggregatorServer::Start(*options, Clock::Real(), &log,
-                                        [&end](absl::Status s) { end.Fail(std::move(s)); });
-  if (!server.ok()) return Fail(server.status());
+  Log log(options.log_level);
+  log.Info("starting", {{"data_dir", options.data_dir},
+                        {"listen", options.listen},
+                        {"http", options.http},
+                        {"heartbeat_interval", absl::FormatDuration(options.heartbeat_interval)},
+                        {"suspect_after", absl::FormatDuration(options.SuspectAfter())},
+                        {"lease", absl::FormatDuration(options.lease)},
+                        {"drain_grace", absl::FormatDuration(options.drain_grace)}});
+  DISTRO_ASSIGN_OR_RETURN(
+      auto server, AggregatorServer::Start(options, Clock::Real(), &log,
+                                           [&end](absl::Status s) { end.Fail(std::move(s)); }));
   absl::Status ended = end.Wait();
   log.Info("stopping", {{"reason", ended.ok() ? "signal" : ended.ToString()}});
   if (ended.ok()) {
-    (*server)->Drain();
-    (*server)->AwaitDrained();
+    server->Drain();
+    server->AwaitDrained();
     ended = end.failure();
   }
-  server->reset();
+  server.reset();
   log.Info("stopped");
-  return ended.ok() ? 0 : Fail(ended);
+  if (!ended.ok()) return ended;
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  // The library writes a line to stderr for each message of a peer that does not parse; we count
+  // those.
+  google::protobuf::SetLogHandler(nullptr);
+  LimitGrpcLog();
+  RaiseOpenFiles();  // before the options, whose limits follow it
+  AggregatorOptions options;
+  return RunProgram(AggregatorProgram(&options, [&options] { return Run(options); }), argc, argv);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/base/version.h"
-#include "common/replica/committed_round.h"
+#include "common/round_log/committed_round.h"
 #include "server/log/disk.h"
 #include "server/round/reject.h"
 

@@ -5,8 +5,8 @@
 #include "absl/flags/flag.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/client/client_flags.h"
 #include "common/process/command_line.h"
-#include "common/rpc/client_flags.h"
 
 ABSL_FLAG(std::string, aggregator, "", "Address of the aggregator, host:port. Required.");
 ABSL_FLAG(

@@ -24,8 +24,8 @@ struct GenerateCommandOptions {
   int threads = 1;
 };
 
-// The prompt and its continuation; bytes that are not UTF-8 come as U+FFFD. InvalidArgument: the checkpoint is not a
-// Llama of 256 tokens, or the prompt is empty.
+// The prompt and its continuation; bytes that are not UTF-8 come as U+FFFD. InvalidArgument: the
+// checkpoint is not a model of 256 tokens, or the prompt is empty.
 absl::StatusOr<std::string> GenerateText(const GenerateCommandOptions& options);
 
 }  // namespace distro::worker

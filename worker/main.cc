@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "common/base/log.h"
+#include "common/client/client_flags.h"
+#include "common/client/link_bench.h"
 #include "common/process/stop_signal.h"
-#include "common/rpc/client_flags.h"
-#include "common/rpc/link_bench.h"
 #include "worker/exit_code.h"
 #include "worker/fingerprint_command.h"
 #include "worker/flags.h"

@@ -7,8 +7,8 @@
 #include "common/base/version.h"
 #include "common/telemetry/metric_families.h"
 #include "common/telemetry/process_metrics.h"
-#include "common/telemetry/repair_telemetry.h"
 #include "common/telemetry/worker_families.h"
+#include "common/telemetry/worker_readings.h"
 #include "worker/telemetry.h"
 
 namespace distro::worker {

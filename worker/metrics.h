@@ -8,10 +8,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "common/exchange/transfer_stats.h"
 #include "common/telemetry/http_endpoint.h"
 #include "distro/v1/telemetry.pb.h"
 #include "prometheus/metric_family.h"
-#include "worker/exchange/transfer_stats.h"
 #include "worker/gpu_readings.h"
 #include "worker/train/phase_clock.h"
 #include "worker/train/summary.h"

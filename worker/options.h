@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/log.h"
-#include "common/rpc/channel_options.h"
+#include "common/client/channel_options.h"
 #include "worker/node/node_options.h"
 
 namespace distro::worker {

@@ -22,10 +22,10 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/base/version.h"
-#include "common/model_config/llama_config.h"
+#include "common/client/member/grpc_exchange.h"
+#include "common/model/architecture.h"
 #include "common/telemetry/serve_metrics.h"
 #include "worker/data/token_file.h"
-#include "worker/exchange/grpc_exchange.h"
 #include "worker/gpu_readings.h"
 #include "worker/metrics.h"
 #include "worker/model/model.h"
@@ -118,13 +118,14 @@ TrainerOptions TrainerOptionsOf(const WorkerOptions& options, const Self& self) 
 
 // The peak of one rank, for as many ranks as have a GPU, or cores, of their own.
 absl::StatusOr<ComputeRates> MeasureCompute(TrainingRun& run, const WorkerOptions& options) {
-  DISTRO_ASSIGN_OR_RETURN(const LlamaConfig model, ParseLlamaConfig(run.run().model_config_json()));
+  DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<const Architecture> model,
+                          ParseModelConfig(run.run().model_config_json()));
   DISTRO_ASSIGN_OR_RETURN(const double of_one, run.PeakFlops());
   const int ranks = options.node.device == DeviceKind::kCuda
                         ? run.node().ranks()
                         : std::clamp(Cores() / options.threads, 1, run.node().ranks());
   const int sequence = static_cast<int>(run.run().config().sequence_length());
-  return ComputeRates{.flops_per_token = FlopsPerToken(model, sequence),
+  return ComputeRates{.flops_per_token = model->FlopsPerToken(sequence),
                       .peak_flops_per_second = of_one * ranks};
 }
 

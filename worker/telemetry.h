@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/exchange/transfer_stats.h"
 #include "distro/v1/telemetry.pb.h"
-#include "worker/exchange/transfer_stats.h"
 #include "worker/gpu_readings.h"
 #include "worker/train/phase_clock.h"
 #include "worker/train/summary.h"

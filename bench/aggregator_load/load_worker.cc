@@ -9,7 +9,7 @@
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
-#include "common/rpc/channel.h"
+#include "common/client/channel.h"
 #include "common/rpc/status.h"
 
 namespace distro::bench {

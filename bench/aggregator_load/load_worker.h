@@ -17,7 +17,7 @@
 #include "bench/aggregator_load/round_times.h"
 #include "bench/aggregator_load/synthetic_updates.h"
 #include "common/layout/layout.h"
-#include "common/replica/round_assembler.h"
+#include "common/round_log/round_assembler.h"
 #include "distro/v1/aggregator.grpc.pb.h"
 #include "grpcpp/client_context.h"
 

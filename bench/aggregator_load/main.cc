@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "bench/aggregator_load/load_worker.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/channel.h"
+#include "common/client/channel.h"
 #include "common/rpc/proto_time.h"
 
 ABSL_FLAG(std::string, aggregator, "", "Address of the aggregator, which speaks plaintext.");

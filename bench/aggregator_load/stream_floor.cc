@@ -17,7 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "common/base/clock.h"
-#include "common/rpc/channel.h"
+#include "common/client/channel.h"
 #include "common/rpc/frames.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/generic/generic_stub.h"

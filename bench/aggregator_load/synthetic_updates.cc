@@ -8,12 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "bench/wire/plain_votes.h"
+#include "bench/wire/random_updates.h"
 #include "common/base/checksum.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/codec/payload.h"
-#include "tests/common/codec/random_updates.h"
 
 namespace distro::bench {
 namespace {
@@ -87,8 +87,7 @@ SyntheticUpdates::SyntheticUpdates(const Layout* layout, int k, int first, int w
     const int64_t blocks = layout->SegmentBlocks(segment);
     return EncodeUpdate(
         {.layout_hash = layout->manifest().short_hash(), .round = {}, .segment = {}},
-        recorded.empty() ? testing::RandomUpdate(k, blocks, worker)
-                         : Repeat(recorded, blocks, worker));
+        recorded.empty() ? RandomUpdate(k, blocks, worker) : Repeat(recorded, blocks, worker));
   };
   const auto segments = static_cast<int>(layout->segments());
   for (int i = 0; i < workers + segments; ++i) full_.push_back(make(SegmentId(0), first + i));

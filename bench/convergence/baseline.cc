@@ -9,7 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/snapshot.h"
 #include "common/layout/tensor_buffer.h"
-#include "common/model_config/llama_config.h"
+#include "common/model/architecture.h"
 #include "common/run/schedule.h"
 #include "worker/model/model.h"
 #include "worker/train/sample_reader.h"
@@ -178,8 +178,10 @@ void BaselineOptimizer::Sgd(int tensor, double eta, double weight_decay,
 
 absl::StatusOr<Curve> RunBaseline(const LocalRun& run, const TokenSource& tokens,
                                   const BaselineOptions& options) {
-  DISTRO_ASSIGN_OR_RETURN(const LlamaConfig config, ParseLlamaConfig(run.model_config_json));
-  DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, Model::Create(config, *run.layout));
+  DISTRO_ASSIGN_OR_RETURN(std::shared_ptr<const Architecture> architecture,
+                          ParseModelConfig(run.model_config_json));
+  DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
+                          Model::Create(std::move(architecture), *run.layout));
   DISTRO_ASSIGN_OR_RETURN(const SampleReader samples, SampleReader::Create(&tokens, run.config));
   return Baseline(run, samples, *model, options).Train();
 }

@@ -10,8 +10,8 @@
 #include "absl/types/span.h"
 #include "bench/convergence/curve.h"
 #include "common/layout/layout.h"
+#include "common/simulation/local_aggregator.h"
 #include "worker/data/token_file.h"
-#include "worker/exchange/local_aggregator.h"
 
 namespace distro::worker {
 

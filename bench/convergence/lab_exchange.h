@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/exchange/exchange.h"
 #include "common/layout/layout.h"
-#include "worker/exchange/exchange.h"
 
 namespace distro::worker {
 

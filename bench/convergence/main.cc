@@ -25,8 +25,8 @@
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/run/run_config.h"
+#include "common/simulation/local_run.h"
 #include "worker/data/token_file.h"
-#include "worker/exchange/local_run.h"
 #include "worker/model/model.h"
 
 ABSL_FLAG(std::string, run, "", "run.json; start_workers is replaced by --workers.");

@@ -11,7 +11,7 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
-#include "worker/exchange/local_exchange.h"
+#include "common/simulation/local_exchange.h"
 #include "worker/model/model.h"
 #include "worker/train/training_run.h"
 

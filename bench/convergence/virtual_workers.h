@@ -1,5 +1,5 @@
 // The run that is measured: W workers in threads of one process, everything of theirs as in a real run but the exchange, which is
-// local (worker/exchange/local_aggregator.h) behind a LabExchange each.
+// local (common/simulation/local_aggregator.h) behind a LabExchange each.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "bench/convergence/curve.h"
 #include "bench/convergence/lab_exchange.h"
+#include "common/simulation/local_aggregator.h"
 #include "worker/data/token_file.h"
-#include "worker/exchange/local_aggregator.h"
 
 namespace distro::worker {
 

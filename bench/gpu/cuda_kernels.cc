@@ -18,7 +18,7 @@
 #include "common/base/file.h"
 #include "common/base/random.h"
 #include "common/layout/layout.h"
-#include "common/model_config/llama_config.h"
+#include "common/model/architecture.h"
 #include "kernels/cuda/cuda_backend.h"
 
 namespace distro {
@@ -248,9 +248,9 @@ int Main(const std::string& config_path) {
   }
   const absl::StatusOr<std::string> json = ReadFile(config_path);
   Check(json.status());
-  const absl::StatusOr<LlamaConfig> config = ParseLlamaConfig(*json);
-  Check(config.status());
-  absl::StatusOr<Manifest> manifest = Manifest::Create(LlamaTensors(*config));
+  const absl::StatusOr<std::shared_ptr<const Architecture>> model = ParseModelConfig(*json);
+  Check(model.status());
+  absl::StatusOr<Manifest> manifest = Manifest::Create((*model)->Tensors());
   Check(manifest.status());
   const absl::StatusOr<Layout> layout = Layout::Create(*std::move(manifest), kSegmentBlocks);
   Check(layout.status());

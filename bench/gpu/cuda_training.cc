@@ -16,7 +16,7 @@
 #include "common/base/file.h"
 #include "common/base/random.h"
 #include "common/layout/layout.h"
-#include "common/model_config/llama_config.h"
+#include "common/model/architecture.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "worker/fsdp/thread_communicator.h"
 #include "worker/fsdp/unit_driver.h"
@@ -57,15 +57,13 @@ std::vector<int32_t> RandomTokens(int64_t count, int vocabulary) {
 }
 
 // Seconds of each repetition.
-std::vector<double> Run(const LlamaConfig& config, int sequences, int positions) {
+std::vector<double> Run(std::shared_ptr<const Architecture> architecture, int sequences,
+                        int positions) {
   const Layout layout =
-      Value(Layout::Create(Value(Manifest::Create(LlamaTensors(config))), kSegmentBlocks));
-  const std::unique_ptr<Model> model = Value(Model::Create(config, layout));
-  std::vector<std::vector<int>> units;
-  for (const auto& unit : model->units()) {
-    units.emplace_back(unit->tensors().begin(), unit->tensors().end());
-  }
-  const ShardPlan plan = Value(ShardPlan::Create(layout, units, 1));
+      Value(Layout::Create(Value(Manifest::Create(architecture->Tensors())), kSegmentBlocks));
+  const std::unique_ptr<Model> model = Value(Model::Create(architecture, layout));
+  const ShardPlan plan =
+      Value(ShardPlan::Create(layout, UnitTensors(*architecture, layout.manifest()), 1));
   auto communicators = MakeThreadGroup(1, {})->TakeCommunicators();
   MemoryCounter memory;
   const at::Device device(at::kCUDA, 0);
@@ -80,7 +78,7 @@ std::vector<double> Run(const LlamaConfig& config, int sequences, int positions)
   const at::Tensor parameters = at::zeros({driver.parameter_elements()}, f32).normal_(0, 0.02);
   const at::Tensor gradient = at::zeros({driver.gradient_elements()}, f32);
   const std::vector<int32_t> tokens =
-      RandomTokens(int64_t{sequences} * (positions + 1), config.vocab_size);
+      RandomTokens(int64_t{sequences} * (positions + 1), architecture->sizes().vocab_size);
   const TokenBatch batch = {.tokens = tokens, .sequences = sequences};
   std::vector<double> seconds;
   for (int i = 0; i < kWarmUps + kRepetitions; ++i) {
@@ -98,10 +96,11 @@ int Main(const std::string& config_path, int sequences, int positions) {
     std::fprintf(stderr, "gpu_training: no GPU\n");
     return 3;
   }
-  const LlamaConfig config = Value(ParseLlamaConfig(Value(ReadFile(config_path))));
+  const std::shared_ptr<const Architecture> architecture =
+      Value(ParseModelConfig(Value(ReadFile(config_path))));
   std::vector<double> seconds;
   Check(CatchTorch("training", [&] {
-    seconds = Run(config, sequences, positions);
+    seconds = Run(architecture, sequences, positions);
     return absl::OkStatus();
   }));
   std::sort(seconds.begin(), seconds.end());

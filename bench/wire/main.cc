@@ -19,12 +19,12 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "bench/wire/plain_votes.h"
+#include "bench/wire/random_updates.h"
+#include "bench/wire/vote_entropy.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/codec/payload.h"
-#include "common/update/top.h"
-#include "tests/common/codec/random_updates.h"
-#include "tests/common/codec/vote_entropy.h"
+#include "common/update/combine.h"
 
 ABSL_FLAG(int, workers, 8, "Workers.");
 ABSL_FLAG(int, k, 4, "Coefficients that a worker sends of each block, 1 to 8.");
@@ -41,7 +41,7 @@ namespace {
 absl::StatusOr<Votes> MakeVotes() {
   const std::string recorded = absl::GetFlag(FLAGS_recorded);
   if (recorded.empty()) {
-    return testing::RandomVotes(
+    return bench::RandomVotes(
         absl::GetFlag(FLAGS_workers), absl::GetFlag(FLAGS_k), absl::GetFlag(FLAGS_blocks), 1,
         {.hot = absl::GetFlag(FLAGS_hot), .positive = absl::GetFlag(FLAGS_positive)});
   }
@@ -75,7 +75,7 @@ absl::Status Measure(const Votes& votes, int keep) {
       "\"entropy_bytes\": %.1f, \"encode_seconds\": %.6f, \"decode_seconds\": %.6f, "
       "\"plain_bytes\": %d, \"plain\": \"%s\"}\n",
       keep, blocks, votes.values.size(), RecordUpdatePayloadBytes(blocks, absl::GetFlag(FLAGS_k)),
-      payload.size(), testing::EntropyBits(votes) / 8, Seconds(encoded - start),
+      payload.size(), bench::EntropyBits(votes) / 8, Seconds(encoded - start),
       Seconds(decoded - encoded), plain.size(), file);
   return absl::OkStatus();
 }

@@ -1,7 +1,7 @@
 // Little-endian reading and writing of byte strings that know their length.
 //
-// ByteReader is for hostile input: every read is checked against what is left, nothing is allocated by a length that
-// was read, and a failed read leaves the position where it was.
+// ByteReader is for hostile input: every read is checked against what is left, nothing is allocated
+// by a length that was read, and a failed read leaves the position where it was.
 #pragma once
 
 #include <bit>
@@ -17,7 +17,8 @@
 
 namespace distro {
 
-static_assert(std::endian::native == std::endian::little, "the formats are little-endian and so must the machine be");
+static_assert(std::endian::native == std::endian::little,
+              "the formats are little-endian and so must the machine be");
 
 class ByteReader {
  public:
@@ -27,7 +28,8 @@ class ByteReader {
   size_t remaining() const { return bytes_.size() - position_; }
   size_t position() const { return position_; }
 
-  // One fixed-size number (or other trivially copyable value). InvalidArgument: fewer bytes are left; `what` names the field.
+  // One fixed-size number (or other trivially copyable value). InvalidArgument: fewer bytes are
+  // left; `what` names the field.
   template <typename T>
   absl::StatusOr<T> Read(absl::string_view what) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -41,8 +43,8 @@ class ByteReader {
   // The next `count` bytes, borrowed. InvalidArgument as above.
   absl::StatusOr<absl::string_view> ReadBytes(uint64_t count, absl::string_view what) {
     if (count > remaining()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(what, ": needs ", count, " bytes at offset ", position_, ", ", remaining(), " are left"));
+      return absl::InvalidArgumentError(absl::StrCat(what, ": needs ", count, " bytes at offset ",
+                                                     position_, ", ", remaining(), " are left"));
     }
     absl::string_view result = bytes_.substr(position_, count);
     position_ += count;

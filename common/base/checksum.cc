@@ -32,7 +32,9 @@ Sha256Stream::~Sha256Stream() = default;
 Sha256Stream::Sha256Stream(Sha256Stream&&) noexcept = default;
 Sha256Stream& Sha256Stream::operator=(Sha256Stream&&) noexcept = default;
 
-void Sha256Stream::Update(absl::string_view bytes) { EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()); }
+void Sha256Stream::Update(absl::string_view bytes) {
+  EVP_DigestUpdate(state_->context, bytes.data(), bytes.size());
+}
 
 Sha256Digest Sha256Stream::Finish() {
   Sha256Digest digest;
@@ -52,5 +54,20 @@ std::string ToHex(const Sha256Digest& digest) {
 }
 
 std::string ToHex(uint64_t hash) { return absl::StrCat(absl::Hex(hash, absl::kZeroPad16)); }
+
+struct Xxh3Stream::State {
+  State() { XXH3_64bits_reset(state); }
+  ~State() { XXH3_freeState(state); }
+  XXH3_state_t* const state = XXH3_createState();
+};
+
+Xxh3Stream::Xxh3Stream() : state_(std::make_unique<State>()) {}
+Xxh3Stream::~Xxh3Stream() = default;
+
+void Xxh3Stream::Update(absl::string_view bytes) {
+  XXH3_64bits_update(state_->state, bytes.data(), bytes.size());
+}
+
+uint64_t Xxh3Stream::Digest() const { return XXH3_64bits_digest(state_->state); }
 
 }  // namespace distro

@@ -40,4 +40,19 @@ class Sha256Stream {
 std::string ToHex(const Sha256Digest& digest);
 std::string ToHex(uint64_t hash);
 
+// XXH3-64 of bytes that arrive in pieces. Not thread-safe.
+class Xxh3Stream {
+ public:
+  Xxh3Stream();
+  ~Xxh3Stream();
+
+  void Update(absl::string_view bytes);
+  // Of all that came so far.
+  uint64_t Digest() const;
+
+ private:
+  struct State;
+  const std::unique_ptr<State> state_;
+};
+
 }  // namespace distro

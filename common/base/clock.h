@@ -1,4 +1,5 @@
-// Time as a dependency: decisions take monotonic time from a Clock that a test can set. Thread-safe.
+// Time as a dependency: decisions take monotonic time from a Clock that a test can set.
+// Thread-safe.
 #pragma once
 
 #include "absl/time/time.h"

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -59,7 +60,8 @@ absl::Status WriteAndSync(const std::string& path, absl::Span<const absl::string
 }  // namespace
 
 absl::Status ErrnoToStatus(int error_number, absl::string_view what, absl::string_view path) {
-  return absl::Status(CodeForErrno(error_number), absl::StrCat(what, " ", path, ": ", strerror(error_number)));
+  return absl::Status(CodeForErrno(error_number),
+                      absl::StrCat(what, " ", path, ": ", strerror(error_number)));
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes) {
@@ -75,7 +77,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes
     if (n == 0) return bytes;
     bytes.append(buffer, n);
     if (bytes.size() > max_bytes) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": is larger than ", max_bytes, " bytes"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": is larger than ", max_bytes, " bytes"));
     }
   }
 }
@@ -84,7 +87,8 @@ absl::Status WriteFileAtomically(const std::string& path, absl::string_view byte
   return WritePiecesAtomically(path, {bytes});
 }
 
-absl::Status WritePiecesAtomically(const std::string& path, absl::Span<const absl::string_view> pieces) {
+absl::Status WritePiecesAtomically(const std::string& path,
+                                   absl::Span<const absl::string_view> pieces) {
   const std::string temporary = absl::StrCat(path, ".tmp");
   if (absl::Status status = WriteAndSync(temporary, pieces); !status.ok()) {
     unlink(temporary.c_str());
@@ -116,7 +120,8 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   const auto closer = absl::MakeCleanup([fd] { close(fd); });
   struct stat about;
   if (fstat(fd, &about) != 0) return ErrnoToStatus(errno, "stat", path);
-  if (!S_ISREG(about.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, ": is not a regular file"));
+  if (!S_ISREG(about.st_mode))
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is not a regular file"));
   if (about.st_size == 0) return MappedFile(nullptr, 0);
   void* data = mmap(nullptr, about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
   if (data == MAP_FAILED) return ErrnoToStatus(errno, "map", path);
@@ -135,5 +140,21 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(size_, other.size_);
   return *this;
 }
+
+absl::StatusOr<FolderLock> FolderLock::Take(const std::string& folder) {
+  const std::string path = absl::StrCat(folder, "/lock");
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return ErrnoToStatus(errno, "open", path);
+  FolderLock lock(fd);
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0) return lock;
+  if (errno != EWOULDBLOCK) return ErrnoToStatus(errno, "lock", path);
+  return absl::FailedPreconditionError(absl::StrCat(folder, ": another process holds this folder"));
+}
+
+FolderLock::~FolderLock() {
+  if (fd_ >= 0) close(fd_);
+}
+
+FolderLock::FolderLock(FolderLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
 
 }  // namespace distro

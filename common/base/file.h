@@ -1,4 +1,5 @@
-// Files with a status instead of errno. Every message names the path. Functions are thread-safe; blocking.
+// Files with a status instead of errno. Every message names the path. Functions are thread-safe;
+// blocking.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +12,21 @@
 
 namespace distro {
 
-// The status for a failed system call: NotFound (ENOENT), ResourceExhausted (ENOSPC, EDQUOT), PermissionDenied (EACCES,
-// EPERM, EROFS), AlreadyExists (EEXIST), Internal otherwise; the message is "what path: strerror".
+// The status for a failed system call: NotFound (ENOENT), ResourceExhausted (ENOSPC, EDQUOT),
+// PermissionDenied (EACCES, EPERM, EROFS), AlreadyExists (EEXIST), Internal otherwise; the message
+// is "what path: strerror".
 absl::Status ErrnoToStatus(int error_number, absl::string_view what, absl::string_view path);
 
 // The whole file. InvalidArgument: it is larger than `max_bytes`.
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes = UINT64_MAX);
 
-// Writes to a temporary name beside `path`, fsyncs, renames over `path`, fsyncs the folder: after a crash there is
-// either the old file or the new one.
+// Writes to a temporary name beside `path`, fsyncs, renames over `path`, fsyncs the folder: after a
+// crash there is either the old file or the new one.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes);
 
 // The same for the pieces one after the other, which are never joined in memory.
-absl::Status WritePiecesAtomically(const std::string& path, absl::Span<const absl::string_view> pieces);
+absl::Status WritePiecesAtomically(const std::string& path,
+                                   absl::Span<const absl::string_view> pieces);
 
 // Creates `path` and its parents; an existing folder is fine.
 absl::Status CreateFolders(const std::string& path);
@@ -31,8 +34,9 @@ absl::Status CreateFolders(const std::string& path);
 // fsync of a folder: makes the names in it durable.
 absl::Status SyncFolder(const std::string& path);
 
-// A file mapped read-only. Borrowed views live as long as the mapping. A file that another process truncates while it
-// is mapped ends this process (SIGBUS): only files that nobody rewrites in place are mapped.
+// A file mapped read-only. Borrowed views live as long as the mapping. A file that another process
+// truncates while it is mapped ends this process (SIGBUS): only files that nobody rewrites in place
+// are mapped.
 class MappedFile {
  public:
   static absl::StatusOr<MappedFile> Open(const std::string& path);
@@ -46,6 +50,22 @@ class MappedFile {
   MappedFile(const char* data, size_t size) : data_(data), size_(size) {}
   const char* data_ = nullptr;
   size_t size_ = 0;
+};
+
+// A lock on a folder for as long as the object lives: a file in it under flock, which the system
+// releases when the process ends, however it ends.
+class FolderLock {
+ public:
+  // FailedPrecondition: another process (or another lock of this one) holds it. The lock file stays
+  // in the folder.
+  static absl::StatusOr<FolderLock> Take(const std::string& folder);
+  ~FolderLock();
+  FolderLock(FolderLock&& other) noexcept;
+  FolderLock& operator=(FolderLock&&) = delete;
+
+ private:
+  explicit FolderLock(int fd) : fd_(fd) {}
+  int fd_ = -1;
 };
 
 }  // namespace distro

@@ -1,4 +1,5 @@
-// Identifiers as types, so that a round is never passed where a segment is meant. Plain values: copy freely.
+// Identifiers as types, so that a round is never passed where a segment is meant. Plain values:
+// copy freely.
 #pragma once
 
 #include <compare>
@@ -42,8 +43,8 @@ using SegmentId = StrongId<struct SegmentIdTag, uint32_t>;
 // One life of an aggregator on a data folder; rises at every start, from 1.
 using EpochId = StrongId<struct EpochIdTag, uint64_t>;
 
-// Names of workers and runs: 1 to 63 of [a-z0-9-]. InvalidArgument says which character or length is wrong; `what`
-// names the field in the message.
+// Names of workers and runs: 1 to 63 of [a-z0-9-]. InvalidArgument says which character or length
+// is wrong; `what` names the field in the message.
 absl::Status ValidateName(absl::string_view name, absl::string_view what);
 
 }  // namespace distro

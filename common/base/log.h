@@ -3,8 +3,8 @@
 //   log->Info("round published", {{"round", 42}, {"workers", "7/8"}, {"reason", "deadline"}});
 //   2026-01-31T12:00:00.123Z INFO  round published round=42 workers=7/8 reason=deadline
 //
-// Values with spaces, quotes or control characters are quoted and escaped, so a line is always one line. Thread-safe;
-// logging never fails and never changes control flow.
+// Values with spaces, quotes or control characters are quoted and escaped, so a line is always one
+// line. Thread-safe; logging never fails and never changes control flow.
 #pragma once
 
 #include <cstdio>
@@ -27,8 +27,10 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 absl::Status ParseLogLevel(absl::string_view text, LogLevel* level);
 
 struct LogField {
-  LogField(absl::string_view key_in, const absl::AlphaNum& value_in) : key(key_in), value(value_in.Piece()) {}
-  LogField(absl::string_view key_in, const absl::Status& status) : key(key_in), value(status.ToString()) {}
+  LogField(absl::string_view key_in, const absl::AlphaNum& value_in)
+      : key(key_in), value(value_in.Piece()) {}
+  LogField(absl::string_view key_in, const absl::Status& status)
+      : key(key_in), value(status.ToString()) {}
   std::string key;
   std::string value;
 };

@@ -7,7 +7,8 @@
 
 namespace distro {
 
-// Of an even number of values the mean of the two in the middle. Requires one or more, none of them NaN.
+// Of an even number of values the mean of the two in the middle. Requires one or more, none of them
+// NaN.
 inline double Median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::ranges::nth_element(values, middle);

@@ -13,7 +13,8 @@ namespace distro {
 
 class PartFile {
  public:
-  // Opens or creates `path`.part and reads what is there. More than `size_bytes` is no part of the file and is dropped.
+  // Opens or creates `path`.part and reads what is there. More than `size_bytes` is no part of the
+  // file and is dropped.
   static absl::StatusOr<PartFile> Open(const std::string& path, uint64_t size_bytes);
   ~PartFile();
   PartFile(PartFile&& other) noexcept;
@@ -24,8 +25,8 @@ class PartFile {
   absl::Status Append(absl::string_view data);
   // Starts over.
   absl::Status Clear();
-  // Makes the bytes durable under their final name if their SHA-256 is `sha256`. InvalidArgument: it is not; the part is
-  // emptied.
+  // Makes the bytes durable under their final name if their SHA-256 is `sha256`. InvalidArgument:
+  // it is not; the part is emptied.
   absl::Status Finish(absl::string_view sha256);
 
  private:

@@ -1,5 +1,6 @@
-// The SplitMix64 finaliser and the stream built on it: the only source of pseudo-randomness whose values the design
-// fixes (docs/algorithm.md: ties, state hash; data permutation; initial weights). Pure, the same bits on every machine.
+// The SplitMix64 finaliser and the stream built on it: the only source of pseudo-randomness whose
+// values the design fixes (docs/algorithm.md: ties, state hash; data permutation; initial weights).
+// Pure, the same bits on every machine.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,10 @@ constexpr uint64_t Mix(uint64_t z) {
   return z ^ (z >> 31);
 }
 
-// Element `i` of SplitMix64's sequence from `seed`: random access, so that any part can be made alone.
-constexpr uint64_t SplitMix64(uint64_t seed, uint64_t i) { return Mix(seed + kGoldenGamma * (i + 1)); }
+// Element `i` of SplitMix64's sequence from `seed`: random access, so that any part can be made
+// alone.
+constexpr uint64_t SplitMix64(uint64_t seed, uint64_t i) {
+  return Mix(seed + kGoldenGamma * (i + 1));
+}
 
 }  // namespace distro

@@ -1,5 +1,6 @@
-// The reason of a status, in one word: the same in the log line, the metric label, the answer to a peer and the docs
-// (docs/protocol.md, "Statuses"). It is a payload of absl::Status; common/rpc/status.h carries it over the wire.
+// The reason of a status, in one word: the same in the log line, the metric label, the answer to a
+// peer and the docs (docs/protocol.md, "Statuses"). It is a payload of absl::Status;
+// common/rpc/status.h carries it over the wire.
 #pragma once
 
 #include <optional>
@@ -18,7 +19,8 @@ absl::Status ErrorWithReason(absl::StatusCode code, absl::string_view reason,
 // Empty: the status has none.
 std::string ReasonOf(const absl::Status& status);
 
-// The same status, which also says not to try again earlier. Requires a finite duration of 0 or more.
+// The same status, which also says not to try again earlier. Requires a finite duration of 0 or
+// more.
 absl::Status WithRetryAfter(absl::Status status, absl::Duration retry_after);
 
 // Not set: the status does not say.

@@ -1,5 +1,5 @@
-// Logs why something keeps failing: once when the reason changes, and not more often than every few seconds, so that an
-// aggregator that is away for an hour costs a handful of lines. Thread-safe.
+// Logs why something keeps failing: once when the reason changes, and not more often than every few
+// seconds, so that an aggregator that is away for an hour costs a handful of lines. Thread-safe.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// DISTRO_RETURN_IF_ERROR(expr) and DISTRO_ASSIGN_OR_RETURN(lhs, expr): the two ways an absl::Status travels up.
+// DISTRO_RETURN_IF_ERROR(expr) and DISTRO_ASSIGN_OR_RETURN(lhs, expr): the two ways an absl::Status
+// travels up.
 //
 //   DISTRO_RETURN_IF_ERROR(file.Sync());
 //   DISTRO_ASSIGN_OR_RETURN(std::string bytes, ReadFile(path));
@@ -14,15 +15,14 @@
 #define DISTRO_STATUS_CONCAT_INNER(a, b) a##b
 #define DISTRO_STATUS_CONCAT(a, b) DISTRO_STATUS_CONCAT_INNER(a, b)
 
-#define DISTRO_RETURN_IF_ERROR(expr)                              \
-  do {                                                            \
-    if (absl::Status distro_status = (expr); !distro_status.ok()) \
-      return distro_status;                                       \
+#define DISTRO_RETURN_IF_ERROR(expr)                                                    \
+  do {                                                                                  \
+    if (absl::Status distro_status = (expr); !distro_status.ok()) return distro_status; \
   } while (false)
 
 #define DISTRO_ASSIGN_OR_RETURN(lhs, expr) \
   DISTRO_ASSIGN_OR_RETURN_INNER(DISTRO_STATUS_CONCAT(distro_status_or_, __LINE__), lhs, expr)
-#define DISTRO_ASSIGN_OR_RETURN_INNER(temporary, lhs, expr) \
-  auto temporary = (expr);                                  \
+#define DISTRO_ASSIGN_OR_RETURN_INNER(temporary, lhs, expr)  \
+  auto temporary = (expr);                                   \
   if (!temporary.ok()) return std::move(temporary).status(); \
   lhs = *std::move(temporary)

@@ -12,7 +12,6 @@
 #include "common/layout/layout.h"
 #include "common/layout/manifest.h"
 #include "common/layout/tensor_buffer.h"
-#include "common/layout/tensor_pieces.h"
 
 namespace distro {
 

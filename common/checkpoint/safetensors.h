@@ -69,15 +69,16 @@ struct FloatTensor {
   std::string name;
   std::vector<int64_t> shape;
   absl::Span<const float> values;  // borrowed
-  // What follows them, where a tensor lies in several places. Together the product of `shape` elements.
+  // What follows them, where a tensor lies in several places. Together the product of `shape`
+  // elements.
   std::vector<absl::Span<const float>> rest = {};
 };
 
 // Writes the canonical file of these f32 tensors: names ascending, data in that order without gaps,
 // compact header padded with spaces to a multiple of 8, "format": "pt" added to `metadata`. The
 // same contents always give the same bytes. Durable and atomic as WriteFileAtomically; the values
-// are written from where they are. InvalidArgument: a name is empty, over 512 bytes, repeated, "__metadata__" or
-// not UTF-8; a shape does not match its values.
+// are written from where they are. InvalidArgument: a name is empty, over 512 bytes, repeated,
+// "__metadata__" or not UTF-8; a shape does not match its values.
 absl::Status WriteSafetensors(const std::string& path, std::vector<FloatTensor> tensors,
                               std::map<std::string, std::string> metadata);
 

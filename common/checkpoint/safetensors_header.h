@@ -30,9 +30,9 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-// Checks the structure: types, unique keys and names, names of 1 to 512 bytes, known dtypes, dimensions of at most 2^63 - 1
-// and no more than 64 of them, end - begin equal to the size that shape and dtype say. Where the
-// tensors lie is for the caller to check.
+// Checks the structure: types, unique keys and names, names of 1 to 512 bytes, known dtypes,
+// dimensions of at most 2^63 - 1 and no more than 64 of them, end - begin equal to the size that
+// shape and dtype say. Where the tensors lie is for the caller to check.
 absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::string_view text);
 
 }  // namespace distro

@@ -15,7 +15,6 @@
 #include "common/layout/layout.h"
 #include "common/layout/manifest.h"
 #include "common/layout/tensor_buffer.h"
-#include "common/layout/tensor_pieces.h"
 
 namespace distro {
 
@@ -36,10 +35,12 @@ absl::StatusOr<Manifest> SnapshotManifest(const std::string& path);
 // A snapshot of a layout, mapped: for readers that take parts of it.
 class SnapshotFile {
  public:
-  // InvalidArgument: as above, or the tensors are not those of the layout; names the first that differs.
+  // InvalidArgument: as above, or the tensors are not those of the layout; names the first that
+  // differs.
   static absl::StatusOr<SnapshotFile> Open(const std::string& path, const Layout& layout);
 
-  // f32 little-endian, row-major, of any alignment; lives as long as the object, also when it moves.
+  // f32 little-endian, row-major, of any alignment; lives as long as the object, also when it
+  // moves.
   absl::string_view tensor(int i) const { return file_.tensors()[i].bytes; }
 
  private:

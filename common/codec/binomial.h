@@ -1,5 +1,6 @@
-// Binomial coefficients and their inverse in closed form, for colexicographic ranks of K-subsets of 0..4095, K <= 8.
-// No tables, no search: an estimate of the root that is off by at most one, then one exact comparison.
+// Binomial coefficients and their inverse in closed form, for colexicographic ranks of K-subsets of
+// 0..4095, K <= 8. No tables, no search: an estimate of the root that is off by at most one, then
+// one exact comparison.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +41,8 @@ struct FactorialOf<0> {
   static constexpr uint64_t kValue = 1;
 };
 
-// C(c, k) for c <= 4096, exactly: a division without remainder is a shift and a product with the inverse.
+// C(c, k) for c <= 4096, exactly: a division without remainder is a shift and a product with the
+// inverse.
 template <int k>
 constexpr RankInt<k> Binomial(uint32_t c) {
   WideInt<k> falling = c;
@@ -55,8 +57,8 @@ inline double ToDouble(uint128 value) {
          static_cast<double>(static_cast<uint64_t>(value));
 }
 
-// y^(1/k) for y >= 1 within 2e-5 (k = 3) or 1e-10: the exponent divided by k, then Halley's step, which turns a
-// relative error e into (k^2-1)/12 * e^3.
+// y^(1/k) for y >= 1 within 2e-5 (k = 3) or 1e-10: the exponent divided by k, then Halley's step,
+// which turns a relative error e into (k^2-1)/12 * e^3.
 template <int k>
 double Root(double y) {
   constexpr uint64_t kOne = uint64_t{1023} << 52;
@@ -71,9 +73,9 @@ double Root(double y) {
   return x;
 }
 
-// The largest c with C(c, k) <= rank, or that plus one. With x = c - (k-1)/2, k! * C(c, k) is an even or odd
-// polynomial x^k - a * x^(k-2) + ...: k = 2 and 4 are solved exactly; else the root of x^k lies below x, by
-// the most at rank 1, and `kAbove` lifts it over x but not over x + 1.
+// The largest c with C(c, k) <= rank, or that plus one. With x = c - (k-1)/2, k! * C(c, k) is an
+// even or odd polynomial x^k - a * x^(k-2) + ...: k = 2 and 4 are solved exactly; else the root of
+// x^k lies below x, by the most at rank 1, and `kAbove` lifts it over x but not over x + 1.
 template <int k>
 uint32_t EstimateElement(RankInt<k> rank) {
   const double y = ToDouble(rank) * static_cast<double>(FactorialOf<k>::kValue);

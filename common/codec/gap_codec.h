@@ -9,15 +9,15 @@
 //            entries
 //   entry    [ones], gap, sign (1 = negative), [|V| - 2]
 //
-// Every number is a prefix code of its bucket, then the bucket's raw bits (the sign between the two of
-// a gap). `ones` stands where none is pending: so many entries of the group, at most 1023, have |V| = 1; the
-// entry after them, unless ones is 1023 or the group ends, has |V| >= 2 and says it.
+// Every number is a prefix code of its bucket, then the bucket's raw bits (the sign between the two
+// of a gap). `ones` stands where none is pending: so many entries of the group, at most 1023, have
+// |V| = 1; the entry after them, unless ones is 1023 or the group ends, has |V| >= 2 and says it.
 //
-// A generalised Golomb-Rice code: raw low bits under an optimal prefix code instead of a unary quotient, because
-// the unary one is 3 to 4 % above the entropy of geometric gaps.
+// A generalised Golomb-Rice code: raw low bits under an optimal prefix code instead of a unary
+// quotient, because the unary one is 3 to 4 % above the entropy of geometric gaps.
 //
-// The only choice an encoder has is the tables. The decoder counts the symbols it reads, derives the tables from the
-// counts as the encoder does, and refuses others: hence encode(decode(b)) == b.
+// The only choice an encoder has is the tables. The decoder counts the symbols it reads, derives
+// the tables from the counts as the encoder does, and refuses others: hence encode(decode(b)) == b.
 #pragma once
 
 #include <array>
@@ -39,7 +39,8 @@ namespace distro {
 // Appends the body. Requires valid votes.
 void EncodeGaps(const Votes& votes, std::string* body);
 
-// The most bytes that the body of blocks with at most `max_entries` entries and sum of |V| `max_sum` takes.
+// The most bytes that the body of blocks with at most `max_entries` entries and sum of |V|
+// `max_sum` takes.
 uint64_t MaxGapBodyBytes(uint64_t blocks, uint64_t max_entries, uint64_t max_sum);
 
 // One block's entries.
@@ -50,7 +51,8 @@ struct GapBlock {
       values;  // [count] not 0, sum of |values| <= kMaxVotesPerBlock
 };
 
-// What holds for all groups of a body: its code tables and where the groups end. Immutable; borrows the body.
+// What holds for all groups of a body: its code tables and where the groups end. Immutable; borrows
+// the body.
 class GapBody {
  public:
   // Reads tables and sizes. InvalidArgument says what is wrong with them.
@@ -59,7 +61,8 @@ class GapBody {
 
   uint32_t blocks() const { return blocks_; }
   uint32_t groups() const { return static_cast<uint32_t>(group_begin_.size() - 1); }
-  // Whether the tables are those that an encoder makes of the symbols of all groups; InvalidArgument: they are not.
+  // Whether the tables are those that an encoder makes of the symbols of all groups;
+  // InvalidArgument: they are not.
   absl::Status CheckModel(const GapModel& model) const;
 
  private:
@@ -90,14 +93,15 @@ class GapBody {
   Table magnitudes_;
 };
 
-// Decodes groups of a body block by block, whatever the other groups are. Not thread-safe; decoders of one body are independent.
+// Decodes groups of a body block by block, whatever the other groups are. Not thread-safe; decoders
+// of one body are independent.
 class GapDecoder {
  public:
   // From a group on. Requires first_group <= body->groups().
   GapDecoder(std::shared_ptr<const GapBody> body, uint32_t first_group);
 
-  // The next block. InvalidArgument names the block and what is wrong; at the end of a group also that the group does
-  // not end there. Requires a block that is left, and no error before.
+  // The next block. InvalidArgument names the block and what is wrong; at the end of a group also
+  // that the group does not end there. Requires a block that is left, and no error before.
   absl::Status NextBlock(GapBlock* block);
 
   const GapBody& body() const { return *body_; }
@@ -130,8 +134,9 @@ class GapDecoder {
   bool larger_ = false;  // an entry with |V| >= 2 comes after them
 };
 
-// All votes of a body, whose groups `threads` threads share; the result does not depend on how many. InvalidArgument as
-// GapBody::Open, NextBlock and CheckModel, of the first block that is wrong. Requires threads >= 1.
+// All votes of a body, whose groups `threads` threads share; the result does not depend on how
+// many. InvalidArgument as GapBody::Open, NextBlock and CheckModel, of the first block that is
+// wrong. Requires threads >= 1.
 absl::StatusOr<Votes> DecodeGaps(absl::string_view body, uint32_t blocks, int threads);
 
 }  // namespace distro

@@ -1,6 +1,7 @@
-// The alphabets of the gap codec: how a block's count, gaps and magnitudes become symbols and raw bits, and the counts
-// of symbols from which the codes follow. Encoder and decoder build the same model, which is how the decoder knows
-// that the codes it was given are the ones an encoder would have chosen.
+// The alphabets of the gap codec: how a block's count, gaps and magnitudes become symbols and raw
+// bits, and the counts of symbols from which the codes follow. Encoder and decoder build the same
+// model, which is how the decoder knows that the codes it was given are the ones an encoder would
+// have chosen.
 #pragma once
 
 #include <array>
@@ -16,8 +17,8 @@
 
 namespace distro {
 
-// Numbers in buckets: those below 2^(m+1) are their own symbol, above an octave has 2^m buckets and the rest of the
-// number follows in raw bits.
+// Numbers in buckets: those below 2^(m+1) are their own symbol, above an octave has 2^m buckets and
+// the rest of the number follows in raw bits.
 struct Bucket {
   uint32_t symbol;
   int raw_bits;

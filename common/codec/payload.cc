@@ -145,20 +145,6 @@ std::string EncodeUpdate(const PayloadIdentity& identity, const SparseUpdate& up
   return FinishPayload(std::move(bytes));
 }
 
-absl::StatusOr<SparseUpdate> DecodeUpdate(absl::string_view bytes,
-                                          const PayloadExpectation& expected) {
-  DISTRO_ASSIGN_OR_RETURN(UpdateReader reader, UpdateReader::Create(bytes, expected));
-  SparseUpdate update{.k = expected.k, .positions = {}, .signs = {}};
-  absl::Span<const uint16_t> positions;
-  absl::Span<const int8_t> signs;
-  for (uint32_t block = 0; block < reader.blocks(); ++block) {
-    DISTRO_RETURN_IF_ERROR(reader.NextBlock(&positions, &signs));
-    update.positions.insert(update.positions.end(), positions.begin(), positions.end());
-    update.signs.insert(update.signs.end(), signs.begin(), signs.end());
-  }
-  return update;
-}
-
 absl::Status ValidateUpdate(absl::string_view bytes, const PayloadExpectation& expected) {
   if (expected.k <= kMaxRecordK) {
     DISTRO_ASSIGN_OR_RETURN(const PayloadView payload, OpenUpdatePayload(bytes, expected));

@@ -1,12 +1,13 @@
-// The payload of one segment: what a worker uploads and what everyone downloads (docs/payload_format.md).
+// The payload of one segment: what a worker uploads and what everyone downloads
+// (docs/payload_format.md).
 //
 //   payload  = header body checksum
 //   header   = 40 bytes: "DSTP", version, kind, k, layout hash, round, segment, blocks, body bytes
 //   checksum = XXH3-64 of all bytes before it
 //
-// Encoders are canonical: a decoder accepts only what an encoder makes, so encode(decode(b)) == b. All decoders take
-// hostile bytes: nothing is reserved by a length that was not compared, and every fault is an InvalidArgument that
-// names both values. Pure functions, thread-safe.
+// Encoders are canonical: a decoder accepts only what an encoder makes, so encode(decode(b)) == b.
+// All decoders take hostile bytes: nothing is reserved by a length that was not compared, and every
+// fault is an InvalidArgument that names both values. Pure functions, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -66,15 +67,14 @@ struct PayloadView {
 
 // Requires a valid update with 1 <= k <= 4096: records for k <= 8, gaps above.
 std::string EncodeUpdate(const PayloadIdentity& identity, const SparseUpdate& update);
-absl::StatusOr<SparseUpdate> DecodeUpdate(absl::string_view bytes,
-                                          const PayloadExpectation& expected);
 
-// As DecodeUpdate, without keeping what was decoded: a payload that passes decodes without an error.
+// A payload that passes is read without an error (common/codec/update_reader.h).
 absl::Status ValidateUpdate(absl::string_view bytes, const PayloadExpectation& expected);
 
 // Requires valid votes (ValidateVotes).
 std::string EncodeVotes(const PayloadIdentity& identity, const Votes& votes);
-// `threads` share the work; what is decoded, or wrong, does not depend on how many. Requires threads >= 1.
+// `threads` share the work; what is decoded, or wrong, does not depend on how many. Requires
+// threads >= 1.
 absl::StatusOr<Votes> DecodeVotes(absl::string_view bytes, const PayloadExpectation& expected,
                                   int threads = 1);
 
@@ -86,8 +86,8 @@ absl::StatusOr<PayloadView> OpenVotesPayload(absl::string_view bytes,
 
 // The size of every update payload with k <= 8.
 uint64_t RecordUpdatePayloadBytes(uint64_t blocks, int k);
-// What a receiver compares a length with before it reserves. The votes of a block sum to at most `max_sum`
-// (K * sum of weights).
+// What a receiver compares a length with before it reserves. The votes of a block sum to at most
+// `max_sum` (K * sum of weights).
 uint64_t MaxUpdatePayloadBytes(uint64_t blocks, int k);
 uint64_t MaxVotesPayloadBytes(uint64_t blocks, int max_sum = kMaxVotesPerBlock);
 

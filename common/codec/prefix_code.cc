@@ -15,8 +15,8 @@ constexpr int kUnused = 0, kRest = 14, kUnusedRun = 15;
 constexpr CodeLength kFirstGuess = 6;
 constexpr size_t kMinRun = 2, kMaxRun = 65;
 
-// One level of package-merge: the leaves and the pairs of the level below, by ascending weight, leaves
-// first among equals.
+// One level of package-merge: the leaves and the pairs of the level below, by ascending weight,
+// leaves first among equals.
 struct Level {
   std::vector<uint64_t> weights;
   std::vector<bool> is_leaf;
@@ -36,7 +36,8 @@ Level MergeLevel(absl::Span<const uint64_t> leaves, const Level& below) {
   return level;
 }
 
-// The lengths for weights in ascending order: the optimal code under the limit (Larmore and Hirschberg 1990).
+// The lengths for weights in ascending order: the optimal code under the limit (Larmore and
+// Hirschberg 1990).
 std::vector<CodeLength> OptimalLengths(absl::Span<const uint64_t> weights) {
   std::vector<Level> levels(1);
   for (int i = 0; i < kMaxCodeLength; ++i) levels.push_back(MergeLevel(weights, levels.back()));

@@ -1,8 +1,8 @@
-// Optimal prefix codes whose parameters, the code lengths, travel with the data. Everything is integer arithmetic, so
-// the same counts give the same code on every machine. Pure functions.
+// Optimal prefix codes whose parameters, the code lengths, travel with the data. Everything is
+// integer arithmetic, so the same counts give the same code on every machine. Pure functions.
 //
-// An alphabet with one used symbol codes it in 0 bits. Codes are canonical: shorter codes first, then smaller symbols;
-// the code's first bit is the first in the stream.
+// An alphabet with one used symbol codes it in 0 bits. Codes are canonical: shorter codes first,
+// then smaller symbols; the code's first bit is the first in the stream.
 #pragma once
 
 #include <cstdint>
@@ -22,22 +22,24 @@ inline constexpr uint32_t kCodeTableSize = 1u << kMaxCodeLength;
 using CodeLength = uint8_t;
 inline constexpr CodeLength kOnlySymbol = 13;
 
-// The lengths of an optimal code under the limit (package-merge; symbols of equal count in ascending
-// order, a symbol before a pair of equal weight). Requires at most 2^kMaxCodeLength used symbols.
+// The lengths of an optimal code under the limit (package-merge; symbols of equal count in
+// ascending order, a symbol before a pair of equal weight). Requires at most 2^kMaxCodeLength used
+// symbols.
 std::vector<CodeLength> CodeLengths(absl::Span<const uint64_t> counts);
 
-// Lengths as tokens. 2 bits say: 0 the length of the used symbol before (6 before the first), 1 one more,
-// 2 one less, 3 see the next 4 bits: 0 an unused symbol; 1..12 a length; 13 the only symbol; 14 all the
-// rest is unused; 15 and 6 bits r: r+2 unused symbols. Left to right, 14 where it fits, else unused
-// runs as long as possible, else the 2-bit form where it fits.
+// Lengths as tokens. 2 bits say: 0 the length of the used symbol before (6 before the first), 1 one
+// more, 2 one less, 3 see the next 4 bits: 0 an unused symbol; 1..12 a length; 13 the only symbol;
+// 14 all the rest is unused; 15 and 6 bits r: r+2 unused symbols. Left to right, 14 where it fits,
+// else unused runs as long as possible, else the 2-bit form where it fits.
 void WriteCodeLengths(absl::Span<const CodeLength> lengths, BitWriter* writer);
-// Fills `lengths`. InvalidArgument: the tokens do not describe exactly as many symbols, or their code
-// is not complete. Other tokens than WriteCodeLengths would choose are accepted: the caller
+// Fills `lengths`. InvalidArgument: the tokens do not describe exactly as many symbols, or their
+// code is not complete. Other tokens than WriteCodeLengths would choose are accepted: the caller
 // compares. `what` names the alphabet.
 absl::Status ReadCodeLengths(BitReader* reader, absl::string_view what,
                              absl::Span<CodeLength> lengths);
 
-// The code of each symbol, first bit lowest; 0 for unused and only symbols. Requires lengths of a complete code.
+// The code of each symbol, first bit lowest; 0 for unused and only symbols. Requires lengths of a
+// complete code.
 std::vector<uint16_t> PrefixCodes(absl::Span<const CodeLength> lengths);
 
 // The number of bits of a symbol's code.

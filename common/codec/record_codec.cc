@@ -191,16 +191,6 @@ absl::Status BadRecord(absl::string_view body, int k, uint64_t block) {
 
 int RankBits(int k) { return kRankBits[k]; }
 
-uint128 RankOfSubset(absl::Span<const uint16_t> positions) {
-  return WithConstantK(static_cast<int>(positions.size()),
-                       [&](auto k) { return uint128{Rank<k()>(positions.data())}; });
-}
-
-void SubsetOfRank(uint128 rank, absl::Span<uint16_t> positions) {
-  WithConstantK(static_cast<int>(positions.size()),
-                [&](auto k) { Unrank<k()>(static_cast<RankInt<k()>>(rank), positions.data()); });
-}
-
 void EncodeRecords(const SparseUpdate& update, std::string* body) {
   const size_t start = body->size();
   body->resize(start + RecordBodyBytes(update.blocks(), update.k));

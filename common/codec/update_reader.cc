@@ -102,7 +102,7 @@ absl::StatusOr<Votes> CombinePayloads(absl::Span<const WeightedPayload> payloads
 }
 
 absl::StatusOr<Votes> CombinePayloads(absl::Span<const WeightedPayload> payloads,
-                                      const PayloadExpectation& expected, BlockRange range) {
+                                      const PayloadExpectation& expected, SegmentRange range) {
   DISTRO_RETURN_IF_ERROR(CheckWeights(payloads, expected.k));
   std::vector<UpdateReader> readers;
   for (size_t i = 0; i < payloads.size(); ++i) {

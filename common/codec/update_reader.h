@@ -1,4 +1,5 @@
-// Reads one worker's update payload block by block, and combines many of them without materialising any.
+// Reads one worker's update payload block by block, and combines many of them without materialising
+// any.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@
 
 namespace distro {
 
-// A cursor over an update payload of either kind; decodes a batch of blocks at a time into a buffer of its own of a few
-// KB. Not thread-safe. Borrows the payload.
+// A cursor over an update payload of either kind; decodes a batch of blocks at a time into a buffer
+// of its own of a few KB. Not thread-safe. Borrows the payload.
 class UpdateReader {
  public:
   // Checks everything but the body. InvalidArgument names what differs.
@@ -26,13 +27,14 @@ class UpdateReader {
   uint32_t blocks() const { return blocks_; }
   uint32_t next_block() const { return next_ - static_cast<uint32_t>(buffered_ - used_); }
 
-  // Goes to a block, at or after next_block(), without decoding what is between. Requires K <= kMaxRecordK: the blocks of
-  // other bodies are found by decoding those before them.
+  // Goes to a block, at or after next_block(), without decoding what is between. Requires K <=
+  // kMaxRecordK: the blocks of other bodies are found by decoding those before them.
   void SkipTo(uint32_t block);
 
-  // The next block: K ascending positions and as many signs, +1 or -1; signs 0 (and positions 0) when it casts no vote.
-  // The spans are valid until the next call. InvalidArgument: the body is not what an encoder makes; the last block
-  // reports what only the whole body shows. Requires next_block() < blocks().
+  // The next block: K ascending positions and as many signs, +1 or -1; signs 0 (and positions 0)
+  // when it casts no vote. The spans are valid until the next call. InvalidArgument: the body is
+  // not what an encoder makes; the last block reports what only the whole body shows. Requires
+  // next_block() < blocks().
   absl::Status NextBlock(absl::Span<const uint16_t>* positions, absl::Span<const int8_t>* signs) {
     if (used_ == buffered_) {
       if (absl::Status status = Fill(); !status.ok()) return status;
@@ -68,19 +70,19 @@ struct WeightedPayload {
 };
 
 // Blocks first .. first + count - 1 of a segment.
-struct BlockRange {
+struct SegmentRange {
   uint32_t first = 0;
   uint32_t count = 0;
 };
 
-// Combine() of the decoded payloads, block by block in the order given through one VoteAccumulator. InvalidArgument: a
-// payload is not valid (the message starts with its number), a negative weight, or K * (sum of weights) above
-// kMaxVotesPerBlock. No payload at all gives blocks without votes.
+// The sum of the payloads' updates, block by block in the order given through one VoteAccumulator.
+// InvalidArgument: a payload is not valid (the message starts with its number), a negative weight,
+// or K * (sum of weights) above kMaxVotesPerBlock. No payload at all gives blocks without votes.
 absl::StatusOr<Votes> CombinePayloads(absl::Span<const WeightedPayload> payloads,
                                       const PayloadExpectation& expected);
 
 // The blocks of a range only. Requires K <= kMaxRecordK, and a range within the segment.
 absl::StatusOr<Votes> CombinePayloads(absl::Span<const WeightedPayload> payloads,
-                                      const PayloadExpectation& expected, BlockRange range);
+                                      const PayloadExpectation& expected, SegmentRange range);
 
 }  // namespace distro

@@ -73,4 +73,14 @@ std::vector<BlockRun> Layout::Runs(int64_t first, int64_t count) const {
   return runs;
 }
 
+std::vector<TensorRows> AllRows(const Layout& layout) {
+  std::vector<TensorRows> rows;
+  for (size_t i = 0; i < layout.tensors().size(); ++i) {
+    rows.push_back({.tensor = static_cast<int>(i),
+                    .first_row = 0,
+                    .rows = layout.tensors()[i].matrix.BlocksDown()});
+  }
+  return rows;
+}
+
 }  // namespace distro

@@ -1,8 +1,9 @@
-// Where every tensor of a manifest lies among the blocks of a run, and how blocks are cut into segments
-// (docs/algorithm.md, "Layout"). Immutable; thread-safe.
+// Where every tensor of a manifest lies among the blocks of a run, and how blocks are cut into
+// segments (docs/algorithm.md, "Layout"). Immutable; thread-safe.
 //
-// Blocks of all tensors are numbered through in manifest order. A segment is `segment_blocks` consecutive blocks (the
-// last may be shorter): the unit of streaming, logging and inclusion. A segment may cut a tensor, even inside a block row.
+// Blocks of all tensors are numbered through in manifest order. A segment is `segment_blocks`
+// consecutive blocks (the last may be shorter): the unit of streaming, logging and inclusion. A
+// segment may cut a tensor, even inside a block row.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +56,8 @@ class Layout {
     return Runs(SegmentFirstBlock(segment), SegmentBlocks(segment));
   }
 
-  // Blocks [first, first + count) as runs within tensors, in order. Requires them to lie in 0..blocks().
+  // Blocks [first, first + count) as runs within tensors, in order. Requires them to lie in
+  // 0..blocks().
   std::vector<BlockRun> Runs(int64_t first, int64_t count) const;
 
  private:
@@ -67,5 +69,8 @@ class Layout {
   int64_t elements_ = 0;
   int segment_blocks_ = 0;
 };
+
+// Every tensor whole, in manifest order.
+std::vector<TensorRows> AllRows(const Layout& layout);
 
 }  // namespace distro

@@ -1,5 +1,5 @@
-// The manifest: the trainable tensors of a run, ordered by name (bytewise). It is all that the aggregator knows of a
-// model. Immutable; thread-safe.
+// The manifest: the trainable tensors of a run, ordered by name (bytewise). It is all that the
+// aggregator knows of a model. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ struct TensorSpec {
 
 class Manifest {
  public:
-  // Sorts by name. InvalidArgument: no tensor, an empty or repeated name, a name over 512 bytes, a shape without dimensions or
-  // with one below 1, more than 2^40 elements in all.
+  // Sorts by name. InvalidArgument: no tensor, an empty or repeated name, a name over 512 bytes, a
+  // shape without dimensions or with one below 1, more than 2^40 elements in all.
   static absl::StatusOr<Manifest> Create(std::vector<TensorSpec> tensors);
 
   absl::Span<const TensorSpec> tensors() const { return tensors_; }
 
-  // SHA-256 of, for each tensor in order: u32 length of the name, the name, u32 number of dimensions, u64 each
-  // dimension; all little-endian. The layout hash that both ends compare.
+  // SHA-256 of, for each tensor in order: u32 length of the name, the name, u32 number of
+  // dimensions, u64 each dimension; all little-endian. The layout hash that both ends compare.
   const Sha256Digest& hash() const { return hash_; }
   // The first 8 bytes of hash() as a little-endian number: what every segment payload carries.
   uint64_t short_hash() const;
@@ -39,7 +39,8 @@ class Manifest {
   Sha256Digest hash_{};
 };
 
-// InvalidArgument: the tensors differ; names the first that is missing, unexpected or of another shape.
+// InvalidArgument: the tensors differ; names the first that is missing, unexpected or of another
+// shape.
 absl::Status CheckSameTensors(const Manifest& expected, const Manifest& actual);
 
 }  // namespace distro

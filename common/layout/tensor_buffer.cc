@@ -33,4 +33,10 @@ void TensorBuffer::CopyFrom(const TensorBuffer& other) {
   std::copy_n(other.data_.get(), floats_, data_.get());
 }
 
+TensorPieces PiecesOf(const TensorBuffer& buffer) {
+  TensorPieces pieces;
+  for (int i = 0; i < buffer.tensors(); ++i) pieces.push_back({buffer.tensor(i)});
+  return pieces;
+}
+
 }  // namespace distro

@@ -1,5 +1,6 @@
-// One f32 array a tensor of a manifest, each 64-byte aligned inside a single allocation: parameters, momentum,
-// gradients, the lookahead copy. Starts at zero. Movable; the spans stay valid when it moves.
+// One f32 array a tensor of a manifest, each 64-byte aligned inside a single allocation:
+// parameters, momentum, gradients, the lookahead copy. Starts at zero. Movable; the spans stay
+// valid when it moves.
 #pragma once
 
 #include <cstdint>
@@ -34,5 +35,10 @@ class TensorBuffer {
   size_t floats_ = 0;
   std::unique_ptr<float[], Free> data_;
 };
+
+// The tensors of a manifest where they lie in several places, such as the memory of several ranks:
+// [tensors], of each the pieces that follow each other and together are the tensor; borrowed.
+using TensorPieces = std::vector<std::vector<absl::Span<const float>>>;
+TensorPieces PiecesOf(const TensorBuffer& buffer);
 
 }  // namespace distro

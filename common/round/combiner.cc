@@ -12,7 +12,7 @@
 #include "common/codec/payload.h"
 #include "common/codec/record_codec.h"
 #include "common/codec/update_reader.h"
-#include "common/update/top.h"
+#include "common/update/combine.h"
 
 namespace distro {
 namespace {
@@ -20,12 +20,12 @@ namespace {
 // Below, a thread costs more than it saves.
 constexpr uint32_t kLeastBlocksOfThread = 512;
 
-std::vector<BlockRange> Cut(const PayloadExpectation& expected, int threads) {
+std::vector<SegmentRange> Cut(const PayloadExpectation& expected, int threads) {
   const uint32_t parts =
       expected.k > kMaxRecordK
           ? 1
           : std::clamp<uint32_t>(expected.blocks / kLeastBlocksOfThread, 1, threads);
-  std::vector<BlockRange> ranges;
+  std::vector<SegmentRange> ranges;
   for (uint64_t part = 0, first = 0; part < parts; ++part) {
     const uint64_t end = expected.blocks * (part + 1) / parts;
     ranges.push_back(
@@ -43,7 +43,7 @@ struct Part {
 
 absl::StatusOr<Part> CombineBlocks(const Layout& layout, const v1::RunConfig& config,
                                    absl::Span<const WeightedPayload> payloads,
-                                   const PayloadExpectation& expected, BlockRange range) {
+                                   const PayloadExpectation& expected, SegmentRange range) {
   absl::StatusOr<Votes> votes = CombinePayloads(payloads, expected, range);
   if (!votes.ok()) return absl::DataLossError(votes.status().message());
   Part part = {.all = *std::move(votes), .strongest = {}};
@@ -66,7 +66,7 @@ absl::StatusOr<SegmentResult> CombineSegment(const Layout& layout, const v1::Run
   const absl::Duration start = clock.MonotonicNow();
   std::vector<WeightedPayload> weighted;
   for (const SharedBytes& payload : payloads) weighted.push_back({.bytes = *payload, .weight = 1});
-  const std::vector<BlockRange> ranges = Cut(expected, threads);
+  const std::vector<SegmentRange> ranges = Cut(expected, threads);
   std::vector<absl::StatusOr<Part>> parts(ranges.size());
   RunParallel(threads, static_cast<int64_t>(ranges.size()), [&](int /*thread*/, int64_t i) {
     parts[i] = CombineBlocks(layout, config, weighted, expected, ranges[i]);

@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
-#include "common/replica/committed_round.h"
+#include "common/round_log/committed_round.h"
 #include "common/update/votes.h"
 #include "distro/v1/run.pb.h"
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/replica/committed_round.h"
+#include "common/round_log/committed_round.h"
 #include "common/run/schedule.h"
 
 namespace distro {

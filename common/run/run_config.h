@@ -9,11 +9,12 @@
 
 namespace distro {
 
-// The configuration with every default filled in. InvalidArgument names the key, the value, the range and the remedy:
-// an unknown key, a value out of range, or a contradiction between two keys.
+// The configuration with every default filled in. InvalidArgument names the key, the value, the
+// range and the remedy: an unknown key, a value out of range, or a contradiction between two keys.
 absl::StatusOr<v1::RunConfig> ParseRunConfig(absl::string_view json);
 
-// The same for a message that came from a peer. Idempotent: a complete configuration stays as it is.
+// The same for a message that came from a peer. Idempotent: a complete configuration stays as it
+// is.
 absl::StatusOr<v1::RunConfig> CompleteRunConfig(v1::RunConfig config);
 
 // Pretty-printed run.json that ParseRunConfig reads back to the same message.

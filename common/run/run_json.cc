@@ -1,5 +1,5 @@
-// The JSON side of run_config.h: keys are the names of the message's fields, values as proto3's JSON
-// form has them, with "lossless" and "top" for the download modes.
+// The JSON side of run_config.h: keys are the names of the message's fields, values as proto3's
+// JSON form has them, with "lossless" and "top" for the download modes.
 #include <cmath>
 #include <string>
 

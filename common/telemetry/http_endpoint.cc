@@ -13,13 +13,11 @@
 #include "boost/asio/io_context.hpp"
 #include "boost/asio/post.hpp"
 #include "boost/asio/thread_pool.hpp"
+#include "common/base/address.h"
 #include "common/base/clock.h"
-#include "common/base/peer.h"
 #include "common/base/status_macros.h"
-#include "common/telemetry/cpu_budget.h"
 #include "common/telemetry/http_connection.h"
-#include "common/telemetry/http_places.h"
-#include "common/telemetry/http_queue.h"
+#include "common/telemetry/http_limits.h"
 
 namespace distro {
 namespace {

@@ -12,7 +12,7 @@
 #include "boost/beast/http/read.hpp"
 #include "boost/beast/http/string_body.hpp"
 #include "boost/beast/http/write.hpp"
-#include "common/base/host_port.h"
+#include "common/base/address.h"
 #include "common/base/status_macros.h"
 
 namespace distro {

@@ -1,7 +1,8 @@
-// Families that are made anew at each scrape, for series that come and go (one a worker), and the text that Prometheus
-// reads.
+// Families that are made anew at each scrape, for series that come and go (one a worker), and the
+// text that Prometheus reads.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,13 +12,14 @@
 
 namespace distro {
 
-// InvalidArgument: not what Prometheus and our rules take: [a-z_][a-z0-9_]* names; a help text that is not empty, one
-// line of UTF-8; label names [a-z_][a-z0-9_]*, label values that are not empty, UTF-8.
+// InvalidArgument: not what Prometheus and our rules take: [a-z_][a-z0-9_]* names; a help text that
+// is not empty, one line of UTF-8; label names [a-z_][a-z0-9_]*, label values that are not empty,
+// UTF-8.
 absl::Status CheckMetric(const std::string& name, const std::string& help,
                          const MetricLabels& labels);
 
-// Builds families sample by sample. Values that are not finite are left out, so a reading that a peer sent cannot spoil
-// the scrape; so are samples that CheckMetric refuses. Not thread-safe.
+// Builds families sample by sample. Values that are not finite are left out, so a reading that a
+// peer sent cannot spoil the scrape; so are samples that CheckMetric refuses. Not thread-safe.
 class FamilyBuilder {
  public:
   void AddGauge(const std::string& name, const std::string& help, const MetricLabels& labels,
@@ -42,5 +44,20 @@ void AppendFamilies(std::vector<prometheus::MetricFamily> from,
 // The text exposition format 0.0.4, served as kMetricsContentType.
 inline constexpr char kMetricsContentType[] = "text/plain; version=0.0.4; charset=utf-8";
 std::string MetricsText(const std::vector<prometheus::MetricFamily>& families);
+
+// Families looked up by name and labels, for a page that shows the numbers of a scrape. Immutable.
+class MetricValues {
+ public:
+  // Takes counters and gauges; histograms are left out.
+  explicit MetricValues(const std::vector<prometheus::MetricFamily>& families);
+
+  // Of exactly these labels; 0 when there is no such series.
+  double Get(const std::string& name, const MetricLabels& labels = {}) const;
+  // Over all labels; 0 without a series.
+  double Sum(const std::string& name) const;
+
+ private:
+  std::map<std::string, std::map<MetricLabels, double>> values_;
+};
 
 }  // namespace distro

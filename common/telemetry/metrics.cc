@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/telemetry/duration_histogram.h"
 #include "common/telemetry/metric_families.h"
+#include "common/telemetry/worker_readings.h"
 
 namespace distro {
 namespace {

@@ -1,9 +1,10 @@
-// Metrics of a process on top of prometheus-cpp's core, without its traps: a non-finite value never gets into a series
-// (one NaN would stay in a counter for ever), and names, help texts and labels are checked when they are made (one bad
-// byte would break the whole scrape).
+// Metrics of a process on top of prometheus-cpp's core, without its traps: a non-finite value never
+// gets into a series (one NaN would stay in a counter for ever), and names, help texts and labels
+// are checked when they are made (one bad byte would break the whole scrape).
 //
-// Everything is added at start; hot paths keep the pointers. A name, help text or label that Prometheus would not take,
-// or a family of another type, is our own bug and ends the process with a message. Thread-safe.
+// Everything is added at start; hot paths keep the pointers. A name, help text or label that
+// Prometheus would not take, or a family of another type, is our own bug and ends the process with
+// a message. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -77,13 +78,14 @@ std::vector<double> MillisecondsBuckets();
 
 class MetricsRegistry {
  public:
-  // Every name begins with `prefix`, such as "distro_worker_". Adds the counter <prefix>dropped_values_total.
+  // Every name begins with `prefix`, such as "distro_worker_". Adds the counter
+  // <prefix>dropped_values_total.
   explicit MetricsRegistry(std::string prefix);
   MetricsRegistry(const MetricsRegistry&) = delete;
   MetricsRegistry& operator=(const MetricsRegistry&) = delete;
 
-  // One series of the family `name` (given without the prefix). The same name again, with the same help and other
-  // labels, adds a series to the family. Pointers live as long as the registry.
+  // One series of the family `name` (given without the prefix). The same name again, with the same
+  // help and other labels, adds a series to the family. Pointers live as long as the registry.
   Counter* AddCounter(const std::string& name, const std::string& help,
                       const MetricLabels& labels = {});
   Gauge* AddGauge(const std::string& name, const std::string& help,

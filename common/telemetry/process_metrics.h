@@ -1,5 +1,5 @@
-// process_*: what the operating system says about this process, read at each scrape. Names as in Prometheus' own
-// clients. Thread-safe.
+// process_*: what the operating system says about this process, read at each scrape. Names as in
+// Prometheus' own clients. Thread-safe.
 #pragma once
 
 #include <vector>

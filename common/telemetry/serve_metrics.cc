@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/host_port.h"
+#include "common/base/address.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 

@@ -1,4 +1,5 @@
-// The HTTP side of a process that has nothing to show but itself: /metrics, /healthz and /readyz. Thread-safe.
+// The HTTP side of a process that has nothing to show but itself: /metrics, /healthz and /readyz.
+// Thread-safe.
 #pragma once
 
 #include <functional>
@@ -13,8 +14,8 @@
 
 namespace distro {
 
-// Serves what `collect` and `ready` say on `address`, host:port, the value of --http, and logs where. InvalidArgument names
-// the flag: the address. Unavailable: the port is taken.
+// Serves what `collect` and `ready` say on `address`, host:port, the value of --http, and logs
+// where. InvalidArgument names the flag: the address. Unavailable: the port is taken.
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> ServeMetrics(
     const std::string& address, std::function<std::vector<prometheus::MetricFamily>()> collect,
     std::function<ReadyReport()> ready, Log* log);

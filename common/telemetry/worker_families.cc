@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/telemetry/duration_histogram.h"
+#include "common/telemetry/worker_readings.h"
 #include "google/protobuf/descriptor.h"
 
 namespace distro {
@@ -20,8 +20,9 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
 
-// Which field of WorkerTelemetry is which series. Rows of one name stand together. A number with presence is a gauge, one
-// without is a counter. A message is a histogram, or one series a field: the field's name is the value of `label`.
+// Which field of WorkerTelemetry is which series. Rows of one name stand together. A number with
+// presence is a gauge, one without is a counter. A message is a histogram, or one series a field:
+// the field's name is the value of `label`.
 struct Row {
   const char* name;
   const char* path;

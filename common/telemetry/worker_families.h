@@ -1,5 +1,5 @@
-// A worker's readings as metrics, distro_worker_*: the same names, help texts and numbers on the worker's own /metrics
-// and on the aggregator's /metrics/workers (docs/metrics.md, "Worker"). Pure.
+// A worker's readings as metrics, distro_worker_*: the same names, help texts and numbers on the
+// worker's own /metrics and on the aggregator's /metrics/workers (docs/metrics.md, "Worker"). Pure.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ struct WorkerReadings {
   const v1::WorkerTelemetry* telemetry = nullptr;  // borrowed; as RepairTelemetry leaves it
 };
 
-// One family for each metric, with the series of all workers in their order. What is not known of a worker has no series;
-// a family without series is left out.
+// One family for each metric, with the series of all workers in their order. What is not known of a
+// worker has no series; a family without series is left out.
 std::vector<prometheus::MetricFamily> WorkerFamilies(absl::Span<const WorkerReadings> workers);
 
 }  // namespace distro

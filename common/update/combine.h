@@ -1,5 +1,6 @@
-// Combining: V[b][i] = sum over workers of weight * sign, in integers (docs/algorithm.md, "Combining").
-// Pure; the order of the workers never matters.
+// Combining (docs/algorithm.md, "Combining"): V[b][i] = sum over workers of weight * sign, in
+// integers, a block at a time, and what of a result is downloaded. Pure; the order of the workers
+// never matters.
 #pragma once
 
 #include <array>
@@ -7,14 +8,15 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "common/base/ids.h"
 #include "common/layout/matrix.h"
-#include "common/update/sparse_update.h"
 #include "common/update/votes.h"
 
 namespace distro {
 
-// Sums one block at a time in a dense scratch of 8.5 KB (i16 [4096], a bitmap of touched positions, and one of its touched
-// words, for most blocks touch few), which stays in the first-level cache. Not thread-safe.
+// Sums one block at a time in a dense scratch of 8.5 KB (i16 [4096], a bitmap of touched positions,
+// and one of its touched words, for most blocks touch few), which stays in the first-level cache.
+// Not thread-safe.
 class VoteAccumulator {
  public:
   // Adds one worker's block. Requires positions below 4096, as many signs as positions, and that
@@ -33,7 +35,8 @@ class VoteAccumulator {
   void EmitBlock(Votes* votes);
 
  private:
-  using TouchedPositions = std::array<uint16_t, kBlockElements + 1>;  // one is written beyond the last
+  // One is written beyond the last.
+  using TouchedPositions = std::array<uint16_t, kBlockElements + 1>;
   // The touched positions, ascending, and how many there are; none is touched afterwards.
   size_t TakePositions(TouchedPositions* positions);
 
@@ -42,13 +45,10 @@ class VoteAccumulator {
   uint64_t touched_words_ = 0;
 };
 
-struct WeightedUpdate {
-  const SparseUpdate* update = nullptr;  // borrowed
-  int weight = 1;
-};
-
-// The sum of all updates. Requires at least one update, all of the same number of blocks, and
-// sum of weight * K at or below kMaxVotesPerBlock (admission keeps it so).
-Votes Combine(absl::Span<const WeightedUpdate> updates);
+// download = top: the `keep` largest |V| of every block, at ascending positions; all of a block
+// that has no more. Among equals the smaller Mix(run_seed + G * (round * 2^38 + block * 2^12 +
+// position + 1)) stays, so that no position is favoured. `first_block` is the number of the first
+// block of `votes` among all blocks of the run. Requires keep >= 0.
+Votes KeepTop(const Votes& votes, int keep, uint64_t run_seed, RoundId round, int64_t first_block);
 
 }  // namespace distro

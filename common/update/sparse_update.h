@@ -1,5 +1,5 @@
-// What a worker sends of one range of blocks: K signed positions a block (docs/algorithm.md, "A worker's
-// step").
+// What a worker sends of one range of blocks: K signed positions a block (docs/algorithm.md, "A
+// worker's step").
 #pragma once
 
 #include <cstdint>

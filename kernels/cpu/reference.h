@@ -8,8 +8,8 @@
 
 #include "absl/types/span.h"
 #include "kernels/backend.h"
-#include "kernels/cpu/block_site.h"
-#include "kernels/cpu/block_votes.h"
+#include "kernels/block_site.h"
+#include "kernels/cpu/exact.h"
 
 namespace distro::reference {
 

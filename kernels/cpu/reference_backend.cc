@@ -1,8 +1,7 @@
 #include "common/base/status_macros.h"
 #include "kernels/backend.h"
-#include "kernels/cpu/block_site.h"
-#include "kernels/cpu/block_votes.h"
-#include "kernels/cpu/float_environment.h"
+#include "kernels/block_site.h"
+#include "kernels/cpu/exact.h"
 #include "kernels/cpu/reference.h"
 
 namespace distro {

@@ -7,8 +7,7 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/block.h"
-#include "kernels/options.h"
+#include "kernels/block.h"
 
 namespace distro {
 

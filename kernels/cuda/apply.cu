@@ -15,7 +15,6 @@
 // Bytes moved, of a parameter: 4 + 4, and 4*E/4096 + 4/4096 of a block with E votes (32 workers, K = 4: 8.1 in all).
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/device_threads.cuh"
-#include "kernels/cuda/half_basis.h"
 #include "kernels/cuda/launch.h"
 
 namespace distro::cuda {

@@ -11,7 +11,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "kernels/cpu/block_site.h"
+#include "kernels/basis_entry.h"
+#include "kernels/block_site.h"
 
 namespace distro::cuda {
 
@@ -29,6 +30,18 @@ template <typename T>
 struct alignas(16) HalfBasis {
   T at[64 * 32];
 };
+
+// As values that the compiler makes: for constant initialisation of tables in device memory.
+template <typename T, typename Entry>
+constexpr HalfBasis<T> MakeHalfBasis(Entry entry) {
+  HalfBasis<T> basis{};
+  for (int k = 0; k < 64; ++k) {
+    for (int n = 0; n < 32; ++n) basis.at[k * 32 + n] = entry(k, n);
+  }
+  return basis;
+}
+constexpr HalfBasis<float> MakeHalfBasisF32() { return MakeHalfBasis<float>(BasisEntry); }
+constexpr HalfBasis<int32_t> MakeHalfBasisQ13() { return MakeHalfBasis<int32_t>(BasisEntryQ13); }
 
 // f(0), f(1), ... f(kCount - 1) with constants, so that what they index can lie in registers, whatever a compiler thinks of the
 // loop.

@@ -16,7 +16,6 @@
 // after the first axis, 4 read, 4 written after the second, k/64 rows read by the choice.
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/device_threads.cuh"
-#include "kernels/cuda/half_basis.h"
 #include "kernels/cuda/launch.h"
 
 namespace distro::cuda {

@@ -16,12 +16,15 @@
 
 #include "absl/status/status.h"
 #include "common/layout/matrix.h"
+#include "kernels/block.h"
 #include "kernels/cuda/apply_block.h"
 #include "kernels/cuda/compress_block.h"
-#include "kernels/cuda/stream.h"
-#include "kernels/options.h"
+
+struct CUstream_st;  // cudaStream_t is a pointer to it
 
 namespace distro::cuda {
+
+using Stream = CUstream_st*;
 
 // Backend::Compress: 12 bytes a parameter.
 absl::Status Compress(const CompressArguments& arguments, Stream stream);

@@ -10,12 +10,9 @@
 #include <memory>
 #include <string>
 
-#include "kernels/cpu/block_site.h"
-#include "kernels/cuda/apply_block.h"
-#include "kernels/cuda/compress_block.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/block_site.h"
+#include "kernels/cuda/cuda_kernels.h"
 #include "kernels/device.h"
-#include "kernels/options.h"
 
 namespace distro::cuda {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "kernels/cpu/block_site.h"
+#include "kernels/block_site.h"
 
 namespace distro::cuda {
 

@@ -1,6 +1,6 @@
-"""Console pages for Prometheus: one for each row of the table, each in one file without anything from outside.
+"""Console pages for Prometheus: one for each row of the table, and a library with what they share, without anything from outside.
 
-Prometheus runs them through Go's templates, in which two opening braces begin an action: a page has none.
+Prometheus runs them through Go's templates, in which two opening braces begin an action: those of console.html and console.lib alone.
 """
 import json
 import re
@@ -40,14 +40,23 @@ def page(source, row, members):
     links = [{"row": name, "page": page_name(name)} for name, _ in source.rows]
     table = {"row": row, "rows": links, "stragglers": {name: expression(text) for name, text in STRAGGLERS.items()},
              "panels": [described(panel) for panel in members]}
-    text = (HERE / "console.html").read_text()
-    for name, part in (("TITLE", f"DisTrO: {row}"), ("STYLE", (HERE / "console.css").read_text()),
-                       ("CHART", (HERE / "chart.js").read_text()), ("SCRIPT", (HERE / "console.js").read_text()),
-                       ("TABLE", json.dumps(table, indent=1).replace("</", "<\\/"))):
+    return filled("console.html", TITLE=f"DisTrO: {row}", TABLE=json.dumps(table, indent=1).replace("</", "<\\/"))
+
+
+def filled(template, **parts):
+    """A template with its %NAME%s."""
+    text = (HERE / template).read_text()
+    for name, part in parts.items():
+        assert "{{" not in part, f"{name}: two braces begin an action of the template"
         text = text.replace(f"%{name}%", part)
-    assert "{{" not in text, f"{row}: two braces begin an action of the template"
     return text
 
 
+def library():
+    """What all pages share; in Prometheus's words a console library."""
+    return filled("console.lib", STYLE=(HERE / "console.css").read_text(), CHART=(HERE / "chart.js").read_text(),
+                  SCRIPT=(HERE / "console.js").read_text())
+
+
 def pages(source):
-    return {page_name(row): page(source, row, members) for row, members in source.rows}
+    return {"distro.lib": library(), **{page_name(row): page(source, row, members) for row, members in source.rows}}

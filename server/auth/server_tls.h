@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "common/rpc/tls_files.h"
+#include "common/security/tls_files.h"
 #include "grpcpp/security/server_credentials.h"
 #include "server/auth/auth_observer.h"
 #include "server/auth/authorizer.h"

@@ -20,7 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/base/peer.h"
+#include "common/base/address.h"
 #include "server/connections/connection_end.h"
 #include "server/connections/connection_limits.h"
 #include "server/limits/token_bucket.h"

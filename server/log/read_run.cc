@@ -9,7 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/replica/initial_snapshot.h"
+#include "common/checkpoint/initial_snapshot.h"
 #include "distro/v1/store.pb.h"
 #include "server/log/run_file.h"
 #include "server/log/snapshot_check.h"

@@ -8,7 +8,7 @@
 #include "common/base/checksum.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
-#include "common/replica/committed_round.h"
+#include "common/round_log/committed_round.h"
 #include "server/log/record_names.h"
 #include "server/log/round_log.h"
 

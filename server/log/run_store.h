@@ -22,7 +22,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/checksum.h"
 #include "common/base/clock.h"
-#include "common/base/folder_lock.h"
+#include "common/base/file.h"
 #include "common/base/ids.h"
 #include "common/base/log.h"
 #include "common/layout/layout.h"

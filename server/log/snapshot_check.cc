@@ -8,8 +8,9 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/snapshot.h"
-#include "common/replica/replica.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/replica/replica.h"
 
 namespace distro::server {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
-#include "common/replica/initial_snapshot.h"
+#include "common/checkpoint/initial_snapshot.h"
 #include "server/log/incoming_file.h"
 #include "server/log/read_run.h"
 #include "server/log/snapshot_check.h"

@@ -11,8 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/checksum.h"
 #include "common/base/ids.h"
-#include "common/base/xxh3_stream.h"
 #include "server/log/record_reader.h"
 
 namespace distro::server {

@@ -10,8 +10,8 @@
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "common/codec/payload.h"
-#include "common/replica/header_bound.h"
 #include "common/round/record.h"
+#include "common/round_log/header_bound.h"
 #include "common/rpc/proto_time.h"
 #include "server/session/worker_version.h"
 

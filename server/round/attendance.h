@@ -93,7 +93,7 @@ class Attendance {
 // header has room for. Their names are shorter than they may be, so as many as there were go on.
 uint32_t WorkersThatFit(const RunIdentity& run, const RoundLog& rounds);
 
-// InvalidArgument: too few fit for a round (common/replica/header_bound.h).
+// InvalidArgument: too few fit for a round (common/round_log/header_bound.h).
 absl::Status CheckRoom(const RunIdentity& run, bool started, uint32_t max_workers, Log* log);
 
 }  // namespace distro::server

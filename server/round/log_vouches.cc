@@ -6,7 +6,7 @@
 #include "common/base/checksum.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "common/replica/log_reference.h"
+#include "common/round_log/log_reference.h"
 
 namespace distro::server {
 namespace {

@@ -11,7 +11,7 @@
 namespace distro::server {
 
 // OK: its round is committed, its chain hash is the log's, and its state hash is the round's
-// reference (common/replica/log_reference.h). InvalidArgument: the round is 0 or ahead of the log,
+// reference (common/round_log/log_reference.h). InvalidArgument: the round is 0 or ahead of the log,
 // or the state hash is another one. FailedPrecondition "diverged": another chain hash;
 // "no_reference": the round is not committed yet; "no_majority": its members did not agree, so that
 // it can never have a snapshot. DataLoss: the record cannot be read. Thread-safe; reads one

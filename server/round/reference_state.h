@@ -1,5 +1,5 @@
 // Do all replicas hold the same parameters? Members of a round report the state hash of theirs
-// before it, and its record says which one is right (common/replica/log_reference.h); here is who
+// before it, and its record says which one is right (common/round_log/log_reference.h); here is who
 // differs, and in which tensors. An archiver is a witness: what it reports is compared, and moves
 // nobody (docs/protocol.md, "State hashes"). Pure; bounded: the last 64 rounds. Not thread-safe.
 #pragma once
@@ -13,7 +13,7 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
-#include "common/replica/log_reference.h"
+#include "common/round_log/log_reference.h"
 #include "distro/v1/round.pb.h"
 
 namespace distro::server {

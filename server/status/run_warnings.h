@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/telemetry/metric_values.h"
+#include "common/telemetry/metric_families.h"
 #include "server/round/round_manager.h"
 #include "server/status/run_history.h"
 

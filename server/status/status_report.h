@@ -7,7 +7,7 @@
 
 #include "absl/time/time.h"
 #include "common/telemetry/http_endpoint.h"
-#include "common/telemetry/metric_values.h"
+#include "common/telemetry/metric_families.h"
 #include "server/log/run_identity.h"
 #include "server/round/round_manager.h"
 #include "server/session/worker_reports.h"

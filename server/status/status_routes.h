@@ -8,7 +8,7 @@
 
 #include "common/base/clock.h"
 #include "common/telemetry/http_endpoint.h"
-#include "common/telemetry/metric_values.h"
+#include "common/telemetry/metric_families.h"
 #include "server/round/run_host.h"
 #include "server/session/worker_reports.h"
 #include "server/status/run_history.h"

@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
-#include "common/replica/committed_round.h"
+#include "common/round_log/committed_round.h"
 #include "distro/v1/round.pb.h"
 
 namespace distro::server {

@@ -14,8 +14,8 @@
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/hf_folder.h"
-#include "common/model_config/init_weights.h"
-#include "common/model_config/llama_config.h"
+#include "common/model/architecture.h"
+#include "common/model/init_weights.h"
 #include "worker/model/model.h"
 
 ABSL_FLAG(std::string, checkpoint, "", "Checkpoint folder to open.");
@@ -36,29 +36,31 @@ struct State {
   std::unique_ptr<Model> model;
 };
 
-absl::StatusOr<State> MakeState(const LlamaConfig& config, const Manifest& manifest) {
+absl::StatusOr<State> MakeState(std::shared_ptr<const Architecture> model,
+                                const Manifest& manifest) {
   State state;
   DISTRO_ASSIGN_OR_RETURN(Layout layout, Layout::Create(manifest, kDefaultSegmentBlocks));
   state.layout = std::make_unique<Layout>(std::move(layout));
   state.parameters = std::make_unique<TensorBuffer>(*state.layout);
-  DISTRO_ASSIGN_OR_RETURN(state.model, Model::Create(config, *state.layout));
+  DISTRO_ASSIGN_OR_RETURN(state.model, Model::Create(std::move(model), *state.layout));
   return state;
 }
 
 absl::StatusOr<State> OpenFolder(const std::string& path) {
   DISTRO_ASSIGN_OR_RETURN(const CheckpointFolder folder, OpenCheckpointFolder(path));
-  DISTRO_ASSIGN_OR_RETURN(const LlamaConfig config, ParseLlamaConfig(folder.config_json()));
-  DISTRO_ASSIGN_OR_RETURN(State state, MakeState(config, folder.manifest()));
+  DISTRO_ASSIGN_OR_RETURN(std::shared_ptr<const Architecture> model,
+                          ParseModelConfig(folder.config_json()));
+  DISTRO_ASSIGN_OR_RETURN(State state, MakeState(std::move(model), folder.manifest()));
   DISTRO_RETURN_IF_ERROR(folder.ReadInto(*state.layout, state.parameters.get()));
   return state;
 }
 
 absl::StatusOr<State> Random(const std::string& config_path) {
   DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(config_path));
-  DISTRO_ASSIGN_OR_RETURN(const LlamaConfig config, ParseLlamaConfig(json));
-  DISTRO_ASSIGN_OR_RETURN(const Manifest manifest, Manifest::Create(LlamaTensors(config)));
-  DISTRO_ASSIGN_OR_RETURN(State state, MakeState(config, manifest));
-  DISTRO_RETURN_IF_ERROR(InitWeights(config, *state.layout, /*seed=*/1, state.parameters.get()));
+  DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<const Architecture> model, ParseModelConfig(json));
+  DISTRO_ASSIGN_OR_RETURN(const Manifest manifest, Manifest::Create(model->Tensors()));
+  DISTRO_ASSIGN_OR_RETURN(State state, MakeState(model, manifest));
+  DISTRO_RETURN_IF_ERROR(InitWeights(*model, *state.layout, /*seed=*/1, state.parameters.get()));
   return state;
 }
 
@@ -104,7 +106,7 @@ absl::Status Run() {
   DISTRO_RETURN_IF_ERROR(Train(batch, absl::GetFlag(FLAGS_train),
                                static_cast<float>(absl::GetFlag(FLAGS_learning_rate)), &state));
   if (const std::string folder = absl::GetFlag(FLAGS_write_checkpoint); !folder.empty()) {
-    DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(folder, WriteLlamaConfig(state.model->config()),
+    DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(folder, state.model->architecture().ConfigJson(),
                                                  *state.layout, *state.parameters));
   }
   if (const std::string path = absl::GetFlag(FLAGS_write_logits); !path.empty()) {

@@ -133,7 +133,7 @@ class Resources(html.parser.HTMLParser):
         self.found += [value for name, value in attributes if name in ("src", "href") and value != "data:,"]
 
 
-@pytest.mark.parametrize("path", sorted((CHART / "consoles").glob("*.html")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted((CHART / "consoles").iterdir()), ids=lambda path: path.name)
 def test_a_console_page_needs_nothing_from_outside(path):
     reader = Resources()
     reader.feed(path.read_text())

@@ -41,7 +41,7 @@ class Prometheus:
                 # ends with the thread that started it, also when ctest kills the test
                 ["setpriv", "--pdeathsig", "KILL", "--", "prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/tsdb",
                  "--web.listen-address=127.0.0.1:0", f"--web.console.templates={folder}/consoles",
-                 f"--web.console.libraries={folder}/none", *flags], stderr=log, stdout=log, cwd=folder)
+                 f"--web.console.libraries={folder}/consoles", *flags], stderr=log, stdout=log, cwd=folder)
         end = time.monotonic() + 60
         while not (found := LISTENING.search(self.log_path.read_text())):
             assert self.child.poll() is None and time.monotonic() < end, self.log_path.read_text()

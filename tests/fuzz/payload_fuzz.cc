@@ -10,9 +10,12 @@
 #include "common/codec/payload.h"
 #include "common/codec/update_reader.h"
 #include "common/update/votes.h"
+#include "tests/testing/plain_updates.h"
 
 namespace distro {
 namespace {
+
+using ::distro::testing::DecodeUpdate;
 
 constexpr PayloadIdentity kIdentity = {
     .layout_hash = 7, .round = RoundId(3), .segment = SegmentId(1)};

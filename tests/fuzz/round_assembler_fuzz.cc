@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "common/base/checksum.h"
-#include "common/replica/round_assembler.h"
+#include "common/round_log/round_assembler.h"
 
 namespace {
 

@@ -13,16 +13,17 @@
 #include "common/base/file.h"
 #include "common/checkpoint/hf_folder.h"
 #include "common/checkpoint/snapshot.h"
-#include "common/replica/replica.h"
-#include "common/rpc/channel.h"
+#include "common/client/channel.h"
+#include "common/client/member/grpc_exchange.h"
 #include "common/run/run_config.h"
 #include "distro/v1/admin.grpc.pb.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/replica/replica.h"
 #include "server/aggregator_server.h"
 #include "tests/testing/round_builder.h"
 #include "tests/testing/scratch_folder.h"
 #include "tests/testing/scripted_update.h"
-#include "worker/exchange/grpc_exchange.h"
 
 namespace distro::worker {
 namespace {

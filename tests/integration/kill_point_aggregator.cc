@@ -1,10 +1,12 @@
-// The aggregator, but its process is killed at a chosen operation on its data folder. For the tests of kill points.
+// The aggregator, but its process is killed at a chosen operation on its data folder. For the tests
+// of kill points.
 //
 //   kill_point_aggregator POINT FLAGS...
 //
-// FLAGS are those of distro-aggregator. POINT is one operation that changes the folder: the N-th of all, counted from 0 ("17"),
-// or the N-th of a kind on files of a name, from 1 ("rename/admission.pb/1"). Instead of it the process gets a SIGKILL, a
-// write when half of its bytes are there. "none" is none of them, "list" too, and each is said. Lines of standard error:
+// FLAGS are those of distro-aggregator. POINT is one operation that changes the folder: the N-th of
+// all, counted from 0 ("17"), or the N-th of a kind on files of a name, from 1
+// ("rename/admission.pb/1"). Instead of it the process gets a SIGKILL, a write when half of its
+// bytes are there. "none" is none of them, "list" too, and each is said. Lines of standard error:
 // "operation KIND/NAME/N", "listening HOST:PORT", "killed at N: KIND PATH".
 #include <csignal>
 #include <cstdint>
@@ -19,6 +21,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/status_macros.h"
 #include "server/aggregator_server.h"
 #include "server/flags.h"
 #include "server/log/disk.h"
@@ -95,33 +98,36 @@ class KillingDisk final : public Disk {
   std::map<std::string, int> counts_ ABSL_GUARDED_BY(mu_);
 };
 
-int Fail(const absl::Status& status) {
-  Say("kill_point_aggregator: " + status.ToString());
-  return 1;
-}
-
-int Main(int argc, char** argv) {
-  if (argc < 2) return Fail(absl::InvalidArgumentError("the first argument is an operation"));
-  const std::string point = argv[1];
-  argv[1] = argv[0];
-  if (absl::Status status = ParseCommandLine(argc - 1, argv + 1); !status.ok()) return Fail(status);
-  const absl::StatusOr<AggregatorOptions> options = OptionsFromFlags();
-  if (!options.ok()) return Fail(options.status());
-
+absl::StatusOr<int> Run(const std::string& point, const AggregatorOptions& options) {
   sigset_t ends;  // blocked in every thread: waited for below
   sigemptyset(&ends);
   sigaddset(&ends, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
 
   KillingDisk disk(point);
-  Log log(options->log_level);
-  const auto server = AggregatorServer::Start(
-      *options, Clock::Real(), &log, [](absl::Status status) { std::_Exit(Fail(status)); }, &disk);
-  if (!server.ok()) return Fail(server.status());
-  Say("listening " + (*server)->grpc_address());
+  Log log(options.log_level);
+  DISTRO_ASSIGN_OR_RETURN(const auto server,
+                          AggregatorServer::Start(
+                              options, Clock::Real(), &log,
+                              [](absl::Status status) {
+                                Say("kill_point_aggregator: " + status.ToString());
+                                std::_Exit(1);
+                              },
+                              &disk));
+  Say("listening " + server->grpc_address());
   int signal = 0;
   sigwait(&ends, &signal);
   return 0;
+}
+
+int Main(int argc, char** argv) {
+  std::string point;
+  AggregatorOptions options;
+  Program program = AggregatorProgram(&options, [&] { return Run(point, options); });
+  program.name = "kill_point_aggregator";
+  program.commands[0].arguments = {{.name = "POINT", .value = &point}};
+  program.exit_code = [](const absl::Status&) { return 1; };
+  return RunProgram(program, argc, argv);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "common/rpc/channel.h"
+#include "common/client/channel.h"
 
 namespace distro::testing {
 

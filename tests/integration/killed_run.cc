@@ -10,11 +10,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/base/file.h"
+#include "common/client/member/grpc_exchange.h"
 #include "common/run/run_config.h"
 #include "tests/integration/killed_aggregator.h"
 #include "tests/integration/tiny_aggregator.h"
 #include "tools/distroctl/replay_log.h"
-#include "worker/exchange/grpc_exchange.h"
 
 namespace distro::testing {
 namespace {
@@ -24,13 +24,13 @@ constexpr int kLanes = 6;
 
 std::vector<WorkerResult> Train(const TinyRun& tiny, const ChannelOptions& channel) {
   Log log(LogLevel::kError);
-  std::vector<std::unique_ptr<worker::Exchange>> exchanges;
+  std::vector<std::unique_ptr<Exchange>> exchanges;
   std::vector<WorkerSetup> setups;
   for (int i = 0; i < kWorkers; ++i) {
-    worker::GrpcExchangeOptions options;
+    GrpcExchangeOptions options;
     options.channel = channel;
     options.backoff = {absl::Milliseconds(10), absl::Milliseconds(100)};
-    exchanges.push_back(*worker::GrpcExchange::Create(options, &log));
+    exchanges.push_back(*GrpcExchange::Create(options, &log));
     setups.push_back({.name = absl::StrCat("w", i), .exchange = exchanges.back().get()});
   }
   return TrainTogether(tiny, setups);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "common/rpc/channel.h"
+#include "common/client/channel.h"
 #include "tests/testing/training.h"
 
 namespace distro::testing {

@@ -13,15 +13,16 @@
 #include "common/base/checksum.h"
 #include "common/base/file.h"
 #include "common/checkpoint/hf_folder.h"
-#include "common/replica/replica.h"
+#include "common/client/member/grpc_exchange.h"
 #include "common/run/run_config.h"
+#include "common/simulation/local_exchange.h"
+#include "common/simulation/local_run.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/replica/replica.h"
 #include "server/aggregator_server.h"
 #include "tests/testing/training.h"
 #include "tools/distroctl/replay_log.h"
-#include "worker/exchange/grpc_exchange.h"
-#include "worker/exchange/local_exchange.h"
-#include "worker/exchange/local_run.h"
 
 namespace distro {
 namespace {
@@ -33,12 +34,12 @@ using testing::WorkerSetup;
 
 constexpr uint64_t kRounds = 12;
 
-using MakeExchange = std::function<std::unique_ptr<worker::Exchange>()>;
+using MakeExchange = std::function<std::unique_ptr<Exchange>()>;
 
 // Trains workers w0, w1, ... to the end of the run; w0 writes its model to `checkpoint_dir` unless that is empty.
 std::vector<WorkerResult> Train(const TinyRun& tiny, int workers, const MakeExchange& make,
                                 const std::string& checkpoint_dir) {
-  std::vector<std::unique_ptr<worker::Exchange>> exchanges;
+  std::vector<std::unique_ptr<Exchange>> exchanges;
   std::vector<WorkerSetup> setups;
   for (int i = 0; i < workers; ++i) {
     exchanges.push_back(make());
@@ -50,11 +51,11 @@ std::vector<WorkerResult> Train(const TinyRun& tiny, int workers, const MakeExch
 }
 
 std::vector<WorkerResult> Simulate(const TinyRun& tiny, const v1::RunConfig& config) {
-  worker::LocalAggregator aggregator(
-      *worker::MakeLocalRun(config, tiny.checkpoint_dir(), tiny.File("initial.safetensors")));
+  LocalAggregator aggregator(
+      *MakeLocalRun(config, tiny.checkpoint_dir(), tiny.File("initial.safetensors")));
   return Train(
       tiny, static_cast<int>(config.start_workers()),
-      [&] { return std::make_unique<worker::LocalExchange>(&aggregator); }, "");
+      [&] { return std::make_unique<LocalExchange>(&aggregator); }, "");
 }
 
 class Aggregator {
@@ -74,10 +75,10 @@ class Aggregator {
     if (server.ok()) server_ = *std::move(server);
   }
 
-  std::unique_ptr<worker::Exchange> Connect() {
-    worker::GrpcExchangeOptions options;
+  std::unique_ptr<Exchange> Connect() {
+    GrpcExchangeOptions options;
     options.channel = {.aggregator = server_->grpc_address(), .insecure = true};
-    return *worker::GrpcExchange::Create(options, &log_);
+    return *GrpcExchange::Create(options, &log_);
   }
 
   const std::string& data_dir() const { return data_dir_; }

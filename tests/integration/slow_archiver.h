@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "common/rpc/channel.h"
+#include "common/client/channel.h"
 
 namespace distro::testing {
 

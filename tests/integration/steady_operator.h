@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "common/rpc/channel.h"
+#include "common/client/channel.h"
 
 namespace distro::testing {
 

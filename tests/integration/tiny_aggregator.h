@@ -12,13 +12,13 @@
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
-#include "common/rpc/channel.h"
+#include "common/client/channel.h"
+#include "common/client/member/grpc_exchange.h"
 #include "common/run/run_config.h"
 #include "distro/v1/admin.grpc.pb.h"
 #include "server/aggregator_server.h"
 #include "server/log/disk.h"
 #include "tests/testing/training.h"
-#include "worker/exchange/grpc_exchange.h"
 
 namespace distro::testing {
 
@@ -78,13 +78,13 @@ class TinyAggregator {
   // Trains the run's workers to its end, a thread each.
   std::vector<WorkerResult> Train() {
     Log quiet(LogLevel::kError);
-    std::vector<std::unique_ptr<worker::Exchange>> exchanges;
+    std::vector<std::unique_ptr<Exchange>> exchanges;
     std::vector<WorkerSetup> setups;
     for (int i = 0; i < workers_; ++i) {
-      worker::GrpcExchangeOptions options;
+      GrpcExchangeOptions options;
       options.channel = Channel();
       options.backoff = {absl::Milliseconds(10), absl::Milliseconds(100)};
-      exchanges.push_back(*worker::GrpcExchange::Create(options, &quiet, clock_));
+      exchanges.push_back(*GrpcExchange::Create(options, &quiet, clock_));
       setups.push_back({.name = absl::StrCat("w", i), .exchange = exchanges.back().get()});
     }
     return TrainTogether(tiny_, setups);

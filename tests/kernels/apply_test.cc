@@ -3,7 +3,7 @@
 #include <array>
 
 #include "common/update/votes.h"
-#include "kernels/cpu/block_votes.h"
+#include "kernels/cpu/exact.h"
 #include "kernels/cpu/reference.h"
 #include "tests/kernels/backends.h"
 

@@ -16,7 +16,7 @@
 #include "common/base/random.h"
 #include "gtest/gtest.h"
 #include "kernels/backend.h"
-#include "kernels/cpu/vector_backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "tests/kernels/emulated_cuda.h"
 
 namespace distro::testing {

@@ -6,13 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cpu/block_site.h"
-#include "kernels/cpu/float_environment.h"
+#include "kernels/block_site.h"
+#include "kernels/cpu/exact.h"
 #include "kernels/cuda/apply_block.h"
 #include "kernels/cuda/compress_block.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/elementwise.h"
-#include "kernels/cuda/half_basis.h"
 
 namespace distro::testing {
 namespace {

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "kernels/backend.h"
-#include "kernels/cpu/block.h"
+#include "kernels/block.h"
 #include "kernels/cuda/gpu.h"
 
 namespace distro::testing {

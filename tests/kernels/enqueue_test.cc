@@ -2,6 +2,7 @@
 // leave there is what the operations that wait give.
 #include <functional>
 
+#include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "tests/kernels/backends.h"
 

@@ -1,6 +1,6 @@
 // The integer inverse transform on the golden vote blocks, bit for bit: the reference and every vector width.
 #include "kernels/basis.h"
-#include "kernels/cpu/block_votes.h"
+#include "kernels/cpu/exact.h"
 #include "kernels/cpu/reference.h"
 #include "tests/kernels/backends.h"
 #include "tests/testing/golden.h"

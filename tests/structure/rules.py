@@ -8,36 +8,40 @@ that each kind of violation is found. Who needs a new edge adds it here, and say
 # its extension ("server/metrics" is server/metrics.h and .cc); the longest name that fits a path counts. "proto" is the
 # code generated from proto/.
 USES = {
-    # Pure data and arithmetic. No sockets, no threads but those that share one call's work (common/replica/parallel.h).
+    # Pure data and arithmetic. No sockets, no threads but those that share one call's work (common/base/parallel.h).
     "proto": "",
     "common/base": "",
     "common/layout": "common/base",
     "common/update": "common/layout",
     "common/codec": "common/update",
     "common/run": "common/layout proto",
-    "common/model_config": "common/layout",
-    "common/checkpoint": "common/layout common/model_config",
+    "common/model": "common/layout",
+    "common/checkpoint": "common/layout",
     "kernels": "common/update",
+    "kernels/cpu": "kernels",
     "kernels/cuda": "kernels",
     "common/rpc/frames": "common/base proto",  # cutting and checking, without gRPC
     "common/rpc/proto_time": "proto",  # times of messages, without gRPC
-    "common/replica": "kernels common/codec common/checkpoint common/run common/rpc/frames proto",
-    "common/round": "common/replica",
+    "common/round_log": "common/codec common/run common/rpc/frames proto",
+    "common/round": "common/round_log",
+    "kernels/replica": "kernels/cpu common/checkpoint common/round_log",  # the log applied
     # The outside world, wrapped.
-    "common/rpc/channel_options": "common/base",  # options, certificates and tokens, without gRPC
-    "common/rpc/client_flags": "common/rpc/channel_options",
-    "common/rpc/tls_files": "common/base",
-    "common/rpc/dev_certificates": "common/base",
-    "common/rpc/token": "common/base",
-    "common/rpc": "common/base common/rpc/frames common/rpc/proto_time common/rpc/channel_options common/rpc/tls_files common/rpc/token proto",
-    "common/telemetry/duration_histogram": "common/base proto",  # readings in heartbeats, without Prometheus
-    "common/telemetry/repair_telemetry": "common/telemetry/duration_histogram",
+    "common/security": "common/base",  # certificates and tokens, without gRPC
+    "common/rpc": "common/base common/rpc/frames common/rpc/proto_time proto",
+    "common/client/channel_options": "",  # without gRPC
+    "common/client/client_flags": "common/client/channel_options common/process",
+    "common/client": "common/client/channel_options common/rpc common/security",
+    "common/telemetry/worker_readings": "common/base proto",  # in heartbeats, without Prometheus
     "common/telemetry/http_get": "common/base",  # for tools
-    "common/telemetry": "common/base proto common/telemetry/repair_telemetry",
-    "common/process": "common/base",  # signals
-    "common/process/command_line": "common/base",  # absl's flags, for programs
+    "common/telemetry": "common/base proto common/telemetry/worker_readings",
+    "common/process": "common/base",  # signals and the command line
+    # A node's part in a run: the edge to the network, without it; and what stands behind that edge.
+    "common/exchange": "common/round_log common/telemetry/worker_readings",
+    "common/client/follow": "common/client",
+    "common/client/member": "common/client/follow common/exchange",
+    "common/simulation": "common/exchange",
     # The aggregator. Its decisions and its log know nothing of gRPC.
-    "server/flags": "server/options common/process/command_line",
+    "server/flags": "server/options common/process",
     "server/options": "common/run server/connections server/limits",
     "server/limits": "common/base",
     "server/auth/roles": "",
@@ -46,10 +50,10 @@ USES = {
     "server/auth/tokens_file": "common/base server/auth/roles",
     "server/auth/token_store": "server/auth/auth_observer server/auth/file_watch server/auth/tokens_file",
     "server/connections": "common/base server/limits",  # below gRPC, which gets its sockets from here
-    "server/auth": "common/rpc server/auth/token_store server/connections",
-    "server/log": "common/replica",
-    "server/session": "common/run common/telemetry/repair_telemetry",
-    "server/subscription": "common/replica common/rpc/proto_time server/log",
+    "server/auth": "common/rpc common/security server/auth/token_store server/connections",
+    "server/log": "kernels/replica",
+    "server/session": "common/run common/telemetry/worker_readings",
+    "server/subscription": "common/round_log common/rpc/proto_time server/log",
     "server/round": "common/round common/rpc/proto_time server/log server/session server/subscription",
     "server/stream_metrics": "common/telemetry server/limits",
     "server/connection_metrics": "common/telemetry server/connections",
@@ -66,66 +70,63 @@ USES = {
     "server/grpc_endpoint": "server/auth server/connections server/options server/service",
     "server": "server/grpc_endpoint server/grpc_log server/auth server/call_metrics server/connection_metrics server/connections server/flags server/options server/metrics server/service server/status server/stream_metrics server/worker_metrics",
     # The worker. Torch is in the model, the sharding and the training loop only.
-    "worker/flags": "common/process/command_line common/rpc/client_flags worker/options worker/fingerprint_command worker/generate_command worker/text_floor_command",
-    "worker/options": "common/run common/rpc/channel_options worker/data worker/node/node_options",
+    "worker/flags": "common/process common/client/client_flags worker/options worker/fingerprint_command worker/generate_command worker/text_floor_command",
+    "worker/options": "common/run common/client/channel_options worker/data worker/node/node_options",
     "worker/data": "common/run",
-    "worker/exchange": "common/replica common/rpc common/telemetry/duration_histogram",
-    "worker/optimizer": "common/replica worker/fsdp/shard_plan",
+    "worker/plan": "common/model",  # without Torch, for the optimizer and distroctl too
+    "worker/optimizer": "kernels common/round_log worker/plan",
     "worker/state": "worker/optimizer",
-    "worker/model": "common/model_config common/checkpoint",
-    "worker/model/llama_memory": "common/model_config",  # these two without Torch, for plans
-    "worker/model/llama_tensors": "common/model_config",
-    "worker/fsdp": "worker/model worker/fsdp/shard_plan",
-    "worker/fsdp/shard_plan": "common/layout",  # without Torch, for the optimizer too
-    "worker/fsdp/memory_counter": "",
-    "worker/fsdp/memory_request": "common/model_config worker/fsdp/fsdp_options",
-    "worker/fsdp/step_timeline": "worker/fsdp/memory_request worker/fsdp/shard_plan worker/model/llama_memory",
-    "worker/fsdp/memory_plan": "worker/fsdp/memory_counter worker/fsdp/step_timeline",  # without Torch, for distroctl too
-    "worker/fsdp/fsdp_options": "common/base",
+    "worker/model": "common/model",
+    "worker/fsdp": "worker/model worker/plan",
     "worker/node": "kernels/cuda worker/fsdp worker/optimizer worker/state worker/node/node_options",
-    "worker/node/node_options": "worker/fsdp/fsdp_options",
-    "worker/train": "worker/data worker/exchange worker/node",
+    "worker/node/node_options": "worker/plan",
+    "worker/train": "common/exchange worker/data worker/node",
     "worker/gpu_readings": "",  # of the driver, loaded at run time
     "worker/telemetry": "worker/gpu_readings worker/train",  # observes it
     "worker/metrics": "common/telemetry worker/telemetry",
-    "worker/generate_command": "worker/model",
+    "worker/generate_command": "worker/model common/checkpoint",
     "worker/text_floor_command": "worker/data",
     "worker/fingerprint_command": "worker/data",
-    "worker": "common/process worker/flags worker/options worker/metrics worker/train",
-    "tools/distroctl": "common/replica common/rpc common/rpc/client_flags common/rpc/dev_certificates common/telemetry/http_get server/auth/tokens_file server/log worker/fsdp/memory_plan worker/model/llama_tensors",  # `plan` says what a worker checks at its start
-    "tools/archiver": "common/process common/process/command_line common/replica common/rpc common/rpc/client_flags common/telemetry",
+    "worker": "common/client/member common/process worker/flags worker/options worker/metrics worker/train",
+    "tools/distroctl": "common/client common/client/client_flags common/process kernels/replica common/security common/telemetry/http_get server/auth/tokens_file server/log worker/plan",  # `plan` says what a worker checks at its start
+    "tools/archiver": "common/client/client_flags common/client/follow common/process kernels/replica common/telemetry",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
-    "tests/testing": "common/replica",
+    "tests/testing": "kernels/replica",
     "tests/testing/faulty_disk": "server/log",
     "tests/testing/metrics_doc": "common/base",
     "tests/testing/loopback": "",
+    "tests/testing/plain_updates": "common/codec",
     "tests/testing/link_sequence": "server/limits server/service/link_call",
     "tests/testing/rpc_sequence": "server/round server/service/link_call server/service/upload_call tests/server/round",
-    "tests/testing/scripted_update": "worker/exchange",
+    "tests/testing/scripted_update": "common/exchange",
     "tests/testing/sharded_optimizer": "worker/optimizer",
     "tests/testing/training": "worker/train",
     "tests/common": "",
-    "tests/common/codec/random_updates": "common/update",
-    "tests/common/codec/vote_entropy": "common/update",
+    "tests/common/codec": "bench/wire",  # votes that have a seed, and what they would take at best
+    "tests/common/client": "",
+    "tests/common/client/member": "tests/common/client",
     "tests/kernels": "kernels/cuda",
     "tests/server": "",
+    "tests/server/auth": "common/client",  # handshakes with what clients do
     "tests/server/round": "",
     "tests/server/subscription": "tests/server/round",
-    "tests/server/service": "common/telemetry/http_get server tests/server/round",  # the whole aggregator in the test's process
+    "tests/server/service": "common/client common/telemetry/http_get server tests/server/round",  # the whole aggregator in the test's process
     "tests/worker": "",
+    "tests/worker/worker_exit_test": "tests/common/client",  # an aggregator that refuses on demand
     "tests/worker/model": "",
+    "tests/worker/train": "common/simulation",
     "tests/worker/fsdp": "tests/worker/model",  # a small model
     "tests/worker/node": "tests/worker/model tests/worker/fsdp tests/kernels",  # emulated GPUs as a node's devices
     "tests/tools": "",
     "tests/tools/distroctl/aggregator_commands_test": "tests/server/service",
     "tests/tools/distroctl/operate_test": "tests/server/service",  # the commands against a whole aggregator
-    "tests/tools/archiver": "server tests/server/service",  # against a whole aggregator in the test's process
-    "tests/integration": "server worker tools/distroctl tools/archiver",
+    "tests/tools/archiver": "server tests/common/client tests/server/service",  # against a whole aggregator in the test's process, and one that plays a script
+    "tests/integration": "common/simulation server worker tools/distroctl tools/archiver",
     "tests/compatibility": "worker/model",
-    "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/replica common/telemetry server/log server/auth/tokens_file worker/data worker/state tools/archiver",
-    "bench": "bench/wire server worker tests/common/codec/random_updates",
-    "bench/convergence": "bench/wire worker",
-    "bench/wire": "tests/common/codec/random_updates tests/common/codec/vote_entropy",
+    "tests/fuzz": "tests/testing/plain_updates tests/testing/rpc_sequence common/rpc common/round_log common/telemetry server/log server/auth/tokens_file worker/data worker/state tools/archiver",
+    "bench": "bench/wire common/simulation server worker",
+    "bench/convergence": "bench/wire common/simulation worker",
+    "bench/wire": "common/codec",
     "tests/bench": "bench/convergence bench/wire worker",
     "bench/gpu": "kernels/cuda worker/fsdp common/checkpoint",
 }
@@ -134,13 +135,22 @@ USES = {
 NEVER = [
     ("server", "worker"),
     ("worker", "server"),
+    ("common", "kernels"),
     ("common", "server"),
     ("common", "worker"),
     ("common", "tools"),
     ("kernels", "server"),
     ("kernels", "worker"),
-    ("kernels", "proto"),
+    ("kernels/cpu", "proto"),
+    ("kernels/cuda", "proto"),
+    ("bench", "tests"),
 ]
+
+
+# A unit's own files may use the folders inside it, but for these: an interface does not know its implementations.
+NOT_INSIDE = {
+    "kernels": "kernels/cpu kernels/cuda kernels/replica",
+}
 
 
 class Outside:
@@ -181,7 +191,7 @@ OUTSIDE = {
         r"(^|/)grpc(pp)?/|\.grpc\.pb\.h$",
         r"^lib(grpc|gpr)",
         r"^(_ZNK?4grpc|grpc_|gpr_)",
-        named_in="common/rpc server/auth server/service server/grpc_endpoint server/grpc_log worker/exchange tools/distroctl tools/archiver "
+        named_in="common/rpc common/client common/client/follow common/client/member server/auth server/service server/grpc_endpoint server/grpc_log tools/distroctl tools/archiver "
         "tests/integration bench",
         seen_in="proto server worker/train worker tests/testing/training",
     ),
@@ -197,6 +207,13 @@ OUTSIDE = {
         r"^libboost_",
         None,
         named_in="common/telemetry common/telemetry/http_get",
+        seen_in="",
+    ),
+    "cli11": Outside(  # headers only, slow to compile
+        r"(^|/)CLI/",
+        r"^libCLI11",
+        None,
+        named_in="common/process",
         seen_in="",
     ),
     "googletest": Outside(

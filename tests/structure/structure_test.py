@@ -1,5 +1,5 @@
 """Holds the tree to rules.py: compiled files by the build's dependency files, headers by their text, programs and
-archives by what they link; and every source file to be part of the build.
+archives by what they link; every source file to be part of the build; and every name of a namespace to be defined once.
 
 usage: structure_test.py SOURCE_ROOT BUILD_FOLDER NINJA
 """
@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 
+import definitions
 import rules
 
 SOURCE_FOLDERS = ("common", "kernels", "server", "worker", "tools", "tests", "bench")
@@ -83,7 +84,8 @@ def judge_project(source, header):
                for path, name in ((source, unit), (header, used)) if name is None]
     if missing:
         return missing
-    if any(used == name or used.startswith(name + "/") for name in may_use(unit)):
+    inside = used not in rules.NOT_INSIDE.get(unit, "").split()
+    if inside and any(used == name or used.startswith(name + "/") for name in may_use(unit)):
         return []
     return [f"{source}: {unit} may not use {used} ({header})"]
 
@@ -240,10 +242,25 @@ def check_registration(tree):
     return complaints, "every source file in a target"
 
 
+def judge_definitions(texts):
+    """Complaints about names that more than one file defines in one namespace. `texts`: {path: its text}."""
+    files = {}
+    for path, text in texts.items():
+        for namespace, name in definitions.definitions(text):
+            files.setdefault(f"{namespace}::{name}", set()).add(path)
+    return [f"{name}: is defined in {' and '.join(sorted(paths))}; in one program that is undefined behaviour"
+            for name, paths in files.items() if len(paths) > 1]
+
+
+def check_definitions(tree):
+    texts = {source: (tree.root / source).read_text() for source in tree.sources()}
+    return judge_definitions(texts), "every name of a namespace defined once"
+
+
 def main():
     tree = Tree(pathlib.Path(sys.argv[1]).absolute(), pathlib.Path(sys.argv[2]).absolute(), sys.argv[3])
     failed = False
-    for check in (check_dependency_files, check_text, check_links, check_registration):
+    for check in (check_dependency_files, check_text, check_links, check_registration, check_definitions):
         complaints, what = check(tree)
         complaints = sorted(set(complaints))
         print(f"{check.__name__}: {what}: {len(complaints)} complaints")

@@ -6,7 +6,7 @@
 #include "common/base/checksum.h"
 #include "common/base/random.h"
 #include "common/codec/payload.h"
-#include "common/replica/segment_frames.h"
+#include "common/round_log/segment_frames.h"
 
 namespace distro::testing {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
-#include "common/replica/committed_round.h"
+#include "common/round_log/committed_round.h"
 #include "common/update/votes.h"
 #include "distro/v1/round.pb.h"
 

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/version.h"
-#include "common/replica/round_assembler.h"
+#include "common/round_log/round_assembler.h"
 #include "server/limits/stream_gate.h"
 #include "server/log/round_log.h"
 #include "server/round/reject.h"

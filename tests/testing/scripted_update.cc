@@ -25,13 +25,13 @@ SparseUpdate ScriptedSegment(const Layout& layout, RoundId round, SegmentId segm
   return update;
 }
 
-worker::RoundUpdate ScriptedUpdate(const Layout& layout, RoundId round, const std::string& worker,
-                                   int k, bool abstain) {
-  worker::RoundUpdate update{.round = round,
-                             .state_hash = kScriptedStateHash,
-                             .loss = 1,
-                             .abstain = abstain,
-                             .payloads = {}};
+RoundUpdate ScriptedUpdate(const Layout& layout, RoundId round, const std::string& worker, int k,
+                           bool abstain) {
+  RoundUpdate update{.round = round,
+                     .state_hash = kScriptedStateHash,
+                     .loss = 1,
+                     .abstain = abstain,
+                     .payloads = {}};
   for (uint32_t s = 0; s < layout.segments() && !abstain; ++s) {
     const PayloadIdentity identity{layout.manifest().short_hash(), round, SegmentId(s)};
     update.payloads.push_back(std::make_shared<const std::string>(

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "common/base/ids.h"
+#include "common/exchange/exchange.h"
 #include "common/layout/layout.h"
 #include "common/update/sparse_update.h"
-#include "worker/exchange/exchange.h"
 
 namespace distro::testing {
 
@@ -17,7 +17,7 @@ SparseUpdate ScriptedSegment(const Layout& layout, RoundId round, SegmentId segm
                              const std::string& worker, int k);
 
 // All segments, encoded; or an abstention.
-worker::RoundUpdate ScriptedUpdate(const Layout& layout, RoundId round, const std::string& worker,
-                                   int k, bool abstain);
+RoundUpdate ScriptedUpdate(const Layout& layout, RoundId round, const std::string& worker, int k,
+                           bool abstain);
 
 }  // namespace distro::testing

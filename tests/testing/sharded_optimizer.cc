@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "kernels/cpu/cpu_backend.h"
+
 namespace distro::testing {
 namespace {
 

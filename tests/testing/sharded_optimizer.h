@@ -10,9 +10,9 @@
 #include "common/layout/tensor_buffer.h"
 #include "kernels/backend.h"
 #include "kernels/device.h"
-#include "worker/fsdp/shard_plan.h"
 #include "worker/optimizer/optimizer.h"
 #include "worker/optimizer/optimizer_shard.h"
+#include "worker/plan/shard_plan.h"
 
 namespace distro::testing {
 

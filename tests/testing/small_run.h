@@ -7,7 +7,7 @@
 
 #include "common/base/random.h"
 #include "common/codec/payload.h"
-#include "common/replica/committed_round.h"
+#include "common/round_log/committed_round.h"
 #include "common/run/run_config.h"
 #include "tests/testing/round_builder.h"
 

@@ -10,8 +10,8 @@
 #include "common/checkpoint/hf_folder.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
-#include "common/model_config/init_weights.h"
-#include "common/model_config/llama_config.h"
+#include "common/model/init_weights.h"
+#include "common/model/llama/llama.h"
 #include "common/run/run_config.h"
 #include "gtest/gtest.h"
 #include "worker/data/token_file.h"
@@ -22,19 +22,19 @@
 namespace distro::testing {
 namespace {
 
-LlamaConfig TinyLlama() {
-  return {.hidden_size = 64,
-          .layers = 2,
-          .heads = 2,
-          .kv_heads = 1,
-          .head_dim = 32,
-          .intermediate_size = 96,
-          .vocab_size = 256,
-          .max_positions = 32,
-          .rms_norm_eps = 1e-5f,
-          .rope_theta = 10000,
-          .tied_embeddings = false,
-          .initializer_range = 0.02f};
+Llama TinyLlama() {
+  return Llama({.hidden_size = 64,
+                .layers = 2,
+                .heads = 2,
+                .kv_heads = 1,
+                .head_dim = 32,
+                .intermediate_size = 96,
+                .vocab_size = 256,
+                .max_positions = 32,
+                .rms_norm_eps = 1e-5f,
+                .rope_theta = 10000,
+                .tied_embeddings = false,
+                .initializer_range = 0.02f});
 }
 
 // Words of a small vocabulary: a text that a tiny model can learn something about.
@@ -46,12 +46,11 @@ std::string Text(uint64_t seed) {
 }
 
 void WriteModel(const std::string& dir, uint64_t seed) {
-  const LlamaConfig config = TinyLlama();
-  const Layout layout =
-      *Layout::Create(*Manifest::Create(LlamaTensors(config)), kDefaultSegmentBlocks);
+  const Llama model = TinyLlama();
+  const Layout layout = *Layout::Create(*Manifest::Create(model.Tensors()), kDefaultSegmentBlocks);
   TensorBuffer weights(layout);
-  ASSERT_TRUE(InitWeights(config, layout, seed, &weights).ok());
-  const absl::Status status = WriteCheckpointFolder(dir, WriteLlamaConfig(config), layout, weights);
+  ASSERT_TRUE(InitWeights(model, layout, seed, &weights).ok());
+  const absl::Status status = WriteCheckpointFolder(dir, model.ConfigJson(), layout, weights);
   ASSERT_TRUE(status.ok()) << status;
 }
 

@@ -7,9 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "common/exchange/exchange.h"
 #include "distro/v1/run.pb.h"
 #include "tests/testing/scratch_folder.h"
-#include "worker/exchange/exchange.h"
 #include "worker/node/node_options.h"
 #include "worker/train/summary.h"
 
@@ -40,14 +40,14 @@ struct WorkerResult {
 
 struct WorkerSetup {
   std::string name;
-  worker::Exchange* exchange;  // borrowed
+  Exchange* exchange;  // borrowed
   std::string checkpoint_dir = {};
   std::string state_dir = {};  // of a StateDir; empty: none
   uint64_t state_interval_rounds = 0;
   uint64_t incarnation = 0;  // 0: made from the name
   int micro_batch_samples = 2;
   worker::NodeOptions node = {};
-  bool leaves = true;        // false: ends as a process does that goes on later
+  bool leaves = true;  // false: ends as a process does that goes on later
 };
 
 // Trains one worker to its end in the calling thread, with one Torch thread.

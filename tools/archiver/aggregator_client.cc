@@ -11,11 +11,11 @@
 #include "common/base/reason_log.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/client/follow/snapshot_transfer.h"
+#include "common/client/status_action.h"
 #include "common/rpc/frames.h"
-#include "common/rpc/snapshot_transfer.h"
 #include "common/rpc/status.h"
 #include "tools/archiver/archive_state.h"
-#include "tools/archiver/verdict.h"
 
 namespace distro::tools {
 namespace {
@@ -70,13 +70,9 @@ absl::StatusOr<std::unique_ptr<AggregatorClient>> AggregatorClient::Open(
     const ChannelOptions& channel, const BackoffOptions& backoff, Stopper* stopper, Log* log,
     const Clock* clock) {
   auto client = absl::WrapUnique(new AggregatorClient(backoff, stopper, log, clock));
-  DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> control, OpenChannel(channel));
-  DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> rounds, OpenChannel(channel));
-  DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> bulk, OpenChannel(channel));
-  client->admin_ = v1::AdminService::NewStub(control);
-  client->control_ = v1::AggregatorService::NewStub(control);
-  client->rounds_ = v1::AggregatorService::NewStub(rounds);
-  client->bulk_ = v1::AggregatorService::NewStub(bulk);
+  for (auto* connection : {&client->control_, &client->rounds_, &client->bulk_}) {
+    DISTRO_ASSIGN_OR_RETURN(*connection, Connection::Open(channel));
+  }
   return client;
 }
 
@@ -84,8 +80,10 @@ absl::StatusOr<v1::GetRunResponse> AggregatorClient::GetRun() {
   StoppableCall call(stopper_);
   SetDeadline(call.context());
   v1::GetRunResponse response;
-  DISTRO_RETURN_IF_ERROR(
-      FromGrpcStatus(admin_->GetRun(call.context(), v1::GetRunRequest(), &response)));
+  const absl::Status status =
+      FromGrpcStatus(control_->admin()->GetRun(call.context(), v1::GetRunRequest(), &response));
+  control_->Heed(status);
+  DISTRO_RETURN_IF_ERROR(status);
   return response;
 }
 
@@ -98,7 +96,7 @@ absl::StatusOr<v1::GetRunResponse> AggregatorClient::AwaitRun(uint64_t epoch) {
     if (status.ok()) status = CheckUsable(*run, epoch);
     if (status.ok()) return run;
     if (stopper_->stopped()) return absl::CancelledError("stopped");
-    if (VerdictOf(status) == Verdict::kEnd) return status;
+    if (ActionFor(status) != StatusAction::kRetry) return status;
     reasons.Failed(status.ToString());
     stopper_->Sleep(DelayAfter(status, &backoff));
   }
@@ -113,7 +111,9 @@ absl::Status AggregatorClient::FetchSnapshot(const v1::SnapshotInfo& snapshot,
   while (true) {
     const uint64_t before = part.size();
     StoppableCall call(stopper_);
-    SnapshotStream stream = ReceiveSnapshot(bulk_.get(), call.context(), snapshot, &part);
+    const std::shared_ptr<Connection::Stub> stub = bulk_->stub();
+    SnapshotStream stream = ReceiveSnapshot(stub.get(), call.context(), snapshot, &part);
+    bulk_->Heed(stream.status);
     if (stream.status.ok()) stream = {.status = part.Finish(snapshot.sha256()), .ours = true};
     if (stream.status.ok()) return absl::OkStatus();
     if (resumed && stream.ours && absl::IsInvalidArgument(stream.status)) {
@@ -122,7 +122,7 @@ absl::Status AggregatorClient::FetchSnapshot(const v1::SnapshotInfo& snapshot,
       continue;
     }
     if (stopper_->stopped()) return absl::CancelledError("stopped");
-    if (stream.ours || VerdictOf(stream.status) != Verdict::kRetry) {
+    if (stream.ours || ActionFor(stream.status) != StatusAction::kRetry) {
       return Annotate(stream.status, "snapshot");
     }
     reasons.Failed(stream.status.ToString());
@@ -134,7 +134,8 @@ absl::Status AggregatorClient::FetchSnapshot(const v1::SnapshotInfo& snapshot,
 absl::Status AggregatorClient::SendOnce(const v1::UploadSnapshotHeader& header,
                                         absl::string_view bytes, uint64_t* sent) {
   StoppableCall call(stopper_);
-  const std::unique_ptr<SnapshotUpload> stream = bulk_->UploadSnapshot(call.context());
+  const std::shared_ptr<Connection::Stub> stub = bulk_->stub();
+  const std::unique_ptr<SnapshotUpload> stream = stub->UploadSnapshot(call.context());
   v1::UploadSnapshotRequest request;
   *request.mutable_header() = header;
   stream->Write(request);
@@ -146,7 +147,9 @@ absl::Status AggregatorClient::SendOnce(const v1::UploadSnapshotHeader& header,
   }
   stream->WritesDone();
   while (stream->Read(&response)) stored |= response.has_stored();
-  DISTRO_RETURN_IF_ERROR(FromGrpcStatus(stream->Finish()));
+  const absl::Status status = FromGrpcStatus(stream->Finish());
+  bulk_->Heed(status);
+  DISTRO_RETURN_IF_ERROR(status);
   if (stored) return absl::OkStatus();
   return absl::UnavailableError("the aggregator ended the upload without a verdict");
 }
@@ -160,7 +163,7 @@ absl::Status AggregatorClient::SendSnapshot(const v1::UploadSnapshotHeader& head
     const absl::Status status = SendOnce(header, bytes, &sent);
     if (status.ok()) return status;
     if (stopper_->stopped()) return absl::CancelledError("stopped");
-    if (VerdictOf(status) != Verdict::kRetry) return status;
+    if (ActionFor(status) != StatusAction::kRetry) return status;
     reasons.Failed(status.ToString());
     if (sent > 0) backoff.Reset();
     stopper_->Sleep(DelayAfter(status, &backoff));
@@ -176,11 +179,12 @@ absl::Status AggregatorClient::ReportState(const v1::ReportStateRequest& request
       StoppableCall call(stopper_);
       SetDeadline(call.context());
       v1::ReportStateResponse response;
-      status = FromGrpcStatus(control_->ReportState(call.context(), request, &response));
+      status = FromGrpcStatus(control_->stub()->ReportState(call.context(), request, &response));
+      control_->Heed(status);
     }
     if (status.ok()) return status;
     if (stopper_->stopped()) return absl::CancelledError("stopped");
-    if (VerdictOf(status) != Verdict::kRetry) return status;
+    if (ActionFor(status) != StatusAction::kRetry) return status;
     reasons.Failed(status.ToString());
     stopper_->Sleep(DelayAfter(status, &backoff));
   }

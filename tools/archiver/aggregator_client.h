@@ -9,8 +9,8 @@
 #include "absl/strings/string_view.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "common/rpc/backoff.h"
-#include "common/rpc/channel.h"
+#include "common/client/backoff.h"
+#include "common/client/connection.h"
 #include "distro/v1/admin.grpc.pb.h"
 #include "distro/v1/aggregator.grpc.pb.h"
 #include "tools/archiver/stopper.h"
@@ -40,7 +40,7 @@ class AggregatorClient {
   // Until it is taken or refused.
   absl::Status ReportState(const v1::ReportStateRequest& request);
 
-  v1::AggregatorService::StubInterface* rounds() { return rounds_.get(); }
+  Connection* rounds() { return rounds_.get(); }
   const BackoffOptions& backoff() const { return backoff_; }
 
  private:
@@ -54,10 +54,7 @@ class AggregatorClient {
   Stopper* const stopper_;
   Log* const log_;
   const Clock* const clock_;
-  std::unique_ptr<v1::AdminService::StubInterface> admin_;
-  std::unique_ptr<v1::AggregatorService::StubInterface> control_;
-  std::unique_ptr<v1::AggregatorService::StubInterface> rounds_;
-  std::unique_ptr<v1::AggregatorService::StubInterface> bulk_;
+  std::unique_ptr<Connection> control_, rounds_, bulk_;
 };
 
 // A seed that differs from process to process.

@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/snapshot.h"
+#include "kernels/cpu/cpu_backend.h"
 
 namespace distro::tools {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/log.h"
-#include "common/replica/replica.h"
 #include "distro/v1/admin.pb.h"
+#include "kernels/replica/replica.h"
 #include "tools/archiver/archive_folder.h"
 
 namespace distro::tools {

@@ -16,8 +16,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/base/folder_lock.h"
-#include "common/replica/replica.h"
+#include "common/base/file.h"
+#include "kernels/replica/replica.h"
 #include "tools/archiver/archive_state.h"
 
 namespace distro::tools {

@@ -6,8 +6,8 @@
 #include "absl/memory/memory.h"
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
+#include "common/client/status_action.h"
 #include "tools/archiver/session.h"
-#include "tools/archiver/verdict.h"
 
 namespace distro::tools {
 namespace {
@@ -38,7 +38,7 @@ absl::Status Archiver::Run() {
     metrics_->ready = false;
     if (stopper_.stopped() && absl::IsCancelled(status)) return absl::OkStatus();
     if (status.ok() || stopper_.stopped()) return status;
-    if (VerdictOf(status) != Verdict::kNewSnapshot) return status;
+    if (ActionFor(status) != StatusAction::kResync) return status;
     fruitless = replayed > 0 ? 0 : fruitless + 1;
     if (fruitless == kFruitlessBeginnings) return status;
     log_->Warning("starts again from the newest snapshot", {{"reason", status}});

@@ -1,16 +1,15 @@
-// Command line of distro-archiver.
+// The command line of distro-archiver: the flags that fill its options, and what --help teaches.
 #pragma once
 
-#include "absl/status/status.h"
+#include <functional>
+
 #include "absl/status/statusor.h"
+#include "common/process/command_line.h"
 #include "tools/archiver/options.h"
 
 namespace distro::tools {
 
-// Parses the flags; --help and --version print and exit. InvalidArgument: there are arguments that are no flags.
-absl::Status ParseArchiverCommandLine(int argc, char** argv);
-
-// Validated.
-absl::StatusOr<ArchiverOptions> ArchiverOptionsFromFlags();
+// Fills `options`, which is borrowed, validates them and calls `run`.
+Program ArchiverProgram(ArchiverOptions* options, std::function<absl::StatusOr<int>()> run);
 
 }  // namespace distro::tools

@@ -1,5 +1,4 @@
 // distro-archiver: see flags.cc, or --help.
-#include <iostream>
 #include <memory>
 
 #include "absl/cleanup/cleanup.h"
@@ -15,11 +14,6 @@
 
 namespace distro::tools {
 namespace {
-
-int Fail(const absl::Status& status) {
-  std::cerr << "distro-archiver: " << status.message() << "\n";
-  return ArchiverExitCodeFor(status);
-}
 
 void LogStart(const ArchiverOptions& options, Log* log) {
   log->Info("starting", {{"version", Version()},
@@ -48,14 +42,11 @@ absl::Status Follow(const ArchiverOptions& options, StopSignal* stop, Log* log) 
   return archiver->Run();
 }
 
-int Main(int argc, char** argv) {
-  if (absl::Status status = ParseArchiverCommandLine(argc, argv); !status.ok()) return Fail(status);
-  const absl::StatusOr<ArchiverOptions> options = ArchiverOptionsFromFlags();
-  if (!options.ok()) return Fail(options.status());
+int Run(const ArchiverOptions& options) {
   StopSignal stop;
-  Log log(options->log_level);
-  LogStart(*options, &log);
-  const absl::Status status = Follow(*options, &stop, &log);
+  Log log(options.log_level);
+  LogStart(options, &log);
+  const absl::Status status = Follow(options, &stop, &log);
   const ArchiverExitCode code = ArchiverExitCodeFor(status);
   if (status.ok()) {
     log.Info("archiver ended", {{"exit_code", static_cast<int>(code)}});
@@ -70,4 +61,9 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace distro::tools
 
-int main(int argc, char** argv) { return distro::tools::Main(argc, argv); }
+int main(int argc, char** argv) {
+  distro::tools::ArchiverOptions options;
+  return distro::RunProgram(
+      distro::tools::ArchiverProgram(&options, [&options] { return distro::tools::Run(options); }),
+      argc, argv);
+}

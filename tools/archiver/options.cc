@@ -1,7 +1,7 @@
 #include "tools/archiver/options.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/base/host_port.h"
+#include "common/base/address.h"
 #include "common/base/status_util.h"
 
 namespace distro::tools {

@@ -7,8 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/base/log.h"
-#include "common/rpc/backoff.h"
-#include "common/rpc/channel.h"
+#include "common/client/backoff.h"
+#include "common/client/channel.h"
 #include "tools/archiver/published_folders.h"
 
 namespace distro::tools {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "common/replica/replica.h"
+#include "kernels/replica/replica.h"
 
 namespace distro::tools {
 

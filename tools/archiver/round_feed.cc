@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
+#include "common/client/status_action.h"
 #include "common/rpc/status.h"
-#include "tools/archiver/verdict.h"
 
 namespace distro::tools {
 
@@ -81,7 +81,7 @@ void RoundFeed::Run() {
     progressed_ = false;
     const absl::Status status = Stream();
     if (Ended()) break;
-    if (status.ok() || VerdictOf(status) != Verdict::kRetry) {
+    if (status.ok() || ActionFor(status) != StatusAction::kRetry) {
       return Close(status.ok() ? absl::OutOfRangeError("all rounds of the run are there") : status);
     }
     reasons_.Failed(status.ToString());
@@ -111,7 +111,8 @@ absl::Status RoundFeed::Stream() {
   }
   request.set_from_round(next.value());
   if (next > RoundId(0)) request.set_last_hash(log_hash_);
-  const auto stream = parts_.client->rounds()->SubscribeRounds(call.context(), request);
+  const std::shared_ptr<Connection::Stub> stub = parts_.client->rounds()->stub();
+  const auto stream = stub->SubscribeRounds(call.context(), request);
   RoundAssembler assembler(parts_.layout, next);
   absl::Status taken;
   v1::SubscribeRoundsResponse frame;
@@ -123,6 +124,7 @@ absl::Status RoundFeed::Stream() {
   while (stream->Read(&frame)) {  // Finish() waits for ever while messages are unread
   }
   const absl::Status finished = FromGrpcStatus(stream->Finish());
+  parts_.client->rounds()->Heed(finished);
   {
     absl::MutexLock lock(&mu_);
     call_ = nullptr;

@@ -14,7 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/reason_log.h"
-#include "common/replica/round_assembler.h"
+#include "common/round_log/round_assembler.h"
 #include "tools/archiver/aggregator_client.h"
 
 namespace distro::tools {

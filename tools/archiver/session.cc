@@ -10,7 +10,7 @@
 #include "common/base/checksum.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
-#include "common/replica/log_reference.h"
+#include "common/round_log/log_reference.h"
 #include "tools/archiver/head_watch.h"
 #include "tools/archiver/published_folders.h"
 

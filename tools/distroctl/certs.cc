@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <memory>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -13,7 +14,7 @@
 #include "common/base/file.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/dev_certificates.h"
+#include "common/security/dev_certificates.h"
 
 namespace distro::tools {
 namespace {
@@ -97,17 +98,21 @@ absl::StatusOr<Report> MakeCerts(const CertsOptions& options, absl::Time now) {
   return folder.Made();
 }
 
-Command CertsCommand() {
+Command CertsCommand(const Console* console) {
+  const auto options = std::make_shared<CertsOptions>();
   return {
       .name = "certs",
       .summary =
           "Makes a CA for development, and certificates of the aggregator, an admin and workers.",
-      .flags = {{.name = "out", .value = Value::kFolder, .help = "Folder to write. Required."},
+      .flags = {{.name = "out",
+                 .value = &options->out,
+                 .help = "Folder to write. Required.",
+                 .takes = Takes::kFolder},
                 {.name = "host",
-                 .value = Value::kWords,
+                 .value = &options->hosts,
                  .help = "The aggregator's names and addresses. At least one."},
                 {.name = "worker",
-                 .value = Value::kWords,
+                 .value = &options->workers,
                  .help = "Workers that get a client certificate."}},
       .help =
           R"(Writes ca.pem, server.pem, admin.pem and worker-NAME.pem, each with its -key.pem (mode 0600). Called again it goes on
@@ -117,11 +122,8 @@ what it signs: not for production (docs/security.md).
 Examples:
   distroctl certs --out tls --host aggregator.example,10.0.0.5 --worker w1,w2
   distroctl certs --out tls --host aggregator.example --worker w3      # later: one more)",
-      .run = [](const Arguments& arguments, const Console&) {
-        return MakeCerts({.out = arguments.Text("out"),
-                          .hosts = arguments.Words("host"),
-                          .workers = arguments.Words("worker")},
-                         absl::Now());
+      .run = [options, console]() -> absl::StatusOr<int> {
+        return console->Show(MakeCerts(*options, absl::Now()));
       }};
 }
 

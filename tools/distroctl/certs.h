@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "tools/distroctl/command.h"
+#include "common/process/command_line.h"
 #include "tools/distroctl/report.h"
 
 namespace distro::tools {
@@ -17,11 +17,11 @@ struct CertsOptions {
   std::vector<std::string> workers;  // names of workers that get a client certificate
 };
 
-// Writes ca.pem, server.pem, admin.pem and worker-NAME.pem, each with its -key.pem of mode 0600; a CA that is there goes
-// on, and so later calls add workers or renew. Returns the files, several lines. InvalidArgument: an option, or the CA
-// that is there.
+// Writes ca.pem, server.pem, admin.pem and worker-NAME.pem, each with its -key.pem of mode 0600; a
+// CA that is there goes on, and so later calls add workers or renew. Returns the files, several
+// lines. InvalidArgument: an option, or the CA that is there.
 absl::StatusOr<Report> MakeCerts(const CertsOptions& options, absl::Time now);
 
-Command CertsCommand();
+Command CertsCommand(const Console* console);
 
 }  // namespace distro::tools

@@ -1,5 +1,6 @@
 #include "tools/distroctl/check.h"
 
+#include <memory>
 #include <optional>
 
 #include "absl/strings/match.h"
@@ -10,15 +11,15 @@
 #include "absl/strings/strip.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "common/base/host_port.h"
+#include "common/base/address.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/rpc/channel.h"
+#include "common/client/channel.h"
 #include "common/rpc/status.h"
 #include "common/telemetry/http_get.h"
 #include "distro/v1/admin.grpc.pb.h"
 #include "grpcpp/generic/generic_stub.h"
-#include "tools/distroctl/connection.h"
+#include "tools/distroctl/admin.h"
 #include "tools/distroctl/table.h"
 #include "tools/distroctl/words.h"
 
@@ -57,8 +58,8 @@ class Findings {
   std::vector<std::string> failed_;
 };
 
-// grpc.health.v1.Health/Check of the whole server. Its messages are two bytes, so that no generated code is needed: the
-// request is empty, the answer field 1 with a number, 1 for SERVING.
+// grpc.health.v1.Health/Check of the whole server. Its messages are two bytes, so that no generated
+// code is needed: the request is empty, the answer field 1 with a number, 1 for SERVING.
 absl::StatusOr<std::string> AskHealth(const std::shared_ptr<grpc::Channel>& channel,
                                       absl::Duration timeout) {
   grpc::ClientContext context;
@@ -183,22 +184,22 @@ absl::StatusOr<Report> CheckAggregator(const CheckOptions& options) {
   return findings.Make();
 }
 
-Command CheckCommand() {
+Command CheckCommand(const Console* console) {
+  const auto options = std::make_shared<CheckOptions>();
   return {
       .name = "check",
-      .arguments = "HOST:PORT",
+      .arguments = {{"HOST:PORT", &options->channel.aggregator}},
       .summary = "Connection, health, run; with --http readiness, metrics, certificate and disk.",
       .flags = WithClientFlags(
           {{.name = "http",
+            .value = &options->http,
             .help = "host:port of the aggregator's HTTP side, inside its network; empty: it is not "
                     "looked at."},
            {.name = "require_run",
-            .value = Value::kSwitch,
+            .value = &options->require_run,
             .help = "Fails when there is no run yet, which is a warning otherwise."},
-           {.name = "timeout",
-            .value = Value::kDuration,
-            .help = "Of each question.",
-            .default_value = "10s"}}),
+           {.name = "timeout", .value = &options->timeout, .help = "Of each question."}},
+          &options->channel),
       .help =
           R"(All questions are asked, whatever the first answers are; 5 when one failed. Warnings do not fail: plaintext, no run
 yet, a certificate that ends within 14 days, less than a tenth of the disk free. `helm test` runs this. Role viewer or
@@ -207,13 +208,10 @@ more.
 Examples:
   distroctl check aggregator.example:7700 --ca ca.pem --token_file viewer.token
   distroctl check 127.0.0.1:7700 --http 127.0.0.1:7701 --insecure --output json)",
-      .run = [](const Arguments& arguments, const Console&) -> absl::StatusOr<Report> {
-        if (arguments.Duration("timeout") <= absl::ZeroDuration())
+      .run = [options, console]() -> absl::StatusOr<int> {
+        if (options->timeout <= absl::ZeroDuration())
           return absl::InvalidArgumentError("--timeout: is not above 0");
-        return CheckAggregator({.channel = ChannelOptionsOf(arguments),
-                                .http = arguments.Text("http"),
-                                .require_run = arguments.Switch("require_run"),
-                                .timeout = arguments.Duration("timeout")});
+        return console->Show(CheckAggregator(*options));
       }};
 }
 

@@ -1,12 +1,13 @@
-// `distroctl check`: is this aggregator up, and can it be used with these credentials? What `helm test` runs.
+// `distroctl check`: is this aggregator up, and can it be used with these credentials? What `helm
+// test` runs.
 #pragma once
 
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/rpc/channel_options.h"
-#include "tools/distroctl/command.h"
+#include "common/client/channel_options.h"
+#include "common/process/command_line.h"
 #include "tools/distroctl/report.h"
 
 namespace distro::tools {
@@ -18,10 +19,10 @@ struct CheckOptions {
   absl::Duration timeout = absl::Seconds(10);  // of each question
 };
 
-// A line for each question: ok, warning or failed. The verdict is Aborted when something failed. InvalidArgument: the
-// options; a peer that does not answer is an answer here.
+// A line for each question: ok, warning or failed. The verdict is Aborted when something failed.
+// InvalidArgument: the options; a peer that does not answer is an answer here.
 absl::StatusOr<Report> CheckAggregator(const CheckOptions& options);
 
-Command CheckCommand();
+Command CheckCommand(const Console* console);
 
 }  // namespace distro::tools

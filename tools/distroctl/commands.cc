@@ -1,18 +1,10 @@
 #include "tools/distroctl/commands.h"
 
-#include <algorithm>
-#include <optional>
 #include <ostream>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "common/base/json.h"
-#include "common/base/version.h"
 #include "tools/distroctl/bench_link.h"
 #include "tools/distroctl/certs.h"
 #include "tools/distroctl/check.h"
-#include "tools/distroctl/completion.h"
 #include "tools/distroctl/create_run.h"
 #include "tools/distroctl/init_model.h"
 #include "tools/distroctl/log_ls.h"
@@ -23,104 +15,81 @@
 #include "tools/distroctl/replay_log.h"
 #include "tools/distroctl/show_run.h"
 #include "tools/distroctl/token.h"
-#include "tools/distroctl/usage.h"
 #include "tools/distroctl/workers.h"
 
 namespace distro::tools {
 namespace {
 
-// How many of the first words are this command's name; 0: it is another.
-size_t Matches(const Command& command, const std::vector<std::string>& words) {
-  const std::vector<std::string> name = absl::StrSplit(command.name, ' ');
-  const bool matches =
-      words.size() >= name.size() && std::equal(name.begin(), name.end(), words.begin());
-  return matches ? name.size() : 0;
-}
-
-bool AsksForHelp(const std::vector<std::string>& words) {
-  return std::any_of(words.begin(), words.end(),
-                     [](const std::string& word) { return word == "--help" || word == "-h"; });
-}
-
-// The commands that begin with the words: "run" is all of its family.
-std::vector<Command> Family(const std::vector<Command>& commands, const std::string& first) {
-  std::vector<Command> family;
-  for (const Command& command : commands) {
-    const std::vector<std::string> name = absl::StrSplit(command.name, ' ');
-    if (name[0] == first) family.push_back(command);
-  }
-  return family;
-}
-
-std::string HelpFor(const std::vector<Command>& commands, const std::vector<std::string>& words) {
-  for (const Command& command : commands)
-    if (Matches(command, words) > 0) return CommandHelp(command);
-  const std::vector<Command> family = words.empty() ? commands : Family(commands, words[0]);
-  return Overview(family.empty() ? commands : family);
-}
-
-absl::Status Unknown(const std::vector<Command>& commands, const std::vector<std::string>& words) {
-  if (words.empty()) return absl::InvalidArgumentError("no command; 'distroctl help' lists them");
-  std::vector<std::string> names;
-  for (const Command& command : Family(commands, words[0])) names.push_back(command.name);
-  if (names.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("unknown command '", words[0], "'; 'distroctl help' lists them"));
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", absl::StrJoin(words, " "), "': is none of ", absl::StrJoin(names, ", ")));
-}
-
-ExitCode Fail(const absl::Status& status, std::ostream* error) {
-  *error << "distroctl: " << status.message() << "\n";
-  return ExitCodeFor(status);
-}
-
-ExitCode RunCommand(const Command& command, const std::vector<std::string>& given,
-                    const Console& console, std::ostream* error) {
-  const absl::StatusOr<Arguments> arguments = ParseArguments(command, given);
-  if (!arguments.ok()) return Fail(arguments.status(), error);
-  const absl::StatusOr<Report> report = command.run(*arguments, console);
-  if (!report.ok()) return Fail(report.status(), error);
-  if (report->text.empty() && report->json.is_null()) return kExitDone;
-  if (arguments->Text("output") == "json") {
-    *console.out << WriteJson(report->json);
-  } else {
-    *console.out << report->text << "\n";
-  }
-  console.out->flush();
-  return report->verdict.ok() ? kExitDone : Fail(report->verdict, error);
-}
+constexpr char kHelp[] =
+    R"(A command with HOST:PORT also wants --ca FILE and either --token_file FILE or --cert FILE --key FILE, or --insecure.
+--output json prints for programs. Results go to standard output, the rest to standard error.
+For completion in bash: source <(distroctl completion bash))";
 
 }  // namespace
 
-std::vector<Command> Commands() {
-  return {RunCreateCommand(), RunShowCommand(),     RunPauseCommand(),  RunResumeCommand(),
-          WorkersCommand(),   EvictCommand(),       AdmitCommand(),     CheckCommand(),
-          BenchLinkCommand(), LogLsCommand(),       LogShowCommand(),   LogVerifyCommand(),
-          LogReplayCommand(), PlanCommand(),        InitModelCommand(), CertsCommand(),
-          TokenNewCommand(),  TokenRevokeCommand(), CompletionCommand()};
+ExitCode ExitCodeFor(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return kExitDone;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+      return kExitUsage;
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
+      return kExitRefused;
+    case absl::StatusCode::kDataLoss:
+      return kExitDamaged;
+    case absl::StatusCode::kAborted:
+      return kExitFault;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+      return kExitNoAnswer;
+    default:
+      return kExitFailed;
+  }
 }
 
-ExitCode RunCommandLine(const std::vector<std::string>& words, std::ostream* out,
-                        std::ostream* error) {
-  const std::vector<Command> commands = Commands();
-  if (words == std::vector<std::string>{"--version"}) {
-    *out << "distroctl " << Version() << "\n";
-    return kExitDone;
+std::vector<Command> Commands(Console* console) {
+  std::vector<Command> commands = {
+      RunCreateCommand(console), RunShowCommand(console),  RunPauseCommand(console),
+      RunResumeCommand(console), WorkersCommand(console),  EvictCommand(console),
+      AdmitCommand(console),     CheckCommand(console),    BenchLinkCommand(console),
+      LogLsCommand(console),     LogShowCommand(console),  LogVerifyCommand(console),
+      LogReplayCommand(console), PlanCommand(console),     InitModelCommand(console),
+      CertsCommand(console),     TokenNewCommand(console), TokenRevokeCommand(console)};
+  for (Command& command : commands) {
+    command.flags.push_back({.name = "output",
+                             .value = &console->output,
+                             .help = "text for people, json for programs (docs/tools.md).",
+                             .choices = {"text", "json"}});
   }
-  if (AsksForHelp(words) || (!words.empty() && words[0] == "help")) {
-    const size_t skip = !words.empty() && words[0] == "help" ? 1 : 0;
-    *out << HelpFor(commands, {words.begin() + skip, words.end()}) << "\n";
-    return kExitDone;
-  }
-  const Console console = {.progress = [error](absl::string_view line) { *error << line << "\n"; },
-                           .out = out};
-  for (const Command& command : commands) {
-    if (const size_t name = Matches(command, words); name > 0)
-      return RunCommand(command, {words.begin() + name, words.end()}, console, error);
-  }
-  return Fail(Unknown(commands, words), error);
+  return commands;
+}
+
+int RunCommandLine(const std::vector<std::string>& words, std::ostream* out, std::ostream* error) {
+  Console console = {.progress = [error](absl::string_view line) { *error << line << "\n"; },
+                     .out = out};
+  const Program program = {
+      .name = "distroctl",
+      .summary = "prepares runs, looks at them, and says what they will cost.",
+      .commands = Commands(&console),
+      .help = kHelp,
+      .exit_codes = {{kExitDone, "done"},
+                     {kExitFailed, "failure: a disk, or something that has no number below"},
+                     {kExitUsage,
+                      "a flag, file or configuration must be mended; the message names it"},
+                     {kExitRefused,
+                      "refused: by the aggregator, for the credentials, or since the target is "
+                      "there already"},
+                     {kExitDamaged, "stored data is damaged; the message names the file"},
+                     {kExitFault,
+                      "done, and what was looked at is not as it should be (check, bench-link, log "
+                      "replay, plan)"},
+                     {kExitNoAnswer, "no aggregator answers at this address, or not in time"}},
+      .exit_code = ExitCodeFor};
+  return RunProgram(program, words, out, error);
 }
 
 }  // namespace distro::tools

@@ -1,6 +1,7 @@
 #include "tools/distroctl/create_run.h"
 
 #include <filesystem>
+#include <memory>
 #include <system_error>
 
 #include "absl/cleanup/cleanup.h"
@@ -8,13 +9,13 @@
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/replica/header_bound.h"
-#include "common/replica/initial_snapshot.h"
+#include "common/checkpoint/initial_snapshot.h"
+#include "common/round_log/header_bound.h"
 #include "common/rpc/frames.h"
 #include "common/rpc/status.h"
 #include "common/run/run_config.h"
 #include "server/log/snapshot_check.h"
-#include "tools/distroctl/connection.h"
+#include "tools/distroctl/admin.h"
 
 namespace distro::tools {
 namespace {
@@ -31,8 +32,9 @@ absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path) {
   return config;
 }
 
-// Sends the snapshot from the offset that the server names, or nothing when it answers that the run exists. A failed write means that the server ended the call; its
-// status tells why, so it is not looked at here.
+// Sends the snapshot from the offset that the server names, or nothing when it answers that the run
+// exists. A failed write means that the server ended the call; its status tells why, so it is not
+// looked at here.
 absl::Status SendSnapshot(absl::string_view snapshot, Stream* stream,
                           const std::function<void(absl::string_view)>& progress,
                           std::string* run_id) {
@@ -120,27 +122,34 @@ absl::StatusOr<Report> CreateRun(const CreateRunOptions& options,
                 .json = {{"run_id", run_id}, {"created", true}}};
 }
 
-Command RunCreateCommand() {
+Command RunCreateCommand(const Console* console) {
+  struct Given {
+    ChannelOptions channel;
+    CreateRunOptions options;
+  };
+  const auto given = std::make_shared<Given>();
   return {
       .name = "run create",
-      .arguments = "HOST:PORT",
+      .arguments = {{"HOST:PORT", &given->channel.aggregator}},
       .summary = "Uploads a run and its initial model to an aggregator that has none.",
       .flags = WithClientFlags({{.name = "run",
-                                 .value = Value::kFile,
-                                 .help = "run.json (docs/run_configuration.md). Required."},
+                                 .value = &given->options.run,
+                                 .help = "run.json (docs/run_configuration.md). Required.",
+                                 .takes = Takes::kFile},
                                 {.name = "model",
-                                 .value = Value::kFolder,
-                                 .help = "Checkpoint folder with the initial model. Required."}}),
+                                 .value = &given->options.model,
+                                 .help = "Checkpoint folder with the initial model. Required.",
+                                 .takes = Takes::kFolder}},
+                               &given->channel),
       .help =
           R"(The model is uploaded as float32; cut off, the same command goes on where it was. Repeated when the run exists, it
 names that run; another configuration or model is refused. Workers that were started before it wait for the run. Role admin.
 
 Example:
   distroctl run create aggregator.example:7700 --run run.json --model initial --ca ca.pem --token_file admin.token)",
-      .run = [](const Arguments& arguments, const Console& console) -> absl::StatusOr<Report> {
-        DISTRO_ASSIGN_OR_RETURN(const auto admin, OpenAdmin(arguments));
-        return CreateRun({.run = arguments.Text("run"), .model = arguments.Text("model")},
-                         admin.get(), console.progress);
+      .run = [given, console]() -> absl::StatusOr<int> {
+        DISTRO_ASSIGN_OR_RETURN(const auto admin, OpenAdmin(given->channel));
+        return console->Show(CreateRun(given->options, admin.get(), console->progress));
       }};
 }
 

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/process/command_line.h"
 #include "distro/v1/admin.grpc.pb.h"
-#include "tools/distroctl/command.h"
 #include "tools/distroctl/report.h"
 
 namespace distro::tools {
@@ -18,12 +18,13 @@ struct CreateRunOptions {
   std::string model;  // checkpoint folder, Hugging Face layout. Required.
 };
 
-// Uploads both, resuming an upload that was interrupted, and returns a line for people. `progress` gets a line now and
-// then. InvalidArgument: run.json or the checkpoint; FailedPrecondition, AlreadyExists: the aggregator holds another run.
+// Uploads both, resuming an upload that was interrupted, and returns a line for people. `progress`
+// gets a line now and then. InvalidArgument: run.json or the checkpoint; FailedPrecondition,
+// AlreadyExists: the aggregator holds another run.
 absl::StatusOr<Report> CreateRun(const CreateRunOptions& options,
                                  v1::AdminService::StubInterface* admin,
                                  const std::function<void(absl::string_view)>& progress);
 
-Command RunCreateCommand();
+Command RunCreateCommand(const Console* console);
 
 }  // namespace distro::tools

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "tools/distroctl/command.h"
+#include "common/process/command_line.h"
 #include "tools/distroctl/report.h"
 
 namespace distro::tools {
@@ -16,10 +16,11 @@ struct InitModelOptions {
   uint64_t seed = 0;
 };
 
-// Writes config.json and model.safetensors; the same bytes from the same seed on every machine. Returns a line for
-// people. InvalidArgument: the configuration. AlreadyExists: `out` holds a checkpoint.
+// Writes config.json and model.safetensors; the same bytes from the same seed on every machine.
+// Returns a line for people. InvalidArgument: the configuration. AlreadyExists: `out` holds a
+// checkpoint.
 absl::StatusOr<Report> InitModel(const InitModelOptions& options);
 
-Command InitModelCommand();
+Command InitModelCommand(const Console* console);
 
 }  // namespace distro::tools

@@ -1,6 +1,7 @@
 #include "tools/distroctl/log_ls.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
@@ -41,20 +42,19 @@ absl::StatusOr<Report> ListLog(const LogLsOptions& options) {
   return Report{.text = table.Text(), .json = {{"rounds", std::move(rounds)}}};
 }
 
-Command LogLsCommand() {
+Command LogLsCommand(const Console* console) {
+  const auto options = std::make_shared<LogLsOptions>();
   return {
       .name = "log ls",
       .summary =
           "A line for each round of a data folder: members, bytes, chain hash, why it closed.",
       .flags = {{.name = "data_dir",
-                 .value = Value::kFolder,
-                 .help = "Data folder of an aggregator; only read. Required."},
-                {.name = "from",
-                 .value = Value::kCount,
-                 .help = "The first round.",
-                 .default_value = "0"},
+                 .value = &options->data_dir,
+                 .help = "Data folder of an aggregator; only read. Required.",
+                 .takes = Takes::kFolder},
+                {.name = "from", .value = &options->from, .help = "The first round."},
                 {.name = "to",
-                 .value = Value::kCount,
+                 .value = &options->to,
                  .help = "The round before which the list ends; without it, the end of the log."}},
       .help =
           R"(INCLUDED counts the members whose update is in at least one segment. PAYLOADS says pruned where the results were
@@ -62,11 +62,8 @@ dropped since a snapshot holds what they did. The aggregator may be running.
 
 Example:
   distroctl log ls --data_dir data --from 1200)",
-      .run = [](const Arguments& arguments, const Console&) {
-        LogLsOptions options = {.data_dir = arguments.Text("data_dir"),
-                                .from = arguments.Count("from")};
-        if (!arguments.Text("to").empty()) options.to = arguments.Count("to");
-        return ListLog(options);
+      .run = [options, console]() -> absl::StatusOr<int> {
+        return console->Show(ListLog(*options));
       }};
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "tools/distroctl/command.h"
+#include "common/process/command_line.h"
 #include "tools/distroctl/report.h"
 
 namespace distro::tools {
@@ -16,10 +16,10 @@ struct LogLsOptions {
   uint64_t to = UINT64_MAX;  // the first round that is not listed; the end of the log at most
 };
 
-// Columns: round, epoch, members, those included, bytes of the results, "kept" or "pruned", chain hash, reason. Statuses of
-// OpenStoredLog; InvalidArgument: --from is above --to.
+// Columns: round, epoch, members, those included, bytes of the results, "kept" or "pruned", chain
+// hash, reason. Statuses of OpenStoredLog; InvalidArgument: --from is above --to.
 absl::StatusOr<Report> ListLog(const LogLsOptions& options);
 
-Command LogLsCommand();
+Command LogLsCommand(const Console* console);
 
 }  // namespace distro::tools

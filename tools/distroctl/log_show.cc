@@ -1,6 +1,7 @@
 #include "tools/distroctl/log_show.h"
 
 #include <bit>
+#include <memory>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
@@ -9,7 +10,7 @@
 #include "absl/time/time.h"
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
-#include "common/replica/committed_round.h"
+#include "common/round_log/committed_round.h"
 #include "tools/distroctl/stored_log.h"
 #include "tools/distroctl/table.h"
 #include "tools/distroctl/words.h"
@@ -119,14 +120,20 @@ absl::StatusOr<Report> ShowRound(const LogShowOptions& options) {
                          {"slots", SlotsJson(header)}}};
 }
 
-Command LogShowCommand() {
+Command LogShowCommand(const Console* console) {
+  struct Given {
+    std::string data_dir;
+    std::string round;
+  };
+  const auto given = std::make_shared<Given>();
   return {
       .name = "log show",
-      .arguments = "[ROUND]",
+      .arguments = {{"ROUND", &given->round, /*required=*/false}},
       .summary = "The header of a round, or of the newest: members, hashes, step, samples.",
       .flags = {{.name = "data_dir",
-                 .value = Value::kFolder,
-                 .help = "Data folder of an aggregator; only read. Required."}},
+                 .value = &given->data_dir,
+                 .help = "Data folder of an aggregator; only read. Required.",
+                 .takes = Takes::kFolder}},
       .help =
           R"(SEGMENTS says in how many segments a member's update is; STATE HASH is what it reported with its upload. The
 aggregator may be running.
@@ -134,15 +141,15 @@ aggregator may be running.
 Examples:
   distroctl log show --data_dir data
   distroctl log show 1234 --data_dir data --output json)",
-      .run = [](const Arguments& arguments, const Console&) -> absl::StatusOr<Report> {
-        LogShowOptions options = {.data_dir = arguments.Text("data_dir"), .round = std::nullopt};
+      .run = [given, console]() -> absl::StatusOr<int> {
+        LogShowOptions options = {.data_dir = given->data_dir, .round = std::nullopt};
         uint64_t round;
-        if (!arguments.positional().empty()) {
-          if (!absl::SimpleAtoi(arguments.positional()[0], &round))
+        if (!given->round.empty()) {
+          if (!absl::SimpleAtoi(given->round, &round))
             return absl::InvalidArgumentError("ROUND: is a whole number from 0");
           options.round = round;
         }
-        return ShowRound(options);
+        return console->Show(ShowRound(options));
       }};
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "tools/distroctl/command.h"
+#include "common/process/command_line.h"
 #include "tools/distroctl/report.h"
 
 namespace distro::tools {
@@ -16,10 +16,10 @@ struct LogShowOptions {
   std::optional<uint64_t> round;  // not set: the newest
 };
 
-// Several lines: the round, its members and the samples of the round after the next. Statuses of OpenStoredLog; NotFound: the round
-// is not in the log.
+// Several lines: the round, its members and the samples of the round after the next. Statuses of
+// OpenStoredLog; NotFound: the round is not in the log.
 absl::StatusOr<Report> ShowRound(const LogShowOptions& options);
 
-Command LogShowCommand();
+Command LogShowCommand(const Console* console);
 
 }  // namespace distro::tools

@@ -1,6 +1,7 @@
 #include "tools/distroctl/log_verify.h"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -34,7 +35,8 @@ struct Findings {
   }
 };
 
-// The number of snapshots besides the initial one. An aggregator may drop one meanwhile: then it is not in the list any more.
+// The number of snapshots besides the initial one. An aggregator may drop one meanwhile: then it is
+// not in the list any more.
 absl::StatusOr<size_t> VerifySnapshots(const std::string& data_dir, Findings* findings) {
   DISTRO_ASSIGN_OR_RETURN(const std::vector<v1::SnapshotInfo> listed,
                           server::ReadSnapshotList(data_dir));
@@ -98,21 +100,23 @@ absl::StatusOr<Report> VerifyLog(const LogVerifyOptions& options,
                          {"hash", hash}}};
 }
 
-Command LogVerifyCommand() {
+Command LogVerifyCommand(const Console* console) {
+  const auto options = std::make_shared<LogVerifyOptions>();
   return {
       .name = "log verify",
       .summary = "Verifies checksums, hash chain, snapshots and every result that is kept.",
       .flags = {{.name = "data_dir",
-                 .value = Value::kFolder,
-                 .help = "Data folder of an aggregator; only read. Required."}},
+                 .value = &options->data_dir,
+                 .help = "Data folder of an aggregator; only read. Required.",
+                 .takes = Takes::kFolder}},
       .help =
           R"(Says on standard error how far it is. Damage ends with 4 and names file and part of all that was found, ten at most.
 What to do then: docs/operations.md, "Backup and restore". The aggregator may be running; a backup is verified the same way.
 
 Example:
   distroctl log verify --data_dir backup)",
-      .run = [](const Arguments& arguments, const Console& console) {
-        return VerifyLog({.data_dir = arguments.Text("data_dir")}, console.progress);
+      .run = [options, console]() -> absl::StatusOr<int> {
+        return console->Show(VerifyLog(*options, console->progress));
       }};
 }
 

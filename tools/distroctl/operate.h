@@ -1,13 +1,14 @@
-// `distroctl run pause`, `run resume`, `evict` and `admit`: what an operator decides about a run. Each is durable on the
-// aggregator before it answers, so that a restart changes nothing, and may be repeated.
+// `distroctl run pause`, `run resume`, `evict` and `admit`: what an operator decides about a run.
+// Each is durable on the aggregator before it answers, so that a restart changes nothing, and may
+// be repeated.
 #pragma once
 
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/process/command_line.h"
 #include "distro/v1/admin.grpc.pb.h"
-#include "tools/distroctl/command.h"
 #include "tools/distroctl/report.h"
 
 namespace distro::tools {
@@ -17,16 +18,17 @@ absl::StatusOr<Report> PauseRun(v1::AdminService::StubInterface* admin, absl::st
 
 absl::StatusOr<Report> ResumeRun(v1::AdminService::StubInterface* admin);
 
-// Nothing is accepted from a worker of this name, known or not, until AdmitWorker. InvalidArgument: a bad name or reason.
+// Nothing is accepted from a worker of this name, known or not, until AdmitWorker. InvalidArgument:
+// a bad name or reason.
 absl::StatusOr<Report> EvictWorker(v1::AdminService::StubInterface* admin, const std::string& name,
                                    absl::string_view reason);
 
 // NotFound: the name is not in quarantine.
 absl::StatusOr<Report> AdmitWorker(v1::AdminService::StubInterface* admin, const std::string& name);
 
-Command RunPauseCommand();
-Command RunResumeCommand();
-Command EvictCommand();
-Command AdmitCommand();
+Command RunPauseCommand(const Console* console);
+Command RunResumeCommand(const Console* console);
+Command EvictCommand(const Console* console);
+Command AdmitCommand(const Console* console);
 
 }  // namespace distro::tools

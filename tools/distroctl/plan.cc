@@ -1,6 +1,7 @@
 #include "tools/distroctl/plan.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,11 +11,10 @@
 #include "common/base/status_util.h"
 #include "common/codec/payload.h"
 #include "common/layout/layout.h"
-#include "common/model_config/llama_config.h"
+#include "common/model/architecture.h"
 #include "tools/distroctl/plan_formulas.h"
 #include "tools/distroctl/plan_report.h"
-#include "worker/fsdp/memory_plan.h"
-#include "worker/model/llama_tensors.h"
+#include "worker/plan/memory_plan.h"
 
 namespace distro::tools {
 namespace {
@@ -78,8 +78,8 @@ PlanServer ServerOf(const PlanBytes& bytes, const PlanTimes& times, const PlanOp
   server.up_mbps = 8e-6 * o.nodes * bytes.result / times.round;
   server.down_mbps = 8e-6 * o.nodes * bytes.update / times.round;
   const double model = 4 * bytes.parameters;
-  // The initial model, two snapshots and one that arrives, and the rounds after the older: a model's bytes of results lie
-  // between two snapshots.
+  // The initial model, two snapshots and one that arrives, and the rounds after the older: a
+  // model's bytes of results lie between two snapshots.
   server.disk_with_archiver = 4 * model + 2 * model;
   server.disk_without_archiver = model + bytes.result * static_cast<double>(o.rounds);
   server.join = model + model;  // a snapshot, and at most as much of the log
@@ -87,13 +87,13 @@ PlanServer ServerOf(const PlanBytes& bytes, const PlanTimes& times, const PlanOp
   return server;
 }
 
-PlanPipeline PipelineOf(const LlamaConfig& config, const PlanOptions& o) {
+PlanPipeline PipelineOf(const ModelSizes& model, const PlanOptions& o) {
   PlanPipeline pipeline;
-  const int stages = std::min(o.nodes, config.layers);
+  const int stages = std::min(o.nodes, model.layers);
   const int micro_batches = o.micro_batches_of_pipeline;
   pipeline.stages = stages;
   pipeline.bubble = PipelineBubble(stages, micro_batches);
-  pipeline.bytes = 2.0 * o.micro_batch * o.sequence_length * config.hidden_size;
+  pipeline.bytes = 2.0 * o.micro_batch * o.sequence_length * model.hidden_size;
   pipeline.seconds_a_micro_batch =
       TransferSeconds(pipeline.bytes, 1e6 * std::min(o.up_mbps, o.down_mbps));
   pipeline.link_seconds = 2 * micro_batches * pipeline.seconds_a_micro_batch;
@@ -114,13 +114,13 @@ PlanMemory MemoryOf(worker::Sharding sharding, const worker::MemoryPlan& plan,
           .fits = static_cast<double>(gpu.device_bytes) + kReservedBytes <= 1e9 * o.gpu_memory_gb};
 }
 
-absl::StatusOr<std::vector<PlanMemory>> MemoriesOf(const LlamaConfig& config, const Layout& layout,
+absl::StatusOr<std::vector<PlanMemory>> MemoriesOf(const Architecture& model, const Layout& layout,
                                                    const PlanOptions& o) {
   DISTRO_ASSIGN_OR_RETURN(const worker::FloatType type, worker::ParseFloatType(o.param_dtype));
   worker::MemoryRequest request = {
-      .config = config,
+      .model = &model,
       .layout = &layout,
-      .units = worker::LlamaUnitTensors(config, layout.manifest()),
+      .units = UnitTensors(model, layout.manifest()),
       .ranks = o.gpus,
       .options = {.param_dtype = type, .checkpoint_every = o.activation_checkpointing},
       .sequences = o.micro_batch,
@@ -162,17 +162,17 @@ absl::Status PlanOptions::Validate() const {
 absl::StatusOr<Report> MakePlan(const PlanOptions& options) {
   DISTRO_RETURN_IF_ERROR(options.Validate());
   DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(options.config, kMaxConfigBytes));
-  const absl::StatusOr<LlamaConfig> config = ParseLlamaConfig(json);
-  if (!config.ok()) return Annotate(config.status(), options.config);
-  DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create(LlamaTensors(*config)));
+  const absl::StatusOr<std::shared_ptr<const Architecture>> model = ParseModelConfig(json);
+  if (!model.ok()) return Annotate(model.status(), options.config);
+  DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create((*model)->Tensors()));
   DISTRO_ASSIGN_OR_RETURN(const Layout layout,
                           Layout::Create(std::move(manifest), kDefaultSegmentBlocks));
   Plan plan;
   plan.bytes = BytesOf(layout, options);
   plan.times = TimesOf(plan.bytes, options);
   plan.server = ServerOf(plan.bytes, plan.times, options);
-  plan.pipeline = PipelineOf(*config, options);
-  DISTRO_ASSIGN_OR_RETURN(plan.memories, MemoriesOf(*config, layout, options));
+  plan.pipeline = PipelineOf((*model)->sizes(), options);
+  DISTRO_ASSIGN_OR_RETURN(plan.memories, MemoriesOf(**model, layout, options));
   Report report = {.text = PlanText(plan, options), .json = PlanJson(plan)};
   const bool fits = std::any_of(plan.memories.begin(), plan.memories.end(),
                                 [](const PlanMemory& memory) { return memory.fits; });
@@ -183,41 +183,46 @@ absl::StatusOr<Report> MakePlan(const PlanOptions& options) {
   return report;
 }
 
-Command PlanCommand() {
-  const auto number = [](const char* name, const char* help, const char* value) {
-    return Flag{.name = name, .value = Value::kNumber, .help = help, .default_value = value};
+Command PlanCommand(const Console* console) {
+  struct Given {
+    PlanOptions options;
+    int overlap = 1;
   };
-  const auto count = [](const char* name, const char* help, const char* value) {
-    return Flag{.name = name, .value = Value::kCount, .help = help, .default_value = value};
+  const auto given = std::make_shared<Given>();
+  PlanOptions& o = given->options;
+  const auto flag = [](const char* name, FlagValue value, const char* help) {
+    return Flag{.name = name, .value = std::move(value), .help = help};
   };
   return {
       .name = "plan",
       .summary =
           "Memory, bytes and seconds of a run, from its model and its links; nothing is started.",
       .flags = {{.name = "config",
-                 .value = Value::kFile,
-                 .help = "config.json of the model, Hugging Face layout. Required."},
-                count("nodes", "Workers: machines with links of their own.", "32"),
-                count("gpus", "GPUs of a node.", "1"),
-                number("gpu_memory_gb", "Memory of a GPU, 10^9 bytes.", "80"),
-                number("up_mbps", "Uplink of a node, Mbit/s.", "10"),
-                number("down_mbps", "Downlink of a node, Mbit/s.", "100"),
-                number("compute_seconds", "Time that a round's gradient takes on a node.", "10"),
-                count("rounds", "Rounds of the run.", "25000"),
-                count("kept", "K: coefficients that are sent of a block (kept_per_block).", "4"),
-                count("kept_votes", "K' of download = top (kept_votes_per_block); 0: lossless.",
-                      "0"),
-                count("overlap", "overlap of the run: 0 or 1.", "1"),
-                count("micro_batch", "Samples of one forward and backward pass.", "1"),
-                count("sequence_length", "Tokens a sample.", "2048"),
+                 .value = &given->options.config,
+                 .help = "config.json of the model, Hugging Face layout. Required.",
+                 .takes = Takes::kFile},
+                flag("nodes", &o.nodes, "Workers: machines with links of their own."),
+                flag("gpus", &o.gpus, "GPUs of a node."),
+                flag("gpu_memory_gb", &o.gpu_memory_gb, "Memory of a GPU, 10^9 bytes."),
+                flag("up_mbps", &o.up_mbps, "Uplink of a node, Mbit/s."),
+                flag("down_mbps", &o.down_mbps, "Downlink of a node, Mbit/s."),
+                flag("compute_seconds", &o.compute_seconds,
+                     "Time that a round's gradient takes on a node."),
+                flag("rounds", &o.rounds, "Rounds of the run."),
+                flag("kept", &o.kept, "K: coefficients that are sent of a block (kept_per_block)."),
+                flag("kept_votes", &o.kept_votes,
+                     "K' of download = top (kept_votes_per_block); 0: lossless."),
+                flag("overlap", &given->overlap, "overlap of the run: 0 or 1."),
+                flag("micro_batch", &o.micro_batch, "Samples of one forward and backward pass."),
+                flag("sequence_length", &o.sequence_length, "Tokens a sample."),
                 {.name = "param_dtype",
+                 .value = &given->options.param_dtype,
                  .help = "Of the copy that computes, as of the worker.",
-                 .default_value = "f32",
                  .choices = {"f32", "bf16"}},
-                count("activation_checkpointing",
-                      "Recompute every how many units in backward, as of the worker; 0: none.",
-                      "0"),
-                count("pipeline_micro_batches", "Of the pipeline that it is compared with.", "32")},
+                flag("activation_checkpointing", &o.activation_checkpointing,
+                     "Recompute every how many units in backward, as of the worker; 0: none."),
+                flag("pipeline_micro_batches", &o.micro_batches_of_pipeline,
+                     "Of the pipeline that it is compared with.")},
       .help =
           R"(Formulas and their sources: docs/tools.md, "plan". Results are the most there can be: workers that agree make them
 smaller. Memory is what a worker plans for its rank at the start, of the rank that needs most; a strategy "fits" with 1 GB
@@ -225,27 +230,11 @@ to spare for CUDA and libraries; 5 when none does. What the link really does: di
 
 Example:
   distroctl plan --config examples/llama_1b2/config.json --nodes 32 --gpus 1 --gpu_memory_gb 80 --up_mbps 10 --down_mbps 100 --kept_votes 32)",
-      .run = [](const Arguments& a, const Console&) -> absl::StatusOr<Report> {
-        const auto integer = [&a](const char* flag) {
-          return static_cast<int>(std::min<uint64_t>(a.Count(flag), 1 << 30));
-        };
-        if (a.Count("overlap") > 1) return absl::InvalidArgumentError("--overlap: is 0 or 1");
-        return MakePlan({.config = a.Text("config"),
-                         .nodes = integer("nodes"),
-                         .gpus = integer("gpus"),
-                         .gpu_memory_gb = a.Number("gpu_memory_gb"),
-                         .up_mbps = a.Number("up_mbps"),
-                         .down_mbps = a.Number("down_mbps"),
-                         .compute_seconds = a.Number("compute_seconds"),
-                         .rounds = a.Count("rounds"),
-                         .kept = integer("kept"),
-                         .kept_votes = integer("kept_votes"),
-                         .overlap = a.Count("overlap") == 1,
-                         .micro_batch = integer("micro_batch"),
-                         .sequence_length = integer("sequence_length"),
-                         .param_dtype = a.Text("param_dtype"),
-                         .activation_checkpointing = integer("activation_checkpointing"),
-                         .micro_batches_of_pipeline = integer("pipeline_micro_batches")});
+      .run = [given, console]() -> absl::StatusOr<int> {
+        if (given->overlap != 0 && given->overlap != 1)
+          return absl::InvalidArgumentError("--overlap: is 0 or 1");
+        given->options.overlap = given->overlap == 1;
+        return console->Show(MakePlan(given->options));
       }};
 }
 

@@ -1,11 +1,12 @@
-// `distroctl plan`: what a run of a model on so many nodes will take, before anything is bought or started.
+// `distroctl plan`: what a run of a model on so many nodes will take, before anything is bought or
+// started.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "tools/distroctl/command.h"
+#include "common/process/command_line.h"
 #include "tools/distroctl/report.h"
 
 namespace distro::tools {
@@ -35,6 +36,6 @@ struct PlanOptions {
 // The verdict is Aborted when no strategy fits the memory.
 absl::StatusOr<Report> MakePlan(const PlanOptions& options);
 
-Command PlanCommand();
+Command PlanCommand(const Console* console);
 
 }  // namespace distro::tools

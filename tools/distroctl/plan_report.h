@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
-#include "worker/fsdp/memory_plan.h"
+#include "worker/plan/memory_plan.h"
 
 namespace distro::tools {
 

@@ -11,8 +11,9 @@
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/snapshot.h"
-#include "common/replica/replica.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/replica/replica.h"
 #include "tools/distroctl/stored_log.h"
 
 namespace distro::tools {
@@ -160,14 +161,16 @@ absl::StatusOr<Report> ReplayLog(const ReplayLogOptions& options,
   return report;
 }
 
-Command LogReplayCommand() {
+Command LogReplayCommand(const Console* console) {
+  const auto options = std::make_shared<ReplayLogOptions>();
   return {
       .name = "log replay",
       .summary =
           "Applies the whole log to the initial model, verifies it, compares the workers' hashes.",
       .flags = {{.name = "data_dir",
-                 .value = Value::kFolder,
-                 .help = "Data folder of an aggregator; only read. Required."}},
+                 .value = &options->data_dir,
+                 .help = "Data folder of an aggregator; only read. Required.",
+                 .takes = Takes::kFolder}},
       .help =
           R"(Reads the initial model and every record in order, verifies SHA-256, checksums and the hash chain, applies each round on
 the CPU, and compares the state hash before it with those that its members reported. `state` is what every replica must
@@ -176,8 +179,8 @@ Hashes that differ end with 5: the log is whole, those workers were not. The agg
 
 Example:
   distroctl log replay --data_dir data)",
-      .run = [](const Arguments& arguments, const Console& console) {
-        return ReplayLog({.data_dir = arguments.Text("data_dir")}, console.progress);
+      .run = [options, console]() -> absl::StatusOr<int> {
+        return console->Show(ReplayLog(*options, console->progress));
       }};
 }
 

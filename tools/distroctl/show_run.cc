@@ -1,13 +1,14 @@
 #include "tools/distroctl/show_run.h"
 
+#include <memory>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/checksum.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/run/run_config.h"
-#include "tools/distroctl/admin_call.h"
-#include "tools/distroctl/connection.h"
+#include "tools/distroctl/admin.h"
 #include "tools/distroctl/words.h"
 
 namespace distro::tools {
@@ -52,12 +53,16 @@ absl::StatusOr<Report> ShowRun(v1::AdminService::StubInterface* admin) {
                {"config", std::move(parsed)}}};
 }
 
-Command RunShowCommand() {
+Command RunShowCommand(const Console* console) {
+  struct Given {
+    ChannelOptions channel;
+  };
+  const auto given = std::make_shared<Given>();
   return {
       .name = "run show",
-      .arguments = "HOST:PORT",
+      .arguments = {{"HOST:PORT", &given->channel.aggregator}},
       .summary = "Where the run stands, for what or whom it waits, and its whole configuration.",
-      .flags = WithClientFlags({}),
+      .flags = WithClientFlags({}, &given->channel),
       .help =
           R"(`state` is empty (no run yet), waiting, training, paused, draining or done; `hash` is the chain hash of the last
 record. Role viewer or more.
@@ -65,9 +70,9 @@ record. Role viewer or more.
 Examples:
   distroctl run show aggregator.example:7700 --ca ca.pem --token_file viewer.token
   distroctl run show 127.0.0.1:7700 --insecure --output json | jq .round)",
-      .run = [](const Arguments& arguments, const Console&) -> absl::StatusOr<Report> {
-        DISTRO_ASSIGN_OR_RETURN(const auto admin, OpenAdmin(arguments));
-        return ShowRun(admin.get());
+      .run = [given, console]() -> absl::StatusOr<int> {
+        DISTRO_ASSIGN_OR_RETURN(const auto admin, OpenAdmin(given->channel));
+        return console->Show(ShowRun(admin.get()));
       }};
 }
 

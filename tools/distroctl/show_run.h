@@ -2,8 +2,8 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "common/process/command_line.h"
 #include "distro/v1/admin.grpc.pb.h"
-#include "tools/distroctl/command.h"
 #include "tools/distroctl/report.h"
 
 namespace distro::tools {
@@ -11,6 +11,6 @@ namespace distro::tools {
 // Also when there is no run yet: then it says what the aggregator waits for.
 absl::StatusOr<Report> ShowRun(v1::AdminService::StubInterface* admin);
 
-Command RunShowCommand();
+Command RunShowCommand(const Console* console);
 
 }  // namespace distro::tools

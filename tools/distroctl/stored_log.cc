@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/replica/committed_round.h"
+#include "common/round_log/committed_round.h"
 
 namespace distro::tools {
 

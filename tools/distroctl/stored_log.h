@@ -1,4 +1,5 @@
-// The log of a data folder for commands that only look at it, also while an aggregator writes to it. Thread-safe, blocking.
+// The log of a data folder for commands that only look at it, also while an aggregator writes to
+// it. Thread-safe, blocking.
 #pragma once
 
 #include <memory>
@@ -16,8 +17,8 @@ struct StoredLog {
   std::unique_ptr<const server::RoundLog> log;
 };
 
-// Reads every header and verifies the hash chain. InvalidArgument: no `data_dir`. NotFound: it holds no run. DataLoss: a file is
-// damaged; the message names it.
+// Reads every header and verifies the hash chain. InvalidArgument: no `data_dir`. NotFound: it
+// holds no run. DataLoss: a file is damaged; the message names it.
 absl::StatusOr<StoredLog> OpenStoredLog(const std::string& data_dir, server::SnapshotCheck check);
 
 // Members whose update is in at least one segment.

@@ -1,5 +1,6 @@
-// A table for people: columns as wide as their widest cell, two spaces between. Bytes that a terminal would obey, or
-// that are not UTF-8, are escaped in every cell: what workers say of themselves ends up here. Not thread-safe.
+// A table for people: columns as wide as their widest cell, two spaces between. Bytes that a
+// terminal would obey, or that are not UTF-8, are escaped in every cell: what workers say of
+// themselves ends up here. Not thread-safe.
 #pragma once
 
 #include <string>

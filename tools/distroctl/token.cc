@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <memory>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -9,7 +10,7 @@
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/rpc/token.h"
+#include "common/security/token.h"
 #include "server/auth/tokens_file.h"
 
 namespace distro::tools {
@@ -45,12 +46,18 @@ absl::StatusOr<Report> RevokeTokens(const std::string& name, const std::string& 
       .json = {{"name", name}, {"revoked", true}}};
 }
 
-Command TokenNewCommand() {
+Command TokenNewCommand(const Console* console) {
+  struct Given {
+    std::string name;
+    std::string role;
+  };
+  const auto given = std::make_shared<Given>();
   return {
       .name = "token new",
-      .arguments = "NAME",
+      .arguments = {{"NAME", &given->name}},
       .summary = "Prints a new token, once, and its line for the aggregator's tokens file.",
       .flags = {{.name = "role",
+                 .value = &given->role,
                  .help = "What its owner may do (docs/security.md). Required.",
                  .choices = {"worker", "archiver", "viewer", "admin"}}},
       .help =
@@ -59,26 +66,32 @@ once, which is how tokens are rotated. The aggregator reads the file again when 
 
 Example:
   distroctl token new w7 --role worker)",
-      .run = [](const Arguments& arguments, const Console&) {
-        return MakeToken(arguments.positional()[0], arguments.Text("role"));
+      .run = [given, console]() -> absl::StatusOr<int> {
+        return console->Show(MakeToken(given->name, given->role));
       }};
 }
 
-Command TokenRevokeCommand() {
+Command TokenRevokeCommand(const Console* console) {
+  struct Given {
+    std::string name;
+    std::string tokens_file;
+  };
+  const auto given = std::make_shared<Given>();
   return {
       .name = "token revoke",
-      .arguments = "NAME",
+      .arguments = {{"NAME", &given->name}},
       .summary = "Drops the tokens of a name from the aggregator's tokens file.",
       .flags = {{.name = "tokens_file",
-                 .value = Value::kFile,
-                 .help = "The aggregator's tokens file. Required."}},
+                 .value = &given->tokens_file,
+                 .help = "The aggregator's tokens file. Required.",
+                 .takes = Takes::kFile}},
       .help =
           R"(A stream that is open goes on until it ends; `distroctl evict NAME` ends a worker's at once.
 
 Example:
   distroctl token revoke w7 --tokens_file tokens)",
-      .run = [](const Arguments& arguments, const Console&) {
-        return RevokeTokens(arguments.positional()[0], arguments.Text("tokens_file"));
+      .run = [given, console]() -> absl::StatusOr<int> {
+        return console->Show(RevokeTokens(given->name, given->tokens_file));
       }};
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <ostream>
 
@@ -11,8 +12,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
-#include "tools/distroctl/admin_call.h"
-#include "tools/distroctl/connection.h"
+#include "tools/distroctl/admin.h"
+#include "tools/distroctl/commands.h"
 #include "tools/distroctl/table.h"
 #include "tools/distroctl/words.h"
 
@@ -85,21 +86,27 @@ nlohmann::json WorkerJson(const v1::WorkerInfo& worker, const std::optional<Rate
   return json;
 }
 
+struct WatchOptions {
+  ChannelOptions channel;
+  bool watch = false;
+  absl::Duration interval = absl::Seconds(2);
+  uint64_t count = 0;
+};
+
 // One screen: the terminal is cleared before it; into a file each follows the last.
-void Show(const Report& report, bool json, std::ostream* out) {
-  if (json) {
-    *out << report.json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+void ShowScreen(const Report& report, const Console& console) {
+  if (console.json()) {
+    *console.out << report.json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+                 << std::endl;
   } else {
-    if (isatty(STDOUT_FILENO) != 0) *out << "\033[H\033[2J";
-    *out << report.text << "\n" << std::endl;
+    if (isatty(STDOUT_FILENO) != 0) *console.out << "\033[H\033[2J";
+    *console.out << report.text << "\n" << std::endl;
   }
 }
 
-absl::StatusOr<Report> Watch(Admin* admin, const Arguments& arguments, const Console& console) {
-  const bool json = arguments.Text("output") == "json";
-  const uint64_t count = arguments.Count("count");
+absl::Status Watch(Admin* admin, const WatchOptions& options, const Console& console) {
   std::optional<WorkersSample> before;
-  for (uint64_t shown = 0;; absl::SleepFor(arguments.Duration("interval"))) {
+  for (uint64_t shown = 0;; absl::SleepFor(options.interval)) {
     absl::StatusOr<WorkersSample> sample = AskForWorkers(admin, absl::Now());
     if (!sample.ok() && !absl::IsUnavailable(sample.status())) return sample.status();
     if (!sample.ok()) {
@@ -107,19 +114,22 @@ absl::StatusOr<Report> Watch(Admin* admin, const Arguments& arguments, const Con
       continue;
     }
     const Report report = WorkersReport(*sample, before ? &*before : nullptr);
-    Show(report, json, console.out);
-    if (++shown == count) return Report{};
+    ShowScreen(report, console);
+    if (++shown == options.count) return absl::OkStatus();
     before = *std::move(sample);
   }
 }
 
-absl::StatusOr<Report> RunWorkers(const Arguments& arguments, const Console& console) {
-  if (arguments.Duration("interval") < absl::Milliseconds(100))
+absl::StatusOr<int> RunWorkers(const WatchOptions& options, const Console& console) {
+  if (options.interval < absl::Milliseconds(100))
     return absl::InvalidArgumentError("--interval: is below 100ms");
-  DISTRO_ASSIGN_OR_RETURN(const auto admin, OpenAdmin(arguments));
-  if (arguments.Switch("watch")) return Watch(admin.get(), arguments, console);
+  DISTRO_ASSIGN_OR_RETURN(const auto admin, OpenAdmin(options.channel));
+  if (options.watch) {
+    DISTRO_RETURN_IF_ERROR(Watch(admin.get(), options, console));
+    return kExitDone;
+  }
   DISTRO_ASSIGN_OR_RETURN(const WorkersSample sample, AskForWorkers(admin.get(), absl::Now()));
-  return WorkersReport(sample, nullptr);
+  return console.Show(WorkersReport(sample, nullptr));
 }
 
 }  // namespace
@@ -162,24 +172,24 @@ Report WorkersReport(const WorkersSample& sample, const WorkersSample* before) {
                {"left_out", sample.list.left_out()}}};
 }
 
-Command WorkersCommand() {
+Command WorkersCommand(const Console* console) {
+  const auto options = std::make_shared<WatchOptions>();
   return {
       .name = "workers",
-      .arguments = "HOST:PORT",
+      .arguments = {{"HOST:PORT", &options->channel.aggregator}},
       .summary = "Lists the workers: state and why, loss, bytes; with --watch again and again.",
       .flags = WithClientFlags(
           {{.name = "watch",
-            .value = Value::kSwitch,
+            .value = &options->watch,
             .help = "Goes on until a signal comes, and shows what each moves a second. With "
                     "--output json one line a time."},
            {.name = "interval",
-            .value = Value::kDuration,
-            .help = "Of --watch: time between looks, 100ms or more.",
-            .default_value = "2s"},
+            .value = &options->interval,
+            .help = "Of --watch: time between looks, 100ms or more."},
            {.name = "count",
-            .value = Value::kCount,
-            .help = "Of --watch: ends after so many looks; 0: does not.",
-            .default_value = "0"}}),
+            .value = &options->count,
+            .help = "Of --watch: ends after so many looks; 0: does not."}},
+          &options->channel),
       .help =
           R"(STATE: docs/protocol.md, "Membership". PROBATION: good updates that are still needed before its votes count. NEXT ROUND:
 the first that is not in its parameters, as its last heartbeat said. SILENCE: time since it was heard. SENT, RECEIVED:
@@ -189,7 +199,9 @@ or more.
 Examples:
   distroctl workers aggregator.example:7700 --watch --ca ca.pem --token_file viewer.token
   distroctl workers 127.0.0.1:7700 --insecure --output json | jq -r '.workers[] | select(.state != "active") | .name')",
-      .run = RunWorkers};
+      .run = [options, console]() -> absl::StatusOr<int> {
+        return RunWorkers(*options, *console);
+      }};
 }
 
 }  // namespace distro::tools

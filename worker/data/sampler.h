@@ -1,8 +1,8 @@
 // Which tokens a sample has and in which order samples are read (docs/data.md). Pure functions of
 // the run's numbers, exact on every machine; thread-safe.
 //
-// Sample i is the sequence_length + 1 tokens from i * sequence_length on: neighbours share one token, so that every token
-// but the first is predicted once. What is left at the end is dropped.
+// Sample i is the sequence_length + 1 tokens from i * sequence_length on: neighbours share one
+// token, so that every token but the first is predicted once. What is left at the end is dropped.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,26 @@
 
 namespace distro::worker {
 
-// Samples 0..training_samples-1 are for training, the held_out_samples after them are never trained on.
+// Samples 0..training_samples-1 are for training, the held_out_samples after them are never trained
+// on.
 struct DataSplit {
   int64_t training_samples = 0;
   int64_t held_out_samples = 0;
 };
 
 // The last ceil(held_out_fraction * samples) samples are held out, none when the fraction is 0.
-// InvalidArgument: sequence_length below 1, a fraction outside 0 <= f < 1, or no sample is left for training.
+// InvalidArgument: sequence_length below 1, a fraction outside 0 <= f < 1, or no sample is left for
+// training.
 absl::StatusOr<DataSplit> SplitSamples(int64_t tokens, int sequence_length,
                                        double held_out_fraction);
 
-// The order of training samples: every epoch is a permutation of all of them, epoch e that of seed + e, modulo 2^64.
+// The order of training samples: every epoch is a permutation of all of them, epoch e that of seed
+// + e, modulo 2^64.
 //
-// The permutation is a Feistel network of kRounds rounds on the smallest even number of bits that holds the samples, with
-// round function SplitMix64(seed + e, round * 2^32 + half); a value outside the samples goes through it again. O(1)
-// memory, any position on its own, less than four evaluations on average.
+// The permutation is a Feistel network of kRounds rounds on the smallest even number of bits that
+// holds the samples, with round function SplitMix64(seed + e, round * 2^32 + half); a value outside
+// the samples goes through it again. O(1) memory, any position on its own, less than four
+// evaluations on average.
 class Sampler {
  public:
   static constexpr int kRounds = 6;
@@ -34,7 +38,8 @@ class Sampler {
   // Requires 1 <= training_samples <= 2^62.
   Sampler(int64_t training_samples, uint64_t seed);
 
-  // The sample at place `global_index` of the run: epoch global_index / training_samples, position the remainder.
+  // The sample at place `global_index` of the run: epoch global_index / training_samples, position
+  // the remainder.
   int64_t SampleAt(uint64_t global_index) const;
 
  private:

@@ -1,5 +1,5 @@
-// How well the simplest models of the training text predict held-out text: the floors that a trained byte model has to
-// get below. Pure.
+// How well the simplest models of the training text predict held-out text: the floors that a
+// trained byte model has to get below. Pure.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -7,12 +7,13 @@
 
 namespace distro::worker {
 
-// Nats per predicted byte: mean of -ln P over held_out[1..], the bytes that a model predicts which is given held_out[0].
+// Nats per predicted byte: mean of -ln P over held_out[1..], the bytes that a model predicts which
+// is given held_out[0].
 struct TextFloor {
-  double byte_entropy =
-      0;  // P(b) = (n(b) + 1) / (n + 256): the bytes' frequencies in the training text
-  double bigram_cross_entropy =
-      0;  // P(b after a) = (n(a, b) + 1) / (n(a, any) + 256), neighbours in the training text
+  // P(b) = (n(b) + 1) / (n + 256): the bytes' frequencies in the training text.
+  double byte_entropy = 0;
+  // P(b after a) = (n(a, b) + 1) / (n(a, any) + 256), neighbours in the training text.
+  double bigram_cross_entropy = 0;
 };
 
 // InvalidArgument: held_out has fewer than two bytes.

@@ -1,5 +1,5 @@
-// Token files (docs/data.md): one file, mapped, as a sequence of token ids. Text is read by the byte tokenizer: a token
-// is a byte. Immutable, thread-safe.
+// Token files (docs/data.md): one file, mapped, as a sequence of token ids. Text is read by the
+// byte tokenizer: a token is a byte. Immutable, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -29,21 +29,23 @@ absl::StatusOr<TokenFormat> ParseTokenFormat(absl::string_view name);
 
 class TokenSource {
  public:
-  // Borrows `bytes`. `format` must not be kAuto. InvalidArgument: text that is not UTF-8, with the offset of the first bad
-  // byte; a wrong header; a size that does not fit; no token at all.
+  // Borrows `bytes`. `format` must not be kAuto. InvalidArgument: text that is not UTF-8, with the
+  // offset of the first bad byte; a wrong header; a size that does not fit; no token at all.
   static absl::StatusOr<TokenSource> FromBytes(absl::string_view bytes, TokenFormat format);
 
   TokenFormat format() const { return format_; }
   int64_t tokens() const { return tokens_; }
 
-  // Tokens [begin, begin + out.size()). Requires them to lie in 0..tokens(), and ids below 2^31 (ValidateVocabulary).
+  // Tokens [begin, begin + out.size()). Requires them to lie in 0..tokens(), and ids below 2^31
+  // (ValidateVocabulary).
   void Read(int64_t begin, absl::Span<int32_t> out) const;
 
-  // Reads all tokens once. InvalidArgument: one is not below vocab_size; names the first by position and value.
+  // Reads all tokens once. InvalidArgument: one is not below vocab_size; names the first by
+  // position and value.
   absl::Status ValidateVocabulary(int64_t vocab_size) const;
 
-  // SHA-256, in hexadecimal, of the number of tokens as u64 and every token as u32, little-endian: the same tokens have
-  // the same fingerprint in every format. Reads all tokens once.
+  // SHA-256, in hexadecimal, of the number of tokens as u64 and every token as u32, little-endian:
+  // the same tokens have the same fingerprint in every format. Reads all tokens once.
   std::string Fingerprint() const;
 
  private:
@@ -58,8 +60,8 @@ class TokenSource {
   int64_t tokens_;
 };
 
-// A mapped file; nobody may shorten it in place while it is open. The statuses of MappedFile::Open and, after "path: ",
-// of FromBytes. InvalidArgument: kAuto cannot tell the format from the name.
+// A mapped file; nobody may shorten it in place while it is open. The statuses of MappedFile::Open
+// and, after "path: ", of FromBytes. InvalidArgument: kAuto cannot tell the format from the name.
 absl::StatusOr<TokenSource> OpenTokens(const std::string& path, TokenFormat format);
 
 }  // namespace distro::worker

@@ -9,11 +9,11 @@
 
 #include "absl/status/status.h"
 #include "worker/fsdp/communicator.h"
-#include "worker/fsdp/fsdp_options.h"
-#include "worker/fsdp/memory_counter.h"
-#include "worker/fsdp/shard_plan.h"
 #include "worker/model/gradient.h"
 #include "worker/model/model.h"
+#include "worker/plan/fsdp_options.h"
+#include "worker/plan/memory_counter.h"
+#include "worker/plan/shard_plan.h"
 
 namespace distro::worker {
 

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "worker/fsdp/memory_counter.h"
 #include "worker/model/torch.h"
+#include "worker/plan/memory_counter.h"
 
 namespace distro::worker {
 

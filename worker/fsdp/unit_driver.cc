@@ -7,8 +7,8 @@
 #include "common/base/status_macros.h"
 #include "worker/fsdp/gathered_units.h"
 #include "worker/fsdp/gradient_reducer.h"
-#include "worker/model/batch.h"
 #include "worker/model/gradient.h"
+#include "worker/model/units.h"
 
 namespace distro::worker {
 namespace {
@@ -95,11 +95,11 @@ class UnitDriver::Impl final : public UnitHooks {
   absl::Status Check(const TokenBatch* batch, const at::Tensor& parameters) const {
     DISTRO_RETURN_IF_ERROR(CheckElements("parameters", parameters, parameter_elements()));
     return batch == nullptr ? absl::OkStatus()
-                            : CheckBatch(parts_.model->config(), *batch, /*labels=*/1);
+                            : CheckBatch(parts_.model->architecture(), *batch, /*labels=*/1);
   }
 
   Batch MakeBatch(const TokenBatch& batch) const {
-    return LabelledBatch(parts_.model->config(), batch, device_);
+    return LabelledBatch(parts_.model->architecture(), batch, device_);
   }
 
   // The traffic of a pass, in the loop's order, without computing.

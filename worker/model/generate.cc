@@ -38,10 +38,10 @@ absl::StatusOr<std::vector<int32_t>> Generate(const Model& model, const TensorBu
   if (prompt.empty()) return absl::InvalidArgumentError("the prompt is empty");
   if (options.count < 0) return absl::InvalidArgumentError("count is negative");
   if (!(options.temperature >= 0)) return absl::InvalidArgumentError("temperature is negative");
-  const size_t vocabulary = model.config().vocab_size;
+  const size_t vocabulary = model.architecture().sizes().vocab_size;
   std::vector<int32_t> text(prompt.begin(), prompt.end());
   for (int i = 0; i < options.count; ++i) {
-    const size_t seen = std::min<size_t>(text.size(), model.config().max_positions);
+    const size_t seen = std::min<size_t>(text.size(), model.architecture().sizes().max_positions);
     DISTRO_ASSIGN_OR_RETURN(
         const std::vector<float> logits,
         model.Logits({.tokens = absl::MakeConstSpan(text).last(seen), .sequences = 1}, parameters));

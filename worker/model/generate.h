@@ -14,8 +14,8 @@ namespace distro::worker {
 
 struct GenerateOptions {
   int count = 0;  // tokens to add
-  double temperature =
-      0;  // 0: always the likeliest token (ties: the lowest); larger values: bolder draws
+  // 0: always the likeliest token (ties: the lowest); larger values: bolder draws.
+  double temperature = 0;
   uint64_t seed = 0;  // of the draws; unused at temperature 0
 };
 

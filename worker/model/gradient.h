@@ -45,8 +45,8 @@ std::vector<int> UnitUses(int units, bool backward);
 // Forward without gradients: the last unit's output.
 absl::StatusOr<at::Tensor> Forward(Units units, const Batch& batch, UnitHooks& hooks);
 
-// Whether forward keeps only the unit's input, and backward computes the unit again: every n-th from
-// the first on, never the last, whose backward follows at once. 0: none.
+// Whether forward keeps only the unit's input, and backward computes the unit again: every n-th
+// from the first on, never the last, whose backward follows at once. 0: none.
 inline bool IsCheckpointed(int unit, int units, int checkpoint_every) {
   return checkpoint_every > 0 && unit % checkpoint_every == 0 && unit + 1 < units;
 }

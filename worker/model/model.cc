@@ -3,10 +3,9 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "worker/model/batch.h"
 #include "worker/model/gradient.h"
-#include "worker/model/llama.h"
 #include "worker/model/torch.h"
+#include "worker/model/units.h"
 
 namespace distro::worker {
 namespace {
@@ -60,21 +59,23 @@ class BufferHooks final : public UnitHooks {
 
 void SetTorchThreads(int threads) { at::set_num_threads(threads); }
 
-absl::StatusOr<std::unique_ptr<Model>> Model::Create(const LlamaConfig& config,
-                                                     const Layout& layout) {
-  DISTRO_ASSIGN_OR_RETURN(const Manifest expected, Manifest::Create(LlamaTensors(config)));
+absl::StatusOr<std::unique_ptr<Model>> Model::Create(
+    std::shared_ptr<const Architecture> architecture, const Layout& layout) {
+  DISTRO_ASSIGN_OR_RETURN(const Manifest expected, Manifest::Create(architecture->Tensors()));
   DISTRO_RETURN_IF_ERROR(CheckSameTensors(expected, layout.manifest()));
   Shapes shapes;
   std::vector<int64_t> elements;
   for (const TensorSpec& tensor : layout.manifest().tensors()) shapes.push_back(tensor.shape);
   for (const TensorLayout& tensor : layout.tensors()) elements.push_back(tensor.matrix.elements);
-  return std::unique_ptr<Model>(new Model(config, std::move(elements), std::move(shapes),
-                                          LlamaUnits(config, layout.manifest())));
+  DISTRO_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Unit>> units,
+                          MakeUnits(*architecture, layout.manifest()));
+  return std::unique_ptr<Model>(
+      new Model(std::move(architecture), std::move(elements), std::move(shapes), std::move(units)));
 }
 
-Model::Model(const LlamaConfig& config, std::vector<int64_t> elements, Shapes shapes,
-             std::vector<std::unique_ptr<Unit>> units)
-    : config_(config),
+Model::Model(std::shared_ptr<const Architecture> architecture, std::vector<int64_t> elements,
+             Shapes shapes, std::vector<std::unique_ptr<Unit>> units)
+    : architecture_(std::move(architecture)),
       elements_(std::move(elements)),
       shapes_(std::move(shapes)),
       units_(std::move(units)) {}
@@ -91,12 +92,12 @@ absl::Status Model::CheckBuffer(const TensorBuffer& buffer) const {
 }
 
 absl::StatusOr<double> Model::Loss(const TokenBatch& batch, const TensorBuffer& parameters) const {
-  DISTRO_RETURN_IF_ERROR(CheckBatch(config_, batch, /*labels=*/1));
+  DISTRO_RETURN_IF_ERROR(CheckBatch(*architecture_, batch, /*labels=*/1));
   DISTRO_RETURN_IF_ERROR(CheckBuffer(parameters));
   return CatchTorch("loss", [&]() -> absl::StatusOr<double> {
     BufferHooks hooks(units_, shapes_, parameters);
     DISTRO_ASSIGN_OR_RETURN(const at::Tensor loss,
-                            Forward(units_, LabelledBatch(config_, batch, at::kCPU), hooks));
+                            Forward(units_, LabelledBatch(*architecture_, batch, at::kCPU), hooks));
     return loss.item<double>();
   });
 }
@@ -105,24 +106,25 @@ absl::StatusOr<double> Model::LossAndGradient(const TokenBatch& batch,
                                               const TensorBuffer& parameters,
                                               Accumulation accumulation,
                                               TensorBuffer* gradient) const {
-  DISTRO_RETURN_IF_ERROR(CheckBatch(config_, batch, /*labels=*/1));
+  DISTRO_RETURN_IF_ERROR(CheckBatch(*architecture_, batch, /*labels=*/1));
   DISTRO_RETURN_IF_ERROR(CheckBuffer(parameters));
   DISTRO_RETURN_IF_ERROR(CheckBuffer(*gradient));
   return CatchTorch("gradient", [&]() -> absl::StatusOr<double> {
     BufferHooks hooks(units_, shapes_, parameters, accumulation, gradient);
-    return worker::LossAndGradient(units_, LabelledBatch(config_, batch, at::kCPU),
+    return worker::LossAndGradient(units_, LabelledBatch(*architecture_, batch, at::kCPU),
                                    /*checkpoint_every=*/0, hooks);
   });
 }
 
 absl::StatusOr<std::vector<float>> Model::Logits(const TokenBatch& batch,
                                                  const TensorBuffer& parameters) const {
-  DISTRO_RETURN_IF_ERROR(CheckBatch(config_, batch, /*labels=*/0));
+  DISTRO_RETURN_IF_ERROR(CheckBatch(*architecture_, batch, /*labels=*/0));
   DISTRO_RETURN_IF_ERROR(CheckBuffer(parameters));
   return CatchTorch("logits", [&]() -> absl::StatusOr<std::vector<float>> {
     BufferHooks hooks(units_, shapes_, parameters);
-    DISTRO_ASSIGN_OR_RETURN(at::Tensor logits,
-                            Forward(units_, UnlabelledBatch(config_, batch, at::kCPU), hooks));
+    DISTRO_ASSIGN_OR_RETURN(
+        at::Tensor logits,
+        Forward(units_, UnlabelledBatch(*architecture_, batch, at::kCPU), hooks));
     logits = logits.contiguous();
     const float* values = logits.const_data_ptr<float>();
     return std::vector<float>(values, values + logits.numel());

@@ -15,7 +15,7 @@
 #include "absl/types/span.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
-#include "common/model_config/llama_config.h"
+#include "common/model/architecture.h"
 
 namespace distro::worker {
 
@@ -40,20 +40,20 @@ enum class Accumulation {
 
 // Every function below returns
 //   InvalidArgument     a batch that is not a whole number of sequences, is empty or longer than
-//   max_positions, a token
-//                       outside the vocabulary, a buffer of another layout; names it
+//                       max_positions, a token outside the vocabulary, a buffer of another layout;
+//                       names it
 //   ResourceExhausted   Torch found no memory
 //   Internal            any other error of Torch
 class Model {
  public:
-  // InvalidArgument: the layout's tensors are not LlamaTensors(config); names the first that is
-  // missing, unexpected or of another shape.
-  static absl::StatusOr<std::unique_ptr<Model>> Create(const LlamaConfig& config,
-                                                       const Layout& layout);
+  // InvalidArgument: the layout's tensors are not architecture->Tensors(); names the first that is
+  // missing, unexpected or of another shape. Unimplemented: as MakeUnits.
+  static absl::StatusOr<std::unique_ptr<Model>> Create(
+      std::shared_ptr<const Architecture> architecture, const Layout& layout);
   ~Model();
 
-  const LlamaConfig& config() const { return config_; }
-  // Embedding, blocks, head (worker/model/unit.h).
+  const Architecture& architecture() const { return *architecture_; }
+  // In the order of the data flow (worker/model/unit.h).
   absl::Span<const std::unique_ptr<Unit>> units() const { return units_; }
   // By tensor of the manifest.
   absl::Span<const std::vector<int64_t>> shapes() const { return shapes_; }
@@ -73,11 +73,11 @@ class Model {
                                             const TensorBuffer& parameters) const;
 
  private:
-  Model(const LlamaConfig& config, std::vector<int64_t> elements,
+  Model(std::shared_ptr<const Architecture> architecture, std::vector<int64_t> elements,
         std::vector<std::vector<int64_t>> shapes, std::vector<std::unique_ptr<Unit>> units);
   absl::Status CheckBuffer(const TensorBuffer& buffer) const;
 
-  const LlamaConfig config_;
+  const std::shared_ptr<const Architecture> architecture_;
   const std::vector<int64_t> elements_;             // by tensor of the manifest
   const std::vector<std::vector<int64_t>> shapes_;  // by tensor of the manifest
   const std::vector<std::unique_ptr<Unit>> units_;

@@ -1,4 +1,5 @@
-// What a device does at most: the yardstick of a worker's arithmetic (docs/metrics.md, "Arithmetic").
+// What a device does at most: the yardstick of a worker's arithmetic (docs/metrics.md,
+// "Arithmetic").
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,9 @@ struct PeakFlopsProbe {
   std::function<absl::Status()> finish = {};
 };
 
-// Floating-point operations a second of the fastest of a few products of square matrices, with the threads that Torch has been given.
-// Takes some ten milliseconds. ResourceExhausted, Internal: Torch's errors.
+// Floating-point operations a second of the fastest of a few products of square matrices, with the
+// threads that Torch has been given. Takes some ten milliseconds. ResourceExhausted, Internal:
+// Torch's errors.
 absl::StatusOr<double> MeasurePeakFlops(const PeakFlopsProbe& probe);
 
 }  // namespace distro::worker

@@ -1,6 +1,7 @@
-// A model is a list of units: embedding, blocks 1..L, head with loss. A unit is a pure forward function of its parameters and its input, so
-// whoever drives the units may recompute one, gather its parameters just before it and free them
-// just after. Units hold no tensors; they are immutable and thread-safe.
+// A model is a list of units: embedding, blocks, head with loss. A unit is a pure forward function
+// of its parameters and its input, so whoever drives the units may recompute one, gather its
+// parameters just before it and free them just after. Units hold no tensors; they are immutable and
+// thread-safe.
 #pragma once
 
 #include <string>
@@ -13,13 +14,11 @@
 
 namespace distro::worker {
 
-// What all units of one forward pass share. B sequences, S positions, d elements a head.
+// What all units of one forward pass share. B sequences, S positions.
 struct Batch {
-  at::Tensor tokens;  // i64 [B, S]
-  at::Tensor
-      labels;  // i64 [B, S]: position s predicts labels[s]; undefined: the head returns logits
-  at::Tensor rotation_cos;  // f32 [S, d]
-  at::Tensor rotation_sin;  // f32 [S, d]
+  at::Tensor tokens;               // i64 [B, S]
+  at::Tensor labels;               // i64 [B, S] of each position; undefined: the head gives logits
+  std::vector<at::Tensor> tables;  // what the architecture computes once for all units
 };
 
 class Unit {
@@ -37,8 +36,8 @@ class Unit {
 
   //   parameters  those of tensors()
   //   input       the output of the unit before; undefined for the first
-  //   returns     f32 [B, S, hidden]; of the last unit the loss (f32, no dimensions) or logits (f32
-  //   [B, S, vocabulary])
+  //   returns     f32 [B, S, hidden]; of the last unit the loss (f32, no dimensions) or logits
+  //               (f32 [B, S, vocabulary])
   // Changes none of its arguments. Throws Torch's exceptions.
   virtual at::Tensor Forward(absl::Span<const at::Tensor> parameters, const at::Tensor& input,
                              const Batch& batch) const = 0;

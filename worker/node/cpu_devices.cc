@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "kernels/cpu/cpu_backend.h"
 #include "worker/fsdp/host_memory.h"
 #include "worker/fsdp/thread_communicator.h"
 #include "worker/node/node_devices.h"

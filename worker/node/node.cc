@@ -8,11 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "worker/fsdp/memory_plan.h"
 #include "worker/fsdp/rank_threads.h"
 #include "worker/model/unit.h"
 #include "worker/node/node_devices.h"
 #include "worker/node/rank.h"
+#include "worker/plan/memory_plan.h"
 
 namespace distro::worker {
 namespace {
@@ -36,7 +36,7 @@ absl::StatusOr<AvailableMemory> Available(const NodeOptions& options, const Node
 
 absl::Status CheckPlan(const NodeOptions& options, const Node::Parts& parts,
                        std::vector<std::vector<int>> units) {
-  const MemoryRequest request = {.config = parts.model->config(),
+  const MemoryRequest request = {.model = &parts.model->architecture(),
                                  .layout = parts.layout,
                                  .units = std::move(units),
                                  .ranks = options.ranks,

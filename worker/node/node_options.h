@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
-#include "worker/fsdp/fsdp_options.h"
+#include "worker/plan/fsdp_options.h"
 
 namespace distro::worker {
 

@@ -7,7 +7,8 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/snapshot.h"
-#include "common/replica/round_update.h"
+#include "common/round_log/log_reference.h"
+#include "kernels/replica/round_update.h"
 #include "worker/node/node.h"
 #include "worker/node/rank.h"
 

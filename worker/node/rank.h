@@ -18,17 +18,17 @@
 #include "absl/types/span.h"
 #include "common/checkpoint/snapshot.h"
 #include "common/layout/layout.h"
-#include "common/replica/round_update.h"
+#include "kernels/replica/round_update.h"
 #include "worker/fsdp/communicator.h"
-#include "worker/fsdp/memory_counter.h"
 #include "worker/fsdp/rank_buffer.h"
-#include "worker/fsdp/shard_plan.h"
 #include "worker/fsdp/unit_driver.h"
 #include "worker/model/model.h"
 #include "worker/node/node_devices.h"
 #include "worker/node/node_options.h"
 #include "worker/node/staged_votes.h"
 #include "worker/optimizer/optimizer_shard.h"
+#include "worker/plan/memory_counter.h"
+#include "worker/plan/shard_plan.h"
 
 namespace distro::worker {
 

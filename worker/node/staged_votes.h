@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
-#include "common/replica/round_update.h"
 #include "common/update/votes.h"
 #include "kernels/device.h"
+#include "kernels/replica/round_update.h"
 
 namespace distro::worker {
 

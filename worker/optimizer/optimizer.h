@@ -12,10 +12,10 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
-#include "common/layout/tensor_pieces.h"
-#include "common/replica/committed_round.h"
+#include "common/layout/tensor_buffer.h"
+#include "common/round_log/committed_round.h"
 #include "distro/v1/round.pb.h"
-#include "kernels/options.h"
+#include "kernels/block.h"
 #include "worker/optimizer/optimizer_shard.h"
 #include "worker/optimizer/pending_update.h"
 

@@ -16,8 +16,8 @@
 #include "common/layout/layout.h"
 #include "kernels/backend.h"
 #include "kernels/device.h"
-#include "worker/fsdp/shard_plan.h"
 #include "worker/optimizer/pending_update.h"
+#include "worker/plan/shard_plan.h"
 
 namespace distro::worker {
 

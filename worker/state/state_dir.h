@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/base/folder_lock.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "worker/state/state_file.h"
 

@@ -8,9 +8,9 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "worker/exchange/exchange.h"
+#include "common/exchange/exchange.h"
 #include "worker/fsdp/collective_time.h"
-#include "worker/fsdp/memory_counter.h"
+#include "worker/plan/memory_counter.h"
 #include "worker/train/phase_clock.h"
 
 namespace distro::worker {

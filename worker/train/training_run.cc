@@ -12,7 +12,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/base/version.h"
-#include "common/model_config/llama_config.h"
+#include "common/model/architecture.h"
 
 namespace distro::worker {
 
@@ -103,14 +103,16 @@ absl::Status TrainingRun::Resync() {
 }
 
 absl::Status TrainingRun::BuildModel() {
-  DISTRO_ASSIGN_OR_RETURN(const LlamaConfig config, ParseLlamaConfig(run_.model_config_json()));
-  if (run_.config().sequence_length() > static_cast<uint32_t>(config.max_positions)) {
+  DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<const Architecture> architecture,
+                          ParseModelConfig(run_.model_config_json()));
+  const ModelSizes& sizes = architecture->sizes();
+  if (run_.config().sequence_length() > static_cast<uint32_t>(sizes.max_positions)) {
     return absl::InvalidArgumentError(
         absl::StrCat("sequence_length: ", run_.config().sequence_length(),
-                     " exceeds the model's max_position_embeddings, ", config.max_positions));
+                     " exceeds the model's max_position_embeddings, ", sizes.max_positions));
   }
-  DISTRO_RETURN_IF_ERROR(parts_.tokens->ValidateVocabulary(config.vocab_size));
-  DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create(LlamaTensors(config)));
+  DISTRO_RETURN_IF_ERROR(parts_.tokens->ValidateVocabulary(sizes.vocab_size));
+  DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create(architecture->Tensors()));
   if (run_.manifest_hash() != HashOf(manifest)) {
     return absl::InvalidArgumentError(
         "the run's manifest hash is not that of its config.json: its checkpoint holds "
@@ -119,7 +121,7 @@ absl::Status TrainingRun::BuildModel() {
   DISTRO_ASSIGN_OR_RETURN(Layout layout,
                           Layout::Create(std::move(manifest), run_.config().segment_blocks()));
   layout_ = std::make_unique<Layout>(std::move(layout));
-  DISTRO_ASSIGN_OR_RETURN(model_, Model::Create(config, *layout_));
+  DISTRO_ASSIGN_OR_RETURN(model_, Model::Create(architecture, *layout_));
   DISTRO_ASSIGN_OR_RETURN(SampleReader samples, SampleReader::Create(parts_.tokens, run_.config()));
   samples_ = std::make_unique<SampleReader>(std::move(samples));
   const int micro_batch = options_.micro_batch_samples > 0

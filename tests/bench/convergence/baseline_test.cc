@@ -7,8 +7,8 @@
 #include <string>
 
 #include "common/layout/layout.h"
+#include "common/simulation/local_run.h"
 #include "tests/testing/training.h"
-#include "worker/exchange/local_run.h"
 #include "worker/model/model.h"
 
 namespace distro::worker {

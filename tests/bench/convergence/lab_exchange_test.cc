@@ -11,9 +11,9 @@
 #include "bench/convergence/virtual_workers.h"
 #include "bench/wire/plain_votes.h"
 #include "common/base/file.h"
+#include "common/simulation/local_run.h"
 #include "tests/testing/scratch_folder.h"
 #include "tests/testing/training.h"
-#include "worker/exchange/local_run.h"
 
 namespace distro::worker {
 namespace {

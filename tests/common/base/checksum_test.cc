@@ -1,7 +1,6 @@
 #include "common/base/checksum.h"
 
 #include "common/base/random.h"
-#include "common/base/xxh3_stream.h"
 #include "gtest/gtest.h"
 
 namespace distro {

@@ -1,5 +1,4 @@
-#include "common/base/host_port.h"
-
+#include "common/base/address.h"
 #include "gtest/gtest.h"
 
 namespace distro {
@@ -13,7 +12,8 @@ TEST(HostPortTest, SplitsHostAndPort) {
 }
 
 TEST(HostPortTest, RefusesWhatIsNotAnAddress) {
-  for (const char* text : {"", "host", ":1", "host:", "host:-1", "host:65536", "host:x", "::1:80"}) {
+  for (const char* text :
+       {"", "host", ":1", "host:", "host:-1", "host:65536", "host:x", "::1:80"}) {
     EXPECT_EQ(ParseHostPort(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
   }
 }

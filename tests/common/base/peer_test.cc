@@ -1,5 +1,3 @@
-#include "common/base/peer.h"
-
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -7,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "common/base/address.h"
 #include "gtest/gtest.h"
 
 namespace distro {

@@ -2,18 +2,18 @@
 
 #include <iostream>
 
+#include "bench/wire/random_updates.h"
+#include "bench/wire/vote_entropy.h"
 #include "common/base/file.h"
 #include "common/codec/payload.h"
 #include "gtest/gtest.h"
-#include "tests/common/codec/random_updates.h"
-#include "tests/common/codec/vote_entropy.h"
 
 namespace distro {
 namespace {
 
-using testing::Agreement;
-using testing::EntropyBits;
-using testing::RandomVotes;
+using bench::Agreement;
+using bench::EntropyBits;
+using bench::RandomVotes;
 
 absl::StatusOr<Votes> Decode(absl::string_view body, uint32_t blocks) {
   return DecodeGaps(body, blocks, /*threads=*/1);

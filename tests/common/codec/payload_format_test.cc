@@ -4,9 +4,12 @@
 #include "common/base/file.h"
 #include "common/codec/payload.h"
 #include "gtest/gtest.h"
+#include "tests/testing/plain_updates.h"
 
 namespace distro {
 namespace {
+
+using ::distro::testing::DecodeUpdate;
 
 constexpr PayloadIdentity kIdentity = {
     .layout_hash = 0x1122334455667788, .round = RoundId(5), .segment = SegmentId(2)};

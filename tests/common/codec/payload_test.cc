@@ -2,19 +2,21 @@
 
 #include <functional>
 
+#include "bench/wire/random_updates.h"
 #include "common/base/checksum.h"
 #include "common/codec/update_reader.h"
 #include "common/layout/layout.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/common/codec/random_updates.h"
+#include "tests/testing/plain_updates.h"
 
 namespace distro {
 namespace {
 
+using bench::RandomUpdate;
+using bench::RandomVotes;
+using ::distro::testing::DecodeUpdate;
 using ::testing::HasSubstr;
-using testing::RandomUpdate;
-using testing::RandomVotes;
 
 constexpr PayloadIdentity kIdentity = {
     .layout_hash = 0x0123456789abcdef, .round = RoundId(42), .segment = SegmentId(7)};
@@ -105,8 +107,7 @@ TEST(PayloadTest, DamageIsNamed) {
   EXPECT_THAT(message(WithByte(bytes, 4, 2)), HasSubstr("format version 2, expected 1"));
   EXPECT_THAT(message(WithByte(bytes, 60, bytes[60] ^ 1)), HasSubstr("checksum"));
   EXPECT_THAT(message(bytes + "x"), HasSubstr("bytes after the checksum: 1, expected 0"));
-  EXPECT_THAT(message(WithByte(bytes, 39, 0x80)),
-              HasSubstr("payload: body: needs 92233720368547"));
+  EXPECT_THAT(message(WithByte(bytes, 39, 0x80)), HasSubstr("payload: body: needs 92233720368547"));
 }
 
 TEST(PayloadTest, EveryTruncationIsRefused) {

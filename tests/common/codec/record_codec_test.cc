@@ -1,5 +1,9 @@
 #include "common/codec/record_codec.h"
 
+#include <cstring>
+#include <string>
+#include <vector>
+
 #include "common/base/random.h"
 #include "gtest/gtest.h"
 #include "tests/testing/golden.h"
@@ -11,6 +15,26 @@ uint128 GoldenRank(const testing::GoldenArray& ranks, int k, int row) {
   const auto words = ranks.As<uint64_t>();
   if (k != 8) return words[row];
   return words[2 * row] | (uint128{words[2 * row + 1]} << 64);
+}
+
+// By way of a record, which begins with the rank.
+uint128 RankOfSubset(absl::Span<const uint16_t> positions) {
+  const int k = static_cast<int>(positions.size());
+  std::string body;
+  EncodeRecords({.k = k,
+                 .positions = {positions.begin(), positions.end()},
+                 .signs = std::vector<int8_t>(k, 1)},
+                &body);
+  uint128 record = 0;
+  std::memcpy(&record, body.data(), body.size());
+  return record & ((uint128{1} << RankBits(k)) - 1);
+}
+
+void SubsetOfRank(uint128 rank, absl::Span<uint16_t> positions) {
+  const int k = static_cast<int>(positions.size());
+  const std::string body(reinterpret_cast<const char*>(&rank), RecordBodyBytes(1, k));
+  std::vector<int8_t> signs(k);
+  ASSERT_EQ(DecodeRecords(body, k, 0, 1, positions.data(), signs.data()), absl::OkStatus());
 }
 
 class GoldenRankTest : public ::testing::TestWithParam<int> {};

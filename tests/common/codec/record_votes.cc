@@ -11,13 +11,16 @@
 #include <iostream>
 #include <numeric>
 
+#include "bench/wire/random_updates.h"
 #include "common/base/file.h"
 #include "common/codec/payload.h"
-#include "common/update/combine.h"
-#include "tests/common/codec/random_updates.h"
+#include "tests/testing/plain_updates.h"
 
 namespace distro {
 namespace {
+
+using ::distro::testing::Combine;
+using ::distro::testing::WeightedUpdate;
 
 constexpr int kWorkers = 8, kKept = 16, kSteps = 12, kBatch = 32;
 constexpr int kContext = 4, kEmbedding = 64, kHidden = 2048, kBytes = 256;
@@ -147,7 +150,7 @@ void Apply(const Votes& votes, Model* model) {
 
 Votes Record(const std::string& text) {
   Model model = MakeModel();
-  testing::RandomStream random(1);
+  bench::RandomStream random(1);
   for (Matrix& matrix : model) {
     for (float& value : matrix.data)
       value = (static_cast<float>(random.Below(2001)) - 1000.0f) * 5e-5f;

@@ -1,13 +1,16 @@
 #include "common/codec/update_reader.h"
 
+#include "bench/wire/random_updates.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/common/codec/random_updates.h"
+#include "tests/testing/plain_updates.h"
 
 namespace distro {
 namespace {
 
-using testing::RandomUpdate;
+using bench::RandomUpdate;
+using ::distro::testing::Combine;
+using ::distro::testing::WeightedUpdate;
 using ::testing::StartsWith;
 
 constexpr PayloadIdentity kIdentity = {
@@ -86,8 +89,8 @@ TEST(CombinePayloadsTest, RangesAreTheWholeInPieces) {
   for (int k : {1, 4, 8}) {
     const Round round = MakeRound(3, k, 600);
     std::vector<Votes> parts;
-    for (const BlockRange range : {BlockRange{0, 1}, BlockRange{1, 0}, BlockRange{1, 500},
-                                   BlockRange{501, 99}, BlockRange{600, 0}}) {
+    for (const SegmentRange range : {SegmentRange{0, 1}, SegmentRange{1, 0}, SegmentRange{1, 500},
+                                     SegmentRange{501, 99}, SegmentRange{600, 0}}) {
       parts.push_back(CombinePayloads(round.payloads, Expect(600, k), range).value());
       EXPECT_EQ(parts.back().blocks(), range.count);
     }

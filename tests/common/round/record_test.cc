@@ -1,6 +1,6 @@
 #include "common/round/record.h"
 
-#include "common/replica/committed_round.h"
+#include "common/round_log/committed_round.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/small_run.h"

@@ -1,5 +1,4 @@
-#include "common/telemetry/cpu_budget.h"
-
+#include "common/telemetry/http_limits.h"
 #include "gtest/gtest.h"
 
 namespace distro {

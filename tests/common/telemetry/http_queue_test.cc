@@ -1,5 +1,4 @@
-#include "common/telemetry/http_queue.h"
-
+#include "common/telemetry/http_limits.h"
 #include "gtest/gtest.h"
 
 namespace distro {

@@ -1,9 +1,7 @@
-#include "common/telemetry/repair_telemetry.h"
-
 #include <limits>
 #include <string>
 
-#include "common/telemetry/duration_histogram.h"
+#include "common/telemetry/worker_readings.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "gtest/gtest.h"
 

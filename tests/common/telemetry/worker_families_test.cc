@@ -6,7 +6,7 @@
 #include <string>
 
 #include "common/telemetry/metric_families.h"
-#include "common/telemetry/repair_telemetry.h"
+#include "common/telemetry/worker_readings.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"

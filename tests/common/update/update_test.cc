@@ -5,12 +5,15 @@
 
 #include "common/base/random.h"
 #include "common/update/combine.h"
-#include "common/update/top.h"
 #include "gtest/gtest.h"
 #include "tests/testing/golden.h"
+#include "tests/testing/plain_updates.h"
 
 namespace distro {
 namespace {
+
+using ::distro::testing::Combine;
+using ::distro::testing::WeightedUpdate;
 
 TEST(CombineTest, SumsSignsByWeightAndDropsZeros) {
   const SparseUpdate a = {.k = 2, .positions = {3, 70, 0, 4095}, .signs = {1, -1, 1, 1}};

@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
-#include "common/rpc/channel.h"
-#include "common/rpc/dev_certificates.h"
-#include "common/rpc/token.h"
+#include "common/client/channel.h"
+#include "common/security/dev_certificates.h"
+#include "common/security/token.h"
 #include "tests/server/auth/recording_observer.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/scratch_folder.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/rpc/token.h"
+#include "common/security/token.h"
 
 namespace distro::server {
 namespace {

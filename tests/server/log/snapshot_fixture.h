@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "common/checkpoint/hf_folder.h"
+#include "common/checkpoint/initial_snapshot.h"
 #include "common/checkpoint/snapshot.h"
-#include "common/replica/initial_snapshot.h"
 #include "gtest/gtest.h"
 #include "server/log/run_store.h"
 #include "server/log/snapshot_check.h"

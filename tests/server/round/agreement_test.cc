@@ -2,13 +2,15 @@
 
 #include <array>
 
-#include "common/update/combine.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/plain_updates.h"
 
 namespace distro::server {
 namespace {
 
+using ::distro::testing::Combine;
+using ::distro::testing::WeightedUpdate;
 using ::testing::Optional;
 
 constexpr PayloadIdentity kIdentity{.layout_hash = 1, .round = RoundId(2), .segment = SegmentId(3)};

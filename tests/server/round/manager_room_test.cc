@@ -1,6 +1,6 @@
 // Rounds that cannot be stored whatever the disk does: refused, or made smaller.
 #include "absl/strings/str_format.h"
-#include "common/replica/header_bound.h"
+#include "common/round_log/header_bound.h"
 #include "gmock/gmock.h"
 #include "tests/server/round/manager_fixture.h"
 

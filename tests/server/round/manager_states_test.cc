@@ -1,7 +1,7 @@
 // Whose parameters are right: what the log says, what follows for those that differ, and that an
 // archiver moves nobody.
 #include "absl/strings/str_cat.h"
-#include "common/replica/replica.h"
+#include "common/round_log/log_reference.h"
 #include "gmock/gmock.h"
 #include "server/round/log_vouches.h"
 #include "tests/server/round/manager_fixture.h"

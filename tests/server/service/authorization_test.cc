@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
-#include "common/rpc/channel.h"
-#include "common/rpc/dev_certificates.h"
-#include "common/rpc/token.h"
+#include "common/client/channel.h"
+#include "common/security/dev_certificates.h"
+#include "common/security/token.h"
 #include "server/auth/roles.h"
 #include "server/auth/tokens_file.h"
 #include "tests/server/service/raw_call.h"

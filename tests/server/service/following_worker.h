@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/status_macros.h"
-#include "common/replica/replica.h"
+#include "kernels/replica/replica.h"
 #include "tests/server/round/run_fixture.h"
 #include "tests/server/service/test_client.h"
 

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "common/base/reason.h"
-#include "common/rpc/link_bench.h"
+#include "common/client/link_bench.h"
 #include "distro/v1/link.grpc.pb.h"
 #include "gtest/gtest.h"
 #include "server/service/link_service.h"

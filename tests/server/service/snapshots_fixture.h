@@ -7,7 +7,8 @@
 
 #include "common/base/checksum.h"
 #include "common/checkpoint/snapshot.h"
-#include "common/replica/replica.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/replica/replica.h"
 #include "tests/server/service/following_worker.h"
 #include "tests/server/service/server_fixture.h"
 

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/version.h"
-#include "common/replica/round_assembler.h"
+#include "common/round_log/round_assembler.h"
 #include "common/rpc/frames.h"
 #include "common/rpc/status.h"
 #include "distro/v1/admin.grpc.pb.h"

@@ -5,8 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "common/rpc/frames.h"
-#include "common/telemetry/duration_histogram.h"
-#include "common/telemetry/repair_telemetry.h"
+#include "common/telemetry/worker_readings.h"
 #include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"
 

@@ -9,6 +9,7 @@
 #include "common/base/reason.h"
 #include "common/checkpoint/hf_folder.h"
 #include "gmock/gmock.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "tests/server/service/following_worker.h"
 #include "tests/server/service/server_fixture.h"
 

@@ -4,7 +4,8 @@
 #include <memory>
 #include <utility>
 
-#include "common/replica/replica.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/replica/replica.h"
 #include "tests/testing/round_builder.h"
 
 namespace distro::testing {

@@ -17,7 +17,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 struct Done {
-  ExitCode code;
+  int code;
   std::string out, error;
   nlohmann::json json() const { return ParseJson(out).value_or(nlohmann::json()); }
 };
@@ -34,7 +34,7 @@ class AggregatorCommandsTest : public testing::ServerTest {
     }
     given.push_back("--insecure");
     std::ostringstream out, error;
-    const ExitCode code = RunCommandLine(given, &out, &error);
+    const int code = RunCommandLine(given, &out, &error);
     return {code, out.str(), error.str()};
   }
 };

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_split.h"
 #include "common/base/file.h"
-#include "common/rpc/tls_files.h"
+#include "common/security/tls_files.h"
 #include "server/auth/tokens_file.h"
 #include "tests/testing/scratch_folder.h"
 #include "tools/distroctl/certs.h"

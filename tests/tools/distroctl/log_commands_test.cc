@@ -8,7 +8,7 @@
 #include "common/base/checksum.h"
 #include "common/base/file.h"
 #include "common/checkpoint/hf_folder.h"
-#include "common/replica/initial_snapshot.h"
+#include "common/checkpoint/initial_snapshot.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/log/run_store.h"

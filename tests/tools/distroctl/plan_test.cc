@@ -72,7 +72,7 @@ TEST(PlanTest, LosslessTrafficOfADay) {
   EXPECT_NEAR(plan->json["aggregator_disk_bytes_without_archiver"].get<double>(), 875e9, 3e9);
 }
 
-// Memory is what worker/fsdp/memory_plan.h says, of which the worker's own tests know how it measures.
+// Memory is what worker/plan/memory_plan.h says, of which the worker's own tests know how it measures.
 TEST(PlanTest, ShardingMakesMemorySmallerInThisOrder) {
   PlanOptions options = Report1B2();
   options.gpus = 8;

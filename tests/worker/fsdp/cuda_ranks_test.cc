@@ -8,8 +8,8 @@
 #include "tests/worker/fsdp/ranks.h"
 #include "tests/worker/model/tiny_model.h"
 #include "worker/fsdp/cuda_device.h"
-#include "worker/fsdp/memory_plan.h"
 #include "worker/fsdp/nccl_communicator.h"
+#include "worker/plan/memory_plan.h"
 
 namespace distro::worker {
 namespace {
@@ -62,9 +62,9 @@ TEST(GpuMemoryTest, ThePlanHoldsOnTheCachingAllocator) {
     const FsdpOptions options{.param_dtype = type};
     Node node(config, 1, options, 1, at::Device("cuda:0"));
     MemoryRequest request;
-    request.config = config;
+    request.model = &node.model().architecture();
     request.layout = &node.layout();
-    request.units = testing::UnitTensors(node.model());
+    request.units = UnitTensors(*request.model, node.layout().manifest());
     request.options = options;
     request.sequences = 4;
     request.positions = 512;

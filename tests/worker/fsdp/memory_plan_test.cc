@@ -1,4 +1,4 @@
-#include "worker/fsdp/memory_plan.h"
+#include "worker/plan/memory_plan.h"
 
 #include <algorithm>
 #include <iostream>
@@ -45,9 +45,9 @@ LlamaConfig Config(int hidden, int layers, int heads, int kv_heads, int inner, i
 MemoryRequest RequestOf(const Node& node, const Shape& shape, int ranks,
                         const FsdpOptions& options) {
   MemoryRequest request;
-  request.config = shape.config;
+  request.model = &node.model().architecture();
   request.layout = &node.layout();
-  request.units = testing::UnitTensors(node.model());
+  request.units = UnitTensors(node.model().architecture(), node.layout().manifest());
   request.ranks = ranks;
   request.options = options;
   request.sequences = shape.sequences;
@@ -114,11 +114,10 @@ TEST(MemoryPlanTest, HoldsWhereParametersNeedMostInEveryStrategy) {
 class MemoryCheckTest : public ::testing::Test {
  protected:
   MemoryCheckTest()
-      : layout_(Layout::Create(Manifest::Create(LlamaTensors(shape_.config)).value(), 4).value()) {
-    const auto model = Model::Create(shape_.config, layout_).value();
-    request_.config = shape_.config;
+      : layout_(Layout::Create(Manifest::Create(model_->Tensors()).value(), 4).value()) {
+    request_.model = model_.get();
     request_.layout = &layout_;
-    request_.units = testing::UnitTensors(*model);
+    request_.units = UnitTensors(*model_, layout_.manifest());
     request_.ranks = 4;
     request_.sequences = shape_.sequences;
     request_.positions = shape_.positions;
@@ -138,6 +137,7 @@ class MemoryCheckTest : public ::testing::Test {
   }
 
   const Shape shape_ = kBlocks;
+  const std::shared_ptr<const Architecture> model_ = testing::MakeLlama(shape_.config);
   const Layout layout_;
   MemoryRequest request_;
 };

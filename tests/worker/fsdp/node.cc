@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
-#include "common/model_config/init_weights.h"
+#include "common/model/init_weights.h"
 #include "gtest/gtest.h"
 #include "tests/worker/fsdp/counting_allocator.h"
+#include "tests/worker/model/tiny_model.h"
 #include "worker/fsdp/rank_buffer.h"
 #include "worker/fsdp/rank_threads.h"
 #include "worker/fsdp/thread_communicator.h"
@@ -15,7 +16,7 @@ namespace distro::worker::testing {
 namespace {
 
 Layout MakeLayout(const LlamaConfig& config) {
-  return Layout::Create(Manifest::Create(LlamaTensors(config)).value(), /*segment_blocks=*/4)
+  return Layout::Create(Manifest::Create(Llama(config).Tensors()).value(), /*segment_blocks=*/4)
       .value();
 }
 
@@ -24,14 +25,6 @@ int64_t Place(const ShardRun& run, bool sharded) {
 }
 
 }  // namespace
-
-std::vector<std::vector<int>> UnitTensors(const Model& model) {
-  std::vector<std::vector<int>> tensors;
-  for (const auto& unit : model.units()) {
-    tensors.emplace_back(unit->tensors().begin(), unit->tensors().end());
-  }
-  return tensors;
-}
 
 // One rank's part of the work; lives on its thread.
 struct Node::Rank {
@@ -93,16 +86,17 @@ Node::Node(const LlamaConfig& config, int ranks, const FsdpOptions& options, uin
       device_(device),
       layout_(MakeLayout(config)),
       parameters_(layout_),
-      model_(Model::Create(config, layout_).value()),
+      model_(Model::Create(MakeLlama(config), layout_).value()),
       shards_(std::make_unique<ShardPlan>(
-          ShardPlan::Create(layout_, UnitTensors(*model_), ranks).value())),
-      whole_(
-          std::make_unique<ShardPlan>(ShardPlan::Create(layout_, UnitTensors(*model_), 1).value())),
+          ShardPlan::Create(layout_, UnitTensors(Llama(config), layout_.manifest()), ranks)
+              .value())),
+      whole_(std::make_unique<ShardPlan>(
+          ShardPlan::Create(layout_, UnitTensors(Llama(config), layout_.manifest()), 1).value())),
       memory_(ranks),
       counted_peaks_(ranks) {
   const bool cuda = device.is_cuda() || options.cpu_offload;
   EXPECT_TRUE(Validate(options, cuda ? DeviceKind::kCuda : DeviceKind::kCpu).ok());
-  EXPECT_TRUE(InitWeights(config, layout_, seed, &parameters_).ok());
+  EXPECT_TRUE(InitWeights(Llama(config), layout_, seed, &parameters_).ok());
 }
 
 Node::~Node() = default;

@@ -6,11 +6,12 @@
 
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
-#include "worker/fsdp/fsdp_options.h"
-#include "worker/fsdp/memory_counter.h"
-#include "worker/fsdp/shard_plan.h"
+#include "common/model/llama/llama.h"
 #include "worker/model/model.h"
 #include "worker/model/torch.h"
+#include "worker/plan/fsdp_options.h"
+#include "worker/plan/memory_counter.h"
+#include "worker/plan/shard_plan.h"
 
 namespace distro::worker::testing {
 
@@ -28,7 +29,8 @@ class Node {
        at::Device device = at::kCPU);
   ~Node();
 
-  // The gradient of `steps` equal steps, of which the last one's comes back, over the micro-batches; EXPECTs every status to be OK.
+  // The gradient of `steps` equal steps, of which the last one's comes back, over the
+  // micro-batches; EXPECTs every status to be OK.
   NodeStep Gradient(const std::vector<std::vector<int32_t>>& micro_batches, int sequences,
                     int steps = 1);
   // Mean losses of the batches, one a rank at most.
@@ -56,8 +58,5 @@ class Node {
   std::vector<MemoryCounter> memory_;
   std::vector<int64_t> counted_peaks_;
 };
-
-// The tensors of each unit, for ShardPlan::Create.
-std::vector<std::vector<int>> UnitTensors(const Model& model);
 
 }  // namespace distro::worker::testing

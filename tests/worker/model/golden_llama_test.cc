@@ -1,10 +1,9 @@
 // golden/llama: a tiny LlamaForCausalLM computed by transformers. Tolerances are those of the golden data: about five
 // times what f32 differs from f64 there.
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <string>
-
-#include <filesystem>
 
 #include "common/base/file.h"
 #include "common/checkpoint/hf_folder.h"
@@ -36,7 +35,7 @@ Opened Open(const std::string& variant, const std::string& config_json) {
   opened.parameters = std::make_unique<TensorBuffer>(*opened.layout);
   EXPECT_TRUE(folder.ReadInto(*opened.layout, opened.parameters.get()).ok());
   const std::string json = config_json.empty() ? folder.config_json() : config_json;
-  opened.model = Model::Create(ParseLlamaConfig(json).value(), *opened.layout).value();
+  opened.model = Model::Create(ParseModelConfig(json).value(), *opened.layout).value();
   return opened;
 }
 

@@ -6,30 +6,19 @@
 
 #include "gtest/gtest.h"
 #include "tests/worker/model/tiny_model.h"
-#include "worker/model/llama.h"
+#include "worker/model/units.h"
 
 namespace distro::worker {
 namespace {
 
 using ::distro::worker::testing::Flat;
+using ::distro::worker::testing::MakeLlama;
 using ::distro::worker::testing::RandomTokens;
 using ::distro::worker::testing::TinyConfig;
 using ::distro::worker::testing::TinyModel;
 
 constexpr int kSequences = 3;
 constexpr int kPositions = 11;
-
-Batch MakeBatch(const LlamaConfig& config, const std::vector<int32_t>& tokens) {
-  const at::Tensor all =
-      at::from_blob(const_cast<int32_t*>(tokens.data()), {kSequences, kPositions + 1}, at::kInt)
-          .to(at::kLong);
-  Batch batch{.tokens = all.narrow(1, 0, kPositions),
-              .labels = all.narrow(1, 1, kPositions),
-              .rotation_cos = {},
-              .rotation_sin = {}};
-  AddLlamaRotation(config, kPositions, &batch);
-  return batch;
-}
 
 std::vector<at::Tensor> Leaves(TinyModel& tiny) {
   std::vector<at::Tensor> leaves;
@@ -70,7 +59,9 @@ TEST_P(UnitGradientTest, EqualsTheWholeGraphs) {
   const auto loss = tiny.model->LossAndGradient({.tokens = tokens, .sequences = kSequences},
                                                 tiny.parameters, Accumulation::kStore, &gradient);
   ASSERT_TRUE(loss.ok()) << loss.status();
-  const auto expected = WholeGraphGradient(tiny, MakeBatch(config(), tokens));
+  const auto expected = WholeGraphGradient(
+      tiny,
+      LabelledBatch(*MakeLlama(config()), {.tokens = tokens, .sequences = kSequences}, at::kCPU));
   for (int i = 0; i < gradient.tensors(); ++i) {
     const at::Tensor exact = expected[i].contiguous();
     const float largest = exact.abs().max().item<float>();

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 absl::Status CreateStatus(const LlamaConfig& config, std::vector<TensorSpec> tensors) {
   const Layout layout = Layout::Create(Manifest::Create(std::move(tensors)).value(), 4).value();
-  return Model::Create(config, layout).status();
+  return Model::Create(testing::MakeLlama(config), layout).status();
 }
 
 void ExpectInvalid(const absl::Status& status, const std::string& what) {
@@ -27,19 +27,19 @@ void ExpectInvalid(const absl::Status& status, const std::string& what) {
 }
 
 TEST(ModelCreateTest, NamesAMissingTensor) {
-  std::vector<TensorSpec> tensors = LlamaTensors(TinyConfig());
+  std::vector<TensorSpec> tensors = Llama(TinyConfig()).Tensors();
   std::erase_if(tensors, [](const TensorSpec& t) { return t.name == "model.norm.weight"; });
   ExpectInvalid(CreateStatus(TinyConfig(), tensors), "model.norm.weight");
 }
 
 TEST(ModelCreateTest, NamesAnUnknownTensor) {
-  std::vector<TensorSpec> tensors = LlamaTensors(TinyConfig());
+  std::vector<TensorSpec> tensors = Llama(TinyConfig()).Tensors();
   tensors.push_back({"model.layers.0.self_attn.q_proj.bias", {32}});
   ExpectInvalid(CreateStatus(TinyConfig(), tensors), "model.layers.0.self_attn.q_proj.bias");
 }
 
 TEST(ModelCreateTest, NamesATensorOfAnotherShape) {
-  std::vector<TensorSpec> tensors = LlamaTensors(TinyConfig());
+  std::vector<TensorSpec> tensors = Llama(TinyConfig()).Tensors();
   for (TensorSpec& tensor : tensors) {
     if (tensor.name == "model.layers.1.mlp.up_proj.weight")
       std::swap(tensor.shape[0], tensor.shape[1]);
@@ -48,7 +48,7 @@ TEST(ModelCreateTest, NamesATensorOfAnotherShape) {
 }
 
 TEST(ModelCreateTest, RefusesAHeadTensorWhenTheEmbeddingsAreTied) {
-  ExpectInvalid(CreateStatus(TinyConfig(4, 2, /*tied=*/true), LlamaTensors(TinyConfig())),
+  ExpectInvalid(CreateStatus(TinyConfig(4, 2, /*tied=*/true), Llama(TinyConfig()).Tensors()),
                 "lm_head.weight");
 }
 

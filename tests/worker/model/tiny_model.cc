@@ -1,23 +1,25 @@
 #include "tests/worker/model/tiny_model.h"
 
 #include "common/base/random.h"
-#include "common/model_config/init_weights.h"
+#include "common/model/init_weights.h"
 #include "gtest/gtest.h"
 
 namespace distro::worker::testing {
 namespace {
 
 Layout MakeLayout(const LlamaConfig& config) {
-  return Layout::Create(Manifest::Create(LlamaTensors(config)).value(), /*segment_blocks=*/4)
+  return Layout::Create(Manifest::Create(Llama(config).Tensors()).value(), /*segment_blocks=*/4)
       .value();
 }
 
 }  // namespace
 
 TinyModel::TinyModel(const LlamaConfig& config, uint64_t seed)
-    : layout(MakeLayout(config)), parameters(layout), model(Model::Create(config, layout).value()) {
+    : layout(MakeLayout(config)),
+      parameters(layout),
+      model(Model::Create(MakeLlama(config), layout).value()) {
   SetTorchThreads(1);
-  EXPECT_TRUE(InitWeights(config, layout, seed, &parameters).ok());
+  EXPECT_TRUE(InitWeights(Llama(config), layout, seed, &parameters).ok());
 }
 
 std::vector<int32_t> RandomTokens(int count, int vocabulary, uint64_t seed) {

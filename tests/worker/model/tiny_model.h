@@ -1,4 +1,5 @@
-// A small Llama with random weights, for tests: the model, its layout, its parameters. Torch runs with one thread.
+// A small Llama with random weights, for tests: the model, its layout, its parameters. Torch runs
+// with one thread.
 #pragma once
 
 #include <memory>
@@ -6,7 +7,7 @@
 
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
-#include "common/model_config/llama_config.h"
+#include "common/model/llama/llama.h"
 #include "worker/model/model.h"
 
 namespace distro::worker::testing {
@@ -24,6 +25,10 @@ inline LlamaConfig TinyConfig(int heads = 4, int kv_heads = 2, bool tied = false
           .rope_theta = 10000,
           .tied_embeddings = tied,
           .initializer_range = 0.2f};  // large, so that every part shows
+}
+
+inline std::shared_ptr<const Architecture> MakeLlama(const LlamaConfig& config) {
+  return std::make_shared<const Llama>(config);
 }
 
 // Aborts when the config does not make a model.

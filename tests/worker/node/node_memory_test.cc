@@ -10,10 +10,9 @@
 #include "tests/testing/scratch_folder.h"
 #include "tests/worker/fsdp/counting_allocator.h"
 #include "tests/worker/model/tiny_model.h"
-#include "worker/fsdp/memory_plan.h"
-#include "worker/model/llama_tensors.h"
 #include "worker/node/node.h"
 #include "worker/node/node_devices.h"
+#include "worker/plan/memory_plan.h"
 
 namespace distro::worker {
 namespace {
@@ -132,9 +131,10 @@ TEST_P(NodeMemoryTest, ThePlanHoldsWithEverythingOfARound) {
                                      .devices = devices});
   ASSERT_TRUE(node.ok()) << node.status();
   Train(node->get());
-  const MemoryPlan plan = PlanMemory({.config = Config(),
+  const Architecture& architecture = big_.model->architecture();
+  const MemoryPlan plan = PlanMemory({.model = &architecture,
                                       .layout = &big_.layout,
-                                      .units = LlamaUnitTensors(Config(), big_.layout.manifest()),
+                                      .units = UnitTensors(architecture, big_.layout.manifest()),
                                       .ranks = how.ranks,
                                       .options = options.fsdp,
                                       .sequences = 1,

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "worker/exchange/local_aggregator.h"
-#include "worker/exchange/local_exchange.h"
+#include "common/simulation/local_aggregator.h"
+#include "common/simulation/local_exchange.h"
 
 namespace distro::worker {
 

@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "common/base/reason.h"
+#include "common/simulation/local_run.h"
 #include "gtest/gtest.h"
 #include "tests/testing/training.h"
 #include "tests/worker/train/forwarding_exchange.h"
-#include "worker/exchange/local_run.h"
 
 namespace distro::worker {
 namespace {

@@ -6,13 +6,13 @@
 #include <utility>
 #include <variant>
 
+#include "common/simulation/local_aggregator.h"
+#include "common/simulation/local_exchange.h"
+#include "common/simulation/local_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/training.h"
 #include "tests/worker/train/forwarding_exchange.h"
-#include "worker/exchange/local_aggregator.h"
-#include "worker/exchange/local_exchange.h"
-#include "worker/exchange/local_run.h"
 
 namespace distro::worker {
 namespace {

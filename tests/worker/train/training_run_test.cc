@@ -5,14 +5,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/hf_folder.h"
-#include "common/replica/replica.h"
+#include "common/simulation/local_aggregator.h"
+#include "common/simulation/local_exchange.h"
+#include "common/simulation/local_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/replica/replica.h"
 #include "tests/testing/training.h"
-#include "worker/exchange/local_aggregator.h"
-#include "worker/exchange/local_exchange.h"
-#include "worker/exchange/local_run.h"
 
 namespace distro::worker {
 namespace {

@@ -9,10 +9,10 @@
 
 #include "absl/synchronization/notification.h"
 #include "common/base/file.h"
+#include "common/simulation/local_run.h"
 #include "gtest/gtest.h"
 #include "tests/testing/training.h"
 #include "tests/worker/train/forwarding_exchange.h"
-#include "worker/exchange/local_run.h"
 #include "worker/train/training_run.h"
 
 namespace distro::worker {

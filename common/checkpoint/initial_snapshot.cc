@@ -1,0 +1,29 @@
+#include "common/checkpoint/initial_snapshot.h"
+
+#include "common/base/file.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/hf_folder.h"
+#include "common/checkpoint/snapshot.h"
+#include "common/layout/layout.h"
+#include "common/layout/tensor_buffer.h"
+
+namespace distro {
+
+absl::StatusOr<Sha256Digest> Sha256OfFile(const std::string& path) {
+  DISTRO_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  return Sha256(file.bytes());
+}
+
+absl::StatusOr<InitialSnapshot> PrepareInitialSnapshot(const std::string& checkpoint_dir,
+                                                       const std::string& out_path) {
+  DISTRO_ASSIGN_OR_RETURN(const CheckpointFolder folder, OpenCheckpointFolder(checkpoint_dir));
+  DISTRO_ASSIGN_OR_RETURN(const Layout layout,
+                          Layout::Create(folder.manifest(), kDefaultSegmentBlocks));
+  TensorBuffer parameters(layout);
+  DISTRO_RETURN_IF_ERROR(folder.ReadInto(layout, &parameters));
+  DISTRO_RETURN_IF_ERROR(WriteSnapshot(out_path, layout, parameters, {}));
+  DISTRO_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(out_path));
+  return InitialSnapshot{folder.config_json(), file.bytes().size(), Sha256(file.bytes())};
+}
+
+}  // namespace distro

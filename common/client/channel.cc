@@ -1,0 +1,84 @@
+#include "common/client/channel.h"
+
+#include <cstdint>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/base/status_macros.h"
+#include "common/client/client_credentials.h"
+#include "common/rpc/frames.h"
+#include "grpc/compression.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/channel_arguments.h"
+
+namespace distro {
+namespace {
+
+absl::Status BadUrl(absl::string_view url, absl::string_view why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("aggregator: \"", url, "\": ", why, " (expected host:port)"));
+}
+
+bool AsksForTls(absl::string_view url) {
+  return absl::StartsWith(url, "grpcs://") || absl::StartsWith(url, "https://");
+}
+
+grpc::ChannelArguments Arguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 60'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // Callers wait with a backoff of their own; the channel must not add much to it. An attempt to connect that has no answer
+  // is given up after as long as a server gives a handshake.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 10'000);
+  // A Join response carries a model configuration of up to 1 MiB and more.
+  arguments.SetMaxReceiveMessageSize(2 * kMaxMessageBytes);
+  // As the aggregator, which never compresses: what is compressed is refused before it is inflated.
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
+  return arguments;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ParseAggregatorUrl(absl::string_view url) {
+  absl::string_view rest = url;
+  for (const absl::string_view scheme : {"grpc://", "http://", "grpcs://", "https://"})
+    if (absl::ConsumePrefix(&rest, scheme)) break;
+  absl::ConsumeSuffix(&rest, "/");
+  if (absl::StrContains(rest, "/")) return BadUrl(url, "a scheme or path that is not known");
+  const size_t colon = rest.rfind(':');
+  if (colon == absl::string_view::npos || colon == 0) return BadUrl(url, "no host or no port");
+  const absl::string_view host = rest.substr(0, colon);
+  const bool bracketed = host.front() == '[' && host.back() == ']';
+  if (!bracketed && absl::StrContains(host, ":")) return BadUrl(url, "IPv6 without brackets");
+  uint32_t port = 0;
+  if (!absl::SimpleAtoi(rest.substr(colon + 1), &port) || port < 1 || port > 65535) {
+    return BadUrl(url, "the port is outside 1..65535");
+  }
+  return std::string(rest);
+}
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ChannelOptions& options) {
+  DISTRO_ASSIGN_OR_RETURN(const std::string target, ParseAggregatorUrl(options.aggregator));
+  DISTRO_RETURN_IF_ERROR(ValidateClientTls(options.insecure, options.tls));
+  grpc::ChannelArguments arguments = Arguments();
+  if (options.insecure) {
+    if (AsksForTls(options.aggregator))
+      return BadUrl(options.aggregator, "asks for TLS, and --insecure for plaintext");
+    return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+  }
+  if (!options.tls.server_name.empty()) arguments.SetSslTargetNameOverride(options.tls.server_name);
+  DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ChannelCredentials> credentials,
+                          TlsChannelCredentials(options.tls));
+  return grpc::CreateCustomChannel(target, credentials, arguments);
+}
+
+}  // namespace distro

@@ -1,0 +1,178 @@
+#include "common/client/member/grpc_exchange.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/base/utf8.h"
+#include "common/client/member/join.h"
+#include "common/client/member/snapshot_download.h"
+#include "common/client/status_action.h"
+#include "common/rpc/proto_time.h"
+#include "common/rpc/status.h"
+
+namespace distro {
+namespace {
+
+constexpr size_t kMaxReasonBytes = 200;  // LeaveRequest.reason
+
+absl::Status StoppedError() { return absl::CancelledError("stopped"); }
+
+// What Join said, within reason; 5 s when it said nothing.
+absl::Duration HeartbeatInterval(const v1::JoinResponse& response) {
+  if (!response.has_heartbeat_interval()) return absl::Seconds(5);
+  return std::clamp(FromProto(response.heartbeat_interval()), absl::Milliseconds(10),
+                    absl::Hours(1));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GrpcExchange>> GrpcExchange::Create(
+    const GrpcExchangeOptions& options, Log* log, const Clock* clock) {
+  auto connections = std::make_unique<Connections>();
+  for (auto* connection : {&connections->control, &connections->upload, &connections->download}) {
+    DISTRO_ASSIGN_OR_RETURN(*connection, Connection::Open(options.channel));
+  }
+  return std::unique_ptr<GrpcExchange>(
+      new GrpcExchange(options, std::move(connections), log, clock));
+}
+
+GrpcExchange::GrpcExchange(const GrpcExchangeOptions& options,
+                           std::unique_ptr<Connections> connections, Log* log, const Clock* clock)
+    : options_(options), connections_(std::move(connections)), log_(log), clock_(clock) {}
+
+GrpcExchange::~GrpcExchange() { Stop(); }
+
+Background GrpcExchange::BackgroundOf(Session* session) {
+  return {.session = session, .options = &options_, .meter = &meter_, .log = log_, .clock = clock_};
+}
+
+absl::Status GrpcExchange::SetCurrent(std::shared_ptr<Session> session) {
+  absl::MutexLock lock(&mu_);
+  if (stopped_) return StoppedError();
+  current_ = std::move(session);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::JoinResponse> GrpcExchange::Join(const v1::JoinRequest& asked) {
+  if (running_ != nullptr && !running_->session()->ended())
+    return absl::FailedPreconditionError("Join: the worker has a session");
+  EndSession();
+  v1::JoinRequest request = asked;
+  if (request.run_id() == run_id_)
+    request.set_epoch(std::max<uint64_t>(request.epoch(), epoch_.value()));
+  // Until there is an answer, a session without a run carries the cancellation.
+  const auto joining = std::make_shared<Session>(request, v1::JoinResponse());
+  DISTRO_RETURN_IF_ERROR(SetCurrent(joining));
+  DISTRO_ASSIGN_OR_RETURN(
+      v1::JoinResponse response,
+      JoinUntilAnswered(BackgroundOf(joining.get()), connections_->control.get(), request));
+  const auto session = std::make_shared<Session>(request, response);
+  const auto queue = std::make_shared<EventQueue>(options_.queued_events, options_.queued_bytes);
+  {
+    absl::MutexLock lock(&mu_);
+    if (stopped_) return StoppedError();
+    current_ = session;
+    queue_ = queue;
+  }
+  running_ = std::make_unique<RunningSession>(BackgroundOf(session.get()), session, queue,
+                                              *connections_, HeartbeatInterval(response));
+  return response;
+}
+
+void GrpcExchange::EndSession() {
+  if (running_ == nullptr) return;
+  running_->Shutdown();
+  run_id_ = running_->session()->run_id();
+  epoch_ = running_->session()->view().epoch;
+  running_.reset();
+}
+
+absl::Status GrpcExchange::DownloadSnapshot(const v1::SnapshotInfo& snapshot,
+                                            const std::string& path) {
+  if (running_ == nullptr)
+    return absl::FailedPreconditionError("DownloadSnapshot: Join comes first");
+  const Background& background = running_->background();
+  const absl::Status fetched =
+      FetchSnapshot(background, connections_->download.get(), snapshot, path);
+  // What was named in Join is there no more: another session must be told of another snapshot.
+  if (!fetched.ok() && ActionFor(fetched) == StatusAction::kResync)
+    running_->session()->End(fetched);
+  DISTRO_RETURN_IF_ERROR(fetched);
+  // Before it trains, a link that can never catch up with a run under way is told so.
+  Session* const session = running_->session();
+  const bool under_way = session->view().head > RoundId(snapshot.round());
+  if (!under_way || meter_.download_bytes_per_second() == 0) return absl::OkStatus();
+  DISTRO_ASSIGN_OR_RETURN(
+      const v1::JoinResponse again,
+      JoinUntilAnswered(background, connections_->control.get(), session->RejoinRequest()));
+  DISTRO_RETURN_IF_ERROR(session->CheckSameRun(again));
+  log_->Info("snapshot fetched", {{"round", snapshot.round()},
+                                  {"bytes", snapshot.size_bytes()},
+                                  {"download_bytes_per_second", meter_.download_bytes_per_second()},
+                                  {"log_bytes_per_second", again.log_bytes_per_second()},
+                                  {"head_round", again.head_round()}});
+  return absl::OkStatus();
+}
+
+absl::Status GrpcExchange::Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) {
+  if (running_ == nullptr) return absl::FailedPreconditionError("Follow: Join comes first");
+  if (running_->following())
+    return absl::FailedPreconditionError("Follow: the worker follows already");
+  DISTRO_RETURN_IF_ERROR(running_->session()->end_status());
+  running_->Follow(layout, next_round, log_hash);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RoundEvent> GrpcExchange::Next() {
+  if (running_ == nullptr || !running_->following()) {
+    return absl::FailedPreconditionError("Next: Follow comes first");
+  }
+  meter_.BeginWait(clock_->MonotonicNow());
+  absl::StatusOr<RoundEvent> event = running_->queue()->Pop();
+  meter_.EndWait(clock_->MonotonicNow());
+  return event;
+}
+
+bool GrpcExchange::Ready() { return running_ == nullptr || running_->queue()->Ready(); }
+
+void GrpcExchange::Upload(RoundUpdate update) {
+  if (running_ != nullptr) running_->uploader()->Add(std::move(update));
+}
+
+void GrpcExchange::Report(RoundId next_round, uint64_t log_hash) {
+  if (running_ != nullptr) running_->heartbeat()->Report(next_round, log_hash);
+}
+
+void GrpcExchange::Leave(const std::string& reason) {
+  if (running_ == nullptr) return;
+  const absl::Status end = running_->session()->end_status();
+  const bool refused = !end.ok() && ActionFor(end) == StatusAction::kEnd;
+  v1::LeaveRequest request;
+  *request.mutable_worker() = running_->session()->worker();
+  const absl::string_view shortened = absl::string_view(reason).substr(0, kMaxReasonBytes);
+  request.set_reason(std::string(shortened.substr(0, ValidUtf8Prefix(shortened))));
+  EndSession();
+  if (refused) return;  // the aggregator knows
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + options_.leave_timeout));
+  v1::LeaveResponse response;
+  const absl::Status status =
+      FromGrpcStatus(connections_->control->stub()->Leave(&context, request, &response));
+  log_->Info("left", {{"worker", request.worker().name()}, {"reason", reason}, {"status", status}});
+}
+
+void GrpcExchange::Stop() {
+  absl::MutexLock lock(&mu_);
+  stopped_ = true;
+  if (current_ != nullptr) current_->End(StoppedError());
+  if (queue_ != nullptr) queue_->Close(StoppedError(), /*drop=*/true);
+}
+
+bool GrpcExchange::stopped() const {
+  absl::MutexLock lock(&mu_);
+  return stopped_;
+}
+
+}  // namespace distro

@@ -1,0 +1,78 @@
+// An Exchange with an aggregator over gRPC (docs/exchange.md).
+//
+// Control (Join, Heartbeat, Leave), uploads, and downloads (subscription, snapshot) have a connection each. A session has
+// three threads (running_session.h). Leave and the destructor end and join them; after Leave, and after a session that
+// ended by itself, Join may begin another one unless Stop was called.
+//
+// Thread-safety as in Exchange: one thread calls, Stop and stats come from any.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/client/member/background.h"
+#include "common/client/member/exchange_options.h"
+#include "common/client/member/running_session.h"
+#include "common/exchange/event_queue.h"
+#include "common/exchange/exchange.h"
+#include "common/exchange/transfer_meter.h"
+
+namespace distro {
+
+class GrpcExchange final : public Exchange {
+ public:
+  // Connects when it is used. `log` and `clock` are borrowed. InvalidArgument: the URL. FailedPrecondition: plaintext was
+  // not allowed.
+  static absl::StatusOr<std::unique_ptr<GrpcExchange>> Create(const GrpcExchangeOptions& options,
+                                                              Log* log,
+                                                              const Clock* clock = Clock::Real());
+  ~GrpcExchange() override;
+
+  absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request) override;
+  absl::Status DownloadSnapshot(const v1::SnapshotInfo& snapshot, const std::string& path) override;
+  absl::Status Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) override;
+  absl::StatusOr<RoundEvent> Next() override;
+  bool Ready() override;
+  void Upload(RoundUpdate update) override;
+  void Report(RoundId next_round, uint64_t log_hash) override;
+  void Leave(const std::string& reason) override;
+  void Stop() override;
+  bool stopped() const override;
+  TransferStats stats() const override { return meter_.stats(clock_->MonotonicNow()); }
+
+ private:
+  GrpcExchange(const GrpcExchangeOptions& options, std::unique_ptr<Connections> connections,
+               Log* log, const Clock* clock);
+
+  // Makes `session` the one that Stop ends. Cancelled: Stop was called.
+  absl::Status SetCurrent(std::shared_ptr<Session> session);
+  // Joins the threads of the session and keeps what a later one must know.
+  void EndSession();
+  Background BackgroundOf(Session* session);
+
+  // Constant after construction.
+  const GrpcExchangeOptions options_;
+  const std::unique_ptr<Connections> connections_;
+  Log* const log_;
+  const Clock* const clock_;
+
+  TransferMeter meter_;  // has its own locking
+
+  // Of the calling thread.
+  std::unique_ptr<RunningSession> running_;  // null before Join and after Leave
+  std::string run_id_;                       // of the last session that ended ...
+  EpochId epoch_;                            // ... and the highest epoch it has seen
+
+  mutable absl::Mutex mu_;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  std::shared_ptr<Session> current_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<EventQueue> queue_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace distro

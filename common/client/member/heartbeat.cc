@@ -1,0 +1,192 @@
+#include "common/client/member/heartbeat.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/reason.h"
+#include "common/base/status_macros.h"
+#include "common/client/member/join.h"
+#include "common/client/status_action.h"
+#include "common/rpc/status.h"
+
+namespace distro {
+
+Heartbeat::Heartbeat(const Background& background, Connection* connection, absl::Duration interval)
+    : background_(background),
+      connection_(connection),
+      interval_(interval),
+      reasons_("aggregator unreachable", background.log, background.clock) {
+  *next_.mutable_worker() = background.session->worker();
+}
+
+void Heartbeat::Report(RoundId next_round, uint64_t log_hash) {
+  const bool caught_up = next_round >= background_.session->view().head;
+  bool news = false;
+  {
+    absl::MutexLock lock(&mu_);
+    news = caught_up && !caught_up_;
+    caught_up_ = caught_up;
+    next_.set_next_round(next_round.value());
+    next_.set_log_hash(log_hash);
+  }
+  if (news) background_.session->WantHeartbeat();
+}
+
+void Heartbeat::Run() {
+  Session* const session = background_.session;
+  Backoff backoff(background_.options->backoff, ~session->worker().incarnation());
+  while (!session->ended()) {
+    const absl::StatusOr<v1::HeartbeatResponse> response = Send();
+    if (session->ended()) return;
+    absl::Status status = response.status();
+    if (response.ok()) Obey(*response);
+    if (response.ok() && response->directive() != v1::DIRECTIVE_REJOIN) {
+      backoff.Reset();
+      if (!AwaitTurn()) return;
+      continue;
+    }
+    if (response.ok() || ActionFor(status) == StatusAction::kRejoin) {
+      status = Rejoin();
+    } else {
+      Failed(RetriedRpc::kHeartbeat, status);
+    }
+    const absl::Duration asked = RetryAfterOf(status).value_or(absl::ZeroDuration());
+    session->Sleep(asked + std::min(interval_, backoff.Next()));
+  }
+}
+
+bool Heartbeat::AwaitTurn() {
+  const absl::Time due = absl::Now() + interval_;
+  while (true) {
+    const SessionView view = background_.session->view();
+    const absl::Duration left = due - absl::Now();
+    if (view.heartbeat_wanted || left <= absl::ZeroDuration()) return !background_.session->ended();
+    if (!background_.session->AwaitChange(view.version, left)) return false;
+  }
+}
+
+absl::StatusOr<v1::HeartbeatResponse> Heartbeat::Send() {
+  v1::HeartbeatRequest request;
+  {
+    absl::MutexLock lock(&mu_);
+    next_.set_sequence(next_.sequence() + 1);
+    request = next_;
+  }
+  v1::HeartbeatResponse response;
+  SessionCall call(background_.session);
+  // While nobody waits for a connection nobody polls it, and gRPC would look for it every 5 s only.
+  call.context()->set_wait_for_ready(failing_);
+  call.context()->set_deadline(absl::ToChronoTime(absl::Now() + background_.options->rpc_timeout));
+  request.set_epoch(background_.session->view().epoch.value());
+  if (background_.options->telemetry)
+    *request.mutable_telemetry() = background_.options->telemetry();
+  const absl::Duration begin = background_.clock->MonotonicNow();
+  absl::Status status =
+      FromGrpcStatus(connection_->stub()->Heartbeat(call.context(), request, &response));
+  if (const EpochId epoch(response.epoch()), newest(request.epoch()); status.ok() && epoch < newest)
+    status = FencedError(epoch, newest);
+  connection_->Heed(status);
+  DISTRO_RETURN_IF_ERROR(status);
+  background_.meter->AddControl(request.ByteSizeLong(), response.ByteSizeLong());
+  // What waited for a connection tells nothing of the link.
+  if (!failing_) {
+    background_.meter->AddHeartbeat(background_.clock->MonotonicNow() - begin,
+                                    background_.clock->WallNow());
+  }
+  reasons_.Succeeded("aggregator reachable again");
+  return response;
+}
+
+void Heartbeat::Obey(const v1::HeartbeatResponse& response) {
+  background_.session->ObserveHeartbeat(response);
+  if (failing_) background_.session->Update([](SessionView& view) { ++view.returns; });
+  failing_ = false;
+  LogRunState(response);
+  ObeyDirective(response);
+  ReopenSilentSubscription();
+}
+
+void Heartbeat::ObeyDirective(const v1::HeartbeatResponse& response) {
+  Session* const session = background_.session;
+  const std::string& name = session->worker().name();
+  const auto end = [session](absl::StatusCode code, absl::string_view reason,
+                             absl::string_view message) {
+    session->End(ErrorWithReason(code, reason, message));
+  };
+  switch (response.directive()) {
+    case v1::DIRECTIVE_REPLACED:
+      return end(absl::StatusCode::kAborted, "replaced",
+                 absl::StrCat("a newer process has the name ", name));
+    case v1::DIRECTIVE_QUARANTINED:
+      return end(absl::StatusCode::kPermissionDenied, "quarantined", response.reason());
+    case v1::DIRECTIVE_RESYNC:
+      // It is about parameters that this session follows the log with.
+      if (!session->view().following) return;
+      return end(absl::StatusCode::kFailedPrecondition, "diverged", response.reason());
+    default:
+      return;
+  }
+}
+
+void Heartbeat::LogRunState(const v1::HeartbeatResponse& response) {
+  const bool drain = response.directive() == v1::DIRECTIVE_DRAIN;
+  if (drain && !draining_) {
+    background_.log->Info("aggregator is about to stop; waiting for it to come back",
+                          {{"reason", response.reason()}});
+  }
+  draining_ = drain;
+  const bool paused = response.run_state() == v1::RUN_STATE_PAUSED;
+  if (paused && !paused_) {
+    background_.log->Info("the run is paused; waiting for distroctl run resume",
+                          {{"round", response.head_round()}, {"reason", response.reason()}});
+  }
+  if (paused_ && !paused) background_.log->Info("the run goes on");
+  paused_ = paused;
+}
+
+void Heartbeat::ReopenSilentSubscription() {
+  Session* const session = background_.session;
+  const std::string reason = ReasonToReopen(session->view(), background_.clock->MonotonicNow(),
+                                            background_.options->subscription_patience);
+  if (reason.empty()) return;
+  background_.log->Warning("subscription is silent, opening it again", {{"reason", reason}});
+  session->Update([](SessionView& view) { ++view.reopens; });
+}
+
+absl::Status Heartbeat::Rejoin() {
+  Session* const session = background_.session;
+  const absl::StatusOr<v1::JoinResponse> response =
+      JoinOnce(background_, connection_, session->RejoinRequest());
+  if (!response.ok()) {
+    Failed(RetriedRpc::kJoin, response.status());
+    return response.status();
+  }
+  if (absl::Status same = session->CheckSameRun(*response); !same.ok()) {
+    session->End(same);
+    return same;
+  }
+  background_.log->Info("joined again",
+                        {{"run", response->run_id()}, {"epoch", response->epoch()}});
+  session->Update([&](SessionView& view) {
+    view.epoch = std::max(view.epoch, EpochId(response->epoch()));
+    view.head = RoundId(response->head_round());
+    view.heartbeat_wanted = true;  // a new session does not know yet what this worker has
+    ++view.returns;
+  });
+  failing_ = false;
+  return absl::OkStatus();
+}
+
+void Heartbeat::Failed(RetriedRpc rpc, const absl::Status& status) {
+  if (background_.session->ended()) return;
+  if (ActionFor(status) != StatusAction::kRetry) {
+    background_.session->End(status);
+    return;
+  }
+  failing_ = true;
+  background_.meter->AddRetry(rpc, status.code());
+  reasons_.Failed(status.ToString());
+}
+
+}  // namespace distro

@@ -1,0 +1,56 @@
+// Keeps a session alive and learns from the answers where the run stands: one thread that sends heartbeats, and joins
+// again when the aggregator asks for it.
+//
+// Run() is the thread's body; Report is thread-safe.
+#pragma once
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/reason_log.h"
+#include "common/client/connection.h"
+#include "common/client/member/background.h"
+
+namespace distro {
+
+class Heartbeat {
+ public:
+  Heartbeat(const Background& background, Connection* connection, absl::Duration interval);
+
+  // What the next heartbeats say. A worker that has just caught up says so at once.
+  void Report(RoundId next_round, uint64_t log_hash);
+
+  void Run();
+
+ private:
+  // Waits until a heartbeat is due or wanted. False: the session has ended.
+  bool AwaitTurn();
+  absl::StatusOr<v1::HeartbeatResponse> Send();
+  void Obey(const v1::HeartbeatResponse& response);
+  void ObeyDirective(const v1::HeartbeatResponse& response);
+  // Says once what the run does that a worker must wait for.
+  void LogRunState(const v1::HeartbeatResponse& response);
+  void ReopenSilentSubscription();
+  absl::Status Rejoin();
+  // A call failed: ends the session when repeating it cannot help.
+  void Failed(RetriedRpc rpc, const absl::Status& status);
+
+  // Constant after construction.
+  const Background background_;
+  Connection* const connection_;
+  const absl::Duration interval_;
+
+  ReasonLog reasons_;  // has its own locking
+
+  // Of the thread.
+  bool failing_ = false;  // the last call had no answer
+  bool draining_ = false;
+  bool paused_ = false;
+
+  absl::Mutex mu_;
+  v1::HeartbeatRequest next_ ABSL_GUARDED_BY(mu_);
+  bool caught_up_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace distro

@@ -1,0 +1,143 @@
+#include "common/client/member/uploader.h"
+
+#include <utility>
+
+#include "common/base/reason.h"
+#include "common/client/backoff.h"
+#include "common/client/member/upload_stream.h"
+#include "common/client/status_action.h"
+
+namespace distro {
+namespace {
+
+// Offers of an update whose bytes are refused. The aggregator quarantines a worker after three in a row.
+constexpr int kMaxMalformed = 2;
+
+// The update alone is refused, not this worker.
+bool RefusesTheUpdateOnly(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kUnauthenticated:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+Uploader::Uploader(const Background& background, Connection* connection)
+    : background_(background),
+      connection_(connection),
+      backoff_(background.options->backoff, background.session->worker().incarnation() + 1),
+      reasons_("upload interrupted", background.log, background.clock) {}
+
+void Uploader::Add(RoundUpdate update) {
+  {
+    absl::MutexLock lock(&mu_);
+    const RoundId round = update.round;
+    pending_[round] = Pending{.update = std::move(update), .accepted = EpochId()};
+  }
+  background_.session->Update([](SessionView&) {});
+}
+
+void Uploader::Run() {
+  Session* const session = background_.session;
+  while (!session->ended()) {
+    const SessionView view = session->view();
+    const std::optional<RoundUpdate> update = NextOffer(view);
+    if (!update.has_value()) {
+      session->AwaitChange(view.version, absl::InfiniteDuration());
+      continue;
+    }
+    const absl::Status status = OfferUpdate(background_, connection_, *update, view.epoch);
+    if (session->ended()) return;
+    Handle(*update, view, status);
+  }
+}
+
+std::optional<RoundUpdate> Uploader::NextOffer(const SessionView& view) {
+  absl::MutexLock lock(&mu_);
+  for (auto it = pending_.begin(); it != pending_.end();) {
+    auto& [round, pending] = *it;
+    const bool over = round < view.next_round || (pending.refused && round < view.head);
+    if (!over && pending.accepted != view.epoch) {
+      pending.offered = true;
+      return pending.update;
+    }
+    const bool late = pending.refused || !pending.offered;
+    if (over && late && pending.accepted == EpochId()) {
+      background_.log->Info("update was late, it stays in the momentum",
+                            {{"round", round.value()}});
+    }
+    it = over ? pending_.erase(it) : std::next(it);
+  }
+  return std::nullopt;
+}
+
+bool Uploader::MayBeDamaged(RoundId round, const absl::Status& status) {
+  if (ReasonOf(status) != "malformed") return false;
+  absl::MutexLock lock(&mu_);
+  const auto it = pending_.find(round);
+  return it != pending_.end() && ++it->second.malformed < kMaxMalformed;
+}
+
+void Uploader::Handle(const RoundUpdate& update, const SessionView& start,
+                      const absl::Status& status) {
+  const EpochId epoch = start.epoch;
+  if (status.ok()) {
+    backoff_.Reset();
+    reasons_.Succeeded("upload restored");
+    absl::MutexLock lock(&mu_);
+    if (auto it = pending_.find(update.round); it != pending_.end()) it->second.accepted = epoch;
+    return;
+  }
+  if (MayBeDamaged(update.round, status)) {
+    reasons_.Failed(status.ToString());
+    background_.meter->AddRetry(RetriedRpc::kUpload, status.code());
+    return Await(update.round, start, /*refused=*/false, DelayAfter(status, &backoff_));
+  }
+  const StatusAction action = ActionFor(status);
+  if (action == StatusAction::kEnd || action == StatusAction::kResync) {
+    background_.log->Error("update rejected",
+                           {{"round", update.round.value()}, {"status", status}});
+    if (action == StatusAction::kResync || !RefusesTheUpdateOnly(status))
+      background_.session->End(status);
+    Forget(update.round);
+    return;
+  }
+  const bool refused = action == StatusAction::kRejoin;
+  if (refused) {
+    absl::MutexLock lock(&mu_);
+    if (auto it = pending_.find(update.round); it != pending_.end()) it->second.refused = true;
+  }
+  const SessionView view = background_.session->view();
+  if (view.next_round > update.round || view.epoch != epoch) return;  // it was cancelled for that
+  if (refused) background_.session->WantHeartbeat();
+  if (!refused) reasons_.Failed(status.ToString());
+  background_.meter->AddRetry(RetriedRpc::kUpload, status.code());
+  Await(update.round, start, refused, DelayAfter(status, &backoff_));
+}
+
+void Uploader::Await(RoundId round, const SessionView& start, bool refused, absl::Duration delay) {
+  const absl::Time due = absl::Now() + delay;
+  while (true) {
+    const SessionView view = background_.session->view();
+    const absl::Duration left = due - absl::Now();
+    const bool over = view.next_round > round || (refused && view.head > round);
+    if (over || view.epoch != start.epoch || view.returns != start.returns) return;
+    if (view.opens != start.opens) return;
+    if (left <= absl::ZeroDuration()) return;
+    if (!background_.session->AwaitChange(view.version, left)) return;
+  }
+}
+
+void Uploader::Forget(RoundId round) {
+  absl::MutexLock lock(&mu_);
+  pending_.erase(round);
+}
+
+}  // namespace distro

@@ -1,0 +1,146 @@
+// Counts what an exchange moved, and how long that took. Times are monotonic, of one clock. Thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/exchange/link_rate.h"
+#include "common/exchange/transfer_stats.h"
+#include "common/exchange/wait_split.h"
+#include "common/telemetry/worker_readings.h"
+
+namespace distro {
+
+class TransferMeter {
+ public:
+  void AddSent(uint64_t bytes) {
+    Add([&](TransferStats& s) { s.sent_payload_bytes += bytes; });
+  }
+  void AddControl(uint64_t sent, uint64_t received) {
+    Add([&](TransferStats& s) {
+      s.sent_control_bytes += sent;
+      s.received_control_bytes += received;
+    });
+  }
+  void AddSnapshot(uint64_t bytes) {
+    Add([&](TransferStats& s) { s.received_snapshot_bytes += bytes; });
+  }
+  // A heartbeat was answered at `wall` after `round_trip`.
+  void AddHeartbeat(absl::Duration round_trip, absl::Time wall) {
+    Add([&](TransferStats& s) {
+      s.round_trip = round_trip;
+      s.last_report = wall;
+    });
+  }
+  // Update bytes are in flight from `now` on.
+  void BeginUpload(absl::Duration now) {
+    absl::MutexLock lock(&mu_);
+    upload_since_ = now;
+    upload_begin_bytes_ = stats_.sent_payload_bytes;
+    waits_.BeginUpload(now);
+  }
+  // Nothing is in flight any more. `whole`: everything was acknowledged.
+  void EndUpload(absl::Duration now, bool whole) {
+    absl::MutexLock lock(&mu_);
+    const absl::Duration time = now - *upload_since_;
+    upload_since_.reset();
+    waits_.EndUpload(now);
+    stats_.upload_time += time;
+    update_upload_time_ += time;
+    upload_rate_.Add(stats_.sent_payload_bytes - upload_begin_bytes_, time);
+    if (!whole) return;
+    AddDuration(update_upload_time_, &stats_.upload_durations);
+    update_upload_time_ = absl::ZeroDuration();
+  }
+  // Bytes of a result came at `now` and were in flight since `since`.
+  void AddReceived(uint64_t bytes, absl::Duration since, absl::Duration now) {
+    absl::MutexLock lock(&mu_);
+    stats_.received_payload_bytes += bytes;
+    stats_.download_time += now - since;
+    result_download_time_ += now - since;
+    download_rate_.Add(bytes, now - since);
+    waits_.Downloaded(since, now);
+  }
+  // A round's result is complete.
+  void EndResult() {
+    absl::MutexLock lock(&mu_);
+    AddDuration(result_download_time_, &stats_.download_durations);
+    result_download_time_ = absl::ZeroDuration();
+  }
+  // The training thread waits for the next event from `now` on, or no more.
+  void BeginWait(absl::Duration now) {
+    absl::MutexLock lock(&mu_);
+    waits_.BeginWait(now);
+  }
+  void EndWait(absl::Duration now) {
+    absl::MutexLock lock(&mu_);
+    waits_.EndWait(now);
+  }
+  void AddRetry(RetriedRpc rpc, absl::StatusCode code) {
+    Add([&](TransferStats& s) { ++s.retries[static_cast<int>(rpc)][RetryCodeIndex(code)]; });
+  }
+  void AddReconnect() {
+    Add([](TransferStats& s) { ++s.reconnects; });
+  }
+  // Bytes that came as fast as the link and the aggregator could bring them, and the time that took. What is too little to
+  // tell bandwidth from latency is added up until it is enough.
+  void AddBulk(uint64_t bytes, absl::Duration time) {
+    absl::MutexLock lock(&mu_);
+    bulk_bytes_ += bytes;
+    bulk_time_ += time;
+    if (bulk_time_ <= absl::ZeroDuration()) return;
+    if (bulk_bytes_ < kEnoughBytes && bulk_time_ < kEnoughTime) return;
+    const double rate = static_cast<double>(bulk_bytes_) / absl::ToDoubleSeconds(bulk_time_);
+    download_bytes_per_second_ = std::max<uint64_t>(1, static_cast<uint64_t>(rate));
+    bulk_bytes_ = 0;
+    bulk_time_ = absl::ZeroDuration();
+  }
+
+  // Of the last bulk download that was enough to tell; 0: there was none.
+  uint64_t download_bytes_per_second() const {
+    absl::MutexLock lock(&mu_);
+    return download_bytes_per_second_;
+  }
+
+  // With what is under way at `now`.
+  TransferStats stats(absl::Duration now) const {
+    absl::MutexLock lock(&mu_);
+    TransferStats stats = stats_;
+    if (upload_since_) stats.upload_time += std::max(now - *upload_since_, absl::ZeroDuration());
+    stats.upload_bytes_per_second = upload_rate_.bytes_per_second();
+    stats.download_bytes_per_second = download_rate_.bytes_per_second();
+    waits_.Advance(now);
+    stats.wait_in_upload = waits_.upload();
+    stats.wait_in_download = waits_.download();
+    stats.wait_undecided = waits_.Undecided(now);
+    return stats;
+  }
+
+ private:
+  static constexpr uint64_t kEnoughBytes = uint64_t{1} << 20;
+  static constexpr absl::Duration kEnoughTime = absl::Seconds(2);
+
+  template <typename F>
+  void Add(F change) {
+    absl::MutexLock lock(&mu_);
+    change(stats_);
+  }
+
+  mutable absl::Mutex mu_;
+  TransferStats stats_ ABSL_GUARDED_BY(mu_);  // without what stats() adds
+  std::optional<absl::Duration> upload_since_ ABSL_GUARDED_BY(mu_);
+  uint64_t upload_begin_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Duration update_upload_time_ ABSL_GUARDED_BY(mu_);  // of an update that is not whole yet
+  absl::Duration result_download_time_ ABSL_GUARDED_BY(mu_);
+  LinkRate upload_rate_ ABSL_GUARDED_BY(mu_);
+  LinkRate download_rate_ ABSL_GUARDED_BY(mu_);
+  mutable WaitSplit waits_ ABSL_GUARDED_BY(mu_);
+  uint64_t bulk_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Duration bulk_time_ ABSL_GUARDED_BY(mu_);
+  uint64_t download_bytes_per_second_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace distro

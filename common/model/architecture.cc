@@ -1,0 +1,65 @@
+#include "common/model/architecture.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/json.h"
+#include "common/model/config_reader.h"
+#include "common/model/llama/llama.h"
+
+namespace distro {
+namespace {
+
+struct Reader {
+  absl::string_view model_type;
+  absl::StatusOr<std::shared_ptr<const Architecture>> (*read)(ConfigReader&);
+};
+
+// Every architecture, with the reader of its keys. worker/model/units.cc has the other table.
+constexpr Reader kArchitectures[] = {
+    {"llama", &ReadLlama},
+};
+
+std::string Names() {
+  return absl::StrJoin(kArchitectures, ", ", [](std::string* text, const Reader& architecture) {
+    absl::StrAppend(text, "\"", architecture.model_type, "\"");
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Architecture>> ParseModelConfig(absl::string_view text) {
+  const absl::StatusOr<nlohmann::json> object = ParseJson(text);
+  if (!object.ok())
+    return absl::InvalidArgumentError(absl::StrCat("config.json: ", object.status().message()));
+  if (!object->is_object()) return absl::InvalidArgumentError("config.json: is not a JSON object");
+  ConfigReader reader(*object, "config.json: ");
+  const std::string type = reader.String("model_type", "");
+  for (const Reader& architecture : kArchitectures) {
+    if (architecture.model_type == type) return architecture.read(reader);
+  }
+  if (reader.Find("model_type") == nullptr) {
+    reader.Refuse("model_type", absl::StrCat("is missing; there is ", Names()));
+  } else {
+    reader.RefuseValue("model_type", absl::StrCat("is not supported; there is ", Names()));
+  }
+  return reader.status();
+}
+
+std::vector<std::vector<int>> UnitTensors(const Architecture& model, const Manifest& manifest) {
+  const auto tensors = manifest.tensors();
+  std::vector<std::vector<int>> units;
+  for (const UnitSpec& unit : model.Units()) {
+    std::vector<int>& indices = units.emplace_back();
+    for (const std::string& name : unit.tensors) {
+      const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                      [&](const TensorSpec& one) { return one.name == name; });
+      indices.push_back(static_cast<int>(found - tensors.begin()));
+    }
+  }
+  return units;
+}
+
+}  // namespace distro

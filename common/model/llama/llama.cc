@@ -1,0 +1,228 @@
+#include "common/model/llama/llama.h"
+
+#include <charconv>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/json.h"
+#include "common/base/status_macros.h"
+#include "common/model/config_reader.h"
+
+namespace distro {
+namespace {
+
+using nlohmann::json;
+
+constexpr absl::string_view kEmbedding = "model.embed_tokens.weight";
+constexpr absl::string_view kLastNorm = "model.norm.weight";
+constexpr absl::string_view kHead = "lm_head.weight";
+
+constexpr double kMaxTheta = 1e12;
+constexpr double kDefaultTheta = 10000.0;
+constexpr absl::string_view kPlainRope =
+    "only rope_type \"default\" is built: use a checkpoint without scaled RoPE";
+
+void ReadClass(ConfigReader& reader) {
+  const json* architectures = reader.Find("architectures");
+  if (architectures != nullptr && *architectures != json::array({"LlamaForCausalLM"})) {
+    reader.Refuse("architectures", "must be [\"LlamaForCausalLM\"], the only one that is built");
+  }
+}
+
+void RefuseUnbuilt(ConfigReader& reader) {
+  reader.RequireBool("attention_bias", false,
+                     "biases are not built: set it to false and use a checkpoint without them");
+  reader.RequireBool("mlp_bias", false,
+                     "biases are not built: set it to false and use a checkpoint without them");
+  reader.RequireNumber("attention_dropout", 0, "dropout is not built: set it to 0");
+  reader.RequireString("hidden_act", "silu",
+                       "only silu is built: use a checkpoint trained with it");
+  reader.RequireAbsent("sliding_window", "only full attention is built: remove it");
+  reader.RequireAbsent("quantization_config", "use a checkpoint with f32, bf16 or f16 weights");
+  reader.RequireNumber("partial_rotary_factor", 1,
+                       "only RoPE over the whole head is built: remove it");
+}
+
+// The theta of "rope_parameters" or "rope_scaling", `fallback` when it names none.
+double ReadRopeObject(ConfigReader& parent, const char* key, double fallback,
+                      absl::Status* status) {
+  const json* rope = parent.Find(key);
+  if (rope == nullptr) return fallback;
+  if (!rope->is_object()) {
+    parent.Refuse(key, "is not an object");
+    return fallback;
+  }
+  ConfigReader reader(*rope, absl::StrCat("config.json: ", key, "."));
+  reader.RequireString("rope_type", "default", kPlainRope);
+  reader.RequireString("type", "default", kPlainRope);
+  reader.RequireNumber("partial_rotary_factor", 1,
+                       "only RoPE over the whole head is built: remove it");
+  const double theta = reader.Number("rope_theta", 1, kMaxTheta, fallback);
+  if (status->ok()) *status = reader.status();
+  return theta;
+}
+
+double ReadTheta(ConfigReader& reader, absl::Status* status) {
+  const double outer = reader.Number("rope_theta", 1, kMaxTheta, kDefaultTheta);
+  ReadRopeObject(reader, "rope_scaling", outer, status);
+  const double theta = ReadRopeObject(reader, "rope_parameters", outer, status);
+  if (reader.Find("rope_theta") != nullptr && theta != outer) {
+    reader.Refuse("rope_theta", absl::StrCat(outer, " contradicts rope_parameters.rope_theta, ",
+                                             theta, "; remove one of them"));
+  }
+  return theta;
+}
+
+void ReadHeads(ConfigReader& reader, LlamaConfig* config) {
+  config->heads = reader.RequiredInteger("num_attention_heads", 1, 1024);
+  config->kv_heads = reader.Integer("num_key_value_heads", 1, 1024, config->heads);
+  if (config->heads % config->kv_heads != 0) {
+    reader.Refuse("num_key_value_heads",
+                  absl::StrCat(config->kv_heads, " does not divide num_attention_heads, ",
+                               config->heads, "; choose a divisor"));
+  }
+  if (reader.Find("head_dim") == nullptr && config->hidden_size % config->heads != 0) {
+    reader.Refuse("num_attention_heads",
+                  absl::StrCat(config->heads, " does not divide hidden_size, ", config->hidden_size,
+                               "; choose a divisor or give head_dim"));
+  }
+  config->head_dim = reader.Integer("head_dim", 1, 1024, config->hidden_size / config->heads);
+  if (config->head_dim % 2 != 0 || config->head_dim == 0) {
+    reader.Refuse("head_dim", absl::StrCat(config->head_dim,
+                                           " is not an even number above 0, which RoPE needs"));
+  }
+}
+
+// The shortest decimal that reads back as the same float: 1e-05 rather than 9.999999747378752e-06.
+json Shortest(float value) {
+  char text[32];
+  const std::to_chars_result end = std::to_chars(text, text + sizeof(text), value);
+  double result = value;
+  std::from_chars(text, end.ptr, result);
+  return result;
+}
+
+TensorSpec Matrix(std::string name, int64_t out, int64_t in) {
+  return {std::move(name), {out, in}};
+}
+
+// In the order of Block::Parameter in worker/model/llama/llama_units.cc.
+std::vector<TensorSpec> BlockTensors(const LlamaConfig& c, int layer) {
+  const std::string prefix = absl::StrCat("model.layers.", layer, ".");
+  const int64_t query = int64_t{c.heads} * c.head_dim, key = int64_t{c.kv_heads} * c.head_dim;
+  return {
+      {prefix + "input_layernorm.weight", {c.hidden_size}},
+      Matrix(prefix + "self_attn.q_proj.weight", query, c.hidden_size),
+      Matrix(prefix + "self_attn.k_proj.weight", key, c.hidden_size),
+      Matrix(prefix + "self_attn.v_proj.weight", key, c.hidden_size),
+      Matrix(prefix + "self_attn.o_proj.weight", c.hidden_size, query),
+      {prefix + "post_attention_layernorm.weight", {c.hidden_size}},
+      Matrix(prefix + "mlp.gate_proj.weight", c.intermediate_size, c.hidden_size),
+      Matrix(prefix + "mlp.up_proj.weight", c.intermediate_size, c.hidden_size),
+      Matrix(prefix + "mlp.down_proj.weight", c.hidden_size, c.intermediate_size),
+  };
+}
+
+int64_t MatrixElementsOfLayer(const LlamaConfig& c) {
+  const int64_t attention = int64_t{2} * c.hidden_size * c.head_dim * (c.heads + c.kv_heads);
+  return attention + int64_t{3} * c.hidden_size * c.intermediate_size;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Architecture>> ReadLlama(ConfigReader& reader) {
+  ReadClass(reader);
+  RefuseUnbuilt(reader);
+  LlamaConfig config;
+  config.hidden_size = reader.RequiredInteger("hidden_size", 1, 65536);
+  config.layers = reader.RequiredInteger("num_hidden_layers", 1, 1024);
+  ReadHeads(reader, &config);
+  config.intermediate_size = reader.RequiredInteger("intermediate_size", 1, 1 << 20);
+  config.vocab_size = reader.RequiredInteger("vocab_size", 1, 1 << 24);
+  config.max_positions = reader.Integer("max_position_embeddings", 1, 1 << 24, 2048);
+  config.rms_norm_eps = static_cast<float>(reader.Number("rms_norm_eps", 1e-12, 1, 1e-6));
+  config.initializer_range =
+      static_cast<float>(reader.Number("initializer_range", 1e-12, 10, 0.02));
+  config.tied_embeddings = reader.Bool("tie_word_embeddings", false);
+  absl::Status rope_status;
+  config.rope_theta = ReadTheta(reader, &rope_status);
+  DISTRO_RETURN_IF_ERROR(reader.status());
+  DISTRO_RETURN_IF_ERROR(rope_status);
+  return std::make_shared<const Llama>(config);
+}
+
+Llama::Llama(const LlamaConfig& config)
+    : Architecture("llama", {.hidden_size = config.hidden_size,
+                             .layers = config.layers,
+                             .vocab_size = config.vocab_size,
+                             .max_positions = config.max_positions}),
+      config_(config) {}
+
+std::string Llama::ConfigJson() const {
+  return WriteJson({
+      {"architectures", json::array({"LlamaForCausalLM"})},
+      {"attention_bias", false},
+      {"attention_dropout", 0.0},
+      {"bos_token_id", nullptr},
+      {"dtype", "float32"},
+      {"eos_token_id", nullptr},
+      {"head_dim", config_.head_dim},
+      {"hidden_act", "silu"},
+      {"hidden_size", config_.hidden_size},
+      {"initializer_range", Shortest(config_.initializer_range)},
+      {"intermediate_size", config_.intermediate_size},
+      {"max_position_embeddings", config_.max_positions},
+      {"mlp_bias", false},
+      {"model_type", "llama"},
+      {"num_attention_heads", config_.heads},
+      {"num_hidden_layers", config_.layers},
+      {"num_key_value_heads", config_.kv_heads},
+      {"rms_norm_eps", Shortest(config_.rms_norm_eps)},
+      {"rope_parameters", {{"rope_theta", config_.rope_theta}, {"rope_type", "default"}}},
+      {"rope_theta", config_.rope_theta},
+      {"tie_word_embeddings", config_.tied_embeddings},
+      {"torch_dtype", "float32"},
+      {"vocab_size", config_.vocab_size},
+  });
+}
+
+std::vector<TensorSpec> Llama::Tensors() const {
+  std::vector<TensorSpec> tensors = {
+      Matrix(std::string(kEmbedding), config_.vocab_size, config_.hidden_size)};
+  for (int layer = 0; layer < config_.layers; ++layer) {
+    for (TensorSpec& tensor : BlockTensors(config_, layer)) tensors.push_back(std::move(tensor));
+  }
+  tensors.push_back({std::string(kLastNorm), {config_.hidden_size}});
+  if (!config_.tied_embeddings)
+    tensors.push_back(Matrix(std::string(kHead), config_.vocab_size, config_.hidden_size));
+  return tensors;
+}
+
+std::vector<UnitSpec> Llama::Units() const {
+  std::vector<UnitSpec> units = {{.name = "embedding", .tensors = {std::string(kEmbedding)}}};
+  for (int layer = 0; layer < config_.layers; ++layer) {
+    UnitSpec& block = units.emplace_back();
+    block.name = absl::StrCat("block ", layer);
+    for (TensorSpec& tensor : BlockTensors(config_, layer))
+      block.tensors.push_back(std::move(tensor.name));
+  }
+  const absl::string_view head = config_.tied_embeddings ? kEmbedding : kHead;
+  units.push_back({.name = "head", .tensors = {std::string(kLastNorm), std::string(head)}});
+  return units;
+}
+
+InitialValues Llama::Initial(const TensorSpec& tensor) const {
+  const bool is_norm = tensor.shape.size() == 1;
+  if (is_norm) return {.deviation = 0, .constant = 1};
+  return {.deviation = config_.initializer_range, .constant = 0};
+}
+
+double Llama::FlopsPerToken(int sequence_length) const {
+  const int64_t matrices = config_.layers * MatrixElementsOfLayer(config_) +
+                           int64_t{config_.vocab_size} * config_.hidden_size;
+  const double attention =
+      12.0 * config_.layers * config_.heads * config_.head_dim * sequence_length;
+  return 6.0 * static_cast<double>(matrices) + attention;
+}
+
+}  // namespace distro

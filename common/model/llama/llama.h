@@ -1,0 +1,75 @@
+// The Llama of a Hugging Face config.json (LlamaForCausalLM): embedding, config.layers blocks,
+// head. worker/model/llama has its arithmetic.
+//
+// Keys that change the arithmetic and are not built are refused by name; keys that LlamaForCausalLM
+// itself ignores (token ids, pretraining_tp, use_cache, versions) are ignored here too.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/model/architecture.h"
+
+namespace distro {
+
+class ConfigReader;
+
+struct LlamaConfig {
+  int hidden_size = 0;
+  int layers = 0;
+  int heads = 0;
+  int kv_heads = 0;  // heads is a multiple; query head h reads KV head h / (heads / kv_heads)
+  int head_dim = 0;  // even; heads * head_dim need not be hidden_size
+  int intermediate_size = 0;
+  int vocab_size = 0;
+  int max_positions = 0;
+  float rms_norm_eps = 0;
+  double rope_theta = 0;
+  bool tied_embeddings = false;
+  float initializer_range = 0;  // standard deviation of initial weights
+
+  bool operator==(const LlamaConfig&) const = default;
+};
+
+class Llama final : public Architecture {
+ public:
+  // Requires a config that ReadLlama accepts.
+  explicit Llama(const LlamaConfig& config);
+
+  const LlamaConfig& config() const { return config_; }
+
+  std::string ConfigJson() const override;
+  // Matrices are [out, in]; lm_head.weight only when the embeddings are not tied.
+  std::vector<TensorSpec> Tensors() const override;
+  std::vector<UnitSpec> Units() const override;
+  // Norms are 1, matrices have the deviation initializer_range.
+  InitialValues Initial(const TensorSpec& tensor) const override;
+
+  //   6 * (elements of the matrices that multiply) + 12 * layers * heads * head_dim * S
+  // Matrices: all projections and the head (tied or not), neither the embedding's lookup nor the
+  // norms. The second term is the scores and their product with the values, without taking off the
+  // masked half (as PaLM, appendix B, counts).
+  double FlopsPerToken(int sequence_length) const override;
+
+  // Which results autograd keeps of worker/model/llama/llama_units.cc and which temporaries live at
+  // the same time, followed operation by operation (docs/fsdp.md, "Memory"). A change there changes
+  // this; a test compares it with what an allocator counts.
+  ModelMemory Memory(int64_t sequences, int64_t positions, int64_t element_bytes) const override;
+
+ private:
+  const LlamaConfig config_;
+};
+
+// From the keys of transformers 5 (dtype, rope_parameters) and of older ones (torch_dtype,
+// rope_theta, rope_scaling). Absent or null keys have transformers' defaults; hidden_size,
+// num_hidden_layers, num_attention_heads, intermediate_size and vocab_size must be there. The dtype
+// is not read: the weights name their own. InvalidArgument names the key and the remedy: a value of
+// the wrong type or out of range, head counts that do not divide, an odd head_dim, another class,
+// or a feature that is not built (scaled or partial RoPE, biases, dropout, sliding window,
+// quantization, a hidden_act other than silu).
+absl::StatusOr<std::shared_ptr<const Architecture>> ReadLlama(ConfigReader& reader);
+
+}  // namespace distro

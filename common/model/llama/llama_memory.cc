@@ -1,0 +1,163 @@
+#include <algorithm>
+
+#include "common/model/llama/llama.h"
+
+namespace distro {
+namespace {
+
+constexpr int64_t kF32 = 4;
+
+// Adds up what is alive and remembers the most.
+class Live {
+ public:
+  explicit Live(int64_t bytes) : now_(bytes), peak_(bytes) {}
+  void Add(int64_t bytes) {
+    now_ += bytes;
+    peak_ = std::max(peak_, now_);
+  }
+  void Drop(int64_t bytes) { now_ -= bytes; }
+  // Needed for a moment, beside what is alive.
+  void Need(int64_t bytes) { peak_ = std::max(peak_, now_ + bytes); }
+  int64_t peak() const { return peak_; }
+
+ private:
+  int64_t now_;
+  int64_t peak_;
+};
+
+struct Sizes {
+  Sizes(const LlamaConfig& config, int64_t sequences, int64_t positions, int64_t bytes)
+      : e(bytes),
+        tokens(sequences * positions),
+        hidden(tokens * config.hidden_size * e),
+        wide(tokens * config.hidden_size * kF32),
+        query(tokens * config.heads * config.head_dim * e),
+        key(tokens * config.kv_heads * config.head_dim * e),
+        repeated(config.heads == config.kv_heads ? 0 : query),
+        inner(tokens * config.intermediate_size * e),
+        statistics(tokens * kF32),
+        softmax(tokens * config.heads * kF32),
+        logits(tokens * config.vocab_size * kF32),
+        square(int64_t{config.hidden_size} * config.heads * config.head_dim * e),
+        key_weight(int64_t{config.hidden_size} * config.kv_heads * config.head_dim * e),
+        inner_weight(int64_t{config.hidden_size} * config.intermediate_size * e),
+        vocabulary_weight(int64_t{config.hidden_size} * config.vocab_size * e),
+        norm_weight(config.hidden_size * e) {}
+
+  // What a norm keeps: the statistics, the normed input, and in bf16 the input in f32; without its
+  // result.
+  int64_t NormSaved() const { return statistics + hidden + (e == kF32 ? 0 : wide); }
+  // What its backward needs at its widest, in f32, beside what is saved and the gradient that
+  // comes.
+  int64_t NormBackward() const { return 3 * wide; }
+
+  const int64_t e;
+  const int64_t tokens;
+  const int64_t hidden, wide;  // [N, hidden]
+  // [N, heads * d], [N, kv_heads * d], a key or value for every query head
+  const int64_t query, key, repeated;
+  const int64_t inner;                // [N, intermediate]
+  const int64_t statistics, softmax;  // f32 [N], [N, heads]
+  const int64_t logits;               // f32 [N, vocabulary]
+  const int64_t square, key_weight, inner_weight, vocabulary_weight, norm_weight;
+};
+
+UnitMemory Embedding(const Sizes& s) {
+  return {.output = s.hidden,
+          .saved = 0,
+          .forward_peak = s.hidden,
+          .plain_peak = s.hidden,
+          .backward_peak = s.vocabulary_weight,
+          .gradients = s.vocabulary_weight};
+}
+
+// From `saved` on, in the order in which autograd goes back.
+int64_t BlockBackward(const Sizes& s, int64_t saved) {
+  const int64_t keys = s.repeated > 0 ? s.repeated : s.key;
+  Live live(saved);
+  live.Add(s.inner + s.inner_weight);   // down: gradients of its input and weight
+  live.Drop(s.inner);                   // its input
+  live.Add(2 * s.inner);                // product: gradients of both factors
+  live.Drop(3 * s.inner);               // that of the product, both factors
+  live.Add(s.hidden + s.inner_weight);  // up
+  live.Drop(s.inner);
+  live.Add(s.inner);  // silu
+  live.Drop(2 * s.inner);
+  live.Add(s.hidden + s.inner_weight);  // gate
+  live.Drop(s.inner + s.hidden);        // m
+  live.Need(s.hidden);                  // sum of the two
+  live.Drop(s.hidden);
+  live.Need(s.NormBackward());
+  live.Add(s.hidden);  // gradient of h
+  live.Drop(s.hidden + s.NormSaved());
+  live.Add(s.query + s.square);  // output projection
+  live.Add(s.query + 2 * keys);  // attention: gradients of query, key, value
+  live.Drop(3 * s.query + 2 * keys + s.softmax);
+  if (s.repeated > 0) {
+    live.Add(2 * s.key);  // sums over the copies
+    live.Drop(2 * s.repeated);
+  }
+  live.Add(s.hidden + s.key_weight);  // value
+  live.Drop(s.key);
+  live.Need(3 * s.key);               // rotation
+  live.Add(s.hidden + s.key_weight);  // key
+  live.Drop(s.key + s.hidden);
+  live.Need(3 * s.query);
+  live.Add(s.hidden + s.square);  // query
+  live.Drop(s.query + 2 * s.hidden);
+  live.Need(s.NormBackward());
+  return live.peak();
+}
+
+UnitMemory Block(const Sizes& s) {
+  const int64_t keys = s.repeated > 0 ? s.repeated : s.key;
+  // Both norms with their results, query, key, value, mixed values, softmax statistics, h, and the
+  // four of the MLP.
+  const int64_t saved =
+      2 * (s.NormSaved() + s.hidden) + 2 * s.query + 2 * keys + s.softmax + s.hidden + 4 * s.inner;
+  // Attention without a graph: norm, rotated query, key, value, copies, mixed values, projection,
+  // h.
+  const int64_t attention = 3 * s.hidden + 2 * s.query + 2 * s.key + 2 * s.repeated + s.softmax;
+  const int64_t rotation = s.hidden + 5 * s.query;
+  // h, norm, result, sum; the expression's temporaries
+  const int64_t mlp = 4 * s.hidden + 4 * s.inner;
+  return {.output = s.hidden,
+          .saved = saved,
+          .forward_peak = saved + 2 * s.hidden,
+          .plain_peak = std::max({attention, rotation, mlp}),
+          .backward_peak = BlockBackward(s, saved),
+          .gradients = 2 * s.square + 2 * s.key_weight + 3 * s.inner_weight + 2 * s.norm_weight};
+}
+
+UnitMemory Head(const Sizes& s) {
+  const int64_t narrow = s.e == kF32 ? 0 : s.logits / 2;  // logits in bf16
+  const int64_t saved = s.NormSaved() + s.hidden + s.logits;
+  Live live(saved);
+  live.Add(2 * s.logits);   // gradients of the log-probabilities and of the logits
+  live.Drop(2 * s.logits);  // log-probabilities, and their gradient
+  live.Add(narrow);
+  if (narrow > 0) live.Drop(s.logits);
+  live.Add(s.hidden + s.vocabulary_weight);
+  live.Drop(narrow > 0 ? narrow : s.logits);
+  live.Need(s.NormBackward());
+  return {.output = 0,
+          .saved = saved,
+          .forward_peak = s.NormSaved() + s.hidden + std::max(2 * s.logits, s.logits + narrow),
+          .plain_peak = s.hidden + std::max(2 * s.logits, s.logits + narrow),
+          .backward_peak = live.peak(),
+          .gradients = s.vocabulary_weight + s.norm_weight};
+}
+
+}  // namespace
+
+ModelMemory Llama::Memory(int64_t sequences, int64_t positions, int64_t element_bytes) const {
+  const Sizes sizes(config_, sequences, positions, element_bytes);
+  ModelMemory memory;
+  memory.tables = 2 * kF32 * positions * config_.head_dim;  // cosines and sines
+  memory.units.push_back(Embedding(sizes));
+  for (int layer = 0; layer < config_.layers; ++layer) memory.units.push_back(Block(sizes));
+  memory.units.push_back(Head(sizes));
+  return memory;
+}
+
+}  // namespace distro

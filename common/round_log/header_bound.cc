@@ -1,0 +1,107 @@
+#include "common/round_log/header_bound.h"
+
+#include <limits>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/round_log/committed_round.h"
+#include "google/protobuf/io/coded_stream.h"
+
+namespace distro {
+namespace {
+
+constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+constexpr size_t kMaxNameBytes = 63;    // ValidateName
+constexpr uint32_t kMostVotes = 32767;  // of a block, and so the most workers
+
+// Bytes of an element of a repeated field: tag, length, message. Every field number of a header is
+// below 16.
+uint64_t InList(const google::protobuf::MessageLite& message) {
+  const auto bytes = static_cast<uint32_t>(message.ByteSizeLong());
+  return 1 + google::protobuf::io::CodedOutputStream::VarintSize32(bytes) + uint64_t{bytes};
+}
+
+uint64_t LargestMember() {
+  v1::Member member;
+  member.set_name(std::string(kMaxNameBytes, 'z'));
+  member.set_incarnation(kMost);
+  member.set_weight(kMostVotes);
+  member.set_state(v1::MEMBER_STATE_QUARANTINED);
+  member.set_abstained(true);
+  member.set_state_hash(kMost);
+  member.set_probation_left(std::numeric_limits<uint32_t>::max());
+  return InList(member);
+}
+
+uint64_t LargestSlot() {
+  v1::Slot slot;
+  slot.set_worker(std::string(kMaxNameBytes, 'z'));
+  slot.set_first_sample(kMost);
+  slot.set_samples(std::numeric_limits<uint32_t>::max());
+  return InList(slot);
+}
+
+uint64_t LargestSegment(uint32_t members) {
+  v1::CommittedSegment segment;
+  segment.set_included(std::string((members + 7) / 8, '\xff'));
+  segment.set_payload_bytes(kMost);
+  segment.set_checksum(kMost);
+  return InList(segment);
+}
+
+// All that there is once.
+uint64_t LargestRest() {
+  v1::RoundHeader header;
+  header.set_round(kMost);
+  header.set_epoch(kMost);
+  v1::StepParameters* const step = header.mutable_step();
+  step->set_eta_bits(1);
+  step->set_eta_lambda_bits(1);
+  step->set_beta(1);
+  step->set_clip_norm(1);
+  step->set_kept_per_block(kMostVotes);
+  header.set_next_sample(kMost);
+  header.set_predecessor_hash(kMost);
+  header.mutable_committed_at()->set_seconds(-1);
+  header.mutable_committed_at()->set_nanos(-1);
+  header.mutable_duration()->set_seconds(-1);
+  header.mutable_duration()->set_nanos(-1);
+  header.set_reason("complete");
+  header.set_paused(true);
+  return header.ByteSizeLong();
+}
+
+uint64_t LargestHeader(uint32_t members, uint32_t segments) {
+  return LargestRest() + members * (LargestMember() + LargestSlot()) +
+         segments * LargestSegment(members);
+}
+
+}  // namespace
+
+uint32_t MostMembers(uint32_t segments) {
+  uint32_t fits = 0;
+  uint32_t above = kMostVotes + 1;
+  while (above - fits > 1) {
+    const uint32_t middle = fits + (above - fits) / 2;
+    (LargestHeader(middle, segments) <= kMaxRoundHeaderBytes ? fits : above) = middle;
+  }
+  return fits;
+}
+
+absl::Status CheckHeaderBound(const v1::RunConfig& config, uint32_t segments) {
+  const uint32_t most = MostMembers(segments);
+  if (config.max_workers() <= most) return absl::OkStatus();
+  const std::string remedy =
+      most == 0 ? "raise segment_blocks"
+                : absl::StrCat("set max_workers to at most ", most, " or raise segment_blocks");
+  return absl::InvalidArgumentError(
+      absl::StrCat("max_workers: the header of a round of ", config.max_workers(), " workers in ",
+                   segments, " segments would not fit ", kMaxRoundHeaderBytes, " bytes: ", remedy));
+}
+
+void DropReasonsUnlessFits(v1::RoundHeader* header) {
+  if (header->ByteSizeLong() <= kMaxRoundHeaderBytes) return;
+  for (v1::Member& member : *header->mutable_members()) member.clear_state_reason();
+}
+
+}  // namespace distro

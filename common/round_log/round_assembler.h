@@ -1,0 +1,58 @@
+// Puts the frames of a subscription together: what a follower of the log reads (docs/protocol.md). The frames
+// come from a peer: nothing is reserved by a length that the layout does not allow, and every rule that is broken is
+// InvalidArgument with round, segment and field.
+//
+// Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "common/layout/layout.h"
+#include "common/round_log/committed_round.h"
+#include "common/rpc/frames.h"
+#include "distro/v1/round.pb.h"
+
+namespace distro {
+
+struct OpenedRound {
+  EpochId epoch;
+  RoundId round;
+  v1::RoundOpen open;
+};
+
+// What a frame completed: nothing yet, an opened round, or a committed one.
+using RoundEvent = std::variant<std::monostate, OpenedRound, CommittedRound>;
+
+class RoundAssembler {
+ public:
+  // `layout` is borrowed. Frames of rounds before `next_round` are an error.
+  RoundAssembler(const Layout* layout, RoundId next_round);
+
+  // Takes the next frame. A higher epoch voids staged segments; a lower one is FailedPrecondition ("fenced"): its sender
+  // was replaced. A round's Open comes before its segments, once an epoch, or not at all. After an error the stream is of
+  // no use: begin a new one with a new assembler at next_round().
+  absl::StatusOr<RoundEvent> Add(v1::SubscribeRoundsResponse frame);
+
+  // The round whose frames are expected: one after the last commit.
+  RoundId next_round() const { return next_round_; }
+
+ private:
+  absl::Status EnterRound(EpochId epoch, RoundId round);
+  absl::Status AddOpen(const v1::RoundOpen& open);
+  absl::Status AddSegmentFrame(const v1::SegmentFrame& frame);
+  absl::StatusOr<CommittedRound> Commit(const v1::RoundCommit& commit);
+  void ClearStage();
+
+  const Layout* layout_;
+  RoundId next_round_;
+  EpochId epoch_;
+  bool opened_ = false;                   // of next_round_ in epoch_
+  std::vector<PayloadAssembler> staged_;  // [segments]; empty before the first segment frame
+};
+
+}  // namespace distro

@@ -1,0 +1,293 @@
+#include "common/simulation/local_aggregator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/checksum.h"
+#include "common/base/reason.h"
+#include "common/base/status_macros.h"
+#include "common/codec/payload.h"
+#include "common/codec/update_reader.h"
+#include "common/run/schedule.h"
+#include "common/update/combine.h"
+
+namespace distro {
+namespace {
+
+constexpr uint64_t kEpoch = 1;
+
+std::string RunId(const LocalRun& run) { return run.config.name() + "-local"; }
+
+absl::string_view AsBytes(const Sha256Digest& digest) {
+  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
+}
+
+PayloadExpectation Expect(const LocalRun& run, RoundId round, SegmentId segment) {
+  return ExpectPayload(*run.layout, round, segment, static_cast<int>(run.config.kept_per_block()));
+}
+
+// The result of one segment from its payloads in ascending order of the workers' names.
+absl::StatusOr<std::string> Combine(const LocalRun& run, RoundId round, SegmentId segment,
+                                    const std::vector<WeightedPayload>& payloads) {
+  const PayloadExpectation expected = Expect(run, round, segment);
+  DISTRO_ASSIGN_OR_RETURN(Votes votes, CombinePayloads(payloads, expected));
+  if (run.config.download() == v1::DOWNLOAD_MODE_TOP) {
+    votes = KeepTop(votes, static_cast<int>(run.config.kept_votes_per_block()), run.config.seed(),
+                    round, run.layout->SegmentFirstBlock(segment));
+  }
+  return EncodeVotes({.layout_hash = expected.layout_hash, .round = round, .segment = segment},
+                     votes);
+}
+
+bool SameBytes(const RoundUpdate& a, const RoundUpdate& b) {
+  if (a.abstain != b.abstain || a.payloads.size() != b.payloads.size()) return false;
+  for (size_t i = 0; i < a.payloads.size(); ++i) {
+    if (*a.payloads[i] != *b.payloads[i]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+LocalAggregator::LocalAggregator(LocalRun run) : run_(std::move(run)) {}
+
+absl::StatusOr<v1::JoinResponse> LocalAggregator::Join(const v1::JoinRequest& request,
+                                                       std::shared_ptr<EventQueue> queue) {
+  DISTRO_RETURN_IF_ERROR(ValidateName(request.worker().name(), "worker"));
+  absl::MutexLock lock(&mu_);
+  DISTRO_RETURN_IF_ERROR(CheckJoin(request));
+  if (started_) {
+    DISTRO_RETURN_IF_ERROR(JoinAgain(request, std::move(queue)));
+    return MakeResponse();
+  }
+  const Member member{
+      .incarnation = request.worker().incarnation(), .queue = std::move(queue), .left = false};
+  if (!members_.emplace(request.worker().name(), member).second) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("worker ", request.worker().name(), " has joined already"));
+  }
+  const v1::JoinResponse response = MakeResponse();
+  if (members_.size() == run_.config.start_workers()) Start();
+  return response;
+}
+
+absl::Status LocalAggregator::CheckJoin(const v1::JoinRequest& request) {
+  const std::string run_id = RunId(run_);
+  if (!request.run_id().empty() && request.run_id() != run_id) {
+    return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_run",
+                           absl::StrCat("this is run ", run_id, ", not ", request.run_id()));
+  }
+  if (members_.empty()) data_fingerprint_ = request.data_fingerprint();
+  if (request.data_fingerprint() == data_fingerprint_) return absl::OkStatus();
+  return ErrorWithReason(
+      absl::StatusCode::kFailedPrecondition, "other_data",
+      absl::StrCat("worker ", request.worker().name(), ": data ", request.data_fingerprint(),
+                   " are not the run's, ", data_fingerprint_));
+}
+
+absl::Status LocalAggregator::JoinAgain(const v1::JoinRequest& request,
+                                        std::shared_ptr<EventQueue> queue) {
+  const auto member = members_.find(request.worker().name());
+  if (!run_.keeps_log || member == members_.end() || member->second.left)
+    return absl::FailedPreconditionError("the local run has begun: nobody may join now");
+  for (const CommittedRound& round : log_) queue->Push(round);
+  if (round_.value() < run_.config.rounds()) {
+    queue->Push(Opened());
+  } else {
+    queue->Close(Done(), /*drop=*/false);
+  }
+  member->second.incarnation = request.worker().incarnation();
+  member->second.queue = std::move(queue);
+  return absl::OkStatus();
+}
+
+v1::JoinResponse LocalAggregator::MakeResponse() const {
+  v1::JoinResponse response;
+  response.set_run_id(RunId(run_));
+  *response.mutable_config() = run_.config;
+  response.set_model_config_json(run_.model_config_json);
+  response.set_manifest_hash(std::string(AsBytes(run_.layout->manifest().hash())));
+  response.set_epoch(kEpoch);
+  response.set_head_round(round_.value());
+  *response.mutable_snapshot() = run_.snapshot;
+  return response;
+}
+
+void LocalAggregator::Start() {
+  started_ = true;
+  const std::vector<std::string> workers = Present();
+  slots_ = AssignSlots(workers, run_.config.samples_per_worker(), &next_sample_);
+  next_slots_ = AssignSlots(workers, run_.config.samples_per_worker(), &next_sample_);
+  v1::StartHeader start;
+  start.set_run_id(RunId(run_));
+  start.set_manifest_hash(std::string(AsBytes(run_.layout->manifest().hash())));
+  start.set_state_hash(run_.snapshot.state_hash());
+  start.set_data_fingerprint(data_fingerprint_);
+  start.mutable_slots()->Add(slots_.begin(), slots_.end());
+  start.mutable_next_slots()->Add(next_slots_.begin(), next_slots_.end());
+  start.set_next_sample(next_sample_);
+  log_hash_ = Xxh3(start.SerializeAsString());
+  OpenRound();
+}
+
+std::vector<std::string> LocalAggregator::Present() const {
+  std::vector<std::string> names;
+  for (const auto& [name, member] : members_) {
+    if (!member.left) names.push_back(name);
+  }
+  return names;
+}
+
+void LocalAggregator::OpenRound() {
+  if (round_.value() < run_.config.rounds()) return Broadcast(Opened());
+  CloseQueues(Done());
+}
+
+OpenedRound LocalAggregator::Opened() const {
+  OpenedRound opened{.epoch = EpochId(kEpoch), .round = round_, .open = {}};
+  *opened.open.mutable_step() = StepOfRound(run_.config, round_);
+  opened.open.mutable_slots()->Add(slots_.begin(), slots_.end());
+  opened.open.mutable_next_slots()->Add(next_slots_.begin(), next_slots_.end());
+  return opened;
+}
+
+absl::Status LocalAggregator::Done() const {
+  return absl::OutOfRangeError(absl::StrCat("the run is done after ", round_.value(), " rounds"));
+}
+
+absl::Status LocalAggregator::CheckPayloads(const RoundUpdate& update) const {
+  const uint32_t segments = run_.layout->segments();
+  if (update.payloads.size() != (update.abstain ? 0 : segments)) {
+    return absl::InvalidArgumentError(absl::StrCat("round ", update.round.value(), ": ",
+                                                   update.payloads.size(), " payloads for ",
+                                                   segments, " segments"));
+  }
+  for (uint32_t i = 0; i < update.payloads.size(); ++i) {
+    DISTRO_RETURN_IF_ERROR(
+        ValidateUpdate(*update.payloads[i], Expect(run_, update.round, SegmentId(i))));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LocalAggregator::Upload(const std::string& worker, RoundUpdate update) {
+  DISTRO_RETURN_IF_ERROR(CheckPayloads(update));
+  absl::MutexLock lock(&mu_);
+  const auto member = members_.find(worker);
+  const bool expected = std::any_of(slots_.begin(), slots_.end(),
+                                    [&](const v1::Slot& slot) { return slot.worker() == worker; });
+  if (!started_ || update.round != round_ || member == members_.end() || !expected) {
+    return absl::FailedPreconditionError(absl::StrCat("round ", update.round.value(), ": worker ",
+                                                      worker, ": has no samples, or round ",
+                                                      round_.value(), " is the open one"));
+  }
+  const Answer answer{.incarnation = member->second.incarnation, .update = std::move(update)};
+  if (const auto [earlier, is_first] = answers_.emplace(worker, answer); !is_first) {
+    // An earlier process of the name was first: its bytes count.
+    if (earlier->second.incarnation != answer.incarnation) return absl::OkStatus();
+    if (SameBytes(earlier->second.update, answer.update)) return absl::OkStatus();
+    return absl::AlreadyExistsError(
+        absl::StrCat("round ", round_.value(), ": worker ", worker, " has answered"));
+  }
+  CommitWhenComplete();
+  return absl::OkStatus();
+}
+
+void LocalAggregator::Leave(const v1::WorkerIdentity& worker) {
+  absl::MutexLock lock(&mu_);
+  const auto member = members_.find(worker.name());
+  if (member == members_.end() || member->second.incarnation != worker.incarnation()) return;
+  if (!started_) {
+    members_.erase(member);
+    return;
+  }
+  member->second.left = true;
+  CommitWhenComplete();
+}
+
+void LocalAggregator::CommitWhenComplete() {
+  // Several rounds in a row only when nobody who is left has samples in the next ones, and none when all have left.
+  while (round_.value() < run_.config.rounds() && !Present().empty()) {
+    for (const v1::Slot& slot : slots_) {
+      if (!answers_.contains(slot.worker()) && !members_.at(slot.worker()).left) return;
+    }
+    absl::StatusOr<CommittedRound> committed = Commit();
+    if (!committed.ok()) {
+      CloseQueues(committed.status());
+      return;
+    }
+    Broadcast(*committed);
+    if (run_.keeps_log) log_.push_back(*committed);
+    log_hash_ = committed->hash;
+    round_ = round_.Next();
+    answers_.clear();
+    slots_ = std::exchange(next_slots_,
+                           {committed->header->slots().begin(), committed->header->slots().end()});
+    OpenRound();
+  }
+}
+
+absl::StatusOr<CommittedRound> LocalAggregator::Commit() {
+  v1::RoundHeader header;
+  header.set_round(round_.value());
+  header.set_epoch(kEpoch);
+  *header.mutable_step() = StepOfRound(run_.config, round_);
+  AddMembers(&header);
+  std::vector<SharedBytes> payloads;
+  for (uint32_t i = 0; i < run_.layout->segments(); ++i) {
+    DISTRO_ASSIGN_OR_RETURN(SharedBytes payload, CloseSegment(SegmentId(i), &header));
+    payloads.push_back(std::move(payload));
+  }
+  const std::vector<v1::Slot> slots =
+      AssignSlots(Present(), run_.config.samples_per_worker(), &next_sample_);
+  header.mutable_slots()->Add(slots.begin(), slots.end());
+  header.set_next_sample(next_sample_);
+  header.set_predecessor_hash(log_hash_);
+  header.set_reason("all are in");
+  return MakeCommittedRound(header.SerializeAsString(), std::move(payloads), *run_.layout);
+}
+
+void LocalAggregator::AddMembers(v1::RoundHeader* header) const {
+  for (const v1::Slot& slot : slots_) {
+    v1::Member* member = header->add_members();
+    member->set_name(slot.worker());
+    member->set_weight(1);
+    member->set_state(members_.at(slot.worker()).left ? v1::MEMBER_STATE_LEFT
+                                                      : v1::MEMBER_STATE_ACTIVE);
+    const auto answer = answers_.find(slot.worker());
+    if (answer == answers_.end()) continue;
+    member->set_state_hash(answer->second.update.state_hash);
+    member->set_abstained(answer->second.update.abstain);
+    if (!answer->second.update.abstain) member->set_incarnation(answer->second.incarnation);
+  }
+}
+
+absl::StatusOr<SharedBytes> LocalAggregator::CloseSegment(SegmentId segment,
+                                                          v1::RoundHeader* header) const {
+  std::string included((slots_.size() + 7) / 8, '\0');
+  std::vector<WeightedPayload> payloads;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const auto answer = answers_.find(slots_[i].worker());
+    if (answer == answers_.end() || answer->second.update.abstain) continue;
+    included[i / 8] = static_cast<char>(included[i / 8] | 1 << i % 8);
+    payloads.push_back({.bytes = *answer->second.update.payloads[segment.value()], .weight = 1});
+  }
+  DISTRO_ASSIGN_OR_RETURN(std::string bytes, Combine(run_, round_, segment, payloads));
+  v1::CommittedSegment* committed = header->add_segments();
+  committed->set_included(std::move(included));
+  committed->set_payload_bytes(bytes.size());
+  committed->set_checksum(PayloadChecksum(bytes));
+  return std::make_shared<const std::string>(std::move(bytes));
+}
+
+void LocalAggregator::Broadcast(const RoundEvent& event) {
+  for (const auto& [name, member] : members_) {
+    if (!member.left) member.queue->Push(event);
+  }
+}
+
+void LocalAggregator::CloseQueues(const absl::Status& status) {
+  for (const auto& [name, member] : members_) member.queue->Close(status, /*drop=*/false);
+}
+
+}  // namespace distro

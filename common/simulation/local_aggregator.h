@@ -1,0 +1,100 @@
+// The aggregator of a run whose workers are threads of one process: the same samples, steps, votes and chain of records
+// as a run over gRPC in which everyone is included, without network, log or deadline. For simulation, and for the test
+// that both give the same parameters.
+//
+// The first round opens when start_workers have joined; no other name may join later. A round closes when every worker that has
+// samples in it and has not left has uploaded or abstained; the last of them combines. Thread-safe; outlives its
+// LocalExchanges.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/ids.h"
+#include "common/exchange/event_queue.h"
+#include "common/exchange/exchange.h"
+#include "common/layout/layout.h"
+#include "distro/v1/run.pb.h"
+#include "distro/v1/session.pb.h"
+
+namespace distro {
+
+struct LocalRun {
+  v1::RunConfig config;  // complete; start_workers is the number of workers
+  std::string model_config_json;
+  std::shared_ptr<const Layout> layout;
+  v1::SnapshotInfo snapshot;  // of round 0
+  std::string snapshot_path;
+  // Keeps every result, so that a worker may join again, as another process or to take the log again. Costs their memory.
+  bool keeps_log = false;
+};
+
+class LocalAggregator {
+ public:
+  explicit LocalAggregator(LocalRun run);
+
+  // What LocalExchange calls. Statuses as in Exchange.
+  const LocalRun& run() const { return run_; }
+  // `queue` receives the worker's events. FailedPrecondition: the run has begun, other data, another run. AlreadyExists:
+  // the name is taken. With keeps_log a name that takes part may join again: its older queue gets no more, the new one gets
+  // every round from the first on.
+  absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request,
+                                        std::shared_ptr<EventQueue> queue);
+  // The same bytes again are fine, and any after those of an earlier process of the name, which count. FailedPrecondition: the round is not open, the worker has no samples in it. AlreadyExists:
+  // it has answered otherwise. InvalidArgument: a payload is missing or not valid.
+  absl::Status Upload(const std::string& worker, RoundUpdate update);
+  // Does nothing when a later process of the name has joined.
+  void Leave(const v1::WorkerIdentity& worker);
+
+ private:
+  struct Member {
+    uint64_t incarnation = 0;
+    std::shared_ptr<EventQueue> queue;
+    bool left = false;
+  };
+  struct Answer {
+    uint64_t incarnation = 0;
+    RoundUpdate update;
+  };
+
+  absl::Status CheckJoin(const v1::JoinRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status JoinAgain(const v1::JoinRequest& request, std::shared_ptr<EventQueue> queue)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  v1::JoinResponse MakeResponse() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  OpenedRound Opened() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Done() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status CheckPayloads(const RoundUpdate& update) const;
+  std::vector<std::string> Present() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Start() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OpenRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CommitWhenComplete() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<CommittedRound> Commit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AddMembers(v1::RoundHeader* header) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<SharedBytes> CloseSegment(SegmentId segment, v1::RoundHeader* header) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Broadcast(const RoundEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CloseQueues(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const LocalRun run_;  // constant after construction
+
+  absl::Mutex mu_;
+  bool started_ ABSL_GUARDED_BY(mu_) = false;
+  std::string data_fingerprint_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, Member> members_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, Answer> answers_ ABSL_GUARDED_BY(mu_);  // of the open round
+  std::vector<CommittedRound> log_ ABSL_GUARDED_BY(mu_);        // with keeps_log
+  RoundId round_ ABSL_GUARDED_BY(mu_);
+  uint64_t log_hash_ ABSL_GUARDED_BY(mu_) = 0;  // of the last record
+  uint64_t next_sample_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<v1::Slot> slots_ ABSL_GUARDED_BY(mu_);       // of round_
+  std::vector<v1::Slot> next_slots_ ABSL_GUARDED_BY(mu_);  // of the round after it
+};
+
+}  // namespace distro

@@ -1,0 +1,37 @@
+#include "common/simulation/local_run.h"
+
+#include <memory>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/checkpoint/hf_folder.h"
+#include "common/checkpoint/initial_snapshot.h"
+#include "common/layout/tensor_buffer.h"
+#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/replica/replica.h"
+
+namespace distro {
+
+absl::StatusOr<LocalRun> MakeLocalRun(const v1::RunConfig& config,
+                                      const std::string& checkpoint_dir,
+                                      const std::string& snapshot_path) {
+  DISTRO_ASSIGN_OR_RETURN(const InitialSnapshot snapshot,
+                          PrepareInitialSnapshot(checkpoint_dir, snapshot_path));
+  DISTRO_ASSIGN_OR_RETURN(const CheckpointFolder checkpoint, OpenCheckpointFolder(checkpoint_dir));
+  DISTRO_ASSIGN_OR_RETURN(Layout layout,
+                          Layout::Create(checkpoint.manifest(), config.segment_blocks()));
+  TensorBuffer parameters(layout);
+  DISTRO_RETURN_IF_ERROR(checkpoint.ReadInto(layout, &parameters));
+  LocalRun run = {.config = config,
+                  .model_config_json = snapshot.model_config_json,
+                  .layout = std::make_shared<const Layout>(std::move(layout)),
+                  .snapshot = {},
+                  .snapshot_path = snapshot_path};
+  run.snapshot.set_size_bytes(snapshot.bytes);
+  run.snapshot.set_sha256(snapshot.sha256.data(), snapshot.sha256.size());
+  run.snapshot.set_state_hash(StateHash(*run.layout, parameters, MakeCpuBackend().get()));
+  return run;
+}
+
+}  // namespace distro

@@ -1,0 +1,84 @@
+// The steps of applying a committed round, for whoever holds parameters, whole (Replica) or as rows of tensors that a rank of a
+// node holds. Together they are "parameter update" and "state hash" of docs/algorithm.md.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/base/ids.h"
+#include "common/layout/layout.h"
+#include "common/layout/matrix.h"
+#include "common/round_log/committed_round.h"
+#include "common/update/votes.h"
+#include "distro/v1/round.pb.h"
+#include "kernels/backend.h"
+#include "kernels/replica/tiles.h"
+
+namespace distro {
+
+// FailedPrecondition: the round is not `next_round`, or its predecessor is not the record with chain hash `log_hash` (reason
+// `diverged`). `log_hash` 0 before round 0: not known yet, any.
+absl::Status CheckContinues(const CommittedRound& round, RoundId next_round, uint64_t log_hash);
+
+// The votes of every segment. `threads` share the work. InvalidArgument names the first segment whose payload does not decode.
+// Requires threads >= 1.
+absl::StatusOr<std::vector<Votes>> DecodeRound(const Layout& layout, const CommittedRound& round,
+                                               int threads);
+
+// A segment's votes where a backend finds them.
+struct SegmentVotes {
+  absl::Span<const uint32_t> offsets;  // [B + 1], on the host
+  VotesView view;                      // of all its blocks, in the backend's memory
+};
+inline SegmentVotes OnHost(const Votes& votes) {
+  return {.offsets = votes.offsets,
+          .view = {.offsets = votes.offsets, .positions = votes.positions, .values = votes.values}};
+}
+
+// Updates and hashes rows of tensors, tile by tile. Immutable; thread-safe with disjoint tiles and a backend a thread.
+class TileUpdater {
+ public:
+  // `layout` is borrowed.
+  TileUpdater(const Layout* layout, std::vector<TensorRows> parts,
+              TileSize size = TileSize::kCache);
+
+  absl::Span<const TensorRows> parts() const { return parts_; }
+  // In the order of the parts.
+  absl::Span<const Tile> tiles() const { return tiles_; }
+
+  // `part`: the elements of parts()[tile.part]. `votes`: of every segment, decoded; then it cannot fail.
+  absl::Status Update(const Tile& tile, const v1::StepParameters& step,
+                      absl::Span<const Votes> votes, Backend* backend,
+                      absl::Span<float> part) const;
+  // The tile's part of its tensor's hash.
+  uint64_t Hash(const Tile& tile, Backend* backend, absl::Span<const float> part) const;
+
+  // The same, enqueued (kernels/backend.h). `votes_of` is asked for the votes of segments, ascending within a tile.
+  using VotesOf = absl::FunctionRef<absl::StatusOr<SegmentVotes>(SegmentId segment)>;
+  absl::Status EnqueueUpdate(const Tile& tile, const v1::StepParameters& step, VotesOf votes_of,
+                             Backend* backend, absl::Span<float> part, uint32_t* invalid) const;
+  void EnqueueHash(const Tile& tile, Backend* backend, absl::Span<const float> part,
+                   uint64_t* sum) const;
+
+ private:
+  // A segment's blocks inside a tile.
+  struct Range {
+    SegmentId segment;
+    int64_t first = 0;  // of the segment's blocks
+    BlockRange blocks;  // of the part
+  };
+  std::vector<Range> RangesOf(const Tile& tile) const;
+  MatrixShape MatrixOf(const Tile& tile) const;
+  int64_t FirstElementOf(const Tile& tile) const;
+  UpdateOptions OptionsOf(const Tile& tile, const v1::StepParameters& step) const;
+
+  const Layout* const layout_;
+  const std::vector<TensorRows> parts_;
+  const std::vector<Tile> tiles_;
+};
+
+}  // namespace distro

@@ -1,0 +1,38 @@
+// How the parameters of a layout are cut into pieces of work that threads share: a tile's parameters stay in a core's
+// cache from the update to the state hash. Pure.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/layout/layout.h"
+#include "common/layout/matrix.h"
+
+namespace distro {
+
+// Consecutive blocks of one part (rows of a tensor), and the elements that they cover: `pieces` runs of `piece_elements`
+// elements, the first at `first_element`, each `stride` after the one before.
+struct Tile {
+  int part = 0;             // index into the parts
+  int64_t first_block = 0;  // within the part, as `first_element`
+  int64_t blocks = 0;
+  int64_t first_element = 0;
+  int64_t pieces = 0;
+  int64_t piece_elements = 0;
+  int64_t stride = 0;
+};
+
+// Blocks of a tile, at most: 128 KiB of parameters.
+inline constexpr int64_t kTileBlocks = 8;
+
+enum class TileSize {
+  kCache,  // what was updated is hashed while it is in a core's cache
+  kPart,   // every part at once, for a device that cuts its work by itself
+};
+
+// Tiles that cover every block and every element of the parts once, in their order.
+std::vector<Tile> MakeTiles(const Layout& layout, absl::Span<const TensorRows> parts,
+                            TileSize size = TileSize::kCache);
+
+}  // namespace distro

@@ -1,0 +1,188 @@
+#include "common/round_log/committed_round.h"
+
+#include <bit>
+#include <functional>
+#include <limits>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/checksum.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/round_builder.h"
+
+namespace distro {
+namespace {
+
+using ::distro::testing::BuildRound;
+using ::distro::testing::BuiltRound;
+using ::distro::testing::SmallLayout;
+using ::testing::HasSubstr;
+
+// Expects that the header of round 7 with one change is refused, and that the message names round and field.
+void ExpectRefused(absl::string_view field, const std::function<void(v1::RoundHeader&)>& change) {
+  const Layout layout = SmallLayout();
+  BuiltRound round = BuildRound(layout, RoundId(7), 1);
+  change(round.header);
+  const absl::Status status = ParseRoundHeader(round.header_bytes(), layout).status();
+  ASSERT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << field;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("round 7: header: "));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(std::string(field)));
+}
+
+TEST(ParseRoundHeaderTest, ReadsAGoodHeader) {
+  const Layout layout = SmallLayout();
+  const BuiltRound round = BuildRound(layout, RoundId(7), 99);
+  const auto header = ParseRoundHeader(round.header_bytes(), layout);
+  ASSERT_TRUE(header.ok()) << header.status();
+  EXPECT_EQ(header->SerializeAsString(), round.header_bytes());
+}
+
+TEST(ParseRoundHeaderTest, RefusesABadStep) {
+  ExpectRefused("epoch", [](auto& h) { h.set_epoch(0); });
+  ExpectRefused("eta_bits", [](auto& h) { h.mutable_step()->set_eta_bits(0x7fc00000); });
+  ExpectRefused("eta_bits", [](auto& h) { h.mutable_step()->set_eta_bits(0x80000000); });
+  ExpectRefused("eta_lambda_bits",
+                [](auto& h) { h.mutable_step()->set_eta_lambda_bits(0x7f800000); });
+  ExpectRefused("beta", [](auto& h) { h.mutable_step()->set_beta(1); });
+  ExpectRefused(
+      "beta", [](auto& h) { h.mutable_step()->set_beta(std::numeric_limits<float>::quiet_NaN()); });
+  ExpectRefused("clip_norm", [](auto& h) { h.mutable_step()->set_clip_norm(0); });
+  ExpectRefused("kept_per_block", [](auto& h) { h.mutable_step()->set_kept_per_block(0); });
+  ExpectRefused("kept_per_block", [](auto& h) { h.mutable_step()->set_kept_per_block(4097); });
+  ExpectRefused("eta_bits", [](auto& h) { h.mutable_step()->set_eta_bits(0xffffffff); });
+}
+
+TEST(ParseRoundHeaderTest, RefusesBadMembers) {
+  ExpectRefused("name", [](auto& h) { h.mutable_members(0)->set_name("Alice"); });
+  ExpectRefused("bob does not come after bob",
+                [](auto& h) { h.mutable_members(0)->set_name("bob"); });
+  ExpectRefused("segment 0: included: alice has weight 0",
+                [](auto& h) { h.mutable_members(0)->set_weight(0); });
+  ExpectRefused("bob: weight: more than 32767",
+                [](auto& h) { h.mutable_members(1)->set_weight(8191); });
+  ExpectRefused("weight", [](auto& h) { h.mutable_members(0)->set_weight(0xffffffff); });
+  ExpectRefused("state", [](auto& h) { h.mutable_members(0)->clear_state(); });
+  ExpectRefused("state",
+                [](auto& h) { h.mutable_members(0)->set_state(static_cast<v1::MemberState>(99)); });
+}
+
+// Somebody on probation is listed and counts nowhere.
+TEST(ParseRoundHeaderTest, AllowsWeightZeroThatIsIncludedNowhere) {
+  const Layout layout = SmallLayout();
+  BuiltRound round = BuildRound(layout, RoundId(7), 1);
+  round.header.mutable_members(1)->set_weight(0);
+  round.header.mutable_members(1)->set_state(v1::MEMBER_STATE_PROBATION);
+  for (auto& segment : *round.header.mutable_segments()) segment.set_included("\x01");
+  EXPECT_TRUE(ParseRoundHeader(round.header_bytes(), layout).ok());
+  round.header.mutable_segments(2)->set_included("\x03");
+  EXPECT_EQ(ParseRoundHeader(round.header_bytes(), layout).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(ParseRoundHeaderTest, AllowsVotesUpToTheLimit) {
+  const Layout layout = SmallLayout();
+  BuiltRound round = BuildRound(layout, RoundId(7), 1);
+  round.header.mutable_members(1)->set_weight(8190);  // 4 * (1 + 8190) = 32764
+  EXPECT_TRUE(ParseRoundHeader(round.header_bytes(), layout).ok());
+}
+
+TEST(ParseRoundHeaderTest, RefusesBadSegments) {
+  ExpectRefused("segments: 4", [](auto& h) { *h.add_segments() = h.segments(0); });
+  ExpectRefused("segments: 2", [](auto& h) { h.mutable_segments()->RemoveLast(); });
+  ExpectRefused("segment 1: included: 0 bytes",
+                [](auto& h) { h.mutable_segments(1)->clear_included(); });
+  ExpectRefused("segment 1: included: 2 bytes",
+                [](auto& h) { h.mutable_segments(1)->set_included(std::string("\x03\x00", 2)); });
+  ExpectRefused("segment 2: included: unused bit 2",
+                [](auto& h) { h.mutable_segments(2)->set_included("\x07"); });
+  ExpectRefused("segment 0: included: alice abstained",
+                [](auto& h) { h.mutable_members(0)->set_abstained(true); });
+  ExpectRefused("segment 0: payload_bytes",
+                [](auto& h) { h.mutable_segments(0)->set_payload_bytes(0); });
+  ExpectRefused("segment 0: payload_bytes",
+                [](auto& h) { h.mutable_segments(0)->set_payload_bytes(uint64_t{1} << 40); });
+}
+
+TEST(ParseRoundHeaderTest, RefusesBadSlots) {
+  ExpectRefused("slots: worker: alice does not come after bob",
+                [](auto& h) { h.mutable_slots()->SwapElements(0, 1); });
+  ExpectRefused("samples", [](auto& h) { h.mutable_slots(0)->set_samples(0); });
+  ExpectRefused("samples", [](auto& h) { h.set_next_sample(3); });
+  ExpectRefused("samples", [](auto& h) { h.mutable_slots(1)->set_first_sample(~uint64_t{0}); });
+  ExpectRefused("worker", [](auto& h) { h.mutable_slots(1)->set_worker(""); });
+}
+
+TEST(ParseRoundHeaderTest, FlippedAndTruncatedIsReadOrRefused) {
+  const Layout layout = SmallLayout();
+  const std::string bytes = BuildRound(layout, RoundId(7), 1).header_bytes();
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string flipped = bytes;
+      flipped[i] = static_cast<char>(flipped[i] ^ (1 << bit));
+      const auto header = ParseRoundHeader(flipped, layout);
+      if (!header.ok()) {
+        ASSERT_EQ(header.status().code(), absl::StatusCode::kInvalidArgument);
+      }
+    }
+    const auto header = ParseRoundHeader(bytes.substr(0, i), layout);
+    if (!header.ok()) {
+      ASSERT_EQ(header.status().code(), absl::StatusCode::kInvalidArgument);
+    }
+  }
+}
+
+std::vector<SharedBytes> Shared(const BuiltRound& round) {
+  std::vector<SharedBytes> payloads;
+  for (const auto& payload : round.payloads) {
+    payloads.push_back(std::make_shared<const std::string>(payload));
+  }
+  return payloads;
+}
+
+TEST(MakeCommittedRoundTest, KnowsItsHashAndWhoIsIncluded) {
+  const Layout layout = SmallLayout();
+  BuiltRound built = BuildRound(layout, RoundId(7), 1);
+  built.header.mutable_segments(1)->set_included("\x02");
+  const auto round = MakeCommittedRound(built.header_bytes(), Shared(built), layout);
+  ASSERT_TRUE(round.ok()) << round.status();
+  EXPECT_EQ(round->round(), RoundId(7));
+  EXPECT_EQ(round->hash, Xxh3(built.header_bytes()));
+  EXPECT_EQ(round->MemberIndex("alice"), 0);
+  EXPECT_EQ(round->MemberIndex("bob"), 1);
+  EXPECT_EQ(round->MemberIndex("aa"), -1);
+  EXPECT_EQ(round->MemberIndex("carol"), -1);
+  EXPECT_TRUE(round->Included(0, SegmentId(0)));
+  EXPECT_FALSE(round->Included(0, SegmentId(1)));
+  EXPECT_TRUE(round->Included(1, SegmentId(1)));
+}
+
+TEST(MakeCommittedRoundTest, RefusesEveryPayloadThatIsNotTheListedOne) {
+  const Layout layout = SmallLayout();
+  const BuiltRound built = BuildRound(layout, RoundId(7), 1);
+  const auto expect_refused = [&](std::vector<SharedBytes> payloads, absl::string_view message) {
+    const absl::Status status =
+        MakeCommittedRound(built.header_bytes(), std::move(payloads), layout).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(std::string(message)));
+  };
+  std::vector<SharedBytes> payloads = Shared(built);
+  payloads.pop_back();
+  expect_refused(payloads, "round 7: 2 payloads for 3");
+  payloads = Shared(built);
+  payloads[1] = nullptr;
+  expect_refused(payloads, "round 7: segment 1: the payload is missing");
+  payloads = Shared(built);
+  payloads[2] = std::make_shared<const std::string>(built.payloads[2] + "x");
+  expect_refused(payloads, "round 7: segment 2: the payload has");
+  for (size_t i = 0; i < built.payloads[0].size(); ++i) {
+    std::string flipped = built.payloads[0];
+    flipped[i] = static_cast<char>(flipped[i] ^ 1);
+    payloads = Shared(built);
+    payloads[0] = std::make_shared<const std::string>(flipped);
+    expect_refused(payloads, "round 7: segment 0: the payload's checksum");
+  }
+}
+
+}  // namespace
+}  // namespace distro

@@ -1,0 +1,117 @@
+// The bound of a header's bytes against headers that are as large as they can be.
+#include "common/round_log/header_bound.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "common/round_log/committed_round.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace distro {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// With the longest names and the longest numbers that can occur.
+v1::RoundHeader LargestHeader(uint32_t members, uint32_t segments) {
+  v1::RoundHeader header;
+  header.set_round(UINT64_MAX);
+  header.set_epoch(UINT64_MAX);
+  header.mutable_step()->set_eta_bits(1);
+  header.mutable_step()->set_eta_lambda_bits(1);
+  header.mutable_step()->set_beta(0.5);
+  header.mutable_step()->set_clip_norm(1);
+  header.mutable_step()->set_kept_per_block(4096);
+  for (uint32_t i = 0; i < members; ++i) {
+    v1::Member& member = *header.add_members();
+    member.set_name(absl::StrFormat("%063d", i));
+    member.set_incarnation(UINT64_MAX);
+    member.set_weight(1);
+    member.set_state(v1::MEMBER_STATE_SUSPECT);
+    member.set_state_hash(UINT64_MAX);
+    member.set_abstained(true);
+    member.set_state_reason(std::string(300, 'r'));
+    member.set_probation_left(1000);
+    v1::Slot& slot = *header.add_slots();
+    slot.set_worker(member.name());
+    slot.set_first_sample(UINT64_MAX);
+    slot.set_samples(1 << 20);
+  }
+  for (uint32_t i = 0; i < segments; ++i) {
+    v1::CommittedSegment& segment = *header.add_segments();
+    segment.set_included(std::string((members + 7) / 8, '\xff'));
+    segment.set_payload_bytes(UINT32_MAX);
+    segment.set_checksum(UINT64_MAX);
+  }
+  header.set_next_sample(UINT64_MAX);
+  header.set_predecessor_hash(UINT64_MAX);
+  header.mutable_committed_at()->set_seconds(int64_t{1} << 40);
+  header.mutable_committed_at()->set_nanos(999'999'999);
+  header.mutable_duration()->set_seconds(int64_t{1} << 40);
+  header.mutable_duration()->set_nanos(999'999'999);
+  header.set_reason("complete");
+  header.set_paused(true);
+  return header;
+}
+
+TEST(HeaderBoundTest, TheLargestHeaderOfTheMostMembersFitsWithoutItsReasons) {
+  for (const uint32_t segments : {1u, 3u, 100u, 1043u, 5000u, 20'000u}) {
+    const uint32_t most = MostMembers(segments);
+    ASSERT_GT(most, 0u) << segments;
+    v1::RoundHeader header = LargestHeader(most, segments);
+    DropReasonsUnlessFits(&header);
+    EXPECT_LE(header.ByteSizeLong(), kMaxRoundHeaderBytes) << segments;
+  }
+}
+
+TEST(HeaderBoundTest, TheBoundIsNotFarFromWhatFits) {
+  for (const uint32_t segments : {1u, 1043u, 5000u}) {
+    v1::RoundHeader header = LargestHeader(MostMembers(segments) * 5 / 4, segments);
+    DropReasonsUnlessFits(&header);
+    EXPECT_GT(header.ByteSizeLong(), kMaxRoundHeaderBytes) << segments;
+  }
+}
+
+TEST(HeaderBoundTest, OnlyAHeaderThatDoesNotFitLosesItsReasons) {
+  v1::RoundHeader header = LargestHeader(10, 10);
+  DropReasonsUnlessFits(&header);
+  EXPECT_EQ(header.members(9).state_reason(), std::string(300, 'r'));
+  v1::RoundHeader larger = LargestHeader(MostMembers(10), 10);
+  DropReasonsUnlessFits(&larger);
+  EXPECT_EQ(larger.members(9).state_reason(), "");
+}
+
+// docs/protocol.md, "Workers and segments of a run".
+TEST(HeaderBoundTest, TheTableOfThePage) {
+  std::vector<uint32_t> most;
+  for (const uint32_t segments : {1, 100, 1000, 2000, 5000, 10'000, 30'000, 40'947, 40'948})
+    most.push_back(MostMembers(segments));
+  EXPECT_THAT(most, ElementsAre(5590, 5223, 3239, 2240, 1104, 544, 72, 1, 0));
+}
+
+TEST(HeaderBoundTest, FewerMembersFitWhereThereAreMoreSegments) {
+  EXPECT_GT(MostMembers(1), MostMembers(1000));
+  EXPECT_GT(MostMembers(1000), MostMembers(30'000));
+  EXPECT_EQ(MostMembers(65'536), 0u);
+}
+
+TEST(HeaderBoundTest, AConfigurationThatDoesNotFitIsRefusedWithItsRemedy) {
+  v1::RunConfig config;
+  config.set_max_workers(MostMembers(1043));
+  EXPECT_TRUE(CheckHeaderBound(config, 1043).ok());
+  config.set_max_workers(MostMembers(1043) + 1);
+  const absl::Status refused = CheckHeaderBound(config, 1043);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr(absl::StrFormat("set max_workers to at most %d or raise segment_blocks",
+                                        MostMembers(1043))));
+  config.set_max_workers(1);
+  EXPECT_THAT(std::string(CheckHeaderBound(config, 65'536).message()),
+              HasSubstr("65536 segments would not fit 1024000 bytes: raise segment_blocks"));
+}
+
+}  // namespace
+}  // namespace distro

@@ -1,0 +1,36 @@
+// How the commands with HOST:PORT reach the admin service of their aggregator. Blocking.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/client/channel_options.h"
+#include "common/client/client_flags.h"
+#include "common/rpc/status.h"
+#include "distro/v1/admin.grpc.pb.h"
+
+namespace distro::tools {
+
+// Of one call; the same for all commands.
+inline constexpr absl::Duration kCallTimeout = absl::Seconds(20);
+
+// Connects when it is used. As OpenChannel.
+absl::StatusOr<std::unique_ptr<v1::AdminService::Stub>> OpenAdmin(const ChannelOptions& channel);
+
+// One unary call.
+template <typename Request, typename Response>
+absl::StatusOr<Response> CallAdmin(v1::AdminService::StubInterface* admin,
+                                   grpc::Status (v1::AdminService::StubInterface::*method)(
+                                       grpc::ClientContext*, const Request&, Response*),
+                                   const Request& request) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kCallTimeout));
+  Response response;
+  const grpc::Status status = (admin->*method)(&context, request, &response);
+  if (!status.ok()) return FromGrpcStatus(status);
+  return response;
+}
+
+}  // namespace distro::tools

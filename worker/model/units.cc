@@ -1,0 +1,88 @@
+#include "worker/model/units.h"
+
+#include "absl/strings/str_cat.h"
+#include "worker/model/llama/llama_units.h"
+
+namespace distro::worker {
+namespace {
+
+struct Maker {
+  absl::string_view model_type;
+  std::vector<std::unique_ptr<Unit>> (*units)(const Architecture&, const Manifest&);
+  std::vector<at::Tensor> (*tables)(const Architecture&, int positions);
+};
+
+// Every architecture of common/model/architecture.cc.
+constexpr Maker kArchitectures[] = {
+    {"llama", &LlamaUnits, &LlamaTables},
+};
+
+const Maker* Find(const Architecture& model) {
+  for (const Maker& architecture : kArchitectures) {
+    if (architecture.model_type == model.model_type()) return &architecture;
+  }
+  return nullptr;
+}
+
+// i64 [sequences, length]
+at::Tensor Tokens(const TokenBatch& batch, at::Device device) {
+  const int64_t length = static_cast<int64_t>(batch.tokens.size()) / batch.sequences;
+  return at::from_blob(const_cast<int32_t*>(batch.tokens.data()), {batch.sequences, length},
+                       at::kInt)
+      .to(device, at::kLong);
+}
+
+std::vector<at::Tensor> Tables(const Architecture& model, int64_t positions, at::Device device) {
+  std::vector<at::Tensor> tables = Find(model)->tables(model, static_cast<int>(positions));
+  for (at::Tensor& table : tables) table = table.to(device);
+  return tables;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::unique_ptr<Unit>>> MakeUnits(const Architecture& model,
+                                                             const Manifest& manifest) {
+  const Maker* architecture = Find(model);
+  if (architecture == nullptr) {
+    return absl::UnimplementedError(
+        absl::StrCat("model_type \"", model.model_type(), "\": its arithmetic is not built"));
+  }
+  return architecture->units(model, manifest);
+}
+
+absl::Status CheckBatch(const Architecture& model, const TokenBatch& batch, int64_t labels) {
+  const int64_t tokens = static_cast<int64_t>(batch.tokens.size());
+  if (batch.sequences < 1 || tokens % batch.sequences != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(tokens, " tokens are not ", batch.sequences, " sequences of one length"));
+  }
+  const int64_t positions = tokens / batch.sequences - labels;
+  if (positions < 1 || positions > model.sizes().max_positions) {
+    return absl::InvalidArgumentError(absl::StrCat("a sequence has ", positions,
+                                                   " positions; the model takes 1 to ",
+                                                   model.sizes().max_positions));
+  }
+  for (int64_t i = 0; i < tokens; ++i) {
+    if (batch.tokens[i] < 0 || batch.tokens[i] >= model.sizes().vocab_size) {
+      return absl::InvalidArgumentError(absl::StrCat("token ", i, " of the batch is ",
+                                                     batch.tokens[i], "; the vocabulary has ",
+                                                     model.sizes().vocab_size));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Batch LabelledBatch(const Architecture& model, const TokenBatch& tokens, at::Device device) {
+  const at::Tensor all = Tokens(tokens, device);
+  const int64_t positions = all.size(1) - 1;
+  return {.tokens = all.narrow(1, 0, positions),
+          .labels = all.narrow(1, 1, positions),
+          .tables = Tables(model, positions, device)};
+}
+
+Batch UnlabelledBatch(const Architecture& model, const TokenBatch& tokens, at::Device device) {
+  const at::Tensor all = Tokens(tokens, device);
+  return {.tokens = all, .labels = {}, .tables = Tables(model, all.size(1), device)};
+}
+
+}  // namespace distro::worker

@@ -1,0 +1,36 @@
+// What computes a model: its units, and from tokens to what they share. The seam of architectures,
+// its half with Torch; common/model/architecture.h is the other half (docs/decisions/0017). A
+// further architecture is a folder beside llama/ and a line in the table of units.cc.
+//
+// Pure. What makes tensors throws Torch's exceptions.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/layout/manifest.h"
+#include "common/model/architecture.h"
+#include "worker/model/model.h"
+#include "worker/model/unit.h"
+
+namespace distro::worker {
+
+// In the order of model.Units(). Unimplemented: an architecture without units. Requires a manifest
+// that holds exactly model.Tensors().
+absl::StatusOr<std::vector<std::unique_ptr<Unit>>> MakeUnits(const Architecture& model,
+                                                             const Manifest& manifest);
+
+// InvalidArgument: not a whole number of sequences, `labels` tokens more than 1 to max_positions
+// positions, a token outside the vocabulary; names it.
+absl::Status CheckBatch(const Architecture& model, const TokenBatch& batch, int64_t labels);
+
+// Both require an architecture that has units; the batch is on `device`.
+// Of sequences of S + 1 tokens: position s predicts token s + 1.
+Batch LabelledBatch(const Architecture& model, const TokenBatch& tokens, at::Device device);
+// Of sequences of S tokens: the last unit returns logits.
+Batch UnlabelledBatch(const Architecture& model, const TokenBatch& tokens, at::Device device);
+
+}  // namespace distro::worker

@@ -1,0 +1,48 @@
+// How many bytes a rank has allocated, by what they are for. Thread-safe: several threads may
+// allocate for one rank. Counts what goes through it (RankBuffer, gathered units); activations
+// belong to Torch and are measured by its allocators.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+
+namespace distro::worker {
+
+enum class MemoryCategory {
+  kParameters,   // f32 master copy
+  kGradients,    // f32 sums
+  kMomentum,     // and what the optimizer keeps beside it
+  kGathered,     // units that compute: gathered, or copied to param_dtype
+  kActivations,  // what forward keeps for backward, and what a unit needs while it computes
+  kWorkspace,    // gradients on their way, pending coefficients, lookahead
+};
+inline constexpr int kMemoryCategories = 6;
+using MemoryByCategory = std::array<int64_t, kMemoryCategories>;  // bytes
+
+absl::string_view Name(MemoryCategory category);
+
+class MemoryCounter {
+ public:
+  void Add(MemoryCategory category, int64_t bytes);
+  void Remove(MemoryCategory category, int64_t bytes);
+
+  int64_t now(MemoryCategory category) const;
+  // The most since the start, or since ResetPeaks().
+  int64_t peak(MemoryCategory category) const;
+  // Of the sum over all categories; at most the sum of their peaks.
+  int64_t peak() const;
+  void ResetPeaks();
+
+ private:
+  mutable absl::Mutex mu_;
+  MemoryByCategory now_ ABSL_GUARDED_BY(mu_) = {};
+  MemoryByCategory peaks_ ABSL_GUARDED_BY(mu_) = {};
+  int64_t total_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t peak_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace distro::worker
