@@ -5,10 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
+#include "common/base/clock.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/codec/payload.h"
-#include "common/codec/update_reader.h"
+#include "common/round/combiner.h"
 #include "common/run/schedule.h"
 #include "common/update/combine.h"
 
@@ -25,19 +26,6 @@ absl::string_view AsBytes(const Sha256Digest& digest) {
 
 PayloadExpectation Expect(const LocalRun& run, RoundId round, SegmentId segment) {
   return ExpectPayload(*run.layout, round, segment, static_cast<int>(run.config.kept_per_block()));
-}
-
-// The result of one segment from its payloads in ascending order of the workers' names.
-absl::StatusOr<std::string> Combine(const LocalRun& run, RoundId round, SegmentId segment,
-                                    const std::vector<WeightedPayload>& payloads) {
-  const PayloadExpectation expected = Expect(run, round, segment);
-  DISTRO_ASSIGN_OR_RETURN(Votes votes, CombinePayloads(payloads, expected));
-  if (run.config.download() == v1::DOWNLOAD_MODE_TOP) {
-    votes = KeepTop(votes, static_cast<int>(run.config.kept_votes_per_block()), run.config.seed(),
-                    round, run.layout->SegmentFirstBlock(segment));
-  }
-  return EncodeVotes({.layout_hash = expected.layout_hash, .round = round, .segment = segment},
-                     votes);
 }
 
 bool SameBytes(const RoundUpdate& a, const RoundUpdate& b) {
@@ -116,17 +104,11 @@ v1::JoinResponse LocalAggregator::MakeResponse() const {
 
 void LocalAggregator::Start() {
   started_ = true;
-  const std::vector<std::string> workers = Present();
-  slots_ = AssignSlots(workers, run_.config.samples_per_worker(), &next_sample_);
-  next_slots_ = AssignSlots(workers, run_.config.samples_per_worker(), &next_sample_);
-  v1::StartHeader start;
-  start.set_run_id(RunId(run_));
-  start.set_manifest_hash(std::string(AsBytes(run_.layout->manifest().hash())));
-  start.set_state_hash(run_.snapshot.state_hash());
-  start.set_data_fingerprint(data_fingerprint_);
-  start.mutable_slots()->Add(slots_.begin(), slots_.end());
-  start.mutable_next_slots()->Add(next_slots_.begin(), next_slots_.end());
-  start.set_next_sample(next_sample_);
+  const v1::StartHeader start = MakeStartHeader({.run_id = RunId(run_),
+                                                 .data_fingerprint = data_fingerprint_,
+                                                 .state_hash = run_.snapshot.state_hash()},
+                                                *run_.layout, run_.config, Present());
+  plan_ = PlanOf(start);
   log_hash_ = Xxh3(start.SerializeAsString());
   OpenRound();
 }
@@ -147,8 +129,8 @@ void LocalAggregator::OpenRound() {
 OpenedRound LocalAggregator::Opened() const {
   OpenedRound opened{.epoch = EpochId(kEpoch), .round = round_, .open = {}};
   *opened.open.mutable_step() = StepOfRound(run_.config, round_);
-  opened.open.mutable_slots()->Add(slots_.begin(), slots_.end());
-  opened.open.mutable_next_slots()->Add(next_slots_.begin(), next_slots_.end());
+  opened.open.mutable_slots()->Add(plan_.slots.begin(), plan_.slots.end());
+  opened.open.mutable_next_slots()->Add(plan_.next_slots.begin(), plan_.next_slots.end());
   return opened;
 }
 
@@ -174,7 +156,7 @@ absl::Status LocalAggregator::Upload(const std::string& worker, RoundUpdate upda
   DISTRO_RETURN_IF_ERROR(CheckPayloads(update));
   absl::MutexLock lock(&mu_);
   const auto member = members_.find(worker);
-  const bool expected = std::any_of(slots_.begin(), slots_.end(),
+  const bool expected = std::any_of(plan_.slots.begin(), plan_.slots.end(),
                                     [&](const v1::Slot& slot) { return slot.worker() == worker; });
   if (!started_ || update.round != round_ || member == members_.end() || !expected) {
     return absl::FailedPreconditionError(absl::StrCat("round ", update.round.value(), ": worker ",
@@ -208,7 +190,7 @@ void LocalAggregator::Leave(const v1::WorkerIdentity& worker) {
 void LocalAggregator::CommitWhenComplete() {
   // Several rounds in a row only when nobody who is left has samples in the next ones, and none when all have left.
   while (round_.value() < run_.config.rounds() && !Present().empty()) {
-    for (const v1::Slot& slot : slots_) {
+    for (const v1::Slot& slot : plan_.slots) {
       if (!answers_.contains(slot.worker()) && !members_.at(slot.worker()).left) return;
     }
     absl::StatusOr<CommittedRound> committed = Commit();
@@ -221,63 +203,59 @@ void LocalAggregator::CommitWhenComplete() {
     log_hash_ = committed->hash;
     round_ = round_.Next();
     answers_.clear();
-    slots_ = std::exchange(next_slots_,
-                           {committed->header->slots().begin(), committed->header->slots().end()});
+    plan_.Advance(*committed->header);
     OpenRound();
   }
 }
 
 absl::StatusOr<CommittedRound> LocalAggregator::Commit() {
-  v1::RoundHeader header;
-  header.set_round(round_.value());
-  header.set_epoch(kEpoch);
-  *header.mutable_step() = StepOfRound(run_.config, round_);
-  AddMembers(&header);
-  std::vector<SharedBytes> payloads;
-  for (uint32_t i = 0; i < run_.layout->segments(); ++i) {
-    DISTRO_ASSIGN_OR_RETURN(SharedBytes payload, CloseSegment(SegmentId(i), &header));
-    payloads.push_back(std::move(payload));
+  RoundOutcome outcome{.round = round_,
+                       .epoch = EpochId(kEpoch),
+                       .predecessor_hash = log_hash_,
+                       .members = Members()};
+  std::vector<SharedBytes> results;
+  for (uint32_t s = 0; s < run_.layout->segments(); ++s) {
+    DISTRO_ASSIGN_OR_RETURN(
+        SegmentResult result,
+        CombineSegment(*run_.layout, run_.config, round_, SegmentId(s), Payloads(SegmentId(s)),
+                       /*threads=*/1, *Clock::Real()));
+    outcome.segments.push_back(
+        {.payload_bytes = result.payload->size(), .checksum = result.checksum});
+    results.push_back(std::move(result.payload));
   }
-  const std::vector<v1::Slot> slots =
-      AssignSlots(Present(), run_.config.samples_per_worker(), &next_sample_);
-  header.mutable_slots()->Add(slots.begin(), slots.end());
-  header.set_next_sample(next_sample_);
-  header.set_predecessor_hash(log_hash_);
+  v1::RoundHeader header = MakeRoundHeader(run_.config, outcome);
+  plan_.Give(Present(), run_.config, &header);
   header.set_reason("all are in");
-  return MakeCommittedRound(header.SerializeAsString(), std::move(payloads), *run_.layout);
+  return MakeCommittedRound(header.SerializeAsString(), std::move(results), *run_.layout);
 }
 
-void LocalAggregator::AddMembers(v1::RoundHeader* header) const {
-  for (const v1::Slot& slot : slots_) {
-    v1::Member* member = header->add_members();
-    member->set_name(slot.worker());
-    member->set_weight(1);
-    member->set_state(members_.at(slot.worker()).left ? v1::MEMBER_STATE_LEFT
-                                                      : v1::MEMBER_STATE_ACTIVE);
+std::vector<RecordedMember> LocalAggregator::Members() const {
+  std::vector<RecordedMember> members;
+  for (const v1::Slot& slot : plan_.slots) {
+    auto& [member, included] = members.emplace_back();
+    member.set_name(slot.worker());
+    member.set_weight(1);
+    member.set_state(members_.at(slot.worker()).left ? v1::MEMBER_STATE_LEFT
+                                                     : v1::MEMBER_STATE_ACTIVE);
     const auto answer = answers_.find(slot.worker());
     if (answer == answers_.end()) continue;
-    member->set_state_hash(answer->second.update.state_hash);
-    member->set_abstained(answer->second.update.abstain);
-    if (!answer->second.update.abstain) member->set_incarnation(answer->second.incarnation);
+    const RoundUpdate& update = answer->second.update;
+    member.set_state_hash(update.state_hash);
+    member.set_abstained(update.abstain);
+    if (!update.abstain) member.set_incarnation(answer->second.incarnation);
+    included.assign(run_.layout->segments(), !update.abstain);
   }
+  return members;
 }
 
-absl::StatusOr<SharedBytes> LocalAggregator::CloseSegment(SegmentId segment,
-                                                          v1::RoundHeader* header) const {
-  std::string included((slots_.size() + 7) / 8, '\0');
-  std::vector<WeightedPayload> payloads;
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    const auto answer = answers_.find(slots_[i].worker());
+std::vector<SharedBytes> LocalAggregator::Payloads(SegmentId segment) const {
+  std::vector<SharedBytes> payloads;
+  for (const v1::Slot& slot : plan_.slots) {
+    const auto answer = answers_.find(slot.worker());
     if (answer == answers_.end() || answer->second.update.abstain) continue;
-    included[i / 8] = static_cast<char>(included[i / 8] | 1 << i % 8);
-    payloads.push_back({.bytes = *answer->second.update.payloads[segment.value()], .weight = 1});
+    payloads.push_back(answer->second.update.payloads[segment.value()]);
   }
-  DISTRO_ASSIGN_OR_RETURN(std::string bytes, Combine(run_, round_, segment, payloads));
-  v1::CommittedSegment* committed = header->add_segments();
-  committed->set_included(std::move(included));
-  committed->set_payload_bytes(bytes.size());
-  committed->set_checksum(PayloadChecksum(bytes));
-  return std::make_shared<const std::string>(std::move(bytes));
+  return payloads;
 }
 
 void LocalAggregator::Broadcast(const RoundEvent& event) {

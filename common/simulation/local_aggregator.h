@@ -21,6 +21,7 @@
 #include "common/exchange/event_queue.h"
 #include "common/exchange/exchange.h"
 #include "common/layout/layout.h"
+#include "common/round/record.h"
 #include "distro/v1/run.pb.h"
 #include "distro/v1/session.pb.h"
 
@@ -76,9 +77,9 @@ class LocalAggregator {
   void OpenRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CommitWhenComplete() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<CommittedRound> Commit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void AddMembers(v1::RoundHeader* header) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<SharedBytes> CloseSegment(SegmentId segment, v1::RoundHeader* header) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Those with samples of the open round, and what they sent of a segment; in the same order.
+  std::vector<RecordedMember> Members() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<SharedBytes> Payloads(SegmentId segment) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Broadcast(const RoundEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CloseQueues(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -92,9 +93,7 @@ class LocalAggregator {
   std::vector<CommittedRound> log_ ABSL_GUARDED_BY(mu_);        // with keeps_log
   RoundId round_ ABSL_GUARDED_BY(mu_);
   uint64_t log_hash_ ABSL_GUARDED_BY(mu_) = 0;  // of the last record
-  uint64_t next_sample_ ABSL_GUARDED_BY(mu_) = 0;
-  std::vector<v1::Slot> slots_ ABSL_GUARDED_BY(mu_);       // of round_
-  std::vector<v1::Slot> next_slots_ ABSL_GUARDED_BY(mu_);  // of the round after it
+  SlotPlan plan_ ABSL_GUARDED_BY(mu_);          // of round_ and the round after it
 };
 
 }  // namespace distro
