@@ -63,7 +63,7 @@ USES = {
     "server/grpc_endpoint": "server/auth server/connections server/options server/service",
     "server": "server/grpc_endpoint server/grpc_log server/auth server/call_metrics server/connection_metrics server/connections server/flags server/options server/metrics server/service server/status server/stream_metrics server/worker_metrics",
     # The worker. Torch is in the model, the sharding and the training loop only.
-    "worker/flags": "common/process common/rpc/client_flags worker/options worker/fingerprint_command worker/generate_command worker/text_floor_command",
+    "worker/flags": "common/process common/rpc/client_flags worker/options worker/commands",
     "worker/options": "common/run common/rpc/channel_options worker/data worker/node/node_options",
     "worker/data": "common/run",
     "worker/exchange": "common/replica common/rpc common/telemetry/duration_histogram",
@@ -85,9 +85,7 @@ USES = {
     "worker/gpu_readings": "",  # of the driver, loaded at run time
     "worker/telemetry": "worker/gpu_readings worker/train",  # observes it
     "worker/metrics": "common/telemetry worker/telemetry",
-    "worker/generate_command": "worker/model",
-    "worker/text_floor_command": "worker/data",
-    "worker/fingerprint_command": "worker/data",
+    "worker/commands": "common/process common/rpc common/rpc/client_flags worker/data worker/model worker/options",
     "worker": "common/process worker/flags worker/options worker/metrics worker/train",
     "tools/distroctl": "common/process common/replica common/rpc common/rpc/client_flags common/rpc/dev_certificates common/telemetry/http_get server/auth/tokens_file server/log worker/fsdp/memory_plan worker/model/llama_tensors",  # `plan` says what a worker checks at its start
     "tools/archiver": "common/process common/replica common/rpc common/rpc/client_flags common/telemetry",
@@ -163,7 +161,7 @@ OUTSIDE = {
         r"^lib(torch|c10)",
         r"^_ZN?K?(2at|3c10|5torch)",
         named_in="worker/model/torch worker/fsdp/cuda_torch",
-        seen_in="worker/model worker/fsdp worker/node worker/train worker/metrics worker/generate_command worker bench bench/convergence "
+        seen_in="worker/model worker/fsdp worker/node worker/train worker/metrics worker/commands worker bench bench/convergence "
         "tests/bench tests/testing/training tests/compatibility tests/integration",
     ),
     "cuda": Outside(
