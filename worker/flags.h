@@ -1,25 +1,16 @@
-// The command line of distro-worker.
+// The command line of distro-worker: the flags that fill its options, its commands, and what --help
+// teaches.
 #pragma once
 
-#include <string>
-#include <vector>
+#include <functional>
 
 #include "absl/status/statusor.h"
-#include "worker/fingerprint_command.h"
-#include "worker/generate_command.h"
+#include "common/process/command_line.h"
 #include "worker/options.h"
-#include "worker/text_floor_command.h"
 
 namespace distro::worker {
 
-// As ParseFlags.
-std::vector<std::string> ParseCommandLine(int argc, char** argv);
-
-// The flags as validated options. InvalidArgument names the flag.
-absl::StatusOr<WorkerOptions> WorkerOptionsFromFlags();
-absl::StatusOr<GenerateCommandOptions> GenerateOptionsFromFlags();
-absl::StatusOr<TextFloorOptions> TextFloorOptionsFromFlags();
-// Not validated.
-FingerprintOptions FingerprintOptionsFromFlags();
+// Without a command: fills `options`, which is borrowed, validates them and calls `run`.
+Program WorkerProgram(WorkerOptions* options, std::function<absl::StatusOr<int>()> run);
 
 }  // namespace distro::worker

@@ -28,12 +28,12 @@ absl::Status ValidateNode(const NodeOptions& node) {
 }  // namespace
 
 absl::Status WorkerOptions::Validate() const {
-  if (aggregator.empty())
+  if (channel.aggregator.empty())
     return absl::InvalidArgumentError("--aggregator: is required, for example 127.0.0.1:7700");
   if (data.empty())
     return absl::InvalidArgumentError("--data: is required, a file of text or tokens");
-  DISTRO_RETURN_IF_ERROR(ValidateClientTls(insecure, tls));
-  if (!insecure && name.empty() && state_dir.empty()) {
+  DISTRO_RETURN_IF_ERROR(ValidateClientTls(channel.insecure, channel.tls));
+  if (!channel.insecure && name.empty() && state_dir.empty()) {
     return absl::InvalidArgumentError(
         "--name: is required with TLS, the name that the certificate or the token was made for");
   }

@@ -15,33 +15,34 @@ namespace distro::worker {
 absl::Status ValidateThreads(int threads);
 
 struct WorkerOptions {
-  // Address of the aggregator, "host:port" or a URL. Required.
-  std::string aggregator;
+  // The aggregator and how to talk with it. Required.
+  ChannelOptions channel;
   // File of tokens or text; the same on every worker of a run. Required.
   std::string data;
   // Of `data`: text, llmc, uint16, uint32, or auto, which goes by its name.
   std::string data_format = "auto";
-  // Name in the run, [a-z0-9-]{1,63}; with TLS that of the credential. Default: the name that `state_dir` keeps, else the host's name and a random suffix.
+  // Name in the run, [a-z0-9-]{1,63}; with TLS that of the credential. Default: the name that
+  // `state_dir` keeps, else the host's name and a random suffix.
   std::string name;
-  // Certificates or token: what shows the aggregator who this is.
-  ClientTls tls = {};
-  // Plaintext, which shows nobody anything, instead of `tls`.
-  bool insecure = false;
-  // Torch threads of each rank. Larger values are faster up to the number of cores; results are bit-reproducible with 1 only.
+  // Torch threads of each rank. Larger values are faster up to the number of cores; results are
+  // bit-reproducible with 1 only.
   int threads = 1;
-  // Samples of one forward and backward pass of a rank; 0: all of a round's, by one rank. Larger values are faster and cost
-  // activation memory.
+  // Samples of one forward and backward pass of a rank; 0: all of a round's, by one rank. Larger
+  // values are faster and cost activation memory.
   int micro_batch_samples = 0;
-  // How the node's ranks share model and samples; its torch_threads are not read, `threads` counts for every rank.
+  // How the node's ranks share model and samples; its torch_threads are not read, `threads` counts
+  // for every rank.
   NodeOptions node = {};
   // Folder for the trained model, Hugging Face layout; empty: it is not written.
   std::string checkpoint_dir;
   // Also every so many rounds; 0: only at the end.
   uint64_t checkpoint_interval_rounds = 0;
-  // Folder for the worker's own state, with which a restarted process goes on; empty: none is kept. One a worker.
+  // Folder for the worker's own state, with which a restarted process goes on; empty: none is kept.
+  // One a worker.
   std::string state_dir;
-  // It is saved after every so many rounds and at the end; 0: at the end only. Smaller values lose less momentum with a
-  // process that is killed; each save writes 4 bytes a parameter while training waits.
+  // It is saved after every so many rounds and at the end; 0: at the end only. Smaller values lose
+  // less momentum with a process that is killed; each save writes 4 bytes a parameter while
+  // training waits.
   uint64_t state_interval_rounds = 100;
   // File for the summary as JSON; empty: none.
   std::string summary;

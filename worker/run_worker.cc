@@ -201,8 +201,7 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
 
 GrpcExchangeOptions ExchangeOptionsOf(const WorkerOptions& options, WorkerMetrics* metrics) {
   GrpcExchangeOptions exchange;
-  exchange.channel = {
-      .aggregator = options.aggregator, .insecure = options.insecure, .tls = options.tls};
+  exchange.channel = options.channel;
   exchange.telemetry = [metrics] { return metrics->Telemetry(); };
   return exchange;
 }
@@ -228,8 +227,8 @@ absl::Status Connect(const WorkerOptions& options, const Self& self, StopSignal*
 
 void LogStart(const WorkerOptions& options, Log* log) {
   log->Info("starting", {{"version", Version()},
-                         {"aggregator", options.aggregator},
-                         {"insecure", options.insecure},
+                         {"aggregator", options.channel.aggregator},
+                         {"insecure", options.channel.insecure},
                          {"data", options.data},
                          {"threads", options.threads},
                          {"micro_batch_samples", options.micro_batch_samples},
@@ -255,7 +254,7 @@ void LogStart(const WorkerOptions& options, Log* log) {
 
 ExitCode RunWorker(const WorkerOptions& options, StopSignal* stop, Log* log) {
   LogStart(options, log);
-  if (options.insecure)
+  if (options.channel.insecure)
     log->Warning("plaintext: bytes and names of this run can be read and changed on the way");
   TrainSummary summary;
   const absl::StatusOr<Self> self = MakeSelf(options, log);

@@ -70,7 +70,7 @@ USES = {
     "server/grpc_endpoint": "server/auth server/connections server/options server/service",
     "server": "server/grpc_endpoint server/grpc_log server/auth server/call_metrics server/connection_metrics server/connections server/flags server/options server/metrics server/service server/status server/stream_metrics server/worker_metrics",
     # The worker. Torch is in the model, the sharding and the training loop only.
-    "worker/flags": "common/process common/client/client_flags worker/options worker/fingerprint_command worker/generate_command worker/text_floor_command",
+    "worker/flags": "common/process common/client/client_flags worker/options worker/commands",
     "worker/options": "common/run common/client/channel_options worker/data worker/node/node_options",
     "worker/data": "common/run",
     "worker/plan": "common/model",  # without Torch, for the optimizer and distroctl too
@@ -84,9 +84,7 @@ USES = {
     "worker/gpu_readings": "",  # of the driver, loaded at run time
     "worker/telemetry": "worker/gpu_readings worker/train",  # observes it
     "worker/metrics": "common/telemetry worker/telemetry",
-    "worker/generate_command": "worker/model common/checkpoint",
-    "worker/text_floor_command": "worker/data",
-    "worker/fingerprint_command": "worker/data",
+    "worker/commands": "common/client common/client/client_flags common/process common/checkpoint worker/data worker/model worker/options",
     "worker": "common/client/member common/process worker/flags worker/options worker/metrics worker/train",
     "tools/distroctl": "common/client common/client/client_flags common/process kernels/replica common/security common/telemetry/http_get server/auth/tokens_file server/log worker/plan",  # `plan` says what a worker checks at its start
     "tools/archiver": "common/client/client_flags common/client/follow common/process kernels/replica common/telemetry",
@@ -177,7 +175,7 @@ OUTSIDE = {
         r"^lib(torch|c10)",
         r"^_ZN?K?(2at|3c10|5torch)",
         named_in="worker/model/torch worker/fsdp/cuda_torch",
-        seen_in="worker/model worker/fsdp worker/node worker/train worker/metrics worker/generate_command worker bench bench/convergence "
+        seen_in="worker/model worker/fsdp worker/node worker/train worker/metrics worker/commands worker bench bench/convergence "
         "tests/bench tests/testing/training tests/compatibility tests/integration",
     ),
     "cuda": Outside(

@@ -4,9 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/training.h"
-#include "worker/fingerprint_command.h"
-#include "worker/generate_command.h"
-#include "worker/text_floor_command.h"
+#include "worker/commands.h"
 
 namespace distro::worker {
 namespace {

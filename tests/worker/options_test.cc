@@ -8,9 +8,9 @@ namespace {
 
 WorkerOptions Valid() {
   WorkerOptions options;
-  options.aggregator = "127.0.0.1:7700";
+  options.channel.aggregator = "127.0.0.1:7700";
   options.data = "text.txt";
-  options.insecure = true;
+  options.channel.insecure = true;
   return options;
 }
 
@@ -25,19 +25,19 @@ TEST(WorkerOptionsTest, AcceptsWhatIsComplete) { EXPECT_TRUE(Valid().Validate().
 
 TEST(WorkerOptionsTest, NamesTheFlagThatMustBeMended) {
   WorkerOptions options = Valid();
-  options.aggregator = "";
+  options.channel.aggregator = "";
   ExpectRefused(options, "--aggregator");
   options = Valid();
   options.data = "";
   ExpectRefused(options, "--data");
   options = Valid();
-  options.insecure = false;
+  options.channel.insecure = false;
   ExpectRefused(options, "--token_file, or --cert and --key");
-  options.tls.token_file = "token";
+  options.channel.tls.token_file = "token";
   ExpectRefused(options, "--name");
   options.name = "w1";
   EXPECT_TRUE(options.Validate().ok());
-  options.insecure = true;
+  options.channel.insecure = true;
   ExpectRefused(options, "--insecure");
   options = Valid();
   options.name = "Upper";

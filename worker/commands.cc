@@ -1,0 +1,187 @@
+#include "worker/commands.h"
+
+#include <iostream>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/file.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "common/base/utf8.h"
+#include "common/checkpoint/hf_folder.h"
+#include "common/client/client_flags.h"
+#include "common/client/link_bench.h"
+#include "common/client/link_report.h"
+#include "common/layout/tensor_buffer.h"
+#include "common/model/architecture.h"
+#include "worker/data/sampler.h"
+#include "worker/data/text_entropy.h"
+#include "worker/data/token_file.h"
+#include "worker/exit_code.h"
+#include "worker/model/generate.h"
+#include "worker/model/model.h"
+#include "worker/options.h"
+
+namespace distro::worker {
+namespace {
+
+absl::StatusOr<int> Print(const absl::StatusOr<std::string>& text) {
+  DISTRO_RETURN_IF_ERROR(text.status());
+  std::cout << *text << std::endl;
+  return kExitDone;
+}
+
+Command GenerateCommand() {
+  const auto options = std::make_shared<GenerateCommandOptions>();
+  return {.name = "generate",
+          .summary = "Continues a text with a trained checkpoint.",
+          .flags = {{.name = "model",
+                     .value = &options->model,
+                     .help = "Checkpoint folder, of a byte-tokenizer model. Required.",
+                     .takes = Takes::kFolder},
+                    {.name = "prompt",
+                     .value = &options->prompt,
+                     .help = "Text to continue. Required."},
+                    {.name = "tokens", .value = &options->tokens, .help = "Tokens to add."},
+                    {.name = "temperature",
+                     .value = &options->temperature,
+                     .help = "0 takes the likeliest token, larger values draw more boldly."},
+                    {.name = "seed", .value = &options->seed, .help = "Seed of the draws."},
+                    {.name = "threads", .value = &options->threads, .help = "Torch threads."}},
+          .help = R"(Example:
+  distro-worker generate --model DIR --prompt TEXT)",
+          .run = [options] { return Print(GenerateText(*options)); }};
+}
+
+Command FingerprintCommand() {
+  const auto options = std::make_shared<FingerprintOptions>();
+  return {
+      .name = "fingerprint",
+      .summary =
+          "Prints the fingerprint of the tokens, which must be that of all workers of a run.",
+      .flags = {{.name = "data",
+                 .value = &options->data,
+                 .help = "Text (UTF-8) or token file (docs/data.md). Required.",
+                 .takes = Takes::kFile},
+                {.name = "data_format",
+                 .value = &options->data_format,
+                 .help = "Of --data: text, llmc, uint16, uint32, or auto: by the file's name."}},
+      .help = R"(Example:
+  distro-worker fingerprint --data FILE)",
+      .run = [options] { return Print(DataFingerprint(*options)); }};
+}
+
+absl::StatusOr<int> BenchLink(const LinkBenchOptions& options) {
+  DISTRO_ASSIGN_OR_RETURN(
+      const LinkMeasurement measured,
+      MeasureLink(options, [](absl::string_view line) { std::cerr << line << "\n"; }));
+  std::cout << LinkText(measured) << std::endl;
+  return PredictLink(measured).straggler ? kExitTooSlow : kExitDone;
+}
+
+Command BenchLinkCommand() {
+  const auto options = std::make_shared<LinkBenchOptions>();
+  return {
+      .name = "bench-link",
+      .arguments = {{"HOST:PORT", &options->channel.aggregator}},
+      .summary =
+          "Measures the link with payloads of the run's size; would this worker be the straggler?",
+      .flags = WithClientFlags({}, &options->channel),
+      .help = R"(Says whether this worker would hold up the others: exit code 9.
+
+Example:
+  distro-worker bench-link HOST:PORT --ca FILE --token_file FILE)",
+      .run = [options] { return BenchLink(*options); }};
+}
+
+Command TextFloorCommand() {
+  const auto options = std::make_shared<TextFloorOptions>();
+  return {
+      .name = "text-floor",
+      .summary = "Prints the losses on held-out text that a trained byte model has to get below.",
+      .flags = {{.name = "data",
+                 .value = &options->data,
+                 .help = "Text (UTF-8). Required.",
+                 .takes = Takes::kFile},
+                {.name = "sequence_length",
+                 .value = &options->sequence_length,
+                 .help = "As in the run's configuration."},
+                {.name = "held_out_fraction",
+                 .value = &options->held_out_fraction,
+                 .help = "As in the run's configuration."}},
+      .help = R"(Example:
+  distro-worker text-floor --data FILE --sequence_length N --held_out_fraction F)",
+      .run = [options] { return Print(TextFloorReport(*options)); }};
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> GenerateText(const GenerateCommandOptions& options) {
+  DISTRO_RETURN_IF_ERROR(ValidateThreads(options.threads));
+  if (options.tokens < 0) return absl::InvalidArgumentError("--tokens: is below 0");
+  if (!(options.temperature >= 0)) return absl::InvalidArgumentError("--temperature: is below 0");
+  if (options.model.empty())
+    return absl::InvalidArgumentError("--model: is required, a checkpoint folder");
+  if (options.prompt.empty())
+    return absl::InvalidArgumentError("--prompt: is required, the text to continue");
+  DISTRO_ASSIGN_OR_RETURN(const CheckpointFolder checkpoint, OpenCheckpointFolder(options.model));
+  DISTRO_ASSIGN_OR_RETURN(std::shared_ptr<const Architecture> architecture,
+                          ParseModelConfig(checkpoint.config_json()));
+  if (architecture->sizes().vocab_size != kByteVocabulary) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.model, ": vocab_size is ", architecture->sizes().vocab_size,
+                     "; text is generated by models of the byte tokenizer, 256"));
+  }
+  DISTRO_ASSIGN_OR_RETURN(const Layout layout,
+                          Layout::Create(checkpoint.manifest(), kDefaultSegmentBlocks));
+  DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
+                          Model::Create(std::move(architecture), layout));
+  TensorBuffer parameters(layout);
+  DISTRO_RETURN_IF_ERROR(checkpoint.ReadInto(layout, &parameters));
+  SetTorchThreads(options.threads);
+  std::vector<int32_t> prompt;
+  for (const char c : options.prompt) prompt.push_back(static_cast<unsigned char>(c));
+  DISTRO_ASSIGN_OR_RETURN(
+      const std::vector<int32_t> tokens,
+      Generate(
+          *model, parameters, prompt,
+          {.count = options.tokens, .temperature = options.temperature, .seed = options.seed}));
+  std::string text = options.prompt;
+  for (const int32_t token : tokens) text.push_back(static_cast<char>(token));
+  return ReplaceInvalidUtf8(text);
+}
+
+absl::StatusOr<std::string> DataFingerprint(const FingerprintOptions& options) {
+  if (options.data.empty()) return absl::InvalidArgumentError("--data: is required, a token file");
+  const absl::StatusOr<TokenFormat> format = ParseTokenFormat(options.data_format);
+  if (!format.ok()) return Annotate(format.status(), "--data_format");
+  const absl::StatusOr<TokenSource> tokens = OpenTokens(options.data, *format);
+  if (!tokens.ok()) return Annotate(tokens.status(), "--data");
+  return absl::StrCat(tokens->Fingerprint(), "  ", tokens->tokens(), " tokens  ", options.data);
+}
+
+absl::StatusOr<std::string> TextFloorReport(const TextFloorOptions& options) {
+  if (options.data.empty()) return absl::InvalidArgumentError("--data: is required, a text");
+  // Opened as tokens for its checks; the bytes of a text are its tokens.
+  const absl::StatusOr<TokenSource> tokens = OpenTokens(options.data, TokenFormat::kText);
+  if (!tokens.ok()) return Annotate(tokens.status(), "--data");
+  DISTRO_ASSIGN_OR_RETURN(const MappedFile text, MappedFile::Open(options.data));
+  DISTRO_ASSIGN_OR_RETURN(
+      const DataSplit split,
+      SplitSamples(tokens->tokens(), options.sequence_length, options.held_out_fraction));
+  const int64_t border = split.training_samples * options.sequence_length;
+  const int64_t end = border + split.held_out_samples * options.sequence_length + 1;
+  DISTRO_ASSIGN_OR_RETURN(const TextFloor floor,
+                          ComputeTextFloor(text.bytes().substr(0, border + 1),
+                                           text.bytes().substr(border, end - border)));
+  return absl::StrFormat("byte frequencies  %.4f nats a byte\nbyte bigrams      %.4f nats a byte",
+                         floor.byte_entropy, floor.bigram_cross_entropy);
+}
+
+std::vector<Command> Commands() {
+  return {GenerateCommand(), FingerprintCommand(), BenchLinkCommand(), TextFloorCommand()};
+}
+
+}  // namespace distro::worker
