@@ -36,8 +36,8 @@ USES = {
     "common/process/command_line": "common/base",  # absl's flags, for programs
     # A node's part in a run: the edge to the network, without it; and what stands behind that edge.
     "common/exchange": "common/replica common/telemetry/duration_histogram",
-    "common/client/follow": "common/client",
-    "common/client/member": "common/client/follow common/exchange",
+    "common/client/follow": "common/client common/exchange",
+    "common/client/member": "common/client/follow",
     "common/simulation": "common/exchange",
     # The aggregator. Its decisions and its log know nothing of gRPC.
     "server/flags": "server/options common/process/command_line",
@@ -107,6 +107,7 @@ USES = {
     "tests/testing/training": "worker/train",
     "tests/common": "",
     "tests/common/client": "",
+    "tests/common/client/follow": "tests/common/client",
     "tests/common/client/member": "tests/common/client",
     "tests/common/codec/random_updates": "common/update",
     "tests/common/codec/vote_entropy": "common/update",
@@ -124,7 +125,7 @@ USES = {
     "tests/tools": "",
     "tests/tools/distroctl/aggregator_commands_test": "tests/server/service",
     "tests/tools/distroctl/operate_test": "tests/server/service",  # the commands against a whole aggregator
-    "tests/tools/archiver": "server tests/common/client tests/server/service",  # against a whole aggregator in the test's process, and one that plays a script
+    "tests/tools/archiver": "server tests/common/client/follow tests/server/service",  # against a whole aggregator in the test's process, and one that plays a script
     "tests/integration": "common/simulation server worker tools/distroctl tools/archiver",
     "tests/compatibility": "worker/model",
     "tests/fuzz": "tests/testing/rpc_sequence common/rpc common/replica common/telemetry server/log server/auth/tokens_file worker/data worker/state tools/archiver",
