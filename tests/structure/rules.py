@@ -37,8 +37,8 @@ USES = {
     "common/process": "common/base",  # signals and the command line
     # A node's part in a run: the edge to the network, without it; and what stands behind that edge.
     "common/exchange": "common/round_log common/telemetry/worker_readings",
-    "common/client/follow": "common/client",
-    "common/client/member": "common/client/follow common/exchange",
+    "common/client/follow": "common/client common/exchange",
+    "common/client/member": "common/client/follow",
     "common/simulation": "common/exchange common/round",
     # The aggregator. Its decisions and its log know nothing of gRPC.
     "server/flags": "server/options common/process",
@@ -102,6 +102,7 @@ USES = {
     "tests/common": "",
     "tests/common/codec": "bench/wire",  # votes that have a seed, and what they would take at best
     "tests/common/client": "",
+    "tests/common/client/follow": "tests/common/client",
     "tests/common/client/member": "tests/common/client",
     "tests/kernels": "kernels/cuda",
     "tests/server": "",
@@ -118,7 +119,7 @@ USES = {
     "tests/tools": "",
     "tests/tools/distroctl/aggregator_commands_test": "tests/server/service",
     "tests/tools/distroctl/operate_test": "tests/server/service",  # the commands against a whole aggregator
-    "tests/tools/archiver": "server tests/common/client tests/server/service",  # against a whole aggregator in the test's process, and one that plays a script
+    "tests/tools/archiver": "server tests/common/client/follow tests/server/service",  # against a whole aggregator in the test's process, and one that plays a script
     "tests/integration": "common/simulation server worker tools/distroctl tools/archiver",
     "tests/compatibility": "worker/model",
     "tests/fuzz": "tests/testing/plain_updates tests/testing/rpc_sequence common/rpc common/round_log common/telemetry server/log server/auth/tokens_file worker/data worker/state tools/archiver",

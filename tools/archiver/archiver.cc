@@ -1,11 +1,16 @@
 #include "tools/archiver/archiver.h"
 
 #include <optional>
+#include <random>
+#include <string>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
+#include "common/client/backoff.h"
+#include "common/client/follow/head_watch.h"
+#include "common/client/follow/snapshot_fetch.h"
 #include "common/client/status_action.h"
 #include "tools/archiver/session.h"
 
@@ -15,6 +20,12 @@ namespace {
 // Beginnings in sequence that lead to no round, after which another one would not help either.
 constexpr int kFruitlessBeginnings = 3;
 
+// Differs from process to process.
+uint64_t RandomSeed() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Archiver>> Archiver::Create(ArchiverOptions options,
@@ -23,36 +34,43 @@ absl::StatusOr<std::unique_ptr<Archiver>> Archiver::Create(ArchiverOptions optio
   auto archiver = absl::WrapUnique(new Archiver(std::move(options), metrics, log, clock));
   DISTRO_ASSIGN_OR_RETURN(
       archiver->client_,
-      AggregatorClient::Open(archiver->options_.channel, archiver->options_.backoff,
-                             &archiver->stopper_, log, clock));
+      AggregatorClient::Open(archiver->options_.channel, {.state = &archiver->state_,
+                                                          .meter = &archiver->meter_,
+                                                          .log = log,
+                                                          .clock = clock,
+                                                          .backoff = archiver->options_.backoff,
+                                                          .seed = RandomSeed()}));
   DISTRO_ASSIGN_OR_RETURN(archiver->folder_, ArchiveFolder::Open(archiver->options_.data_dir));
   return archiver;
 }
 
 absl::Status Archiver::Run() {
-  Backoff backoff(options_.backoff, RandomSeed());
+  Backoff backoff(options_.backoff, client_->follower().seed + 5);
   int fruitless = 0;
   while (true) {
     uint64_t replayed = 0;
     const absl::Status status = Follow(&replayed);
     metrics_->ready = false;
-    if (stopper_.stopped() && absl::IsCancelled(status)) return absl::OkStatus();
-    if (status.ok() || stopper_.stopped()) return status;
+    if (state_.ended() && absl::IsCancelled(status)) return absl::OkStatus();
+    if (status.ok() || state_.ended()) return status;
     if (ActionFor(status) != StatusAction::kResync) return status;
     fruitless = replayed > 0 ? 0 : fruitless + 1;
     if (fruitless == kFruitlessBeginnings) return status;
     log_->Warning("starts again from the newest snapshot", {{"reason", status}});
     DISTRO_RETURN_IF_ERROR(folder_->Reset());
-    stopper_.Sleep(backoff.Next());
+    state_.Sleep(backoff.Next());
   }
 }
 
 absl::Status Archiver::Follow(uint64_t* replayed) {
   absl::StatusOr<std::optional<ArchiveState>> held = folder_->Load();
-  const uint64_t epoch = held.ok() && held->has_value() ? (*held)->epoch : 0;
-  DISTRO_ASSIGN_OR_RETURN(v1::GetRunResponse run, client_->AwaitRun(epoch));
-  const auto fetch = [this](const v1::SnapshotInfo& snapshot, const std::string& path) {
-    return client_->FetchSnapshot(snapshot, path);
+  if (held.ok() && held->has_value()) state_.ObserveEpoch(EpochId((*held)->epoch));
+  const Follower& follower = client_->follower();
+  DISTRO_ASSIGN_OR_RETURN(v1::GetRunResponse run, AwaitRun(follower, client_->control()));
+  if (!IsRunId(run.run_id())) return absl::InvalidArgumentError("run_id: is not a run id");
+  state_.ObserveHead(EpochId(run.epoch()), RoundId(run.round()));
+  const auto fetch = [&](const v1::SnapshotInfo& snapshot, const std::string& path) {
+    return FetchSnapshot(follower, client_->snapshots(), snapshot, path);
   };
   DISTRO_ASSIGN_OR_RETURN(Archive archive, OpenArchive(run, std::move(held), options_.threads,
                                                        folder_.get(), fetch, log_));
@@ -66,7 +84,6 @@ absl::Status Archiver::Follow(uint64_t* replayed) {
                    .client = client_.get(),
                    .folder = folder_.get(),
                    .metrics = metrics_,
-                   .stopper = &stopper_,
                    .log = log_,
                    .clock = clock_});
   const absl::Status status = session.Run();

@@ -12,12 +12,13 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/client/client_state.h"
+#include "common/exchange/transfer_meter.h"
 #include "tools/archiver/aggregator_client.h"
 #include "tools/archiver/archive.h"
 #include "tools/archiver/archive_folder.h"
 #include "tools/archiver/metrics.h"
 #include "tools/archiver/options.h"
-#include "tools/archiver/stopper.h"
 
 namespace distro::tools {
 
@@ -33,7 +34,7 @@ class Archiver {
   // cases. FailedPrecondition "other_run": the folder is of another run. "diverged", "pruned": starting again from the newest
   // snapshot did not help. Otherwise what cannot be mended from here.
   absl::Status Run();
-  void Stop() { stopper_.Stop(); }
+  void Stop() { state_.End(absl::CancelledError("stopped")); }
 
  private:
   Archiver(ArchiverOptions options, ArchiverMetrics* metrics, Log* log, const Clock* clock)
@@ -46,7 +47,8 @@ class Archiver {
   ArchiverMetrics* const metrics_;
   Log* const log_;
   const Clock* const clock_;
-  Stopper stopper_;
+  ClientState state_;
+  TransferMeter meter_;
   std::unique_ptr<AggregatorClient> client_;
   std::unique_ptr<ArchiveFolder> folder_;
 };

@@ -4,19 +4,23 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/checksum.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
+#include "common/client/follow/head_watch.h"
+#include "common/client/follow/round_feed.h"
 #include "common/round_log/log_reference.h"
-#include "tools/archiver/head_watch.h"
 #include "tools/archiver/published_folders.h"
 
 namespace distro::tools {
 namespace {
 
+// Replaying a round overlaps with receiving the next; more would only cost memory.
+constexpr size_t kRoundsAhead = 2;
 constexpr size_t kReportsWaiting = 64;  // as many rounds as the aggregator compares
 
 uint64_t PayloadBytes(const CommittedRound& round) {
@@ -32,6 +36,7 @@ Session::Session(v1::GetRunResponse run, Archive archive, Parts parts)
       parts_(parts),
       parameter_bytes_(4 * static_cast<uint64_t>(archive.layout->elements())),
       archive_(std::move(archive)),
+      reconnects_(Reconnects()),
       next_round_(archive_.replica->next_round().value()),
       stored_round_(run_.snapshots(0).round()),
       reports_(kReportsWaiting, [this](const v1::ReportStateRequest& r) { SendReport(r); }),
@@ -41,18 +46,16 @@ Session::Session(v1::GetRunResponse run, Archive archive, Parts parts)
 }
 
 absl::Status Session::Run() {
-  RoundFeed feed({.run_id = run_.run_id(),
-                  .next_round = archive_.replica->next_round(),
-                  .log_hash = archive_.replica->log_hash(),
-                  .epoch = EpochId(archive_.state.epoch),
-                  .rounds = RoundId(run_.config().rounds())},
-                 {.client = parts_.client,
-                  .layout = archive_.layout.get(),
-                  .stopper = parts_.stopper,
-                  .log = parts_.log,
-                  .clock = parts_.clock});
-  const HeadWatch watch(parts_.client, parts_.options->poll_interval,
-                        [this, &feed](const v1::GetRunResponse& run) { ObserveHead(run, &feed); });
+  const Follower& follower = parts_.client->follower();
+  EventQueue queue(kRoundsAhead, UINT64_MAX);
+  const RoundFeed feed(follower, parts_.client->rounds(), archive_.layout.get(),
+                       {.run_id = run_.run_id(),
+                        .next_round = archive_.replica->next_round(),
+                        .log_hash = archive_.replica->log_hash(),
+                        .rounds = RoundId(run_.config().rounds())},
+                       &queue);
+  const HeadWatch watch(follower, parts_.client->control(), parts_.options->poll_interval,
+                        [this](const v1::GetRunResponse& run) { ObserveHead(run); });
   parts_.metrics->ready = true;
   // What an earlier process did not get done.
   const ArchiveState& state = archive_.state;
@@ -62,10 +65,10 @@ absl::Status Session::Run() {
   // At an end nobody vouched for what was published last: the round before was offered.
   upload_due_ = state.published_round > stored_round_ + 1;
   QueueReport();
-  const absl::Status status = Replay(&feed);
-  archive_.state.epoch = std::max(archive_.state.epoch, feed.epoch().value());
-  if (!status.ok() && !parts_.stopper->stopped()) return status;
-  return Finished() && !parts_.stopper->stopped() ? Finish() : Save();
+  const absl::Status status = Replay(&queue);
+  archive_.state.epoch = std::max(archive_.state.epoch, client_state()->view().epoch.value());
+  if (!status.ok() && !stopped()) return status;
+  return Finished() && !stopped() ? Finish() : Save();
 }
 
 uint64_t Session::End() const {
@@ -78,24 +81,25 @@ absl::Status Session::Finish() {
   if (archive_.state.published_round != next_round_) PublishFolder();
   reports_.AwaitIdle();
   uploads_.AwaitIdle();
-  if (parts_.stopper->stopped()) return absl::OkStatus();
+  if (stopped()) return absl::OkStatus();
   archive_.state.published_round = next_round_;
   archive_.state.result_bytes = 0;
   return Save();
 }
 
-absl::Status Session::Replay(RoundFeed* feed) {
+absl::Status Session::Replay(EventQueue* queue) {
   while (!Finished()) {
-    absl::StatusOr<CommittedRound> round = absl::UnknownError("");
+    absl::StatusOr<RoundEvent> event = absl::UnknownError("");
     {
       const ArchiverPhaseScope phase(parts_.metrics, parts_.clock, ArchiverPhase::kWait);
-      round = feed->Next();
+      event = queue->Pop();
     }
-    DISTRO_RETURN_IF_ERROR(round.status());
-    if (parts_.stopper->stopped()) return absl::CancelledError("stopped");
-    OfferSnapshot(*round);
-    DISTRO_RETURN_IF_ERROR(Apply(*round));
-    archive_.state.epoch = std::max(archive_.state.epoch, feed->epoch().value());
+    DISTRO_RETURN_IF_ERROR(event.status());
+    if (stopped()) return client_state()->end_status();
+    const CommittedRound& round = std::get<CommittedRound>(*event);
+    OfferSnapshot(round);
+    DISTRO_RETURN_IF_ERROR(Apply(round));
+    archive_.state.epoch = std::max(archive_.state.epoch, client_state()->view().epoch.value());
     if (!Finished() && IntervalEnds()) EndInterval();
   }
   return absl::OkStatus();
@@ -153,7 +157,7 @@ void Session::QueueReport() { reports_.Add(StateNow()); }
 
 void Session::SendReport(const v1::ReportStateRequest& request) {
   const absl::Status status = parts_.client->ReportState(request);
-  if (status.ok() || parts_.stopper->stopped()) return;
+  if (status.ok() || stopped()) return;
   parts_.log->Warning("state report refused", {{"round", request.round()}, {"status", status}});
 }
 
@@ -253,7 +257,7 @@ void Session::SendSnapshot(const Upload& upload) {
     *header.mutable_snapshot() = upload.snapshot;
     status = parts_.client->SendSnapshot(header, file->bytes());
   }
-  if (parts_.stopper->stopped()) return;
+  if (stopped()) return;
   if (!status.ok()) {
     parts_.metrics->failures_upload->Increment();
     parts_.log->Error("snapshot not stored", {{"round", round}, {"status", status}});
@@ -265,17 +269,22 @@ void Session::SendSnapshot(const Upload& upload) {
                    {{"round", round}, {"bytes", upload.snapshot.size_bytes()}});
 }
 
-void Session::ObserveHead(const v1::GetRunResponse& run, RoundFeed* feed) {
-  if (run.run_id() != run_.run_id() || EpochId(run.epoch()) < feed->epoch()) return;
-  feed->ObserveEpoch(EpochId(run.epoch()));
-  feed->ReopenIfSilent(RoundId(run.round()), parts_.options->patience);
+uint64_t Session::Reconnects() const {
+  return parts_.client->follower().meter->stats(parts_.clock->MonotonicNow()).reconnects;
+}
+
+void Session::ObserveHead(const v1::GetRunResponse& run) {
+  if (run.run_id() != run_.run_id()) return;
+  client_state()->ObserveHead(EpochId(run.epoch()), RoundId(run.round()));
+  ReopenIfSilent(parts_.client->follower(), parts_.options->patience);
   const uint64_t next = next_round_;
   const uint64_t lag = run.round() > next ? run.round() - next : 0;
   const LagJudgement judgement = trend_.Add(parts_.clock->MonotonicNow(), lag);
   parts_.metrics->lag_rounds->Set(static_cast<double>(lag));
   parts_.metrics->falls_behind = judgement.pace == Pace::kFallsBehind;
-  parts_.metrics->reconnects->Increment(static_cast<double>(feed->reconnects() - reconnects_));
-  reconnects_ = feed->reconnects();
+  const uint64_t reconnects = Reconnects();
+  parts_.metrics->reconnects->Increment(static_cast<double>(reconnects - reconnects_));
+  reconnects_ = reconnects;
   if (judgement.pace == pace_) return;
   if (judgement.pace == Pace::kFallsBehind) {
     parts_.log->Warning("falls behind: more --threads, or a faster link or disk, would help",

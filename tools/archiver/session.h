@@ -7,13 +7,13 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/exchange/event_queue.h"
 #include "tools/archiver/aggregator_client.h"
 #include "tools/archiver/archive.h"
 #include "tools/archiver/background_queue.h"
 #include "tools/archiver/lag_trend.h"
 #include "tools/archiver/metrics.h"
 #include "tools/archiver/options.h"
-#include "tools/archiver/round_feed.h"
 
 namespace distro::tools {
 
@@ -24,7 +24,6 @@ class Session {
     AggregatorClient* client;
     ArchiveFolder* folder;
     ArchiverMetrics* metrics;
-    Stopper* stopper;
     Log* log;
     const Clock* clock;
   };
@@ -45,7 +44,7 @@ class Session {
     std::string path;
   };
 
-  absl::Status Replay(RoundFeed* feed);
+  absl::Status Replay(EventQueue* queue);
   absl::Status Apply(const CommittedRound& round);
   void CompareHashes(const CommittedRound& round);
   v1::ReportStateRequest StateNow() const;
@@ -62,6 +61,10 @@ class Session {
   void OfferSnapshot(const CommittedRound& round);
   // Requires a replica at the round of the snapshot.
   void QueueUpload();
+  ClientState* client_state() const { return parts_.client->follower().state; }
+  bool stopped() const { return client_state()->ended(); }
+  // Subscriptions that were opened again since the process began.
+  uint64_t Reconnects() const;
   // The first round that is not wanted.
   uint64_t End() const;
   // The rounds that were wanted are all applied.
@@ -72,7 +75,7 @@ class Session {
   // On threads of their own.
   void SendReport(const v1::ReportStateRequest& request);
   void SendSnapshot(const Upload& upload);
-  void ObserveHead(const v1::GetRunResponse& run, RoundFeed* feed);
+  void ObserveHead(const v1::GetRunResponse& run);
 
   // Constant after construction.
   const v1::GetRunResponse run_;
@@ -88,7 +91,7 @@ class Session {
   // Of the watch.
   LagTrend trend_;
   Pace pace_ = Pace::kKeepsUp;
-  uint64_t reconnects_ = 0;
+  uint64_t reconnects_;
 
   std::atomic<uint64_t> next_round_;    // of the replica
   std::atomic<uint64_t> stored_round_;  // of the newest snapshot that the aggregator has

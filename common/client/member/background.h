@@ -3,6 +3,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/client/follow/follower.h"
 #include "common/client/member/exchange_options.h"
 #include "common/client/member/session.h"
 #include "common/exchange/transfer_meter.h"
@@ -16,6 +17,17 @@ struct Background {
   TransferMeter* meter = nullptr;
   Log* log = nullptr;
   const Clock* clock = nullptr;
+
+  // What the parts are given that do not train.
+  Follower follower() const {
+    return {.state = session,
+            .meter = meter,
+            .log = log,
+            .clock = clock,
+            .backoff = options->backoff,
+            .seed = session->worker().incarnation(),
+            .member = true};
+  }
 };
 
 }  // namespace distro

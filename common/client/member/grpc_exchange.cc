@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
+#include "common/client/follow/snapshot_fetch.h"
 #include "common/client/member/join.h"
-#include "common/client/member/snapshot_download.h"
 #include "common/client/status_action.h"
 #include "common/rpc/proto_time.h"
 #include "common/rpc/status.h"
@@ -95,7 +95,7 @@ absl::Status GrpcExchange::DownloadSnapshot(const v1::SnapshotInfo& snapshot,
     return absl::FailedPreconditionError("DownloadSnapshot: Join comes first");
   const Background& background = running_->background();
   const absl::Status fetched =
-      FetchSnapshot(background, connections_->download.get(), snapshot, path);
+      FetchSnapshot(background.follower(), connections_->download.get(), snapshot, path);
   // What was named in Join is there no more: another session must be told of another snapshot.
   if (!fetched.ok() && ActionFor(fetched) == StatusAction::kResync)
     running_->session()->End(fetched);

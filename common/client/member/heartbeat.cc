@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
+#include "common/client/follow/round_feed.h"
 #include "common/client/member/join.h"
 #include "common/client/status_action.h"
 #include "common/rpc/status.h"
@@ -30,7 +31,7 @@ void Heartbeat::Report(RoundId next_round, uint64_t log_hash) {
     next_.set_next_round(next_round.value());
     next_.set_log_hash(log_hash);
   }
-  if (news) background_.session->WantHeartbeat();
+  if (news) background_.session->WantHead();
 }
 
 void Heartbeat::Run() {
@@ -59,9 +60,9 @@ void Heartbeat::Run() {
 bool Heartbeat::AwaitTurn() {
   const absl::Time due = absl::Now() + interval_;
   while (true) {
-    const SessionView view = background_.session->view();
+    const ClientView view = background_.session->view();
     const absl::Duration left = due - absl::Now();
-    if (view.heartbeat_wanted || left <= absl::ZeroDuration()) return !background_.session->ended();
+    if (view.head_wanted || left <= absl::ZeroDuration()) return !background_.session->ended();
     if (!background_.session->AwaitChange(view.version, left)) return false;
   }
 }
@@ -74,7 +75,7 @@ absl::StatusOr<v1::HeartbeatResponse> Heartbeat::Send() {
     request = next_;
   }
   v1::HeartbeatResponse response;
-  SessionCall call(background_.session);
+  ClientCall call(background_.session);
   // While nobody waits for a connection nobody polls it, and gRPC would look for it every 5 s only.
   call.context()->set_wait_for_ready(failing_);
   call.context()->set_deadline(absl::ToChronoTime(absl::Now() + background_.options->rpc_timeout));
@@ -99,12 +100,12 @@ absl::StatusOr<v1::HeartbeatResponse> Heartbeat::Send() {
 }
 
 void Heartbeat::Obey(const v1::HeartbeatResponse& response) {
-  background_.session->ObserveHeartbeat(response);
-  if (failing_) background_.session->Update([](SessionView& view) { ++view.returns; });
+  background_.session->ObserveHead(EpochId(response.epoch()), RoundId(response.head_round()));
+  if (failing_) background_.session->Update([](ClientView& view) { ++view.returns; });
   failing_ = false;
   LogRunState(response);
   ObeyDirective(response);
-  ReopenSilentSubscription();
+  ReopenIfSilent(background_.follower(), background_.options->subscription_patience);
 }
 
 void Heartbeat::ObeyDirective(const v1::HeartbeatResponse& response) {
@@ -145,15 +146,6 @@ void Heartbeat::LogRunState(const v1::HeartbeatResponse& response) {
   paused_ = paused;
 }
 
-void Heartbeat::ReopenSilentSubscription() {
-  Session* const session = background_.session;
-  const std::string reason = ReasonToReopen(session->view(), background_.clock->MonotonicNow(),
-                                            background_.options->subscription_patience);
-  if (reason.empty()) return;
-  background_.log->Warning("subscription is silent, opening it again", {{"reason", reason}});
-  session->Update([](SessionView& view) { ++view.reopens; });
-}
-
 absl::Status Heartbeat::Rejoin() {
   Session* const session = background_.session;
   const absl::StatusOr<v1::JoinResponse> response =
@@ -168,10 +160,10 @@ absl::Status Heartbeat::Rejoin() {
   }
   background_.log->Info("joined again",
                         {{"run", response->run_id()}, {"epoch", response->epoch()}});
-  session->Update([&](SessionView& view) {
+  session->Update([&](ClientView& view) {
     view.epoch = std::max(view.epoch, EpochId(response->epoch()));
     view.head = RoundId(response->head_round());
-    view.heartbeat_wanted = true;  // a new session does not know yet what this worker has
+    view.head_wanted = true;  // a new session does not know yet what this worker has
     ++view.returns;
   });
   failing_ = false;

@@ -31,7 +31,6 @@ class Heartbeat {
   void ObeyDirective(const v1::HeartbeatResponse& response);
   // Says once what the run does that a worker must wait for.
   void LogRunState(const v1::HeartbeatResponse& response);
-  void ReopenSilentSubscription();
   absl::Status Rejoin();
   // A call failed: ends the session when repeating it cannot help.
   void Failed(RetriedRpc rpc, const absl::Status& status);

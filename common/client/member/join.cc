@@ -17,7 +17,7 @@ absl::StatusOr<v1::JoinResponse> JoinOnce(const Background& background, Connecti
   if (!background.session->view().following)
     request.set_download_bytes_per_second(background.meter->download_bytes_per_second());
   v1::JoinResponse response;
-  SessionCall call(background.session);
+  ClientCall call(background.session);
   call.context()->set_wait_for_ready(wait_for_ready);
   call.context()->set_deadline(absl::ToChronoTime(absl::Now() + background.options->rpc_timeout));
   absl::Status status =

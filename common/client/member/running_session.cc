@@ -16,23 +16,24 @@ RunningSession::RunningSession(const Background& background, std::shared_ptr<Ses
       heartbeat_thread_([this] { heartbeat_.Run(); }) {}
 
 void RunningSession::Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) {
-  session_->Update([&](SessionView& view) {
-    view.next_round = next_round;
-    view.following = true;
-  });
+  feed_ = std::make_unique<RoundFeed>(background_.follower(), connections_.download.get(), layout,
+                                      RoundFeed::Start{.run_id = session_->run_id(),
+                                                       .worker = session_->worker(),
+                                                       .next_round = next_round,
+                                                       .log_hash = log_hash,
+                                                       .rounds = session_->rounds()},
+                                      queue_.get());
   heartbeat_.Report(next_round, log_hash);
-  subscription_ = std::make_unique<Subscription>(background_, connections_.download.get(),
-                                                 queue_.get(), layout, next_round, log_hash);
-  subscription_thread_ = std::thread([this] { subscription_->Run(); });
   upload_thread_ = std::thread([this] { uploader_.Run(); });
 }
 
 void RunningSession::Shutdown() {
   session_->End(absl::CancelledError("left the run"));
   queue_->Close(absl::CancelledError("left the run"), /*drop=*/true);
-  for (std::thread* thread : {&heartbeat_thread_, &subscription_thread_, &upload_thread_}) {
+  for (std::thread* thread : {&heartbeat_thread_, &upload_thread_}) {
     if (thread->joinable()) thread->join();
   }
+  feed_.reset();
 }
 
 }  // namespace distro

@@ -1,4 +1,4 @@
-// A session with its threads: Heartbeat from its construction on, Subscription and Uploader from Follow on. They meet in
+// A session with its threads: Heartbeat from its construction on, RoundFeed and Uploader from Follow on. They meet in
 // Session only. One thread calls; Shutdown ends and joins the others.
 #pragma once
 
@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "common/client/connection.h"
+#include "common/client/follow/round_feed.h"
 #include "common/client/member/background.h"
 #include "common/client/member/heartbeat.h"
-#include "common/client/member/subscription.h"
 #include "common/client/member/uploader.h"
 #include "common/exchange/event_queue.h"
 
@@ -31,7 +31,7 @@ class RunningSession {
 
   // Once. `layout` is borrowed.
   void Follow(const Layout* layout, RoundId next_round, uint64_t log_hash);
-  bool following() const { return subscription_ != nullptr; }
+  bool following() const { return feed_ != nullptr; }
 
   // Ends and joins all threads. Idempotent.
   void Shutdown();
@@ -52,9 +52,9 @@ class RunningSession {
   // Each has its own locking.
   Heartbeat heartbeat_;
   Uploader uploader_;
-  std::unique_ptr<Subscription> subscription_;
+  std::unique_ptr<RoundFeed> feed_;
 
-  std::thread heartbeat_thread_, subscription_thread_, upload_thread_;
+  std::thread heartbeat_thread_, upload_thread_;
 };
 
 }  // namespace distro

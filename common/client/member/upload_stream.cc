@@ -138,7 +138,7 @@ absl::Status Finish(Stream* stream) {
 
 absl::Status OfferUpdate(const Background& background, Connection* connection,
                          const RoundUpdate& update, EpochId epoch) {
-  SessionCall call(background.session, [round = update.round, epoch](const SessionView& view) {
+  ClientCall call(background.session, [round = update.round, epoch](const ClientView& view) {
     return view.epoch == epoch && view.next_round <= round;
   });
   call.context()->set_wait_for_ready(true);

@@ -41,13 +41,13 @@ void Uploader::Add(RoundUpdate update) {
     const RoundId round = update.round;
     pending_[round] = Pending{.update = std::move(update), .accepted = EpochId()};
   }
-  background_.session->Update([](SessionView&) {});
+  background_.session->Update([](ClientView&) {});
 }
 
 void Uploader::Run() {
   Session* const session = background_.session;
   while (!session->ended()) {
-    const SessionView view = session->view();
+    const ClientView view = session->view();
     const std::optional<RoundUpdate> update = NextOffer(view);
     if (!update.has_value()) {
       session->AwaitChange(view.version, absl::InfiniteDuration());
@@ -59,7 +59,7 @@ void Uploader::Run() {
   }
 }
 
-std::optional<RoundUpdate> Uploader::NextOffer(const SessionView& view) {
+std::optional<RoundUpdate> Uploader::NextOffer(const ClientView& view) {
   absl::MutexLock lock(&mu_);
   for (auto it = pending_.begin(); it != pending_.end();) {
     auto& [round, pending] = *it;
@@ -85,7 +85,7 @@ bool Uploader::MayBeDamaged(RoundId round, const absl::Status& status) {
   return it != pending_.end() && ++it->second.malformed < kMaxMalformed;
 }
 
-void Uploader::Handle(const RoundUpdate& update, const SessionView& start,
+void Uploader::Handle(const RoundUpdate& update, const ClientView& start,
                       const absl::Status& status) {
   const EpochId epoch = start.epoch;
   if (status.ok()) {
@@ -114,18 +114,18 @@ void Uploader::Handle(const RoundUpdate& update, const SessionView& start,
     absl::MutexLock lock(&mu_);
     if (auto it = pending_.find(update.round); it != pending_.end()) it->second.refused = true;
   }
-  const SessionView view = background_.session->view();
+  const ClientView view = background_.session->view();
   if (view.next_round > update.round || view.epoch != epoch) return;  // it was cancelled for that
-  if (refused) background_.session->WantHeartbeat();
+  if (refused) background_.session->WantHead();
   if (!refused) reasons_.Failed(status.ToString());
   background_.meter->AddRetry(RetriedRpc::kUpload, status.code());
   Await(update.round, start, refused, DelayAfter(status, &backoff_));
 }
 
-void Uploader::Await(RoundId round, const SessionView& start, bool refused, absl::Duration delay) {
+void Uploader::Await(RoundId round, const ClientView& start, bool refused, absl::Duration delay) {
   const absl::Time due = absl::Now() + delay;
   while (true) {
-    const SessionView view = background_.session->view();
+    const ClientView view = background_.session->view();
     const absl::Duration left = due - absl::Now();
     const bool over = view.next_round > round || (refused && view.head > round);
     if (over || view.epoch != start.epoch || view.returns != start.returns) return;

@@ -35,13 +35,13 @@ class Uploader {
   };
 
   // Forgets updates whose round is over; the oldest of the others that this epoch has not acknowledged.
-  std::optional<RoundUpdate> NextOffer(const SessionView& view);
+  std::optional<RoundUpdate> NextOffer(const ClientView& view);
   // Whether the bytes of the update may be right, and were changed on the way: it was refused for them, not too often yet.
   bool MayBeDamaged(RoundId round, const absl::Status& status);
   // `start` is the session's view when the offer began.
-  void Handle(const RoundUpdate& update, const SessionView& start, const absl::Status& status);
+  void Handle(const RoundUpdate& update, const ClientView& start, const absl::Status& status);
   // Waits before the next attempt, but not past news of the epoch, the round or an opening one, or the aggregator's return.
-  void Await(RoundId round, const SessionView& start, bool refused, absl::Duration delay);
+  void Await(RoundId round, const ClientView& start, bool refused, absl::Duration delay);
   void Forget(RoundId round);
 
   // Constant after construction.

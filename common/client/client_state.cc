@@ -1,0 +1,152 @@
+#include "common/client/client_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/reason.h"
+
+namespace distro {
+
+absl::Status FencedError(EpochId epoch, EpochId newest) {
+  return ErrorWithReason(absl::StatusCode::kUnavailable, "fenced",
+                         absl::StrCat("an answer of epoch ", epoch.value(),
+                                      " while the aggregator's is ", newest.value()));
+}
+
+std::string ReasonToReopen(const ClientView& view, absl::Duration now, absl::Duration patience) {
+  if (!view.subscribed || view.delivering || now - view.last_frame < patience) return "";
+  if (view.subscription_epoch < view.epoch) {
+    return absl::StrCat("frames are of epoch ", view.subscription_epoch.value(),
+                        ", the aggregator's is ", view.epoch.value());
+  }
+  if (view.next_round < view.head) {
+    return absl::StrCat("round ", view.next_round.value(),
+                        " is awaited, the aggregator is at round ", view.head.value());
+  }
+  return "";
+}
+
+ClientState::ClientState(EpochId epoch, RoundId head) {
+  view_.epoch = epoch;
+  view_.head = head;
+}
+
+ClientView ClientState::view() const {
+  absl::MutexLock lock(&mu_);
+  return view_;
+}
+
+void ClientState::Update(const std::function<void(ClientView&)>& change) {
+  absl::MutexLock lock(&mu_);
+  change(view_);
+  Changed();
+}
+
+void ClientState::ObserveEpoch(EpochId epoch) {
+  absl::MutexLock lock(&mu_);
+  if (epoch <= view_.epoch) return;
+  view_.epoch = epoch;
+  Changed();
+}
+
+void ClientState::ObserveFrame(EpochId epoch, absl::Duration now) {
+  {
+    absl::MutexLock lock(&mu_);
+    view_.last_frame = now;
+    view_.subscription_epoch = epoch;
+  }
+  ObserveEpoch(epoch);
+}
+
+void ClientState::ObserveHead(EpochId epoch, RoundId head) {
+  absl::MutexLock lock(&mu_);
+  if (!view_.head_wanted && epoch <= view_.epoch && head == view_.head) return;
+  view_.head_wanted = false;
+  view_.epoch = std::max(view_.epoch, epoch);
+  view_.head = head;
+  Changed();
+}
+
+void ClientState::WantHead() {
+  Update([](ClientView& view) { view.head_wanted = true; });
+}
+
+std::string ClientState::ReopenIfSilent(absl::Duration now, absl::Duration patience) {
+  absl::MutexLock lock(&mu_);
+  std::string reason = ReasonToReopen(view_, now, patience);
+  if (reason.empty()) return reason;
+  ++view_.reopens;
+  Changed();
+  return reason;
+}
+
+bool ClientState::AwaitChange(uint64_t seen, absl::Duration timeout) const {
+  const absl::Time deadline = absl::Now() + timeout;
+  absl::MutexLock lock(&mu_);
+  while (!ended_ && view_.version == seen) {
+    if (changed_.WaitWithDeadline(&mu_, deadline)) break;
+  }
+  return !ended_;
+}
+
+bool ClientState::Sleep(absl::Duration duration) const {
+  const absl::Time deadline = absl::Now() + duration;
+  absl::MutexLock lock(&mu_);
+  while (!ended_) {
+    if (changed_.WaitWithDeadline(&mu_, deadline)) break;
+  }
+  return !ended_;
+}
+
+bool ClientState::SleepUnlessNews(absl::Duration duration, const ClientView& start) const {
+  const absl::Time deadline = absl::Now() + duration;
+  absl::MutexLock lock(&mu_);
+  while (!ended_ && view_.returns == start.returns && view_.reopens == start.reopens) {
+    if (changed_.WaitWithDeadline(&mu_, deadline)) break;
+  }
+  return !ended_;
+}
+
+void ClientState::End(absl::Status status) {
+  absl::MutexLock lock(&mu_);
+  if (ended_) return;
+  ended_ = true;
+  end_status_ = std::move(status);
+  ++view_.version;
+  for (ClientCall* call : calls_) call->context_.TryCancel();
+  changed_.SignalAll();
+}
+
+bool ClientState::ended() const {
+  absl::MutexLock lock(&mu_);
+  return ended_;
+}
+
+absl::Status ClientState::end_status() const {
+  absl::MutexLock lock(&mu_);
+  return end_status_;
+}
+
+void ClientState::Changed() {
+  ++view_.version;
+  changed_.SignalAll();
+  for (ClientCall* call : calls_) {
+    if (call->still_wanted_ && !call->still_wanted_(view_)) call->context_.TryCancel();
+  }
+}
+
+ClientCall::ClientCall(ClientState* state, StillWanted still_wanted)
+    : state_(state), still_wanted_(std::move(still_wanted)) {
+  absl::MutexLock lock(&state_->mu_);
+  state_->calls_.insert(this);
+  if (state_->ended_ || (still_wanted_ && !still_wanted_(state_->view_))) context_.TryCancel();
+}
+
+ClientCall::~ClientCall() {
+  absl::MutexLock lock(&state_->mu_);
+  state_->calls_.erase(this);
+}
+
+}  // namespace distro

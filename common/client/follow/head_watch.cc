@@ -1,0 +1,78 @@
+#include "common/client/follow/head_watch.h"
+
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "common/base/reason_log.h"
+#include "common/base/status_macros.h"
+#include "common/client/backoff.h"
+#include "common/rpc/status.h"
+
+namespace distro {
+namespace {
+
+constexpr absl::Duration kTimeout = absl::Seconds(10);
+
+// What keeps an answer from being one to begin with.
+absl::Status CheckUsable(const v1::GetRunResponse& run) {
+  if (run.run_id().empty()) return absl::UnavailableError("there is no run yet");
+  if (run.snapshots().empty()) return absl::UnavailableError("there is no snapshot yet");
+  for (const v1::SnapshotInfo& snapshot : run.snapshots()) {
+    if (snapshot.sha256().size() != 32 || snapshot.size_bytes() == 0) {
+      return absl::InvalidArgumentError("snapshots: one without a SHA-256 or a size");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<v1::GetRunResponse> GetRun(const Follower& follower, Connection* connection) {
+  ClientCall call(follower.state);
+  call.context()->set_deadline(absl::ToChronoTime(absl::Now() + kTimeout));
+  v1::GetRunResponse response;
+  absl::Status status =
+      FromGrpcStatus(connection->admin()->GetRun(call.context(), v1::GetRunRequest(), &response));
+  const EpochId epoch(response.epoch()), newest = follower.state->view().epoch;
+  if (status.ok() && !response.run_id().empty() && epoch < newest)
+    status = FencedError(epoch, newest);
+  connection->Heed(status);
+  DISTRO_RETURN_IF_ERROR(status);
+  return response;
+}
+
+absl::StatusOr<v1::GetRunResponse> AwaitRun(const Follower& follower, Connection* connection) {
+  Backoff backoff(follower.backoff, follower.seed + 1);
+  ReasonLog reasons("waiting for the aggregator", follower.log, follower.clock);
+  while (true) {
+    absl::StatusOr<v1::GetRunResponse> run = GetRun(follower, connection);
+    const absl::Status status = run.ok() ? CheckUsable(*run) : run.status();
+    if (status.ok()) return run;
+    if (follower.state->ended()) return follower.state->end_status();
+    if (!MayPass(follower, status)) return status;
+    reasons.Failed(status.ToString());
+    follower.state->Sleep(DelayAfter(status, &backoff));
+  }
+}
+
+HeadWatch::HeadWatch(const Follower& follower, Connection* connection, absl::Duration interval,
+                     std::function<void(const v1::GetRunResponse&)> observer)
+    : follower_(follower),
+      connection_(connection),
+      interval_(interval),
+      observer_(std::move(observer)),
+      thread_([this] { Run(); }) {}
+
+HeadWatch::~HeadWatch() {
+  done_.Notify();
+  thread_.join();
+}
+
+void HeadWatch::Run() {
+  do {
+    const absl::StatusOr<v1::GetRunResponse> run = GetRun(follower_, connection_);
+    if (run.ok() && !done_.HasBeenNotified()) observer_(*run);
+  } while (!done_.WaitForNotificationWithTimeout(interval_));
+}
+
+}  // namespace distro

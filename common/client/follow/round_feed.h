@@ -1,0 +1,87 @@
+// The log as it comes: a thread of its own reads SubscribeRounds into a queue, and opens it again
+// from the last committed round whenever it breaks. Rounds that nobody takes hold back the stream,
+// not fill memory.
+//
+//   EventQueue queue(2, UINT64_MAX);
+//   const RoundFeed feed(follower, connection, &layout, {.run_id = ..., ...}, &queue);
+//   while (true) {
+//     absl::StatusOr<RoundEvent> event = queue.Pop();
+//
+// The queue is closed with what ended the feed: OutOfRange, the run is done; the status that ended
+// the client; FailedPrecondition "diverged" or "pruned", the log does not continue this replica;
+// another answer that does not change. A member's session ends with the last two as well.
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/base/reason_log.h"
+#include "common/client/connection.h"
+#include "common/client/follow/follower.h"
+#include "common/exchange/event_queue.h"
+#include "common/exchange/flight_time.h"
+#include "common/exchange/transfer_meter.h"
+#include "common/round_log/round_assembler.h"
+#include "distro/v1/session.pb.h"
+
+namespace distro {
+
+class RoundFeed {
+ public:
+  struct Start {
+    std::string run_id;
+    v1::WorkerIdentity worker = {};  // of a member
+    RoundId next_round;
+    uint64_t log_hash = 0;  // chain hash of the record before it; 0 when round 0's is not known
+    RoundId rounds;         // of the run
+  };
+
+  // All borrowed. The queue gets committed rounds, a member's also those that open.
+  RoundFeed(const Follower& follower, Connection* connection, const Layout* layout, Start start,
+            EventQueue* queue);
+  // Closes the queue and drops what waits there; the client goes on.
+  ~RoundFeed();
+  RoundFeed(const RoundFeed&) = delete;
+  RoundFeed& operator=(const RoundFeed&) = delete;
+
+ private:
+  void Run();
+  // One stream, from opening to its end. Never OK with rounds missing. `start` is the view before
+  // it.
+  absl::Status Stream(const ClientView& start);
+  absl::Status Take(RoundAssembler* assembler, v1::SubscribeRoundsResponse frame);
+  absl::Status Commit(CommittedRound round);
+  void Deliver(RoundEvent event);
+  void Measure(const v1::SubscribeRoundsResponse& frame);
+  bool done() const { return next_round_ >= start_.rounds; }
+
+  // Constant after construction.
+  const Follower follower_;
+  Connection* const connection_;
+  const Layout* const layout_;
+  const Start start_;
+  EventQueue* const queue_;
+
+  // Of the feed's thread.
+  RoundId next_round_;
+  uint64_t log_hash_;
+  bool progressed_ = false;  // the stream opened or committed a round
+  std::optional<absl::Duration> last_segment_frame_;
+  FlightTime flight_;  // of the stream
+  ReasonLog reasons_;
+
+  std::atomic<bool> closing_ = false;
+  std::thread thread_;  // last: it begins when the rest is there
+};
+
+// For who hears where the aggregator stands: gives up a subscription that lags it without a frame
+// for `patience`.
+void ReopenIfSilent(const Follower& follower, absl::Duration patience);
+
+}  // namespace distro

@@ -1,0 +1,111 @@
+#include "common/client/follow/snapshot_fetch.h"
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/part_file.h"
+#include "common/base/reason.h"
+#include "common/base/reason_log.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "common/client/backoff.h"
+#include "common/rpc/frames.h"
+#include "common/rpc/status.h"
+
+namespace distro {
+namespace {
+
+// How one stream ended.
+struct SnapshotStream {
+  // OK: all bytes are there. FailedPrecondition, reason "pruned": the aggregator has dropped this
+  // snapshot.
+  absl::Status status;
+  // The failure is that of the disk or of a bad frame: no reason to try again.
+  bool ours = false;
+};
+
+absl::Status Take(const v1::DownloadSnapshotResponse& frame, uint64_t size_bytes, PartFile* part) {
+  const uint64_t bytes = frame.data().size();
+  if (frame.offset() != part->size() || bytes == 0 || bytes > kMaxFrameBytes ||
+      bytes > size_bytes - part->size()) {
+    return absl::InvalidArgumentError(absl::StrCat("snapshot frame of ", bytes, " bytes at ",
+                                                   frame.offset(), " where byte ", part->size(),
+                                                   " of ", size_bytes, " comes next"));
+  }
+  return part->Append(frame.data());
+}
+
+// What the end of a stream means; `taken`: what its frames did.
+SnapshotStream Judge(const absl::Status& taken, const absl::Status& finished,
+                     const v1::SnapshotInfo& snapshot, const PartFile& part) {
+  if (!taken.ok()) return {.status = taken, .ours = true};
+  if (absl::IsNotFound(finished)) {
+    return {.status = ErrorWithReason(absl::StatusCode::kFailedPrecondition, "pruned",
+                                      finished.message())};
+  }
+  if (!finished.ok() || part.size() == snapshot.size_bytes()) return {.status = finished};
+  return {.status = absl::UnavailableError(absl::StrCat("the snapshot ended after ", part.size(),
+                                                        " of ", snapshot.size_bytes(), " bytes"))};
+}
+
+// One stream: appends to `part` what is missing, and tells the meter its rate.
+SnapshotStream Receive(const Follower& follower, Connection* connection,
+                       const v1::SnapshotInfo& snapshot, PartFile* part) {
+  if (part->size() == snapshot.size_bytes()) return {};
+  ClientCall call(follower.state);
+  call.context()->set_wait_for_ready(true);
+  v1::DownloadSnapshotRequest request;
+  request.set_sha256(snapshot.sha256());
+  request.set_offset(part->size());
+  const absl::Duration begin = follower.clock->MonotonicNow();
+  absl::Duration last = begin;  // silence after the last frame says nothing about the link's rate
+  const std::shared_ptr<Connection::Stub> stub = connection->stub();
+  const auto stream = stub->DownloadSnapshot(call.context(), request);
+  absl::Status taken;
+  v1::DownloadSnapshotResponse frame;
+  while (taken.ok() && stream->Read(&frame)) {
+    taken = Take(frame, snapshot.size_bytes(), part);
+    last = follower.clock->MonotonicNow();
+  }
+  if (!taken.ok()) call.context()->TryCancel();
+  while (stream->Read(&frame)) {  // Finish() waits for ever while messages are unread
+  }
+  const SnapshotStream end = Judge(taken, FromGrpcStatus(stream->Finish()), snapshot, *part);
+  follower.meter->AddBulk(part->size() - request.offset(), last - begin);
+  follower.meter->AddSnapshot(part->size() - request.offset());
+  connection->Heed(end.status);
+  return end;
+}
+
+}  // namespace
+
+absl::Status FetchSnapshot(const Follower& follower, Connection* connection,
+                           const v1::SnapshotInfo& snapshot, const std::string& path) {
+  DISTRO_ASSIGN_OR_RETURN(PartFile part, PartFile::Open(path, snapshot.size_bytes()));
+  bool resumed = part.size() > 0;  // its first bytes may be of another snapshot
+  Backoff backoff(follower.backoff, follower.seed + 2);
+  ReasonLog reasons("snapshot download interrupted", follower.log, follower.clock);
+  while (true) {
+    const uint64_t before = part.size();
+    const ClientView start = follower.state->view();
+    auto [status, ours] = Receive(follower, connection, snapshot, &part);
+    if (follower.state->ended()) return follower.state->end_status();
+    if (status.ok()) {
+      status = part.Finish(snapshot.sha256());
+      ours = true;
+    }
+    if (status.ok()) return status;
+    if (resumed && status.code() == absl::StatusCode::kInvalidArgument) {
+      resumed = false;
+      DISTRO_RETURN_IF_ERROR(part.Clear());
+      continue;
+    }
+    if (ours || !MayPass(follower, status)) return Annotate(status, "snapshot");
+    follower.meter->AddRetry(RetriedRpc::kSnapshot, status.code());
+    reasons.Failed(status.ToString());
+    if (part.size() > before) backoff.Reset();
+    follower.state->SleepUnlessNews(DelayAfter(status, &backoff), start);
+  }
+}
+
+}  // namespace distro

@@ -1,0 +1,79 @@
+#include "common/client/client_state.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace distro {
+namespace {
+
+ClientView Lagging() {
+  ClientView view;
+  view.epoch = EpochId(2);
+  view.subscription_epoch = EpochId(2);
+  view.head = RoundId(5);
+  view.next_round = RoundId(3);
+  view.subscribed = true;
+  view.last_frame = absl::Seconds(100);
+  return view;
+}
+
+TEST(ReasonToReopenTest, IsALagInSilenceOnly) {
+  const absl::Duration patience = absl::Seconds(30), now = absl::Seconds(130);
+  EXPECT_EQ(ReasonToReopen(Lagging(), now, patience),
+            "round 3 is awaited, the aggregator is at round 5");
+  ClientView view = Lagging();
+  EXPECT_EQ(ReasonToReopen(view, now - absl::Seconds(1), patience), "");
+  view.next_round = RoundId(5);
+  EXPECT_EQ(ReasonToReopen(view, now, patience), "");
+  view.subscription_epoch = EpochId(1);
+  EXPECT_EQ(ReasonToReopen(view, now, patience), "frames are of epoch 1, the aggregator's is 2");
+  view = Lagging();
+  view.delivering = true;
+  EXPECT_EQ(ReasonToReopen(view, now, patience), "");
+  view = Lagging();
+  view.subscribed = false;
+  EXPECT_EQ(ReasonToReopen(view, now, patience), "");
+}
+
+TEST(ClientStateTest, TheFirstEndStaysAndWakesWhoWaits) {
+  ClientState state;
+  std::thread waiter([&] { EXPECT_FALSE(state.Sleep(absl::InfiniteDuration())); });
+  state.End(absl::AbortedError("first"));
+  state.End(absl::CancelledError("second"));
+  waiter.join();
+  EXPECT_EQ(state.end_status(), absl::AbortedError("first"));
+}
+
+TEST(ClientStateTest, TheAggregatorsReturnEndsASleep) {
+  ClientState state;
+  std::thread waiter(
+      [&] { EXPECT_TRUE(state.SleepUnlessNews(absl::InfiniteDuration(), ClientView())); });
+  state.ObserveEpoch(EpochId(4));
+  state.Update([](ClientView& view) { ++view.returns; });
+  waiter.join();
+}
+
+TEST(ClientStateTest, AChangeWakesWhoSawTheVersionBefore) {
+  ClientState state;
+  const uint64_t seen = state.view().version;
+  state.ObserveEpoch(EpochId(4));
+  EXPECT_TRUE(state.AwaitChange(seen, absl::InfiniteDuration()));
+  EXPECT_EQ(state.view().epoch, EpochId(4));
+  state.ObserveEpoch(EpochId(3));
+  EXPECT_EQ(state.view().epoch, EpochId(4));
+}
+
+TEST(ClientStateTest, ALaggingSubscriptionIsGivenUpAndWhoWaitsGoesOn) {
+  ClientState state;
+  state.Update([](ClientView& view) { view = Lagging(); });
+  ClientCall call(&state, [](const ClientView& view) { return view.reopens == 0; });
+  EXPECT_EQ(state.ReopenIfSilent(absl::Seconds(110), absl::Seconds(30)), "");
+  EXPECT_EQ(state.view().reopens, 0u);
+  EXPECT_NE(state.ReopenIfSilent(absl::Seconds(130), absl::Seconds(30)), "");
+  EXPECT_EQ(state.view().reopens, 1u);
+  EXPECT_TRUE(state.SleepUnlessNews(absl::InfiniteDuration(), Lagging()));
+}
+
+}  // namespace
+}  // namespace distro

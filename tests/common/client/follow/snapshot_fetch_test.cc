@@ -1,0 +1,56 @@
+#include "common/client/follow/snapshot_fetch.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/checksum.h"
+#include "common/base/file.h"
+#include "common/base/reason.h"
+#include "tests/common/client/follow/follow_fixture.h"
+#include "tests/testing/scratch_folder.h"
+
+namespace distro {
+namespace {
+
+class SnapshotFetchTest : public FollowTest {
+ protected:
+  SnapshotFetchTest() {
+    const Sha256Digest digest = Sha256(kBytes);
+    snapshot_.set_sha256(digest.data(), digest.size());
+    snapshot_.set_size_bytes(kBytes.size());
+    aggregator_.Change([](AggregatorState& state) { state.snapshot = std::string(kBytes); });
+  }
+  absl::Status Fetch() { return FetchSnapshot(follower_, connection_.get(), snapshot_, path_); }
+
+  static constexpr absl::string_view kBytes = "the bytes of a snapshot";
+  testing::ScratchFolder folder_;
+  const std::string path_ = folder_.File("snapshot");
+  v1::SnapshotInfo snapshot_;
+};
+
+TEST_F(SnapshotFetchTest, AFencedAggregatorIsAskedAgainOverAnotherConnection) {
+  aggregator_.Change([this](AggregatorState& state) { state.snapshot_failures = {fenced_}; });
+  ASSERT_TRUE(Fetch().ok());
+  EXPECT_EQ(*ReadFile(path_), kBytes);
+  ExpectAnotherConnection("DownloadSnapshot");
+}
+
+TEST_F(SnapshotFetchTest, GoesOnWhereACutStreamEnded) {
+  aggregator_.Change([](AggregatorState& state) { state.snapshot_cuts = {7}; });
+  ASSERT_TRUE(Fetch().ok());
+  EXPECT_EQ(*ReadFile(path_), kBytes);
+  EXPECT_EQ(aggregator_.state().downloads.at(1).offset(), 7u);
+  EXPECT_EQ(meter_.stats(absl::ZeroDuration()).received_snapshot_bytes, kBytes.size());
+}
+
+TEST_F(SnapshotFetchTest, WithoutASessionARefusalIsTheEnd) {
+  aggregator_.Change([](AggregatorState& state) {
+    state.snapshot_failures = {Refusal(absl::StatusCode::kFailedPrecondition, "no_session"),
+                               Refusal(absl::StatusCode::kNotFound, "")};
+  });
+  EXPECT_EQ(ReasonOf(Fetch()), "no_session");
+  EXPECT_EQ(ReasonOf(Fetch()), "pruned");
+  EXPECT_TRUE(Fetch().ok());
+}
+
+}  // namespace
+}  // namespace distro
