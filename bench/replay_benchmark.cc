@@ -11,8 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -21,19 +19,35 @@
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "common/codec/payload.h"
+#include "common/process/command_line.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/replica/replica.h"
 
-ABSL_FLAG(int64_t, parameters, 100'000'000, "Parameters, at least; rounded up to whole tensors.");
-ABSL_FLAG(int, workers, 32, "Workers whose random votes a round sums.");
-ABSL_FLAG(int, kept_per_block, 4, "K.");
-ABSL_FLAG(int, threads, 2, "Most threads that are tried.");
-ABSL_FLAG(int, repeats, 5, "Rounds that each figure is the best of.");
-ABSL_FLAG(std::string, backend, "",
-          "vector128, avx2 or avx512; empty: the fastest that this CPU has.");
-
 namespace distro {
 namespace {
+
+struct Options {
+  int64_t parameters = 100'000'000;
+  int workers = 32;
+  int kept_per_block = 4;
+  int threads = 2;
+  int repeats = 5;
+  std::string backend;
+};
+
+std::vector<Flag> Flags(Options* o) {
+  return {
+      {.name = "parameters",
+       .value = &o->parameters,
+       .help = "Parameters, at least; rounded up to whole tensors."},
+      {.name = "workers", .value = &o->workers, .help = "Workers whose random votes a round sums."},
+      {.name = "kept_per_block", .value = &o->kept_per_block, .help = "K."},
+      {.name = "threads", .value = &o->threads, .help = "Most threads that are tried."},
+      {.name = "repeats", .value = &o->repeats, .help = "Rounds that each figure is the best of."},
+      {.name = "backend",
+       .value = &o->backend,
+       .help = "vector128, avx2 or avx512; empty: the fastest that this CPU has."}};
+}
 
 // Layers of the report's 1.2 B model, until there are enough parameters.
 absl::StatusOr<Layout> MakeLayout(int64_t parameters) {
@@ -69,9 +83,9 @@ void Measure(Timing* best, const Work& work) {
 
 class Replay {
  public:
-  static absl::StatusOr<std::unique_ptr<Replay>> Create() {
-    DISTRO_ASSIGN_OR_RETURN(Layout layout, MakeLayout(absl::GetFlag(FLAGS_parameters)));
-    std::unique_ptr<Replay> replay(new Replay(std::move(layout)));
+  static absl::StatusOr<std::unique_ptr<Replay>> Create(const Options& options) {
+    DISTRO_ASSIGN_OR_RETURN(Layout layout, MakeLayout(options.parameters));
+    std::unique_ptr<Replay> replay(new Replay(options, std::move(layout)));
     DISTRO_RETURN_IF_ERROR(replay->ChooseKernels());
     replay->MakeVotes();
     DISTRO_RETURN_IF_ERROR(replay->MakeRounds());
@@ -79,7 +93,7 @@ class Replay {
   }
 
   absl::Status Run() {
-    const int threads = absl::GetFlag(FLAGS_threads);
+    const int threads = options_.threads;
     std::vector<std::unique_ptr<Replica>> replicas;
     for (int t = 1; t <= threads; ++t) backends_.push_back(MakeVectorBackend(kernels_));
     for (int t = 1; t <= threads; ++t) {
@@ -107,10 +121,10 @@ class Replay {
   }
 
  private:
-  explicit Replay(Layout layout) : layout_(std::move(layout)) {}
+  Replay(const Options& options, Layout layout) : options_(options), layout_(std::move(layout)) {}
 
   absl::Status ChooseKernels() {
-    const std::string name = absl::GetFlag(FLAGS_backend);
+    const std::string name = options_.backend;
     for (const VectorKernels& kernels : SupportedVectorKernels()) {
       kernels_ = kernels;
       if (kernels.name == name) return absl::OkStatus();
@@ -122,8 +136,7 @@ class Replay {
   // All segments have the same votes, the last one fewer blocks: making them costs more than replaying them.
   void MakeVotes() {
     const int64_t blocks = std::min<int64_t>(layout_.blocks(), layout_.segment_blocks());
-    votes_ = bench::RandomVotes(absl::GetFlag(FLAGS_workers), absl::GetFlag(FLAGS_kept_per_block),
-                                blocks, 1);
+    votes_ = bench::RandomVotes(options_.workers, options_.kept_per_block, blocks, 1);
   }
 
   Votes SegmentVotes(SegmentId segment) const {
@@ -136,7 +149,7 @@ class Replay {
 
   absl::Status MakeRounds() {
     uint64_t hash = 1;
-    for (int t = 0; t < absl::GetFlag(FLAGS_repeats); ++t) {
+    for (int t = 0; t < options_.repeats; ++t) {
       v1::RoundHeader header;
       std::vector<SharedBytes> payloads;
       FillHeader(t, hash, &header);
@@ -158,14 +171,14 @@ class Replay {
     return absl::OkStatus();
   }
 
-  static void FillHeader(uint64_t round, uint64_t predecessor, v1::RoundHeader* header) {
+  void FillHeader(uint64_t round, uint64_t predecessor, v1::RoundHeader* header) const {
     header->set_round(round);
     header->set_epoch(1);
     header->set_predecessor_hash(predecessor);
     header->mutable_step()->set_eta_bits(0x39d1b717);         // 4e-4
     header->mutable_step()->set_eta_lambda_bits(0x3827c5ac);  // 4e-5
     header->mutable_step()->set_clip_norm(1);
-    header->mutable_step()->set_kept_per_block(absl::GetFlag(FLAGS_kept_per_block));
+    header->mutable_step()->set_kept_per_block(options_.kept_per_block);
   }
 
   // Every parameter read and written once.
@@ -224,6 +237,7 @@ class Replay {
     }
   }
 
+  const Options options_;
   const Layout layout_;
   VectorKernels kernels_ = {};
   Votes votes_;
@@ -231,17 +245,22 @@ class Replay {
   std::vector<std::unique_ptr<Backend>> backends_;
 };
 
-absl::Status Main() {
-  DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<Replay> replay, Replay::Create());
-  return replay->Run();
+absl::StatusOr<int> Main(const Options& options) {
+  DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<Replay> replay, Replay::Create(options));
+  DISTRO_RETURN_IF_ERROR(replay->Run());
+  return 0;
 }
 
 }  // namespace
 }  // namespace distro
 
 int main(int argc, char** argv) {
-  absl::ParseCommandLine(argc, argv);
-  const absl::Status status = distro::Main();
-  if (!status.ok()) std::cerr << status << "\n";
-  return status.ok() ? 0 : 1;
+  distro::Options options;
+  return distro::RunProgram({.name = "replay_benchmark",
+                             .summary = "measures what a follower of the log pays for a round.",
+                             .commands = {{.flags = distro::Flags(&options),
+                                           .help = R"(Example:
+  replay_benchmark --parameters 100000000 --threads 2)",
+                                           .run = [&options] { return distro::Main(options); }}}},
+                            argc, argv);
 }

@@ -8,27 +8,43 @@
 #include <string>
 #include <vector>
 
-#include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/status/status.h"
 #include "bench/aggregator_load/load_worker.h"
 #include "common/base/status_macros.h"
 #include "common/client/channel.h"
+#include "common/process/command_line.h"
 #include "common/rpc/proto_time.h"
-
-ABSL_FLAG(std::string, aggregator, "", "Address of the aggregator, which speaks plaintext.");
-ABSL_FLAG(int, workers, 1, "Workers of this process.");
-ABSL_FLAG(int, first, 0, "Number of the first of them, where several processes make the run.");
-ABSL_FLAG(int64_t, blocks, 294177, "Blocks of the run's model.");
-ABSL_FLAG(std::string, recorded, "",
-          "Folder of updates that `convergence --record_updates` wrote; empty: random updates.");
 
 namespace distro::bench {
 namespace {
 
-absl::StatusOr<Layout> MakeLayout(const v1::JoinResponse& joined) {
-  DISTRO_ASSIGN_OR_RETURN(Manifest manifest,
-                          Manifest::Create({{"w", {kBlockSide * absl::GetFlag(FLAGS_blocks), 1}}}));
+struct Options {
+  std::string aggregator;
+  int workers = 1;
+  int first = 0;
+  int64_t blocks = 294177;
+  std::string recorded;
+};
+
+std::vector<Flag> Flags(Options* o) {
+  return {
+      {.name = "aggregator",
+       .value = &o->aggregator,
+       .help = "Address of the aggregator, which speaks plaintext."},
+      {.name = "workers", .value = &o->workers, .help = "Workers of this process."},
+      {.name = "first",
+       .value = &o->first,
+       .help = "Number of the first of them, where several processes make the run."},
+      {.name = "blocks", .value = &o->blocks, .help = "Blocks of the run's model."},
+      {.name = "recorded",
+       .value = &o->recorded,
+       .help =
+           "Folder of updates that `convergence --record_updates` wrote; empty: random updates.",
+       .takes = Takes::kFolder}};
+}
+
+absl::StatusOr<Layout> MakeLayout(int64_t blocks, const v1::JoinResponse& joined) {
+  DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create({{"w", {kBlockSide * blocks, 1}}}));
   const Sha256Digest& hash = manifest.hash();
   if (joined.manifest_hash() != std::string(hash.begin(), hash.end()))
     return absl::InvalidArgumentError("--blocks: the run's model is another");
@@ -50,22 +66,22 @@ absl::Status Attend(const std::vector<std::unique_ptr<LoadWorker>>& workers,
   return first_error;
 }
 
-absl::Status Main() {
-  LoadRun run{.aggregator = absl::GetFlag(FLAGS_aggregator), .first = absl::GetFlag(FLAGS_first)};
+absl::StatusOr<int> Main(const Options& options) {
+  LoadRun run{.aggregator = options.aggregator, .first = options.first};
   DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
                           OpenChannel({.aggregator = run.aggregator, .insecure = true}));
   const std::unique_ptr<Stub> control = v1::AggregatorService::NewStub(channel);
   run.control = control.get();
-  const int count = absl::GetFlag(FLAGS_workers);
+  const int count = options.workers;
   std::vector<v1::JoinResponse> joined;
   for (int i = 0; i < count; ++i) {
     DISTRO_ASSIGN_OR_RETURN(joined.emplace_back(), JoinRun(run.control, run.first + i));
   }
   const v1::RunConfig& config = joined[0].config();
-  DISTRO_ASSIGN_OR_RETURN(const Layout layout, MakeLayout(joined[0]));
+  DISTRO_ASSIGN_OR_RETURN(const Layout layout, MakeLayout(options.blocks, joined[0]));
   const int kept = static_cast<int>(config.kept_per_block());
   std::vector<SparseUpdate> recorded;
-  if (const std::string folder = absl::GetFlag(FLAGS_recorded); !folder.empty()) {
+  if (const std::string folder = options.recorded; !folder.empty()) {
     DISTRO_ASSIGN_OR_RETURN(recorded, ReadRecordedUpdates(folder, kept));
   }
   const SyntheticUpdates updates(&layout, kept, run.first, count, recorded);
@@ -81,15 +97,21 @@ absl::Status Main() {
   }
   DISTRO_RETURN_IF_ERROR(Attend(workers, FromProto(joined[0].heartbeat_interval())));
   std::cout << times.Json();
-  return absl::OkStatus();
+  return 0;
 }
 
 }  // namespace
 }  // namespace distro::bench
 
 int main(int argc, char** argv) {
-  absl::ParseCommandLine(argc, argv);
-  const absl::Status status = distro::bench::Main();
-  if (!status.ok()) std::cerr << status << "\n";
-  return status.ok() ? 0 : 1;
+  distro::bench::Options options;
+  return distro::RunProgram(
+      {.name = "aggregator_load",
+       .summary =
+           "plays many workers of a run against an aggregator, and prints a line of JSON a round.",
+       .commands = {{.flags = distro::bench::Flags(&options),
+                     .help = R"(Example:
+  aggregator_load --aggregator HOST:PORT --workers 32 --blocks 294177)",
+                     .run = [&options] { return distro::bench::Main(options); }}}},
+      argc, argv);
 }

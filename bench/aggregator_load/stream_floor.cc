@@ -11,28 +11,46 @@
 #include <string>
 #include <vector>
 
-#include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "common/base/clock.h"
 #include "common/client/channel.h"
+#include "common/process/command_line.h"
 #include "common/rpc/frames.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/server_builder.h"
 #include "grpcpp/support/client_callback.h"
 
-ABSL_FLAG(std::string, listen, "", "Serve on this address.");
-ABSL_FLAG(std::string, server, "", "Be the clients of a server on this address.");
-ABSL_FLAG(int, workers, 1, "Clients, with two connections each.");
-ABSL_FLAG(uint64_t, up_bytes, 0, "Bytes that a client sends a round.");
-ABSL_FLAG(uint64_t, down_bytes, 0, "Bytes that a client receives a round.");
-ABSL_FLAG(uint64_t, rounds, 1, "Rounds; no client waits for another between them.");
-
 namespace distro::bench {
 namespace {
+
+struct Options {
+  std::string listen;
+  std::string server;
+  int workers = 1;
+  uint64_t up_bytes = 0;
+  uint64_t down_bytes = 0;
+  uint64_t rounds = 1;
+};
+
+std::vector<Flag> Flags(Options* o) {
+  return {{.name = "listen", .value = &o->listen, .help = "Serve on this address."},
+          {.name = "server",
+           .value = &o->server,
+           .help = "Be the clients of a server on this address."},
+          {.name = "workers", .value = &o->workers, .help = "Clients, with two connections each."},
+          {.name = "up_bytes",
+           .value = ByteSize{&o->up_bytes},
+           .help = "Bytes that a client sends a round."},
+          {.name = "down_bytes",
+           .value = ByteSize{&o->down_bytes},
+           .help = "Bytes that a client receives a round."},
+          {.name = "rounds",
+           .value = &o->rounds,
+           .help = "Rounds; no client waits for another between them."}};
+}
 
 constexpr char kUp[] = "/floor/Up";
 constexpr char kDown[] = "/floor/Down";
@@ -169,24 +187,36 @@ double Move(const std::vector<std::shared_ptr<grpc::Channel>>& channels, uint64_
   return absl::ToDoubleSeconds(Clock::Real()->MonotonicNow() - begin);
 }
 
-int RunClients(const std::string& address) {
+int RunClients(const Options& options) {
   std::vector<std::shared_ptr<grpc::Channel>> channels;
-  for (int i = 0; i < 2 * absl::GetFlag(FLAGS_workers); ++i)
-    channels.push_back(OpenChannel({.aggregator = address, .insecure = true}).value());
+  for (int i = 0; i < 2 * options.workers; ++i)
+    channels.push_back(OpenChannel({.aggregator = options.server, .insecure = true}).value());
   Move(channels, 1, 1);  // connects
-  const uint64_t rounds = absl::GetFlag(FLAGS_rounds);
-  const double seconds = Move(channels, rounds * absl::GetFlag(FLAGS_up_bytes),
-                              rounds * absl::GetFlag(FLAGS_down_bytes));
+  const uint64_t rounds = options.rounds;
+  const double seconds = Move(channels, rounds * options.up_bytes, rounds * options.down_bytes);
   absl::PrintF("{\"seconds\": %.6f}\n", seconds);
   return 0;
+}
+
+absl::StatusOr<int> Main(const Options& options) {
+  return options.listen.empty() ? RunClients(options) : Serve(options.listen);
 }
 
 }  // namespace
 }  // namespace distro::bench
 
 int main(int argc, char** argv) {
-  absl::ParseCommandLine(argc, argv);
-  const std::string listen = absl::GetFlag(FLAGS_listen);
-  return listen.empty() ? distro::bench::RunClients(absl::GetFlag(FLAGS_server))
-                        : distro::bench::Serve(listen);
+  distro::bench::Options options;
+  return distro::RunProgram(
+      {.name = "stream_floor",
+       .summary = "moves bytes over plain gRPC streams: the floor under an aggregator.",
+       .commands = {{.flags = distro::bench::Flags(&options),
+                     .help = R"(Examples:
+  stream_floor --listen 127.0.0.1:0
+      Prints the address it listens on and serves until it is killed.
+
+  stream_floor --server HOST:PORT --workers 32 --up_bytes 1765062 --down_bytes 11380000 --rounds 4
+      Prints {"seconds": ...}, from the first byte to the last.)",
+                     .run = [&options] { return distro::bench::Main(options); }}}},
+      argc, argv);
 }

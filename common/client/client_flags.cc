@@ -2,41 +2,36 @@
 
 #include <utility>
 
-#include "absl/flags/flag.h"
-
-ABSL_FLAG(std::string, ca, "", distro::kCaHelp);
-ABSL_FLAG(std::string, cert, "", distro::kCertHelp);
-ABSL_FLAG(std::string, key, "", distro::kKeyHelp);
-ABSL_FLAG(std::string, token_file, "", distro::kTokenFileHelp);
-ABSL_FLAG(std::string, server_name, "", distro::kServerNameHelp);
-ABSL_FLAG(bool, insecure, false, distro::kInsecureHelp);
-
 namespace distro {
 
 std::vector<Flag> WithClientFlags(std::vector<Flag> own, ChannelOptions* channel) {
   ClientTls* const tls = &channel->tls;
   for (Flag& flag : std::vector<Flag>{
-           {.name = "ca", .value = &tls->ca, .help = kCaHelp, .takes = Takes::kFile},
-           {.name = "cert", .value = &tls->cert, .help = kCertHelp, .takes = Takes::kFile},
-           {.name = "key", .value = &tls->key, .help = kKeyHelp, .takes = Takes::kFile},
+           {.name = "ca",
+    .value = &tls->ca,
+    .help = "PEM file of the CAs of the aggregator's certificate; empty: the system's.",
+    .takes = Takes::kFile},
+           {.name = "cert",
+           .value = &tls->cert,
+           .help = "PEM file of the own certificate, with --key (docs/security.md).",
+           .takes = Takes::kFile},
+           {.name = "key",
+           .value = &tls->key,
+           .help = "PEM file of the key of --cert.",
+           .takes = Takes::kFile},
            {.name = "token_file",
            .value = &tls->token_file,
-           .help = kTokenFileHelp,
+           .help = "File with the own token, read at each call; instead of --cert and --key.",
            .takes = Takes::kFile},
-           {.name = "server_name", .value = &tls->server_name, .help = kServerNameHelp},
-           {.name = "insecure", .value = &channel->insecure, .help = kInsecureHelp}})
+           {.name = "server_name",
+           .value = &tls->server_name,
+           .help = "Name that the aggregator's certificate has; empty: the address's host."},
+           {.name = "insecure",
+           .value = &channel->insecure,
+           .help = "Talk plaintext, which shows nobody who this is, instead of the other five: "
+                   "--ca, --cert, --key, --token_file, --server_name."}})
     own.push_back(std::move(flag));
   return own;
-}
-
-ChannelOptions ChannelOptionsFromFlags(const std::string& aggregator) {
-  return {.aggregator = aggregator,
-          .insecure = absl::GetFlag(FLAGS_insecure),
-          .tls = {.ca = absl::GetFlag(FLAGS_ca),
-                  .cert = absl::GetFlag(FLAGS_cert),
-                  .key = absl::GetFlag(FLAGS_key),
-                  .token_file = absl::GetFlag(FLAGS_token_file),
-                  .server_name = absl::GetFlag(FLAGS_server_name)}};
 }
 
 }  // namespace distro

@@ -76,18 +76,4 @@ int RunProgram(const Program& program, const std::vector<std::string>& words, st
 // The same on the process's own streams.
 int RunProgram(const Program& program, int argc, char** argv);
 
-// For the programs whose flags are absl's still.
-struct ProgramHelp {
-  std::string program;  // "distro-worker"
-  std::string usage;    // begins in mid-sentence: absl writes "PROGRAM: " before it
-  std::vector<std::string> flag_sources;  // ends of the names of the files whose flags --help lists
-};
-
-// Sets absl's flags from argv and returns the positional arguments, without the program's name.
-// --help, --version and a flag that does not parse end the process.
-std::vector<std::string> ParseFlags(int argc, char** argv, const ProgramHelp& help);
-
-// OK: there are none. InvalidArgument names the first.
-absl::Status NoArguments(const std::vector<std::string>& arguments);
-
 }  // namespace distro

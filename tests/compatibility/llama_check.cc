@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
@@ -16,19 +14,48 @@
 #include "common/checkpoint/hf_folder.h"
 #include "common/model/architecture.h"
 #include "common/model/init_weights.h"
+#include "common/process/command_line.h"
 #include "worker/model/model.h"
-
-ABSL_FLAG(std::string, checkpoint, "", "Checkpoint folder to open.");
-ABSL_FLAG(std::string, init_config, "", "config.json to make random weights for, instead.");
-ABSL_FLAG(std::string, tokens, "", "File of i32 tokens.");
-ABSL_FLAG(int, sequences, 1, "How many sequences the tokens are.");
-ABSL_FLAG(int, train, 0, "Steps of gradient descent on the tokens; prints the loss before each.");
-ABSL_FLAG(double, learning_rate, 0.1, "Of gradient descent.");
-ABSL_FLAG(std::string, write_checkpoint, "", "Folder to write the model to, after training.");
-ABSL_FLAG(std::string, write_logits, "", "File for the f32 logits of the tokens, after training.");
 
 namespace distro::worker {
 namespace {
+
+struct Options {
+  std::string checkpoint;
+  std::string init_config;
+  std::string tokens;
+  int sequences = 1;
+  int train = 0;
+  double learning_rate = 0.1;
+  std::string write_checkpoint;
+  std::string write_logits;
+};
+
+std::vector<Flag> Flags(Options* o) {
+  return {
+      {.name = "checkpoint",
+       .value = &o->checkpoint,
+       .help = "Checkpoint folder to open.",
+       .takes = Takes::kFolder},
+      {.name = "init_config",
+       .value = &o->init_config,
+       .help = "config.json to make random weights for, instead.",
+       .takes = Takes::kFile},
+      {.name = "tokens", .value = &o->tokens, .help = "File of i32 tokens.", .takes = Takes::kFile},
+      {.name = "sequences", .value = &o->sequences, .help = "How many sequences the tokens are."},
+      {.name = "train",
+       .value = &o->train,
+       .help = "Steps of gradient descent on the tokens; prints the loss before each."},
+      {.name = "learning_rate", .value = &o->learning_rate, .help = "Of gradient descent."},
+      {.name = "write_checkpoint",
+       .value = &o->write_checkpoint,
+       .help = "Folder to write the model to, after training.",
+       .takes = Takes::kFolder},
+      {.name = "write_logits",
+       .value = &o->write_logits,
+       .help = "File for the f32 logits of the tokens, after training.",
+       .takes = Takes::kFile}};
+}
 
 struct State {
   std::unique_ptr<Layout> layout;
@@ -95,33 +122,35 @@ absl::Status WriteLogits(const TokenBatch& batch, const State& state, const std:
                                                      logits.size() * sizeof(float)));
 }
 
-absl::Status Run() {
+absl::StatusOr<int> Main(const Options& options) {
   SetTorchThreads(1);
-  const std::string checkpoint = absl::GetFlag(FLAGS_checkpoint);
-  DISTRO_ASSIGN_OR_RETURN(State state, checkpoint.empty() ? Random(absl::GetFlag(FLAGS_init_config))
-                                                          : OpenFolder(checkpoint));
-  DISTRO_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
-                          ReadTokens(absl::GetFlag(FLAGS_tokens)));
-  const TokenBatch batch{.tokens = tokens, .sequences = absl::GetFlag(FLAGS_sequences)};
-  DISTRO_RETURN_IF_ERROR(Train(batch, absl::GetFlag(FLAGS_train),
-                               static_cast<float>(absl::GetFlag(FLAGS_learning_rate)), &state));
-  if (const std::string folder = absl::GetFlag(FLAGS_write_checkpoint); !folder.empty()) {
+  const std::string checkpoint = options.checkpoint;
+  DISTRO_ASSIGN_OR_RETURN(
+      State state, checkpoint.empty() ? Random(options.init_config) : OpenFolder(checkpoint));
+  DISTRO_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, ReadTokens(options.tokens));
+  const TokenBatch batch{.tokens = tokens, .sequences = options.sequences};
+  DISTRO_RETURN_IF_ERROR(
+      Train(batch, options.train, static_cast<float>(options.learning_rate), &state));
+  if (const std::string folder = options.write_checkpoint; !folder.empty()) {
     DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(folder, state.model->architecture().ConfigJson(),
                                                  *state.layout, *state.parameters));
   }
-  if (const std::string path = absl::GetFlag(FLAGS_write_logits); !path.empty()) {
+  if (const std::string path = options.write_logits; !path.empty()) {
     DISTRO_RETURN_IF_ERROR(WriteLogits(batch, state, path));
   }
-  return absl::OkStatus();
+  return 0;
 }
 
 }  // namespace
 }  // namespace distro::worker
 
 int main(int argc, char** argv) {
-  absl::ParseCommandLine(argc, argv);
-  const absl::Status status = distro::worker::Run();
-  if (status.ok()) return 0;
-  std::cerr << "llama_check: " << status << "\n";
-  return 1;
+  distro::worker::Options options;
+  return distro::RunProgram(
+      {.name = "llama_check",
+       .summary = "opens or makes a checkpoint, trains it, and writes it and its logits.",
+       .commands = {{.flags = distro::worker::Flags(&options),
+                     .help = R"(Called by scripts/test_compatibility.)",
+                     .run = [&options] { return distro::worker::Main(options); }}}},
+      argc, argv);
 }

@@ -89,7 +89,7 @@ USES = {
     "tools/distroctl": "common/client common/client/client_flags common/process kernels/replica common/security common/telemetry/http_get server/auth/tokens_file server/log worker/plan",  # `plan` says what a worker checks at its start
     "tools/archiver": "common/client/client_flags common/client/follow common/process kernels/replica common/telemetry",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
-    "tests/testing": "kernels/replica",
+    "tests/testing": "common/process kernels/replica",
     "tests/testing/faulty_disk": "server/log",
     "tests/testing/metrics_doc": "common/base",
     "tests/testing/loopback": "",
@@ -121,11 +121,11 @@ USES = {
     "tests/tools/distroctl/operate_test": "tests/server/service",  # the commands against a whole aggregator
     "tests/tools/archiver": "server tests/common/client/follow tests/server/service",  # against a whole aggregator in the test's process, and one that plays a script
     "tests/integration": "common/simulation server worker tools/distroctl tools/archiver",
-    "tests/compatibility": "worker/model",
+    "tests/compatibility": "common/process worker/model",
     "tests/fuzz": "tests/testing/plain_updates tests/testing/rpc_sequence common/rpc common/round_log common/telemetry server/log server/auth/tokens_file worker/data worker/state tools/archiver",
     "bench": "bench/wire common/simulation server worker",
     "bench/convergence": "bench/wire common/simulation worker",
-    "bench/wire": "common/codec",
+    "bench/wire": "common/codec common/process",
     "tests/bench": "bench/convergence bench/wire worker",
     "bench/gpu": "kernels/cuda worker/fsdp common/checkpoint",
 }

@@ -3,17 +3,20 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/file.h"
-
-ABSL_FLAG(std::string, golden_dir, DISTRO_SOURCE_DIR "/tests/golden", "Folder of the golden data.");
+#include "common/process/command_line.h"
 
 namespace distro::testing {
 namespace {
+
+// Set by main, before any test.
+std::string& Folder() {
+  static std::string* const folder = new std::string(DISTRO_SOURCE_DIR "/tests/golden");
+  return *folder;
+}
 
 std::string ReadOrDie(const std::string& path) {
   absl::StatusOr<std::string> bytes = ReadFile(path);
@@ -40,7 +43,7 @@ GoldenArray ReadArray(const std::string& path, const std::vector<std::string>& w
 
 }  // namespace
 
-std::string GoldenDir() { return absl::GetFlag(FLAGS_golden_dir); }
+std::string GoldenDir() { return Folder(); }
 
 std::map<std::string, GoldenArray> LoadGolden(const std::string& folder) {
   const std::string root = GoldenDir() + "/" + folder + "/";
@@ -54,10 +57,20 @@ std::map<std::string, GoldenArray> LoadGolden(const std::string& folder) {
   return arrays;
 }
 
+int Main(int argc, char** argv) {
+  return RunProgram({.name = "golden_test",
+                     .summary = "tests against golden data.",
+                     .commands = {{.flags = {{.name = "golden_dir",
+                                              .value = &Folder(),
+                                              .help = "Folder of the golden data.",
+                                              .takes = Takes::kFolder}},
+                                   .run = [] { return RUN_ALL_TESTS(); }}}},
+                    argc, argv);
+}
+
 }  // namespace distro::testing
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  absl::ParseCommandLine(argc, argv);
-  return RUN_ALL_TESTS();
+  return distro::testing::Main(argc, argv);
 }

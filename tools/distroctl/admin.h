@@ -6,6 +6,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/base/status_macros.h"
+#include "common/client/channel.h"
 #include "common/client/channel_options.h"
 #include "common/client/client_flags.h"
 #include "common/rpc/status.h"
@@ -17,7 +19,11 @@ namespace distro::tools {
 inline constexpr absl::Duration kCallTimeout = absl::Seconds(20);
 
 // Connects when it is used. As OpenChannel.
-absl::StatusOr<std::unique_ptr<v1::AdminService::Stub>> OpenAdmin(const ChannelOptions& channel);
+inline absl::StatusOr<std::unique_ptr<v1::AdminService::Stub>> OpenAdmin(
+    const ChannelOptions& options) {
+  DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, OpenChannel(options));
+  return v1::AdminService::NewStub(channel);
+}
 
 // One unary call.
 template <typename Request, typename Response>

@@ -1,5 +1,6 @@
-// `distroctl check`: is this aggregator up, and can it be used with these credentials? What `helm
-// test` runs.
+// `distroctl check` and `bench-link`: can this aggregator, and the link to it, be used? The first
+// is what `helm test` runs; what distro-worker has under the name of the second is the same code
+// (common/client/link_bench.h).
 #pragma once
 
 #include <string>
@@ -24,5 +25,7 @@ struct CheckOptions {
 absl::StatusOr<Report> CheckAggregator(const CheckOptions& options);
 
 Command CheckCommand(const Console* console);
+
+Command BenchLinkCommand(const Console* console);
 
 }  // namespace distro::tools

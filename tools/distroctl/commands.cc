@@ -2,19 +2,14 @@
 
 #include <ostream>
 
-#include "tools/distroctl/bench_link.h"
-#include "tools/distroctl/certs.h"
 #include "tools/distroctl/check.h"
 #include "tools/distroctl/create_run.h"
-#include "tools/distroctl/init_model.h"
-#include "tools/distroctl/log_ls.h"
-#include "tools/distroctl/log_show.h"
+#include "tools/distroctl/credentials.h"
 #include "tools/distroctl/log_verify.h"
 #include "tools/distroctl/operate.h"
 #include "tools/distroctl/plan.h"
 #include "tools/distroctl/replay_log.h"
-#include "tools/distroctl/show_run.h"
-#include "tools/distroctl/token.h"
+#include "tools/distroctl/stored_log.h"
 #include "tools/distroctl/workers.h"
 
 namespace distro::tools {

@@ -12,8 +12,8 @@
 namespace distro::tools {
 
 struct LogVerifyOptions {
-  std::string
-      data_dir;  // an aggregator's data folder. Required. Only read, also while the aggregator runs.
+  // An aggregator's data folder. Required. Only read, also while the aggregator runs.
+  std::string data_dir;
 };
 
 // Verifies run.pb, epoch, admission.pb, snapshots.pb, the SHA-256 of every snapshot, every header,

@@ -1,6 +1,6 @@
-// `distroctl run pause`, `run resume`, `evict` and `admit`: what an operator decides about a run.
-// Each is durable on the aggregator before it answers, so that a restart changes nothing, and may
-// be repeated.
+// `distroctl run show`, and what an operator decides about a run: `run pause`, `run resume`,
+// `evict` and `admit`. Each decision is durable on the aggregator before it answers, so that a
+// restart changes nothing, and may be repeated.
 #pragma once
 
 #include <string>
@@ -30,5 +30,10 @@ Command RunPauseCommand(const Console* console);
 Command RunResumeCommand(const Console* console);
 Command EvictCommand(const Console* console);
 Command AdmitCommand(const Console* console);
+
+// Also when there is no run yet: then it says what the aggregator waits for.
+absl::StatusOr<Report> ShowRun(v1::AdminService::StubInterface* admin);
+
+Command RunShowCommand(const Console* console);
 
 }  // namespace distro::tools

@@ -1,6 +1,8 @@
 #include "tools/distroctl/plan.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -12,7 +14,6 @@
 #include "common/codec/payload.h"
 #include "common/layout/layout.h"
 #include "common/model/architecture.h"
-#include "tools/distroctl/plan_formulas.h"
 #include "tools/distroctl/plan_report.h"
 #include "worker/plan/memory_plan.h"
 
@@ -138,6 +139,12 @@ absl::StatusOr<std::vector<PlanMemory>> MemoriesOf(const Architecture& model, co
   return memories;
 }
 
+constexpr double kBlockElements = 4096;
+
+double Log2Choose(double n, double k) {
+  return (std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1)) / std::log(2.0);
+}
+
 }  // namespace
 
 absl::Status PlanOptions::Validate() const {
@@ -236,6 +243,26 @@ Example:
         given->options.overlap = given->overlap == 1;
         return console->Show(MakePlan(given->options));
       }};
+}
+
+double GradientBytes(double parameters) { return 2 * parameters; }
+
+double ReceivedFromAll(double bytes, int n) { return bytes * (n - 1); }
+
+double RingAllReduceBytes(double bytes, int n) { return 2 * bytes * (n - 1) / n; }
+
+double Zero3Bytes(double bytes, int n) { return 3 * bytes * (n - 1) / n; }
+
+double EntropyBytes(double blocks, int votes) {
+  return blocks * (Log2Choose(kBlockElements, votes) + votes) / 8;
+}
+
+double LosslessResultBytes(double blocks, int n, int k) {
+  return EntropyBytes(blocks, static_cast<int>(std::min<int64_t>(int64_t{n} * k, 4096)));
+}
+
+double PipelineBubble(int stages, int micro_batches) {
+  return static_cast<double>(stages - 1) / (micro_batches + stages - 1);
 }
 
 }  // namespace distro::tools

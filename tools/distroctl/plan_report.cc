@@ -3,8 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tools/distroctl/plan.h"
-#include "tools/distroctl/table.h"
-#include "tools/distroctl/words.h"
+#include "tools/distroctl/report.h"
 
 namespace distro::tools {
 namespace {

@@ -13,8 +13,8 @@
 namespace distro::tools {
 
 struct ReplayLogOptions {
-  std::string
-      data_dir;  // an aggregator's data folder. Required. Only read, also while the aggregator runs.
+  // An aggregator's data folder. Required. Only read, also while the aggregator runs.
+  std::string data_dir;
 };
 
 // Verifies the hash chain and every payload's checksum, applies all rounds in order (of a log

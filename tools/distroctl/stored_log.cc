@@ -1,12 +1,86 @@
 #include "tools/distroctl/stored_log.h"
 
+#include <algorithm>
+#include <bit>
+#include <memory>
 #include <utility>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "common/base/checksum.h"
 #include "common/base/status_macros.h"
 #include "common/round_log/committed_round.h"
+#include "tools/distroctl/report.h"
 
 namespace distro::tools {
+namespace {
+
+std::string CommittedAt(const v1::RoundHeader& header) {
+  const absl::Time time = absl::FromUnixSeconds(header.committed_at().seconds()) +
+                          absl::Nanoseconds(header.committed_at().nanos());
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", time, absl::UTCTimeZone());
+}
+
+std::string StepText(const v1::StepParameters& step) {
+  return absl::StrFormat("eta %g, eta*lambda %g, beta %g, clip %g, K %d",
+                         std::bit_cast<float>(step.eta_bits()),
+                         std::bit_cast<float>(step.eta_lambda_bits()), step.beta(),
+                         step.clip_norm(), step.kept_per_block());
+}
+
+std::string Members(const v1::RoundHeader& header) {
+  Table table({"MEMBER", "STATE", ">WEIGHT", ">SEGMENTS", "STATE HASH", "INCARNATION", "REASON"});
+  for (int i = 0; i < header.members_size(); ++i) {
+    const v1::Member& member = header.members(i);
+    table.Add({member.name(), Word(member.state()), absl::StrCat(member.weight()),
+               absl::StrCat(IncludedSegments(header, i)),
+               member.has_state_hash() ? ToHex(member.state_hash()) : "-",
+               ToHex(member.incarnation()),
+               absl::StrCat(member.state_reason(),
+                            member.abstained() ? " (its step was not finite)" : "")});
+  }
+  return table.Text();
+}
+
+nlohmann::json MembersJson(const v1::RoundHeader& header) {
+  nlohmann::json members = nlohmann::json::array();
+  for (int i = 0; i < header.members_size(); ++i) {
+    const v1::Member& member = header.members(i);
+    members.push_back({{"name", member.name()},
+                       {"state", Word(member.state())},
+                       {"weight", member.weight()},
+                       {"segments", IncludedSegments(header, i)},
+                       {"incarnation", ToHex(member.incarnation())},
+                       {"reason", member.state_reason()},
+                       {"abstained", member.abstained()}});
+    if (member.has_state_hash()) members.back()["state_hash"] = ToHex(member.state_hash());
+  }
+  return members;
+}
+
+nlohmann::json SlotsJson(const v1::RoundHeader& header) {
+  nlohmann::json slots = nlohmann::json::array();
+  for (const v1::Slot& slot : header.slots()) {
+    slots.push_back({{"worker", slot.worker()},
+                     {"first_sample", slot.first_sample()},
+                     {"samples", slot.samples()}});
+  }
+  return slots;
+}
+
+void AppendSlots(const v1::RoundHeader& header, std::string* text) {
+  absl::StrAppendFormat(text, "\nsamples of round %d, the next is %d", header.round() + 2,
+                        header.next_sample());
+  for (const v1::Slot& slot : header.slots()) {
+    absl::StrAppendFormat(text, "\n%-32s %d to %d", slot.worker(), slot.first_sample(),
+                          slot.first_sample() + slot.samples() - 1);
+  }
+}
+
+}  // namespace
 
 absl::StatusOr<StoredLog> OpenStoredLog(const std::string& data_dir, server::SnapshotCheck check) {
   if (data_dir.empty())
@@ -33,6 +107,133 @@ uint64_t PayloadBytes(const v1::RoundHeader& header) {
   uint64_t bytes = 0;
   for (const v1::CommittedSegment& segment : header.segments()) bytes += segment.payload_bytes();
   return bytes;
+}
+
+absl::StatusOr<Report> ListLog(const LogLsOptions& options) {
+  if (options.from > options.to) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--from: ", options.from, " is above --to, ", options.to));
+  }
+  DISTRO_ASSIGN_OR_RETURN(const StoredLog stored,
+                          OpenStoredLog(options.data_dir, server::SnapshotCheck::kHead));
+  const uint64_t end = std::min(options.to, stored.log->next_round().value());
+  Table table(
+      {">ROUND", ">EPOCH", ">MEMBERS", ">INCLUDED", ">BYTES", "PAYLOADS", "HASH", "REASON"});
+  nlohmann::json rounds = nlohmann::json::array();
+  for (RoundId round(options.from); round.value() < end; round = round.Next()) {
+    DISTRO_ASSIGN_OR_RETURN(const v1::RoundHeader header, stored.log->Header(round));
+    const bool kept = round >= stored.log->first_round();
+    const std::string hash = ToHex(stored.log->HashBefore(round.Next()));
+    table.Add({absl::StrCat(round.value()), absl::StrCat(header.epoch()),
+               absl::StrCat(header.members_size()), absl::StrCat(IncludedMembers(header)),
+               absl::StrCat(PayloadBytes(header)), kept ? "kept" : "pruned", hash,
+               header.reason()});
+    rounds.push_back({{"round", round.value()},
+                      {"epoch", header.epoch()},
+                      {"members", header.members_size()},
+                      {"included", IncludedMembers(header)},
+                      {"payload_bytes", PayloadBytes(header)},
+                      {"kept", kept},
+                      {"hash", hash},
+                      {"reason", header.reason()}});
+  }
+  return Report{.text = table.Text(), .json = {{"rounds", std::move(rounds)}}};
+}
+
+Command LogLsCommand(const Console* console) {
+  const auto options = std::make_shared<LogLsOptions>();
+  return {
+      .name = "log ls",
+      .summary =
+          "A line for each round of a data folder: members, bytes, chain hash, why it closed.",
+      .flags = {{.name = "data_dir",
+                 .value = &options->data_dir,
+                 .help = "Data folder of an aggregator; only read. Required.",
+                 .takes = Takes::kFolder},
+                {.name = "from", .value = &options->from, .help = "The first round."},
+                {.name = "to",
+                 .value = &options->to,
+                 .help = "The round before which the list ends; without it, the end of the log."}},
+      .help =
+          R"(INCLUDED counts the members whose update is in at least one segment. PAYLOADS says pruned where the results were
+dropped since a snapshot holds what they did. The aggregator may be running.
+
+Example:
+  distroctl log ls --data_dir data --from 1200)",
+      .run = [options, console]() -> absl::StatusOr<int> {
+        return console->Show(ListLog(*options));
+      }};
+}
+
+absl::StatusOr<Report> ShowRound(const LogShowOptions& options) {
+  DISTRO_ASSIGN_OR_RETURN(const StoredLog stored,
+                          OpenStoredLog(options.data_dir, server::SnapshotCheck::kHead));
+  const uint64_t end = stored.log->next_round().value();
+  const uint64_t wanted = options.round.value_or(end == 0 ? 0 : end - 1);
+  if (wanted >= end) {
+    return absl::NotFoundError(
+        absl::StrCat("round ", wanted, ": is not in the log, which has ", end, " rounds"));
+  }
+  const RoundId round(wanted);
+  DISTRO_ASSIGN_OR_RETURN(const v1::RoundHeader header, stored.log->Header(round));
+  std::string text = absl::StrFormat(
+      "round       %d%s\nepoch       %d\ncommitted   %s, %.3f s after it opened\nreason      %s\n"
+      "hash        %s\npredecessor %s\nresult      %d bytes in %d segments%s\nstep        %s",
+      wanted, header.paused() ? " (the run was paused)" : "", header.epoch(), CommittedAt(header),
+      SecondsOf(header.duration()), absl::Utf8SafeCHexEscape(header.reason()),
+      ToHex(stored.log->HashBefore(round.Next())), ToHex(header.predecessor_hash()),
+      PayloadBytes(header), header.segments_size(),
+      round < stored.log->first_round() ? ", pruned" : "", StepText(header.step()));
+  absl::StrAppend(&text, "\n", Members(header));
+  AppendSlots(header, &text);
+  return Report{.text = std::move(text),
+                .json = {{"round", wanted},
+                         {"epoch", header.epoch()},
+                         {"paused", header.paused()},
+                         {"committed_at", CommittedAt(header)},
+                         {"duration_seconds", SecondsOf(header.duration())},
+                         {"reason", header.reason()},
+                         {"hash", ToHex(stored.log->HashBefore(round.Next()))},
+                         {"predecessor_hash", ToHex(header.predecessor_hash())},
+                         {"payload_bytes", PayloadBytes(header)},
+                         {"segments", header.segments_size()},
+                         {"kept", round >= stored.log->first_round()},
+                         {"members", MembersJson(header)},
+                         {"next_sample", header.next_sample()},
+                         {"slots", SlotsJson(header)}}};
+}
+
+Command LogShowCommand(const Console* console) {
+  struct Given {
+    std::string data_dir;
+    std::string round;
+  };
+  const auto given = std::make_shared<Given>();
+  return {
+      .name = "log show",
+      .arguments = {{"ROUND", &given->round, /*required=*/false}},
+      .summary = "The header of a round, or of the newest: members, hashes, step, samples.",
+      .flags = {{.name = "data_dir",
+                 .value = &given->data_dir,
+                 .help = "Data folder of an aggregator; only read. Required.",
+                 .takes = Takes::kFolder}},
+      .help =
+          R"(SEGMENTS says in how many segments a member's update is; STATE HASH is what it reported with its upload. The
+aggregator may be running.
+
+Examples:
+  distroctl log show --data_dir data
+  distroctl log show 1234 --data_dir data --output json)",
+      .run = [given, console]() -> absl::StatusOr<int> {
+        LogShowOptions options = {.data_dir = given->data_dir, .round = std::nullopt};
+        uint64_t round;
+        if (!given->round.empty()) {
+          if (!absl::SimpleAtoi(given->round, &round))
+            return absl::InvalidArgumentError("ROUND: is a whole number from 0");
+          options.round = round;
+        }
+        return console->Show(ShowRound(options));
+      }};
 }
 
 }  // namespace distro::tools

@@ -1,14 +1,18 @@
 // The log of a data folder for commands that only look at it, also while an aggregator writes to
-// it. Thread-safe, blocking.
+// it; and the two that print it: `distroctl log ls` and `log show`. Thread-safe, blocking.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/process/command_line.h"
 #include "distro/v1/round.pb.h"
 #include "server/log/read_run.h"
 #include "server/log/round_log.h"
+#include "tools/distroctl/report.h"
 
 namespace distro::tools {
 
@@ -25,5 +29,28 @@ absl::StatusOr<StoredLog> OpenStoredLog(const std::string& data_dir, server::Sna
 int IncludedMembers(const v1::RoundHeader& header);
 // Of all results.
 uint64_t PayloadBytes(const v1::RoundHeader& header);
+
+struct LogLsOptions {
+  std::string data_dir;      // an aggregator's data folder. Required. Only read.
+  uint64_t from = 0;         // the first round
+  uint64_t to = UINT64_MAX;  // the first round that is not listed; the end of the log at most
+};
+
+// Columns: round, epoch, members, those included, bytes of the results, "kept" or "pruned", chain
+// hash, reason. Statuses of OpenStoredLog; InvalidArgument: --from is above --to.
+absl::StatusOr<Report> ListLog(const LogLsOptions& options);
+
+Command LogLsCommand(const Console* console);
+
+struct LogShowOptions {
+  std::string data_dir;           // an aggregator's data folder. Required. Only read.
+  std::optional<uint64_t> round;  // not set: the newest
+};
+
+// Several lines: the round, its members and the samples of the round after the next. Statuses of
+// OpenStoredLog; NotFound: the round is not in the log.
+absl::StatusOr<Report> ShowRound(const LogShowOptions& options);
+
+Command LogShowCommand(const Console* console);
 
 }  // namespace distro::tools

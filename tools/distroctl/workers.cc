@@ -14,8 +14,7 @@
 #include "common/base/status_macros.h"
 #include "tools/distroctl/admin.h"
 #include "tools/distroctl/commands.h"
-#include "tools/distroctl/table.h"
-#include "tools/distroctl/words.h"
+#include "tools/distroctl/report.h"
 
 namespace distro::tools {
 namespace {

@@ -1,3 +1,5 @@
+#include "tools/distroctl/credentials.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -10,8 +12,6 @@
 #include "common/security/tls_files.h"
 #include "server/auth/tokens_file.h"
 #include "tests/testing/scratch_folder.h"
-#include "tools/distroctl/certs.h"
-#include "tools/distroctl/token.h"
 
 namespace distro::tools {
 namespace {

@@ -1,10 +1,9 @@
-#include "tools/distroctl/init_model.h"
-
 #include "common/base/checksum.h"
 #include "common/base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/scratch_folder.h"
+#include "tools/distroctl/create_run.h"
 
 namespace distro::tools {
 namespace {

@@ -15,8 +15,6 @@
 #include "server/log/snapshot_check.h"
 #include "tests/testing/round_builder.h"
 #include "tests/testing/scratch_folder.h"
-#include "tools/distroctl/log_ls.h"
-#include "tools/distroctl/log_show.h"
 #include "tools/distroctl/log_verify.h"
 #include "tools/distroctl/stored_log.h"
 

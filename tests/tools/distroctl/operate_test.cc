@@ -4,7 +4,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/service/server_fixture.h"
-#include "tools/distroctl/show_run.h"
 #include "tools/distroctl/workers.h"
 
 namespace distro::tools {

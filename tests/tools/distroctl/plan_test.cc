@@ -4,7 +4,6 @@
 #include "common/base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tools/distroctl/plan_formulas.h"
 
 namespace distro::tools {
 namespace {

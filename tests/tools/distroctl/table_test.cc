@@ -1,7 +1,5 @@
-#include "tools/distroctl/table.h"
-
 #include "gtest/gtest.h"
-#include "tools/distroctl/words.h"
+#include "tools/distroctl/report.h"
 
 namespace distro::tools {
 namespace {

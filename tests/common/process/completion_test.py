@@ -1,28 +1,32 @@
-"""What bash completes, with the script that distroctl prints.
+"""What bash completes, with the scripts that the programs print.
 
-usage: completion_test.py DISTROCTL
+usage: completion_test.py DISTROCTL DISTRO_WORKER DISTRO_AGGREGATOR
 """
 
+import pathlib
 import subprocess
 import sys
 import unittest
 
-DISTROCTL = None
+DISTROCTL = WORKER = AGGREGATOR = None
 
 # Prints what the function proposes for the words, of which the last is being completed.
 PROPOSE = """
 set -u
+function=$1; shift
 source <("$0" completion bash)
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
-_distroctl
+"$function"
 printf '%s\\n' ${COMPREPLY[@]+"${COMPREPLY[@]}"}
 """
 
 
-def propose(*words, folder="/"):
-    """For `distroctl WORDS`, the last of which may be empty."""
-    done = subprocess.run(["bash", "--norc", "-c", PROPOSE, DISTROCTL, "distroctl", *words], capture_output=True,
-                          text=True, cwd=folder, check=True, timeout=60)
+def propose(*words, program=None, folder="/"):
+    """For `PROGRAM WORDS`, the last of which may be empty."""
+    program = program or DISTROCTL
+    name = pathlib.Path(program).name
+    done = subprocess.run(["bash", "--norc", "-c", PROPOSE, program, "_" + name.replace("-", "_"), name, *words],
+                          capture_output=True, text=True, cwd=folder, check=True, timeout=60)
     return set(done.stdout.split())
 
 
@@ -45,6 +49,19 @@ class CompletionTest(unittest.TestCase):
         self.assertIn("usr", propose("log", "ls", "--data_dir", "us"))
         self.assertEqual(propose("workers", "h:1", "--interval", ""), set())
 
+    def test_flags_of_a_program_without_a_command(self):
+        self.assertEqual(propose("--heart", program=AGGREGATOR), {"--heartbeat_interval"})
+        self.assertEqual(propose("--insecure", "--data_", program=AGGREGATOR), {"--data_dir"})
+        self.assertIn("usr", propose("--data_dir", "us", program=AGGREGATOR))
+
+    def test_a_program_with_commands_and_flags_of_its_own(self):
+        self.assertEqual(propose("gen", program=WORKER), {"generate"})
+        self.assertEqual(propose("--insecure", "gen", program=WORKER), set())
+        self.assertEqual(propose("--sharding", "shard_g", program=WORKER), {"shard_grad_op"})
+        self.assertEqual(propose("generate", "--te", program=WORKER), {"--temperature"})
+        self.assertEqual(propose("generate", "--shard", program=WORKER), set())
+        self.assertEqual(propose("--noreduce", program=WORKER), {"--noreduce_every_micro_batch"})
+
     def test_zsh_reads_the_same_function(self):
         scripts = [subprocess.run([DISTROCTL, "completion", shell], capture_output=True, text=True, check=True).stdout
                    for shell in ("bash", "zsh")]
@@ -53,5 +70,6 @@ class CompletionTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    DISTROCTL = sys.argv.pop(1)
+    DISTROCTL, WORKER, AGGREGATOR = sys.argv[1:4]
+    del sys.argv[1:4]
     unittest.main()

@@ -1,4 +1,5 @@
-// `distroctl certs`: a development CA and the certificates that it issues (docs/security.md).
+// `distroctl certs`, `token new` and `token revoke`: what shows an aggregator and its peers who is
+// who (docs/security.md).
 #pragma once
 
 #include <string>
@@ -23,5 +24,16 @@ struct CertsOptions {
 absl::StatusOr<Report> MakeCerts(const CertsOptions& options, absl::Time now);
 
 Command CertsCommand(const Console* console);
+
+// A new token, and its line for the tokens file: "token TOKEN\nline NAME ROLE HASH". It is kept
+// nowhere. InvalidArgument: the name or the role.
+absl::StatusOr<Report> MakeToken(const std::string& name, const std::string& role);
+
+// Drops all tokens of a name from a tokens file, which keeps its mode. InvalidArgument: no file is
+// named, or it is damaged. NotFound: the name has none, or there is no file.
+absl::StatusOr<Report> RevokeTokens(const std::string& name, const std::string& tokens_file);
+
+Command TokenNewCommand(const Console* console);
+Command TokenRevokeCommand(const Console* console);
 
 }  // namespace distro::tools
