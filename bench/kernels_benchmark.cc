@@ -82,12 +82,13 @@ void Apply(benchmark::State& state, const BackendFactory& make) {
   const std::unique_ptr<Backend> backend = make();
   const Votes votes = RandomVotes(kBlocks.count, static_cast<int>(state.range(0)));
   std::vector<float> parameters = RandomFloats(2, kMatrix.elements);
+  uint32_t invalid = kAllVotesValid;
   for (auto _ : state) {
-    const absl::Status status =
-        backend->Apply(kMatrix, kBlocks, {.eta = 4e-4f, .eta_lambda = 4e-5f},
-                       {votes.offsets, votes.positions, votes.values}, absl::MakeSpan(parameters));
-    if (!status.ok()) state.SkipWithError("Apply failed");
+    backend->Apply(kMatrix, kBlocks, {.eta = 4e-4f, .eta_lambda = 4e-5f},
+                   {votes.offsets, votes.positions, votes.values}, absl::MakeSpan(parameters),
+                   &invalid);
   }
+  if (invalid != kAllVotesValid) state.SkipWithError("Apply failed");
   Report(state, kMatrix.elements, 8);
 }
 
@@ -103,14 +104,20 @@ void Lookahead(benchmark::State& state, const BackendFactory& make) {
 void StateHash(benchmark::State& state, const BackendFactory& make) {
   const std::unique_ptr<Backend> backend = make();
   const std::vector<float> parameters = RandomFloats(1, kMatrix.elements);
-  for (auto _ : state) benchmark::DoNotOptimize(backend->StateHash(0, parameters));
+  uint64_t sum = 0;
+  for (auto _ : state) backend->StateHash(0, parameters, &sum);
+  benchmark::DoNotOptimize(sum);
   Report(state, kMatrix.elements, 4);
 }
 
-void SumOfSquares(benchmark::State& state, const BackendFactory& make) {
+void RowSums(benchmark::State& state, const BackendFactory& make) {
   const std::unique_ptr<Backend> backend = make();
   const std::vector<float> gradient = RandomFloats(1, kMatrix.elements);
-  for (auto _ : state) benchmark::DoNotOptimize(backend->SumOfSquares(kMatrix, gradient));
+  std::vector<double> sums(kMatrix.BlocksDown());
+  for (auto _ : state) {
+    backend->RowSums(kMatrix, gradient, /*workspace=*/nullptr, absl::MakeSpan(sums));
+    benchmark::ClobberMemory();
+  }
   Report(state, kMatrix.elements, 4);
 }
 
@@ -126,7 +133,7 @@ void RegisterBackend(const std::string& name, const BackendFactory& make) {
   add("Apply", Apply)->ArgName("votes")->Arg(16)->Arg(128)->Arg(1024);
   add("Lookahead", Lookahead);
   add("StateHash", StateHash);
-  add("SumOfSquares", SumOfSquares);
+  add("RowSums", RowSums);
 }
 
 }  // namespace

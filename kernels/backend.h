@@ -1,19 +1,26 @@
-// The operations of the optimizer on one device, and their contracts (docs/algorithm.md). Momentum and the forward transform
-// are local to a worker: ordinary float arithmetic, results may differ between backends in the last bits. Apply and
-// StateHash are exact: every backend gives the same bits on every input.
+// The operations of the optimizer on one device, and their contracts (docs/algorithm.md). Momentum and the forward
+// transform are local to a worker: ordinary float arithmetic, results may differ between backends in the last bits.
+// Apply, Lookahead and StateHash are exact: every backend gives the same bits on every input.
+//
+// Every operation is enqueued: arrays, and the words that it writes, are in the memory of the backend's device
+// (kernels/device.h), where they stay until the device has finished, in the order of the calls. A CPU is a device whose
+// memory is the host's and whose queue is empty: everything is done when a call returns.
+//
+//   device->Fill(sum, 0, sizeof(uint64_t));
+//   backend->StateHash(0, parameters, sum);
+//   device->CopyOut(sum, sizeof(uint64_t), &hash);
+//   DISTRO_RETURN_IF_ERROR(device->Finish());  // what went wrong on the device
 //
 // Element arrays (gradient, momentum, parameters) are a tensor's whole f32 [elements] array, row-major without padding;
 // `blocks` says which of its blocks an operation touches. Block b of the range is block blocks.first + b of the tensor.
-// Sparse arrays (positions, values, votes) cover exactly the range. All spans are borrowed for the call.
+// Sparse arrays (positions, values, votes) cover exactly the range.
 //
 // A Backend has no state but scratch: one caller at a time per object; make one a thread. Nothing is checked about the
 // contents of floats; shapes that do not match are our own bugs (CHECK), never input.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
-#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/layout/matrix.h"
 #include "kernels/block.h"
@@ -27,6 +34,9 @@ struct VotesView {
   absl::Span<const uint16_t> positions;  // [E]
   absl::Span<const int16_t> values;      // [E]
 };
+
+// What Apply leaves where no block broke the rules.
+inline constexpr uint32_t kAllVotesValid = ~uint32_t{0};
 
 class Backend {
  public:
@@ -57,48 +67,31 @@ class Backend {
   // floating-point environment. Elements of blocks without votes take d = +0.
   //
   //   parameters  f32 [elements]  in, out; only elements of the range change
+  //   invalid     u32             in, out; kAllVotesValid, or the number of a block whose votes break the rules
   //
-  // DataLoss: the sum of |V| of a block exceeds 32767; parameters of the range are then unspecified, so the caller
-  // validates votes first (DecodeVotes does).
-  virtual absl::Status Apply(const MatrixShape& matrix, BlockRange blocks,
-                             const UpdateOptions& options, const VotesView& votes,
-                             absl::Span<float> parameters) = 0;
+  // Rules: positions ascend below 4096, the sum of |V| is at most 32767 (DecodeVotes keeps them). A block that breaks
+  // them keeps its parameters.
+  virtual void Apply(const MatrixShape& matrix, BlockRange blocks, const UpdateOptions& options,
+                     const VotesView& votes, absl::Span<float> parameters, uint32_t* invalid) = 0;
 
   // out <- p - eta * sign(m), elementwise, sign(0) = +0; two rounded operations (docs/algorithm.md, overlap = 1).
   virtual void Lookahead(float eta, absl::Span<const float> parameters,
                          absl::Span<const float> momentum, absl::Span<float> out) = 0;
 
-  // sum over i of mix(2^32 * (first_index + i) + bits(p[i]) + G) modulo 2^64: a tensor's state hash is the sum over its
-  // pieces, in any order.
-  virtual uint64_t StateHash(uint64_t first_index, absl::Span<const float> parameters) = 0;
+  // *sum += sum over i of mix(2^32 * (first_index + i) + bits(p[i]) + G), modulo 2^64: a tensor's state hash is the sum
+  // over its pieces, in any order.
+  virtual void StateHash(uint64_t first_index, absl::Span<const float> parameters,
+                         uint64_t* sum) = 0;
 
-  // Sum of squares in f64: squares added in element order within each row of blocks (64 rows of the matrix), then the
-  // block rows' sums in order. The sums of tensors are added in manifest order by the caller. A GPU adds in an order of its own
-  // (kernels/cuda/cuda_backend.h).
-  virtual double SumOfSquares(const MatrixShape& matrix, absl::Span<const float> gradient) = 0;
-
-  // What SumOfSquares adds up: the sum of each row of blocks by itself, so that ranks which hold some of them get the same
-  // bits together. This one asks SumOfSquares row by row; a backend may do better.
+  // The sum of squares of each row of blocks (64 rows of the matrix) by itself, in f64, so that ranks which hold some of
+  // them get the same bits together: squares added in element order. The caller adds the rows of a tensor in order, and
+  // tensors in manifest order. A GPU adds within a row in an order of its own (kernels/cuda/cuda_backend.h).
   //
-  //   sums  f64 [matrix.BlocksDown()]  out
-  virtual void RowSumsOfSquares(const MatrixShape& matrix, absl::Span<const float> gradient,
-                                absl::Span<double> sums);
-
-  // The operations above that give something back, for a device that works through what it is given (kernels/device.h): what they
-  // write is in the device's memory and there once the device has finished. Compress, Feedback and Lookahead are enqueued too. On a
-  // CPU, where these functions call the ones above, all are done when they return.
-
-  // Apply. *invalid, which the caller has set to all ones, is another value afterwards when a block's votes break the rules.
-  virtual void EnqueueApply(const MatrixShape& matrix, BlockRange blocks,
-                            const UpdateOptions& options, const VotesView& votes,
-                            absl::Span<float> parameters, uint32_t* invalid);
-  // Adds StateHash to *sum, modulo 2^64.
-  virtual void EnqueueStateHash(uint64_t first_index, absl::Span<const float> parameters,
-                                uint64_t* sum);
-  // RowSumsOfSquares. `workspace` has RowSumsWorkspace(matrix) elements.
-  virtual int64_t RowSumsWorkspace(const MatrixShape& matrix) const;
-  virtual void EnqueueRowSums(const MatrixShape& matrix, absl::Span<const float> gradient,
-                              double* workspace, absl::Span<double> sums);
+  //   workspace  f64 [RowSumsWorkspace(matrix)]  its content is lost
+  //   sums       f64 [matrix.BlocksDown()]       out
+  virtual void RowSums(const MatrixShape& matrix, absl::Span<const float> gradient,
+                       double* workspace, absl::Span<double> sums) = 0;
+  virtual int64_t RowSumsWorkspace(const MatrixShape& /*matrix*/) const { return 0; }
 };
 
 }  // namespace distro

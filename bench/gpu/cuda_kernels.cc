@@ -184,7 +184,7 @@ class Bench {
     uint32_t* device_offsets = Upload(offsets);
     uint16_t* device_positions = Upload(positions);
     int16_t* device_values = Upload(values);
-    uint32_t* invalid = Upload(std::vector<uint32_t>{cuda::kAllVotesValid});
+    uint32_t* invalid = Upload(std::vector<uint32_t>{kAllVotesValid});
     const double bytes = 8 + 4.0 * (entries + 1) / kBlockElements;
     timer_.Report("apply " + std::to_string(entries) + " votes", n_, bytes, [&] {
       EachTensor([&](const TensorLayout& tensor, int64_t start) {

@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 
-#include "absl/strings/str_cat.h"
 #include "common/update/votes.h"
 #include "kernels/block_site.h"
 
@@ -16,15 +15,9 @@ int Shift(int64_t total) {
   return shift;
 }
 
-absl::Status SumTooLarge(int64_t block, int64_t total) {
-  return absl::DataLossError(absl::StrCat("votes of block ", block,
-                                          " of the range: the sum of magnitudes ", total,
-                                          " exceeds ", kMaxVotesPerBlock));
-}
-
 }  // namespace
 
-absl::StatusOr<BlockVotes> VotesOfBlock(const VotesView& votes, int64_t block) {
+std::optional<BlockVotes> VotesOfBlock(const VotesView& votes, int64_t block) {
   const uint32_t begin = votes.offsets[block] - votes.offsets[0];
   const uint32_t end = votes.offsets[block + 1] - votes.offsets[0];
   int64_t total = 0;
@@ -35,11 +28,7 @@ absl::StatusOr<BlockVotes> VotesOfBlock(const VotesView& votes, int64_t block) {
     ascending &= votes.positions[i] > previous;
     previous = votes.positions[i];
   }
-  if (!ascending || previous >= kBlockElements) {
-    return absl::DataLossError(absl::StrCat(
-        "votes of block ", block, " of the range: positions are not ascending below 4096"));
-  }
-  if (total > kMaxVotesPerBlock) return SumTooLarge(block, total);
+  if (!ascending || previous >= kBlockElements || total > kMaxVotesPerBlock) return std::nullopt;
   return BlockVotes{.positions = votes.positions.data() + begin,
                     .values = votes.values.data() + begin,
                     .count = static_cast<int>(end - begin),

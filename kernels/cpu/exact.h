@@ -4,16 +4,16 @@
 
 #include <cfenv>
 #include <cstdint>
+#include <optional>
 
-#include "absl/status/statusor.h"
 #include "kernels/backend.h"
 #include "kernels/block.h"
 
 namespace distro {
 
 // The votes of block `block` of the view, block 0 being the first.
-// DataLoss: sum |V| exceeds 32767, or positions are not ascending below 4096.
-absl::StatusOr<BlockVotes> VotesOfBlock(const VotesView& votes, int64_t block);
+// Nothing: sum |V| exceeds 32767, or positions are not ascending below 4096.
+std::optional<BlockVotes> VotesOfBlock(const VotesView& votes, int64_t block);
 
 // Aborts unless `votes` covers `blocks` blocks and its arrays are as long as its offsets say.
 void CheckVotes(const VotesView& votes, int64_t blocks);

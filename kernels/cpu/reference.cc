@@ -135,17 +135,15 @@ uint64_t StateHash(uint64_t first_index, absl::Span<const float> parameters) {
   return sum;
 }
 
-double SumOfSquares(const MatrixShape& matrix, absl::Span<const float> gradient) {
+void RowSums(const MatrixShape& matrix, absl::Span<const float> gradient, absl::Span<double> sums) {
   const int64_t step = kBlockSide * matrix.cols;
-  double total = 0;
-  for (int64_t begin = 0; begin < matrix.elements; begin += step) {
-    double sum = 0;
+  for (size_t row = 0; row < sums.size(); ++row) {
+    const int64_t begin = static_cast<int64_t>(row) * step;
+    sums[row] = 0;
     for (int64_t i = begin; i < std::min(begin + step, matrix.elements); ++i) {
-      sum += double{gradient[i]} * double{gradient[i]};
+      sums[row] += double{gradient[i]} * double{gradient[i]};
     }
-    total += sum;
   }
-  return total;
 }
 
 }  // namespace distro::reference

@@ -42,7 +42,7 @@ void Lookahead(float eta, absl::Span<const float> parameters, absl::Span<const f
 // The sum of Backend::StateHash.
 uint64_t StateHash(uint64_t first_index, absl::Span<const float> parameters);
 
-// The sum of Backend::SumOfSquares.
-double SumOfSquares(const MatrixShape& matrix, absl::Span<const float> gradient);
+// Backend::RowSums.
+void RowSums(const MatrixShape& matrix, absl::Span<const float> gradient, absl::Span<double> sums);
 
 }  // namespace distro::reference

@@ -1,5 +1,6 @@
-#include "common/base/status_macros.h"
-#include "kernels/backend.h"
+#include <optional>
+
+#include "kernels/cpu/cpu_backend.h"
 #include "kernels/block_site.h"
 #include "kernels/cpu/exact.h"
 #include "kernels/cpu/reference.h"
@@ -34,17 +35,20 @@ class ReferenceBackend : public Backend {
     }
   }
 
-  absl::Status Apply(const MatrixShape& matrix, BlockRange blocks, const UpdateOptions& options,
-                     const VotesView& votes, absl::Span<float> parameters) override {
+  void Apply(const MatrixShape& matrix, BlockRange blocks, const UpdateOptions& options,
+             const VotesView& votes, absl::Span<float> parameters, uint32_t* invalid) override {
     CheckBlocks(matrix, blocks, parameters.size());
     CheckVotes(votes, blocks.count);
     const DefaultFloatEnvironment environment;
     for (int64_t b = 0; b < blocks.count; ++b) {
-      DISTRO_ASSIGN_OR_RETURN(const BlockVotes block_votes, VotesOfBlock(votes, b));
-      reference::InverseInteger(block_votes, sums_);
+      const std::optional<BlockVotes> block_votes = VotesOfBlock(votes, b);
+      if (!block_votes.has_value()) {
+        *invalid = static_cast<uint32_t>(b);
+        continue;
+      }
+      reference::InverseInteger(*block_votes, sums_);
       reference::Update(SiteOf(matrix, blocks.first + b), options, sums_, parameters);
     }
-    return absl::OkStatus();
   }
 
   void Lookahead(float eta, absl::Span<const float> parameters, absl::Span<const float> momentum,
@@ -55,13 +59,14 @@ class ReferenceBackend : public Backend {
     reference::Lookahead(eta, parameters, momentum, out);
   }
 
-  uint64_t StateHash(uint64_t first_index, absl::Span<const float> parameters) override {
-    return reference::StateHash(first_index, parameters);
+  void StateHash(uint64_t first_index, absl::Span<const float> parameters, uint64_t* sum) override {
+    *sum += reference::StateHash(first_index, parameters);
   }
 
-  double SumOfSquares(const MatrixShape& matrix, absl::Span<const float> gradient) override {
+  void RowSums(const MatrixShape& matrix, absl::Span<const float> gradient, double* /*workspace*/,
+               absl::Span<double> sums) override {
     CheckBlocks(matrix, {}, gradient.size());
-    return reference::SumOfSquares(matrix, gradient);
+    reference::RowSums(matrix, gradient, sums);
   }
 
  private:

@@ -1,7 +1,6 @@
 #include <algorithm>
-#include <vector>
+#include <optional>
 
-#include "common/base/status_macros.h"
 #include "kernels/block_site.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/exact.h"
@@ -19,7 +18,7 @@ double RowSum(const float* row, int64_t elements) {
   return sum;
 }
 
-void RowSums(const float* rows, int64_t elements, double* sums) {
+void SumRows(const float* rows, int64_t elements, double* sums) {
   double partial[kRowsInFlight] = {};
   for (int64_t i = 0; i < elements; ++i) {
 #pragma GCC unroll 8
@@ -31,25 +30,17 @@ void RowSums(const float* rows, int64_t elements, double* sums) {
   std::copy_n(partial, kRowsInFlight, sums);
 }
 
-void RowSumsOfSquaresInterleaved(const MatrixShape& matrix, absl::Span<const float> gradient,
-                                 absl::Span<double> sums) {
+void RowSumsInterleaved(const MatrixShape& matrix, absl::Span<const float> gradient,
+                        absl::Span<double> sums) {
   const int64_t row = kBlockSide * matrix.cols;
   int64_t at = 0, r = 0;
   for (; at + kRowsInFlight * row <= matrix.elements;
        at += kRowsInFlight * row, r += kRowsInFlight) {
-    RowSums(gradient.data() + at, row, sums.data() + r);
+    SumRows(gradient.data() + at, row, sums.data() + r);
   }
   for (; at < matrix.elements; at += row, ++r) {
     sums[r] = RowSum(gradient.data() + at, std::min(row, matrix.elements - at));
   }
-}
-
-double SumOfSquaresInterleaved(const MatrixShape& matrix, absl::Span<const float> gradient) {
-  std::vector<double> sums(matrix.BlocksDown());
-  RowSumsOfSquaresInterleaved(matrix, gradient, absl::MakeSpan(sums));
-  double total = 0;
-  for (const double sum : sums) total += sum;
-  return total;
 }
 
 class VectorBackend : public Backend {
@@ -83,17 +74,20 @@ class VectorBackend : public Backend {
     }
   }
 
-  absl::Status Apply(const MatrixShape& matrix, BlockRange blocks, const UpdateOptions& options,
-                     const VotesView& votes, absl::Span<float> parameters) override {
+  void Apply(const MatrixShape& matrix, BlockRange blocks, const UpdateOptions& options,
+             const VotesView& votes, absl::Span<float> parameters, uint32_t* invalid) override {
     CheckBlocks(matrix, blocks, parameters.size());
     CheckVotes(votes, blocks.count);
     const DefaultFloatEnvironment environment;
     for (int64_t b = 0; b < blocks.count; ++b) {
-      DISTRO_ASSIGN_OR_RETURN(const BlockVotes block_votes, VotesOfBlock(votes, b));
-      exact_.inverse_integer(block_votes, integer_scratch_, sums_);
+      const std::optional<BlockVotes> block_votes = VotesOfBlock(votes, b);
+      if (!block_votes.has_value()) {
+        *invalid = static_cast<uint32_t>(b);
+        continue;
+      }
+      exact_.inverse_integer(*block_votes, integer_scratch_, sums_);
       exact_.update(SiteOf(matrix, blocks.first + b), options, sums_, parameters.data());
     }
-    return absl::OkStatus();
   }
 
   void Lookahead(float eta, absl::Span<const float> parameters, absl::Span<const float> momentum,
@@ -105,20 +99,15 @@ class VectorBackend : public Backend {
                      static_cast<int64_t>(out.size()));
   }
 
-  uint64_t StateHash(uint64_t first_index, absl::Span<const float> parameters) override {
-    return exact_.state_hash(first_index, parameters.data(),
-                             static_cast<int64_t>(parameters.size()));
+  void StateHash(uint64_t first_index, absl::Span<const float> parameters, uint64_t* sum) override {
+    *sum +=
+        exact_.state_hash(first_index, parameters.data(), static_cast<int64_t>(parameters.size()));
   }
 
-  double SumOfSquares(const MatrixShape& matrix, absl::Span<const float> gradient) override {
+  void RowSums(const MatrixShape& matrix, absl::Span<const float> gradient, double* /*workspace*/,
+               absl::Span<double> sums) override {
     CheckBlocks(matrix, {}, gradient.size());
-    return SumOfSquaresInterleaved(matrix, gradient);
-  }
-
-  void RowSumsOfSquares(const MatrixShape& matrix, absl::Span<const float> gradient,
-                        absl::Span<double> sums) override {
-    CheckBlocks(matrix, {}, gradient.size());
-    RowSumsOfSquaresInterleaved(matrix, gradient, sums);
+    RowSumsInterleaved(matrix, gradient, sums);
   }
 
  private:

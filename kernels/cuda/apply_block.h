@@ -13,7 +13,6 @@
 namespace distro::cuda {
 
 inline constexpr int kMaxBlockVotes = 32767;  // sum of |V|, docs/algorithm.md, "Exactness"
-inline constexpr uint32_t kAllVotesValid = ~uint32_t{0};
 
 inline constexpr int kPairsInFlight =
     8;  // loads of a thread before the first is used; more spill registers

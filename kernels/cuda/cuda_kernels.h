@@ -45,7 +45,7 @@ absl::Status StateHash(uint64_t first_index, const float* parameters, int64_t el
                        uint64_t* sum, Stream stream);
 
 // The sums of squares of the matrix's block rows, each in an order of its own (elementwise.h): row_sums[BlocksDown()].
-// Backend::SumOfSquares is their sum in order. workspace: SquaresWorkspace(matrix) doubles.
+// workspace: SquaresWorkspace(matrix) doubles.
 int64_t SquaresWorkspace(const MatrixShape& matrix);
 absl::Status SumOfSquares(const MatrixShape& matrix, const float* gradient, double* workspace,
                           double* row_sums, Stream stream);

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "kernels/block_site.h"
 #include "kernels/cuda/cuda_kernels.h"
@@ -32,12 +31,6 @@ class Gpu : public Device {
   virtual void SumOfSquares(const MatrixShape& matrix, const float* gradient, double* workspace,
                             double* row_sums) = 0;
 };
-
-// Ends the process with the status' message unless it is OK: where no status can be returned. The device is lost to this process
-// anyway.
-inline void Must(const absl::Status& status) {
-  CheckShape(status.ok(), std::string(status.message()).c_str());
-}
 
 // Where a Gpu takes memory from, on the current device; nullptr: there is none.
 struct GpuAllocator {

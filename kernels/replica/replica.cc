@@ -1,14 +1,11 @@
 #include "kernels/replica/replica.h"
 
 #include <algorithm>
-#include <string>
+#include <atomic>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/parallel.h"
-#include "common/base/status_macros.h"
-#include "common/base/status_util.h"
 #include "common/round_log/log_reference.h"
 
 namespace distro {
@@ -20,72 +17,52 @@ Replica::Replica(const Layout* layout, Backend* backend, TensorBuffer parameters
 
 Replica::Replica(const Layout* layout, std::vector<Backend*> backends, TensorBuffer parameters,
                  RoundId next_round, uint64_t log_hash)
-    : layout_(layout),
+    : AppliedLog(layout),
       backends_(std::move(backends)),
       updater_(layout, AllRows(*layout)),
-      parameters_(std::move(parameters)),
-      tensor_hashes_(parameters_.tensors()),
-      next_round_(next_round),
-      log_hash_(log_hash) {
-  std::vector<uint64_t> hashes(updater_.tiles().size());
-  RunParallel(static_cast<int>(backends_.size()), static_cast<int64_t>(hashes.size()),
-              [&](int thread, int64_t i) { hashes[i] = HashTile(i, backends_[thread]); });
-  AddTileHashes(hashes);
-}
-
-template <typename Work>
-absl::Status Replica::ForEach(size_t items, const Work& work) {
-  std::vector<absl::Status> results(items);
-  RunParallel(static_cast<int>(backends_.size()), static_cast<int64_t>(items),
-              [&](int thread, int64_t i) { results[i] = work(i, backends_[thread]); });
-  const auto failed = std::find_if(results.begin(), results.end(),
-                                   [](const absl::Status& status) { return !status.ok(); });
-  return failed == results.end() ? absl::OkStatus() : *failed;
+      parameters_(std::move(parameters)) {
+  Begin(next_round, log_hash, ForEachTile([&](const Tile& tile, Backend* backend, uint64_t* sum) {
+          updater_.Hash(tile, backend, parameters_.tensor(tile.part), sum);
+        }));
 }
 
 absl::Status Replica::Apply(const CommittedRound& round) {
-  const std::string where = absl::StrCat("round ", round.round().value());
-  DISTRO_RETURN_IF_ERROR(CheckContinues(round, next_round_, log_hash_));
-  const absl::StatusOr<std::vector<Votes>> votes =
-      DecodeRound(*layout_, round, static_cast<int>(backends_.size()));
-  DISTRO_RETURN_IF_ERROR(Annotate(votes.status(), where));
-  DISTRO_RETURN_IF_ERROR(Annotate(Update(round.header->step(), *votes), where));
-  next_round_ = next_round_.Next();
-  log_hash_ = round.hash;
-  return absl::OkStatus();
+  return ApplyNext(round, static_cast<int>(backends_.size()),
+                   [this](const v1::StepParameters& step, std::vector<Votes> votes) {
+                     return Update(step, votes);
+                   });
 }
 
-absl::Status Replica::Update(const v1::StepParameters& step, const std::vector<Votes>& votes) {
-  std::vector<uint64_t> hashes(updater_.tiles().size());
-  const absl::Status status = ForEach(hashes.size(), [&](size_t i, Backend* backend) {
-    const Tile& tile = updater_.tiles()[i];
-    const absl::Status updated =
-        updater_.Update(tile, step, votes, backend, parameters_.tensor(tile.part));
-    hashes[i] = HashTile(i, backend);
-    return updated;
-  });
-  DISTRO_RETURN_IF_ERROR(status);
-  std::fill(tensor_hashes_.begin(), tensor_hashes_.end(), 0);
-  AddTileHashes(hashes);
-  return absl::OkStatus();
+absl::StatusOr<std::vector<uint64_t>> Replica::Update(const v1::StepParameters& step,
+                                                      const std::vector<Votes>& votes) {
+  std::atomic<bool> valid = true;
+  std::vector<uint64_t> hashes =
+      ForEachTile([&](const Tile& tile, Backend* backend, uint64_t* sum) {
+        uint32_t invalid = kAllVotesValid;
+        const absl::Span<float> part = parameters_.tensor(tile.part);
+        const auto votes_of = [&](SegmentId segment) { return OnHost(votes[segment.value()]); };
+        updater_.Update(tile, step, votes_of, backend, part, &invalid);
+        updater_.Hash(tile, backend, part, sum);
+        if (invalid != kAllVotesValid) valid = false;
+      });
+  if (!valid) return InvalidVotes();
+  return hashes;
 }
 
-uint64_t Replica::HashTile(size_t i, Backend* backend) const {
-  const Tile& tile = updater_.tiles()[i];
-  return updater_.Hash(tile, backend, parameters_.tensor(tile.part));
+std::vector<uint64_t> Replica::ForEachTile(TileWork work) {
+  std::vector<uint64_t> sums(updater_.tiles().size());
+  RunParallel(
+      static_cast<int>(backends_.size()), static_cast<int64_t>(sums.size()),
+      [&](int thread, int64_t i) { work(updater_.tiles()[i], backends_[thread], &sums[i]); });
+  std::vector<uint64_t> hashes(parameters_.tensors());
+  for (size_t i = 0; i < sums.size(); ++i) hashes[updater_.tiles()[i].part] += sums[i];
+  return hashes;
 }
-
-void Replica::AddTileHashes(const std::vector<uint64_t>& hashes) {
-  for (size_t i = 0; i < hashes.size(); ++i) tensor_hashes_[updater_.tiles()[i].part] += hashes[i];
-}
-
-uint64_t Replica::StateHash() const { return CombineTensorHashes(tensor_hashes_); }
 
 uint64_t StateHash(const Layout& layout, const TensorBuffer& parameters, Backend* backend) {
   std::vector<uint64_t> sums(layout.tensors().size());
-  for (int i = 0; i < parameters.tensors(); ++i) {
-    sums[i] = backend->StateHash(0, parameters.tensor(i));
-  }
+  for (int i = 0; i < parameters.tensors(); ++i)
+    backend->StateHash(0, parameters.tensor(i), &sums[i]);
   return CombineTensorHashes(sums);
 }
 

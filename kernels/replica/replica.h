@@ -8,11 +8,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
+#include "common/round_log/applied_log.h"
 #include "common/round_log/committed_round.h"
 #include "common/update/votes.h"
 #include "distro/v1/round.pb.h"
@@ -21,48 +24,31 @@
 
 namespace distro {
 
-class Replica {
+class Replica : public AppliedLog {
  public:
-  // `layout` and `backend` are borrowed and outlive the replica. `parameters` are those before `next_round`; `log_hash`
-  // is the chain hash of the record before it (of the start record for round 0; 0 when that one is not known yet: a worker
-  // that joins before the run starts).
+  // `layout` and `backend`, of a CPU, are borrowed and outlive the replica. `parameters` are those before `next_round`.
   Replica(const Layout* layout, Backend* backend, TensorBuffer parameters, RoundId next_round,
           uint64_t log_hash);
   // The same with a thread for each of `backends`, at least one.
   Replica(const Layout* layout, std::vector<Backend*> backends, TensorBuffer parameters,
           RoundId next_round, uint64_t log_hash);
 
-  // Decodes every segment, then updates the parameters: all of the round or nothing.
-  // FailedPrecondition: not next_round(), or its predecessor hash differs from log_hash() (reason `diverged`).
-  // InvalidArgument: a payload does not decode. In both cases nothing changed.
+  // Decodes every segment, then updates the parameters: all of the round or nothing; statuses as AppliedLog::ApplyNext.
   absl::Status Apply(const CommittedRound& round);
 
-  RoundId next_round() const { return next_round_; }
-  uint64_t log_hash() const { return log_hash_; }
-  const Layout& layout() const { return *layout_; }
   const TensorBuffer& parameters() const { return parameters_; }
 
-  // The state hash of each tensor, in manifest order: made with every Apply, while the parameters are in cache.
-  absl::Span<const uint64_t> tensor_hashes() const { return tensor_hashes_; }
-  // XXH3-64 of the tensors' hashes as little-endian u64 in manifest order (docs/algorithm.md, "State hash").
-  uint64_t StateHash() const;
-
  private:
-  // Cannot fail on votes that were decoded.
-  absl::Status Update(const v1::StepParameters& step, const std::vector<Votes>& votes);
-  uint64_t HashTile(size_t i, Backend* backend) const;
-  void AddTileHashes(const std::vector<uint64_t>& hashes);
-  // Calls work(item, backend) for each item; the first error in the order of items.
-  template <typename Work>
-  absl::Status ForEach(size_t items, const Work& work);
+  // Hashes come with the update, while the parameters are in cache.
+  absl::StatusOr<std::vector<uint64_t>> Update(const v1::StepParameters& step,
+                                               const std::vector<Votes>& votes);
+  // work(tile, backend, sum) for every tile, shared by the backends; the tensors' sums.
+  using TileWork = absl::FunctionRef<void(const Tile& tile, Backend* backend, uint64_t* sum)>;
+  std::vector<uint64_t> ForEachTile(TileWork work);
 
-  const Layout* const layout_;
   const std::vector<Backend*> backends_;
   const TileUpdater updater_;  // its part i is tensor i
   TensorBuffer parameters_;
-  std::vector<uint64_t> tensor_hashes_;
-  RoundId next_round_;
-  uint64_t log_hash_;
 };
 
 // The state hash of any parameters.

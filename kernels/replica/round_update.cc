@@ -2,16 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <string>
 #include <utility>
-
-#include "absl/strings/str_cat.h"
-#include "common/base/bytes.h"
-#include "common/base/parallel.h"
-#include "common/base/reason.h"
-#include "common/base/status_macros.h"
-#include "common/base/status_util.h"
-#include "common/codec/payload.h"
 
 namespace distro {
 namespace {
@@ -27,39 +18,8 @@ VotesView View(const SegmentVotes& votes, int64_t first, int64_t blocks) {
 
 }  // namespace
 
-absl::Status CheckContinues(const CommittedRound& round, RoundId next_round, uint64_t log_hash) {
-  const std::string where = absl::StrCat("round ", round.round().value());
-  if (round.round() != next_round) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(where, ": the replica expects round ", next_round.value()));
-  }
-  const bool at_start = next_round == RoundId(0) && log_hash == 0;
-  if (at_start || round.header->predecessor_hash() == log_hash) return absl::OkStatus();
-  return ErrorWithReason(
-      absl::StatusCode::kFailedPrecondition, "diverged",
-      absl::StrCat(where, ": diverged: the predecessor's hash is ",
-                   ToHex(round.header->predecessor_hash()), ", the replica's is ", ToHex(log_hash),
-                   ": start again from a snapshot"));
-}
-
-// Segments side by side; where there are fewer than threads, several share one.
-absl::StatusOr<std::vector<Votes>> DecodeRound(const Layout& layout, const CommittedRound& round,
-                                               int threads) {
-  const auto segments = static_cast<int>(layout.segments());
-  const int threads_each = std::max(1, threads / std::max(1, segments));
-  const auto k = static_cast<int>(round.header->step().kept_per_block());
-  std::vector<absl::StatusOr<Votes>> decoded(segments);
-  RunParallel(threads, segments, [&](int /*thread*/, int64_t i) {
-    const SegmentId segment(static_cast<uint32_t>(i));
-    decoded[i] = DecodeVotes(*round.payloads[i], ExpectPayload(layout, round.round(), segment, k),
-                             threads_each);
-  });
-  std::vector<Votes> votes;
-  for (int i = 0; i < segments; ++i) {
-    DISTRO_RETURN_IF_ERROR(Annotate(decoded[i].status(), absl::StrCat("segment ", i)));
-    votes.push_back(*std::move(decoded[i]));
-  }
-  return votes;
+absl::Status InvalidVotes() {
+  return absl::DataLossError("votes that were decoded break the rules of a block's votes");
 }
 
 TileUpdater::TileUpdater(const Layout* layout, std::vector<TensorRows> parts, TileSize size)
@@ -95,48 +55,22 @@ std::vector<TileUpdater::Range> TileUpdater::RangesOf(const Tile& tile) const {
   return ranges;
 }
 
-absl::Status TileUpdater::Update(const Tile& tile, const v1::StepParameters& step,
-                                 absl::Span<const Votes> votes, Backend* backend,
-                                 absl::Span<float> part) const {
+void TileUpdater::Update(const Tile& tile, const v1::StepParameters& step, VotesOf votes_of,
+                         Backend* backend, absl::Span<float> part, uint32_t* invalid) const {
   const MatrixShape matrix = MatrixOf(tile);
   const UpdateOptions options = OptionsOf(tile, step);
   for (const Range& range : RangesOf(tile)) {
-    const VotesView view =
-        View(OnHost(votes[range.segment.value()]), range.first, range.blocks.count);
-    DISTRO_RETURN_IF_ERROR(backend->Apply(matrix, range.blocks, options, view, part));
+    backend->Apply(matrix, range.blocks, options,
+                   View(votes_of(range.segment), range.first, range.blocks.count), part, invalid);
   }
-  return absl::OkStatus();
 }
 
-absl::Status TileUpdater::EnqueueUpdate(const Tile& tile, const v1::StepParameters& step,
-                                        VotesOf votes_of, Backend* backend, absl::Span<float> part,
-                                        uint32_t* invalid) const {
-  const MatrixShape matrix = MatrixOf(tile);
-  const UpdateOptions options = OptionsOf(tile, step);
-  for (const Range& range : RangesOf(tile)) {
-    DISTRO_ASSIGN_OR_RETURN(const SegmentVotes votes, votes_of(range.segment));
-    backend->EnqueueApply(matrix, range.blocks, options,
-                          View(votes, range.first, range.blocks.count), part, invalid);
-  }
-  return absl::OkStatus();
-}
-
-uint64_t TileUpdater::Hash(const Tile& tile, Backend* backend, absl::Span<const float> part) const {
-  uint64_t sum = 0;
+void TileUpdater::Hash(const Tile& tile, Backend* backend, absl::Span<const float> part,
+                       uint64_t* sum) const {
   const int64_t offset = FirstElementOf(tile);
   for (int64_t i = 0; i < tile.pieces; ++i) {
     const int64_t first = tile.first_element + i * tile.stride;
-    sum += backend->StateHash(offset + first, part.subspan(first, tile.piece_elements));
-  }
-  return sum;
-}
-
-void TileUpdater::EnqueueHash(const Tile& tile, Backend* backend, absl::Span<const float> part,
-                              uint64_t* sum) const {
-  const int64_t offset = FirstElementOf(tile);
-  for (int64_t i = 0; i < tile.pieces; ++i) {
-    const int64_t first = tile.first_element + i * tile.stride;
-    backend->EnqueueStateHash(offset + first, part.subspan(first, tile.piece_elements), sum);
+    backend->StateHash(offset + first, part.subspan(first, tile.piece_elements), sum);
   }
 }
 

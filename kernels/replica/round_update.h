@@ -7,27 +7,16 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
 #include "common/layout/matrix.h"
-#include "common/round_log/committed_round.h"
 #include "common/update/votes.h"
 #include "distro/v1/round.pb.h"
 #include "kernels/backend.h"
 #include "kernels/replica/tiles.h"
 
 namespace distro {
-
-// FailedPrecondition: the round is not `next_round`, or its predecessor is not the record with chain hash `log_hash` (reason
-// `diverged`). `log_hash` 0 before round 0: not known yet, any.
-absl::Status CheckContinues(const CommittedRound& round, RoundId next_round, uint64_t log_hash);
-
-// The votes of every segment. `threads` share the work. InvalidArgument names the first segment whose payload does not decode.
-// Requires threads >= 1.
-absl::StatusOr<std::vector<Votes>> DecodeRound(const Layout& layout, const CommittedRound& round,
-                                               int threads);
 
 // A segment's votes where a backend finds them.
 struct SegmentVotes {
@@ -38,6 +27,9 @@ inline SegmentVotes OnHost(const Votes& votes) {
   return {.offsets = votes.offsets,
           .view = {.offsets = votes.offsets, .positions = votes.positions, .values = votes.values}};
 }
+
+// DataLoss: Backend::Apply has found a block whose votes break the rules, though they were decoded: our own bug, or memory's.
+absl::Status InvalidVotes();
 
 // Updates and hashes rows of tensors, tile by tile. Immutable; thread-safe with disjoint tiles and a backend a thread.
 class TileUpdater {
@@ -50,19 +42,13 @@ class TileUpdater {
   // In the order of the parts.
   absl::Span<const Tile> tiles() const { return tiles_; }
 
-  // `part`: the elements of parts()[tile.part]. `votes`: of every segment, decoded; then it cannot fail.
-  absl::Status Update(const Tile& tile, const v1::StepParameters& step,
-                      absl::Span<const Votes> votes, Backend* backend,
-                      absl::Span<float> part) const;
-  // The tile's part of its tensor's hash.
-  uint64_t Hash(const Tile& tile, Backend* backend, absl::Span<const float> part) const;
-
-  // The same, enqueued (kernels/backend.h). `votes_of` is asked for the votes of segments, ascending within a tile.
-  using VotesOf = absl::FunctionRef<absl::StatusOr<SegmentVotes>(SegmentId segment)>;
-  absl::Status EnqueueUpdate(const Tile& tile, const v1::StepParameters& step, VotesOf votes_of,
-                             Backend* backend, absl::Span<float> part, uint32_t* invalid) const;
-  void EnqueueHash(const Tile& tile, Backend* backend, absl::Span<const float> part,
-                   uint64_t* sum) const;
+  // Enqueued, as what a backend does (kernels/backend.h). `part`: the elements of parts()[tile.part]. `votes_of` is asked
+  // for the votes of segments, ascending within a tile. `invalid`: as Backend::Apply; votes that were decoded break no rule.
+  using VotesOf = absl::FunctionRef<SegmentVotes(SegmentId segment)>;
+  void Update(const Tile& tile, const v1::StepParameters& step, VotesOf votes_of, Backend* backend,
+              absl::Span<float> part, uint32_t* invalid) const;
+  // Adds the tile's part of its tensor's hash to *sum.
+  void Hash(const Tile& tile, Backend* backend, absl::Span<const float> part, uint64_t* sum) const;
 
  private:
   // A segment's blocks inside a tile.

@@ -18,24 +18,30 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/kernels/emulated_cuda.h"
+#include "tests/kernels/waiting_backend.h"
 
 namespace distro::testing {
 
 struct BackendCase {
   std::string name;
-  std::function<std::unique_ptr<Backend>()> make;
+  std::function<std::unique_ptr<WaitingBackend>()> make;
 };
 inline std::ostream& operator<<(std::ostream& out, const BackendCase& c) { return out << c.name; }
 
 // The GPU's backend; null where this build or this machine has none. Tests of it are then skipped, by name.
-std::unique_ptr<Backend> CudaOnThisMachine();
+std::unique_ptr<WaitingBackend> CudaOnThisMachine();
 std::unique_ptr<cuda::Gpu> GpuOnThisMachine();
 
+inline std::unique_ptr<WaitingBackend> WaitingReference() {
+  return std::make_unique<WaitingBackend>(MakeReferenceBackend());
+}
 // The reference, each vector width that this CPU has, the GPU's code run on the CPU, and the GPU.
 inline std::vector<BackendCase> AllBackends() {
-  std::vector<BackendCase> cases = {{"reference", MakeReferenceBackend}};
+  std::vector<BackendCase> cases = {{"reference", WaitingReference}};
   for (const VectorKernels& kernels : SupportedVectorKernels()) {
-    cases.push_back({kernels.name, [kernels] { return MakeVectorBackend(kernels); }});
+    cases.push_back({kernels.name, [kernels] {
+                       return std::make_unique<WaitingBackend>(MakeVectorBackend(kernels));
+                     }});
   }
   cases.push_back({"cuda_emulated", MakeEmulatedCudaBackend});
   cases.push_back({"cuda", CudaOnThisMachine});
@@ -47,8 +53,8 @@ class BackendTest : public ::testing::TestWithParam<BackendCase> {
   void SetUp() override {
     if (backend_ == nullptr) GTEST_SKIP() << "needs a GPU, and a build with DISTRO_CUDA";
   }
-  const std::unique_ptr<Backend> backend_ = GetParam().make();
-  const std::unique_ptr<Backend> reference_ = MakeReferenceBackend();
+  const std::unique_ptr<WaitingBackend> backend_ = GetParam().make();
+  const std::unique_ptr<WaitingBackend> reference_ = WaitingReference();
 };
 inline std::string BackendName(const ::testing::TestParamInfo<BackendCase>& info) {
   return info.param.name;

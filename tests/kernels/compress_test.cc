@@ -29,7 +29,7 @@ struct Compressed {
   std::vector<float> values;
 };
 
-Compressed RunCompress(Backend& backend, const ShapeCase& shape, int k,
+Compressed RunCompress(testing::WaitingBackend& backend, const ShapeCase& shape, int k,
                        const std::vector<float>& gradient, const std::vector<float>& momentum) {
   CompressOptions options = kOptions;
   options.k = k;

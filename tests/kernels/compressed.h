@@ -27,7 +27,7 @@ inline void ExpectSame(const Compressed& got, const Compressed& want) {
   EXPECT_EQ(Bits(got.values), Bits(want.values));
 }
 
-inline void RunCompress(Backend& backend, const ShapeCase& shape,
+inline void RunCompress(WaitingBackend& backend, const ShapeCase& shape,
                         const std::vector<float>& gradient, Compressed& c) {
   backend.Compress(shape.matrix, shape.blocks, kOptions, gradient, absl::MakeSpan(c.momentum),
                    absl::MakeSpan(c.positions), absl::MakeSpan(c.values));

@@ -15,8 +15,8 @@ class CudaTest : public ::testing::Test {
   void SetUp() override {
     if (cuda_ == nullptr) GTEST_SKIP() << "needs a GPU, and a build with DISTRO_CUDA";
   }
-  const std::unique_ptr<Backend> cuda_ = testing::CudaOnThisMachine();
-  const std::unique_ptr<Backend> emulated_ = testing::MakeEmulatedCudaBackend();
+  const std::unique_ptr<testing::WaitingBackend> cuda_ = testing::CudaOnThisMachine();
+  const std::unique_ptr<testing::WaitingBackend> emulated_ = testing::MakeEmulatedCudaBackend();
 };
 
 TEST_F(CudaTest, CompressFeedbackAndSquaresHaveTheEmulationsBits) {

@@ -166,8 +166,10 @@ std::unique_ptr<cuda::Gpu> MakeEmulatedGpu(EmulatedOrder order) {
   return std::make_unique<EmulatedGpu>(order);
 }
 
-std::unique_ptr<Backend> MakeEmulatedCudaBackend() {
-  return cuda::MakeGpuBackend(MakeEmulatedGpu(EmulatedOrder::kAtOnce));
+std::unique_ptr<WaitingBackend> MakeEmulatedCudaBackend() {
+  std::unique_ptr<cuda::Gpu> gpu = MakeEmulatedGpu(EmulatedOrder::kAtOnce);
+  std::unique_ptr<Backend> backend = cuda::MakeGpuBackend(gpu.get());
+  return std::make_unique<WaitingBackend>(std::move(backend), std::move(gpu));
 }
 
 void EmulatedInverseInteger(const BlockVotes& votes, int32_t* u) {

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "kernels/backend.h"
 #include "kernels/block.h"
 #include "kernels/cuda/gpu.h"
+#include "tests/kernels/waiting_backend.h"
 
 namespace distro::testing {
 
@@ -22,7 +22,7 @@ enum class EmulatedOrder {
 std::unique_ptr<cuda::Gpu> MakeEmulatedGpu(EmulatedOrder order);
 
 // The CUDA backend over such a GPU, at once. Spans may be any host memory.
-std::unique_ptr<Backend> MakeEmulatedCudaBackend();
+std::unique_ptr<WaitingBackend> MakeEmulatedCudaBackend();
 
 // u of one block, as reference::InverseInteger.
 void EmulatedInverseInteger(const BlockVotes& votes, int32_t* u);

@@ -1,5 +1,5 @@
-// The operations that write into a device's memory, on every CPU backend and on a GPU that does nothing before Finish: what they
-// leave there is what the operations that wait give.
+// Several operations between two waits, on every CPU backend and on a GPU that does nothing before Finish: what they leave in a
+// device's memory is what one at a time gives.
 #include <functional>
 
 #include "kernels/cpu/cpu_backend.h"
@@ -48,7 +48,7 @@ class EnqueueTest : public ::testing::TestWithParam<DeviceCase> {
   }
 
   const std::unique_ptr<Device> device_ = GetParam().device();
-  const std::unique_ptr<Backend> reference_ = MakeReferenceBackend();
+  const std::unique_ptr<testing::WaitingBackend> reference_ = testing::WaitingReference();
   std::unique_ptr<Backend> backend_;
 };
 std::string NameOf(const ::testing::TestParamInfo<DeviceCase>& info) { return info.param.name; }
@@ -86,17 +86,16 @@ TEST_P(EnqueueTest, ApplyAndHashOfSeveralRangesAreThereAfterFinish) {
   for (int i = 0; i < 2; ++i) {
     const BlockRange blocks = {.first = i * half,
                                .count = i == 0 ? half : shape.blocks.count - half};
-    backend_->EnqueueApply(shape.matrix, blocks, options,
-                           {offsets[i].device(), positions[i].device(), values[i].device()},
-                           parameters.device(),
-                           reinterpret_cast<uint32_t*>(words.device().data() + 1));
+    backend_->Apply(shape.matrix, blocks, options,
+                    {offsets[i].device(), positions[i].device(), values[i].device()},
+                    parameters.device(), reinterpret_cast<uint32_t*>(words.device().data() + 1));
     ASSERT_TRUE(reference_
                     ->Apply(shape.matrix, blocks, options, (i == 0 ? first : second).view(),
                             absl::MakeSpan(expected))
                     .ok());
   }
-  backend_->EnqueueStateHash(5, parameters.device(), words.device().data());
-  backend_->EnqueueStateHash(99, parameters.device().subspan(0, 100), words.device().data());
+  backend_->StateHash(5, parameters.device(), words.device().data());
+  backend_->StateHash(99, parameters.device().subspan(0, 100), words.device().data());
   parameters.CopyOut();
   words.CopyOut();
   ASSERT_TRUE(device_->Finish().ok());
@@ -116,29 +115,32 @@ TEST_P(EnqueueTest, VotesThatBreakTheRulesAreTold) {
   TwinArray<uint32_t> invalid(device_.get());
   ASSERT_TRUE(invalid.Resize(1).ok());
   invalid.Fill(0xFF);
-  backend_->EnqueueApply(shape.matrix, shape.blocks, {.eta = 0.1f},
-                         {offsets.device(), positions.device(), values.device()},
-                         parameters.device(), invalid.device().data());
+  backend_->Apply(shape.matrix, shape.blocks, {.eta = 0.1f},
+                  {offsets.device(), positions.device(), values.device()}, parameters.device(),
+                  invalid.device().data());
   invalid.CopyOut();
   ASSERT_TRUE(device_->Finish().ok());
   EXPECT_NE(invalid.host()[0], ~uint32_t{0});
 }
 
-TEST_P(EnqueueTest, RowSumsAreThoseOfTheOperationThatWaits) {
+TEST_P(EnqueueTest, RowSumsAreThoseOfABackendThatWaits) {
+  const std::unique_ptr<testing::WaitingBackend> waiting = GetParam().name.starts_with("cuda")
+                                                               ? testing::MakeEmulatedCudaBackend()
+                                                               : testing::WaitingReference();
   for (const ShapeCase& shape : {testing::Matrix(200, 150), testing::Vector(9000)}) {
     SCOPED_TRACE(Describe(shape));
-    TwinArray<float> gradient = Twin(RandomFloats(3, shape.matrix.elements));
+    const std::vector<float> content = RandomFloats(3, shape.matrix.elements);
+    TwinArray<float> gradient = Twin(content);
     TwinArray<double> sums(device_.get());
     ASSERT_TRUE(sums.Resize(shape.matrix.BlocksDown()).ok());
     DeviceBuffer workspace(device_.get());
     ASSERT_TRUE(workspace.Reserve(backend_->RowSumsWorkspace(shape.matrix) * sizeof(double)).ok());
-    backend_->EnqueueRowSums(shape.matrix, gradient.device(),
-                             static_cast<double*>(workspace.data()), sums.device());
+    backend_->RowSums(shape.matrix, gradient.device(), static_cast<double*>(workspace.data()),
+                      sums.device());
     sums.CopyOut();
     ASSERT_TRUE(device_->Finish().ok());
-    std::vector<double> expected(sums.host().size());
-    backend_->RowSumsOfSquares(shape.matrix, gradient.device(), absl::MakeSpan(expected));
-    EXPECT_EQ(std::vector<double>(sums.host().begin(), sums.host().end()), expected);
+    EXPECT_EQ(std::vector<double>(sums.host().begin(), sums.host().end()),
+              waiting->RowSums(shape.matrix, content));
   }
 }
 

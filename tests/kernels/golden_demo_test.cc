@@ -57,8 +57,8 @@ int64_t StoredAt(int64_t stored, int64_t steps, int64_t t) {
 // One worker of one set.
 class Replay {
  public:
-  Replay(const std::map<std::string, GoldenArray>& data, Backend& backend, const std::string& set,
-         int64_t worker)
+  Replay(const std::map<std::string, GoldenArray>& data, testing::WaitingBackend& backend,
+         const std::string& set, int64_t worker)
       : data_(data), backend_(backend), set_(set), worker_(worker) {
     const std::vector<int64_t>& index = At("index").shape;  // [T, W, B, K]
     steps_ = index[0], workers_ = index[1], blocks_ = index[2], k_ = index[3];
@@ -133,7 +133,7 @@ class Replay {
   }
 
   const std::map<std::string, GoldenArray>& data_;
-  Backend& backend_;
+  testing::WaitingBackend& backend_;
   const std::string set_;
   const int64_t worker_;
   char tensor_ = 'a';

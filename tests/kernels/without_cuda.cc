@@ -3,7 +3,7 @@
 
 namespace distro::testing {
 
-std::unique_ptr<Backend> CudaOnThisMachine() { return nullptr; }
+std::unique_ptr<WaitingBackend> CudaOnThisMachine() { return nullptr; }
 std::unique_ptr<cuda::Gpu> GpuOnThisMachine() { return nullptr; }
 
 }  // namespace distro::testing

@@ -99,12 +99,12 @@ absl::Status Node::CheckDevices(const NodeOptions& options) {
 }
 
 Node::Node(const NodeOptions& options, const Parts& parts, ShardPlan shards, ShardPlan whole)
-    : options_(options),
+    : AppliedLog(parts.layout),
+      options_(options),
       parts_(parts),
       shards_(std::make_shared<const ShardPlan>(std::move(shards))),
       whole_(std::make_shared<const ShardPlan>(std::move(whole))),
-      ranks_(std::make_shared<Ranks>(options.ranks)),
-      tensor_hashes_(parts.layout->tensors().size()) {}
+      ranks_(std::make_shared<Ranks>(options.ranks)) {}
 
 Node::~Node() = default;
 

@@ -23,8 +23,8 @@
 #include "common/base/log.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
+#include "common/round_log/applied_log.h"
 #include "common/round_log/committed_round.h"
-#include "common/update/votes.h"
 #include "distro/v1/round.pb.h"
 #include "worker/fsdp/collective_time.h"
 #include "worker/model/model.h"
@@ -40,7 +40,7 @@ class NodeDevices;
 class Rank;
 class RankThreads;
 
-class Node {
+class Node : public AppliedLog {
  public:
   struct Parts {
     const Layout* layout = nullptr;
@@ -72,19 +72,14 @@ class Node {
   bool has_stuck_rank() const;
 
   int ranks() const;
-  const Layout& layout() const { return *parts_.layout; }
 
   // Parameters. node_rounds.cc.
 
-  // Takes the parameters before `next_round` from a snapshot; `log_hash` as Replica has it. Momentum and what is pending stay.
+  // Takes the parameters before `next_round` from a snapshot; `log_hash` as AppliedLog has it. Momentum and what is pending stay.
   // InvalidArgument: it is no snapshot of this layout; then the parameters are what they were.
   absl::Status Load(const std::string& snapshot_path, RoundId next_round, uint64_t log_hash);
-  RoundId next_round() const { return next_round_; }
-  uint64_t log_hash() const { return log_hash_; }
-  // As Replica::Apply.
+  // Statuses as AppliedLog::ApplyNext.
   absl::Status Apply(const CommittedRound& round);
-  absl::Span<const uint64_t> tensor_hashes() const { return tensor_hashes_; }
-  uint64_t StateHash() const;
   // Tensors in the host's memory: where they are, valid until the next call that changes them, or copies of what a device holds.
   struct HostTensors {
     TensorPieces pieces;
@@ -155,7 +150,8 @@ class Node {
   absl::StatusOr<std::vector<double>> RunOnBatches(absl::string_view operation,
                                                    absl::Span<const TokenBatch> batches,
                                                    BatchWork work);
-  absl::Status TakeHashes();
+  // Of all tensors, of what the ranks hold.
+  absl::StatusOr<std::vector<uint64_t>> TensorHashes() const;
   absl::StatusOr<HostTensors> MomentumOnHost() const;
 
   const NodeOptions options_;
@@ -167,10 +163,6 @@ class Node {
   std::unique_ptr<RankThreads> threads_;
   std::shared_ptr<Optimizer> optimizer_;  // over the ranks that together hold everything once
   bool momentum_is_whole_ = true;
-
-  RoundId next_round_;
-  uint64_t log_hash_ = 0;
-  std::vector<uint64_t> tensor_hashes_;
 };
 
 }  // namespace distro::worker

@@ -1,14 +1,13 @@
 // The node as a replica: its parameters come from a snapshot and the log.
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/parallel.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "common/base/status_util.h"
 #include "common/checkpoint/snapshot.h"
 #include "common/round_log/log_reference.h"
-#include "kernels/replica/round_update.h"
 #include "worker/node/node.h"
 #include "worker/node/rank.h"
 
@@ -19,44 +18,40 @@ absl::Status Node::Load(const std::string& snapshot_path, RoundId next_round, ui
   const auto snapshot = std::make_shared<const SnapshotFile>(std::move(opened));
   DISTRO_RETURN_IF_ERROR(
       Run("load snapshot", [snapshot](Rank& rank, int) { return rank.Load(*snapshot); }));
-  next_round_ = next_round;
-  log_hash_ = log_hash;
-  return TakeHashes();
+  DISTRO_ASSIGN_OR_RETURN(std::vector<uint64_t> hashes, TensorHashes());
+  Begin(next_round, log_hash, std::move(hashes));
+  return absl::OkStatus();
 }
 
+// Nothing is computed meanwhile: all cores decode. Header and votes are shared with a rank that gets stuck.
 absl::Status Node::Apply(const CommittedRound& round) {
-  DISTRO_RETURN_IF_ERROR(CheckContinues(round, next_round_, log_hash_));
-  const std::string where = absl::StrCat("round ", round.round().value());
-  // Nothing is computed meanwhile: all cores decode.
-  absl::StatusOr<std::vector<Votes>> decoded = DecodeRound(layout(), round, Cores());
-  DISTRO_RETURN_IF_ERROR(Annotate(decoded.status(), where));
-  const auto votes = std::make_shared<const std::vector<Votes>>(*std::move(decoded));
-  DISTRO_RETURN_IF_ERROR(
-      Annotate(Run("apply", [header = round.header, votes](
-                                Rank& rank, int) { return rank.Apply(header->step(), *votes); }),
-               where));
-  next_round_ = next_round_.Next();
-  log_hash_ = round.hash;
-  return Annotate(TakeHashes(), where);
+  return ApplyNext(
+      round, Cores(),
+      [&](const v1::StepParameters&,
+          std::vector<Votes> decoded) -> absl::StatusOr<std::vector<uint64_t>> {
+        const auto votes = std::make_shared<const std::vector<Votes>>(std::move(decoded));
+        DISTRO_RETURN_IF_ERROR(Run("apply", [header = round.header, votes](Rank& rank, int) {
+          return rank.Apply(header->step(), *votes);
+        }));
+        return TensorHashes();
+      });
 }
 
 // Shards add up to the tensors; copies have to agree, or a device or its memory is bad.
-absl::Status Node::TakeHashes() {
+absl::StatusOr<std::vector<uint64_t>> Node::TensorHashes() const {
   const auto first = (*ranks_)[0]->tensor_hashes();
-  tensor_hashes_.assign(first.begin(), first.end());
+  std::vector<uint64_t> sums(first.begin(), first.end());
   for (int number = 1; number < ranks(); ++number) {
     const auto hashes = (*ranks_)[number]->tensor_hashes();
     if (ShardsParameters(options_.fsdp.sharding)) {
-      for (size_t i = 0; i < hashes.size(); ++i) tensor_hashes_[i] += hashes[i];
+      for (size_t i = 0; i < hashes.size(); ++i) sums[i] += hashes[i];
     } else if (!std::equal(hashes.begin(), hashes.end(), first.begin())) {
       return ErrorWithReason(absl::StatusCode::kInternal, "rank_failed",
                              absl::StrCat("rank ", number, " holds other parameters than rank 0"));
     }
   }
-  return absl::OkStatus();
+  return sums;
 }
-
-uint64_t Node::StateHash() const { return CombineTensorHashes(tensor_hashes_); }
 
 absl::StatusOr<Node::HostTensors> Node::parameters() const {
   HostTensors tensors;

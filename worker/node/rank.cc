@@ -10,7 +10,6 @@
 namespace distro::worker {
 namespace {
 
-constexpr uint32_t kValid = ~uint32_t{0};
 // Rows of the matrices with which a device's peak is measured.
 constexpr int64_t kCpuProduct = 512, kGpuProduct = 8192;
 
@@ -126,8 +125,8 @@ absl::Status Rank::Load(const SnapshotFile& snapshot) {
   }
   hashes_->Fill(0);
   for (const Tile& tile : updater_->tiles()) {
-    updater_->EnqueueHash(tile, master().backend.get(), parameter_spans_[tile.part],
-                          &hashes_->device()[updater_->parts()[tile.part].tensor]);
+    updater_->Hash(tile, master().backend.get(), parameter_spans_[tile.part],
+                   &hashes_->device()[updater_->parts()[tile.part].tensor]);
   }
   return FinishHashes();
 }
@@ -144,16 +143,14 @@ absl::Status Rank::Apply(const v1::StepParameters& step, const std::vector<Votes
   Backend* const backend = master().backend.get();
   for (const Tile& tile : updater_->tiles()) {
     const absl::Span<float> part = parameter_spans_[tile.part];
-    DISTRO_RETURN_IF_ERROR(updater_->EnqueueUpdate(
+    updater_->Update(
         tile, step, [&](SegmentId segment) { return votes_->Of(segment); }, backend, part,
-        invalid_->device().data()));
-    updater_->EnqueueHash(tile, backend, part,
-                          &hashes_->device()[updater_->parts()[tile.part].tensor]);
+        invalid_->device().data());
+    updater_->Hash(tile, backend, part, &hashes_->device()[updater_->parts()[tile.part].tensor]);
   }
   invalid_->CopyOut();
   DISTRO_RETURN_IF_ERROR(FinishHashes());
-  if (invalid_->host()[0] == kValid) return absl::OkStatus();
-  return absl::DataLossError("votes that were decoded break the rules of a block's votes");
+  return invalid_->host()[0] == kAllVotesValid ? absl::OkStatus() : InvalidVotes();
 }
 
 absl::StatusOr<double> Rank::Gradient(const TokenBatch* batch, GradientAt at,

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/update/votes.h"
 #include "kernels/device.h"

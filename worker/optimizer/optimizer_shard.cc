@@ -57,7 +57,7 @@ absl::Status OptimizerShard::RowSums(const RunSpans& elements, absl::Span<double
   auto* const scratch = static_cast<double*>(row_sums_workspace_.data());
   int64_t first = 0;
   for (size_t i = 0; i < runs_.size(); ++i) {
-    backend_->EnqueueRowSums(runs_[i].matrix, elements[i], scratch,
+    backend_->RowSums(runs_[i].matrix, elements[i], scratch,
                              row_sums_.device().subspan(first, runs_[i].block_rows));
     first += runs_[i].block_rows;
   }
