@@ -82,8 +82,7 @@ USES = {
     "worker/node/node_options": "worker/plan",
     "worker/train": "common/exchange worker/data worker/node",
     "worker/gpu_readings": "",  # of the driver, loaded at run time
-    "worker/telemetry": "worker/gpu_readings worker/train",  # observes it
-    "worker/metrics": "common/telemetry worker/telemetry",
+    "worker/metrics": "common/telemetry worker/gpu_readings worker/train",  # observes it
     "worker/commands": "common/client common/client/client_flags common/process common/checkpoint worker/data worker/model worker/options",
     "worker": "common/client/member common/process worker/flags worker/options worker/metrics worker/train",
     "tools/distroctl": "common/client common/client/client_flags common/process kernels/replica common/security common/telemetry/http_get server/auth/tokens_file server/log worker/plan",  # `plan` says what a worker checks at its start
