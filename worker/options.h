@@ -1,4 +1,4 @@
-// What a worker process can be told, validated. Flags exist in flags.cc only.
+// What a worker process can be told, validated. Defaults of flags are here.
 #pragma once
 
 #include <cstdint>

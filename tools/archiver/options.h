@@ -1,4 +1,4 @@
-// What an archiver process can be told, validated. Flags exist in flags.cc only.
+// What an archiver process can be told, validated. Defaults of flags are here.
 #pragma once
 
 #include <cstdint>
