@@ -1,19 +1,136 @@
-// Counts what an exchange moved, and how long that took. Times are monotonic, of one clock. Thread-safe.
+// Counts what an exchange moved, and how long that took. Times are monotonic, of one clock.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "common/exchange/link_rate.h"
+#include "absl/time/time.h"
 #include "common/exchange/transfer_stats.h"
-#include "common/exchange/wait_split.h"
 #include "common/telemetry/worker_readings.h"
 
 namespace distro {
 
+// The payload rate of the fastest recent transfer in one direction: what the link can do at least.
+// Transfers that are too small to tell bandwidth from latency are put together. Not thread-safe.
+class LinkRate {
+ public:
+  void Add(uint64_t bytes, absl::Duration time) {
+    bytes_ += bytes;
+    time_ += time;
+    if (bytes_ < kEnoughBytes || time_ < kEnoughTime) return;
+    rates_[next_++ % rates_.size()] = static_cast<double>(bytes_) / absl::ToDoubleSeconds(time_);
+    bytes_ = 0;
+    time_ = absl::ZeroDuration();
+  }
+  // Not set before there was enough to tell.
+  std::optional<double> bytes_per_second() const {
+    const double fastest = *std::ranges::max_element(rates_);
+    return fastest > 0 ? std::optional<double>(fastest) : std::nullopt;
+  }
+
+ private:
+  static constexpr uint64_t kEnoughBytes = 16 << 10;
+  static constexpr absl::Duration kEnoughTime = absl::Milliseconds(1);
+
+  std::array<double, 32> rates_{};  // of the last transfers, a ring
+  size_t next_ = 0;
+  uint64_t bytes_ = 0;
+  absl::Duration time_;
+};
+
+// What the training thread's waiting is spent on: its own upload, a result that arrives, or other
+// workers (docs/decisions/0004-time-of-the-training-thread.md). When a frame began to travel is
+// known only once it is there, so the newest part of a wait, up to twice what frames took lately,
+// stays undecided until then; nothing that was decided changes.
+//
+// Times are monotonic. Not thread-safe.
+class WaitSplit {
+ public:
+  void BeginWait(absl::Duration now) {
+    waiting_ = true;
+    decided_ = now;
+  }
+  void EndWait(absl::Duration now) {
+    if (uploading_) Decide(now, &upload_);
+    waiting_ = false;
+  }
+  void BeginUpload(absl::Duration now) {
+    Advance(now);
+    uploading_ = true;
+    decided_ = std::max(decided_, now);
+  }
+  void EndUpload(absl::Duration now) {
+    if (uploading_) Decide(now, &upload_);
+    uploading_ = false;
+  }
+  // Result bytes were in flight from `since` to `now`.
+  void Downloaded(absl::Duration since, absl::Duration now) {
+    const absl::Duration took = std::max(now - since, absl::ZeroDuration());
+    longest_ = std::max(took, longest_ * 0.95);
+    if (uploading_) return Decide(now, &upload_);
+    Advance(now);
+    decided_ = std::max(decided_, since);
+    Decide(now, &download_);
+  }
+
+  // Moves the border of what is decided; then the three below are those of `now`.
+  void Advance(absl::Duration now) {
+    if (uploading_) return Decide(now, &upload_);
+    decided_ = std::max(decided_, now - std::min(2 * longest_, kMostUndecided));
+  }
+  absl::Duration upload() const { return upload_; }
+  absl::Duration download() const { return download_; }
+  absl::Duration Undecided(absl::Duration now) const {
+    return waiting_ ? std::max(now - decided_, absl::ZeroDuration()) : absl::ZeroDuration();
+  }
+
+ private:
+  static constexpr absl::Duration kMostUndecided = absl::Seconds(10);
+
+  // Everything up to `now` is `part`, if anybody waits.
+  void Decide(absl::Duration now, absl::Duration* part) {
+    if (waiting_) *part += std::max(now - decided_, absl::ZeroDuration());
+    decided_ = std::max(decided_, now);
+  }
+
+  bool waiting_ = false;
+  bool uploading_ = false;
+  absl::Duration decided_;  // up to where a wait that goes on is decided
+  absl::Duration upload_;
+  absl::Duration download_;
+  absl::Duration longest_;  // frame, lately
+};
+
+// When the bytes of a frame began to travel, as far as the receiver can tell: frames of a stream
+// come one after the other, and one that was made late cannot have left early. The clocks of the
+// two ends are compared by the fastest frame so far, so its own flight counts as none. Times are
+// monotonic, each end's own. Not thread-safe.
+class FlightTime {
+ public:
+  // A frame is there at `now`. `made_at` by the sender's clock; not set: it was ready all the time.
+  absl::Duration Since(std::optional<absl::Duration> made_at, absl::Duration now) {
+    absl::Duration since = last_.value_or(now);
+    if (made_at) {
+      offset_ = std::min(offset_, now - *made_at);
+      since = std::max(*made_at + offset_, last_.value_or(-absl::InfiniteDuration()));
+    }
+    last_ = now;
+    return std::min(since, now);
+  }
+  // Up to `now` nobody read.
+  void Pause(absl::Duration now) { last_ = now; }
+
+ private:
+  absl::Duration offset_ =
+      absl::InfiniteDuration();         // our clock ahead of theirs, and the fastest flight
+  std::optional<absl::Duration> last_;  // arrival
+};
+
+// All of it together, of one exchange. Thread-safe.
 class TransferMeter {
  public:
   void AddSent(uint64_t bytes) {
@@ -85,8 +202,8 @@ class TransferMeter {
   void AddReconnect() {
     Add([](TransferStats& s) { ++s.reconnects; });
   }
-  // Bytes that came as fast as the link and the aggregator could bring them, and the time that took. What is too little to
-  // tell bandwidth from latency is added up until it is enough.
+  // Bytes that came as fast as the link and the aggregator could bring them, and the time that
+  // took. What is too little to tell bandwidth from latency is added up until it is enough.
   void AddBulk(uint64_t bytes, absl::Duration time) {
     absl::MutexLock lock(&mu_);
     bulk_bytes_ += bytes;

@@ -25,7 +25,6 @@
 #include "common/client/connection.h"
 #include "common/client/follow/follower.h"
 #include "common/exchange/event_queue.h"
-#include "common/exchange/flight_time.h"
 #include "common/exchange/transfer_meter.h"
 #include "common/round_log/round_assembler.h"
 #include "distro/v1/session.pb.h"

@@ -1,16 +1,44 @@
-// What each background part of a session is given. All borrowed, all outlive the parts.
+// How a GrpcExchange behaves, and what each background part of a session is given. Plain data.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+
+#include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/client/backoff.h"
+#include "common/client/channel_options.h"
 #include "common/client/follow/follower.h"
-#include "common/client/member/exchange_options.h"
 #include "common/client/member/session.h"
 #include "common/exchange/transfer_meter.h"
-#include "distro/v1/aggregator.grpc.pb.h"
+#include "distro/v1/telemetry.pb.h"
 
 namespace distro {
 
+struct GrpcExchangeOptions {
+  // Where the aggregator is, and whether plaintext is allowed.
+  ChannelOptions channel;
+  // Between attempts of anything that failed for now.
+  BackoffOptions backoff;
+  // Of Join and Heartbeat. A larger value notices a silent aggregator later.
+  absl::Duration rpc_timeout = absl::Seconds(10);
+  // Of Leave, which delays the end of the process.
+  absl::Duration leave_timeout = absl::Seconds(2);
+  // A subscription that lags what a heartbeat said, without any frame for this long, is opened
+  // again. Longer than one frame of 512 KiB takes on the slowest link.
+  absl::Duration subscription_patience = absl::Seconds(30);
+  // Results that may wait for the training thread: at most so many events and payload bytes, but
+  // always one. Larger values let the download run further ahead of a slow device; they cost that
+  // much memory.
+  size_t queued_events = 64;
+  uint64_t queued_bytes = uint64_t{128} << 20;
+  // The readings that a heartbeat reports, asked of it each time by the heartbeat's thread; none:
+  // no readings.
+  std::function<v1::WorkerTelemetry()> telemetry = nullptr;
+};
+
+// All borrowed, all outlive the parts.
 struct Background {
   Session* session = nullptr;
   const GrpcExchangeOptions* options = nullptr;

@@ -1,14 +1,16 @@
 // An Exchange with an aggregator over gRPC (docs/exchange.md).
 //
-// Control (Join, Heartbeat, Leave), uploads, and downloads (subscription, snapshot) have a connection each. A session has
-// three threads (running_session.h). Leave and the destructor end and join them; after Leave, and after a session that
-// ended by itself, Join may begin another one unless Stop was called.
+// Control (Join, Heartbeat, Leave), uploads, and downloads (subscription, snapshot) have a
+// connection each. A session has three threads (RunningSession). Leave and the destructor end and
+// join them; after Leave, and after a session that ended by itself, Join may begin another one
+// unless Stop was called.
 //
 // Thread-safety as in Exchange: one thread calls, Stop and stats come from any.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -16,19 +18,66 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/client/connection.h"
+#include "common/client/follow/round_feed.h"
 #include "common/client/member/background.h"
-#include "common/client/member/exchange_options.h"
-#include "common/client/member/running_session.h"
+#include "common/client/member/heartbeat.h"
+#include "common/client/member/session.h"
+#include "common/client/member/uploader.h"
 #include "common/exchange/event_queue.h"
 #include "common/exchange/exchange.h"
 #include "common/exchange/transfer_meter.h"
 
 namespace distro {
 
+struct Connections {
+  std::unique_ptr<Connection> control, upload, download;
+};
+
+// A session with its threads: Heartbeat from its construction on, RoundFeed and Uploader from
+// Follow on. They meet in Session only. One thread calls; Shutdown ends and joins the others.
+class RunningSession {
+ public:
+  // `background.session` is `session`; the connections are borrowed.
+  RunningSession(const Background& background, std::shared_ptr<Session> session,
+                 std::shared_ptr<EventQueue> queue, const Connections& connections,
+                 absl::Duration heartbeat_interval);
+  ~RunningSession() { Shutdown(); }
+  RunningSession(const RunningSession&) = delete;
+  RunningSession& operator=(const RunningSession&) = delete;
+
+  // Once. `layout` is borrowed.
+  void Follow(const Layout* layout, RoundId next_round, uint64_t log_hash);
+  bool following() const { return feed_ != nullptr; }
+
+  // Ends and joins all threads. Idempotent.
+  void Shutdown();
+
+  const Background& background() const { return background_; }
+  Session* session() { return session_.get(); }
+  EventQueue* queue() { return queue_.get(); }
+  Heartbeat* heartbeat() { return &heartbeat_; }
+  Uploader* uploader() { return &uploader_; }
+
+ private:
+  // Constant after construction.
+  const Background background_;
+  const std::shared_ptr<Session> session_;
+  const std::shared_ptr<EventQueue> queue_;
+  const Connections& connections_;
+
+  // Each has its own locking.
+  Heartbeat heartbeat_;
+  Uploader uploader_;
+  std::unique_ptr<RoundFeed> feed_;
+
+  std::thread heartbeat_thread_, upload_thread_;
+};
+
 class GrpcExchange final : public Exchange {
  public:
-  // Connects when it is used. `log` and `clock` are borrowed. InvalidArgument: the URL. FailedPrecondition: plaintext was
-  // not allowed.
+  // Connects when it is used. `log` and `clock` are borrowed. InvalidArgument: the URL.
+  // FailedPrecondition: plaintext was not allowed.
   static absl::StatusOr<std::unique_ptr<GrpcExchange>> Create(const GrpcExchangeOptions& options,
                                                               Log* log,
                                                               const Clock* clock = Clock::Real());

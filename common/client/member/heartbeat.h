@@ -1,5 +1,7 @@
-// Keeps a session alive and learns from the answers where the run stands: one thread that sends heartbeats, and joins
-// again when the aggregator asks for it.
+// The calls that begin a session and keep it: Join, and heartbeats.
+//
+// Heartbeat keeps a session alive and learns from the answers where the run stands: one thread that
+// sends heartbeats, and joins again when the aggregator asks for it.
 //
 // Run() is the thread's body; Report is thread-safe.
 #pragma once
@@ -13,6 +15,19 @@
 #include "common/client/member/background.h"
 
 namespace distro {
+
+// One attempt, with the link's measured rate filled in; `wait_for_ready`: waits for the connection.
+// Unavailable with reason `fenced`: the answer is that of an aggregator of the same run that was
+// replaced (its epoch is below the request's). Otherwise the aggregator's status.
+absl::StatusOr<v1::JoinResponse> JoinOnce(const Background& background, Connection* connection,
+                                          const v1::JoinRequest& request,
+                                          bool wait_for_ready = false);
+
+// Until there is an answer that counts. The status that ended the session, or a refusal that does
+// not change.
+absl::StatusOr<v1::JoinResponse> JoinUntilAnswered(const Background& background,
+                                                   Connection* connection,
+                                                   const v1::JoinRequest& request);
 
 class Heartbeat {
  public:

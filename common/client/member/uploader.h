@@ -1,5 +1,6 @@
-// Sends updates in the background: one thread that offers each update to the aggregator, again after every cut and to
-// every new epoch, until its round is committed. What the aggregator holds is not sent twice.
+// Sends updates in the background: one thread that offers each update to the aggregator, again
+// after every cut and to every new epoch, until its round is committed. What the aggregator holds
+// is not sent twice.
 //
 // Run() is the thread's body; Add is thread-safe.
 #pragma once
@@ -34,13 +35,16 @@ class Uploader {
     int malformed = 0;     // how often it was refused for its bytes
   };
 
-  // Forgets updates whose round is over; the oldest of the others that this epoch has not acknowledged.
+  // Forgets updates whose round is over; the oldest of the others that this epoch has not
+  // acknowledged.
   std::optional<RoundUpdate> NextOffer(const ClientView& view);
-  // Whether the bytes of the update may be right, and were changed on the way: it was refused for them, not too often yet.
+  // Whether the bytes of the update may be right, and were changed on the way: it was refused for
+  // them, not too often yet.
   bool MayBeDamaged(RoundId round, const absl::Status& status);
   // `start` is the session's view when the offer began.
   void Handle(const RoundUpdate& update, const ClientView& start, const absl::Status& status);
-  // Waits before the next attempt, but not past news of the epoch, the round or an opening one, or the aggregator's return.
+  // Waits before the next attempt, but not past news of the epoch, the round or an opening one, or
+  // the aggregator's return.
   void Await(RoundId round, const ClientView& start, bool refused, absl::Duration delay);
   void Forget(RoundId round);
 

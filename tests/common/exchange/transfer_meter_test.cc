@@ -1,7 +1,6 @@
 // How transfers and waits are timed: with times of the test, no clock.
 #include "common/exchange/transfer_meter.h"
 
-#include "common/exchange/flight_time.h"
 #include "gtest/gtest.h"
 
 namespace distro {
