@@ -20,7 +20,7 @@
 #include "server/grpc_endpoint.h"
 #include "server/limits/call_rates.h"
 #include "server/metrics.h"
-#include "server/round/observer_list.h"
+#include "server/round/run_observer.h"
 #include "server/service/call_desk.h"
 #include "server/status/run_history.h"
 #include "server/status/status_routes.h"
