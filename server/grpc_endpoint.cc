@@ -13,7 +13,7 @@
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "server/connections/acceptor.h"
-#include "server/connections/open_files.h"
+#include "server/connections/connection_limits.h"
 #include "server/limits/sweeper.h"
 #include "server/service/admin_service.h"
 #include "server/service/aggregator_service.h"

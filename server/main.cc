@@ -16,7 +16,7 @@
 #include "common/base/status_macros.h"
 #include "google/protobuf/stubs/logging.h"
 #include "server/aggregator_server.h"
-#include "server/connections/open_files.h"
+#include "server/connections/connection_limits.h"
 #include "server/flags.h"
 #include "server/grpc_log.h"
 
