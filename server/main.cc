@@ -18,7 +18,7 @@
 #include "server/aggregator_server.h"
 #include "server/connections/connection_limits.h"
 #include "server/flags.h"
-#include "server/grpc_log.h"
+#include "server/grpc_endpoint.h"
 
 namespace distro::server {
 namespace {

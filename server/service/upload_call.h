@@ -17,7 +17,7 @@
 #include "distro/v1/update.pb.h"
 #include "server/limits/stream_gate.h"
 #include "server/round/round_manager.h"
-#include "server/service/transfer_observer.h"
+#include "server/service/observers.h"
 
 namespace distro::server {
 
