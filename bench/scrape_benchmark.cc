@@ -3,10 +3,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
-#include "common/telemetry/worker_readings.h"
 #include "common/telemetry/metric_families.h"
+#include "common/telemetry/worker_readings.h"
+#include "server/part_metrics.h"
 #include "server/session/worker_reports.h"
-#include "server/worker_metrics.h"
 
 namespace distro::server {
 namespace {

@@ -15,18 +15,16 @@
 #include "server/auth/server_tls.h"
 #include "server/auth/token_store.h"
 #include "server/call_metrics.h"
-#include "server/connection_metrics.h"
 #include "server/connections/connection_table.h"
 #include "server/grpc_endpoint.h"
 #include "server/limits/call_rates.h"
 #include "server/metrics.h"
-#include "server/round/observer_list.h"
+#include "server/part_metrics.h"
+#include "server/round/run_observer.h"
 #include "server/service/call_desk.h"
 #include "server/status/run_history.h"
 #include "server/status/status_routes.h"
 #include "server/status/worker_rates.h"
-#include "server/stream_metrics.h"
-#include "server/worker_metrics.h"
 
 namespace distro::server {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "prometheus/metric_family.h"
-#include "server/service/call_observer.h"
+#include "server/service/observers.h"
 
 namespace distro::server {
 

@@ -1,28 +1,71 @@
 #include "server/grpc_endpoint.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <iostream>
 #include <utility>
 #include <vector>
 
+#include "absl/base/const_init.h"
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/rpc/frames.h"
+#include "grpc/support/log.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/resource_quota.h"
 #include "server/connections/acceptor.h"
-#include "server/connections/open_files.h"
+#include "server/connections/connection_limits.h"
 #include "server/limits/sweeper.h"
 #include "server/service/admin_service.h"
 #include "server/service/aggregator_service.h"
 #include "server/service/call_interceptor.h"
-#include "server/service/connection_bounds.h"
 #include "server/service/link_service.h"
 
 namespace distro::server {
 namespace {
+
+constexpr int kMaxMetadataBytes = 8 * 1024;
+constexpr int kMaxStreamsOfConnection = 32;
+constexpr int kHandshakeTimeoutMs = 10'000;
+// Of a stream: at a round trip of 100 ms 40 MB/s.
+constexpr int kReadAheadBytes = 4 << 20;
+// Only server reflection is served by threads, one for each stream.
+constexpr int kMaxThreads = 32;
+constexpr size_t kMinQuotaBytes = 256 << 20;  // below it gRPC ends streams that do no harm
+
+// What gRPC itself takes of peers before a handler runs (docs/protocol.md, "Limits"): metadata,
+// messages, streams a connection, the time of a handshake, buffers.
+void BoundConnections(const ServiceLimits& limits, grpc::ServerBuilder* builder) {
+  builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsOfConnection);
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
+  // Half a megabyte of a compressed message is half a gigabyte before any limit is asked: our
+  // messages are never compressed.
+  builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  // What may be on its way to handlers is bounded by this and not by how fast a link is
+  // (docs/security.md, "Connections").
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kReadAheadBytes);
+  builder->SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
+  // gRPC's buffers may have as much again as the payloads that are arriving.
+  grpc::ResourceQuota quota("distro-aggregator");
+  quota.Resize(std::max<size_t>(limits.inflight_bytes, kMinQuotaBytes));
+  quota.SetMaxThreads(kMaxThreads);
+  builder->SetResourceQuota(quota);
+}
 
 // A process that was stopped for a while looks hung until its threads have run again.
 constexpr int kSilentLooks = 5;
@@ -169,5 +212,26 @@ void GrpcEndpoint::SayNotServing() {
   parts_->stopping = true;
   parts_->grpc->GetHealthCheckService()->SetServingStatus(false);
 }
+
+namespace {
+
+constexpr int kLinesOfMinute = 20;
+
+// gRPC gives its function no place for data of our own: hence the statics.
+void Write(gpr_log_func_args* line) {
+  static absl::Mutex mu(absl::kConstInit);
+  static absl::Time minute ABSL_GUARDED_BY(mu);
+  static int written ABSL_GUARDED_BY(mu) = 0;
+  absl::MutexLock lock(&mu);
+  if (const absl::Time now = absl::Now(); now - minute > absl::Minutes(1)) {
+    minute = now;
+    written = 0;
+  }
+  if (++written <= kLinesOfMinute) std::cerr << "gRPC: " << line->message << "\n";
+}
+
+}  // namespace
+
+void LimitGrpcLog() { gpr_set_log_function(&Write); }
 
 }  // namespace distro::server

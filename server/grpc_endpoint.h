@@ -13,8 +13,7 @@
 #include "server/options.h"
 #include "server/round/run_host.h"
 #include "server/service/call_desk.h"
-#include "server/service/call_observer.h"
-#include "server/service/transfer_observer.h"
+#include "server/service/observers.h"
 #include "server/session/worker_reports.h"
 
 namespace distro::server {
@@ -58,5 +57,10 @@ class GrpcEndpoint {
   explicit GrpcEndpoint(std::unique_ptr<Parts> parts);
   const std::unique_ptr<Parts> parts_;
 };
+
+// Process-wide, for main functions: from now on gRPC's own lines on standard error are at most 20 a
+// minute: it writes one for every handshake that fails and every message that it refuses, and
+// strangers make as many of those as they like.
+void LimitGrpcLog();
 
 }  // namespace distro::server

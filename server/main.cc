@@ -16,9 +16,9 @@
 #include "common/base/status_macros.h"
 #include "google/protobuf/stubs/logging.h"
 #include "server/aggregator_server.h"
-#include "server/connections/open_files.h"
+#include "server/connections/connection_limits.h"
 #include "server/flags.h"
-#include "server/grpc_log.h"
+#include "server/grpc_endpoint.h"
 
 namespace distro::server {
 namespace {

@@ -5,7 +5,7 @@
 #include "common/base/version.h"
 #include "common/round_log/committed_round.h"
 #include "server/log/disk.h"
-#include "server/round/reject.h"
+#include "server/service/upload_call.h"
 
 namespace distro::server {
 namespace {

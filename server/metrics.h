@@ -11,10 +11,10 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/telemetry/metrics.h"
-#include "server/auth/auth_observer.h"
+#include "server/auth/token_store.h"
 #include "server/round/run_host.h"
 #include "server/round/run_observer.h"
-#include "server/service/transfer_observer.h"
+#include "server/service/observers.h"
 
 namespace distro::server {
 

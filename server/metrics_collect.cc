@@ -8,7 +8,7 @@
 #include "common/telemetry/metric_families.h"
 #include "common/telemetry/process_metrics.h"
 #include "server/metrics.h"
-#include "server/session/member_states.h"
+#include "server/session/transition.h"
 
 namespace distro::server {
 namespace {

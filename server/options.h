@@ -11,7 +11,6 @@
 #include "absl/time/time.h"
 #include "common/base/log.h"
 #include "server/connections/connection_limits.h"
-#include "server/connections/open_files.h"
 #include "server/limits/service_limits.h"
 
 namespace distro::server {

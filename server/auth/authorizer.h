@@ -11,7 +11,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/server_context.h"
-#include "server/auth/auth_observer.h"
 #include "server/auth/roles.h"
 #include "server/auth/token_store.h"
 #include "server/connections/connection_table.h"

@@ -16,9 +16,9 @@
 #include "common/base/log.h"
 #include "common/security/tls_files.h"
 #include "grpcpp/security/server_credentials.h"
-#include "server/auth/auth_observer.h"
 #include "server/auth/authorizer.h"
 #include "server/auth/file_watch.h"
+#include "server/auth/token_store.h"
 
 namespace distro::server {
 

@@ -12,11 +12,21 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "server/auth/auth_observer.h"
 #include "server/auth/file_watch.h"
 #include "server/auth/tokens_file.h"
 
 namespace distro::server {
+
+// What the aggregator's credentials do, for metrics. Thread-safe, quick.
+class AuthObserver {
+ public:
+  virtual ~AuthObserver() = default;
+  // `reason`: unauthenticated, role, wrong_name, or limit: this caller's calls come too fast.
+  virtual void OnCallRefused(absl::string_view reason) = 0;
+  // A file that changed was read; `file`: certificate or tokens. Not ok: what was there before goes
+  // on.
+  virtual void OnCredentialsReloaded(absl::string_view file, bool ok) = 0;
+};
 
 class TokenStore {
  public:

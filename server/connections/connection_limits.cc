@@ -1,5 +1,7 @@
 #include "server/connections/connection_limits.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 
 namespace distro::server {
@@ -18,6 +20,19 @@ ConnectionLimits ConnectionLimits::ForOpenFiles(uint64_t open_files) {
   const uint64_t at_once = static_cast<uint64_t>(limits.anonymous_of_address) * kConnectionCost;
   limits.address_burst = std::min(limits.address_burst, at_once);
   return limits;
+}
+
+void RaiseOpenFiles() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+  }
+}
+
+uint64_t OpenFilesLimit() {
+  rlimit limit = {};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
 }
 
 }  // namespace distro::server

@@ -48,4 +48,12 @@ struct ConnectionLimits {
 // Below this the aggregator does not start: 384 connections.
 inline constexpr uint64_t kMinOpenFiles = 1024;
 
+// How many files the process may have open. Process-wide: for main functions and checks at start.
+
+// Raises the limit to the highest that the process may give itself.
+void RaiseOpenFiles();
+
+// What it is.
+uint64_t OpenFilesLimit();
+
 }  // namespace distro::server

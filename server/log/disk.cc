@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -178,6 +179,12 @@ absl::Status WriteAtomically(Disk* disk, const std::string& path, absl::string_v
 absl::Status RemoveIfThere(Disk* disk, const std::string& path) {
   absl::Status status = disk->Unlink(path);
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
+std::optional<FileId> FileIdOf(const std::string& path) {
+  struct stat about;
+  if (stat(path.c_str(), &about) != 0) return std::nullopt;
+  return FileId{about.st_dev, about.st_ino};
 }
 
 }  // namespace distro::server

@@ -83,4 +83,14 @@ absl::Status WriteAtomically(Disk* disk, const std::string& path, absl::string_v
 // Unlinks; a file that is not there is fine.
 absl::Status RemoveIfThere(Disk* disk, const std::string& path);
 
+// Which file a name stands for. Thread-safe, and not an operation of a Disk.
+struct FileId {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  bool operator==(const FileId&) const = default;
+};
+
+// Not set: there is no such file, or it cannot be looked at.
+std::optional<FileId> FileIdOf(const std::string& path);
+
 }  // namespace distro::server

@@ -11,7 +11,7 @@
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "distro/v1/round.pb.h"
-#include "server/log/record_names.h"
+#include "server/log/record_format.h"
 #include "server/log/record_reader.h"
 
 namespace distro::server {

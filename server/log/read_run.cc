@@ -11,9 +11,9 @@
 #include "common/base/status_util.h"
 #include "common/checkpoint/initial_snapshot.h"
 #include "distro/v1/store.pb.h"
-#include "server/log/run_file.h"
+#include "server/log/run_identity.h"
 #include "server/log/snapshot_check.h"
-#include "server/log/snapshots_file.h"
+#include "server/log/snapshot_store.h"
 
 namespace distro::server {
 namespace {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,5 +64,19 @@ absl::StatusOr<RecordFooter> ParseRecordFooter(absl::string_view prefix, absl::s
 absl::StatusOr<std::vector<RecordEntry>> ParseRecordTable(absl::string_view table,
                                                           const RecordFooter& footer,
                                                           uint64_t payloads_end);
+
+// Names of the files in rounds/, and what to do when one of them is damaged (docs/files.md). Pure
+// functions.
+
+inline constexpr absl::string_view kStartRecordName = "start.record";
+
+// "0000000042.record"
+std::string RecordName(RoundId round);
+// Not set: not the name of a round's record.
+std::optional<RoundId> RoundOfRecordName(absl::string_view name);
+
+// The status; a DataLoss also says what the operator can do.
+absl::Status StartDamage(const absl::Status& status);
+absl::Status RoundDamage(const absl::Status& status, RoundId round);
 
 }  // namespace distro::server

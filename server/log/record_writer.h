@@ -16,7 +16,6 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "server/log/disk.h"
-#include "server/log/file_id.h"
 #include "server/log/log_file.h"
 #include "server/log/record_format.h"
 

@@ -9,7 +9,7 @@
 #include "common/base/checksum.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "server/log/record_names.h"
+#include "server/log/record_format.h"
 
 namespace distro::server {
 namespace {

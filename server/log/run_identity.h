@@ -4,9 +4,12 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/layout/layout.h"
 #include "distro/v1/run.pb.h"
 #include "distro/v1/snapshot.pb.h"
+#include "distro/v1/store.pb.h"
 
 namespace distro::server {
 
@@ -18,5 +21,12 @@ struct RunIdentity {
   std::string initial_snapshot_path;
   std::shared_ptr<const Layout> layout;
 };
+
+// run.pb: the same as one file with a checksum (docs/files.md). Pure functions.
+std::string EncodeRunFile(const v1::StoredRun& run);
+
+// DataLoss: damaged, or its configuration is not one that this version accepts. FailedPrecondition:
+// of a newer version.
+absl::StatusOr<v1::StoredRun> ParseRunFile(absl::string_view bytes);
 
 }  // namespace distro::server

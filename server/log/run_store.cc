@@ -21,7 +21,7 @@
 #include "server/log/epoch_file.h"
 #include "server/log/incoming_file.h"
 #include "server/log/read_run.h"
-#include "server/log/run_file.h"
+#include "server/log/run_identity.h"
 #include "server/log/snapshot_check.h"
 
 namespace distro::server {

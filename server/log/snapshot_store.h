@@ -17,6 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/log.h"
 #include "distro/v1/snapshot.pb.h"
+#include "distro/v1/store.pb.h"
 #include "server/log/disk.h"
 #include "server/log/run_identity.h"
 
@@ -79,5 +80,14 @@ class SnapshotStore {
   mutable absl::Mutex mu_;
   std::vector<v1::SnapshotInfo> later_ ABSL_GUARDED_BY(mu_);  // ascending by round
 };
+
+// snapshots.pb: the snapshots besides the initial one, as one file with a checksum (docs/files.md).
+// Pure functions.
+
+std::string EncodeSnapshotsFile(const v1::StoredSnapshots& snapshots);
+
+// DataLoss: damaged, more than two, not ascending by round from 1 on, or a SHA-256 without 32
+// bytes. FailedPrecondition: of a newer version.
+absl::StatusOr<v1::StoredSnapshots> ParseSnapshotsFile(absl::string_view bytes);
 
 }  // namespace distro::server

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
 #include "common/base/reason.h"
-#include "server/round/reject.h"
 
 namespace distro::server {
 

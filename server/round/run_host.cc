@@ -8,7 +8,6 @@
 #include "common/rpc/proto_time.h"
 #include "common/run/run_config.h"
 #include "server/log/disk.h"
-#include "server/round/log_vouches.h"
 
 namespace distro::server {
 namespace {

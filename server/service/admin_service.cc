@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "server/service/create_run_reactor.h"
-#include "server/service/refuse_stream.h"
+#include "server/service/raw_message.h"
 #include "server/service/worker_infos.h"
 
 namespace distro::server {

@@ -6,8 +6,8 @@
 #include "server/limits/stream_gate.h"
 #include "server/round/run_host.h"
 #include "server/service/call_desk.h"
+#include "server/service/observers.h"
 #include "server/service/raw_message.h"
-#include "server/service/transfer_observer.h"
 #include "server/session/worker_reports.h"
 
 namespace distro::server {

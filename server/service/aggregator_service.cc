@@ -4,7 +4,7 @@
 
 #include "common/base/status_macros.h"
 #include "server/service/download_reactor.h"
-#include "server/service/refuse_stream.h"
+#include "server/service/raw_message.h"
 #include "server/service/subscribe_reactor.h"
 #include "server/service/upload_reactor.h"
 #include "server/service/upload_snapshot_reactor.h"

@@ -7,12 +7,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
-#include "server/auth/auth_observer.h"
 #include "server/auth/authorizer.h"
+#include "server/auth/token_store.h"
 #include "server/limits/call_rates.h"
 #include "server/service/raw_message.h"
 
@@ -46,7 +47,7 @@ class CallDesk {
   ConnectionTable* connections() const { return authorizer_->connections(); }
 
   // Answers the call with what `handler` of `service` makes of its request, or with the status that
-  // it returns. No path of this machine leaves in it (disk_error.h).
+  // it returns. No path of this machine leaves in it (ForCaller).
   template <typename Service, typename Request, typename Response>
   grpc::ServerUnaryReactor* Answer(const UnaryCall& call, Service* service,
                                    absl::Status (Service::*handler)(const Request&,
@@ -82,5 +83,14 @@ class CallDesk {
   AuthObserver* const observer_;
   Log* const log_;
 };
+
+// What a caller is told when the aggregator's disk fails: which operation, not which path
+// (docs/protocol.md, "Statuses"). Unavailable `disk`: "the aggregator cannot OPERATION: its log
+// says why"; of stored bytes that are damaged DataLoss, with the same. The log gets all of
+// `status`.
+absl::Status WithoutPath(const absl::Status& status, absl::string_view operation, Log* log);
+
+// WithoutPath where `status` is the disk's; any other as it is.
+absl::Status ForCaller(const absl::Status& status, absl::string_view operation, Log* log);
 
 }  // namespace distro::server

@@ -8,7 +8,7 @@
 #include "distro/v1/admin.pb.h"
 #include "server/round/run_host.h"
 #include "server/service/bidi_reactor.h"
-#include "server/service/transfer_observer.h"
+#include "server/service/observers.h"
 
 namespace distro::server {
 

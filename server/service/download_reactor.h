@@ -12,8 +12,8 @@
 #include "grpcpp/support/server_callback.h"
 #include "server/limits/stream_gate.h"
 #include "server/round/snapshot_desk.h"
+#include "server/service/observers.h"
 #include "server/service/raw_message.h"
-#include "server/service/transfer_observer.h"
 
 namespace distro::server {
 

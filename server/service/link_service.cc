@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "server/service/refuse_stream.h"
+#include "server/service/raw_message.h"
 
 namespace distro::server {
 namespace {

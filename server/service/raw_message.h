@@ -5,6 +5,8 @@
 
 #include "absl/status/status.h"
 #include "common/base/reason.h"
+#include "common/round_log/committed_round.h"
+#include "common/rpc/status.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
@@ -32,6 +34,22 @@ grpc::ByteBuffer SerializeMessage(const Message& message) {
   bool own = false;
   (void)grpc::SerializationTraits<Message>::Serialize(message, &bytes, &own);
   return bytes;
+}
+
+// Broadcast bytes as a gRPC message without a copy: every subscriber's slice counts on the same
+// string.
+grpc::ByteBuffer ShareBytes(const SharedBytes& bytes);
+
+// A stream that ends at once: the answer to a caller who may not open it. A reactor of that base,
+// which deletes itself. Requires a status other than OK.
+template <typename Reactor>
+Reactor* RefuseStream(const absl::Status& status) {
+  class Refused final : public Reactor {
+   public:
+    explicit Refused(const absl::Status& refusal) { this->Finish(ToGrpcStatus(refusal)); }
+    void OnDone() override { delete this; }
+  };
+  return new Refused(status);
 }
 
 }  // namespace distro::server

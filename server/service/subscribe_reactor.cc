@@ -6,8 +6,8 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/status.h"
-#include "server/service/disk_error.h"
-#include "server/service/shared_slice.h"
+#include "server/service/call_desk.h"
+#include "server/service/raw_message.h"
 
 namespace distro::server {
 namespace {

@@ -16,8 +16,8 @@
 #include "server/auth/authorizer.h"
 #include "server/limits/stream_gate.h"
 #include "server/round/round_manager.h"
+#include "server/service/observers.h"
 #include "server/service/raw_message.h"
-#include "server/service/transfer_observer.h"
 
 namespace distro::server {
 

@@ -10,9 +10,15 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/codec/payload.h"
-#include "server/round/reject.h"
 
 namespace distro::server {
+
+std::string RejectReason(const absl::Status& status) {
+  const std::string reason = ReasonOf(status);
+  if (std::ranges::find(kRejectReasons, reason) != kRejectReasons.end()) return reason;
+  return status.code() == absl::StatusCode::kInvalidArgument ? "malformed" : "no_session";
+}
+
 namespace {
 
 constexpr absl::Duration kRetryAfter = absl::Seconds(1);

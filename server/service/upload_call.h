@@ -5,19 +5,32 @@
 // Not thread-safe: one message at a time.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/rpc/frames.h"
 #include "distro/v1/update.pb.h"
 #include "server/limits/stream_gate.h"
 #include "server/round/round_manager.h"
-#include "server/service/transfer_observer.h"
+#include "server/service/observers.h"
 
 namespace distro::server {
+
+// Why an upload was refused, as the metric's label: all values of
+// updates_rejected_total{reason}.
+inline constexpr std::array<absl::string_view, 15> kRejectReasons = {
+    "conflict",    "draining",   "fenced",     "late",        "limit",
+    "malformed",   "no_samples", "no_session", "not_open",    "paused",
+    "quarantined", "replaced",   "stalled",    "wrong_epoch", "wrong_round"};
+
+// The status's reason (common/base/reason.h) when it is one of these; otherwise by its code:
+// "malformed" (InvalidArgument) or "no_session".
+std::string RejectReason(const absl::Status& status);
 
 class UploadCall {
  public:

@@ -6,7 +6,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/frames.h"
 #include "common/rpc/status.h"
-#include "server/service/disk_error.h"
+#include "server/service/call_desk.h"
 
 namespace distro::server {
 

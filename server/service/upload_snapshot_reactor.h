@@ -14,8 +14,8 @@
 #include "server/connections/connection_table.h"
 #include "server/limits/stream_gate.h"
 #include "server/round/snapshot_desk.h"
+#include "server/service/observers.h"
 #include "server/service/raw_message.h"
-#include "server/service/transfer_observer.h"
 
 namespace distro::server {
 

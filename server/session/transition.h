@@ -78,4 +78,11 @@ bool TakesPart(v1::MemberState state);
 // "joining", "synced", "probation", "active", "late", "suspect", "left", "quarantined": for logs, metrics and pages.
 absl::string_view MemberStateName(v1::MemberState state);
 
+// The states that a worker can be in, in the order of its life. Whoever counts workers by state
+// shows all of them.
+inline constexpr v1::MemberState kMemberStates[] = {
+    v1::MEMBER_STATE_JOINING, v1::MEMBER_STATE_SYNCED,     v1::MEMBER_STATE_PROBATION,
+    v1::MEMBER_STATE_ACTIVE,  v1::MEMBER_STATE_LATE,       v1::MEMBER_STATE_SUSPECT,
+    v1::MEMBER_STATE_LEFT,    v1::MEMBER_STATE_QUARANTINED};
+
 }  // namespace distro::server

@@ -8,8 +8,7 @@
 #include "absl/strings/strip.h"
 #include "common/base/checksum.h"
 #include "nlohmann/json.hpp"
-#include "server/session/member_states.h"
-#include "server/status/or_null.h"
+#include "server/session/transition.h"
 #include "server/status/run_warnings.h"
 #include "server/status/worker_rows.h"
 

@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "server/status/or_null.h"
 #include "server/status/worker_problems.h"
 
 namespace distro::server {

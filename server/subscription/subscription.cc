@@ -7,7 +7,7 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/frames.h"
-#include "server/log/record_names.h"
+#include "server/log/record_format.h"
 
 namespace distro::server {
 namespace {

@@ -9,8 +9,8 @@
 #include "common/base/checksum.h"
 #include "common/base/reason.h"
 #include "server/log/admission_store.h"
-#include "server/log/run_file.h"
-#include "server/log/snapshots_file.h"
+#include "server/log/run_identity.h"
+#include "server/log/snapshot_store.h"
 
 namespace {
 

@@ -3,8 +3,7 @@
 
 #include "common/base/version.h"
 #include "gmock/gmock.h"
-#include "server/connection_metrics.h"
-#include "server/stream_metrics.h"
+#include "server/part_metrics.h"
 #include "tests/server/service/server_fixture.h"
 #include "tests/testing/metrics_doc.h"
 

@@ -45,30 +45,25 @@ USES = {
     "server/options": "common/run server/connections server/limits",
     "server/limits": "common/base",
     "server/auth/roles": "",
-    "server/auth/auth_observer": "",
     "server/auth/file_watch": "common/base",
     "server/auth/tokens_file": "common/base server/auth/roles",
-    "server/auth/token_store": "server/auth/auth_observer server/auth/file_watch server/auth/tokens_file",
+    "server/auth/token_store": "server/auth/file_watch server/auth/tokens_file",
     "server/connections": "common/base server/limits",  # below gRPC, which gets its sockets from here
     "server/auth": "common/rpc common/security server/auth/token_store server/connections",
     "server/log": "kernels/replica",
     "server/session": "common/run common/telemetry/worker_readings",
     "server/subscription": "common/round_log common/rpc/proto_time server/log",
     "server/round": "common/round common/rpc/proto_time server/log server/session server/subscription",
-    "server/stream_metrics": "common/telemetry server/limits",
-    "server/connection_metrics": "common/telemetry server/connections",
-    "server/worker_metrics": "common/telemetry server/session",
+    "server/part_metrics": "common/telemetry server/connections server/limits server/session",
     "server/status": "common/telemetry server/log server/session server/round",
     "server/service": "common/rpc server/auth server/connections server/limits server/log server/session server/round server/service/link_call server/service/upload_call",
     "server/service/link_call": "proto server/limits",  # a measurement, without gRPC
-    "server/service/upload_call": "server/limits server/round server/service/transfer_observer",  # an upload, without gRPC
-    "server/service/transfer_observer": "",
-    "server/service/call_observer": "",
-    "server/call_metrics": "proto common/telemetry server/service/call_observer",
-    "server/metrics": "common/telemetry server/auth/auth_observer server/round server/service",  # observes them; they do not know it
-    "server/grpc_log": "",
+    "server/service/upload_call": "server/limits server/round server/service/observers",  # an upload, without gRPC
+    "server/service/observers": "",
+    "server/call_metrics": "proto common/telemetry server/service/observers",
+    "server/metrics": "common/telemetry server/auth/token_store server/round server/service",  # observes them; they do not know it
     "server/grpc_endpoint": "server/auth server/connections server/options server/service",
-    "server": "server/grpc_endpoint server/grpc_log server/auth server/call_metrics server/connection_metrics server/connections server/flags server/options server/metrics server/service server/status server/stream_metrics server/worker_metrics",
+    "server": "server/grpc_endpoint server/auth server/call_metrics server/connections server/flags server/options server/metrics server/service server/status server/part_metrics",
     # The worker. Torch is in the model, the sharding and the training loop only.
     "worker/flags": "common/process common/client/client_flags worker/options worker/commands",
     "worker/options": "common/run common/client/channel_options worker/data worker/node/node_options",
@@ -189,7 +184,7 @@ OUTSIDE = {
         r"(^|/)grpc(pp)?/|\.grpc\.pb\.h$",
         r"^lib(grpc|gpr)",
         r"^(_ZNK?4grpc|grpc_|gpr_)",
-        named_in="common/rpc common/client common/client/follow common/client/member server/auth server/service server/grpc_endpoint server/grpc_log tools/distroctl tools/archiver "
+        named_in="common/rpc common/client common/client/follow common/client/member server/auth server/service server/grpc_endpoint tools/distroctl tools/archiver "
         "tests/integration bench",
         seen_in="proto server worker/train worker tests/testing/training",
     ),
@@ -197,7 +192,7 @@ OUTSIDE = {
         r"(^|/)prometheus/",
         r"^libprometheus",
         r"^_ZNK?10prometheus",
-        named_in="common/telemetry server/call_metrics server/connection_metrics server/metrics server/stream_metrics server/worker_metrics worker/metrics tests/testing/metrics_doc",
+        named_in="common/telemetry server/call_metrics server/metrics server/part_metrics worker/metrics tests/testing/metrics_doc",
         seen_in="server/status server worker tests/server/service tests/tools/distroctl tools/archiver tests/integration bench",
     ),
     "boost": Outside(  # Asio and Beast, headers only

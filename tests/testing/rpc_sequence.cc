@@ -16,7 +16,6 @@
 #include "common/round_log/round_assembler.h"
 #include "server/limits/stream_gate.h"
 #include "server/log/round_log.h"
-#include "server/round/reject.h"
 #include "server/round/round_manager.h"
 #include "server/service/upload_call.h"
 #include "tests/server/round/run_fixture.h"

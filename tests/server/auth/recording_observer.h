@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/auth/auth_observer.h"
+#include "server/auth/token_store.h"
 
 namespace distro::testing {
 

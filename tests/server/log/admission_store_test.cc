@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/log/framed_message.h"
-#include "server/log/snapshots_file.h"
+#include "server/log/snapshot_store.h"
 #include "tests/testing/faulty_disk.h"
 #include "tests/testing/scratch_folder.h"
 

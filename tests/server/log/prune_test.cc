@@ -11,7 +11,7 @@
 #include "common/base/reason.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/log/record_names.h"
+#include "server/log/record_format.h"
 #include "tests/server/log/log_fixture.h"
 
 namespace distro::server {

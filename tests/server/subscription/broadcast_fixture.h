@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "common/base/file.h"
 #include "gtest/gtest.h"
-#include "server/log/record_names.h"
+#include "server/log/record_format.h"
 #include "server/subscription/broadcast.h"
 #include "server/subscription/frame_ring.h"
 #include "server/subscription/subscription.h"

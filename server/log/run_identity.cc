@@ -1,4 +1,4 @@
-#include "server/log/run_file.h"
+#include "server/log/run_identity.h"
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"

@@ -1,4 +1,4 @@
-#include "server/service/shared_slice.h"
+#include "server/service/raw_message.h"
 
 #include "grpcpp/support/slice.h"
 

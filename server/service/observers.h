@@ -1,4 +1,5 @@
-// Bytes that the services move and uploads that they refuse, for metrics. Thread-safe, quick.
+// What the services tell, for metrics; without gRPC, for who shows it knows nothing of that.
+// Thread-safe, quick.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@ namespace distro::server {
 
 enum class TransferKind { kUpdate, kResult, kSnapshot, kControl };
 
+// Bytes that the services move, and uploads that they refuse.
 class TransferObserver {
  public:
   virtual ~TransferObserver() = default;
@@ -21,6 +23,20 @@ class TransferObserver {
   virtual void OnDroppedValues(int values) = 0;
   // Busy seconds of a phase: collect, validate.
   virtual void OnPhase(absl::string_view phase, absl::Duration time) = 0;
+};
+
+// What happens to every call of our services.
+class CallObserver {
+ public:
+  virtual ~CallObserver() = default;
+  // The number by which the other calls name the method with this path ("/package.Service/Method");
+  // -1: it is not one of ours and nobody watches its calls.
+  virtual int MethodOf(absl::string_view path) const = 0;
+  virtual void OnCallStarted(int method) = 0;
+  virtual void OnMessageReceived(int method) = 0;
+  virtual void OnMessageSent(int method) = 0;
+  // `code` is gRPC's, 0 to 16.
+  virtual void OnCallHandled(int method, int code, absl::Duration time) = 0;
 };
 
 }  // namespace distro::server
