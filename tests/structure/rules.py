@@ -39,7 +39,7 @@ USES = {
     "common/exchange": "common/round_log common/telemetry/worker_readings",
     "common/client/follow": "common/client common/exchange",
     "common/client/member": "common/client/follow",
-    "common/simulation": "common/exchange common/round",
+    "common/simulation": "common/exchange common/round kernels/replica",  # a run has a state hash
     # The aggregator. Its decisions and its log know nothing of gRPC.
     "server/flags": "server/options common/process",
     "server/options": "common/run server/connections server/limits",
