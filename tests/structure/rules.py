@@ -81,7 +81,7 @@ USES = {
     "worker/fsdp/step_timeline": "worker/fsdp/memory_request worker/fsdp/shard_plan worker/model/llama_memory",
     "worker/fsdp/memory_plan": "worker/fsdp/memory_counter worker/fsdp/step_timeline",  # without Torch, for distroctl too
     "worker/fsdp/fsdp_options": "common/base",
-    "worker/node": "kernels/cuda worker/fsdp worker/optimizer worker/state worker/node/node_options",
+    "worker/node": "kernels/cuda kernels/replica worker/fsdp worker/optimizer worker/state worker/node/node_options",
     "worker/node/node_options": "worker/fsdp/fsdp_options",
     "worker/train": "worker/data worker/exchange worker/node",
     "worker/gpu_readings": "",  # of the driver, loaded at run time
