@@ -54,20 +54,22 @@ void Try(const Layout& layout, absl::string_view bytes) {
     if (!known) std::abort();
     return;
   }
-  const absl::StatusOr<StateReader::Contents> contents = reader->Read(layout);
+  const absl::StatusOr<StateReader::Contents> contents =
+      reader->Read(layout, distro::worker::kSignMomentum);
   if (!contents.ok()) {
     const bool known = contents.status().code() == absl::StatusCode::kDataLoss ||
                        contents.status().code() == absl::StatusCode::kFailedPrecondition;
     if (!known) std::abort();
     return;
   }
-  Restore(layout, contents->momentum, contents->pending);
+  Restore(layout, contents->elements[0], contents->pending);
 }
 
 // The parts behind any header, with checksums that are right: positions may be anything.
 void TryParts(const Layout& layout, absl::string_view data) {
   const uint32_t k = data.empty() ? 1 : 1 + static_cast<uint8_t>(data[0]) % 4;
-  const std::vector<uint64_t> sizes = distro::worker::PartSizes(layout, k);
+  const std::vector<uint64_t> sizes =
+      distro::worker::PartSizes(layout, distro::worker::kSignMomentum, k);
   std::string body(data), checksums;
   uint64_t total = 0;
   for (const uint64_t size : sizes) total += size;
@@ -82,11 +84,12 @@ void TryParts(const Layout& layout, absl::string_view data) {
   body += checksums;
   if (!distro::worker::CheckParts(body, sizes).ok()) std::abort();
   absl::string_view rest = body;
-  const auto momentum = distro::worker::TakeMomentum(layout, &rest);
+  const auto elements = distro::worker::TakeElements(layout, distro::worker::kSignMomentum, &rest);
   distro::worker::PendingUpdate pending{
       .round = distro::RoundId(1), .k = static_cast<int>(k), .segments = {}};
-  if (!distro::worker::TakePending(rest, layout, &pending).ok()) return;
-  Restore(layout, momentum, pending);
+  if (!distro::worker::TakePending(rest, layout, distro::worker::kSignMomentum, &pending).ok())
+    return;
+  Restore(layout, elements[0], pending);
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ USES = {
     "worker/state": "worker/optimizer",
     "worker/model": "common/model",
     "worker/fsdp": "worker/model worker/plan",
-    "worker/node": "kernels/cuda worker/fsdp worker/optimizer worker/state worker/node/node_options",
+    "worker/node": "kernels/cuda kernels/replica worker/fsdp worker/optimizer worker/state worker/node/node_options",
     "worker/node/node_options": "worker/plan",
     "worker/train": "common/exchange worker/data worker/node",
     "worker/gpu_readings": "",  # of the driver, loaded at run time

@@ -9,10 +9,10 @@
 namespace distro::testing {
 namespace {
 
-using worker::OptimizerShard;
+using worker::BlockBytes;
 using worker::PendingUpdate;
+using worker::RuleShard;
 using worker::RunSpans;
-using worker::ShardPiece;
 using worker::ShardPlan;
 using worker::ShardRun;
 
@@ -40,7 +40,7 @@ ShardedOptimizer::ShardedOptimizer(const Layout* layout, int ranks)
       plan_(OneUnit(*layout, ranks)),
       backend_(MakeReferenceBackend()),
       device_(MakeHostDevice()) {
-  std::vector<const OptimizerShard*> shards;
+  std::vector<worker::RankRule> ranks_of_worker;
   for (int rank = 0; rank < ranks; ++rank) {
     momentum_.emplace_back(plan_.shard(rank).elements());
     RunSpans spans;
@@ -48,11 +48,16 @@ ShardedOptimizer::ShardedOptimizer(const Layout* layout, int ranks)
       spans.push_back(
           absl::MakeSpan(momentum_.back()).subspan(run.shard_offset, run.matrix.elements));
     }
-    shards_.push_back(std::make_unique<OptimizerShard>(
-        layout, plan_.shard(rank).runs, backend_.get(), device_.get(), std::move(spans)));
-    shards.push_back(shards_.back().get());
+    const RuleShard shard = {.layout = layout,
+                             .runs = plan_.shard(rank).runs,
+                             .backend = backend_.get(),
+                             .device = device_.get()};
+    rules_.push_back(worker::kSignMomentum.make(shard, {std::move(spans)}));
+    row_sums_.push_back(std::make_unique<worker::RowSums>(shard));
+    ranks_of_worker.push_back({.rule = rules_.back().get(), .runs = plan_.shard(rank).runs});
   }
-  optimizer_ = std::make_unique<worker::Optimizer>(layout, std::move(shards));
+  optimizer_ = std::make_unique<worker::Optimizer>(layout, &worker::kSignMomentum,
+                                                   std::move(ranks_of_worker));
 }
 
 RunSpans ShardedOptimizer::RunsOf(int rank, TensorBuffer* buffer) const {
@@ -66,17 +71,17 @@ double ShardedOptimizer::Norm(const TensorBuffer& gradient) {
   TensorBuffer copy = Copy(*layout_, gradient);
   std::vector<double> rows(worker::BlockRows(*layout_));
   for (int rank = 0; rank < plan_.ranks(); ++rank)
-    Must(shards_[rank]->RowSums(RunsOf(rank, &copy), absl::MakeSpan(rows)));
-  return optimizer_->Norm(rows);
+    Must(row_sums_[rank]->Of(RunsOf(rank, &copy), absl::MakeSpan(rows)));
+  return worker::NormOf(*layout_, rows);
 }
 
 std::vector<SharedBytes> ShardedOptimizer::Compress(RoundId round, const v1::StepParameters& step,
                                                     const TensorBuffer& gradient) {
-  const CompressOptions options = worker::Optimizer::CompressionOf(step, Norm(gradient));
+  const double norm = Norm(gradient);
   TensorBuffer copy = Copy(*layout_, gradient);
   for (int rank = 0; rank < plan_.ranks(); ++rank)
-    Must(shards_[rank]->Compress(options, RunsOf(rank, &copy)));
-  optimizer_->SetPending({.round = round, .k = options.k});
+    Must(rules_[rank]->Compress(step, norm, RunsOf(rank, &copy)));
+  optimizer_->SetPending({.round = round, .k = static_cast<int>(step.kept_per_block())});
   return Encode();
 }
 
@@ -88,15 +93,14 @@ std::vector<SharedBytes> ShardedOptimizer::Encode() const {
 }
 
 void ShardedOptimizer::Feedback(const CommittedRound& round, int member) {
-  const std::vector<bool> included = optimizer_->TakeFeedback(round, member);
-  if (included.empty()) return;
-  for (const auto& shard : shards_) Must(shard->Feedback(included));
+  if (!optimizer_->TakePending(round.round())) return;
+  for (const auto& rule : rules_) Must(rule->Feedback(round, member));
 }
 
 TensorBuffer ShardedOptimizer::Lookahead(float eta, const TensorBuffer& parameters) {
   TensorBuffer copy = Copy(*layout_, parameters), out(*layout_);
   for (int rank = 0; rank < plan_.ranks(); ++rank)
-    Must(shards_[rank]->Lookahead(eta, RunsOf(rank, &copy), RunsOf(rank, &out)));
+    Must(rules_[rank]->Lookahead(eta, RunsOf(rank, &copy), RunsOf(rank, &out)));
   return out;
 }
 
@@ -106,8 +110,8 @@ void ShardedOptimizer::Restore(const TensorBuffer& momentum,
   for (int rank = 0; rank < plan_.ranks(); ++rank) {
     const RunSpans from = RunsOf(rank, &copy);
     for (size_t i = 0; i < from.size(); ++i)
-      std::copy(from[i].begin(), from[i].end(), shards_[rank]->momentum()[i].begin());
-    if (pending.has_value()) Must(shards_[rank]->RestorePending(*pending));
+      std::copy(from[i].begin(), from[i].end(), rules_[rank]->elements()[0][i].begin());
+    if (pending.has_value()) Must(rules_[rank]->RestorePending(*pending));
   }
   optimizer_->ForgetPending();
   if (pending.has_value()) optimizer_->SetPending({.round = pending->round, .k = pending->k});
@@ -118,7 +122,7 @@ TensorBuffer ShardedOptimizer::momentum() const {
   for (int rank = 0; rank < plan_.ranks(); ++rank) {
     const RunSpans to = RunsOf(rank, &whole);
     for (size_t i = 0; i < to.size(); ++i) {
-      const absl::Span<const float> from = shards_[rank]->momentum()[i];
+      const absl::Span<const float> from = rules_[rank]->elements()[0][i];
       std::copy(from.begin(), from.end(), to[i].begin());
     }
   }
@@ -130,12 +134,10 @@ std::optional<PendingUpdate> ShardedOptimizer::pending() const {
   PendingUpdate update{
       .round = optimizer_->pending()->round, .k = optimizer_->pending()->k, .segments = {}};
   for (uint32_t i = 0; i < layout_->segments(); ++i) {
-    PendingUpdate::Segment& segment = update.segments.emplace_back();
-    for (const ShardPiece& piece : optimizer_->SegmentPieces(SegmentId(i))) {
-      const auto positions = piece.positions();
-      const auto values = piece.values();
-      segment.positions.insert(segment.positions.end(), positions.begin(), positions.end());
-      segment.values.insert(segment.values.end(), values.begin(), values.end());
+    BlockBytes& segment = update.segments.emplace_back(2);
+    for (int array = 0; array < 2; ++array) {
+      for (const absl::string_view piece : optimizer_->PendingPieces(SegmentId(i), array))
+        segment[array].append(piece.data(), piece.size());
     }
   }
   return update;

@@ -11,7 +11,8 @@
 #include "kernels/backend.h"
 #include "kernels/device.h"
 #include "worker/optimizer/optimizer.h"
-#include "worker/optimizer/optimizer_shard.h"
+#include "worker/optimizer/row_sums.h"
+#include "worker/optimizer/update_rule.h"
 #include "worker/plan/shard_plan.h"
 
 namespace distro::testing {
@@ -47,7 +48,8 @@ class ShardedOptimizer {
   const std::unique_ptr<Backend> backend_;
   const std::unique_ptr<Device> device_;
   std::vector<std::vector<float>> momentum_;  // [ranks], as shards
-  std::vector<std::unique_ptr<worker::OptimizerShard>> shards_;
+  std::vector<std::unique_ptr<worker::UpdateRule>> rules_;
+  std::vector<std::unique_ptr<worker::RowSums>> row_sums_;
   std::unique_ptr<worker::Optimizer> optimizer_;
 };
 

@@ -126,7 +126,7 @@ WorkerResult TrainWorker(const TinyRun& run, const WorkerSetup& setup) {
   result.status = (*training)->Train();
   result.summary = (*training)->summary();
   if (const auto kept = (*training)->node().kept(); kept.ok())
-    result.momentum_bits = Bits(kept->momentum.pieces);
+    result.momentum_bits = Bits(kept->elements[0]);
   if (setup.leaves) setup.exchange->Leave("done");
   return result;
 }

@@ -1,7 +1,7 @@
 // `distroctl plan`: what a run of a model on so many nodes will take, before anything is bought or
 // started; and the formulas behind it, which docs/tools.md, "plan", has in words with their
 // sources. Bits a second for links, decimal units. Memory is what workers plan with:
-// worker/fsdp/memory_plan.h.
+// worker/plan/memory_plan.h.
 #pragma once
 
 #include <cstdint>

@@ -126,6 +126,7 @@ absl::Status Node::Start() {
                              .model = parts_.model,
                              .shards = shards_,
                              .whole = whole_,
+                             .rule = parts_.rule,
                              .devices = parts_.devices,
                              .communicator = nullptr};
   DISTRO_RETURN_IF_ERROR(Failure(threads_->Run(
@@ -137,10 +138,10 @@ absl::Status Node::Start() {
         DISTRO_ASSIGN_OR_RETURN((*ranks)[number], Rank::Create(options, lookahead, own));
         return communicator.Barrier("start");  // ranks that cannot reach each other are found now
       })));
-  std::vector<const OptimizerShard*> shards;
-  for (const auto& rank : *ranks_) shards.push_back(&rank->optimizer());
-  if (!ShardsMomentum(options_.fsdp.sharding)) shards.resize(1);
-  optimizer_ = std::make_shared<Optimizer>(parts_.layout, std::move(shards));
+  std::vector<RankRule> rules;
+  for (const auto& rank : *ranks_) rules.push_back({.rule = &rank->rule(), .runs = rank->runs()});
+  if (!ShardsMomentum(options_.fsdp.sharding)) rules.resize(1);
+  optimizer_ = std::make_shared<Optimizer>(parts_.layout, parts_.rule, std::move(rules));
   return absl::OkStatus();
 }
 
@@ -184,7 +185,7 @@ absl::StatusOr<double> Node::RunForNorm(absl::string_view operation, SumWork wor
   DISTRO_RETURN_IF_ERROR(Run(operation, [sums, work = std::move(work)](Rank& rank, int number) {
     return work(rank, absl::MakeSpan((*sums)[number % sums->size()]));
   }));
-  return optimizer_->Norm((*sums)[0]);
+  return NormOf(layout(), (*sums)[0]);
 }
 
 absl::StatusOr<double> Node::FinishGradient(int64_t micro_batches) {

@@ -45,6 +45,8 @@ class Node : public AppliedLog {
   struct Parts {
     const Layout* layout = nullptr;
     const Model* model = nullptr;
+    // By which the worker learns.
+    const UpdateRuleKind* rule = &kSignMomentum;
     // Has memory for the lookahead copy.
     bool lookahead = false;
     // What the plan of memory goes by: samples and positions of a micro-batch, K.
@@ -99,18 +101,18 @@ class Node : public AppliedLog {
   // lookahead copy <- parameters - eta * sign(m). Requires Parts.lookahead.
   absl::Status MakeLookahead(float eta);
 
-  // Optimizer (docs/algorithm.md, "A worker's step"). node_momentum.cc.
+  // Optimizer (docs/algorithm.md, "A worker's step"; worker/optimizer/update_rule.h). node_optimizer.cc.
 
-  // The gradient into the momentum, and what is pending out of it; the payloads [segments].
+  // The gradient into the rule, and an update out of it, which is pending; its payloads [segments].
   absl::StatusOr<std::vector<SharedBytes>> Compress(RoundId round, const v1::StepParameters& step,
                                                     double norm);
   // What is pending again, the same bytes. Requires pending().
   absl::StatusOr<std::vector<SharedBytes>> EncodePending();
   const std::optional<PendingRound>& pending() const { return optimizer_->pending(); }
   void ForgetPending() { optimizer_->ForgetPending(); }
-  // ||m|| over the whole model, f64.
+  // The norm of the rule's first elements (the momentum) over the whole model, f64.
   absl::StatusOr<double> MomentumNorm();
-  // Error feedback of what is pending, if it is of this round (Optimizer::TakeFeedback).
+  // What the round took of what is pending, if that is of this round.
   absl::Status Feedback(const CommittedRound& round, int member);
 
   // What the ranks have spent in collective operations, together.
@@ -122,11 +124,12 @@ class Node : public AppliedLog {
   // Bytes that the ranks hold together, by category. Activations are Torch's and not counted.
   MemoryByCategory memory() const;
 
-  // What WriteStateFile writes. FailedPrecondition: a rank failed while it changed the momentum, or a device's memory cannot be read
-  // because a rank is stuck.
+  // What WriteStateFile writes. FailedPrecondition: a rank failed while it changed the rule's state, or a device's memory cannot be
+  // read because a rank is stuck.
   struct Kept {
-    HostTensors momentum;
+    std::vector<TensorPieces> elements;
     const Optimizer* optimizer;
+    std::vector<std::vector<float>> copies;  // of what a device holds
   };
   absl::StatusOr<Kept> kept() const;
   // Goes on where an earlier process was, of any strategy and number of ranks.
@@ -140,8 +143,8 @@ class Node : public AppliedLog {
   absl::Status Start();
   // `work` is kept for a rank that gets stuck: it owns or shares whatever it uses.
   absl::Status Run(absl::string_view operation, RankWork work);
-  // Work that leaves a momentum of no use when it fails on the way.
-  absl::Status RunOnMomentum(absl::string_view operation, RankWork work);
+  // Work that leaves the rule's state of no use when it fails on the way.
+  absl::Status RunOnState(absl::string_view operation, RankWork work);
   // The norm of which every rank writes the sums of its block rows.
   using SumWork = std::function<absl::Status(Rank& rank, absl::Span<double> row_sums)>;
   absl::StatusOr<double> RunForNorm(absl::string_view operation, SumWork work);
@@ -152,7 +155,6 @@ class Node : public AppliedLog {
                                                    BatchWork work);
   // Of all tensors, of what the ranks hold.
   absl::StatusOr<std::vector<uint64_t>> TensorHashes() const;
-  absl::StatusOr<HostTensors> MomentumOnHost() const;
 
   const NodeOptions options_;
   const Parts parts_;
@@ -162,7 +164,7 @@ class Node : public AppliedLog {
   const std::shared_ptr<CollectiveTime> collective_time_ = std::make_shared<CollectiveTime>();
   std::unique_ptr<RankThreads> threads_;
   std::shared_ptr<Optimizer> optimizer_;  // over the ranks that together hold everything once
-  bool momentum_is_whole_ = true;
+  bool state_is_whole_ = true;
 };
 
 }  // namespace distro::worker

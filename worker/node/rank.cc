@@ -74,9 +74,15 @@ absl::Status Rank::Allocate(const NodeOptions& options, bool lookahead) {
       std::make_unique<TileUpdater>(parts_.layout, RowsOf(*parameter_shard_),
                                     memory->has_own_memory() ? TileSize::kPart : TileSize::kCache);
   votes_ = std::make_unique<StagedVotes>(memory);
-  optimizer_ = std::make_unique<OptimizerShard>(
-      parts_.layout, optimizer_shard_->runs, master().backend.get(), memory,
-      SpansOf(*optimizer_shard_, Extent::kShard, &momentum_));
+  const RuleShard part = {.layout = parts_.layout,
+                          .runs = optimizer_shard_->runs,
+                          .backend = master().backend.get(),
+                          .device = memory};
+  std::vector<RunSpans> elements;
+  for (RankBuffer& buffer : elements_)
+    elements.push_back(SpansOf(*optimizer_shard_, Extent::kShard, &buffer));
+  rule_ = parts_.rule->make(part, std::move(elements));
+  row_sums_ = std::make_unique<RowSums>(part);
   DISTRO_RETURN_IF_ERROR(hashes_.emplace(memory).Resize(parts_.layout->tensors().size()));
   return invalid_.emplace(memory).Resize(1);
 }
@@ -91,8 +97,11 @@ absl::Status Rank::AllocateBuffers(const NodeOptions& options, bool lookahead) {
       parameters_, create(MemoryCategory::kParameters, driver_->parameter_elements(), offload));
   DISTRO_ASSIGN_OR_RETURN(gradient_, create(MemoryCategory::kGradients,
                                             driver_->gradient_elements(), /*on_host=*/false));
-  DISTRO_ASSIGN_OR_RETURN(momentum_,
-                          create(MemoryCategory::kMomentum, optimizer_shard_->elements(), offload));
+  for (int array = 0; array < parts_.rule->element_arrays; ++array) {
+    DISTRO_ASSIGN_OR_RETURN(
+        elements_.emplace_back(),
+        create(MemoryCategory::kMomentum, optimizer_shard_->elements(), offload));
+  }
   if (offload) {
     DISTRO_ASSIGN_OR_RETURN(
         host_gradient_, create(MemoryCategory::kGradients, driver_->gradient_elements(), offload));
@@ -170,7 +179,7 @@ absl::Status Rank::FinishCollectives(absl::string_view what) {
 absl::Status Rank::FinishGradient(int64_t micro_batches, absl::Span<double> row_sums) {
   DISTRO_RETURN_IF_ERROR(driver_->FinishGradient(gradient_.tensor()));
   DISTRO_RETURN_IF_ERROR(CatchTorch("gradient", [&] { return MoveGradient(micro_batches); }));
-  return optimizer_->RowSums(gradient_runs_, row_sums);
+  return row_sums_->Of(gradient_runs_, row_sums);
 }
 
 // From a sum to a mean, and to where it is compressed.
@@ -203,7 +212,7 @@ absl::StatusOr<double> Rank::PeakFlops() {
 }
 
 absl::Status Rank::MakeLookahead(float eta) {
-  DISTRO_RETURN_IF_ERROR(optimizer_->Lookahead(eta, parameter_runs_, lookahead_runs_));
+  DISTRO_RETURN_IF_ERROR(rule_->Lookahead(eta, parameter_runs_, lookahead_runs_));
   if (!gathers_lookahead_) return absl::OkStatus();
   return CatchTorch("lookahead", [&] { return GatherLookahead(); });
 }
@@ -229,15 +238,17 @@ absl::Status Rank::GatherLookahead() {
   return FinishCollectives("lookahead");
 }
 
-absl::Status Rank::Restore(absl::Span<const absl::string_view> momentum,
+absl::Status Rank::Restore(const ElementBytes& elements,
                            const std::optional<PendingUpdate>& pending) {
-  for (size_t i = 0; i < optimizer_->runs().size(); ++i) {
-    const ShardRun& run = optimizer_->runs()[i];
-    const absl::string_view bytes = BytesOf(run, momentum[run.tensor]);
-    master().memory->CopyIn(bytes.data(), bytes.size(), optimizer_->momentum()[i].data());
+  for (size_t array = 0; array < elements.size(); ++array) {
+    for (size_t i = 0; i < runs().size(); ++i) {
+      const ShardRun& run = runs()[i];
+      const absl::string_view bytes = BytesOf(run, elements[array][run.tensor]);
+      master().memory->CopyIn(bytes.data(), bytes.size(), rule_->elements()[array][i].data());
+    }
   }
   DISTRO_RETURN_IF_ERROR(master().memory->Finish());
-  return pending.has_value() ? optimizer_->RestorePending(*pending) : absl::OkStatus();
+  return pending.has_value() ? rule_->RestorePending(*pending) : absl::OkStatus();
 }
 
 absl::StatusOr<RunSpans> Rank::OnHost(const RunSpans& spans,

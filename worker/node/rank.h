@@ -1,5 +1,5 @@
-// What one rank of a node holds, and what it does with it (docs/fsdp.md): its part of parameters, gradient, momentum and
-// lookahead copy, in its device's memory or, with cpu_offload, all but the gradient in the host's, and the operations of a round
+// What one rank of a node holds, and what it does with it (docs/fsdp.md): its part of parameters, gradient, the update
+// rule's state (momentum) and lookahead copy, in its device's memory or, with cpu_offload, all but the gradient in the host's, and the operations of a round
 // on them. The node's training thread asks all ranks for the same operation at the same time (worker/node/node.h).
 //
 // An operation is enqueued whole and finished once: when it returns, the device has done it, and a device's error is its status.
@@ -26,9 +26,11 @@
 #include "worker/node/node_devices.h"
 #include "worker/node/node_options.h"
 #include "worker/node/staged_votes.h"
-#include "worker/optimizer/optimizer_shard.h"
+#include "worker/optimizer/row_sums.h"
+#include "worker/optimizer/update_rule.h"
 #include "worker/plan/memory_counter.h"
 #include "worker/plan/shard_plan.h"
+#include "worker/state/state_parts.h"
 
 namespace distro::worker {
 
@@ -39,6 +41,7 @@ class Rank {
     const Model* model = nullptr;
     std::shared_ptr<const ShardPlan> shards;
     std::shared_ptr<const ShardPlan> whole;  // of the same units for one rank
+    const UpdateRuleKind* rule = nullptr;
     std::shared_ptr<const NodeDevices> devices;
     Communicator* communicator = nullptr;
   };
@@ -58,28 +61,28 @@ class Rank {
   absl::StatusOr<double> Gradient(const TokenBatch* batch, GradientAt at,
                                   Accumulation accumulation);
   // The gradient is complete: divides it by the number of micro-batches, and sums squares into `row_sums`, as
-  // OptimizerShard::RowSums.
+  // RowSums::Of.
   absl::Status FinishGradient(int64_t micro_batches, absl::Span<double> row_sums);
   absl::StatusOr<double> Loss(const TokenBatch* batch);
   // See Node::PeakFlops.
   absl::StatusOr<double> PeakFlops();
 
   absl::Status MakeLookahead(float eta);
-  absl::Status Compress(const CompressOptions& options) {
-    return optimizer_->Compress(options, gradient_runs_);
-  }
-  // Takes momentum [tensors], f32 bytes of each tensor, and what is pending.
-  absl::Status Restore(absl::Span<const absl::string_view> momentum,
-                       const std::optional<PendingUpdate>& pending);
+  // Takes the rule's elements, and what is pending.
+  absl::Status Restore(const ElementBytes& elements, const std::optional<PendingUpdate>& pending);
 
-  OptimizerShard& optimizer() { return *optimizer_; }
-  const OptimizerShard& optimizer() const { return *optimizer_; }
+  UpdateRule& rule() { return *rule_; }
+  const UpdateRule& rule() const { return *rule_; }
+  RowSums& row_sums() { return *row_sums_; }
+  // The runs that its rule has, and the gradient's elements of them.
+  absl::Span<const ShardRun> runs() const { return optimizer_shard_->runs; }
+  const RunSpans& gradient() const { return gradient_runs_; }
   // Its runs of the parameters, where they are.
   absl::Span<const ShardRun> parameter_runs() const { return parameter_shard_->runs; }
   const RunSpans& parameters() const { return parameter_spans_; }
   const MemoryCounter& memory() const { return memory_; }
 
-  // Parameters or momentum where the host can read them: where they are, or copies that it adds to `memory`. From any thread while
+  // Parameters or a rule's elements where the host can read them: where they are, or copies that it adds to `memory`. From any thread while
   // the rank does nothing.
   absl::StatusOr<RunSpans> OnHost(const RunSpans& spans,
                                   std::vector<std::vector<float>>* memory) const;
@@ -94,7 +97,7 @@ class Rank {
   absl::Status FinishHashes();
   absl::Status MoveGradient(int64_t micro_batches);
   absl::Status GatherLookahead();
-  // Where parameters, momentum and lookahead copy are.
+  // Where parameters, the rule's state and the lookahead copy are.
   const RankDevice& master() const { return host_.has_value() ? *host_ : compute_; }
 
   const Parts parts_;
@@ -109,8 +112,8 @@ class Rank {
   std::unique_ptr<UnitDriver> driver_;
   RankBuffer parameters_;
   RankBuffer gradient_;
-  RankBuffer host_gradient_;  // with cpu_offload: of what is compressed
-  RankBuffer momentum_;
+  RankBuffer host_gradient_;          // with cpu_offload: of what is compressed
+  std::vector<RankBuffer> elements_;  // of the rule: the momentum
   RankBuffer lookahead_;
   RunSpans parameter_spans_;  // of parameter_shard_
   // Of optimizer_shard_:
@@ -122,7 +125,8 @@ class Rank {
   std::unique_ptr<StagedVotes> votes_;
   std::optional<TwinArray<uint64_t>> hashes_;   // [tensors]
   std::optional<TwinArray<uint32_t>> invalid_;  // [1], of Apply
-  std::unique_ptr<OptimizerShard> optimizer_;
+  std::unique_ptr<UpdateRule> rule_;
+  std::unique_ptr<RowSums> row_sums_;
 };
 
 }  // namespace distro::worker

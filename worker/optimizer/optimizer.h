@@ -1,6 +1,6 @@
-// The worker's half of the optimizer (docs/algorithm.md, "A worker's step") over the shards of its ranks: what is decided once a
-// worker, and what leaves it. Its bytes depend on the momentum only, not on how that is cut: the same payloads, feedback and
-// state for every sharding strategy and number of ranks. Parameters are not its business.
+// The worker's half of the optimizer (docs/algorithm.md, "A worker's step") over the update rules of its ranks: what is
+// decided once a worker, and what leaves it. Its bytes do not show how the model is cut: the same payloads, feedback and
+// state for every sharding strategy and number of ranks. Parameters are not its business, nor what a rule does.
 //
 // Not thread-safe, except that EncodeSegment may be called from several threads.
 #pragma once
@@ -9,15 +9,13 @@
 #include <optional>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
 #include "common/round_log/committed_round.h"
-#include "distro/v1/round.pb.h"
-#include "kernels/block.h"
-#include "worker/optimizer/optimizer_shard.h"
-#include "worker/optimizer/pending_update.h"
+#include "worker/optimizer/update_rule.h"
 
 namespace distro::worker {
 
@@ -27,52 +25,51 @@ struct PendingRound {
   int k = 0;
 };
 
-// Blocks of the model that one shard holds: consecutive, and consecutive in its pending arrays.
-struct ShardPiece {
-  const OptimizerShard* shard = nullptr;
-  int64_t first_block = 0;  // among the blocks of the model
-  int64_t blocks = 0;
-  int64_t first_pending = 0;  // in the shard's pending arrays, in blocks
-
-  absl::Span<const uint16_t> positions() const;  // [blocks, K]
-  absl::Span<const float> values() const;        // [blocks, K]
+// The rule of one rank, and the runs that it has.
+struct RankRule {
+  const UpdateRule* rule = nullptr;
+  absl::Span<const ShardRun> runs;
 };
 
 class Optimizer {
  public:
-  // `shards` are borrowed and outlive the optimizer. Requires that together they hold every block once. (Further ranks may hold
-  // copies that do the same: they do not matter here.)
-  Optimizer(const Layout* layout, std::vector<const OptimizerShard*> shards);
+  // Everything is borrowed and outlives the optimizer. Requires rules of `kind` that together hold every block once. (Further
+  // ranks may hold copies that do the same: they do not matter here.)
+  Optimizer(const Layout* layout, const UpdateRuleKind* kind, std::vector<RankRule> ranks);
 
-  // ||g|| over the whole model, of the sums that OptimizerShard::RowSums wrote. Not finite when an element is not.
-  double Norm(absl::Span<const double> row_sums) const;
-  // How the shards compress: momentum, step, clipping. `norm` is finite.
-  static CompressOptions CompressionOf(const v1::StepParameters& step, double norm);
-
-  // What the shards hold as pending is of this round. What was pending before counts as not included.
+  // What the rules hold as pending is of this round. What was pending before counts as not included.
   void SetPending(const PendingRound& pending) { pending_ = pending; }
   const std::optional<PendingRound>& pending() const { return pending_; }
-  // What is pending counts as not included: it stays in the momentum.
+  // What is pending counts as not included.
   void ForgetPending() { pending_.reset(); }
+  // Whether what is pending is of this round: the rules then have to take its feedback, and nothing is pending any more.
+  bool TakePending(RoundId round);
 
   // The payload of a segment; the same bytes as often as it is asked for. Requires pending().
   SharedBytes EncodeSegment(SegmentId segment) const;
 
-  // The segments [segments] in which the shards have to take the pending coefficients out of the momentum: those whose bitmap
-  // includes `member` (index into the header's members). Empty: another round, or nothing, is pending. Afterwards nothing is.
-  std::vector<bool> TakeFeedback(const CommittedRound& round, int member);
-
-  // The segment's blocks in order, as pieces of shards.
-  std::vector<ShardPiece> SegmentPieces(SegmentId segment) const;
-  // The momentum where it is: of every tensor its runs, in order. Requires shards in the host's memory.
-  TensorPieces momentum() const;
+  // Array `array` of what is pending of a segment, in order, as the pieces in which the rules hold it. Requires pending().
+  std::vector<absl::string_view> PendingPieces(SegmentId segment, int array) const;
+  // The rules' element arrays where they are: of every tensor its runs, in order. Requires rules in the host's memory.
+  std::vector<TensorPieces> elements() const;
 
   const Layout& layout() const { return *layout_; }
+  const UpdateRuleKind& kind() const { return *kind_; }
 
  private:
+  // A run: blocks of the model that are consecutive in a rule's pending arrays.
+  struct Piece {
+    const UpdateRule* rule = nullptr;
+    int64_t first_block = 0;  // among the blocks of the model
+    int64_t blocks = 0;
+    int64_t first_pending = 0;  // in the rule's pending arrays, in blocks
+  };
+  static std::vector<Piece> PiecesOf(const Layout& layout, const std::vector<RankRule>& ranks);
+
   const Layout* const layout_;
-  const std::vector<const OptimizerShard*> shards_;
-  std::vector<ShardPiece> pieces_;  // ascending by first_block: all blocks
+  const UpdateRuleKind* const kind_;
+  const std::vector<RankRule> ranks_;
+  const std::vector<Piece> pieces_;  // ascending by first_block: all blocks
   std::optional<PendingRound> pending_;
 };
 

@@ -72,9 +72,9 @@ absl::Status StateDir::SetAside(absl::string_view reason) {
   return SyncFolder(dir_);
 }
 
-absl::Status StateDir::Save(const WorkerState& state, const TensorPieces& momentum,
+absl::Status StateDir::Save(const WorkerState& state, absl::Span<const TensorPieces> elements,
                             const Optimizer& optimizer) {
-  return WriteStateFile(StatePath(), state, momentum, optimizer);
+  return WriteStateFile(StatePath(), state, elements, optimizer);
 }
 
 }  // namespace distro::worker

@@ -35,7 +35,7 @@ class StateDir {
   absl::Status SetAside(absl::string_view reason);
 
   // As WriteStateFile.
-  absl::Status Save(const WorkerState& state, const TensorPieces& momentum,
+  absl::Status Save(const WorkerState& state, absl::Span<const TensorPieces> elements,
                     const Optimizer& optimizer);
 
  private:

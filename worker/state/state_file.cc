@@ -8,7 +8,6 @@
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "worker/state/state_parts.h"
 
 namespace distro::worker {
 namespace {
@@ -72,11 +71,11 @@ absl::Status Damaged(const absl::Status& status) {
 }  // namespace
 
 absl::Status WriteStateFile(const std::string& path, const WorkerState& state,
-                            const TensorPieces& momentum, const Optimizer& optimizer) {
+                            absl::Span<const TensorPieces> elements, const Optimizer& optimizer) {
   const std::string header = MakeHeader(state, optimizer.layout(), optimizer.pending());
   std::vector<absl::string_view> pieces = {header};
   std::string checksums;
-  for (const StatePart& part : PartsOf(momentum, optimizer)) {
+  for (const StatePart& part : PartsOf(elements, optimizer)) {
     pieces.insert(pieces.end(), part.begin(), part.end());
     AppendLittleEndian(&checksums, Xxh3(part));
   }
@@ -151,18 +150,19 @@ absl::Status StateReader::CheckLayout(const Layout& layout) const {
   return absl::FailedPreconditionError("the state is of another layout");
 }
 
-absl::StatusOr<StateReader::Contents> StateReader::Read(const Layout& layout) const {
+absl::StatusOr<StateReader::Contents> StateReader::Read(const Layout& layout,
+                                                        const UpdateRuleKind& rule) const {
   DISTRO_RETURN_IF_ERROR(CheckLayout(layout));
-  absl::Status checked = CheckParts(body_, PartSizes(layout, pending_k_));
+  absl::Status checked = CheckParts(body_, PartSizes(layout, rule, pending_k_));
   if (!checked.ok()) return Damaged(checked);
   absl::string_view rest = body_;
   Contents contents{
-      .momentum = TakeMomentum(layout, &rest), .pending = std::nullopt, .file = file_};
+      .elements = TakeElements(layout, rule, &rest), .pending = std::nullopt, .file = file_};
   if (pending_k_ == 0) return contents;
   contents.pending.emplace();
   contents.pending->round = pending_round_;
   contents.pending->k = static_cast<int>(pending_k_);
-  if (absl::Status taken = TakePending(rest, layout, &*contents.pending); !taken.ok())
+  if (absl::Status taken = TakePending(rest, layout, rule, &*contents.pending); !taken.ok())
     return Damaged(taken);
   return contents;
 }

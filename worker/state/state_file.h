@@ -1,4 +1,5 @@
-// A worker's own state as a file (docs/files.md, "Files of the worker"): momentum, what is pending, and whose they are.
+// A worker's own state as a file (docs/files.md, "Files of the worker"): what its update rule keeps (the momentum), what is
+// pending, and whose they are. The file is of one rule: there is one.
 // Everything that the run's log has is not in it. Functions are thread-safe; blocking.
 #pragma once
 
@@ -15,7 +16,8 @@
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
 #include "worker/optimizer/optimizer.h"
-#include "worker/optimizer/pending_update.h"
+#include "worker/optimizer/update_rule.h"
+#include "worker/state/state_parts.h"
 
 namespace distro::worker {
 
@@ -30,10 +32,10 @@ struct WorkerState {
   double pending_loss = 0;  // of the step that is pending
 };
 
-// Replaces the file at `path`: after a crash it is the old one or the new one. Its bytes do not show how the momentum is cut.
-// Requires all of the momentum in the host's memory, and what `optimizer` has as pending to stay as it is meanwhile.
+// Replaces the file at `path`: after a crash it is the old one or the new one. Its bytes do not show how the model is cut.
+// Requires all elements in the host's memory, [arrays], and what `optimizer` has as pending to stay as it is meanwhile.
 absl::Status WriteStateFile(const std::string& path, const WorkerState& state,
-                            const TensorPieces& momentum, const Optimizer& optimizer);
+                            absl::Span<const TensorPieces> elements, const Optimizer& optimizer);
 
 // The file, or bytes in memory, from its beginning to its end.
 class StateReader {
@@ -50,13 +52,13 @@ class StateReader {
   absl::Status CheckLayout(const Layout& layout) const;
 
   struct Contents {
-    // [tensors], f32 little-endian, of any alignment; in `file`, or in the bytes that the reader was given.
-    std::vector<absl::string_view> momentum;
+    // f32 little-endian, of any alignment; in `file`, or in the bytes that the reader was given.
+    ElementBytes elements;
     std::optional<PendingUpdate> pending;
     std::shared_ptr<const MappedFile> file;
   };
   // Checks every byte before it gives any. DataLoss: damaged. FailedPrecondition: another layout.
-  absl::StatusOr<Contents> Read(const Layout& layout) const;
+  absl::StatusOr<Contents> Read(const Layout& layout, const UpdateRuleKind& rule) const;
 
  private:
   StateReader() = default;

@@ -100,7 +100,7 @@ void Trainer::SaveState() {
                                                         .next_round = parts_.node->next_round(),
                                                         .senders = senders_,
                                                         .pending_loss = pending_loss_},
-                                                       kept->momentum.pieces, *kept->optimizer);
+                                                       kept->elements, *kept->optimizer);
   if (status.ok()) {
     parts_.log->Debug("state saved", {{"round", parts_.node->next_round().value()}});
   } else {

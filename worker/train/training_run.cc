@@ -131,6 +131,7 @@ absl::Status TrainingRun::BuildModel() {
       node_, Node::Create(options_.node,
                           {.layout = layout_.get(),
                            .model = model_.get(),
+                           .rule = &RuleOf(run_.config()),
                            .lookahead = run_.config().overlap() == 1,
                            .micro_batch_samples = micro_batch,
                            .sequence_length = static_cast<int>(run_.config().sequence_length()),

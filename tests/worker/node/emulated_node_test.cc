@@ -130,7 +130,8 @@ TEST_F(LateRankTest, TouchesNothingThatIsGone) {
   expect("restore", Sharding::kFullShard, [&](Node& node) {
     const auto reader = StateReader::Open(state);
     EXPECT_TRUE(reader.ok()) << reader.status();
-    return node.Restore(std::make_shared<const StateReader::Contents>(*reader->Read(tiny_.layout)));
+    return node.Restore(
+        std::make_shared<const StateReader::Contents>(*reader->Read(tiny_.layout, kSignMomentum)));
   });
   for (std::thread& node : nodes) node.join();
 }

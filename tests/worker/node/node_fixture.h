@@ -108,14 +108,14 @@ class NodeFixture : public ::testing::Test {
     const WorkerState state{.run_id = "r", .worker = "w", .epoch = EpochId(1), .next_round = {}};
     const auto kept = node.kept();
     EXPECT_TRUE(kept.ok()) << kept.status();
-    EXPECT_TRUE(WriteStateFile(path, state, kept->momentum.pieces, *kept->optimizer).ok());
+    EXPECT_TRUE(WriteStateFile(path, state, kept->elements, *kept->optimizer).ok());
     return *ReadFile(path);
   }
   absl::Status Restore(Node* node, const std::string& state) {
     const auto reader = StateReader::FromBytes(state);
     EXPECT_TRUE(reader.ok()) << reader.status();
     return node->Restore(
-        std::make_shared<const StateReader::Contents>(*reader->Read(tiny_.layout)));
+        std::make_shared<const StateReader::Contents>(*reader->Read(tiny_.layout, kSignMomentum)));
   }
   std::string SnapshotOf(const Node& node) {
     const std::string path = folder_.File("again");

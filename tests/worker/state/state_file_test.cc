@@ -17,14 +17,14 @@ class StateFileTest : public ::testing::Test {
   std::string Write() { return Write(example_); }
   std::string Write(const StateExample& example) {
     EXPECT_TRUE(
-        WriteStateFile(path_, example.state, example.shards().momentum(), example.shards()).ok());
+        WriteStateFile(path_, example.state, example.shards().elements(), example.shards()).ok());
     return *ReadFile(path_);
   }
   // OK, or what a damaged file may be.
   absl::Status ReadAll(absl::string_view bytes) {
     const absl::StatusOr<StateReader> reader = StateReader::FromBytes(bytes);
     if (!reader.ok()) return reader.status();
-    return reader->Read(example_.layout).status();
+    return reader->Read(example_.layout, kSignMomentum).status();
   }
 
   StateExample example_;
@@ -43,15 +43,15 @@ TEST_F(StateFileTest, GivesBackWhatWasWritten) {
   EXPECT_EQ(reader->state().next_round, RoundId(9));
   EXPECT_EQ(reader->state().senders, (std::vector<uint64_t>{11, 12}));
   EXPECT_EQ(reader->state().pending_loss, 2.5);
-  absl::StatusOr<StateReader::Contents> contents = reader->Read(example_.layout);
+  absl::StatusOr<StateReader::Contents> contents = reader->Read(example_.layout, kSignMomentum);
   ASSERT_TRUE(contents.ok()) << contents.status();
   const TensorBuffer momentum = example_.optimizer.momentum();
   for (int i = 0; i < momentum.tensors(); ++i) {
     const auto expected = momentum.tensor(i);
-    ASSERT_EQ(contents->momentum[i].size(), expected.size() * sizeof(float));
-    EXPECT_EQ(
-        std::memcmp(contents->momentum[i].data(), expected.data(), expected.size() * sizeof(float)),
-        0);
+    ASSERT_EQ(contents->elements[0][i].size(), expected.size() * sizeof(float));
+    EXPECT_EQ(std::memcmp(contents->elements[0][i].data(), expected.data(),
+                          expected.size() * sizeof(float)),
+              0);
   }
   ASSERT_TRUE(contents->pending.has_value());
   EXPECT_EQ(contents->pending->round, RoundId(9));
@@ -88,7 +88,7 @@ TEST_F(StateFileTest, NothingNeedBePending) {
   Write();
   const absl::StatusOr<StateReader> reader = StateReader::Open(path_);
   ASSERT_TRUE(reader.ok()) << reader.status();
-  EXPECT_FALSE(reader->Read(example_.layout)->pending.has_value());
+  EXPECT_FALSE(reader->Read(example_.layout, kSignMomentum)->pending.has_value());
 }
 
 TEST_F(StateFileTest, CutShortAnywhereItIsDamaged) {
@@ -125,7 +125,8 @@ TEST_F(StateFileTest, IsOfOneLayout) {
   const absl::StatusOr<StateReader> reader = StateReader::Open(path_);
   const Layout shapes = *Layout::Create(*Manifest::Create({{"a", {2, 3}}, {"b", {5}}}), 1);
   const Layout segments = *Layout::Create(example_.layout.manifest(), 2);
-  EXPECT_EQ(reader->Read(shapes).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(reader->Read(shapes, kSignMomentum).status().code(),
+            absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(reader->CheckLayout(segments).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_TRUE(reader->CheckLayout(example_.layout).ok());
 }
@@ -136,7 +137,8 @@ TEST_F(StateFileTest, RefusesPositionsThatNoBlockHas) {
   for (const std::vector<uint16_t>& positions : kBad) {
     example_.Step();
     PendingUpdate pending = *example_.optimizer.pending();
-    pending.segments[1].positions = positions;
+    std::memcpy(pending.segments[1][0].data(), positions.data(),
+                positions.size() * sizeof(positions[0]));
     example_.optimizer.Restore(TensorBuffer(example_.layout), pending);
     EXPECT_EQ(ReadAll(Write()).code(), absl::StatusCode::kDataLoss);
   }

@@ -1,4 +1,4 @@
-// The node as the worker's half of the optimizer: momentum, payloads, error feedback, and what is kept of them.
+// The node as the worker's half of the optimizer: payloads, feedback, and what is kept.
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -7,26 +7,26 @@
 
 namespace distro::worker {
 
-absl::Status Node::RunOnMomentum(absl::string_view operation, RankWork work) {
+absl::Status Node::RunOnState(absl::string_view operation, RankWork work) {
   const absl::Status status = Run(operation, std::move(work));
-  if (!status.ok()) momentum_is_whole_ = false;
+  if (!status.ok()) state_is_whole_ = false;
   return status;
 }
 
 absl::StatusOr<double> Node::MomentumNorm() {
   return RunForNorm("momentum norm", [](Rank& rank, absl::Span<double> row_sums) {
-    return rank.optimizer().RowSums(rank.optimizer().momentum(), row_sums);
+    return rank.row_sums().Of(rank.rule().elements()[0], row_sums);
   });
 }
 
 absl::StatusOr<std::vector<SharedBytes>> Node::Compress(RoundId round,
                                                         const v1::StepParameters& step,
                                                         double norm) {
-  const CompressOptions options = Optimizer::CompressionOf(step, norm);
   optimizer_->ForgetPending();
-  DISTRO_RETURN_IF_ERROR(
-      RunOnMomentum("compress", [options](Rank& rank, int) { return rank.Compress(options); }));
-  optimizer_->SetPending({.round = round, .k = options.k});
+  DISTRO_RETURN_IF_ERROR(RunOnState("compress", [step, norm](Rank& rank, int) {
+    return rank.rule().Compress(step, norm, rank.gradient());
+  }));
+  optimizer_->SetPending({.round = round, .k = static_cast<int>(step.kept_per_block())});
   return EncodePending();
 }
 
@@ -43,39 +43,34 @@ absl::StatusOr<std::vector<SharedBytes>> Node::EncodePending() {
 }
 
 absl::Status Node::Feedback(const CommittedRound& round, int member) {
-  const std::vector<bool> included = optimizer_->TakeFeedback(round, member);
-  if (included.empty()) return absl::OkStatus();
-  return RunOnMomentum("feedback",
-                       [included](Rank& rank, int) { return rank.optimizer().Feedback(included); });
-}
-
-absl::StatusOr<Node::HostTensors> Node::MomentumOnHost() const {
-  HostTensors tensors;
-  tensors.pieces.resize(layout().tensors().size());
-  const size_t holders = ShardsMomentum(options_.fsdp.sharding) ? ranks_->size() : 1;
-  for (size_t number = 0; number < holders; ++number) {
-    const Rank& rank = *(*ranks_)[number];
-    DISTRO_ASSIGN_OR_RETURN(const RunSpans spans,
-                            rank.OnHost(rank.optimizer().momentum(), &tensors.copies));
-    for (size_t i = 0; i < spans.size(); ++i)
-      tensors.pieces[rank.optimizer().runs()[i].tensor].push_back(spans[i]);
-  }
-  return tensors;
+  if (!optimizer_->TakePending(round.round())) return absl::OkStatus();
+  return RunOnState(
+      "feedback", [round, member](Rank& rank, int) { return rank.rule().Feedback(round, member); });
 }
 
 absl::StatusOr<Node::Kept> Node::kept() const {
-  if (!momentum_is_whole_)
+  if (!state_is_whole_)
     return absl::FailedPreconditionError("a rank failed while it changed the momentum");
   if (parts_.devices->kind() != DeviceKind::kCpu && has_stuck_rank())
     return absl::FailedPreconditionError("a rank is stuck, and its device with it");
-  DISTRO_ASSIGN_OR_RETURN(HostTensors momentum, MomentumOnHost());
-  return Kept{.momentum = std::move(momentum), .optimizer = optimizer_.get()};
+  Kept kept = {.elements = {}, .optimizer = optimizer_.get(), .copies = {}};
+  const size_t holders = ShardsMomentum(options_.fsdp.sharding) ? ranks_->size() : 1;
+  for (int array = 0; array < parts_.rule->element_arrays; ++array) {
+    TensorPieces& pieces = kept.elements.emplace_back(layout().tensors().size());
+    for (size_t number = 0; number < holders; ++number) {
+      const Rank& rank = *(*ranks_)[number];
+      DISTRO_ASSIGN_OR_RETURN(const RunSpans spans,
+                              rank.OnHost(rank.rule().elements()[array], &kept.copies));
+      for (size_t i = 0; i < spans.size(); ++i) pieces[rank.runs()[i].tensor].push_back(spans[i]);
+    }
+  }
+  return kept;
 }
 
 absl::Status Node::Restore(std::shared_ptr<const StateReader::Contents> contents) {
   optimizer_->ForgetPending();
-  DISTRO_RETURN_IF_ERROR(RunOnMomentum("restore", [contents](Rank& rank, int) {
-    return rank.Restore(contents->momentum, contents->pending);
+  DISTRO_RETURN_IF_ERROR(RunOnState("restore", [contents](Rank& rank, int) {
+    return rank.Restore(contents->elements, contents->pending);
   }));
   if (contents->pending.has_value())
     optimizer_->SetPending({.round = contents->pending->round, .k = contents->pending->k});

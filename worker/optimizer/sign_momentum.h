@@ -1,4 +1,5 @@
-// From pending coefficients to votes.
+// The rule of docs/algorithm.md: momentum, of which a block's K strongest frequencies are sent as signs; what was included
+// leaves the momentum. Everybody but tests reaches it through update_rule.h.
 #pragma once
 
 #include "absl/types/span.h"

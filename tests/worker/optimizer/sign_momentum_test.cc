@@ -1,4 +1,4 @@
-#include "worker/optimizer/signs.h"
+#include "worker/optimizer/sign_momentum.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
