@@ -1,5 +1,5 @@
-// The codecs on one segment: 4096 blocks of the default K = 4 (items are records, coefficients or votes; bytes are
-// payload bytes). Run: codec_benchmark
+// The codecs on one segment: 4096 blocks of the default K = 4 (items are records, coefficients or
+// votes; bytes are payload bytes). Run: codec_benchmark
 #include "bench/wire/random_updates.h"
 #include "benchmark/benchmark.h"
 #include "common/codec/gap_codec.h"

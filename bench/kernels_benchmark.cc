@@ -1,5 +1,5 @@
-// Every operation of every backend that this CPU runs, on one thread. items_per_second counts parameters; the bytes are
-// those of the element arrays, each read or written once.
+// Every operation of every backend that this CPU runs, on one thread. items_per_second counts
+// parameters; the bytes are those of the element arrays, each read or written once.
 //
 //   kernels_benchmark --benchmark_filter=Compress/avx2 --benchmark_format=json
 #include <benchmark/benchmark.h>

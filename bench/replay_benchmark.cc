@@ -1,6 +1,7 @@
-// What a follower of the log pays for a round: parameters a second of decoding, update and state hash, each alone and in
-// the one pass that Replica makes of them, and the floor: the same memory read and written once. Everything is measured in
-// one run, in turn; the best of --repeats counts. Rates a core are per second of processor time.
+// What a follower of the log pays for a round: parameters a second of decoding, update and state
+// hash, each alone and in the one pass that Replica makes of them, and the floor: the same memory
+// read and written once. Everything is measured in one run, in turn; the best of --repeats counts.
+// Rates a core are per second of processor time.
 //
 //   replay_benchmark --parameters 100000000 --threads 2
 #include <cstdio>
@@ -133,7 +134,8 @@ class Replay {
     return absl::InvalidArgumentError("--backend: this CPU has no " + name);
   }
 
-  // All segments have the same votes, the last one fewer blocks: making them costs more than replaying them.
+  // All segments have the same votes, the last one fewer blocks: making them costs more than
+  // replaying them.
   void MakeVotes() {
     const int64_t blocks = std::min<int64_t>(layout_.blocks(), layout_.segment_blocks());
     votes_ = bench::RandomVotes(options_.workers, options_.kept_per_block, blocks, 1);

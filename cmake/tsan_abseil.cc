@@ -1,10 +1,12 @@
-// Tells the thread sanitizer about Abseil's locks. Only in the tsan preset, linked into every program.
+// Tells the thread sanitizer about Abseil's locks. Only in the tsan preset, linked into every
+// program.
 //
-// Debian's libraries are not instrumented: without this file every value that an absl::Mutex guards looks like a race,
-// in our code and where gRPC, whose locks are absl::Mutex too, hands work from one thread to another. The definitions
-// below stand in front of those of libabsl_synchronization for the whole process. Each calls the library's own and
-// states the order that it makes: what came before an unlock happens before what follows the next lock. The last are of
-// libabsl_status, whose statuses are shared by a count that it takes down.
+// Debian's libraries are not instrumented: without this file every value that an absl::Mutex guards
+// looks like a race, in our code and where gRPC, whose locks are absl::Mutex too, hands work from
+// one thread to another. The definitions below stand in front of those of libabsl_synchronization
+// for the whole process. Each calls the library's own and states the order that it makes: what came
+// before an unlock happens before what follows the next lock. The last are of libabsl_status, whose
+// statuses are shared by a count that it takes down.
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
 

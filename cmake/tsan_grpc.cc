@@ -1,12 +1,15 @@
-// Tells the thread sanitizer in which order gRPC hands work over. Only in the tsan preset, linked into every program.
+// Tells the thread sanitizer in which order gRPC hands work over. Only in the tsan preset, linked
+// into every program.
 //
-// Debian's gRPC is not instrumented, and it passes an operation from the thread that starts it to the thread that
-// completes it by lock-free queues: without this file everything that a reactor's callback reads looks like a race with
-// the thread that started the operation. The definitions below stand in front of those of libgrpc for the whole process.
-// Each calls the library's own and states that a batch's start happens before its completion, that the room for a call,
-// which the thread that accepts it makes, is ready before the call is handled, and that the end of a call comes before the
-// destruction of a server (which waits for its calls; OnDone runs before the call is given back). Nothing else is ordered:
-// two callbacks that gRPC may run at once, or a callback and the rest of the program, still race when they share data.
+// Debian's gRPC is not instrumented, and it passes an operation from the thread that starts it to
+// the thread that completes it by lock-free queues: without this file everything that a reactor's
+// callback reads looks like a race with the thread that started the operation. The definitions
+// below stand in front of those of libgrpc for the whole process. Each calls the library's own and
+// states that a batch's start happens before its completion, that the room for a call, which the
+// thread that accepts it makes, is ready before the call is handled, and that the end of a call
+// comes before the destruction of a server (which waits for its calls; OnDone runs before the call
+// is given back). Nothing else is ordered: two callbacks that gRPC may run at once, or a callback
+// and the rest of the program, still race when they share data.
 #include <dlfcn.h>
 #include <grpc/grpc.h>
 #include <link.h>
@@ -16,7 +19,8 @@
 #include <utility>
 #include <vector>
 
-// As in gRPC 1.51, which does not install this header. The functions are members in name only: the server is not looked at.
+// As in gRPC 1.51, which does not install this header. The functions are members in name only: the
+// server is not looked at.
 namespace grpc_core {
 class Server {
  public:
@@ -40,10 +44,11 @@ class Server {
 };
 }  // namespace grpc_core
 
-// Interceptors (malloc, memcpy, sendmsg, ...) that a library not instrumented calls on its own memory: the order that
-// this library makes with atomics is not seen, so each would be reported. The libraries named here lock with absl::Mutex,
-// never with pthread's, so that no order is lost; OpenSSL's own locks are for what it shares, not for connections, which
-// gRPC hands from thread to thread. Accesses by our own code are not touched by this.
+// Interceptors (malloc, memcpy, sendmsg, ...) that a library not instrumented calls on its own
+// memory: the order that this library makes with atomics is not seen, so each would be reported.
+// The libraries named here lock with absl::Mutex, never with pthread's, so that no order is lost;
+// OpenSSL's own locks are for what it shares, not for connections, which gRPC hands from thread to
+// thread. Accesses by our own code are not touched by this.
 extern "C" const char* __tsan_default_suppressions() {
   return "called_from_lib:libgrpc.so\n"
          "called_from_lib:libgrpc++.so\n"
@@ -58,10 +63,13 @@ extern "C" const char* __tsan_default_suppressions() {
          "called_from_lib:libabsl_status.so\n"
          "called_from_lib:libabsl_strings.so\n"
          "called_from_lib:libabsl_time.so\n"
-         "called_from_lib:libabsl_time_zone.so\n"  // its own std::call_once and mutex, for its own table
-         // It looks at sockets that gRPC owns and may close meanwhile: by number, checked by the kernel's cookie.
+         // Its own std::call_once and mutex, for its own table.
+         "called_from_lib:libabsl_time_zone.so\n"
+         // It looks at sockets that gRPC owns and may close meanwhile: by number, checked by the
+         // kernel's cookie.
          "race:^distro::server::Acceptor::Watch\n"
-         "race:^dnnl::impl::*::operator==\n";  // in LibTorch: oneDNN looks for a kernel in its own cache, by memcmp
+         // In LibTorch: oneDNN looks for a kernel in its own cache, by memcmp.
+         "race:^dnnl::impl::*::operator==\n";
 }
 
 namespace {
@@ -83,8 +91,9 @@ std::vector<std::pair<uintptr_t, uintptr_t>> CodeSegments() {
   return segments;
 }
 
-// The tag of a callback completion queue is a functor, which begins with the address of code; that of another queue is
-// an object of gRPC's C++ layer, which begins with the address of its virtual table.
+// The tag of a callback completion queue is a functor, which begins with the address of code; that
+// of another queue is an object of gRPC's C++ layer, which begins with the address of its virtual
+// table.
 bool IsFunctor(const void* tag) {
   static const auto* const segments = new auto(CodeSegments());
   const auto address = reinterpret_cast<uintptr_t>(static_cast<const Functor*>(tag)->functor_run);
@@ -108,7 +117,8 @@ struct OrderedFunctor : Functor {
   Functor* const original;
 };
 
-// What goes to the library in the place of `tag`: its completion comes after what this thread has done so far.
+// What goes to the library in the place of `tag`: its completion comes after what this thread has
+// done so far.
 void* Ordered(void* tag) {
   if (!IsFunctor(tag)) {
     __tsan_release(tag);

@@ -1,22 +1,26 @@
-// The operations of the optimizer on one device, and their contracts (docs/algorithm.md). Momentum and the forward
-// transform are local to a worker: ordinary float arithmetic, results may differ between backends in the last bits.
-// Apply, Lookahead and StateHash are exact: every backend gives the same bits on every input.
+// The operations of the optimizer on one device, and their contracts (docs/algorithm.md). Momentum
+// and the forward transform are local to a worker: ordinary float arithmetic, results may differ
+// between backends in the last bits. Apply, Lookahead and StateHash are exact: every backend gives
+// the same bits on every input.
 //
-// Every operation is enqueued: arrays, and the words that it writes, are in the memory of the backend's device
-// (kernels/device.h), where they stay until the device has finished, in the order of the calls. A CPU is a device whose
-// memory is the host's and whose queue is empty: everything is done when a call returns.
+// Every operation is enqueued: arrays, and the words that it writes, are in the memory of the
+// backend's device (kernels/device.h), where they stay until the device has finished, in the order
+// of the calls. A CPU is a device whose memory is the host's and whose queue is empty: everything
+// is done when a call returns.
 //
 //   device->Fill(sum, 0, sizeof(uint64_t));
 //   backend->StateHash(0, parameters, sum);
 //   device->CopyOut(sum, sizeof(uint64_t), &hash);
 //   DISTRO_RETURN_IF_ERROR(device->Finish());  // what went wrong on the device
 //
-// Element arrays (gradient, momentum, parameters) are a tensor's whole f32 [elements] array, row-major without padding;
-// `blocks` says which of its blocks an operation touches. Block b of the range is block blocks.first + b of the tensor.
-// Sparse arrays (positions, values, votes) cover exactly the range.
+// Element arrays (gradient, momentum, parameters) are a tensor's whole f32 [elements] array,
+// row-major without padding; `blocks` says which of its blocks an operation touches. Block b of the
+// range is block blocks.first + b of the tensor. Sparse arrays (positions, values, votes) cover
+// exactly the range.
 //
-// A Backend has no state but scratch: one caller at a time per object; make one a thread. Nothing is checked about the
-// contents of floats; shapes that do not match are our own bugs (CHECK), never input.
+// A Backend has no state but scratch: one caller at a time per object; make one a thread. Nothing
+// is checked about the contents of floats; shapes that do not match are our own bugs (CHECK), never
+// input.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +31,9 @@
 
 namespace distro {
 
-// Votes of a range of blocks, borrowed; shapes as in common/update/votes.h. `offsets` need not start at 0: entries of
-// block b are offsets[b] - offsets[0] .. offsets[b+1] - offsets[0] - 1 of the two other arrays.
+// Votes of a range of blocks, borrowed; shapes as in common/update/votes.h. `offsets` need not
+// start at 0: entries of block b are offsets[b] - offsets[0] .. offsets[b+1] - offsets[0] - 1 of
+// the two other arrays.
 struct VotesView {
   absl::Span<const uint32_t> offsets;    // [count + 1]
   absl::Span<const uint16_t> positions;  // [E]
@@ -63,29 +68,33 @@ class Backend {
                         absl::Span<const uint16_t> positions, absl::Span<const float> values,
                         absl::Span<float> momentum) = 0;
 
-  // d <- sign(IDCTint(votes)); p <- (p - p*eta_lambda) - eta*d, three rounded operations, independent of the caller's
-  // floating-point environment. Elements of blocks without votes take d = +0.
+  // d <- sign(IDCTint(votes)); p <- (p - p*eta_lambda) - eta*d, three rounded operations,
+  // independent of the caller's floating-point environment. Elements of blocks without votes take d
+  // = +0.
   //
   //   parameters  f32 [elements]  in, out; only elements of the range change
-  //   invalid     u32             in, out; kAllVotesValid, or the number of a block whose votes break the rules
+  //   invalid     u32             in, out; kAllVotesValid, or the number of a block whose votes
+  //               break the rules
   //
-  // Rules: positions ascend below 4096, the sum of |V| is at most 32767 (DecodeVotes keeps them). A block that breaks
-  // them keeps its parameters.
+  // Rules: positions ascend below 4096, the sum of |V| is at most 32767 (DecodeVotes keeps them). A
+  // block that breaks them keeps its parameters.
   virtual void Apply(const MatrixShape& matrix, BlockRange blocks, const UpdateOptions& options,
                      const VotesView& votes, absl::Span<float> parameters, uint32_t* invalid) = 0;
 
-  // out <- p - eta * sign(m), elementwise, sign(0) = +0; two rounded operations (docs/algorithm.md, overlap = 1).
+  // out <- p - eta * sign(m), elementwise, sign(0) = +0; two rounded operations (docs/algorithm.md,
+  // overlap = 1).
   virtual void Lookahead(float eta, absl::Span<const float> parameters,
                          absl::Span<const float> momentum, absl::Span<float> out) = 0;
 
-  // *sum += sum over i of mix(2^32 * (first_index + i) + bits(p[i]) + G), modulo 2^64: a tensor's state hash is the sum
-  // over its pieces, in any order.
+  // *sum += sum over i of mix(2^32 * (first_index + i) + bits(p[i]) + G), modulo 2^64: a tensor's
+  // state hash is the sum over its pieces, in any order.
   virtual void StateHash(uint64_t first_index, absl::Span<const float> parameters,
                          uint64_t* sum) = 0;
 
-  // The sum of squares of each row of blocks (64 rows of the matrix) by itself, in f64, so that ranks which hold some of
-  // them get the same bits together: squares added in element order. The caller adds the rows of a tensor in order, and
-  // tensors in manifest order. A GPU adds within a row in an order of its own (kernels/cuda/cuda_backend.h).
+  // The sum of squares of each row of blocks (64 rows of the matrix) by itself, in f64, so that
+  // ranks which hold some of them get the same bits together: squares added in element order. The
+  // caller adds the rows of a tensor in order, and tensors in manifest order. A GPU adds within a
+  // row in an order of its own (kernels/cuda/cuda_backend.h).
   //
   //   workspace  f64 [RowSumsWorkspace(matrix)]  its content is lost
   //   sums       f64 [matrix.BlocksDown()]       out

@@ -1,9 +1,10 @@
-// The orthonormal DCT-II basis of length 64 as constants: no libm takes part, so every build and every backend, CUDA
-// included, uses the same bits.
+// The orthonormal DCT-II basis of length 64 as constants: no libm takes part, so every build and
+// every backend, CUDA included, uses the same bits.
 //
-// Row = frequency k, column = sample n. Entry (k, n) is s(k) * cos(pi*(2n+1)*k/128), s(0) = 1/8, else sqrt(2/64). Row k
-// is exactly even (k even) or odd (k odd) about its middle, and so is row 2k within its first half, again and again:
-// the recursive even-odd split of a transform changes no integer result.
+// Row = frequency k, column = sample n. Entry (k, n) is s(k) * cos(pi*(2n+1)*k/128), s(0) = 1/8,
+// else sqrt(2/64). Row k is exactly even (k even) or odd (k odd) about its middle, and so is row 2k
+// within its first half, again and again: the recursive even-odd split of a transform changes no
+// integer result.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,9 @@ extern const BasisTable<int16_t>
     kBasisQ13;  // round(2^13 * basis), normative (docs/algorithm.md, "Exactness")
 extern const BasisTable<int32_t> kBasisQ13Wide;  // the same, widened
 
-// The forward transform of one axis splits twice into even and odd halves and so makes its 64 frequencies in three
-// groups: the odd ones, then 2 mod 4, then 0 mod 4, ascending within each. Slot s holds frequency kSlotFrequency[s].
+// The forward transform of one axis splits twice into even and odd halves and so makes its 64
+// frequencies in three groups: the odd ones, then 2 mod 4, then 0 mod 4, ascending within each.
+// Slot s holds frequency kSlotFrequency[s].
 extern const uint8_t kSlotFrequency[64];
 extern const uint8_t kFrequencySlot[64];
 // at[n][s]: basis entry of frequency kSlotFrequency[s] at sample n.

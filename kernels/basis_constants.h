@@ -1,5 +1,5 @@
-// Made by scripts/generate_basis.py. Do not edit.
-// Entry j: sqrt(2/64) * cos(pi*j/128), j = 0..64, correctly rounded to f64, and times 2^13 rounded to an integer.
+// Made by scripts/generate_basis.py. Do not edit. Entry j: sqrt(2/64) * cos(pi*j/128), j = 0..64,
+// correctly rounded to f64, and times 2^13 rounded to an integer.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Entries of the basis as constant expressions: for tables, and for code that has them as immediate operands.
+// Entries of the basis as constant expressions: for tables, and for code that has them as immediate
+// operands.
 #pragma once
 
 #include <cstdint>

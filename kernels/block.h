@@ -1,6 +1,6 @@
-// What an operation works on and with: blocks of a tensor, their votes, the numbers of a round. Plain
-// data without member functions and with light includes: files compiled for one instruction set use
-// it, and must not emit inline functions or initialisers that others could be linked to.
+// What an operation works on and with: blocks of a tensor, their votes, the numbers of a round.
+// Plain data without member functions and with light includes: files compiled for one instruction
+// set use it, and must not emit inline functions or initialisers that others could be linked to.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct UpdateOptions {
   float eta_lambda = 0;  // +0 for tensors that do not decay
 };
 
-// The part of a block that exists: row r holds elements offset + r*stride .. + cols - 1, the last row only `last_cols`
-// of them. Everything else of the 64 x 64 block is padding that nobody stores.
+// The part of a block that exists: row r holds elements offset + r*stride .. + cols - 1, the last
+// row only `last_cols` of them. Everything else of the 64 x 64 block is padding that nobody stores.
 struct BlockSite {
   int64_t offset;
   int64_t stride;

@@ -1,4 +1,5 @@
-// Where blocks lie inside a tensor's element array, and whether a caller's shapes fit it. Pure functions.
+// Where blocks lie inside a tensor's element array, and whether a caller's shapes fit it. Pure
+// functions.
 #pragma once
 
 #include <algorithm>

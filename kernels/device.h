@@ -1,6 +1,7 @@
-// The memory of the device that a Backend works on, seen from the host, and the order of what the device is given. Copies and
-// the Backend's Enqueue functions are done one after the other in the order in which they were called; Finish waits for them. On
-// a CPU the device's memory is the host's, and everything is done when a call returns.
+// The memory of the device that a Backend works on, seen from the host, and the order of what the
+// device is given. Copies and the Backend's Enqueue functions are done one after the other in the
+// order in which they were called; Finish waits for them. On a CPU the device's memory is the
+// host's, and everything is done when a call returns.
 //
 // One caller at a time, from any thread.
 #pragma once
@@ -25,7 +26,8 @@ class Device {
 
   // 256-byte aligned, not cleared. ResourceExhausted: there is no memory.
   virtual absl::StatusOr<void*> Allocate(size_t bytes) = 0;
-  // nullptr: nothing. Memory that something enqueued still uses may be freed: it is not given away before that is done.
+  // nullptr: nothing. Memory that something enqueued still uses may be freed: it is not given away
+  // before that is done.
   virtual void Free(void* memory) = 0;
 
   // Enqueued. The host's memory stays alive and unchanged until Finish, or is written by then.
@@ -60,7 +62,8 @@ class DeviceBuffer {
   size_t size_ = 0;
 };
 
-// An array of the host with a twin on the device; the same memory where the device has none of its own.
+// An array of the host with a twin on the device; the same memory where the device has none of its
+// own.
 template <typename T>
 class TwinArray {
  public:

@@ -1,4 +1,5 @@
-// An aggregator in this process: data folder, run, gRPC and HTTP sides. Several can live side by side (port 0). Thread-safe.
+// An aggregator in this process: data folder, run, gRPC and HTTP sides. Several can live side by
+// side (port 0). Thread-safe.
 #pragma once
 
 #include <functional>
@@ -15,17 +16,19 @@ namespace distro::server {
 
 class AggregatorServer {
  public:
-  // Takes the data folder, creates or continues the run, listens. `clock`, `log` and `disk` are borrowed. `on_fatal` is called at
-  // most once, from another thread, when the rounds had to stop: the process should end with that status.
-  // FailedPrecondition: the folder belongs to another process or run. DataLoss: stored data is damaged. InvalidArgument:
-  // the run or the model is refused. Unavailable: an address is in use.
+  // Takes the data folder, creates or continues the run, listens. `clock`, `log` and `disk` are
+  // borrowed. `on_fatal` is called at most once, from another thread, when the rounds had to stop:
+  // the process should end with that status. FailedPrecondition: the folder belongs to another
+  // process or run. DataLoss: stored data is damaged. InvalidArgument: the run or the model is
+  // refused. Unavailable: an address is in use.
   static absl::StatusOr<std::unique_ptr<AggregatorServer>> Start(
       const AggregatorOptions& options, const Clock* clock, Log* log,
       std::function<void(absl::Status)> on_fatal, Disk* disk = Disk::Real());
   // Stops at once, without waiting for an open round.
   ~AggregatorServer();
 
-  // Begins a drain: health and /readyz say so, workers are told, nobody new is let in, the open round goes on.
+  // Begins a drain: health and /readyz say so, workers are told, nobody new is let in, the open
+  // round goes on.
   void Drain();
   // Blocks until the open round has ended, its deadline has passed or --drain_grace is over.
   void AwaitDrained() const;

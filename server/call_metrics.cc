@@ -40,7 +40,8 @@ ClientMetric CounterSample(std::vector<ClientMetric::Label> labels, uint64_t val
 }  // namespace
 
 CallMetrics::CallMetrics() {
-  // The linker leaves out a generated file of which nothing is used, and this one has a service only.
+  // The linker leaves out a generated file of which nothing is used, and this one has a service
+  // only.
   if (descriptor_table_distro_2fv1_2faggregator_2eproto.filename == nullptr) std::abort();
   AddService("distro.v1.AggregatorService");
   AddService("distro.v1.AdminService");

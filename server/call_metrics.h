@@ -1,5 +1,6 @@
-// grpc_server_*: calls, messages, codes and times by method, named as in go-grpc-prometheus (docs/metrics.md, "Calls").
-// The methods are those of our services; nothing that a peer names becomes a label. Thread-safe.
+// grpc_server_*: calls, messages, codes and times by method, named as in go-grpc-prometheus
+// (docs/metrics.md, "Calls"). The methods are those of our services; nothing that a peer names
+// becomes a label. Thread-safe.
 #pragma once
 
 #include <array>

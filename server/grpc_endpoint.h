@@ -1,4 +1,5 @@
-// The gRPC side of an aggregator: its services, on connections that the acceptor lets in. Thread-safe.
+// The gRPC side of an aggregator: its services, on connections that the acceptor lets in.
+// Thread-safe.
 #pragma once
 
 #include <functional>
@@ -34,9 +35,9 @@ struct GrpcSources {
 
 class GrpcEndpoint {
  public:
-  // Listens on --listen and serves. `on_dead` is called, once or more often, by another thread, when no connections are accepted
-  // any more. Unavailable: the address is in use, or not of this machine. InvalidArgument: its host names nothing, or the process
-  // may have too few files open.
+  // Listens on --listen and serves. `on_dead` is called, once or more often, by another thread,
+  // when no connections are accepted any more. Unavailable: the address is in use, or not of this
+  // machine. InvalidArgument: its host names nothing, or the process may have too few files open.
   static absl::StatusOr<std::unique_ptr<GrpcEndpoint>> Start(
       const AggregatorOptions& options, const GrpcSources& sources,
       std::function<void(absl::Status)> on_dead);
@@ -47,7 +48,8 @@ class GrpcEndpoint {
   const std::string& address() const;
   // Connections are accepted.
   bool accepting() const;
-  // Accepts nobody any more; open calls get two seconds. The rest may still be asked. Again: nothing happens.
+  // Accepts nobody any more; open calls get two seconds. The rest may still be asked. Again:
+  // nothing happens.
   void Stop();
   // From now on the health service says NOT_SERVING, and that nobody is accepted is no failure.
   void SayNotServing();

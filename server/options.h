@@ -18,18 +18,20 @@ namespace distro::server {
 struct AggregatorOptions {
   // Folder of the run: its configuration, initial model and log. One process at a time. Required.
   std::string data_dir;
-  // run.json and checkpoint folder of the run to create, or to go on with. Both or neither: without them the process
-  // goes on with the folder's run, or waits for `distroctl run create`.
+  // run.json and checkpoint folder of the run to create, or to go on with. Both or neither: without
+  // them the process goes on with the folder's run, or waits for `distroctl run create`.
   std::string run;
   std::string model;
   // gRPC for workers and operators; port 0 takes a free one.
   std::string listen = "127.0.0.1:7700";
   // Metrics, health and the status page, for the cluster; port 0 takes a free one.
   std::string http = "127.0.0.1:7701";
-  // PEM files of the aggregator's certificate, chain included, and its key; read again when they change.
+  // PEM files of the aggregator's certificate, chain included, and its key; read again when they
+  // change.
   std::string cert;
   std::string key;
-  // PEM file of the CAs whose client certificates are believed; empty: no client certificates. Read again when it changes.
+  // PEM file of the CAs whose client certificates are believed; empty: no client certificates. Read
+  // again when it changes.
   std::string ca;
   // File of tokens (server/auth/tokens_file.h); empty: no tokens. Read again when it changes.
   std::string tokens_file;
@@ -37,15 +39,17 @@ struct AggregatorOptions {
   bool insecure = false;
   // Answers gRPC's server reflection, to callers with a credential.
   bool reflection = false;
-  // Time between a worker's heartbeats. Smaller values notice a dead worker sooner and cost a message each.
+  // Time between a worker's heartbeats. Smaller values notice a dead worker sooner and cost a
+  // message each.
   absl::Duration heartbeat_interval = absl::Seconds(2);
-  // Silence after which nobody waits for a worker until it is heard again; 0: 3 heartbeat intervals. Smaller values
-  // wait less for a worker that died, and leave out more of those whose link only stalls.
+  // Silence after which nobody waits for a worker until it is heard again; 0: 3 heartbeat
+  // intervals. Smaller values wait less for a worker that died, and leave out more of those whose
+  // link only stalls.
   absl::Duration suspect_after = absl::ZeroDuration();
   // Silence after which a worker counts as gone; longer than suspect_after.
   absl::Duration lease = absl::Seconds(30);
-  // How long a drain lets the open round go on, at most. Larger values lose fewer uploads at a restart; the supervisor
-  // must wait longer before it kills.
+  // How long a drain lets the open round go on, at most. Larger values lose fewer uploads at a
+  // restart; the supervisor must wait longer before it kills.
   absl::Duration drain_grace = absl::Seconds(30);
   // Recent results kept in memory. A subscriber that lags further reads the log.
   uint64_t ring_bytes = uint64_t{256} << 20;
@@ -56,7 +60,8 @@ struct AggregatorOptions {
   std::string port_file;
   LogLevel log_level = LogLevel::kInfo;
 
-  // InvalidArgument names the flag and the remedy; of two that contradict each other, both with their values.
+  // InvalidArgument names the flag and the remedy; of two that contradict each other, both with
+  // their values.
   absl::Status Validate() const;
   // suspect_after with its default.
   absl::Duration SuspectAfter() const {

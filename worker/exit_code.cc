@@ -15,12 +15,18 @@ struct ReasonCode {
 
 constexpr ReasonCode kByReason[] = {
     {"diverged", kExitDiverged},
-    {"does_not_fit", kExitUsage},       {"other_data", kExitRefused},
-    {"other_run", kExitRefused},       {"pruned", kExitDiverged},
-    {"quarantined", kExitQuarantined}, {"rank_failed", kExitRank},
-    {"replaced", kExitReplaced},       {"role", kExitCredentials},
-    {"too_slow", kExitTooSlow},        {"unauthenticated", kExitCredentials},
-    {"version", kExitVersion},         {"wrong_name", kExitCredentials},
+    {"does_not_fit", kExitUsage},
+    {"other_data", kExitRefused},
+    {"other_run", kExitRefused},
+    {"pruned", kExitDiverged},
+    {"quarantined", kExitQuarantined},
+    {"rank_failed", kExitRank},
+    {"replaced", kExitReplaced},
+    {"role", kExitCredentials},
+    {"too_slow", kExitTooSlow},
+    {"unauthenticated", kExitCredentials},
+    {"version", kExitVersion},
+    {"wrong_name", kExitCredentials},
 };
 
 }  // namespace

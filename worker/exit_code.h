@@ -24,11 +24,13 @@ enum ExitCode {
   kExitTerminated = 143,   // SIGTERM
 };
 
-// The exit code for the status that ended the training, by its reason (docs/protocol.md, "Statuses"), or by its code where
-// it has none; never by its text. `signal` is the signal that asked for the end, or 0.
+// The exit code for the status that ended the training, by its reason (docs/protocol.md,
+// "Statuses"), or by its code where it has none; never by its text. `signal` is the signal that
+// asked for the end, or 0.
 ExitCode ExitCodeFor(const absl::Status& status, int signal);
 
-// What a person does about it, for the log; empty where there is nothing general to say. `worker` is the worker's name.
+// What a person does about it, for the log; empty where there is nothing general to say. `worker`
+// is the worker's name.
 std::string RemedyFor(ExitCode code, absl::string_view worker);
 
 }  // namespace distro::worker

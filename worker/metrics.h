@@ -1,5 +1,5 @@
-// The worker's readings (docs/metrics.md, "Worker"): what heartbeats report, and the same on the process's own /metrics.
-// Thread-safe.
+// The worker's readings (docs/metrics.md, "Worker"): what heartbeats report, and the same on the
+// process's own /metrics. Thread-safe.
 #pragma once
 
 #include <atomic>

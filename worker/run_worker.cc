@@ -44,7 +44,8 @@ uint64_t RandomWord() {
   return (uint64_t{device()} << 32) | device();
 }
 
-// The host's name in the alphabet of worker names and a suffix that keeps workers of one host apart.
+// The host's name in the alphabet of worker names and a suffix that keeps workers of one host
+// apart.
 std::string DefaultName() {
   char host[256] = "worker";
   gethostname(host, sizeof(host) - 1);
@@ -99,7 +100,8 @@ absl::StatusOr<Self> MakeSelf(const WorkerOptions& options, Log* log) {
   return self;
 }
 
-// A folder for what is downloaded: the state's, where an interrupted download goes on, or one that goes with the process.
+// A folder for what is downloaded: the state's, where an interrupted download goes on, or one that
+// goes with the process.
 absl::StatusOr<std::string> ScratchDir(const Self& self) {
   return self.state != nullptr ? self.state->path() : MakeScratchDir();
 }

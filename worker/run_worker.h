@@ -1,4 +1,5 @@
-// A worker process from its options to its exit code: opens the data, connects, trains, reports. Blocking.
+// A worker process from its options to its exit code: opens the data, connects, trains, reports.
+// Blocking.
 #pragma once
 
 #include "common/base/log.h"
@@ -8,7 +9,8 @@
 
 namespace distro::worker {
 
-// Requires validated options. Progress and the summary go to standard output; a failure is logged with its remedy.
+// Requires validated options. Progress and the summary go to standard output; a failure is logged
+// with its remedy.
 ExitCode RunWorker(const WorkerOptions& options, StopSignal* stop, Log* log);
 
 }  // namespace distro::worker

@@ -1,4 +1,5 @@
-// The two streams of a synthetic worker (load_worker.h), as gRPC's reactors. Each tells its worker how it ended, once.
+// The two streams of a synthetic worker (load_worker.h), as gRPC's reactors. Each tells its worker
+// how it ended, once.
 #pragma once
 
 #include <atomic>
@@ -30,8 +31,8 @@ class LoadWorker::Subscription final : public grpc::ClientReadReactor<v1::Subscr
   absl::Status taken_;
 };
 
-// The upload of one round: the header, then each segment that the aggregator does not hold, from segment round % segments on.
-// Deletes itself when it has ended.
+// The upload of one round: the header, then each segment that the aggregator does not hold, from
+// segment round % segments on. Deletes itself when it has ended.
 class LoadWorker::Upload final
     : public grpc::ClientBidiReactor<v1::UploadUpdateRequest, v1::UploadUpdateResponse> {
  public:

@@ -1,8 +1,10 @@
-// A synthetic worker: it joins, follows the rounds, and sends a synthetic update of every round that opens, by the protocol of
-// docs/protocol.md and without a thread of its own (gRPC's callbacks). What it receives is counted and compared with the commit;
-// one that verifies puts the rounds together as a real worker does. It knows no error that may pass: the first ends it.
+// A synthetic worker: it joins, follows the rounds, and sends a synthetic update of every round
+// that opens, by the protocol of docs/protocol.md and without a thread of its own (gRPC's
+// callbacks). What it receives is counted and compared with the commit; one that verifies puts the
+// rounds together as a real worker does. It knows no error that may pass: the first ends it.
 //
-// Uploads and subscription have a connection each, as a worker's; control is shared by the workers of a process.
+// Uploads and subscription have a connection each, as a worker's; control is shared by the workers
+// of a process.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Synthetic workers of a run, many in one process, against an aggregator; load.py starts both and makes the table. The run's model is
-// one tensor [64 * blocks, 1]: as many blocks as asked for, with few parameters. Prints a line of JSON a round (round_times.h)
-// when the run is done.
+// Synthetic workers of a run, many in one process, against an aggregator; load.py starts both and
+// makes the table. The run's model is one tensor [64 * blocks, 1]: as many blocks as asked for,
+// with few parameters. Prints a line of JSON a round (round_times.h) when the run is done.
 //
 //   aggregator_load --aggregator HOST:PORT --workers 32 --blocks 294177
 #include <iostream>

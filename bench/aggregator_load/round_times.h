@@ -1,5 +1,6 @@
-// When rounds and their segments came and went, as the workers of one process saw it, and whether all of them saw the same
-// rounds. Times are of the machine's monotonic clock, so that several processes' may be compared. Thread-safe.
+// When rounds and their segments came and went, as the workers of one process saw it, and whether
+// all of them saw the same rounds. Times are of the machine's monotonic clock, so that several
+// processes' may be compared. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +21,20 @@ class RoundTimes {
 
   // The first worker's time counts.
   void Opened(RoundId round);
-  // A worker handed the last byte of a segment's upload to the transport; the last worker's time counts.
+  // A worker handed the last byte of a segment's upload to the transport; the last worker's time
+  // counts.
   void Sent(RoundId round, SegmentId segment);
   // A worker has the aggregator's acknowledgement of a segment; the last worker's time counts.
   void Acknowledged(RoundId round, SegmentId segment);
-  // A worker has bytes of a segment's result: the first worker's first and the last worker's last count.
+  // A worker has bytes of a segment's result: the first worker's first and the last worker's last
+  // count.
   void Received(RoundId round, SegmentId segment);
-  // A worker has the round's commit; the last worker's time counts. DataLoss: another worker saw another chain hash.
+  // A worker has the round's commit; the last worker's time counts. DataLoss: another worker saw
+  // another chain hash.
   absl::Status Committed(RoundId round, uint64_t hash, uint64_t result_bytes);
 
-  // A JSON object a round and line: round, opened, committed (seconds), hash, result_bytes, and of each segment
-  // [sent, acknowledged, first received, last received].
+  // A JSON object a round and line: round, opened, committed (seconds), hash, result_bytes, and of
+  // each segment [sent, acknowledged, first received, last received].
   std::string Json() const;
 
  private:

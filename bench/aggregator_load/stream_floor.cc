@@ -1,9 +1,13 @@
-// The floor under an aggregator's throughput: the same bytes up and down over plain gRPC streams, with as many connections, in
-// frames of the same size, by two processes as well, and nothing else: no protobuf, no checks, no rounds to wait for.
+// The floor under an aggregator's throughput: the same bytes up and down over plain gRPC streams,
+// with as many connections, in frames of the same size, by two processes as well, and nothing else:
+// no protobuf, no checks, no rounds to wait for.
 //
-//   stream_floor --listen 127.0.0.1:0                          prints the address it listens on and serves until it is killed
-//   stream_floor --server HOST:PORT --workers 32 --up_bytes 1765062 --down_bytes 11380000 --rounds 4
-//                                                              prints {"seconds": ...}, from the first byte to the last
+//   stream_floor --listen 127.0.0.1:0                          prints the address it listens on and
+//                                                              serves until it is killed
+//   stream_floor --server HOST:PORT --workers 32 --up_bytes 1765062 --down_bytes 11380000 --rounds
+//   4
+//                                                              prints {"seconds": ...}, from the
+//                                                              first byte to the last
 #include <algorithm>
 #include <deque>
 #include <iostream>
@@ -108,7 +112,8 @@ class Side : public Reactor {
   grpc::ByteBuffer out_;
 };
 
-// Up: reads to the end. Down: writes as many bytes as the client wants; reads of a client that sends nothing end at once.
+// Up: reads to the end. Down: writes as many bytes as the client wants; reads of a client that
+// sends nothing end at once.
 class ServerSide final : public Side<grpc::ServerGenericBidiReactor> {
  public:
   ServerSide(bool down, uint64_t bytes) : Side(bytes), down_(down) { Begin(); }

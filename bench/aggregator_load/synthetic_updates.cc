@@ -23,7 +23,8 @@ constexpr size_t kRoundOffset = 16;
 constexpr size_t kSegmentOffset = 24;
 constexpr size_t kChecksumBytes = 8;
 
-// Between the blocks that workers beyond the recorded ones take and those of the workers before; prime, so that few fall together.
+// Between the blocks that workers beyond the recorded ones take and those of the workers before;
+// prime, so that few fall together.
 constexpr int64_t kOtherBlocks = 37;
 
 SparseUpdate Repeat(absl::Span<const SparseUpdate> recorded, int64_t blocks, int worker) {

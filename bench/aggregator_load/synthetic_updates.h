@@ -1,7 +1,8 @@
-// What synthetic workers upload: random updates, in which nobody agrees and results are as large as they can be, or those that workers
-// of a small model were recorded to send, repeated over the blocks of the run. Made once; a round's payload is one of them with the
-// round and the segment written into its header, so that a machine's cores go into the aggregator and not into encoding. Within a
-// segment all workers' updates differ.
+// What synthetic workers upload: random updates, in which nobody agrees and results are as large as
+// they can be, or those that workers of a small model were recorded to send, repeated over the
+// blocks of the run. Made once; a round's payload is one of them with the round and the segment
+// written into its header, so that a machine's cores go into the aggregator and not into encoding.
+// Within a segment all workers' updates differ.
 //
 // Immutable, thread-safe.
 #pragma once
@@ -18,18 +19,20 @@
 
 namespace distro::bench {
 
-// The updates of a folder that `convergence --record_updates` wrote. InvalidArgument: there are none, they are of different lengths,
-// or a block has other than 0 or k votes.
+// The updates of a folder that `convergence --record_updates` wrote. InvalidArgument: there are
+// none, they are of different lengths, or a block has other than 0 or k votes.
 absl::StatusOr<std::vector<SparseUpdate>> ReadRecordedUpdates(const std::string& folder, int k);
 
 class SyntheticUpdates {
  public:
-  // For workers `first` to `first` + `workers` - 1 of a run; 1 <= k <= 8. `layout` is borrowed. `recorded`: of some workers, all of as
-  // many blocks, or empty. Recorded workers agree as they did; workers beyond them take the same updates at other blocks.
+  // For workers `first` to `first` + `workers` - 1 of a run; 1 <= k <= 8. `layout` is borrowed.
+  // `recorded`: of some workers, all of as many blocks, or empty. Recorded workers agree as they
+  // did; workers beyond them take the same updates at other blocks.
   SyntheticUpdates(const Layout* layout, int k, int first, int workers,
                    absl::Span<const SparseUpdate> recorded);
 
-  // The bytes that EncodeUpdate makes of a worker's update of a segment. `worker` counts from `first`.
+  // The bytes that EncodeUpdate makes of a worker's update of a segment. `worker` counts from
+  // `first`.
   std::string Payload(int worker, RoundId round, SegmentId segment) const;
 
  private:

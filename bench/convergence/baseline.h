@@ -1,5 +1,6 @@
-// What DisTrO is compared with: the same model, samples, batch size, schedule and clipping, with the gradients of all workers
-// averaged every round (All-Reduce) and one of the usual optimizers. One thread computes what the workers would compute at once.
+// What DisTrO is compared with: the same model, samples, batch size, schedule and clipping, with
+// the gradients of all workers averaged every round (All-Reduce) and one of the usual optimizers.
+// One thread computes what the workers would compute at once.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +49,8 @@ class BaselineOptimizer {
   std::vector<std::vector<float>> second_;  // AdamW's
 };
 
-// Trains the run and returns its curve. Bytes are those of a ring All-Reduce of f32 gradients, 2 (W - 1) / W * 4 P each way a round and
-// a worker. Statuses as of Model and SampleReader.
+// Trains the run and returns its curve. Bytes are those of a ring All-Reduce of f32 gradients, 2 (W
+// - 1) / W * 4 P each way a round and a worker. Statuses as of Model and SampleReader.
 absl::StatusOr<Curve> RunBaseline(const LocalRun& run, const TokenSource& tokens,
                                   const BaselineOptions& options);
 

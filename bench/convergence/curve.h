@@ -1,5 +1,5 @@
-// A learning curve: what a run had learned, sent and received at each evaluation. As CSV for programs and as lines for people.
-// Not thread-safe.
+// A learning curve: what a run had learned, sent and received at each evaluation. As CSV for
+// programs and as lines for people. Not thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,10 @@
-// An Exchange for experiments: results that come late, updates that miss their round, and variants of the algorithm that the
-// real system does not have, so that what each rule is worth can be measured. Everything else is the exchange behind it.
+// An Exchange for experiments: results that come late, updates that miss their round, and variants
+// of the algorithm that the real system does not have, so that what each rule is worth can be
+// measured. Everything else is the exchange behind it.
 //
-// A missed update is turned into an abstention: the round closes without it and the record says so, as when it comes too late over a
-// network. All variants change what this worker sees of a result, the same for every worker.
+// A missed update is turned into an abstention: the round closes without it and the record says so,
+// as when it comes too late over a network. All variants change what this worker sees of a result,
+// the same for every worker.
 #pragma once
 
 #include <cstdint>
@@ -32,11 +34,12 @@ struct LabLink {
   // The sign of every sum of votes in the place of the sum.
   bool one_vote = false;
 
-  // Off: the worker is told to evaluate one sample, before and after the run. Replicas are the same bits, so one of W evaluates for all.
+  // Off: the worker is told to evaluate one sample, before and after the run. Replicas are the same
+  // bits, so one of W evaluates for all.
   bool evaluates = true;
 
-  // File that receives the votes of `record_round` (bench/wire/plain_votes.h), and folder that receives this worker's own votes
-  // as a file of its name; empty: none.
+  // File that receives the votes of `record_round` (bench/wire/plain_votes.h), and folder that
+  // receives this worker's own votes as a file of its name; empty: none.
   std::string record_votes = {};
   std::string record_updates = {};
   uint64_t record_round = 0;

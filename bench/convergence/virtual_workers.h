@@ -1,5 +1,6 @@
-// The run that is measured: W workers in threads of one process, everything of theirs as in a real run but the exchange, which is
-// local (common/simulation/local_aggregator.h) behind a LabExchange each.
+// The run that is measured: W workers in threads of one process, everything of theirs as in a real
+// run but the exchange, which is local (common/simulation/local_aggregator.h) behind a LabExchange
+// each.
 #pragma once
 
 #include <string>
@@ -18,8 +19,8 @@ struct VirtualWorkersOptions {
   int micro_batch_samples = 0;  // as TrainerOptions
 };
 
-// Trains the run, whose start_workers is W. The curve is that of the first worker; every worker's parameters are the same bits. `folder`
-// is scratch space.
+// Trains the run, whose start_workers is W. The curve is that of the first worker; every worker's
+// parameters are the same bits. `folder` is scratch space.
 absl::StatusOr<Curve> RunVirtualWorkers(LocalRun run, const TokenSource& tokens,
                                         const VirtualWorkersOptions& options,
                                         const std::string& folder);

@@ -1,9 +1,11 @@
-// Times the operations of kernels/cuda over all tensors of a model on one GPU, one launch a tensor as a worker makes them.
+// Times the operations of kernels/cuda over all tensors of a model on one GPU, one launch a tensor
+// as a worker makes them.
 //
 //   gpu_kernels examples/llama_1b2/config.json
 //
-// Prints a line of JSON for each operation: milliseconds (median and least of the repetitions), bytes a parameter that have
-// to move, and for the whole a device-to-device copy as the bandwidth that the card has. Exit status 3: no GPU.
+// Prints a line of JSON for each operation: milliseconds (median and least of the repetitions),
+// bytes a parameter that have to move, and for the whole a device-to-device copy as the bandwidth
+// that the card has. Exit status 3: no GPU.
 #include "kernels/cuda/cuda_kernels.h"
 
 #include <cuda_runtime_api.h>

@@ -1,5 +1,6 @@
-// Times forward and backward of a model on one GPU as a worker runs them: f32 master parameters, a bf16 copy that computes,
-// gradients summed in f32. No optimizer, as in reference.py, whose line of JSON has the same fields.
+// Times forward and backward of a model on one GPU as a worker runs them: f32 master parameters, a
+// bf16 copy that computes, gradients summed in f32. No optimizer, as in reference.py, whose line of
+// JSON has the same fields.
 //
 //   gpu_training CONFIG.json SEQUENCES POSITIONS
 //

@@ -24,8 +24,9 @@ inline double TotalEntropy(const std::map<int, int64_t>& histogram) {
   return bits;
 }
 
-// The empirical entropy of votes in bits: zero-order entropy of the blocks' counts, log2 of the number of position sets
-// of that count (or the zero-order entropy of the gaps, where that is less), zero-order entropy of |V|, one bit a sign.
+// The empirical entropy of votes in bits: zero-order entropy of the blocks' counts, log2 of the
+// number of position sets of that count (or the zero-order entropy of the gaps, where that is
+// less), zero-order entropy of |V|, one bit a sign.
 inline double EntropyBits(const Votes& votes) {
   std::map<int, int64_t> counts, magnitudes, gaps;
   double sets = 0;

@@ -1,5 +1,5 @@
-// A checkpoint folder made into the file that a run begins with: one snapshot of f32 tensors. The same folder always
-// gives the same bytes, wherever it is done. Thread-safe, blocking.
+// A checkpoint folder made into the file that a run begins with: one snapshot of f32 tensors. The
+// same folder always gives the same bytes, wherever it is done. Thread-safe, blocking.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct InitialSnapshot {
   Sha256Digest sha256{};
 };
 
-// Writes the snapshot to `out_path`, durably and atomically. Holds all parameters in memory while it runs. NotFound,
-// InvalidArgument: as OpenCheckpointFolder.
+// Writes the snapshot to `out_path`, durably and atomically. Holds all parameters in memory while
+// it runs. NotFound, InvalidArgument: as OpenCheckpointFolder.
 absl::StatusOr<InitialSnapshot> PrepareInitialSnapshot(const std::string& checkpoint_dir,
                                                        const std::string& out_path);
 

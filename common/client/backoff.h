@@ -1,5 +1,6 @@
-// How long to wait before the next attempt: exponential with jitter, so that the workers of a restarted aggregator do
-// not all come back in the same instant. Pure: the same seed gives the same delays; nothing waits here.
+// How long to wait before the next attempt: exponential with jitter, so that the workers of a
+// restarted aggregator do not all come back in the same instant. Pure: the same seed gives the same
+// delays; nothing waits here.
 //
 // Not thread-safe.
 #pragma once
@@ -16,7 +17,8 @@
 namespace distro {
 
 struct BackoffOptions {
-  // Longest first delay. Above 0; a larger value loads a restarted aggregator less and resumes later.
+  // Longest first delay. Above 0; a larger value loads a restarted aggregator less and resumes
+  // later.
   absl::Duration initial = absl::Milliseconds(200);
   // Longest delay of all. At least `initial`.
   absl::Duration max = absl::Seconds(10);
@@ -46,8 +48,9 @@ class Backoff {
   int attempts_ = 0;
 };
 
-// The delay before the next attempt after a call that ended with `status`: the backoff's, after what the status asks to
-// wait, so that those who were all told the same time do not come back in the same instant.
+// The delay before the next attempt after a call that ended with `status`: the backoff's, after
+// what the status asks to wait, so that those who were all told the same time do not come back in
+// the same instant.
 inline absl::Duration DelayAfter(const absl::Status& status, Backoff* backoff) {
   return RetryAfterOf(status).value_or(absl::ZeroDuration()) + backoff->Next();
 }

@@ -1,5 +1,6 @@
-// How a client talks with its aggregator: address, encryption, and what shows who it is (docs/security.md). The same
-// flags in distro-worker, distro-archiver and distroctl. Plain data; no gRPC here.
+// How a client talks with its aggregator: address, encryption, and what shows who it is
+// (docs/security.md). The same flags in distro-worker, distro-archiver and distroctl. Plain data;
+// no gRPC here.
 #pragma once
 
 #include <string>
@@ -23,7 +24,8 @@ struct ClientTls {
 };
 
 struct ChannelOptions {
-  // "host:port", optionally after grpc:// or http://, or grpcs:// or https:// for TLS only. IPv6 addresses in brackets.
+  // "host:port", optionally after grpc:// or http://, or grpcs:// or https:// for TLS only. IPv6
+  // addresses in brackets.
   std::string aggregator;
   // Plaintext, and nobody is authenticated.
   bool insecure = false;
@@ -31,8 +33,8 @@ struct ChannelOptions {
   ClientTls tls = {};
 };
 
-// InvalidArgument names the flags and the remedy: neither a certificate nor a token where TLS is spoken, half a
-// certificate, or TLS flags beside --insecure, which would not do what they say.
+// InvalidArgument names the flags and the remedy: neither a certificate nor a token where TLS is
+// spoken, half a certificate, or TLS flags beside --insecure, which would not do what they say.
 absl::Status ValidateClientTls(bool insecure, const ClientTls& tls);
 
 }  // namespace distro

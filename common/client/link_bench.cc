@@ -29,13 +29,15 @@ constexpr uint64_t kDefaultResultBytes = 11'000'000;
 
 enum class Direction { kUp, kDown };
 
-// The aggregator may send what it likes: nothing of an answer is used before it is compared with what was asked for.
+// The aggregator may send what it likes: nothing of an answer is used before it is compared with
+// what was asked for.
 absl::Status CheckAnswer(const v1::MeasureLinkResponse& answer, uint64_t sent, uint64_t asked) {
   if (answer.received_bytes() <= sent && answer.data().size() == asked) return absl::OkStatus();
   return absl::InternalError("the aggregator answers with other sizes than it was asked for");
 }
 
-// Something in between closes streams, or an aggregator that stops: no measurement, however good the status.
+// Something in between closes streams, or an aggregator that stops: no measurement, however good
+// the status.
 absl::Status EndedEarly() {
   return absl::UnavailableError(
       "the aggregator ended the stream before all had moved: measure again");
@@ -53,7 +55,8 @@ class Lane {
     for (size_t i = 0; i < noise_.size(); ++i) noise_[i] = static_cast<char>(SplitMix64(2, i));
   }
 
-  // The fastest of a few round trips of an empty message on a connection that is there; and what the run needs.
+  // The fastest of a few round trips of an empty message on a connection that is there; and what
+  // the run needs.
   absl::StatusOr<double> RoundTrip(v1::LinkNeeds* needs) {
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + kConnectTimeout));

@@ -1,4 +1,5 @@
-// What a measured link means for a run: seconds a round, and whether the others would wait for it. Pure; no gRPC here.
+// What a measured link means for a run: seconds a round, and whether the others would wait for it.
+// Pure; no gRPC here.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +26,13 @@ struct LinkMeasurement {
   v1::LinkNeeds needs;  // what the aggregator said; empty without a run
 };
 
-// With the slower of the rates alone and together, since a worker's upload of a round and its download of another overlap.
+// With the slower of the rates alone and together, since a worker's upload of a round and its
+// download of another overlap.
 struct LinkPrediction {
   double upload_seconds = 0;  // an update, with one round trip
   double download_seconds = 0;
-  // Of a round in which nothing else takes time: the longer of the two with overlap 1, their sum with overlap 0.
+  // Of a round in which nothing else takes time: the longer of the two with overlap 1, their sum
+  // with overlap 0.
   double exchange_seconds = 0;
   // The others' round, as the aggregator measured it; 0: not known.
   double round_seconds = 0;

@@ -47,8 +47,8 @@ uint64_t MaxGapBodyBytes(uint64_t blocks, uint64_t max_entries, uint64_t max_sum
 struct GapBlock {
   uint32_t count = 0;
   std::array<uint16_t, kBlockElements> positions;  // [count] ascending, below 4096
-  std::array<int16_t, kBlockElements>
-      values;  // [count] not 0, sum of |values| <= kMaxVotesPerBlock
+  // [count] not 0, sum of |values| <= kMaxVotesPerBlock.
+  std::array<int16_t, kBlockElements> values;
 };
 
 // What holds for all groups of a body: its code tables and where the groups end. Immutable; borrows

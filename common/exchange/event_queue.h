@@ -1,5 +1,5 @@
-// Rounds on their way from the subscription to the training thread: bounded, so that a slow worker holds back its
-// subscription instead of filling memory. Thread-safe.
+// Rounds on their way from the subscription to the training thread: bounded, so that a slow worker
+// holds back its subscription instead of filling memory. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,8 @@ class EventQueue {
   // Whether Pop would return at once.
   bool Ready() const;
 
-  // No more events come. `drop`: those that wait are lost, and this status counts; otherwise the first one does.
+  // No more events come. `drop`: those that wait are lost, and this status counts; otherwise the
+  // first one does.
   void Close(absl::Status status, bool drop);
 
  private:

@@ -1,5 +1,6 @@
-// How a worker takes part in a run: the edge between training and the network. Two implementations: GrpcExchange talks
-// to an aggregator, LocalExchange joins the workers of one process. Training code cannot tell them apart.
+// How a worker takes part in a run: the edge between training and the network. Two implementations:
+// GrpcExchange talks to an aggregator, LocalExchange joins the workers of one process. Training
+// code cannot tell them apart.
 //
 // One training thread calls Join .. Leave; Stop may come from any thread.
 #pragma once
@@ -34,31 +35,37 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
 
-  // Takes part in the run. Retries with backoff while the aggregator is away (and logs why) until Stop. Again after Next
-  // returned `diverged` or `pruned`: begins another session; what was handed in before is forgotten. The answer is not of a
-  // lower epoch than the request names, or than this exchange has seen of that run.
-  // Otherwise the aggregator's refusal with its reason (docs/protocol.md, "Statuses"); retrying does not help.
+  // Takes part in the run. Retries with backoff while the aggregator is away (and logs why) until
+  // Stop. Again after Next returned `diverged` or `pruned`: begins another session; what was handed
+  // in before is forgotten. The answer is not of a lower epoch than the request names, or than this
+  // exchange has seen of that run. Otherwise the aggregator's refusal with its reason
+  // (docs/protocol.md, "Statuses"); retrying does not help.
   virtual absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request) = 0;
 
-  // Fetches the snapshot that Join named into the file `path`, resuming and checking its SHA-256. When the run is under
-  // way it joins again afterwards, with what the link has shown: ResourceExhausted with reason `too_slow` says that it
-  // could never catch up. FailedPrecondition with reason `pruned`: the snapshot is there no more, Join names another.
+  // Fetches the snapshot that Join named into the file `path`, resuming and checking its SHA-256.
+  // When the run is under way it joins again afterwards, with what the link has shown:
+  // ResourceExhausted with reason `too_slow` says that it could never catch up. FailedPrecondition
+  // with reason `pruned`: the snapshot is there no more, Join names another.
   virtual absl::Status DownloadSnapshot(const v1::SnapshotInfo& snapshot,
                                         const std::string& path) = 0;
 
-  // Begins to follow the run from `next_round`, whose predecessor has chain hash `log_hash`. `layout` is borrowed until Leave.
+  // Begins to follow the run from `next_round`, whose predecessor has chain hash `log_hash`.
+  // `layout` is borrowed until Leave.
   virtual absl::Status Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) = 0;
 
-  // The next opened or committed round, in order; blocks. Committed rounds arrive once each, in order; an open round may
-  // be announced again (new epoch). Reconnects by itself.
-  // Cancelled: Stop was called. OutOfRange: the run is done. Otherwise by reason: `diverged` or `pruned`: the log that is
-  // there does not continue this replica, Join and a snapshot do; `replaced`, `quarantined` and others: the end.
+  // The next opened or committed round, in order; blocks. Committed rounds arrive once each, in
+  // order; an open round may be announced again (new epoch). Reconnects by itself. Cancelled: Stop
+  // was called. OutOfRange: the run is done. Otherwise by reason: `diverged` or `pruned`: the log
+  // that is there does not continue this replica, Join and a snapshot do; `replaced`, `quarantined`
+  // and others: the end.
   virtual absl::StatusOr<RoundEvent> Next() = 0;
 
-  // Whether Next would return at once. A gradient that was finished late is added after all results that are there.
+  // Whether Next would return at once. A gradient that was finished late is added after all results
+  // that are there.
   virtual bool Ready() = 0;
 
-  // Sends an update in the background; does not block. It is offered again after a reconnect until its round is committed.
+  // Sends an update in the background; does not block. It is offered again after a reconnect until
+  // its round is committed.
   virtual void Upload(RoundUpdate update) = 0;
 
   // What heartbeats report of the parameters.
@@ -67,7 +74,8 @@ class Exchange {
   // Ends the session and all background work.
   virtual void Leave(const std::string& reason) = 0;
 
-  // Makes blocked and later calls return Cancelled, except Leave. Safe from a signal-handling thread; idempotent.
+  // Makes blocked and later calls return Cancelled, except Leave. Safe from a signal-handling
+  // thread; idempotent.
   virtual void Stop() = 0;
   // Whether Stop was called: long work is dropped rather than finished.
   virtual bool stopped() const = 0;

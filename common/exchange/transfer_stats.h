@@ -39,7 +39,8 @@ struct TransferStats {
   std::optional<double> download_bytes_per_second;
   std::optional<absl::Duration> round_trip;       // of the last heartbeat that was answered
   absl::Time last_report = absl::InfinitePast();  // when that was; wall time
-  // Of the waiting in Next: with the own upload in flight, with a result in flight, and what is not known yet.
+  // Of the waiting in Next: with the own upload in flight, with a result in flight, and what is not
+  // known yet.
   absl::Duration wait_in_upload;
   absl::Duration wait_in_download;
   absl::Duration wait_undecided;

@@ -1,5 +1,5 @@
-// One segment's payloads into its result: votes are summed, cut down if the run says so, encoded once
-// (docs/algorithm.md, "Combining"). Pure.
+// One segment's payloads into its result: votes are summed, cut down if the run says so, encoded
+// once (docs/algorithm.md, "Combining"). Pure.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,10 @@ struct SegmentResult {
   absl::Duration encode_time;
 };
 
-// `payloads` are valid updates of that segment in ascending order of the workers' names; none gives a result without
-// votes. `threads` share the blocks when K <= kMaxRecordK; the result does not depend on them. `all_votes`, when given, gets
-// the votes before download = top. DataLoss: a payload that was validated does not decode (memory is damaged). Requires threads >= 1.
+// `payloads` are valid updates of that segment in ascending order of the workers' names; none gives
+// a result without votes. `threads` share the blocks when K <= kMaxRecordK; the result does not
+// depend on them. `all_votes`, when given, gets the votes before download = top. DataLoss: a
+// payload that was validated does not decode (memory is damaged). Requires threads >= 1.
 absl::StatusOr<SegmentResult> CombineSegment(const Layout& layout, const v1::RunConfig& config,
                                              RoundId round, SegmentId segment,
                                              absl::Span<const SharedBytes> payloads, int threads,

@@ -1,10 +1,12 @@
-// How far a run's log has been applied to some parameters, and what those hash to: what a replica has, wherever its
-// parameters are (kernels/replica/replica.h: whole, in the host's memory; worker/node/node.h: on ranks). It takes the next
-// round only, decodes it, and goes on when all of it was applied.
+// How far a run's log has been applied to some parameters, and what those hash to: what a replica
+// has, wherever its parameters are (kernels/replica/replica.h: whole, in the host's memory;
+// worker/node/node.h: on ranks). It takes the next round only, decodes it, and goes on when all of
+// it was applied.
 //
 //   class Replica : public AppliedLog {
 //     absl::Status Apply(const CommittedRound& round) {
-//       return ApplyNext(round, threads, [&](const auto& step, auto votes) { ...; return tensor_hashes; });
+//       return ApplyNext(round, threads, [&](const auto& step, auto votes) { ...; return
+//       tensor_hashes; });
 //     }
 //   };
 //
@@ -29,8 +31,9 @@ namespace distro {
 class AppliedLog {
  public:
   const Layout& layout() const { return *layout_; }
-  // The first round that is not applied, and the chain hash of the record before it (of the start record for round 0; 0
-  // when that one is not known yet: a worker that joins before the run starts).
+  // The first round that is not applied, and the chain hash of the record before it (of the start
+  // record for round 0; 0 when that one is not known yet: a worker that joins before the run
+  // starts).
   RoundId next_round() const { return next_round_; }
   uint64_t log_hash() const { return log_hash_; }
   // The state hash of each tensor, in manifest order.
@@ -46,12 +49,14 @@ class AppliedLog {
   // The parameters are those before `next_round`, and have these hashes.
   void Begin(RoundId next_round, uint64_t log_hash, std::vector<uint64_t> tensor_hashes);
 
-  // Updates the parameters by decoded votes, [segments], all or nothing; returns the tensors' hashes.
+  // Updates the parameters by decoded votes, [segments], all or nothing; returns the tensors'
+  // hashes.
   using Update = absl::FunctionRef<absl::StatusOr<std::vector<uint64_t>>(
       const v1::StepParameters& step, std::vector<Votes> votes)>;
-  // Messages name the round. FailedPrecondition: the round is not next_round(), or its predecessor hash differs from
-  // log_hash() (reason `diverged`). InvalidArgument: a payload does not decode; names the first such segment. Otherwise
-  // the status of `update`. Then nothing changed here. `threads`, at least one, share the decoding.
+  // Messages name the round. FailedPrecondition: the round is not next_round(), or its predecessor
+  // hash differs from log_hash() (reason `diverged`). InvalidArgument: a payload does not decode;
+  // names the first such segment. Otherwise the status of `update`. Then nothing changed here.
+  // `threads`, at least one, share the decoding.
   absl::Status ApplyNext(const CommittedRound& round, int threads, Update update);
 
  private:

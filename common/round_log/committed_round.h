@@ -1,5 +1,6 @@
-// A round whose result may be applied: the record's header and its segments' payloads, all checked against the layout.
-// It comes out of the log or of a subscription, the same bytes in both. Immutable; cheap to copy.
+// A round whose result may be applied: the record's header and its segments' payloads, all checked
+// against the layout. It comes out of the log or of a subscription, the same bytes in both.
+// Immutable; cheap to copy.
 #pragma once
 
 #include <cstdint>
@@ -32,18 +33,20 @@ struct CommittedRound {
   bool Included(int member, SegmentId segment) const;
 };
 
-// Segments in which members[member] is included, and whether there is one. Require a header that ParseRoundHeader took and a
-// valid member.
+// Segments in which members[member] is included, and whether there is one. Require a header that
+// ParseRoundHeader took and a valid member.
 int IncludedSegments(const v1::RoundHeader& header, int member);
 bool IsIncluded(const v1::RoundHeader& header, int member);
 
-// Parses and checks a header: members ascending by name with a known state and a sum of K * weight of at most 32767,
-// weight 0 (on probation) included nowhere, one segment entry a segment of the layout, bitmaps of the exact size with unused bits 0, payload sizes within
-// what votes of the segment can need. InvalidArgument names the round and the field.
+// Parses and checks a header: members ascending by name with a known state and a sum of K * weight
+// of at most 32767, weight 0 (on probation) included nowhere, one segment entry a segment of the
+// layout, bitmaps of the exact size with unused bits 0, payload sizes within what votes of the
+// segment can need. InvalidArgument names the round and the field.
 absl::StatusOr<v1::RoundHeader> ParseRoundHeader(absl::string_view bytes, const Layout& layout);
 
-// A header with its payloads. InvalidArgument: the header is bad, or a payload is missing or differs from its listed
-// size or checksum; the message names round and segment. Payloads are not decoded here.
+// A header with its payloads. InvalidArgument: the header is bad, or a payload is missing or
+// differs from its listed size or checksum; the message names round and segment. Payloads are not
+// decoded here.
 absl::StatusOr<CommittedRound> MakeCommittedRound(absl::string_view header_bytes,
                                                   std::vector<SharedBytes> payloads,
                                                   const Layout& layout);

@@ -1,5 +1,6 @@
-// State hashes: what those of tensors make together, and which parameters are right before a round: what the round's record says of it, so that everybody
-// who has the log has the same answer, for ever (docs/protocol.md, "State hashes"). Pure.
+// State hashes: what those of tensors make together, and which parameters are right before a round:
+// what the round's record says of it, so that everybody who has the log has the same answer, for
+// ever (docs/protocol.md, "State hashes"). Pure.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Puts the frames of a subscription together: what a follower of the log reads (docs/protocol.md). The frames
-// come from a peer: nothing is reserved by a length that the layout does not allow, and every rule that is broken is
-// InvalidArgument with round, segment and field.
+// Puts the frames of a subscription together: what a follower of the log reads (docs/protocol.md).
+// The frames come from a peer: nothing is reserved by a length that the layout does not allow, and
+// every rule that is broken is InvalidArgument with round, segment and field.
 //
 // Not thread-safe.
 #pragma once
@@ -33,9 +33,10 @@ class RoundAssembler {
   // `layout` is borrowed. Frames of rounds before `next_round` are an error.
   RoundAssembler(const Layout* layout, RoundId next_round);
 
-  // Takes the next frame. A higher epoch voids staged segments; a lower one is FailedPrecondition ("fenced"): its sender
-  // was replaced. A round's Open comes before its segments, once an epoch, or not at all. After an error the stream is of
-  // no use: begin a new one with a new assembler at next_round().
+  // Takes the next frame. A higher epoch voids staged segments; a lower one is FailedPrecondition
+  // ("fenced"): its sender was replaced. A round's Open comes before its segments, once an epoch,
+  // or not at all. After an error the stream is of no use: begin a new one with a new assembler at
+  // next_round().
   absl::StatusOr<RoundEvent> Add(v1::SubscribeRoundsResponse frame);
 
   // The round whose frames are expected: one after the last commit.

@@ -1,4 +1,5 @@
-// Checks of what a round's header and its Open frame have in common. Pure functions; InvalidArgument names the field.
+// Checks of what a round's header and its Open frame have in common. Pure functions;
+// InvalidArgument names the field.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace distro {
 
-// eta and eta*lambda finite and not negative, beta in 0 to below 1, clip_norm above 0, K in 1..4096.
+// eta and eta*lambda finite and not negative, beta in 0 to below 1, clip_norm above 0, K in
+// 1..4096.
 absl::Status CheckStepParameters(const v1::StepParameters& step);
 
 // Ascending by distinct, valid names; 1 or more samples each, all below `next_sample`.

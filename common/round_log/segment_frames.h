@@ -9,7 +9,8 @@
 
 namespace distro {
 
-// One frame: the bytes from `offset` on, at most kMaxFrameBytes. Requires offset < payload_bytes and data within it.
+// One frame: the bytes from `offset` on, at most kMaxFrameBytes. Requires offset < payload_bytes
+// and data within it.
 v1::SegmentFrame MakeSegmentFrame(SegmentId segment, uint64_t offset, uint64_t payload_bytes,
                                   absl::string_view data);
 

@@ -1,5 +1,6 @@
-// Certificates and keys as PEM files, read and checked before anybody uses them: what is wrong is said by the file's
-// name, not by a handshake that fails later. Pure functions of the files; thread-safe. No gRPC here.
+// Certificates and keys as PEM files, read and checked before anybody uses them: what is wrong is
+// said by the file's name, not by a handshake that fails later. Pure functions of the files;
+// thread-safe. No gRPC here.
 #pragma once
 
 #include <string>
@@ -26,8 +27,9 @@ struct TlsMaterial {
   absl::Time expiry = absl::InfiniteFuture();
 };
 
-// InvalidArgument: a file above 1 MiB or without PEM of its kind, a key that is not the certificate's, a certificate
-// without a key. NotFound, PermissionDenied: as ReadFile. All name the file; none holds bytes of a key.
+// InvalidArgument: a file above 1 MiB or without PEM of its kind, a key that is not the
+// certificate's, a certificate without a key. NotFound, PermissionDenied: as ReadFile. All name the
+// file; none holds bytes of a key.
 absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsFiles& files);
 
 // Whom a client certificate stands for (docs/security.md).
@@ -36,7 +38,8 @@ struct CertificateSubject {
   std::string role;  // OU
 };
 
-// Of the first certificate in `pem`. InvalidArgument: no certificate, or not exactly one CN and one OU.
+// Of the first certificate in `pem`. InvalidArgument: no certificate, or not exactly one CN and one
+// OU.
 absl::StatusOr<CertificateSubject> SubjectOf(absl::string_view pem);
 
 }  // namespace distro

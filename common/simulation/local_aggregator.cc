@@ -188,7 +188,8 @@ void LocalAggregator::Leave(const v1::WorkerIdentity& worker) {
 }
 
 void LocalAggregator::CommitWhenComplete() {
-  // Several rounds in a row only when nobody who is left has samples in the next ones, and none when all have left.
+  // Several rounds in a row only when nobody who is left has samples in the next ones, and none
+  // when all have left.
   while (round_.value() < run_.config.rounds() && !Present().empty()) {
     for (const v1::Slot& slot : plan_.slots) {
       if (!answers_.contains(slot.worker()) && !members_.at(slot.worker()).left) return;

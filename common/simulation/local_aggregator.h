@@ -1,10 +1,10 @@
-// The aggregator of a run whose workers are threads of one process: the same samples, steps, votes and chain of records
-// as a run over gRPC in which everyone is included, without network, log or deadline. For simulation, and for the test
-// that both give the same parameters.
+// The aggregator of a run whose workers are threads of one process: the same samples, steps, votes
+// and chain of records as a run over gRPC in which everyone is included, without network, log or
+// deadline. For simulation, and for the test that both give the same parameters.
 //
-// The first round opens when start_workers have joined; no other name may join later. A round closes when every worker that has
-// samples in it and has not left has uploaded or abstained; the last of them combines. Thread-safe; outlives its
-// LocalExchanges.
+// The first round opens when start_workers have joined; no other name may join later. A round
+// closes when every worker that has samples in it and has not left has uploaded or abstained; the
+// last of them combines. Thread-safe; outlives its LocalExchanges.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,8 @@ struct LocalRun {
   std::shared_ptr<const Layout> layout;
   v1::SnapshotInfo snapshot;  // of round 0
   std::string snapshot_path;
-  // Keeps every result, so that a worker may join again, as another process or to take the log again. Costs their memory.
+  // Keeps every result, so that a worker may join again, as another process or to take the log
+  // again. Costs their memory.
   bool keeps_log = false;
 };
 
@@ -43,13 +44,14 @@ class LocalAggregator {
 
   // What LocalExchange calls. Statuses as in Exchange.
   const LocalRun& run() const { return run_; }
-  // `queue` receives the worker's events. FailedPrecondition: the run has begun, other data, another run. AlreadyExists:
-  // the name is taken. With keeps_log a name that takes part may join again: its older queue gets no more, the new one gets
-  // every round from the first on.
+  // `queue` receives the worker's events. FailedPrecondition: the run has begun, other data,
+  // another run. AlreadyExists: the name is taken. With keeps_log a name that takes part may join
+  // again: its older queue gets no more, the new one gets every round from the first on.
   absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request,
                                         std::shared_ptr<EventQueue> queue);
-  // The same bytes again are fine, and any after those of an earlier process of the name, which count. FailedPrecondition: the round is not open, the worker has no samples in it. AlreadyExists:
-  // it has answered otherwise. InvalidArgument: a payload is missing or not valid.
+  // The same bytes again are fine, and any after those of an earlier process of the name, which
+  // count. FailedPrecondition: the round is not open, the worker has no samples in it.
+  // AlreadyExists: it has answered otherwise. InvalidArgument: a payload is missing or not valid.
   absl::Status Upload(const std::string& worker, RoundUpdate update);
   // Does nothing when a later process of the name has joined.
   void Leave(const v1::WorkerIdentity& worker);

@@ -9,8 +9,9 @@
 
 namespace distro {
 
-// Writes the initial snapshot of the checkpoint folder to `snapshot_path`, which must outlive the LocalAggregator.
-// Statuses as PrepareInitialSnapshot; InvalidArgument: the configuration does not fit the model's layout.
+// Writes the initial snapshot of the checkpoint folder to `snapshot_path`, which must outlive the
+// LocalAggregator. Statuses as PrepareInitialSnapshot; InvalidArgument: the configuration does not
+// fit the model's layout.
 absl::StatusOr<LocalRun> MakeLocalRun(const v1::RunConfig& config,
                                       const std::string& checkpoint_dir,
                                       const std::string& snapshot_path);

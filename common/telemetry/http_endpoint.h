@@ -32,8 +32,8 @@ struct HttpResponse {
 struct HttpRoute {
   std::string path;  // matched as a whole
   std::function<HttpResponse(const HttpRequest&)> handler;
-  bool at_once =
-      false;  // on the I/O thread, whatever the other handlers do: it must not wait for anything
+  // On the I/O thread, whatever the other handlers do: it must not wait for anything.
+  bool at_once = false;
 };
 
 struct HttpLimits {

@@ -12,8 +12,8 @@ namespace distro {
 // The plain reference: scalar loops, the executable specification.
 std::unique_ptr<Backend> MakeReferenceBackend();
 
-// The fastest implementation for the CPU this process runs on, chosen at run time: AVX-512, AVX2, or 128-bit vectors of the
-// compiler's baseline, which every CPU has.
+// The fastest implementation for the CPU this process runs on, chosen at run time: AVX-512, AVX2,
+// or 128-bit vectors of the compiler's baseline, which every CPU has.
 std::unique_ptr<Backend> MakeCpuBackend();
 
 // The fast one of one vector width.

@@ -1,5 +1,5 @@
-// What every exact operation begins with (docs/algorithm.md, "Exactness"): votes that are checked and
-// scaled as the integer transform wants them, and the default floating-point environment.
+// What every exact operation begins with (docs/algorithm.md, "Exactness"): votes that are checked
+// and scaled as the integer transform wants them, and the default floating-point environment.
 #pragma once
 
 #include <cfenv>
@@ -18,12 +18,12 @@ std::optional<BlockVotes> VotesOfBlock(const VotesView& votes, int64_t block);
 // Aborts unless `votes` covers `blocks` blocks and its arrays are as long as its offsets say.
 void CheckVotes(const VotesView& votes, int64_t blocks);
 
-// The default floating-point environment for a scope: rounding to nearest, denormals kept, no traps. The
-// exact operations open one, so that what the calling thread has set cannot reach a replica's bits; the
-// caller's own environment comes back at the end.
+// The default floating-point environment for a scope: rounding to nearest, denormals kept, no
+// traps. The exact operations open one, so that what the calling thread has set cannot reach a
+// replica's bits; the caller's own environment comes back at the end.
 //
-// The compiler knows nothing of this environment: arithmetic inside the scope must sit behind a call into
-// another source file, or it may be moved out.
+// The compiler knows nothing of this environment: arithmetic inside the scope must sit behind a
+// call into another source file, or it may be moved out.
 class DefaultFloatEnvironment {
  public:
   DefaultFloatEnvironment();

@@ -1,5 +1,6 @@
-// The pieces of the reference backend, one block at a time: the executable specification of every operation. Scalar
-// loops, written to be obviously right; tests hold the fast kernels against them. Pure functions, thread-safe.
+// The pieces of the reference backend, one block at a time: the executable specification of every
+// operation. Scalar loops, written to be obviously right; tests hold the fast kernels against them.
+// Pure functions, thread-safe.
 //
 // Blocks here are whole: f32 or i32 [64, 64], row-major, padding zero.
 #pragma once
@@ -21,14 +22,16 @@ void Momentum(const BlockSite& site, const CompressOptions& options,
 // c[h][w] = sum over r, q of basis[h][r] * basis[w][q] * x[r][q], in f64, rounded to f32.
 void ForwardTransform(const float x[kBlockElements], float c[kBlockElements]);
 
-// The k positions of largest magnitude, ties to the lower one, ascending; a NaN counts as larger than any number.
+// The k positions of largest magnitude, ties to the lower one, ascending; a NaN counts as larger
+// than any number.
 void TopK(const float c[kBlockElements], int k, uint16_t* positions, float* values);
 
 // x[r][q] = sum over the k entries of value * basis[h][r] * basis[w][q], in f64, rounded to f32.
 void InverseTransform(int k, const uint16_t* positions, const float* values,
                       float x[kBlockElements]);
 
-// u of docs/algorithm.md, "Exactness": V * 2^s, horizontal frequencies with rounding, vertical ones.
+// u of docs/algorithm.md, "Exactness": V * 2^s, horizontal frequencies with rounding, vertical
+// ones.
 void InverseInteger(const BlockVotes& votes, int32_t u[kBlockElements]);
 
 // p <- (p - p*eta_lambda) - eta*sign(u) on the elements of the block, three rounded operations.

@@ -1,7 +1,7 @@
 #include <optional>
 
-#include "kernels/cpu/cpu_backend.h"
 #include "kernels/block_site.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/exact.h"
 #include "kernels/cpu/reference.h"
 

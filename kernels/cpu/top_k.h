@@ -13,11 +13,12 @@ struct TopKScratch {
   uint64_t keys[kBlockElements];
 };
 
-// Writes the k positions (natural order, ascending) of largest magnitude and the coefficients there. Ties go to the lower
-// position; a NaN counts as larger than any number.
+// Writes the k positions (natural order, ascending) of largest magnitude and the coefficients
+// there. Ties go to the lower position; a NaN counts as larger than any number.
 //
-// The k-th largest of the 64 column maxima bounds the k-th largest coefficient from below, so for k <= 64 only rows and
-// columns that reach it are looked at: about k candidates. Larger k look at all.
+// The k-th largest of the 64 column maxima bounds the k-th largest coefficient from below, so for k
+// <= 64 only rows and columns that reach it are looked at: about k candidates. Larger k look at
+// all.
 void TopK(const TransformKernels& kernels, const float* coefficients, int k, TopKScratch* scratch,
           uint16_t* positions, float* values);
 

@@ -1,8 +1,10 @@
-// Vectors of L lanes through the compiler's vector extension, and the matrix product that all transforms use.
+// Vectors of L lanes through the compiler's vector extension, and the matrix product that all
+// transforms use.
 //
-// Everything here is a template over L and L stands for one instruction set: what a file compiled for AVX2 emits has
-// another name than what the baseline emits, so the linker can never hand AVX2 code to a CPU without it. Keep it so: no
-// inline function in these files without L, nothing from the standard library but types.
+// Everything here is a template over L and L stands for one instruction set: what a file compiled
+// for AVX2 emits has another name than what the baseline emits, so the linker can never hand AVX2
+// code to a CPU without it. Keep it so: no inline function in these files without L, nothing from
+// the standard library but types.
 #pragma once
 
 #include <cstdint>
@@ -72,7 +74,8 @@ template <int L, typename T, int kRows, int kVecs>
   }
 }
 
-// c [rows, kCols] = a [rows, depth] * b [depth, kCols]; rows of b lie 64 elements apart; rows is a multiple of 8.
+// c [rows, kCols] = a [rows, depth] * b [depth, kCols]; rows of b lie 64 elements apart; rows is a
+// multiple of 8.
 template <int L, typename T, int kCols>
 inline void Multiply(const T* a, Stride as, const T* b, int depth, int rows, T* c, int c_row) {
   constexpr int kVecs = kCols >= 2 * L ? 2 : 1;

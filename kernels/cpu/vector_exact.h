@@ -1,9 +1,9 @@
-// Bodies of ExactKernels for vectors of L 32-bit lanes. Included by the files that compile them for one instruction set
-// with -ffp-contract=off; see vector.h for the rule on what may stand here.
+// Bodies of ExactKernels for vectors of L 32-bit lanes. Included by the files that compile them for
+// one instruction set with -ffp-contract=off; see vector.h for the rule on what may stand here.
 //
-// The integer inverse transform: horizontal frequencies from the non-zero votes only, vertical ones by three dense
-// products over the rows that have votes, each in its even-odd half or quarter. Integer sums that cannot overflow have the
-// same value in any order, so the splits change no bit.
+// The integer inverse transform: horizontal frequencies from the non-zero votes only, vertical ones
+// by three dense products over the rows that have votes, each in its even-odd half or quarter.
+// Integer sums that cannot overflow have the same value in any order, so the splits change no bit.
 #pragma once
 
 #include "kernels/basis.h"
@@ -34,7 +34,8 @@ inline void HorizontalRow(const BlockVotes& votes, int begin, int end, int32_t* 
   }
 }
 
-// t and factors hold, from rows 0, 32 and 48 on, the vertical frequencies with votes of the three groups.
+// t and factors hold, from rows 0, 32 and 48 on, the vertical frequencies with votes of the three
+// groups.
 template <int L>
 inline void HorizontalRows(const BlockVotes& votes, int32_t* t, int32_t* factors, int counts[3]) {
   constexpr int kFirst[3] = {0, 32, 48};
@@ -91,7 +92,8 @@ template <int L>
   return decayed - eta * direction;
 }
 
-// Rows shorter than a multiple of L end in a vector of which only `cols` lanes are read and written.
+// Rows shorter than a multiple of L end in a vector of which only `cols` lanes are read and
+// written.
 template <int L>
 inline void UpdateRow(const UpdateOptions& options, const int32_t* u, int cols, float* parameters) {
   for (int c = 0; c < cols; c += L) {
@@ -154,8 +156,8 @@ template <int L>
   return (index << 32) + bits + 0x9E3779B97F4A7C15;
 }
 
-// 64-bit products in vectors pay only where there is an instruction for them, with AVX-512; elsewhere one at a time is
-// faster.
+// 64-bit products in vectors pay only where there is an instruction for them, with AVX-512;
+// elsewhere one at a time is faster.
 template <int L>
 uint64_t StateHash(uint64_t first_index, const float* parameters, int64_t elements) {
   uint64_t sum = 0;

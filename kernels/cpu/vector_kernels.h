@@ -1,8 +1,9 @@
-// The fast kernels of one block, as a table of functions: one table a vector width, the same source for all
-// (vector_transform.h, vector_exact.h), compiled once for each instruction set. Pure functions, thread-safe.
+// The fast kernels of one block, as a table of functions: one table a vector width, the same source
+// for all (vector_transform.h, vector_exact.h), compiled once for each instruction set. Pure
+// functions, thread-safe.
 //
-// Blocks are f32 or i32 [64, 64], 64-byte aligned. Coefficients lie in slot order: vertical frequencies in natural order,
-// horizontal ones as kSlotFrequency says.
+// Blocks are f32 or i32 [64, 64], 64-byte aligned. Coefficients lie in slot order: vertical
+// frequencies in natural order, horizontal ones as kSlotFrequency says.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +46,8 @@ struct VectorKernels {
   const ExactKernels* exact;
 };
 
-// 128 bits: what the compiler's baseline has, on any architecture. 256: AVX2 and FMA. 512: AVX-512 F, BW, DQ, VL.
+// 128 bits: what the compiler's baseline has, on any architecture. 256: AVX2 and FMA. 512: AVX-512
+// F, BW, DQ, VL.
 extern const TransformKernels kTransform128, kTransform256, kTransform512;
 extern const ExactKernels kExact128, kExact256, kExact512;
 

@@ -1,18 +1,21 @@
 // Apply: votes -> exact integer inverse transform -> sign -> parameters. The reference's bits.
 //
-//   V <- V * 2^s;  t = (V Q + 32) >> 6;  u = Q^T t;  p <- (p - p*eta_lambda) - eta*sign(u), Q = round(2^13 * D), int32
+//   V <- V * 2^s;  t = (V Q + 32) >> 6;  u = Q^T t;  p <- (p - p*eta_lambda) - eta*sign(u), Q =
+//                  round(2^13 * D), int32
 //
 //   offsets     u32 [count + 1]  in
 //   positions   u16 [E]          in        ascending within a block
 //   values      i16 [E]          in        V; sum of |V| of a block at most 32767
 //   parameters  f32 [elements]   in, out
 //
-// Launch: 64 threads, one a column, work on one 64 x 64 block, then on the next; 6 such groups a multiprocessor.
-// The votes of a block are read once into shared memory, checked and summed. The horizontal axis is taken for rows with
-// votes only, as scalars in registers; each is added to the column at once: 32 products for an odd frequency, 16 otherwise,
-// at most 1536 a thread with all 64 rows. Compiled without contraction: three rounded operations a parameter.
+// Launch: 64 threads, one a column, work on one 64 x 64 block, then on the next; 6 such groups a
+// multiprocessor. The votes of a block are read once into shared memory, checked and summed. The
+// horizontal axis is taken for rows with votes only, as scalars in registers; each is added to the
+// column at once: 32 products for an odd frequency, 16 otherwise, at most 1536 a thread with all 64
+// rows. Compiled without contraction: three rounded operations a parameter.
 //
-// Bytes moved, of a parameter: 4 + 4, and 4*E/4096 + 4/4096 of a block with E votes (32 workers, K = 4: 8.1 in all).
+// Bytes moved, of a parameter: 4 + 4, and 4*E/4096 + 4/4096 of a block with E votes (32 workers, K
+// = 4: 8.1 in all).
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/device_threads.cuh"
 #include "kernels/cuda/launch.h"

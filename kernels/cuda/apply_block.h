@@ -1,11 +1,12 @@
-// One block of Backend::Apply, for kThreads threads, one a column. The same bits as reference::InverseInteger and
-// reference::Update on every input.
+// One block of Backend::Apply, for kThreads threads, one a column. The same bits as
+// reference::InverseInteger and reference::Update on every input.
 //
-//   V <- V * 2^s; t[a][c] = (sum over votes of row a of V * Q[b][c] + 32) >> 6    for rows a with votes only
+//   V <- V * 2^s; t[a][c] = (sum over votes of row a of V * Q[b][c] + 32) >> 6    for rows a with
+//                                                                                 votes only
 //   u[r][c] = sum over a of Q[a][r] * t[a][c];  d = sign(u);  p <- (p - p*eta_lambda) - eta*d
 //
-// A thread holds its column of u as the sums of odd frequencies (32), of those that are 2 mod 4 (16) and of the multiples of
-// 4 (16): integer sums that cannot overflow are the same in any order.
+// A thread holds its column of u as the sums of odd frequencies (32), of those that are 2 mod 4
+// (16) and of the multiples of 4 (16): integer sums that cannot overflow are the same in any order.
 #pragma once
 
 #include "kernels/cuda/block.h"
@@ -25,8 +26,8 @@ struct ApplyArguments {
   const uint16_t* positions;  // [E], of the first block on
   const int16_t* values;      // [E]
   float* parameters;          // [elements]
-  uint32_t*
-      invalid;  // a block of the range whose votes break the rules, else kAllVotesValid; in, out
+  // A block of the range whose votes break the rules, else kAllVotesValid; in, out.
+  uint32_t* invalid;
 };
 
 struct ApplyScratch {
@@ -40,7 +41,8 @@ constexpr uint32_t EntryOf(uint32_t position, int vote) {
   return (position & 0xFFFF) | static_cast<uint32_t>(vote) << 16;
 }
 
-// Reads every kThreads-th entry. Positions are masked, counts bounded: whatever the arrays hold, nothing outside is touched.
+// Reads every kThreads-th entry. Positions are masked, counts bounded: whatever the arrays hold,
+// nothing outside is touched.
 template <typename Threads>
 constexpr void LoadVotes(const Threads& threads, const ApplyArguments& a, int64_t block, int thread,
                          ApplyScratch& s) {
@@ -145,7 +147,8 @@ constexpr void ApplyColumn(const ApplyArguments& a, int64_t block, int column,
   UpdateColumn(a, block, column, sums);
 }
 
-// `block` counts from a.blocks.first. s.basis holds the basis. A block whose votes are not valid keeps its parameters.
+// `block` counts from a.blocks.first. s.basis holds the basis. A block whose votes are not valid
+// keeps its parameters.
 template <typename Threads>
 constexpr void ApplyBlock(const Threads& threads, const ApplyArguments& a, int64_t block,
                           ApplyScratch& s) {

@@ -1,7 +1,9 @@
-// What the code of one block on a GPU is written with. A group of threads works on one 64 x 64 block in phases; within a
-// phase no thread sees what another writes, except through Add. The phases are constexpr templates over `Threads`, which
-// nvcc compiles for the device (--expt-relaxed-constexpr) and any compiler for the CPU, where tests/kernels runs them
-// thread after thread. Nothing is contracted: a multiply-add is written as one, so both give the same bits.
+// What the code of one block on a GPU is written with. A group of threads works on one 64 x 64
+// block in phases; within a phase no thread sees what another writes, except through Add. The
+// phases are constexpr templates over `Threads`, which nvcc compiles for the device
+// (--expt-relaxed-constexpr) and any compiler for the CPU, where tests/kernels runs them thread
+// after thread. Nothing is contracted: a multiply-add is written as one, so both give the same
+// bits.
 //
 //   threads.Each(f)         f(thread) on every thread, then a barrier
 //   threads.Add(at, value)  atomic +=; returns what was there before
@@ -43,8 +45,8 @@ constexpr HalfBasis<T> MakeHalfBasis(Entry entry) {
 constexpr HalfBasis<float> MakeHalfBasisF32() { return MakeHalfBasis<float>(BasisEntry); }
 constexpr HalfBasis<int32_t> MakeHalfBasisQ13() { return MakeHalfBasis<int32_t>(BasisEntryQ13); }
 
-// f(0), f(1), ... f(kCount - 1) with constants, so that what they index can lie in registers, whatever a compiler thinks of the
-// loop.
+// f(0), f(1), ... f(kCount - 1) with constants, so that what they index can lie in registers,
+// whatever a compiler thinks of the loop.
 template <typename F, int... kIndices>
 constexpr void UnrolledOver(const F& f, std::integer_sequence<int, kIndices...>) {
   (f(std::integral_constant<int, kIndices>()), ...);

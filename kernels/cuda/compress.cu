@@ -1,6 +1,8 @@
-// Compress and Feedback, each one pass over the momentum (docs/decisions/0009-feedback-is-its-own-pass.md).
+// Compress and Feedback, each one pass over the momentum
+// (docs/decisions/0009-feedback-is-its-own-pass.md).
 //
-//   Compress   m <- beta*m + eta*(g*scale)   c = D m D^T, D the basis, 64 x 64; the k largest |c| of each block, ascending
+//   Compress   m <- beta*m + eta*(g*scale)   c = D m D^T, D the basis, 64 x 64; the k largest |c|
+//              of each block, ascending
 //   Feedback   m <- m - D^T pending D
 //
 //   gradient   f32 [elements]   in        a matrix, row-major
@@ -8,12 +10,14 @@
 //   positions  u16 [count, k]   out
 //   values     f32 [count, k]   out
 //
-// Launch: 64 threads work on one 64 x 64 block, then on the next; 8 such groups a multiprocessor, so that some
-// read memory while others multiply. Thread = column for momentum and vertical transform, = row for the horizontal one:
-// a warp reads 128 contiguous bytes of a row. 1366 multiply-adds an axis, immediate operands, 64 samples in registers.
+// Launch: 64 threads work on one 64 x 64 block, then on the next; 8 such groups a multiprocessor,
+// so that some read memory while others multiply. Thread = column for momentum and vertical
+// transform, = row for the horizontal one: a warp reads 128 contiguous bytes of a row. 1366
+// multiply-adds an axis, immediate operands, 64 samples in registers.
 //
-// Bytes moved, of a parameter: gradient 4 (Compress), momentum 4 + 4; 6*k/4096 for the entries. Shared memory, of an element: 4 written
-// after the first axis, 4 read, 4 written after the second, k/64 rows read by the choice.
+// Bytes moved, of a parameter: gradient 4 (Compress), momentum 4 + 4; 6*k/4096 for the entries.
+// Shared memory, of an element: 4 written after the first axis, 4 read, 4 written after the second,
+// k/64 rows read by the choice.
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/device_threads.cuh"
 #include "kernels/cuda/launch.h"

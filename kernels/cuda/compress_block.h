@@ -5,8 +5,9 @@
 //
 //   m <- m - IDCT2(pending)
 //
-// A thread holds a column while it reads gradient and momentum, writes the momentum and transforms vertically, then a row
-// for the horizontal transform. The two meet in one tile of shared memory, which afterwards holds the coefficients.
+// A thread holds a column while it reads gradient and momentum, writes the momentum and transforms
+// vertically, then a row for the horizontal transform. The two meet in one tile of shared memory,
+// which afterwards holds the coefficients.
 #pragma once
 
 #include "kernels/cuda/forward_transform.h"
@@ -100,8 +101,8 @@ struct PendingEntries {
 //
 //   x[r] = sum over h of D[h][r] * (sum over entries of row h of value * D[w][column])
 //
-// Even frequencies are equal and odd ones opposite in the two halves of the column, so 32 multiply-adds a
-// row do. All threads of a block walk through the same entries.
+// Even frequencies are equal and odd ones opposite in the two halves of the column, so 32
+// multiply-adds a row do. All threads of a block walk through the same entries.
 constexpr void PendingColumn(const PendingEntries& pending, int64_t block, int column,
                              const HalfBasis<float>& basis, float (&x)[64]) {
   float even[32] = {}, odd[32] = {};

@@ -1,10 +1,11 @@
 // Backend (kernels/backend.h) on a GPU. cuda_kernels.h has the operations themselves.
 //
-// RowSums adds within a block row in an order of its own (elementwise.h): with n = 64 * columns squares a block row its
-// result is within 2 n * 2^-53 * result of the CPU's, and the same for every cut into runs of block rows.
+// RowSums adds within a block row in an order of its own (elementwise.h): with n = 64 * columns
+// squares a block row its result is within 2 n * 2^-53 * result of the CPU's, and the same for
+// every cut into runs of block rows.
 //
-// Operations allocate nothing and never wait: what went wrong is told by the Gpu's Finish. One caller at a time per
-// object, as for every Backend.
+// Operations allocate nothing and never wait: what went wrong is told by the Gpu's Finish. One
+// caller at a time per object, as for every Backend.
 #pragma once
 
 #include <memory>

@@ -1,15 +1,16 @@
-// The operations of kernels/backend.h on one GPU. What they compute, ties, padding and edges are as stated there and in
-// docs/algorithm.md; below stands what is different here.
+// The operations of kernels/backend.h on one GPU. What they compute, ties, padding and edges are as
+// stated there and in docs/algorithm.md; below stands what is different here.
 //
-// Every function enqueues on `stream` and returns. None allocates, synchronises or keeps a pointer; arrays are device
-// memory (or memory that the device can reach), 4-byte elements on 4-byte boundaries and so on, alive until the stream
-// has passed the call. The status tells whether the launch was accepted (Internal with CUDA's name of the error, which may
-// be an earlier call's); what goes wrong in a kernel is seen when the stream is synchronised. Shapes that do not match are
+// Every function enqueues on `stream` and returns. None allocates, synchronises or keeps a pointer;
+// arrays are device memory (or memory that the device can reach), 4-byte elements on 4-byte
+// boundaries and so on, alive until the stream has passed the call. The status tells whether the
+// launch was accepted (Internal with CUDA's name of the error, which may be an earlier call's);
+// what goes wrong in a kernel is seen when the stream is synchronised. Shapes that do not match are
 // bugs of the caller (CHECK). Thread-safe. The current device must be the stream's.
 //
-// Apply, Lookahead and StateHash give the reference's bits. Compress and Feedback give the same bits on every device and for
-// every cut of a tensor into runs of block rows, and the bits of the tests' emulation; they differ from the CPU backends in
-// the last ones.
+// Apply, Lookahead and StateHash give the reference's bits. Compress and Feedback give the same
+// bits on every device and for every cut of a tensor into runs of block rows, and the bits of the
+// tests' emulation; they differ from the CPU backends in the last ones.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,8 @@ absl::Status Compress(const CompressArguments& arguments, Stream stream);
 // Backend::Feedback: 8 bytes a parameter.
 absl::Status Feedback(const FeedbackArguments& arguments, Stream stream);
 
-// Backend::Apply. *invalid, which the caller sets to kAllVotesValid, names a block whose votes are not valid afterwards
-// (Backend's DataLoss): such a block keeps its parameters.
+// Backend::Apply. *invalid, which the caller sets to kAllVotesValid, names a block whose votes are
+// not valid afterwards (Backend's DataLoss): such a block keeps its parameters.
 absl::Status Apply(const ApplyArguments& arguments, Stream stream);
 
 // Backend::Lookahead.
@@ -44,8 +45,8 @@ absl::Status Lookahead(float eta, const float* parameters, const float* momentum
 absl::Status StateHash(uint64_t first_index, const float* parameters, int64_t elements,
                        uint64_t* sum, Stream stream);
 
-// The sums of squares of the matrix's block rows, each in an order of its own (elementwise.h): row_sums[BlocksDown()].
-// workspace: SquaresWorkspace(matrix) doubles.
+// The sums of squares of the matrix's block rows, each in an order of its own (elementwise.h):
+// row_sums[BlocksDown()]. workspace: SquaresWorkspace(matrix) doubles.
 int64_t SquaresWorkspace(const MatrixShape& matrix);
 absl::Status SumOfSquares(const MatrixShape& matrix, const float* gradient, double* workspace,
                           double* row_sums, Stream stream);

@@ -1,5 +1,5 @@
-// `Threads` of block.h on the device: the threads of the CUDA block. Only kernels make one; the host's versions of its
-// functions exist because constexpr templates call them, and are never run.
+// `Threads` of block.h on the device: the threads of the CUDA block. Only kernels make one; the
+// host's versions of its functions exist because constexpr templates call them, and are never run.
 #pragma once
 
 #include <cstdint>

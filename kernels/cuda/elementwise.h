@@ -1,6 +1,7 @@
-// Elements of Backend::Lookahead and Backend::StateHash, and the parts of a block row's sum of squares. The first two give
-// the reference's bits. The sum of squares has an order of its own within a block row, which depends on nothing but the
-// row's length: the same on every device, for every cut of a tensor into block rows, and in tests on the CPU.
+// Elements of Backend::Lookahead and Backend::StateHash, and the parts of a block row's sum of
+// squares. The first two give the reference's bits. The sum of squares has an order of its own
+// within a block row, which depends on nothing but the row's length: the same on every device, for
+// every cut of a tensor into block rows, and in tests on the CPU.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,9 @@ constexpr uint64_t HashWord(uint64_t index, float p) {
   return Mix((index << 32) + __builtin_bit_cast(uint32_t, p) + kGoldenGamma);
 }
 
-// A block row is cut into pieces of kPiece elements. Of a piece, thread j of kPieceThreads adds elements j,
-// j + kPieceThreads, ...; then the threads' sums are added in halves: 0 + 128, 1 + 129, ..., 0 + 64, ...
+// A block row is cut into pieces of kPiece elements. Of a piece, thread j of kPieceThreads adds
+// elements j, j + kPieceThreads, ...; then the threads' sums are added in halves: 0 + 128, 1 + 129,
+// ..., 0 + 64, ...
 inline constexpr int64_t kPiece = 8192;
 inline constexpr int kPieceThreads = 256;
 

@@ -2,9 +2,10 @@
 //
 //   c[f] = sum over n of D[f][n] * x[n]
 //
-// N samples are folded about their middle into sums and differences. Odd frequencies are products with the differences
-// (N/2 x N/2); even ones are the same task on the N/2 sums. Six folds leave 1366 multiply-adds instead of 4096, all
-// with entries of the basis as immediate operands, and no more roundings in a chain than the CPU's two folds.
+// N samples are folded about their middle into sums and differences. Odd frequencies are products
+// with the differences (N/2 x N/2); even ones are the same task on the N/2 sums. Six folds leave
+// 1366 multiply-adds instead of 4096, all with entries of the basis as immediate operands, and no
+// more roundings in a chain than the CPU's two folds.
 #pragma once
 
 #include <utility>
@@ -34,7 +35,8 @@ constexpr void OddFrequencies(const float (&x)[64], const Emit& emit,
    ...);
 }
 
-// Calls emit(frequency, coefficient) for all multiples of kStep. x[0 .. 64/kStep) holds the folded samples; destroyed.
+// Calls emit(frequency, coefficient) for all multiples of kStep. x[0 .. 64/kStep) holds the folded
+// samples; destroyed.
 template <int kStep = 1, typename Emit>
 constexpr void ForwardTransform(float (&x)[64], const Emit& emit) {
   constexpr int kCount = 64 / kStep;

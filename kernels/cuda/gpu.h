@@ -1,8 +1,9 @@
-// One GPU as what runs the operations of cuda_kernels.h on a stream: the only door from the CUDA backend to the device, so
-// that the backend's own work (staging, words that come back, order) runs in tests over kernels that are emulated on the CPU.
+// One GPU as what runs the operations of cuda_kernels.h on a stream: the only door from the CUDA
+// backend to the device, so that the backend's own work (staging, words that come back, order) runs
+// in tests over kernels that are emulated on the CPU.
 //
-// Everything is enqueued. An error of a launch or a copy is kept for the next Finish; CUDA's own are sticky, so that nothing goes
-// on after one. One caller at a time, from any thread.
+// Everything is enqueued. An error of a launch or a copy is kept for the next Finish; CUDA's own
+// are sticky, so that nothing goes on after one. One caller at a time, from any thread.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,8 @@ struct GpuAllocator {
   std::function<void(void* memory)> free;
 };
 
-// The device that is current now, and its `stream`. Without an allocator CUDA's own. Only in builds with DISTRO_CUDA.
+// The device that is current now, and its `stream`. Without an allocator CUDA's own. Only in builds
+// with DISTRO_CUDA.
 absl::StatusOr<std::unique_ptr<Gpu>> MakeGpu(Stream stream, GpuAllocator allocator = {});
 
 }  // namespace distro::cuda

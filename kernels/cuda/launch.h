@@ -23,8 +23,8 @@ inline absl::Status StatusOfLaunch(const char* what) {
 
 inline constexpr int kGroupsPerMultiprocessor = 16;  // more than run at once, so that none waits
 
-// The groups of threads for `tasks` that each can do any number of, one after another. 0: the device does not answer; the
-// launch then fails, and says why.
+// The groups of threads for `tasks` that each can do any number of, one after another. 0: the
+// device does not answer; the launch then fails, and says why.
 inline unsigned GridFor(int64_t tasks) {
   int device = 0, multiprocessors = 0;
   if (cudaGetDevice(&device) != cudaSuccess ||

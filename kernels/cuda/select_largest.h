@@ -1,9 +1,11 @@
-// The k largest coefficients of a block that lies in shared memory, by magnitude, ties to the lower position, exactly.
+// The k largest coefficients of a block that lies in shared memory, by magnitude, ties to the lower
+// position, exactly.
 //
-// k <= 64: the rows are ranked by their largest coefficient. Each of the k first rows has one that beats or equals the
-// k-th row's, so the others hold none of the k largest, and only coefficients that reach the k-th row's largest are
-// candidates: about k of them. They are ranked by counting. Larger k, or too many candidates (ties, zeros): the k-th
-// magnitude is found bit by bit over the whole block.
+// k <= 64: the rows are ranked by their largest coefficient. Each of the k first rows has one that
+// beats or equals the k-th row's, so the others hold none of the k largest, and only coefficients
+// that reach the k-th row's largest are candidates: about k of them. They are ranked by counting.
+// Larger k, or too many candidates (ties, zeros): the k-th magnitude is found bit by bit over the
+// whole block.
 #pragma once
 
 #include "kernels/cuda/block.h"
@@ -80,7 +82,8 @@ constexpr void WriteCandidates(const Tile<float>& c, int thread, const SelectScr
   }
 }
 
-// The k-th largest magnitude's bits from `bit` + 1 up are known; the trial has the next one set too.
+// The k-th largest magnitude's bits from `bit` + 1 up are known; the trial has the next one set
+// too.
 constexpr uint32_t Trial(int bit, int k, const SelectScratch& s) {
   uint32_t trial = 0;
   for (int b = kMagnitudeBits - 1; b > bit; --b) {
@@ -100,7 +103,8 @@ constexpr void CountRow(const Tile<float>& c, int row, uint32_t kth, SelectScrat
   s.equal[row] = equal;
 }
 
-// Of the coefficients that equal the k-th, the first of the block take the places that greater ones leave.
+// Of the coefficients that equal the k-th, the first of the block take the places that greater ones
+// leave.
 constexpr void WriteRow(const Tile<float>& c, int row, int k, uint32_t kth, const SelectScratch& s,
                         uint16_t* positions, float* values) {
   int above = 0, equal = 0, all_above = 0;
@@ -138,7 +142,8 @@ constexpr void SelectBitByBit(const Threads& threads, const Tile<float>& c, int 
   threads.Each([&](int thread) { WriteRow(c, thread, k, Trial(-1, k, s), s, positions, values); });
 }
 
-// Writes k positions, ascending, and the coefficients there. Coefficient (row, column) is c.at[row * kTileRow + column].
+// Writes k positions, ascending, and the coefficients there. Coefficient (row, column) is c.at[row
+// * kTileRow + column].
 template <typename Threads>
 constexpr void SelectLargest(const Threads& threads, const Tile<float>& c, int k, SelectScratch& s,
                              uint16_t* positions, float* values) {

@@ -1,8 +1,8 @@
-// The log applied to parameters: what a worker, an archiver and `distroctl` hold. Parameters at round r are a pure
-// function of (snapshot, rounds up to r), bit for bit on any machine.
+// The log applied to parameters: what a worker, an archiver and `distroctl` hold. Parameters at
+// round r are a pure function of (snapshot, rounds up to r), bit for bit on any machine.
 //
-// Not thread-safe: one caller applies, and within a call as many threads as it was given backends; how many there are
-// changes no bit. Readers of parameters() synchronise with it themselves.
+// Not thread-safe: one caller applies, and within a call as many threads as it was given backends;
+// how many there are changes no bit. Readers of parameters() synchronise with it themselves.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,16 @@ namespace distro {
 
 class Replica : public AppliedLog {
  public:
-  // `layout` and `backend`, of a CPU, are borrowed and outlive the replica. `parameters` are those before `next_round`.
+  // `layout` and `backend`, of a CPU, are borrowed and outlive the replica. `parameters` are those
+  // before `next_round`.
   Replica(const Layout* layout, Backend* backend, TensorBuffer parameters, RoundId next_round,
           uint64_t log_hash);
   // The same with a thread for each of `backends`, at least one.
   Replica(const Layout* layout, std::vector<Backend*> backends, TensorBuffer parameters,
           RoundId next_round, uint64_t log_hash);
 
-  // Decodes every segment, then updates the parameters: all of the round or nothing; statuses as AppliedLog::ApplyNext.
+  // Decodes every segment, then updates the parameters: all of the round or nothing; statuses as
+  // AppliedLog::ApplyNext.
   absl::Status Apply(const CommittedRound& round);
 
   const TensorBuffer& parameters() const { return parameters_; }

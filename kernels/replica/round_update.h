@@ -1,5 +1,6 @@
-// The steps of applying a committed round, for whoever holds parameters, whole (Replica) or as rows of tensors that a rank of a
-// node holds. Together they are "parameter update" and "state hash" of docs/algorithm.md.
+// The steps of applying a committed round, for whoever holds parameters, whole (Replica) or as rows
+// of tensors that a rank of a node holds. Together they are "parameter update" and "state hash" of
+// docs/algorithm.md.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +29,12 @@ inline SegmentVotes OnHost(const Votes& votes) {
           .view = {.offsets = votes.offsets, .positions = votes.positions, .values = votes.values}};
 }
 
-// DataLoss: Backend::Apply has found a block whose votes break the rules, though they were decoded: our own bug, or memory's.
+// DataLoss: Backend::Apply has found a block whose votes break the rules, though they were decoded:
+// our own bug, or memory's.
 absl::Status InvalidVotes();
 
-// Updates and hashes rows of tensors, tile by tile. Immutable; thread-safe with disjoint tiles and a backend a thread.
+// Updates and hashes rows of tensors, tile by tile. Immutable; thread-safe with disjoint tiles and
+// a backend a thread.
 class TileUpdater {
  public:
   // `layout` is borrowed.
@@ -42,8 +45,9 @@ class TileUpdater {
   // In the order of the parts.
   absl::Span<const Tile> tiles() const { return tiles_; }
 
-  // Enqueued, as what a backend does (kernels/backend.h). `part`: the elements of parts()[tile.part]. `votes_of` is asked
-  // for the votes of segments, ascending within a tile. `invalid`: as Backend::Apply; votes that were decoded break no rule.
+  // Enqueued, as what a backend does (kernels/backend.h). `part`: the elements of
+  // parts()[tile.part]. `votes_of` is asked for the votes of segments, ascending within a tile.
+  // `invalid`: as Backend::Apply; votes that were decoded break no rule.
   using VotesOf = absl::FunctionRef<SegmentVotes(SegmentId segment)>;
   void Update(const Tile& tile, const v1::StepParameters& step, VotesOf votes_of, Backend* backend,
               absl::Span<float> part, uint32_t* invalid) const;

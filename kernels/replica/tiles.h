@@ -1,5 +1,5 @@
-// How the parameters of a layout are cut into pieces of work that threads share: a tile's parameters stay in a core's
-// cache from the update to the state hash. Pure.
+// How the parameters of a layout are cut into pieces of work that threads share: a tile's
+// parameters stay in a core's cache from the update to the state hash. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@
 
 namespace distro {
 
-// Consecutive blocks of one part (rows of a tensor), and the elements that they cover: `pieces` runs of `piece_elements`
-// elements, the first at `first_element`, each `stride` after the one before.
+// Consecutive blocks of one part (rows of a tensor), and the elements that they cover: `pieces`
+// runs of `piece_elements` elements, the first at `first_element`, each `stride` after the one
+// before.
 struct Tile {
   int part = 0;             // index into the parts
   int64_t first_block = 0;  // within the part, as `first_element`

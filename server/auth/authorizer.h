@@ -1,6 +1,7 @@
-// Who calls, and whether this caller may: asked at the start of every handler (docs/security.md). What the credential
-// says comes from the connection (a client certificate that TLS verified) or from the call (a token); a call with a
-// token is the token's, whatever the certificate. Thread-safe.
+// Who calls, and whether this caller may: asked at the start of every handler (docs/security.md).
+// What the credential says comes from the connection (a client certificate that TLS verified) or
+// from the call (a token); a call with a token is the token's, whatever the certificate.
+// Thread-safe.
 #pragma once
 
 #include <string>
@@ -35,8 +36,8 @@ class Caller {
 
   bool MayCall(Rpc rpc) const { return observer_ == nullptr || server::MayCall(role_, rpc); }
 
-  // Whether the request may be about `worker`: a worker acts for its own name only, other roles for none (an archiver
-  // follows without a name). PermissionDenied `wrong_name` otherwise.
+  // Whether the request may be about `worker`: a worker acts for its own name only, other roles for
+  // none (an archiver follows without a name). PermissionDenied `wrong_name` otherwise.
   absl::Status MayActAs(absl::string_view worker) const;
 
  private:
@@ -54,15 +55,15 @@ struct ShownCredential {
 
 class Authorizer {
  public:
-  // Nobody is authenticated: --insecure. `connections` is told of every call that is let in, and whose it is; borrowed, as all
-  // that follow.
+  // Nobody is authenticated: --insecure. `connections` is told of every call that is let in, and
+  // whose it is; borrowed, as all that follow.
   explicit Authorizer(ConnectionTable* connections) : connections_(connections) {}
   // `tokens` may be null: client certificates only.
   Authorizer(TokenStore* tokens, AuthObserver* observer, ConnectionTable* connections)
       : authenticates_(true), tokens_(tokens), observer_(observer), connections_(connections) {}
 
-  // The caller of `context`. Unauthenticated `unauthenticated`: no credential, or one that is not known.
-  // PermissionDenied `role`: the caller's role may not call `rpc`.
+  // The caller of `context`. Unauthenticated `unauthenticated`: no credential, or one that is not
+  // known. PermissionDenied `role`: the caller's role may not call `rpc`.
   absl::StatusOr<Caller> Check(const grpc::ServerContextBase& context, Rpc rpc) const;
 
   // Whose credential it is, of any role. Unauthenticated as above.

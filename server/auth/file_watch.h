@@ -1,5 +1,5 @@
-// Tells that files may have changed: by time of change, size and identity, looked at once a second at most. Not
-// thread-safe.
+// Tells that files may have changed: by time of change, size and identity, looked at once a second
+// at most. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ namespace distro::server {
 
 class FileWatch {
  public:
-  // What is there now is what the caller is about to read. Empty paths are left out. `clock` is borrowed.
+  // What is there now is what the caller is about to read. Empty paths are left out. `clock` is
+  // borrowed.
   FileWatch(std::vector<std::string> paths, const Clock* clock);
 
   // True once for each change that is seen: read the files then.

@@ -35,8 +35,9 @@ bool MayGoOn(const ServerTls::CallCheck& check, grpc_auth_context* connection,
 
 }  // namespace
 
-// gRPC asks at each new connection. Its C++ side has no such credentials; its C side does, and unlike the file watcher
-// of the C++ side it goes on with the old certificate when the new one cannot be used.
+// gRPC asks at each new connection. Its C++ side has no such credentials; its C side does, and
+// unlike the file watcher of the C++ side it goes on with the old certificate when the new one
+// cannot be used.
 class ServerTls::ReloadingCredentials final : public grpc::ServerCredentials {
  public:
   ReloadingCredentials(ServerTls* tls, bool asks_clients) : tls_(tls) {
@@ -71,8 +72,8 @@ class ServerTls::ReloadingCredentials final : public grpc::ServerCredentials {
       return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     const TlsMaterial& material = *served.material;
     const grpc_ssl_pem_key_cert_pair pair = {material.key.c_str(), material.cert.c_str()};
-    // gRPC 1.51 ends the process when there are no roots here, also where no client is asked for a certificate; then
-    // nothing is compared with them.
+    // gRPC 1.51 ends the process when there are no roots here, also where no client is asked for a
+    // certificate; then nothing is compared with them.
     const std::string& roots = material.ca.empty() ? material.cert : material.ca;
     *config = grpc_ssl_server_certificate_config_create(roots.c_str(), &pair, 1);
     credentials->fetched_ = served.version;

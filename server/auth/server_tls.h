@@ -1,6 +1,7 @@
-// The aggregator's certificate, its key and the CA of client certificates: read again when they change, for connections
-// that come after. Files that do not fit together then change nothing but a log line and a metric, so that a certificate
-// and its key may be replaced one after the other. Thread-safe.
+// The aggregator's certificate, its key and the CA of client certificates: read again when they
+// change, for connections that come after. Files that do not fit together then change nothing but a
+// log line and a metric, so that a certificate and its key may be replaced one after the other.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -24,19 +25,21 @@ namespace distro::server {
 
 class ServerTls {
  public:
-  // Whether a call of `path` ("/package.Service/Method") may go on, before any handler and any message of it; false:
-  // Unauthenticated.
+  // Whether a call of `path` ("/package.Service/Method") may go on, before any handler and any
+  // message of it; false: Unauthenticated.
   using CallCheck = std::function<bool(absl::string_view path, const ShownCredential& shown)>;
 
   // All but the paths are borrowed. Errors as ReadTlsFiles.
   static absl::StatusOr<std::unique_ptr<ServerTls>> Open(const TlsFiles& files, const Clock* clock,
                                                          Log* log, AuthObserver* observer);
 
-  // For a listening port. A client certificate is asked for where there is a CA, verified where it is shown, and not
-  // required: a token can stand in for it. For one server, which ends before this.
+  // For a listening port. A client certificate is asked for where there is a CA, verified where it
+  // is shown, and not required: a token can stand in for it. For one server, which ends before
+  // this.
   std::shared_ptr<grpc::ServerCredentials> Credentials() const;
 
-  // Asks `check` at the beginning of every call. Before Credentials() are used; called by gRPC's threads, must be quick.
+  // Asks `check` at the beginning of every call. Before Credentials() are used; called by gRPC's
+  // threads, must be quick.
   void SetCallCheck(CallCheck check);
 
   // When the certificate in use ends.

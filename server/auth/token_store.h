@@ -1,5 +1,5 @@
-// The tokens file, read again when it changes; a file that is damaged then changes nothing but a log line and a metric.
-// Thread-safe.
+// The tokens file, read again when it changes; a file that is damaged then changes nothing but a
+// log line and a metric. Thread-safe.
 #pragma once
 
 #include <memory>

@@ -2,8 +2,9 @@
 //
 //   name role sha256-of-the-token-in-hex
 //
-// A line a token, at most two a name (the old and the new one of a rotation), both with the same role; blank lines and
-// lines that begin with # are passed over. Pure functions and a value; copy freely, share when const.
+// A line a token, at most two a name (the old and the new one of a rotation), both with the same
+// role; blank lines and lines that begin with # are passed over. Pure functions and a value; copy
+// freely, share when const.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +29,12 @@ struct TokenOwner {
 
 class TokenTable {
  public:
-  // InvalidArgument names the line: not three fields, no name, no role, no hash of 64 lower-case hex digits, a name with
-  // two roles or more than two tokens, a hash that stands twice.
+  // InvalidArgument names the line: not three fields, no name, no role, no hash of 64 lower-case
+  // hex digits, a name with two roles or more than two tokens, a hash that stands twice.
   static absl::StatusOr<TokenTable> Parse(absl::string_view text);
 
-  // Whose token it is. Takes the same time for each token: all lines are compared, each in constant time.
+  // Whose token it is. Takes the same time for each token: all lines are compared, each in constant
+  // time.
   std::optional<TokenOwner> Find(absl::string_view token) const;
 
   size_t size() const { return entries_.size(); }

@@ -21,7 +21,8 @@
 namespace distro::server {
 namespace {
 
-// A turn takes so many and then rests: a flood of connections that are turned away costs a few hundredths of a core.
+// A turn takes so many and then rests: a flood of connections that are turned away costs a few
+// hundredths of a core.
 constexpr int kAcceptedOfTurn = 64;
 constexpr absl::Duration kRest = absl::Milliseconds(25);
 constexpr absl::Duration kLookAtAnonymous = absl::Milliseconds(10);

@@ -1,8 +1,10 @@
-// Accepts connections and hands them to gRPC, which has no limits of its own and whose listener ends for good when files run
-// out (CVE-2023-4785). The connection table decides; here are the sockets: accept, look at what they received, end them.
+// Accepts connections and hands them to gRPC, which has no limits of its own and whose listener
+// ends for good when files run out (CVE-2023-4785). The connection table decides; here are the
+// sockets: accept, look at what they received, end them.
 //
-// gRPC owns the socket of a connection. The acceptor knows it by its number and the kernel's cookie, so that it sees when
-// gRPC has closed it, and never touches another file that got the same number.
+// gRPC owns the socket of a connection. The acceptor knows it by its number and the kernel's
+// cookie, so that it sees when gRPC has closed it, and never touches another file that got the same
+// number.
 //
 // One thread. Thread-safe.
 #pragma once
@@ -30,8 +32,8 @@ class Acceptor {
   // Takes the socket of a connection, non-blocking.
   using Handover = std::function<void(int fd)>;
 
-  // Listens from now on; connections wait in the kernel until Start. `table` and `log` are borrowed.
-  // Statuses of ListeningSockets::Open.
+  // Listens from now on; connections wait in the kernel until Start. `table` and `log` are
+  // borrowed. Statuses of ListeningSockets::Open.
   static absl::StatusOr<std::unique_ptr<Acceptor>> Listen(const std::string& host, int port,
                                                           ConnectionTable* table, Log* log);
   // Stop().
@@ -39,8 +41,9 @@ class Acceptor {
 
   int port() const { return sockets_.port(); }
 
-  // Begins to accept. `on_dead` is called at most once, by the acceptor's thread, when a listening socket does not accept any
-  // more: the process should end with that status, so that its supervisor starts it again.
+  // Begins to accept. `on_dead` is called at most once, by the acceptor's thread, when a listening
+  // socket does not accept any more: the process should end with that status, so that its
+  // supervisor starts it again.
   void Start(Handover handover, std::function<void(absl::Status)> on_dead);
   // Accepts no more; connections stay with whoever they were handed to. Again: nothing happens.
   void Stop();

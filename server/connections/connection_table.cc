@@ -225,8 +225,8 @@ void ConnectionTable::EndExpired(absl::Duration now) {
   }
 }
 
-// A message is on its way before its handler has it: then it counts as overhead, and is given back afterwards. Nothing is saved
-// up: the bucket holds no more than its burst.
+// A message is on its way before its handler has it: then it counts as overhead, and is given back
+// afterwards. Nothing is saved up: the bucket holds no more than its burst.
 void ConnectionTable::ObserveOverhead(Connection* connection, const ConnectionBytes& bytes,
                                       absl::Duration now) {
   if (connection->credential.empty()) return;

@@ -1,10 +1,13 @@
-// Which connections may be there, below every handler (docs/security.md, "Connections"). A connection is anonymous until a
-// call on it has shown a credential. Anonymous ones are few, short and may send little, and what they cost is charged to
-// their address and to all of them together; a credential gives the charge back. One with a credential may hold many calls
-// and any number of bytes of messages, but little beyond them: a peer that burns processor time on headers sends no messages.
+// Which connections may be there, below every handler (docs/security.md, "Connections"). A
+// connection is anonymous until a call on it has shown a credential. Anonymous ones are few, short
+// and may send little, and what they cost is charged to their address and to all of them together;
+// a credential gives the charge back. One with a credential may hold many calls and any number of
+// bytes of messages, but little beyond them: a peer that burns processor time on headers sends no
+// messages.
 //
-// Knows nothing of sockets: its owner (Acceptor) tells what happens and ends the connections that the table gives up. The
-// caller has the clock: `now` is monotonic. Thread-safe: handlers tell of calls while the owner accepts.
+// Knows nothing of sockets: its owner (Acceptor) tells what happens and ends the connections that
+// the table gives up. The caller has the clock: `now` is monotonic. Thread-safe: handlers tell of
+// calls while the owner accepts.
 #pragma once
 
 #include <array>
@@ -60,26 +63,27 @@ class ConnectionTable {
  public:
   explicit ConnectionTable(const ConnectionLimits& limits);
 
-  // --- The owner's side, one thread.
-  // From now on `wake` is called when a handler's call ended a connection; null: no more. It must not call back.
+  // --- The owner's side, one thread. From now on `wake` is called when a handler's call ended a
+  // connection; null: no more. It must not call back.
   void SetWake(std::function<void()> wake);
-  // A connection came: its id, or why it is refused. Another one of the same endpoint is gone, then.
+  // A connection came: its id, or why it is refused. Another one of the same endpoint is gone,
+  // then.
   struct Admission {
     std::optional<ConnectionEnd> refused = std::nullopt;
     ConnectionId id = 0;
   };
   Admission Admit(const Peer& peer, absl::Duration now);
-  // What the kernel says of a connection: of an anonymous one a few milliseconds after it sent something, and when it is ended.
-  // Whether it still is anonymous, and not ended.
+  // What the kernel says of a connection: of an anonymous one a few milliseconds after it sent
+  // something, and when it is ended. Whether it still is anonymous, and not ended.
   bool Observe(ConnectionId id, const ConnectionBytes& bytes, absl::Duration now);
   // It is closed.
   void Closed(ConnectionId id);
   // Those to end, each once, also those whose time is over. They stay in the table until Closed.
   std::vector<EndedConnection> TakeEnded(absl::Duration now);
 
-  // --- The handlers' side. An endpoint that is not (or no more) in the table is ignored.
-  // A call showed this credential; empty: nobody is authenticated (--insecure), then neither of_credential nor the limits of
-  // calls and overhead hold.
+  // --- The handlers' side. An endpoint that is not (or no more) in the table is ignored. A call
+  // showed this credential; empty: nobody is authenticated (--insecure), then neither of_credential
+  // nor the limits of calls and overhead hold.
   void OnCall(absl::string_view endpoint, absl::string_view credential, absl::Duration now);
   // A call showed no credential that is known.
   void OnRefusedCall(absl::string_view endpoint, absl::Duration now);

@@ -1,5 +1,5 @@
-// What peers may take of an aggregator (docs/protocol.md, "Limits"). The defaults are far above what an honest worker needs:
-// they bound what a hostile or broken one can cost the others.
+// What peers may take of an aggregator (docs/protocol.md, "Limits"). The defaults are far above
+// what an honest worker needs: they bound what a hostile or broken one can cost the others.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 namespace distro::server {
 
 struct ServiceLimits {
-  // Bytes of update payloads that have begun to arrive and are not whole, of all workers together. Above it a further
-  // payload is refused until others are through. A larger value costs memory; below one segment for each worker that
-  // sends at the same time, workers wait for each other.
+  // Bytes of update payloads that have begun to arrive and are not whole, of all workers together.
+  // Above it a further payload is refused until others are through. A larger value costs memory;
+  // below one segment for each worker that sends at the same time, workers wait for each other.
   uint64_t inflight_bytes = uint64_t{1} << 30;
   // Bytes a second that one worker may upload, on average over a few seconds; 64 KiB or more.
   uint64_t worker_bytes_per_second = uint64_t{128} << 20;
@@ -24,7 +24,8 @@ struct ServiceLimits {
   // heartbeat interval allows more). A worker makes one a heartbeat and a few a round, and an
   // honest one that is told to wait waits.
   uint64_t calls_per_second = 100;
-  // Measurements of links at one time; each takes one or two. They compete with the run for the aggregator's own link.
+  // Measurements of links at one time; each takes one or two. They compete with the run for the
+  // aggregator's own link.
   int link_streams = 4;
   // A transfer of which less than stall_bytes move within stall_timeout is ended.
   absl::Duration stall_timeout = absl::Seconds(30);

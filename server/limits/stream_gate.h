@@ -5,8 +5,8 @@
 // No name has more places than it needs (kSubscriptionsOfAName and the others): beyond them it
 // displaces itself, not others.
 //
-// A worker's place is safe: when all places for uploads are taken, the oldest stream that has not yet said whose it is
-// (no header came) makes room.
+// A worker's place is safe: when all places for uploads are taken, the oldest stream that has not
+// yet said whose it is (no header came) makes room.
 #pragma once
 
 #include <cstdint>
@@ -57,14 +57,16 @@ class GatedStream {
   // credential's. Beyond what one name may have of this kind its oldest is stopped: Unavailable
   // `limit`, that of another process Aborted `replaced`.
   void Identify(const std::string& name, uint64_t incarnation);
-  // A message of so many bytes came, after Identify. ResourceExhausted `limit`, with the time to wait: more than the worker's
-  // rate. A message counts as 256 bytes at least, so that tiny ones are not free.
+  // A message of so many bytes came, after Identify. ResourceExhausted `limit`, with the time to
+  // wait: more than the worker's rate. A message counts as 256 bytes at least, so that tiny ones
+  // are not free.
   absl::Status Received(uint64_t bytes);
   // So many bytes of what the stream is for moved.
   void Moved(uint64_t bytes);
   // A part is done, however small.
   void Progress();
-  // From now on the peer waits for us (Work), or we for the peer (Wait, at first). Only waiting can stall.
+  // From now on the peer waits for us (Work), or we for the peer (Wait, at first). Only waiting can
+  // stall.
   void Work();
   void Wait();
 
@@ -84,12 +86,14 @@ class StreamGate {
   // Requires that all streams have ended.
   ~StreamGate();
 
-  // A place for a stream that begins. `stop` is called at most once, by another thread, without locks of the gate; it must
-  // not wait for the stream's end. ResourceExhausted `limit`: all places of the kind are taken.
+  // A place for a stream that begins. `stop` is called at most once, by another thread, without
+  // locks of the gate; it must not wait for the stream's end. ResourceExhausted `limit`: all places
+  // of the kind are taken.
   absl::StatusOr<std::unique_ptr<GatedStream>> Open(StreamKind kind,
                                                     std::function<void(const absl::Status&)> stop);
 
-  // Stops streams that stall, with DeadlineExceeded `stalled`. Subscriptions never stall: they wait for us.
+  // Stops streams that stall, with DeadlineExceeded `stalled`. Subscriptions never stall: they wait
+  // for us.
   void Sweep();
 
   // Of payloads that are arriving.

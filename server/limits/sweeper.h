@@ -1,5 +1,5 @@
-// A thread that sweeps a gate for streams that stall. The gate's clock says what is late; this one only looks often enough.
-// What else must be looked at every second or more often goes with it.
+// A thread that sweeps a gate for streams that stall. The gate's clock says what is late; this one
+// only looks often enough. What else must be looked at every second or more often goes with it.
 #pragma once
 
 #include <algorithm>

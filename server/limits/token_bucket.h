@@ -18,7 +18,8 @@ class TokenBucket {
         tokens_(burst_),
         at_(now) {}
 
-  // Takes `bytes` if they are there: 0. Otherwise takes nothing: the time until they will be. Requires bytes <= burst.
+  // Takes `bytes` if they are there: 0. Otherwise takes nothing: the time until they will be.
+  // Requires bytes <= burst.
   absl::Duration Take(uint64_t bytes, absl::Duration now) {
     tokens_ = TokensAt(now);
     at_ = now;

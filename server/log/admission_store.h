@@ -1,4 +1,5 @@
-// What operators decided and a restart must not forget: pause and quarantines (docs/files.md, "admission.pb").
+// What operators decided and a restart must not forget: pause and quarantines (docs/files.md,
+// "admission.pb").
 //
 // Not thread-safe: of whoever owns the decisions. Write() blocks on the disk.
 #pragma once
@@ -16,13 +17,15 @@ namespace distro::server {
 
 class AdmissionStore {
  public:
-  // Reads the file; without one nothing was decided yet. DataLoss: damaged; the message says what to do. `disk` is borrowed.
+  // Reads the file; without one nothing was decided yet. DataLoss: damaged; the message says what
+  // to do. `disk` is borrowed.
   static absl::StatusOr<std::unique_ptr<AdmissionStore>> Open(const std::string& path, Disk* disk);
 
   // As last written.
   const v1::StoredAdmission& value() const { return value_; }
 
-  // Durable before it returns. After an error (reason "disk") value() is as before; a restart may find either.
+  // Durable before it returns. After an error (reason "disk") value() is as before; a restart may
+  // find either.
   absl::Status Write(const v1::StoredAdmission& value);
 
  private:

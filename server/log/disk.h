@@ -1,5 +1,6 @@
-// Every operation with which server/log changes a file system, one by one, so that a test can make any of them fail,
-// wait, or be the last thing that the process does (tests/testing/faulty_disk.h). Reading is not here.
+// Every operation with which server/log changes a file system, one by one, so that a test can make
+// any of them fail, wait, or be the last thing that the process does (tests/testing/faulty_disk.h).
+// Reading is not here.
 //
 // Thread-safe. Blocking. Every message names the operation and the path.
 #pragma once
@@ -29,9 +30,10 @@ enum class DiskOperation {
 // "create_folder", "fsync", ...: the value of a metric label and the first word of a message.
 absl::string_view DiskOperationName(DiskOperation operation);
 
-// The status of a failed operation. An answer about the path: AlreadyExists (EEXIST), NotFound (ENOENT). Otherwise the disk is
-// full (ResourceExhausted: ENOSPC, EDQUOT) or fails in another way (Unavailable: read-only, an I/O error, no handles, ...);
-// both have the reason "disk", and the same operation may succeed later.
+// The status of a failed operation. An answer about the path: AlreadyExists (EEXIST), NotFound
+// (ENOENT). Otherwise the disk is full (ResourceExhausted: ENOSPC, EDQUOT) or fails in another way
+// (Unavailable: read-only, an I/O error, no handles, ...); both have the reason "disk", and the
+// same operation may succeed later.
 absl::Status DiskError(DiskOperation operation, int error_number, absl::string_view path);
 
 // The operation of a status with the reason "disk".
@@ -56,11 +58,12 @@ class Disk {
 
   // A new file, for reading and writing. The caller closes the descriptor. AlreadyExists.
   virtual absl::StatusOr<int> Create(const std::string& path) = 0;
-  // All of `bytes` at `offset` of a file that Create gave, or that was opened for writing; `path` names it. After an error a
-  // part of them may be there.
+  // All of `bytes` at `offset` of a file that Create gave, or that was opened for writing; `path`
+  // names it. After an error a part of them may be there.
   virtual absl::Status Write(int fd, const std::string& path, uint64_t offset,
                              absl::string_view bytes) = 0;
-  // After an error nobody knows what the file holds, also when the next Fsync succeeds: it must be written anew.
+  // After an error nobody knows what the file holds, also when the next Fsync succeeds: it must be
+  // written anew.
   virtual absl::Status Fsync(int fd, const std::string& path) = 0;
 
   // A second name of the same file. AlreadyExists: `to` exists.
@@ -76,8 +79,9 @@ class Disk {
   virtual absl::StatusOr<uint64_t> FreeBytes(const std::string& path) = 0;
 };
 
-// Writes to `path`.tmp, fsyncs, renames over `path`, fsyncs the folder. After an error there is the old file or the new one,
-// and the new one may not be durable: the caller writes again before it relies on either.
+// Writes to `path`.tmp, fsyncs, renames over `path`, fsyncs the folder. After an error there is the
+// old file or the new one, and the new one may not be durable: the caller writes again before it
+// relies on either.
 absl::Status WriteAtomically(Disk* disk, const std::string& path, absl::string_view bytes);
 
 // Unlinks; a file that is not there is fine.

@@ -1,5 +1,5 @@
-// The epoch of a data folder: a number that every start makes higher than any before it, also in an older copy of the folder
-// (docs/decisions/0005-epoch-follows-the-calendar.md).
+// The epoch of a data folder: a number that every start makes higher than any before it, also in an
+// older copy of the folder (docs/decisions/0005-epoch-follows-the-calendar.md).
 #pragma once
 
 #include <cstdint>

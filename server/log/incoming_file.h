@@ -1,4 +1,5 @@
-// A file that arrives in pieces and can go on after an interruption. Blocking; not thread-safe for one file.
+// A file that arrives in pieces and can go on after an interruption. Blocking; not thread-safe for
+// one file.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +16,16 @@ namespace distro::server {
 // 0 for a file that does not exist.
 absl::StatusOr<uint64_t> FileSizeOrZero(const std::string& path);
 
-// Appends `data`, creating the file. InvalidArgument: `offset` is not the file's size, or the data goes beyond `total`. Reason
-// "disk": the file is as long as before, or what was written is a part of `data`.
+// Appends `data`, creating the file. InvalidArgument: `offset` is not the file's size, or the data
+// goes beyond `total`. Reason "disk": the file is as long as before, or what was written is a part
+// of `data`.
 absl::Status AppendToFile(Disk* disk, const std::string& path, uint64_t total, uint64_t offset,
                           absl::string_view data);
 
-// Fsyncs the file and compares it with what was announced. InvalidArgument: the size or the SHA-256 differs; a file that
-// is too large or whose SHA-256 differs is removed, a shorter one stays and can go on. Reason "disk": the fsync failed; the file
-// is removed, since nobody knows what it holds.
+// Fsyncs the file and compares it with what was announced. InvalidArgument: the size or the SHA-256
+// differs; a file that is too large or whose SHA-256 differs is removed, a shorter one stays and
+// can go on. Reason "disk": the fsync failed; the file is removed, since nobody knows what it
+// holds.
 absl::Status CheckIncoming(Disk* disk, const std::string& path, uint64_t bytes,
                            const Sha256Digest& sha256);
 

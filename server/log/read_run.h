@@ -1,4 +1,5 @@
-// The run of a data folder and its snapshots, read and not changed: also while an aggregator holds the folder. Thread-safe, blocking.
+// The run of a data folder and its snapshots, read and not changed: also while an aggregator holds
+// the folder. Thread-safe, blocking.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +19,13 @@ enum class SnapshotCheck {
   kHead,    // only the names and shapes of its tensors
 };
 
-// NotFound: there is no run. DataLoss: a file is damaged; the message names it and says what to do. FailedPrecondition: a file of
-// a newer version.
+// NotFound: there is no run. DataLoss: a file is damaged; the message names it and says what to do.
+// FailedPrecondition: a file of a newer version.
 absl::StatusOr<std::shared_ptr<const RunIdentity>> ReadRun(const std::string& data_dir,
                                                            SnapshotCheck check);
 
-// The snapshots besides the initial one, ascending by round; their files are not looked at. Statuses as ReadRun; without the file
-// there are none.
+// The snapshots besides the initial one, ascending by round; their files are not looked at.
+// Statuses as ReadRun; without the file there are none.
 absl::StatusOr<std::vector<v1::SnapshotInfo>> ReadSnapshotList(const std::string& data_dir);
 
 // Reads the whole file. DataLoss: its SHA-256 is not that of `info`, or it is missing.

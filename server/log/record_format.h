@@ -4,9 +4,11 @@
 //   prefix   16  magic, version, kind
 //   table    24 each segment, in order: offset, bytes, XXH3-64 of its payload
 //   header       RoundHeader or StartHeader; its XXH3-64 is the chain hash
-//   footer   48  round, segments, header bytes, XXH3-64 of table, header, and of prefix and footer; magic
+//   footer   48  round, segments, header bytes, XXH3-64 of table, header, and of prefix and footer;
+//            magic
 //
-// Payloads fill the file from the prefix to the table without gaps, in the order in which segments closed.
+// Payloads fill the file from the prefix to the table without gaps, in the order in which segments
+// closed.
 #pragma once
 
 #include <cstdint>
@@ -55,8 +57,9 @@ std::string EncodeRecordTable(const std::vector<RecordEntry>& entries);
 std::string EncodeRecordTail(RecordKind kind, RoundId round,
                              const std::vector<RecordEntry>& entries, absl::string_view header);
 
-// `prefix` and `footer` are the first and the last bytes of the file. Checks both, and that the sizes fit `file_bytes`.
-// FailedPrecondition: undamaged and of a newer version; prefix and footer are the same in all of them.
+// `prefix` and `footer` are the first and the last bytes of the file. Checks both, and that the
+// sizes fit `file_bytes`. FailedPrecondition: undamaged and of a newer version; prefix and footer
+// are the same in all of them.
 absl::StatusOr<RecordFooter> ParseRecordFooter(absl::string_view prefix, absl::string_view footer,
                                                uint64_t file_bytes);
 

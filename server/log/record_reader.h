@@ -1,4 +1,5 @@
-// One record that is open for reading: its header in memory, payloads from the file. Immutable, thread-safe.
+// One record that is open for reading: its header in memory, payloads from the file. Immutable,
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,9 @@ namespace distro::server {
 
 class RecordReader {
  public:
-  // Checks everything but the payloads' bytes and the meaning of the header. `kind` is kStart or kRound; a pruned round is a
-  // round. DataLoss names the file and the part that is damaged. FailedPrecondition: of a newer version.
+  // Checks everything but the payloads' bytes and the meaning of the header. `kind` is kStart or
+  // kRound; a pruned round is a round. DataLoss names the file and the part that is damaged.
+  // FailedPrecondition: of a newer version.
   static absl::StatusOr<std::shared_ptr<const RecordReader>> Open(const std::string& path,
                                                                   RecordKind kind);
 

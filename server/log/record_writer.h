@@ -1,5 +1,5 @@
-// A record that is being written: payloads go into a temporary file as segments close, the header comes last
-// (docs/files.md).
+// A record that is being written: payloads go into a temporary file as segments close, the header
+// comes last (docs/files.md).
 //
 // Not thread-safe.
 #pragma once
@@ -29,8 +29,8 @@ struct RecordPlace {
   std::string final_path;
 };
 
-// Writes one file and makes it durable under its final name, or leaves nothing behind. Every status has the reason "disk" unless
-// said otherwise; then a new writer may write the same bytes again.
+// Writes one file and makes it durable under its final name, or leaves nothing behind. Every status
+// has the reason "disk" unless said otherwise; then a new writer may write the same bytes again.
 class RecordFileWriter {
  public:
   using FsyncObserver = std::function<void(absl::Duration)>;
@@ -47,9 +47,9 @@ class RecordFileWriter {
   // [segments]; bytes 0: not added yet.
   const std::vector<RecordEntry>& entries() const { return entries_; }
 
-  // Writes table, header and footer, fsyncs, links to the final name, fsyncs the folder; reports the time of each fsync.
-  // FailedPrecondition: the final name exists, and not because of this writer (fenced). Any error: nothing is left under the
-  // final name, unless left_behind().
+  // Writes table, header and footer, fsyncs, links to the final name, fsyncs the folder; reports
+  // the time of each fsync. FailedPrecondition: the final name exists, and not because of this
+  // writer (fenced). Any error: nothing is left under the final name, unless left_behind().
   absl::Status Publish(absl::string_view header, const FsyncObserver& observer);
 
   // For a pruned record: replaces the file of that name; the folder is not fsynced.

@@ -1,13 +1,14 @@
-// The round log: one file a round, written once; the chain of their hashes (docs/files.md has the format). Of old rounds only
-// the headers are kept: the payloads go once a snapshot holds what they did.
+// The round log: one file a round, written once; the chain of their hashes (docs/files.md has the
+// format). Of old rounds only the headers are kept: the payloads go once a snapshot holds what they
+// did.
 //
 //   start.record          the first link of the chain
 //   0000000042.record     round 42
-//   *.tmp                 a record that was not committed; removed when the log is opened. The same name at each try, so that
-//                         an error that stays has the same message.
+//   *.tmp                 a record that was not committed; removed when the log is opened. The same
+//                         name at each try, so that an error that stays has the same message.
 //
-// WriteStart, Begin and a writer's Commit are for one thread (the round thread), Prune for one other; reading is thread-safe and
-// concurrent with both.
+// WriteStart, Begin and a writer's Commit are for one thread (the round thread), Prune for one
+// other; reading is thread-safe and concurrent with both.
 #pragma once
 
 #include <cstdint>
@@ -47,11 +48,11 @@ class RecordWriter {
     return file_.AddSegment(segment, payload);
   }
 
-  // Writes the header, fsyncs, links to the final name, fsyncs the folder. Then the round is durable and in the log.
-  // FailedPrecondition: the round's file exists: another process wrote it (fenced).
-  // InvalidArgument: the header is not one of this round with these payloads after that predecessor.
-  // Reason "disk" (server/log/disk.h): nothing was published. After any error, also of AddSegment, this writer is spent: a
-  // retry begins a new one with the same bytes.
+  // Writes the header, fsyncs, links to the final name, fsyncs the folder. Then the round is
+  // durable and in the log. FailedPrecondition: the round's file exists: another process wrote it
+  // (fenced). InvalidArgument: the header is not one of this round with these payloads after that
+  // predecessor. Reason "disk" (server/log/disk.h): nothing was published. After any error, also of
+  // AddSegment, this writer is spent: a retry begins a new one with the same bytes.
   absl::Status Commit(absl::string_view header_bytes);
 
  private:
@@ -62,16 +63,17 @@ class RecordWriter {
 
 class RoundLog {
  public:
-  // Opens the log in `dir` (created if missing), removes temporary files, verifies the chain of all headers and the
-  // payload checksums of the newest `verify_payloads` records, and makes the names that were found durable. DataLoss names a
-  // damaged or missing file and says what to do. FailedPrecondition: a file of a newer version. `layout`, `disk` and `log` are
-  // borrowed.
+  // Opens the log in `dir` (created if missing), removes temporary files, verifies the chain of all
+  // headers and the payload checksums of the newest `verify_payloads` records, and makes the names
+  // that were found durable. DataLoss names a damaged or missing file and says what to do.
+  // FailedPrecondition: a file of a newer version. `layout`, `disk` and `log` are borrowed.
   static absl::StatusOr<std::unique_ptr<RoundLog>> Open(const std::string& dir,
                                                         const Layout* layout, int verify_payloads,
                                                         Disk* disk, Log* log);
 
-  // The same of a folder that is only looked at, also while an aggregator writes to it: nothing is created or removed, and
-  // rounds that are committed later are not seen. NotFound: there is no such folder.
+  // The same of a folder that is only looked at, also while an aggregator writes to it: nothing is
+  // created or removed, and rounds that are committed later are not seen. NotFound: there is no
+  // such folder.
   static absl::StatusOr<std::unique_ptr<const RoundLog>> OpenReadOnly(const std::string& dir,
                                                                       const Layout* layout,
                                                                       int verify_payloads);
@@ -83,13 +85,15 @@ class RoundLog {
 
   // The first round that is not in the log.
   RoundId next_round() const;
-  // Chain hash of the record before `round`: of the start record for 0. Requires has_start() and round <= next_round().
+  // Chain hash of the record before `round`: of the start record for 0. Requires has_start() and
+  // round <= next_round().
   uint64_t HashBefore(RoundId round) const;
-  // Header of a stored round, parsed. Requires round < next_round(). DataLoss: the file changed since it was verified.
+  // Header of a stored round, parsed. Requires round < next_round(). DataLoss: the file changed
+  // since it was verified.
   absl::StatusOr<v1::RoundHeader> Header(RoundId round) const;
-  // With payloads; whoever holds it can read it to its end, also while it is pruned. OutOfRange (reason "pruned"): round <
-  // first_round(). DataLoss: the file is missing or changed since it was verified. Payloads are not
-  // read here: VerifiedPayload.
+  // With payloads; whoever holds it can read it to its end, also while it is pruned. OutOfRange
+  // (reason "pruned"): round < first_round(). DataLoss: the file is missing or changed since it was
+  // verified. Payloads are not read here: VerifiedPayload.
   absl::StatusOr<std::shared_ptr<const RecordReader>> OpenRecord(RoundId round) const;
 
   // FailedPrecondition: not next_round(), or there is no start record.
@@ -99,14 +103,16 @@ class RoundLog {
   bool pruned(RoundId round) const;
   // The first round whose payloads are all there, with those of every later one.
   RoundId first_round() const;
-  // Drops the payloads of all rounds before `first_kept`; headers and hashes stay. Blocking, two fsyncs a round: not for the
-  // round thread. InvalidArgument: beyond next_round(). Reason "disk": some are dropped; the rest may be tried again. DataLoss: all are
-  // but those that are damaged or missing, of which it names the first.
+  // Drops the payloads of all rounds before `first_kept`; headers and hashes stay. Blocking, two
+  // fsyncs a round: not for the round thread. InvalidArgument: beyond next_round(). Reason "disk":
+  // some are dropped; the rest may be tried again. DataLoss: all are but those that are damaged or
+  // missing, of which it names the first.
   absl::Status Prune(RoundId first_kept);
 
   // Bytes of all records.
   uint64_t bytes() const;
-  // Gets the time of each fsync of a commit, on the committing thread. Called before the first Begin.
+  // Gets the time of each fsync of a commit, on the committing thread. Called before the first
+  // Begin.
   void SetFsyncObserver(RecordFileWriter::FsyncObserver observer) {
     observer_ = std::move(observer);
   }
@@ -140,11 +146,12 @@ class RoundLog {
   const std::string dir_;
   const Layout* const layout_;
   Disk* const disk_;  // null: only looked at
-  const std::string
-      tag_;  // of the temporary files: another process, that this one does not know of, has other names
+  // Of the temporary files: another process, that this one does not know of, has other names.
+  const std::string tag_;
   RecordFileWriter::FsyncObserver observer_;
 
-  // Of the writing thread: what a commit that failed could not take back. Set: it must go before anything is published.
+  // Of the writing thread: what a commit that failed could not take back. Set: it must go before
+  // anything is published.
   std::optional<std::pair<std::string, FileId>> left_behind_;
 
   mutable absl::Mutex mu_;

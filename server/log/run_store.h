@@ -1,4 +1,5 @@
-// The data folder of an aggregator: one run, its configuration, its models, its epoch (docs/files.md has the formats).
+// The data folder of an aggregator: one run, its configuration, its models, its epoch
+// (docs/files.md has the formats).
 //
 //   lock                        held by the one process that owns the folder (flock)
 //   epoch                       u64 as text; raised and fsynced at every start
@@ -37,9 +38,10 @@ namespace distro::server {
 
 class RunStore {
  public:
-  // Takes the lock, reads the run if there is one, verifies the snapshots' SHA-256, and raises the epoch (epoch_file.h).
-  // FailedPrecondition: another process holds the folder, or a file is of a newer version. DataLoss: a file is damaged; the
-  // message names it and says what to do. Reason "disk": the folder cannot be written. `disk`, `clock` and `log` are borrowed.
+  // Takes the lock, reads the run if there is one, verifies the snapshots' SHA-256, and raises the
+  // epoch (epoch_file.h). FailedPrecondition: another process holds the folder, or a file is of a
+  // newer version. DataLoss: a file is damaged; the message names it and says what to do. Reason
+  // "disk": the folder cannot be written. `disk`, `clock` and `log` are borrowed.
   static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& data_dir, Disk* disk,
                                                         const Clock* clock, Log* log);
 
@@ -55,16 +57,19 @@ class RunStore {
 
   // Upload of the initial snapshot. The bytes that are already there: where the client goes on.
   absl::StatusOr<uint64_t> IncomingBytes(const Sha256Digest& sha256) const;
-  // Appends at `offset`. InvalidArgument: that is not IncomingBytes(), or the data goes beyond the announced `snapshot_bytes`.
-  // FailedPrecondition: has_run(). Reason "disk": not stored; ask IncomingBytes() again.
+  // Appends at `offset`. InvalidArgument: that is not IncomingBytes(), or the data goes beyond the
+  // announced `snapshot_bytes`. FailedPrecondition: has_run(). Reason "disk": not stored; ask
+  // IncomingBytes() again.
   absl::Status AppendIncoming(const Sha256Digest& sha256, uint64_t snapshot_bytes, uint64_t offset,
                               absl::string_view data);
-  // Checks size and SHA-256 of the upload, its manifest and tensors, computes the state hash, and makes the run durable.
-  // InvalidArgument: configuration, model or snapshot are refused; a snapshot that does not match its SHA-256 is removed.
-  // AlreadyExists: the folder holds another run; the same run again is OK. Reason "disk": there is no run; try again.
+  // Checks size and SHA-256 of the upload, its manifest and tensors, computes the state hash, and
+  // makes the run durable. InvalidArgument: configuration, model or snapshot are refused; a
+  // snapshot that does not match its SHA-256 is removed. AlreadyExists: the folder holds another
+  // run; the same run again is OK. Reason "disk": there is no run; try again.
   absl::Status CreateRun(const v1::RunConfig& config, absl::string_view model_config_json,
                          uint64_t snapshot_bytes, const Sha256Digest& sha256);
-  // The same from a checkpoint folder on this machine (`--run`, `--model`). NotFound: a file is missing there.
+  // The same from a checkpoint folder on this machine (`--run`, `--model`). NotFound: a file is
+  // missing there.
   absl::Status CreateRunFromFolder(const v1::RunConfig& config, const std::string& checkpoint_dir);
 
  private:

@@ -1,4 +1,5 @@
-// What a snapshot file must be before a run begins with it or goes on from it. Blocking, thread-safe.
+// What a snapshot file must be before a run begins with it or goes on from it. Blocking,
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +13,13 @@
 
 namespace distro::server {
 
-// The layout of a run of this configuration that begins with the snapshot; reads its head only. InvalidArgument: not a snapshot.
+// The layout of a run of this configuration that begins with the snapshot; reads its head only.
+// InvalidArgument: not a snapshot.
 absl::StatusOr<std::shared_ptr<const Layout>> LayoutOfSnapshot(const std::string& path,
                                                                const v1::RunConfig& config);
 
-// The state hash of its parameters, which are all read into memory. InvalidArgument: other tensors than those of the layout, or
-// one with a value that is not finite.
+// The state hash of its parameters, which are all read into memory. InvalidArgument: other tensors
+// than those of the layout, or one with a value that is not finite.
 absl::StatusOr<uint64_t> CheckedStateHash(const std::string& path, const Layout& layout);
 
 // A refusal as the upload's sender reads it: "snapshot" in the place of `path`, our file, which it

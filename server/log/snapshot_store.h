@@ -1,8 +1,8 @@
-// The snapshots of a run: the initial model, and the newest two that an archiver uploaded and that were verified
-// (docs/files.md has the files).
+// The snapshots of a run: the initial model, and the newest two that an archiver uploaded and that
+// were verified (docs/files.md has the files).
 //
-// Thread-safe. Everything but List() and PathOf() blocks on the disk; Adopt() reads the whole file and holds all parameters
-// in memory while it runs.
+// Thread-safe. Everything but List() and PathOf() blocks on the disk; Adopt() reads the whole file
+// and holds all parameters in memory while it runs.
 #pragma once
 
 #include <cstdint>
@@ -25,30 +25,34 @@ namespace distro::server {
 
 class SnapshotStore {
  public:
-  // Of a run that exists. Verifies the SHA-256 of each listed snapshot but the initial one, which RunStore verified; a damaged or
-  // missing one is left out of the list and named in the log. DataLoss: snapshots.pb is damaged. `disk`, `log`: borrowed.
+  // Of a run that exists. Verifies the SHA-256 of each listed snapshot but the initial one, which
+  // RunStore verified; a damaged or missing one is left out of the list and named in the log.
+  // DataLoss: snapshots.pb is damaged. `disk`, `log`: borrowed.
   static absl::StatusOr<std::unique_ptr<SnapshotStore>> Open(const std::string& data_dir,
                                                              std::shared_ptr<const RunIdentity> run,
                                                              Disk* disk, Log* log);
 
   // Newest first, the initial one last: never empty.
   std::vector<v1::SnapshotInfo> List() const;
-  // Where a listed snapshot lies. Who has opened the file can read it to its end, also when it is dropped meanwhile. `sha256` is
-  // 32 bytes. NotFound: not listed (any more).
+  // Where a listed snapshot lies. Who has opened the file can read it to its end, also when it is
+  // dropped meanwhile. `sha256` is 32 bytes. NotFound: not listed (any more).
   absl::StatusOr<std::string> PathOf(absl::string_view sha256) const;
 
-  // An upload: the bytes that are there already, where the archiver goes on; size_bytes when the snapshot is listed.
-  // InvalidArgument: the SHA-256 has not 32 bytes, the round is 0, or the size is not that of every snapshot of this run.
-  // AlreadyExists: another snapshot of this round is listed. FailedPrecondition: older than the two that are kept.
+  // An upload: the bytes that are there already, where the archiver goes on; size_bytes when the
+  // snapshot is listed. InvalidArgument: the SHA-256 has not 32 bytes, the round is 0, or the size
+  // is not that of every snapshot of this run. AlreadyExists: another snapshot of this round is
+  // listed. FailedPrecondition: older than the two that are kept.
   absl::StatusOr<uint64_t> IncomingBytes(const v1::SnapshotInfo& info) const;
-  // Appends. The same statuses, and InvalidArgument: `offset` is not IncomingBytes(), or the data goes beyond size_bytes. Reason
-  // "disk": not stored; ask IncomingBytes() again. Two unfinished uploads are kept; a third removes the one that waited longest.
+  // Appends. The same statuses, and InvalidArgument: `offset` is not IncomingBytes(), or the data
+  // goes beyond size_bytes. Reason "disk": not stored; ask IncomingBytes() again. Two unfinished
+  // uploads are kept; a third removes the one that waited longest.
   absl::Status AppendIncoming(const v1::SnapshotInfo& info, uint64_t offset,
                               absl::string_view data);
 
-  // Verifies a complete upload (SHA-256, tensors, finite, own state hash equals info.state_hash) and lists it, durably; then drops
-  // what is older than the newest two. A listed one again is OK. Round and log_hash are the caller's to check.
-  // InvalidArgument: incomplete, or not what was announced: then the upload is removed.
+  // Verifies a complete upload (SHA-256, tensors, finite, own state hash equals info.state_hash)
+  // and lists it, durably; then drops what is older than the newest two. A listed one again is OK.
+  // Round and log_hash are the caller's to check. InvalidArgument: incomplete, or not what was
+  // announced: then the upload is removed.
   absl::Status Adopt(const v1::SnapshotInfo& info);
 
   // A listed one is offered no more, as if it were damaged; its file stays until the next one is

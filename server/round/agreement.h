@@ -1,8 +1,10 @@
-// Does a worker's update point where those of the others point? Counts how often its signs are those of the sum of the
-// others' votes, and says who opposes them beyond chance (docs/protocol.md, "Agreement"). Pure; not thread-safe.
+// Does a worker's update point where those of the others point? Counts how often its signs are
+// those of the sum of the others' votes, and says who opposes them beyond chance (docs/protocol.md,
+// "Agreement"). Pure; not thread-safe.
 //
-// Agreement near zero is natural: workers read different samples, and late in a run gradients are mostly noise. Only a
-// worker that opposes the others is suspicious: flipped signs, a poisoned update, broken arithmetic.
+// Agreement near zero is natural: workers read different samples, and late in a run gradients are
+// mostly noise. Only a worker that opposes the others is suspicious: flipped signs, a poisoned
+// update, broken arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -32,22 +34,26 @@ struct AgreementCounts {
   uint64_t disagree = 0;  // the other sign
 
   uint64_t common() const { return agree + disagree; }
-  // (agree - disagree) / sqrt(agree + disagree): about -1 to 1 for signs that are drawn by chance. 0 without votes.
+  // (agree - disagree) / sqrt(agree + disagree): about -1 to 1 for signs that are drawn by chance.
+  // 0 without votes.
   double Score() const;
   bool operator==(const AgreementCounts&) const = default;
 };
 
-// At least kMinCommonVotes votes, agree - disagree < -6 * sqrt(agree + disagree), and disagree - agree above a tenth of them: over many
-// rounds the first alone is reached by honest workers, whose signs depend on each other (docs/decisions/0008).
+// At least kMinCommonVotes votes, agree - disagree < -6 * sqrt(agree + disagree), and disagree -
+// agree above a tenth of them: over many rounds the first alone is reached by honest workers, whose
+// signs depend on each other (docs/decisions/0008).
 bool Suspicious(const AgreementCounts& counts);
 
-// The counts of one payload. `votes` is the sum of all payloads of that segment before it is cut down (download = top),
-// with `weight` (0 on probation) times this one in it. InvalidArgument: the payload does not decode.
+// The counts of one payload. `votes` is the sum of all payloads of that segment before it is cut
+// down (download = top), with `weight` (0 on probation) times this one in it. InvalidArgument: the
+// payload does not decode.
 absl::StatusOr<AgreementCounts> CompareWithOthers(absl::string_view payload,
                                                   const PayloadExpectation& expected, int weight,
                                                   const Votes& votes);
 
-// The counts of the workers over the last kAgreementRounds rounds. One segment a round is enough to feed it.
+// The counts of the workers over the last kAgreementRounds rounds. One segment a round is enough to
+// feed it.
 class Agreement {
  public:
   // Adds to the worker's counts of that round. Rounds do not descend.
@@ -55,9 +61,9 @@ class Agreement {
   // All zero for a name that is not known.
   AgreementCounts Of(absl::string_view name) const;
 
-  // The suspicious worker of the lowest score (the first name among equals), if there are at least kMinJudgedWorkers with
-  // kMinCommonVotes votes. One at a time: its votes are in what the others were compared with, so Clear() follows when it
-  // is taken out of the run.
+  // The suspicious worker of the lowest score (the first name among equals), if there are at least
+  // kMinJudgedWorkers with kMinCommonVotes votes. One at a time: its votes are in what the others
+  // were compared with, so Clear() follows when it is taken out of the run.
   std::optional<std::string> Worst() const;
   void Clear() { workers_.clear(); }
 

@@ -32,7 +32,8 @@ namespace distro::server {
 
 class Attendance {
  public:
-  // A worker's state changed; the word is one of kMemberReasons. Not OK: its streams end with `end`.
+  // A worker's state changed; the word is one of kMemberReasons. Not OK: its streams end with
+  // `end`.
   using OnChange =
       std::function<void(const Worker&, absl::string_view word, const absl::Status& end)>;
 
@@ -89,8 +90,9 @@ class Attendance {
   LogRate log_rate_;
 };
 
-// The run's max_workers, or fewer: runs that an earlier version created may have more than a round's
-// header has room for. Their names are shorter than they may be, so as many as there were go on.
+// The run's max_workers, or fewer: runs that an earlier version created may have more than a
+// round's header has room for. Their names are shorter than they may be, so as many as there were
+// go on.
 uint32_t WorkersThatFit(const RunIdentity& run, const RoundLog& rounds);
 
 // InvalidArgument: too few fit for a round (common/round_log/header_bound.h).

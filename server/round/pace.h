@@ -17,7 +17,8 @@
 
 namespace distro::server {
 
-// Rounds back to which a late update is still timed; an older one belongs to a worker that fell behind, not to a slow link.
+// Rounds back to which a late update is still timed; an older one belongs to a worker that fell
+// behind, not to a slow link.
 inline constexpr size_t kTimedRounds = 8;
 
 struct UpdateTime {
@@ -25,15 +26,15 @@ struct UpdateTime {
   std::optional<absl::Duration> lateness;  // since the round was over; set when it was
 };
 
-// When workers' updates arrive, from Open to their last byte: what the adaptive deadline learns from,
-// also of updates that came too late. Each worker counts once a round.
+// When workers' updates arrive, from Open to their last byte: what the adaptive deadline learns
+// from, also of updates that came too late. Each worker counts once a round.
 class UpdateTimes {
  public:
   void Open(RoundId round, absl::Duration now);
   // The open round is over.
   void Close(absl::Duration now);
-  // The last byte of the worker's update came, or was refused because it was late. Not set: this worker's update of that
-  // round was timed before, or the round is too old or not known.
+  // The last byte of the worker's update came, or was refused because it was late. Not set: this
+  // worker's update of that round was timed before, or the round is too old or not known.
   std::optional<UpdateTime> Arrived(RoundId round, absl::string_view worker, absl::Duration now);
 
  private:
@@ -46,7 +47,8 @@ class UpdateTimes {
   std::deque<Entry> rounds_;  // ascending
 };
 
-// Rounds whose times count: few, so that a link that becomes slow is given time within a round or two.
+// Rounds whose times count: few, so that a link that becomes slow is given time within a round or
+// two.
 inline constexpr size_t kDeadlineRounds = 16;
 
 // A round's deadline (docs/protocol.md, "Times"): 1.5 times the 90th percentile of the times from
@@ -57,12 +59,12 @@ class AdaptiveDeadline {
   AdaptiveDeadline(absl::Duration shortest, absl::Duration longest)
       : shortest_(shortest), longest_(longest) {}
 
-  // A worker's update of `round` was there that long after Open. At most once a worker and round; a round older than the
-  // last kDeadlineRounds that were seen is ignored.
+  // A worker's update of `round` was there that long after Open. At most once a worker and round; a
+  // round older than the last kDeadlineRounds that were seen is ignored.
   void Add(RoundId round, absl::Duration since_open);
 
-  // From Open: clamp(1.5 * p90, shortest, longest), p90 being the smallest time that at least 90 % do not exceed;
-  // `longest` while no time is known.
+  // From Open: clamp(1.5 * p90, shortest, longest), p90 being the smallest time that at least 90 %
+  // do not exceed; `longest` while no time is known.
   absl::Duration Deadline() const;
 
  private:
@@ -79,8 +81,8 @@ class AdaptiveDeadline {
 // Committed rounds that the mean is taken over.
 inline constexpr size_t kLogRateRounds = 64;
 
-// A link must be this much faster than the log. Who is only 10 % faster gains six minutes on the log in an hour; who has
-// less margin catches up with the first hiccup of the link only in theory.
+// A link must be this much faster than the log. Who is only 10 % faster gains six minutes on the
+// log in an hour; who has less margin catches up with the first hiccup of the link only in theory.
 inline constexpr double kCatchUpMargin = 1.1;
 
 // How fast the log grows, and whether a link could keep up with it (docs/protocol.md, "Joining").
@@ -99,7 +101,8 @@ class LogRate {
                            : duration_ / static_cast<int64_t>(rounds_.size());
   }
 
-  // Whether a link of that many bytes a second could catch up. True when either rate is 0 (not known).
+  // Whether a link of that many bytes a second could catch up. True when either rate is 0 (not
+  // known).
   bool CanFollow(uint64_t download_bytes_per_second) const;
 
  private:

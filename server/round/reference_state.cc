@@ -9,7 +9,8 @@ namespace distro::server {
 namespace {
 
 constexpr size_t kTensorsNamed = 5;
-// Tensors' hashes are kept for that many different states of a round: enough to name what differs, and bounded.
+// Tensors' hashes are kept for that many different states of a round: enough to name what differs,
+// and bounded.
 constexpr size_t kStatesKept = 8;
 
 // All members that reported a hash reported the same.

@@ -32,7 +32,8 @@ struct StateVerdict {
   std::optional<LogReference> reference = std::nullopt;
   std::vector<Disagreement> disagree = {};  // ascending by name; without a reference all or none
 
-  // Those who disagree may be quarantined in the end. Otherwise they resync, and nobody is quarantined.
+  // Those who disagree may be quarantined in the end. Otherwise they resync, and nobody is
+  // quarantined.
   bool certain() const { return reference && reference->majority; }
 };
 

@@ -1,5 +1,6 @@
-// The open round: whose payloads are in, which segments are closed. A payload of a (worker, segment) never changes once
-// it was taken: the same bytes are taken again, others are refused. Holds the payloads until their segment closes.
+// The open round: whose payloads are in, which segments are closed. A payload of a (worker,
+// segment) never changes once it was taken: the same bytes are taken again, others are refused.
+// Holds the payloads until their segment closes.
 //
 // Not thread-safe: its owner (Course) is under the manager's mutex.
 #pragma once
@@ -49,27 +50,29 @@ class Round {
   const std::vector<v1::Slot>& slots() const { return slots_; }
   bool HasSlot(absl::string_view worker) const { return IndexOf(worker) >= 0; }
 
-  // The ACTIVE workers with samples: whom the round waits for. Called at Open (and when samples were added).
+  // The ACTIVE workers with samples: whom the round waits for. Called at Open (and when samples
+  // were added).
   void SetExpected(const Membership& membership);
   // Gives samples to workers that had none. Requires names without a slot.
   void AddSlots(const std::vector<v1::Slot>& slots);
   // Nobody waits for this worker any more.
   void Forgo(absl::string_view worker);
-  // Its votes count from now on, also those that it sent on probation, in segments that are not closed: the round needs
-  // them, because too few other workers are left.
+  // Its votes count from now on, also those that it sent on probation, in segments that are not
+  // closed: the round needs them, because too few other workers are left.
   void Promote(absl::string_view worker);
   // As Forgo, and what it sent leaves the segments that are not closed.
   void Expel(absl::string_view worker);
   int expected() const;
 
-  // An upload began. With the first bytes of a worker its weight in this round is fixed, but for Promote: 0 when it is
-  // `on_probation`, then its payloads are checked and not used. FailedPrecondition: no samples for this worker. AlreadyExists: it said before
-  // that it abstains, or abstains after it sent.
+  // An upload began. With the first bytes of a worker its weight in this round is fixed, but for
+  // Promote: 0 when it is `on_probation`, then its payloads are checked and not used.
+  // FailedPrecondition: no samples for this worker. AlreadyExists: it said before that it abstains,
+  // or abstains after it sent.
   absl::Status BeginUpload(const v1::UploadHeader& header, bool on_probation);
   // Segments of that worker that need not be sent: taken, or closed. Ascending.
   std::vector<uint32_t> Held(absl::string_view worker) const;
-  // Takes a valid payload. Requires BeginUpload and segment < segments. AlreadyExists: other bytes were taken before, or
-  // the worker abstained.
+  // Takes a valid payload. Requires BeginUpload and segment < segments. AlreadyExists: other bytes
+  // were taken before, or the worker abstained.
   absl::StatusOr<Taken> Put(const v1::WorkerIdentity& worker, SegmentId segment,
                             SharedBytes payload, absl::Duration now);
   // Every segment of the worker's update was taken in time.
@@ -79,13 +82,15 @@ class Round {
   // Its votes count in this round: from its first bytes on.
   bool Counts(absl::string_view worker) const;
 
-  // What Decide() looks at. Workers' sessions, and the weight of who has not sent yet, come from `membership`.
+  // What Decide() looks at. Workers' sessions, and the weight of who has not sent yet, come from
+  // `membership`.
   RoundSnapshot Snapshot(const Membership& membership) const;
 
   // What the audited segment has, ascending by the workers' names. Before it is closed.
   std::vector<Contribution> Audited() const;
   SegmentId audited() const { return audited_; }
-  // Closes the segment: its payloads that count, ascending by the workers' names. The round lets go of them.
+  // Closes the segment: its payloads that count, ascending by the workers' names. The round lets go
+  // of them.
   std::vector<SharedBytes> Close(SegmentId segment);
   void SetResult(SegmentId segment, const SegmentResult& result);
   // When the segment's last payload came.

@@ -1,5 +1,5 @@
-// A run's rounds as the rest of the aggregator sees them: what peers ask for, what operators decide,
-// and Step(), which does what is due (docs/protocol.md).
+// A run's rounds as the rest of the aggregator sees them: what peers ask for, what operators
+// decide, and Step(), which does what is due (docs/protocol.md).
 //
 //   SharedRun   the mutex and what is under it:
 //     Course      head, samples, the open round     Attendance  who is there, at what pace
@@ -9,8 +9,8 @@
 //   Decrees     decisions: durable first, then acted upon
 //
 // Thread-safe. One thread (the run host's, or a test) calls Step(); the rest may be called by any
-// thread, is quick and never waits for a disk, except Subscribe's subscriptions, which read the log,
-// and decisions.
+// thread, is quick and never waits for a disk, except Subscribe's subscriptions, which read the
+// log, and decisions.
 #pragma once
 
 #include <memory>
@@ -69,8 +69,8 @@ class RoundManager {
   // InvalidArgument: a round ahead of the log, or as Integrity::CheckReport.
   absl::Status ReportState(const v1::ReportStateRequest& request);
 
-  // What operators decide; durable before the answer, so these wait for the disk. Reason "disk": not
-  // stored, nothing changed. Reasons of a request are at most 200 bytes (InvalidArgument).
+  // What operators decide; durable before the answer, so these wait for the disk. Reason "disk":
+  // not stored, nothing changed. Reasons of a request are at most 200 bytes (InvalidArgument).
   absl::Status Pause(absl::string_view reason) { return decrees_.Pause(reason); }
   absl::Status Resume() { return decrees_.Resume(); }
   // Quarantines a name, known or not: its streams end, and what it sent leaves the open round's

@@ -1,5 +1,6 @@
-// When does a segment close, when does a round commit: one pure function of a snapshot of the round, monotonic time
-// and the policy (docs/protocol.md). The reason is for people: logs, metrics, the status page.
+// When does a segment close, when does a round commit: one pure function of a snapshot of the
+// round, monotonic time and the policy (docs/protocol.md). The reason is for people: logs, metrics,
+// the status page.
 #pragma once
 
 #include <string>
@@ -43,15 +44,15 @@ struct RoundDecision {
   std::vector<SegmentId>
       segments;              // kClose: which, in the order in which workers send: (t + i) mod n
   bool by_deadline = false;  // kClose: somebody expected is missing
-  bool enough_can_come =
-      true;  // kWait: the workers in session can bring the segments to min_workers
+  // KWait: the workers in session can bring the segments to min_workers.
+  bool enough_can_come = true;
   std::string reason;
 };
 
-// A segment closes when min_workers are in and all expected workers are in, have abstained or are past the deadline.
-// It also closes with fewer when every worker with samples has answered and somebody abstained: nobody else can come.
-// Of all this, workers that do not count are no part.
-// A round commits when all segments are closed.
+// A segment closes when min_workers are in and all expected workers are in, have abstained or are
+// past the deadline. It also closes with fewer when every worker with samples has answered and
+// somebody abstained: nobody else can come. Of all this, workers that do not count are no part. A
+// round commits when all segments are closed.
 RoundDecision Decide(const RoundSnapshot& round, absl::Duration now,
                      const RoundPolicyOptions& options);
 

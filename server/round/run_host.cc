@@ -80,7 +80,8 @@ absl::Status RunHost::CheckNotDraining() const {
                          "the aggregator is about to stop: try again later");
 }
 
-// The last step of the ladder of docs/protocol.md, "Times". The run's deadline cannot change any more: a warning.
+// The last step of the ladder of docs/protocol.md, "Times". The run's deadline cannot change any
+// more: a warning.
 void RunHost::WarnOfGrace(const v1::RunConfig& config) {
   if (!config.has_round_deadline()) return;
   const absl::Duration deadline = FromProto(config.round_deadline());

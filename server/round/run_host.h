@@ -1,5 +1,5 @@
-// The data folder's run, from "there is none yet" to "its rounds go on": creates it, opens its log, runs its round
-// thread. Thread-safe.
+// The data folder's run, from "there is none yet" to "its rounds go on": creates it, opens its log,
+// runs its round thread. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,8 @@ namespace distro::server {
 
 class RunHost {
  public:
-  // `clock`, `log` and `observer` are borrowed. `on_fatal` is called once, by the round thread, when it had to stop.
+  // `clock`, `log` and `observer` are borrowed. `on_fatal` is called once, by the round thread,
+  // when it had to stop.
   RunHost(std::unique_ptr<RunStore> store, const Clock* clock, Log* log, RunObserver* observer,
           const RoundManagerOptions& options, std::function<void(absl::Status)> on_fatal);
   // Stops, and joins the round thread. No rpc may be running.
@@ -29,14 +30,16 @@ class RunHost {
 
   // Goes on with the run that the folder holds; OK when it holds none.
   absl::Status Continue();
-  // Creates the run from a checkpoint folder of this machine, or goes on with the same one. FailedPrecondition: the
-  // folder holds another run.
+  // Creates the run from a checkpoint folder of this machine, or goes on with the same one.
+  // FailedPrecondition: the folder holds another run.
   absl::Status CreateFromFolder(const v1::RunConfig& config, const std::string& checkpoint_dir);
 
-  // An upload of a run. First the header: where the snapshot's bytes go on, or the id of the run that exists.
-  // InvalidArgument: the configuration is refused. FailedPrecondition: there is another run.
+  // An upload of a run. First the header: where the snapshot's bytes go on, or the id of the run
+  // that exists. InvalidArgument: the configuration is refused. FailedPrecondition: there is
+  // another run.
   absl::StatusOr<v1::CreateRunResponse> BeginCreate(const v1::CreateRunHeader& header);
-  // Then its frames; the last one creates the run and the response names it. Not set: more frames are wanted.
+  // Then its frames; the last one creates the run and the response names it. Not set: more frames
+  // are wanted.
   absl::StatusOr<std::optional<v1::CreateRunResponse>> AddFrame(const v1::CreateRunHeader& header,
                                                                 const v1::SnapshotFrame& frame);
 

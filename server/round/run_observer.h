@@ -1,5 +1,5 @@
-// What a run tells about itself, for metrics. Calls come from any thread, some with the manager's mutex held: be quick
-// and do not call back.
+// What a run tells about itself, for metrics. Calls come from any thread, some with the manager's
+// mutex held: be quick and do not call back.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ class RunObserver {
   virtual void OnMemberChange(absl::string_view reason) = 0;
   // An update came that long after its round was over. Once a worker and round.
   virtual void OnLateUpdate(absl::Duration lateness) = 0;
-  // The last byte of a worker's update of `round` came, that long after the round opened; also when it was too late to
-  // count. Once a worker and round.
+  // The last byte of a worker's update of `round` came, that long after the round opened; also when
+  // it was too late to count. Once a worker and round.
   virtual void OnUpdateTimed(const std::string& worker, RoundId round,
                              absl::Duration since_open) = 0;
   // A write to the log failed; the name of the disk's operation, or "other".

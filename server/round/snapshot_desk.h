@@ -1,6 +1,6 @@
-// Where an archiver's snapshot comes in: its bytes are stored, then checked on a thread of its own, because that reads the
-// whole file and computes its state hash; then joiners start from it, and the log drops the rounds that no joiner needs any
-// more (docs/protocol.md, "Snapshots").
+// Where an archiver's snapshot comes in: its bytes are stored, then checked on a thread of its own,
+// because that reads the whole file and computes its state hash; then joiners start from it, and
+// the log drops the rounds that no joiner needs any more (docs/protocol.md, "Snapshots").
 //
 // Thread-safe. Begin and Add wait for the disk, for a frame at most; Adopt does not wait.
 #pragma once
@@ -25,12 +25,12 @@
 namespace distro::server {
 
 // Does the log vouch for a snapshot? Whoever offers one is only believed as far as the round's own
-// record goes (docs/protocol.md, "Snapshots"). OK: its round is committed, its chain hash is the log's, and its state hash is the round's
-// reference (common/round_log/log_reference.h). InvalidArgument: the round is 0 or ahead of the log,
-// or the state hash is another one. FailedPrecondition "diverged": another chain hash;
-// "no_reference": the round is not committed yet; "no_majority": its members did not agree, so that
-// it can never have a snapshot. DataLoss: the record cannot be read. Thread-safe; reads one
-// record's header.
+// record goes (docs/protocol.md, "Snapshots"). OK: its round is committed, its chain hash is the
+// log's, and its state hash is the round's reference (common/round_log/log_reference.h).
+// InvalidArgument: the round is 0 or ahead of the log, or the state hash is another one.
+// FailedPrecondition "diverged": another chain hash; "no_reference": the round is not committed
+// yet; "no_majority": its members did not agree, so that it can never have a snapshot. DataLoss:
+// the record cannot be read. Thread-safe; reads one record's header.
 absl::Status CheckVouched(const RoundLog& round_log, const v1::SnapshotInfo& info);
 
 // At a start, before anybody is offered one: leaves out the snapshots that the log does not vouch
@@ -64,7 +64,8 @@ class SnapshotDesk {
   // "no_majority": CheckVouched), or older than what is kept. InvalidArgument: not what the log
   // says.
   absl::StatusOr<SnapshotTicket> Begin(const v1::UploadSnapshotHeader& header);
-  // Stores the next bytes. Aborted: another upload began. InvalidArgument: not the next bytes, none, or beyond the end.
+  // Stores the next bytes. Aborted: another upload began. InvalidArgument: not the next bytes,
+  // none, or beyond the end.
   absl::Status Add(SnapshotTicket* ticket, const v1::SnapshotFrame& frame);
   // Checks a complete upload and lists it. `done` is called once, on the desk's thread or here.
   void Adopt(const SnapshotTicket& ticket, std::function<void(absl::Status)> done);

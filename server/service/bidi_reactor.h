@@ -4,7 +4,8 @@
 // At most kMaxQueued answers wait for a slow reader; then nothing more is read. Between two
 // messages it holds nothing of the last one.
 //
-// Deletes itself when gRPC is done with it. Reads, writes and the gate's stop come on different threads; the mutex joins them.
+// Deletes itself when gRPC is done with it. Reads, writes and the gate's stop come on different
+// threads; the mutex joins them.
 #pragma once
 
 #include <deque>
@@ -29,7 +30,8 @@ namespace distro::server {
 template <typename Request, typename Response>
 class AnsweringReactor : public RawBidiReactor {
  public:
-  // `context` is borrowed: gRPC keeps it as long as the reactor. `connections` is told of every message; borrowed too.
+  // `context` is borrowed: gRPC keeps it as long as the reactor. `connections` is told of every
+  // message; borrowed too.
   AnsweringReactor(grpc::CallbackServerContext* context, ConnectionTable* connections)
       : context_(context),
         connections_(connections),

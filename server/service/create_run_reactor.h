@@ -1,4 +1,5 @@
-// CreateRun: a header, then the snapshot from the offset that the answer named (docs/protocol.md, "Creating a run").
+// CreateRun: a header, then the snapshot from the offset that the answer named (docs/protocol.md,
+// "Creating a run").
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// DownloadSnapshot: a file from an offset on, one frame in flight. A reader that stalls is cut off. Deletes itself when gRPC is
-// done with it.
+// DownloadSnapshot: a file from an offset on, one frame in flight. A reader that stalls is cut off.
+// Deletes itself when gRPC is done with it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// One MeasureLink call without its transport: what a message is answered, and what one call may move and last (docs/protocol.md,
-// "Limits").
+// One MeasureLink call without its transport: what a message is answered, and what one call may
+// move and last (docs/protocol.md, "Limits").
 //
 // Not thread-safe: one message at a time.
 #pragma once
@@ -27,11 +27,13 @@ std::string LinkNoise();
 
 class LinkCall {
  public:
-  // `needs` goes with the first answer. `noise` is LinkNoise(); it and the clock are borrowed. Its time begins.
+  // `needs` goes with the first answer. `noise` is LinkNoise(); it and the clock are borrowed. Its
+  // time begins.
   LinkCall(std::optional<v1::LinkNeeds> needs, const Clock* clock, const std::string* noise);
 
-  // The answer to a message; both count for the stream's worker. An error ends the call: InvalidArgument: above the bound of
-  // one message. ResourceExhausted "limit": above that of the call, or the worker's rate. DeadlineExceeded.
+  // The answer to a message; both count for the stream's worker. An error ends the call:
+  // InvalidArgument: above the bound of one message. ResourceExhausted "limit": above that of the
+  // call, or the worker's rate. DeadlineExceeded.
   absl::StatusOr<v1::MeasureLinkResponse> Take(const v1::MeasureLinkRequest& request,
                                                GatedStream* stream);
 

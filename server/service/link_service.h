@@ -1,5 +1,6 @@
-// MeasureLink: bytes up and down that mean nothing, so that somebody knows a link before a worker is started on it
-// (docs/protocol.md, "Limits"). Bounded: how many streams, how many bytes and how long. Thread-safe.
+// MeasureLink: bytes up and down that mean nothing, so that somebody knows a link before a worker
+// is started on it (docs/protocol.md, "Limits"). Bounded: how many streams, how many bytes and how
+// long. Thread-safe.
 #pragma once
 
 #include <string>

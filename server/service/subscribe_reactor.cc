@@ -63,7 +63,8 @@ void SubscribeReactor::FinishLocked(const absl::Status& status) {
   Finish(ToGrpcStatus(status));
 }
 
-// What the stream ends with: OK where there is no further round, its reason where it has one; anything else is the disk's.
+// What the stream ends with: OK where there is no further round, its reason where it has one;
+// anything else is the disk's.
 absl::Status SubscribeReactor::EndOf(const absl::Status& status) const {
   if (absl::IsOutOfRange(status) && ReasonOf(status).empty()) return absl::OkStatus();
   const std::string reason = ReasonOf(status);

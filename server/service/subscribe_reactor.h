@@ -1,8 +1,9 @@
-// SubscribeRounds: writes the frames that a Subscription hands out, one in flight. A slow reader slows only itself; it holds
-// its cursor and that frame, whose bytes all subscribers share.
+// SubscribeRounds: writes the frames that a Subscription hands out, one in flight. A slow reader
+// slows only itself; it holds its cursor and that frame, whose bytes all subscribers share.
 //
-// Wakes come from the broadcast's thread, write completions from gRPC; whoever finds no write in flight pumps the next frame.
-// Owned by itself until OnDone, and for a moment by a Wake that is under way.
+// Wakes come from the broadcast's thread, write completions from gRPC; whoever finds no write in
+// flight pumps the next frame. Owned by itself until OnDone, and for a moment by a Wake that is
+// under way.
 #pragma once
 
 #include <memory>
@@ -23,8 +24,9 @@ namespace distro::server {
 
 class SubscribeReactor final : public RawWriteReactor, public Listener {
  public:
-  // Answers `request`, a serialized SubscribeRoundsRequest. `manager` may be null: there is no run. All but caller and request are
-  // borrowed and outlive the stream. The caller hands the result to gRPC.
+  // Answers `request`, a serialized SubscribeRoundsRequest. `manager` may be null: there is no run.
+  // All but caller and request are borrowed and outlive the stream. The caller hands the result to
+  // gRPC.
   static SubscribeReactor* Start(grpc::CallbackServerContext* context, const Caller& caller,
                                  RoundManager* manager, StreamGate* gate,
                                  TransferObserver* observer, Log* log,

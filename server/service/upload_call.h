@@ -1,6 +1,7 @@
-// One UploadUpdate call without its transport: a header, then frames; each segment is put together, validated, taken into
-// the round and acknowledged (docs/protocol.md, "Upload"). All it holds of a peer is one payload that is not whole yet, and
-// that is counted against the limit of all (docs/protocol.md, "Limits").
+// One UploadUpdate call without its transport: a header, then frames; each segment is put together,
+// validated, taken into the round and acknowledged (docs/protocol.md, "Upload"). All it holds of a
+// peer is one payload that is not whole yet, and that is counted against the limit of all
+// (docs/protocol.md, "Limits").
 //
 // Not thread-safe: one message at a time.
 #pragma once

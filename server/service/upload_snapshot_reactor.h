@@ -1,5 +1,6 @@
-// UploadSnapshot: a header, then the file from the offset that the answer named, then the verdict (docs/protocol.md,
-// "Snapshots"). One step at a time: while the verdict is being found nothing is read, and the stream stays open.
+// UploadSnapshot: a header, then the file from the offset that the answer named, then the verdict
+// (docs/protocol.md, "Snapshots"). One step at a time: while the verdict is being found nothing is
+// read, and the stream stays open.
 //
 // A sender that stalls is cut off. Deletes itself when gRPC is done with it.
 #pragma once

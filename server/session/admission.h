@@ -1,4 +1,5 @@
-// What operators decided, as an edit of the durable StoredAdmission: made first, written, and only then acted upon. Pure.
+// What operators decided, as an edit of the durable StoredAdmission: made first, written, and only
+// then acted upon. Pure.
 #pragma once
 
 #include <string>
@@ -12,8 +13,8 @@ namespace distro::server {
 
 inline constexpr size_t kMaxReasonBytes = 200;
 
-// With `name` in quarantine; one that is there keeps its place and gets the reason. InvalidArgument: a bad name, or a
-// reason above kMaxReasonBytes.
+// With `name` in quarantine; one that is there keeps its place and gets the reason.
+// InvalidArgument: a bad name, or a reason above kMaxReasonBytes.
 absl::StatusOr<v1::StoredAdmission> WithQuarantined(v1::StoredAdmission admission,
                                                     const std::string& name,
                                                     absl::string_view reason, RoundId round);
@@ -22,7 +23,8 @@ absl::StatusOr<v1::StoredAdmission> WithQuarantined(v1::StoredAdmission admissio
 absl::StatusOr<v1::StoredAdmission> WithoutQuarantined(v1::StoredAdmission admission,
                                                        absl::string_view name);
 
-// Paused for that reason; a pause that is there gets the reason. InvalidArgument: a reason above kMaxReasonBytes.
+// Paused for that reason; a pause that is there gets the reason. InvalidArgument: a reason above
+// kMaxReasonBytes.
 absl::StatusOr<v1::StoredAdmission> WithPause(v1::StoredAdmission admission,
                                               absl::string_view reason);
 

@@ -1,4 +1,5 @@
-// The workers of a run by name: sessions, leases, states, last readings. The thinking about states is Transition().
+// The workers of a run by name: sessions, leases, states, last readings. The thinking about states
+// is Transition().
 //
 // Not thread-safe: its owner (RoundManager) has the mutex and the clock. Times are monotonic.
 #pragma once
@@ -26,8 +27,8 @@ namespace distro::server {
 
 // Workers that left and are still known by name.
 inline constexpr int kLeftKept = 1024;
-// Names in quarantine that are remembered. Under TLS names are those of credentials, and fewer; with --insecure anybody can
-// make them up.
+// Names in quarantine that are remembered. Under TLS names are those of credentials, and fewer;
+// with --insecure anybody can make them up.
 inline constexpr int kQuarantinedKept = 1024;
 
 struct MembershipOptions {
@@ -56,32 +57,36 @@ class Membership {
   Membership(const MembershipOptions& options, Log* log, OnChange on_change = nullptr)
       : options_(options), log_(log), on_change_(std::move(on_change)) {}
 
-  // The data of the run, fixed for ever (it is in the start record): from now on the run has started.
+  // The data of the run, fixed for ever (it is in the start record): from now on the run has
+  // started.
   void FixFingerprint(const std::string& fingerprint);
   // Of the first worker that joined; empty before.
   const std::string& fingerprint() const { return fingerprint_; }
 
-  // Members of the last record, when the aggregator starts (of a run without records: those with samples, as
-  // ACTIVE). Who counted needs no probation when it comes back; who was on probation goes on with it.
+  // Members of the last record, when the aggregator starts (of a run without records: those with
+  // samples, as ACTIVE). Who counted needs no probation when it comes back; who was on probation
+  // goes on with it.
   void Restore(absl::Span<const v1::Member> members);
 
-  // Sessions -------------------------------------------------------------------------------------------------------
+  // Sessions --------------------------------------------------------------------------------------
 
-  // Begins a session, or repeats it. The newest join of a name wins: an incarnation that another one replaced stays out.
-  // Ends a resync that the worker was told of: it begins from a snapshot. Reasons in quotes.
-  // InvalidArgument: bad name or incarnation, no fingerprint. FailedPrecondition "other_data": other data than the run's
-  // (both are named). Aborted "replaced": by a newer process. ResourceExhausted "full": max_workers are in session.
-  // PermissionDenied "quarantined": with why, and what ends it.
+  // Begins a session, or repeats it. The newest join of a name wins: an incarnation that another
+  // one replaced stays out. Ends a resync that the worker was told of: it begins from a snapshot.
+  // Reasons in quotes. InvalidArgument: bad name or incarnation, no fingerprint. FailedPrecondition
+  // "other_data": other data than the run's (both are named). Aborted "replaced": by a newer
+  // process. ResourceExhausted "full": max_workers are in session. PermissionDenied "quarantined":
+  // with why, and what ends it.
   absl::Status Join(const v1::WorkerIdentity& identity, const std::string& data_fingerprint,
                     absl::Duration now);
 
-  // Takes a heartbeat; a stale one (sequence not above the last) only proves life. What the worker is to do. RESYNC is
-  // repeated until it begins anew: a Join, a heartbeat without next_round, or one with a lower next_round than before.
+  // Takes a heartbeat; a stale one (sequence not above the last) only proves life. What the worker
+  // is to do. RESYNC is repeated until it begins anew: a Join, a heartbeat without next_round, or
+  // one with a lower next_round than before.
   HeartbeatAnswer Heartbeat(const v1::HeartbeatRequest& request, Progress progress,
                             absl::Duration now);
 
-  // OK when the process is in session; it was heard now. FailedPrecondition "no_session": not known, join (again).
-  // Aborted "replaced", PermissionDenied "quarantined": as Join.
+  // OK when the process is in session; it was heard now. FailedPrecondition "no_session": not
+  // known, join (again). Aborted "replaced", PermissionDenied "quarantined": as Join.
   absl::Status CheckSession(const v1::WorkerIdentity& identity, absl::Duration now);
 
   // Ends the session of exactly this process; others are left alone.
@@ -94,21 +99,23 @@ class Membership {
   // When the next lease ends or the next worker becomes SUSPECT; infinite when neither is to come.
   absl::Duration NextExpiry() const;
 
-  // States ---------------------------------------------------------------------------------------------------------
+  // States ----------------------------------------------------------------------------------------
 
-  // Something that a round saw. `detail` is appended to the reason; `round` is that of kHashMismatch and kHashDisputed:
-  // a verdict on a round before the worker was last in sync, or a second one on the same round, changes nothing.
+  // Something that a round saw. `detail` is appended to the reason; `round` is that of
+  // kHashMismatch and kHashDisputed: a verdict on a round before the worker was last in sync, or a
+  // second one on the same round, changes nothing.
   void Apply(const std::string& name, MemberEvent event, absl::string_view detail = "",
              RoundId round = RoundId(0));
   // SYNCED workers take part from now on. Called before samples are given out.
   void EnterSynced();
 
-  // Nothing is accepted from this name any more, whether it is known or not. The entry is durable already; its reason is
-  // the worker's.
+  // Nothing is accepted from this name any more, whether it is known or not. The entry is durable
+  // already; its reason is the worker's.
   void Quarantine(const v1::QuarantinedWorker& entry);
   // The name may join again. NotFound: it is not in quarantine.
   absl::Status Admit(const std::string& name);
-  // The list of names in quarantine, ascending, also those that a rule put there: what is to be durable.
+  // The list of names in quarantine, ascending, also those that a rule put there: what is to be
+  // durable.
   void FillQuarantined(v1::StoredAdmission* admission) const;
   // Rises when that list changes.
   uint64_t quarantine_changes() const { return quarantine_changes_; }
@@ -142,7 +149,8 @@ class Membership {
   void Enter(Worker* worker, v1::MemberState state, MemberEvent event);
   // Ends probation where it may be skipped now.
   void SkipProbation();
-  // Takes a verdict on `round` into the worker's counts; false: it is none on the worker as it is now.
+  // Takes a verdict on `round` into the worker's counts; false: it is none on the worker as it is
+  // now.
   bool TakeVerdict(Worker* worker, MemberEvent event, RoundId round);
 
   // Constant after construction.

@@ -62,7 +62,8 @@ MemberTransition OfUpdate(v1::MemberState now, MemberEvent event, const MemberFa
   return {now};
 }
 
-// Verdicts of rounds on a worker that takes part; one that is not there, or is about to begin anew, is not judged.
+// Verdicts of rounds on a worker that takes part; one that is not there, or is about to begin anew,
+// is not judged.
 MemberTransition OfVerdict(v1::MemberState now, MemberEvent event, const MemberFacts& facts) {
   if (!TakesPart(now)) return {now};
   switch (event) {

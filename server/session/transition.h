@@ -1,6 +1,7 @@
-// The membership state machine as one pure function (docs/protocol.md, "Membership"):
-// JOINING -> SYNCED -> PROBATION -> ACTIVE, with LATE and SUSPECT beside ACTIVE, and LEFT and QUARANTINED as ends.
-// What happened is the event, what must be known to judge it are the facts; the answer has its reason.
+// The membership state machine as one pure function (docs/protocol.md, "Membership"): JOINING ->
+// SYNCED -> PROBATION -> ACTIVE, with LATE and SUSPECT beside ACTIVE, and LEFT and QUARANTINED as
+// ends. What happened is the event, what must be known to judge it are the facts; the answer has
+// its reason.
 #pragma once
 
 #include <array>
@@ -36,7 +37,8 @@ enum class MemberEvent {
 
 // A rule quarantines with the third invalid upload in a row ...
 inline constexpr int kMaxInvalidInARow = 3;
-// ... and with a mismatch of the state hash after three others, each with a resync, within 100 rounds.
+// ... and with a mismatch of the state hash after three others, each with a resync, within 100
+// rounds.
 inline constexpr int kMaxResyncs = 3;
 inline constexpr uint64_t kResyncWindowRounds = 100;
 
@@ -57,8 +59,9 @@ struct MemberTransition {
   std::string reason = {};      // for people; empty when nothing changes
 };
 
-// What `event` does to a worker in `state`; no state: the name is not known. An event that means nothing in a state
-// leaves it as it is, with an empty reason. A new reason for the same state is a change.
+// What `event` does to a worker in `state`; no state: the name is not known. An event that means
+// nothing in a state leaves it as it is, with an empty reason. A new reason for the same state is a
+// change.
 MemberTransition Transition(std::optional<v1::MemberState> state, MemberEvent event,
                             const MemberFacts& facts);
 
@@ -75,7 +78,8 @@ inline constexpr std::array<absl::string_view, 20> kMemberReasons = {
 // Takes part in rounds: gets samples, and its uploads are taken.
 bool TakesPart(v1::MemberState state);
 
-// "joining", "synced", "probation", "active", "late", "suspect", "left", "quarantined": for logs, metrics and pages.
+// "joining", "synced", "probation", "active", "late", "suspect", "left", "quarantined": for logs,
+// metrics and pages.
 absl::string_view MemberStateName(v1::MemberState state);
 
 // The states that a worker can be in, in the order of its life. Whoever counts workers by state

@@ -1,6 +1,6 @@
-// The last readings of each worker, as its heartbeats brought them: what /metrics/workers and the status page show
-// (docs/metrics.md, "Workers"). Never durable: after a restart of the aggregator each worker's next heartbeat brings its
-// absolute counters again.
+// The last readings of each worker, as its heartbeats brought them: what /metrics/workers and the
+// status page show (docs/metrics.md, "Workers"). Never durable: after a restart of the aggregator
+// each worker's next heartbeat brings its absolute counters again.
 //
 // Thread-safe. No clock of its own: who calls says when it is.
 #pragma once
@@ -39,12 +39,14 @@ class WorkerReports {
 
   explicit WorkerReports(size_t max_workers = kDefaultMax) : max_(max_workers) {}
 
-  // Takes the readings of a heartbeat that was let in; the label is the name that the aggregator let in, nothing of the
-  // telemetry. A sequence not above the last of the same incarnation changes nothing. Counters never go back but with
-  // another incarnation. Returns how many values were dropped (common/telemetry/worker_readings.h).
+  // Takes the readings of a heartbeat that was let in; the label is the name that the aggregator
+  // let in, nothing of the telemetry. A sequence not above the last of the same incarnation changes
+  // nothing. Counters never go back but with another incarnation. Returns how many values were
+  // dropped (common/telemetry/worker_readings.h).
   int Take(const v1::HeartbeatRequest& heartbeat, absl::Time wall, absl::Duration now);
 
-  // The worker left: its readings go at once. Of another incarnation than the last: changes nothing.
+  // The worker left: its readings go at once. Of another incarnation than the last: changes
+  // nothing.
   void Leave(const v1::WorkerIdentity& worker);
 
   // Ascending by name, without those that expired.

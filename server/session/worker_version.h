@@ -6,8 +6,9 @@
 
 namespace distro::server {
 
-// `theirs` and `ours` are "major.minor.patch". FailedPrecondition, reason `version`: another major, a newer minor, or one
-// that is more than one behind; names both. InvalidArgument: `theirs` is no version. Requires `ours` to be one.
+// `theirs` and `ours` are "major.minor.patch". FailedPrecondition, reason `version`: another major,
+// a newer minor, or one that is more than one behind; names both. InvalidArgument: `theirs` is no
+// version. Requires `ours` to be one.
 absl::Status CheckWorkerVersion(absl::string_view theirs, absl::string_view ours);
 
 }  // namespace distro::server

@@ -1,5 +1,5 @@
-// A curve over rounds in bounded memory: when it is full, neighbours are merged into their mean, so an old run is shown
-// coarser, never cut off. Not thread-safe.
+// A curve over rounds in bounded memory: when it is full, neighbours are merged into their mean, so
+// an old run is shown coarser, never cut off. Not thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// What the rounds of this process leave for the status page: loss curves, pace, and for each worker when it was last
-// included, why not, and how long after the opening its update was in. Bounded; begins anew with the process.
+// What the rounds of this process leave for the status page: loss curves, pace, and for each worker
+// when it was last included, why not, and how long after the opening its update was in. Bounded;
+// begins anew with the process.
 //
 // Thread-safe; calls of an observer are quick and call nobody back.
 #pragma once
@@ -29,8 +30,8 @@ struct WorkerRounds {
   uint64_t included = 0;                       // of them with a segment of it or more
   std::optional<uint64_t> last_included = {};  // round
   uint64_t missed_in_a_row = 0;
-  // Why the last record that names it does not include the whole of its update: "late", "partly late", "probation",
-  // "abstained"; empty when it does.
+  // Why the last record that names it does not include the whole of its update: "late", "partly
+  // late", "probation", "abstained"; empty when it does.
   std::string excluded = {};
   std::optional<double> update_seconds = {};  // Open to its last byte, median of the last few
 };

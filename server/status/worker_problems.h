@@ -1,5 +1,6 @@
-// What is wrong with a worker, if anything: its state, rounds that it is missing from, a link or a machine that is slow against
-// the others. Pure: an operator with many workers is to find the one that the rounds wait for.
+// What is wrong with a worker, if anything: its state, rounds that it is missing from, a link or a
+// machine that is slow against the others. Pure: an operator with many workers is to find the one
+// that the rounds wait for.
 #pragma once
 
 #include <optional>
@@ -28,7 +29,8 @@ struct WorkerFacts {
   WorkerRate rate = {};
 };
 
-// What the workers that are in a round have in common: medians, not set where nobody has a value. Of two values the better one.
+// What the workers that are in a round have in common: medians, not set where nobody has a value.
+// Of two values the better one.
 struct Typical {
   std::optional<double> update_seconds = {}, up_goodput = {}, down_goodput = {};
 };
@@ -40,8 +42,9 @@ struct Problem {
   std::string runbook = {};  // name of its page; empty: there is none
 };
 
-// A worker counts as slow when its updates are in at least kSlowSeconds and kSlowFactor times later than the typical one; the
-// cause is the link when its goodput is below 1 / kSlowFactor of the typical one.
+// A worker counts as slow when its updates are in at least kSlowSeconds and kSlowFactor times later
+// than the typical one; the cause is the link when its goodput is below 1 / kSlowFactor of the
+// typical one.
 inline constexpr double kSlowSeconds = 0.5;
 inline constexpr double kSlowFactor = 1.5;
 

@@ -1,4 +1,5 @@
-// Rates of workers over about the last minute, out of the absolute counters that they report. Thread-safe.
+// Rates of workers over about the last minute, out of the absolute counters that they report.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +18,16 @@ namespace distro::server {
 
 inline constexpr absl::Duration kRateWindow = absl::Minutes(1);
 
-// Each is not set while it is not known: two reports of one process are needed, and something must have been transferred for
-// a goodput.
+// Each is not set while it is not known: two reports of one process are needed, and something must
+// have been transferred for a goodput.
 struct WorkerRate {
   std::optional<double> tokens_per_second = {};
   std::optional<double> up_bytes_per_second = {};  // payload, over all time
   std::optional<double> down_bytes_per_second = {};
   std::optional<double> up_goodput = {};  // payload bytes a second in which bytes were in flight
   std::optional<double> down_goodput = {};
-  // Shares of the training thread's time in which it waited for its upload, for others, for its download.
+  // Shares of the training thread's time in which it waited for its upload, for others, for its
+  // download.
   std::optional<double> upload_ratio = {};
   std::optional<double> wait_ratio = {};
   std::optional<double> download_ratio = {};
@@ -33,8 +35,8 @@ struct WorkerRate {
 
 class WorkerRates {
  public:
-  // Takes the workers' last readings; those that were taken before, and workers that are not among them any more, cost
-  // nothing and are forgotten. To be called every few seconds, and before Of().
+  // Takes the workers' last readings; those that were taken before, and workers that are not among
+  // them any more, cost nothing and are forgotten. To be called every few seconds, and before Of().
   void Take(const std::vector<WorkerReport>& reports);
   // Of a worker that the last Take() saw; without it nothing is known.
   WorkerRate Of(const std::string& worker) const;

@@ -1,7 +1,8 @@
 // What all subscribers see: the frame ring, who listens, and when it ends. Thread-safe.
 //
-// Listeners are woken by a thread of the broadcast's own, so that a round never waits for its subscribers: those of workers
-// first and at every news, as the next round waits for them; then followers in turn, however many there are.
+// Listeners are woken by a thread of the broadcast's own, so that a round never waits for its
+// subscribers: those of workers first and at every news, as the next round waits for them; then
+// followers in turn, however many there are.
 #pragma once
 
 #include <atomic>
@@ -63,12 +64,13 @@ class Broadcast {
 
   // The round thread's side; after each the listeners are woken.
   void Open(RoundFrame frame);
-  // The open round got another Open frame: everybody who has what was before it subscribes again, and sees only this one.
+  // The open round got another Open frame: everybody who has what was before it subscribes again,
+  // and sees only this one.
   void Reopen(RoundFrame frame, const absl::Status& status);
   void Add(std::vector<RoundFrame> frames);
   void Commit(RoundFrame frame);
-  // No frames will follow: subscriptions end with `status` when they have sent what is there; those that still read the log end
-  // at once when it is not OK.
+  // No frames will follow: subscriptions end with `status` when they have sent what is there; those
+  // that still read the log end at once when it is not OK.
   void End(const absl::Status& status);
 
   // Adds a subscriber; an older one of the same worker is closed. From now on Close reaches it.
@@ -79,8 +81,9 @@ class Broadcast {
   // Ends the subscriptions of a worker.
   void Close(absl::string_view worker, const absl::Status& status);
 
-  // The frame after the cursor, which moves behind it. kWait: nothing yet (a Wake will come). Moves to the next round by itself.
-  // OutOfRange: all is sent and nothing will follow. Other errors: the subscription was closed with it.
+  // The frame after the cursor, which moves behind it. kWait: nothing yet (a Wake will come). Moves
+  // to the next round by itself. OutOfRange: all is sent and nothing will follow. Other errors: the
+  // subscription was closed with it.
   absl::StatusOr<RingLookup> Next(const Subscriber& subscriber, Cursor* cursor);
 
   RoundId head() const;

@@ -71,9 +71,9 @@ class Subscription {
   // Who is woken when there may be more. Called once, before Next().
   void Listen(std::weak_ptr<Listener> listener);
 
-  // The next frame; null: nothing yet, a Wake will come. OutOfRange: the run is done and all of it was sent. Blocks for
-  // disk reads. Other errors: the subscription is over; DataLoss "damaged": the next round's record
-  // cannot be read.
+  // The next frame; null: nothing yet, a Wake will come. OutOfRange: the run is done and all of it
+  // was sent. Blocks for disk reads. Other errors: the subscription is over; DataLoss "damaged":
+  // the next round's record cannot be read.
   absl::StatusOr<SharedBytes> Next();
 
  private:

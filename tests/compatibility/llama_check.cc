@@ -1,5 +1,6 @@
-// Our side of the comparison with transformers (test_compatibility.py, started by scripts/test_compatibility): opens a
-// checkpoint, or makes one with random weights, trains it with plain gradient descent, writes it and its logits.
+// Our side of the comparison with transformers (test_compatibility.py, started by
+// scripts/test_compatibility): opens a checkpoint, or makes one with random weights, trains it with
+// plain gradient descent, writes it and its logits.
 #include <cstdint>
 #include <cstring>
 #include <iostream>

@@ -1,4 +1,5 @@
-// The archiver's state file: OK, DataLoss or FailedPrecondition (newer); what is accepted is what would be written.
+// The archiver's state file: OK, DataLoss or FailedPrecondition (newer); what is accepted is what
+// would be written.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

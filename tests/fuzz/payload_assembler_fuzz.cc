@@ -1,6 +1,6 @@
-// Frames of one upload, as either end takes them: OK or InvalidArgument, never more than the limit, and a complete payload
-// is the frames' data in order. The first byte is the limit; each frame is its offset, size of data and payload_bytes, a
-// byte each (the last two with a sign), and the data.
+// Frames of one upload, as either end takes them: OK or InvalidArgument, never more than the limit,
+// and a complete payload is the frames' data in order. The first byte is the limit; each frame is
+// its offset, size of data and payload_bytes, a byte each (the last two with a sign), and the data.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

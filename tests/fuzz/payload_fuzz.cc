@@ -1,6 +1,6 @@
-// Payloads of all three kinds. The first input byte chooses what is expected and whether the header and the checksum are
-// made right first, so that the fuzzer gets inside; whatever is accepted must encode to the same bytes again, and both
-// ways of reading an update must agree.
+// Payloads of all three kinds. The first input byte chooses what is expected and whether the header
+// and the checksum are made right first, so that the fuzzer gets inside; whatever is accepted must
+// encode to the same bytes again, and both ways of reading an update must agree.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

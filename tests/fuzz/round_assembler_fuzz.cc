@@ -1,5 +1,6 @@
-// A sequence of frames, each with two bytes of length before it. The assembler may answer OK, InvalidArgument or
-// FailedPrecondition, and a round that it gives has the payloads that its header lists.
+// A sequence of frames, each with two bytes of length before it. The assembler may answer OK,
+// InvalidArgument or FailedPrecondition, and a round that it gives has the payloads that its header
+// lists.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
-// A record file of the round log: OK, DataLoss, or refused as of a newer version. The file is in memory (memfd), opened by its
-// name in /proc.
+// A record file of the round log: OK, DataLoss, or refused as of a newer version. The file is in
+// memory (memfd), opened by its name in /proc.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -33,7 +33,8 @@ void ReadRecord(absl::string_view bytes) {
   close(fd);
 }
 
-// Puts the right checksums to a file whose layout the input chose, so that what lies behind them is reached.
+// Puts the right checksums to a file whose layout the input chose, so that what lies behind them is
+// reached.
 std::string Sealed(absl::string_view input) {
   if (input.size() < 4) return "";
   const auto kind = static_cast<RecordKind>(input[2] & 3);

@@ -1,4 +1,5 @@
-// The small files of a data folder (run.pb, snapshots.pb, admission.pb): OK, DataLoss, or refused as of a newer version.
+// The small files of a data folder (run.pb, snapshots.pb, admission.pb): OK, DataLoss, or refused
+// as of a newer version.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -25,7 +26,8 @@ void ParseAll(absl::string_view bytes) {
   Check(distro::server::ParseAdmission(bytes).status());
 }
 
-// The input as a message behind the right magic, with the right checksum; its first byte is the version.
+// The input as a message behind the right magic, with the right checksum; its first byte is the
+// version.
 std::string Sealed(absl::string_view magic, absl::string_view input) {
   std::string bytes(magic);
   distro::AppendLittleEndian(&bytes, static_cast<uint32_t>(input.empty() ? 1 : input[0] & 3));

@@ -21,8 +21,8 @@ using testing::WorkerResult;
 constexpr uint64_t kRounds = 30;
 constexpr int kWorkers = 2;
 
-// Monotonic time as it is, but for jumps forward that a test asks for; wall time that is another one, up to ten hours before or
-// after, each time that somebody looks.
+// Monotonic time as it is, but for jumps forward that a test asks for; wall time that is another
+// one, up to ten hours before or after, each time that somebody looks.
 class JumpingClock final : public Clock {
  public:
   absl::Duration MonotonicNow() const override {

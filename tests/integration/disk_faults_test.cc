@@ -1,5 +1,6 @@
-// A disk that fails or hangs under a run: the commit is refused and named in the log, the metric and /readyz, nothing is told
-// that is not stored, and the run goes on by itself, to the same bits as on a good disk.
+// A disk that fails or hangs under a run: the commit is refused and named in the log, the metric
+// and /readyz, nothing is told that is not stored, and the run goes on by itself, to the same bits
+// as on a good disk.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,7 +57,8 @@ class DiskFaultsTest : public ::testing::Test {
     return log_text_;
   }
 
-  // Two rounds on, the fault appears; it is told; a second attempt fails too; the fault goes; two rounds more.
+  // Two rounds on, the fault appears; it is told; a second attempt fails too; the fault goes; two
+  // rounds more.
   void Suffer(const DiskFault& fault) {
     SCOPED_TRACE(absl::StrCat(DiskOperationName(*fault.operation), " errno ", fault.error_number));
     const std::string name(DiskOperationName(*fault.operation));

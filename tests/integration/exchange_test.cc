@@ -1,5 +1,6 @@
-// GrpcExchanges with scripted updates against the real aggregator in one process: every replica ends with the same
-// parameters, through a late joiner and an aggregator that restarts in the middle.
+// GrpcExchanges with scripted updates against the real aggregator in one process: every replica
+// ends with the same parameters, through a late joiner and an aggregator that restarts in the
+// middle.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -39,8 +40,8 @@ struct Outcome {
   TransferStats stats;
 };
 
-// A worker without training: it follows, applies, and uploads what ScriptedUpdate says in each round that it has samples
-// in. `pause` runs before the round's update is sent.
+// A worker without training: it follows, applies, and uploads what ScriptedUpdate says in each
+// round that it has samples in. `pause` runs before the round's update is sent.
 class ScriptedWorker {
  public:
   using Pause = std::function<void(uint64_t round)>;
@@ -182,7 +183,8 @@ class ExchangeTest : public ::testing::Test {
     });
   }
 
-  // Asks the aggregator until the worker has applied everything: it gets samples with the next record.
+  // Asks the aggregator until the worker has applied everything: it gets samples with the next
+  // record.
   void AwaitSynced(const std::string& name) {
     const auto stub = v1::AdminService::NewStub(*OpenChannel({options_.listen, true}));
     while (true) {
@@ -220,7 +222,8 @@ TEST_F(ExchangeTest, ThreeWorkersAreIncludedInEveryRoundAndAgree) {
   for (const auto& outcome : outcomes_) EXPECT_EQ(outcome->included, kRounds);
 }
 
-// Round 10 stays open until the joiner has read the log and is ACTIVE: two rounds later it has samples.
+// Round 10 stays open until the joiner has read the log and is ACTIVE: two rounds later it has
+// samples.
 TEST_F(ExchangeTest, AWorkerThatJoinsMidwayCatchesUpAndContributes) {
   StartAggregator(2);
   absl::Notification midway;

@@ -1,5 +1,6 @@
-// An aggregator as a child process that is killed at chosen operations on its data folder and started again each time, on the
-// same port, as a supervisor would. Ends with this process, however that ends.
+// An aggregator as a child process that is killed at chosen operations on its data folder and
+// started again each time, on the same port, as a supervisor would. Ends with this process, however
+// that ends.
 #pragma once
 
 #include <sys/types.h>
@@ -16,8 +17,9 @@ namespace distro::testing {
 
 class KilledAggregator {
  public:
-  // `flags` are those of distro-aggregator, without addresses. `points` say where the first start is killed, the second, ...,
-  // as kill_point_aggregator takes them; later starts are not. Returns when one of them listens.
+  // `flags` are those of distro-aggregator, without addresses. `points` say where the first start
+  // is killed, the second, ..., as kill_point_aggregator takes them; later starts are not. Returns
+  // when one of them listens.
   KilledAggregator(std::vector<std::string> flags, std::vector<std::string> points);
   ~KilledAggregator() { Stop(); }
   // Asks it to end, and waits. Later calls change nothing.

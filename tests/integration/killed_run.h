@@ -1,4 +1,5 @@
-// A tiny run of two workers on an aggregator that is killed, from its creation to its end, and what it leaves behind.
+// A tiny run of two workers on an aggregator that is killed, from its creation to its end, and what
+// it leaves behind.
 #pragma once
 
 #include <functional>
@@ -29,7 +30,8 @@ KilledRun TrainWhileKilled(const std::vector<std::string>& points, const Meanwhi
 // The same parameters and momentum, bit for bit, and every round was applied.
 void ExpectSameRun(const KilledRun& run, const KilledRun& undisturbed);
 
-// Runs `work` for 0, 1, 2, ... until it returns false or fails, several at a time: they mostly wait.
+// Runs `work` for 0, 1, 2, ... until it returns false or fails, several at a time: they mostly
+// wait.
 void ForEachInLanes(const std::function<bool(size_t)>& work);
 
 }  // namespace distro::testing

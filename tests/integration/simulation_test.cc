@@ -1,5 +1,6 @@
-// A run over gRPC and the same run in one process, when everyone is included: not a bit differs, neither in the
-// parameters nor in any worker's momentum. The log that the aggregator leaves gives the same parameters again.
+// A run over gRPC and the same run in one process, when everyone is included: not a bit differs,
+// neither in the parameters nor in any worker's momentum. The log that the aggregator leaves gives
+// the same parameters again.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -36,7 +37,8 @@ constexpr uint64_t kRounds = 12;
 
 using MakeExchange = std::function<std::unique_ptr<Exchange>()>;
 
-// Trains workers w0, w1, ... to the end of the run; w0 writes its model to `checkpoint_dir` unless that is empty.
+// Trains workers w0, w1, ... to the end of the run; w0 writes its model to `checkpoint_dir` unless
+// that is empty.
 std::vector<WorkerResult> Train(const TinyRun& tiny, int workers, const MakeExchange& make,
                                 const std::string& checkpoint_dir) {
   std::vector<std::unique_ptr<Exchange>> exchanges;

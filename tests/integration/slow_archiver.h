@@ -1,5 +1,5 @@
-// An archiver that has each snapshot stored before it replays on, so that a test knows which there are. For the tests of kill
-// points.
+// An archiver that has each snapshot stored before it replays on, so that a test knows which there
+// are. For the tests of kill points.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The aggregator of a TinyRun in the test's process, on a clock and a disk of the test's choice, and workers for it.
-// It can be stopped and started again: the port stays.
+// The aggregator of a TinyRun in the test's process, on a clock and a disk of the test's choice,
+// and workers for it. It can be stopped and started again: the port stays.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,8 +24,8 @@ namespace distro::testing {
 
 class TinyAggregator {
  public:
-  // `tiny`, `clock`, `disk` and `log` are borrowed. Files go into `folder` of the TinyRun. However slow the machine is, no
-  // round closes without all of the run's workers.
+  // `tiny`, `clock`, `disk` and `log` are borrowed. Files go into `folder` of the TinyRun. However
+  // slow the machine is, no round closes without all of the run's workers.
   TinyAggregator(const TinyRun& tiny, v1::RunConfig config, const std::string& folder, Log* log,
                  const Clock* clock = Clock::Real(), server::Disk* disk = server::Disk::Real())
       : workers_(static_cast<int>(config.start_workers())),

@@ -22,7 +22,8 @@ Votes NoVotes() {
 
 constexpr UpdateOptions kOptions = {.eta = 4e-4f, .eta_lambda = 4e-5f};
 
-// `entries` distinct random positions a block (fewer in every third block, none in every fifth), |V| at most `largest`.
+// `entries` distinct random positions a block (fewer in every third block, none in every fifth),
+// |V| at most `largest`.
 Votes RandomVotes(uint64_t seed, int64_t blocks, int entries, int largest) {
   Votes votes;
   for (int64_t b = 0; b < blocks; ++b) {

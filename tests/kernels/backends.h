@@ -1,5 +1,5 @@
-// What the tests of kernels/ share: every backend that this machine runs, and arrays that show reads and writes outside
-// their bounds.
+// What the tests of kernels/ share: every backend that this machine runs, and arrays that show
+// reads and writes outside their bounds.
 #pragma once
 
 #include <bit>
@@ -28,7 +28,8 @@ struct BackendCase {
 };
 inline std::ostream& operator<<(std::ostream& out, const BackendCase& c) { return out << c.name; }
 
-// The GPU's backend; null where this build or this machine has none. Tests of it are then skipped, by name.
+// The GPU's backend; null where this build or this machine has none. Tests of it are then skipped,
+// by name.
 std::unique_ptr<WaitingBackend> CudaOnThisMachine();
 std::unique_ptr<cuda::Gpu> GpuOnThisMachine();
 
@@ -80,8 +81,8 @@ inline std::vector<float> RandomFloats(uint64_t seed, int64_t count) {
   return out;
 }
 
-// An f32 array one element off any alignment, with NaN around it: a read outside poisons results, a write outside is seen
-// by Intact().
+// An f32 array one element off any alignment, with NaN around it: a read outside poisons results, a
+// write outside is seen by Intact().
 class GuardedFloats {
  public:
   explicit GuardedFloats(const std::vector<float>& content)
@@ -148,7 +149,8 @@ inline std::string Describe(const ShapeCase& shape) {
          "+" + std::to_string(shape.blocks.count);
 }
 
-// Whether element i of the array lies in a block of the range, worked out from docs/algorithm.md's definition alone.
+// Whether element i of the array lies in a block of the range, worked out from docs/algorithm.md's
+// definition alone.
 inline bool InRange(const ShapeCase& shape, int64_t i) {
   const int64_t across = (shape.matrix.cols + 63) / 64;
   const int64_t block = i / shape.matrix.cols / 64 * across + i % shape.matrix.cols / 64;

@@ -14,10 +14,11 @@ using testing::ShapeCase;
 
 constexpr float kEps = 0x1p-24f;  // unit roundoff of f32
 
-// A coefficient is a sum over the block of basis_h * basis_w * x. Each of its two axes adds at most 34 roundings (32 or
-// fewer chained multiply-adds and two splits) and one for the rounded basis entry; with |sum| <= ||x|| because the 2-D basis
-// is orthonormal, the error is at most 2 * 35 * eps * ||x||, and 2 more cover the second order. The momentum itself has three
-// roundings, each at most eps * (|beta m| + |eta g s|) <= eps * 2 * (beta||m|| + eta*s*||g||).
+// A coefficient is a sum over the block of basis_h * basis_w * x. Each of its two axes adds at most
+// 34 roundings (32 or fewer chained multiply-adds and two splits) and one for the rounded basis
+// entry; with |sum| <= ||x|| because the 2-D basis is orthonormal, the error is at most 2 * 35 *
+// eps * ||x||, and 2 more cover the second order. The momentum itself has three roundings, each at
+// most eps * (|beta m| + |eta g s|) <= eps * 2 * (beta||m|| + eta*s*||g||).
 constexpr double kTransformRoundings = 72;
 constexpr double kDenormal = 4096 * 0x1p-149;  // where products fall below the smallest float
 
@@ -178,7 +179,8 @@ TEST_P(CompressTest, FeedbackSubtractsTheInverseOfWhatWasChosen) {
       backend_->Feedback(shape.matrix, shape.blocks, k, c.positions, c.values, got.span());
       reference_->Feedback(shape.matrix, shape.blocks, k, c.positions, c.values, want.span());
       ASSERT_TRUE(got.Intact());
-      // ||c|| <= ||m|| < 64; an inverse axis has at most 64 chained multiply-adds and the basis' own rounding.
+      // ||c|| <= ||m|| < 64; an inverse axis has at most 64 chained multiply-adds and the basis'
+      // own rounding.
       const double tolerance = (2 * 65 + 2) * kEps * 64;
       for (int64_t i = 0; i < n; ++i) {
         if (testing::InRange(shape, i)) {

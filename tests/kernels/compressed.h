@@ -1,4 +1,5 @@
-// What Compress leaves behind, and its comparison to the bit: for tests of one backend against another.
+// What Compress leaves behind, and its comparison to the bit: for tests of one backend against
+// another.
 #pragma once
 
 #include <utility>

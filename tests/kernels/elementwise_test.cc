@@ -1,4 +1,5 @@
-// Lookahead and StateHash, bit for bit, and SumOfSquares within its bound on a GPU, one body over all backends.
+// Lookahead and StateHash, bit for bit, and SumOfSquares within its bound on a GPU, one body over
+// all backends.
 #include "tests/kernels/backends.h"
 
 namespace distro {
@@ -72,7 +73,8 @@ TEST_P(ElementwiseTest, SumOfSquaresAddsInTheStatedOrder) {
     const std::vector<double> sums = backend_->RowSums(shape.matrix, g.span());
     EXPECT_EQ(sums, reference_->RowSums(shape.matrix, g.span())) << testing::Describe(shape);
   }
-  // Rows of blocks are added apart: 1 + 2^-53 is lost within a row, 2^-53 * 2 survives as a row of its own.
+  // Rows of blocks are added apart: 1 + 2^-53 is lost within a row, 2^-53 * 2 survives as a row of
+  // its own.
   std::vector<float> g(128, 0.0f);
   g[0] = 1;
   g[64] = g[65] = 0x1p-26f * 0x1.6a09e6p-1f;
@@ -82,8 +84,8 @@ TEST_P(ElementwiseTest, SumOfSquaresAddsInTheStatedOrder) {
             1 + double{g[64]} * g[64] + double{g[65]} * g[65]);
 }
 
-// Squares are exact in f64. Whatever the order within a row of 64 * 2048 elements, an element passes fewer than 64 * 2048
-// additions.
+// Squares are exact in f64. Whatever the order within a row of 64 * 2048 elements, an element
+// passes fewer than 64 * 2048 additions.
 TEST_P(ElementwiseTest, SumOfSquaresIsTheSumWithinItsRoundings) {
   for (const ShapeCase& shape : testing::Shapes()) {
     GuardedFloats g(testing::RandomFloats(2, shape.matrix.elements));

@@ -1,6 +1,7 @@
-// A GPU on the CPU: the code of kernels/cuda's blocks run thread after thread, phase after phase, over shared memory that starts
-// as NaN. It gives the bits that a GPU gives: nothing is contracted on either side (kernels/cuda/block.h). It shows the
-// arithmetic, bounds and phases; not launches, barriers in the wrong place within a phase, or speed.
+// A GPU on the CPU: the code of kernels/cuda's blocks run thread after thread, phase after phase,
+// over shared memory that starts as NaN. It gives the bits that a GPU gives: nothing is contracted
+// on either side (kernels/cuda/block.h). It shows the arithmetic, bounds and phases; not launches,
+// barriers in the wrong place within a phase, or speed.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@ namespace distro::testing {
 
 enum class EmulatedOrder {
   kAtOnce,
-  // Nothing happens before Finish: who looks at a result before it, or lets go of what was given, is seen.
+  // Nothing happens before Finish: who looks at a result before it, or lets go of what was given,
+  // is seen.
   kAtFinish,
 };
 

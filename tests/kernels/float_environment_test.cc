@@ -1,5 +1,5 @@
-// The exact operations give the same bits on a thread whose floating-point control word (MXCSR) says otherwise, and leave
-// that word as it was.
+// The exact operations give the same bits on a thread whose floating-point control word (MXCSR)
+// says otherwise, and leave that word as it was.
 #include <immintrin.h>
 
 #include "tests/kernels/backends.h"
@@ -23,7 +23,8 @@ class ControlWord {
 
 class FloatEnvironmentTest : public testing::BackendTest {
  protected:
-  // Calls `body` under several control words and expects each time the bits that it gives under the default one.
+  // Calls `body` under several control words and expects each time the bits that it gives under the
+  // default one.
   template <typename Body>
   void ExpectSameBits(const Body& body) {
     const std::vector<uint32_t> want = testing::Bits(body());

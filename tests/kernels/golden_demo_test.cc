@@ -1,8 +1,9 @@
-// The published DeMo reference, step by step, for its parts that ours must reproduce: momentum, transform, choice, error
-// feedback. Which sets there are is read from the folder; sets with several workers are run once a worker.
+// The published DeMo reference, step by step, for its parts that ours must reproduce: momentum,
+// transform, choice, error feedback. Which sets there are is read from the folder; sets with
+// several workers are run once a worker.
 //
-// Ours differs from DeMo in the rest: it votes by signs. DeMo's direction is the sign of a float transform of values; the
-// parameters are compared by taking that direction as given.
+// Ours differs from DeMo in the rest: it votes by signs. DeMo's direction is the sign of a float
+// transform of values; the parameters are compared by taking that direction as given.
 #include <algorithm>
 #include <set>
 
@@ -47,7 +48,8 @@ void ExpectClose(absl::Span<const float> got, absl::Span<const float> want,
   EXPECT_LE(difference, kTolerance * largest) << what;
 }
 
-// Which stored step holds step t's dense arrays (all steps, first and last, or the last only), or -1.
+// Which stored step holds step t's dense arrays (all steps, first and last, or the last only), or
+// -1.
 int64_t StoredAt(int64_t stored, int64_t steps, int64_t t) {
   if (stored == steps) return t;
   if (t == steps - 1) return stored - 1;
@@ -90,7 +92,8 @@ class Replay {
     return gradient;
   }
 
-  // The part of a stored dense array of `size` elements a worker, at step t; empty when that step is not stored.
+  // The part of a stored dense array of `size` elements a worker, at step t; empty when that step
+  // is not stored.
   absl::Span<const float> Stored(const std::string& name, int64_t t, int64_t size) const {
     if (!Has(name)) return {};
     const int64_t at = StoredAt(At(name).shape[0], steps_, t);
@@ -153,9 +156,10 @@ TEST_P(GoldenDemoTest, MomentumTransformChoiceAndFeedbackAreDemos) {
   }
 }
 
-// DeMo multiplies once by 1 - lr*wd where ours rounds p - p*(eta*lambda): 1e-7 apart at most, and the same bits without
-// decay. Which sets decay is known by name. Ours takes the decay from Apply without votes, and DeMo's direction, which is
-// no result of integer votes, as the momentum of Lookahead: together the three operations of Apply.
+// DeMo multiplies once by 1 - lr*wd where ours rounds p - p*(eta*lambda): 1e-7 apart at most, and
+// the same bits without decay. Which sets decay is known by name. Ours takes the decay from Apply
+// without votes, and DeMo's direction, which is no result of integer votes, as the momentum of
+// Lookahead: together the three operations of Apply.
 TEST_P(GoldenDemoTest, ParametersFollowFromDemosDirections) {
   for (const std::string& set : Sets()) {
     const GoldenArray& parameter = data_.at(absl::StrCat(set, "/parameter"));

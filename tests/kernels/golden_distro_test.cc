@@ -1,5 +1,6 @@
-// The golden rounds: a run of several workers and rounds with clipping, inclusion by segment, 1-D tensors and padding, replayed
-// through the public operations. Choices, votes, directions and parameters must be the same to the bit.
+// The golden rounds: a run of several workers and rounds with clipping, inclusion by segment, 1-D
+// tensors and padding, replayed through the public operations. Choices, votes, directions and
+// parameters must be the same to the bit.
 #include <algorithm>
 #include <cmath>
 
@@ -38,7 +39,8 @@ struct GoldenRun {
   Layout layout;
 };
 
-// The data's tensors keep their own order, which need not be the manifest's: names that sort that way stand for them.
+// The data's tensors keep their own order, which need not be the manifest's: names that sort that
+// way stand for them.
 GoldenRun LoadRun() {
   absl::StatusOr<std::string> text = ReadFile(testing::GoldenDir() + "/distro/run.json");
   nlohmann::json json = ParseJson(*text).value();

@@ -1,4 +1,5 @@
-// The integer inverse transform on the golden vote blocks, bit for bit: the reference and every vector width.
+// The integer inverse transform on the golden vote blocks, bit for bit: the reference and every
+// vector width.
 #include <optional>
 
 #include "kernels/basis.h"

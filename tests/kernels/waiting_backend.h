@@ -1,5 +1,5 @@
-// A backend as plain functions of the host's arrays: what an operation finds is returned, and everything is done when it
-// is. For tests.
+// A backend as plain functions of the host's arrays: what an operation finds is returned, and
+// everything is done when it is. For tests.
 #pragma once
 
 #include <cstdint>

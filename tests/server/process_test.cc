@@ -112,7 +112,8 @@ TEST_F(ProcessTest, ASecondSignalEndsAtOnce) {
   EXPECT_EQ(WTERMSIG(status), SIGTERM);
 }
 
-// The run's file is a pipe that nobody writes: the start hangs in it. One of the two signals is taken first.
+// The run's file is a pipe that nobody writes: the start hangs in it. One of the two signals is
+// taken first.
 TEST_F(ProcessTest, ASecondSignalEndsAtOnceAlsoWhileItStarts) {
   const std::vector<std::string> arguments = Arguments();
   std::filesystem::remove(folder_.File("run.json"));
@@ -144,7 +145,8 @@ TEST_F(ProcessTest, AFolderThatIsHeldEndsTheSecondWithThree) {
   EXPECT_EQ(first.ExitCode(), 0);
 }
 
-// As a later program would have written it: only the version, and with it the checksum, is another one.
+// As a later program would have written it: only the version, and with it the checksum, is another
+// one.
 TEST_F(ProcessTest, DataOfANewerFormatIsRefusedByNameAndEndsItWithThree) {
   {
     Process process(Arguments());

@@ -1,5 +1,5 @@
-// A program of ours as a process of its own, whose log can be waited for; killed with the object, together with its folder
-// for temporary files.
+// A program of ours as a process of its own, whose log can be waited for; killed with the object,
+// together with its folder for temporary files.
 //
 // Not thread-safe.
 #pragma once
@@ -18,7 +18,8 @@ namespace distro::testing {
 
 class ChildProcess {
  public:
-  // Starts `program`; a test failure when that is not possible. Its standard error is read by this object, line by line.
+  // Starts `program`; a test failure when that is not possible. Its standard error is read by this
+  // object, line by line.
   ChildProcess(const std::string& program, const std::vector<std::string>& flags);
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
@@ -26,7 +27,8 @@ class ChildProcess {
 
   pid_t pid() const { return pid_; }
 
-  // Reads on until a line of the log contains `text`, and returns it; empty, and a test failure: the program ended first.
+  // Reads on until a line of the log contains `text`, and returns it; empty, and a test failure:
+  // the program ended first.
   std::string AwaitLine(absl::string_view text);
 
   // The same; not set, and no failure: the program ended first.

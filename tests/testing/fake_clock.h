@@ -13,7 +13,9 @@ class FakeClock final : public Clock {
     absl::MutexLock lock(&mu_);
     return now_;
   }
-  absl::Time WallNow() const override { return absl::FromUnixSeconds(1'700'000'000) + MonotonicNow(); }
+  absl::Time WallNow() const override {
+    return absl::FromUnixSeconds(1'700'000'000) + MonotonicNow();
+  }
 
   void Advance(absl::Duration by) {
     absl::MutexLock lock(&mu_);

@@ -1,5 +1,5 @@
-// A disk whose operations fail, or are watched, as a test says. What is not told to fail happens on the disk below it.
-// Thread-safe.
+// A disk whose operations fail, or are watched, as a test says. What is not told to fail happens on
+// the disk below it. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +27,15 @@ struct DiskFault {
   int error_number = 28;                                          // ENOSPC
   int after = 0;   // so many matching operations succeed first
   int times = -1;  // then so many fail; -1: all
-  // A write that fails leaves the first half of its bytes; any other operation that fails is done nevertheless (its
-  // success was not seen).
+  // A write that fails leaves the first half of its bytes; any other operation that fails is done
+  // nevertheless (its success was not seen).
   bool half_done = false;
 };
 
 class FaultyDisk final : public server::Disk {
  public:
-  // Before each operation, also one that will fail: `n` counts all operations from 0. Called without a lock held, so it may wait,
-  // read the folder, or end the process (SIGKILL).
+  // Before each operation, also one that will fail: `n` counts all operations from 0. Called
+  // without a lock held, so it may wait, read the folder, or end the process (SIGKILL).
   using Hook = std::function<void(const DiskCall& call, uint64_t n)>;
 
   explicit FaultyDisk(server::Disk* below = server::Disk::Real()) : below_(below) {}

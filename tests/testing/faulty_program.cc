@@ -1,4 +1,5 @@
-// Does once what each sanitizer is there to find: a read behind an array, and a write that races with another thread's.
+// Does once what each sanitizer is there to find: a read behind an array, and a write that races
+// with another thread's.
 #include <memory>
 #include <thread>
 

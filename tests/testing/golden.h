@@ -1,6 +1,7 @@
-// Reads golden arrays: raw little-endian C-order files listed in a folder's index.txt ("<file> <dtype> <dim0> ...").
-// Tests that use it link distro::golden_main, whose flag --golden_dir names the folder (default: tests/golden of the
-// source tree), so that the same binaries check any other data of the same format.
+// Reads golden arrays: raw little-endian C-order files listed in a folder's index.txt ("<file>
+// <dtype> <dim0> ..."). Tests that use it link distro::golden_main, whose flag --golden_dir names
+// the folder (default: tests/golden of the source tree), so that the same binaries check any other
+// data of the same format.
 #pragma once
 
 #include <cstring>
@@ -18,7 +19,7 @@ namespace distro::testing {
 std::string GoldenDir();
 
 struct GoldenArray {
-  std::string dtype;            // i8 i16 i32 i64 u8 u16 u32 u64 f32 f64
+  std::string dtype;  // i8 i16 i32 i64 u8 u16 u32 u64 f32 f64
   std::vector<int64_t> shape;
   std::string bytes;
 
@@ -34,8 +35,9 @@ struct GoldenArray {
   }
 };
 
-// The arrays of GoldenDir()/folder by name (the file name up to ".<dtype>.bin", with its subfolder). A missing file or
-// one whose size differs from the index fails the test and ends the binary.
+// The arrays of GoldenDir()/folder by name (the file name up to ".<dtype>.bin", with its
+// subfolder). A missing file or one whose size differs from the index fails the test and ends the
+// binary.
 std::map<std::string, GoldenArray> LoadGolden(const std::string& folder);
 
 }  // namespace distro::testing

@@ -1,4 +1,5 @@
-// Measurements of links (MeasureLink) as a part of a sequence of calls: see rpc_sequence.h. Three may be going on.
+// Measurements of links (MeasureLink) as a part of a sequence of calls: see rpc_sequence.h. Three
+// may be going on.
 //
 //   - every status is one of those of docs/protocol.md
 //   - what is answered is as large as was asked for, counts what came, and has the run's needs once

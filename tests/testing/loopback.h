@@ -1,4 +1,5 @@
-// Plain sockets on loopback: clients below gRPC and HTTP, and the listening socket of this process. Blocking; not thread-safe.
+// Plain sockets on loopback: clients below gRPC and HTTP, and the listening socket of this process.
+// Blocking; not thread-safe.
 #pragma once
 
 #include <netinet/in.h>

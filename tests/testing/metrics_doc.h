@@ -1,9 +1,10 @@
-// Compares what a process exports with the tables of docs/metrics.md, so that no metric is without its row and no row
-// without its metric. A row is
+// Compares what a process exports with the tables of docs/metrics.md, so that no metric is without
+// its row and no row without its metric. A row is
 //
 //   | `distro_worker_loss` | gauge | `label` | The family's help text. Further words. |
 //
-// with every label of the family in the third column (empty without labels), the help text first in the fourth.
+// with every label of the family in the third column (empty without labels), the help text first in
+// the fourth.
 #pragma once
 
 #include <string>
@@ -13,8 +14,8 @@
 
 namespace distro::testing {
 
-// What differs between the families and the page's rows whose names begin with `prefix`, one line a fault; empty when
-// they agree. Families of other prefixes are not looked at.
+// What differs between the families and the page's rows whose names begin with `prefix`, one line a
+// fault; empty when they agree. Families of other prefixes are not looked at.
 std::vector<std::string> MetricsDocFaults(const std::string& page,
                                           const std::vector<prometheus::MetricFamily>& families,
                                           const std::string& prefix);

@@ -1,4 +1,5 @@
-// Small rounds with real payloads for tests of the log and of replicas. Pure functions of their arguments.
+// Small rounds with real payloads for tests of the log and of replicas. Pure functions of their
+// arguments.
 #pragma once
 
 #include <string>
@@ -12,7 +13,8 @@
 
 namespace distro::testing {
 
-// Six blocks in three segments: a matrix with padded edges, a 1-D tensor that does not decay, one whole block.
+// Six blocks in three segments: a matrix with padded edges, a 1-D tensor that does not decay, one
+// whole block.
 Layout SmallLayout();
 
 // Some votes in each block, drawn from `seed`.

@@ -1,6 +1,7 @@
-// A run behind its calls, without gRPC, driven by bytes: every few bytes are one call (Join, Heartbeat, an upload's header or
-// frame, Subscribe, ...), a step of the rounds, time that passes, or a restart, in any order. What must hold is checked as it
-// goes, and a violation aborts: for the fuzz target and for the test that replays its seeds.
+// A run behind its calls, without gRPC, driven by bytes: every few bytes are one call (Join,
+// Heartbeat, an upload's header or frame, Subscribe, ...), a step of the rounds, time that passes,
+// or a restart, in any order. What must hold is checked as it goes, and a violation aborts: for the
+// fuzz target and for the test that replays its seeds.
 //
 //   - every status is one of those of docs/protocol.md, an upload's with its reason
 //   - payloads that are arriving are counted, and given back

@@ -1,4 +1,5 @@
-// Updates that are a function of (worker, round, segment): what a worker sends whose training is not the point.
+// Updates that are a function of (worker, round, segment): what a worker sends whose training is
+// not the point.
 #pragma once
 
 #include <string>

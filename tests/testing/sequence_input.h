@@ -1,4 +1,5 @@
-// The bytes that drive a sequence of calls, and what aborts it when a promise is broken. Not thread-safe.
+// The bytes that drive a sequence of calls, and what aborts it when a promise is broken. Not
+// thread-safe.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// An optimizer over the shards of some ranks, all worked by the calling thread, with whole buffers at its edges: for tests that
-// compare ways to cut a model, or that need an optimizer with something in it.
+// An optimizer over the shards of some ranks, all worked by the calling thread, with whole buffers
+// at its edges: for tests that compare ways to cut a model, or that need an optimizer with
+// something in it.
 #pragma once
 
 #include <memory>

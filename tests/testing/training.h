@@ -1,4 +1,5 @@
-// Workers of a run as threads of the test: real models, real optimizer, any Exchange. For tests that compare whole runs.
+// Workers of a run as threads of the test: real models, real optimizer, any Exchange. For tests
+// that compare whole runs.
 #pragma once
 
 #include <memory>
@@ -15,7 +16,8 @@
 
 namespace distro::testing {
 
-// A tiny Llama of bytes with random weights, and a text to train it on, as files of a scratch folder.
+// A tiny Llama of bytes with random weights, and a text to train it on, as files of a scratch
+// folder.
 class TinyRun {
  public:
   explicit TinyRun(uint64_t seed = 1);
@@ -24,8 +26,8 @@ class TinyRun {
   std::string text_path() const { return folder_.File("text.txt"); }
   std::string File(const std::string& name) const { return folder_.File(name); }
 
-  // A complete configuration that fits: short samples, K = 4, segments of 8 blocks (several), every default changed as the
-  // test wants afterwards (then complete it again).
+  // A complete configuration that fits: short samples, K = 4, segments of 8 blocks (several), every
+  // default changed as the test wants afterwards (then complete it again).
   v1::RunConfig Config(int workers, uint64_t rounds, uint32_t overlap) const;
 
  private:

@@ -1,10 +1,11 @@
 // The commands of distro-worker that train nothing: generate, fingerprint and text-floor.
+#include "worker/commands.h"
+
 #include "common/base/file.h"
 #include "common/base/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/training.h"
-#include "worker/commands.h"
 
 namespace distro::worker {
 namespace {

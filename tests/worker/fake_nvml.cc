@@ -1,4 +1,5 @@
-// A management library of a driver with three GPUs: the second does not answer, the third tells its memory only.
+// A management library of a driver with three GPUs: the second does not answer, the third tells its
+// memory only.
 extern "C" {
 int nvmlInit_v2() { return 0; }
 int nvmlShutdown() { return 0; }

@@ -1,4 +1,5 @@
-// How the program distro-worker ends when an aggregator refuses it: its exit code, and the remedy in its log.
+// How the program distro-worker ends when an aggregator refuses it: its exit code, and the remedy
+// in its log.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

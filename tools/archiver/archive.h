@@ -1,5 +1,5 @@
-// Where a replay begins: the folder's own snapshot when it is one of this run and the log still continues it, else the
-// newest snapshot of the aggregator.
+// Where a replay begins: the folder's own snapshot when it is one of this run and the log still
+// continues it, else the newest snapshot of the aggregator.
 #pragma once
 
 #include <functional>
@@ -27,9 +27,9 @@ struct Archive {
 using SnapshotFetcher =
     std::function<absl::Status(const v1::SnapshotInfo& snapshot, const std::string& path)>;
 
-// `held` is what the folder holds, if anything. A copy of its own that is damaged, or older than the log, is set aside with
-// a line in the log. FailedPrecondition "other_run": it is of another run than `run`. DataLoss: the aggregator's snapshot is not
-// what it announces.
+// `held` is what the folder holds, if anything. A copy of its own that is damaged, or older than
+// the log, is set aside with a line in the log. FailedPrecondition "other_run": it is of another
+// run than `run`. DataLoss: the aggregator's snapshot is not what it announces.
 absl::StatusOr<Archive> OpenArchive(const v1::GetRunResponse& run,
                                     absl::StatusOr<std::optional<ArchiveState>> held, int threads,
                                     ArchiveFolder* folder, const SnapshotFetcher& fetch, Log* log);

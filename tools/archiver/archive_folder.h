@@ -1,5 +1,5 @@
-// The archiver's data folder (docs/files.md, "Files of the archiver"): one snapshot of the replica, and the state that
-// names it.
+// The archiver's data folder (docs/files.md, "Files of the archiver"): one snapshot of the replica,
+// and the state that names it.
 //
 //   lock                           held by the one archiver that works here (flock)
 //   state                          which run, round and file; written last, atomically
@@ -27,12 +27,12 @@ class ArchiveFolder {
   // Creates the folder and takes the lock. FailedPrecondition: another process holds it.
   static absl::StatusOr<std::unique_ptr<ArchiveFolder>> Open(const std::string& path);
 
-  // What the folder holds; not set: nothing yet. The snapshot's size and SHA-256 are verified. DataLoss: the state or its
-  // file is damaged or missing.
+  // What the folder holds; not set: nothing yet. The snapshot's size and SHA-256 are verified.
+  // DataLoss: the state or its file is damaged or missing.
   absl::StatusOr<std::optional<ArchiveState>> Load() const;
 
-  // Writes the replica's parameters and then `state`, whose snapshot it fills in; removes older snapshots. After an error
-  // the folder holds what it held before.
+  // Writes the replica's parameters and then `state`, whose snapshot it fills in; removes older
+  // snapshots. After an error the folder holds what it held before.
   absl::Status Save(const Replica& replica, ArchiveState* state);
   // Lists a snapshot file that is at SnapshotPath(state.snapshot.round()) already.
   absl::Status SaveState(const ArchiveState& state);

@@ -1,5 +1,5 @@
-// The archiver's own state: which snapshot of which run its folder holds (docs/files.md, "Files of the archiver").
-// Pure functions.
+// The archiver's own state: which snapshot of which run its folder holds (docs/files.md, "Files of
+// the archiver"). Pure functions.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// The archiver: follows a run's log without taking part, holds its parameters bit for bit, and gives them away: state hashes
-// and verified snapshots to the aggregator, Hugging Face folders to people (docs/archiver.md).
+// The archiver: follows a run's log without taking part, holds its parameters bit for bit, and
+// gives them away: state hashes and verified snapshots to the aggregator, Hugging Face folders to
+// people (docs/archiver.md).
 //
 // Run() is for one thread; Stop() may come from any.
 #pragma once
@@ -24,15 +25,16 @@ namespace distro::tools {
 
 class Archiver {
  public:
-  // `options` are validated; `metrics`, `log` and `clock` are borrowed. FailedPrecondition: another process works in the data
-  // folder. The statuses of OpenChannel.
+  // `options` are validated; `metrics`, `log` and `clock` are borrowed. FailedPrecondition: another
+  // process works in the data folder. The statuses of OpenChannel.
   static absl::StatusOr<std::unique_ptr<Archiver>> Create(ArchiverOptions options,
                                                           ArchiverMetrics* metrics, Log* log,
                                                           const Clock* clock);
 
-  // Follows until the run is done, until the head with `once`, or until Stop(); then its copy is saved. OK in all three
-  // cases. FailedPrecondition "other_run": the folder is of another run. "diverged", "pruned": starting again from the newest
-  // snapshot did not help. Otherwise what cannot be mended from here.
+  // Follows until the run is done, until the head with `once`, or until Stop(); then its copy is
+  // saved. OK in all three cases. FailedPrecondition "other_run": the folder is of another run.
+  // "diverged", "pruned": starting again from the newest snapshot did not help. Otherwise what
+  // cannot be mended from here.
   absl::Status Run();
   void Stop() { state_.End(absl::CancelledError("stopped")); }
 

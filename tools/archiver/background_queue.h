@@ -1,5 +1,5 @@
-// Work that another thread does in order, newest kept: when too much waits, the oldest that was not begun is dropped.
-// Thread-safe.
+// Work that another thread does in order, newest kept: when too much waits, the oldest that was not
+// begun is dropped. Thread-safe.
 #pragma once
 
 #include <deque>
@@ -15,7 +15,8 @@ namespace distro::tools {
 template <typename Job>
 class BackgroundQueue {
  public:
-  // `work` is called on the queue's thread; it ends soon once its owner stops. At most `most` jobs wait.
+  // `work` is called on the queue's thread; it ends soon once its owner stops. At most `most` jobs
+  // wait.
   BackgroundQueue(size_t most, std::function<void(const Job&)> work)
       : most_(most), work_(std::move(work)), thread_([this] { Run(); }) {}
   // Drops what waits; a job that was begun is finished.

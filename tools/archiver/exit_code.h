@@ -17,7 +17,8 @@ enum ArchiverExitCode {
   kArchiverCredentials = 8,  // the aggregator does not accept the credentials
 };
 
-// By the status's reason (docs/protocol.md, "Statuses"), or by its code where it has none; never by its text.
+// By the status's reason (docs/protocol.md, "Statuses"), or by its code where it has none; never by
+// its text.
 ArchiverExitCode ArchiverExitCodeFor(const absl::Status& status);
 
 // What a person does about it; empty where there is nothing general to say.

@@ -1,4 +1,5 @@
-// Does a follower keep up? Judged by how the number of rounds that it lags changes over a minute. Pure; not thread-safe.
+// Does a follower keep up? Judged by how the number of rounds that it lags changes over a minute.
+// Pure; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ class LagTrend {
   static constexpr uint64_t kFewRounds = 2;
   static constexpr absl::Duration kWindow = absl::Minutes(1);
 
-  // A reading, in the order of monotonic time; `lag` is in rounds. Falling behind takes a whole window: the lag is above
-  // kFewRounds and larger than at the window's beginning.
+  // A reading, in the order of monotonic time; `lag` is in rounds. Falling behind takes a whole
+  // window: the lag is above kFewRounds and larger than at the window's beginning.
   LagJudgement Add(absl::Duration now, uint64_t lag);
 
  private:

@@ -16,13 +16,15 @@ namespace distro::tools {
 struct ArchiverOptions {
   // The aggregator and how to talk with it. Required.
   ChannelOptions channel;
-  // Folder of its own copy of the parameters. Required. Holds two snapshots at most, while one replaces the other.
+  // Folder of its own copy of the parameters. Required. Holds two snapshots at most, while one
+  // replaces the other.
   std::string data_dir;
   // Where Hugging Face folders are published, and how many stay.
   PublishOptions publish;
-  // Rounds between snapshots (and published folders); 0: as soon as the results since the last one have as many bytes as the
-  // parameters. Smaller values let joiners start nearer the head and the aggregator drop rounds sooner; each costs a pass
-  // over the parameters, two files of them, and an upload.
+  // Rounds between snapshots (and published folders); 0: as soon as the results since the last one
+  // have as many bytes as the parameters. Smaller values let joiners start nearer the head and the
+  // aggregator drop rounds sooner; each costs a pass over the parameters, two files of them, and an
+  // upload.
   uint64_t snapshot_interval_rounds = 0;
   // Whether snapshots are uploaded to the aggregator.
   bool upload_snapshots = true;
@@ -34,8 +36,8 @@ struct ArchiverOptions {
   std::string http = "127.0.0.1:0";
   // Time between questions where the aggregator stands. Larger values see a lag later.
   absl::Duration poll_interval = absl::Seconds(2);
-  // A subscription that lags the head is given up after this long without a frame. Larger values wait longer on a dead
-  // connection.
+  // A subscription that lags the head is given up after this long without a frame. Larger values
+  // wait longer on a dead connection.
   absl::Duration patience = absl::Seconds(30);
   // Delays before another attempt.
   BackoffOptions backoff;

@@ -1,5 +1,5 @@
-// The Hugging Face folders that an archiver publishes: `<dir>/round-<n>`, each whole or not there. Blocking; not
-// thread-safe.
+// The Hugging Face folders that an archiver publishes: `<dir>/round-<n>`, each whole or not there.
+// Blocking; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@ struct PublishOptions {
   int keep = 3;     // newest folders that stay; 0: all
 };
 
-// Writes `round-<next_round>`, over one that is there, and removes older ones beyond `keep`. Folders of later rounds are of a
-// history that the run has lost (its aggregator went back to a backup): they stay until their round comes again.
+// Writes `round-<next_round>`, over one that is there, and removes older ones beyond `keep`.
+// Folders of later rounds are of a history that the run has lost (its aggregator went back to a
+// backup): they stay until their round comes again.
 absl::Status Publish(const PublishOptions& options, const Replica& replica,
                      const std::string& config_json);
 

@@ -1,5 +1,6 @@
-// One replay, from a snapshot to the end of the feed: applies rounds, compares hashes, and sees to what is due between
-// rounds. Lives on the thread that replays; what must not hold it up has threads of its own.
+// One replay, from a snapshot to the end of the feed: applies rounds, compares hashes, and sees to
+// what is due between rounds. Lives on the thread that replays; what must not hold it up has
+// threads of its own.
 #pragma once
 
 #include <atomic>
@@ -31,8 +32,8 @@ class Session {
   // All parts are borrowed. `run` is the answer that `archive` was opened with.
   Session(v1::GetRunResponse run, Archive archive, Parts parts);
 
-  // Until the run is done, the head of `run` with options.once, or a stop: OK, and everything is saved and sent; after a
-  // stop only saved. Otherwise the status that ended it.
+  // Until the run is done, the head of `run` with options.once, or a stop: OK, and everything is
+  // saved and sent; after a stop only saved. Otherwise the status that ended it.
   absl::Status Run();
 
   // Rounds that were applied.

@@ -1,5 +1,6 @@
-// Who has come to which collective operation: the ranks of a group call the same operations in the same order, so an operation is
-// known by its number. For watchdogs that see operations from outside (NCCL). Not thread-safe.
+// Who has come to which collective operation: the ranks of a group call the same operations in the
+// same order, so an operation is known by its number. For watchdogs that see operations from
+// outside (NCCL). Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,9 @@ class Arrivals {
   // The rank comes to its next operation; its number, from 1.
   int64_t Arrive(int rank) { return ++arrived_[rank]; }
 
-  // What an operation that `rank` has come to, and that is not done within the watchdog's time, ends with: DeadlineExceeded names the
-  // operation and the ranks that did not come, or `rank` when all have.
+  // What an operation that `rank` has come to, and that is not done within the watchdog's time,
+  // ends with: DeadlineExceeded names the operation and the ranks that did not come, or `rank` when
+  // all have.
   absl::Status NotDone(absl::string_view operation, int64_t number, int rank,
                        absl::Duration watchdog) const;
 

@@ -1,5 +1,5 @@
-// How long the ranks of a node spend in collective operations, by operation (docs/metrics.md, "Only where there is a source").
-// Thread-safe: ranks add, the training thread reads.
+// How long the ranks of a node spend in collective operations, by operation (docs/metrics.md, "Only
+// where there is a source"). Thread-safe: ranks add, the training thread reads.
 #pragma once
 
 #include <array>
@@ -29,8 +29,9 @@ class CollectiveTime {
   TimeByCollective spent_ ABSL_GUARDED_BY(mu_) = {};
 };
 
-// The same, which adds the time that its caller is kept by an operation: waiting for other ranks and moving. For communicators whose
-// operations are done when their start returns; those on a GPU count their streams' time themselves.
+// The same, which adds the time that its caller is kept by an operation: waiting for other ranks
+// and moving. For communicators whose operations are done when their start returns; those on a GPU
+// count their streams' time themselves.
 std::unique_ptr<Communicator> TimeCommunicator(std::unique_ptr<Communicator> communicator,
                                                std::shared_ptr<CollectiveTime> time,
                                                const Clock* clock = Clock::Real());

@@ -1,13 +1,17 @@
-// Collective operations of the ranks of one node (docs/fsdp.md, "Communicators"). One object a rank; every rank calls the
-// same operations in the same order with the same names and cuts. Two implementations: ranks that are threads of this process
-// on any device (thread_communicator.h) and NCCL (nccl_communicator.h).
+// Collective operations of the ranks of one node (docs/fsdp.md, "Communicators"). One object a
+// rank; every rank calls the same operations in the same order with the same names and cuts. Two
+// implementations: ranks that are threads of this process on any device (thread_communicator.h) and
+// NCCL (nccl_communicator.h).
 //
-// A rank that fails calls Abort; a rank that stops is found by the watchdog. Either way every other rank returns an error
-// that names a rank and the operation, from the operation it is in and from every later one: a group that was aborted stays so.
+// A rank that fails calls Abort; a rank that stops is found by the watchdog. Either way every other
+// rank returns an error that names a rank and the operation, from the operation it is in and from
+// every later one: a group that was aborted stays so.
 //   Aborted           another rank failed; its status and rank are in the message
-//   DeadlineExceeded  a rank did not come to the operation within the watchdog's time; names operation and absent ranks
+//   DeadlineExceeded  a rank did not come to the operation within the watchdog's time; names
+//                     operation and absent ranks
 //   InvalidArgument   arguments of one rank are wrong; Internal: ranks called different operations
-// Ranks that wait are not busy: they sleep. One caller at a time an object; Abort may be called from any thread.
+// Ranks that wait are not busy: they sleep. One caller at a time an object; Abort may be called
+// from any thread.
 #pragma once
 
 #include <cstdint>
@@ -33,12 +37,14 @@ class Communicator {
   virtual int rank() const = 0;   // 0..ranks() - 1
   virtual int ranks() const = 0;  // R
 
-  // Every operation takes `what`, the thing that is moved ("block 3 parameters"), for messages. Tensors have one dimension, are
-  // contiguous and on this rank's device; their memory, not their autograd state, is read and written. They stay alive and
-  // unchanged until the operation has been waited for. With a device stream "done" means: ordered before what the caller's
-  // current stream gets next.
+  // Every operation takes `what`, the thing that is moved ("block 3 parameters"), for messages.
+  // Tensors have one dimension, are contiguous and on this rank's device; their memory, not their
+  // autograd state, is read and written. They stay alive and unchanged until the operation has been
+  // waited for. With a device stream "done" means: ordered before what the caller's current stream
+  // gets next.
   //
-  // cuts  [R + 1], ascending, first 0: rank r has elements [cuts[r], cuts[r+1]) of the whole. Ranges may be uneven or empty.
+  // cuts  [R + 1], ascending, first 0: rank r has elements [cuts[r], cuts[r+1]) of the whole.
+  // Ranges may be uneven or empty.
 
   // whole <- the shards of all ranks. Starts it; it may be done only after Wait.
   //
@@ -48,28 +54,32 @@ class Communicator {
                                                   absl::Span<const int64_t> cuts,
                                                   const at::Tensor& shard,
                                                   const at::Tensor& whole) = 0;
-  // sum <- part of rank 0 + part of rank 1 + ... (kStore), or sum + part of rank 0 + ... (kAdd), each rank for its own range.
-  // In ascending rank order, every sum rounded to f32, in process; NCCL sums the parts in its own order and in their type.
-  // Starts it, like StartAllGather.
+  // sum <- part of rank 0 + part of rank 1 + ... (kStore), or sum + part of rank 0 + ... (kAdd),
+  // each rank for its own range. In ascending rank order, every sum rounded to f32, in process;
+  // NCCL sums the parts in its own order and in their type. Starts it, like StartAllGather.
   //
-  //   part  [cuts[R]]  in; of part_type, f32 or bf16, the same on all ranks; undefined: this rank adds nothing
-  //   sum   f32 [cuts[rank+1] - cuts[rank]]  in, out; may lie in an f32 `part` at its place with kStore. At least one rank has
-  //         a part
+  //   part  [cuts[R]]  in; of part_type, f32 or bf16, the same on all ranks; undefined: this rank
+  //         adds nothing
+  //   sum   f32 [cuts[rank+1] - cuts[rank]]  in, out; may lie in an f32 `part` at its place with
+  //         kStore. At least one rank has a part
   virtual absl::StatusOr<Transfer> StartReduceScatter(
       absl::string_view what, absl::Span<const int64_t> cuts, const at::Tensor& part,
       at::ScalarType part_type, Accumulation accumulation, const at::Tensor& sum) = 0;
 
-  // The operation is done, or its error. Requires a transfer of this object that was not yet waited for.
+  // The operation is done, or its error. Requires a transfer of this object that was not yet waited
+  // for.
   virtual absl::Status Wait(Transfer transfer) = 0;
 
   // Returns when every rank has called it.
   virtual absl::Status Barrier(absl::string_view what) = 0;
 
-  // OK while the group works; else what `what` ends with. On a device, where an operation that is aborted looks done to whoever waits
-  // for the stream: after waiting, what came out of operations counts only when this is OK.
+  // OK while the group works; else what `what` ends with. On a device, where an operation that is
+  // aborted looks done to whoever waits for the stream: after waiting, what came out of operations
+  // counts only when this is OK.
   virtual absl::Status Check(absl::string_view what) const = 0;
 
-  // Ends the group: `why`, not OK, becomes the other ranks' error, "rank 2 failed: ...". The first call counts.
+  // Ends the group: `why`, not OK, becomes the other ranks' error, "rank 2 failed: ...". The first
+  // call counts.
   virtual void Abort(const absl::Status& why) = 0;
 };
 

@@ -20,7 +20,8 @@ absl::Status UseGpu(int device);
 // The calling thread's current stream of a GPU.
 CUstream_st* CurrentStream(int device);
 
-// Memory of Torch's caching allocator, for the thread's GPU and current stream. nullptr: there is none.
+// Memory of Torch's caching allocator, for the thread's GPU and current stream. nullptr: there is
+// none.
 void* AllocateOnGpu(size_t bytes);
 void FreeOnGpu(void* memory);
 
@@ -30,7 +31,8 @@ struct GpuMemory {
 };
 absl::StatusOr<GpuMemory> MemoryOfGpu(int device);
 
-// What tensors have taken of Torch's caching allocator at most, since the start or the last reset; not what it keeps in reserve.
+// What tensors have taken of Torch's caching allocator at most, since the start or the last reset;
+// not what it keeps in reserve.
 absl::StatusOr<int64_t> PeakAllocatedBytes(int device);
 absl::Status ResetPeakAllocatedBytes(int device);
 

@@ -1,8 +1,10 @@
-// The parameters of units in the form that computes: gathered from all ranks, or copied to param_dtype or to the device, just
-// before use; freed just after. What is already there in that form is used where it is.
+// The parameters of units in the form that computes: gathered from all ranks, or copied to
+// param_dtype or to the device, just before use; freed just after. What is already there in that
+// form is used where it is.
 //
-// A freed unit keeps its tensors: their storage is resized to 0 and filled again later, outside of autograd, so that what a graph
-// saved of them is valid again when backward needs it. One object a rank; not thread-safe.
+// A freed unit keeps its tensors: their storage is resized to 0 and filled again later, outside of
+// autograd, so that what a graph saved of them is valid again when backward needs it. One object a
+// rank; not thread-safe.
 #pragma once
 
 #include <optional>
@@ -21,17 +23,20 @@ namespace distro::worker {
 
 class GatheredUnits {
  public:
-  // Borrows all of them. Requires plans of the model's units for the communicator's ranks and for 1.
+  // Borrows all of them. Requires plans of the model's units for the communicator's ranks and for
+  // 1.
   GatheredUnits(const FsdpOptions& options, at::Device device, const Model& model,
                 const ShardPlan& shards, const ShardPlan& whole, Communicator* communicator,
                 MemoryCounter* memory);
   ~GatheredUnits();
 
-  // A pass begins: units will be acquired in the order of `uses`, each released before the next is acquired (UnitUses). Frees what
-  // an earlier pass left behind. `parameters` as UnitDriver's; borrowed for the pass.
+  // A pass begins: units will be acquired in the order of `uses`, each released before the next is
+  // acquired (UnitUses). Frees what an earlier pass left behind. `parameters` as UnitDriver's;
+  // borrowed for the pass.
   void Begin(std::vector<int> uses, const at::Tensor& parameters);
 
-  // The next use: its unit's tensors, of param_dtype, on the device. Starts gathering the prefetch_units uses after it.
+  // The next use: its unit's tensors, of param_dtype, on the device. Starts gathering the
+  // prefetch_units uses after it.
   absl::StatusOr<std::vector<at::Tensor>> Acquire(int unit);
   // That use is over: frees what the next prefetch_units uses do not need.
   void Release(int unit);
@@ -39,8 +44,8 @@ class GatheredUnits {
  private:
   // The flat of one unit (shard_plan.h).
   struct Flat {
-    at::Tensor
-        memory;  // [elements] of param_dtype; its storage is empty while the flat is not here
+    // [elements] of param_dtype; its storage is empty while the flat is not here.
+    at::Tensor memory;
     bool here = false;                 // gathered, or on its way
     std::optional<Transfer> transfer;  // on its way
   };

@@ -1,6 +1,7 @@
-// Gradients of units on their way into a rank's f32 sums: through a reduce-scatter of the unit's flat after every round of
-// micro-batches, or added up at home and reduced once a step. One reduction is under way at a time, beside the backward of the
-// next unit. One object a rank; not thread-safe. Throws Torch's exceptions.
+// Gradients of units on their way into a rank's f32 sums: through a reduce-scatter of the unit's
+// flat after every round of micro-batches, or added up at home and reduced once a step. One
+// reduction is under way at a time, beside the backward of the next unit. One object a rank; not
+// thread-safe. Throws Torch's exceptions.
 #pragma once
 
 #include <optional>
@@ -26,7 +27,8 @@ class GradientReducer {
 
   // A round of micro-batches begins. `has_part`: this rank computes one.
   void Begin(bool has_part, Accumulation accumulation, const at::Tensor& gradient);
-  // Complete gradients of the tensors that the unit owns: all of them, or none when this rank has no part.
+  // Complete gradients of the tensors that the unit owns: all of them, or none when this rank has
+  // no part.
   absl::Status Take(int unit, std::vector<TensorGradient> gradients);
   // The round is over: `gradient` has what Take was given.
   absl::Status End();

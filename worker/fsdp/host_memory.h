@@ -12,8 +12,8 @@ int64_t HostMemoryBytes();
 // The part of it, one in so many, that no plan uses: a process cannot have all.
 inline constexpr int64_t kHostReserveShare = 16;
 
-// The least of memory.max (version 2) and memory.limit_in_bytes (version 1) of this process's control group and of those around
-// it; INT64_MAX where none says a number.
+// The least of memory.max (version 2) and memory.limit_in_bytes (version 1) of this process's
+// control group and of those around it; INT64_MAX where none says a number.
 //
 //   root  of the file system with proc/self/cgroup and sys/fs/cgroup: "" but in tests
 int64_t ControlGroupMemoryLimit(const std::string& root);

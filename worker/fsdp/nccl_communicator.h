@@ -1,9 +1,11 @@
-// Ranks that have a GPU each, over NCCL (docs/fsdp.md, "Communicators"). Only in builds with DISTRO_CUDA. Every rank has a
-// communicator and a stream of its own for it; operations run beside the caller's current stream and are ordered with it by
-// events. Sums of ReduceScatter are NCCL's: their order, and with it the last bits, are not promised.
+// Ranks that have a GPU each, over NCCL (docs/fsdp.md, "Communicators"). Only in builds with
+// DISTRO_CUDA. Every rank has a communicator and a stream of its own for it; operations run beside
+// the caller's current stream and are ordered with it by events. Sums of ReduceScatter are NCCL's:
+// their order, and with it the last bits, are not promised.
 //
-// A thread of the group looks after operations under way: an error that NCCL reports, or an operation that is not done in the
-// watchdog's time, ends the group with ncclCommAbort, which also ends kernels that wait for a peer.
+// A thread of the group looks after operations under way: an error that NCCL reports, or an
+// operation that is not done in the watchdog's time, ends the group with ncclCommAbort, which also
+// ends kernels that wait for a peer.
 #pragma once
 
 #include <memory>
@@ -18,7 +20,8 @@
 namespace distro::worker {
 
 struct NcclOptions {
-  // From the start of an operation to its end, on the GPU. Longer than what the stream computes before it.
+  // From the start of an operation to its end, on the GPU. Longer than what the stream computes
+  // before it.
   absl::Duration watchdog = absl::Minutes(5);
   absl::Duration poll_interval = absl::Milliseconds(100);
   const Clock* clock = Clock::Real();

@@ -1,5 +1,5 @@
-// What the NCCL communicators of one node share: their handles, what is under way, the end. Implementation detail of
-// nccl_communicator.h. Thread-safe.
+// What the NCCL communicators of one node share: their handles, what is under way, the end.
+// Implementation detail of nccl_communicator.h. Thread-safe.
 #pragma once
 
 #include <nccl.h>
@@ -47,11 +47,12 @@ class NcclGroup {
   int ranks() const { return static_cast<int>(devices_.size()); }
   int device(int rank) const { return devices_[rank]; }
 
-  // Calls NCCL with the rank's handle, inside one ncclGroup; returns when NCCL has taken the work. An error ends the group. Once an
-  // operation.
+  // Calls NCCL with the rank's handle, inside one ncclGroup; returns when NCCL has taken the work.
+  // An error ends the group. Once an operation.
   absl::Status Call(int rank, const std::string& operation,
                     absl::FunctionRef<ncclResult_t(ncclComm_t)> body);
-  // The watchdog looks after the rank's last Call from now on, until `done`. Both events have timing.
+  // The watchdog looks after the rank's last Call from now on, until `done`. Both events have
+  // timing.
   void Watch(int rank, CollectiveOp op, const std::string& operation,
              std::shared_ptr<CudaEvent> begin, std::shared_ptr<CudaEvent> done);
 

@@ -1,5 +1,5 @@
-// Memory of one rank that lasts longer than an operation: parameters, gradients, momentum. f32, zero at first, 64-byte aligned,
-// counted while it lives. Movable.
+// Memory of one rank that lasts longer than an operation: parameters, gradients, momentum. f32,
+// zero at first, 64-byte aligned, counted while it lives. Movable.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace distro::worker {
 
 class RankBuffer {
  public:
-  // f32 [elements] on `device`; the counter outlives the buffer. `pinned`: host memory that a GPU reads and writes beside its
-  // computing. ResourceExhausted: no memory; names category and bytes.
+  // f32 [elements] on `device`; the counter outlives the buffer. `pinned`: host memory that a GPU
+  // reads and writes beside its computing. ResourceExhausted: no memory; names category and bytes.
   static absl::StatusOr<RankBuffer> Create(MemoryCategory category, int64_t elements,
                                            at::Device device, MemoryCounter* counter,
                                            bool pinned = false);
@@ -26,7 +26,8 @@ class RankBuffer {
 
   const at::Tensor& tensor() const { return tensor_; }
   int64_t elements() const { return tensor_.defined() ? tensor_.numel() : 0; }
-  // The elements, for kernels. Requires memory of the host, or callers that only pass the pointer on to the device.
+  // The elements, for kernels. Requires memory of the host, or callers that only pass the pointer
+  // on to the device.
   absl::Span<float> floats();
   absl::Span<const float> floats() const;
 

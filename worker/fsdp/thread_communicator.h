@@ -1,6 +1,7 @@
-// Ranks that are threads of this process, on any device, several on one too (docs/fsdp.md, "Communicators"). Ranks meet, each
-// does its own share of the copying or summing in the others' memory, and they meet again. Exact: sums are f32 in ascending rank
-// order, so the same parts give the same bits. On a device with streams every operation waits for the caller's stream.
+// Ranks that are threads of this process, on any device, several on one too (docs/fsdp.md,
+// "Communicators"). Ranks meet, each does its own share of the copying or summing in the others'
+// memory, and they meet again. Exact: sums are f32 in ascending rank order, so the same parts give
+// the same bits. On a device with streams every operation waits for the caller's stream.
 #pragma once
 
 #include <functional>
@@ -14,7 +15,8 @@
 namespace distro::worker {
 
 struct ThreadGroupOptions {
-  // How long a rank waits for another. Longer than the difference between the slowest and the fastest micro-batch.
+  // How long a rank waits for another. Longer than the difference between the slowest and the
+  // fastest micro-batch.
   absl::Duration watchdog = absl::Minutes(2);
   const Clock* clock = Clock::Real();
 };
@@ -23,11 +25,13 @@ struct ThreadGroupOptions {
 class ThreadGroup {
  public:
   virtual ~ThreadGroup() = default;
-  // One a rank. A communicator that is destroyed while the group works ends the group: "rank 2 left".
+  // One a rank. A communicator that is destroyed while the group works ends the group: "rank 2
+  // left".
   virtual std::vector<std::unique_ptr<Communicator>> TakeCommunicators() = 0;
   // Ranks that wait for another now.
   virtual int waiting() const = 0;
-  // Lets waiting ranks look at the clock again; for clocks that jump (tests). Real time needs no call.
+  // Lets waiting ranks look at the clock again; for clocks that jump (tests). Real time needs no
+  // call.
   virtual void CheckWatchdog() = 0;
 };
 

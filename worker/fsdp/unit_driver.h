@@ -1,8 +1,10 @@
-// Forward and backward of one rank over the units of a model, for every sharding strategy (docs/fsdp.md): parameters are gathered
-// (or copied to param_dtype) just before a unit needs them and freed just after, gradients are reduced as units finish.
-// At most prefetch_units + 1 units are gathered at a time.
+// Forward and backward of one rank over the units of a model, for every sharding strategy
+// (docs/fsdp.md): parameters are gathered (or copied to param_dtype) just before a unit needs them
+// and freed just after, gradients are reduced as units finish. At most prefetch_units + 1 units are
+// gathered at a time.
 //
-// One object a rank, used by that rank's thread; the ranks' calls have to match, as a Communicator's. Borrows what it is given.
+// One object a rank, used by that rank's thread; the ranks' calls have to match, as a
+// Communicator's. Borrows what it is given.
 #pragma once
 
 #include <memory>
@@ -31,22 +33,28 @@ class UnitDriver {
   UnitDriver(const FsdpOptions& options, at::Device device, const Parts& parts);
   ~UnitDriver();
 
-  // Elements of this rank's parameters and gradients, in flats with gaps (shard_plan.h): a rank's shard where the strategy shards
-  // them, else the whole. ShardRun's shard_offset or whole_offset says where a run is.
+  // Elements of this rank's parameters and gradients, in flats with gaps (shard_plan.h): a rank's
+  // shard where the strategy shards them, else the whole. ShardRun's shard_offset or whole_offset
+  // says where a run is.
   int64_t parameter_elements() const;
   int64_t gradient_elements() const;
 
-  // One round of micro-batches: rank r computes micro-batch (round * R + r). Returns the mean loss of this rank's, 0 without one.
+  // One round of micro-batches: rank r computes micro-batch (round * R + r). Returns the mean loss
+  // of this rank's, 0 without one.
   //
-  //   batch         nullptr: this rank has none in this round (ranks before it have); it takes part in the traffic
-  //   parameters    f32 [parameter_elements()] on the device, or the host with cpu_offload; gaps are 0
+  //   batch         nullptr: this rank has none in this round (ranks before it have); it takes part
+  //                 in the traffic
+  //   parameters    f32 [parameter_elements()] on the device, or the host with cpu_offload; gaps
+  //                 are 0
   //   accumulation  kStore: the step's first round
-  //   gradient      f32 [gradient_elements()] on the device  out; sums over micro-batches, not means. Of use after FinishGradient
+  //   gradient      f32 [gradient_elements()] on the device  out; sums over micro-batches, not
+  //                 means. Of use after FinishGradient
   absl::StatusOr<double> Gradient(const TokenBatch* batch, const at::Tensor& parameters,
                                   Accumulation accumulation, const at::Tensor& gradient);
 
-  // After the last round: reduces what was left for it. Then `gradient` has the sums over all micro-batches of all ranks: of
-  // everything with no_shard, else of this rank's runs (with shard_optimizer the rest is undefined).
+  // After the last round: reduces what was left for it. Then `gradient` has the sums over all
+  // micro-batches of all ranks: of everything with no_shard, else of this rank's runs (with
+  // shard_optimizer the rest is undefined).
   absl::Status FinishGradient(const at::Tensor& gradient);
 
   // The mean loss of this rank's sequences, without gradients; nullptr: takes part, returns 0.

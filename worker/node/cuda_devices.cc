@@ -15,7 +15,8 @@
 namespace distro::worker {
 namespace {
 
-// Context, NCCL's buffers, libraries' workspaces, what the caching allocator cannot use of its pieces.
+// Context, NCCL's buffers, libraries' workspaces, what the caching allocator cannot use of its
+// pieces.
 constexpr int64_t kLeastReserve = int64_t{768} << 20;
 constexpr int64_t kReserveShare = 32;
 

@@ -54,7 +54,8 @@ absl::Status CheckPlan(const NodeOptions& options, const Node::Parts& parts,
   return ErrorWithReason(fits.code(), "does_not_fit", fits.message());
 }
 
-// Batches with tokens of their own, and what comes of them: a rank that is stuck may look at them for ever.
+// Batches with tokens of their own, and what comes of them: a rank that is stuck may look at them
+// for ever.
 struct SharedBatches {
   explicit SharedBatches(absl::Span<const TokenBatch> given)
       : batches(given.begin(), given.end()), losses(given.size()) {

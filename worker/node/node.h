@@ -1,10 +1,12 @@
-// A worker's node: the model on R ranks (docs/fsdp.md). The training thread asks it for what the algorithm does in a round; the
-// node has every rank do its part on the rank's thread and waits for all. What it holds and gives does not show how it is cut:
-// parameters, state hash and, with equal momentum, payloads are the same bits for every sharding strategy and R. One rank is a
-// node like any other.
+// A worker's node: the model on R ranks (docs/fsdp.md). The training thread asks it for what the
+// algorithm does in a round; the node has every rank do its part on the rank's thread and waits for
+// all. What it holds and gives does not show how it is cut: parameters, state hash and, with equal
+// momentum, payloads are the same bits for every sharding strategy and R. One rank is a node like
+// any other.
 //
-// A rank that fails ends the node: the others return, the status names rank and operation, has reason `rank_failed` and comes
-// again from every later call that needs the ranks. What was in memory is then of use only as far as the functions below say.
+// A rank that fails ends the node: the others return, the status names rank and operation, has
+// reason `rank_failed` and comes again from every later call that needs the ranks. What was in
+// memory is then of use only as far as the functions below say.
 //
 // Not thread-safe: the training thread owns it.
 #pragma once
@@ -59,37 +61,42 @@ class Node : public AppliedLog {
     std::shared_ptr<const NodeDevices> devices = nullptr;
   };
 
-  // Plans the memory, then starts the ranks; parameters and momentum are 0. Layout and model outlive the node, and a rank that is
-  // stuck. InvalidArgument names the option. ResourceExhausted with reason `does_not_fit`: the plan needs more than there is; names
-  // what would fit. FailedPrecondition: there is no GPU.
+  // Plans the memory, then starts the ranks; parameters and momentum are 0. Layout and model
+  // outlive the node, and a rank that is stuck. InvalidArgument names the option. ResourceExhausted
+  // with reason `does_not_fit`: the plan needs more than there is; names what would fit.
+  // FailedPrecondition: there is no GPU.
   static absl::StatusOr<std::unique_ptr<Node>> Create(const NodeOptions& options,
                                                       const Parts& parts);
   ~Node();
 
-  // What Create would say about devices and ranks, before anything else is known. InvalidArgument names the flag.
+  // What Create would say about devices and ranks, before anything else is known. InvalidArgument
+  // names the flag.
   static absl::Status CheckDevices(const NodeOptions& options);
 
-  // A rank did not return in time from what it was asked. It may come back at any time, and uses what it shares with this object,
-  // which may be gone by then; layout and model have to stay.
+  // A rank did not return in time from what it was asked. It may come back at any time, and uses
+  // what it shares with this object, which may be gone by then; layout and model have to stay.
   bool has_stuck_rank() const;
 
   int ranks() const;
 
   // Parameters. node_rounds.cc.
 
-  // Takes the parameters before `next_round` from a snapshot; `log_hash` as AppliedLog has it. Momentum and what is pending stay.
-  // InvalidArgument: it is no snapshot of this layout; then the parameters are what they were.
+  // Takes the parameters before `next_round` from a snapshot; `log_hash` as AppliedLog has it.
+  // Momentum and what is pending stay. InvalidArgument: it is no snapshot of this layout; then the
+  // parameters are what they were.
   absl::Status Load(const std::string& snapshot_path, RoundId next_round, uint64_t log_hash);
   // Statuses as AppliedLog::ApplyNext.
   absl::Status Apply(const CommittedRound& round);
-  // Tensors in the host's memory: where they are, valid until the next call that changes them, or copies of what a device holds.
+  // Tensors in the host's memory: where they are, valid until the next call that changes them, or
+  // copies of what a device holds.
   struct HostTensors {
     TensorPieces pieces;
     std::vector<std::vector<float>> copies;
   };
   absl::StatusOr<HostTensors> parameters() const;
 
-  // Gradient. One round of micro-batches, 1 .. ranks() of them: rank r computes the r-th. Returns their mean losses.
+  // Gradient. One round of micro-batches, 1 .. ranks() of them: rank r computes the r-th. Returns
+  // their mean losses.
   //
   //   first  the step's first round
   absl::StatusOr<std::vector<double>> GradientRound(absl::Span<const TokenBatch> batches,
@@ -101,7 +108,8 @@ class Node : public AppliedLog {
   // lookahead copy <- parameters - eta * sign(m). Requires Parts.lookahead.
   absl::Status MakeLookahead(float eta);
 
-  // Optimizer (docs/algorithm.md, "A worker's step"; worker/optimizer/update_rule.h). node_optimizer.cc.
+  // Optimizer (docs/algorithm.md, "A worker's step"; worker/optimizer/update_rule.h).
+  // node_optimizer.cc.
 
   // The gradient into the rule, and an update out of it, which is pending; its payloads [segments].
   absl::StatusOr<std::vector<SharedBytes>> Compress(RoundId round, const v1::StepParameters& step,
@@ -117,15 +125,15 @@ class Node : public AppliedLog {
 
   // What the ranks have spent in collective operations, together.
   TimeByCollective collective_time() const { return collective_time_->spent(); }
-  // Floating-point operations a second that a rank does at most, measured on the first one's device: in param_dtype on a GPU, in f32
-  // on a CPU.
+  // Floating-point operations a second that a rank does at most, measured on the first one's
+  // device: in param_dtype on a GPU, in f32 on a CPU.
   absl::StatusOr<double> PeakFlops();
 
   // Bytes that the ranks hold together, by category. Activations are Torch's and not counted.
   MemoryByCategory memory() const;
 
-  // What WriteStateFile writes. FailedPrecondition: a rank failed while it changed the rule's state, or a device's memory cannot be
-  // read because a rank is stuck.
+  // What WriteStateFile writes. FailedPrecondition: a rank failed while it changed the rule's
+  // state, or a device's memory cannot be read because a rank is stuck.
   struct Kept {
     std::vector<TensorPieces> elements;
     const Optimizer* optimizer;

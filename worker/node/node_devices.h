@@ -1,5 +1,5 @@
-// The devices that a node's ranks compute on (docs/fsdp.md, "Devices"): the only thing in which a node on GPUs differs from one on
-// CPUs. Thread-safe; RankDevice is not.
+// The devices that a node's ranks compute on (docs/fsdp.md, "Devices"): the only thing in which a
+// node on GPUs differs from one on CPUs. Thread-safe; RankDevice is not.
 #pragma once
 
 #include <memory>
@@ -19,13 +19,14 @@
 
 namespace distro::worker {
 
-// What one rank computes with, on the current stream of the thread that made it. Where Torch's tensors are and what `backend` works
-// on is the same memory.
+// What one rank computes with, on the current stream of the thread that made it. Where Torch's
+// tensors are and what `backend` works on is the same memory.
 struct RankDevice {
   at::Device torch = at::kCPU;
   std::unique_ptr<Device> memory;
   std::unique_ptr<Backend> backend;
-  // Host memory that the device reads and writes beside its computing; on a CPU there is nothing to gain.
+  // Host memory that the device reads and writes beside its computing; on a CPU there is nothing to
+  // gain.
   bool pins_host_memory = false;
 };
 

@@ -18,15 +18,17 @@ inline constexpr int kMaxRanks = 1024;
 
 struct NodeOptions {
   DeviceKind device = DeviceKind::kCpu;
-  // Threads that compute, each with a part of a round's samples; on GPUs at most one each. 0: one, or one a GPU.
+  // Threads that compute, each with a part of a round's samples; on GPUs at most one each. 0: one,
+  // or one a GPU.
   int ranks = 0;
   // Of Torch, a rank.
   int torch_threads = 1;
   FsdpOptions fsdp = {};
-  // How long ranks wait for each other. Longer than the largest difference between two ranks' work: one without a micro-batch
-  // waits for a whole forward and backward pass of the others.
+  // How long ranks wait for each other. Longer than the largest difference between two ranks' work:
+  // one without a micro-batch waits for a whole forward and backward pass of the others.
   absl::Duration rank_timeout = absl::Minutes(30);
-  // Memory that a rank may use, of its device; 0: what the GPU has free, or what the host has for all ranks together.
+  // Memory that a rank may use, of its device; 0: what the GPU has free, or what the host has for
+  // all ranks together.
   uint64_t memory_limit_bytes = 0;
 };
 

@@ -23,7 +23,8 @@ absl::Status Node::Load(const std::string& snapshot_path, RoundId next_round, ui
   return absl::OkStatus();
 }
 
-// Nothing is computed meanwhile: all cores decode. Header and votes are shared with a rank that gets stuck.
+// Nothing is computed meanwhile: all cores decode. Header and votes are shared with a rank that
+// gets stuck.
 absl::Status Node::Apply(const CommittedRound& round) {
   return ApplyNext(
       round, Cores(),

@@ -217,8 +217,8 @@ absl::Status Rank::MakeLookahead(float eta) {
   return CatchTorch("lookahead", [&] { return GatherLookahead(); });
 }
 
-// Each rank has made the copy where its momentum is: the ranges of its shard in every unit's flat. One that is on the host goes
-// through the device.
+// Each rank has made the copy where its momentum is: the ranges of its shard in every unit's flat.
+// One that is on the host goes through the device.
 absl::Status Rank::GatherLookahead() {
   const at::NoGradGuard no_grad;
   const int rank = parts_.communicator->rank();

@@ -1,8 +1,11 @@
-// What one rank of a node holds, and what it does with it (docs/fsdp.md): its part of parameters, gradient, the update
-// rule's state (momentum) and lookahead copy, in its device's memory or, with cpu_offload, all but the gradient in the host's, and the operations of a round
-// on them. The node's training thread asks all ranks for the same operation at the same time (worker/node/node.h).
+// What one rank of a node holds, and what it does with it (docs/fsdp.md): its part of parameters,
+// gradient, the update rule's state (momentum) and lookahead copy, in its device's memory or, with
+// cpu_offload, all but the gradient in the host's, and the operations of a round on them. The
+// node's training thread asks all ranks for the same operation at the same time
+// (worker/node/node.h).
 //
-// An operation is enqueued whole and finished once: when it returns, the device has done it, and a device's error is its status.
+// An operation is enqueued whole and finished once: when it returns, the device has done it, and a
+// device's error is its status.
 //
 // Used on the rank's thread only, unless said otherwise. Borrows layout, model and communicator.
 #pragma once
@@ -46,7 +49,8 @@ class Rank {
     Communicator* communicator = nullptr;
   };
 
-  // Parameters and momentum are 0. `lookahead`: has memory for the copy. ResourceExhausted: no memory; names what it is for.
+  // Parameters and momentum are 0. `lookahead`: has memory for the copy. ResourceExhausted: no
+  // memory; names what it is for.
   static absl::StatusOr<std::unique_ptr<Rank>> Create(const NodeOptions& options, bool lookahead,
                                                       const Parts& parts);
 
@@ -54,14 +58,15 @@ class Rank {
   absl::Status Load(const SnapshotFile& snapshot);
   // Applies decoded votes [segments].
   absl::Status Apply(const v1::StepParameters& step, const std::vector<Votes>& votes);
-  // The parts of the tensors' hashes that its parameters make, [tensors], as Load and Apply left them.
+  // The parts of the tensors' hashes that its parameters make, [tensors], as Load and Apply left
+  // them.
   absl::Span<const uint64_t> tensor_hashes() const { return hashes_->host(); }
 
   // One round of micro-batches; see UnitDriver::Gradient.
   absl::StatusOr<double> Gradient(const TokenBatch* batch, GradientAt at,
                                   Accumulation accumulation);
-  // The gradient is complete: divides it by the number of micro-batches, and sums squares into `row_sums`, as
-  // RowSums::Of.
+  // The gradient is complete: divides it by the number of micro-batches, and sums squares into
+  // `row_sums`, as RowSums::Of.
   absl::Status FinishGradient(int64_t micro_batches, absl::Span<double> row_sums);
   absl::StatusOr<double> Loss(const TokenBatch* batch);
   // See Node::PeakFlops.
@@ -82,8 +87,8 @@ class Rank {
   const RunSpans& parameters() const { return parameter_spans_; }
   const MemoryCounter& memory() const { return memory_; }
 
-  // Parameters or a rule's elements where the host can read them: where they are, or copies that it adds to `memory`. From any thread while
-  // the rank does nothing.
+  // Parameters or a rule's elements where the host can read them: where they are, or copies that it
+  // adds to `memory`. From any thread while the rank does nothing.
   absl::StatusOr<RunSpans> OnHost(const RunSpans& spans,
                                   std::vector<std::vector<float>>* memory) const;
 

@@ -1,5 +1,5 @@
-// A round's votes where the backend of a rank's device finds them: the decoded arrays themselves on the host, else a copy of one
-// segment at a time in the device's memory. Not thread-safe.
+// A round's votes where the backend of a rank's device finds them: the decoded arrays themselves on
+// the host, else a copy of one segment at a time in the device's memory. Not thread-safe.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,8 @@ class StagedVotes {
   // `device` is borrowed.
   explicit StagedVotes(Device* device);
 
-  // The next round's, by segment; they stay until the device has finished. Reserves memory for the largest segment.
+  // The next round's, by segment; they stay until the device has finished. Reserves memory for the
+  // largest segment.
   absl::Status Take(const std::vector<Votes>* votes);
   // Valid until another segment is asked for, in the order of what is enqueued.
   SegmentVotes Of(SegmentId segment);

@@ -1,5 +1,5 @@
-// The norm of what the ranks of a worker hold together, of any rule: each rank sums the squares of its block rows, and the
-// sums make the same bits for every cut.
+// The norm of what the ranks of a worker hold together, of any rule: each rank sums the squares of
+// its block rows, and the sums make the same bits for every cut.
 #pragma once
 
 #include <cstdint>

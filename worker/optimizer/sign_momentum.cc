@@ -12,7 +12,8 @@
 namespace distro::worker {
 namespace {
 
-// The arrays of what is pending: positions u16 [blocks, K], then the coefficients there, f32 [blocks, K].
+// The arrays of what is pending: positions u16 [blocks, K], then the coefficients there, f32
+// [blocks, K].
 std::vector<int64_t> BlockBytesOf(int k) {
   return {static_cast<int64_t>(k * sizeof(uint16_t)), static_cast<int64_t>(k * sizeof(float))};
 }

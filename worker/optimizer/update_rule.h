@@ -1,17 +1,20 @@
-// The seam between a worker and the method by which it learns (docs/algorithm.md, "A worker's step"): gradient in, update
-// out, state of its own, feedback. Trainer, node, ranks and state files know a method by this header only; a further one is
-// a further UpdateRuleKind, and a line in RuleOf.
+// The seam between a worker and the method by which it learns (docs/algorithm.md, "A worker's
+// step"): gradient in, update out, state of its own, feedback. Trainer, node, ranks and state files
+// know a method by this header only; a further one is a further UpdateRuleKind, and a line in
+// RuleOf.
 //
-// Each rank has an UpdateRule for its runs of block rows, on its device. A run is a matrix, so a rule works on its runs as
-// if they were whole tensors: what it gives does not show how the model is cut. What one rank makes pending of a block does
-// not depend on other blocks; the worker puts the blocks of a segment together (optimizer.h).
+// Each rank has an UpdateRule for its runs of block rows, on its device. A run is a matrix, so a
+// rule works on its runs as if they were whole tensors: what it gives does not show how the model
+// is cut. What one rank makes pending of a block does not depend on other blocks; the worker puts
+// the blocks of a segment together (optimizer.h).
 //
 //   rule->Compress(step, norm, gradient);   // the gradient into its state; an update is pending
-//   kind.encode(identity, k, blocks);       // a segment of it as a payload, the same bytes as often as it is asked for
+//   kind.encode(identity, k, blocks);       // a segment of it as a payload, the same bytes as
+//                                           often as it is asked for
 //   rule->Feedback(round, member);          // what the round took of it
 //
-// An operation is enqueued whole and finished once; its status is the device's. Not thread-safe: used on the rank's thread,
-// or by others while that one does nothing.
+// An operation is enqueued whole and finished once; its status is the device's. Not thread-safe:
+// used on the rank's thread, or by others while that one does nothing.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +41,8 @@ namespace distro::worker {
 // Elements of runs, one span a run, each f32 [run.matrix.elements]; borrowed.
 using RunSpans = std::vector<absl::Span<float>>;
 
-// The part of the model that a rank's rule has, and what it computes with; borrowed but for the runs. Runs are in manifest
-// order.
+// The part of the model that a rank's rule has, and what it computes with; borrowed but for the
+// runs. Runs are in manifest order.
 struct RuleShard {
   const Layout* layout = nullptr;
   std::vector<ShardRun> runs;
@@ -47,11 +50,12 @@ struct RuleShard {
   Device* device = nullptr;
 };
 
-// What is pending of consecutive blocks: of each of the rule's block arrays the bytes of these blocks, in the host's memory.
+// What is pending of consecutive blocks: of each of the rule's block arrays the bytes of these
+// blocks, in the host's memory.
 using BlockBytes = std::vector<std::string>;
 
-// What a worker has sent of a round whose result it does not know yet: enough to take it back when it counts, and to send
-// the same bytes again.
+// What a worker has sent of a round whose result it does not know yet: enough to take it back when
+// it counts, and to send the same bytes again.
 struct PendingUpdate {
   RoundId round;
   int k = 0;                         // kept_per_block of its round
@@ -68,21 +72,23 @@ class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
 
-  // Takes the gradient of a step, of norm `norm` over the whole model, which is finite, and makes an update of it that
-  // stays pending.
+  // Takes the gradient of a step, of norm `norm` over the whole model, which is finite, and makes
+  // an update of it that stays pending.
   virtual absl::Status Compress(const v1::StepParameters& step, double norm,
                                 const RunSpans& gradient) = 0;
   // What is pending is of this round, whose record has this worker as members[member].
   virtual absl::Status Feedback(const CommittedRound& round, int member) = 0;
-  // With overlap = 1: where the next gradient is taken while the result of what is pending is awaited.
+  // With overlap = 1: where the next gradient is taken while the result of what is pending is
+  // awaited.
   virtual absl::Status Lookahead(float eta, const RunSpans& parameters, const RunSpans& out) = 0;
 
-  // What a later process goes on with. Elements were given to the rule, in the device's memory, [element_arrays]; whoever
-  // gave them saves and restores them.
+  // What a later process goes on with. Elements were given to the rule, in the device's memory,
+  // [element_arrays]; whoever gave them saves and restores them.
   virtual absl::Span<const RunSpans> elements() const = 0;
   // In the order of UpdateRuleKind::block_bytes; of the last Compress or RestorePending.
   virtual std::vector<BlockArray> pending() const = 0;
-  // Takes its blocks out of what is pending of the whole model, which UpdateRuleKind::check has passed.
+  // Takes its blocks out of what is pending of the whole model, which UpdateRuleKind::check has
+  // passed.
   virtual absl::Status RestorePending(const PendingUpdate& pending) = 0;
 };
 

@@ -1,5 +1,5 @@
-// A worker's own state as a file (docs/files.md, "Files of the worker"): what its update rule keeps (the momentum), what is
-// pending, and whose they are. The file is of one rule: there is one.
+// A worker's own state as a file (docs/files.md, "Files of the worker"): what its update rule keeps
+// (the momentum), what is pending, and whose they are. The file is of one rule: there is one.
 // Everything that the run's log has is not in it. Functions are thread-safe; blocking.
 #pragma once
 
@@ -32,16 +32,17 @@ struct WorkerState {
   double pending_loss = 0;  // of the step that is pending
 };
 
-// Replaces the file at `path`: after a crash it is the old one or the new one. Its bytes do not show how the model is cut.
-// Requires all elements in the host's memory, [arrays], and what `optimizer` has as pending to stay as it is meanwhile.
+// Replaces the file at `path`: after a crash it is the old one or the new one. Its bytes do not
+// show how the model is cut. Requires all elements in the host's memory, [arrays], and what
+// `optimizer` has as pending to stay as it is meanwhile.
 absl::Status WriteStateFile(const std::string& path, const WorkerState& state,
                             absl::Span<const TensorPieces> elements, const Optimizer& optimizer);
 
 // The file, or bytes in memory, from its beginning to its end.
 class StateReader {
  public:
-  // Reads the header. NotFound: there is no file. Unimplemented: it is of a newer version. DataLoss: it is damaged; the message
-  // names the field.
+  // Reads the header. NotFound: there is no file. Unimplemented: it is of a newer version.
+  // DataLoss: it is damaged; the message names the field.
   static absl::StatusOr<StateReader> Open(const std::string& path);
   // `bytes` is borrowed.
   static absl::StatusOr<StateReader> FromBytes(absl::string_view bytes);

@@ -1,5 +1,6 @@
-// The gradient of one step (docs/algorithm.md, "A worker's step"): micro-batches of a slot's samples at the parameters, or at
-// the lookahead copy when steps overlap. Micro-batch j is computed by rank j mod R, a round of R at a time.
+// The gradient of one step (docs/algorithm.md, "A worker's step"): micro-batches of a slot's
+// samples at the parameters, or at the lookahead copy when steps overlap. Micro-batch j is computed
+// by rank j mod R, a round of R at a time.
 //
 // Not thread-safe: the training thread owns it. What it borrows outlives it.
 #pragma once

@@ -1,5 +1,5 @@
-// What a person sees while training goes on: one live line on a terminal, plain lines otherwise (docs/worker.md). Not
-// thread-safe: the training thread owns it.
+// What a person sees while training goes on: one live line on a terminal, plain lines otherwise
+// (docs/worker.md). Not thread-safe: the training thread owns it.
 #pragma once
 
 #include <cstdio>
@@ -25,7 +25,8 @@ struct ProgressReading {
 
 class Progress {
  public:
-  // Writes to `out`. `live` redraws one line at most every 200 ms; otherwise a line is printed at most every 10 s.
+  // Writes to `out`. `live` redraws one line at most every 200 ms; otherwise a line is printed at
+  // most every 10 s.
   Progress(std::FILE* out, bool live, const Clock* clock);
 
   void Update(const ProgressReading& reading);

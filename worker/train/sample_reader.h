@@ -1,5 +1,5 @@
-// Samples of a run as rows of tokens: which tokens a sample index of the run means (docs/algorithm.md, docs/data.md).
-// Immutable; thread-safe.
+// Samples of a run as rows of tokens: which tokens a sample index of the run means
+// (docs/algorithm.md, docs/data.md). Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,19 @@ namespace distro::worker {
 
 class SampleReader {
  public:
-  // `tokens` is borrowed. InvalidArgument: there are too few tokens for one training sample at this sequence_length.
+  // `tokens` is borrowed. InvalidArgument: there are too few tokens for one training sample at this
+  // sequence_length.
   static absl::StatusOr<SampleReader> Create(const TokenSource* tokens,
                                              const v1::RunConfig& config);
 
   uint64_t training_samples() const { return split_.training_samples; }
   uint64_t held_out_samples() const { return split_.held_out_samples; }
 
-  // i32 [count, sequence_length + 1]: the samples with indices [first, first + count) of the run's seeded order.
+  // i32 [count, sequence_length + 1]: the samples with indices [first, first + count) of the run's
+  // seeded order.
   void ReadTraining(uint64_t first, int count, std::vector<int32_t>* tokens) const;
-  // The same of the held-out samples, in the order of the text. Requires first + count <= held_out_samples().
+  // The same of the held-out samples, in the order of the text. Requires first + count <=
+  // held_out_samples().
   void ReadHeldOut(uint64_t first, int count, std::vector<int32_t>* tokens) const;
 
  private:

@@ -1,5 +1,5 @@
-// What the training thread does next (docs/algorithm.md, "A worker's step"): the order of gradient, upload and results that
-// overlap 0 and 1 prescribe. Pure; the Trainer acts on it.
+// What the training thread does next (docs/algorithm.md, "A worker's step"): the order of gradient,
+// upload and results that overlap 0 and 1 prescribe. Pure; the Trainer acts on it.
 #pragma once
 
 namespace distro::worker {
@@ -20,15 +20,18 @@ struct StepState {
   bool has_next_slot = false;  // and in the one after it
   bool has_gradient = false;   // a gradient that no upload has used
   bool uploaded = false;       // this session handed in its update of the open round
-  bool has_pending =
-      false;  // an earlier session or process handed one in for it, and its fate is open
+  // An earlier session or process handed one in for it, and its fate is open.
+  bool has_pending = false;
 };
 
 // The rules, in order:
-// * after an upload with overlap, the lookahead gradient comes before any event: it must see the momentum as compress
-//   left it and the parameters before the open round's result, whenever that result arrives;
-// * events that are there come before a gradient is used, so that a late one is added after all committed results;
-// * what is pending of the open round is handed in again, the same bytes, rather than another update of that round;
+// * after an upload with overlap, the lookahead gradient comes before any event: it must see the
+//   momentum as compress left it and the parameters before the open round's result, whenever that
+//   result arrives;
+// * events that are there come before a gradient is used, so that a late one is added after all
+//   committed results;
+// * what is pending of the open round is handed in again, the same bytes, rather than another
+//   update of that round;
 // * a gradient in hand serves the round that is open, also when it was made for an earlier one;
 // * without one, a worker with samples makes it at the parameters.
 StepAction NextAction(const StepState& state);

@@ -1,4 +1,5 @@
-// What a training process has done: what a person reads at the end, and the same as JSON for scripts. Plain data.
+// What a training process has done: what a person reads at the end, and the same as JSON for
+// scripts. Plain data.
 #pragma once
 
 #include <array>
@@ -53,7 +54,8 @@ struct TrainSummary {
   std::string checkpoint_dir;  // empty: none was written
 };
 
-// Several lines: loss, tokens, bytes up and down a round, reduction against sending f32 gradients, time split.
+// Several lines: loss, tokens, bytes up and down a round, reduction against sending f32 gradients,
+// time split.
 std::string SummaryText(const TrainSummary& summary);
 
 // One JSON object; keys as the fields, durations in seconds.

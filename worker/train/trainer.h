@@ -1,5 +1,6 @@
-// The training loop of one worker (docs/algorithm.md, "A worker's step"; docs/worker.md): gradients from samples, updates to the
-// exchange, committed rounds into the replica. Which of these comes next is decided by step_plan.h.
+// The training loop of one worker (docs/algorithm.md, "A worker's step"; docs/worker.md): gradients
+// from samples, updates to the exchange, committed rounds into the replica. Which of these comes
+// next is decided by step_plan.h.
 //
 // Not thread-safe: one training thread. What it borrows outlives it.
 #pragma once
@@ -29,8 +30,9 @@ namespace distro::worker {
 struct TrainerOptions {
   std::string worker;
   uint64_t incarnation = 0;
-  // Samples of one forward and backward pass of one rank. Larger values are faster and cost activation memory; the samples that are
-  // read do not depend on it. Must divide the run's samples_per_worker; 0: all of them at once.
+  // Samples of one forward and backward pass of one rank. Larger values are faster and cost
+  // activation memory; the samples that are read do not depend on it. Must divide the run's
+  // samples_per_worker; 0: all of them at once.
   int micro_batch_samples = 0;
   // How the node's ranks share the model and the samples.
   NodeOptions node = {};
@@ -66,10 +68,12 @@ class Trainer {
   // Goes on where an earlier process was, whose state the node has restored.
   void Resume(const WorkerState& state);
 
-  // Evaluates, follows the run and trains until it is done; then writes the checkpoint and evaluates again. When the log does
-  // not continue the parameters it takes a snapshot and the log again; the momentum stays. Otherwise the status with which the
-  // exchange ended it; `diverged` or `pruned`: a resync did not help. Cancelled: the exchange was stopped; an evaluation or a gradient that goes on
-  // is dropped at its next micro-batch. InvalidArgument: the aggregator announced samples that the run does not allow.
+  // Evaluates, follows the run and trains until it is done; then writes the checkpoint and
+  // evaluates again. When the log does not continue the parameters it takes a snapshot and the log
+  // again; the momentum stays. Otherwise the status with which the exchange ended it; `diverged` or
+  // `pruned`: a resync did not help. Cancelled: the exchange was stopped; an evaluation or a
+  // gradient that goes on is dropped at its next micro-batch. InvalidArgument: the aggregator
+  // announced samples that the run does not allow.
   absl::Status Run();
 
   // Keeps the worker's own state, if it is to be kept; a failure is logged.
@@ -121,8 +125,8 @@ class Trainer {
   std::optional<RoundId> sent_round_;  // the last that was answered by an update
   std::optional<Gradient> gradient_;
   GradientStep gradient_step_;
-  // Incarnations of the processes that handed in what is pending, the same bytes each: the record names the one whose came
-  // first.
+  // Incarnations of the processes that handed in what is pending, the same bytes each: the record
+  // names the one whose came first.
   std::vector<uint64_t> senders_;
   double pending_loss_ = 0;  // of the step that is pending
   EpochId epoch_;            // the highest seen

@@ -12,8 +12,8 @@
 namespace distro::worker {
 
 absl::Status Trainer::Open(OpenedRound opened) {
-  // Rounds that were over when this worker joined may come with their Open too, out of the aggregator's memory: what is
-  // trained for them would only be late, and in the momentum twice.
+  // Rounds that were over when this worker joined may come with their Open too, out of the
+  // aggregator's memory: what is trained for them would only be late, and in the momentum twice.
   if (opened.round.value() < parts_.run->head_round()) return absl::OkStatus();
   for (const auto* slots : {&opened.open.slots(), &opened.open.next_slots()}) {
     const std::optional<v1::Slot> slot = FindSlot(*slots, options_.worker);

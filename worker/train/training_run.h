@@ -1,5 +1,6 @@
-// Everything a worker holds of the run it joined: configuration, model, node, trainer. Built from what the
-// exchange delivers; the same for a worker process and for a worker of a simulation in one process.
+// Everything a worker holds of the run it joined: configuration, model, node, trainer. Built from
+// what the exchange delivers; the same for a worker process and for a worker of a simulation in one
+// process.
 //
 // Not thread-safe: one training thread.
 #pragma once
@@ -37,19 +38,21 @@ class TrainingRun {
     StateDir* state = nullptr;
   };
 
-  // A state that is older than this many rounds is set aside: its momentum says little about the parameters of today.
+  // A state that is older than this many rounds is set aside: its momentum says little about the
+  // parameters of today.
   static constexpr uint64_t kOldestStateRounds = 1000;
 
-  // Joins, fetches the snapshot through a file in `scratch_dir` (removed again), builds the model, and goes on with the state
-  // that is kept. Besides the statuses of Exchange: InvalidArgument: the model is not built here, its tensors are not the
-  // run's, or the data does not fit the model; the message names key or token. DataLoss: the snapshot's state hash
-  // is not the announced one.
+  // Joins, fetches the snapshot through a file in `scratch_dir` (removed again), builds the model,
+  // and goes on with the state that is kept. Besides the statuses of Exchange: InvalidArgument: the
+  // model is not built here, its tensors are not the run's, or the data does not fit the model; the
+  // message names key or token. DataLoss: the snapshot's state hash is not the announced one.
   static absl::StatusOr<std::unique_ptr<TrainingRun>> Begin(const TrainerOptions& options,
                                                             const std::string& scratch_dir,
                                                             const Parts& parts,
                                                             Trainer::Observer observer);
 
-  // A rank that is stuck may come back and use layout and model: they are left to it, for the rest of the process.
+  // A rank that is stuck may come back and use layout and model: they are left to it, for the rest
+  // of the process.
   ~TrainingRun();
 
   // Trainer::Run; then the worker's own state is saved, however it ended.
@@ -65,15 +68,16 @@ class TrainingRun {
   TrainingRun(const TrainerOptions& options, const std::string& scratch_dir, const Parts& parts)
       : options_(options), scratch_dir_(scratch_dir), parts_(parts) {}
 
-  // Joins and has the snapshot as a replica; joins again while the snapshot that Join named is gone before it came. With a
-  // run id: of that run only.
+  // Joins and has the snapshot as a replica; joins again while the snapshot that Join named is gone
+  // before it came. With a run id: of that run only.
   absl::Status JoinAndLoad(const v1::JoinRequest& request);
   absl::Status Join(const v1::JoinRequest& request);
   absl::Status BuildModel();
   absl::Status LoadSnapshot();
   absl::Status Resync();
 
-  // The state that is kept, if it is of this worker. The Join that it is sent with may refuse its run: then it is set aside.
+  // The state that is kept, if it is of this worker. The Join that it is sent with may refuse its
+  // run: then it is set aside.
   absl::Status LoadState();
   absl::Status JoinWithState();
   // Into the node and the trainer, if it fits the run as it is now.

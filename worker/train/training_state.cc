@@ -53,7 +53,8 @@ absl::Status TrainingRun::RestoreState() {
     state_.reset();  // the file is no longer mapped
     return parts_.state->SetAside(aside);
   }
-  // Of a round that the snapshot contains, or that this log has not reached: it counts as not included.
+  // Of a round that the snapshot contains, or that this log has not reached: it counts as not
+  // included.
   std::optional<PendingUpdate>& pending = contents->pending;
   const bool known = pending.has_value() && pending->round >= node_->next_round() &&
                      pending->round.value() <= run_.head_round();

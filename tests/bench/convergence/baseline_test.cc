@@ -30,7 +30,8 @@ TEST(BaselineOptimizerTest, AdamWTakesTheStepsOfItsPaper) {
   // Corrected moments of a first step are the gradient and its square: the direction is its sign.
   optimizer.Step(0, 1, 0.1, 0.5, std::array<float, 2>{3, -0.01f}, absl::MakeSpan(p));
   EXPECT_THAT(p, ElementsAre(FloatNear(0.95f - 0.1f, 1e-6f), FloatNear(-1.9f + 0.1f, 1e-6f)));
-  // m = 0.9 * 0.1 * 3 - 0.1 * 3 = -0.03 of 1 - 0.81; v = 9, corrected; the direction is -0.03 / 0.19 / 3.
+  // m = 0.9 * 0.1 * 3 - 0.1 * 3 = -0.03 of 1 - 0.81; v = 9, corrected; the direction is -0.03 /
+  // 0.19 / 3.
   p = {0, 0};
   optimizer.Step(0, 2, 0.1, 0, std::array<float, 2>{-3, -0.01f}, absl::MakeSpan(p));
   EXPECT_THAT(p, ElementsAre(FloatNear(0.1f * 0.03f / 0.19f / 3, 1e-6f), FloatNear(0.1f, 1e-6f)));

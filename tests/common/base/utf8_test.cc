@@ -7,7 +7,8 @@
 namespace distro {
 namespace {
 
-// The first character's code point and length by the definition: the shortest form of a value that is no surrogate.
+// The first character's code point and length by the definition: the shortest form of a value that
+// is no surrogate.
 std::optional<size_t> ReferenceLength(absl::string_view s) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(s[i]); };
   for (size_t length = 1; length <= 4 && length <= s.size(); ++length) {

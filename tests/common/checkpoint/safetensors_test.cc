@@ -246,7 +246,8 @@ TEST_F(SafetensorsWriterTest, RefusesNamesAndShapesThatTheFormatLacks) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// A cut file is always refused; a flipped byte gives other values or the documented error, never another outcome.
+// A cut file is always refused; a flipped byte gives other values or the documented error, never
+// another outcome.
 TEST_F(SafetensorsWriterTest, DamagedFilesAreReadOrRefused) {
   const std::string bytes = Write({{"a", {2}, all_.subspan(0, 2)}, {"b", {2, 2}, all_.subspan(2)}});
   const size_t data = bytes.size() - 24;

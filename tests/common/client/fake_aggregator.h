@@ -1,5 +1,6 @@
-// An aggregator that plays a script, over real gRPC on a port that the system chose: what a test needs to provoke faults
-// that the real one does not make on demand. Everything it is asked is recorded. Thread-safe.
+// An aggregator that plays a script, over real gRPC on a port that the system chose: what a test
+// needs to provoke faults that the real one does not make on demand. Everything it is asked is
+// recorded. Thread-safe.
 #pragma once
 
 #include <deque>
@@ -76,7 +77,8 @@ struct AggregatorState {
 
 class FakeAggregator final : public v1::AggregatorService::Service {
  public:
-  // `port` 0: one that the system chooses; another: that of an aggregator that was there before, whose state is taken over.
+  // `port` 0: one that the system chooses; another: that of an aggregator that was there before,
+  // whose state is taken over.
   explicit FakeAggregator(int port = 0, AggregatorState state = {});
   ~FakeAggregator() override;
 

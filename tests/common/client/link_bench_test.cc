@@ -1,4 +1,5 @@
-// MeasureLink against something that is no good aggregator; a good one: tests/server/service/link_test.cc.
+// MeasureLink against something that is no good aggregator; a good one:
+// tests/server/service/link_test.cc.
 #include "common/client/link_bench.h"
 
 #include <atomic>

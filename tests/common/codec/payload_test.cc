@@ -126,7 +126,8 @@ TEST(PayloadTest, EveryTruncationIsRefused) {
   }
 }
 
-// Every flipped byte is caught; with the checksum made right it is refused or other, canonical contents.
+// Every flipped byte is caught; with the checksum made right it is refused or other, canonical
+// contents.
 template <typename Decode, typename Encode>
 void ExpectFlipsAreCaught(const std::string& bytes, Decode decode, Encode encode) {
   int accepted = 0;

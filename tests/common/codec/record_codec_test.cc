@@ -70,7 +70,8 @@ std::vector<uint128> PascalColumn(int k) {
   return column;
 }
 
-// Whether the estimate of the largest element is right where it can go wrong: on both sides of every C(c, k).
+// Whether the estimate of the largest element is right where it can go wrong: on both sides of
+// every C(c, k).
 template <int k>
 void ExpectTakesEveryElement() {
   const std::vector<uint128> column = PascalColumn(k);

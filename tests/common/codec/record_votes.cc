@@ -1,11 +1,12 @@
-// Makes tests/common/codec/recorded_votes.payload: one round's votes of eight workers that train a small model on text, for
-// the gap codec's test. Not a test; nothing else depends on it.
+// Makes tests/common/codec/recorded_votes.payload: one round's votes of eight workers that train a
+// small model on text, for the gap codec's test. Not a test; nothing else depends on it.
 //
 //   record_votes TEXT OUTPUT      (TEXT was LICENSE)
 //
-// The model predicts a byte from the four before it: embedding e [256, 64], hidden tanh layer a [2048, 256], output b
-// [256, 2048]: 260 blocks. Each step is the one of the design in plain float: momentum, DCT, the K largest, votes, and the sign of their
-// inverse DCT; what was sent is subtracted from the momentum.
+// The model predicts a byte from the four before it: embedding e [256, 64], hidden tanh layer a
+// [2048, 256], output b [256, 2048]: 260 blocks. Each step is the one of the design in plain float:
+// momentum, DCT, the K largest, votes, and the sign of their inverse DCT; what was sent is
+// subtracted from the momentum.
 #include <algorithm>
 #include <cmath>
 #include <iostream>

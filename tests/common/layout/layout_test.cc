@@ -40,7 +40,8 @@ TEST(ManifestTest, RefusesWhatIsNotAListOfTensors) {
 }
 
 TEST(LayoutTest, CutsTensorsIntoPaddedBlocks) {
-  // 100 x 70: 2 x 2 blocks; 130 elements of one dimension: 3 rows of 64, one block; [10, 3, 25]: 10 x 75, 1 x 2 blocks.
+  // 100 x 70: 2 x 2 blocks; 130 elements of one dimension: 3 rows of 64, one block; [10, 3, 25]: 10
+  // x 75, 1 x 2 blocks.
   const Layout layout = MakeLayout({{"a", {100, 70}}, {"b", {130}}, {"c", {10, 3, 25}}}, 3);
   EXPECT_EQ(layout.blocks(), 7);
   EXPECT_EQ(layout.elements(), 100 * 70 + 130 + 750);

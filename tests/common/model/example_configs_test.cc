@@ -1,4 +1,5 @@
-// The model configurations of examples/ are read, and have the sizes that examples/README.md gives them.
+// The model configurations of examples/ are read, and have the sizes that examples/README.md gives
+// them.
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -34,8 +35,8 @@ TEST_P(ExampleConfigTest, IsReadAndHasItsSize) {
   EXPECT_EQ(layout->segments(), GetParam().segments);
 }
 
-// llama_125m: 50257 rows of the embedding are 786 rows of blocks, so 9432 blocks; 12 layers of 1728; 25 norms of 1.
-// llama_1b2: 294144 blocks without padding and 33 norms of 1.
+// llama_125m: 50257 rows of the embedding are 786 rows of blocks, so 9432 blocks; 12 layers of
+// 1728; 25 norms of 1. llama_1b2: 294144 blocks without padding and 33 norms of 1.
 INSTANTIATE_TEST_SUITE_P(All, ExampleConfigTest,
                          ::testing::Values(Example{"demo", 918656, 233, 1},
                                            Example{"llama_125m", 123551232, 30193, 2},

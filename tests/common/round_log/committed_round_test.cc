@@ -19,7 +19,8 @@ using ::distro::testing::BuiltRound;
 using ::distro::testing::SmallLayout;
 using ::testing::HasSubstr;
 
-// Expects that the header of round 7 with one change is refused, and that the message names round and field.
+// Expects that the header of round 7 with one change is refused, and that the message names round
+// and field.
 void ExpectRefused(absl::string_view field, const std::function<void(v1::RoundHeader&)>& change) {
   const Layout layout = SmallLayout();
   BuiltRound round = BuildRound(layout, RoundId(7), 1);

@@ -169,7 +169,8 @@ TEST_F(RoundAssemblerTest, FlippedPayloadBytesNeverBecomeARound) {
   }
 }
 
-// Every bit of every serialized frame: an error, or a round whose payloads are the ones that were sent.
+// Every bit of every serialized frame: an error, or a round whose payloads are the ones that were
+// sent.
 TEST_F(RoundAssemblerTest, FlippedFramesNeverChangeAPayload) {
   const std::vector<Frame> frames = Frames(round_);
   for (size_t f = 0; f < frames.size(); ++f) {

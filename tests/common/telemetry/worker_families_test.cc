@@ -1,4 +1,5 @@
-// The table of a worker's metrics against the message that carries them and the page that describes them.
+// The table of a worker's metrics against the message that carries them and the page that describes
+// them.
 #include "common/telemetry/worker_families.h"
 
 #include <map>

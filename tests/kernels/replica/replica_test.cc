@@ -105,7 +105,8 @@ TEST_F(ReplicaTest, GivesTheSameBitsOnEveryBackend) {
   EXPECT_TRUE(SameBits(reference.parameters(), other.parameters()));
 }
 
-// Shapes around a tile's width, cut edges, segments that end inside a tile and inside a row of blocks.
+// Shapes around a tile's width, cut edges, segments that end inside a tile and inside a row of
+// blocks.
 TEST_F(ReplicaTest, GivesTheSameBitsWithAnyNumberOfThreads) {
   const std::vector<TensorSpec> tensors = {{"a", {1}},        {"b", {130}},      {"c", {100, 70}},
                                            {"d", {130, 512}}, {"e", {130, 513}}, {"f", {65, 1100}},

@@ -5,7 +5,8 @@
 namespace distro {
 namespace {
 
-// Widths around the size of a tile, rows and columns that are no multiples of 64, one-dimensional tails.
+// Widths around the size of a tile, rows and columns that are no multiples of 64, one-dimensional
+// tails.
 Layout OddLayout() {
   return *Layout::Create(*Manifest::Create({{"a", {1}},
                                             {"b", {130}},

@@ -1,5 +1,5 @@
-// Every operation of a commit fails, or is the last one before a kill: nothing is acknowledged that is not stored, nothing stays
-// under the final name, and the same bytes can be written again.
+// Every operation of a commit fails, or is the last one before a kill: nothing is acknowledged that
+// is not stored, nothing stays under the final name, and the same bytes can be written again.
 #include <errno.h>
 
 #include <filesystem>
@@ -139,7 +139,8 @@ TEST_F(CommitFaultsTest, AFailureThatStaysHasTheSameMessage) {
   EXPECT_EQ(Write(rounds_.get()), first);
 }
 
-// The folder's fsync fails, and then so does taking the final name back: the record is there, but nobody was told.
+// The folder's fsync fails, and then so does taking the final name back: the record is there, but
+// nobody was told.
 TEST_F(CommitFaultsTest, AFinalNameThatCannotBeTakenBackIsNotFenced) {
   const auto fail = [&] {
     disk_.Fail({.operation = DiskOperation::kFsyncFolder, .error_number = EIO, .times = 1});
@@ -157,7 +158,8 @@ TEST_F(CommitFaultsTest, AFinalNameThatCannotBeTakenBackIsNotFenced) {
   ExpectARetryCommits();
 }
 
-// Another process on the folder removes our temporary file when it starts, and writes one of its own.
+// Another process on the folder removes our temporary file when it starts, and writes one of its
+// own.
 TEST_F(CommitFaultsTest, ATemporaryFileOfAnotherProcessIsNeverLinked) {
   auto writer = *rounds_->Begin(RoundId(1));
   const testing::BuiltRound round = Next(*rounds_);
@@ -230,7 +232,8 @@ TEST_F(CommitFaultsTest, AKillAtEachOperationLeavesTheRoundOrNothing) {
   }
 }
 
-// A round that a killed process linked, but did not make durable, is made durable before anyone hears of it.
+// A round that a killed process linked, but did not make durable, is made durable before anyone
+// hears of it.
 TEST_F(CommitFaultsTest, AStartMakesTheNamesDurableThatItFound) {
   rounds_.reset();
   const int before = disk_.count(DiskOperation::kFsyncFolder);

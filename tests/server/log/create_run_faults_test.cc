@@ -1,4 +1,5 @@
-// Every operation of creating a run, and of a start, fails or is the last one before a kill: there is the whole run or none.
+// Every operation of creating a run, and of a start, fails or is the last one before a kill: there
+// is the whole run or none.
 #include <errno.h>
 
 #include <filesystem>

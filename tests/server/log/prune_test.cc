@@ -1,4 +1,5 @@
-// Dropping the payloads of old rounds: headers, hashes and later rounds stay, whatever happens meanwhile.
+// Dropping the payloads of old rounds: headers, hashes and later rounds stay, whatever happens
+// meanwhile.
 #include <errno.h>
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// Damage of every kind to files of the log: the start is refused with DataLoss that names the file, never a record taken
-// for good.
+// Damage of every kind to files of the log: the start is refused with DataLoss that names the file,
+// never a record taken for good.
 #include <cstring>
 #include <filesystem>
 
@@ -29,7 +29,8 @@ class RecordDamageTest : public LogFixture {
     EXPECT_THAT(std::string(status.message()), HasSubstr("restore this file"));
   }
 
-  // Writes over the file what `change` makes of its bytes, expects DataLoss, and puts the file back.
+  // Writes over the file what `change` makes of its bytes, expects DataLoss, and puts the file
+  // back.
   template <typename Change>
   void ExpectDamageIsFound(const std::string& name, const std::string& what, const Change& change) {
     const std::string good = *ReadFile(Path(name));
@@ -85,7 +86,8 @@ TEST_F(RecordDamageTest, LongerThanWritten) {
   ExpectDamageIsFound("0000000001.record", "the end of the file", [](auto& b) { b += "x"; });
   ExpectDamageIsFound("0000000001.record", "the end of the file",
                       [](auto& b) { b += std::string(100, '\0'); });
-  // A second record after the first: its footer is good, but its payloads do not begin at the front.
+  // A second record after the first: its footer is good, but its payloads do not begin at the
+  // front.
   ExpectDamageIsFound("0000000001.record", "do not fill the file", [](auto& b) { b += b; });
 }
 

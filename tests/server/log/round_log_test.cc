@@ -200,8 +200,8 @@ TEST_F(RoundLogTest, RefusesASegmentTwiceEmptyOrUnknown) {
   EXPECT_EQ((*writer)->AddSegment(SegmentId(3), "x").code(), absl::StatusCode::kInvalidArgument);
 }
 
-// A file size limit stands for a full disk: the write fails in the middle, nothing is published, and the same bytes
-// go into a new file once there is room.
+// A file size limit stands for a full disk: the write fails in the middle, nothing is published,
+// and the same bytes go into a new file once there is room.
 TEST_F(RoundLogTest, AFailedWriteCanBeDoneAgain) {
   Fill(1);
   auto log = Open();

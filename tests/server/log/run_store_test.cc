@@ -280,7 +280,8 @@ TEST_F(RunStoreTest, RefusesWhatCannotBeARun) {
   EXPECT_TRUE(Create(store->get(), Config()).ok());
 }
 
-// A kill after the snapshot got its name and before run.pb: there is no run yet, and it can be created.
+// A kill after the snapshot got its name and before run.pb: there is no run yet, and it can be
+// created.
 TEST_F(RunStoreTest, CreatesTheRunAfterAKillInBetween) {
   CreateARun();
   std::filesystem::remove(Data("run.pb"));

@@ -1,4 +1,5 @@
-// Every operation of adopting a snapshot fails, or is the last one before a kill: what is listed is whole.
+// Every operation of adopting a snapshot fails, or is the last one before a kill: what is listed is
+// whole.
 #include <errno.h>
 
 #include <filesystem>

@@ -87,7 +87,8 @@ TEST(SuspiciousTest, NeedsMoreThanSixStandardDeviations) {
   EXPECT_TRUE(Suspicious({.agree = 679, .disagree = 921}));
 }
 
-// What an honest worker came to in the demo of five workers on a short text: -6.2 deviations, a few hundredths of its votes.
+// What an honest worker came to in the demo of five workers on a short text: -6.2 deviations, a few
+// hundredths of its votes.
 TEST(SuspiciousTest, NeedsMoreThanATenthOfManyVotes) {
   EXPECT_FALSE(Suspicious({.agree = 9'691, .disagree = 10'566}));
   EXPECT_FALSE(Suspicious({.agree = 45'000, .disagree = 55'000}));
@@ -124,7 +125,8 @@ TEST(AgreementTest, OfTwoThatDisagreeNobodyIsFound) {
   EXPECT_EQ(agreement.Worst(), std::nullopt);
 }
 
-// An attacker drags those that it opposes down with it; the worst is taken out first, and then nobody else is.
+// An attacker drags those that it opposes down with it; the worst is taken out first, and then
+// nobody else is.
 TEST(AgreementTest, TheWorstIsFoundFirstAndClearForgetsWhatItSpoiled) {
   Agreement agreement;
   for (uint64_t r = 0; r < 10; ++r) {

@@ -126,7 +126,8 @@ TEST_F(ManagerEndTest, EpochsThatFenceNobody) {
   Step();
 }
 
-// Whatever fails, wherever it fails: the commit waits, says why, and goes on by itself with the same bytes.
+// Whatever fails, wherever it fails: the commit waits, says why, and goes on by itself with the
+// same bytes.
 TEST_F(ManagerEndTest, AFailingDiskHoldsTheCommitUntilItIsHealed) {
   for (const DiskOperation operation :
        {DiskOperation::kCreate, DiskOperation::kWrite, DiskOperation::kFsync, DiskOperation::kLink,

@@ -1,5 +1,5 @@
-// A RoundManager driven by hand: a clock that stands still, Step() when the test says so, a real log on a disk that fails
-// when it is told to.
+// A RoundManager driven by hand: a clock that stands still, Step() when the test says so, a real
+// log on a disk that fails when it is told to.
 #pragma once
 
 #include <map>

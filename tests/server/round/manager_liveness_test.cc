@@ -1,4 +1,5 @@
-// Rounds that only workers on probation, or workers that resync, can complete: they never wait for ever.
+// Rounds that only workers on probation, or workers that resync, can complete: they never wait for
+// ever.
 #include "gmock/gmock.h"
 #include "tests/server/round/manager_fixture.h"
 

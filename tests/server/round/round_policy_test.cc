@@ -10,9 +10,9 @@ using absl::Seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A round of workers "a", "b", ... of which a row says: E expected, e not expected but in session, g gone, A abstained,
-// P on probation, B on probation and abstained.
-// Segments: one string each, '1' where the worker's payload is in; "x" closed.
+// A round of workers "a", "b", ... of which a row says: E expected, e not expected but in session,
+// g gone, A abstained, P on probation, B on probation and abstained. Segments: one string each, '1'
+// where the worker's payload is in; "x" closed.
 struct Row {
   const char* what;
   const char* workers;

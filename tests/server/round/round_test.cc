@@ -99,7 +99,8 @@ TEST_F(RoundTest, NobodyWaitsForAWorkerOnProbation) {
   EXPECT_EQ(Next().action, RoundAction::kClose);
 }
 
-// Otherwise nobody could ever close this round: c has sent what it has, and nothing of it may be used.
+// Otherwise nobody could ever close this round: c has sent what it has, and nothing of it may be
+// used.
 TEST_F(RoundTest, WhatWasSentOnProbationCountsWhenTheWorkerIsNeeded) {
   for (const char* name : {"a", "c"}) {
     Begin(name);

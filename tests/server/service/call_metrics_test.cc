@@ -1,4 +1,5 @@
-// grpc_server_* of a whole aggregator: calls, messages, codes and times by method, nothing of what peers name.
+// grpc_server_* of a whole aggregator: calls, messages, codes and times by method, nothing of what
+// peers name.
 #include "server/call_metrics.h"
 
 #include <string>

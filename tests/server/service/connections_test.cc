@@ -1,5 +1,5 @@
-// What happens below the handlers: connections without a credential, of one credential, compressed messages, reflection. Over
-// real sockets and gRPC, on a whole aggregator.
+// What happens below the handlers: connections without a credential, of one credential, compressed
+// messages, reflection. Over real sockets and gRPC, on a whole aggregator.
 #include <sys/socket.h>
 
 #include <memory>

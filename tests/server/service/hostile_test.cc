@@ -1,5 +1,5 @@
-// What a hostile peer gets, over real gRPC: each input its status and reason, counted; nothing else changes, and memory does
-// not grow.
+// What a hostile peer gets, over real gRPC: each input its status and reason, counted; nothing else
+// changes, and memory does not grow.
 #include <malloc.h>
 
 #include <functional>
@@ -30,7 +30,8 @@ class HostileTest : public ServerTest {
     const char* reason;
   };
 
-  // Both workers are needed, so that no rule takes the one away that breaks the rules again and again.
+  // Both workers are needed, so that no rule takes the one away that breaks the rules again and
+  // again.
   void SetUp() override { Begin(2); }
   void Begin(int min_workers) {
     v1::RunConfig config = SmallConfig();
@@ -307,9 +308,9 @@ size_t AllocatedBytes() {
   return info.uordblks + info.hblkhd;
 }
 
-// A call that left something behind for ever would leave its reactor at least, and what gRPC keeps of a call, more than 512
-// bytes. What gRPC and the allocator keep for each of their threads comes and goes by some 200 KiB, so the least of several
-// looks counts.
+// A call that left something behind for ever would leave its reactor at least, and what gRPC keeps
+// of a call, more than 512 bytes. What gRPC and the allocator keep for each of their threads comes
+// and goes by some 200 KiB, so the least of several looks counts.
 TEST_F(HostileTest, MemoryIsFlatOverAThousandRepetitions) {
   const LogSilencer silence;
   constexpr int kRepetitions = 1000;

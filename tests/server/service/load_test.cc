@@ -1,5 +1,6 @@
-// A thousand uploads that stall and a thousand subscribers that do not read, against one aggregator process: what it holds
-// before, during and after, and how long rounds of two honest workers take meanwhile (docs/reliability.md, "Load").
+// A thousand uploads that stall and a thousand subscribers that do not read, against one aggregator
+// process: what it holds before, during and after, and how long rounds of two honest workers take
+// meanwhile (docs/reliability.md, "Load").
 #include <unistd.h>
 
 #include <algorithm>
@@ -150,7 +151,8 @@ TEST_F(LoadTest, AThousandStalledUploadsAndIdleSubscribersDelayNobody) {
                                "--run=" + folder_.File("run.json"),
                                "--model=" + folder_.File("model"), "--listen=127.0.0.1:0",
                                "--http=127.0.0.1:0", "--insecure", "--stall_timeout=10s",
-                               // The workers are silent while a wave ends, and no round may go on without them for it.
+                               // The workers are silent while a wave ends, and no round may go on
+                               // without them for it.
                                "--suspect_after=1h", "--lease=2h"});
   a_ = std::make_unique<TestWorker>(aggregator.address(), "a", 1);
   b_ = std::make_unique<TestWorker>(aggregator.address(), "b", 1);
@@ -170,8 +172,8 @@ TEST_F(LoadTest, AThousandStalledUploadsAndIdleSubscribersDelayNobody) {
             << " uploads=" << Ms(first.uploads) << " uploads_and_subscribers=" << Ms(first.both)
             << " again=" << Ms(again) << std::endl;
   if (kSanitized) return;
-  // 64 KiB of windows and bookkeeping a stream; what the first wave gave back is used again by the second, whose buffers need
-  // not fit the same holes.
+  // 64 KiB of windows and bookkeeping a stream; what the first wave gave back is used again by the
+  // second, whose buffers need not fit the same holes.
   EXPECT_LT(first.rss, before + 2 * kStreams * 64.0 / 1024);
   EXPECT_LT(second.rss, first.rss + (first.rss - before) / 2);
 }

@@ -1,4 +1,5 @@
-// The sequences of calls of tests/fuzz/rpc_fuzz.cc: a run that goes well, and what becomes of it when calls are changed.
+// The sequences of calls of tests/fuzz/rpc_fuzz.cc: a run that goes well, and what becomes of it
+// when calls are changed.
 #include "tests/testing/rpc_sequence.h"
 
 #include <string>
@@ -10,7 +11,8 @@
 namespace distro::testing {
 namespace {
 
-// One worker joins, follows and sends all three segments of six rounds (tests/fuzz/corpus/rpc_fuzz/six_rounds).
+// One worker joins, follows and sends all three segments of six rounds
+// (tests/fuzz/corpus/rpc_fuzz/six_rounds).
 std::string SixRounds() {
   std::string calls = {0, 0, 0, 0, 1, 0, 4, 15, 10, 0, '\x80'};
   for (int round = 0; round < 6; ++round) {

@@ -1,5 +1,6 @@
-// A real aggregator on loopback, port 0, with a run on the small layout. The clock is the test's: deadlines and leases
-// pass when the test says so (Advance also wakes the round thread with a heartbeat of nobody).
+// A real aggregator on loopback, port 0, with a run on the small layout. The clock is the test's:
+// deadlines and leases pass when the test says so (Advance also wakes the round thread with a
+// heartbeat of nobody).
 #pragma once
 
 #include <memory>

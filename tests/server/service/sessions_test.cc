@@ -355,7 +355,8 @@ TEST_F(SessionsTest, TwoAggregatorsLiveInOneProcessButNotInOneFolder) {
   EXPECT_NE((*other)->grpc_address(), server_->grpc_address());
 }
 
-// The service that load balancers ask: request {service: ""}, answer {status: SERVING = 1}, as raw protobuf bytes.
+// The service that load balancers ask: request {service: ""}, answer {status: SERVING = 1}, as raw
+// protobuf bytes.
 TEST_F(SessionsTest, HealthSaysServingUntilTheServerDrains) {
   Start();
   const auto check = [this] {

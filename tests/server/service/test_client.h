@@ -94,7 +94,8 @@ class TestWorker {
   v1::AggregatorService::Stub* stub() { return stub_.get(); }
   const v1::WorkerIdentity& identity() const { return identity_; }
   const v1::JoinResponse& joined() const { return joined_; }
-  // Of the run's initial snapshot; without parameters of its own this worker makes up those of later rounds.
+  // Of the run's initial snapshot; without parameters of its own this worker makes up those of
+  // later rounds.
   uint64_t initial_state_hash = 0;
 
   absl::Status Join(const std::string& data = "data") {

@@ -17,7 +17,8 @@
 
 namespace distro::testing {
 
-// `token-<role>` is the file of a token of that name and role, `token-nobody` one of a token that is not known.
+// `token-<role>` is the file of a token of that name and role, `token-nobody` one of a token that
+// is not known.
 class TlsServerTest : public ServerTest {
  protected:
   TlsServerTest() {

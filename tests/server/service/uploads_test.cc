@@ -46,7 +46,8 @@ class UploadsTest : public ServerTest {
   std::unique_ptr<TestSubscription> rounds_;
 };
 
-// Both workers are needed, so that no rule takes the one away that breaks the rules again and again.
+// Both workers are needed, so that no rule takes the one away that breaks the rules again and
+// again.
 class RefusalsTest : public UploadsTest {
  protected:
   RefusalsTest() : UploadsTest(2) {}

@@ -119,7 +119,7 @@ TEST_F(MembershipStatesTest, WhoHoldsNoParametersAnyMoreIsJoining) {
   EXPECT_EQ(State("a"), kJoining);
 }
 
-// Restart of the aggregator -------------------------------------------------------------------------------------------
+// Restart of the aggregator -----------------------------------------------------------------------
 
 TEST_F(MembershipStatesTest, WhoTookPartBeforeARestartNeedsNoProbation) {
   members_.FixFingerprint("data");
@@ -167,7 +167,7 @@ TEST_F(MembershipStatesTest, ComingBackCountsOnce) {
   EXPECT_EQ(State("a"), kSynced);
 }
 
-// State hashes --------------------------------------------------------------------------------------------------------
+// State hashes ------------------------------------------------------------------------------------
 
 TEST_F(MembershipStatesTest, AMismatchIsAResyncThatIsRepeatedUntilTheWorkerBeginsAnew) {
   Start();
@@ -217,7 +217,8 @@ TEST_F(MembershipStatesTest, RareMismatchesNeverQuarantine) {
   for (uint64_t round = 10; round < 500; round += 40) MismatchAndComeBack("a", round);
 }
 
-// The update of the next round was on its way when the verdict fell, and the archiver may say the same again.
+// The update of the next round was on its way when the verdict fell, and the archiver may say the
+// same again.
 TEST_F(MembershipStatesTest, VerdictsOnTheStateBeforeAResyncDoNotCount) {
   Start();
   for (const uint64_t round : {10, 40, 70}) MismatchAndComeBack("a", round);

@@ -14,7 +14,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // Where an event leads from each state: a letter of kStates, '.' when nothing changes.
-//   - not known, J joining, S synced, P probation, A active, L late, U suspect, X left, Q quarantined
+//   - not known, J joining, S synced, P probation, A active, L late, U suspect, X left, Q
+//     quarantined
 constexpr absl::string_view kStates = "-JSPALUXQ";
 
 struct Row {

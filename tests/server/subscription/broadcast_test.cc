@@ -161,7 +161,8 @@ TEST_F(BroadcastTest, ListenersAreWokenWhenThereIsNews) {
   wakes.Await(3);
 }
 
-// Followers are many and may be anybody: no round waits for one, and a worker is told before the next of them.
+// Followers are many and may be anybody: no round waits for one, and a worker is told before the
+// next of them.
 TEST_F(BroadcastTest, AFollowerThatTakesItsTimeHoldsUpNeitherRoundsNorWorkers) {
   Wakes wakes;
   absl::Notification go_on;

@@ -77,7 +77,8 @@ TEST_F(ArchiveFolderTest, EverySnapshotHasTheSameSize) {
   EXPECT_EQ(Save(12).snapshot.size_bytes(), bytes);
 }
 
-// What a crash between the two writes leaves: the old state with its file, and a file that nothing names.
+// What a crash between the two writes leaves: the old state with its file, and a file that nothing
+// names.
 TEST_F(ArchiveFolderTest, SurvivesACrashBetweenSnapshotAndState) {
   Open();
   Save(2);

@@ -48,7 +48,8 @@ class ArchiverTest : public ServerTest {
       parameters.tensor(t)[0] = static_cast<float>(t + 1);
     replica_.emplace(&layout_, backend_.get(), std::move(parameters), RoundId(0), 0);
     const uint64_t head = worker_->joined().head_round();
-    // Only when there is something to read: a stream of which nothing was read may reach the server after the next one.
+    // Only when there is something to read: a stream of which nothing was read may reach the server
+    // after the next one.
     const bool behind = replica_->next_round().value() < head;
     auto log = behind ? worker_->Subscribe(&layout_) : nullptr;
     while (replica_->next_round().value() < head) {
@@ -200,7 +201,8 @@ TEST_F(ArchiverTest, GoesOnWhereItWas) {
   EXPECT_EQ(metrics_->replayed_rounds->value(), 0);
 }
 
-// Without an interval of its own the bytes of the results decide, and they are counted over a restart.
+// Without an interval of its own the bytes of the results decide, and they are counted over a
+// restart.
 TEST_F(ArchiverTest, TheIntervalFollowsTheBytes) {
   ArchiverOptions options = Options();
   options.snapshot_interval_rounds = 0;

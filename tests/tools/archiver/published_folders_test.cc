@@ -63,7 +63,8 @@ TEST_F(PublishedFoldersTest, TouchNothingElse) {
   EXPECT_EQ(Names(), (std::set<std::string>{"mine", "round-", "round-01", "round-2", "round-x"}));
 }
 
-// After its aggregator went back to a backup a run reaches smaller rounds again: they must not be the ones that go.
+// After its aggregator went back to a backup a run reaches smaller rounds again: they must not be
+// the ones that go.
 TEST_F(PublishedFoldersTest, OfALostHistoryDoNotCount) {
   ASSERT_TRUE(CreateFolders(scratch_.File("models/round-300")).ok());
   for (uint64_t round : {1, 2, 3}) PublishAt(round, 2);

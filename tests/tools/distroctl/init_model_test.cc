@@ -32,7 +32,8 @@ class InitModelTest : public ::testing::Test {
   const std::string config_ = folder_.path() + "/config.json";
 };
 
-// The number is that of every machine: it changes only with the generator, which is a new initial model for everybody.
+// The number is that of every machine: it changes only with the generator, which is a new initial
+// model for everybody.
 TEST_F(InitModelTest, ASeedGivesTheSameBytesOnEveryMachine) {
   EXPECT_EQ(ToHex(HashOfWeights("a", 7)), "cf5407fd37c936eb");
 }

@@ -1,4 +1,5 @@
-// The figures of "A Preliminary Report on DisTrO", from its inputs; and those of a model of its layout from config.json.
+// The figures of "A Preliminary Report on DisTrO", from its inputs; and those of a model of its
+// layout from config.json.
 #include "tools/distroctl/plan.h"
 
 #include "common/base/file.h"
@@ -71,7 +72,8 @@ TEST(PlanTest, LosslessTrafficOfADay) {
   EXPECT_NEAR(plan->json["aggregator_disk_bytes_without_archiver"].get<double>(), 875e9, 3e9);
 }
 
-// Memory is what worker/plan/memory_plan.h says, of which the worker's own tests know how it measures.
+// Memory is what worker/plan/memory_plan.h says, of which the worker's own tests know how it
+// measures.
 TEST(PlanTest, ShardingMakesMemorySmallerInThisOrder) {
   PlanOptions options = Report1B2();
   options.gpus = 8;

@@ -66,7 +66,8 @@ TEST(SamplerTest, SeedsNearTheEndWrapAround) {
   EXPECT_EQ(Epoch(sampler, 100, 1), Epoch(zero, 100, 0));
 }
 
-// Over many epochs each sample comes first, and each follows each, about equally often (chi-squared, 5 deviations).
+// Over many epochs each sample comes first, and each follows each, about equally often
+// (chi-squared, 5 deviations).
 TEST(SamplerTest, OrdersAreSpreadEvenly) {
   constexpr int64_t kSamples = 20, kEpochs = 20000;
   const Sampler sampler(kSamples, 11);

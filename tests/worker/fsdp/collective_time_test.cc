@@ -15,7 +15,8 @@ using distro::testing::FakeClock;
 using testing::Cuts;
 using testing::Finish;
 
-// Rank 0 comes, five seconds pass, rank 1 comes: only the one that waited has spent them, on what it waited in.
+// Rank 0 comes, five seconds pass, rank 1 comes: only the one that waited has spent them, on what
+// it waited in.
 TEST(CollectiveTimeTest, ARankThatWaitsSpendsTimeInItsOperation) {
   FakeClock clock;
   const auto time = std::make_shared<CollectiveTime>();

@@ -10,8 +10,8 @@
 namespace distro::worker::testing {
 
 inline const std::vector<std::string>& AllCollectives() {
-  static const auto* const kAll = new std::vector<std::string>{
-      "all-gather", "reduce-scatter", "barrier"};
+  static const auto* const kAll =
+      new std::vector<std::string>{"all-gather", "reduce-scatter", "barrier"};
   return *kAll;
 }
 

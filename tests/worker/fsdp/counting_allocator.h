@@ -1,4 +1,5 @@
-// A CPU allocator for Torch that counts what each thread has allocated and not freed, and the most of it.
+// A CPU allocator for Torch that counts what each thread has allocated and not freed, and the most
+// of it.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 
 namespace distro::worker::testing {
 
-// Takes Torch's CPU memory in this process from now on; for ever, since tensors may outlive any scope. What a thread allocated
-// counts for it, whoever frees it.
+// Takes Torch's CPU memory in this process from now on; for ever, since tensors may outlive any
+// scope. What a thread allocated counts for it, whoever frees it.
 void CountCpuMemory();
 
 struct ThreadMemory {

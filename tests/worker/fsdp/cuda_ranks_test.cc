@@ -34,7 +34,8 @@ double Norm(const std::vector<float>& values) {
   return std::sqrt(sum);
 }
 
-// Sums in another order, of some hundred terms: 1e-4 of the norm is far above f32's rounding and far below a mistake.
+// Sums in another order, of some hundred terms: 1e-4 of the norm is far above f32's rounding and
+// far below a mistake.
 TEST(RanksOnOneGpuTest, EveryStrategyGivesTheCpusGradient) {
   NEEDS_GPUS(1);
   const std::vector<std::vector<int32_t>> batches = {

@@ -179,7 +179,8 @@ TEST_F(MemoryCheckTest, NamesOffloadOnAGpuOnly) {
               AllOf(HasSubstr("no strategy would fit"), Not(HasSubstr("cpu_offload"))));
 }
 
-// Parameters, lookahead copy, momentum with what is pending, and the gradient that is compressed there.
+// Parameters, lookahead copy, momentum with what is pending, and the gradient that is compressed
+// there.
 TEST_F(MemoryCheckTest, WhatIsOffloadedHasToFitIntoTheHost) {
   request_.options.cpu_offload = true;
   request_.lookahead = true;

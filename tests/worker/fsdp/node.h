@@ -17,7 +17,8 @@ namespace distro::worker::testing {
 
 struct NodeStep {
   std::vector<double> losses;  // by micro-batch
-  // By rank, and what all ranks have together: f32 of every tensor in manifest order; of a rank without a run, zeros.
+  // By rank, and what all ranks have together: f32 of every tensor in manifest order; of a rank
+  // without a run, zeros.
   std::vector<std::vector<float>> by_rank;
   std::vector<float> gradient;
 };

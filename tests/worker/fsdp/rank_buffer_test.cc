@@ -5,7 +5,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// Sanitizers end the program when an allocation is too large for them; the last test wants the error that follows.
+// Sanitizers end the program when an allocation is too large for them; the last test wants the
+// error that follows.
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
 extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
 

@@ -62,7 +62,8 @@ TEST_P(ThreadCommunicatorTest, AllGatherTakesAShardThatLiesAtItsPlace) {
   });
 }
 
-// A rank that needs no autograd version of a tensor may write it while a graph has it: the counter stays.
+// A rank that needs no autograd version of a tensor may write it while a graph has it: the counter
+// stays.
 TEST_P(ThreadCommunicatorTest, AllGatherLeavesVersionCountersAlone) {
   Run([&](int rank, Communicator& communicator) {
     const std::vector<int64_t> cuts = Cuts(GetParam());
@@ -109,7 +110,8 @@ TEST_P(ThreadCommunicatorTest, ReduceScatterSumsWideElementsInF32) {
   });
 }
 
-// In place, over several chunks, each rank's sum where its own part was: nothing is read after it was overwritten.
+// In place, over several chunks, each rank's sum where its own part was: nothing is read after it
+// was overwritten.
 TEST_P(ThreadCommunicatorTest, ReduceScatterWorksInPlace) {
   const int64_t each = 70'000;
   Run([&](int rank, Communicator& communicator) {

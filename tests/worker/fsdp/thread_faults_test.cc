@@ -1,4 +1,5 @@
-// A rank dies, fails or stops in every collective: every other rank gets an error that names it and the operation.
+// A rank dies, fails or stops in every collective: every other rank gets an error that names it and
+// the operation.
 #include <atomic>
 #include <stdexcept>
 

@@ -131,8 +131,8 @@ TEST_P(UnitDriverTest, LossesAreThoseOfTheModel) {
   }
 }
 
-// A gradient is bf16(exact part): a relative error of 2^-9 an element of each part, so at most that times the sum of the parts'
-// norms; and the f32 sum's own error far below.
+// A gradient is bf16(exact part): a relative error of 2^-9 an element of each part, so at most that
+// times the sum of the parts' norms; and the f32 sum's own error far below.
 TEST_P(UnitDriverTest, ReductionInBf16IsWithinItsRounding) {
   const NodeStep exact = Step(tied(), ranks(), {.sharding = sharding()}, 3);
   const NodeStep actual =
@@ -150,7 +150,8 @@ INSTANTIATE_TEST_SUITE_P(Strategies, UnitDriverTest,
                          ::testing::Combine(::testing::ValuesIn(kStrategies),
                                             ::testing::Values(1, 2, 3, 4), ::testing::Bool()));
 
-// The same sums in another order: each of 6 additions rounds once, 2^-24 of at most the sum of the parts' norms.
+// The same sums in another order: each of 6 additions rounds once, 2^-24 of at most the sum of the
+// parts' norms.
 TEST(ReductionTest, OnceAStepIsWithinTheRoundingOfTheSums) {
   double parts = 0;
   for (int i = 0; i < 7; ++i) {
@@ -179,8 +180,9 @@ TEST(ReductionTest, OnceAStepInBf16RoundsTheRanksSums) {
   EXPECT_LE(distance, std::ldexp(4 * Norm(exact.gradient), -8));
 }
 
-// bf16 has 8 bits: 2^-8 of a value each time an activation is stored. Some twenty operations a block add up like independent
-// errors, so a few percent of the gradient; the loss of 4.9 within one.
+// bf16 has 8 bits: 2^-8 of a value each time an activation is stored. Some twenty operations a
+// block add up like independent errors, so a few percent of the gradient; the loss of 4.9 within
+// one.
 TEST(ParamDtypeTest, Bf16ComputesTheSameToItsPrecision) {
   const NodeStep exact = Plain(true, 2);
   for (const Sharding sharding : kStrategies) {
@@ -192,7 +194,8 @@ TEST(ParamDtypeTest, Bf16ComputesTheSameToItsPrecision) {
   }
 }
 
-// The same arithmetic in every strategy: also with bf16 the bits are those of one rank, as long as sums are f32.
+// The same arithmetic in every strategy: also with bf16 the bits are those of one rank, as long as
+// sums are f32.
 TEST(ParamDtypeTest, Bf16GivesTheSameBitsInEveryStrategy) {
   const NodeStep one = Step(true, 1, {.param_dtype = FloatType::kBf16}, 5);
   for (const Sharding sharding : kStrategies) {
@@ -204,7 +207,8 @@ TEST(ParamDtypeTest, Bf16GivesTheSameBitsInEveryStrategy) {
   }
 }
 
-// Of no use on a CPU, where it is refused; the copies that it makes there are those of a GPU's driver.
+// Of no use on a CPU, where it is refused; the copies that it makes there are those of a GPU's
+// driver.
 TEST(CpuOffloadTest, ParametersThatAreCopiedUnitByUnitGiveTheSameBits) {
   const NodeStep expected = Plain(true, 3);
   for (const Sharding sharding : kStrategies) {

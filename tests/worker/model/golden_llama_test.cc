@@ -1,5 +1,5 @@
-// golden/llama: a tiny LlamaForCausalLM computed by transformers. Tolerances are those of the golden data: about five
-// times what f32 differs from f64 there.
+// golden/llama: a tiny LlamaForCausalLM computed by transformers. Tolerances are those of the
+// golden data: about five times what f32 differs from f64 there.
 #include <cmath>
 #include <filesystem>
 #include <map>

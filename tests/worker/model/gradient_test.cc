@@ -50,8 +50,9 @@ class UnitGradientTest : public ::testing::TestWithParam<HeadsAndTied> {
   }
 };
 
-// Both do the same f32 operations in the same order; only where paths meet may the order of a sum differ. Three paths at
-// most meet in one value, so a few units in the last place (6e-8) of the largest value: 1e-6.
+// Both do the same f32 operations in the same order; only where paths meet may the order of a sum
+// differ. Three paths at most meet in one value, so a few units in the last place (6e-8) of the
+// largest value: 1e-6.
 TEST_P(UnitGradientTest, EqualsTheWholeGraphs) {
   TinyModel tiny(config());
   const std::vector<int32_t> tokens = RandomTokens(kSequences * (kPositions + 1), 40, 7);
@@ -73,8 +74,8 @@ TEST_P(UnitGradientTest, EqualsTheWholeGraphs) {
   }
 }
 
-// A central difference along the gradient. Step 1e-3 in f32: rounding of the loss (3.7, half a unit 1.2e-7) over 2e-3
-// gives 1.2e-4, the third derivative less; the slope is |g|, above 0.5 here.
+// A central difference along the gradient. Step 1e-3 in f32: rounding of the loss (3.7, half a unit
+// 1.2e-7) over 2e-3 gives 1.2e-4, the third derivative less; the slope is |g|, above 0.5 here.
 TEST_P(UnitGradientTest, IsTheSlopeOfTheLoss) {
   TinyModel tiny(config());
   const std::vector<int32_t> tokens = RandomTokens(kSequences * (kPositions + 1), 40, 8);
@@ -147,8 +148,8 @@ TEST(LossAndGradientTest, AddsMicroBatchesInOrder) {
   }
 }
 
-// The mean over equal micro-batches is the gradient of the whole batch. Sums of 33 terms in another order: below
-// 33 * 6e-8 of the largest magnitude.
+// The mean over equal micro-batches is the gradient of the whole batch. Sums of 33 terms in another
+// order: below 33 * 6e-8 of the largest magnitude.
 TEST(LossAndGradientTest, MicroBatchesAverageToTheWholeBatch) {
   TinyModel tiny(TinyConfig());
   const std::vector<int32_t> tokens = RandomTokens(3 * 12, 40, 11);

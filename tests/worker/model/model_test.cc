@@ -133,8 +133,8 @@ void RepeatHeads(absl::Span<const float> grouped, int head_elements, int copies,
   }
 }
 
-// With each KV head written out for its group the arithmetic is plain multi-head attention: the same products in
-// possibly another order, so 1e-5 on logits of magnitude 3.
+// With each KV head written out for its group the arithmetic is plain multi-head attention: the
+// same products in possibly another order, so 1e-5 on logits of magnitude 3.
 TEST(ModelTest, GroupedQueryAttentionIsAttentionWithRepeatedHeads) {
   for (const int kv_heads : {1, 2}) {
     TinyModel grouped(TinyConfig(4, kv_heads));

@@ -1,5 +1,5 @@
-// A node on a device with memory of its own does what one on the CPU does: over emulated GPUs in every build, over the machine's
-// in worker_gpu_test.
+// A node on a device with memory of its own does what one on the CPU does: over emulated GPUs in
+// every build, over the machine's in worker_gpu_test.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -67,7 +67,8 @@ TEST_P(DeviceNodeTest, EqualVotesGiveTheCpusParameters) {
   EXPECT_TRUE(SnapshotOf(*node_) == SnapshotOf(*cpu_));
 }
 
-// Sums of some hundred terms in another order: 1e-4 is far above f32's rounding and far below a mistake.
+// Sums of some hundred terms in another order: 1e-4 is far above f32's rounding and far below a
+// mistake.
 TEST_P(DeviceNodeTest, LossesAndNormsAreTheCpus) {
   ApplyRounds(1);
   for (const GradientAt at : {GradientAt::kParameters, GradientAt::kLookahead}) {
@@ -85,7 +86,8 @@ TEST_P(DeviceNodeTest, LossesAndNormsAreTheCpus) {
   }
 }
 
-// The CPU's momentum and what it has pending, there and back, also after error feedback was taken from it.
+// The CPU's momentum and what it has pending, there and back, also after error feedback was taken
+// from it.
 TEST_P(DeviceNodeTest, AStateGoesOverAndBack) {
   Train(cpu_.get());
   const std::string state = StateBytes(*cpu_);

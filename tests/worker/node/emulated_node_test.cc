@@ -63,8 +63,9 @@ TEST_F(EmulatedNodeTest, MoreRanksThanDevicesAreRefused) {
       absl::StatusCode::kInvalidArgument);
 }
 
-// Rank 1 does not return from an operation in time, everything that the operation was given is destroyed, the node too, and then the
-// rank goes on. Address sanitizer sees what it should not have touched.
+// Rank 1 does not return from an operation in time, everything that the operation was given is
+// destroyed, the node too, and then the rank goes on. Address sanitizer sees what it should not
+// have touched.
 class LateRankTest : public testing::NodeFixture {
  protected:
   using Operation = std::function<absl::Status(Node& node)>;

@@ -1,5 +1,5 @@
-// A node of a small model with odd shapes: more ranks than a tensor has block rows, ranks without any part of a unit. What the
-// tests of nodes on every device share.
+// A node of a small model with odd shapes: more ranks than a tensor has block rows, ranks without
+// any part of a unit. What the tests of nodes on every device share.
 #pragma once
 
 #include <memory>

@@ -33,7 +33,8 @@ TEST_F(NodeTest, PayloadsAndStateDoNotShowTheStrategy) {
   }
 }
 
-// Every strategy and number of ranks reads what any of them wrote: all write the same bytes (above).
+// Every strategy and number of ranks reads what any of them wrote: all write the same bytes
+// (above).
 TEST_F(NodeTest, AStateIsTakenOverToTheBit) {
   const auto one = MakeNode({Sharding::kNoShard, 1});
   Train(one.get());

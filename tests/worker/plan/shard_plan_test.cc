@@ -15,8 +15,8 @@ using ::testing::HasSubstr;
 
 using UnitTensors = std::vector<std::vector<int>>;
 
-// In manifest order: a matrix with uneven edges, one of fewer than 64 rows, a vector, a vector of several block rows, a large
-// matrix, one of three dimensions.
+// In manifest order: a matrix with uneven edges, one of fewer than 64 rows, a vector, a vector of
+// several block rows, a large matrix, one of three dimensions.
 Layout OddLayout() {
   return Layout::Create(Manifest::Create({{"a", {200, 70}},
                                           {"b", {3, 1000}},
@@ -115,7 +115,8 @@ TEST_P(ShardPlanRanksTest, RunsAreInManifestOrderAndDoNotOverlap) {
   }
 }
 
-// No cut is further from the even share than half the largest block row, so a rank has at most one block row more.
+// No cut is further from the even share than half the largest block row, so a rank has at most one
+// block row more.
 TEST_P(ShardPlanRanksTest, UnitsAreBalancedToABlockRow) {
   const Layout layout = OddLayout();
   const ShardPlan plan = OddPlan(GetParam());

@@ -1,4 +1,5 @@
-// A log that does not continue the parameters: the worker takes the snapshot and the log again, in the same process.
+// A log that does not continue the parameters: the worker takes the snapshot and the log again, in
+// the same process.
 #include <functional>
 #include <optional>
 #include <string>
@@ -87,7 +88,8 @@ TEST_P(ResyncTest, TheMomentumStaysAndTheParametersAreTakenAgain) {
   }
 }
 
-// What was sent and counts is taken out of the momentum once, also when the log told it only after the resync.
+// What was sent and counts is taken out of the momentum once, also when the log told it only after
+// the resync.
 TEST_P(ResyncTest, WhatIsPendingTakesItsFateFromTheLog) {
   const WorkerResult result =
       Train("diverged", 1, [](const Diverging& at) { return at.uploaded == RoundId(3); });

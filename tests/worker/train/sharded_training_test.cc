@@ -1,4 +1,5 @@
-// Whole runs on several ranks: what a worker sends, keeps and holds does not show how its node shares the model.
+// Whole runs on several ranks: what a worker sends, keeps and holds does not show how its node
+// shares the model.
 #include <memory>
 #include <string>
 #include <utility>
@@ -116,8 +117,8 @@ TEST_P(ShardedTrainingTest, EveryStrategyAndNumberOfRanksGivesTheBitsOfOneRank) 
   }
 }
 
-// The other orders of adding give another gradient in the last bits: a computed tolerance is in docs/fsdp.md; here the losses of
-// both have to agree.
+// The other orders of adding give another gradient in the last bits: a computed tolerance is in
+// docs/fsdp.md; here the losses of both have to agree.
 TEST_P(ShardedTrainingTest, OneReductionAStepTrainsTheSame) {
   const Recorded expected = Train();
   for (const Sharding sharding : {Sharding::kNoShard, Sharding::kShardOptimizer}) {
@@ -130,7 +131,8 @@ TEST_P(ShardedTrainingTest, OneReductionAStepTrainsTheSame) {
   }
 }
 
-// Stopped with an update on its way, saved; goes on under another strategy with another number of ranks.
+// Stopped with an update on its way, saved; goes on under another strategy with another number of
+// ranks.
 TEST_P(ShardedTrainingTest, AStateGoesOnUnderAnotherStrategy) {
   const NodeOptions one = NodeOf(1, Sharding::kNoShard);
   const WorkerResult expected = TrainInTwo("one", one, one);

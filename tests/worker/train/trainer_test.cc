@@ -1,5 +1,5 @@
-// The trainer towards an exchange that is stopped or announces something odd. The run is a LocalAggregator's; an exchange
-// before it changes one thing.
+// The trainer towards an exchange that is stopped or announces something odd. The run is a
+// LocalAggregator's; an exchange before it changes one thing.
 #include <bit>
 #include <cstdint>
 #include <string>

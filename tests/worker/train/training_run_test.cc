@@ -68,7 +68,8 @@ TEST_P(TrainingRunTest, TheSameRunGivesTheSameBitsAgain) {
   }
 }
 
-// The text is made of eight words: its bytes are far from uniform, which the first rounds must learn.
+// The text is made of eight words: its bytes are far from uniform, which the first rounds must
+// learn.
 TEST_P(TrainingRunTest, HeldOutLossFalls) {
   const std::vector<WorkerResult> results = Simulate(tiny_, tiny_.Config(2, 60, overlap()), 2);
   ASSERT_TRUE(results[0].status.ok()) << results[0].status;

@@ -92,7 +92,8 @@ class TrainingStateTest : public ::testing::Test {
 
 class RestartTest : public TrainingStateTest, public ::testing::WithParamInterface<int> {};
 
-// The update of round 4 is on its way when w0 stops; w1's comes when w0 is back and has offered its own again.
+// The update of round 4 is on its way when w0 stops; w1's comes when w0 is back and has offered its
+// own again.
 TEST_P(RestartTest, AWorkerThatWasStoppedGoesOnWithTheSameBits) {
   const uint32_t overlap = GetParam();
   const WorkerResult undisturbed = Undisturbed(overlap);
@@ -123,8 +124,8 @@ TEST_P(RestartTest, AWorkerThatWasStoppedGoesOnWithTheSameBits) {
 
 INSTANTIATE_TEST_SUITE_P(Overlap, RestartTest, ::testing::Values(0, 1));
 
-// Saved after the upload of round 3, killed in round 6: the fate of update 3 is still learned from the log; rounds 4 to 6 of
-// the killed process change nothing.
+// Saved after the upload of round 3, killed in round 6: the fate of update 3 is still learned from
+// the log; rounds 4 to 6 of the killed process change nothing.
 TEST_F(TrainingStateTest, AKilledWorkerLosesOnlyWhatCameAfterTheSave) {
   std::vector<uint32_t> after_round_3;
   {

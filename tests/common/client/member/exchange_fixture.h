@@ -75,7 +75,8 @@ class GrpcExchangeTest : public ::testing::Test {
     options_.backoff = {absl::Milliseconds(2), absl::Milliseconds(20)};
   }
 
-  // The same address, and script and record as `change` leaves them, another server: what is under way breaks.
+  // The same address, and script and record as `change` leaves them, another server: what is under
+  // way breaks.
   void RestartAggregator(const std::function<void(AggregatorState&)>& change = [](auto&) {}) {
     AggregatorState state = aggregator_->state();
     const int port = aggregator_->port();

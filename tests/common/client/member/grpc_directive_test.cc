@@ -173,7 +173,8 @@ TEST_F(DirectiveTest, AJoinAnswerOfALowerEpochIsNotTaken) {
   EXPECT_EQ(response->epoch(), 5u);
 }
 
-// It says itself that it was replaced: a newer one will answer at its address, over another connection.
+// It says itself that it was replaced: a newer one will answer at its address, over another
+// connection.
 TEST_F(DirectiveTest, AFencedAggregatorIsTriedAgainOverAnotherConnection) {
   const grpc::Status fenced = Refusal(absl::StatusCode::kFailedPrecondition, "fenced");
   aggregator_->Change([&](AggregatorState& state) {

@@ -96,7 +96,8 @@ TEST_F(GrpcExchangeTest, OffersTheUpdateAgainAfterACut) {
   EXPECT_EQ(retries[RetryCodeIndex(absl::StatusCode::kUnavailable)], 2u);
 }
 
-// A bit that changed on the way is no reason to be without this worker; a second time it is its own fault.
+// A bit that changed on the way is no reason to be without this worker; a second time it is its own
+// fault.
 TEST_F(GrpcExchangeTest, AnUpdateWhoseBytesAreRefusedIsOfferedOnceMore) {
   const grpc::Status malformed = Refusal(absl::StatusCode::kInvalidArgument, "malformed");
   aggregator_->Change([&](AggregatorState& state) {
@@ -113,7 +114,8 @@ TEST_F(GrpcExchangeTest, AnUpdateWhoseBytesAreRefusedIsOfferedOnceMore) {
   EXPECT_EQ(aggregator_->state().seen_uploads.size(), 4u);
 }
 
-// Cut in the middle of a segment by an aggregator that then starts again with the first segment in its log.
+// Cut in the middle of a segment by an aggregator that then starts again with the first segment in
+// its log.
 TEST_F(GrpcExchangeTest, AHalfSentUpdateIsFinishedWithARestartedAggregatorWithTheSameBytes) {
   aggregator_->Change([](AggregatorState& state) {
     state.uploads.assign(1, {.refuse = {}, .held = {}, .cut_after_frames = 1});
@@ -175,7 +177,8 @@ TEST_F(GrpcExchangeTest, ForgetsTheUpdateOfACommittedRound) {
   EXPECT_EQ(lines_.Count("update was late"), 1);
 }
 
-// Every stream of the update was cut, the last perhaps after its last segment: whether it counts is in the commit.
+// Every stream of the update was cut, the last perhaps after its last segment: whether it counts is
+// in the commit.
 TEST_F(GrpcExchangeTest, AnUpdateThatWasCutByItsCommitIsNotCalledLate) {
   aggregator_->Change([](AggregatorState& state) {
     state.uploads.assign(1000, {.refuse = {}, .held = {}, .cut_after_frames = 1});
