@@ -26,6 +26,7 @@
 #include "common/process/command_line.h"
 #include "common/run/run_config.h"
 #include "common/simulation/local_run.h"
+#include "kernels/replica/replica.h"
 #include "worker/data/token_file.h"
 #include "worker/model/model.h"
 
@@ -166,8 +167,9 @@ absl::StatusOr<v1::RunConfig> Config(const Options& options) {
 absl::StatusOr<Curve> Train(const Options& options, const v1::RunConfig& config,
                             const std::string& folder) {
   DISTRO_ASSIGN_OR_RETURN(const TokenSource tokens, OpenTokens(options.data, TokenFormat::kAuto));
-  DISTRO_ASSIGN_OR_RETURN(LocalRun run,
-                          MakeLocalRun(config, options.model, folder + "/initial.safetensors"));
+  DISTRO_ASSIGN_OR_RETURN(
+      LocalRun run,
+      MakeLocalRun(config, options.model, folder + "/initial.safetensors", StateHashOnCpu));
   const std::string method = options.method;
   if (method == "distro") {
     DISTRO_ASSIGN_OR_RETURN(std::vector<LabLink> links, Links(options, config));

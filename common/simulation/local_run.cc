@@ -6,16 +6,12 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/hf_folder.h"
 #include "common/checkpoint/initial_snapshot.h"
-#include "common/layout/tensor_buffer.h"
-#include "kernels/backend.h"
-#include "kernels/cpu/cpu_backend.h"
-#include "kernels/replica/replica.h"
 
 namespace distro {
 
 absl::StatusOr<LocalRun> MakeLocalRun(const v1::RunConfig& config,
                                       const std::string& checkpoint_dir,
-                                      const std::string& snapshot_path) {
+                                      const std::string& snapshot_path, StateHashOf state_hash) {
   DISTRO_ASSIGN_OR_RETURN(const InitialSnapshot snapshot,
                           PrepareInitialSnapshot(checkpoint_dir, snapshot_path));
   DISTRO_ASSIGN_OR_RETURN(const CheckpointFolder checkpoint, OpenCheckpointFolder(checkpoint_dir));
@@ -30,7 +26,7 @@ absl::StatusOr<LocalRun> MakeLocalRun(const v1::RunConfig& config,
                   .snapshot_path = snapshot_path};
   run.snapshot.set_size_bytes(snapshot.bytes);
   run.snapshot.set_sha256(snapshot.sha256.data(), snapshot.sha256.size());
-  run.snapshot.set_state_hash(StateHash(*run.layout, parameters, MakeCpuBackend().get()));
+  run.snapshot.set_state_hash(state_hash(*run.layout, parameters));
   return run;
 }
 

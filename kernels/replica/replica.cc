@@ -7,6 +7,7 @@
 
 #include "common/base/parallel.h"
 #include "common/round_log/log_reference.h"
+#include "kernels/cpu/cpu_backend.h"
 
 namespace distro {
 
@@ -64,6 +65,10 @@ uint64_t StateHash(const Layout& layout, const TensorBuffer& parameters, Backend
   for (int i = 0; i < parameters.tensors(); ++i)
     backend->StateHash(0, parameters.tensor(i), &sums[i]);
   return CombineTensorHashes(sums);
+}
+
+uint64_t StateHashOnCpu(const Layout& layout, const TensorBuffer& parameters) {
+  return StateHash(layout, parameters, MakeCpuBackend().get());
 }
 
 }  // namespace distro

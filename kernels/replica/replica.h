@@ -55,5 +55,6 @@ class Replica : public AppliedLog {
 
 // The state hash of any parameters.
 uint64_t StateHash(const Layout& layout, const TensorBuffer& parameters, Backend* backend);
+uint64_t StateHashOnCpu(const Layout& layout, const TensorBuffer& parameters);
 
 }  // namespace distro

@@ -8,8 +8,6 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/snapshot.h"
-#include "kernels/backend.h"
-#include "kernels/cpu/cpu_backend.h"
 #include "kernels/replica/replica.h"
 
 namespace distro::server {
@@ -40,7 +38,7 @@ absl::StatusOr<uint64_t> CheckedStateHash(const std::string& path, const Layout&
   TensorBuffer parameters(layout);
   DISTRO_RETURN_IF_ERROR(ReadSnapshot(path, layout, &parameters));
   DISTRO_RETURN_IF_ERROR(Annotate(CheckFinite(layout, parameters), path));
-  return StateHash(layout, parameters, MakeCpuBackend().get());
+  return StateHashOnCpu(layout, parameters);
 }
 
 absl::Status AsUpload(const absl::Status& status, const std::string& path) {

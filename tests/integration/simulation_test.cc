@@ -53,8 +53,8 @@ std::vector<WorkerResult> Train(const TinyRun& tiny, int workers, const MakeExch
 }
 
 std::vector<WorkerResult> Simulate(const TinyRun& tiny, const v1::RunConfig& config) {
-  LocalAggregator aggregator(
-      *MakeLocalRun(config, tiny.checkpoint_dir(), tiny.File("initial.safetensors")));
+  LocalAggregator aggregator(*MakeLocalRun(config, tiny.checkpoint_dir(),
+                                           tiny.File("initial.safetensors"), StateHashOnCpu));
   return Train(
       tiny, static_cast<int>(config.start_workers()),
       [&] { return std::make_unique<LocalExchange>(&aggregator); }, "");

@@ -39,7 +39,7 @@ USES = {
     "common/exchange": "common/round_log common/telemetry/worker_readings",
     "common/client/follow": "common/client common/exchange",
     "common/client/member": "common/client/follow",
-    "common/simulation": "common/exchange common/round kernels/replica",  # a run has a state hash
+    "common/simulation": "common/checkpoint common/exchange common/round",
     # The aggregator. Its decisions and its log know nothing of gRPC.
     "server/flags": "server/options common/process",
     "server/options": "common/run server/connections server/limits",
@@ -65,7 +65,8 @@ USES = {
     "server/grpc_endpoint": "server/auth server/connections server/options server/service",
     "server": "server/grpc_endpoint server/auth server/call_metrics server/connections server/flags server/options server/metrics server/service server/status server/part_metrics",
     # The worker. Torch is in the model, the sharding and the training loop only.
-    "worker/flags": "common/process common/client/client_flags worker/options worker/commands",
+    "worker/exit_code": "common/base",
+    "worker/flags": "worker/commands",
     "worker/options": "common/run common/client/channel_options worker/data worker/node/node_options",
     "worker/data": "common/run",
     "worker/plan": "common/model",  # without Torch, for the optimizer and distroctl too
@@ -78,8 +79,8 @@ USES = {
     "worker/train": "common/exchange worker/data worker/node",
     "worker/gpu_readings": "",  # of the driver, loaded at run time
     "worker/metrics": "common/telemetry worker/gpu_readings worker/train",  # observes it
-    "worker/commands": "common/client common/client/client_flags common/process common/checkpoint worker/data worker/model worker/options",
-    "worker": "common/client/member common/process worker/flags worker/options worker/metrics worker/train",
+    "worker/commands": "common/client common/client/client_flags common/process common/checkpoint worker/data worker/exit_code worker/model worker/options",
+    "worker": "common/client/member common/process worker/exit_code worker/flags worker/metrics worker/train",
     "tools/distroctl": "common/client common/client/client_flags common/process kernels/replica common/security common/telemetry/http_get server/auth/tokens_file server/log worker/plan",  # `plan` says what a worker checks at its start
     "tools/archiver": "common/client/client_flags common/client/follow common/process kernels/replica common/telemetry",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
@@ -104,15 +105,13 @@ USES = {
     "tests/server/round": "",
     "tests/server/subscription": "tests/server/round",
     "tests/server/service": "common/client common/telemetry/http_get server tests/server/round",  # the whole aggregator in the test's process
-    "tests/worker": "",
-    "tests/worker/worker_exit_test": "tests/common/client",  # an aggregator that refuses on demand
+    "tests/worker": "tests/common/client",  # an aggregator that refuses on demand
     "tests/worker/model": "",
     "tests/worker/train": "common/simulation",
     "tests/worker/fsdp": "tests/worker/model",  # a small model
     "tests/worker/node": "tests/worker/model tests/worker/fsdp tests/kernels",  # emulated GPUs as a node's devices
     "tests/tools": "",
-    "tests/tools/distroctl/aggregator_commands_test": "tests/server/service",
-    "tests/tools/distroctl/operate_test": "tests/server/service",  # the commands against a whole aggregator
+    "tests/tools/distroctl": "tests/server/service",  # the commands against a whole aggregator
     "tests/tools/archiver": "server tests/common/client/follow tests/server/service",  # against a whole aggregator in the test's process, and one that plays a script
     "tests/integration": "common/simulation server worker tools/distroctl tools/archiver",
     "tests/compatibility": "common/process worker/model",

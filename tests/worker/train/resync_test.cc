@@ -9,6 +9,7 @@
 #include "common/base/reason.h"
 #include "common/simulation/local_run.h"
 #include "gtest/gtest.h"
+#include "kernels/replica/replica.h"
 #include "tests/testing/training.h"
 #include "tests/worker/train/forwarding_exchange.h"
 
@@ -54,7 +55,7 @@ class ResyncTest : public ::testing::TestWithParam<int> {
  protected:
   LocalRun MakeRun() const {
     LocalRun run = *MakeLocalRun(tiny_.Config(1, kRounds, GetParam()), tiny_.checkpoint_dir(),
-                                 tiny_.File("initial.safetensors"));
+                                 tiny_.File("initial.safetensors"), StateHashOnCpu);
     run.keeps_log = true;
     return run;
   }

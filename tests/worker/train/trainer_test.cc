@@ -11,6 +11,7 @@
 #include "common/simulation/local_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/replica/replica.h"
 #include "tests/testing/training.h"
 #include "tests/worker/train/forwarding_exchange.h"
 
@@ -77,7 +78,7 @@ class TrainerTest : public ::testing::Test {
  protected:
   const TinyRun tiny_;
   LocalAggregator aggregator_{*MakeLocalRun(tiny_.Config(1, 3, 0), tiny_.checkpoint_dir(),
-                                            tiny_.File("initial.safetensors"))};
+                                            tiny_.File("initial.safetensors"), StateHashOnCpu)};
 };
 
 TEST_F(TrainerTest, DropsAnEvaluationWhenStopped) {
@@ -100,7 +101,7 @@ TEST_F(TrainerTest, DropsAGradientWhenStopped) {
 TEST_F(TrainerTest, RefusesSlotsThatTheRunDoesNotAllow) {
   for (const uint32_t samples : {1, 3, 8}) {
     LocalAggregator aggregator(*MakeLocalRun(tiny_.Config(1, 3, 0), tiny_.checkpoint_dir(),
-                                             tiny_.File("initial.safetensors")));
+                                             tiny_.File("initial.safetensors"), StateHashOnCpu));
     OtherSlots exchange(&aggregator, samples);
     const WorkerResult result = TrainWorker(tiny_, {.name = "w0", .exchange = &exchange});
     EXPECT_EQ(result.status.code(), absl::StatusCode::kInvalidArgument) << samples;
@@ -111,7 +112,7 @@ TEST_F(TrainerTest, RefusesSlotsThatTheRunDoesNotAllow) {
 TEST(TrainerAbstentionTest, IsNoUpdateThatWasExcluded) {
   const TinyRun tiny;
   LocalAggregator aggregator(*MakeLocalRun(tiny.Config(1, 3, /*overlap=*/1), tiny.checkpoint_dir(),
-                                           tiny.File("initial.safetensors")));
+                                           tiny.File("initial.safetensors"), StateHashOnCpu));
   HugeSteps exchange(&aggregator);
   const WorkerResult result = TrainWorker(tiny, {.name = "w0", .exchange = &exchange});
   ASSERT_TRUE(result.status.ok()) << result.status;

@@ -23,7 +23,8 @@ using testing::WorkerResult;
 using testing::WorkerSetup;
 
 LocalRun LocalRunOf(const TinyRun& tiny, const v1::RunConfig& config) {
-  return *MakeLocalRun(config, tiny.checkpoint_dir(), tiny.File("initial.safetensors"));
+  return *MakeLocalRun(config, tiny.checkpoint_dir(), tiny.File("initial.safetensors"),
+                       StateHashOnCpu);
 }
 
 // Trains `workers` workers to the end of a run.

@@ -11,6 +11,7 @@
 #include "common/base/file.h"
 #include "common/simulation/local_run.h"
 #include "gtest/gtest.h"
+#include "kernels/replica/replica.h"
 #include "tests/testing/training.h"
 #include "tests/worker/train/forwarding_exchange.h"
 #include "worker/train/training_run.h"
@@ -70,7 +71,8 @@ class TrainingStateTest : public ::testing::Test {
     v1::RunConfig config = tiny_.Config(workers, kRounds, overlap);
     config.set_name(name);
     config.set_segment_blocks(segment_blocks);
-    LocalRun run = *MakeLocalRun(config, tiny_.checkpoint_dir(), tiny_.File(name + ".safetensors"));
+    LocalRun run = *MakeLocalRun(config, tiny_.checkpoint_dir(), tiny_.File(name + ".safetensors"),
+                                 StateHashOnCpu);
     run.keeps_log = true;
     return run;
   }
