@@ -29,10 +29,6 @@ TensorBuffer::TensorBuffer(const Layout& layout) {
 
 void TensorBuffer::Clear() { std::fill_n(data_.get(), floats_, 0.0f); }
 
-void TensorBuffer::CopyFrom(const TensorBuffer& other) {
-  std::copy_n(other.data_.get(), floats_, data_.get());
-}
-
 TensorPieces PiecesOf(const TensorBuffer& buffer) {
   TensorPieces pieces;
   for (int i = 0; i < buffer.tensors(); ++i) pieces.push_back({buffer.tensor(i)});

@@ -23,8 +23,6 @@ class TensorBuffer {
 
   // Sets every element to +0.
   void Clear();
-  // Requires the same layout.
-  void CopyFrom(const TensorBuffer& other);
 
  private:
   struct Free {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "absl/algorithm/container.h"
 #include "kernels/cpu/cpu_backend.h"
 
 namespace distro::testing {
@@ -27,13 +28,13 @@ void Must(const absl::Status& status) {
   if (!status.ok()) std::abort();
 }
 
+}  // namespace
+
 TensorBuffer Copy(const Layout& layout, const TensorBuffer& buffer) {
   TensorBuffer copy(layout);
-  copy.CopyFrom(buffer);
+  for (int i = 0; i < buffer.tensors(); ++i) absl::c_copy(buffer.tensor(i), copy.tensor(i).begin());
   return copy;
 }
-
-}  // namespace
 
 ShardedOptimizer::ShardedOptimizer(const Layout* layout, int ranks)
     : layout_(layout),

@@ -54,4 +54,6 @@ class ShardedOptimizer {
   std::unique_ptr<worker::Optimizer> optimizer_;
 };
 
+TensorBuffer Copy(const Layout& layout, const TensorBuffer& buffer);
+
 }  // namespace distro::testing

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "common/base/checksum.h"
 #include "common/base/random.h"
 #include "common/base/reason.h"
@@ -125,7 +126,8 @@ TEST_F(ReplicaTest, GivesTheSameBitsWithAnyNumberOfThreads) {
       for (int i = 0; i < threads; ++i) backends.push_back(MakeCpuBackend());
       for (const auto& backend : backends) borrowed.push_back(backend.get());
       TensorBuffer parameters(layout);
-      parameters.CopyFrom(begin);
+      for (int i = 0; i < begin.tensors(); ++i)
+        absl::c_copy(begin.tensor(i), parameters.tensor(i).begin());
       Replica replica(&layout, borrowed, std::move(parameters), RoundId(5), 77);
       EXPECT_EQ(replica.StateHash(), StateHash(layout, begin, backend_.get()));
       for (uint64_t t = 5; t < 8; ++t) {

@@ -11,6 +11,8 @@
 namespace distro::worker {
 namespace {
 
+using testing::Copy;
+
 constexpr int kKept = 4;
 
 // Two tensors with padding, cut by segment borders.
@@ -56,12 +58,6 @@ bool SameBits(const TensorBuffer& a, const TensorBuffer& b) {
     }
   }
   return true;
-}
-
-TensorBuffer Copy(const Layout& layout, const TensorBuffer& buffer) {
-  TensorBuffer copy(layout);
-  copy.CopyFrom(buffer);
-  return copy;
 }
 
 // A committed round 7 in which member 0 is included in the segments of `included`.
