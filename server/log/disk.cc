@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -23,10 +22,10 @@ namespace {
 constexpr absl::string_view kReason = "disk";
 constexpr absl::string_view kOperationUrl = "distro/disk_operation";
 constexpr absl::string_view kErrorUrl = "distro/disk_error";
-constexpr DiskOperation kOperations[] = {
-    DiskOperation::kCreateFolder, DiskOperation::kCreate,      DiskOperation::kWrite,
-    DiskOperation::kFsync,        DiskOperation::kLink,        DiskOperation::kRename,
-    DiskOperation::kUnlink,       DiskOperation::kFsyncFolder, DiskOperation::kFreeBytes};
+constexpr DiskOperation kOperations[] = {DiskOperation::kCreateFolder, DiskOperation::kCreate,
+                                         DiskOperation::kWrite,        DiskOperation::kFsync,
+                                         DiskOperation::kLink,         DiskOperation::kRename,
+                                         DiskOperation::kUnlink,       DiskOperation::kFsyncFolder};
 
 // Of a system call that returns 0 when it succeeded.
 absl::Status Checked(DiskOperation operation, int result, absl::string_view path) {
@@ -82,13 +81,6 @@ class RealDisk final : public Disk {
     const auto closer = absl::MakeCleanup([fd] { close(fd); });
     return Checked(DiskOperation::kFsyncFolder, fsync(fd), path);
   }
-
-  absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override {
-    struct statvfs about;
-    if (statvfs(path.c_str(), &about) != 0)
-      return DiskError(DiskOperation::kFreeBytes, errno, path);
-    return static_cast<uint64_t>(about.f_bavail) * about.f_frsize;
-  }
 };
 
 }  // namespace
@@ -111,8 +103,6 @@ absl::string_view DiskOperationName(DiskOperation operation) {
       return "unlink";
     case DiskOperation::kFsyncFolder:
       return "fsync_folder";
-    case DiskOperation::kFreeBytes:
-      return "free_bytes";
   }
   return "";
 }

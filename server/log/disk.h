@@ -24,7 +24,6 @@ enum class DiskOperation {
   kRename,
   kUnlink,
   kFsyncFolder,
-  kFreeBytes,
 };
 
 // "create_folder", "fsync", ...: the value of a metric label and the first word of a message.
@@ -74,9 +73,6 @@ class Disk {
   virtual absl::Status Unlink(const std::string& path) = 0;
   // Makes the names in the folder durable.
   virtual absl::Status FsyncFolder(const std::string& path) = 0;
-
-  // What an unprivileged process may still write to the file system that holds `path`.
-  virtual absl::StatusOr<uint64_t> FreeBytes(const std::string& path) = 0;
 };
 
 // Writes to `path`.tmp, fsyncs, renames over `path`, fsyncs the folder. After an error there is the

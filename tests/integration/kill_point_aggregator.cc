@@ -70,9 +70,6 @@ class KillingDisk final : public Disk {
     Count(DiskOperation::kFsyncFolder, path);
     return below_->FsyncFolder(path);
   }
-  absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override {
-    return below_->FreeBytes(path);
-  }
 
  private:
   void Count(DiskOperation operation, const std::string& path, auto&& before) {

@@ -31,11 +31,6 @@ void FaultyDisk::SetHook(Hook hook) {
   hook_ = std::move(hook);
 }
 
-void FaultyDisk::SetFreeBytes(std::optional<uint64_t> bytes) {
-  absl::MutexLock lock(&mu_);
-  free_bytes_ = bytes;
-}
-
 std::vector<DiskCall> FaultyDisk::calls() const {
   absl::MutexLock lock(&mu_);
   return calls_;
@@ -122,16 +117,6 @@ absl::Status FaultyDisk::Unlink(const std::string& path) {
 
 absl::Status FaultyDisk::FsyncFolder(const std::string& path) {
   return Run(DiskOperation::kFsyncFolder, path, [&] { return below_->FsyncFolder(path); });
-}
-
-absl::StatusOr<uint64_t> FaultyDisk::FreeBytes(const std::string& path) {
-  const std::optional<DiskFault> fault = Meet(DiskOperation::kFreeBytes, path);
-  if (fault) return DiskError(DiskOperation::kFreeBytes, fault->error_number, path);
-  {
-    absl::MutexLock lock(&mu_);
-    if (free_bytes_) return *free_bytes_;
-  }
-  return below_->FreeBytes(path);
 }
 
 }  // namespace distro::testing

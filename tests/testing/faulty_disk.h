@@ -47,8 +47,6 @@ class FaultyDisk final : public server::Disk {
   // No faults any more.
   void Heal();
   void SetHook(Hook hook);
-  // What FreeBytes says; not set: the truth.
-  void SetFreeBytes(std::optional<uint64_t> bytes);
 
   // All operations so far, also those that failed.
   std::vector<DiskCall> calls() const;
@@ -63,7 +61,6 @@ class FaultyDisk final : public server::Disk {
   absl::Status Rename(const std::string& from, const std::string& to) override;
   absl::Status Unlink(const std::string& path) override;
   absl::Status FsyncFolder(const std::string& path) override;
-  absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override;
 
  private:
   // Notes the call; the fault that it meets.
@@ -76,7 +73,6 @@ class FaultyDisk final : public server::Disk {
   std::vector<DiskFault> faults_ ABSL_GUARDED_BY(mu_);
   std::vector<DiskCall> calls_ ABSL_GUARDED_BY(mu_);
   Hook hook_ ABSL_GUARDED_BY(mu_);
-  std::optional<uint64_t> free_bytes_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace distro::testing
