@@ -18,6 +18,12 @@
 namespace distro {
 namespace {
 
+TensorBuffer Copy(const Layout& layout, const TensorBuffer& buffer) {
+  TensorBuffer copy(layout);
+  for (int i = 0; i < buffer.tensors(); ++i) absl::c_copy(buffer.tensor(i), copy.tensor(i).begin());
+  return copy;
+}
+
 using ::distro::testing::BuildRound;
 using ::distro::testing::BuiltRound;
 using ::distro::testing::Committed;
@@ -125,10 +131,7 @@ TEST_F(ReplicaTest, GivesTheSameBitsWithAnyNumberOfThreads) {
       std::vector<Backend*> borrowed;
       for (int i = 0; i < threads; ++i) backends.push_back(MakeCpuBackend());
       for (const auto& backend : backends) borrowed.push_back(backend.get());
-      TensorBuffer parameters(layout);
-      for (int i = 0; i < begin.tensors(); ++i)
-        absl::c_copy(begin.tensor(i), parameters.tensor(i).begin());
-      Replica replica(&layout, borrowed, std::move(parameters), RoundId(5), 77);
+      Replica replica(&layout, borrowed, Copy(layout, begin), RoundId(5), 77);
       EXPECT_EQ(replica.StateHash(), StateHash(layout, begin, backend_.get()));
       for (uint64_t t = 5; t < 8; ++t) {
         const CommittedRound round =
@@ -137,8 +140,7 @@ TEST_F(ReplicaTest, GivesTheSameBitsWithAnyNumberOfThreads) {
       }
       EXPECT_EQ(replica.StateHash(), StateHash(layout, replica.parameters(), backend_.get()));
       if (!expected.has_value()) {
-        expected.emplace(layout);
-        expected->CopyFrom(replica.parameters());
+        expected = Copy(layout, replica.parameters());
         EXPECT_FALSE(SameBits(*expected, begin));
       }
       EXPECT_TRUE(SameBits(replica.parameters(), *expected))
