@@ -6,12 +6,14 @@
 #include "absl/base/casts.h"
 #include "common/codec/payload.h"
 #include "gtest/gtest.h"
+#include "tests/testing/plain_updates.h"
 #include "tests/testing/sharded_optimizer.h"
 
 namespace distro::worker {
 namespace {
 
 using testing::Copy;
+using testing::DecodeUpdate;
 
 constexpr int kKept = 4;
 
