@@ -2,12 +2,10 @@
 // with as many connections, in frames of the same size, by two processes as well, and nothing else:
 // no protobuf, no checks, no rounds to wait for.
 //
-//   stream_floor --listen 127.0.0.1:0                          prints the address it listens on and
-//                                                              serves until it is killed
-//   stream_floor --server HOST:PORT --workers 32 --up_bytes 1765062 --down_bytes 11380000 --rounds
-//   4
-//                                                              prints {"seconds": ...}, from the
-//                                                              first byte to the last
+//   stream_floor --listen 127.0.0.1:0
+//       prints the address it listens on and serves until it is killed
+//   stream_floor --server HOST:PORT --workers 32 --rounds 4 --up_bytes 1765062 --down_bytes 11380000
+//       prints {"seconds": ...}, from the first byte to the last
 #include <algorithm>
 #include <deque>
 #include <iostream>

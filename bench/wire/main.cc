@@ -2,13 +2,14 @@
 // training run left and for synthetic ones. Prints JSON, an object a line; wire.py makes the table
 // of it.
 //
-//   wire_sizes --workers 32 --k 4 --keep 0,16,32,64              random votes, nobody agrees
-//   wire_sizes ... --hot 0.3 --positive 0.9                       three of ten choices on positions
-//                                                                 that all know
-//   wire_sizes ... --recorded FILE                                votes that `convergence
-//                                                                 --record_votes FILE` wrote
-//   wire_sizes ... --plain DIR                                    also writes the votes as plain
-//                                                                 numbers (plain_votes.h)
+//   wire_sizes --workers 32 --k 4 --keep 0,16,32,64
+//       random votes, nobody agrees
+//   wire_sizes ... --hot 0.3 --positive 0.9
+//       three of ten choices on positions that all know
+//   wire_sizes ... --recorded FILE
+//       votes that `convergence --record_votes FILE` wrote
+//   wire_sizes ... --plain DIR
+//       also writes the votes as plain numbers (plain_votes.h)
 #include <chrono>
 #include <iostream>
 #include <string>

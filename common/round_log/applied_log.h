@@ -5,8 +5,10 @@
 //
 //   class Replica : public AppliedLog {
 //     absl::Status Apply(const CommittedRound& round) {
-//       return ApplyNext(round, threads, [&](const auto& step, auto votes) { ...; return
-//       tensor_hashes; });
+//       return ApplyNext(round, threads, [&](const auto& step, auto votes) {
+//         ...;
+//         return tensor_hashes;
+//       });
 //     }
 //   };
 //

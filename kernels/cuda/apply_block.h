@@ -1,8 +1,8 @@
 // One block of Backend::Apply, for kThreads threads, one a column. The same bits as
 // reference::InverseInteger and reference::Update on every input.
 //
-//   V <- V * 2^s; t[a][c] = (sum over votes of row a of V * Q[b][c] + 32) >> 6    for rows a with
-//                                                                                 votes only
+//   V <- V * 2^s
+//   t[a][c] = (sum over votes of row a of V * Q[b][c] + 32) >> 6     for rows a with votes only
 //   u[r][c] = sum over a of Q[a][r] * t[a][c];  d = sign(u);  p <- (p - p*eta_lambda) - eta*d
 //
 // A thread holds its column of u as the sums of odd frequencies (32), of those that are 2 mod 4

@@ -1,9 +1,9 @@
 // Lookahead and StateHash. The reference's bits.
 //
-//   out <- p - eta*sign(m)                                                f32 [elements] in, in,
-//                                                                         out
-//   sum <- sum + sum over i of mix(2^32*(first + i) + bits(p[i]) + G)     f32 [elements] in; u64
-//                                                                         in, out; modulo 2^64
+//   out <- p - eta*sign(m)
+//       f32 [elements] in, in, out
+//   sum <- sum + sum over i of mix(2^32*(first + i) + bits(p[i]) + G)
+//       f32 [elements] in; u64 in, out; modulo 2^64
 //
 // Launch: 256 threads, 4 elements each at a time, a warp on 128 contiguous bytes. Order does not
 // matter to the hash: threads add what they have within their warp, then one atomic addition a

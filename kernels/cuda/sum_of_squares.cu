@@ -1,7 +1,7 @@
 // Sums of squares of the block rows of a matrix, in f64, each in one fixed order.
 //
-//   row_sums[y] = sum over the elements of block row y of g^2        f32 [elements] in, f64
-//                                                                    [BlocksDown()] out
+//   row_sums[y] = sum over the elements of block row y of g^2
+//       f32 [elements] in, f64 [BlocksDown()] out
 //
 // A block row (64 rows of the matrix) is cut into pieces of 8192 elements from its start
 // (elementwise.h). Launch: 256 threads a piece, their sums added in halves; then one thread a block

@@ -48,8 +48,7 @@ struct RpcRule {
 
 // A row for each method of all services, in the order of Rpc.
 inline constexpr std::array<RpcRule, 16> kRpcRules = {{
-    //                                                                       worker archiver viewer
-    //                                                                       admin
+    //                                                            worker archiver viewer admin
     {Rpc::kJoin, "distro.v1.AggregatorService.Join", {true, false, false, false}},
     {Rpc::kHeartbeat, "distro.v1.AggregatorService.Heartbeat", {true, false, false, false}},
     {Rpc::kUploadUpdate, "distro.v1.AggregatorService.UploadUpdate", {true, false, false, false}},

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "common/round_log/segment_frames.h"
 #include "common/rpc/frames.h"
 #include "common/rpc/proto_time.h"
 
@@ -36,10 +37,7 @@ RoundFrame MakeSegmentFrame(EpochId epoch, RoundId round, SegmentId segment, uin
                             uint64_t payload_bytes, absl::string_view data,
                             std::optional<absl::Duration> made_at) {
   v1::SubscribeRoundsResponse frame = Frame(epoch, round, made_at);
-  frame.mutable_segment()->set_segment(segment.value());
-  frame.mutable_segment()->set_offset(offset);
-  frame.mutable_segment()->set_payload_bytes(payload_bytes);
-  frame.mutable_segment()->set_data(data.data(), data.size());
+  *frame.mutable_segment() = distro::MakeSegmentFrame(segment, offset, payload_bytes, data);
   return {.bytes = Serialize(frame), .segment = segment, .segment_end = offset + data.size()};
 }
 

@@ -154,7 +154,7 @@ def test_second_start_keeps_the_initial_model(place):
 
 def test_an_argument_that_the_program_does_not_know_is_seen(place):
     spec = pod_spec(find(render({**INSECURE, "extraArgs": ["--no_such_flag=1"]}), "StatefulSet"))
-    with pytest.raises(AssertionError, match="ended with 1"):
+    with pytest.raises(AssertionError, match="ended with 2"):
         place.aggregator(spec)
 
 
