@@ -73,6 +73,16 @@ std::vector<BlockRun> Layout::Runs(int64_t first, int64_t count) const {
   return runs;
 }
 
+std::vector<BlockExtent> SegmentExtents(const Layout& layout, SegmentId segment) {
+  std::vector<BlockExtent> extents;
+  for (const BlockRun& run : layout.SegmentRuns(segment)) {
+    const MatrixShape& matrix = layout.tensors()[run.tensor].matrix;
+    for (int64_t b = 0; b < run.blocks; ++b)
+      extents.push_back(ExtentOf(matrix, run.first_block + b));
+  }
+  return extents;
+}
+
 std::vector<TensorRows> AllRows(const Layout& layout) {
   std::vector<TensorRows> rows;
   for (size_t i = 0; i < layout.tensors().size(); ++i) {

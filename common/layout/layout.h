@@ -70,6 +70,9 @@ class Layout {
   int segment_blocks_ = 0;
 };
 
+// What the blocks of a segment have inside their tensors. Requires segment < layout.segments().
+std::vector<BlockExtent> SegmentExtents(const Layout& layout, SegmentId segment);
+
 // Every tensor whole, in manifest order.
 std::vector<TensorRows> AllRows(const Layout& layout);
 

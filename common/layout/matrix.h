@@ -26,6 +26,34 @@ struct MatrixShape {
   constexpr bool operator==(const MatrixShape&) const = default;
 };
 
+// The part of a 64 x 64 block that its tensor has: `rows` rows of `cols` elements, the last row only
+// `last_cols` of them.
+struct BlockExtent {
+  int rows = kBlockSide;
+  int cols = kBlockSide;
+  int last_cols = kBlockSide;
+
+  constexpr int Elements() const { return (rows - 1) * cols + last_cols; }
+  // Requires 0 <= position < kBlockElements.
+  constexpr bool Contains(int position) const {
+    const int row = position / kBlockSide, col = position % kBlockSide;
+    return row < rows && col < (row + 1 == rows ? last_cols : cols);
+  }
+  constexpr bool operator==(const BlockExtent&) const = default;
+};
+
+// Requires 0 <= block < matrix.Blocks().
+constexpr BlockExtent ExtentOf(const MatrixShape& matrix, int64_t block) {
+  const int64_t row = block / matrix.BlocksAcross() * kBlockSide;
+  const int64_t col = block % matrix.BlocksAcross() * kBlockSide;
+  const int64_t rows = std::min<int64_t>(kBlockSide, matrix.rows - row);
+  const int64_t cols = std::min<int64_t>(kBlockSide, matrix.cols - col);
+  const int64_t left = matrix.elements - ((row + rows - 1) * matrix.cols + col);
+  return {.rows = static_cast<int>(rows),
+          .cols = static_cast<int>(cols),
+          .last_cols = static_cast<int>(std::min(left, cols))};
+}
+
 // Whole rows of blocks of one tensor. A matrix is row-major, so their elements are consecutive, and
 // they are themselves a matrix of fewer rows (docs/fsdp.md, "Shards").
 struct TensorRows {

@@ -1,0 +1,129 @@
+#include "common/update/combine_deltas.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <utility>
+
+#include "common/base/random.h"
+#include "common/update/scale.h"
+
+namespace distro {
+
+int64_t LeastSenders(int64_t weights, float rho) {
+  // 19 and 24 significant bits: the product is exact.
+  return static_cast<int64_t>(std::ceil(static_cast<double>(weights) * double{rho}));
+}
+
+void DeltaAccumulator::Add(const BlockExtent& extent, absl::Span<const uint16_t> positions,
+                           absl::Span<const int64_t> values, int weight) {
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const uint32_t position = positions[i];
+    if (!extent.Contains(static_cast<int>(position))) continue;
+    sums_[position] += weight * values[i];
+    weights_[position] += weight;
+    touched_[position / 64] |= uint64_t{1} << (position % 64);
+  }
+}
+
+int64_t RoundedMean(int64_t sum, int64_t divisor) {
+  const auto magnitude = static_cast<uint64_t>(std::abs(sum)), d = static_cast<uint64_t>(divisor);
+  const auto mean = static_cast<int64_t>((2 * magnitude + d) / (2 * d));
+  return sum < 0 ? -mean : mean;
+}
+
+void DeltaAccumulator::EmitBlock(const MeanRule& rule, DeltaMeans* means) {
+  for (uint32_t word = 0; word < touched_.size(); ++word) {
+    for (uint64_t bits = std::exchange(touched_[word], 0); bits != 0; bits &= bits - 1) {
+      const auto position = static_cast<uint16_t>(word * 64 + std::countr_zero(bits));
+      const int64_t sum = std::exchange(sums_[position], 0);
+      const int64_t senders = std::exchange(weights_[position], 0);
+      const int64_t divisor =
+          rule.divisor == Divisor::kAll ? rule.weights : std::max(senders, rule.least_senders);
+      const int64_t mean = RoundedMean(sum, divisor);
+      if (mean == 0) continue;
+      means->positions.push_back(position);
+      means->values.push_back(mean);
+    }
+  }
+  means->offsets.push_back(static_cast<uint32_t>(means->positions.size()));
+}
+
+DeltaMeans CombineDeltas(absl::Span<const WeightedDelta> updates,
+                         absl::Span<const BlockExtent> extents, const MeanRule& rule) {
+  DeltaMeans means;
+  DeltaAccumulator accumulator;
+  std::vector<int64_t> values;
+  for (size_t block = 0; block < extents.size(); ++block) {
+    for (const auto& [update, weight] : updates) {
+      const size_t k = update->k;
+      if (update->empty(static_cast<int64_t>(block))) continue;
+      const int64_t scale = ScaleOf(update->codes[block]);
+      values.clear();
+      for (size_t i = block * k; i < (block + 1) * k; ++i)
+        values.push_back(update->signs[i] * scale);
+      accumulator.Add(extents[block], absl::MakeSpan(update->positions).subspan(block * k, k),
+                      values, weight);
+    }
+    accumulator.EmitBlock(rule, &means);
+  }
+  return means;
+}
+
+DeltaMeans KeepLargest(const DeltaMeans& means, int keep, uint64_t run_seed, RoundId round,
+                       int64_t first_block) {
+  struct Candidate {
+    int64_t magnitude;
+    uint64_t tie;
+    uint32_t entry;
+  };
+  const auto goes_first = [](const Candidate& a, const Candidate& b) {
+    return a.magnitude != b.magnitude ? a.magnitude > b.magnitude : a.tie < b.tie;
+  };
+  DeltaMeans kept;
+  std::vector<Candidate> candidates;
+  for (int64_t block = 0; block < means.blocks(); ++block) {
+    const uint64_t base =
+        (round.value() << 38) + (static_cast<uint64_t>(first_block + block) << 12);
+    candidates.clear();
+    for (uint32_t i = means.offsets[block]; i < means.offsets[block + 1]; ++i) {
+      candidates.push_back({.magnitude = std::abs(means.values[i]),
+                            .tie = SplitMix64(run_seed, base + means.positions[i]),
+                            .entry = i});
+    }
+    if (candidates.size() > static_cast<size_t>(keep)) {
+      std::nth_element(candidates.begin(), candidates.begin() + keep, candidates.end(), goes_first);
+      candidates.resize(keep);
+      std::ranges::sort(candidates, {}, &Candidate::entry);
+    }
+    for (const Candidate& candidate : candidates) {
+      kept.positions.push_back(means.positions[candidate.entry]);
+      kept.values.push_back(means.values[candidate.entry]);
+    }
+    kept.offsets.push_back(static_cast<uint32_t>(kept.positions.size()));
+  }
+  return kept;
+}
+
+DeltaResult RoundToLevels(const DeltaMeans& means) {
+  DeltaResult result;
+  for (int64_t block = 0; block < means.blocks(); ++block) {
+    const uint32_t begin = means.offsets[block], end = means.offsets[block + 1];
+    int64_t largest = 0;
+    for (uint32_t i = begin; i < end; ++i) largest = std::max(largest, std::abs(means.values[i]));
+    const uint8_t code = CoveringScale(largest);
+    for (uint32_t i = begin; i < end; ++i) {
+      const int level = LevelOf(std::abs(means.values[i]), code);
+      if (level == kLevels) continue;
+      result.positions.push_back(means.positions[i]);
+      result.signs.push_back(means.values[i] < 0 ? int8_t{-1} : int8_t{1});
+      result.levels.push_back(static_cast<uint8_t>(level));
+    }
+    result.codes.push_back(code);
+    result.offsets.push_back(static_cast<uint32_t>(result.positions.size()));
+  }
+  return result;
+}
+
+}  // namespace distro

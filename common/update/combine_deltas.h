@@ -1,0 +1,102 @@
+// Combining deltas (docs/algorithm.md, "Deltas"): weighted means of what workers sent of each
+// position, in integers, cut to the largest and rounded to levels. Pure; the order of the workers
+// never matters.
+//
+//   DeltaMeans means = CombineDeltas(updates, extents, rule);     // r, in units of 2^-44
+//   means = KeepLargest(means, keep, seed, round, first_block);   // when results are cut
+//   DeltaResult result = RoundToLevels(means);                    // what everybody downloads
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/base/ids.h"
+#include "common/layout/matrix.h"
+#include "common/update/delta_update.h"
+
+namespace distro {
+
+// The most that the weights of a round's updates may sum to: the sums below then stay under 2^62.
+inline constexpr int64_t kMaxDeltaWeights = int64_t{1} << 19;
+
+// n_w: the weight of an update of `steps` inner steps where a round has `window` of them, 1..15.
+// Requires 1 <= steps <= window.
+constexpr int DeltaWeight(int steps, int window) {
+  const int weight = (30 * steps + window) / (2 * window);
+  return weight < 1 ? 1 : weight;
+}
+
+enum class Divisor {
+  kSenders,  // the mean over those who sent the position
+  kAll,      // over all that are included
+};
+
+// How sums become means.
+struct MeanRule {
+  Divisor divisor = Divisor::kSenders;
+  int64_t weights = 0;        // N: of all that are included in the segment
+  int64_t least_senders = 0;  // C_min: a position that fewer sent is divided by this
+};
+
+// C_min = ceil(N * rho).
+int64_t LeastSenders(int64_t weights, float rho);
+
+// Means, sparse by block: block b owns entries offsets[b] .. offsets[b+1]-1.
+//
+//   positions  u16 [E]  ascending within a block
+//   values     i64 [E]  r, in units of 2^-44; never 0, at most kMaxScale in magnitude
+struct DeltaMeans {
+  std::vector<uint32_t> offsets = {0};
+  std::vector<uint16_t> positions;
+  std::vector<int64_t> values;
+
+  int64_t blocks() const { return static_cast<int64_t>(offsets.size()) - 1; }
+  bool operator==(const DeltaMeans&) const = default;
+};
+
+// Sums one block at a time in a dense scratch of 48 KB, of which it touches the positions that were
+// sent. Not thread-safe.
+class DeltaAccumulator {
+ public:
+  // Adds one worker's block. Positions outside the tensor are ignored. Requires positions below
+  // 4096, as many values, of at most kMaxScale in magnitude, and that the weights of a block sum to
+  // at most kMaxDeltaWeights.
+  void Add(const BlockExtent& extent, absl::Span<const uint16_t> positions,
+           absl::Span<const int64_t> values, int weight);
+
+  // Appends the block's means to `means`. The scratch is empty again afterwards.
+  void EmitBlock(const MeanRule& rule, DeltaMeans* means);
+
+ private:
+  std::array<int64_t, kBlockElements> sums_{};
+  std::array<int32_t, kBlockElements> weights_{};  // C
+  std::array<uint64_t, kBlockElements / 64> touched_{};
+};
+
+// r = sgn(S) * floor((2 |S| + D) / (2 D)): the nearest mean, halves away from 0. Requires |S| below
+// 2^62 and 1 <= divisor <= kMaxDeltaWeights.
+int64_t RoundedMean(int64_t sum, int64_t divisor);
+
+struct WeightedDelta {
+  const DeltaUpdate* update = nullptr;  // borrowed; valid
+  int weight = 1;                       // n_w
+};
+
+// Of the updates that are included in a segment. Requires as many blocks in each as there are
+// extents, and weights that sum to rule.weights, at most kMaxDeltaWeights.
+DeltaMeans CombineDeltas(absl::Span<const WeightedDelta> updates,
+                         absl::Span<const BlockExtent> extents, const MeanRule& rule);
+
+// The `keep` largest |r| of every block; all of a block that has no more. Among equals as KeepTop
+// (combine.h). Requires keep >= 1.
+DeltaMeans KeepLargest(const DeltaMeans& means, int keep, uint64_t run_seed, RoundId round,
+                       int64_t first_block);
+
+// What travels: the least code that covers the block's largest |r|, and each position's level;
+// without the positions of level kLevels.
+DeltaResult RoundToLevels(const DeltaMeans& means);
+
+}  // namespace distro

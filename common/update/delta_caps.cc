@@ -1,0 +1,39 @@
+#include "common/update/delta_caps.h"
+
+#include <algorithm>
+
+#include "common/update/scale.h"
+
+namespace distro {
+namespace {
+
+constexpr size_t kLeastWorkers = 3;
+constexpr double kCeiling = 16;  // of the rates
+
+}  // namespace
+
+void AddLargestCodes(const Layout& layout, SegmentId segment, const DeltaUpdate& update,
+                     std::vector<std::optional<uint8_t>>* largest) {
+  largest->resize(layout.tensors().size());
+  for (const BlockRun& run : layout.SegmentRuns(segment)) {
+    std::optional<uint8_t>& code = (*largest)[run.tensor];
+    for (int64_t block = run.offset; block < run.offset + run.blocks; ++block) {
+      if (!update.empty(block)) code = std::max(code.value_or(0), update.codes[block]);
+    }
+  }
+}
+
+std::optional<uint8_t> MedianOfLargest(std::vector<uint8_t> codes) {
+  if (codes.size() < kLeastWorkers) return std::nullopt;
+  const auto middle = codes.begin() + static_cast<std::ptrdiff_t>((codes.size() - 1) / 2);
+  std::ranges::nth_element(codes, middle);
+  return *middle;
+}
+
+uint8_t DeltaCap(double rates, std::optional<uint8_t> median, int growth) {
+  const int ceiling = ScaleCodeOf(kCeiling * rates), floor = ScaleCodeOf(rates);
+  if (!median.has_value()) return static_cast<uint8_t>(ceiling);
+  return static_cast<uint8_t>(std::min(ceiling, std::max(floor, *median + growth)));
+}
+
+}  // namespace distro

@@ -1,0 +1,139 @@
+#include "common/update/delta_update.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
+#include "common/update/scale.h"
+
+namespace distro {
+namespace {
+
+absl::Status Bad(int64_t block, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("deltas: block ", block, ": ", what));
+}
+
+absl::Status CheckAscending(int64_t block, absl::Span<const uint16_t> positions) {
+  int next = 0;
+  for (const int position : positions) {
+    if (position < next || position >= kBlockElements)
+      return Bad(block, absl::StrCat("position ", position, " is outside ", next, "..4095"));
+    next = position + 1;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCode(int64_t block, int code, int cap) {
+  if (code <= cap) return absl::OkStatus();
+  return Bad(block, absl::StrCat("scale code ", code, " is above the cap ", cap));
+}
+
+absl::Status CheckEmpty(int64_t block, absl::Span<const uint16_t> positions,
+                        absl::Span<const int8_t> signs, uint8_t code) {
+  const bool zeros = std::ranges::all_of(positions, [](int p) { return p == 0; }) &&
+                     std::ranges::all_of(signs, [](int s) { return s == 0; }) && code == 0;
+  return zeros ? absl::OkStatus() : Bad(block, "an empty record is not all 0");
+}
+
+// Of a block with fewer elements than positions: all that it has, then the lowest outside, +.
+absl::Status CheckFill(int64_t block, const BlockExtent& extent,
+                       absl::Span<const uint16_t> positions, absl::Span<const int8_t> signs) {
+  int inside = 0, outside = 0, lowest_outside = 0;
+  for (size_t i = 0; i < positions.size(); ++i) {
+    if (extent.Contains(positions[i])) {
+      ++inside;
+      continue;
+    }
+    while (extent.Contains(lowest_outside)) ++lowest_outside;
+    if (positions[i] != lowest_outside++)
+      return Bad(block, absl::StrCat("position ", positions[i], " outside the tensor"));
+    if (signs[i] != 1)
+      return Bad(block, absl::StrCat("position ", positions[i], " outside the tensor is not +"));
+    ++outside;
+  }
+  if (outside > 0 && inside < extent.Elements())
+    return Bad(block, absl::StrCat(outside, " positions outside the tensor, ", inside, " of its ",
+                                   extent.Elements(), " inside"));
+  return absl::OkStatus();
+}
+
+absl::Status CheckRecord(int64_t block, const BlockExtent& extent,
+                         absl::Span<const uint16_t> positions, absl::Span<const int8_t> signs) {
+  DISTRO_RETURN_IF_ERROR(CheckAscending(block, positions));
+  if (!std::ranges::all_of(signs, [](int sign) { return sign == 1 || sign == -1; }))
+    return Bad(block, "a sign is neither + nor -");
+  return CheckFill(block, extent, positions, signs);
+}
+
+absl::Status CheckSizes(int64_t blocks, size_t extents, size_t caps) {
+  if (blocks == static_cast<int64_t>(extents) && extents == caps) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("deltas: ", blocks, " blocks, expected ", extents));
+}
+
+absl::Status CheckResultBlock(const DeltaResult& result, int64_t block, const BlockExtent& extent) {
+  const uint32_t begin = result.offsets[block], end = result.offsets[block + 1];
+  DISTRO_RETURN_IF_ERROR(
+      CheckAscending(block, absl::MakeSpan(result.positions).subspan(begin, end - begin)));
+  int least = kLevels;
+  for (uint32_t i = begin; i < end; ++i) {
+    if (!extent.Contains(result.positions[i]))
+      return Bad(block, absl::StrCat("position ", result.positions[i], " is outside the tensor"));
+    if (result.signs[i] != 1 && result.signs[i] != -1)
+      return Bad(block, "a sign is neither + nor -");
+    if (result.levels[i] >= kLevels) return Bad(block, absl::StrCat("level ", result.levels[i]));
+    least = std::min<int>(least, result.levels[i]);
+  }
+  const int code = result.codes[block];
+  if (begin == end && code != 0) return Bad(block, "it is empty and has a scale");
+  if (begin != end && code != 0 && least != 0)
+    return Bad(block,
+               absl::StrCat("its scale ", code, " is not its largest: the least level is ", least));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ValidateDeltaUpdate(const DeltaUpdate& update, absl::Span<const BlockExtent> extents,
+                                 absl::Span<const uint8_t> caps) {
+  DISTRO_RETURN_IF_ERROR(CheckSizes(update.blocks(), extents.size(), caps.size()));
+  const size_t k = update.k, entries = extents.size() * k;
+  if (update.k < 1 || update.k > kBlockElements || update.positions.size() != entries ||
+      update.signs.size() != entries) {
+    return absl::InvalidArgumentError(absl::StrCat("deltas: ", update.positions.size(),
+                                                   " positions and ", update.signs.size(),
+                                                   " signs for K = ", update.k));
+  }
+  for (size_t block = 0; block < extents.size(); ++block) {
+    const auto positions = absl::MakeSpan(update.positions).subspan(block * k, k);
+    const auto signs = absl::MakeSpan(update.signs).subspan(block * k, k);
+    const int64_t number = static_cast<int64_t>(block);
+    DISTRO_RETURN_IF_ERROR(CheckCode(number, update.codes[block], caps[block]));
+    DISTRO_RETURN_IF_ERROR(update.empty(number)
+                               ? CheckEmpty(number, positions, signs, update.codes[block])
+                               : CheckRecord(number, extents[block], positions, signs));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateDeltaResult(const DeltaResult& result, absl::Span<const BlockExtent> extents,
+                                 absl::Span<const uint8_t> caps) {
+  DISTRO_RETURN_IF_ERROR(CheckSizes(result.blocks(), extents.size(), caps.size()));
+  const size_t entries = result.positions.size();
+  if (result.offsets.size() != extents.size() + 1 || result.offsets.front() != 0 ||
+      result.offsets.back() != entries || result.signs.size() != entries ||
+      result.levels.size() != entries || !std::ranges::is_sorted(result.offsets)) {
+    return absl::InvalidArgumentError(absl::StrCat("deltas: offsets do not span ", entries,
+                                                   " positions, ", result.signs.size(),
+                                                   " signs and ", result.levels.size(), " levels"));
+  }
+  for (size_t block = 0; block < extents.size(); ++block) {
+    const int64_t number = static_cast<int64_t>(block);
+    DISTRO_RETURN_IF_ERROR(CheckCode(number, result.codes[block], caps[block]));
+    DISTRO_RETURN_IF_ERROR(CheckResultBlock(result, number, extents[block]));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace distro

@@ -1,0 +1,60 @@
+// What a worker sends of a range of blocks under the deltas method, and what comes back
+// (docs/algorithm.md, "Deltas"). Plain data, and the rules it keeps.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/layout/matrix.h"
+
+namespace distro {
+
+// Block b owns entries b*K .. b*K + K-1 of positions and signs.
+//
+//   positions  u16 [B, K]  ascending and distinct within a block, below 4096
+//   signs      i8  [B, K]  +1 or -1; all 0 in an empty record (its positions are 0 then)
+//   codes      u8  [B]     of the block's scale (scale.h); 0 in an empty record
+//
+// A block with fewer than K elements inside its tensor has all of them, and positions outside,
+// lowest first, with sign +.
+struct DeltaUpdate {
+  int k = 0;
+  std::vector<uint16_t> positions;
+  std::vector<int8_t> signs;
+  std::vector<uint8_t> codes;
+
+  int64_t blocks() const { return static_cast<int64_t>(codes.size()); }
+  bool empty(int64_t block) const { return signs[block * k] == 0; }
+  bool operator==(const DeltaUpdate&) const = default;
+};
+
+// Block b owns entries offsets[b] .. offsets[b+1]-1 of positions, signs and levels.
+//
+//   offsets    u32 [B + 1]  starts at 0, ascending
+//   positions  u16 [E]      ascending and distinct within a block, below 4096
+//   signs      i8  [E]      +1 or -1
+//   levels     u8  [E]      below kLevels; some level of a block is 0 unless its code is
+//   codes      u8  [B]      of the block's largest magnitude; 0 in an empty block
+struct DeltaResult {
+  std::vector<uint32_t> offsets = {0};
+  std::vector<uint16_t> positions;
+  std::vector<int8_t> signs;
+  std::vector<uint8_t> levels;
+  std::vector<uint8_t> codes;
+
+  int64_t blocks() const { return static_cast<int64_t>(codes.size()); }
+  bool operator==(const DeltaResult&) const = default;
+};
+
+// OK when the update has a block for each extent and keeps every rule above, with codes of at most
+// `caps` [B]; InvalidArgument names the first block that does not.
+absl::Status ValidateDeltaUpdate(const DeltaUpdate& update, absl::Span<const BlockExtent> extents,
+                                 absl::Span<const uint8_t> caps);
+
+// The same of a result: positions lie inside the tensors too.
+absl::Status ValidateDeltaResult(const DeltaResult& result, absl::Span<const BlockExtent> extents,
+                                 absl::Span<const uint8_t> caps);
+
+}  // namespace distro

@@ -1,0 +1,61 @@
+#include "common/update/scale.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace distro {
+namespace {
+
+// Of 2^16: 2^(-l/2), and the geometric means of neighbours, 2^(-(2l + 1)/4).
+constexpr std::array<int64_t, kLevels> kMeans = {65536, 46341, 32768, 23170,
+                                                 16384, 11585, 8192,  5793};
+constexpr std::array<int64_t, kLevels> kBounds = {55109, 38968, 27554, 19484,
+                                                  13777, 9742,  6889,  4871};
+constexpr int kLevelBits = 16;
+
+}  // namespace
+
+int64_t ScaleUnits(double x) {
+  const double one = std::ldexp(1.0, kScaleUnitBits);
+  return static_cast<int64_t>(std::nearbyint(std::min(std::abs(x), 1.0) * one));
+}
+
+std::optional<uint8_t> ChooseScale(int64_t sum, int count) {
+  if (2 * sum < count * ScaleOf(0)) return std::nullopt;
+  int low = 0, high = kScaleCodes - 1;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (2 * sum <= count * (ScaleOf(middle) + ScaleOf(middle + 1)))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return static_cast<uint8_t>(low);
+}
+
+uint8_t ScaleCodeOf(double x) { return ChooseScale(ScaleUnits(x), 1).value_or(0); }
+
+uint8_t CoveringScale(int64_t magnitude) {
+  int low = 0, high = kScaleCodes - 1;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (ScaleOf(middle) >= magnitude)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return static_cast<uint8_t>(low);
+}
+
+int LevelOf(int64_t magnitude, int code) {
+  const int64_t scale = ScaleOf(code);
+  return static_cast<int>(std::count_if(kBounds.begin(), kBounds.end(), [&](int64_t bound) {
+    return (magnitude << kLevelBits) < scale * bound;
+  }));
+}
+
+int64_t LevelMagnitude(int code, int level) {
+  return (ScaleOf(code) * kMeans[level] + (int64_t{1} << (kLevelBits - 1))) >> kLevelBits;
+}
+
+}  // namespace distro
