@@ -40,15 +40,39 @@ struct ExactKernels {
   uint64_t (*state_hash)(uint64_t first_index, const float* parameters, int64_t elements);
 };
 
+// A matrix product: a [rows, depth] * b [depth, cols], row-major and without gaps. `symmetric`:
+// rows = cols, and what lies below the diagonal is not needed.
+struct ProductShape {
+  int64_t rows;
+  int64_t cols;
+  int64_t depth;
+  bool symmetric;
+};
+struct ProductSum {
+  float product;
+  float addend;
+};
+
+// Local operations, for the inner optimizers.
+struct MatrixKernels {
+  int64_t alignment;  // rows and cols are multiples of it
+  // out <- sum.product * a * b + sum.addend * addend; no addend when it is nullptr. `out` is none
+  // of the inputs.
+  void (*product)(const ProductShape& shape, const float* a, const float* b, const ProductSum& sum,
+                  const float* addend, float* out);
+};
+
 struct VectorKernels {
   const char* name;
   const TransformKernels* transform;
   const ExactKernels* exact;
+  const MatrixKernels* matrix;
 };
 
 // 128 bits: what the compiler's baseline has, on any architecture. 256: AVX2 and FMA. 512: AVX-512
 // F, BW, DQ, VL.
 extern const TransformKernels kTransform128, kTransform256, kTransform512;
 extern const ExactKernels kExact128, kExact256, kExact512;
+extern const MatrixKernels kMatrix128, kMatrix256, kMatrix512;
 
 }  // namespace distro

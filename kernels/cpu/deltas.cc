@@ -1,0 +1,158 @@
+#include "kernels/cpu/deltas.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <optional>
+
+#include "kernels/block_site.h"
+#include "kernels/cpu/deltas_exact.h"
+#include "kernels/cpu/exact.h"
+
+namespace distro {
+namespace {
+
+// Greater keys are chosen first: by magnitude, then the lower position.
+uint64_t Key(float x, int position) {
+  return uint64_t{std::bit_cast<uint32_t>(x) & 0x7FFFFFFF} << 12 |
+         static_cast<uint64_t>(kBlockElements - 1 - position);
+}
+int PositionOf(uint64_t key) { return kBlockElements - 1 - static_cast<int>(key % kBlockElements); }
+
+int Columns(const BlockSite& site, int row) {
+  return row + 1 == site.rows ? site.last_cols : site.cols;
+}
+
+// A magnitude that at least k elements of the block reach, as the k-th largest of the rows' maxima
+// does; 0 where there are fewer rows.
+float ReachedBy(const BlockSite& site, const float* a, int k) {
+  if (k > site.rows) return 0;
+  std::array<float, kBlockSide> maxima;
+  for (int r = 0; r < site.rows; ++r) {
+    const float* const row = a + site.offset + r * site.stride;
+    float largest = 0;
+    for (int c = 0; c < Columns(site, r); ++c) largest = std::max(largest, std::abs(row[c]));
+    maxima[r] = largest;
+  }
+  const auto kth = maxima.begin() + k - 1;
+  std::nth_element(maxima.begin(), kth, maxima.begin() + site.rows, std::greater<>());
+  return *kth;
+}
+
+// The positions of a block's record.
+class Chooser {
+ public:
+  // Ascending; those inside the tensor first chosen, the rest filled with the lowest outside.
+  void Choose(const BlockSite& site, const float* a, int k, uint16_t* positions) {
+    const float least = ReachedBy(site, a, k);
+    int count = 0;
+    for (int r = 0; r < site.rows; ++r) {
+      const float* const row = a + site.offset + r * site.stride;
+      for (int c = 0; c < Columns(site, r); ++c) {
+        keys_[count] = Key(row[c], r * kBlockSide + c);
+        count += std::abs(row[c]) >= least;
+      }
+    }
+    if (count > k) std::nth_element(keys_, keys_ + k - 1, keys_ + count, std::greater<>());
+    const int inside = std::min(count, k);
+    for (int i = 0; i < inside; ++i) positions[i] = static_cast<uint16_t>(PositionOf(keys_[i]));
+    const BlockExtent extent = {.rows = site.rows, .cols = site.cols, .last_cols = site.last_cols};
+    for (int i = inside, outside = 0; i < k; ++outside) {
+      if (!extent.Contains(outside)) positions[i++] = static_cast<uint16_t>(outside);
+    }
+    std::sort(positions, positions + k);
+  }
+
+ private:
+  uint64_t keys_[kBlockElements + 1];  // one is written beyond the last
+};
+
+// The element of a position, if the tensor has it.
+std::optional<int64_t> ElementAt(const BlockSite& site, int position) {
+  const int row = position / kBlockSide, col = position % kBlockSide;
+  if (row >= site.rows || col >= Columns(site, row)) return std::nullopt;
+  return site.offset + row * site.stride + col;
+}
+
+// Of the block's chosen positions.
+std::optional<uint8_t> ScaleOfBlock(const BlockSite& site, const float* a,
+                                    absl::Span<const uint16_t> positions) {
+  int64_t sum = 0;
+  int count = 0;
+  for (const int position : positions) {
+    const std::optional<int64_t> element = ElementAt(site, position);
+    if (!element.has_value()) continue;
+    sum += ScaleUnits(a[*element]);
+    ++count;
+  }
+  return ChooseScale(sum, count);
+}
+
+}  // namespace
+
+void AppendLargest(const MatrixShape& matrix, absl::Span<const float> a, uint8_t cap,
+                   DeltaUpdate* update) {
+  CheckBlocks(matrix, {}, a.size());
+  CheckShape(update->k >= 1 && update->k <= kBlockElements, "k is outside 1..4096");
+  const size_t k = update->k;
+  Chooser chooser;
+  for (int64_t block = 0; block < matrix.Blocks(); ++block) {
+    const BlockSite site = SiteOf(matrix, block);
+    const size_t first = update->positions.size();
+    update->positions.resize(first + k);
+    update->signs.resize(first + k);
+    const auto positions = absl::MakeSpan(update->positions).subspan(first, k);
+    chooser.Choose(site, a.data(), update->k, positions.data());
+    const std::optional<uint8_t> code = ScaleOfBlock(site, a.data(), positions);
+    update->codes.push_back(std::min(code.value_or(0), cap));
+    if (!code.has_value()) {
+      std::ranges::fill(positions, 0);
+      continue;
+    }
+    for (size_t i = 0; i < k; ++i) {
+      const std::optional<int64_t> element = ElementAt(site, positions[i]);
+      update->signs[first + i] = element.has_value() && a[*element] < 0 ? int8_t{-1} : int8_t{1};
+    }
+  }
+}
+
+void SubtractReturned(const MatrixShape& matrix, BlockRange blocks, const DeltaUpdate& update,
+                      int64_t update_first, const DeltaResult& result, int64_t result_first,
+                      absl::Span<float> e) {
+  CheckBlocks(matrix, blocks, e.size());
+  for (int64_t b = 0; b < blocks.count; ++b) {
+    const int64_t block = update_first + b;
+    if (update.empty(block)) continue;
+    const BlockSite site = SiteOf(matrix, blocks.first + b);
+    const float q = std::ldexp(static_cast<float>(ScaleOf(update.codes[block])), -kScaleUnitBits);
+    uint32_t returned = result.offsets[result_first + b];
+    const uint32_t end = result.offsets[result_first + b + 1];
+    for (int64_t i = block * update.k; i < (block + 1) * update.k; ++i) {
+      const uint16_t position = update.positions[i];
+      while (returned < end && result.positions[returned] < position) ++returned;
+      if (returned == end) break;
+      if (result.positions[returned] != position) continue;
+      if (const auto element = ElementAt(site, position); element.has_value())
+        e[*element] -= static_cast<float>(update.signs[i]) * q;
+    }
+  }
+}
+
+StepTable::StepTable(float alpha) {
+  const DefaultFloatEnvironment environment;
+  exact::MakeSteps(alpha, &steps_);
+}
+
+void ApplyDeltas(const MatrixShape& matrix, BlockRange blocks, const DeltaResult& result,
+                 int64_t result_first, const StepTable& table, absl::Span<float> parameters) {
+  CheckBlocks(matrix, blocks, parameters.size());
+  const DefaultFloatEnvironment environment;
+  for (int64_t b = 0; b < blocks.count; ++b) {
+    const BlockSite site = SiteOf(matrix, blocks.first + b);
+    exact::ApplyBlock(result, result_first + b, table.steps(), site.stride,
+                      parameters.data() + site.offset);
+  }
+}
+
+}  // namespace distro
