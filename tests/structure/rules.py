@@ -70,7 +70,7 @@ USES = {
     "worker/options": "common/run common/client/channel_options worker/data worker/node/node_options",
     "worker/data": "common/run",
     "worker/plan": "common/model",  # without Torch, for the optimizer and distroctl too
-    "worker/optimizer": "kernels common/round_log worker/plan",
+    "worker/optimizer": "kernels kernels/cpu common/round_log worker/plan",  # deltas have operations on the CPU only
     "worker/state": "worker/optimizer",
     "worker/model": "common/model",
     "worker/fsdp": "worker/model worker/plan",

@@ -1,0 +1,148 @@
+#include "worker/optimizer/delta_rule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "common/layout/tensor_buffer.h"
+#include "common/update/combine_deltas.h"
+#include "common/update/scale.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace distro::worker {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+
+RunSpans Spans(TensorBuffer* buffer) {
+  RunSpans spans;
+  for (int i = 0; i < buffer->tensors(); ++i) spans.push_back(buffer->tensor(i));
+  return spans;
+}
+
+// A model of one matrix of 64 x 130, three blocks in segments of two, and one vector.
+class DeltaRuleTest : public ::testing::Test {
+ protected:
+  DeltaRuleTest()
+      : rule_(&layout_, {.method = InnerMethod::kAdamW, .weight_decay = 0},
+              InnerTensors(layout_, {{0}, {1}}),
+              {.error = Spans(&error_), .first = Spans(&first_), .second = Spans(&second_)}) {}
+
+  absl::Status Compress(float beta, int k = 1, uint8_t cap = 255) {
+    return rule_.Compress({.beta = beta, .k = k, .caps = {cap, cap}}, Spans(&begin_), Spans(&x_));
+  }
+  float& Error(int64_t row, int64_t col) { return error_.tensor(0)[row * 130 + col]; }
+  // What everybody downloads when this worker is the only one.
+  std::vector<DeltaResult> Results() const {
+    const DeltaUpdate& update = *rule_.pending();
+    std::vector<DeltaResult> results;
+    for (uint32_t s = 0; s < layout_.segments(); ++s) {
+      const int64_t first = layout_.SegmentFirstBlock(SegmentId(s));
+      const int64_t blocks = layout_.SegmentBlocks(SegmentId(s));
+      DeltaUpdate part{.k = update.k, .positions = {}, .signs = {}, .codes = {}};
+      part.positions.assign(update.positions.begin() + first * update.k,
+                            update.positions.begin() + (first + blocks) * update.k);
+      part.signs.assign(update.signs.begin() + first * update.k,
+                        update.signs.begin() + (first + blocks) * update.k);
+      part.codes.assign(update.codes.begin() + first, update.codes.begin() + first + blocks);
+      const WeightedDelta one = {.update = &part, .weight = 1};
+      results.push_back(RoundToLevels(
+          CombineDeltas({&one, 1}, SegmentExtents(layout_, SegmentId(s)),
+                        {.divisor = Divisor::kSenders, .weights = 1, .least_senders = 0})));
+    }
+    return results;
+  }
+
+  const Layout layout_ = *Layout::Create(
+      *Manifest::Create({{.name = "a", .shape = {64, 130}}, {.name = "b", .shape = {3}}}), 2);
+  TensorBuffer error_{layout_}, first_{layout_}, second_{layout_};
+  TensorBuffer begin_{layout_}, x_{layout_}, gradient_{layout_};
+  DeltaRule rule_;
+};
+
+TEST_F(DeltaRuleTest, TheBufferTakesWhatWasDoneAndDecaysOnceARound) {
+  begin_.tensor(1)[0] = 0.5f;
+  x_.tensor(1)[0] = 0.375f;
+  ASSERT_TRUE(Compress(0.5f).ok());
+  EXPECT_EQ(error_.tensor(1)[0], 0.125f);
+  ASSERT_TRUE(Compress(0.5f).ok());
+  EXPECT_EQ(error_.tensor(1)[0], 0.1875f);
+}
+
+TEST_F(DeltaRuleTest, TheLargestOfEachBlockIsSentWithItsSignAndScale) {
+  x_.tensor(0)[5 * 130 + 7] = 0.001f;
+  x_.tensor(0)[5 * 130 + 8] = 0.0005f;
+  x_.tensor(0)[2 * 130 + 129] = -0.01f;  // the third block is two wide
+  ASSERT_TRUE(Compress(0).ok());
+  const DeltaUpdate& update = *rule_.pending();
+  EXPECT_THAT(update.positions, ElementsAre(5 * 64 + 7, 0, 2 * 64 + 1, 0));
+  EXPECT_THAT(update.signs, ElementsAre(-1, 0, 1, 0)) << "what was done is begin - x";
+  EXPECT_EQ(update.codes[0], ScaleCodeOf(0.001));
+  EXPECT_EQ(update.codes[2], ScaleCodeOf(0.01));
+}
+
+TEST_F(DeltaRuleTest, ACodeIsCutToTheCapBeforeTheFeedbackIsFormed) {
+  begin_.tensor(1)[2] = 0.25f;
+  ASSERT_TRUE(Compress(1, 1, 100).ok());
+  EXPECT_EQ(rule_.pending()->codes[3], 100);
+  const std::vector<DeltaResult> results = Results();
+  const std::vector<const DeltaResult*> included = {&results[0], &results[1]};
+  rule_.Feedback(included);
+  EXPECT_EQ(error_.tensor(1)[2],
+            0.25f - std::ldexp(static_cast<float>(ScaleOf(100)), -kScaleUnitBits));
+}
+
+TEST_F(DeltaRuleTest, WhatWasIncludedAndCameBackLeavesTheBuffer) {
+  std::ranges::fill(begin_.tensor(0), 0.001f);
+  ASSERT_TRUE(Compress(1, 2).ok());
+  std::vector<DeltaResult> results = Results();
+  // Of the first block's two positions the second was cut; the second segment did not include us.
+  results[0].positions.erase(results[0].positions.begin() + 1);
+  for (size_t i = 1; i < results[0].offsets.size(); ++i) --results[0].offsets[i];
+  const std::vector<const DeltaResult*> included = {&results[0], nullptr};
+  rule_.Feedback(included);
+  const float q = std::ldexp(static_cast<float>(ScaleOf(ScaleCodeOf(0.001))), -kScaleUnitBits);
+  EXPECT_EQ(Error(0, 0), 0.001f - q);
+  EXPECT_EQ(Error(0, 1), 0.001f) << "cut";
+  EXPECT_EQ(Error(0, 64), 0.001f - q);
+  EXPECT_EQ(Error(0, 128), 0.001f) << "not included";
+  EXPECT_FALSE(rule_.pending().has_value());
+  rule_.Feedback(included);
+  EXPECT_EQ(Error(0, 0), 0.001f - q) << "feedback is taken once";
+}
+
+TEST_F(DeltaRuleTest, WhatIsPendingCountsAsNotIncludedWhenItIsForgotten) {
+  std::ranges::fill(begin_.tensor(0), 0.001f);
+  ASSERT_TRUE(Compress(1).ok());
+  const std::vector<DeltaResult> results = Results();
+  rule_.ForgetPending();
+  const std::vector<const DeltaResult*> included = {&results[0], &results[1]};
+  rule_.Feedback(included);
+  EXPECT_THAT(error_.tensor(0), Each(0.001f));
+}
+
+TEST_F(DeltaRuleTest, ACopyThatIsNoNumberLeavesTheBufferAsItWas) {
+  begin_.tensor(1)[0] = 0.5f;
+  ASSERT_TRUE(Compress(1).ok());
+  rule_.Step({.rate = 0.1f, .clip_norm = 1}, 1, Spans(&gradient_), Spans(&x_));
+  for (const float bad :
+       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    x_.tensor(0)[100] = bad;
+    EXPECT_TRUE(absl::IsFailedPrecondition(Compress(0.5f)));
+    EXPECT_EQ(error_.tensor(1)[0], 0.5f);
+    EXPECT_FALSE(rule_.pending().has_value());
+    EXPECT_EQ(rule_.inner_steps(), 0u);
+  }
+}
+
+TEST_F(DeltaRuleTest, AGradientAboveTheClipIsScaledDownToIt) {
+  gradient_.tensor(1)[0] = 8;
+  rule_.Step({.rate = 0.1f, .clip_norm = 2}, 8, Spans(&gradient_), Spans(&x_));
+  EXPECT_FLOAT_EQ(first_.tensor(1)[0], 0.1f * 2);  // 1 - beta1 of the clipped
+  EXPECT_EQ(rule_.inner_steps(), 1u);
+}
+
+}  // namespace
+}  // namespace distro::worker

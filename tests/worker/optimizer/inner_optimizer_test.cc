@@ -1,0 +1,106 @@
+#include "worker/optimizer/inner_optimizer.h"
+
+#include <cmath>
+
+#include "common/layout/tensor_buffer.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/newton_schulz.h"
+
+namespace distro::worker {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::FloatNear;
+
+class InnerOptimizerTest : public ::testing::Test {
+ protected:
+  InnerOptimizer Make(const InnerSettings& settings) {
+    return InnerOptimizer(settings, tensors_, Spans(&first_), Spans(&second_));
+  }
+  static RunSpans Spans(TensorBuffer* buffer) {
+    RunSpans spans;
+    for (int i = 0; i < buffer->tensors(); ++i) spans.push_back(buffer->tensor(i));
+    return spans;
+  }
+
+  // By name: a_head, b_inside, c_norm, d_embedding.
+  const Layout layout_ =
+      *Layout::Create(*Manifest::Create({{.name = "a_head", .shape = {2, 1}},
+                                         {.name = "b_inside", .shape = {2, 3}},
+                                         {.name = "c_norm", .shape = {2}},
+                                         {.name = "d_embedding", .shape = {2, 1}}}),
+                      16);
+  const std::vector<InnerTensor> tensors_ = InnerTensors(layout_, {{3}, {1, 2}, {2, 0}});
+  TensorBuffer first_{layout_};
+  TensorBuffer second_{layout_};
+};
+
+TEST_F(InnerOptimizerTest, MuonStepsMatricesThatAreNeitherEmbeddingNorHead) {
+  std::vector<bool> inside, decays;
+  for (const InnerTensor& tensor : tensors_) {
+    inside.push_back(tensor.inside);
+    decays.push_back(tensor.decays);
+  }
+  EXPECT_THAT(inside, ElementsAre(false, true, false, false));
+  EXPECT_THAT(decays, ElementsAre(true, true, false, true));
+}
+
+TEST_F(InnerOptimizerTest, AdamWTakesTheStepsOfItsPaper) {
+  InnerOptimizer inner = Make({.method = InnerMethod::kAdamW, .weight_decay = 0.5f});
+  std::array<float, 2> p = {1, -2};
+  // Corrected moments of a first step are the gradient and its square: the direction is its sign.
+  inner.BeginStep();
+  inner.Step(3, 0.1f, 1, std::array<float, 2>{3, -0.01f}, absl::MakeSpan(p));
+  EXPECT_THAT(p, ElementsAre(FloatNear(0.95f - 0.1f, 1e-6f), FloatNear(-1.9f + 0.1f, 1e-5f)));
+  // m = 0.9 * 0.1 * 3 - 0.1 * 3 = -0.03 of 1 - 0.81; v = 9, corrected.
+  std::array<float, 2> q = {0, 0};
+  inner.BeginStep();
+  inner.Step(3, 0.1f, 1, std::array<float, 2>{-3, -0.01f}, absl::MakeSpan(q));
+  EXPECT_THAT(q, ElementsAre(FloatNear(0.1f * 0.03f / 0.19f / 3, 1e-6f), FloatNear(0.1f, 1e-5f)));
+}
+
+TEST_F(InnerOptimizerTest, TensorsOfOneDimensionDoNotDecayAndAreStepsOfAdamW) {
+  InnerOptimizer inner = Make({.method = InnerMethod::kMuon, .weight_decay = 0.5f});
+  std::array<float, 2> p = {1, 1};
+  inner.BeginStep();
+  inner.Step(2, 0.1f, 1, std::array<float, 2>{-7, 7}, absl::MakeSpan(p));
+  EXPECT_THAT(p, ElementsAre(FloatNear(1.1f, 1e-6f), FloatNear(0.9f, 1e-6f)));
+}
+
+TEST_F(InnerOptimizerTest, MuonsStepIsNewtonSchulzOfGradientAndBuffer) {
+  const InnerSettings settings = {.mu = 0.5f, .muon_scale = 0.25f, .weight_decay = 0.5f};
+  InnerOptimizer inner = Make(settings);
+  const std::vector<float> g1 = {1, 2, -1, 0.5f, 3, 1}, g2 = {0, 1, 1, -2, 0.5f, 4};
+  std::vector<float> x(6, 1), want(6, 1), buffer(6, 0);
+  for (const std::vector<float>& gradient : {g1, g2}) {
+    inner.BeginStep();
+    inner.Step(1, 0.1f, 0.5f, gradient, absl::MakeSpan(x));
+    std::vector<float> direction(6);
+    for (int i = 0; i < 6; ++i) {
+      buffer[i] = 0.5f * buffer[i] + 0.5f * gradient[i];
+      direction[i] = 0.5f * gradient[i] + 0.5f * buffer[i];
+    }
+    NewtonSchulz(*SupportedVectorKernels().front().matrix, 2, 3, 5, absl::MakeSpan(direction));
+    for (int i = 0; i < 6; ++i)
+      want[i] -= 0.1f * (0.25f * std::sqrt(3.0f) * direction[i] + 0.5f * want[i]);
+  }
+  for (int i = 0; i < 6; ++i) EXPECT_NEAR(x[i], want[i], 1e-5) << i;
+}
+
+TEST_F(InnerOptimizerTest, AfterAResetItStepsAsAtTheStart) {
+  InnerOptimizer inner = Make({});
+  const std::vector<float> gradient = {1, 2, -1, 0.5f, 3, 1};
+  std::vector<float> once(6, 1), again(6, 1);
+  inner.BeginStep();
+  inner.Step(1, 0.1f, 1, gradient, absl::MakeSpan(once));
+  inner.Reset();
+  EXPECT_EQ(inner.steps(), 0u);
+  inner.BeginStep();
+  inner.Step(1, 0.1f, 1, gradient, absl::MakeSpan(again));
+  EXPECT_EQ(once, again);
+}
+
+}  // namespace
+}  // namespace distro::worker

@@ -1,0 +1,66 @@
+#include "worker/optimizer/delta_rule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "kernels/cpu/deltas.h"
+
+namespace distro::worker {
+namespace {
+
+// Whether beta * e + (begin - x) is finite everywhere.
+bool Finite(float beta, absl::Span<const float> e, absl::Span<const float> begin,
+            absl::Span<const float> x) {
+  float zeros = 0;  // 0 times a number is 0, times anything else it is not
+  for (size_t i = 0; i < e.size(); ++i) zeros += 0.0f * (beta * e[i] + (begin[i] - x[i]));
+  return zeros == 0;
+}
+
+}  // namespace
+
+DeltaRule::DeltaRule(const Layout* layout, const InnerSettings& settings,
+                     std::vector<InnerTensor> tensors, DeltaState state)
+    : layout_(layout),
+      state_(std::move(state)),
+      inner_(settings, std::move(tensors), state_.first, state_.second) {}
+
+void DeltaRule::Step(const InnerStep& step, double norm, const RunSpans& gradient,
+                     const RunSpans& x) {
+  const float scale = norm > step.clip_norm ? static_cast<float>(step.clip_norm / norm) : 1.0f;
+  inner_.BeginStep();
+  for (size_t i = 0; i < x.size(); ++i) inner_.Step(i, step.rate, scale, gradient[i], x[i]);
+}
+
+absl::Status DeltaRule::Compress(const DeltaRound& round, const RunSpans& begin,
+                                 const RunSpans& x) {
+  pending_.reset();
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (Finite(round.beta, state_.error[i], begin[i], x[i])) continue;
+    inner_.Reset();
+    return absl::FailedPreconditionError("the worker's copy is not finite after its inner steps");
+  }
+  DeltaUpdate update{.k = round.k, .positions = {}, .signs = {}, .codes = {}};
+  for (size_t i = 0; i < x.size(); ++i) {
+    const absl::Span<float> e = state_.error[i];
+    for (size_t j = 0; j < e.size(); ++j) e[j] = round.beta * e[j] + (begin[i][j] - x[i][j]);
+    AppendLargest(layout_->tensors()[i].matrix, e, round.caps[i], &update);
+  }
+  pending_ = std::move(update);
+  return absl::OkStatus();
+}
+
+void DeltaRule::Feedback(absl::Span<const DeltaResult* const> results) {
+  for (uint32_t s = 0; s < layout_->segments() && pending_.has_value(); ++s) {
+    if (results[s] == nullptr) continue;
+    const int64_t first = layout_->SegmentFirstBlock(SegmentId(s));
+    for (const BlockRun& run : layout_->SegmentRuns(SegmentId(s))) {
+      SubtractReturned(layout_->tensors()[run.tensor].matrix,
+                       {.first = run.first_block, .count = run.blocks}, *pending_,
+                       first + run.offset, *results[s], run.offset, state_.error[run.tensor]);
+    }
+  }
+  pending_.reset();
+}
+
+}  // namespace distro::worker

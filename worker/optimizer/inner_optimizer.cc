@@ -1,0 +1,83 @@
+#include "worker/optimizer/inner_optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/newton_schulz.h"
+
+namespace distro::worker {
+
+std::vector<InnerTensor> InnerTensors(const Layout& layout,
+                                      const std::vector<std::vector<int>>& units) {
+  std::vector<InnerTensor> tensors;
+  for (const TensorLayout& tensor : layout.tensors())
+    tensors.push_back({.matrix = tensor.matrix, .decays = tensor.decays, .inside = tensor.decays});
+  for (const std::vector<int>* outer : {&units.front(), &units.back()}) {
+    for (const int tensor : *outer) tensors[tensor].inside = false;
+  }
+  return tensors;
+}
+
+InnerOptimizer::InnerOptimizer(const InnerSettings& settings, std::vector<InnerTensor> tensors,
+                               RunSpans first, RunSpans second)
+    : settings_(settings),
+      tensors_(std::move(tensors)),
+      first_(std::move(first)),
+      second_(std::move(second)) {}
+
+void InnerOptimizer::Step(size_t tensor, float rate, float gradient_scale,
+                          absl::Span<const float> gradient, absl::Span<float> x) {
+  if (settings_.method == InnerMethod::kMuon && tensors_[tensor].inside)
+    Muon(tensor, rate, gradient_scale, gradient, x);
+  else
+    AdamW(tensor, rate, gradient_scale, gradient, x);
+}
+
+void InnerOptimizer::AdamW(size_t tensor, float rate, float gradient_scale,
+                           absl::Span<const float> gradient, absl::Span<float> x) {
+  const auto count = static_cast<double>(steps_);
+  const auto correction1 = static_cast<float>(1 / (1 - std::pow(double{settings_.beta1}, count)));
+  const auto correction2 = static_cast<float>(1 / (1 - std::pow(double{settings_.beta2}, count)));
+  const float decay = tensors_[tensor].decays ? rate * settings_.weight_decay : 0.0f;
+  const float beta1 = settings_.beta1, beta2 = settings_.beta2, epsilon = settings_.epsilon;
+  float* const first = first_[tensor].data();
+  float* const second = second_[tensor].data();
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float g = gradient_scale * gradient[i];
+    first[i] = beta1 * first[i] + (1 - beta1) * g;
+    second[i] = beta2 * second[i] + (1 - beta2) * g * g;
+    const float direction = first[i] * correction1 / (std::sqrt(second[i] * correction2) + epsilon);
+    x[i] -= decay * x[i] + rate * direction;
+  }
+}
+
+void InnerOptimizer::Muon(size_t tensor, float rate, float gradient_scale,
+                          absl::Span<const float> gradient, absl::Span<float> x) {
+  const MatrixShape& matrix = tensors_[tensor].matrix;
+  const float mu = settings_.mu;
+  float* const buffer = first_[tensor].data();
+  direction_.resize(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float g = gradient_scale * gradient[i];
+    buffer[i] = mu * buffer[i] + g;
+    direction_[i] = g + mu * buffer[i];
+  }
+  static const MatrixKernels& kernels = *SupportedVectorKernels().back().matrix;
+  NewtonSchulz(kernels, matrix.rows, matrix.cols, settings_.newton_schulz,
+               absl::MakeSpan(direction_));
+  const float scale =
+      settings_.muon_scale * std::sqrt(static_cast<float>(std::max(matrix.rows, matrix.cols)));
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] -= rate * (scale * direction_[i] + settings_.weight_decay * x[i]);
+}
+
+void InnerOptimizer::Reset() {
+  steps_ = 0;
+  for (const RunSpans* state : {&first_, &second_}) {
+    for (const absl::Span<float> tensor : *state) std::ranges::fill(tensor, 0.0f);
+  }
+}
+
+}  // namespace distro::worker

@@ -1,0 +1,76 @@
+// The ordinary optimizer that a worker of the deltas method runs on its own copy of the parameters
+// (docs/algorithm.md, "Deltas"): Muon for matrices inside the model, AdamW for everything else, or
+// AdamW for all. Nothing of it need be equal anywhere. On the CPU.
+//
+//   InnerOptimizer inner(settings, tensors, first, second);
+//   inner.BeginStep();
+//   for (size_t i = 0; i < tensors.size(); ++i) inner.Step(i, rate, gradient_scale, g[i], x[i]);
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/layout/matrix.h"
+#include "worker/optimizer/update_rule.h"
+
+namespace distro::worker {
+
+enum class InnerMethod { kAdamW, kMuon };
+
+struct InnerSettings {
+  InnerMethod method = InnerMethod::kMuon;
+  float beta1 = 0.9f;  // AdamW, Loshchilov and Hutter, arXiv 1711.05101, algorithm 2
+  float beta2 = 0.95f;
+  float epsilon = 1e-8f;
+  float mu = 0.95f;           // Muon
+  float muon_scale = 0.2f;    // of the root of the longer side: steps as large as AdamW's
+  int newton_schulz = 5;      // iterations
+  float weight_decay = 0.1f;  // of tensors that decay
+};
+
+// A tensor, whole: Muon works on matrices as such.
+struct InnerTensor {
+  MatrixShape matrix;
+  bool decays = false;
+  bool inside = false;  // two dimensions or more, and neither embedding nor head: Muon steps it
+};
+
+// The tensors of a model. `units`: as UnitTensors() (common/model/architecture.h); the first unit
+// has the embedding, the last the head.
+std::vector<InnerTensor> InnerTensors(const Layout& layout,
+                                      const std::vector<std::vector<int>>& units);
+
+// Not thread-safe.
+class InnerOptimizer {
+ public:
+  // State, of every tensor f32 [elements], zeros where a worker starts; borrowed. `first` is
+  // AdamW's first moment or Muon's buffer, `second` AdamW's second moment.
+  InnerOptimizer(const InnerSettings& settings, std::vector<InnerTensor> tensors, RunSpans first,
+                 RunSpans second);
+
+  // A step of all tensors begins. Steps are counted from 1, for the correction of AdamW's moments.
+  void BeginStep() { ++steps_; }
+  // x <- inner step (x, gradient_scale * gradient, rate).
+  void Step(size_t tensor, float rate, float gradient_scale, absl::Span<const float> gradient,
+            absl::Span<float> x);
+  // As at the start.
+  void Reset();
+
+  uint64_t steps() const { return steps_; }
+
+ private:
+  void AdamW(size_t tensor, float rate, float gradient_scale, absl::Span<const float> gradient,
+             absl::Span<float> x);
+  void Muon(size_t tensor, float rate, float gradient_scale, absl::Span<const float> gradient,
+            absl::Span<float> x);
+
+  const InnerSettings settings_;
+  const std::vector<InnerTensor> tensors_;
+  const RunSpans first_;
+  const RunSpans second_;
+  uint64_t steps_ = 0;
+  std::vector<float> direction_;  // of the matrix that Muon steps
+};
+
+}  // namespace distro::worker
