@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "bench/convergence/deltas_worker.h"
+#include "bench/convergence/held_out.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/snapshot.h"
 #include "common/layout/tensor_buffer.h"
@@ -23,13 +26,14 @@ constexpr double kEpsilon = 1e-8;
 class Baseline {
  public:
   Baseline(const LocalRun& run, const SampleReader& samples, const Model& model,
-           const BaselineOptions& options)
+           const BaselineOptions& options, std::vector<InnerTensor> tensors)
       : run_(run),
         config_(run.config),
         layout_(*run.layout),
         samples_(samples),
         model_(model),
-        optimizer_(options, run.config.beta(), *run.layout),
+        held_out_(&run.config, &samples, &model),
+        optimizer_(options, run.config, *run.layout, std::move(tensors)),
         parameters_(*run.layout),
         gradient_(*run.layout) {}
 
@@ -58,6 +62,7 @@ class Baseline {
     const double norm = std::sqrt(squares);
     const auto scale = static_cast<float>(std::min(1.0, config_.clip_norm() / norm));
     const double eta = LearningRate(config_, round);
+    optimizer_.BeginStep();
     for (int i = 0; i < gradient_.tensors(); ++i) {
       for (float& g : gradient_.tensor(i)) g *= scale;
       const double decay = layout_.tensors()[i].decays ? config_.weight_decay() : 0;
@@ -94,24 +99,13 @@ class Baseline {
   }
 
   absl::Status Evaluate(uint64_t round, Curve* curve) {
-    const uint64_t available = samples_.held_out_samples();
-    const uint64_t limit = config_.evaluation_samples();
-    const uint64_t count = limit == 0 ? available : std::min(limit, available);
-    const uint64_t batch = config_.samples_per_worker();
-    double sum = 0;
-    for (uint64_t first = 0; first < count; first += batch) {
-      const int sequences = static_cast<int>(std::min(batch, count - first));
-      samples_.ReadHeldOut(first, sequences, &tokens_);
-      DISTRO_ASSIGN_OR_RETURN(
-          const double loss, model_.Loss({.tokens = tokens_, .sequences = sequences}, parameters_));
-      sum += loss * sequences;
-    }
+    DISTRO_ASSIGN_OR_RETURN(const double loss, held_out_.Loss(parameters_));
     const uint64_t workers = config_.start_workers();
     const uint64_t bytes = round * 2 * (workers - 1) * 4 * layout_.elements() / workers;
     curve->Add(
         {.round = round,
          .tokens = round * workers * config_.samples_per_worker() * config_.sequence_length(),
-         .held_out_loss = sum / static_cast<double>(count),
+         .held_out_loss = loss,
          .sent_bytes = bytes,
          .received_bytes = bytes});
     return absl::OkStatus();
@@ -122,6 +116,7 @@ class Baseline {
   const Layout& layout_;
   const SampleReader& samples_;
   const Model& model_;
+  HeldOut held_out_;
   BaselineOptimizer optimizer_;
   TensorBuffer parameters_;
   TensorBuffer gradient_;
@@ -131,19 +126,23 @@ class Baseline {
 
 }  // namespace
 
-BaselineOptimizer::BaselineOptimizer(const BaselineOptions& options, double momentum,
-                                     const Layout& layout)
-    : options_(options), momentum_(momentum) {
-  const TensorBuffer shapes(layout);
-  for (int i = 0; i < shapes.tensors(); ++i) {
-    const size_t elements = shapes.tensor(i).size();
-    first_.emplace_back(elements);
-    second_.emplace_back(options.method == BaselineMethod::kAdamW ? elements : 0);
-  }
-}
+BaselineOptimizer::BaselineOptimizer(const BaselineOptions& options, const v1::RunConfig& config,
+                                     const Layout& layout, std::vector<InnerTensor> tensors)
+    : options_(options),
+      momentum_(config.beta()),
+      first_(layout),
+      second_(layout),
+      muon_({.method = InnerMethod::kMuon,
+             .beta1 = static_cast<float>(options.beta1),
+             .beta2 = static_cast<float>(options.beta2),
+             .mu = static_cast<float>(config.beta()),
+             .weight_decay = static_cast<float>(config.weight_decay())},
+            std::move(tensors), SpansOf(&first_), SpansOf(&second_)) {}
 
 void BaselineOptimizer::Step(int tensor, uint64_t step, double eta, double weight_decay,
                              absl::Span<const float> gradient, absl::Span<float> parameters) {
+  if (options_.method == BaselineMethod::kMuon)
+    return muon_.Step(tensor, static_cast<float>(eta), 1, gradient, parameters);
   if (options_.method == BaselineMethod::kSgd)
     return Sgd(tensor, eta, weight_decay, gradient, parameters);
   for (float& p : parameters) p -= static_cast<float>(eta * weight_decay) * p;
@@ -155,8 +154,8 @@ void BaselineOptimizer::AdamW(int tensor, uint64_t step, double eta,
   const double count = static_cast<double>(step);
   const double correction1 = 1 - std::pow(options_.beta1, count);
   const double correction2 = 1 - std::pow(options_.beta2, count);
-  std::vector<float>& first = first_[tensor];
-  std::vector<float>& second = second_[tensor];
+  const absl::Span<float> first = first_.tensor(tensor);
+  const absl::Span<float> second = second_.tensor(tensor);
   for (size_t i = 0; i < gradient.size(); ++i) {
     const double g = gradient[i];
     first[i] = static_cast<float>(options_.beta1 * first[i] + (1 - options_.beta1) * g);
@@ -169,7 +168,7 @@ void BaselineOptimizer::AdamW(int tensor, uint64_t step, double eta,
 
 void BaselineOptimizer::Sgd(int tensor, double eta, double weight_decay,
                             absl::Span<const float> gradient, absl::Span<float> parameters) {
-  std::vector<float>& momentum = first_[tensor];
+  const absl::Span<float> momentum = first_.tensor(tensor);
   for (size_t i = 0; i < gradient.size(); ++i) {
     momentum[i] = static_cast<float>(momentum_ * momentum[i] + gradient[i]);
     parameters[i] -= static_cast<float>(eta * (momentum[i] + weight_decay * parameters[i]));
@@ -181,9 +180,11 @@ absl::StatusOr<Curve> RunBaseline(const LocalRun& run, const TokenSource& tokens
   DISTRO_ASSIGN_OR_RETURN(std::shared_ptr<const Architecture> architecture,
                           ParseModelConfig(run.model_config_json));
   DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                          Model::Create(std::move(architecture), *run.layout));
+                          Model::Create(architecture, *run.layout));
   DISTRO_ASSIGN_OR_RETURN(const SampleReader samples, SampleReader::Create(&tokens, run.config));
-  return Baseline(run, samples, *model, options).Train();
+  return Baseline(run, samples, *model, options,
+                  InnerTensors(*run.layout, UnitTensors(*architecture, run.layout->manifest())))
+      .Train();
 }
 
 }  // namespace distro::worker

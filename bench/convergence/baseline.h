@@ -4,20 +4,24 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "bench/convergence/curve.h"
 #include "common/layout/layout.h"
+#include "common/layout/tensor_buffer.h"
 #include "common/simulation/local_aggregator.h"
+#include "distro/v1/run.pb.h"
 #include "worker/data/token_file.h"
+#include "worker/optimizer/inner_optimizer.h"
 
 namespace distro::worker {
 
 enum class BaselineMethod {
   kAdamW,  // Loshchilov and Hutter, arXiv 1711.05101, algorithm 2; its epsilon is 1e-8
+  kMuon,   // matrices inside the model by Muon with the run's beta as mu, the rest by AdamW
   kSgd,    // m <- beta * m + g;  p <- p - eta * (m + lambda * p)
 };
 
@@ -30,9 +34,12 @@ struct BaselineOptions {
 // The optimizer's step on one tensor. Not thread-safe.
 class BaselineOptimizer {
  public:
-  // Requires the elements of every tensor. Moments start at 0.
-  BaselineOptimizer(const BaselineOptions& options, double momentum, const Layout& layout);
+  // `tensors`: those of the layout. Moments start at 0.
+  BaselineOptimizer(const BaselineOptions& options, const v1::RunConfig& config,
+                    const Layout& layout, std::vector<InnerTensor> tensors);
 
+  // Before the tensors of a step.
+  void BeginStep() { muon_.BeginStep(); }
   // parameters <- one step of the tensor, in f32. `step` counts from 1.
   void Step(int tensor, uint64_t step, double eta, double weight_decay,
             absl::Span<const float> gradient, absl::Span<float> parameters);
@@ -45,8 +52,9 @@ class BaselineOptimizer {
 
   const BaselineOptions options_;
   const double momentum_;
-  std::vector<std::vector<float>> first_;   // [tensors, elements]
-  std::vector<std::vector<float>> second_;  // AdamW's
+  TensorBuffer first_;   // SGD's momentum, AdamW's first moment, Muon's buffer
+  TensorBuffer second_;  // AdamW's
+  InnerOptimizer muon_;
 };
 
 // Trains the run and returns its curve. Bytes are those of a ring All-Reduce of f32 gradients, 2 (W

@@ -1,15 +1,17 @@
-// How a run learns: W workers in one process, or the same run with AdamW or SGD and averaged
-// gradients. Prints the held-out loss at every evaluation, and writes the curve as CSV. study.py
+// How a run learns: W workers in one process by the signs method or by deltas, or the same run with
+// AdamW, Muon or SGD and averaged gradients. Prints the held-out loss at every evaluation, and writes the curve as CSV. study.py
 // runs many.
 //
 //   convergence --run run.json --model DIR --data FILE --workers 8
 //   convergence ... --method adamw --csv adamw.csv
+//   convergence ... --method deltas --deltas '{"window": 5, "k": 32}' --threads 2
 //   convergence ... --overlap 1 --seed 2 --link_delay 300ms
 //   convergence ... --workers 4 --miss 0,0,0.5,0.9 --first_round 0,0,0,100
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
@@ -20,6 +22,8 @@
 #include "absl/time/time.h"
 #include "bench/convergence/baseline.h"
 #include "bench/convergence/curve.h"
+#include "bench/convergence/deltas.h"
+#include "bench/convergence/deltas_settings.h"
 #include "bench/convergence/virtual_workers.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
@@ -40,6 +44,8 @@ struct Options {
   int workers = 1;
   std::string csv;
   std::string method = "distro";
+  std::string deltas = "{}";
+  int threads = 1;
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.95;
   int overlap = -1;
@@ -72,9 +78,15 @@ std::vector<Flag> Flags(Options* o) {
        .takes = Takes::kFile},
       {.name = "method",
        .value = &o->method,
-       .help =
-           "distro, or with the workers' gradients averaged: adamw, sgd (with the run's beta as "
-           "momentum)."},
+       .help = "distro (signs), deltas, or with the workers' gradients averaged: adamw, muon (the "
+               "run's "
+               "beta is its mu), sgd (the run's beta is its momentum)."},
+      {.name = "deltas",
+       .value = &o->deltas,
+       .help = "JSON with settings of the deltas method (bench/convergence/deltas_settings.h)."},
+      {.name = "threads",
+       .value = &o->threads,
+       .help = "Threads that the workers of deltas share."},
       {.name = "adam_beta1", .value = &o->adam_beta1, .help = "Decay of AdamW's first moment."},
       {.name = "adam_beta2", .value = &o->adam_beta2, .help = "Decay of AdamW's second moment."},
       {.name = "overlap",
@@ -164,26 +176,40 @@ absl::StatusOr<v1::RunConfig> Config(const Options& options) {
   return CompleteRunConfig(config);
 }
 
+absl::StatusOr<BaselineMethod> BaselineOf(const std::string& method) {
+  if (method == "adamw") return BaselineMethod::kAdamW;
+  if (method == "muon") return BaselineMethod::kMuon;
+  if (method == "sgd") return BaselineMethod::kSgd;
+  return absl::InvalidArgumentError("--method: is one of distro, deltas, adamw, muon, sgd");
+}
+
+absl::StatusOr<Curve> TrainWithDeltas(const Options& options, const LocalRun& run,
+                                      const TokenSource& tokens) {
+  if (options.threads < 1) return absl::InvalidArgumentError("--threads: must be 1 or more");
+  DISTRO_ASSIGN_OR_RETURN(const DeltasSettings settings, ParseDeltasSettings(options.deltas));
+  DISTRO_ASSIGN_OR_RETURN(DeltasLearned learned, RunDeltas(run, tokens, settings, options.threads));
+  for (const auto& [worker, round] : learned.suspected)
+    std::cout << "suspected: worker " << worker << " after round " << round << "\n";
+  return std::move(learned.curve);
+}
+
 absl::StatusOr<Curve> Train(const Options& options, const v1::RunConfig& config,
                             const std::string& folder) {
   DISTRO_ASSIGN_OR_RETURN(const TokenSource tokens, OpenTokens(options.data, TokenFormat::kAuto));
   DISTRO_ASSIGN_OR_RETURN(
       LocalRun run,
       MakeLocalRun(config, options.model, folder + "/initial.safetensors", StateHashOnCpu));
-  const std::string method = options.method;
-  if (method == "distro") {
+  if (options.method == "distro") {
     DISTRO_ASSIGN_OR_RETURN(std::vector<LabLink> links, Links(options, config));
     return RunVirtualWorkers(
         std::move(run), tokens,
         {.links = std::move(links), .micro_batch_samples = options.micro_batch_samples}, folder);
   }
-  if (method != "adamw" && method != "sgd")
-    return absl::InvalidArgumentError("--method: is one of distro, adamw, sgd");
+  if (options.method == "deltas") return TrainWithDeltas(options, run, tokens);
+  DISTRO_ASSIGN_OR_RETURN(const BaselineMethod method, BaselineOf(options.method));
   SetTorchThreads(1);
   return RunBaseline(run, tokens,
-                     {.method = method == "sgd" ? BaselineMethod::kSgd : BaselineMethod::kAdamW,
-                      .beta1 = options.adam_beta1,
-                      .beta2 = options.adam_beta2});
+                     {.method = method, .beta1 = options.adam_beta1, .beta2 = options.adam_beta2});
 }
 
 absl::StatusOr<int> Main(const Options& options) {
@@ -211,6 +237,7 @@ int main(int argc, char** argv) {
                      .help = R"(Examples:
   convergence --run run.json --model DIR --data FILE --workers 8
   convergence ... --method adamw --csv adamw.csv
+  convergence ... --method deltas --deltas '{"window": 5, "k": 32}' --threads 2
   convergence ... --overlap 1 --seed 2 --link_delay 300ms
   convergence ... --workers 4 --miss 0,0,0.5,0.9 --first_round 0,0,0,100)",
                      .run = [&options] { return distro::worker::Main(options); }}}},

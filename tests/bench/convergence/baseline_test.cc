@@ -25,8 +25,8 @@ Layout TwoElements() {
 }
 
 TEST(BaselineOptimizerTest, AdamWTakesTheStepsOfItsPaper) {
-  BaselineOptimizer optimizer({.method = BaselineMethod::kAdamW, .beta1 = 0.9, .beta2 = 0.95}, 0,
-                              TwoElements());
+  BaselineOptimizer optimizer({.method = BaselineMethod::kAdamW, .beta1 = 0.9, .beta2 = 0.95}, {},
+                              TwoElements(), {});
   std::array<float, 2> p = {1, -2};
   // Corrected moments of a first step are the gradient and its square: the direction is its sign.
   optimizer.Step(0, 1, 0.1, 0.5, std::array<float, 2>{3, -0.01f}, absl::MakeSpan(p));
@@ -39,7 +39,9 @@ TEST(BaselineOptimizerTest, AdamWTakesTheStepsOfItsPaper) {
 }
 
 TEST(BaselineOptimizerTest, SgdAddsMomentumAndDecay) {
-  BaselineOptimizer optimizer({.method = BaselineMethod::kSgd}, 0.5, TwoElements());
+  v1::RunConfig config;
+  config.set_beta(0.5);
+  BaselineOptimizer optimizer({.method = BaselineMethod::kSgd}, config, TwoElements(), {});
   std::array<float, 2> p = {1, 0};
   optimizer.Step(0, 1, 0.1, 0.5, std::array<float, 2>{2, 1}, absl::MakeSpan(p));
   EXPECT_THAT(p, ElementsAre(FloatNear(1 - 0.1f * 2.5f, 1e-6f), FloatNear(-0.1f, 1e-6f)));
@@ -67,7 +69,8 @@ TEST_P(BaselineTest, LearnsAndCountsTheBytesOfAnAllReduce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, BaselineTest,
-                         Values(BaselineMethod::kAdamW, BaselineMethod::kSgd));
+                         Values(BaselineMethod::kAdamW, BaselineMethod::kMuon,
+                                BaselineMethod::kSgd));
 
 }  // namespace
 }  // namespace distro::worker

@@ -1,0 +1,42 @@
+// Bytes of the deltas method in the lab, before it has a wire format of its own. Positions and
+// signs are encoded as payloads of the signs method are, and counted. Numbers beside them (scales,
+// levels) cost what an adaptive arithmetic coder would spend: -log2 of how often a number came
+// before, over the whole run. With K of at most 8, where positions are records, a scale is a byte.
+// A float value is 16 bits; the scales of whole tensors are not counted. Not thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "bench/convergence/delta_messages.h"
+#include "bench/convergence/deltas_settings.h"
+#include "common/codec/payload.h"
+
+namespace distro::worker {
+
+// The cost of a sequence of small numbers.
+class AdaptiveCost {
+ public:
+  // Bits of the next number, below 512, which is then known.
+  double Add(int number);
+
+ private:
+  std::array<uint32_t, 512> counts_{};
+  uint32_t total_ = 0;
+};
+
+class DeltaBytes {
+ public:
+  explicit DeltaBytes(const DeltasSettings& settings) : settings_(settings) {}
+
+  uint64_t Upload(const PayloadIdentity& identity, const DeltaMessage& message);
+  uint64_t Download(const PayloadIdentity& identity, const RoundedMeans& result);
+
+ private:
+  const DeltasSettings settings_;
+  AdaptiveCost scales_;
+  AdaptiveCost codes_;
+  AdaptiveCost levels_;
+};
+
+}  // namespace distro::worker

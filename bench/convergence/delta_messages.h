@@ -1,0 +1,62 @@
+// What the workers of the lab send each other under the deltas method, in a form in which variants
+// can be tried that the real system does not have: a value in units of 2^-44 for every position,
+// blocks or their DCT, other levels. What the real system has goes through its own arithmetic
+// (common/update, kernels/cpu); messages follow it where a variant asks for more. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "bench/convergence/deltas_settings.h"
+#include "common/layout/layout.h"
+#include "common/layout/tensor_buffer.h"
+#include "common/update/combine_deltas.h"
+#include "common/update/delta_update.h"
+#include "worker/optimizer/update_rule.h"
+
+namespace distro::worker {
+
+// Of all blocks of the model; entries as in DeltaUpdate.
+struct DeltaMessage {
+  int k = 0;
+  std::vector<uint16_t> positions;  // [B, K] ascending within a block
+  std::vector<int64_t> values;      // [B, K] units of 2^-44; all 0 in an empty block
+};
+
+DeltaMessage MessageOf(const DeltaUpdate& update);
+
+// What a worker with the error buffer `a` sends under settings.values and settings.transform.
+DeltaMessage EncodeVariant(const DeltasSettings& settings, const Layout& layout, const RunSpans& a);
+
+// Root of the sum of squares, in units.
+double MessageNorm(const DeltaMessage& message);
+void ScaleBy(double factor, DeltaMessage* message);
+
+// Of the messages, each of weight 1. `transform`: positions are frequencies, all of a block's.
+DeltaMeans CombineMessages(absl::Span<const DeltaMessage* const> messages, const Layout& layout,
+                           bool transform, const MeanRule& rule);
+
+// Means as they arrive: rounded to `levels` levels that are 2^step apart, and which level each has
+// (the least is dropped). One level: the mean magnitude of the block.
+struct RoundedMeans {
+  DeltaMeans means;
+  std::vector<uint8_t> levels;  // [E]
+  std::vector<uint8_t> codes;   // [B]
+};
+RoundedMeans RoundMeans(const DeltaMeans& means, int levels, double step);
+// The same of a result of the real system.
+RoundedMeans MeansOf(const DeltaResult& result);
+
+// Every position that a message has.
+DeltaMeans AllSent(absl::Span<const DeltaMessage* const> messages, int64_t blocks);
+// The positions of `of` that are not in `without`.
+DeltaMeans Without(const DeltaMeans& of, const DeltaMeans& without);
+
+// e <- e - what `message` has at the positions of `returned`.
+void SubtractMessage(const DeltaMessage& message, const DeltaMeans& returned, const Layout& layout,
+                     bool transform, const RunSpans& e);
+// out <- means, dense, in parameters' units.
+void SpreadMeans(const DeltaMeans& means, const Layout& layout, bool transform, TensorBuffer* out);
+
+}  // namespace distro::worker

@@ -1,0 +1,151 @@
+#include "bench/convergence/deltas_aggregator.h"
+
+#include <utility>
+
+#include "bench/convergence/hostile_worker.h"
+#include "common/base/median.h"
+#include "common/base/random.h"
+#include "common/run/schedule.h"
+#include "common/update/delta_caps.h"
+#include "common/update/scale.h"
+
+namespace distro::worker {
+namespace {
+
+constexpr double kAlphaTail = 0.9;  // of the steps: then alpha_end
+constexpr SegmentId kSegment(0);    // the lab has one
+
+}  // namespace
+
+DeltasAggregator::DeltasAggregator(const DeltasSettings* settings, const v1::RunConfig* config,
+                                   const Layout* layout)
+    : settings_(*settings),
+      config_(*config),
+      layout_(*layout),
+      medians_(layout->tensors().size()),
+      suspicion_(static_cast<int>(config->start_workers())),
+      bytes_(*settings) {}
+
+DeltaRound DeltasAggregator::Open(uint64_t round, uint64_t step, int steps) {
+  round_ = round;
+  step_ = step;
+  rates_ = 0;
+  for (int h = 0; h < steps; ++h) rates_ += double{LearningRate(config_, RoundId(step + h))};
+  caps_.clear();
+  for (const std::optional<uint8_t>& median : medians_) {
+    caps_.push_back(settings_.cap_growth >= kScaleCodes
+                        ? uint8_t{kScaleCodes - 1}
+                        : DeltaCap(rates_, median, settings_.cap_growth));
+  }
+  return {.beta = static_cast<float>(settings_.beta), .k = settings_.k, .caps = caps_};
+}
+
+bool DeltasAggregator::Misses(int worker) const {
+  const uint64_t draw =
+      SplitMix64(config_.seed() + 1000, round_ * config_.start_workers() + worker) >> 11;
+  return static_cast<double>(draw) * 0x1p-53 < settings_.miss;
+}
+
+PayloadIdentity DeltasAggregator::Identity() const {
+  return {.layout_hash = layout_.manifest().short_hash(),
+          .round = RoundId(round_),
+          .segment = kSegment};
+}
+
+DeltasOutcome DeltasAggregator::Close(absl::Span<DeltasWorker* const> workers) {
+  std::vector<DeltaUpdate> updates(workers.size());
+  std::vector<const DeltaMessage*> messages(workers.size());
+  DeltasOutcome outcome;
+  for (size_t i = 0; i < workers.size(); ++i) {
+    if (workers[i] == nullptr) continue;
+    const int w = static_cast<int>(i);
+    if (Misses(w) || (settings_.quarantine && suspected_.contains(w))) {
+      workers[i]->Missed();
+      continue;
+    }
+    updates[i] = workers[i]->update();
+    if (i + 1 == workers.size() && !settings_.attack.empty()) {
+      Attack(settings_, layout_,
+             {.seed = config_.seed() + 2000 + round_, .caps = caps_, .medians = medians_},
+             &updates[i]);
+      workers[i]->message() = MessageOf(updates[i]);
+    }
+    messages[i] = &workers[i]->message();
+    outcome.included.push_back(w);
+  }
+  FollowScales(updates, outcome.included);
+  if (settings_.norm_clip > 0) ClipNorms(workers, outcome.included);
+  suspicion_.Add(messages);
+  for (const int w : outcome.included) {
+    if (suspicion_.Suspects(w)) suspected_.try_emplace(w, round_);
+  }
+  Combine(updates, messages, &outcome);
+  if (messages[0] != nullptr) sent_bytes_ += bytes_.Upload(Identity(), *messages[0]);
+  received_bytes_ += bytes_.Download(Identity(), outcome.means);
+  const bool tail =
+      static_cast<double>(step_) >= kAlphaTail * static_cast<double>(config_.rounds());
+  outcome.alpha = static_cast<float>(settings_.alpha * (tail ? settings_.alpha_end : 1));
+  outcome.decay = settings_.decay_in_update ? rates_ * config_.weight_decay() : 0;
+  return outcome;
+}
+
+void DeltasAggregator::FollowScales(const std::vector<DeltaUpdate>& updates,
+                                    const std::vector<int>& included) {
+  std::vector<std::vector<uint8_t>> codes(medians_.size());
+  for (const int w : included) {
+    std::vector<std::optional<uint8_t>> largest;
+    AddLargestCodes(layout_, kSegment, updates[w], &largest);
+    for (size_t i = 0; i < largest.size(); ++i) {
+      if (largest[i].has_value()) codes[i].push_back(*largest[i]);
+    }
+  }
+  for (size_t i = 0; i < medians_.size(); ++i) medians_[i] = MedianOfLargest(std::move(codes[i]));
+}
+
+void DeltasAggregator::ClipNorms(absl::Span<DeltasWorker* const> workers,
+                                 const std::vector<int>& included) const {
+  std::vector<double> norms;
+  for (const int w : included) norms.push_back(MessageNorm(workers[w]->message()));
+  if (norms.empty()) return;
+  const double most = settings_.norm_clip * Median(norms);
+  for (size_t i = 0; i < included.size(); ++i) {
+    if (norms[i] > most) ScaleBy(most / norms[i], &workers[included[i]]->message());
+  }
+}
+
+void DeltasAggregator::Combine(const std::vector<DeltaUpdate>& updates,
+                               const std::vector<const DeltaMessage*>& messages,
+                               DeltasOutcome* outcome) const {
+  const auto weights = static_cast<int64_t>(outcome->included.size());
+  const MeanRule rule = {.divisor = settings_.divisor == "all" ? Divisor::kAll : Divisor::kSenders,
+                         .weights = weights,
+                         .least_senders = LeastSenders(weights, static_cast<float>(settings_.rho))};
+  std::vector<WeightedDelta> weighted;
+  std::vector<const DeltaMessage*> included;
+  for (const int w : outcome->included) {
+    weighted.push_back({.update = &updates[w], .weight = 1});
+    included.push_back(messages[w]);
+  }
+  const DeltaMeans all = IsReal(settings_)
+                             ? CombineDeltas(weighted, SegmentExtents(layout_, kSegment), rule)
+                             : CombineMessages(included, layout_, settings_.transform, rule);
+  const DeltaMeans means =
+      settings_.keep == 0 ? all
+                          : KeepLargest(all, settings_.keep, config_.seed(), RoundId(round_), 0);
+  if (IsReal(settings_)) {
+    outcome->result = RoundToLevels(means);
+    outcome->means = MeansOf(outcome->result);
+    return;
+  }
+  if (settings_.levels == 0)
+    outcome->means.means = means;
+  else
+    outcome->means = RoundMeans(means, settings_.levels, settings_.level_step);
+  outcome->returned = outcome->means.means;
+  if (settings_.feedback == "returned") return;
+  outcome->returned = AllSent(included, layout_.blocks());
+  if (settings_.feedback == "cancelled")
+    outcome->returned = Without(outcome->returned, Without(all, outcome->means.means));
+}
+
+}  // namespace distro::worker

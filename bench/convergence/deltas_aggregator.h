@@ -1,0 +1,76 @@
+// The aggregator of the lab's runs of the deltas method: what a round tells its workers, and what
+// comes of what they sent. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "bench/convergence/delta_bytes.h"
+#include "bench/convergence/delta_messages.h"
+#include "bench/convergence/deltas_settings.h"
+#include "bench/convergence/deltas_worker.h"
+#include "bench/convergence/suspicion.h"
+#include "common/layout/layout.h"
+#include "common/update/combine_deltas.h"
+#include "common/update/delta_update.h"
+#include "distro/v1/run.pb.h"
+
+namespace distro::worker {
+
+// What all replicas apply of a round, and of what its workers take feedback.
+struct DeltasOutcome {
+  DeltaResult result;         // of the real system
+  RoundedMeans means;         // the same; of variants what they have in its place
+  DeltaMeans returned;        // of variants: the positions of which feedback is taken
+  std::vector<int> included;  // workers
+  float alpha = 1;
+  double decay = 0;  // of the parameters, with decay_in_update
+};
+
+class DeltasAggregator {
+ public:
+  // Everything is borrowed.
+  DeltasAggregator(const DeltasSettings* settings, const v1::RunConfig* config,
+                   const Layout* layout);
+
+  // What round `round` says, whose window of `steps` inner steps begins with step `step` of the run.
+  DeltaRound Open(uint64_t round, uint64_t step, int steps);
+  // `workers` [W]: those that take part, nullptr for others. They all have an update; who is not
+  // included hears so here.
+  DeltasOutcome Close(absl::Span<DeltasWorker* const> workers);
+
+  // Of the first worker.
+  uint64_t sent_bytes() const { return sent_bytes_; }
+  uint64_t received_bytes() const { return received_bytes_; }
+  // The first round after which a worker was suspected, by worker.
+  const std::map<int, uint64_t>& suspected() const { return suspected_; }
+
+ private:
+  bool Misses(int worker) const;
+  PayloadIdentity Identity() const;
+  void FollowScales(const std::vector<DeltaUpdate>& updates, const std::vector<int>& included);
+  void ClipNorms(absl::Span<DeltasWorker* const> workers, const std::vector<int>& included) const;
+  void Combine(const std::vector<DeltaUpdate>& updates,
+               const std::vector<const DeltaMessage*>& messages, DeltasOutcome* outcome) const;
+
+  const DeltasSettings& settings_;
+  const v1::RunConfig& config_;
+  const Layout& layout_;
+  // Of the open round:
+  uint64_t round_ = 0;
+  uint64_t step_ = 0;
+  double rates_ = 0;  // sum of the inner rates
+  std::vector<uint8_t> caps_;
+  // Of all rounds before:
+  std::vector<std::optional<uint8_t>> medians_;  // [tensors]: of the largest codes
+  Suspicion suspicion_;
+  std::map<int, uint64_t> suspected_;
+  DeltaBytes bytes_;
+  uint64_t sent_bytes_ = 0;
+  uint64_t received_bytes_ = 0;
+};
+
+}  // namespace distro::worker

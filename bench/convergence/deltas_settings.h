@@ -1,0 +1,62 @@
+// What a run of the deltas method in the lab does (docs/algorithm.md, "Deltas"), read from JSON: the
+// method's own settings, what happens to its workers, and variants that the real system does not
+// have. Names, meanings and defaults stand here only; unknown names are refused.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "worker/optimizer/inner_optimizer.h"
+
+namespace distro::worker {
+
+struct DeltasSettings {
+  // The method.
+  int window = 1;                   // H: inner steps a round
+  int k = 32;                       // K
+  double beta = 0.8;                // decay of the error buffer a round
+  double alpha = 1;                 // outer rate
+  std::string divisor = "senders";  // or "all"
+  double rho = 0;                   // C_min = ceil(N rho)
+  int keep = 0;                     // K': results are cut to; 0: lossless
+  int cap_growth = 2;               // codes above the median that a cap is; 256: caps are off
+  int overlap = 0;                  // result t is applied after this many steps of round t + 1
+  std::string inner = "muon";       // or "adamw"
+  double mu = 0.95;
+  double muon_scale = 0.2;
+  int newton_schulz = 5;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+
+  // What happens to workers.
+  double miss = 0;               // probability that an update misses its round
+  std::vector<int> first_round;  // of each worker; earlier it does nothing. Empty: 0 for all
+  std::string attack;            // of the last worker: "cap", "random", "inverted", "inverted_cap"
+  double attack_multiple = 1;    // "inverted": its codes, of the median of the largest scales
+  bool quarantine = false;       // an attacker that agreement suspects is not included any more
+
+  // Variants.
+  std::string values = "bit";         // or "float", "two" (levels), "tensor" (one scale each)
+  bool transform = false;             // the DCT of each block in the place of the block
+  int levels = 8;                     // of a result; 0: its means as they are
+  double level_step = 0.5;            // log2 between two levels
+  std::string feedback = "returned";  // or "cancelled" (that too), "included" (all that was sent)
+  double nesterov = 0;                // momentum of the outer step
+  double alpha_end = 1;               // factor of alpha over the last tenth of the rounds
+  bool decay_in_update = false;       // weight decay at the replicas, exact, and none inside
+  double norm_clip = 0;               // of a delta, in medians of the round's norms; 0: off
+};
+
+// InvalidArgument: not a JSON object, an unknown name, a value of another type or out of range.
+absl::StatusOr<DeltasSettings> ParseDeltasSettings(absl::string_view json);
+
+InnerSettings InnerOf(const DeltasSettings& settings, double weight_decay);
+
+// Whether the run needs nothing but what the real system does: it goes through the arithmetic of
+// common/update and kernels/cpu from end to end.
+bool IsReal(const DeltasSettings& settings);
+
+}  // namespace distro::worker

@@ -1,0 +1,81 @@
+#include "bench/convergence/deltas_worker.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/status_macros.h"
+#include "common/run/schedule.h"
+
+namespace distro::worker {
+namespace {
+
+void Copy(const TensorBuffer& from, TensorBuffer* to) {
+  for (int i = 0; i < from.tensors(); ++i) std::ranges::copy(from.tensor(i), to->tensor(i).begin());
+}
+
+}  // namespace
+
+void DeltasWorker::GoOnFrom(const TensorBuffer& parameters) { Copy(parameters, &copy_); }
+
+RunSpans SpansOf(TensorBuffer* buffer) {
+  RunSpans spans;
+  for (int i = 0; i < buffer->tensors(); ++i) spans.push_back(buffer->tensor(i));
+  return spans;
+}
+
+DeltasWorker::DeltasWorker(const DeltasLab* lab, int index)
+    : lab_(*lab),
+      index_(index),
+      error_(*lab->layout),
+      first_(*lab->layout),
+      second_(*lab->layout),
+      copy_(*lab->layout),
+      end_(*lab->layout),
+      gradient_(*lab->layout),
+      rule_(lab->layout, InnerOf(*lab->settings, lab->config->weight_decay()), lab->tensors,
+            {.error = SpansOf(&error_), .first = SpansOf(&first_), .second = SpansOf(&second_)}) {}
+
+absl::Status DeltasWorker::Step(uint64_t step) {
+  const uint64_t workers = lab_.config->start_workers();
+  const uint64_t count = lab_.config->samples_per_worker();
+  const auto sequences = static_cast<int>(count);
+  lab_.samples->ReadTraining((step * workers + index_) * count, sequences, &tokens_);
+  DISTRO_ASSIGN_OR_RETURN(const double loss,
+                          lab_.model->LossAndGradient({.tokens = tokens_, .sequences = sequences},
+                                                      copy_, Accumulation::kStore, &gradient_));
+  double squares = 0;
+  for (int i = 0; i < gradient_.tensors(); ++i) {
+    for (const float g : gradient_.tensor(i)) squares += double{g} * double{g};
+  }
+  const double norm = std::sqrt(squares);
+  if (!std::isfinite(loss) || !std::isfinite(norm)) return absl::OkStatus();
+  rule_.Step({.rate = LearningRate(*lab_.config, RoundId(step)),
+              .clip_norm = static_cast<float>(lab_.config->clip_norm())},
+             norm, SpansOf(&gradient_), SpansOf(&copy_));
+  return absl::OkStatus();
+}
+
+absl::Status DeltasWorker::Compress(const DeltaRound& round, TensorBuffer* parameters) {
+  DISTRO_RETURN_IF_ERROR(rule_.Compress(round, SpansOf(parameters), SpansOf(&copy_)));
+  const DeltasSettings& settings = *lab_.settings;
+  message_ = settings.values == "bit" && !settings.transform
+                 ? MessageOf(update())
+                 : EncodeVariant(settings, *lab_.layout, rule_.error());
+  if (settings.overlap > 0) Copy(copy_, &end_);
+  return absl::OkStatus();
+}
+
+void DeltasWorker::FeedbackOfMessage(const DeltaMeans& returned) {
+  SubtractMessage(message_, returned, *lab_.layout, lab_.settings->transform, rule_.error());
+  rule_.ForgetPending();
+}
+
+void DeltasWorker::CarryOnto(const TensorBuffer& parameters) {
+  for (int i = 0; i < parameters.tensors(); ++i) {
+    const absl::Span<const float> p = parameters.tensor(i);
+    const absl::Span<float> x = copy_.tensor(i), end = end_.tensor(i);
+    for (size_t j = 0; j < p.size(); ++j) x[j] = p[j] + (x[j] - end[j]);
+  }
+}
+
+}  // namespace distro::worker

@@ -1,0 +1,72 @@
+// One worker of the lab under the deltas method: its copy of the parameters, its rule and its
+// samples. Not thread-safe; different workers may work at once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "bench/convergence/delta_messages.h"
+#include "bench/convergence/deltas_settings.h"
+#include "common/layout/layout.h"
+#include "common/layout/tensor_buffer.h"
+#include "distro/v1/run.pb.h"
+#include "worker/model/model.h"
+#include "worker/optimizer/delta_rule.h"
+#include "worker/train/sample_reader.h"
+
+namespace distro::worker {
+
+RunSpans SpansOf(TensorBuffer* buffer);
+
+// What all workers share; borrowed.
+struct DeltasLab {
+  const DeltasSettings* settings = nullptr;
+  const v1::RunConfig* config = nullptr;
+  const Layout* layout = nullptr;
+  const SampleReader* samples = nullptr;
+  const Model* model = nullptr;
+  std::vector<InnerTensor> tensors;
+};
+
+class DeltasWorker {
+ public:
+  DeltasWorker(const DeltasLab* lab, int index);
+
+  // Takes inner step `step` of the run on its own copy.
+  absl::Status Step(uint64_t step);
+  // The window is over: makes the round's message and the update behind it.
+  absl::Status Compress(const DeltaRound& round, TensorBuffer* parameters);
+
+  const DeltaUpdate& update() const { return *rule_.pending(); }
+  DeltaMessage& message() { return message_; }
+
+  // The round was included, with this result; or it was not.
+  void Feedback(const DeltaResult& result) {
+    const DeltaResult* one = &result;
+    rule_.Feedback({&one, 1});
+  }
+  void FeedbackOfMessage(const DeltaMeans& returned);
+  void Missed() { rule_.ForgetPending(); }
+
+  // Goes on from p; or, with overlap, from p and what it has done since the last window's end.
+  void GoOnFrom(const TensorBuffer& parameters);
+  void CarryOnto(const TensorBuffer& parameters);
+
+ private:
+  const DeltasLab& lab_;
+  const int index_;
+  TensorBuffer error_;
+  TensorBuffer first_;
+  TensorBuffer second_;
+  TensorBuffer copy_;  // x
+  TensorBuffer end_;   // x as the last window left it, with overlap
+  TensorBuffer gradient_;
+  DeltaRule rule_;
+  DeltaMessage message_;
+  std::vector<int32_t> tokens_;
+};
+
+}  // namespace distro::worker

@@ -1,0 +1,31 @@
+// The held-out loss of parameters, as every method of the lab is judged by it. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/layout/tensor_buffer.h"
+#include "distro/v1/run.pb.h"
+#include "worker/model/model.h"
+#include "worker/train/sample_reader.h"
+
+namespace distro::worker {
+
+class HeldOut {
+ public:
+  // Everything is borrowed.
+  HeldOut(const v1::RunConfig* config, const SampleReader* samples, const Model* model)
+      : config_(*config), samples_(*samples), model_(*model) {}
+
+  // Mean over the run's evaluation_samples, samples_per_worker at a time.
+  absl::StatusOr<double> Loss(const TensorBuffer& parameters);
+
+ private:
+  const v1::RunConfig& config_;
+  const SampleReader& samples_;
+  const Model& model_;
+  std::vector<int32_t> tokens_;
+};
+
+}  // namespace distro::worker

@@ -1,0 +1,25 @@
+// What a hostile worker of the lab sends in the place of its update. What it keeps in mind for its
+// feedback stays as it was, so that it goes on choosing positions as others do. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "bench/convergence/deltas_settings.h"
+#include "common/layout/layout.h"
+#include "common/update/delta_update.h"
+
+namespace distro::worker {
+
+struct HostileRound {
+  uint64_t seed = 0;                                 // of random signs
+  std::vector<uint8_t> caps = {};                    // [tensors]
+  std::vector<std::optional<uint8_t>> medians = {};  // [tensors], of the largest codes before
+};
+
+// Requires settings.attack.
+void Attack(const DeltasSettings& settings, const Layout& layout, const HostileRound& round,
+            DeltaUpdate* update);
+
+}  // namespace distro::worker

@@ -1,0 +1,149 @@
+#include "bench/convergence/deltas.h"
+
+#include <cmath>
+#include <string>
+
+#include "bench/convergence/baseline.h"
+#include "bench/convergence/delta_bytes.h"
+#include "bench/convergence/suspicion.h"
+#include "common/run/run_config.h"
+#include "common/simulation/local_run.h"
+#include "common/update/scale.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/replica/replica.h"
+#include "tests/testing/training.h"
+#include "worker/model/model.h"
+
+namespace distro::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(DeltasSettingsTest, WhatIsNotKnownOrOutOfRangeIsRefused) {
+  EXPECT_EQ(ParseDeltasSettings("{}")->k, 32);
+  EXPECT_EQ(ParseDeltasSettings(R"({"k": 8, "inner": "adamw"})")->k, 8);
+  const auto fault_of = [](const std::string& json) {
+    const auto settings = ParseDeltasSettings(json);
+    EXPECT_TRUE(absl::IsInvalidArgument(settings.status())) << json;
+    return std::string(settings.status().message());
+  };
+  EXPECT_THAT(fault_of("[]"), HasSubstr("not a JSON object"));
+  EXPECT_THAT(fault_of(R"({"K": 8})"), HasSubstr("K: no such setting"));
+  EXPECT_THAT(fault_of(R"({"k": 0})"), HasSubstr("k: 0 is outside 1..4096"));
+  EXPECT_THAT(fault_of(R"({"k": "8"})"), HasSubstr("k: of another type"));
+  EXPECT_THAT(fault_of(R"({"divisor": "none"})"), HasSubstr("'none' is none of senders, all"));
+  EXPECT_THAT(fault_of(R"({"window": 2, "overlap": 3})"), HasSubstr("overlap: more than"));
+}
+
+class DeltasTest : public ::testing::Test {
+ protected:
+  DeltasTest() { SetTorchThreads(1); }
+
+  LocalRun Run(int workers, uint64_t steps = 30) const {
+    v1::RunConfig config = tiny_.Config(workers, steps, /*overlap=*/0);
+    config.set_peak_learning_rate(0.01);
+    config.set_segment_blocks(kDefaultSegmentBlocks);
+    return *MakeLocalRun(config, tiny_.checkpoint_dir(), tiny_.File("initial.safetensors"),
+                         StateHashOnCpu);
+  }
+  DeltasLearned Learn(const std::string& settings, int workers = 4, int threads = 1) const {
+    const LocalRun run = Run(workers);
+    const TokenSource tokens = *OpenTokens(tiny_.text_path(), TokenFormat::kAuto);
+    auto learned = RunDeltas(run, tokens, *ParseDeltasSettings(settings), threads);
+    EXPECT_TRUE(learned.ok()) << learned.status();
+    return *std::move(learned);
+  }
+  static double LossOf(const Curve& curve) { return curve.point(curve.points() - 1).held_out_loss; }
+  double Learned(const std::string& settings, int workers = 4) const {
+    return LossOf(Learn(settings, workers).curve);
+  }
+  double Untrained() const { return Learn(R"({"miss": 1})").curve.point(0).held_out_loss; }
+
+  const testing::TinyRun tiny_;
+};
+
+TEST_F(DeltasTest, LearnsWithEveryInnerOptimizerAndWindow) {
+  const double start = Untrained();
+  for (const char* settings :
+       {R"({"k": 16})", R"({"k": 16, "inner": "adamw"})", R"({"k": 32, "window": 5})",
+        R"({"k": 32, "window": 7, "overlap": 3})", R"({"k": 16, "overlap": 1})",
+        R"({"k": 16, "divisor": "all", "alpha": 2, "rho": 0.5, "keep": 32})"})
+    EXPECT_LT(Learned(settings, 2), start - 0.5) << settings;
+}
+
+TEST_F(DeltasTest, ThreadsDoNotMatter) {
+  const std::string settings = R"({"k": 16, "window": 3})";
+  EXPECT_EQ(LossOf(Learn(settings, 4, 1).curve), LossOf(Learn(settings, 4, 3).curve));
+}
+
+// A clip that never holds takes the run from the real system's arithmetic to that of messages.
+TEST_F(DeltasTest, MessagesGiveWhatTheRealArithmeticGives) {
+  const double real = Learned(R"({"k": 16, "window": 3, "beta": 0.9})");
+  EXPECT_NEAR(Learned(R"({"k": 16, "window": 3, "beta": 0.9, "norm_clip": 1000})"), real, 1e-3);
+}
+
+TEST_F(DeltasTest, EverythingOfOneWorkerIsTheAllReduceOfOneWorker) {
+  const LocalRun run = Run(1);
+  const TokenSource tokens = *OpenTokens(tiny_.text_path(), TokenFormat::kAuto);
+  const double reduced = LossOf(*RunBaseline(run, tokens, {.method = BaselineMethod::kAdamW}));
+  const DeltasLearned dense = Learn(
+      R"({"k": 4096, "values": "float", "levels": 0, "beta": 0, "inner": "adamw", "cap_growth": 256})",
+      1);
+  EXPECT_NEAR(LossOf(dense.curve), reduced, 1e-3);
+}
+
+TEST_F(DeltasTest, EveryVariantLearns) {
+  const double start = Untrained();
+  for (const char* settings :
+       {R"({"values": "float"})", R"({"values": "two"})", R"({"values": "tensor"})",
+        R"({"transform": true})", R"({"levels": 1})", R"({"levels": 0})",
+        R"({"feedback": "included"})", R"({"feedback": "cancelled"})",
+        R"({"nesterov": 0.5, "alpha": 0.5})", R"({"decay_in_update": true})", R"({"norm_clip": 1})",
+        R"({"alpha_end": 0.65})"})
+    EXPECT_LT(Learned(settings, 2), start - 0.4) << settings;
+}
+
+TEST_F(DeltasTest, UpdatesThatAllMissTheirRoundMoveNothing) {
+  const DeltasLearned learned = Learn(R"({"miss": 1})");
+  EXPECT_EQ(LossOf(learned.curve), learned.curve.point(0).held_out_loss);
+  EXPECT_EQ(learned.curve.point(learned.curve.points() - 1).sent_bytes, 0u);
+}
+
+TEST_F(DeltasTest, WorkersThatComeLateDoNothingBefore) {
+  EXPECT_EQ(Learned(R"({"first_round": [0, 100, 100, 100], "rho": 0, "k": 16})"),
+            Learned(R"({"first_round": [0, 99, 99, 99], "rho": 0, "k": 16})"));
+  const auto refused = RunDeltas(Run(4), *OpenTokens(tiny_.text_path(), TokenFormat::kAuto),
+                                 *ParseDeltasSettings(R"({"first_round": [0, 1]})"), 1);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
+}
+
+TEST_F(DeltasTest, AHostileWorkerIsSuspectedAndAnHonestOneIsNot) {
+  const DeltasLearned learned = Learn(R"({"attack": "inverted", "attack_multiple": 0, "k": 64})");
+  EXPECT_TRUE(learned.suspected.contains(3));
+  EXPECT_EQ(learned.suspected.size(), 1u);
+  EXPECT_TRUE(Learn(R"({"k": 64})").suspected.empty());
+}
+
+TEST_F(DeltasTest, BytesFollowWhatIsSent) {
+  const auto sent = [&](const std::string& settings) {
+    const Curve curve = Learn(settings).curve;
+    return curve.point(curve.points() - 1).sent_bytes;
+  };
+  const uint64_t every_step = sent(R"({"k": 16})");
+  EXPECT_GT(every_step, 0u);
+  EXPECT_NEAR(static_cast<double>(sent(R"({"k": 16, "window": 5})")),
+              static_cast<double>(every_step) / 5, static_cast<double>(every_step) / 20);
+  EXPECT_GT(sent(R"({"k": 16, "values": "float"})"), every_step);
+}
+
+TEST(AdaptiveCostTest, WhatCameBeforeIsCheap) {
+  AdaptiveCost cost;
+  EXPECT_NEAR(cost.Add(5), 9, 1e-9) << "nothing is known: 512 numbers";
+  for (int i = 0; i < 1000; ++i) cost.Add(5);
+  EXPECT_LT(cost.Add(5), 0.1);
+  EXPECT_GT(cost.Add(6), 10);
+}
+
+}  // namespace
+}  // namespace distro::worker
