@@ -1,16 +1,20 @@
-"""Runs of the program `convergence`, each once: what has been run is read back, so a study goes on where it stopped."""
+"""Runs of the program `convergence`, each once. A finished run is a line of results/*.jsonl: what was run, and its curve. So a study goes on
+where it stopped, on any machine, and its tables are made of what is known."""
 import concurrent.futures
 import csv
 import dataclasses
+import functools
+import hashlib
 import json
 import pathlib
 import shutil
 import statistics
 import subprocess
+import threading
 import time
 
-ROUNDS = 300
-TOKENS_PER_ROUND = 2048
+STEPS = 300
+TOKENS = 2048  # of all workers, a step
 SEQUENCE = 128
 SEEDS = (1, 2, 3)
 
@@ -20,62 +24,69 @@ MODEL = {
     "intermediate_size": 192, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "rms_norm_eps": 1e-5,
     "rope_theta": 10000.0, "max_position_embeddings": SEQUENCE, "tie_word_embeddings": True,
 }
+MODELS = {
+    "0.3M": MODEL,
+    "1M": MODEL | {"hidden_size": 192, "intermediate_size": 512, "num_attention_heads": 6, "num_key_value_heads": 6},
+    "3M": MODEL | {"hidden_size": 256, "intermediate_size": 704, "num_hidden_layers": 4},
+}
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One run; every field is part of its name. Fields of None are left to the program."""
-    method: str = "distro"
-    workers: int = 8
-    lr: float = 2e-3
-    beta: float = 0.95
-    k: int = 16
+    """One run. Fields of None are left to the program; `deltas` are settings of that method, as pairs in the order of their names."""
+    method: str = "deltas"  # or signs, adamw, muon, sgd
+    lr: float = 4e-3
     seed: int = 1
-    overlap: int = 0
+    steps: int = STEPS  # inner steps
     warmup: int = 30
-    rounds: int = ROUNDS
-    beta2: float | None = None          # of AdamW
-    kept_votes: int | None = None       # download = top
-    miss: str | None = None
-    first_round: str | None = None
-    feedback_of_missed: bool = False
-    one_vote: bool = False
-
-    def name(self):
-        parts = [f"{f.name}={getattr(self, f.name):g}" if isinstance(getattr(self, f.name), (int, float)) else
-                 f"{f.name}={getattr(self, f.name)}" for f in dataclasses.fields(self)
-                 if getattr(self, f.name) != f.default or f.name in ("method", "seed")]
-        return "_".join(parts).replace(",", "+")
+    workers: int = 8
+    tokens: int = TOKENS  # of all workers, a step
+    model: str = "0.3M"
+    text: int = 0  # of the texts that the lab has
+    beta: float | None = None   # of signs, of SGD's momentum, of Muon's buffer
+    beta1: float | None = None  # of AdamW
+    beta2: float | None = None
+    k: int | None = None        # of signs
+    deltas: tuple = ()
 
     def seeds(self):
         return [dataclasses.replace(self, seed=seed) for seed in SEEDS]
 
+    def value(self, name):
+        """Of a field; under deltas, of one of their settings."""
+        return getattr(self, name) if self._is_field(name) else dict(self.deltas).get(name)
+
+    def having(self, **changes):
+        """The same run but for some fields or, under deltas, settings of theirs; None takes a setting away."""
+        fields = {name: value for name, value in changes.items() if self._is_field(name)}
+        settings = dict(self.deltas) | {name: value for name, value in changes.items() if name not in fields}
+        fields["deltas"] = tuple(sorted((name, value) for name, value in settings.items() if value is not None))
+        return dataclasses.replace(self, **fields)
+
+    def _is_field(self, name):
+        return self.method != "deltas" or name in ("method", "lr", "seed", "steps", "warmup", "workers", "tokens", "model", "text")
+
     def config(self):
         config = {
-            "name": "study", "seed": self.seed, "rounds": self.rounds, "peak_learning_rate": self.lr, "warmup_rounds": self.warmup,
-            "beta": self.beta, "kept_per_block": self.k, "sequence_length": SEQUENCE,
-            "samples_per_worker": TOKENS_PER_ROUND // SEQUENCE // self.workers, "held_out_fraction": 0.05,
-            "evaluation_interval_rounds": 30, "evaluation_samples": 128, "start_workers": self.workers, "overlap": self.overlap,
+            "name": "study", "seed": self.seed, "rounds": self.steps, "peak_learning_rate": self.lr, "warmup_rounds": self.warmup,
+            "sequence_length": SEQUENCE, "samples_per_worker": self.tokens // SEQUENCE // self.workers, "held_out_fraction": 0.05,
+            "evaluation_interval_rounds": 30 if self.steps <= 600 else self.steps // 20, "evaluation_samples": 128,
+            "start_workers": self.workers, "overlap": 0,
         }
-        if self.kept_votes is not None:
-            config |= {"download": "DOWNLOAD_MODE_TOP", "kept_votes_per_block": self.kept_votes}
-        return config
+        return config | {name: value for name, value in (("beta", self.beta), ("kept_per_block", self.k)) if value is not None}
 
     def flags(self):
-        flags = ["--method", self.method, "--workers", str(self.workers)]
-        if self.beta2 is not None:
-            flags += ["--adam_beta1", f"{self.beta:g}", "--adam_beta2", f"{self.beta2:g}"]
-        if self.miss is not None:
-            flags += ["--miss", self.miss]
-        if self.first_round is not None:
-            flags += ["--first_round", self.first_round]
-        return flags + ["--feedback_of_missed"] * self.feedback_of_missed + ["--one_vote"] * self.one_vote
+        flags = ["--method", "distro" if self.method == "signs" else self.method, "--workers", str(self.workers)]
+        if self.beta1 is not None:
+            flags += ["--adam_beta1", f"{self.beta1:g}", "--adam_beta2", f"{self.beta2:g}"]
+        return flags + (["--deltas", json.dumps(dict(self.deltas))] if self.deltas else [])
 
 
 def make_model(distroctl, config, out):
     """The checkpoint folder with random weights of a configuration, made once in the folder `out`."""
     model = out / "model"
     if not model.exists():
+        out.mkdir(parents=True, exist_ok=True)
         file, scratch = out / "config.json", out / "model.unfinished"
         file.write_text(json.dumps(config, indent=1))
         shutil.rmtree(scratch, ignore_errors=True)
@@ -94,24 +105,44 @@ class NotRun(Exception):
     """Something was asked for that no run has measured yet."""
 
 
-class Lab:
-    """Runs into `out`, `jobs` at a time; with 0 nothing is run, and what is missing is left out."""
+def described(run, text):
+    """What is written of a run: its fields, without those that are left to the program, and the name of its text."""
+    fields = {field.name: getattr(run, field.name) for field in dataclasses.fields(run)}
+    fields |= {"text": text, "deltas": dict(run.deltas) or None}
+    return {name: value for name, value in fields.items() if value is not None}
 
-    def __init__(self, program, distroctl, text, out, jobs):
-        self.program, self.text, self.out, self.jobs = program, text, pathlib.Path(out), jobs
+
+@functools.cache
+def key(run, text):
+    return json.dumps(described(run, text), sort_keys=True)
+
+
+class Lab:
+    """Runs `jobs` at a time, with scratch files in `out`; with 0 nothing is run, and what is missing is left out."""
+
+    def __init__(self, build, texts, out, results, jobs):
+        self.program, self.distroctl = build / "bin/convergence", build / "bin/distroctl"
+        self.texts, self.out, self.results, self.jobs = texts, pathlib.Path(out), pathlib.Path(results), jobs
+        self.names = [f"{text.stem}-{hashlib.sha256(text.read_bytes()).hexdigest()[:8]}" for text in texts]
         self.seconds = []  # of the runs of this process
-        self.out.mkdir(parents=True, exist_ok=True)
-        if jobs:
-            self.model = make_model(distroctl, MODEL, self.out)
+        self.lock = threading.Lock()
+        self.lines = {}
+        for file in sorted(self.results.glob("*.jsonl")):
+            for line in file.read_text().splitlines():
+                one = json.loads(line)
+                self.lines[json.dumps(one["run"], sort_keys=True)] = one
 
     def known(self, runs):
         """{run: its last held-out loss} of those that were run."""
-        return {run: read_curve(self._csv(run))[-1]["held_out_loss"] for run in runs if self._csv(run).exists()}
+        found = {run: self._line(run) for run in runs}
+        return {run: line["curve"][-1][2] for run, line in found.items() if line}
 
     def curves(self, runs):
         """Of each run, its curve: rows of numbers by column name. Raises NotRun when there is none of any."""
         self.run(runs)
-        found = [read_curve(self._csv(run)) for run in runs if self._csv(run).exists()]
+        found = [self._line(run) for run in runs]
+        found = [[dict(zip(("round", "tokens", "held_out_loss", "sent_bytes", "received_bytes"), point)) for point in line["curve"]]
+                 for line in found if line]
         if not found:
             raise NotRun
         return found
@@ -119,32 +150,58 @@ class Lab:
     def losses(self, runs):
         return [curve[-1]["held_out_loss"] for curve in self.curves(runs)]
 
+    def suspected(self, run):
+        """{worker: the round after which it was suspected}."""
+        self.run([run])
+        line = self._line(run)
+        if not line:
+            raise NotRun
+        return {int(worker): round for worker, round in line["suspected"].items()}
+
     def count(self):
-        """Runs of ROUNDS rounds that were made; another length is in a run's name."""
-        return sum("_rounds=" not in file.name for file in self.out.glob("method=*.csv"))
+        return len(self.lines)
 
     def run(self, runs):
         """Those that were not run before."""
         if self.jobs == 0:
             return
-        missing = [run for run in dict.fromkeys(runs) if not self._csv(run).exists()]
+        missing = [run for run in dict.fromkeys(runs) if not self._line(run)]
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
             done = [pool.submit(self._run, run) for run in missing]
             for count, future in enumerate(concurrent.futures.as_completed(done), 1):
-                run, loss = future.result()
+                line = future.result()
                 left = (len(missing) - count) * statistics.mean(self.seconds) / self.jobs
-                print(f"{count}/{len(missing)}  {loss:.4f}  {run.name()}  ({left / 60:.0f} min left of these)", flush=True)
+                print(f"{count}/{len(missing)}  {line['curve'][-1][2]:.4f}  {json.dumps(line['run'])}  ({left / 60:.0f} min left of these)", flush=True)
 
-    def _csv(self, run):
-        return self.out / f"{run.name()}.csv"
+    def _line(self, run):
+        return self.lines.get(key(run, self.names[run.text])) if run.text < len(self.texts) else None
 
     def _run(self, run):
+        if run.text >= len(self.texts):
+            raise SystemExit("a second --text is needed for this question")
         start = time.monotonic()
-        config = self.out / f"{run.name()}.json"
+        with self.lock:
+            model = make_model(self.distroctl, MODELS[run.model], self.out / run.model)
+        scratch = self.out / hashlib.sha256(repr(run).encode()).hexdigest()[:16]
+        config, curve = scratch.with_suffix(".json"), scratch.with_suffix(".csv")
         config.write_text(json.dumps(run.config(), indent=1))
-        command = [self.program, "--run", config, "--model", self.model, "--data", self.text, "--csv", self._csv(run), *run.flags()]
+        command = [self.program, "--run", config, "--model", model, "--data", self.texts[run.text], "--csv", curve, *run.flags()]
         result = subprocess.run(command, capture_output=True, text=True, env={"OMP_NUM_THREADS": "1"})
         if result.returncode:
             raise SystemExit(f"{' '.join(map(str, command))}: {result.stderr}")
-        self.seconds.append(time.monotonic() - start)
-        return run, read_curve(self._csv(run))[-1]["held_out_loss"]
+        points = [[int(p["round"]), int(p["tokens"]), round(p["held_out_loss"], 6), int(p["sent_bytes"]), int(p["received_bytes"])]
+                  for p in read_curve(curve)]
+        suspected = [line.split() for line in result.stdout.splitlines() if line.startswith("suspected:")]
+        line = {"run": described(run, self.names[run.text]), "curve": points, "suspected": {words[2]: int(words[5]) for words in suspected}}
+        config.unlink()
+        curve.unlink()
+        with self.lock:
+            self.seconds.append(time.monotonic() - start)
+            self._keep(run, line)
+        return line
+
+    def _keep(self, run, line):
+        self.lines[json.dumps(line["run"], sort_keys=True)] = line
+        self.results.mkdir(parents=True, exist_ok=True)
+        with open(self.results / f"{run.method}.jsonl", "a") as file:
+            file.write(json.dumps(line) + "\n")

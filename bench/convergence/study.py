@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""How DisTrO learns beside AdamW and SGD: about a hundred runs of half a minute of processor time each; goes on where it stopped.
+"""How deltas learn beside AdamW and Muon with averaged gradients, and beside the signs method; a minute of processor time a run at the size
+of a screening. Goes on where it stopped: a finished run is a line of results/*.jsonl.
 
     bench/convergence/study.py --build build/release --text FILE --out build/study             runs what is missing, the most telling first
-    bench/convergence/study.py ... --question tune --question missed                             only those
-    bench/convergence/study.py ... --short                                                       two runs of a hundred rounds
-    bench/convergence/study.py ... --report docs/learning.md                                     runs nothing: writes what is known into the page, curves into images/
+    bench/convergence/study.py ... --question kept --question attackers                         only those
+    bench/convergence/study.py ... --short                                                      two runs of a hundred steps, whatever is known
+    bench/convergence/study.py ... --report docs/learning.md                                    runs nothing: writes what is known into the page
 
-Every question prints a table; `lab.py` has model, text length and rounds of all of them. One seed chooses, three show what was chosen.
+Every question prints a table; lab.py has models, tokens and steps of all of them. One seed chooses, three show what was chosen. A second
+--text is the one of the question `sizes`.
 """
 import argparse
-import dataclasses
 import datetime
 import itertools
-import os
 import pathlib
 import statistics
 import sys
@@ -20,13 +20,11 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import curves  # noqa: E402
 import page  # noqa: E402
-from lab import ROUNDS, SEEDS, TOKENS_PER_ROUND, Lab, NotRun, Run  # noqa: E402
+from lab import STEPS, TOKENS, Lab, NotRun, Run  # noqa: E402
 
-BETAS = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
-RATES = (5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2)
-ADAMW_RATES = (5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2, 3.2e-2)
-SGD_RATES = (0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0)  # a run's rate is at most 1
-UP_RATE, DOWN_RATE = 10e6, 100e6  # bits a second: the report's slow link
+RATES = (5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2, 3.2e-2)
+BETAS = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
+NOT_RUN = "not run yet"
 QUESTIONS = {}
 
 
@@ -47,25 +45,30 @@ def rows_of(variants, cells):
         try:
             rows.append([name, *cells(value)])
         except NotRun:
-            rows.append([name, "not run yet"])
+            rows.append([name, NOT_RUN])
     return rows
 
 
 def spread(losses):
     if len(losses) == 1:
-        return f"{losses[0]:.3f} (one seed)"
-    return f"{statistics.mean(losses):.3f} ({min(losses):.3f} to {max(losses):.3f})" + (" (two seeds)" if len(losses) == 2 else "")
+        return f"{losses[0]:.3f}"
+    return f"{statistics.mean(losses):.3f} ({min(losses):.3f} to {max(losses):.3f})"
 
 
 def loss_of(lab, run):
+    """One seed."""
+    return spread(lab.losses([run]))
+
+
+def loss_of_seeds(lab, run):
     """Of three seeds, as far as they were run."""
     return spread(lab.losses(run.seeds()))
 
 
 def bytes_of(lab, run):
-    """(sent, received) of a worker in a round."""
-    curves = lab.curves(run.seeds())
-    return [statistics.mean(curve[-1][key] for curve in curves) / ROUNDS for key in ("sent_bytes", "received_bytes")]
+    """(sent, received) of a worker in a step."""
+    end = lab.curves([run])[0][-1]
+    return end["sent_bytes"] / end["round"], end["received_bytes"] / end["round"]
 
 
 def size(count):
@@ -73,15 +76,19 @@ def size(count):
     return f"{count / unit:.3g} {name}"
 
 
+def traffic_of(lab, run):
+    return [size(count) for count in bytes_of(lab, run)]
+
+
 def neighbours(run, field, grid):
-    at = grid.index(getattr(run, field))
-    return [dataclasses.replace(run, **{field: value}) for value in grid[max(0, at - 1):at + 2]]
+    at = grid.index(run.value(field))
+    return [run.having(**{field: value}) for value in grid[max(0, at - 1):at + 2]]
 
 
 def climb(lab, base, grids):
     """(best run, settings tried), one seed: from `base`, or the best that is known, until both neighbours in every field lose. A lab that runs
     nothing goes as far as its runs allow, and says "so far"."""
-    every = [dataclasses.replace(base, **dict(zip(grids, values))) for values in itertools.product(*grids.values())]
+    every = [base.having(**dict(zip(grids, values))) for values in itertools.product(*grids.values())]
     while True:
         known = lab.known(every)
         best = min(known, key=known.get, default=base)
@@ -96,150 +103,232 @@ def climb(lab, base, grids):
         lab.run(missing)
 
 
-def distro(lab):
-    return climb(lab, Run(lr=2e-3, beta=0.95), {"lr": RATES, "beta": BETAS})
+def deltas(window, k, **settings):
+    """Where climbs begin: what the first study found (docs/algorithm.md, "Deltas")."""
+    return Run(lr=4e-3).having(**({"window": window, "k": k, "beta": 0.8 if k >= 32 else 0.95} | settings))
 
 
-def adamw(lab):
-    return climb(lab, Run(method="adamw", lr=4e-3, beta=0.9, beta2=0.95), {"lr": ADAMW_RATES, "beta2": (0.9, 0.95, 0.99), "beta": BETAS})
+DECAYS = {"beta1": BETAS, "beta2": (0.9, 0.95, 0.99)}  # of AdamW
+CHOICES = {"lr": RATES, "beta": BETAS}
+SIGNS = {"lr": (1e-3, 2e-3, 5e-3, 1e-2, 2e-2), "beta": BETAS}
+INSIDE = {"inner": "adamw", "beta1": 0.7, "beta2": 0.99}
+# First guesses, and what is tuned of each.
+METHODS = {
+    "Muon inside, H = 1, K = 32": (deltas(1, 32), CHOICES),
+    "Muon inside, H = 5, K = 32": (deltas(5, 32), CHOICES),
+    "AdamW, All-Reduce": (Run(method="adamw", lr=2e-3, beta1=0.7, beta2=0.99), {"lr": RATES} | DECAYS),
+    "Muon, All-Reduce": (Run(method="muon", lr=8e-3, beta=0.95, beta1=0.9, beta2=0.95), CHOICES | DECAYS),
+    "Muon inside, H = 1, K = 8": (deltas(1, 8), CHOICES),
+    "Muon inside, H = 5, K = 8": (deltas(5, 8), CHOICES),
+    "AdamW inside, H = 1, K = 32": (deltas(1, 32, **INSIDE), CHOICES),
+    "AdamW inside, H = 5, K = 32": (deltas(5, 32, **INSIDE), CHOICES),
+    "signs, K = 32": (Run(method="signs", lr=5e-3, beta=0.98, k=32), SIGNS),
+    "signs, K = 128": (Run(method="signs", lr=5e-3, beta=0.98, k=128), SIGNS),
+}
+SHOWN = ("AdamW, All-Reduce", "Muon, All-Reduce", "Muon inside, H = 1, K = 32", "Muon inside, H = 5, K = 32", "signs, K = 32")
+# What every question changes one thing of.
+BASES = (("H = 1", deltas(1, 32)), ("H = 5", deltas(5, 32)))
 
 
-def sgd(lab):
-    return climb(lab, Run(method="sgd", lr=0.2, beta=0.9), {"lr": SGD_RATES, "beta": BETAS})
-
-
-METHODS = (("DisTrO, K = 16", distro), ("All-Reduce, AdamW", adamw), ("All-Reduce, SGD with momentum", sgd))
-
-
-def tuned(lab, methods):
-    def cells(tune_one):
-        best, tried = tune_one(lab)
-        sent, received = bytes_of(lab, best)
-        decay = f"{best.beta:g}" + (f", {best.beta2:g}" if best.beta2 else "")
-        return [tried, f"{best.lr:g}", decay, loss_of(lab, best), f"{sent / 1e3:.1f} kB", f"{received / 1e3:.1f} kB"]
-    header = ["method", "settings tried", "rate", "decay", "held-out loss", "sent a round", "received a round"]
-    return table(header, rows_of(methods, cells))
-
-
-@question
-def tune(lab):
-    """Learning rate and decay, each method by itself: one seed until every neighbour loses, three for the best."""
-    return tuned(lab, METHODS[:2])
-
-
-@question
-def traffic(lab):
-    """The report's Table 3 beside the same of these runs."""
-    def row(sent, received, loss):
-        seconds = max(8 * sent / UP_RATE, 8 * received / DOWN_RATE)
-        return [size(sent) if sent else "", size(received), f"{seconds:.0f} s" if seconds > 100 else f"{seconds:.3g} s", loss]
-
-    def cells(tune_one):
-        best, _ = tune_one(lab)
-        return row(*bytes_of(lab, best), loss_of(lab, best))
-    rows = [["report (1.2 B, 32 workers), All-Reduce, AdamW", *row(0, 74.4e9, "2.449")], ["report, DisTrO", *row(2.8e6, 86.8e6, "2.373")]]
-    rows += rows_of([(f"here (0.31 M, 8 workers), {name}", tune_one) for name, tune_one in METHODS[:2]], cells)
-    return table(["run", "sent a step", "received a step", "on links of 10 Mbps up, 100 Mbps down", "loss"], rows)
+def tuned(lab, name):
+    return climb(lab, *METHODS[name])
 
 
 @question
-def overlap(lab):
-    """Overlap 1 against 0, at the rate that is best for 0."""
-    best, _ = distro(lab)
-    variants = [(value, dataclasses.replace(best, overlap=value)) for value in (0, 1)]
-    return table(["overlap", "held-out loss"], rows_of(variants, lambda run: [loss_of(lab, run)]))
+def methods(lab):
+    """Every method tuned by itself, from a first guess until every neighbour loses, one seed; then three of the best. Bytes of a step."""
+    lab.run([first for first, _ in METHODS.values()])
+
+    def cells(name):
+        best, tried = tuned(lab, name)
+        decays = [best.value(decay) for decay in ("beta", "beta1", "beta2")]
+        return [tried, f"{best.lr:g}", ", ".join(f"{decay:g}" for decay in decays if decay is not None), loss_of_seeds(lab, best),
+                *traffic_of(lab, best)]
+    return table(["method", "settings tried", "rate", "decays", "held-out loss", "sent", "received"], rows_of([(name, name) for name in METHODS], cells))
+
+
+def each(lab, variants, header="setting"):
+    """One seed of each named run, with the bytes of a step."""
+    return table([header, "held-out loss", "sent", "received"], rows_of(variants, lambda run: [loss_of(lab, run), *traffic_of(lab, run)]))
 
 
 @question
-def missed(lab):
-    """Updates that miss their round: error feedback of what was included against DeMo's, of everything."""
-    best, _ = distro(lab)
-    def cells(miss):
-        return [loss_of(lab, dataclasses.replace(best, miss=miss, feedback_of_missed=always)) for always in (False, True)]
-    rows = [["0 %", loss_of(lab, best), "the same"], *rows_of([("30 %", "0.3"), ("10 %", "0.1")], cells)]
-    return table(["missed", "feedback of what was included", "feedback of everything"], rows)
+def attackers(lab):
+    """One of eight workers is hostile; the round after which agreement suspects it, and the loss when it is then left out."""
+    attacks = (("none", {}), ("the cap everywhere, signs as they are", {"attack": "cap"}), ("random signs", {"attack": "random"}),
+               ("inverted signs, its own scales", {"attack": "inverted", "attack_multiple": 0}),
+               ("inverted signs at the median", {"attack": "inverted", "attack_multiple": 1}),
+               ("inverted signs at the cap", {"attack": "inverted_cap"}))
+    defences = (("caps as they are", {}), ("no caps above 16 rates", {"cap_growth": 255}), ("C_min a quarter", {"rho": 0.25}),
+                ("norms clipped at the median", {"norm_clip": 1}), ("both of these", {"rho": 0.25, "norm_clip": 1}))
+    rows = []
+    for name, base in BASES:
+        for what, attack in attacks:
+            def cells(defence):
+                run = base.having(**attack, **defence)
+                suspected = lab.suspected(run).get(7)
+                return [loss_of(lab, run)] + ([f"{suspected}", loss_of(lab, run.having(quarantine=True))] if suspected is not None else [])
+            rows += [[f"{name}, {what}", *row] for row in rows_of(defences, cells)]
+    return table(["attack", "defence", "held-out loss", "suspected after round", "and left out"], rows)
 
 
-def distro_keeping(lab, k):
-    best, _ = distro(lab)
-    return climb(lab, dataclasses.replace(best, k=k), {"lr": RATES, "beta": BETAS})
+@question
+def length(lab):
+    """The distance over the length of the run: settings as tuned for 300 steps, the same share of warm-up; one seed."""
+    lengths = (100, 300, 1000, 3000)
+    def cells(name):
+        best, _ = tuned(lab, name)
+        runs = [best.having(steps=steps, warmup=steps // 10) for steps in lengths]
+        lab.run(runs)
+        known = lab.known(runs)
+        if not known:
+            raise NotRun
+        return [f"{known[run]:.3f}" if run in known else "" for run in runs]
+    return table(["method", *(f"{steps} steps" for steps in lengths)], rows_of([(name, name) for name in SHOWN], cells))
+
+
+@question
+def windows(lab):
+    """H inner steps, everything sent as it is: the ceiling of what a window can do, by the tokens of a worker and step. The rate of each of three."""
+    def best_of(window, tokens):
+        base = Run(tokens=tokens).having(window=window, k=4096, beta=0.0, values="float", levels=0, divisor="all", cap_growth=256)
+        return climb(lab, base.having(lr=4e-3), {"lr": (2e-3, 4e-3, 8e-3)})[0]
+    return table(["H", "256 tokens", "2048 tokens"],
+                 rows_of([(h, h) for h in (1, 5, 15, 30, 10)], lambda h: [loss_of(lab, best_of(h, 2048)), loss_of(lab, best_of(h, 16384))]))
 
 
 @question
 def kept(lab):
-    """K at W = 8, each tuned by itself."""
-    def cells(k):
-        found, tried = distro_keeping(lab, k)
-        sent, received = bytes_of(lab, found)
-        return [8 * k, tried, f"{found.lr:g}", f"{found.beta:g}", loss_of(lab, found), f"{sent / 1e3:.2f} kB", f"{received / 1e3:.1f} kB"]
-    rows = rows_of([(k, k) for k in (64, 4, 1, 512, 16, 8, 32, 2)], cells)
-    return table(["K", "W K", "settings tried", "rate", "decay", "held-out loss", "sent a round", "received a round"], sorted(rows, key=lambda row: row[0]))
+    """K, with the decay of the buffer tuned for each."""
+    def best_of(window, k):
+        return climb(lab, deltas(window, k), {"beta": BETAS})[0]
+    def cells(at):
+        best = best_of(*at)
+        return [f"{best.value('beta'):g}", loss_of(lab, best), *traffic_of(lab, best)]
+    variants = [(f"{window}, {k}", (window, k)) for window in (1, 5) for k in (8, 32, 4, 128, 16, 2, 64, 256, 1)]
+    return table(["H, K", "beta", "held-out loss", "sent", "received"], rows_of(variants, cells))
 
 
 @question
-def votes(lab):
-    """The sum of the votes against its sign; results cut to the strongest K' of a block against all."""
-    best, _ = distro(lab)
-    variants = [("sum of votes, lossless", best), ("sign of the sum", dataclasses.replace(best, one_vote=True))]
-    variants += [(f"strongest {kept_votes} of a block", dataclasses.replace(best, kept_votes=kept_votes)) for kept_votes in (16, 32, 64)]
-    rows = rows_of(variants, lambda run: [loss_of(lab, run), f"{bytes_of(lab, run)[1] / 1e3:.1f} kB"])
-    return table(["result", "held-out loss", "received a round"], rows)
+def combining(lab):
+    """Divisors, C_min and outer rates."""
+    variants = []
+    for name, base in BASES:
+        variants += [(f"{name}, senders", base), (f"{name}, senders, C_min a quarter", base.having(rho=0.25))]
+        variants += [(f"{name}, all, outer rate {alpha}, beta {beta:g}", base.having(divisor="all", alpha=alpha, beta=beta))
+                     for alpha in (1, 2, 4) for beta in (base.value("beta"), 0.95)]
+    return each(lab, variants)
 
 
 @question
-def uneven(lab):
-    """Workers that differ: by how often they miss a round, and by when they begin to count."""
-    best, _ = distro(lab)
-    variants = [("all alike", best), ("one of eight misses 9 of 10 rounds", dataclasses.replace(best, miss="0,0,0,0,0,0,0,0.9")),
-                ("miss 0, 10, 30 and 60 %, two workers each", dataclasses.replace(best, miss="0,0,0.1,0.1,0.3,0.3,0.6,0.6")),
-                ("four of eight count from round 100 on", dataclasses.replace(best, first_round="0,0,0,0,100,100,100,100"))]
-    return table(["workers", "held-out loss"], rows_of(variants, lambda run: [loss_of(lab, run)]))
+def inner(lab):
+    """What runs inside."""
+    base = BASES[1][1]
+    variants = [("as tuned", base)]
+    variants += [(f"mu {mu:g}", base.having(mu=mu)) for mu in (0.9, 0.8, 0.98)]
+    variants += [(f"{steps} Newton-Schulz steps", base.having(newton_schulz=steps)) for steps in (3, 4, 7)]
+    variants += [(f"step {scale:g} of the longer side's root", base.having(muon_scale=scale)) for scale in (0.1, 0.4)]
+    variants += [(f"decays of AdamW {b1:g}, {b2:g}", base.having(beta1=b1, beta2=b2)) for b1, b2 in ((0.7, 0.99), (0.8, 0.95))]
+    return each(lab, variants)
 
 
 @question
-def ideas(lab):
-    """Warm-up of the rate, and the decay of long runs, beside what was tuned."""
-    best, _ = distro(lab)
-    variants = [(f"{rounds} rounds of warm-up", dataclasses.replace(best, warmup=rounds)) for rounds in (30, 10, 60)]
-    variants.append(("decay 0.999, the default of a run", dataclasses.replace(best, beta=0.999)))
-    return table(["setting", "held-out loss"], rows_of(variants, lambda run: [loss_of(lab, run)]))
+def values(lab):
+    """What is sent of a position."""
+    rows = []
+    for name, base in BASES:
+        rows += [(f"{name}, {what}", base.having(values=value) if value != "bit" else base)
+                 for value, what in (("bit", "a sign, a scale a block"), ("float", "floats"), ("two", "a sign and a bit, two scales a block"), ("tensor", "a sign, a scale a tensor"))]
+    return each(lab, rows)
+
+
+@question
+def transform(lab):
+    """The DCT of a block in the place of the block."""
+    variants = []
+    for name, base in BASES:
+        variants += [(f"{name}, {'the DCT' if on else 'the block'}", base.having(transform=True) if on else base) for on in (False, True)]
+    return each(lab, variants)
+
+
+@question
+def download(lab):
+    """What travels down: levels, and results cut to the largest K' of a block."""
+    base = BASES[1][1]
+    variants = [("8 levels, half an octave apart", base), ("floats", base.having(levels=0))]
+    variants += [(f"{levels} levels, {step:g} octaves apart", base.having(levels=levels, level_step=step))
+                 for levels, step in ((1, 1.0), (2, 1.0), (3, 1.0), (4, 1.0), (4, 0.5), (16, 0.25))]
+    for keep in (64, 96, 128):
+        variants.append((f"cut to {keep}", base.having(keep=keep)))
+        variants += [(f"cut to {keep}, {what}", base.having(keep=keep, **settings)) for what, settings in
+                     (("feedback of all that was sent", {"feedback": "included"}), ("beta 0.95", {"beta": 0.95}), ("K = 16", {"k": 16}), ("divisor all, outer rate 3", {"divisor": "all", "alpha": 3}))]
+    variants.append(("feedback of what was cancelled too", base.having(feedback="cancelled")))
+    return each(lab, variants)
+
+
+@question
+def outer(lab):
+    """The outer step, and where weight decays."""
+    base = BASES[1][1]
+    variants = [("as it is", base), ("outer rate 0.65 over the last tenth", base.having(alpha_end=0.65)), ("decay in the update", base.having(decay_in_update=True))]
+    variants += [(f"outer rate {alpha:g}", base.having(alpha=alpha)) for alpha in (0.7, 1.4)]
+    variants += [(f"Nesterov {mu:g}, outer rate {alpha:g}", base.having(nesterov=mu, alpha=alpha)) for mu, alpha in ((0.5, 0.5), (0.9, 0.1))]
+    return each(lab, variants)
+
+
+@question
+def missed(lab):
+    """Updates that miss their round, and workers that come late."""
+    variants = []
+    for name, base in BASES:
+        late = STEPS // 3 // base.value("window")
+        variants += [(f"{name}, all there", base), (f"{name}, 10 % missed", base.having(miss=0.1)), (f"{name}, 30 % missed", base.having(miss=0.3)),
+                     (f"{name}, four of eight from a third of the run on", base.having(first_round=(0, 0, 0, 0, late, late, late, late)))]
+    return each(lab, variants)
+
+
+@question
+def overlap(lab):
+    """A result applied some steps into the next window."""
+    variants = [(f"{name}, {later} later" if later else name, base.having(overlap=later) if later else base)
+                for name, base in BASES for later in (0, 1, 3, 5) if later <= base.value("window")]
+    return each(lab, variants)
 
 
 @question
 def workers(lab):
-    """Workers and K at the same tokens a round: does W K decide? One seed."""
-    best, _ = distro(lab)
-    counts = (2, 4, 8, 16)
-    def cells(product):
-        runs = [dataclasses.replace(best, workers=count, k=product // count) for count in counts]
-        lab.run(runs)
-        known = lab.known(runs)
-        return [f"{known[run]:.3f}" if run in known else "not run yet" for run in runs]
-    return table(["W K", *(f"W = {count}" for count in counts)], rows_of([(product, product) for product in (128, 32, 512)], cells))
+    """W workers at the same tokens a step."""
+    variants = [(f"{name}, W = {count}", base.having(workers=count)) for name, base in BASES for count in (2, 4, 8, 16)]
+    variants += [(f"AdamW, All-Reduce, W = {count}", tuned(lab, "AdamW, All-Reduce")[0].having(workers=count)) for count in (2, 16)]
+    return each(lab, variants)
 
 
 @question
-def momentum(lab):
-    """SGD with momentum and All-Reduce, tuned in the same way."""
-    return tuned(lab, METHODS[2:])
+def sizes(lab):
+    """A second text and larger models, with the settings of the first."""
+    variants = []
+    for name in SHOWN:
+        base = tuned(lab, name)[0]
+        variants += [(f"{name}, second text", base.having(text=1)), (f"{name}, 1 M parameters", base.having(model="1M")),
+                     (f"{name}, 3 M parameters, 3000 steps", base.having(model="3M", steps=3000, warmup=300))]
+    return each(lab, variants)
 
 
 def short_comparison(lab):
-    """A hundred rounds, one seed, at good settings of three hundred."""
-    runs = [("All-Reduce, AdamW", Run(method="adamw", lr=2e-3, beta=0.8, beta2=0.95)), ("DisTrO, K = 64", Run(lr=5e-3, beta=0.9, k=64))]
+    """A hundred steps, one seed, at good settings of three hundred."""
+    runs = [("All-Reduce, AdamW", Run(method="adamw", lr=2e-3, beta1=0.8, beta2=0.95)), ("DisTrO, K = 64", Run(method="signs", lr=5e-3, beta=0.9, k=64))]
     def cells(run):
-        end = lab.curves([dataclasses.replace(run, rounds=100, warmup=10)])[0][-1]
+        end = lab.curves([run.having(steps=100, warmup=10)])[0][-1]
         return [f"{end['held_out_loss']:.3f}", size(end["sent_bytes"] / 100), size(end["received_bytes"] / 100)]
     return table(["method", "held-out loss", "sent a round", "received a round"], rows_of(runs, cells))
 
 
 def draw_curves(lab, folder):
-    """The first seed of the best of each method, and of DisTrO with few and many coefficients."""
-    charted = [*METHODS, *((f"DisTrO, K = {k}", lambda lab, k=k: distro_keeping(lab, k)) for k in (4, 64))]
+    """The first seed of the best of five methods."""
     found = {}
-    for name, tune_one in charted:
+    for name in SHOWN:
         try:
-            found[name] = lab.curves([tune_one(lab)[0]])[0]
+            found[name] = lab.curves([tuned(lab, name)[0]])[0]
         except NotRun:
             print(f"not drawn, since its runs have not been made: {name}")
     if found:
@@ -247,32 +336,39 @@ def draw_curves(lab, folder):
 
 
 def answer(lab, name):
+    """The question's table, of what has been run."""
     try:
-        return QUESTIONS[name](lab)
+        lines = QUESTIONS[name](lab).splitlines()
     except NotRun:
+        lines = []
+    known = [line for line in lines if f"| {NOT_RUN} |" not in line]
+    if len(known) <= 2:
         return "Not answered yet: its runs have not been made."
+    rest = f"\n\n{len(lines) - len(known)} rows have not been run yet." if len(known) < len(lines) else ""
+    return "\n".join(known) + rest
 
 
 def write_report(lab, file):
     """Fills the places of the page for every question and for `conditions`."""
     tables = {name: answer(lab, name) for name in QUESTIONS}
-    tables["conditions"] = (f"{datetime.date.today()}, {page.hardware()}: {lab.count()} runs of {ROUNDS} rounds of {TOKENS_PER_ROUND} tokens, "
-                            f"{lab.text.stat().st_size / 1e6:.1f} MB of text; held-out loss in nats a byte, mean and range of {len(SEEDS)} seeds.")
+    tables["conditions"] = (f"{datetime.date.today()}: {lab.count()} runs, of {STEPS} steps of {TOKENS} tokens where nothing else is said; "
+                            "held-out loss in nats a byte; one seed, or mean and range of three.")
     page.fill(file, tables)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, required=True, help="build folder with bin/convergence and bin/distroctl")
-    parser.add_argument("--text", type=pathlib.Path, required=True, help="text to learn from, a megabyte or more")
-    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for curves and configurations")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time")
+    parser.add_argument("--text", type=pathlib.Path, action="append", required=True, help="text to learn from, a megabyte or more; a second one for `sizes`")
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for models and scratch files")
+    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent / "results", help="folder of *.jsonl, a line a finished run")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, a core each")
     parser.add_argument("--question", action="append", choices=QUESTIONS, help="default: all")
-    parser.add_argument("--short", action="store_true", help="only AdamW and DisTrO once, a hundred rounds")
+    parser.add_argument("--short", action="store_true", help="only AdamW and signs once, a hundred steps")
     parser.add_argument("--report", type=pathlib.Path, help="page that receives the tables of what has been run")
     options = parser.parse_args()
-    lab = Lab(options.build / "bin/convergence", options.build / "bin/distroctl", options.text, options.out,
-              jobs=0 if options.report else options.jobs)
+    results = options.out / "results" if options.short else options.results
+    lab = Lab(options.build, options.text, options.out, results, jobs=0 if options.report else options.jobs)
     if options.report:
         write_report(lab, options.report)
         draw_curves(lab, options.report.parent / "images")

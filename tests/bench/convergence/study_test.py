@@ -1,6 +1,5 @@
-"""The study's choices, its page and its curves, on runs that a formula answers instead of the program."""
-import csv
-import dataclasses
+"""The study's choices, its results, its page and its curves, on runs that a formula answers instead of the program."""
+import json
 import pathlib
 import sys
 import tempfile
@@ -12,19 +11,33 @@ import curves  # noqa: E402
 import lab  # noqa: E402
 import study  # noqa: E402
 
+METHOD = "Muon inside, H = 1, K = 32"
+
 
 class FakeLab(lab.Lab):
-    """Best at rate 5e-3 and decay 0.9; counts what it was asked to run."""
+    """Best at rate 8e-3 and decay 0.9; counts what it was asked to run."""
 
     def _run(self, run):
-        loss = 2 + abs(run.lr - 5e-3) + abs(run.beta - 0.9) + run.seed / 1000
-        with open(self._csv(run), "w", newline="") as file:
-            rows = csv.writer(file)
-            rows.writerow(["round", "tokens", "held_out_loss", "sent_bytes", "received_bytes", "seconds"])
-            rows.writerow([0, 0, 5, 0, 0, 0])
-            rows.writerow([300, 614400, loss, 3e5, 6e5, 1])
+        loss = 2 + abs(run.lr - 8e-3) + abs((run.value("beta") or 0) - 0.9) + run.seed / 1000
+        line = {"run": lab.described(run, self.names[run.text]), "curve": [[0, 0, 5, 0, 0], [300, 614400, loss, 3e5, 6e5]], "suspected": {"7": 30}}
         self.seconds.append(1)
-        return run, loss
+        self._keep(run, line)
+        return line
+
+
+class RunTest(unittest.TestCase):
+    def test_a_setting_of_deltas_is_no_field_of_other_methods(self):
+        run = study.deltas(5, 32)
+        self.assertEqual((run.value("beta"), run.beta), (0.8, None))
+        changed = run.having(beta=0.9, lr=1e-3, rho=0.25)
+        self.assertEqual(dict(changed.deltas), {"beta": 0.9, "k": 32, "rho": 0.25, "window": 5})
+        self.assertEqual(changed.having(rho=None, beta=0.8, lr=4e-3), run)
+        self.assertEqual(lab.Run(method="signs").having(beta=0.9).beta, 0.9)
+
+    def test_what_is_left_to_the_program_is_not_in_its_configuration(self):
+        self.assertNotIn("beta", lab.Run(method="adamw").config())
+        self.assertEqual(lab.Run(method="signs", k=16).config()["kept_per_block"], 16)
+        self.assertEqual(json.loads(study.deltas(1, 8).flags()[-1]), {"beta": 0.95, "k": 8, "window": 1})
 
 
 class StudyTest(unittest.TestCase):
@@ -32,41 +45,57 @@ class StudyTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.out = pathlib.Path(folder.name)
-        (self.out / "model").mkdir()  # so that none is made
-        self.text = self.out / "text"
+        self.text = self.out / "text.txt"
         self.text.write_text("text")
 
     def lab(self, jobs):
-        return FakeLab("convergence", "distroctl", self.text, self.out, jobs)
+        return FakeLab(self.out, [self.text], self.out, self.out / "results", jobs)
 
     def test_climbs_until_every_neighbour_loses(self):
-        best, tried = study.distro(self.lab(1))
-        self.assertEqual((best.lr, best.beta), (5e-3, 0.9))
+        best, tried = study.tuned(self.lab(1), METHOD)
+        self.assertEqual((best.lr, best.value("beta")), (8e-3, 0.9))
         self.assertEqual(tried, str(self.lab(1).count()))
 
     def test_a_climb_that_was_not_finished_says_so(self):
-        self.lab(1).losses([study.Run(lr=2e-3, beta=0.95), study.Run(lr=5e-3, beta=0.95)])
-        best, tried = study.distro(self.lab(0))
-        self.assertEqual((best.lr, tried), (5e-3, "2 so far"))
+        first = study.METHODS[METHOD][0]
+        self.lab(1).losses([first, first.having(lr=8e-3)])
+        best, tried = study.tuned(self.lab(0), METHOD)
+        self.assertEqual((best.lr, tried), (8e-3, "2 so far"))
 
     def test_a_lab_without_jobs_runs_nothing(self):
         with self.assertRaises(lab.NotRun):
-            study.distro(self.lab(0))
+            study.tuned(self.lab(0), METHOD)
         self.assertEqual(self.lab(0).count(), 0)
 
-    def test_what_was_run_is_read_back(self):
-        study.distro(self.lab(1))
-        self.assertEqual(study.distro(self.lab(0)), study.distro(self.lab(1)))
+    def test_what_was_run_is_read_back_on_any_machine(self):
+        study.tuned(self.lab(1), METHOD)
+        self.assertEqual(study.tuned(self.lab(0), METHOD), study.tuned(self.lab(1), METHOD))
+        self.text.write_text("another text")
+        self.assertEqual(self.lab(0).known([study.METHODS[METHOD][0]]), {}, "another text is another run")
+
+    def test_a_run_that_is_known_is_not_run_again(self):
+        one = self.lab(1)
+        one.losses([study.deltas(1, 32)] * 2)
+        self.lab(1).losses([study.deltas(1, 32)])
+        self.assertEqual(len((self.out / "results/deltas.jsonl").read_text().splitlines()), 1)
+
+    def test_every_question_has_a_table_of_what_is_known(self):
+        for name, question in study.QUESTIONS.items():
+            try:
+                self.assertTrue(question(self.lab(0)).startswith("| "), name)
+            except lab.NotRun:
+                pass
 
     def test_the_page_has_what_is_known_and_says_what_is_not(self):
         page = self.out / "page.md"
         page.write_text("".join(f"<!-- table: {name} -->\n<!-- end -->\n" for name in (*study.QUESTIONS, "conditions")))
-        best, _ = study.distro(self.lab(1))
-        self.lab(1).curves([dataclasses.replace(best, overlap=1)])
+        self.lab(1).losses([study.BASES[0][1], study.BASES[0][1].having(transform=True)])
         study.write_report(self.lab(0), page)
         text = page.read_text()
-        self.assertIn("| All-Reduce, AdamW | not run yet |", text)
-        self.assertIn("| 1 | 2.001 (one seed) |", text)
+        self.assertNotIn("AdamW, All-Reduce", text)
+        self.assertIn("9 rows have not been run yet.", text)
+        self.assertIn("Not answered yet", text)
+        self.assertIn("| H = 1, the DCT | 2.105 | 1 kB | 2 kB |", text)
         study.write_report(self.lab(0), page)
         self.assertEqual(page.read_text(), text)
 
@@ -75,6 +104,10 @@ class StudyTest(unittest.TestCase):
         page.write_text("nothing\n")
         with self.assertRaises(SystemExit):
             study.write_report(self.lab(0), page)
+
+    def test_a_hostile_worker_that_was_suspected_is_left_out_in_a_further_run(self):
+        rows = study.attackers(self.lab(1)).splitlines()
+        self.assertIn("| H = 1, random signs | caps as they are | 2.105 | 30 | 2.105 |", rows)
 
 
 def points(*losses):
