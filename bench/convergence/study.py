@@ -166,8 +166,11 @@ def attackers(lab):
         for what, attack in attacks:
             def cells(defence):
                 run = base.having(**attack, **defence)
-                suspected = lab.suspected(run).get(7)
-                return [loss_of(lab, run)] + ([f"{suspected}", loss_of(lab, run.having(quarantine=True))] if suspected is not None else [])
+                suspected, left_out = lab.suspected(run).get(7), run.having(quarantine=True)
+                if suspected is None:
+                    return [loss_of(lab, run)]
+                lab.run([left_out])
+                return [loss_of(lab, run), f"{suspected}", *(f"{loss:.3f}" for loss in lab.known([left_out]).values())]
             rows += [[f"{name}, {what}", *row] for row in rows_of(defences, cells)]
     return table(["attack", "defence", "held-out loss", "suspected after round", "and left out"], rows)
 
