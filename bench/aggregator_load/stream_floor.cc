@@ -20,7 +20,7 @@
 #include "common/base/clock.h"
 #include "common/client/channel.h"
 #include "common/process/command_line.h"
-#include "common/rpc/frames.h"
+#include "common/wire/frames.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/server_builder.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "common/rpc/frames.h"
+#include "common/wire/frames.h"
 
 namespace distro {
 

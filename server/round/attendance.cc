@@ -12,7 +12,7 @@
 #include "common/codec/payload.h"
 #include "common/round/record.h"
 #include "common/round_log/header_bound.h"
-#include "common/rpc/proto_time.h"
+#include "common/wire/proto_time.h"
 #include "server/session/worker_version.h"
 
 namespace distro::server {

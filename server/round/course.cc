@@ -7,8 +7,8 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/round_log/header_bound.h"
-#include "common/rpc/proto_time.h"
 #include "common/run/schedule.h"
+#include "common/wire/proto_time.h"
 #include "server/round/reference_state.h"
 
 namespace distro::server {

@@ -13,7 +13,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/auth/authorizer.h"
-#include "server/auth/token_store.h"
+#include "server/auth/tokens/token_store.h"
 #include "server/limits/call_rates.h"
 #include "server/service/raw_message.h"
 

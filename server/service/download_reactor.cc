@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/frames.h"
 #include "common/rpc/status.h"
+#include "common/wire/frames.h"
 #include "server/service/call_desk.h"
 
 namespace distro::server {

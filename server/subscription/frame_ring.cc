@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "common/round_log/segment_frames.h"
-#include "common/rpc/frames.h"
-#include "common/rpc/proto_time.h"
+#include "common/wire/frames.h"
+#include "common/wire/proto_time.h"
 
 namespace distro::server {
 namespace {

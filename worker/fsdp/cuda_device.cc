@@ -1,7 +1,7 @@
 #include "worker/fsdp/cuda_device.h"
 
 #include "absl/strings/str_cat.h"
-#include "worker/fsdp/cuda_torch.h"
+#include "worker/torch/cuda_torch.h"
 
 namespace distro::worker {
 namespace {

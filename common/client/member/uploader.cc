@@ -9,8 +9,8 @@
 #include "common/base/reason.h"
 #include "common/client/backoff.h"
 #include "common/client/status_action.h"
-#include "common/rpc/frames.h"
 #include "common/rpc/status.h"
+#include "common/wire/frames.h"
 
 namespace distro {
 namespace {
