@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
+#include "common/round_log/committed_round.h"
 #include "common/round_log/header_bound.h"
 #include "common/rpc/proto_time.h"
 #include "common/run/schedule.h"
