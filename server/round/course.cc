@@ -1,7 +1,6 @@
 #include "server/round/course.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
