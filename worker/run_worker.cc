@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <random>
 #include <system_error>
 #include <utility>
 
@@ -18,6 +17,7 @@
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/parallel.h"
+#include "common/base/random.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
@@ -38,11 +38,6 @@
 
 namespace distro::worker {
 namespace {
-
-uint64_t RandomWord() {
-  std::random_device device;
-  return (uint64_t{device()} << 32) | device();
-}
 
 // The host's name in the alphabet of worker names and a suffix that keeps workers of one host
 // apart.

@@ -3,8 +3,6 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/strip.h"
 #include "common/telemetry/metric_families.h"
 #include "common/telemetry/process_metrics.h"
 #include "server/metrics/metrics.h"
@@ -16,10 +14,6 @@ namespace {
 constexpr v1::RunState kRunStates[] = {v1::RUN_STATE_EMPTY,    v1::RUN_STATE_WAITING,
                                        v1::RUN_STATE_TRAINING, v1::RUN_STATE_PAUSED,
                                        v1::RUN_STATE_DRAINING, v1::RUN_STATE_DONE};
-
-std::string RunStateLabel(v1::RunState state) {
-  return absl::AsciiStrToLower(absl::StripPrefix(v1::RunState_Name(state), "RUN_STATE_"));
-}
 
 // In session, or kept out: those that an operator looks for.
 bool IsShown(const Worker& worker) { return worker.state != v1::MEMBER_STATE_LEFT; }
@@ -48,7 +42,7 @@ void AddRun(const RunHost& host, const RunStatus& status, FamilyBuilder* builder
                     static_cast<double>(status.round.value()));
   for (const v1::RunState state : kRunStates) {
     builder->AddGauge(prefix + "run_state", "1 for the state that the run is in.",
-                      {{"state", RunStateLabel(state)}}, state == status.state);
+                      {{"state", RunStateName(state)}}, state == status.state);
   }
 }
 

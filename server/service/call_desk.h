@@ -84,6 +84,9 @@ class CallDesk {
   Log* const log_;
 };
 
+// What a call that needs a run is told while there is none.
+absl::Status NoRun();
+
 // What a caller is told when the aggregator's disk fails: which operation, not which path
 // (docs/protocol.md, "Statuses"). Unavailable `disk`: "the aggregator cannot OPERATION: its log
 // says why"; of stored bytes that are damaged DataLoss, with the same. The log gets all of

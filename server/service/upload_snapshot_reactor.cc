@@ -61,7 +61,7 @@ void UploadSnapshotReactor::OnReadDone(bool ok) {
 }
 
 absl::Status UploadSnapshotReactor::Handle(const v1::UploadSnapshotRequest& request) {
-  if (desk_ == nullptr) return absl::UnavailableError("there is no run yet: it must be created");
+  if (desk_ == nullptr) return NoRun();
   switch (request.message_case()) {
     case v1::UploadSnapshotRequest::kHeader:
       return OnHeader(request.header());

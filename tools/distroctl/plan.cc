@@ -23,6 +23,9 @@ namespace {
 constexpr uint64_t kMaxConfigBytes = 1 << 20;
 constexpr double kSecondsADay = 86400;
 constexpr double kReservedBytes = 1e9;  // CUDA context, NCCL, libraries
+// What a worker keeps beside the parameters (worker/optimizer/sign_momentum.h).
+constexpr int kMomentumArrays = 1;
+constexpr int64_t kPendingBytes = 6;  // of a kept coefficient: position u16, value f32
 
 absl::Status Range(absl::string_view flag, double value, double least, double most) {
   if (value >= least && value <= most) return absl::OkStatus();
@@ -126,7 +129,8 @@ absl::StatusOr<std::vector<PlanMemory>> MemoriesOf(const Architecture& model, co
       .options = {.param_dtype = type, .checkpoint_every = o.activation_checkpointing},
       .sequences = o.micro_batch,
       .positions = o.sequence_length,
-      .kept_per_block = o.kept,
+      .element_arrays = kMomentumArrays,
+      .block_bytes = kPendingBytes * o.kept,
       .lookahead = o.overlap};
   std::vector<PlanMemory> memories;
   for (const worker::Sharding sharding :

@@ -54,19 +54,4 @@ absl::StatusOr<GpuMemory> MemoryOfGpu(int device) {
   });
 }
 
-absl::StatusOr<int64_t> PeakAllocatedBytes(int device) {
-  return CatchTorch("allocator", [&]() -> absl::StatusOr<int64_t> {
-    const auto stats = allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
-    return stats.allocated_bytes[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)]
-        .peak;
-  });
-}
-
-absl::Status ResetPeakAllocatedBytes(int device) {
-  return CatchTorch("allocator", [&] {
-    allocator::resetPeakStats(static_cast<c10::DeviceIndex>(device));
-    return absl::OkStatus();
-  });
-}
-
 }  // namespace distro::worker
