@@ -98,6 +98,15 @@ def levels(cases):
     assert not cases.add(WHOLE, small, 27, "all").entries  # all below the last level: empty
 
 
+def borders(cases):
+    """Positions exactly at the border of each level, and just below: sent by parts of N = 2^16."""
+    for below in (0, 1):
+        shares = [2 ** 16] + [b - below for b in ref.B]  # position j gets shares[j] of 2^16
+        weights = [more - less for more, less in zip(shares, shares[1:] + [0])]
+        cases.add(WHOLE, [(n, record(100, *((j, 1) for j in range(last + 1))))
+                          for last, n in enumerate(weights)], divisor="all")
+
+
 def outside(cases):
     """A vector of 70: what lies outside counts nowhere, whatever its sign."""
     cases.add((2, 64, 70), [(1, record(50, (69, -1), (70, -1), (4095, -1))),
@@ -119,6 +128,6 @@ def arrays():
     cases = Cases()
     for _ in range(40):
         drawn(cases)
-    for special in (bounds, levels, outside, empty, equals):
+    for special in (bounds, levels, borders, outside, empty, equals):
         special(cases)
     return cases.rows.arrays(**DTYPES)
