@@ -64,7 +64,7 @@ USES = {
     "worker/train": "common/exchange worker/data worker/node",
     "worker/metrics": "common/telemetry worker/train",  # observes it; it does not know it
     "worker": "common/client/member worker/metrics",
-    "tools/distroctl": "common/client common/http kernels/replica server/auth/tokens server/log worker/plan",  # `plan` says what a worker checks at its start
+    "tools/distroctl": "common/client common/http kernels/replica server/auth/tokens server/log worker/optimizer",  # `plan` says what a worker checks at its start
     "tools/archiver": "common/client/follow common/telemetry kernels/replica",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/process kernels/replica",

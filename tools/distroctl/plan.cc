@@ -14,7 +14,9 @@
 #include "common/codec/payload.h"
 #include "common/layout/layout.h"
 #include "common/model/architecture.h"
+#include "distro/v1/run.pb.h"
 #include "tools/distroctl/plan_report.h"
+#include "worker/optimizer/update_rule.h"
 #include "worker/plan/memory_plan.h"
 
 namespace distro::tools {
@@ -23,9 +25,6 @@ namespace {
 constexpr uint64_t kMaxConfigBytes = 1 << 20;
 constexpr double kSecondsADay = 86400;
 constexpr double kReservedBytes = 1e9;  // CUDA context, NCCL, libraries
-// What a worker keeps beside the parameters (worker/optimizer/sign_momentum.h).
-constexpr int kMomentumArrays = 1;
-constexpr int64_t kPendingBytes = 6;  // of a kept coefficient: position u16, value f32
 
 absl::Status Range(absl::string_view flag, double value, double least, double most) {
   if (value >= least && value <= most) return absl::OkStatus();
@@ -121,6 +120,7 @@ PlanMemory MemoryOf(worker::Sharding sharding, const worker::MemoryPlan& plan,
 absl::StatusOr<std::vector<PlanMemory>> MemoriesOf(const Architecture& model, const Layout& layout,
                                                    const PlanOptions& o) {
   DISTRO_ASSIGN_OR_RETURN(const worker::FloatType type, worker::ParseFloatType(o.param_dtype));
+  const worker::UpdateRuleKind& rule = worker::RuleOf(v1::RunConfig());
   worker::MemoryRequest request = {
       .model = &model,
       .layout = &layout,
@@ -129,8 +129,8 @@ absl::StatusOr<std::vector<PlanMemory>> MemoriesOf(const Architecture& model, co
       .options = {.param_dtype = type, .checkpoint_every = o.activation_checkpointing},
       .sequences = o.micro_batch,
       .positions = o.sequence_length,
-      .element_arrays = kMomentumArrays,
-      .block_bytes = kPendingBytes * o.kept,
+      .element_arrays = rule.element_arrays,
+      .block_bytes = rule.PendingBytes(o.kept),
       .lookahead = o.overlap};
   std::vector<PlanMemory> memories;
   for (const worker::Sharding sharding :

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <numeric>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -37,18 +36,16 @@ absl::StatusOr<AvailableMemory> Available(const NodeOptions& options, const Node
 
 absl::Status CheckPlan(const NodeOptions& options, const Node::Parts& parts,
                        std::vector<std::vector<int>> units) {
-  const std::vector<int64_t> block_bytes = parts.rule->block_bytes(parts.kept_per_block);
-  const MemoryRequest request = {
-      .model = &parts.model->architecture(),
-      .layout = parts.layout,
-      .units = std::move(units),
-      .ranks = options.ranks,
-      .options = options.fsdp,
-      .sequences = parts.micro_batch_samples,
-      .positions = parts.sequence_length,
-      .element_arrays = parts.rule->element_arrays,
-      .block_bytes = std::accumulate(block_bytes.begin(), block_bytes.end(), int64_t{0}),
-      .lookahead = parts.lookahead};
+  const MemoryRequest request = {.model = &parts.model->architecture(),
+                                 .layout = parts.layout,
+                                 .units = std::move(units),
+                                 .ranks = options.ranks,
+                                 .options = options.fsdp,
+                                 .sequences = parts.micro_batch_samples,
+                                 .positions = parts.sequence_length,
+                                 .element_arrays = parts.rule->element_arrays,
+                                 .block_bytes = parts.rule->PendingBytes(parts.kept_per_block),
+                                 .lookahead = parts.lookahead};
   DISTRO_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(request));
   for (int rank = 0; parts.log != nullptr && rank < options.ranks; ++rank)
     parts.log->Info("memory plan", {{"plan", plan.Describe(rank)}});
