@@ -33,7 +33,8 @@ struct AggregatorOptions {
   // PEM file of the CAs whose client certificates are believed; empty: no client certificates. Read
   // again when it changes.
   std::string ca;
-  // File of tokens (server/auth/tokens/tokens_file.h); empty: no tokens. Read again when it changes.
+  // File of tokens (server/auth/tokens/tokens_file.h); empty: no tokens. Read again when it
+  // changes.
   std::string tokens_file;
   // Plaintext, and nobody is authenticated: instead of the four above.
   bool insecure = false;
