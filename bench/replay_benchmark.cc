@@ -200,7 +200,9 @@ class Replay {
   void Update(TensorBuffer* parameters) {
     uint32_t invalid = kAllVotesValid;
     for (uint32_t s = 0; s < layout_.segments(); ++s) {
-      for (const BlockRun& run : layout_.SegmentRuns(SegmentId(s))) {
+      const SegmentId segment(s);
+      for (const BlockRun& run :
+           layout_.Runs(layout_.SegmentFirstBlock(segment), layout_.SegmentBlocks(segment))) {
         const uint32_t begin = votes_.offsets[run.offset];
         const uint32_t entries = votes_.offsets[run.offset + run.blocks] - begin;
         const VotesView view = {

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
 #include "common/telemetry/metric_families.h"
-#include "common/telemetry/worker_readings.h"
-#include "server/part_metrics.h"
+#include "common/wire/worker_readings.h"
+#include "server/metrics/part_metrics.h"
 #include "server/session/worker_reports.h"
 
 namespace distro::server {

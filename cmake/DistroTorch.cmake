@@ -39,7 +39,7 @@ target_include_directories(torchlib::cpu SYSTEM INTERFACE "${torch_include}" "${
 target_link_libraries(torchlib::cpu INTERFACE torchlib::so_torch_cpu torchlib::so_c10)
 target_link_options(torchlib::cpu INTERFACE "LINKER:--allow-shlib-undefined")
 
-# distro_use_torch(<target>): lets a target's sources include worker/model/torch.h. Links distro::torch and reuses its
+# distro_use_torch(<target>): lets a target's sources include worker/torch/torch.h. Links distro::torch and reuses its
 # precompiled header: Torch's headers cost tens of seconds a file without it.
 function(distro_use_torch target)
   target_link_libraries(${target} PUBLIC distro::torch)

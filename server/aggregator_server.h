@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "server/log/disk.h"
-#include "server/options.h"
+#include "server/options/options.h"
 
 namespace distro::server {
 

@@ -17,8 +17,8 @@
 #include "google/protobuf/stubs/logging.h"
 #include "server/aggregator_server.h"
 #include "server/connections/connection_limits.h"
-#include "server/flags.h"
-#include "server/grpc_endpoint.h"
+#include "server/options/flags.h"
+#include "server/service/grpc_endpoint.h"
 
 namespace distro::server {
 namespace {

@@ -11,9 +11,9 @@
 #include "common/base/status_util.h"
 #include "common/base/utf8.h"
 #include "common/checkpoint/hf_folder.h"
-#include "common/client/client_flags.h"
 #include "common/client/link_bench.h"
 #include "common/client/link_report.h"
+#include "common/client/options/client_flags.h"
 #include "common/layout/tensor_buffer.h"
 #include "common/model/architecture.h"
 #include "worker/data/sampler.h"
@@ -57,20 +57,20 @@ Command GenerateCommand() {
 
 Command FingerprintCommand() {
   const auto options = std::make_shared<FingerprintOptions>();
-  return {
-      .name = "fingerprint",
-      .summary =
-          "Prints the fingerprint of the tokens, which must be that of all workers of a run.",
-      .flags = {{.name = "data",
-                 .value = &options->data,
-                 .help = "Text (UTF-8) or token file (docs/data.md). Required.",
-                 .takes = Takes::kFile},
-                {.name = "data_format",
-                 .value = &options->data_format,
-                 .help = "Of --data: text, llmc, uint16, uint32, or auto: by the file's name."}},
-      .help = R"(Example:
+  return {.name = "fingerprint",
+          .summary =
+              "Prints the fingerprint of the tokens, which must be that of all workers of a run.",
+          .flags = {{.name = "data",
+                     .value = &options->data,
+                     .help = "Text (UTF-8) or token file (docs/data.md). Required.",
+                     .takes = Takes::kFile},
+                    {.name = "data_format",
+                     .value = &options->data_format,
+                     .help = "Of --data: text, llmc, uint16, uint32, or auto: by the file's name.",
+                     .choices = {"auto", "text", "llmc", "uint16", "uint32"}}},
+          .help = R"(Example:
   distro-worker fingerprint --data FILE)",
-      .run = [options] { return Print(DataFingerprint(*options)); }};
+          .run = [options] { return Print(DataFingerprint(*options)); }};
 }
 
 absl::StatusOr<int> BenchLink(const LinkBenchOptions& options) {

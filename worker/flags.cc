@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "common/base/status_macros.h"
-#include "common/client/client_flags.h"
+#include "common/client/options/client_flags.h"
 #include "worker/commands.h"
 #include "worker/exit_code.h"
 

@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "common/base/log.h"
-#include "common/client/channel_options.h"
-#include "worker/node/node_options.h"
+#include "common/client/options/channel_options.h"
+#include "worker/plan/node_options.h"
 
 namespace distro::worker {
 

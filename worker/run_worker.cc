@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <random>
 #include <system_error>
 #include <utility>
 
@@ -18,6 +17,7 @@
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/parallel.h"
+#include "common/base/random.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
@@ -26,8 +26,8 @@
 #include "common/model/architecture.h"
 #include "common/telemetry/serve_metrics.h"
 #include "worker/data/token_file.h"
-#include "worker/gpu_readings.h"
-#include "worker/metrics.h"
+#include "worker/metrics/gpu_readings.h"
+#include "worker/metrics/metrics.h"
 #include "worker/model/model.h"
 #include "worker/node/node.h"
 #include "worker/state/state_dir.h"
@@ -38,11 +38,6 @@
 
 namespace distro::worker {
 namespace {
-
-uint64_t RandomWord() {
-  std::random_device device;
-  return (uint64_t{device()} << 32) | device();
-}
 
 // The host's name in the alphabet of worker names and a suffix that keeps workers of one host
 // apart.

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/rpc/frames.h"
 #include "common/rpc/status.h"
+#include "common/wire/frames.h"
 
 namespace distro::bench {
 

@@ -13,7 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/client/channel.h"
 #include "common/process/command_line.h"
-#include "common/rpc/proto_time.h"
+#include "common/wire/proto_time.h"
 
 namespace distro::bench {
 namespace {

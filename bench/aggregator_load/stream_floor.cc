@@ -4,7 +4,8 @@
 //
 //   stream_floor --listen 127.0.0.1:0
 //       prints the address it listens on and serves until it is killed
-//   stream_floor --server HOST:PORT --workers 32 --rounds 4 --up_bytes 1765062 --down_bytes 11380000
+//   stream_floor --server HOST:PORT --workers 32 --rounds 4 --up_bytes 1765062
+//       --down_bytes 11380000
 //       prints {"seconds": ...}, from the first byte to the last
 #include <algorithm>
 #include <deque>
@@ -19,7 +20,7 @@
 #include "common/base/clock.h"
 #include "common/client/channel.h"
 #include "common/process/command_line.h"
-#include "common/rpc/frames.h"
+#include "common/wire/frames.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/server_builder.h"

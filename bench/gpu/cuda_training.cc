@@ -22,8 +22,8 @@
 #include "worker/fsdp/thread_communicator.h"
 #include "worker/fsdp/unit_driver.h"
 #include "worker/model/model.h"
-#include "worker/model/torch.h"
 #include "worker/model/unit.h"
+#include "worker/torch/torch.h"
 
 namespace distro::worker {
 namespace {

@@ -1,6 +1,6 @@
 // The SplitMix64 finaliser and the stream built on it: the only source of pseudo-randomness whose
 // values the design fixes (docs/algorithm.md: ties, state hash; data permutation; initial weights).
-// Pure, the same bits on every machine.
+// Pure, the same bits on every machine. And the opposite: a word that no other process has.
 #pragma once
 
 #include <cstdint>
@@ -21,5 +21,8 @@ constexpr uint64_t Mix(uint64_t z) {
 constexpr uint64_t SplitMix64(uint64_t seed, uint64_t i) {
   return Mix(seed + kGoldenGamma * (i + 1));
 }
+
+// 64 bits of the machine's entropy: differs from call to call and from process to process.
+uint64_t RandomWord();
 
 }  // namespace distro

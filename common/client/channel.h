@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/client/channel_options.h"
+#include "common/client/options/channel_options.h"
 #include "grpcpp/channel.h"
 
 namespace distro {

@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/client/channel_options.h"
 #include "common/client/link_report.h"
+#include "common/client/options/channel_options.h"
 
 namespace distro {
 

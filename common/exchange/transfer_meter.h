@@ -10,7 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/exchange/transfer_stats.h"
-#include "common/telemetry/worker_readings.h"
+#include "common/wire/worker_readings.h"
 
 namespace distro {
 

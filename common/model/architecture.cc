@@ -23,12 +23,18 @@ constexpr Reader kArchitectures[] = {
 };
 
 std::string Names() {
-  return absl::StrJoin(kArchitectures, ", ", [](std::string* text, const Reader& architecture) {
-    absl::StrAppend(text, "\"", architecture.model_type, "\"");
+  return absl::StrJoin(ModelTypes(), ", ", [](std::string* text, absl::string_view type) {
+    absl::StrAppend(text, "\"", type, "\"");
   });
 }
 
 }  // namespace
+
+std::vector<absl::string_view> ModelTypes() {
+  std::vector<absl::string_view> types;
+  for (const Reader& architecture : kArchitectures) types.push_back(architecture.model_type);
+  return types;
+}
 
 absl::StatusOr<std::shared_ptr<const Architecture>> ParseModelConfig(absl::string_view text) {
   const absl::StatusOr<nlohmann::json> object = ParseJson(text);

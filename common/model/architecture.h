@@ -96,6 +96,9 @@ class Architecture {
   const ModelSizes sizes_;
 };
 
+// Every architecture's key.
+std::vector<absl::string_view> ModelTypes();
+
 // The model of a Hugging Face config.json. InvalidArgument: not a JSON object, a model_type that is
 // not built, or what the architecture refuses; names the key and the remedy.
 absl::StatusOr<std::shared_ptr<const Architecture>> ParseModelConfig(absl::string_view json);

@@ -3,7 +3,6 @@
 #include <iostream>
 #include <map>
 #include <memory>
-#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"

@@ -77,12 +77,6 @@ v1::RoundHeader MakeRoundHeader(const v1::RunConfig& config, const RoundOutcome&
   return header;
 }
 
-uint64_t ResultBytes(const v1::RoundHeader& header) {
-  uint64_t bytes = 0;
-  for (const v1::CommittedSegment& segment : header.segments()) bytes += segment.payload_bytes();
-  return bytes;
-}
-
 uint64_t IncludedTokens(const v1::RoundHeader& header, absl::Span<const v1::Slot> slots,
                         uint32_t sequence_length) {
   uint64_t tokens = 0;

@@ -69,9 +69,6 @@ struct RoundOutcome {
 // The record's header but for samples, times and reason, which are its owner's.
 v1::RoundHeader MakeRoundHeader(const v1::RunConfig& config, const RoundOutcome& outcome);
 
-// Payload bytes of a round's result.
-uint64_t ResultBytes(const v1::RoundHeader& header);
-
 // Tokens of the updates that are included; `slots` are those of the round.
 uint64_t IncludedTokens(const v1::RoundHeader& header, absl::Span<const v1::Slot> slots,
                         uint32_t sequence_length);

@@ -13,16 +13,12 @@
 namespace distro {
 namespace {
 
-absl::Status Bad(absl::string_view field, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
-}
-
 absl::Status CheckMember(const v1::Member& member, uint64_t* votes_left, uint32_t kept_per_block) {
   const uint64_t votes = uint64_t{member.weight()} * kept_per_block;
-  if (votes > *votes_left) return Bad("weight", "more than 32767 votes a block in all");
+  if (votes > *votes_left) return BadField("weight", "more than 32767 votes a block in all");
   *votes_left -= votes;
   if (!v1::MemberState_IsValid(member.state()) || member.state() == v1::MEMBER_STATE_UNSPECIFIED) {
-    return Bad("state", absl::StrCat(member.state(), " is not known"));
+    return BadField("state", absl::StrCat(member.state(), " is not known"));
   }
   return absl::OkStatus();
 }
@@ -33,7 +29,7 @@ absl::Status CheckMembers(const v1::RoundHeader& header) {
   for (const v1::Member& member : header.members()) {
     DISTRO_RETURN_IF_ERROR(ValidateName(member.name(), "members: name"));
     if (member.name() <= last) {
-      return Bad("members", absl::StrCat(member.name(), " does not come after ", last));
+      return BadField("members", absl::StrCat(member.name(), " does not come after ", last));
     }
     last = member.name();
     DISTRO_RETURN_IF_ERROR(
@@ -51,17 +47,18 @@ absl::Status CheckIncluded(const v1::RoundHeader& header, const std::string& inc
   const int members = header.members_size();
   const size_t bytes = (members + 7) / 8;
   if (included.size() != bytes) {
-    return Bad("included",
-               absl::StrCat(included.size(), " bytes for ", members, " members, not ", bytes));
+    return BadField("included",
+                    absl::StrCat(included.size(), " bytes for ", members, " members, not ", bytes));
   }
   for (int i = members; i < static_cast<int>(bytes) * 8; ++i) {
-    if (Bit(included, i)) return Bad("included", absl::StrCat("unused bit ", i, " is set"));
+    if (Bit(included, i)) return BadField("included", absl::StrCat("unused bit ", i, " is set"));
   }
   for (int i = 0; i < members; ++i) {
     if (!Bit(included, i)) continue;
     const v1::Member& member = header.members(i);
-    if (member.abstained()) return Bad("included", absl::StrCat(member.name(), " abstained"));
-    if (member.weight() == 0) return Bad("included", absl::StrCat(member.name(), " has weight 0"));
+    if (member.abstained()) return BadField("included", absl::StrCat(member.name(), " abstained"));
+    if (member.weight() == 0)
+      return BadField("included", absl::StrCat(member.name(), " has weight 0"));
   }
   return absl::OkStatus();
 }
@@ -69,7 +66,8 @@ absl::Status CheckIncluded(const v1::RoundHeader& header, const std::string& inc
 absl::Status CheckSegments(const v1::RoundHeader& header, const Layout& layout) {
   const uint32_t segments = layout.segments();
   if (static_cast<uint32_t>(header.segments_size()) != segments) {
-    return Bad("segments", absl::StrCat(header.segments_size(), " for a layout of ", segments));
+    return BadField("segments",
+                    absl::StrCat(header.segments_size(), " for a layout of ", segments));
   }
   for (uint32_t i = 0; i < segments; ++i) {
     const std::string where = absl::StrCat("segment ", i);
@@ -82,7 +80,7 @@ absl::Status CheckSegments(const v1::RoundHeader& header, const Layout& layout) 
 }
 
 absl::Status CheckHeader(const v1::RoundHeader& header, const Layout& layout) {
-  if (header.epoch() == 0) return Bad("epoch", "is 0");
+  if (header.epoch() == 0) return BadField("epoch", "is 0");
   DISTRO_RETURN_IF_ERROR(CheckStepParameters(header.step()));
   DISTRO_RETURN_IF_ERROR(CheckMembers(header));
   DISTRO_RETURN_IF_ERROR(CheckSegments(header, layout));
@@ -115,6 +113,12 @@ bool IsIncluded(const v1::RoundHeader& header, int member) {
       header.segments(), [member](const auto& segment) { return Bit(segment.included(), member); });
 }
 
+uint64_t ResultBytes(const v1::RoundHeader& header) {
+  uint64_t bytes = 0;
+  for (const v1::CommittedSegment& segment : header.segments()) bytes += segment.payload_bytes();
+  return bytes;
+}
+
 absl::StatusOr<v1::RoundHeader> ParseRoundHeader(absl::string_view bytes, const Layout& layout) {
   v1::RoundHeader header;
   if (bytes.size() > kMaxRoundHeaderBytes ||
@@ -140,15 +144,15 @@ absl::StatusOr<CommittedRound> MakeCommittedRound(absl::string_view header_bytes
   for (uint32_t i = 0; i < layout.segments(); ++i) {
     const v1::CommittedSegment& listed = header.segments(i);
     const std::string where = absl::StrCat("round ", header.round(), ": segment ", i);
-    if (payloads[i] == nullptr) return Bad(where, "the payload is missing");
+    if (payloads[i] == nullptr) return BadField(where, "the payload is missing");
     if (payloads[i]->size() != listed.payload_bytes()) {
-      return Bad(where, absl::StrCat("the payload has ", payloads[i]->size(),
-                                     " bytes, the header lists ", listed.payload_bytes()));
+      return BadField(where, absl::StrCat("the payload has ", payloads[i]->size(),
+                                          " bytes, the header lists ", listed.payload_bytes()));
     }
     const uint64_t checksum = Xxh3(*payloads[i]);
     if (checksum != listed.checksum()) {
-      return Bad(where, absl::StrCat("the payload's checksum is ", ToHex(checksum),
-                                     ", the header lists ", ToHex(listed.checksum())));
+      return BadField(where, absl::StrCat("the payload's checksum is ", ToHex(checksum),
+                                          ", the header lists ", ToHex(listed.checksum())));
     }
   }
   CommittedRound round;

@@ -38,6 +38,9 @@ struct CommittedRound {
 int IncludedSegments(const v1::RoundHeader& header, int member);
 bool IsIncluded(const v1::RoundHeader& header, int member);
 
+// Payload bytes of a round's result, in all segments.
+uint64_t ResultBytes(const v1::RoundHeader& header);
+
 // Parses and checks a header: members ascending by name with a known state and a sum of K * weight
 // of at most 32767, weight 0 (on probation) included nowhere, one segment entry a segment of the
 // layout, bitmaps of the exact size with unused bits 0, payload sizes within what votes of the

@@ -14,7 +14,7 @@
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
 #include "common/round_log/committed_round.h"
-#include "common/rpc/frames.h"
+#include "common/wire/frames.h"
 #include "distro/v1/round.pb.h"
 
 namespace distro {

@@ -4,37 +4,37 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "common/codec/payload.h"
 
 namespace distro {
 namespace {
 
-absl::Status Bad(absl::string_view field, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
-}
-
 absl::Status CheckFloat(absl::string_view field, uint32_t bits) {
   const float value = std::bit_cast<float>(bits);
   if (std::isfinite(value) && !std::signbit(value)) return absl::OkStatus();
-  return Bad(field, absl::StrCat(value, " is not finite and at least 0"));
+  return BadField(field, absl::StrCat(value, " is not finite and at least 0"));
 }
 
 }  // namespace
+
+absl::Status BadField(absl::string_view field, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
+}
 
 absl::Status CheckStepParameters(const v1::StepParameters& step) {
   DISTRO_RETURN_IF_ERROR(CheckFloat("step: eta_bits", step.eta_bits()));
   DISTRO_RETURN_IF_ERROR(CheckFloat("step: eta_lambda_bits", step.eta_lambda_bits()));
   if (!(step.beta() >= 0 && step.beta() < 1)) {
-    return Bad("step: beta", absl::StrCat(step.beta(), " is outside 0 to below 1"));
+    return BadField("step: beta", absl::StrCat(step.beta(), " is outside 0 to below 1"));
   }
   if (!(step.clip_norm() > 0) || !std::isfinite(step.clip_norm())) {
-    return Bad("step: clip_norm", absl::StrCat(step.clip_norm(), " is not above 0 and finite"));
+    return BadField("step: clip_norm",
+                    absl::StrCat(step.clip_norm(), " is not above 0 and finite"));
   }
   if (step.kept_per_block() < 1 || step.kept_per_block() > 4096) {
-    return Bad("step: kept_per_block",
-               absl::StrCat(step.kept_per_block(), " is outside 1 to 4096"));
+    return BadField("step: kept_per_block",
+                    absl::StrCat(step.kept_per_block(), " is outside 1 to 4096"));
   }
   return absl::OkStatus();
 }
@@ -45,13 +45,14 @@ absl::Status CheckSlots(const google::protobuf::RepeatedPtrField<v1::Slot>& slot
   for (const v1::Slot& slot : slots) {
     DISTRO_RETURN_IF_ERROR(ValidateName(slot.worker(), "worker"));
     if (slot.worker() <= last) {
-      return Bad("worker", absl::StrCat(slot.worker(), " does not come after ", last));
+      return BadField("worker", absl::StrCat(slot.worker(), " does not come after ", last));
     }
     last = slot.worker();
     if (slot.samples() < 1 || slot.first_sample() > next_sample ||
         slot.samples() > next_sample - slot.first_sample()) {
-      return Bad(slot.worker(), absl::StrCat(slot.samples(), " samples from ", slot.first_sample(),
-                                             " on are none or pass ", next_sample));
+      return BadField(slot.worker(),
+                      absl::StrCat(slot.samples(), " samples from ", slot.first_sample(),
+                                   " on are none or pass ", next_sample));
     }
   }
   return absl::OkStatus();
@@ -64,7 +65,7 @@ uint64_t MaxPayloadBytes(const Layout& layout, SegmentId segment) {
 absl::Status CheckPayloadBytes(const Layout& layout, SegmentId segment, uint64_t payload_bytes) {
   const uint64_t most = MaxPayloadBytes(layout, segment);
   if (payload_bytes >= 1 && payload_bytes <= most) return absl::OkStatus();
-  return Bad("payload_bytes", absl::StrCat(payload_bytes, " is outside 1 to ", most));
+  return BadField("payload_bytes", absl::StrCat(payload_bytes, " is outside 1 to ", most));
 }
 
 }  // namespace distro

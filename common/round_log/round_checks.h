@@ -5,12 +5,16 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
 #include "distro/v1/round.pb.h"
 #include "google/protobuf/repeated_ptr_field.h"
 
 namespace distro {
+
+// InvalidArgument, "FIELD: WHAT".
+absl::Status BadField(absl::string_view field, absl::string_view what);
 
 // eta and eta*lambda finite and not negative, beta in 0 to below 1, clip_norm above 0, K in
 // 1..4096.

@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "common/base/reason.h"
 #include "common/base/utf8.h"
-#include "common/rpc/proto_time.h"
+#include "common/wire/proto_time.h"
 #include "distro/v1/error.pb.h"
 
 namespace distro {

@@ -11,7 +11,6 @@
 #include "common/codec/payload.h"
 #include "common/round/combiner.h"
 #include "common/run/schedule.h"
-#include "common/update/combine.h"
 
 namespace distro {
 namespace {

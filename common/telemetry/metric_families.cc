@@ -79,6 +79,13 @@ std::string MetricsText(const std::vector<prometheus::MetricFamily>& families) {
   return prometheus::TextSerializer().Serialize(families);
 }
 
+HttpRoute MetricsRoute(std::string path,
+                       std::function<std::vector<prometheus::MetricFamily>()> collect) {
+  return {std::move(path), [collect = std::move(collect)](const HttpRequest&) {
+            return HttpResponse{200, kMetricsContentType, MetricsText(collect())};
+          }};
+}
+
 MetricValues::MetricValues(const std::vector<prometheus::MetricFamily>& families) {
   for (const prometheus::MetricFamily& family : families) {
     const bool counter = family.type == prometheus::MetricType::Counter;

@@ -2,11 +2,13 @@
 // text that Prometheus reads.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/http/http_endpoint.h"
 #include "common/telemetry/metrics.h"
 #include "prometheus/metric_family.h"
 
@@ -44,6 +46,9 @@ void AppendFamilies(std::vector<prometheus::MetricFamily> from,
 // The text exposition format 0.0.4, served as kMetricsContentType.
 inline constexpr char kMetricsContentType[] = "text/plain; version=0.0.4; charset=utf-8";
 std::string MetricsText(const std::vector<prometheus::MetricFamily>& families);
+// GET `path`: the families in the text format.
+HttpRoute MetricsRoute(std::string path,
+                       std::function<std::vector<prometheus::MetricFamily>()> collect);
 
 // Families looked up by name and labels, for a page that shows the numbers of a scrape. Immutable.
 class MetricValues {

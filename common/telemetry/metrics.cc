@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/telemetry/metric_families.h"
-#include "common/telemetry/worker_readings.h"
+#include "common/wire/worker_readings.h"
 
 namespace distro {
 namespace {

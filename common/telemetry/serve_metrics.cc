@@ -6,6 +6,7 @@
 #include "common/base/address.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/telemetry/metric_families.h"
 
 namespace distro {
 

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/log.h"
-#include "common/telemetry/http_endpoint.h"
+#include "common/http/http_endpoint.h"
 #include "prometheus/metric_family.h"
 
 namespace distro {

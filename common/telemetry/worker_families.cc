@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/telemetry/worker_readings.h"
+#include "common/wire/worker_readings.h"
 #include "google/protobuf/descriptor.h"
 
 namespace distro {

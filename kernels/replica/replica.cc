@@ -1,10 +1,9 @@
 #include "kernels/replica/replica.h"
 
-#include <algorithm>
 #include <atomic>
 #include <utility>
-#include <vector>
 
+#include "absl/types/span.h"
 #include "common/base/parallel.h"
 #include "common/round_log/log_reference.h"
 #include "kernels/cpu/cpu_backend.h"

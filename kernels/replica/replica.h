@@ -11,7 +11,6 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"

@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/server_context.h"
-#include "server/auth/roles.h"
-#include "server/auth/token_store.h"
+#include "server/auth/tokens/roles.h"
+#include "server/auth/tokens/token_store.h"
 #include "server/connections/connection_table.h"
 
 namespace distro::server {

@@ -18,8 +18,8 @@
 #include "common/security/tls_files.h"
 #include "grpcpp/security/server_credentials.h"
 #include "server/auth/authorizer.h"
-#include "server/auth/file_watch.h"
-#include "server/auth/token_store.h"
+#include "server/auth/tokens/file_watch.h"
+#include "server/auth/tokens/token_store.h"
 
 namespace distro::server {
 

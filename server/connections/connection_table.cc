@@ -284,25 +284,10 @@ std::array<uint64_t, kConnectionEnds> ConnectionTable::ends() const {
 }
 
 absl::string_view ConnectionEndName(ConnectionEnd end) {
-  switch (end) {
-    case ConnectionEnd::kFull:
-      return "full";
-    case ConnectionEnd::kRate:
-      return "rate";
-    case ConnectionEnd::kNoCredential:
-      return "no_credential";
-    case ConnectionEnd::kAnonymousBytes:
-      return "anonymous_bytes";
-    case ConnectionEnd::kMadeRoom:
-      return "made_room";
-    case ConnectionEnd::kNewerOfCredential:
-      return "newer_of_credential";
-    case ConnectionEnd::kCalls:
-      return "calls";
-    case ConnectionEnd::kOverhead:
-      return "overhead";
-  }
-  return "";
+  constexpr std::array<absl::string_view, kConnectionEnds> kNames = {
+      "full",  "rate",    "no_credential", "anonymous_bytes", "made_room", "newer_of_credential",
+      "calls", "overhead"};
+  return kNames[static_cast<size_t>(end)];
 }
 
 }  // namespace distro::server

@@ -1,6 +1,6 @@
 // Every operation with which server/log changes a file system, one by one, so that a test can make
-// any of them fail, wait, or be the last thing that the process does (tests/testing/faulty_disk.h).
-// Reading is not here.
+// any of them fail, wait, or be the last thing that the process does
+// (tests/testing/server/faulty_disk.h). Reading is not here.
 //
 // Thread-safe. Blocking. Every message names the operation and the path.
 #pragma once

@@ -10,9 +10,9 @@
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "common/codec/payload.h"
-#include "common/round/record.h"
+#include "common/round_log/committed_round.h"
 #include "common/round_log/header_bound.h"
-#include "common/rpc/proto_time.h"
+#include "common/wire/proto_time.h"
 #include "server/session/worker_version.h"
 
 namespace distro::server {

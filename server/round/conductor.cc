@@ -1,7 +1,6 @@
 #include "server/round/conductor.h"
 
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"

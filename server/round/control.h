@@ -66,7 +66,8 @@ class Control {
   bool ended_ = false;
 };
 
-// What subscriptions end with when the aggregator stops.
+// What subscriptions, and snapshots that nobody adopts any more, end with when the aggregator
+// stops.
 absl::Status Draining();
 
 }  // namespace distro::server

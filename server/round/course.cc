@@ -1,14 +1,14 @@
 #include "server/round/course.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
+#include "common/round_log/committed_round.h"
 #include "common/round_log/header_bound.h"
-#include "common/rpc/proto_time.h"
 #include "common/run/schedule.h"
+#include "common/wire/proto_time.h"
 #include "server/round/reference_state.h"
 
 namespace distro::server {

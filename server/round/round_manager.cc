@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/proto_time.h"
+#include "common/wire/proto_time.h"
 
 namespace distro::server {
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "distro/v1/admin.pb.h"
@@ -28,5 +30,10 @@ struct RunStatus {
   std::vector<absl::Duration> since;  // [workers], monotonic: when it entered its state
   absl::Duration now;                 // monotonic: last_seen counts from the same origin
 };
+
+// "empty", "waiting", "training", "paused", "draining", "done": for metrics and pages.
+inline std::string RunStateName(v1::RunState state) {
+  return absl::AsciiStrToLower(absl::StripPrefix(v1::RunState_Name(state), "RUN_STATE_"));
+}
 
 }  // namespace distro::server

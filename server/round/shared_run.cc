@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "common/base/status_macros.h"
-#include "common/rpc/proto_time.h"
+#include "common/wire/proto_time.h"
 
 namespace distro::server {
 namespace {

@@ -9,6 +9,7 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/round_log/log_reference.h"
+#include "server/round/control.h"
 
 namespace distro::server {
 namespace {
@@ -65,15 +66,6 @@ void LeaveOutUnvouched(const RoundLog& round_log, SnapshotStore* snapshots, Log*
              {{"first_round", round_log.first_round().value()}, {"snapshot", newest.value()}});
 }
 
-namespace {
-
-absl::Status ClosedError() {
-  return ErrorWithReason(absl::StatusCode::kUnavailable, "draining",
-                         "the aggregator is about to stop: try again later");
-}
-
-}  // namespace
-
 SnapshotDesk::SnapshotDesk(SnapshotStore* snapshots, RoundLog* round_log,
                            const RoundManager* manager, Log* log)
     : snapshots_(snapshots), round_log_(round_log), manager_(manager), log_(log) {
@@ -90,7 +82,7 @@ SnapshotDesk::~SnapshotDesk() {
   }
   thread_.join();
   for (const Job& job : left) {
-    if (job.done) job.done(ClosedError());
+    if (job.done) job.done(Draining());
   }
 }
 
@@ -134,7 +126,7 @@ void SnapshotDesk::Adopt(const SnapshotTicket& ticket, std::function<void(absl::
       return;
     }
   }
-  done(ClosedError());
+  done(Draining());
 }
 
 absl::StatusOr<SnapshotDesk::StoredFile> SnapshotDesk::Find(absl::string_view sha256) const {

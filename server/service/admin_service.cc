@@ -7,12 +7,6 @@
 #include "server/service/worker_infos.h"
 
 namespace distro::server {
-namespace {
-
-absl::Status NoRun() { return absl::UnavailableError("there is no run yet: it must be created"); }
-
-}  // namespace
-
 RawBidiReactor* AdminService::CreateRun(grpc::CallbackServerContext* context) {
   const absl::StatusOr<Caller> caller = desk_->Admit(*context, Rpc::kCreateRun);
   if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());

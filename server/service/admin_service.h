@@ -3,10 +3,10 @@
 
 #include "common/base/log.h"
 #include "distro/v1/admin.grpc.pb.h"
+#include "server/call/observers.h"
 #include "server/limits/stream_gate.h"
 #include "server/round/run_host.h"
 #include "server/service/call_desk.h"
-#include "server/service/observers.h"
 #include "server/service/raw_message.h"
 #include "server/session/worker_reports.h"
 

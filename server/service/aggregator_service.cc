@@ -17,8 +17,6 @@ bool LetIn(v1::Directive directive) {
   return directive == v1::DIRECTIVE_CONTINUE || directive == v1::DIRECTIVE_RESYNC;
 }
 
-absl::Status NoRun() { return absl::UnavailableError("there is no run yet: it must be created"); }
-
 }  // namespace
 
 grpc::ServerUnaryReactor* AggregatorService::Join(grpc::CallbackServerContext* context,

@@ -33,6 +33,8 @@ bool IsOfTheDisk(const absl::Status& status) {
 
 }  // namespace
 
+absl::Status NoRun() { return absl::UnavailableError("there is no run yet: it must be created"); }
+
 absl::Status WithoutPath(const absl::Status& status, absl::string_view operation, Log* log) {
   log->Error("disk failed for a caller", {{"operation", operation}, {"reason", status}});
   return ErrorWithReason(

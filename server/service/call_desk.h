@@ -13,7 +13,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/auth/authorizer.h"
-#include "server/auth/token_store.h"
+#include "server/auth/tokens/token_store.h"
 #include "server/limits/call_rates.h"
 #include "server/service/raw_message.h"
 
@@ -83,6 +83,9 @@ class CallDesk {
   AuthObserver* const observer_;
   Log* const log_;
 };
+
+// What a call that needs a run is told while there is none.
+absl::Status NoRun();
 
 // What a caller is told when the aggregator's disk fails: which operation, not which path
 // (docs/protocol.md, "Statuses"). Unavailable `disk`: "the aggregator cannot OPERATION: its log

@@ -4,7 +4,7 @@
 
 #include "common/base/clock.h"
 #include "grpcpp/server_builder.h"
-#include "server/service/observers.h"
+#include "server/call/observers.h"
 
 namespace distro::server {
 

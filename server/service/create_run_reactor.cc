@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/frames.h"
+#include "common/wire/frames.h"
 #include "server/service/call_desk.h"
 
 namespace distro::server {

@@ -7,9 +7,9 @@
 
 #include "common/base/log.h"
 #include "distro/v1/admin.pb.h"
+#include "server/call/observers.h"
 #include "server/round/run_host.h"
 #include "server/service/bidi_reactor.h"
-#include "server/service/observers.h"
 
 namespace distro::server {
 

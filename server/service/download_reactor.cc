@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/frames.h"
 #include "common/rpc/status.h"
+#include "common/wire/frames.h"
 #include "server/service/call_desk.h"
 
 namespace distro::server {
@@ -42,7 +42,7 @@ DownloadReactor::~DownloadReactor() {
 absl::Status DownloadReactor::OpenFile(SnapshotDesk* desk, const grpc::ByteBuffer& bytes) {
   v1::DownloadSnapshotRequest request;
   DISTRO_RETURN_IF_ERROR(ParseMessage(bytes, &request));
-  if (desk == nullptr) return absl::UnavailableError("there is no run yet: it must be created");
+  if (desk == nullptr) return NoRun();
   DISTRO_ASSIGN_OR_RETURN(SnapshotDesk::StoredFile stored, desk->Find(request.sha256()));
   if (request.offset() > stored.size_bytes) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -7,11 +7,11 @@
 
 #include "common/base/clock.h"
 #include "distro/v1/link.grpc.pb.h"
+#include "server/call/link_call.h"
 #include "server/limits/stream_gate.h"
 #include "server/round/run_host.h"
 #include "server/service/bidi_reactor.h"
 #include "server/service/call_desk.h"
-#include "server/service/link_call.h"
 
 namespace distro::server {
 

@@ -38,7 +38,7 @@ SubscribeReactor* SubscribeReactor::Start(grpc::CallbackServerContext* context,
 
 absl::Status SubscribeReactor::Subscribe(const Caller& caller, RoundManager* manager,
                                          StreamGate* gate, const grpc::ByteBuffer& request) {
-  if (manager == nullptr) return absl::UnavailableError("there is no run yet: it must be created");
+  if (manager == nullptr) return NoRun();
   DISTRO_ASSIGN_OR_RETURN(stream_, gate->Open(StreamKind::kSubscription,
                                               [this](const absl::Status& why) { Stop(why); }));
   v1::SubscribeRoundsRequest parsed;

@@ -15,9 +15,9 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/auth/authorizer.h"
+#include "server/call/observers.h"
 #include "server/limits/stream_gate.h"
 #include "server/round/round_manager.h"
-#include "server/service/observers.h"
 #include "server/service/raw_message.h"
 
 namespace distro::server {

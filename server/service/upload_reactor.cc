@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "server/service/upload_call.h"
+#include "server/call/upload_call.h"
 
 namespace distro::server {
 

@@ -3,9 +3,9 @@
 
 #include "distro/v1/update.pb.h"
 #include "server/auth/authorizer.h"
+#include "server/call/upload_call.h"
 #include "server/limits/stream_gate.h"
 #include "server/service/bidi_reactor.h"
-#include "server/service/upload_call.h"
 
 namespace distro::server {
 

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/frames.h"
 #include "common/rpc/status.h"
+#include "common/wire/frames.h"
 #include "server/service/call_desk.h"
 
 namespace distro::server {
@@ -61,7 +61,7 @@ void UploadSnapshotReactor::OnReadDone(bool ok) {
 }
 
 absl::Status UploadSnapshotReactor::Handle(const v1::UploadSnapshotRequest& request) {
-  if (desk_ == nullptr) return absl::UnavailableError("there is no run yet: it must be created");
+  if (desk_ == nullptr) return NoRun();
   switch (request.message_case()) {
     case v1::UploadSnapshotRequest::kHeader:
       return OnHeader(request.header());

@@ -12,10 +12,10 @@
 #include "common/base/log.h"
 #include "distro/v1/snapshot.pb.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/call/observers.h"
 #include "server/connections/connection_table.h"
 #include "server/limits/stream_gate.h"
 #include "server/round/snapshot_desk.h"
-#include "server/service/observers.h"
 #include "server/service/raw_message.h"
 
 namespace distro::server {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "common/rpc/proto_time.h"
+#include "common/wire/proto_time.h"
 
 namespace distro::server {
 namespace {
@@ -38,7 +38,8 @@ void ClearWhatIsNotListed(v1::WorkerTelemetry* telemetry) {
 std::vector<const Worker*> ByNeed(const std::vector<Worker>& workers) {
   std::vector<const Worker*> order;
   for (const Worker& worker : workers) order.push_back(&worker);
-  std::ranges::stable_partition(order, [](const Worker* worker) { return worker->in_session(); });
+  std::stable_partition(order.begin(), order.end(),
+                        [](const Worker* worker) { return worker->in_session(); });
   return order;
 }
 

@@ -42,7 +42,7 @@ class WorkerReports {
   // Takes the readings of a heartbeat that was let in; the label is the name that the aggregator
   // let in, nothing of the telemetry. A sequence not above the last of the same incarnation changes
   // nothing. Counters never go back but with another incarnation. Returns how many values were
-  // dropped (common/telemetry/worker_readings.h).
+  // dropped (common/wire/worker_readings.h).
   int Take(const v1::HeartbeatRequest& heartbeat, absl::Time wall, absl::Duration now);
 
   // The worker left: its readings go at once. Of another incarnation than the last: changes

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "common/base/checksum.h"
 #include "nlohmann/json.hpp"
 #include "server/session/transition.h"
@@ -27,14 +25,10 @@ double Metric(const StatusFacts& facts, absl::string_view name, const MetricLabe
   return facts.metrics->Get(absl::StrCat("distro_aggregator_", name), labels);
 }
 
-std::string StateName(v1::RunState state) {
-  return absl::AsciiStrToLower(absl::StripPrefix(v1::RunState_Name(state), "RUN_STATE_"));
-}
-
 json RunPart(const StatusFacts& facts) {
   const RunStatus& status = facts.status;
   return {{"id", facts.run == nullptr ? "" : facts.run->run_id},
-          {"state", StateName(status.state)},
+          {"state", RunStateName(status.state)},
           {"reason", status.reason},
           {"epoch", status.epoch.value()},
           {"log_hash", ToHex(status.log_hash)},

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/telemetry/http_endpoint.h"
+#include "common/http/http_endpoint.h"
 #include "common/telemetry/metric_families.h"
 #include "server/log/run_identity.h"
 #include "server/round/round_manager.h"

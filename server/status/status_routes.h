@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/telemetry/http_endpoint.h"
+#include "common/http/http_endpoint.h"
 #include "common/telemetry/metric_families.h"
 #include "server/round/run_host.h"
 #include "server/session/worker_reports.h"

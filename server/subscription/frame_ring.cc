@@ -4,9 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "common/round_log/segment_frames.h"
-#include "common/rpc/frames.h"
-#include "common/rpc/proto_time.h"
+#include "common/wire/frames.h"
+#include "common/wire/proto_time.h"
 
 namespace distro::server {
 namespace {
@@ -37,7 +36,11 @@ RoundFrame MakeSegmentFrame(EpochId epoch, RoundId round, SegmentId segment, uin
                             uint64_t payload_bytes, absl::string_view data,
                             std::optional<absl::Duration> made_at) {
   v1::SubscribeRoundsResponse frame = Frame(epoch, round, made_at);
-  *frame.mutable_segment() = distro::MakeSegmentFrame(segment, offset, payload_bytes, data);
+  v1::SegmentFrame* const part = frame.mutable_segment();
+  part->set_segment(segment.value());
+  part->set_offset(offset);
+  part->set_payload_bytes(payload_bytes);
+  part->set_data(data.data(), data.size());
   return {.bytes = Serialize(frame), .segment = segment, .segment_end = offset + data.size()};
 }
 

@@ -34,7 +34,8 @@ std::vector<RoundFrame> MakeSegmentFrames(EpochId epoch, RoundId round, SegmentI
                                           absl::string_view payload,
                                           std::optional<absl::Duration> made_at = std::nullopt);
 
-// One of them: `data` is what the payload of `payload_bytes` has at `offset`.
+// One of them: `data` is what the payload of `payload_bytes` has at `offset`. Requires offset <
+// payload_bytes and data within it.
 RoundFrame MakeSegmentFrame(EpochId epoch, RoundId round, SegmentId segment, uint64_t offset,
                             uint64_t payload_bytes, absl::string_view data,
                             std::optional<absl::Duration> made_at = std::nullopt);

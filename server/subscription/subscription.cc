@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/frames.h"
+#include "common/wire/frames.h"
 #include "server/log/record_format.h"
 
 namespace distro::server {

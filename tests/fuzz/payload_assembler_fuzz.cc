@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "common/rpc/frames.h"
+#include "common/wire/frames.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
-// Sequences of calls in any order on a run without gRPC: see tests/testing/rpc_sequence.h for what
-// must hold. The log lies in memory where there is such a folder.
+// Sequences of calls in any order on a run without gRPC: see tests/server/call/rpc_sequence.h for
+// what must hold. The log lies in memory where there is such a folder.
 #include <unistd.h>
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "tests/testing/rpc_sequence.h"
+#include "tests/server/call/rpc_sequence.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::string folder =

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "server/auth/tokens_file.h"
+#include "server/auth/tokens/tokens_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);

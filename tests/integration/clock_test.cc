@@ -8,7 +8,7 @@
 
 #include "common/base/random.h"
 #include "tests/integration/tiny_aggregator.h"
-#include "tests/testing/training.h"
+#include "tests/testing/worker/training.h"
 
 namespace distro {
 namespace {

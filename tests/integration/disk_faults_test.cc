@@ -12,9 +12,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "common/telemetry/http_get.h"
+#include "common/http/http_get.h"
 #include "tests/integration/tiny_aggregator.h"
-#include "tests/testing/faulty_disk.h"
+#include "tests/testing/server/faulty_disk.h"
 
 namespace distro {
 namespace {

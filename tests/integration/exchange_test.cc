@@ -24,7 +24,7 @@
 #include "server/aggregator_server.h"
 #include "tests/testing/round_builder.h"
 #include "tests/testing/scratch_folder.h"
-#include "tests/testing/scripted_update.h"
+#include "tests/testing/worker/scripted_update.h"
 
 namespace distro::worker {
 namespace {

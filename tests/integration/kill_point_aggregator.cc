@@ -23,8 +23,8 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/status_macros.h"
 #include "server/aggregator_server.h"
-#include "server/flags.h"
 #include "server/log/disk.h"
+#include "server/options/flags.h"
 
 namespace distro::server {
 namespace {

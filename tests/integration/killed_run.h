@@ -8,7 +8,7 @@
 
 #include "absl/types/span.h"
 #include "common/client/channel.h"
-#include "tests/testing/training.h"
+#include "tests/testing/worker/training.h"
 
 namespace distro::testing {
 

@@ -22,7 +22,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/replica/replica.h"
 #include "server/aggregator_server.h"
-#include "tests/testing/training.h"
+#include "tests/testing/worker/training.h"
 #include "tools/distroctl/replay_log.h"
 
 namespace distro {

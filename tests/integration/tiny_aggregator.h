@@ -18,7 +18,7 @@
 #include "distro/v1/admin.grpc.pb.h"
 #include "server/aggregator_server.h"
 #include "server/log/disk.h"
-#include "tests/testing/training.h"
+#include "tests/testing/worker/training.h"
 
 namespace distro::testing {
 

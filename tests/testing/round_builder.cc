@@ -6,7 +6,7 @@
 #include "common/base/checksum.h"
 #include "common/base/random.h"
 #include "common/codec/payload.h"
-#include "common/round_log/segment_frames.h"
+#include "common/wire/frames.h"
 
 namespace distro::testing {
 namespace {
@@ -89,12 +89,26 @@ CommittedRound Committed(const Layout& layout, const BuiltRound& round) {
   return MakeCommittedRound(round.header_bytes(), std::move(payloads), layout).value();
 }
 
+v1::SegmentFrame MakeSegmentFrame(SegmentId segment, uint64_t offset, uint64_t payload_bytes,
+                                  absl::string_view data) {
+  v1::SegmentFrame frame;
+  frame.set_segment(segment.value());
+  frame.set_offset(offset);
+  frame.set_payload_bytes(payload_bytes);
+  frame.set_data(std::string(data));
+  return frame;
+}
+
 std::vector<v1::SubscribeRoundsResponse> Frames(const BuiltRound& round, EpochId epoch) {
   std::vector<v1::SubscribeRoundsResponse> frames;
   for (uint32_t i = 0; i < round.payloads.size(); ++i) {
-    for (v1::SegmentFrame& segment : MakeSegmentFrames(SegmentId(i), round.payloads[i])) {
+    const absl::string_view payload = round.payloads[i];
+    for (uint64_t offset = 0; offset < payload.size();) {
+      const uint64_t bytes = FrameBytes(offset, payload.size());
       frames.push_back(Frame(round, epoch));
-      *frames.back().mutable_segment() = std::move(segment);
+      *frames.back().mutable_segment() =
+          MakeSegmentFrame(SegmentId(i), offset, payload.size(), payload.substr(offset, bytes));
+      offset += bytes;
     }
   }
   frames.push_back(Frame(round, epoch));

@@ -2,9 +2,11 @@
 // arguments.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
 #include "common/round_log/committed_round.h"
@@ -33,6 +35,10 @@ BuiltRound BuildRound(const Layout& layout, RoundId round, uint64_t predecessor_
 
 // The round as a follower gets it. Aborts when it is refused.
 CommittedRound Committed(const Layout& layout, const BuiltRound& round);
+
+// A frame with `data`, which the payload of `payload_bytes` has at `offset`.
+v1::SegmentFrame MakeSegmentFrame(SegmentId segment, uint64_t offset, uint64_t payload_bytes,
+                                  absl::string_view data);
 
 // The frames of the round as they come from the log: segments in order, then the commit.
 std::vector<v1::SubscribeRoundsResponse> Frames(const BuiltRound& round,

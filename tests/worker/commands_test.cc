@@ -5,7 +5,7 @@
 #include "common/base/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/testing/training.h"
+#include "tests/testing/worker/training.h"
 
 namespace distro::worker {
 namespace {

@@ -8,9 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/client/channel_options.h"
 #include "common/client/connection.h"
 #include "common/client/follow/follower.h"
+#include "common/client/options/channel_options.h"
 #include "distro/v1/session.pb.h"
 #include "distro/v1/snapshot.pb.h"
 

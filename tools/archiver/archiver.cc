@@ -1,12 +1,12 @@
 #include "tools/archiver/archiver.h"
 
 #include <optional>
-#include <random>
 #include <string>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "common/base/checksum.h"
+#include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/client/backoff.h"
 #include "common/client/follow/head_watch.h"
@@ -19,12 +19,6 @@ namespace {
 
 // Beginnings in sequence that lead to no round, after which another one would not help either.
 constexpr int kFruitlessBeginnings = 3;
-
-// Differs from process to process.
-uint64_t RandomSeed() {
-  std::random_device device;
-  return (uint64_t{device()} << 32) | device();
-}
 
 }  // namespace
 
@@ -39,7 +33,7 @@ absl::StatusOr<std::unique_ptr<Archiver>> Archiver::Create(ArchiverOptions optio
                                                           .log = log,
                                                           .clock = clock,
                                                           .backoff = archiver->options_.backoff,
-                                                          .seed = RandomSeed()}));
+                                                          .seed = RandomWord()}));
   DISTRO_ASSIGN_OR_RETURN(archiver->folder_, ArchiveFolder::Open(archiver->options_.data_dir));
   return archiver;
 }

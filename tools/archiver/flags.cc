@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "common/base/status_macros.h"
-#include "common/client/client_flags.h"
+#include "common/client/options/client_flags.h"
 #include "tools/archiver/exit_code.h"
 
 namespace distro::tools {

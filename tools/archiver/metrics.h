@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "common/telemetry/http_endpoint.h"
+#include "common/http/http_endpoint.h"
 #include "common/telemetry/metrics.h"
 
 namespace distro::tools {

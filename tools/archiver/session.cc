@@ -23,12 +23,6 @@ namespace {
 constexpr size_t kRoundsAhead = 2;
 constexpr size_t kReportsWaiting = 64;  // as many rounds as the aggregator compares
 
-uint64_t PayloadBytes(const CommittedRound& round) {
-  uint64_t bytes = 0;
-  for (const SharedBytes& payload : round.payloads) bytes += payload->size();
-  return bytes;
-}
-
 }  // namespace
 
 Session::Session(v1::GetRunResponse run, Archive archive, Parts parts)
@@ -113,7 +107,7 @@ absl::Status Session::Apply(const CommittedRound& round) {
     DISTRO_RETURN_IF_ERROR(replica->Apply(round));
   }
   ++replayed_;
-  const uint64_t bytes = PayloadBytes(round);
+  const uint64_t bytes = ResultBytes(*round.header);
   archive_.state.result_bytes += bytes;
   next_round_ = replica->next_round().value();
   parts_.metrics->replayed_rounds->Increment();

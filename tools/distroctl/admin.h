@@ -8,8 +8,8 @@
 #include "absl/time/time.h"
 #include "common/base/status_macros.h"
 #include "common/client/channel.h"
-#include "common/client/channel_options.h"
-#include "common/client/client_flags.h"
+#include "common/client/options/channel_options.h"
+#include "common/client/options/client_flags.h"
 #include "common/rpc/status.h"
 #include "distro/v1/admin.grpc.pb.h"
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/client/channel_options.h"
+#include "common/client/options/channel_options.h"
 #include "common/process/command_line.h"
 #include "tools/distroctl/report.h"
 

@@ -16,9 +16,9 @@
 #include "common/model/architecture.h"
 #include "common/model/init_weights.h"
 #include "common/round_log/header_bound.h"
-#include "common/rpc/frames.h"
 #include "common/rpc/status.h"
 #include "common/run/run_config.h"
+#include "common/wire/frames.h"
 #include "server/log/snapshot_check.h"
 #include "tools/distroctl/admin.h"
 

@@ -19,7 +19,7 @@
 #include "common/base/status_util.h"
 #include "common/security/dev_certificates.h"
 #include "common/security/token.h"
-#include "server/auth/tokens_file.h"
+#include "server/auth/tokens/tokens_file.h"
 
 namespace distro::tools {
 namespace {

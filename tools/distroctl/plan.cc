@@ -14,7 +14,9 @@
 #include "common/codec/payload.h"
 #include "common/layout/layout.h"
 #include "common/model/architecture.h"
+#include "distro/v1/run.pb.h"
 #include "tools/distroctl/plan_report.h"
+#include "worker/optimizer/update_rule.h"
 #include "worker/plan/memory_plan.h"
 
 namespace distro::tools {
@@ -118,6 +120,7 @@ PlanMemory MemoryOf(worker::Sharding sharding, const worker::MemoryPlan& plan,
 absl::StatusOr<std::vector<PlanMemory>> MemoriesOf(const Architecture& model, const Layout& layout,
                                                    const PlanOptions& o) {
   DISTRO_ASSIGN_OR_RETURN(const worker::FloatType type, worker::ParseFloatType(o.param_dtype));
+  const worker::UpdateRuleKind& rule = worker::RuleOf(v1::RunConfig());
   worker::MemoryRequest request = {
       .model = &model,
       .layout = &layout,
@@ -126,7 +129,8 @@ absl::StatusOr<std::vector<PlanMemory>> MemoriesOf(const Architecture& model, co
       .options = {.param_dtype = type, .checkpoint_every = o.activation_checkpointing},
       .sequences = o.micro_batch,
       .positions = o.sequence_length,
-      .kept_per_block = o.kept,
+      .element_arrays = rule.element_arrays,
+      .block_bytes = rule.PendingBytes(o.kept),
       .lookahead = o.overlap};
   std::vector<PlanMemory> memories;
   for (const worker::Sharding sharding :

@@ -103,12 +103,6 @@ int IncludedMembers(const v1::RoundHeader& header) {
   return count;
 }
 
-uint64_t PayloadBytes(const v1::RoundHeader& header) {
-  uint64_t bytes = 0;
-  for (const v1::CommittedSegment& segment : header.segments()) bytes += segment.payload_bytes();
-  return bytes;
-}
-
 absl::StatusOr<Report> ListLog(const LogLsOptions& options) {
   if (options.from > options.to) {
     return absl::InvalidArgumentError(
@@ -126,13 +120,12 @@ absl::StatusOr<Report> ListLog(const LogLsOptions& options) {
     const std::string hash = ToHex(stored.log->HashBefore(round.Next()));
     table.Add({absl::StrCat(round.value()), absl::StrCat(header.epoch()),
                absl::StrCat(header.members_size()), absl::StrCat(IncludedMembers(header)),
-               absl::StrCat(PayloadBytes(header)), kept ? "kept" : "pruned", hash,
-               header.reason()});
+               absl::StrCat(ResultBytes(header)), kept ? "kept" : "pruned", hash, header.reason()});
     rounds.push_back({{"round", round.value()},
                       {"epoch", header.epoch()},
                       {"members", header.members_size()},
                       {"included", IncludedMembers(header)},
-                      {"payload_bytes", PayloadBytes(header)},
+                      {"payload_bytes", ResultBytes(header)},
                       {"kept", kept},
                       {"hash", hash},
                       {"reason", header.reason()}});
@@ -182,7 +175,7 @@ absl::StatusOr<Report> ShowRound(const LogShowOptions& options) {
       wanted, header.paused() ? " (the run was paused)" : "", header.epoch(), CommittedAt(header),
       SecondsOf(header.duration()), absl::Utf8SafeCHexEscape(header.reason()),
       ToHex(stored.log->HashBefore(round.Next())), ToHex(header.predecessor_hash()),
-      PayloadBytes(header), header.segments_size(),
+      ResultBytes(header), header.segments_size(),
       round < stored.log->first_round() ? ", pruned" : "", StepText(header.step()));
   absl::StrAppend(&text, "\n", Members(header));
   AppendSlots(header, &text);
@@ -195,7 +188,7 @@ absl::StatusOr<Report> ShowRound(const LogShowOptions& options) {
                          {"reason", header.reason()},
                          {"hash", ToHex(stored.log->HashBefore(round.Next()))},
                          {"predecessor_hash", ToHex(header.predecessor_hash())},
-                         {"payload_bytes", PayloadBytes(header)},
+                         {"payload_bytes", ResultBytes(header)},
                          {"segments", header.segments_size()},
                          {"kept", round >= stored.log->first_round()},
                          {"members", MembersJson(header)},

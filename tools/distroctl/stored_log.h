@@ -27,8 +27,6 @@ absl::StatusOr<StoredLog> OpenStoredLog(const std::string& data_dir, server::Sna
 
 // Members whose update is in at least one segment.
 int IncludedMembers(const v1::RoundHeader& header);
-// Of all results.
-uint64_t PayloadBytes(const v1::RoundHeader& header);
 
 struct LogLsOptions {
   std::string data_dir;      // an aggregator's data folder. Required. Only read.

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "worker/model/torch.h"
+#include "worker/torch/torch.h"
 
 namespace distro::worker {
 

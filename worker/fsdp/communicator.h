@@ -21,7 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "worker/model/model.h"
-#include "worker/model/torch.h"
+#include "worker/torch/torch.h"
 
 namespace distro::worker {
 

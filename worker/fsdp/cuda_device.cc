@@ -1,7 +1,7 @@
 #include "worker/fsdp/cuda_device.h"
 
 #include "absl/strings/str_cat.h"
-#include "worker/fsdp/cuda_torch.h"
+#include "worker/torch/cuda_torch.h"
 
 namespace distro::worker {
 namespace {
@@ -51,21 +51,6 @@ absl::StatusOr<GpuMemory> MemoryOfGpu(int device) {
     if (!status.ok()) return status;
     return GpuMemory{.free_bytes = static_cast<int64_t>(free),
                      .total_bytes = static_cast<int64_t>(total)};
-  });
-}
-
-absl::StatusOr<int64_t> PeakAllocatedBytes(int device) {
-  return CatchTorch("allocator", [&]() -> absl::StatusOr<int64_t> {
-    const auto stats = allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
-    return stats.allocated_bytes[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)]
-        .peak;
-  });
-}
-
-absl::Status ResetPeakAllocatedBytes(int device) {
-  return CatchTorch("allocator", [&] {
-    allocator::resetPeakStats(static_cast<c10::DeviceIndex>(device));
-    return absl::OkStatus();
   });
 }
 

@@ -31,9 +31,4 @@ struct GpuMemory {
 };
 absl::StatusOr<GpuMemory> MemoryOfGpu(int device);
 
-// What tensors have taken of Torch's caching allocator at most, since the start or the last reset;
-// not what it keeps in reserve.
-absl::StatusOr<int64_t> PeakAllocatedBytes(int device);
-absl::Status ResetPeakAllocatedBytes(int device);
-
 }  // namespace distro::worker

@@ -16,8 +16,8 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "worker/fsdp/arrivals.h"
-#include "worker/fsdp/cuda_torch.h"
 #include "worker/fsdp/nccl_communicator.h"
+#include "worker/torch/cuda_torch.h"
 
 namespace distro::worker {
 

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "worker/model/torch.h"
 #include "worker/plan/memory_counter.h"
+#include "worker/torch/torch.h"
 
 namespace distro::worker {
 

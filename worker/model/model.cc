@@ -4,8 +4,8 @@
 
 #include "common/base/status_macros.h"
 #include "worker/model/gradient.h"
-#include "worker/model/torch.h"
 #include "worker/model/units.h"
+#include "worker/torch/torch.h"
 
 namespace distro::worker {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "worker/model/torch.h"
+#include "worker/torch/torch.h"
 
 namespace distro::worker {
 

@@ -10,7 +10,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "worker/model/torch.h"
+#include "worker/torch/torch.h"
 
 namespace distro::worker {
 

@@ -40,6 +40,12 @@ std::vector<at::Tensor> Tables(const Architecture& model, int64_t positions, at:
 
 }  // namespace
 
+std::vector<absl::string_view> TypesWithUnits() {
+  std::vector<absl::string_view> types;
+  for (const Maker& architecture : kArchitectures) types.push_back(architecture.model_type);
+  return types;
+}
+
 absl::StatusOr<std::vector<std::unique_ptr<Unit>>> MakeUnits(const Architecture& model,
                                                              const Manifest& manifest) {
   const Maker* architecture = Find(model);

@@ -11,12 +11,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/layout/manifest.h"
 #include "common/model/architecture.h"
 #include "worker/model/model.h"
 #include "worker/model/unit.h"
 
 namespace distro::worker {
+
+// Every architecture that has units: the keys of distro::ModelTypes().
+std::vector<absl::string_view> TypesWithUnits();
 
 // In the order of model.Units(). Unimplemented: an architecture without units. Requires a manifest
 // that holds exactly model.Tensors().

@@ -43,7 +43,8 @@ absl::Status CheckPlan(const NodeOptions& options, const Node::Parts& parts,
                                  .options = options.fsdp,
                                  .sequences = parts.micro_batch_samples,
                                  .positions = parts.sequence_length,
-                                 .kept_per_block = parts.kept_per_block,
+                                 .element_arrays = parts.rule->element_arrays,
+                                 .block_bytes = parts.rule->PendingBytes(parts.kept_per_block),
                                  .lookahead = parts.lookahead};
   DISTRO_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(request));
   for (int rank = 0; parts.log != nullptr && rank < options.ranks; ++rank)

@@ -30,9 +30,9 @@
 #include "distro/v1/round.pb.h"
 #include "worker/fsdp/collective_time.h"
 #include "worker/model/model.h"
-#include "worker/node/node_options.h"
 #include "worker/optimizer/optimizer.h"
 #include "worker/plan/memory_counter.h"
+#include "worker/plan/node_options.h"
 #include "worker/plan/shard_plan.h"
 #include "worker/state/state_file.h"
 

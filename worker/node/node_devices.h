@@ -13,9 +13,9 @@
 #include "kernels/device.h"
 #include "worker/fsdp/collective_time.h"
 #include "worker/fsdp/communicator.h"
-#include "worker/model/torch.h"
 #include "worker/plan/fsdp_options.h"
 #include "worker/plan/memory_plan.h"
+#include "worker/torch/torch.h"
 
 namespace distro::worker {
 

@@ -27,11 +27,11 @@
 #include "worker/fsdp/unit_driver.h"
 #include "worker/model/model.h"
 #include "worker/node/node_devices.h"
-#include "worker/node/node_options.h"
 #include "worker/node/staged_votes.h"
 #include "worker/optimizer/row_sums.h"
 #include "worker/optimizer/update_rule.h"
 #include "worker/plan/memory_counter.h"
+#include "worker/plan/node_options.h"
 #include "worker/plan/shard_plan.h"
 #include "worker/state/state_parts.h"
 

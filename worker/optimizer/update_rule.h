@@ -19,12 +19,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/codec/payload.h"
@@ -98,6 +97,11 @@ struct UpdateRuleKind {
   int element_arrays;
   // Of each array of what is pending, the bytes of a block.
   std::vector<int64_t> (*block_bytes)(int k);
+  // The same over all arrays.
+  int64_t PendingBytes(int k) const {
+    const std::vector<int64_t> bytes = block_bytes(k);
+    return std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
+  }
   // InvalidArgument: what the rule cannot have left in a segment, whatever its checksums say.
   absl::Status (*check)(int k, const BlockBytes& segment);
   // The payload of a segment.

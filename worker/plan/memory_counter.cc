@@ -14,15 +14,12 @@ void MemoryCounter::Add(MemoryCategory category, int64_t bytes) {
   const auto i = static_cast<size_t>(category);
   absl::MutexLock lock(&mu_);
   now_[i] += bytes;
-  total_ += bytes;
   peaks_[i] = std::max(peaks_[i], now_[i]);
-  peak_ = std::max(peak_, total_);
 }
 
 void MemoryCounter::Remove(MemoryCategory category, int64_t bytes) {
   absl::MutexLock lock(&mu_);
   now_[static_cast<size_t>(category)] -= bytes;
-  total_ -= bytes;
 }
 
 int64_t MemoryCounter::now(MemoryCategory category) const {
@@ -33,17 +30,6 @@ int64_t MemoryCounter::now(MemoryCategory category) const {
 int64_t MemoryCounter::peak(MemoryCategory category) const {
   absl::MutexLock lock(&mu_);
   return peaks_[static_cast<size_t>(category)];
-}
-
-int64_t MemoryCounter::peak() const {
-  absl::MutexLock lock(&mu_);
-  return peak_;
-}
-
-void MemoryCounter::ResetPeaks() {
-  absl::MutexLock lock(&mu_);
-  peaks_ = now_;
-  peak_ = total_;
 }
 
 }  // namespace distro::worker

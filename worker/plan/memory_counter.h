@@ -31,18 +31,13 @@ class MemoryCounter {
   void Remove(MemoryCategory category, int64_t bytes);
 
   int64_t now(MemoryCategory category) const;
-  // The most since the start, or since ResetPeaks().
+  // The most since the start.
   int64_t peak(MemoryCategory category) const;
-  // Of the sum over all categories; at most the sum of their peaks.
-  int64_t peak() const;
-  void ResetPeaks();
 
  private:
   mutable absl::Mutex mu_;
   MemoryByCategory now_ ABSL_GUARDED_BY(mu_) = {};
   MemoryByCategory peaks_ ABSL_GUARDED_BY(mu_) = {};
-  int64_t total_ ABSL_GUARDED_BY(mu_) = 0;
-  int64_t peak_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace distro::worker

@@ -27,7 +27,7 @@ RankMemoryPlan PlanRank(const MemoryRequest& request, const Moment& moment, cons
                         const RankShard& whole) {
   const FsdpOptions& options = request.options;
   const auto bytes = [&](bool sharded) { return kF32 * (sharded ? shard : whole).elements(); };
-  const bool optimizer = request.kept_per_block > 0;
+  const bool optimizer = request.block_bytes > 0;
   const RankShard& momentum = ShardsMomentum(options.sharding) ? shard : whole;
   RankMemoryPlan plan;
   const auto at = [&](MemoryCategory category) -> int64_t& {
@@ -36,7 +36,7 @@ RankMemoryPlan PlanRank(const MemoryRequest& request, const Moment& moment, cons
   at(MemoryCategory::kParameters) = bytes(ShardsParameters(options.sharding));
   at(MemoryCategory::kGradients) = bytes(ShardsGradients(options.sharding));
   at(MemoryCategory::kMomentum) =
-      optimizer ? kF32 * momentum.elements() + 6 * request.kept_per_block * Blocks(momentum) : 0;
+      kF32 * request.element_arrays * momentum.elements() + request.block_bytes * Blocks(momentum);
   const int64_t lookahead = request.lookahead ? bytes(ShardsParameters(options.sharding)) : 0;
   if (options.cpu_offload) {
     for (const MemoryCategory category : {MemoryCategory::kParameters, MemoryCategory::kMomentum}) {

@@ -24,9 +24,12 @@ struct MemoryRequest {
   std::vector<std::vector<int>> units;  // of UnitTensors
   int ranks = 1;
   FsdpOptions options;
-  int sequences = 1;       // of a micro-batch
-  int positions = 1;       // S
-  int kept_per_block = 0;  // K; pending coefficients take 6 bytes each. 0: no optimizer
+  int sequences = 1;  // of a micro-batch
+  int positions = 1;  // S
+  // Of the rule by which the worker learns: the f32 arrays of the model's elements that it keeps,
+  // and what is pending of a block, in bytes. 0 bytes: gradients alone, without a rule.
+  int element_arrays = 0;
+  int64_t block_bytes = 0;
   bool lookahead = false;  // overlap: a second copy of the parameters
 };
 

@@ -1,7 +1,5 @@
 #include "worker/state/state_parts.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "common/base/bytes.h"

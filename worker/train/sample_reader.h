@@ -1,16 +1,28 @@
-// Samples of a run as rows of tokens: which tokens a sample index of the run means
-// (docs/algorithm.md, docs/data.md). Immutable; thread-safe.
+// Samples of a run: whose they are in a round, and as rows of tokens, which tokens a sample index
+// of the run means (docs/algorithm.md, docs/data.md). Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "distro/v1/run.pb.h"
+#include "google/protobuf/repeated_ptr_field.h"
 #include "worker/data/sampler.h"
 #include "worker/data/token_file.h"
 
 namespace distro::worker {
+
+// The slot of `worker`, if it has one.
+inline std::optional<v1::Slot> FindSlot(const google::protobuf::RepeatedPtrField<v1::Slot>& slots,
+                                        absl::string_view worker) {
+  for (const v1::Slot& slot : slots) {
+    if (slot.worker() == worker) return slot;
+  }
+  return std::nullopt;
+}
 
 class SampleReader {
  public:

@@ -10,7 +10,6 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/hf_folder.h"
 #include "worker/train/evaluate.h"
-#include "worker/train/slots.h"
 
 namespace distro::worker {
 namespace {

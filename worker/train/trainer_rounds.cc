@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "worker/train/slots.h"
 #include "worker/train/trainer.h"
 
 namespace distro::worker {

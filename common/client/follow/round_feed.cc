@@ -7,8 +7,8 @@
 #include "common/base/checksum.h"
 #include "common/base/reason.h"
 #include "common/client/backoff.h"
-#include "common/rpc/proto_time.h"
 #include "common/rpc/status.h"
+#include "common/wire/proto_time.h"
 
 namespace distro {
 namespace {

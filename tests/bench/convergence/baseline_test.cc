@@ -9,7 +9,7 @@
 #include "common/layout/layout.h"
 #include "common/simulation/local_run.h"
 #include "kernels/replica/replica.h"
-#include "tests/testing/training.h"
+#include "tests/testing/worker/training.h"
 #include "worker/model/model.h"
 
 namespace distro::worker {

@@ -14,7 +14,7 @@
 #include "common/simulation/local_run.h"
 #include "kernels/replica/replica.h"
 #include "tests/testing/scratch_folder.h"
-#include "tests/testing/training.h"
+#include "tests/testing/worker/training.h"
 
 namespace distro::worker {
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/round_log/segment_frames.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/round_builder.h"
@@ -14,6 +13,7 @@ namespace {
 using ::distro::testing::BuildRound;
 using ::distro::testing::BuiltRound;
 using ::distro::testing::Frames;
+using ::distro::testing::MakeSegmentFrame;
 using ::distro::testing::SmallLayout;
 using ::testing::HasSubstr;
 using Frame = v1::SubscribeRoundsResponse;
@@ -219,22 +219,6 @@ TEST_F(RoundAssemblerTest, RefusesImpossibleEpochs) {
   const BuiltRound later = BuildRound(layout_, RoundId(3), 1, EpochId(9));
   ExpectRefused(Frames(later, EpochId(8)), "header of epoch 9 in a frame of epoch 8");
   ASSERT_TRUE(AddAll(Frames(later, EpochId(10))).ok());
-}
-
-TEST(MakeSegmentFramesTest, CutsAtTheLimitAndLosesNothing) {
-  std::string payload(2 * 512 * 1024 + 5, '\0');
-  for (size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<char>(i * 7);
-  const auto frames = MakeSegmentFrames(SegmentId(4), payload);
-  ASSERT_EQ(frames.size(), 3);
-  std::string joined;
-  for (const v1::SegmentFrame& frame : frames) {
-    EXPECT_EQ(frame.segment(), 4);
-    EXPECT_EQ(frame.offset(), joined.size());
-    EXPECT_EQ(frame.payload_bytes(), payload.size());
-    joined += frame.data();
-  }
-  EXPECT_EQ(frames[0].data().size(), 512 * 1024);
-  EXPECT_EQ(joined, payload);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include "tests/testing/plain_updates.h"
 #include "tests/testing/round_builder.h"
 #include "tests/testing/scratch_folder.h"
-#include "tests/testing/scripted_update.h"
+#include "tests/testing/worker/scripted_update.h"
 
 namespace distro {
 namespace {

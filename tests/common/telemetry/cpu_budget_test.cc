@@ -1,4 +1,4 @@
-#include "common/telemetry/http_limits.h"
+#include "common/http/http_limits.h"
 #include "gtest/gtest.h"
 
 namespace distro {

@@ -4,6 +4,10 @@
 #include <limits>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/http/http_endpoint.h"
+#include "common/http/http_get.h"
 #include "common/telemetry/metric_families.h"
 #include "common/telemetry/process_metrics.h"
 #include "gmock/gmock.h"
@@ -141,6 +145,20 @@ TEST(MetricsDocTest, FindsEveryDifference) {
               ElementsAre("x_a_total: is a gauge, the page says counter",
                           "x_a_total: its row does not begin with its help text: Other help.",
                           "x_a_total: its row does not name the label `other`"));
+}
+
+TEST(MetricsRouteTest, ServesTheFamiliesAsText) {
+  MetricsRegistry registry("distro_test_");
+  registry.AddGauge("round", "The round.")->Set(7);
+  const auto endpoint = HttpEndpoint::Start(
+      "127.0.0.1", 0, {MetricsRoute("/metrics", [&] { return registry.Collect(); })});
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+  const auto answer = HttpGet(absl::StrCat("127.0.0.1:", (*endpoint)->port()), "/metrics",
+                              absl::Seconds(30), /*max_bytes=*/1 << 20);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->status, 200);
+  EXPECT_EQ(answer->content_type, "text/plain; version=0.0.4; charset=utf-8");
+  EXPECT_THAT(answer->body, HasSubstr("# TYPE distro_test_round gauge\ndistro_test_round 7\n"));
 }
 
 }  // namespace

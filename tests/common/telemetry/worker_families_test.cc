@@ -7,7 +7,7 @@
 #include <string>
 
 #include "common/telemetry/metric_families.h"
-#include "common/telemetry/worker_readings.h"
+#include "common/wire/worker_readings.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"

@@ -13,7 +13,7 @@
 #include "common/client/channel.h"
 #include "common/security/dev_certificates.h"
 #include "common/security/token.h"
-#include "tests/server/auth/recording_observer.h"
+#include "tests/server/auth/tokens/recording_observer.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/scratch_folder.h"
 

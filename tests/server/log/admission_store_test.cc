@@ -10,8 +10,8 @@
 #include "gtest/gtest.h"
 #include "server/log/framed_message.h"
 #include "server/log/snapshot_store.h"
-#include "tests/testing/faulty_disk.h"
 #include "tests/testing/scratch_folder.h"
+#include "tests/testing/server/faulty_disk.h"
 
 namespace distro::server {
 namespace {

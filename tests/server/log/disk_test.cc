@@ -10,8 +10,8 @@
 #include "common/base/reason.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/testing/faulty_disk.h"
 #include "tests/testing/scratch_folder.h"
+#include "tests/testing/server/faulty_disk.h"
 
 namespace distro::server {
 namespace {

@@ -10,9 +10,9 @@
 #include "gtest/gtest.h"
 #include "server/log/round_log.h"
 #include "tests/testing/fake_clock.h"
-#include "tests/testing/faulty_disk.h"
 #include "tests/testing/round_builder.h"
 #include "tests/testing/scratch_folder.h"
+#include "tests/testing/server/faulty_disk.h"
 
 namespace distro::server {
 

@@ -15,8 +15,8 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/replica/replica.h"
 #include "tests/testing/fake_clock.h"
-#include "tests/testing/faulty_disk.h"
 #include "tests/testing/scratch_folder.h"
+#include "tests/testing/server/faulty_disk.h"
 
 namespace distro::server {
 namespace {

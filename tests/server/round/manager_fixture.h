@@ -13,8 +13,8 @@
 #include "server/round/round_manager.h"
 #include "tests/server/round/run_fixture.h"
 #include "tests/testing/fake_clock.h"
-#include "tests/testing/faulty_disk.h"
 #include "tests/testing/scratch_folder.h"
+#include "tests/testing/server/faulty_disk.h"
 
 namespace distro::testing {
 

@@ -3,9 +3,9 @@
 #include "common/base/reason.h"
 #include "gtest/gtest.h"
 #include "server/log/disk.h"
-#include "tests/testing/faulty_disk.h"
 #include "tests/testing/round_builder.h"
 #include "tests/testing/scratch_folder.h"
+#include "tests/testing/server/faulty_disk.h"
 
 namespace distro::server {
 namespace {

@@ -1,12 +1,12 @@
 // grpc_server_* of a whole aggregator: calls, messages, codes and times by method, nothing of what
 // peers name.
-#include "server/call_metrics.h"
+#include "server/metrics/call_metrics.h"
 
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/telemetry/http_get.h"
+#include "common/http/http_get.h"
 #include "common/telemetry/metric_families.h"
 #include "gmock/gmock.h"
 #include "grpcpp/generic/generic_stub.h"

@@ -10,7 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/telemetry/http_get.h"
+#include "common/http/http_get.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/service/raw_call.h"

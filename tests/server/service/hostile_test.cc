@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "common/base/reason.h"
-#include "common/telemetry/http_get.h"
+#include "common/http/http_get.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/stubs/logging.h"
 #include "tests/server/service/server_fixture.h"

@@ -1,7 +1,7 @@
 // What one credential may take, over TLS: its calls and its places, and nothing of anybody else's.
 // The clock is the test's.
 #include "common/base/reason.h"
-#include "common/telemetry/http_get.h"
+#include "common/http/http_get.h"
 #include "gmock/gmock.h"
 #include "server/limits/call_rates.h"
 #include "server/limits/stream_gate.h"

@@ -15,8 +15,8 @@
 #include "tests/server/round/run_fixture.h"
 #include "tests/server/service/test_client.h"
 #include "tests/testing/fake_clock.h"
-#include "tests/testing/faulty_disk.h"
 #include "tests/testing/scratch_folder.h"
+#include "tests/testing/server/faulty_disk.h"
 
 namespace distro::testing {
 

@@ -4,7 +4,7 @@
 #include "common/base/checksum.h"
 #include "common/base/reason.h"
 #include "common/checkpoint/snapshot.h"
-#include "common/telemetry/http_get.h"
+#include "common/http/http_get.h"
 #include "gmock/gmock.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "server/log/epoch_file.h"

@@ -10,7 +10,7 @@
 #include "common/base/reason.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/stubs/logging.h"
-#include "server/auth/roles.h"
+#include "server/auth/tokens/roles.h"
 #include "tests/server/service/raw_call.h"
 #include "tests/server/service/snapshots_fixture.h"
 

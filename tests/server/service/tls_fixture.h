@@ -11,8 +11,8 @@
 #include "common/client/channel.h"
 #include "common/security/dev_certificates.h"
 #include "common/security/token.h"
-#include "server/auth/roles.h"
-#include "server/auth/tokens_file.h"
+#include "server/auth/tokens/roles.h"
+#include "server/auth/tokens/tokens_file.h"
 #include "tests/server/service/server_fixture.h"
 
 namespace distro::testing {

@@ -192,5 +192,24 @@ TEST_F(BroadcastTest, TheLagIsThatOfTheSlowest) {
   EXPECT_EQ(broadcast.MaxLag(), 0u);
 }
 
+TEST(MakeSegmentFramesTest, CutsAtTheLimitAndLosesNothing) {
+  std::string payload(2 * 512 * 1024 + 5, '\0');
+  for (size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<char>(i * 7);
+  const auto frames = MakeSegmentFrames(EpochId(1), RoundId(2), SegmentId(4), payload);
+  ASSERT_EQ(frames.size(), 3);
+  std::string joined;
+  for (const RoundFrame& frame : frames) {
+    v1::SubscribeRoundsResponse message;
+    ASSERT_TRUE(message.ParseFromString(*frame.bytes));
+    EXPECT_EQ(message.segment().segment(), 4);
+    EXPECT_EQ(message.segment().offset(), joined.size());
+    EXPECT_EQ(message.segment().payload_bytes(), payload.size());
+    EXPECT_LE(message.segment().data().size(), 512 * 1024);
+    joined += message.segment().data();
+    EXPECT_EQ(frame.segment_end, joined.size());
+  }
+  EXPECT_EQ(joined, payload);
+}
+
 }  // namespace
 }  // namespace distro::server

@@ -10,7 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/file.h"
 #include "common/security/tls_files.h"
-#include "server/auth/tokens_file.h"
+#include "server/auth/tokens/tokens_file.h"
 #include "tests/testing/scratch_folder.h"
 
 namespace distro::tools {

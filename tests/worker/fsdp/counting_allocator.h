@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "worker/model/torch.h"
+#include "worker/torch/torch.h"
 
 namespace distro::worker::testing {
 

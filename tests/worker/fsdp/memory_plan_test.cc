@@ -121,7 +121,8 @@ class MemoryCheckTest : public ::testing::Test {
     request_.ranks = 4;
     request_.sequences = shape_.sequences;
     request_.positions = shape_.positions;
-    request_.kept_per_block = 4;
+    request_.element_arrays = 1;
+    request_.block_bytes = 6 * 4;
   }
 
   // Of the rank that needs most.

@@ -8,10 +8,10 @@
 #include "common/layout/tensor_buffer.h"
 #include "common/model/llama/llama.h"
 #include "worker/model/model.h"
-#include "worker/model/torch.h"
 #include "worker/plan/fsdp_options.h"
 #include "worker/plan/memory_counter.h"
 #include "worker/plan/shard_plan.h"
+#include "worker/torch/torch.h"
 
 namespace distro::worker::testing {
 

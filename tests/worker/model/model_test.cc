@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/model/tiny_model.h"
+#include "worker/model/units.h"
 
 namespace distro::worker {
 namespace {
@@ -24,6 +25,12 @@ absl::Status CreateStatus(const LlamaConfig& config, std::vector<TensorSpec> ten
 void ExpectInvalid(const absl::Status& status, const std::string& what) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_THAT(status.message(), HasSubstr(what));
+}
+
+// One table reads configurations, the other computes: a model that only one of them knows would be
+// refused by some workers and tools of a run, or not be reached at all.
+TEST(ArchitecturesTest, BothTablesHaveTheSame) {
+  EXPECT_THAT(TypesWithUnits(), ::testing::UnorderedElementsAreArray(ModelTypes()));
 }
 
 TEST(ModelCreateTest, NamesAMissingTensor) {

@@ -139,7 +139,8 @@ TEST_P(NodeMemoryTest, ThePlanHoldsWithEverythingOfARound) {
                                       .options = options.fsdp,
                                       .sequences = 1,
                                       .positions = kPositions,
-                                      .kept_per_block = kKept,
+                                      .element_arrays = 1,
+                                      .block_bytes = 6 * kKept,
                                       .lookahead = how.lookahead})
                               .value();
   for (int rank = 0; rank < how.ranks; ++rank) {

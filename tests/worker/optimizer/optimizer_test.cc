@@ -7,7 +7,7 @@
 #include "common/codec/payload.h"
 #include "gtest/gtest.h"
 #include "tests/testing/plain_updates.h"
-#include "tests/testing/sharded_optimizer.h"
+#include "tests/testing/worker/sharded_optimizer.h"
 
 namespace distro::worker {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/layout/layout.h"
-#include "tests/testing/sharded_optimizer.h"
+#include "tests/testing/worker/sharded_optimizer.h"
 #include "worker/state/state_file.h"
 
 namespace distro::worker {

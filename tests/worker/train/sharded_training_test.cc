@@ -11,7 +11,7 @@
 #include "common/simulation/local_run.h"
 #include "gtest/gtest.h"
 #include "kernels/replica/replica.h"
-#include "tests/testing/training.h"
+#include "tests/testing/worker/training.h"
 #include "tests/worker/train/forwarding_exchange.h"
 
 namespace distro::worker {

@@ -13,7 +13,7 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/replica/replica.h"
-#include "tests/testing/training.h"
+#include "tests/testing/worker/training.h"
 
 namespace distro::worker {
 namespace {

@@ -1,6 +1,5 @@
 #include "worker/model/llama/llama_units.h"
 
-#include <cmath>
 #include <utility>
 
 #include "common/model/llama/llama.h"

@@ -1,0 +1,41 @@
+#include "server/auth/tokens/file_watch.h"
+
+#include <sys/stat.h>
+
+#include <utility>
+
+namespace distro::server {
+namespace {
+
+constexpr absl::Duration kInterval = absl::Seconds(1);
+
+}  // namespace
+
+FileWatch::FileWatch(std::vector<std::string> paths, const Clock* clock)
+    : paths_(std::move(paths)), clock_(clock), looked_(clock->MonotonicNow()) {
+  std::erase(paths_, "");
+  stamps_ = Look();
+}
+
+bool FileWatch::Changed() {
+  const absl::Duration now = clock_->MonotonicNow();
+  if (now - looked_ < kInterval) return false;
+  looked_ = now;
+  std::vector<Stamp> stamps = Look();
+  if (stamps == stamps_) return false;
+  stamps_ = std::move(stamps);
+  return true;
+}
+
+std::vector<FileWatch::Stamp> FileWatch::Look() const {
+  std::vector<Stamp> stamps;
+  for (const std::string& path : paths_) {
+    struct stat file = {};
+    Stamp& stamp = stamps.emplace_back();
+    if (stat(path.c_str(), &file) != 0) continue;
+    stamp = {file.st_mtim.tv_sec, file.st_mtim.tv_nsec, file.st_size, file.st_dev, file.st_ino};
+  }
+  return stamps;
+}
+
+}  // namespace distro::server

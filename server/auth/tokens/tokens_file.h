@@ -1,0 +1,58 @@
+// The tokens file: whose tokens are valid, without the tokens (docs/security.md).
+//
+//   name role sha256-of-the-token-in-hex
+//
+// A line a token, at most two a name (the old and the new one of a rotation), both with the same
+// role; blank lines and lines that begin with # are passed over. Pure functions and a value; copy
+// freely, share when const.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/base/checksum.h"
+#include "server/auth/tokens/roles.h"
+
+namespace distro::server {
+
+// Larger files are refused: 64 bytes and a name a line make about 10 000 tokens.
+inline constexpr uint64_t kMaxTokensFileBytes = 1 << 20;
+
+struct TokenOwner {
+  std::string name;
+  Role role = Role::kViewer;
+};
+
+class TokenTable {
+ public:
+  // InvalidArgument names the line: not three fields, no name, no role, no hash of 64 lower-case
+  // hex digits, a name with two roles or more than two tokens, a hash that stands twice.
+  static absl::StatusOr<TokenTable> Parse(absl::string_view text);
+
+  // Whose token it is. Takes the same time for each token: all lines are compared, each in constant
+  // time.
+  std::optional<TokenOwner> Find(absl::string_view token) const;
+
+  size_t size() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    TokenOwner owner;
+    Sha256Digest hash;
+  };
+  absl::Status Add(Entry entry);
+
+  std::vector<Entry> entries_;
+};
+
+// The file's line for a token, without its newline. Requires a valid name.
+std::string TokensLine(absl::string_view name, Role role, absl::string_view token);
+
+// `text` without the lines of `name`; all else stays byte for byte. NotFound: there is none.
+absl::StatusOr<std::string> WithoutName(absl::string_view text, absl::string_view name);
+
+}  // namespace distro::server

@@ -1,0 +1,75 @@
+// One UploadUpdate call without its transport: a header, then frames; each segment is put together,
+// validated, taken into the round and acknowledged (docs/protocol.md, "Upload"). All it holds of a
+// peer is one payload that is not whole yet, and that is counted against the limit of all
+// (docs/protocol.md, "Limits").
+//
+// Not thread-safe: one message at a time.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/wire/frames.h"
+#include "distro/v1/update.pb.h"
+#include "server/call/observers.h"
+#include "server/limits/stream_gate.h"
+#include "server/round/round_manager.h"
+
+namespace distro::server {
+
+// Why an upload was refused, as the metric's label: all values of
+// updates_rejected_total{reason}.
+inline constexpr std::array<absl::string_view, 15> kRejectReasons = {
+    "conflict",    "draining",   "fenced",     "late",        "limit",
+    "malformed",   "no_samples", "no_session", "not_open",    "paused",
+    "quarantined", "replaced",   "stalled",    "wrong_epoch", "wrong_round"};
+
+// The status's reason (common/base/reason.h) when it is one of these; otherwise by its code:
+// "malformed" (InvalidArgument) or "no_session".
+std::string RejectReason(const absl::Status& status);
+
+class UploadCall {
+ public:
+  // All are borrowed and outlive the call. `manager` may be null: there is no run.
+  UploadCall(RoundManager* manager, ByteBudget* inflight, TransferObserver* observer)
+      : manager_(manager), inflight_(inflight), observer_(observer) {}
+
+  // A message; at most one answer. An error ends the call, carries its reason and was counted.
+  absl::StatusOr<std::optional<v1::UploadUpdateResponse>> Take(
+      const v1::UploadUpdateRequest& request, GatedStream* stream);
+  // The client sends nothing more: what the call ends with.
+  absl::Status End();
+  // The call was refused with this for a reason of the transport: counts it, and names the worker.
+  absl::Status Refused(const absl::Status& status);
+
+ private:
+  using Answer = absl::StatusOr<std::optional<v1::UploadUpdateResponse>>;
+  Answer Handle(const v1::UploadUpdateRequest& request, GatedStream* stream);
+  Answer OnHeader(const v1::UploadHeader& header, GatedStream* stream);
+  Answer OnFrame(const v1::UploadFrame& frame, GatedStream* stream);
+  Answer OnPayload(std::string payload, GatedStream* stream);
+  absl::Status Begin(const v1::UploadFrame& frame);
+  std::string Where() const;
+
+  // A payload that is arriving.
+  struct Arriving {
+    SegmentId segment;
+    PayloadAssembler payload;
+    ByteBudget::Share share;
+  };
+
+  RoundManager* const manager_;
+  ByteBudget* const inflight_;
+  TransferObserver* const observer_;
+  bool abstains_ = false;
+  std::optional<UploadTicket> ticket_;  // after the header
+  std::optional<Arriving> arriving_;
+  SegmentId segment_;  // of the last frame
+};
+
+}  // namespace distro::server

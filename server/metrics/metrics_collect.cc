@@ -1,0 +1,115 @@
+// AggregatorMetrics: what is a state, read at each scrape.
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "common/telemetry/metric_families.h"
+#include "common/telemetry/process_metrics.h"
+#include "server/metrics/metrics.h"
+#include "server/session/transition.h"
+
+namespace distro::server {
+namespace {
+
+constexpr v1::RunState kRunStates[] = {v1::RUN_STATE_EMPTY,    v1::RUN_STATE_WAITING,
+                                       v1::RUN_STATE_TRAINING, v1::RUN_STATE_PAUSED,
+                                       v1::RUN_STATE_DRAINING, v1::RUN_STATE_DONE};
+
+// In session, or kept out: those that an operator looks for.
+bool IsShown(const Worker& worker) { return worker.state != v1::MEMBER_STATE_LEFT; }
+
+void AddRun(const RunHost& host, const RunStatus& status, FamilyBuilder* builder) {
+  const std::string prefix = kMetricPrefix;
+  if (const RoundManager* manager = host.manager()) {
+    builder->AddGauge(prefix + "run_info", "The run; always 1.", {{"run", manager->run().run_id}},
+                      1);
+    builder->AddGauge(prefix + "min_workers", "Updates that a round needs at least.", {},
+                      manager->run().config.min_workers());
+    builder->AddGauge(prefix + "subscriber_lag_rounds",
+                      "Rounds that the slowest subscriber lags behind.", {},
+                      static_cast<double>(manager->MaxSubscriberLag()));
+    const bool has_deadline = status.deadline != absl::InfiniteDuration();
+    builder->AddGauge(prefix + "round_deadline_seconds",
+                      "From Open to the deadline of the round; 0 without one.", {},
+                      has_deadline ? absl::ToDoubleSeconds(status.deadline) : 0);
+    builder->AddGauge(prefix + "log_damaged_records",
+                      "Records that a follower found damaged and none has read whole since.", {},
+                      static_cast<double>(manager->DamagedRecordCount()));
+    builder->AddGauge(prefix + "snapshot_round", "The round that the newest snapshot is before.",
+                      {}, static_cast<double>(manager->newest_snapshot().round()));
+  }
+  builder->AddGauge(prefix + "round", "The round that is open or opens next.", {},
+                    static_cast<double>(status.round.value()));
+  for (const v1::RunState state : kRunStates) {
+    builder->AddGauge(prefix + "run_state", "1 for the state that the run is in.",
+                      {{"state", RunStateName(state)}}, state == status.state);
+  }
+}
+
+void AddWorkers(const RunStatus& status, FamilyBuilder* builder) {
+  const std::string prefix = kMetricPrefix;
+  std::map<v1::MemberState, int> counts;
+  for (const Worker& worker : status.workers) ++counts[worker.state];
+  for (const v1::MemberState state : kMemberStates) {
+    builder->AddGauge(prefix + "workers", "Workers by state.",
+                      {{"state", std::string(MemberStateName(state))}}, counts[state]);
+  }
+  for (size_t i = 0; i < status.workers.size(); ++i) {
+    const Worker& worker = status.workers[i];
+    if (!IsShown(worker)) continue;
+    for (const v1::MemberState state : kMemberStates) {
+      builder->AddGauge(prefix + "worker_state", "1 for the state that the worker is in.",
+                        {{"worker", worker.name}, {"state", std::string(MemberStateName(state))}},
+                        state == worker.state);
+    }
+    builder->AddGauge(prefix + "worker_agreement_score",
+                      "Agreeing less opposing votes over the root of their number, of recent "
+                      "rounds; below -6, by a tenth of the votes, opposes.",
+                      {{"worker", worker.name}}, status.agreement[i]);
+  }
+}
+
+void AddDisk(const std::string& data_dir, FamilyBuilder* builder) {
+  const std::string prefix = kMetricPrefix;
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(data_dir, error);
+  if (error) return;
+  builder->AddGauge(prefix + "data_dir_free_bytes", "Bytes free for the data folder.", {},
+                    static_cast<double>(space.available));
+  builder->AddGauge(prefix + "data_dir_size_bytes", "Bytes of the data folder's file system.", {},
+                    static_cast<double>(space.capacity));
+}
+
+}  // namespace
+
+std::vector<prometheus::MetricFamily> AggregatorMetrics::Collect(const RunHost& host,
+                                                                 const std::string& data_dir) {
+  std::vector<prometheus::MetricFamily> families = registry_.Collect();
+  FamilyBuilder builder;
+  RunStatus status;
+  status.state = v1::RUN_STATE_EMPTY;
+  if (const RoundManager* manager = host.manager()) status = manager->status();
+  AddRun(host, status, &builder);
+  AddWorkers(status, &builder);
+  {
+    absl::MutexLock lock(&mu_);
+    if (eval_loss_) {
+      builder.AddGauge(std::string(kMetricPrefix) + "eval_loss",
+                       "Median held-out loss of the workers' last evaluations, nats a token.", {},
+                       *eval_loss_);
+    }
+    for (const auto& [name, counted] : included_) {
+      builder.AddCounter(std::string(kMetricPrefix) + "worker_included_updates_total",
+                         "Rounds in which an update of the worker was included.",
+                         {{"worker", name}}, static_cast<double>(counted.updates));
+    }
+  }
+  builder.AddGauge(std::string(kMetricPrefix) + "log_bytes", "Bytes of the round log.", {},
+                   static_cast<double>(host.log_bytes()));
+  AddDisk(data_dir, &builder);
+  AppendFamilies(builder.Take(), &families);
+  AppendFamilies(ProcessMetrics(), &families);
+  return families;
+}
+
+}  // namespace distro::server

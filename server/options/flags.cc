@@ -1,0 +1,145 @@
+#include "server/options/flags.h"
+
+#include <utility>
+#include <vector>
+
+#include "common/base/status_macros.h"
+
+namespace distro::server {
+namespace {
+
+std::vector<Flag> Flags(AggregatorOptions* o) {
+  return {
+      {.name = "data_dir",
+       .value = &o->data_dir,
+       .help = "Folder of the run: configuration, initial model, round log. Required.",
+       .takes = Takes::kFolder},
+      {.name = "run",
+       .value = &o->run,
+       .help = "run.json of the run to create, or to go on with (docs/run_configuration.md). With "
+               "--model.",
+       .takes = Takes::kFile},
+      {.name = "model",
+       .value = &o->model,
+       .help = "Checkpoint folder with the initial model. With --run.",
+       .takes = Takes::kFolder},
+      {.name = "listen",
+       .value = &o->listen,
+       .help = "gRPC address for workers and operators; port 0: a free one."},
+      {.name = "http",
+       .value = &o->http,
+       .help = "Address of /metrics, /healthz, /readyz and the status page; port 0: a free one."},
+      {.name = "cert",
+       .value = &o->cert,
+       .help = "PEM file of the aggregator's certificate, chain included. Required without "
+               "--insecure; read again when it changes.",
+       .takes = Takes::kFile},
+      {.name = "key",
+       .value = &o->key,
+       .help = "PEM file of the certificate's key.",
+       .takes = Takes::kFile},
+      {.name = "ca",
+       .value = &o->ca,
+       .help = "PEM file of the CAs whose client certificates are believed (docs/security.md).",
+       .takes = Takes::kFile},
+      {.name = "tokens_file",
+       .value = &o->tokens_file,
+       .help = "File of the tokens that are valid, as distroctl token new prints its lines; read "
+               "again when it changes.",
+       .takes = Takes::kFile},
+      {.name = "insecure",
+       .value = &o->insecure,
+       .help = "Talk plaintext and authenticate nobody, instead of --cert, --key, --ca, "
+               "--tokens_file."},
+      {.name = "reflection",
+       .value = &o->reflection,
+       .help = "Answer gRPC's server reflection, to callers with any credential."},
+      {.name = "heartbeat_interval",
+       .value = &o->heartbeat_interval,
+       .help = "Time between a worker's heartbeats."},
+      {.name = "suspect_after",
+       .value = &o->suspect_after,
+       .help = "Silence after which nobody waits for a worker until it is heard again; 0: 3 "
+               "heartbeat intervals."},
+      {.name = "lease",
+       .value = &o->lease,
+       .help = "Silence after which a worker counts as gone; longer than --suspect_after."},
+      {.name = "drain_grace",
+       .value = &o->drain_grace,
+       .help = "How long SIGTERM lets the open round go on, at most."},
+      {.name = "ring_bytes",
+       .value = ByteSize{&o->ring_bytes},
+       .help = "Recent results kept in memory; who lags further reads the log."},
+      {.name = "inflight_bytes_limit",
+       .value = ByteSize{&o->limits.inflight_bytes},
+       .help =
+           "Bytes of update payloads that may be arriving at one time, of all workers together."},
+      {.name = "worker_rate_limit",
+       .value = ByteSize{&o->limits.worker_bytes_per_second},
+       .help = "Bytes a second that one worker may upload, on average over 4 seconds."},
+      {.name = "max_streams",
+       .value = &o->limits.streams,
+       .help = "Uploads, and subscriptions, that may be open at one time."},
+      {.name = "stall_timeout",
+       .value = &o->limits.stall_timeout,
+       .help = "A transfer of which less than 16 KiB move within this time is ended."},
+      {.name = "port_file",
+       .value = &o->port_file,
+       .help = "Write the bound addresses to this file once both ports listen: grpc=HOST:PORT "
+               "http=HOST:PORT.",
+       .takes = Takes::kFile},
+      LogLevelFlag(&o->log_level)};
+}
+
+constexpr char kHelp[] =
+    R"(Examples:
+  distro-aggregator --data_dir DIR --run run.json --model CHECKPOINT_DIR --cert FILE --key FILE --tokens_file FILE
+      Creates the run in DIR, or goes on with it.
+
+  distro-aggregator --data_dir DIR --insecure
+      Plaintext, on networks that are trusted. Goes on with the run in DIR; in an empty folder it waits for
+      `distroctl run create`.
+
+Then: distro-worker --aggregator HOST:PORT --data FILE --insecure. The status page is on http://127.0.0.1:7701/.
+SIGINT or SIGTERM lets the open round end, drains and ends with 0; a second signal ends at once.)";
+
+}  // namespace
+
+int ExitCode(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return 0;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+      return 2;
+    case absl::StatusCode::kFailedPrecondition:
+      return 3;
+    case absl::StatusCode::kDataLoss:
+      return 4;
+    default:
+      return 1;
+  }
+}
+
+Program AggregatorProgram(AggregatorOptions* options, std::function<absl::StatusOr<int>()> run) {
+  return {
+      .name = "distro-aggregator",
+      .summary =
+          "holds a training run: workers upload to it, it combines and streams the result to all.",
+      .commands = {{.flags = Flags(options),
+                    .run = [options, run = std::move(run)]() -> absl::StatusOr<int> {
+                      DISTRO_RETURN_IF_ERROR(options->Validate());
+                      return run();
+                    }}},
+      .help = kHelp,
+      .exit_codes = {{0, "asked to stop"},
+                     {1, "failure, such as a listening socket that fails: start it again"},
+                     {2, "a flag, file or configuration must be mended"},
+                     {3,
+                      "the data folder belongs to another process or another run, or a newer "
+                      "aggregator has taken this one's place"},
+                     {4, "stored data is damaged"}},
+      .exit_code = ExitCode};
+}
+
+}  // namespace distro::server

@@ -1,0 +1,146 @@
+"""Counts what the golden runs meet, so that none of the cases they are for is missing: generate.py
+fails when one is. A count of "bits" is of results that a wrong operation would have changed."""
+import fractions
+import math
+
+import reference as ref
+import rounds
+
+NEEDED = {
+    "k1": """a not finite | beyond 1.0 | floor binds | K' cut | K' tie | code 0..31 | code 255
+        | cap F | cap median + 2 | bits: fused beta * e | bits: fused update""",
+    "k8": """away | too late | no step | x not finite | edge with fewer than K | K tie | -0 chosen
+        | empty record | code 0 | excluded | nobody included | cancelled | cap A | cap F
+        | cap median + 2 | 2 workers or fewer: cap A | segment cuts tensor | -0 in p stays
+        | feedback kept back | bits: fused beta * e | bits: fused update""",
+    "k32": """whole block | edge with fewer than K | beyond 1.0 | code 255 | K' cut | K' tie
+        | below the last level | cancelled by weight | excluded | bits: fused beta * e
+        | bits: fused update""",
+}
+
+
+def fused(a, b, c):
+    """f32 of a * b + c rounded once; by way of a double, which is near enough for a count."""
+    return ref.f32(float(fractions.Fraction(a) * fractions.Fraction(b) + fractions.Fraction(c)))
+
+
+class Watched(rounds.Rounds):
+    """Plays the scenario again and counts."""
+
+    def __init__(self, scenario):
+        self.counts = {}
+        cuts = zip(scenario.layout.blocks, scenario.layout.blocks[1:], scenario.layout.segment_of,
+                   scenario.layout.segment_of[1:])
+        for block, after, segment, next_segment in cuts:
+            same = block.tensor == after.tensor
+            self.see("segment cuts tensor", same and segment != next_segment)
+        super().__init__(scenario)
+
+    def see(self, name, times=1):
+        self.counts[name] = self.counts.get(name, 0) + int(times)
+
+    def round(self, t):
+        self.t, self.p_before = t, list(self.p)
+        super().round(t)
+
+    def window(self, t, w, steps, caps):
+        attendance, before = self.s.attendance(t, w), self.e[w]
+        self.see("away", attendance == rounds.AWAY)
+        self.see("too late", attendance == rounds.TOO_LATE)
+        self.see("no step", steps == 0 and attendance != rounds.AWAY)
+        records = super().window(t, w, steps, caps)
+        x = self.rows["x"][-self.layout.elements:]
+        finite = all(map(math.isfinite, x))
+        self.see("x not finite", not finite)
+        abstains = records is None and steps and attendance == rounds.IN_TIME
+        self.see("a not finite", abstains and finite)
+        if records:
+            beta = self.s.beta[t]
+            self.see("bits: fused beta * e", sum(
+                fused(beta, e, ref.f32(p - own)) != a
+                for e, p, own, a in zip(before, self.p, x, self.e[w])))
+        return records
+
+    def record(self, block, a, caps):
+        values = {position: a[i] for position, i in block.elements.items()}
+        record = super().record(block, a, caps)
+        order = sorted(values, key=lambda i: (-abs(values[i]), i))
+        chosen, k = order[:self.run["k"]], self.run["k"]
+        self.see("edge with fewer than K", len(values) < k)
+        self.see("whole block", len(values) == ref.POSITIONS)
+        self.see("K tie", len(order) > k and abs(values[order[k - 1]]) == abs(values[order[k]]) > 0)
+        self.see("beyond 1.0", any(abs(values[i]) > 1 for i in chosen))
+        self.see("empty record", record is None)
+        if record:
+            self.see("-0 chosen", any(ref.bits(values[i]) == 2 ** 31 for i in chosen))
+            self.see("code 0", record.code == 0)
+            self.see("code 0..31", record.code < 32)
+            self.see("code 255", record.code == 255)
+            if ref.scale_code([values[i] for i in chosen]) > record.code:
+                self.clamped(block.tensor, caps[block.tensor])
+        return record
+
+    def clamped(self, tensor, cap):
+        median = self.medians[tensor]
+        if median is None:
+            self.see("2 workers or fewer: cap A" if self.t else "cap A")
+        elif cap == median + 2:
+            self.see("cap median + 2", cap > ref.cap(self.s.rates[self.t], 0))
+        else:
+            self.see("cap F", cap == ref.cap(self.s.rates[self.t], 0))
+
+    def combine(self, t, weights, uploads, included):
+        self.block, self.weights, self.included = 0, weights, included
+        sent = sum(upload is not None for upload in uploads)
+        for row in included:
+            self.see("nobody included", not any(row))
+            self.see("excluded", sent - sum(row))
+        return super().combine(t, weights, uploads, included)
+
+    def add_means(self, means):
+        super().add_means(means)
+        for mean in means.values():
+            self.see("cancelled", mean.r == 0)
+            self.see("cancelled by weight", mean.r == 0 and len(set(self.weights)) > 1)
+        self.means = means
+
+    def add_result(self, result):
+        super().add_result(result)
+        live = sorted((abs(mean.r) for mean in self.means.values() if mean.r), reverse=True)
+        kept = self.run["kept"]
+        if kept and len(live) > kept:
+            self.see("K' cut")
+            self.see("K' tie", live[kept - 1] == live[kept])
+        self.see("below the last level", len(live[:kept]) - len(result.entries))
+        row = self.included[self.layout.segment_of[self.block]]
+        self.block += 1
+        weight = sum(n for n, bit in zip(self.weights, row) if bit)
+        floor = -(-weight * self.run["floor_256"] // 256)
+        self.see("floor binds", any(mean.count < floor for mean in self.means.values()))
+
+    def finish(self, uploads, included, results):
+        alpha = self.s.alpha[self.t]
+        self.see("-0 in p stays", sum(ref.bits(p) == 2 ** 31 for p in self.p))
+        for block, result in zip(self.layout.blocks, results):
+            for position, (sign, level) in result.entries.items():
+                i = block.elements[position]
+                value = -sign * ref.level_value(result.code, level)
+                other = fused(value, alpha * 2.0 ** -44, self.p_before[i])
+                self.see("bits: fused update", other != self.p[i])
+        for b, block in enumerate(self.layout.blocks):
+            for w, upload in enumerate(uploads):
+                if upload and upload[b] and included[self.layout.segment_of[b]][w]:
+                    self.see("feedback kept back", any(
+                        position in block.elements and position not in results[b].entries
+                        for position in upload[b].positions))
+        super().finish(uploads, included, results)
+
+
+def check(name, scenario):
+    """Prints the counts of a set; what it lacks is an error."""
+    counts = Watched(scenario).counts
+    print(f"{name}: " + ", ".join(f"{what} {n}" for what, n in sorted(counts.items()) if n))
+    missing = [what for what in (" ".join(word.split()) for word in NEEDED[name].split("|"))
+               if not counts.get(what)]
+    if missing:
+        raise SystemExit(f"{name} has no case of: {', '.join(missing)}")

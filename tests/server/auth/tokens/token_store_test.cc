@@ -1,0 +1,91 @@
+#include "server/auth/tokens/token_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/file.h"
+#include "tests/server/auth/tokens/recording_observer.h"
+#include "tests/testing/fake_clock.h"
+#include "tests/testing/scratch_folder.h"
+
+namespace distro::server {
+namespace {
+
+class TokenStoreTest : public ::testing::Test {
+ protected:
+  void Write(absl::string_view text) { ASSERT_TRUE(WriteFileAtomically(path_, text).ok()); }
+  void Open() {
+    auto store = TokenStore::Open(path_, &clock_, &log_, &observer_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    store_ = *std::move(store);
+  }
+
+  static std::string Token(char c) { return std::string(43, c); }
+  static std::string Line(char c) { return TokensLine("w1", Role::kWorker, Token(c)) + "\n"; }
+
+  testing::ScratchFolder folder_;
+  const std::string path_ = folder_.File("tokens");
+  testing::FakeClock clock_;
+  std::string logged_;
+  Log log_{LogLevel::kInfo, Clock::Real(),
+           [this](absl::string_view l) { absl::StrAppend(&logged_, l); }};
+  testing::RecordingObserver observer_;
+  std::unique_ptr<TokenStore> store_;
+};
+
+TEST_F(TokenStoreTest, TakesAChangedFileWithinASecond) {
+  Write(Line('a'));
+  Open();
+  Write(Line('a') + Line('b'));
+  EXPECT_FALSE(store_->Find(Token('b')).has_value());
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_TRUE(store_->Find(Token('b')).has_value());
+  EXPECT_TRUE(store_->Find(Token('a')).has_value());
+  Write(Line('b'));
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_FALSE(store_->Find(Token('a')).has_value());
+  EXPECT_THAT(observer_.reloads, ::testing::ElementsAre("tokens ok", "tokens ok"));
+}
+
+TEST_F(TokenStoreTest, KeepsTheOldTokensWhenTheFileIsBadOrGone) {
+  Write(Line('a'));
+  Open();
+  Write("w1 worker nonsense\n");
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_TRUE(store_->Find(Token('a')).has_value());
+  EXPECT_THAT(logged_, ::testing::HasSubstr("line 1"));
+  ASSERT_EQ(unlink(path_.c_str()), 0);
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_TRUE(store_->Find(Token('a')).has_value());
+  Write(Line('b'));
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_FALSE(store_->Find(Token('a')).has_value());
+  EXPECT_THAT(observer_.reloads,
+              ::testing::ElementsAre("tokens error", "tokens error", "tokens ok"));
+}
+
+TEST_F(TokenStoreTest, SaysOnceThatAFileIsBad) {
+  Write(Line('a'));
+  Open();
+  Write("nonsense");
+  for (int i = 0; i < 5; ++i) {
+    clock_.Advance(absl::Seconds(1));
+    EXPECT_TRUE(store_->Find(Token('a')).has_value());
+  }
+  EXPECT_EQ(observer_.reloads.size(), 1u);
+}
+
+TEST_F(TokenStoreTest, IsNotOpenedOnABadFile) {
+  Write("nonsense");
+  EXPECT_EQ(TokenStore::Open(path_, &clock_, &log_, &observer_).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(TokenStore::Open(path_ + "x", &clock_, &log_, &observer_).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace distro::server

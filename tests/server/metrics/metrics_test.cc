@@ -1,0 +1,118 @@
+// What /metrics exports is what docs/metrics.md says, in both directions.
+#include "server/metrics/metrics.h"
+
+#include "common/base/version.h"
+#include "gmock/gmock.h"
+#include "server/metrics/part_metrics.h"
+#include "tests/server/service/server_fixture.h"
+#include "tests/testing/metrics_doc.h"
+
+namespace distro::testing {
+namespace {
+
+using ::testing::IsEmpty;
+
+TEST(AggregatorMetricsTest, ThePageDescribesEveryMetric) {
+  ScratchFolder folder;
+  FakeClock clock;
+  Log log(LogLevel::kError, Clock::Real(), [](absl::string_view) {});
+  const Layout layout = SmallLayout();
+  TensorBuffer parameters(layout);
+  ASSERT_TRUE(WriteCheckpointFolder(folder.File("model"), "{}", layout, parameters).ok());
+  server::AggregatorMetrics metrics(&clock, true);
+  server::RunHost host(
+      *server::RunStore::Open(folder.File("data"), server::Disk::Real(), &clock, &log), &clock,
+      &log, &metrics, {}, [](absl::Status) {});
+  ASSERT_TRUE(host.CreateFromFolder(SmallConfig(), folder.File("model")).ok());
+  v1::JoinRequest join;
+  join.mutable_worker()->set_name("a");
+  join.mutable_worker()->set_incarnation(1);
+  join.set_data_fingerprint("data");
+  join.set_version(std::string(Version()));
+  ASSERT_TRUE(host.manager()->Join(join).ok());
+  v1::RoundHeader header;
+  header.add_members()->set_name("a");
+  header.add_segments()->set_included("\1");
+  metrics.OnRoundCommitted(
+      {.header = &header, .duration = absl::Seconds(1), .loss = 2.5, .eval_loss = 2.75});
+  auto families = metrics.Collect(host, folder.path());
+  for (auto& family : server::StreamMetrics(server::StreamGate({}, &clock)))
+    families.push_back(std::move(family));
+  for (auto& family : server::ConnectionMetrics(server::ConnectionTable({})))
+    families.push_back(std::move(family));
+  EXPECT_THAT(MetricsDocFaults(MetricsPage(), families, "distro_aggregator_"), IsEmpty());
+}
+
+double ValueOf(const std::vector<prometheus::MetricFamily>& families, const std::string& name) {
+  for (const auto& family : families) {
+    if (family.name == name) return family.metric.at(0).gauge.value;
+  }
+  ADD_FAILURE() << name << " is not exported";
+  return -1;
+}
+
+TEST(AggregatorMetricsTest, TheRoundIsTheLogsAlsoBeforeAnyOpens) {
+  ScratchFolder folder;
+  FakeClock clock;
+  Log log(LogLevel::kError, Clock::Real(), [](absl::string_view) {});
+  const Layout layout = SmallLayout();
+  TensorBuffer parameters(layout);
+  ASSERT_TRUE(WriteCheckpointFolder(folder.File("model"), "{}", layout, parameters).ok());
+  {
+    auto store = *server::RunStore::Open(folder.File("data"), server::Disk::Real(), &clock, &log);
+    ASSERT_TRUE(store->CreateRunFromFolder(SmallConfig(), folder.File("model")).ok());
+    auto rounds =
+        *server::RoundLog::Open(store->rounds_dir(), &layout, 0, server::Disk::Real(), &log);
+    v1::StartHeader start;
+    const Sha256Digest& hash = layout.manifest().hash();
+    start.set_manifest_hash(std::string(hash.begin(), hash.end()));
+    ASSERT_TRUE(rounds->WriteStart(start).ok());
+    for (uint64_t t = 0; t < 3; ++t) {
+      const BuiltRound round = BuildRound(layout, RoundId(t), rounds->HashBefore(RoundId(t)));
+      auto writer = *rounds->Begin(RoundId(t));
+      for (uint32_t s = 0; s < layout.segments(); ++s)
+        ASSERT_TRUE(writer->AddSegment(SegmentId(s), round.payloads[s]).ok());
+      ASSERT_TRUE(writer->Commit(round.header_bytes()).ok());
+    }
+  }
+  server::AggregatorMetrics metrics(&clock, true);
+  server::RunHost host(
+      *server::RunStore::Open(folder.File("data"), server::Disk::Real(), &clock, &log), &clock,
+      &log, &metrics, {}, [](absl::Status) {});
+  EXPECT_EQ(ValueOf(metrics.Collect(host, folder.path()), "distro_aggregator_round"), 0);
+  ASSERT_TRUE(host.Continue().ok());
+  EXPECT_EQ(ValueOf(metrics.Collect(host, folder.path()), "distro_aggregator_round"), 3);
+}
+
+TEST(AggregatorMetricsTest, CountsTheWorkersThatRecordsNamedLast) {
+  ScratchFolder folder;
+  FakeClock clock;
+  Log log(LogLevel::kError, Clock::Real(), [](absl::string_view) {});
+  server::AggregatorMetrics metrics(&clock, true);
+  server::RunHost host(
+      *server::RunStore::Open(folder.File("data"), server::Disk::Real(), &clock, &log), &clock,
+      &log, &metrics, {}, [](absl::Status) {});
+  const auto commit = [&](uint64_t round, const std::vector<std::string>& names) {
+    v1::RoundHeader header;
+    header.set_round(round);
+    for (const std::string& name : names) header.add_members()->set_name(name);
+    header.add_segments()->set_included(std::string(names.size() / 8 + 1, '\xff'));
+    metrics.OnRoundCommitted({.header = &header, .duration = absl::Seconds(1), .loss = 2.5});
+  };
+  std::vector<std::string> names;
+  for (size_t i = 0; i <= server::kMaxCountedWorkers; ++i) names.push_back(std::to_string(i));
+  commit(0, names);  // the last is one too many
+  commit(1, {"1", "new"});
+  std::map<std::string, double> counted;
+  for (const auto& family : metrics.Collect(host, folder.path())) {
+    if (family.name != "distro_aggregator_worker_included_updates_total") continue;
+    for (const auto& metric : family.metric) counted[metric.label[0].value] = metric.counter.value;
+  }
+  EXPECT_EQ(counted.size(), server::kMaxCountedWorkers);
+  EXPECT_EQ(counted["1"], 2);
+  EXPECT_EQ(counted["new"], 1);
+  EXPECT_FALSE(counted.contains("0"));
+}
+
+}  // namespace
+}  // namespace distro::testing

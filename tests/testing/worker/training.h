@@ -1,0 +1,61 @@
+// Workers of a run as threads of the test: real models, real optimizer, any Exchange. For tests
+// that compare whole runs.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/exchange/exchange.h"
+#include "distro/v1/run.pb.h"
+#include "tests/testing/scratch_folder.h"
+#include "worker/plan/node_options.h"
+#include "worker/train/summary.h"
+
+namespace distro::testing {
+
+// A tiny Llama of bytes with random weights, and a text to train it on, as files of a scratch
+// folder.
+class TinyRun {
+ public:
+  explicit TinyRun(uint64_t seed = 1);
+
+  std::string checkpoint_dir() const { return folder_.File("model"); }
+  std::string text_path() const { return folder_.File("text.txt"); }
+  std::string File(const std::string& name) const { return folder_.File(name); }
+
+  // A complete configuration that fits: short samples, K = 4, segments of 8 blocks (several), every
+  // default changed as the test wants afterwards (then complete it again).
+  v1::RunConfig Config(int workers, uint64_t rounds, uint32_t overlap) const;
+
+ private:
+  ScratchFolder folder_;
+};
+
+struct WorkerResult {
+  absl::Status status;
+  worker::TrainSummary summary;
+  std::vector<uint32_t> momentum_bits;
+};
+
+struct WorkerSetup {
+  std::string name;
+  Exchange* exchange;  // borrowed
+  std::string checkpoint_dir = {};
+  std::string state_dir = {};  // of a StateDir; empty: none
+  uint64_t state_interval_rounds = 0;
+  uint64_t incarnation = 0;  // 0: made from the name
+  int micro_batch_samples = 2;
+  worker::NodeOptions node = {};
+  bool leaves = true;  // false: ends as a process does that goes on later
+};
+
+// Trains one worker to its end in the calling thread, with one Torch thread.
+WorkerResult TrainWorker(const TinyRun& run, const WorkerSetup& setup);
+
+// Trains all of them, a thread each.
+std::vector<WorkerResult> TrainTogether(const TinyRun& run, absl::Span<const WorkerSetup> workers);
+
+}  // namespace distro::testing

@@ -1,0 +1,226 @@
+#include "worker/metrics/metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "common/base/version.h"
+#include "common/telemetry/metric_families.h"
+#include "common/telemetry/process_metrics.h"
+#include "common/telemetry/worker_families.h"
+#include "common/wire/worker_readings.h"
+
+namespace distro::worker {
+namespace {
+
+void FillUpdates(const TrainSummary& summary, v1::UpdateTelemetry* updates) {
+  const auto excluded = [&summary](Exclusion why) {
+    return summary.excluded[static_cast<int>(why)];
+  };
+  updates->set_sent(summary.updates_sent);
+  updates->set_gradient_bytes(4 * summary.parameters * summary.updates_sent);
+  updates->set_excluded_late(excluded(Exclusion::kLate));
+  updates->set_excluded_probation(excluded(Exclusion::kProbation));
+  updates->set_excluded_absent(excluded(Exclusion::kAbsent));
+  updates->set_excluded_other_sender(excluded(Exclusion::kOtherSender));
+}
+
+void FillMemory(const MemoryByCategory& bytes, v1::MemoryBytes* memory) {
+  const auto of = [&bytes](MemoryCategory category) {
+    return static_cast<uint64_t>(bytes[static_cast<size_t>(category)]);
+  };
+  memory->set_parameters(of(MemoryCategory::kParameters));
+  memory->set_gradients(of(MemoryCategory::kGradients));
+  memory->set_momentum(of(MemoryCategory::kMomentum));
+  memory->set_gathered(of(MemoryCategory::kGathered));
+  memory->set_workspace(of(MemoryCategory::kWorkspace));
+}
+
+void FillCollectives(const TimeByCollective& spent, v1::CollectiveSeconds* collectives) {
+  const auto seconds = [&spent](CollectiveOp op) {
+    return absl::ToDoubleSeconds(spent[static_cast<size_t>(op)]);
+  };
+  collectives->set_all_gather(seconds(CollectiveOp::kAllGather));
+  collectives->set_reduce_scatter(seconds(CollectiveOp::kReduceScatter));
+  collectives->set_barrier(seconds(CollectiveOp::kBarrier));
+}
+
+void FillRetries(const TransferStats& transfer, RetriedRpc rpc, v1::RetryCounts* counts) {
+  const auto count = [&transfer, rpc](absl::StatusCode code) {
+    return transfer.retries[static_cast<int>(rpc)][RetryCodeIndex(code)];
+  };
+  counts->set_unavailable(count(absl::StatusCode::kUnavailable));
+  counts->set_deadline_exceeded(count(absl::StatusCode::kDeadlineExceeded));
+  counts->set_resource_exhausted(count(absl::StatusCode::kResourceExhausted));
+  counts->set_failed_precondition(count(absl::StatusCode::kFailedPrecondition));
+  counts->set_cancelled(count(absl::StatusCode::kCancelled));
+  counts->set_internal(count(absl::StatusCode::kInternal));
+  counts->set_unknown(count(absl::StatusCode::kUnknown));
+  counts->set_other(transfer.retries[static_cast<int>(rpc)][kRetryCodes - 1]);
+}
+
+void FillTransfer(const TransferStats& stats, v1::TransferTelemetry* transfer) {
+  transfer->set_upload_seconds(absl::ToDoubleSeconds(stats.upload_time));
+  transfer->set_download_seconds(absl::ToDoubleSeconds(stats.download_time));
+  transfer->set_sent_control_bytes(stats.sent_control_bytes);
+  transfer->set_received_control_bytes(stats.received_control_bytes);
+  transfer->set_received_snapshot_bytes(stats.received_snapshot_bytes);
+  *transfer->mutable_upload_durations() = stats.upload_durations;
+  *transfer->mutable_download_durations() = stats.download_durations;
+  if (stats.upload_bytes_per_second) transfer->set_upload_capacity(*stats.upload_bytes_per_second);
+  if (stats.download_bytes_per_second)
+    transfer->set_download_capacity(*stats.download_bytes_per_second);
+  if (stats.round_trip) transfer->set_rtt_seconds(absl::ToDoubleSeconds(*stats.round_trip));
+  transfer->set_reconnects(stats.reconnects);
+  FillRetries(stats, RetriedRpc::kJoin, transfer->mutable_join_retries());
+  FillRetries(stats, RetriedRpc::kHeartbeat, transfer->mutable_heartbeat_retries());
+  FillRetries(stats, RetriedRpc::kUpload, transfer->mutable_upload_retries());
+  FillRetries(stats, RetriedRpc::kSnapshot, transfer->mutable_snapshot_retries());
+}
+
+// What the training thread knows after a round: not its phases and transfers, which go on.
+void FillTraining(const TrainSummary& summary, v1::WorkerTelemetry* telemetry) {
+  telemetry->set_version(std::string(Version()));
+  telemetry->set_tokens(summary.tokens);
+  telemetry->set_nonfinite_steps(summary.nonfinite_steps);
+  telemetry->set_resyncs(summary.resyncs);
+  FillUpdates(summary, telemetry->mutable_updates());
+  FillMemory(summary.memory, telemetry->mutable_compute()->mutable_memory());
+  FillCollectives(summary.collectives, telemetry->mutable_compute()->mutable_collectives());
+  if (summary.last_evaluation_loss) telemetry->set_evaluation_loss(*summary.last_evaluation_loss);
+  if (summary.tokens > 0) {
+    telemetry->set_loss(summary.training_loss);
+    telemetry->set_gradient_norm(summary.gradient_norm);
+  }
+  if (summary.updates_sent > 0) telemetry->set_learning_rate(summary.learning_rate);
+  if (summary.momentum_norm) telemetry->set_momentum_norm(*summary.momentum_norm);
+}
+
+void FillGpus(const std::vector<GpuReading>& gpus, v1::WorkerTelemetry* telemetry) {
+  for (const GpuReading& gpu : gpus) {
+    v1::GpuTelemetry* reading = telemetry->add_gpus();
+    reading->set_index(gpu.index);
+    if (gpu.memory_used_bytes) reading->set_memory_used_bytes(*gpu.memory_used_bytes);
+    if (gpu.memory_total_bytes) reading->set_memory_total_bytes(*gpu.memory_total_bytes);
+    if (gpu.utilization) reading->set_utilization(*gpu.utilization);
+  }
+}
+
+// Phases and transfers of one moment: waiting is split by what the network did meanwhile. What is
+// not decided of a wait is in no phase yet.
+void FillTime(const std::array<absl::Duration, kPhases>& spent, const TransferStats& transfer,
+              v1::WorkerTelemetry* telemetry) {
+  const auto seconds = [&spent](Phase phase) {
+    return absl::ToDoubleSeconds(spent[static_cast<int>(phase)]);
+  };
+  const double upload = absl::ToDoubleSeconds(transfer.wait_in_upload);
+  const double download = absl::ToDoubleSeconds(transfer.wait_in_download);
+  const double others =
+      seconds(Phase::kWait) - upload - download - absl::ToDoubleSeconds(transfer.wait_undecided);
+  v1::PhaseSeconds* phases = telemetry->mutable_phases();
+  phases->set_idle(seconds(Phase::kIdle));
+  phases->set_data(seconds(Phase::kData));
+  phases->set_forward_backward(seconds(Phase::kForwardBackward));
+  phases->set_compress(seconds(Phase::kCompress));
+  phases->set_upload(upload);
+  phases->set_download(download);
+  phases->set_wait(std::max(others, 0.0));
+  phases->set_apply(seconds(Phase::kApply));
+  phases->set_evaluate(seconds(Phase::kEvaluate));
+  phases->set_checkpoint(seconds(Phase::kCheckpoint));
+  telemetry->set_sent_bytes(transfer.sent_payload_bytes);
+  telemetry->set_received_bytes(transfer.received_payload_bytes);
+  FillTransfer(transfer, telemetry->mutable_transfer());
+}
+
+}  // namespace
+
+WorkerMetrics::WorkerMetrics(const PhaseClock* phases) : phases_(phases) {
+  training_.set_version(std::string(Version()));
+}
+
+void WorkerMetrics::SetTransfers(std::function<TransferStats()> read) {
+  absl::MutexLock lock(&mu_);
+  read_transfers_ = std::move(read);
+}
+
+void WorkerMetrics::SetCompute(const ComputeRates& rates) {
+  absl::MutexLock lock(&mu_);
+  rates_ = rates;
+}
+
+void WorkerMetrics::SetGpus(const GpuReader* gpus) {
+  absl::MutexLock lock(&mu_);
+  gpus_ = gpus;
+}
+
+void WorkerMetrics::Update(const TrainSummary& summary) {
+  absl::MutexLock lock(&mu_);
+  next_round_ = summary.next_round;
+  v1::WorkerTelemetry next;
+  FillTraining(summary, &next);
+  next.set_dropped_values(training_.dropped_values());
+  const int dropped = RepairTelemetry(training_, &next);
+  next.set_dropped_values(next.dropped_values() + static_cast<uint64_t>(dropped));
+  training_ = std::move(next);
+}
+
+std::vector<GpuReading> WorkerMetrics::ReadGpus() {
+  const GpuReader* gpus = nullptr;
+  {
+    absl::MutexLock lock(&mu_);
+    gpus = gpus_;
+  }
+  return gpus == nullptr ? std::vector<GpuReading>() : gpus->Read();
+}
+
+void WorkerMetrics::Read(const std::vector<GpuReading>& gpus) {
+  if (read_transfers_) transfers_ = read_transfers_();
+  v1::WorkerTelemetry now = training_;
+  FillTime(phases_->Spent(), transfers_, &now);
+  now.mutable_compute()->set_model_flops(rates_.flops_per_token *
+                                         static_cast<double>(now.tokens()));
+  if (rates_.peak_flops_per_second > 0)
+    now.mutable_compute()->set_peak_flops_per_second(rates_.peak_flops_per_second);
+  FillGpus(gpus, &now);
+  // Clocks and counts are read one after the other: a difference may fall short by microseconds.
+  RepairTelemetry(shown_, &now);
+  shown_ = std::move(now);
+}
+
+v1::WorkerTelemetry WorkerMetrics::Telemetry() {
+  const std::vector<GpuReading> gpus = ReadGpus();
+  absl::MutexLock lock(&mu_);
+  Read(gpus);
+  return shown_;
+}
+
+std::vector<prometheus::MetricFamily> WorkerMetrics::Collect() {
+  WorkerReadings readings;
+  v1::WorkerTelemetry telemetry;
+  const std::vector<GpuReading> gpus = ReadGpus();
+  {
+    absl::MutexLock lock(&mu_);
+    Read(gpus);
+    telemetry = shown_;
+    readings.next_round = next_round_;
+    if (transfers_.last_report != absl::InfinitePast())
+      readings.last_report_seconds =
+          absl::ToDoubleSeconds(transfers_.last_report - absl::UnixEpoch());
+  }
+  readings.telemetry = &telemetry;
+  std::vector<prometheus::MetricFamily> families = WorkerFamilies({&readings, 1});
+  AppendFamilies(ProcessMetrics(), &families);
+  return families;
+}
+
+ReadyReport WorkerMetrics::Ready() const {
+  const bool ready = ready_;
+  return {.ready = ready,
+          .checks = {{.name = "run", .ok = ready, .detail = ready ? "joined" : "not joined yet"}}};
+}
+
+}  // namespace distro::worker
