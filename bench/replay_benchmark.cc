@@ -200,9 +200,7 @@ class Replay {
   void Update(TensorBuffer* parameters) {
     uint32_t invalid = kAllVotesValid;
     for (uint32_t s = 0; s < layout_.segments(); ++s) {
-      const SegmentId segment(s);
-      for (const BlockRun& run :
-           layout_.Runs(layout_.SegmentFirstBlock(segment), layout_.SegmentBlocks(segment))) {
+      for (const BlockRun& run : layout_.SegmentRuns(SegmentId(s))) {
         const uint32_t begin = votes_.offsets[run.offset];
         const uint32_t entries = votes_.offsets[run.offset + run.blocks] - begin;
         const VotesView view = {

@@ -52,6 +52,9 @@ class Layout {
     return int64_t{segment.value()} * segment_blocks_;
   }
   int64_t SegmentBlocks(SegmentId segment) const;
+  std::vector<BlockRun> SegmentRuns(SegmentId segment) const {
+    return Runs(SegmentFirstBlock(segment), SegmentBlocks(segment));
+  }
 
   // Blocks [first, first + count) as runs within tensors, in order. Requires them to lie in
   // 0..blocks().

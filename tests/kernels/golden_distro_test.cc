@@ -139,11 +139,10 @@ class GoldenDistroTest : public testing::BackendTest {
     for (uint32_t s = 0; s < layout().segments(); ++s) {
       if (!Included(t, s, w)) continue;
       const int64_t first = layout().SegmentFirstBlock(SegmentId(s));
-      const int64_t count = layout().SegmentBlocks(SegmentId(s));
-      for (int64_t i = first * k_; i < (first + count) * k_; ++i) {
+      for (int64_t i = first * k_; i < (first + layout().SegmentBlocks(SegmentId(s))) * k_; ++i) {
         votes[i / k_ * kBlockElements + positions_[i]] += values_[i] < 0 ? -1 : 1;
       }
-      for (const BlockRun& part : layout().Runs(first, count)) Feedback(w, part, first);
+      for (const BlockRun& part : layout().SegmentRuns(SegmentId(s))) Feedback(w, part, first);
     }
   }
   void Feedback(int64_t w, const BlockRun& part, int64_t first) {

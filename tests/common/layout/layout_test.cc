@@ -54,8 +54,7 @@ TEST(LayoutTest, CutsTensorsIntoPaddedBlocks) {
 
 TEST(LayoutTest, SegmentsAreRunsOfBlocksAcrossTensors) {
   const Layout layout = MakeLayout({{"a", {100, 70}}, {"b", {130}}, {"c", {10, 3, 25}}}, 3);
-  const std::vector<BlockRun> runs =
-      layout.Runs(layout.SegmentFirstBlock(SegmentId(1)), layout.SegmentBlocks(SegmentId(1)));
+  const std::vector<BlockRun> runs = layout.SegmentRuns(SegmentId(1));
   ASSERT_EQ(runs.size(), 3u);
   EXPECT_EQ(runs[0].tensor, 0);
   EXPECT_EQ(runs[0].first_block, 3);
