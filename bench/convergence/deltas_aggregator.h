@@ -36,7 +36,8 @@ class DeltasAggregator {
   DeltasAggregator(const DeltasSettings* settings, const v1::RunConfig* config,
                    const Layout* layout);
 
-  // What round `round` says, whose window of `steps` inner steps begins with step `step` of the run.
+  // What round `round` says, whose window of `steps` inner steps begins with step `step` of the
+  // run.
   DeltaRound Open(uint64_t round, uint64_t step, int steps);
   // `workers` [W]: those that take part, nullptr for others. They all have an update; who is not
   // included hears so here.

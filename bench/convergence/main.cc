@@ -1,6 +1,6 @@
 // How a run learns: W workers in one process by the signs method or by deltas, or the same run with
-// AdamW, Muon or SGD and averaged gradients. Prints the held-out loss at every evaluation, and writes the curve as CSV. study.py
-// runs many.
+// AdamW, Muon or SGD and averaged gradients. Prints the held-out loss at every evaluation, and
+// writes the curve as CSV. study.py runs many.
 //
 //   convergence --run run.json --model DIR --data FILE --workers 8
 //   convergence ... --method adamw --csv adamw.csv

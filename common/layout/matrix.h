@@ -26,8 +26,8 @@ struct MatrixShape {
   constexpr bool operator==(const MatrixShape&) const = default;
 };
 
-// The part of a 64 x 64 block that its tensor has: `rows` rows of `cols` elements, the last row only
-// `last_cols` of them.
+// The part of a 64 x 64 block that its tensor has: `rows` rows of `cols` elements, the last row
+// only `last_cols` of them.
 struct BlockExtent {
   int rows = kBlockSide;
   int cols = kBlockSide;

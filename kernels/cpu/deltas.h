@@ -3,9 +3,9 @@
 // every replica applies a result. The first two are local to a worker; applying is exact, the same
 // bits on every replica.
 //
-// Arrays are a tensor's whole f32 [elements] array, row-major without padding; `blocks` says which of
-// its blocks an operation touches. Block b of that range is block update_first + b of the update and
-// result_first + b of the result. Pure functions, thread-safe.
+// Arrays are a tensor's whole f32 [elements] array, row-major without padding; `blocks` says which
+// of its blocks an operation touches. Block b of that range is block update_first + b of the update
+// and result_first + b of the result. Pure functions, thread-safe.
 #pragma once
 
 #include <array>

@@ -3,9 +3,9 @@
 // back out of the buffer again. On the CPU, over whole tensors.
 //
 //   copy x <- p
-//   rule.Step(step, norm, gradient, x);          // H times, skipped where loss or norm is no number
-//   rule.Compress(round, p, x);                  // an update is pending
-//   rule.Feedback(results);                      // when its round is committed
+//   rule.Step(step, norm, gradient, x);    // H times, skipped where loss or norm is no number
+//   rule.Compress(round, p, x);            // an update is pending
+//   rule.Feedback(results);                // when its round is committed
 //
 // Not thread-safe.
 #pragma once

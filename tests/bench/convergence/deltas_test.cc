@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/replica/replica.h"
-#include "tests/testing/training.h"
+#include "tests/testing/worker/training.h"
 #include "worker/model/model.h"
 
 namespace distro::worker {
