@@ -1,5 +1,7 @@
 #include "bench/convergence/deltas_aggregator.h"
 
+#include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "bench/convergence/hostile_worker.h"
@@ -29,8 +31,8 @@ DeltasAggregator::DeltasAggregator(const DeltasSettings* settings, const v1::Run
 DeltaRound DeltasAggregator::Open(uint64_t round, uint64_t step, int steps) {
   round_ = round;
   step_ = step;
-  rates_ = 0;
-  for (int h = 0; h < steps; ++h) rates_ += double{LearningRate(config_, RoundId(step + h))};
+  rates_.clear();
+  for (int h = 0; h < steps; ++h) rates_.push_back(LearningRate(config_, RoundId(step + h)));
   caps_.clear();
   for (const std::optional<uint8_t>& median : medians_) {
     caps_.push_back(settings_.cap_growth >= kScaleCodes
@@ -85,7 +87,8 @@ DeltasOutcome DeltasAggregator::Close(absl::Span<DeltasWorker* const> workers) {
   const bool tail =
       static_cast<double>(step_) >= kAlphaTail * static_cast<double>(config_.rounds());
   outcome.alpha = static_cast<float>(settings_.alpha * (tail ? settings_.alpha_end : 1));
-  outcome.decay = settings_.decay_in_update ? rates_ * config_.weight_decay() : 0;
+  if (settings_.decay_in_update)
+    outcome.decay = std::accumulate(rates_.begin(), rates_.end(), 0.0) * config_.weight_decay();
   return outcome;
 }
 
@@ -117,9 +120,10 @@ void DeltasAggregator::Combine(const std::vector<DeltaUpdate>& updates,
                                const std::vector<const DeltaMessage*>& messages,
                                DeltasOutcome* outcome) const {
   const auto weights = static_cast<int64_t>(outcome->included.size());
+  const auto floor_256 = static_cast<int>(std::lround(256 * settings_.rho));
   const MeanRule rule = {.divisor = settings_.divisor == "all" ? Divisor::kAll : Divisor::kSenders,
                          .weights = weights,
-                         .least_senders = LeastSenders(weights, static_cast<float>(settings_.rho))};
+                         .least_senders = LeastSenders(weights, floor_256)};
   std::vector<WeightedDelta> weighted;
   std::vector<const DeltaMessage*> included;
   for (const int w : outcome->included) {

@@ -63,7 +63,7 @@ class DeltasAggregator {
   // Of the open round:
   uint64_t round_ = 0;
   uint64_t step_ = 0;
-  double rates_ = 0;  // sum of the inner rates
+  std::vector<float> rates_;  // of its inner steps
   std::vector<uint8_t> caps_;
   // Of all rounds before:
   std::vector<std::optional<uint8_t>> medians_;  // [tensors]: of the largest codes

@@ -20,7 +20,7 @@ struct DeltasSettings {
   double beta = 0.8;                // decay of the error buffer a round
   double alpha = 1;                 // outer rate
   std::string divisor = "senders";  // or "all"
-  double rho = 0;                   // C_min = ceil(N rho)
+  double rho = 0;                   // C_min = ceil(N rho), rho to the nearest 256th
   int keep = 0;                     // K': results are cut to; 0: lossless
   int cap_growth = 2;               // codes above the median that a cap is; 256: caps are off
   int overlap = 0;                  // result t is applied after this many steps of round t + 1

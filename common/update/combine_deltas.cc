@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdlib>
 #include <utility>
 
@@ -10,11 +9,6 @@
 #include "common/update/scale.h"
 
 namespace distro {
-
-int64_t LeastSenders(int64_t weights, float rho) {
-  // 19 and 24 significant bits: the product is exact.
-  return static_cast<int64_t>(std::ceil(static_cast<double>(weights) * double{rho}));
-}
 
 void DeltaAccumulator::Add(const BlockExtent& extent, absl::Span<const uint16_t> positions,
                            absl::Span<const int64_t> values, int weight) {

@@ -41,8 +41,10 @@ struct MeanRule {
   int64_t least_senders = 0;  // C_min: a position that fewer sent is divided by this
 };
 
-// C_min = ceil(N * rho).
-int64_t LeastSenders(int64_t weights, float rho);
+// C_min, of weights that sum to N, rounded up. Requires 0 <= floor_256 <= 256; 0 is no floor.
+constexpr int64_t LeastSenders(int64_t weights, int floor_256) {
+  return (weights * floor_256 + 255) / 256;
+}
 
 // Means, sparse by block: block b owns entries offsets[b] .. offsets[b+1]-1.
 //

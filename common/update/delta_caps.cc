@@ -8,7 +8,11 @@ namespace distro {
 namespace {
 
 constexpr size_t kLeastWorkers = 3;
-constexpr double kCeiling = 16;  // of the rates
+constexpr int64_t kOne = int64_t{1} << kScaleUnitBits;  // in units
+constexpr int64_t kCeiling = 16;                        // of the rates
+
+// code(min(units, 2^44), 1).
+int CodeOfUnits(int64_t units) { return ChooseScale(std::min(units, kOne), 1).value_or(0); }
 
 }  // namespace
 
@@ -30,8 +34,10 @@ std::optional<uint8_t> MedianOfLargest(std::vector<uint8_t> codes) {
   return *middle;
 }
 
-uint8_t DeltaCap(double rates, std::optional<uint8_t> median, int growth) {
-  const int ceiling = ScaleCodeOf(kCeiling * rates), floor = ScaleCodeOf(rates);
+uint8_t DeltaCap(absl::Span<const float> rates, std::optional<uint8_t> median, int growth) {
+  int64_t units = 0;
+  for (const float rate : rates) units = std::min(units + ScaleUnits(rate), kOne);
+  const int ceiling = CodeOfUnits(kCeiling * units), floor = CodeOfUnits(units);
   if (!median.has_value()) return static_cast<uint8_t>(ceiling);
   return static_cast<uint8_t>(std::min(ceiling, std::max(floor, *median + growth)));
 }

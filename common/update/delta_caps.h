@@ -24,8 +24,9 @@ std::optional<uint8_t> MedianOfLargest(std::vector<uint8_t> codes);
 // Codes that a cap is above the median: honest scales may grow by about a fifth a round.
 inline constexpr int kCapGrowth = 2;
 
-// The cap of a tensor in a round whose inner rates sum to `rates`. `median`: m of the round before;
-// nothing in round 0.
-uint8_t DeltaCap(double rates, std::optional<uint8_t> median, int growth = kCapGrowth);
+// The cap of a tensor in a round with these inner rates. `median`: m of the round before; nothing
+// in round 0.
+uint8_t DeltaCap(absl::Span<const float> rates, std::optional<uint8_t> median,
+                 int growth = kCapGrowth);
 
 }  // namespace distro

@@ -36,40 +36,18 @@ absl::Status CheckEmpty(int64_t block, absl::Span<const uint16_t> positions,
   return zeros ? absl::OkStatus() : Bad(block, "an empty record is not all 0");
 }
 
-// Of a block with fewer elements than positions: all that it has, then the lowest outside, +.
-absl::Status CheckFill(int64_t block, const BlockExtent& extent,
-                       absl::Span<const uint16_t> positions, absl::Span<const int8_t> signs) {
-  int inside = 0, outside = 0, lowest_outside = 0;
-  for (size_t i = 0; i < positions.size(); ++i) {
-    if (extent.Contains(positions[i])) {
-      ++inside;
-      continue;
-    }
-    while (extent.Contains(lowest_outside)) ++lowest_outside;
-    if (positions[i] != lowest_outside++)
-      return Bad(block, absl::StrCat("position ", positions[i], " outside the tensor"));
-    if (signs[i] != 1)
-      return Bad(block, absl::StrCat("position ", positions[i], " outside the tensor is not +"));
-    ++outside;
-  }
-  if (outside > 0 && inside < extent.Elements())
-    return Bad(block, absl::StrCat(outside, " positions outside the tensor, ", inside, " of its ",
-                                   extent.Elements(), " inside"));
-  return absl::OkStatus();
-}
-
-absl::Status CheckRecord(int64_t block, const BlockExtent& extent,
-                         absl::Span<const uint16_t> positions, absl::Span<const int8_t> signs) {
+absl::Status CheckRecord(int64_t block, absl::Span<const uint16_t> positions,
+                         absl::Span<const int8_t> signs) {
   DISTRO_RETURN_IF_ERROR(CheckAscending(block, positions));
   if (!std::ranges::all_of(signs, [](int sign) { return sign == 1 || sign == -1; }))
     return Bad(block, "a sign is neither + nor -");
-  return CheckFill(block, extent, positions, signs);
+  return absl::OkStatus();
 }
 
-absl::Status CheckSizes(int64_t blocks, size_t extents, size_t caps) {
-  if (blocks == static_cast<int64_t>(extents) && extents == caps) return absl::OkStatus();
+absl::Status CheckBlocks(int64_t blocks, size_t expected) {
+  if (blocks == static_cast<int64_t>(expected)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("deltas: ", blocks, " blocks, expected ", extents));
+      absl::StrCat("deltas: ", blocks, " blocks, expected ", expected));
 }
 
 absl::Status CheckResultBlock(const DeltaResult& result, int64_t block, const BlockExtent& extent) {
@@ -95,31 +73,31 @@ absl::Status CheckResultBlock(const DeltaResult& result, int64_t block, const Bl
 
 }  // namespace
 
-absl::Status ValidateDeltaUpdate(const DeltaUpdate& update, absl::Span<const BlockExtent> extents,
-                                 absl::Span<const uint8_t> caps) {
-  DISTRO_RETURN_IF_ERROR(CheckSizes(update.blocks(), extents.size(), caps.size()));
-  const size_t k = update.k, entries = extents.size() * k;
+absl::Status ValidateDeltaUpdate(const DeltaUpdate& update, absl::Span<const uint8_t> caps) {
+  DISTRO_RETURN_IF_ERROR(CheckBlocks(update.blocks(), caps.size()));
+  const size_t k = update.k, entries = caps.size() * k;
   if (update.k < 1 || update.k > kBlockElements || update.positions.size() != entries ||
       update.signs.size() != entries) {
     return absl::InvalidArgumentError(absl::StrCat("deltas: ", update.positions.size(),
                                                    " positions and ", update.signs.size(),
                                                    " signs for K = ", update.k));
   }
-  for (size_t block = 0; block < extents.size(); ++block) {
+  for (size_t block = 0; block < caps.size(); ++block) {
     const auto positions = absl::MakeSpan(update.positions).subspan(block * k, k);
     const auto signs = absl::MakeSpan(update.signs).subspan(block * k, k);
     const int64_t number = static_cast<int64_t>(block);
     DISTRO_RETURN_IF_ERROR(CheckCode(number, update.codes[block], caps[block]));
     DISTRO_RETURN_IF_ERROR(update.empty(number)
                                ? CheckEmpty(number, positions, signs, update.codes[block])
-                               : CheckRecord(number, extents[block], positions, signs));
+                               : CheckRecord(number, positions, signs));
   }
   return absl::OkStatus();
 }
 
 absl::Status ValidateDeltaResult(const DeltaResult& result, absl::Span<const BlockExtent> extents,
                                  absl::Span<const uint8_t> caps) {
-  DISTRO_RETURN_IF_ERROR(CheckSizes(result.blocks(), extents.size(), caps.size()));
+  DISTRO_RETURN_IF_ERROR(CheckBlocks(result.blocks(), extents.size()));
+  DISTRO_RETURN_IF_ERROR(CheckBlocks(result.blocks(), caps.size()));
   const size_t entries = result.positions.size();
   if (result.offsets.size() != extents.size() + 1 || result.offsets.front() != 0 ||
       result.offsets.back() != entries || result.signs.size() != entries ||

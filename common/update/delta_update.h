@@ -17,8 +17,9 @@ namespace distro {
 //   signs      i8  [B, K]  +1 or -1; all 0 in an empty record (its positions are 0 then)
 //   codes      u8  [B]     of the block's scale (scale.h); 0 in an empty record
 //
-// A block with fewer than K elements inside its tensor has all of them, and positions outside,
-// lowest first, with sign +.
+// A worker fills the record of a block with fewer than K elements with positions outside its
+// tensor, lowest first, with sign +. Whoever reads a record passes over positions outside, whatever
+// they are.
 struct DeltaUpdate {
   int k = 0;
   std::vector<uint16_t> positions;
@@ -48,12 +49,11 @@ struct DeltaResult {
   bool operator==(const DeltaResult&) const = default;
 };
 
-// OK when the update has a block for each extent and keeps every rule above, with codes of at most
-// `caps` [B]; InvalidArgument names the first block that does not.
-absl::Status ValidateDeltaUpdate(const DeltaUpdate& update, absl::Span<const BlockExtent> extents,
-                                 absl::Span<const uint8_t> caps);
+// OK when the update has a block for each cap and is as its arrays are described above, with codes
+// of at most `caps` [B]; InvalidArgument names the first block that is not.
+absl::Status ValidateDeltaUpdate(const DeltaUpdate& update, absl::Span<const uint8_t> caps);
 
-// The same of a result: positions lie inside the tensors too.
+// The same of a result, whose positions lie inside the tensors.
 absl::Status ValidateDeltaResult(const DeltaResult& result, absl::Span<const BlockExtent> extents,
                                  absl::Span<const uint8_t> caps);
 

@@ -29,7 +29,7 @@ int64_t ScaleUnits(double x);
 // empty. Requires 1 <= count <= 4096 and 0 <= sum <= count * 2^44.
 std::optional<uint8_t> ChooseScale(int64_t sum, int count);
 
-// The code of one number; 0 where ChooseScale gives none. What "code(x)" means for caps.
+// The code of one number; 0 where ChooseScale gives none.
 uint8_t ScaleCodeOf(double x);
 
 // The least code with M(c) >= magnitude. Requires magnitude <= kMaxScale.

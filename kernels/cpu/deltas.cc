@@ -89,7 +89,23 @@ std::optional<uint8_t> ScaleOfBlock(const BlockSite& site, const float* a,
   return ChooseScale(sum, count);
 }
 
+float Formed(float beta, float e, float begin, float x) { return beta * e + (begin - x); }
+
 }  // namespace
+
+bool DeltaIsFinite(float beta, absl::Span<const float> begin, absl::Span<const float> x,
+                   absl::Span<const float> e) {
+  CheckShape(begin.size() == e.size() && x.size() == e.size(), "arrays of one tensor differ");
+  float zeros = 0;  // 0 times a number is 0, times anything else it is not
+  for (size_t i = 0; i < e.size(); ++i) zeros += 0.0f * Formed(beta, e[i], begin[i], x[i]);
+  return zeros == 0;
+}
+
+void FormDelta(float beta, absl::Span<const float> begin, absl::Span<const float> x,
+               absl::Span<float> e) {
+  CheckShape(begin.size() == e.size() && x.size() == e.size(), "arrays of one tensor differ");
+  for (size_t i = 0; i < e.size(); ++i) e[i] = Formed(beta, e[i], begin[i], x[i]);
+}
 
 void AppendLargest(const MatrixShape& matrix, absl::Span<const float> a, uint8_t cap,
                    DeltaUpdate* update) {

@@ -1,7 +1,7 @@
 // The operations of the deltas method on a tensor's elements (docs/algorithm.md, "Deltas"), on the
-// CPU: what a worker sends of its error buffer, what leaves the buffer when it came back, and how
-// every replica applies a result. The first two are local to a worker; applying is exact, the same
-// bits on every replica.
+// CPU: what a worker's error buffer takes, what is sent of it, what leaves it when it came back,
+// and how every replica applies a result. All but the last are local to a worker; applying is
+// exact, the same bits on every replica.
 //
 // Arrays are a tensor's whole f32 [elements] array, row-major without padding; `blocks` says which
 // of its blocks an operation touches. Block b of that range is block update_first + b of the update
@@ -19,6 +19,14 @@
 
 namespace distro {
 
+// Whether beta * e + (begin - x) is finite everywhere. Requires arrays of one size.
+bool DeltaIsFinite(float beta, absl::Span<const float> begin, absl::Span<const float> x,
+                   absl::Span<const float> e);
+
+// e <- a = beta * e + (begin - x), three rounded operations an element. As above.
+void FormDelta(float beta, absl::Span<const float> begin, absl::Span<const float> x,
+               absl::Span<float> e);
+
 // Appends a record for each block: the K positions of the largest |a|, ties to the lower position,
 // their signs (0 counts as +), and the scale code of |a| there, at most `cap`. Requires finite
 // elements and 1 <= update->k <= 4096.
@@ -31,7 +39,8 @@ void SubtractReturned(const MatrixShape& matrix, BlockRange blocks, const DeltaU
                       int64_t update_first, const DeltaResult& result, int64_t result_first,
                       absl::Span<float> e);
 
-// What each code and level moves an element by: float(R) * (alpha * 2^-44), rounded once.
+// What each code and level moves an element by: float(R) * (alpha * 2^-44), rounded once. alpha is
+// 0 or at least 2^-82, so that its product with 2^-44 is exact.
 class StepTable {
  public:
   explicit StepTable(float alpha);

@@ -66,7 +66,7 @@ TEST_P(AppendLargestTest, TheLargestOfEveryBlockAreChosenWithTheirSignsAndScale)
   AppendLargest(matrix, a, 255, &update);
   std::vector<BlockExtent> extents;
   for (int64_t b = 0; b < matrix.Blocks(); ++b) extents.push_back(ExtentOf(matrix, b));
-  ASSERT_EQ(ValidateDeltaUpdate(update, extents, std::vector<uint8_t>(extents.size(), 255)),
+  ASSERT_EQ(ValidateDeltaUpdate(update, std::vector<uint8_t>(extents.size(), 255)),
             absl::OkStatus());
   for (int64_t b = 0; b < matrix.Blocks(); ++b) {
     const auto positions = absl::MakeSpan(update.positions).subspan(b * k, k);

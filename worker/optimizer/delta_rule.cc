@@ -1,23 +1,10 @@
 #include "worker/optimizer/delta_rule.h"
 
-#include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "kernels/cpu/deltas.h"
 
 namespace distro::worker {
-namespace {
-
-// Whether beta * e + (begin - x) is finite everywhere.
-bool Finite(float beta, absl::Span<const float> e, absl::Span<const float> begin,
-            absl::Span<const float> x) {
-  float zeros = 0;  // 0 times a number is 0, times anything else it is not
-  for (size_t i = 0; i < e.size(); ++i) zeros += 0.0f * (beta * e[i] + (begin[i] - x[i]));
-  return zeros == 0;
-}
-
-}  // namespace
 
 DeltaRule::DeltaRule(const Layout* layout, const InnerSettings& settings,
                      std::vector<InnerTensor> tensors, DeltaState state)
@@ -36,15 +23,14 @@ absl::Status DeltaRule::Compress(const DeltaRound& round, const RunSpans& begin,
                                  const RunSpans& x) {
   pending_.reset();
   for (size_t i = 0; i < x.size(); ++i) {
-    if (Finite(round.beta, state_.error[i], begin[i], x[i])) continue;
+    if (DeltaIsFinite(round.beta, begin[i], x[i], state_.error[i])) continue;
     inner_.Reset();
     return absl::FailedPreconditionError("the worker's copy is not finite after its inner steps");
   }
   DeltaUpdate update{.k = round.k, .positions = {}, .signs = {}, .codes = {}};
   for (size_t i = 0; i < x.size(); ++i) {
-    const absl::Span<float> e = state_.error[i];
-    for (size_t j = 0; j < e.size(); ++j) e[j] = round.beta * e[j] + (begin[i][j] - x[i][j]);
-    AppendLargest(layout_->tensors()[i].matrix, e, round.caps[i], &update);
+    FormDelta(round.beta, begin[i], x[i], state_.error[i]);
+    AppendLargest(layout_->tensors()[i].matrix, state_.error[i], round.caps[i], &update);
   }
   pending_ = std::move(update);
   return absl::OkStatus();
