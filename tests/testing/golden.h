@@ -40,4 +40,12 @@ struct GoldenArray {
 // binary.
 std::map<std::string, GoldenArray> LoadGolden(const std::string& folder);
 
+// List i of an array that holds lists of different lengths, one after the other. `offsets` says
+// where each begins, and at last where the array ends.
+template <typename T>
+absl::Span<const T> GoldenList(const GoldenArray& array, const GoldenArray& offsets, int64_t i) {
+  const absl::Span<const uint32_t> begins = offsets.As<uint32_t>();
+  return array.As<T>().subspan(begins.at(i), begins.at(i + 1) - begins.at(i));
+}
+
 }  // namespace distro::testing
