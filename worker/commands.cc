@@ -25,6 +25,15 @@
 #include "worker/options.h"
 
 namespace distro::worker {
+
+Flag DataFormatFlag(std::string* value) {
+  return {
+      .name = "data_format",
+      .value = value,
+      .help = "Of --data: text, llmc, uint16, uint32, or auto: by the file's name (docs/data.md).",
+      .choices = {"auto", "text", "llmc", "uint16", "uint32"}};
+}
+
 namespace {
 
 absl::StatusOr<int> Print(const absl::StatusOr<std::string>& text) {
@@ -64,10 +73,7 @@ Command FingerprintCommand() {
                      .value = &options->data,
                      .help = "Text (UTF-8) or token file (docs/data.md). Required.",
                      .takes = Takes::kFile},
-                    {.name = "data_format",
-                     .value = &options->data_format,
-                     .help = "Of --data: text, llmc, uint16, uint32, or auto: by the file's name.",
-                     .choices = {"auto", "text", "llmc", "uint16", "uint32"}}},
+                    DataFormatFlag(&options->data_format)},
           .help = R"(Example:
   distro-worker fingerprint --data FILE)",
           .run = [options] { return Print(DataFingerprint(*options)); }};

@@ -11,6 +11,9 @@
 
 namespace distro::worker {
 
+// --data_format, of whatever reads tokens.
+Flag DataFormatFlag(std::string* value);
+
 struct GenerateCommandOptions {
   std::string model;         // checkpoint folder, Hugging Face layout. Required.
   std::string prompt;        // UTF-8 text to continue. Required.

@@ -22,10 +22,7 @@ std::vector<Flag> Flags(WorkerOptions* o) {
        .help = "Text (UTF-8) or token file; the same on every worker of a run (docs/data.md). "
                "Required.",
        .takes = Takes::kFile},
-      {.name = "data_format",
-       .value = &o->data_format,
-       .help = "Of --data: text, llmc, uint16, uint32, or auto: by the file's name (docs/data.md).",
-       .choices = {"auto", "text", "llmc", "uint16", "uint32"}},
+      DataFormatFlag(&o->data_format),
       {.name = "name",
        .value = &o->name,
        .help = "Name in the run, [a-z0-9-]{1,63}. Default: the name that --state_dir keeps, else "

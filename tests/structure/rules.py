@@ -4,9 +4,8 @@ structure_test.py holds every compiled file, every header and every linked progr
 that each kind of violation is found. Who needs a new edge adds it here, and says why in the change.
 """
 
-# Unit -> the units it may include directly. What those may use, it may use too. A unit is a folder, or a file without
-# its extension ("server/metrics" is server/metrics/metrics.h and .cc); the longest name that fits a path counts. "proto" is the
-# code generated from proto/.
+# Unit -> the units it may include directly. What those may use, it may use too. A unit is a folder; the longest name
+# that fits a path counts. "proto" is the code generated from proto/.
 USES = {
     # Pure data and arithmetic. No sockets, no threads but those that share one call's work (common/base/parallel.h).
     "proto": "",

@@ -29,6 +29,11 @@ class RulesTest(unittest.TestCase):
             for used in uses.split():
                 self.assertIn(used, rules.USES, f"row {unit}")
 
+    def test_every_row_is_a_folder(self):
+        root = pathlib.Path(__file__).resolve().parents[2]
+        for unit in rules.USES:
+            self.assertTrue((root / unit).is_dir(), unit)
+
     def test_no_two_units_use_each_other(self):
         for unit in rules.USES:
             for used in checks.may_use(unit) - {unit}:

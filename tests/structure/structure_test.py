@@ -21,11 +21,10 @@ SOURCE_FOLDERS = ("common", "kernels", "server", "worker", "tools", "tests", "be
 @functools.cache
 def unit_of(path):
     """The longest unit name that fits a path relative to the root of the sources; None: no row in rules.py."""
-    stem = re.sub(r"\.[^/]*$", "", path)
     names = set(rules.USES) | {name for outside in rules.OUTSIDE.values() for name in outside.seen_in}
     if path.startswith("tests/"):  # a folder below tests/ is a unit of its own: what it mirrors decides
-        names |= {"/".join(stem.split("/")[:n]) for n in range(2, stem.count("/") + 1)}
-    fitting = [name for name in names if stem == name or stem.startswith(name + "/")]
+        names |= {"/".join(path.split("/")[:n]) for n in range(2, path.count("/") + 1)}
+    fitting = [name for name in names if path.startswith(name + "/")]
     return max(fitting, key=len, default=None)
 
 
