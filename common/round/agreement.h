@@ -20,7 +20,7 @@
 #include "common/codec/payload.h"
 #include "common/update/votes.h"
 
-namespace distro::server {
+namespace distro {
 
 inline constexpr uint64_t kMinCommonVotes = 1000;
 // Rounds whose counts are summed.
@@ -78,4 +78,4 @@ class Agreement {
   uint64_t newest_ = 0;
 };
 
-}  // namespace distro::server
+}  // namespace distro

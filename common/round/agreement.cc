@@ -1,4 +1,4 @@
-#include "server/round/agreement.h"
+#include "common/round/agreement.h"
 
 #include <cmath>
 
@@ -6,7 +6,7 @@
 #include "common/base/status_macros.h"
 #include "common/codec/update_reader.h"
 
-namespace distro::server {
+namespace distro {
 namespace {
 
 constexpr double kSuspiciousScore = -6;
@@ -99,4 +99,4 @@ std::optional<std::string> Agreement::Worst() const {
   return judged >= kMinJudgedWorkers ? worst : std::nullopt;
 }
 
-}  // namespace distro::server
+}  // namespace distro

@@ -1,4 +1,4 @@
-#include "server/round/agreement.h"
+#include "common/round/agreement.h"
 
 #include <array>
 
@@ -6,12 +6,12 @@
 #include "gtest/gtest.h"
 #include "tests/testing/plain_updates.h"
 
-namespace distro::server {
+namespace distro {
 namespace {
 
-using ::distro::testing::Combine;
-using ::distro::testing::WeightedUpdate;
+using testing::Combine;
 using ::testing::Optional;
+using testing::WeightedUpdate;
 
 constexpr PayloadIdentity kIdentity{.layout_hash = 1, .round = RoundId(2), .segment = SegmentId(3)};
 
@@ -166,4 +166,4 @@ TEST(AgreementTest, OldRoundsAreForgotten) {
 }
 
 }  // namespace
-}  // namespace distro::server
+}  // namespace distro
