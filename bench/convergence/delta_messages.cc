@@ -4,10 +4,10 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <numbers>
 #include <numeric>
 
 #include "common/update/scale.h"
+#include "kernels/basis.h"
 #include "kernels/block_site.h"
 #include "kernels/cpu/deltas.h"
 
@@ -37,42 +37,42 @@ void ForEachElement(const BlockSite& site, Work work) {
   }
 }
 
-// Basis of the orthonormal DCT-II: [frequency][sample].
-const Block& Basis() {
-  static const Block basis = [] {
-    Block made;
-    for (int f = 0; f < kBlockSide; ++f) {
-      const double scale = std::sqrt((f == 0 ? 1.0 : 2.0) / kBlockSide);
-      for (int s = 0; s < kBlockSide; ++s) {
-        made[f * kBlockSide + s] =
-            static_cast<float>(scale * std::cos(std::numbers::pi * (s + 0.5) * f / kBlockSide));
-      }
-    }
-    return made;
-  }();
-  return basis;
+SentBlock BlockOf(const DeltaMessage& message, int64_t block) {
+  const size_t k = message.k, first = block * k;
+  return {.positions = absl::MakeSpan(message.positions).subspan(first, k),
+          .values = absl::MakeSpan(message.values).subspan(first, k)};
 }
 
-// out[i][j] = sum over k of a(i, k) * b(k, j), with strides.
-Block Product(const Block& a, int a_row, int a_col, const Block& b, int b_row, int b_col) {
-  Block out{};
+// Frequencies are all of a block's.
+BlockExtent ExtentOfBlock(const BlockSite& site, bool transform) {
+  return transform ? BlockExtent{}
+                   : BlockExtent{.rows = site.rows, .cols = site.cols, .last_cols = site.last_cols};
+}
+
+// Whether a basis matrix [frequency][sample] stands as it is or on its side.
+enum class Basis { kUpright, kOnItsSide };
+float At(Basis basis, int row, int col) {
+  return basis == Basis::kUpright ? kBasis.at[row][col] : kBasis.at[col][row];
+}
+
+// left * x * right.
+Block Transformed(Basis left, const Block& x, Basis right) {
+  Block half{}, out{};
   for (int i = 0; i < kBlockSide; ++i) {
     for (int k = 0; k < kBlockSide; ++k) {
-      const float factor = a[i * a_row + k * a_col];
+      const float factor = At(left, i, k);
       for (int j = 0; j < kBlockSide; ++j)
-        out[i * kBlockSide + j] += factor * b[k * b_row + j * b_col];
+        half[i * kBlockSide + j] += factor * x[k * kBlockSide + j];
+    }
+    for (int k = 0; k < kBlockSide; ++k) {
+      const float factor = half[i * kBlockSide + k];
+      for (int j = 0; j < kBlockSide; ++j) out[i * kBlockSide + j] += factor * At(right, k, j);
     }
   }
   return out;
 }
-Block Dct(const Block& x) {
-  return Product(Product(Basis(), kBlockSide, 1, x, kBlockSide, 1), kBlockSide, 1, Basis(), 1,
-                 kBlockSide);
-}
-Block InverseDct(const Block& c) {
-  return Product(Product(Basis(), 1, kBlockSide, c, kBlockSide, 1), kBlockSide, 1, Basis(),
-                 kBlockSide, 1);
-}
+Block Dct(const Block& x) { return Transformed(Basis::kUpright, x, Basis::kOnItsSide); }
+Block InverseDct(const Block& c) { return Transformed(Basis::kOnItsSide, c, Basis::kUpright); }
 
 int64_t Units(float x) { return x < 0 ? -ScaleUnits(x) : ScaleUnits(x); }
 float FromUnits(int64_t units) {
@@ -185,18 +185,26 @@ DeltaMeans CombineMessages(absl::Span<const DeltaMessage* const> messages, const
   DeltaMeans means;
   DeltaAccumulator accumulator;
   ForEachBlock(layout, [&](size_t, const BlockSite& site, int64_t block) {
-    const BlockExtent extent =
-        transform ? BlockExtent{}
-                  : BlockExtent{.rows = site.rows, .cols = site.cols, .last_cols = site.last_cols};
     for (const DeltaMessage* message : messages) {
-      const size_t k = message->k, first = block * k;
-      const auto values = absl::MakeSpan(message->values).subspan(first, k);
-      if (std::ranges::all_of(values, [](int64_t value) { return value == 0; })) continue;
-      accumulator.Add(extent, absl::MakeSpan(message->positions).subspan(first, k), values, 1);
+      const SentBlock sent = BlockOf(*message, block);
+      if (std::ranges::all_of(sent.values, [](int64_t value) { return value == 0; })) continue;
+      accumulator.Add(ExtentOfBlock(site, transform), sent.positions, sent.values, sent.weight);
     }
     accumulator.EmitBlock(rule, &means);
   });
   return means;
+}
+
+std::vector<AgreementCounts> CompareMessages(absl::Span<const DeltaMessage* const> messages,
+                                             const Layout& layout, bool transform) {
+  std::vector<AgreementCounts> counts(messages.size());
+  std::vector<SentBlock> sent;
+  ForEachBlock(layout, [&](size_t, const BlockSite& site, int64_t block) {
+    sent.clear();
+    for (const DeltaMessage* message : messages) sent.push_back(BlockOf(*message, block));
+    CompareSent(ExtentOfBlock(site, transform), sent, absl::MakeSpan(counts));
+  });
+  return counts;
 }
 
 RoundedMeans RoundMeans(const DeltaMeans& means, int levels, double step) {

@@ -11,6 +11,7 @@
 #include "bench/convergence/deltas_settings.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
+#include "common/round/agreement.h"
 #include "common/update/combine_deltas.h"
 #include "common/update/delta_update.h"
 #include "worker/optimizer/update_rule.h"
@@ -36,6 +37,10 @@ void ScaleBy(double factor, DeltaMessage* message);
 // Of the messages, each of weight 1. `transform`: positions are frequencies, all of a block's.
 DeltaMeans CombineMessages(absl::Span<const DeltaMessage* const> messages, const Layout& layout,
                            bool transform, const MeanRule& rule);
+
+// How each message compares with the sum of the others, in their order.
+std::vector<AgreementCounts> CompareMessages(absl::Span<const DeltaMessage* const> messages,
+                                             const Layout& layout, bool transform);
 
 // Means as they arrive: rounded to `levels` levels that are 2^step apart, and which level each has
 // (the least is dropped). One level: the mean magnitude of the block.

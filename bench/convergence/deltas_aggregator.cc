@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <numeric>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "bench/convergence/hostile_worker.h"
 #include "common/base/median.h"
 #include "common/base/random.h"
@@ -25,7 +27,6 @@ DeltasAggregator::DeltasAggregator(const DeltasSettings* settings, const v1::Run
       config_(*config),
       layout_(*layout),
       medians_(layout->tensors().size()),
-      suspicion_(static_cast<int>(config->start_workers())),
       bytes_(*settings) {}
 
 DeltaRound DeltasAggregator::Open(uint64_t round, uint64_t step, int steps) {
@@ -77,10 +78,6 @@ DeltasOutcome DeltasAggregator::Close(absl::Span<DeltasWorker* const> workers) {
   }
   FollowScales(updates, outcome.included);
   if (settings_.norm_clip > 0) ClipNorms(workers, outcome.included);
-  suspicion_.Add(messages);
-  for (const int w : outcome.included) {
-    if (suspicion_.Suspects(w)) suspected_.try_emplace(w, round_);
-  }
   Combine(updates, messages, &outcome);
   if (messages[0] != nullptr) sent_bytes_ += bytes_.Upload(Identity(), *messages[0]);
   received_bytes_ += bytes_.Download(Identity(), outcome.means);
@@ -116,9 +113,18 @@ void DeltasAggregator::ClipNorms(absl::Span<DeltasWorker* const> workers,
   }
 }
 
+void DeltasAggregator::Compare(const std::vector<int>& included,
+                               const std::vector<AgreementCounts>& counts) {
+  for (size_t i = 0; i < included.size(); ++i) {
+    const std::string name = absl::StrCat(included[i]);
+    agreement_.Add(RoundId(round_), name, counts[i]);
+    if (Suspicious(agreement_.Of(name))) suspected_.try_emplace(included[i], round_);
+  }
+}
+
 void DeltasAggregator::Combine(const std::vector<DeltaUpdate>& updates,
                                const std::vector<const DeltaMessage*>& messages,
-                               DeltasOutcome* outcome) const {
+                               DeltasOutcome* outcome) {
   const auto weights = static_cast<int64_t>(outcome->included.size());
   const auto floor_256 = static_cast<int>(std::lround(256 * settings_.rho));
   const MeanRule rule = {.divisor = settings_.divisor == "all" ? Divisor::kAll : Divisor::kSenders,
@@ -130,13 +136,16 @@ void DeltasAggregator::Combine(const std::vector<DeltaUpdate>& updates,
     weighted.push_back({.update = &updates[w], .weight = 1});
     included.push_back(messages[w]);
   }
-  const DeltaMeans all = IsReal(settings_)
-                             ? CombineDeltas(weighted, SegmentExtents(layout_, kSegment), rule)
-                             : CombineMessages(included, layout_, settings_.transform, rule);
+  const std::vector<BlockExtent> extents = SegmentExtents(layout_, kSegment);
+  const bool real = IsReal(settings_);
+  Compare(outcome->included, real ? CompareDeltas(weighted, extents)
+                                  : CompareMessages(included, layout_, settings_.transform));
+  const DeltaMeans all = real ? CombineDeltas(weighted, extents, rule)
+                              : CombineMessages(included, layout_, settings_.transform, rule);
   const DeltaMeans means =
       settings_.keep == 0 ? all
                           : KeepLargest(all, settings_.keep, config_.seed(), RoundId(round_), 0);
-  if (IsReal(settings_)) {
+  if (real) {
     outcome->result = RoundToLevels(means);
     outcome->means = MeansOf(outcome->result);
     return;

@@ -12,8 +12,8 @@
 #include "bench/convergence/delta_messages.h"
 #include "bench/convergence/deltas_settings.h"
 #include "bench/convergence/deltas_worker.h"
-#include "bench/convergence/suspicion.h"
 #include "common/layout/layout.h"
+#include "common/round/agreement.h"
 #include "common/update/combine_deltas.h"
 #include "common/update/delta_update.h"
 #include "distro/v1/run.pb.h"
@@ -54,8 +54,9 @@ class DeltasAggregator {
   PayloadIdentity Identity() const;
   void FollowScales(const std::vector<DeltaUpdate>& updates, const std::vector<int>& included);
   void ClipNorms(absl::Span<DeltasWorker* const> workers, const std::vector<int>& included) const;
+  void Compare(const std::vector<int>& included, const std::vector<AgreementCounts>& counts);
   void Combine(const std::vector<DeltaUpdate>& updates,
-               const std::vector<const DeltaMessage*>& messages, DeltasOutcome* outcome) const;
+               const std::vector<const DeltaMessage*>& messages, DeltasOutcome* outcome);
 
   const DeltasSettings& settings_;
   const v1::RunConfig& config_;
@@ -67,7 +68,7 @@ class DeltasAggregator {
   std::vector<uint8_t> caps_;
   // Of all rounds before:
   std::vector<std::optional<uint8_t>> medians_;  // [tensors]: of the largest codes
-  Suspicion suspicion_;
+  Agreement agreement_;
   std::map<int, uint64_t> suspected_;
   DeltaBytes bytes_;
   uint64_t sent_bytes_ = 0;

@@ -1,8 +1,8 @@
 #include "common/round/agreement.h"
 
+#include <array>
 #include <cmath>
 
-#include "absl/types/span.h"
 #include "common/base/status_macros.h"
 #include "common/codec/update_reader.h"
 
@@ -51,6 +51,43 @@ absl::StatusOr<AgreementCounts> CompareWithOthers(absl::string_view payload,
     const size_t entries = votes.offsets[b + 1] - first;
     CountBlock(positions, signs, weight, absl::MakeSpan(votes.positions).subspan(first, entries),
                absl::MakeSpan(votes.values).subspan(first, entries), &counts);
+  }
+  return counts;
+}
+
+void CompareSent(const BlockExtent& extent, absl::Span<const SentBlock> sent,
+                 absl::Span<AgreementCounts> counts) {
+  std::array<int64_t, kBlockElements> sums{};
+  const auto for_each = [&](auto work) {
+    for (size_t w = 0; w < sent.size(); ++w) {
+      for (size_t i = 0; i < sent[w].positions.size(); ++i) {
+        const uint16_t position = sent[w].positions[i];
+        if (extent.Contains(position)) work(w, sums[position], sent[w].values[i]);
+      }
+    }
+  };
+  for_each([&](size_t w, int64_t& sum, int64_t value) { sum += sent[w].weight * value; });
+  for_each([&](size_t w, const int64_t& sum, int64_t value) {
+    const int64_t others = sum - sent[w].weight * value;
+    if (others == 0 || value == 0) return;
+    ++((others > 0) == (value > 0) ? counts[w].agree : counts[w].disagree);
+  });
+}
+
+std::vector<AgreementCounts> CompareDeltas(absl::Span<const WeightedDelta> updates,
+                                           absl::Span<const BlockExtent> extents) {
+  std::vector<AgreementCounts> counts(updates.size());
+  std::vector<std::vector<int64_t>> values(updates.size());
+  std::vector<SentBlock> sent(updates.size());
+  for (size_t block = 0; block < extents.size(); ++block) {
+    for (size_t w = 0; w < updates.size(); ++w) {
+      const DeltaUpdate& update = *updates[w].update;
+      update.ValuesOf(static_cast<int64_t>(block), &values[w]);
+      sent[w] = {.positions = update.PositionsOf(static_cast<int64_t>(block)),
+                 .values = values[w],
+                 .weight = updates[w].weight};
+    }
+    CompareSent(extents[block], sent, absl::MakeSpan(counts));
   }
   return counts;
 }

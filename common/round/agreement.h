@@ -1,6 +1,6 @@
 // Does a worker's update point where those of the others point? Counts how often its signs are
-// those of the sum of the others' votes, and says who opposes them beyond chance (docs/protocol.md,
-// "Agreement"). Pure; not thread-safe.
+// those of the sum of what the others sent, and says who opposes them beyond chance
+// (docs/protocol.md, "Agreement"). Pure; not thread-safe.
 //
 // Agreement near zero is natural: workers read different samples, and late in a run gradients are
 // mostly noise. Only a worker that opposes the others is suspicious: flipped signs, a poisoned
@@ -13,11 +13,15 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/codec/payload.h"
+#include "common/layout/matrix.h"
+#include "common/update/combine_deltas.h"
 #include "common/update/votes.h"
 
 namespace distro {
@@ -28,7 +32,7 @@ inline constexpr uint64_t kAgreementRounds = 128;
 // Of two workers that disagree either may be the one that is wrong.
 inline constexpr int kMinJudgedWorkers = 3;
 
-// Of one worker's votes on coefficients where the others' votes do not sum to zero.
+// Of the signs that one worker sent where what the others sent does not sum to zero.
 struct AgreementCounts {
   uint64_t agree = 0;     // the sign of the others' sum
   uint64_t disagree = 0;  // the other sign
@@ -51,6 +55,21 @@ bool Suspicious(const AgreementCounts& counts);
 absl::StatusOr<AgreementCounts> CompareWithOthers(absl::string_view payload,
                                                   const PayloadExpectation& expected, int weight,
                                                   const Votes& votes);
+
+// Deltas: what a worker sent of one block.
+struct SentBlock {
+  absl::Span<const uint16_t> positions;  // as in DeltaUpdate
+  absl::Span<const int64_t> values;  // with their signs, at most kMaxScale in magnitude; 0: none
+  int weight = 1;                    // n_w
+};
+// Adds to the counts [sent] of those who are included. Positions outside the tensor do not count.
+// Requires weights that sum to at most kMaxDeltaWeights.
+void CompareSent(const BlockExtent& extent, absl::Span<const SentBlock> sent,
+                 absl::Span<AgreementCounts> counts);
+// The counts of the updates that are included in a segment, in their order. Requires what
+// CombineDeltas does.
+std::vector<AgreementCounts> CompareDeltas(absl::Span<const WeightedDelta> updates,
+                                           absl::Span<const BlockExtent> extents);
 
 // The counts of the workers over the last kAgreementRounds rounds. One segment a round is enough to
 // feed it.

@@ -51,14 +51,10 @@ DeltaMeans CombineDeltas(absl::Span<const WeightedDelta> updates,
   std::vector<int64_t> values;
   for (size_t block = 0; block < extents.size(); ++block) {
     for (const auto& [update, weight] : updates) {
-      const size_t k = update->k;
-      if (update->empty(static_cast<int64_t>(block))) continue;
-      const int64_t scale = ScaleOf(update->codes[block]);
-      values.clear();
-      for (size_t i = block * k; i < (block + 1) * k; ++i)
-        values.push_back(update->signs[i] * scale);
-      accumulator.Add(extents[block], absl::MakeSpan(update->positions).subspan(block * k, k),
-                      values, weight);
+      const auto b = static_cast<int64_t>(block);
+      if (update->empty(b)) continue;
+      update->ValuesOf(b, &values);
+      accumulator.Add(extents[block], update->PositionsOf(b), values, weight);
     }
     accumulator.EmitBlock(rule, &means);
   }

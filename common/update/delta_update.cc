@@ -73,6 +73,12 @@ absl::Status CheckResultBlock(const DeltaResult& result, int64_t block, const Bl
 
 }  // namespace
 
+void DeltaUpdate::ValuesOf(int64_t block, std::vector<int64_t>* values) const {
+  const int64_t scale = ScaleOf(codes[block]);
+  values->clear();
+  for (int64_t i = block * k; i < (block + 1) * k; ++i) values->push_back(signs[i] * scale);
+}
+
 absl::Status ValidateDeltaUpdate(const DeltaUpdate& update, absl::Span<const uint8_t> caps) {
   DISTRO_RETURN_IF_ERROR(CheckBlocks(update.blocks(), caps.size()));
   const size_t k = update.k, entries = caps.size() * k;

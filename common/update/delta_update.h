@@ -28,6 +28,11 @@ struct DeltaUpdate {
 
   int64_t blocks() const { return static_cast<int64_t>(codes.size()); }
   bool empty(int64_t block) const { return signs[block * k] == 0; }
+  absl::Span<const uint16_t> PositionsOf(int64_t block) const {
+    return absl::MakeSpan(positions).subspan(block * k, k);
+  }
+  // [K], in units of 2^-44, with their signs: 0 in an empty record.
+  void ValuesOf(int64_t block, std::vector<int64_t>* values) const;
   bool operator==(const DeltaUpdate&) const = default;
 };
 

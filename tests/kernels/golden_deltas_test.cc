@@ -1,6 +1,8 @@
 // Whole runs of deltas of a second implementation (tests/golden/deltas), replayed through the
 // public operations of common/update and kernels/cpu. Given are x, where inner steps led; records,
 // caps, means, results, parameters and buffers must be the same to the bit.
+#include "tests/testing/golden_deltas.h"
+
 #include <algorithm>
 #include <bit>
 #include <deque>
@@ -12,15 +14,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/file.h"
-#include "common/base/json.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
 #include "common/update/combine_deltas.h"
 #include "common/update/delta_caps.h"
 #include "kernels/cpu/deltas.h"
 #include "kernels/cpu/reference.h"
-#include "tests/testing/golden.h"
 
 namespace distro {
 namespace {
@@ -42,21 +41,6 @@ class GoldenDeltasTest : public ::testing::TestWithParam<std::string> {
   GoldenDeltasTest() {
     for (int64_t w = 0; w < workers_; ++w) error_.emplace_back(layout_);
     Scatter(data_.at("parameter_initial").As<float>(), &parameters_);
-  }
-
-  nlohmann::json ReadRun() const {
-    const std::string path =
-        absl::StrCat(testing::GoldenDir(), "/deltas/", GetParam(), "/run.json");
-    return ParseJson(ReadFile(path).value()).value();
-  }
-  Layout MakeLayout() const {
-    std::vector<TensorSpec> tensors;
-    for (const nlohmann::json& tensor : run_["tensors"]) {
-      tensors.push_back(
-          {.name = tensor[0].get<std::string>(), .shape = tensor[1].get<std::vector<int64_t>>()});
-    }
-    return Layout::Create(Manifest::Create(tensors).value(), run_["segment_blocks"].get<int>())
-        .value();
   }
 
   int tensors() const { return static_cast<int>(layout_.tensors().size()); }
@@ -280,8 +264,8 @@ class GoldenDeltasTest : public ::testing::TestWithParam<std::string> {
   }
 
   const std::map<std::string, GoldenArray> data_ = LoadGolden("deltas/" + GetParam());
-  const nlohmann::json run_ = ReadRun();
-  const Layout layout_ = MakeLayout();
+  const nlohmann::json run_ = testing::GoldenDeltasRun(GetParam());
+  const Layout layout_ = testing::GoldenDeltasLayout(run_);
   const int64_t rounds_ = data_.at("index").shape[0];
   const int64_t workers_ = data_.at("index").shape[1];
   const int64_t blocks_ = data_.at("index").shape[2];

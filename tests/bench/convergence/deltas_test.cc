@@ -5,7 +5,6 @@
 
 #include "bench/convergence/baseline.h"
 #include "bench/convergence/delta_bytes.h"
-#include "bench/convergence/suspicion.h"
 #include "common/run/run_config.h"
 #include "common/simulation/local_run.h"
 #include "common/update/scale.h"
