@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_format.h"
 #include "bench/convergence/deltas_worker.h"
 #include "bench/convergence/held_out.h"
 #include "common/base/status_macros.h"
@@ -19,8 +17,6 @@
 
 namespace distro::worker {
 namespace {
-
-constexpr double kEpsilon = 1e-8;
 
 // One training run with All-Reduce, from the model that the run begins with.
 class Baseline {
@@ -65,37 +61,20 @@ class Baseline {
     optimizer_.BeginStep();
     for (int i = 0; i < gradient_.tensors(); ++i) {
       for (float& g : gradient_.tensor(i)) g *= scale;
-      const double decay = layout_.tensors()[i].decays ? config_.weight_decay() : 0;
-      optimizer_.Step(i, round.value() + 1, eta, decay, gradient_.tensor(i), parameters_.tensor(i));
+      optimizer_.Step(i, eta, gradient_.tensor(i), parameters_.tensor(i));
     }
     return absl::OkStatus();
   }
 
-  // The mean over all workers' samples, in the order in which the slots give them.
+  // The mean over the samples of all workers: the next ones, whoever takes which.
   absl::Status Gradient() {
-    const std::vector<v1::Slot> slots =
-        AssignSlots(Workers(), config_.samples_per_worker(), &next_sample_);
-    Accumulation accumulation = Accumulation::kStore;
-    for (const v1::Slot& slot : slots) {
-      const int samples = static_cast<int>(slot.samples());
-      samples_.ReadTraining(slot.first_sample(), samples, &tokens_);
-      DISTRO_RETURN_IF_ERROR(model_
-                                 .LossAndGradient({.tokens = tokens_, .sequences = samples},
-                                                  parameters_, accumulation, &gradient_)
-                                 .status());
-      accumulation = Accumulation::kAdd;
-    }
-    for (int i = 0; i < gradient_.tensors(); ++i) {
-      for (float& g : gradient_.tensor(i)) g /= static_cast<float>(slots.size());
-    }
-    return absl::OkStatus();
-  }
-
-  std::vector<std::string> Workers() const {
-    std::vector<std::string> names;
-    for (uint32_t i = 0; i < config_.start_workers(); ++i)
-      names.push_back(absl::StrFormat("w%03d", i));
-    return names;
+    const auto samples = static_cast<int>(config_.start_workers() * config_.samples_per_worker());
+    samples_.ReadTraining(next_sample_, samples, &tokens_);
+    next_sample_ += samples;
+    return model_
+        .LossAndGradient({.tokens = tokens_, .sequences = samples}, parameters_,
+                         Accumulation::kStore, &gradient_)
+        .status();
   }
 
   absl::Status Evaluate(uint64_t round, Curve* curve) {
@@ -128,50 +107,34 @@ class Baseline {
 
 BaselineOptimizer::BaselineOptimizer(const BaselineOptions& options, const v1::RunConfig& config,
                                      const Layout& layout, std::vector<InnerTensor> tensors)
-    : options_(options),
+    : method_(options.method),
       momentum_(config.beta()),
+      weight_decay_(config.weight_decay()),
+      tensors_(std::move(tensors)),
       first_(layout),
       second_(layout),
-      muon_({.method = InnerMethod::kMuon,
-             .beta1 = static_cast<float>(options.beta1),
-             .beta2 = static_cast<float>(options.beta2),
-             .mu = static_cast<float>(config.beta()),
-             .weight_decay = static_cast<float>(config.weight_decay())},
-            std::move(tensors), SpansOf(&first_), SpansOf(&second_)) {}
+      inner_({.method = method_ == BaselineMethod::kMuon ? InnerMethod::kMuon : InnerMethod::kAdamW,
+              .beta1 = static_cast<float>(options.beta1),
+              .beta2 = static_cast<float>(options.beta2),
+              .mu = static_cast<float>(config.beta()),
+              .weight_decay = static_cast<float>(config.weight_decay())},
+             tensors_, SpansOf(&first_), SpansOf(&second_)) {}
 
-void BaselineOptimizer::Step(int tensor, uint64_t step, double eta, double weight_decay,
-                             absl::Span<const float> gradient, absl::Span<float> parameters) {
-  if (options_.method == BaselineMethod::kMuon)
-    return muon_.Step(tensor, static_cast<float>(eta), 1, gradient, parameters);
-  if (options_.method == BaselineMethod::kSgd)
-    return Sgd(tensor, eta, weight_decay, gradient, parameters);
-  for (float& p : parameters) p -= static_cast<float>(eta * weight_decay) * p;
-  AdamW(tensor, step, eta, gradient, parameters);
+void BaselineOptimizer::Step(int tensor, double eta, absl::Span<const float> gradient,
+                             absl::Span<float> parameters) {
+  if (method_ == BaselineMethod::kSgd)
+    Sgd(tensor, eta, gradient, parameters);
+  else
+    inner_.Step(tensor, static_cast<float>(eta), 1, gradient, parameters);
 }
 
-void BaselineOptimizer::AdamW(int tensor, uint64_t step, double eta,
-                              absl::Span<const float> gradient, absl::Span<float> parameters) {
-  const double count = static_cast<double>(step);
-  const double correction1 = 1 - std::pow(options_.beta1, count);
-  const double correction2 = 1 - std::pow(options_.beta2, count);
-  const absl::Span<float> first = first_.tensor(tensor);
-  const absl::Span<float> second = second_.tensor(tensor);
-  for (size_t i = 0; i < gradient.size(); ++i) {
-    const double g = gradient[i];
-    first[i] = static_cast<float>(options_.beta1 * first[i] + (1 - options_.beta1) * g);
-    second[i] = static_cast<float>(options_.beta2 * second[i] + (1 - options_.beta2) * g * g);
-    const double direction =
-        first[i] / correction1 / (std::sqrt(second[i] / correction2) + kEpsilon);
-    parameters[i] -= static_cast<float>(eta * direction);
-  }
-}
-
-void BaselineOptimizer::Sgd(int tensor, double eta, double weight_decay,
-                            absl::Span<const float> gradient, absl::Span<float> parameters) {
+void BaselineOptimizer::Sgd(int tensor, double eta, absl::Span<const float> gradient,
+                            absl::Span<float> parameters) {
+  const double decay = tensors_[tensor].decays ? weight_decay_ : 0;
   const absl::Span<float> momentum = first_.tensor(tensor);
   for (size_t i = 0; i < gradient.size(); ++i) {
     momentum[i] = static_cast<float>(momentum_ * momentum[i] + gradient[i]);
-    parameters[i] -= static_cast<float>(eta * (momentum[i] + weight_decay * parameters[i]));
+    parameters[i] -= static_cast<float>(eta * (momentum[i] + decay * parameters[i]));
   }
 }
 

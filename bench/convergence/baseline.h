@@ -1,6 +1,6 @@
 // What DisTrO is compared with: the same model, samples, batch size, schedule and clipping, with
 // the gradients of all workers averaged every round (All-Reduce) and one of the usual optimizers.
-// One thread computes what the workers would compute at once.
+// One thread computes what the workers would compute at once, all their samples as one batch.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@
 namespace distro::worker {
 
 enum class BaselineMethod {
-  kAdamW,  // Loshchilov and Hutter, arXiv 1711.05101, algorithm 2; its epsilon is 1e-8
-  kMuon,   // matrices inside the model by Muon with the run's beta as mu, the rest by AdamW
+  kAdamW,  // as inside a worker of the deltas method
+  kMuon,   // the same; its mu is the run's beta
   kSgd,    // m <- beta * m + g;  p <- p - eta * (m + lambda * p)
 };
 
@@ -39,22 +39,20 @@ class BaselineOptimizer {
                     const Layout& layout, std::vector<InnerTensor> tensors);
 
   // Before the tensors of a step.
-  void BeginStep() { muon_.BeginStep(); }
-  // parameters <- one step of the tensor, in f32. `step` counts from 1.
-  void Step(int tensor, uint64_t step, double eta, double weight_decay,
-            absl::Span<const float> gradient, absl::Span<float> parameters);
+  void BeginStep() { inner_.BeginStep(); }
+  // parameters <- one step of the tensor, in f32.
+  void Step(int tensor, double eta, absl::Span<const float> gradient, absl::Span<float> parameters);
 
  private:
-  void AdamW(int tensor, uint64_t step, double eta, absl::Span<const float> gradient,
-             absl::Span<float> parameters);
-  void Sgd(int tensor, double eta, double weight_decay, absl::Span<const float> gradient,
-           absl::Span<float> parameters);
+  void Sgd(int tensor, double eta, absl::Span<const float> gradient, absl::Span<float> parameters);
 
-  const BaselineOptions options_;
+  const BaselineMethod method_;
   const double momentum_;
+  const double weight_decay_;
+  const std::vector<InnerTensor> tensors_;
   TensorBuffer first_;   // SGD's momentum, AdamW's first moment, Muon's buffer
   TensorBuffer second_;  // AdamW's
-  InnerOptimizer muon_;
+  InnerOptimizer inner_;
 };
 
 // Trains the run and returns its curve. Bytes are those of a ring All-Reduce of f32 gradients, 2 (W
