@@ -80,7 +80,7 @@ class Baseline {
   absl::Status Evaluate(uint64_t round, Curve* curve) {
     DISTRO_ASSIGN_OR_RETURN(const double loss, held_out_.Loss(parameters_));
     const uint64_t workers = config_.start_workers();
-    const uint64_t bytes = round * 2 * (workers - 1) * 4 * layout_.elements() / workers;
+    const uint64_t bytes = round * 2 * (workers - 1) * 2 * layout_.elements() / workers;
     curve->Add(
         {.round = round,
          .tokens = round * workers * config_.samples_per_worker() * config_.sequence_length(),

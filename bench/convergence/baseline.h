@@ -55,8 +55,8 @@ class BaselineOptimizer {
   InnerOptimizer inner_;
 };
 
-// Trains the run and returns its curve. Bytes are those of a ring All-Reduce of f32 gradients, 2 (W
-// - 1) / W * 4 P each way a round and a worker. Statuses as of Model and SampleReader.
+// Trains the run and returns its curve. Bytes are those of a ring All-Reduce of bf16 gradients, 2
+// (W - 1) / W * 2 P each way a round and a worker. Statuses as of Model and SampleReader.
 absl::StatusOr<Curve> RunBaseline(const LocalRun& run, const TokenSource& tokens,
                                   const BaselineOptions& options);
 

@@ -82,6 +82,12 @@ class Run:
         return flags + (["--deltas", json.dumps(dict(self.deltas))] if self.deltas else [])
 
 
+def parameters(config):
+    """Of a Llama whose embedding is its head."""
+    hidden, layers = config["hidden_size"], config["num_hidden_layers"]
+    return config["vocab_size"] * hidden + layers * (4 * hidden ** 2 + 3 * hidden * config["intermediate_size"] + 2 * hidden) + hidden
+
+
 def make_model(distroctl, config, out):
     """The checkpoint folder with random weights of a configuration, made once in the folder `out`."""
     model = out / "model"
@@ -160,6 +166,14 @@ class Lab:
 
     def count(self):
         return len(self.lines)
+
+    def screened(self):
+        """The lines of the first text at the size of a screening, whose workers are all honest and there."""
+        usual = described(Run(), self.names[0])
+        fields = [name for name in usual if name not in ("method", "lr", "deltas")]
+        return [line for line in self.lines.values()
+                if all(line["run"].get(name) == usual[name] for name in fields)
+                and not {"attack", "miss", "first_round"} & (line["run"].get("deltas") or {}).keys()]
 
     def run(self, runs):
         """Those that were not run before."""

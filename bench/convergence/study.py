@@ -19,8 +19,9 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import curves  # noqa: E402
+import frontier  # noqa: E402
 import page  # noqa: E402
-from lab import STEPS, TOKENS, Lab, NotRun, Run  # noqa: E402
+from lab import MODELS, STEPS, TOKENS, Lab, NotRun, Run, parameters  # noqa: E402
 
 RATES = (5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2, 3.2e-2)
 BETAS = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
@@ -326,6 +327,25 @@ def short_comparison(lab):
     return table(["method", "held-out loss", "sent a round", "received a round"], rows_of(runs, cells))
 
 
+KINDS = {"Muon inside": ("deltas", "muon"), "AdamW inside": ("deltas", "adamw"), "signs": ("signs", None), "Muon, All-Reduce": ("muon", None),
+         "AdamW, All-Reduce": ("adamw", None)}
+WORST = 2.5  # a loss above it is not drawn
+
+
+def draw_frontier(lab, folder):
+    """Every run at the size of a screening, of every method."""
+    groups = {name: [] for name in KINDS}
+    names = {kind: name for name, kind in KINDS.items()}
+    for line in lab.screened():
+        run, (steps, _, loss, sent, received) = line["run"], line["curve"][-1]
+        kind = (run["method"], run["deltas"].get("inner", "muon") if run["method"] == "deltas" else None)
+        bits = 8 / parameters(MODELS[run["model"]]) / steps
+        groups[names[kind]].append((bits * sent, bits * (sent + received), loss))
+    if any(groups.values()):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "learning_frontier.svg").write_text(frontier.chart("What it costs and what it learns: a dot is a run of 300 steps", groups, WORST))
+
+
 def draw_curves(lab, folder):
     """The first seed of the best of five methods."""
     found = {}
@@ -375,6 +395,7 @@ def main():
     if options.report:
         write_report(lab, options.report)
         draw_curves(lab, options.report.parent / "images")
+        draw_frontier(lab, options.report.parent / "images")
         return
     if options.short:
         print(short_comparison(lab))

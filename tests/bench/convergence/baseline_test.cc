@@ -54,7 +54,7 @@ TEST_P(BaselineTest, LearnsAndCountsTheBytesOfAnAllReduce) {
   const CurvePoint& last = curve->point(curve->points() - 1);
   EXPECT_EQ(last.round, 30u);
   EXPECT_LT(last.held_out_loss, first.held_out_loss - 1);
-  EXPECT_EQ(last.sent_bytes, 30u * 2 * 3 * run.layout->elements());  // 2 * 3 / 4 * 4 bytes
+  EXPECT_EQ(last.sent_bytes, 30u * 3 * run.layout->elements());  // 2 * 3 / 4 * 2 bytes
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, BaselineTest,

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "bench/convergence"))
 import curves  # noqa: E402
+import frontier  # noqa: E402
 import lab  # noqa: E402
 import study  # noqa: E402
 
@@ -99,6 +100,15 @@ class StudyTest(unittest.TestCase):
         study.write_report(self.lab(0), page)
         self.assertEqual(page.read_text(), text)
 
+    def test_only_honest_runs_of_the_usual_size_are_drawn(self):
+        one, usual = self.lab(1), study.deltas(1, 32)
+        one.losses([usual, usual.having(attack="random"), usual.having(model="1M"), usual.having(seed=2), usual.having(inner="adamw")])
+        self.assertEqual(len(one.screened()), 2)
+        study.draw_frontier(one, self.out)
+        texts = [text.text for text in ElementTree.parse(self.out / "learning_frontier.svg").findall(".//{*}text")]
+        self.assertIn("AdamW inside", texts)
+        self.assertNotIn("signs", texts)
+
     def test_a_page_without_a_place_for_a_table_is_refused(self):
         page = self.out / "page.md"
         page.write_text("nothing\n")
@@ -135,6 +145,16 @@ class CurvesTest(unittest.TestCase):
         point = {"round": 0, "sent_bytes": 1000, "received_bytes": 4000}
         self.assertEqual(curves.seconds(point, up=8000, down=80000), 1)
         self.assertEqual(curves.seconds(point, up=80000, down=8000), 4)
+
+
+class FrontierTest(unittest.TestCase):
+    def test_is_what_nothing_cheaper_beats(self):
+        self.assertEqual(frontier.frontier([(3, 1.5), (1, 2), (2, 2.5), (2, 1.8), (4, 1.5)]), [(1, 2), (2, 1.8), (3, 1.5)])
+
+    def test_every_run_is_a_dot_of_both_panels_but_those_that_lost_too_much(self):
+        drawn = ElementTree.fromstring(frontier.chart("", {"a": [(0.1, 0.4, 2), (0.2, 0.9, 1.9)], "b": [(28, 56, 1.8)], "c": [(1, 2, 9)]}, worst=3))
+        self.assertEqual(len(drawn.findall(".//{*}circle")), 2 * 3 + 2)  # and two in the legend
+        self.assertEqual(len(drawn.findall(".//{*}polyline")), 2)
 
 
 if __name__ == "__main__":
