@@ -47,6 +47,7 @@ class Run:
     beta1: float | None = None  # of AdamW
     beta2: float | None = None
     k: int | None = None        # of signs
+    attack: str | None = None   # of the last worker of signs
     deltas: tuple = ()
 
     def seeds(self):
@@ -79,6 +80,8 @@ class Run:
         flags = ["--method", "distro" if self.method == "signs" else self.method, "--workers", str(self.workers)]
         if self.beta1 is not None:
             flags += ["--adam_beta1", f"{self.beta1:g}", "--adam_beta2", f"{self.beta2:g}"]
+        if self.attack is not None:
+            flags += ["--attack", self.attack]
         return flags + (["--deltas", json.dumps(dict(self.deltas))] if self.deltas else [])
 
 
@@ -172,7 +175,7 @@ class Lab:
         usual = described(Run(), self.names[0])
         fields = [name for name in usual if name not in ("method", "lr", "deltas")]
         return [line for line in self.lines.values()
-                if all(line["run"].get(name) == usual[name] for name in fields)
+                if all(line["run"].get(name) == usual[name] for name in fields) and "attack" not in line["run"]
                 and not {"attack", "miss", "first_round"} & (line["run"].get("deltas") or {}).keys()]
 
     def run(self, runs):

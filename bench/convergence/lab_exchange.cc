@@ -38,6 +38,19 @@ absl::StatusOr<Votes> Decode(const Layout& layout, RoundId round, SegmentId segm
   return DecodeVotes(payload, ExpectPayload(layout, round, segment));
 }
 
+// The payload as it was made here, which therefore decodes.
+SparseUpdate OwnUpdate(const std::string& payload, const PayloadExpectation& expected) {
+  SparseUpdate update = {.k = expected.k, .positions = {}, .signs = {}};
+  UpdateReader reader = UpdateReader::Create(payload, expected).value();
+  absl::Span<const uint16_t> positions;
+  absl::Span<const int8_t> signs;
+  while (reader.next_block() < reader.blocks() && reader.NextBlock(&positions, &signs).ok()) {
+    update.positions.insert(update.positions.end(), positions.begin(), positions.end());
+    update.signs.insert(update.signs.end(), signs.begin(), signs.end());
+  }
+  return update;
+}
+
 absl::StatusOr<SharedBytes> Signs(const Layout& layout, RoundId round, SegmentId segment,
                                   const std::string& payload) {
   DISTRO_ASSIGN_OR_RETURN(Votes votes, Decode(layout, round, segment, payload));
@@ -92,6 +105,7 @@ void LabExchange::Upload(RoundUpdate update) {
     update.abstain = true;
     update.payloads.clear();
   }
+  if (!link_.attack.empty()) Attack(&update);
   sent_bytes_ += Bytes(update.payloads);
   if (update.round == RoundId(link_.record_round)) to_record_ = update.payloads;
   exchange_->Upload(std::move(update));
@@ -105,6 +119,24 @@ bool LabExchange::Misses(RoundId round) const {
   if (round.value() < link_.first_round) return true;
   const uint64_t bits = SplitMix64(Mix(link_.seed) + incarnation_, round.value());
   return static_cast<double>(bits >> 11) * 0x1p-53 < link_.miss;
+}
+
+void LabExchange::Attack(RoundUpdate* update) const {
+  for (uint32_t s = 0; s < update->payloads.size(); ++s) {
+    SharedBytes& payload = update->payloads[s];
+    SparseUpdate sent =
+        OwnUpdate(*payload, ExpectPayload(*layout_, update->round, SegmentId(s), kept_));
+    const uint64_t seed = Mix(link_.seed) + (update->round.value() << 32) + s;
+    for (size_t i = 0; i < sent.signs.size(); ++i) {
+      if (link_.attack == "inverted" || (SplitMix64(seed, i) & 1) != 0)
+        sent.signs[i] = static_cast<int8_t>(-sent.signs[i]);
+    }
+    payload = std::make_shared<const std::string>(
+        EncodeUpdate({.layout_hash = layout_->manifest().short_hash(),
+                      .round = update->round,
+                      .segment = SegmentId(s)},
+                     sent));
+  }
 }
 
 absl::Status LabExchange::Vary(CommittedRound* round) const {

@@ -27,7 +27,11 @@ struct LabLink {
   double miss = 0;
   // Updates of earlier rounds are all missed: a worker that begins to count late.
   uint64_t first_round = 0;
-  uint64_t seed = 0;  // of what is missed
+  uint64_t seed = 0;  // of what is missed, and of random signs
+
+  // A hostile worker: it sends "inverted" or "random" signs at the positions of its update, which it
+  // takes for its feedback as if it were honest. Empty: honest.
+  std::string attack = {};
 
   // Error feedback also for updates that were not included, as DeMo's, which does not know of them.
   bool feedback_of_missed = false;
@@ -69,6 +73,7 @@ class LabExchange final : public Exchange {
 
  private:
   bool Misses(RoundId round) const;
+  void Attack(RoundUpdate* update) const;
   absl::Status Vary(CommittedRound* round) const;
   absl::Status RecordVotes(const CommittedRound& round) const;
   absl::Status RecordUpdate(RoundId round) const;

@@ -54,6 +54,7 @@ struct Options {
   absl::Duration link_delay = absl::ZeroDuration();
   std::string miss = "0";
   std::string first_round = "0";
+  std::string attack;
   bool feedback_of_missed = false;
   std::string record_votes;
   std::string record_updates;
@@ -106,6 +107,12 @@ std::vector<Flag> Flags(Options* o) {
       {.name = "first_round",
        .value = &o->first_round,
        .help = "Updates of earlier rounds are missed; one number for all workers, or one each."},
+      {.name = "attack",
+       .value = &o->attack,
+       .help =
+           "Signs: the last worker is hostile and sends inverted or random signs. Deltas have a "
+           "setting for it.",
+       .choices = {"inverted", "random"}},
       {.name = "feedback_of_missed",
        .value = &o->feedback_of_missed,
        .help = "Subtract missed updates from the momentum, too, as DeMo does."},
@@ -163,6 +170,7 @@ absl::StatusOr<std::vector<LabLink>> Links(const Options& options, const v1::Run
                      .record_round = config.rounds() - 1});
   }
   links[0].record_votes = options.record_votes;
+  links.back().attack = options.attack;
   return links;
 }
 

@@ -164,6 +164,7 @@ def attackers(lab):
                 ("norms clipped at the median", {"norm_clip": 1}), ("both of these", {"rho": 0.25, "norm_clip": 1}))
     rows = []
     for name, base in BASES:
+        asked = defences if base.value("window") > 1 else defences[:1] + defences[3:4]
         for what, attack in attacks:
             def cells(defence):
                 run = base.having(**attack, **defence)
@@ -172,7 +173,11 @@ def attackers(lab):
                     return [loss_of(lab, run)]
                 lab.run([left_out])
                 return [loss_of(lab, run), f"{suspected}", *(f"{loss:.3f}" for loss in lab.known([left_out]).values())]
-            rows += [[f"{name}, {what}", *row] for row in rows_of(defences, cells)]
+            rows += [[f"{name}, {what}", *row] for row in rows_of(asked, cells)]
+    signs = METHODS["signs, K = 32"][0]
+    rows += rows_of([(f"signs, {what}", signs.having(attack=attack) if attack else signs)
+                     for what, attack in (("none", None), ("random signs", "random"), ("inverted signs", "inverted"))],
+                    lambda run: ["one vote each", loss_of(lab, run)])
     return table(["attack", "defence", "held-out loss", "suspected after round", "and left out"], rows)
 
 

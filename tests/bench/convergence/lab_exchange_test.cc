@@ -53,6 +53,15 @@ TEST(LabExchangeTest, AWorkerCountsFromItsFirstRoundOn) {
   EXPECT_EQ(late.sent_bytes, all.sent_bytes / 2);
 }
 
+TEST(LabExchangeTest, AHostileWorkersSignsAreNotItsOwn) {
+  const CurvePoint honest = Train(LabLink{});
+  const CurvePoint inverted = TrainOver({{}, {}, {.attack = "inverted"}});
+  const CurvePoint random = TrainOver({{}, {}, {.seed = 1, .attack = "random"}});
+  EXPECT_GT(inverted.held_out_loss, honest.held_out_loss);
+  EXPECT_GT(inverted.held_out_loss, random.held_out_loss);
+  EXPECT_EQ(inverted.sent_bytes, honest.sent_bytes);
+}
+
 TEST(LabExchangeTest, FeedbackOfMissedUpdatesChangesOnlyRunsThatMissSome) {
   EXPECT_EQ(Train({.feedback_of_missed = true}).held_out_loss, Train(LabLink{}).held_out_loss);
   EXPECT_NE(Train({.miss = 0.5, .seed = 1, .feedback_of_missed = true}).held_out_loss,
