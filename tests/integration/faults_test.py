@@ -18,10 +18,9 @@ class FaultsTest(ProcessTest):
         workers["slow"].freeze()
         aggregator.await_state("slow", "late")
         workers["slow"].thaw()
-        aggregator.await_state("slow", "active")
+        for name in ("slow", "a", "b"):  # on a busy machine these miss deadlines, too
+            aggregator.await_state(name, "active")
         aggregator.await_state("dies", "late")
-        states = space.states(aggregator)
-        self.assertEqual([states[name] for name in ("a", "b", "dies")], ["active", "active", "late"], states)
 
         # The others stand still while the fifth one starts: how long that takes is up to the machine.
         workers["fifth"] = space.start_worker("fifth", aggregator.grpc)
