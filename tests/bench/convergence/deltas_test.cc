@@ -46,29 +46,31 @@ class DeltasTest : public ::testing::Test {
     return *MakeLocalRun(config, tiny_.checkpoint_dir(), tiny_.File("initial.safetensors"),
                          StateHashOnCpu);
   }
-  DeltasLearned Learn(const std::string& settings, int workers = 4, int threads = 1) const {
+  // With AdamW inside: under a sanitizer Muon's products take most of a run.
+  DeltasLearned Learn(const std::string& json, int workers = 4, int threads = 1) const {
+    DeltasSettings settings = *ParseDeltasSettings(json);
+    settings.inner = "adamw";
+    return LearnAs(settings, workers, threads);
+  }
+  DeltasLearned LearnAs(const DeltasSettings& settings, int workers, int threads = 1) const {
     const LocalRun run = Run(workers);
     const TokenSource tokens = *OpenTokens(tiny_.text_path(), TokenFormat::kAuto);
-    auto learned = RunDeltas(run, tokens, *ParseDeltasSettings(settings), threads);
+    auto learned = RunDeltas(run, tokens, settings, threads);
     EXPECT_TRUE(learned.ok()) << learned.status();
     return *std::move(learned);
   }
   static double LossOf(const Curve& curve) { return curve.point(curve.points() - 1).held_out_loss; }
-  double Learned(const std::string& settings, int workers = 4) const {
-    return LossOf(Learn(settings, workers).curve);
-  }
-  double Untrained() const { return Learn(R"({"miss": 1})").curve.point(0).held_out_loss; }
+  static double Gain(const Curve& curve) { return curve.point(0).held_out_loss - LossOf(curve); }
+  double Learned(const std::string& json) const { return LossOf(Learn(json).curve); }
 
   const testing::TinyRun tiny_;
 };
 
 TEST_F(DeltasTest, LearnsWithEveryInnerOptimizerAndWindow) {
-  const double start = Untrained();
-  for (const char* settings :
-       {R"({"k": 16})", R"({"k": 16, "inner": "adamw"})", R"({"k": 32, "window": 5})",
-        R"({"k": 32, "window": 7, "overlap": 3})", R"({"k": 16, "overlap": 1})",
-        R"({"k": 16, "divisor": "all", "alpha": 2, "rho": 0.5, "keep": 32})"})
-    EXPECT_LT(Learned(settings, 2), start - 0.5) << settings;
+  for (const char* json : {R"({"k": 16})", R"({"k": 16, "inner": "adamw"})",
+                           R"({"k": 32, "window": 5})", R"({"k": 32, "window": 7, "overlap": 3})",
+                           R"({"k": 16, "divisor": "all", "alpha": 2, "rho": 0.5, "keep": 32})"})
+    EXPECT_GT(Gain(LearnAs(*ParseDeltasSettings(json), 2).curve), 0.5) << json;
 }
 
 TEST_F(DeltasTest, ThreadsDoNotMatter) {
@@ -86,21 +88,19 @@ TEST_F(DeltasTest, EverythingOfOneWorkerIsTheAllReduceOfOneWorker) {
   const LocalRun run = Run(1);
   const TokenSource tokens = *OpenTokens(tiny_.text_path(), TokenFormat::kAuto);
   const double reduced = LossOf(*RunBaseline(run, tokens, {.method = BaselineMethod::kAdamW}));
-  const DeltasLearned dense = Learn(
-      R"({"k": 4096, "values": "float", "levels": 0, "beta": 0, "inner": "adamw", "cap_growth": 256})",
-      1);
+  const DeltasLearned dense =
+      Learn(R"({"k": 4096, "values": "float", "levels": 0, "beta": 0, "cap_growth": 256})", 1);
   EXPECT_NEAR(LossOf(dense.curve), reduced, 1e-3);
 }
 
 TEST_F(DeltasTest, EveryVariantLearns) {
-  const double start = Untrained();
-  for (const char* settings :
+  for (const char* json :
        {R"({"values": "float"})", R"({"values": "two"})", R"({"values": "tensor"})",
         R"({"transform": true})", R"({"levels": 1})", R"({"levels": 0})",
         R"({"feedback": "included"})", R"({"feedback": "cancelled"})",
         R"({"nesterov": 0.5, "alpha": 0.5})", R"({"decay_in_update": true})", R"({"norm_clip": 1})",
         R"({"alpha_end": 0.65})"})
-    EXPECT_LT(Learned(settings, 2), start - 0.4) << settings;
+    EXPECT_GT(Gain(Learn(json, 2).curve), 0.4) << json;
 }
 
 TEST_F(DeltasTest, UpdatesThatAllMissTheirRoundMoveNothing) {
