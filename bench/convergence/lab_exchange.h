@@ -29,8 +29,8 @@ struct LabLink {
   uint64_t first_round = 0;
   uint64_t seed = 0;  // of what is missed, and of random signs
 
-  // A hostile worker: it sends "inverted" or "random" signs at the positions of its update, which it
-  // takes for its feedback as if it were honest. Empty: honest.
+  // A hostile worker: it sends "inverted" or "random" signs at the positions of its update, which
+  // it takes for its feedback as if it were honest. Empty: honest.
   std::string attack = {};
 
   // Error feedback also for updates that were not included, as DeMo's, which does not know of them.
