@@ -71,6 +71,31 @@ def style():
             + "@media(prefers-color-scheme:dark){" + colours(DARK, "#e6edf3", "#0d1117", "#30363d") + "}</style>")
 
 
+def head(title, width, height):
+    """The beginning of an SVG."""
+    return [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}">', style(),
+            f'<rect class="paper" width="{width}" height="{height}"/>', f'<text class="title" x="{LEFT}" y="24">{escape(title)}</text>']
+
+
+def grid(x, y, x_title):
+    """Lines and labels of two axes."""
+    parts = []
+    for tick in x.ticks:
+        at = x.pixel(tick)
+        parts.append(f'<path class="grid" d="M{at} {TOP}V{HEIGHT - BOTTOM}"/>'
+                     f'<text x="{at}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{label(tick)}</text>')
+    for tick in y.ticks:
+        at = y.pixel(tick)
+        parts.append(f'<path class="grid" d="M{x.start} {at}H{x.end}"/><text x="{x.start - 8}" y="{at + 4}" text-anchor="end">{tick:g}</text>')
+    parts.append(f'<text x="{(x.start + x.end) / 2}" y="{HEIGHT - 12}" text-anchor="middle">{escape(x_title)}</text>')
+    return parts
+
+
+def loss_title():
+    middle = (TOP + HEIGHT - BOTTOM) / 2
+    return f'<text transform="translate(16 {middle}) rotate(-90)" text-anchor="middle">held-out loss, nats a byte</text>'
+
+
 def chart(title, x_title, series, log):
     """SVG of `series`: (name or "" for none in the legend, colour's index, dash, [(x, loss)]). With `log`, points at x = 0 are left out."""
     series = [(name, colour, dash, [(x, y) for x, y in points if x > 0 or not log]) for name, colour, dash, points in series]
@@ -78,18 +103,7 @@ def chart(title, x_title, series, log):
     y = Axis([point[1] for *_, points in series for point in points], HEIGHT - BOTTOM, TOP, False)
     named = [(name, colour) for name, colour, *_ in series if name]
     height = HEIGHT + LEGEND_ROW * -(-len(named) // 3) + 8
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}">', style(),
-             f'<rect class="paper" width="{WIDTH}" height="{height}"/>', f'<text class="title" x="{LEFT}" y="24">{escape(title)}</text>']
-    for tick in x.ticks:
-        at = x.pixel(tick)
-        parts.append(f'<path class="grid" d="M{at} {TOP}V{HEIGHT - BOTTOM}"/>'
-                     f'<text x="{at}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{label(tick)}</text>')
-    for tick in y.ticks:
-        at = y.pixel(tick)
-        parts.append(f'<path class="grid" d="M{LEFT} {at}H{WIDTH - RIGHT}"/><text x="{LEFT - 8}" y="{at + 4}" text-anchor="end">{tick:g}</text>')
-    parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 12}" text-anchor="middle">{escape(x_title)}</text>')
-    middle = (TOP + HEIGHT - BOTTOM) / 2
-    parts.append(f'<text transform="translate(16 {middle}) rotate(-90)" text-anchor="middle">held-out loss, nats a byte</text>')
+    parts = [*head(title, WIDTH, height), *grid(x, y, x_title), loss_title()]
     for _, colour, dash, points in series:
         line = " ".join(f"{x.pixel(a)},{y.pixel(b)}" for a, b in points)
         parts.append(f'<polyline class="curve c{colour}"' + (f' stroke-dasharray="{dash}"' if dash else "") + f' points="{line}"/>')

@@ -332,20 +332,19 @@ def short_comparison(lab):
     return table(["method", "held-out loss", "sent a round", "received a round"], rows_of(runs, cells))
 
 
-KINDS = {"Muon inside": ("deltas", "muon"), "AdamW inside": ("deltas", "adamw"), "signs": ("signs", None), "Muon, All-Reduce": ("muon", None),
-         "AdamW, All-Reduce": ("adamw", None)}
+KINDS = {("deltas", "muon"): "Muon inside", ("deltas", "adamw"): "AdamW inside", ("signs", None): "signs", ("muon", None): "Muon, All-Reduce",
+         ("adamw", None): "AdamW, All-Reduce"}
 WORST = 2.5  # a loss above it is not drawn
 
 
 def draw_frontier(lab, folder):
     """Every run at the size of a screening, of every method."""
-    groups = {name: [] for name in KINDS}
-    names = {kind: name for name, kind in KINDS.items()}
+    groups = {name: [] for name in KINDS.values()}
     for line in lab.screened():
         run, (steps, _, loss, sent, received) = line["run"], line["curve"][-1]
         kind = (run["method"], run["deltas"].get("inner", "muon") if run["method"] == "deltas" else None)
         bits = 8 / parameters(MODELS[run["model"]]) / steps
-        groups[names[kind]].append((bits * sent, bits * (sent + received), loss))
+        groups[KINDS[kind]].append((bits * sent, bits * (sent + received), loss))
     if any(groups.values()):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "learning_frontier.svg").write_text(frontier.chart("What it costs and what it learns: a dot is a run of 300 steps", groups, WORST))
