@@ -29,10 +29,14 @@ void Attack(const DeltasSettings& settings, const Layout& layout, const HostileR
       update->codes[b] = CodeOf(settings, update->codes[b], round.caps[i], round.medians[i]);
     }
   }
-  const bool inverts = settings.attack.starts_with("inverted");
-  for (size_t i = 0; i < update->signs.size(); ++i) {
-    const bool flips = settings.attack == "random" && (SplitMix64(round.seed, i) & 1) != 0;
-    if (inverts || flips) update->signs[i] = static_cast<int8_t>(-update->signs[i]);
+  AttackSigns(settings.attack, round.seed, absl::MakeSpan(update->signs));
+}
+
+void AttackSigns(const std::string& attack, uint64_t seed, absl::Span<int8_t> signs) {
+  const bool inverts = attack.starts_with("inverted");
+  for (size_t i = 0; i < signs.size(); ++i) {
+    const bool flips = attack == "random" && (SplitMix64(seed, i) & 1) != 0;
+    if (inverts || flips) signs[i] = static_cast<int8_t>(-signs[i]);
   }
 }
 

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "bench/convergence/deltas_settings.h"
 #include "common/layout/layout.h"
 #include "common/update/delta_update.h"
@@ -21,5 +23,9 @@ struct HostileRound {
 // Requires settings.attack.
 void Attack(const DeltasSettings& settings, const Layout& layout, const HostileRound& round,
             DeltaUpdate* update);
+
+// The same of signs alone: "inverted" (also the name's beginning) turns every one, "random" every
+// second by chance, anything else none.
+void AttackSigns(const std::string& attack, uint64_t seed, absl::Span<int8_t> signs);
 
 }  // namespace distro::worker

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "bench/convergence/hostile_worker.h"
 #include "bench/wire/plain_votes.h"
 #include "common/base/file.h"
 #include "common/base/random.h"
@@ -51,12 +52,16 @@ SparseUpdate OwnUpdate(const std::string& payload, const PayloadExpectation& exp
   return update;
 }
 
+PayloadIdentity IdentityOf(const Layout& layout, RoundId round, SegmentId segment) {
+  return {.layout_hash = layout.manifest().short_hash(), .round = round, .segment = segment};
+}
+
 absl::StatusOr<SharedBytes> Signs(const Layout& layout, RoundId round, SegmentId segment,
                                   const std::string& payload) {
   DISTRO_ASSIGN_OR_RETURN(Votes votes, Decode(layout, round, segment, payload));
   for (int16_t& value : votes.values) value = value > 0 ? 1 : -1;
-  return std::make_shared<const std::string>(EncodeVotes(
-      {.layout_hash = layout.manifest().short_hash(), .round = round, .segment = segment}, votes));
+  return std::make_shared<const std::string>(
+      EncodeVotes(IdentityOf(layout, round, segment), votes));
 }
 
 }  // namespace
@@ -127,15 +132,9 @@ void LabExchange::Attack(RoundUpdate* update) const {
     SparseUpdate sent =
         OwnUpdate(*payload, ExpectPayload(*layout_, update->round, SegmentId(s), kept_));
     const uint64_t seed = Mix(link_.seed) + (update->round.value() << 32) + s;
-    for (size_t i = 0; i < sent.signs.size(); ++i) {
-      if (link_.attack == "inverted" || (SplitMix64(seed, i) & 1) != 0)
-        sent.signs[i] = static_cast<int8_t>(-sent.signs[i]);
-    }
+    AttackSigns(link_.attack, seed, absl::MakeSpan(sent.signs));
     payload = std::make_shared<const std::string>(
-        EncodeUpdate({.layout_hash = layout_->manifest().short_hash(),
-                      .round = update->round,
-                      .segment = SegmentId(s)},
-                     sent));
+        EncodeUpdate(IdentityOf(*layout_, update->round, SegmentId(s)), sent));
   }
 }
 

@@ -5,7 +5,6 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <vector>
 
@@ -13,10 +12,12 @@
 #include "common/update/combine_deltas.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/kernels/backends.h"
 
 namespace distro {
 namespace {
 
+using testing::Bits;
 using ::testing::ElementsAre;
 
 MatrixShape Matrix(int64_t rows, int64_t cols) {
@@ -154,12 +155,6 @@ std::vector<float> SlowApply(const MatrixShape& matrix, const DeltaResult& resul
     }
   }
   return p;
-}
-
-std::vector<uint32_t> Bits(const std::vector<float>& values) {
-  std::vector<uint32_t> bits;
-  for (const float x : values) bits.push_back(std::bit_cast<uint32_t>(x));
-  return bits;
 }
 
 TEST(ApplyDeltasTest, EveryReplicaMovesByTheSameBits) {

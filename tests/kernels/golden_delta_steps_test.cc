@@ -10,19 +10,15 @@
 #include "common/update/combine_deltas.h"
 #include "common/update/scale.h"
 #include "kernels/cpu/deltas.h"
+#include "tests/kernels/backends.h"
 #include "tests/testing/golden.h"
 
 namespace distro {
 namespace {
 
+using testing::Bits;
 using testing::GoldenArray;
 using testing::LoadGolden;
-
-std::vector<uint32_t> Bits(absl::Span<const float> x) {
-  std::vector<uint32_t> bits;
-  for (const float value : x) bits.push_back(std::bit_cast<uint32_t>(value));
-  return bits;
-}
 
 TEST(GoldenStepTest, EveryStepOfATable) {
   const std::map<std::string, GoldenArray> data = LoadGolden("deltas/tables");

@@ -4,7 +4,6 @@
 #include "tests/testing/golden_deltas.h"
 
 #include <algorithm>
-#include <bit>
 #include <deque>
 #include <map>
 #include <optional>
@@ -20,21 +19,17 @@
 #include "common/update/delta_caps.h"
 #include "kernels/cpu/deltas.h"
 #include "kernels/cpu/reference.h"
+#include "tests/kernels/backends.h"
 
 namespace distro {
 namespace {
 
+using testing::Bits;
 using testing::GoldenArray;
 using testing::GoldenList;
 using testing::LoadGolden;
 
 enum Attendance : uint8_t { kAway = 0, kInTime = 1, kTooLate = 2 };
-
-std::vector<uint32_t> Bits(absl::Span<const float> x) {
-  std::vector<uint32_t> bits;
-  for (const float value : x) bits.push_back(std::bit_cast<uint32_t>(value));
-  return bits;
-}
 
 class GoldenDeltasTest : public ::testing::TestWithParam<std::string> {
  protected:

@@ -67,15 +67,16 @@ class DeltasTest : public ::testing::Test {
 };
 
 TEST_F(DeltasTest, LearnsWithEveryInnerOptimizerAndWindow) {
-  for (const char* json : {R"({"k": 16})", R"({"k": 16, "inner": "adamw"})",
-                           R"({"k": 32, "window": 5})", R"({"k": 32, "window": 7, "overlap": 3})",
-                           R"({"k": 16, "divisor": "all", "alpha": 2, "rho": 0.5, "keep": 32})"})
+  for (const char* json :
+       {R"({"k": 16})", R"({"k": 16, "inner": "adamw"})", R"({"k": 16, "overlap": 1})",
+        R"({"k": 32, "window": 5})", R"({"k": 32, "window": 7, "overlap": 3})",
+        R"({"k": 16, "divisor": "all", "alpha": 2, "rho": 0.5, "keep": 32})"})
     EXPECT_GT(Gain(LearnAs(*ParseDeltasSettings(json), 2).curve), 0.5) << json;
 }
 
 TEST_F(DeltasTest, ThreadsDoNotMatter) {
-  const std::string settings = R"({"k": 16, "window": 3})";
-  EXPECT_EQ(LossOf(Learn(settings, 4, 1).curve), LossOf(Learn(settings, 4, 3).curve));
+  const DeltasSettings settings = *ParseDeltasSettings(R"({"k": 16, "window": 3})");
+  EXPECT_EQ(LossOf(LearnAs(settings, 4, 1).curve), LossOf(LearnAs(settings, 4, 3).curve));
 }
 
 // A clip that never holds takes the run from the real system's arithmetic to that of messages.
