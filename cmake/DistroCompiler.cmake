@@ -12,8 +12,9 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 find_program(DISTRO_CCACHE ccache)
 if(DISTRO_CCACHE)
-  # Precompiled headers need the relaxed checks; base_dir lets build folders share the cache.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+  # Depending on the compiler's own list of headers, it does not preprocess a file that it then has compiled. Precompiled
+  # headers need the relaxed checks; base_dir lets build folders share the cache.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
       CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${DISTRO_CCACHE})
 endif()

@@ -17,6 +17,7 @@ function(distro_library)
     add_library(${target} STATIC ${ARG_SRCS} ${ARG_HDRS})
     target_include_directories(${target} PUBLIC "${CMAKE_SOURCE_DIR}")
     target_link_libraries(${target} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS} distro_warnings)
+    distro_share_usual_headers_later(${target})
   else()
     add_library(${target} INTERFACE)
     target_include_directories(${target} INTERFACE "${CMAKE_SOURCE_DIR}")
@@ -30,6 +31,7 @@ function(distro_program target srcs deps)
   add_executable(${target} ${srcs})
   target_include_directories(${target} PRIVATE "${CMAKE_SOURCE_DIR}")
   target_link_libraries(${target} PRIVATE ${deps} distro_warnings)
+  distro_share_usual_headers_later(${target})
   if(TARGET distro_tsan)
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:distro_tsan>)
     target_link_libraries(${target} PRIVATE absl::status absl::synchronization)
@@ -103,24 +105,71 @@ function(distro_fuzz_target)
   set_tests_properties(${ARG_NAME} PROPERTIES TIMEOUT 120 LABELS fuzz)
 endfunction()
 
+# Precompiled headers. Each has an owner, a target that compiles it; others share the owner's:
+#   distro_proto         std, Abseil, protobuf, our messages      every target, unless another is said
+#   distro_proto_grpc    the same and gRPC with our services      distro_use_grpc
+#   distro_torch         worker/torch/torch.h                     distro_use_torch
+#   distro_test_headers  as gRPC's and GoogleTest                 every target in tests/ without Torch
+set(DISTRO_COMMON_HEADERS
+  <algorithm> <array> <atomic> <chrono> <cmath> <cstdint> <filesystem> <fstream> <functional> <limits> <map> <memory> <numeric>
+  <optional> <set> <sstream> <string> <string_view> <thread> <unordered_map> <utility> <variant> <vector>
+  <absl/functional/any_invocable.h> <absl/status/status.h> <absl/status/statusor.h> <absl/strings/str_cat.h>
+  <absl/strings/str_format.h> <absl/strings/str_join.h> <absl/strings/str_split.h> <absl/synchronization/mutex.h>
+  <absl/time/clock.h> <absl/time/time.h> <absl/types/span.h>
+  <google/protobuf/map.h> <google/protobuf/message.h> <google/protobuf/repeated_field.h>)
+set(DISTRO_GRPC_HEADERS
+  <grpcpp/grpcpp.h> <grpcpp/generic/async_generic_service.h> <grpcpp/impl/codegen/proto_utils.h>
+  <grpcpp/support/client_callback.h> <grpcpp/support/server_callback.h>)
+
 # GCC takes a precompiled header only where the code generation flags and the predefined macros are equal: a program that
-# shares one with libraries is compiled with -fPIC like them, not with -fPIE, and generated code with -Wpedantic, which
-# withdraws a macro, like our own. -fpch-preprocess lets ccache see through the header.
+# shares one with libraries is compiled with -fPIC like them, not with -fPIE, what has no threads with -pthread, and
+# generated code with -Wpedantic, which withdraws a macro, like our own.
 function(distro_match_pch_flags target)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-  target_compile_options(${target} PRIVATE -fPIC -Wpedantic $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-fPIC;-pthread;-Wpedantic>")
 endfunction()
 
-# Makes `target` the owner of gRPC's precompiled header.
-function(distro_precompile_grpc target)
-  target_precompile_headers(${target} PRIVATE <grpcpp/grpcpp.h> <grpcpp/generic/async_generic_service.h>
-    <grpcpp/impl/codegen/proto_utils.h> <grpcpp/support/client_callback.h> <grpcpp/support/server_callback.h>
-    <google/protobuf/message.h> <functional> <memory> <string> <vector>)
+# Makes `target` the owner of a precompiled header.
+function(distro_own_headers target)
+  target_precompile_headers(${target} PRIVATE ${ARGN})
+  distro_match_pch_flags(${target})
+endfunction()
+
+function(distro_share_headers target owner)
+  target_precompile_headers(${target} REUSE_FROM ${owner})
   distro_match_pch_flags(${target})
 endfunction()
 
 function(distro_use_grpc target)
   target_link_libraries(${target} PUBLIC distro::proto_grpc)
-  target_precompile_headers(${target} REUSE_FROM distro_proto_grpc)
-  distro_match_pch_flags(${target})
+  if(NOT DISTRO_IN_TESTS)
+    distro_share_headers(${target} distro_proto_grpc)
+  endif()
+endfunction()
+
+# What the owner of the tests' header and those who share it have in common. Most of a test's compilation is templates that
+# run once: -Og; what is tested stays as it is.
+function(distro_compile_as_test target)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Og>)
+  target_compile_definitions(${target} PRIVATE GTEST_HAS_PTHREAD=1)  # as GoogleTest's targets
+endfunction()
+
+# For the end of a folder's CMakeLists.txt, when it is known what `target` uses.
+function(distro_share_usual_headers target)
+  foreach(property PRECOMPILE_HEADERS PRECOMPILE_HEADERS_REUSE_FROM DISABLE_PRECOMPILE_HEADERS)
+    get_target_property(value ${target} ${property})
+    if(value)
+      return()
+    endif()
+  endforeach()
+  if(DISTRO_IN_TESTS)
+    distro_compile_as_test(${target})
+    distro_share_headers(${target} distro_test_headers)
+  else()
+    distro_share_headers(${target} distro_proto)
+  endif()
+endfunction()
+
+function(distro_share_usual_headers_later target)
+  cmake_language(EVAL CODE "cmake_language(DEFER CALL distro_share_usual_headers ${target})")
 endfunction()

@@ -43,6 +43,5 @@ target_link_options(torchlib::cpu INTERFACE "LINKER:--allow-shlib-undefined")
 # precompiled header: Torch's headers cost tens of seconds a file without it.
 function(distro_use_torch target)
   target_link_libraries(${target} PUBLIC distro::torch)
-  target_precompile_headers(${target} REUSE_FROM distro_torch)
-  distro_match_pch_flags(${target})
+  distro_share_headers(${target} distro_torch)
 endfunction()

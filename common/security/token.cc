@@ -24,10 +24,10 @@ absl::StatusOr<std::string> NewToken() {
   unsigned char bytes[kTokenBytes];
   if (RAND_bytes(bytes, kTokenBytes) != 1)
     return absl::InternalError("token: the system gives no random numbers");
-  std::string token;
-  absl::WebSafeBase64Escape(absl::string_view(reinterpret_cast<char*>(bytes), kTokenBytes), &token);
-  token.resize(kTokenCharacters);  // without padding, whatever absl adds
-  return token;
+  std::string escaped;
+  absl::WebSafeBase64Escape(absl::string_view(reinterpret_cast<char*>(bytes), kTokenBytes),
+                            &escaped);
+  return escaped.substr(0, kTokenCharacters);  // without padding, whatever absl adds
 }
 
 bool IsToken(absl::string_view text) {

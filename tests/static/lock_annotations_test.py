@@ -25,7 +25,9 @@ import structure_test  # noqa: E402
 ANNOTATION = re.compile(r"\bABSL_(PT_)?GUARDED_BY\b|\bABSL_ACQUIRED_|\bABSL_\w*LOCKS?_(REQUIRED|EXCLUDED)\b"
                         r"|\bABSL_(SCOPED_)?LOCKABLE\b|\bABSL_ASSERT_\w*LOCK\b|\bABSL_\w*_(UN)?LOCK_FUNCTION\b")
 CHECKS = ["-O0", "-w", "-Wthread-safety", "-Wthread-safety-beta", "-Werror=thread-safety", "-Werror=thread-safety-beta"]
-CCACHE = {"CCACHE_SLOPPINESS": "pch_defines,time_macros,include_file_mtime,include_file_ctime", "CCACHE_NOHASHDIR": "1"}
+CCACHE = {"CCACHE_DEPEND": "1", "CCACHE_NOHASHDIR": "1",
+          "CCACHE_SLOPPINESS": "pch_defines,time_macros,include_file_mtime,include_file_ctime"}
+PRECOMPILED = "/cmake_pch.hxx.cxx"  # what CMake compiles for a header
 
 
 def annotated(tree):
@@ -34,18 +36,22 @@ def annotated(tree):
 
 
 def commands(tree):
-    """{source: the arguments of its compiler} of the sources that see an annotated file."""
+    """({source: the arguments of its compiler} of the sources that see an annotated file, {precompiled header: the same
+    of the header})."""
     marked = annotated(tree)
-    flags = {}
+    flags, headers = {}, {}
     for entry in json.loads((tree.build / "compile_commands.json").read_text()):
-        flags.setdefault(tree.relative(entry["file"]), shlex.split(entry["command"])[1:])
+        arguments = shlex.split(entry["command"])[1:]
+        flags.setdefault(tree.relative(entry["file"]), arguments)
+        if entry["file"].endswith(PRECOMPILED):
+            headers[entry["file"].removesuffix(".cxx")] = arguments
     deps = structure_test.parse_ninja_deps(tree.run(tree.ninja, "-C", str(tree.build), "-t", "deps"))
     seen = {}
     for obj, paths in deps.items():
         source = tree.compiled.get(obj)
         if source and source.endswith(".cc") and ({source} | {tree.relative(path) for path in paths}) & marked:
             seen[source] = flags[source]
-    return seen
+    return seen, headers
 
 
 def split(arguments):
@@ -70,38 +76,38 @@ class Checker:
         self.environment = os.environ | CCACHE | {"CCACHE_BASEDIR": str(root)}
         work.mkdir(parents=True, exist_ok=True)
 
-    def compile(self, arguments, source, output):
-        command = [*self.launcher, self.clang, *arguments, *CHECKS, "-c", str(source), "-o", str(output)]
+    def compile(self, arguments, source, suffix):
+        """(the output, what the compiler complains about)."""
+        output = (self.work / hashlib.sha256(str(source).encode()).hexdigest()[:16]).with_suffix(suffix)
+        command = [*self.launcher, self.clang, *arguments, *CHECKS, "-Xclang", "-fno-pch-timestamp", "-MD", "-MF", f"{output}.d",
+                   "-c", str(source), "-o", str(output)]
         result = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
-        return result.stderr if result.returncode else ""
+        return output, result.stderr if result.returncode else ""
 
-    def name(self, *words):
-        return self.work / hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
-
-    def precompile(self, arguments, header):
-        """The precompiled header's path."""
-        output = self.name(header, *arguments).with_suffix(".pch")
-        complaints = self.compile([*arguments, "-Xclang", "-fno-pch-timestamp", "-x", "c++-header"], header, output)
+    def precompile(self, header, arguments):
+        """With the flags of the header's owner: what others have beside them means nothing in it."""
+        output, complaints = self.compile([*split(arguments)[0], "-fpch-instantiate-templates"], header, ".pch")
         if complaints:
             sys.exit(f"{header}: cannot be precompiled:\n{complaints}")
         return output
 
     def check(self, source, arguments, precompiled):
-        include = ["-Xclang", "-fno-pch-timestamp", "-include-pch", str(precompiled)] if precompiled else []
-        return self.compile([*arguments, *include], source, self.name(str(source)).with_suffix(".o"))
+        include = ["-include-pch", str(precompiled)] if precompiled else []
+        return self.compile([*arguments, *include], source, ".o")[1]
 
 
 def main():
     root, build, work = (pathlib.Path(sys.argv[i]).absolute() for i in (1, 2, 4))
     tree = structure_test.Tree(root, build, sys.argv[3])
     checker = Checker(root, work)
-    sources = {source: split(arguments) for source, arguments in commands(tree).items()}
+    seen, headers = commands(tree)
+    sources = {source: split(arguments) for source, arguments in seen.items()}
     if not sources:
         sys.exit(f"{build}: no source that sees an annotation is built there; run scripts/build first")
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        headers = {(tuple(arguments), header) for arguments, header in sources.values() if header}
-        precompiled = dict(zip(headers, pool.map(lambda key: checker.precompile(*key), headers)))
-        jobs = {source: pool.submit(checker.check, root / source, arguments, precompiled.get((tuple(arguments), header)))
+        made = {header: pool.submit(checker.precompile, header, arguments) for header, arguments in headers.items()}
+        precompiled = {header: job.result() for header, job in made.items()}
+        jobs = {source: pool.submit(checker.check, root / source, arguments, precompiled.get(header))
                 for source, (arguments, header) in sources.items()}
         complaints = {source: job.result() for source, job in jobs.items()}
     for source, text in complaints.items():
