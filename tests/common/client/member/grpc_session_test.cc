@@ -163,7 +163,7 @@ TEST_F(GrpcExchangeTest, ASubscriptionThatLagsInSilenceIsOpenedAgain) {
   Begin({StreamScript(), {FramesOf({0}), false, {}}});
   ExpectCommit(0);
   EXPECT_GE(aggregator_->state().subscriptions.size(), 2u);
-  EXPECT_GE(lines_.Count("round 0 is awaited, the aggregator is at round 1"), 1);
+  EXPECT_TRUE(lines_.Await("round 0 is awaited, the aggregator is at round 1"));
 }
 
 }  // namespace
