@@ -129,7 +129,8 @@ function(distro_match_pch_flags target)
   target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-fPIC;-pthread;-Wpedantic>")
 endfunction()
 
-# Makes `target` the owner of a precompiled header.
+# Makes `target` the owner of a precompiled header, of headers by name: a path of this checkout would keep ccache from
+# sharing what uses it with other checkouts.
 function(distro_own_headers target)
   target_precompile_headers(${target} PRIVATE ${ARGN})
   distro_match_pch_flags(${target})
