@@ -127,7 +127,7 @@ def key(run, text):
 
 
 class Lab:
-    """Runs `jobs` at a time, with scratch files in `out`; with 0 nothing is run, and what is missing is left out."""
+    """Runs `jobs` at a time, whichever threads ask for them, with scratch files in `out`; with 0 nothing is run, and what is missing is left out."""
 
     def __init__(self, build, texts, out, results, jobs):
         self.program, self.distroctl = build / "bin/convergence", build / "bin/distroctl"
@@ -135,6 +135,8 @@ class Lab:
         self.names = [f"{text.stem}-{hashlib.sha256(text.read_bytes()).hexdigest()[:8]}" for text in texts]
         self.seconds = []  # of the runs of this process
         self.lock = threading.Lock()
+        self.pool = concurrent.futures.ThreadPoolExecutor(max(1, jobs))
+        self.asked = {}  # futures by key, of runs that are under way or wait
         self.lines = {}
         for file in sorted(self.results.glob("*.jsonl")):
             for line in file.read_text().splitlines():
@@ -182,13 +184,14 @@ class Lab:
         """Those that were not run before."""
         if self.jobs == 0:
             return
-        missing = [run for run in dict.fromkeys(runs) if not self._line(run)]
-        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
-            done = [pool.submit(self._run, run) for run in missing]
-            for count, future in enumerate(concurrent.futures.as_completed(done), 1):
-                line = future.result()
-                left = (len(missing) - count) * statistics.mean(self.seconds) / self.jobs
-                print(f"{count}/{len(missing)}  {line['curve'][-1][2]:.4f}  {json.dumps(line['run'])}  ({left / 60:.0f} min left of these)", flush=True)
+        with self.lock:
+            waited = [self.asked.get(run) or self._ask(run) for run in dict.fromkeys(runs) if not self._line(run)]
+        for future in waited:
+            future.result()
+
+    def _ask(self, run):
+        self.asked[run] = self.pool.submit(self._run, run)
+        return self.asked[run]
 
     def _line(self, run):
         return self.lines.get(key(run, self.names[run.text])) if run.text < len(self.texts) else None
@@ -215,9 +218,11 @@ class Lab:
         with self.lock:
             self.seconds.append(time.monotonic() - start)
             self._keep(run, line)
-        return line
+            left = len(self.asked) * statistics.mean(self.seconds) / self.jobs
+            print(f"{points[-1][2]:.4f}  {json.dumps(line['run'])}  ({len(self.asked)} asked for, {left / 60:.0f} min)", flush=True)
 
     def _keep(self, run, line):
+        self.asked.pop(run, None)
         self.lines[json.dumps(line["run"], sort_keys=True)] = line
         self.results.mkdir(parents=True, exist_ok=True)
         with open(self.results / f"{run.method}.jsonl", "a") as file:

@@ -11,6 +11,7 @@ Every question prints a table; lab.py has models, tokens and steps of all of the
 --text is the one of the question `sizes`.
 """
 import argparse
+import concurrent.futures
 import datetime
 import itertools
 import pathlib
@@ -39,15 +40,16 @@ def table(header, rows):
     return "\n".join(lines + ["| " + " | ".join(map(str, [*row, *[""] * (len(header) - len(row))])) + " |" for row in rows])
 
 
-def rows_of(variants, cells):
-    """A row of each (name, value): the name and cells(value), a list; what was not run says so."""
-    rows = []
-    for name, value in variants:
+def rows_of(lab, variants, cells):
+    """A row of each (name, value): the name and cells(value), a list; what was not run says so. As many rows at a time as the lab has jobs."""
+    def row(variant):
+        name, value = variant
         try:
-            rows.append([name, *cells(value)])
+            return [name, *cells(value)]
         except NotRun:
-            rows.append([name, NOT_RUN])
-    return rows
+            return [name, NOT_RUN]
+    with concurrent.futures.ThreadPoolExecutor(max(1, lab.jobs)) as pool:
+        return list(pool.map(row, variants))
 
 
 def spread(losses):
@@ -106,7 +108,7 @@ def climb(lab, base, grids):
 
 def deltas(window, k, **settings):
     """Where climbs begin: what the first study found (docs/algorithm.md, "Deltas")."""
-    return Run(lr=4e-3).having(**({"window": window, "k": k, "beta": 0.8 if k >= 32 else 0.95} | settings))
+    return Run().having(**({"lr": 4e-3, "window": window, "k": k, "beta": 0.8 if k >= 32 else 0.95} | settings))
 
 
 DECAYS = {"beta1": BETAS, "beta2": (0.9, 0.95, 0.99)}  # of AdamW
@@ -127,8 +129,8 @@ METHODS = {
     "signs, K = 128": (Run(method="signs", lr=5e-3, beta=0.98, k=128), SIGNS),
 }
 SHOWN = ("AdamW, All-Reduce", "Muon, All-Reduce", "Muon inside, H = 1, K = 32", "Muon inside, H = 5, K = 32", "signs, K = 32")
-# What every question changes one thing of.
-BASES = (("H = 1", deltas(1, 32)), ("H = 5", deltas(5, 32)))
+# What every question changes one thing of: what the climbs of these two ended with.
+BASES = (("H = 1", deltas(1, 32, lr=1.6e-2, beta=0.7)), ("H = 5", deltas(5, 32, lr=8e-3, beta=0.7)))
 
 
 def tuned(lab, name):
@@ -145,12 +147,12 @@ def methods(lab):
         decays = [best.value(decay) for decay in ("beta", "beta1", "beta2")]
         return [tried, f"{best.lr:g}", ", ".join(f"{decay:g}" for decay in decays if decay is not None), loss_of_seeds(lab, best),
                 *traffic_of(lab, best)]
-    return table(["method", "settings tried", "rate", "decays", "held-out loss", "sent", "received"], rows_of([(name, name) for name in METHODS], cells))
+    return table(["method", "settings tried", "rate", "decays", "held-out loss", "sent", "received"], rows_of(lab, [(name, name) for name in METHODS], cells))
 
 
 def each(lab, variants, header="setting"):
     """One seed of each named run, with the bytes of a step."""
-    return table([header, "held-out loss", "sent", "received"], rows_of(variants, lambda run: [loss_of(lab, run), *traffic_of(lab, run)]))
+    return table([header, "held-out loss", "sent", "received"], rows_of(lab, variants, lambda run: [loss_of(lab, run), *traffic_of(lab, run)]))
 
 
 @question
@@ -173,9 +175,9 @@ def attackers(lab):
                     return [loss_of(lab, run)]
                 lab.run([left_out])
                 return [loss_of(lab, run), f"{suspected}", *(f"{loss:.3f}" for loss in lab.known([left_out]).values())]
-            rows += [[f"{name}, {what}", *row] for row in rows_of(asked, cells)]
+            rows += [[f"{name}, {what}", *row] for row in rows_of(lab, asked, cells)]
     signs = METHODS["signs, K = 32"][0]
-    rows += rows_of([(f"signs, {what}", signs.having(attack=attack) if attack else signs)
+    rows += rows_of(lab, [(f"signs, {what}", signs.having(attack=attack) if attack else signs)
                      for what, attack in (("none", None), ("random signs", "random"), ("inverted signs", "inverted"))],
                     lambda run: ["one vote each", loss_of(lab, run)])
     return table(["attack", "defence", "held-out loss", "suspected after round", "and left out"], rows)
@@ -193,7 +195,7 @@ def length(lab):
         if not known:
             raise NotRun
         return [f"{known[run]:.3f}" if run in known else "" for run in runs]
-    return table(["method", *(f"{steps} steps" for steps in lengths)], rows_of([(name, name) for name in SHOWN], cells))
+    return table(["method", *(f"{steps} steps" for steps in lengths)], rows_of(lab, [(name, name) for name in SHOWN], cells))
 
 
 @question
@@ -203,19 +205,18 @@ def windows(lab):
         base = Run(tokens=tokens).having(window=window, k=4096, beta=0.0, values="float", levels=0, divisor="all", cap_growth=256)
         return climb(lab, base.having(lr=4e-3), {"lr": (2e-3, 4e-3, 8e-3)})[0]
     return table(["H", "256 tokens", "2048 tokens"],
-                 rows_of([(h, h) for h in (1, 5, 15, 30, 10)], lambda h: [loss_of(lab, best_of(h, 2048)), loss_of(lab, best_of(h, 16384))]))
+                 rows_of(lab, [(h, h) for h in (1, 5, 15, 30, 10)], lambda h: [loss_of(lab, best_of(h, 2048)), loss_of(lab, best_of(h, 16384))]))
 
 
 @question
 def kept(lab):
     """K, with the decay of the buffer tuned for each."""
-    def best_of(window, k):
-        return climb(lab, deltas(window, k), {"beta": BETAS})[0]
     def cells(at):
-        best = best_of(*at)
+        name, k = at
+        best, _ = climb(lab, dict(BASES)[name].having(k=k), {"beta": BETAS})
         return [f"{best.value('beta'):g}", loss_of(lab, best), *traffic_of(lab, best)]
-    variants = [(f"{window}, {k}", (window, k)) for window in (1, 5) for k in (8, 32, 4, 128, 16, 2, 64, 256, 1)]
-    return table(["H, K", "beta", "held-out loss", "sent", "received"], rows_of(variants, cells))
+    variants = [(f"{name}, K = {k}", (name, k)) for name, _ in BASES for k in (1, 2, 4, 8, 16, 32, 64, 128, 256)]
+    return table(["setting", "beta", "held-out loss", "sent", "received"], rows_of(lab, variants, cells))
 
 
 @question
@@ -329,7 +330,7 @@ def short_comparison(lab):
     def cells(run):
         end = lab.curves([run.having(steps=100, warmup=10)])[0][-1]
         return [f"{end['held_out_loss']:.3f}", size(end["sent_bytes"] / 100), size(end["received_bytes"] / 100)]
-    return table(["method", "held-out loss", "sent a round", "received a round"], rows_of(runs, cells))
+    return table(["method", "held-out loss", "sent a round", "received a round"], rows_of(lab, runs, cells))
 
 
 KINDS = {("deltas", "muon"): "Muon inside", ("deltas", "adamw"): "AdamW inside", ("signs", None): "signs", ("muon", None): "Muon, All-Reduce",

@@ -96,7 +96,7 @@ class StudyTest(unittest.TestCase):
         self.assertNotIn("AdamW, All-Reduce", text)
         self.assertIn("9 rows have not been run yet.", text)
         self.assertIn("Not answered yet", text)
-        self.assertIn("| H = 1, the DCT | 2.105 | 1 kB | 2 kB |", text)
+        self.assertIn("| H = 1, the DCT | 2.209 | 1 kB | 2 kB |", text)
         study.write_report(self.lab(0), page)
         self.assertEqual(page.read_text(), text)
 
@@ -117,7 +117,7 @@ class StudyTest(unittest.TestCase):
 
     def test_a_hostile_worker_that_was_suspected_is_left_out_in_a_further_run(self):
         rows = study.attackers(self.lab(1)).splitlines()
-        self.assertIn("| H = 1, random signs | caps as they are | 2.105 | 30 | 2.105 |", rows)
+        self.assertIn("| H = 1, random signs | caps as they are | 2.209 | 30 | 2.209 |", rows)
 
 
 def points(*losses):
