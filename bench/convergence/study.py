@@ -108,21 +108,23 @@ def climb(lab, base, grids):
 
 def deltas(window, k, **settings):
     """Where climbs begin: what the first study found (docs/algorithm.md, "Deltas")."""
-    return Run().having(**({"lr": 4e-3, "window": window, "k": k, "beta": 0.8 if k >= 32 else 0.95} | settings))
+    muon = {} if "inner" in settings else {"mu": 0.95}
+    return Run().having(**({"lr": 4e-3, "window": window, "k": k, "beta": 0.8 if k >= 32 else 0.95} | muon | settings))
 
 
 DECAYS = {"beta1": BETAS, "beta2": (0.9, 0.95, 0.99)}  # of AdamW
 CHOICES = {"lr": RATES, "beta": BETAS}
+MUON = CHOICES | {"mu": BETAS}
 SIGNS = {"lr": (1e-3, 2e-3, 5e-3, 1e-2, 2e-2), "beta": BETAS}
 INSIDE = {"inner": "adamw", "beta1": 0.7, "beta2": 0.99}
 # First guesses, and what is tuned of each.
 METHODS = {
-    "Muon inside, H = 1, K = 32": (deltas(1, 32), CHOICES),
-    "Muon inside, H = 5, K = 32": (deltas(5, 32), CHOICES),
+    "Muon inside, H = 1, K = 32": (deltas(1, 32), MUON),
+    "Muon inside, H = 5, K = 32": (deltas(5, 32), MUON),
     "AdamW, All-Reduce": (Run(method="adamw", lr=2e-3, beta1=0.7, beta2=0.99), {"lr": RATES} | DECAYS),
     "Muon, All-Reduce": (Run(method="muon", lr=8e-3, beta=0.95, beta1=0.9, beta2=0.95), CHOICES | DECAYS),
-    "Muon inside, H = 1, K = 8": (deltas(1, 8), CHOICES),
-    "Muon inside, H = 5, K = 8": (deltas(5, 8), CHOICES),
+    "Muon inside, H = 1, K = 8": (deltas(1, 8), MUON),
+    "Muon inside, H = 5, K = 8": (deltas(5, 8), MUON),
     "AdamW inside, H = 1, K = 32": (deltas(1, 32, **INSIDE), CHOICES),
     "AdamW inside, H = 5, K = 32": (deltas(5, 32, **INSIDE), CHOICES),
     "signs, K = 32": (Run(method="signs", lr=5e-3, beta=0.98, k=32), SIGNS),
@@ -144,7 +146,7 @@ def methods(lab):
 
     def cells(name):
         best, tried = tuned(lab, name)
-        decays = [best.value(decay) for decay in ("beta", "beta1", "beta2")]
+        decays = [best.value(decay) for decay in ("beta", "mu", "beta1", "beta2")]
         return [tried, f"{best.lr:g}", ", ".join(f"{decay:g}" for decay in decays if decay is not None), loss_of_seeds(lab, best),
                 *traffic_of(lab, best)]
     return table(["method", "settings tried", "rate", "decays", "held-out loss", "sent", "received"], rows_of(lab, [(name, name) for name in METHODS], cells))
