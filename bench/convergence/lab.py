@@ -54,8 +54,8 @@ class Run:
         return [dataclasses.replace(self, seed=seed) for seed in SEEDS]
 
     def value(self, name):
-        """Of a field; under deltas, of one of their settings."""
-        return getattr(self, name) if self._is_field(name) else dict(self.deltas).get(name)
+        """Of a field; under deltas, of one of their settings. None of what it has not."""
+        return getattr(self, name, None) if self._is_field(name) else dict(self.deltas).get(name)
 
     def having(self, **changes):
         """The same run but for some fields or, under deltas, settings of theirs; None takes a setting away."""

@@ -57,6 +57,11 @@ class StudyTest(unittest.TestCase):
         self.assertEqual((best.lr, best.value("beta")), (8e-3, 0.9))
         self.assertEqual(tried, str(self.lab(1).count()))
 
+    def test_every_method_is_tuned_and_has_a_row(self):
+        rows = study.methods(self.lab(2)).splitlines()[2:]
+        self.assertEqual([row.split(" | ")[0].lstrip("| ") for row in rows], list(study.METHODS))
+        self.assertNotIn(study.NOT_RUN, "".join(rows))
+
     def test_a_climb_that_was_not_finished_says_so(self):
         first = study.METHODS[METHOD][0]
         self.lab(1).losses([first, first.having(lr=8e-3)])
