@@ -1,3 +1,5 @@
+#include "common/codec/gap_decoder.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -17,53 +19,93 @@ uint32_t Raw(uint64_t window, uint32_t skip, uint32_t bits) {
 // Groups that a thread takes at a time: 4096 blocks, some hundred KB of votes.
 constexpr uint32_t kPartGroups = 16;
 
+void Append(const GapBlock<VoteFormat>& block, Votes* votes) {
+  votes->positions.insert(votes->positions.end(), block.positions.begin(),
+                          block.positions.begin() + block.count);
+  votes->values.insert(votes->values.end(), block.values.begin(),
+                       block.values.begin() + block.count);
+  votes->offsets.push_back(static_cast<uint32_t>(votes->positions.size()));
+}
+
+void Append(const GapBlock<DeltaFormat>& block, DeltaResult* deltas) {
+  deltas->positions.insert(deltas->positions.end(), block.positions.begin(),
+                           block.positions.begin() + block.count);
+  deltas->signs.insert(deltas->signs.end(), block.signs.begin(), block.signs.begin() + block.count);
+  deltas->levels.insert(deltas->levels.end(), block.levels.begin(),
+                        block.levels.begin() + block.count);
+  deltas->codes.push_back(block.code);
+  deltas->offsets.push_back(static_cast<uint32_t>(deltas->positions.size()));
+}
+
 // Some groups of a body, decoded.
+template <typename Format, typename Decoded>
 struct Part {
   absl::Status status;
-  Votes votes;
-  GapModel model;
+  Decoded decoded;
+  GapModel<Format> model;
 };
 
-Part DecodePart(const std::shared_ptr<const GapBody>& body, uint32_t first_group,
-                uint32_t end_group) {
-  Part part;
-  GapDecoder decoder(body, first_group);
-  GapBlock block;
+template <typename Format, typename Decoded>
+Part<Format, Decoded> DecodePart(const std::shared_ptr<const GapBody<Format>>& body,
+                                 uint32_t first_group, uint32_t end_group) {
+  Part<Format, Decoded> part;
+  GapDecoder<Format> decoder(body, first_group);
+  GapBlock<Format> block;
   const uint64_t end = std::min<uint64_t>(body->blocks(), uint64_t{end_group} * kGroupBlocks);
   for (uint64_t i = uint64_t{first_group} * kGroupBlocks; i < end; ++i) {
     part.status = decoder.NextBlock(&block);
     if (!part.status.ok()) return part;
-    Votes& votes = part.votes;
-    votes.positions.insert(votes.positions.end(), block.positions.begin(),
-                           block.positions.begin() + block.count);
-    votes.values.insert(votes.values.end(), block.values.begin(),
-                        block.values.begin() + block.count);
-    votes.offsets.push_back(static_cast<uint32_t>(votes.positions.size()));
+    Append(block, &part.decoded);
   }
   part.model = decoder.model();
   return part;
 }
 
-void AddModel(const GapModel& model, GapModel* sum) {
-  sum->ForEach(
-      [](absl::string_view, auto& total, const auto& counts) {
-        for (size_t symbol = 0; symbol < total.size(); ++symbol) total[symbol] += counts[symbol];
-      },
-      model);
+template <typename Format>
+void AddModel(const GapModel<Format>& model, GapModel<Format>* sum) {
+  model.ForEach([&]<typename Kind>() {
+    auto& total = sum->template of<Kind>();
+    for (size_t symbol = 0; symbol < total.size(); ++symbol)
+      total[symbol] += model.template of<Kind>()[symbol];
+  });
 }
 
-}  // namespace
+template <typename Format, typename Decoded>
+absl::StatusOr<Decoded> Decode(absl::string_view bytes, uint32_t blocks, int threads) {
+  DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<const GapBody<Format>> body,
+                          GapBody<Format>::Open(bytes, blocks));
+  const uint32_t part_groups = threads == 1 ? std::max(body->groups(), 1u) : kPartGroups;
+  std::vector<Part<Format, Decoded>> parts((body->groups() + part_groups - 1) / part_groups);
+  RunParallel(threads, static_cast<int64_t>(parts.size()), [&](int /*thread*/, int64_t i) {
+    const uint32_t first = static_cast<uint32_t>(i) * part_groups;
+    parts[i] =
+        DecodePart<Format, Decoded>(body, first, std::min(body->groups(), first + part_groups));
+  });
+  GapModel<Format> model;
+  uint64_t entries = 0;
+  std::vector<Decoded> decoded;
+  for (Part<Format, Decoded>& part : parts) {
+    DISTRO_RETURN_IF_ERROR(part.status);
+    AddModel<Format>(part.model, &model);
+    entries += part.decoded.positions.size();
+    decoded.push_back(std::move(part.decoded));
+  }
+  DISTRO_RETURN_IF_ERROR(body->CheckModel(model));
+  if (entries > UINT32_MAX)
+    return absl::InvalidArgumentError(absl::StrCat(entries, " entries, at most 2^32 - 1"));
+  return Concatenate(std::move(decoded));
+}
 
 // The decoding table of an alphabet: what each kCodeTableSize windows mean.
-template <typename Lengths, typename Range>
-GapBody::Table GapBody::MakeTable(const Lengths& lengths, Range range_of) {
-  Table table;
+template <typename Kind>
+std::vector<GapTableEntry> MakeTable(absl::Span<const CodeLength> lengths) {
+  std::vector<GapTableEntry> table;
   const std::vector<uint16_t> codes = PrefixCodes(lengths);
   for (uint32_t symbol = 0; symbol < lengths.size(); ++symbol) {
     if (lengths[symbol] == 0) continue;
     table.resize(kCodeTableSize);
     const uint32_t bits = CodeBits(lengths[symbol]);
-    const BucketRange range = range_of(symbol);
+    const BucketRange range = RangeOf<Kind::kMantissa>(symbol);
     for (uint32_t i = codes[symbol]; i < kCodeTableSize; i += 1u << bits) {
       table[i] = {.code_bits = static_cast<uint8_t>(bits),
                   .raw_bits = static_cast<uint8_t>(range.raw_bits),
@@ -74,27 +116,29 @@ GapBody::Table GapBody::MakeTable(const Lengths& lengths, Range range_of) {
   return table;
 }
 
-absl::StatusOr<std::shared_ptr<const GapBody>> GapBody::Open(absl::string_view bytes,
-                                                             uint32_t blocks) {
+}  // namespace
+
+template <typename Format>
+absl::StatusOr<std::shared_ptr<const GapBody<Format>>> GapBody<Format>::Open(
+    absl::string_view bytes, uint32_t blocks) {
   const std::shared_ptr<GapBody> body(new GapBody(bytes, blocks));
   BitReader bits(bytes);
-  DISTRO_ASSIGN_OR_RETURN(const GapCodeLengths lengths, ReadTables(&bits));
-  body->tables_ = std::string(bytes.substr(0, (bits.bit() + 7) / 8));
+  DISTRO_ASSIGN_OR_RETURN(const GapCodeLengths<Format> lengths, ReadTables<Format>(&bits));
+  body->encoded_tables_ = std::string(bytes.substr(0, (bits.bit() + 7) / 8));
   DISTRO_RETURN_IF_ERROR(body->ReadSizes());
-  body->repeats_ = MakeTable(lengths.repeats, RangeOf<kRepeatMantissa>);
-  body->counts_ = MakeTable(lengths.counts, RangeOf<kCountMantissa>);
-  body->gaps_ = MakeTable(lengths.gaps, RangeOf<kGapMantissa>);
-  body->ones_ = MakeTable(lengths.ones, RangeOf<kOnesMantissa>);
-  body->magnitudes_ = MakeTable(lengths.magnitudes, RangeOf<kMagnitudeMantissa>);
+  body->tables_.ForEach([&]<typename Kind>() {
+    body->tables_.template of<Kind>() = MakeTable<Kind>(lengths.template of<Kind>());
+  });
   return body;
 }
 
-absl::Status GapBody::ReadSizes() {
-  ByteReader reader(body_.substr(tables_.size()));
+template <typename Format>
+absl::Status GapBody<Format>::ReadSizes() {
+  ByteReader reader(body_.substr(encoded_tables_.size()));
   const uint64_t groups = (uint64_t{blocks_} + kGroupBlocks - 1) / kGroupBlocks;
   DISTRO_ASSIGN_OR_RETURN(const absl::string_view sizes,
                           reader.ReadBytes(4 * groups, "group sizes"));
-  uint64_t end = tables_.size() + sizes.size();
+  uint64_t end = encoded_tables_.size() + sizes.size();
   group_begin_.push_back(end);
   for (uint64_t group = 0; group < groups; ++group) {
     uint32_t size;
@@ -109,49 +153,31 @@ absl::Status GapBody::ReadSizes() {
   return groups == 0 ? CheckModel({}) : absl::OkStatus();
 }
 
-absl::Status GapBody::CheckModel(const GapModel& model) const {
-  if (tables_ == EncodeTables(LengthsOf(model))) return absl::OkStatus();
-  return absl::InvalidArgumentError("the code lengths are not those of the decoded votes");
+template <typename Format>
+absl::Status GapBody<Format>::CheckModel(const GapModel<Format>& model) const {
+  if (encoded_tables_ == EncodeTables<Format>(LengthsOf<Format>(model))) return absl::OkStatus();
+  return absl::InvalidArgumentError("the code lengths are not those of what was decoded");
 }
 
-absl::StatusOr<Votes> DecodeGaps(absl::string_view bytes, uint32_t blocks, int threads) {
-  DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<const GapBody> body, GapBody::Open(bytes, blocks));
-  const uint32_t part_groups = threads == 1 ? std::max(body->groups(), 1u) : kPartGroups;
-  std::vector<Part> parts((body->groups() + part_groups - 1) / part_groups);
-  RunParallel(threads, static_cast<int64_t>(parts.size()), [&](int /*thread*/, int64_t i) {
-    const uint32_t first = static_cast<uint32_t>(i) * part_groups;
-    parts[i] = DecodePart(body, first, std::min(body->groups(), first + part_groups));
-  });
-  GapModel model;
-  uint64_t entries = 0;
-  std::vector<Votes> votes;
-  for (Part& part : parts) {
-    DISTRO_RETURN_IF_ERROR(part.status);
-    AddModel(part.model, &model);
-    entries += part.votes.positions.size();
-    votes.push_back(std::move(part.votes));
-  }
-  DISTRO_RETURN_IF_ERROR(body->CheckModel(model));
-  if (entries > UINT32_MAX)
-    return absl::InvalidArgumentError(absl::StrCat(entries, " votes, at most 2^32 - 1"));
-  return Concatenate(std::move(votes));
-}
-
-GapDecoder::GapDecoder(std::shared_ptr<const GapBody> body, uint32_t first_group)
+template <typename Format>
+GapDecoder<Format>::GapDecoder(std::shared_ptr<const GapBody<Format>> body, uint32_t first_group)
     : body_(std::move(body)),
       bits_(body_->body_, 8 * body_->group_begin_[first_group]),
       next_(first_group * kGroupBlocks),
       run_end_(next_) {}
 
-absl::Status GapDecoder::Bad(absl::string_view what) const {
+template <typename Format>
+absl::Status GapDecoder<Format>::Bad(absl::string_view what) const {
   return absl::InvalidArgumentError(absl::StrCat("block ", next_, ": ", what));
 }
 
-uint32_t GapDecoder::GroupEnd() const {
+template <typename Format>
+uint32_t GapDecoder<Format>::GroupEnd() const {
   return std::min(body_->blocks(), (next_ / kGroupBlocks + 1) * kGroupBlocks);
 }
 
-absl::Status GapDecoder::NextBlock(GapBlock* block) {
+template <typename Format>
+absl::Status GapDecoder<Format>::NextBlock(GapBlock<Format>* block) {
   if (next_ == run_end_) DISTRO_RETURN_IF_ERROR(ReadRun());
   block->count = count_;
   DISTRO_RETURN_IF_ERROR(ReadEntries(block));
@@ -160,22 +186,45 @@ absl::Status GapDecoder::NextBlock(GapBlock* block) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint32_t> GapDecoder::ReadNumber(const Table& table, absl::Span<uint64_t> model,
-                                                absl::string_view what) {
-  if (table.empty()) return Bad(absl::StrCat("no ", what, " has a code"));
+template <typename Format>
+template <typename Kind>
+uint32_t GapDecoder<Format>::TakeNumber() {
   const uint64_t window = bits_.Peek();
-  const Entry entry = table[window % kCodeTableSize];
+  const GapTableEntry entry = body_->tables_.template of<Kind>()[window % kCodeTableSize];
   bits_.Skip(entry.code_bits + entry.raw_bits);
-  ++model[entry.symbol];
+  ++model_.template of<Kind>()[entry.symbol];
   return entry.first + Raw(window, entry.code_bits, entry.raw_bits);
 }
 
-absl::Status GapDecoder::ReadRun() {
+template <typename Format>
+template <typename Kind>
+absl::StatusOr<uint32_t> GapDecoder<Format>::ReadNumber() {
+  if (body_->tables_.template of<Kind>().empty())
+    return Bad(absl::StrCat("none of its ", Kind::kName, " has a code"));
+  return TakeNumber<Kind>();
+}
+
+template <typename Format>
+uint32_t GapDecoder<Format>::TakeGap(bool* negative) {
+  const uint64_t window = bits_.Peek();
+  const GapTableEntry entry = body_->tables_.template of<Gaps>()[window % kCodeTableSize];
+  bits_.Skip(entry.code_bits + 1 + entry.raw_bits);
+  ++model_.template of<Gaps>()[entry.symbol];
+  *negative = (window >> entry.code_bits) & 1;
+  return entry.first + Raw(window, entry.code_bits + 1, entry.raw_bits);
+}
+
+template <typename Format>
+absl::Status GapDecoder<Format>::CheckPosition(uint32_t position) const {
+  if (position < kBlockElements) return absl::OkStatus();
+  return Bad(absl::StrCat("position ", position, " is beyond 4095"));
+}
+
+template <typename Format>
+absl::Status GapDecoder<Format>::ReadRun() {
   const bool starts_group = next_ % kGroupBlocks == 0;
-  DISTRO_ASSIGN_OR_RETURN(const uint32_t more,
-                          ReadNumber(body_->repeats_, absl::MakeSpan(model_.repeats), "run"));
-  DISTRO_ASSIGN_OR_RETURN(const uint32_t count,
-                          ReadNumber(body_->counts_, absl::MakeSpan(model_.counts), "count"));
+  DISTRO_ASSIGN_OR_RETURN(const uint32_t more, ReadNumber<Repeats>());
+  DISTRO_ASSIGN_OR_RETURN(const uint32_t count, ReadNumber<Counts>());
   if (more >= GroupEnd() - next_) {
     return Bad(absl::StrCat("a run of ", more + 1, " blocks, ", GroupEnd() - next_,
                             " are left in the group"));
@@ -183,51 +232,39 @@ absl::Status GapDecoder::ReadRun() {
   if (count > kBlockElements) return Bad(absl::StrCat(count, " entries, at most ", kBlockElements));
   if (!starts_group && count == count_)
     return Bad(absl::StrCat("two runs of ", count, " entries in sequence"));
-  if (count > 0 && body_->gaps_.empty()) return Bad("no gap has a code");
-  if (starts_group) {
-    ones_ = 0;
-    larger_ = false;
-  }
+  if (count > 0 && body_->tables_.template of<Gaps>().empty())
+    return Bad("none of its gaps has a code");
+  if (starts_group) state_ = {};
   count_ = count;
   run_end_ = next_ + more + 1;
   return absl::OkStatus();
 }
 
-absl::Status GapDecoder::ReadOnes() {
-  DISTRO_ASSIGN_OR_RETURN(ones_,
-                          ReadNumber(body_->ones_, absl::MakeSpan(model_.ones), "run of ones"));
-  if (ones_ > kMaxOnes) return Bad(absl::StrCat("a run of ", ones_, " ones, at most ", kMaxOnes));
-  larger_ = ones_ < kMaxOnes;
+template <>
+absl::Status GapDecoder<VoteFormat>::ReadOnes() {
+  DISTRO_ASSIGN_OR_RETURN(state_.ones, ReadNumber<Ones>());
+  if (state_.ones > Ones::kLargest)
+    return Bad(absl::StrCat("a run of ", state_.ones, " ones, at most ", Ones::kLargest));
+  state_.larger = state_.ones < Ones::kLargest;
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint32_t> GapDecoder::ReadMagnitude() {
-  larger_ = false;
-  DISTRO_ASSIGN_OR_RETURN(
-      const uint32_t rest,
-      ReadNumber(body_->magnitudes_, absl::MakeSpan(model_.magnitudes), "magnitude"));
-  return rest + 2;
-}
-
-absl::Status GapDecoder::ReadEntries(GapBlock* block) {
-  const Entry* const gaps = body_->gaps_.data();
+template <>
+absl::Status GapDecoder<VoteFormat>::ReadEntries(GapBlock<VoteFormat>* block) {
   uint32_t next = 0;
   uint64_t sum = 0;
   for (uint32_t i = 0; i < block->count; ++i) {
-    if (ones_ == 0 && !larger_) DISTRO_RETURN_IF_ERROR(ReadOnes());
-    const uint64_t window = bits_.Peek();
-    const Entry entry = gaps[window % kCodeTableSize];
-    bits_.Skip(entry.code_bits + 1 + entry.raw_bits);
-    ++model_.gaps[entry.symbol];
-    const bool negative = (window >> entry.code_bits) & 1;
-    const uint32_t position = next + entry.first + Raw(window, entry.code_bits + 1, entry.raw_bits);
-    if (position >= kBlockElements)
-      return Bad(absl::StrCat("position ", position, " is beyond 4095"));
+    if (state_.ones == 0 && !state_.larger) DISTRO_RETURN_IF_ERROR(ReadOnes());
+    bool negative;
+    const uint32_t position = next + TakeGap(&negative);
+    DISTRO_RETURN_IF_ERROR(CheckPosition(position));
     uint32_t magnitude = 1;
-    if (ones_ > 0) {
-      --ones_;
+    if (state_.ones > 0) {
+      --state_.ones;
     } else {
-      DISTRO_ASSIGN_OR_RETURN(magnitude, ReadMagnitude());
+      state_.larger = false;
+      DISTRO_ASSIGN_OR_RETURN(const uint32_t rest, ReadNumber<Magnitudes>());
+      magnitude = rest + 2;
     }
     sum += magnitude;
     if (sum > kMaxVotesPerBlock) {
@@ -241,8 +278,43 @@ absl::Status GapDecoder::ReadEntries(GapBlock* block) {
   return absl::OkStatus();
 }
 
-absl::Status GapDecoder::EndGroup() {
-  if (ones_ > 0) return Bad(absl::StrCat(ones_, " ones are missing at the end of its group"));
+template <>
+absl::Status GapDecoder<VoteFormat>::CheckGroupState() const {
+  if (state_.ones == 0) return absl::OkStatus();
+  return Bad(absl::StrCat(state_.ones, " ones are missing at the end of its group"));
+}
+
+template <>
+absl::Status GapDecoder<DeltaFormat>::ReadEntries(GapBlock<DeltaFormat>* block) {
+  block->code = 0;
+  if (block->count == 0) return absl::OkStatus();
+  DISTRO_ASSIGN_OR_RETURN(const uint32_t difference, ReadNumber<Scales>());
+  state_.code += UnZigZag(difference);
+  if (state_.code < 0 || state_.code >= kScaleCodes)
+    return Bad(absl::StrCat("scale code ", state_.code, " is outside 0..", kScaleCodes - 1));
+  block->code = static_cast<uint8_t>(state_.code);
+  if (body_->tables_.of<Levels>().empty()) return Bad("none of its levels has a code");
+  uint32_t next = 0;
+  for (uint32_t i = 0; i < block->count; ++i) {
+    bool negative;
+    const uint32_t position = next + TakeGap(&negative);
+    DISTRO_RETURN_IF_ERROR(CheckPosition(position));
+    block->positions[i] = static_cast<uint16_t>(position);
+    block->signs[i] = negative ? -1 : 1;
+    block->levels[i] = static_cast<uint8_t>(TakeNumber<Levels>());
+    next = position + 1;
+  }
+  return absl::OkStatus();
+}
+
+template <>
+absl::Status GapDecoder<DeltaFormat>::CheckGroupState() const {
+  return absl::OkStatus();
+}
+
+template <typename Format>
+absl::Status GapDecoder<Format>::EndGroup() {
+  DISTRO_RETURN_IF_ERROR(CheckGroupState());
   const uint64_t end = 8 * body_->group_begin_[next_ / kGroupBlocks + 1];
   if (bits_.bit() > end || end - bits_.bit() >= 8) {
     return Bad(absl::StrCat("its group ends at bit ", bits_.bit(), ", its size says ", end));
@@ -250,6 +322,19 @@ absl::Status GapDecoder::EndGroup() {
   if (bits_.Read(static_cast<int>(end - bits_.bit())) != 0)
     return Bad("padding after its group is not zero");
   return absl::OkStatus();
+}
+
+template class GapBody<VoteFormat>;
+template class GapBody<DeltaFormat>;
+template class GapDecoder<VoteFormat>;
+template class GapDecoder<DeltaFormat>;
+
+absl::StatusOr<Votes> DecodeGaps(absl::string_view body, uint32_t blocks, int threads) {
+  return Decode<VoteFormat, Votes>(body, blocks, threads);
+}
+
+absl::StatusOr<DeltaResult> DecodeDeltaGaps(absl::string_view body, uint32_t blocks, int threads) {
+  return Decode<DeltaFormat, DeltaResult>(body, blocks, threads);
 }
 
 }  // namespace distro

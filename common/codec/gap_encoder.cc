@@ -2,80 +2,131 @@
 #include <cstdlib>
 
 #include "common/base/bytes.h"
+#include "common/codec/bit_stream.h"
 #include "common/codec/gap_codec.h"
+#include "common/codec/gap_model.h"
 
 namespace distro {
 namespace {
 
-uint32_t BlockCount(const Votes& votes, int64_t block) {
-  return votes.offsets[block + 1] - votes.offsets[block];
+template <typename Entries>
+uint32_t BlockCount(const Entries& entries, int64_t block) {
+  return entries.offsets[block + 1] - entries.offsets[block];
 }
 
-// How many entries from `begin` on, at most kMaxOnes, have |V| = 1.
-uint32_t OnesFrom(const Votes& votes, uint32_t begin, uint32_t end) {
-  end = std::min(end, begin + kMaxOnes);
-  uint32_t i = begin;
-  while (i < end && (votes.values[i] == 1 || votes.values[i] == -1)) ++i;
-  return i - begin;
-}
-
-// Tells the sink the numbers of the group of blocks first .. last-1 in the order of the stream.
+// Tells the sink the entries of a group's blocks, in order.
 template <typename Sink>
-void WalkGroup(const Votes& votes, int64_t first, int64_t last, Sink* sink) {
-  uint32_t ones_begin = votes.offsets[first];  // where the next run of ones starts
-  uint32_t larger = UINT32_MAX;                // the entry that ends the current run of ones
-  for (int64_t block = first, run_end = first; block < last; ++block) {
-    if (block == run_end) {
-      while (run_end < last && BlockCount(votes, run_end) == BlockCount(votes, block)) ++run_end;
-      sink->Run(static_cast<uint32_t>(run_end - block), BlockCount(votes, block));
-    }
+class VoteWalk {
+ public:
+  VoteWalk(const Votes& votes, int64_t first, int64_t last, Sink* sink)
+      : votes_(votes), end_(votes.offsets[last]), ones_begin_(votes.offsets[first]), sink_(sink) {}
+
+  void Block(int64_t block) {
     uint32_t next = 0;
-    for (uint32_t i = votes.offsets[block]; i < votes.offsets[block + 1]; ++i) {
-      if (i == ones_begin) {
-        const uint32_t ones = OnesFrom(votes, i, votes.offsets[last]);
-        sink->Ones(ones);
-        larger = ones < kMaxOnes ? i + ones : UINT32_MAX;
-        ones_begin = ones < kMaxOnes ? i + ones + 1 : i + ones;
+    for (uint32_t i = votes_.offsets[block]; i < votes_.offsets[block + 1]; ++i) {
+      if (i == ones_begin_) StartOnes(i);
+      sink_->Gap(votes_.positions[i] - next, votes_.values[i] < 0);
+      if (i == larger_) {
+        const auto magnitude = static_cast<uint32_t>(std::abs(votes_.values[i]));
+        sink_->template Number<Magnitudes>(magnitude - 2);
       }
-      sink->Gap(votes.positions[i] - next, votes.values[i] < 0);
-      if (i == larger) sink->Magnitude(static_cast<uint32_t>(std::abs(votes.values[i])));
-      next = uint32_t{votes.positions[i]} + 1;
+      next = uint32_t{votes_.positions[i]} + 1;
     }
   }
-  sink->EndGroup();
-}
+
+ private:
+  // A run of ones, of at most Ones::kLargest entries, and what ends it.
+  void StartOnes(uint32_t begin) {
+    const uint32_t most = std::min(end_, begin + Ones::kLargest);
+    uint32_t i = begin;
+    while (i < most && (votes_.values[i] == 1 || votes_.values[i] == -1)) ++i;
+    const bool ended = i - begin < Ones::kLargest;
+    sink_->template Number<Ones>(i - begin);
+    larger_ = ended ? i : UINT32_MAX;
+    ones_begin_ = ended ? i + 1 : i;
+  }
+
+  const Votes& votes_;
+  const uint32_t end_;
+  uint32_t ones_begin_;           // where the next run of ones starts
+  uint32_t larger_ = UINT32_MAX;  // the entry that ends the current run of ones
+  Sink* const sink_;
+};
 
 template <typename Sink>
-void Walk(const Votes& votes, Sink* sink) {
-  for (int64_t first = 0; first < votes.blocks(); first += kGroupBlocks) {
-    WalkGroup(votes, first, std::min<int64_t>(first + kGroupBlocks, votes.blocks()), sink);
+class DeltaWalk {
+ public:
+  DeltaWalk(const DeltaResult& deltas, int64_t /*first*/, int64_t /*last*/, Sink* sink)
+      : deltas_(deltas), sink_(sink) {}
+
+  void Block(int64_t block) {
+    if (BlockCount(deltas_, block) == 0) return;
+    const int difference = deltas_.codes[block] - code_;
+    code_ = deltas_.codes[block];
+    sink_->template Number<Scales>(ZigZag(difference));
+    uint32_t next = 0;
+    for (uint32_t i = deltas_.offsets[block]; i < deltas_.offsets[block + 1]; ++i) {
+      sink_->Gap(deltas_.positions[i] - next, deltas_.signs[i] < 0);
+      sink_->template Number<Levels>(deltas_.levels[i]);
+      next = uint32_t{deltas_.positions[i]} + 1;
+    }
+  }
+
+ private:
+  const DeltaResult& deltas_;
+  int code_ = 0;
+  Sink* const sink_;
+};
+
+template <typename Sink>
+VoteWalk<Sink> EntriesOf(const Votes& votes, int64_t first, int64_t last, Sink* sink) {
+  return VoteWalk<Sink>(votes, first, last, sink);
+}
+template <typename Sink>
+DeltaWalk<Sink> EntriesOf(const DeltaResult& deltas, int64_t first, int64_t last, Sink* sink) {
+  return DeltaWalk<Sink>(deltas, first, last, sink);
+}
+
+// Tells the sink the numbers of a body in the order of the stream.
+template <typename Data, typename Sink>
+void Walk(const Data& data, Sink* sink) {
+  const auto blocks = static_cast<int64_t>(data.offsets.size()) - 1;
+  for (int64_t first = 0; first < blocks; first += kGroupBlocks) {
+    const int64_t last = std::min<int64_t>(first + kGroupBlocks, blocks);
+    auto entries = EntriesOf(data, first, last, sink);
+    for (int64_t block = first, run_end = first; block < last; ++block) {
+      if (block == run_end) {
+        while (run_end < last && BlockCount(data, run_end) == BlockCount(data, block)) ++run_end;
+        sink->template Number<Repeats>(static_cast<uint32_t>(run_end - block - 1));
+        sink->template Number<Counts>(BlockCount(data, block));
+      }
+      entries.Block(block);
+    }
+    sink->EndGroup();
   }
 }
 
 // First walk: counts. Gaps, of which there is one an entry, are counted as they are.
+template <typename Format>
 class Counter {
  public:
-  void Run(uint32_t blocks, uint32_t count) {
-    ++model_.repeats[BucketOf<kRepeatMantissa>(blocks - 1).symbol];
-    ++model_.counts[BucketOf<kCountMantissa>(count).symbol];
+  template <typename Kind>
+  void Number(uint32_t number) {
+    ++model_.template of<Kind>()[BucketFor<Kind>(number).symbol];
   }
-  void Ones(uint32_t ones) { ++model_.ones[BucketOf<kOnesMantissa>(ones).symbol]; }
-  void Gap(uint32_t gap, bool negative) { ++gaps_[gap]; }
-  void Magnitude(uint32_t magnitude) {
-    ++model_.magnitudes[BucketOf<kMagnitudeMantissa>(magnitude - 2).symbol];
-  }
+  void Gap(uint32_t gap, bool /*negative*/) { ++gaps_[gap]; }
   void EndGroup() {}
 
   // Of all that was counted.
-  GapModel Model() const {
-    GapModel model = model_;
+  GapModel<Format> Model() const {
+    GapModel<Format> model = model_;
     for (uint32_t gap = 0; gap < gaps_.size(); ++gap)
-      model.gaps[BucketOf<kGapMantissa>(gap).symbol] += gaps_[gap];
+      model.template of<Gaps>()[BucketFor<Gaps>(gap).symbol] += gaps_[gap];
     return model;
   }
 
  private:
-  GapModel model_;
+  GapModel<Format> model_;
   std::array<uint32_t, kBlockElements> gaps_{};
 };
 
@@ -86,41 +137,40 @@ struct GapBits {
   uint32_t length : 6;
 };
 static_assert(sizeof(GapBits) == sizeof(uint32_t));
-static_assert(kMaxCodeLength + 1 + RangeOf<kGapMantissa>(kGapSymbols - 1).raw_bits <= 20);
+static_assert(kMaxCodeLength + 1 + kRawBits<Gaps> <= 20);
 
 // Second walk: writes groups and their sizes.
+template <typename Format>
 class GroupWriter {
  public:
   // Appends to `body`; the sizes go to (*body)[sizes...], which exists.
-  GroupWriter(const GapCodeLengths& lengths, size_t sizes, std::string* body)
+  GroupWriter(const GapCodeLengths<Format>& lengths, size_t sizes, std::string* body)
       : lengths_(lengths), body_(body), sizes_(sizes), group_begin_(body->size()), writer_(body) {
-    codes_.ForEach(
-        [](absl::string_view, auto& codes, const auto& alphabet) {
-          const std::vector<uint16_t> made = PrefixCodes(alphabet);
-          std::copy(made.begin(), made.end(), codes.begin());
-        },
-        lengths);
+    codes_.ForEach([&]<typename Kind>() {
+      std::ranges::copy(PrefixCodes(lengths.template of<Kind>()),
+                        codes_.template of<Kind>().begin());
+    });
     for (uint32_t gap = 0; gap < gaps_.size(); ++gap) {
-      const Bucket bucket = BucketOf<kGapMantissa>(gap);
-      const auto code_bits = static_cast<uint32_t>(CodeBits(lengths.gaps[bucket.symbol]));
-      gaps_[gap] = {.bits = codes_.gaps[bucket.symbol] |
+      const Bucket bucket = BucketFor<Gaps>(gap);
+      const auto code_bits =
+          static_cast<uint32_t>(CodeBits(lengths.template of<Gaps>()[bucket.symbol]));
+      gaps_[gap] = {.bits = codes_.template of<Gaps>()[bucket.symbol] |
                             static_cast<uint32_t>(Low(gap, bucket.raw_bits) << (code_bits + 1)),
                     .sign_at = code_bits,
                     .length = code_bits + 1 + static_cast<uint32_t>(bucket.raw_bits)};
     }
   }
 
-  void Run(uint32_t blocks, uint32_t count) {
-    WriteNumber<kRepeatMantissa>(blocks - 1, codes_.repeats, lengths_.repeats);
-    WriteNumber<kCountMantissa>(count, codes_.counts, lengths_.counts);
+  template <typename Kind>
+  void Number(uint32_t number) {
+    const Bucket bucket = BucketFor<Kind>(number);
+    writer_.Write(codes_.template of<Kind>()[bucket.symbol],
+                  CodeBits(lengths_.template of<Kind>()[bucket.symbol]));
+    writer_.Write(Low(number, bucket.raw_bits), bucket.raw_bits);
   }
-  void Ones(uint32_t ones) { WriteNumber<kOnesMantissa>(ones, codes_.ones, lengths_.ones); }
   void Gap(uint32_t gap, bool negative) {
     const GapBits coded = gaps_[gap];
     writer_.Write(coded.bits | uint64_t{negative} << coded.sign_at, coded.length);
-  }
-  void Magnitude(uint32_t magnitude) {
-    WriteNumber<kMagnitudeMantissa>(magnitude - 2, codes_.magnitudes, lengths_.magnitudes);
   }
   void EndGroup() {
     writer_.AlignToByte();
@@ -133,15 +183,8 @@ class GroupWriter {
  private:
   static uint64_t Low(uint32_t value, int bits) { return value & ((uint64_t{1} << bits) - 1); }
 
-  template <int mantissa, typename Codes, typename Lengths>
-  void WriteNumber(uint32_t value, const Codes& codes, const Lengths& lengths) {
-    const Bucket bucket = BucketOf<mantissa>(value);
-    writer_.Write(codes[bucket.symbol], CodeBits(lengths[bucket.symbol]));
-    writer_.Write(Low(value, bucket.raw_bits), bucket.raw_bits);
-  }
-
-  const GapCodeLengths& lengths_;
-  GapAlphabets<uint16_t> codes_;
+  const GapCodeLengths<Format>& lengths_;
+  typename Format::template Of<PerSymbol<uint16_t>::Member> codes_;
   std::array<GapBits, kBlockElements> gaps_;
   std::string* const body_;
   size_t sizes_;
@@ -149,37 +192,54 @@ class GroupWriter {
   BitWriter writer_;
 };
 
-}  // namespace
-
-void EncodeGaps(const Votes& votes, std::string* body) {
-  Counter counter;
-  Walk(votes, &counter);
-  const GapCodeLengths lengths = LengthsOf(counter.Model());
-  body->append(EncodeTables(lengths));
+template <typename Format, typename Data>
+void Encode(const Data& data, std::string* body) {
+  Counter<Format> counter;
+  Walk(data, &counter);
+  const GapCodeLengths<Format> lengths = LengthsOf<Format>(counter.Model());
+  body->append(EncodeTables<Format>(lengths));
   const size_t sizes = body->size();
-  body->append(4 * ((votes.blocks() + kGroupBlocks - 1) / kGroupBlocks), '\0');
-  GroupWriter writer(lengths, sizes, body);
-  Walk(votes, &writer);
+  const size_t blocks = data.offsets.size() - 1;
+  body->append(4 * ((blocks + kGroupBlocks - 1) / kGroupBlocks), '\0');
+  GroupWriter<Format> writer(lengths, sizes, body);
+  Walk(data, &writer);
 }
 
-uint64_t MaxGapBodyBytes(uint64_t blocks, uint64_t max_entries, uint64_t max_sum) {
-  // Tables: at most 6 bits a symbol (a length, one unused, or 12 for two unused). A number: its
-  // code and raw bits. Ones stand once a group and after every |V| >= 2 and every 1023 entries.
-  constexpr uint64_t kTableBytes = sizeof(GapCodeLengths) * 6 / 8 + 8;
-  constexpr uint64_t kRunBits = 2 * kMaxCodeLength +
-                                RangeOf<kRepeatMantissa>(kRepeatSymbols - 1).raw_bits +
-                                RangeOf<kCountMantissa>(kCountSymbols - 1).raw_bits;
-  constexpr uint64_t kGapBits =
-      kMaxCodeLength + 1 + RangeOf<kGapMantissa>(kGapSymbols - 1).raw_bits;
-  constexpr uint64_t kOnesBits = kMaxCodeLength + RangeOf<kOnesMantissa>(kOnesSymbols - 1).raw_bits;
-  constexpr uint64_t kMagnitudeBits =
-      kMaxCodeLength + RangeOf<kMagnitudeMantissa>(kMagnitudeSymbols - 1).raw_bits;
-  const uint64_t large = std::min(max_entries, max_sum / 2);
-  const uint64_t groups = (blocks + kGroupBlocks - 1) / kGroupBlocks;
-  const uint64_t ones = blocks * large + blocks * max_entries / kMaxOnes + groups;
-  const uint64_t bits =
-      blocks * (kRunBits + max_entries * kGapBits + large * kMagnitudeBits) + ones * kOnesBits;
+// Of a number at most.
+template <typename Kind>
+constexpr uint64_t kNumberBits = kMaxCodeLength + kRawBits<Kind>;
+constexpr uint64_t kRunBits = kNumberBits<Repeats> + kNumberBits<Counts>;
+constexpr uint64_t kGapBits = kNumberBits<Gaps> + 1;
+
+// Tables take at most 6 bits a symbol: a length, one unused, or 12 for two unused. A group has its
+// size and at most a byte of padding.
+template <typename Format>
+uint64_t MaxBodyBytes(uint64_t groups, uint64_t bits) {
+  constexpr uint64_t kTableBytes = sizeof(GapCodeLengths<Format>) * 6 / 8 + 8;
   return kTableBytes + groups * 5 + (bits + 7) / 8;
+}
+
+uint64_t Groups(uint64_t blocks) { return (blocks + kGroupBlocks - 1) / kGroupBlocks; }
+
+}  // namespace
+
+void EncodeGaps(const Votes& votes, std::string* body) { Encode<VoteFormat>(votes, body); }
+void EncodeGaps(const DeltaResult& deltas, std::string* body) { Encode<DeltaFormat>(deltas, body); }
+
+uint64_t MaxGapBodyBytes(uint64_t blocks, uint64_t max_entries, uint64_t max_sum) {
+  // Ones stand once a group and after every |V| >= 2 and every 1023 entries.
+  const uint64_t large = std::min(max_entries, max_sum / 2);
+  const uint64_t ones = blocks * large + blocks * max_entries / Ones::kLargest + Groups(blocks);
+  return MaxBodyBytes<VoteFormat>(
+      Groups(blocks),
+      blocks * (kRunBits + max_entries * kGapBits + large * kNumberBits<Magnitudes>)+ones *
+          kNumberBits<Ones>);
+}
+
+uint64_t MaxDeltaBodyBytes(uint64_t blocks, uint64_t max_entries) {
+  return MaxBodyBytes<DeltaFormat>(
+      Groups(blocks),
+      blocks * (kRunBits + kNumberBits<Scales> + max_entries * (kGapBits + kNumberBits<Levels>)));
 }
 
 }  // namespace distro

@@ -1,9 +1,13 @@
-// The alphabets of the gap codec: how a block's count, gaps and magnitudes become symbols and raw
-// bits, and the counts of symbols from which the codes follow. Encoder and decoder build the same
-// model, which is how the decoder knows that the codes it was given are the ones an encoder would
-// have chosen.
+// The alphabets of the gap codec: how the numbers of a body become symbols and raw bits, and the
+// counts of symbols from which the codes follow. Encoder and decoder build the same model, which is
+// how the decoder knows that the codes it was given are the ones an encoder would have chosen.
+//
+//   GapModel<VoteFormat> model;                                  // how often each symbol occurs
+//   ++model.of<Gaps>()[BucketFor<Gaps>(gap).symbol];
+//   std::string tables = EncodeTables<VoteFormat>(LengthsOf<VoteFormat>(model));
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -14,6 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "common/codec/prefix_code.h"
 #include "common/layout/matrix.h"
+#include "common/update/scale.h"
 
 namespace distro {
 
@@ -43,47 +48,139 @@ constexpr BucketRange RangeOf(uint32_t symbol) {
   return {(symbol - (static_cast<uint32_t>(octave) << mantissa_bits)) << octave, octave};
 }
 
-inline constexpr int kRepeatMantissa = 3;  // blocks of a run of equal counts - 1, 0..255
-inline constexpr int kCountMantissa = 4;   // counts 0..4096
-inline constexpr int kGapMantissa = 7;  // gaps 0..4095: exact below 256, as whole rows of 64 repeat
-inline constexpr int kOnesMantissa = 5;       // entries with |V| = 1 in a run, 0..kMaxOnes
-inline constexpr int kMagnitudeMantissa = 5;  // |V| - 2, 0..32765
+// A difference as a number: 0, -1, 1, -2, ... become 0, 1, 2, 3, ...
+constexpr uint32_t ZigZag(int difference) {
+  return difference < 0 ? 2 * static_cast<uint32_t>(-difference) - 1
+                        : 2 * static_cast<uint32_t>(difference);
+}
+constexpr int UnZigZag(uint32_t number) {
+  const auto half = static_cast<int>(number / 2);
+  return number % 2 == 0 ? half : -half - 1;
+}
 
-inline constexpr uint32_t kGroupBlocks = 256;
-inline constexpr uint32_t kMaxOnes = 1023;
-inline constexpr uint32_t kRepeatSymbols = BucketOf<kRepeatMantissa>(kGroupBlocks - 1).symbol + 1;
-inline constexpr uint32_t kCountSymbols = BucketOf<kCountMantissa>(kBlockElements).symbol + 1;
-inline constexpr uint32_t kGapSymbols = BucketOf<kGapMantissa>(kBlockElements - 1).symbol + 1;
-inline constexpr uint32_t kOnesSymbols = BucketOf<kOnesMantissa>(kMaxOnes).symbol + 1;
-inline constexpr uint32_t kMagnitudeSymbols = BucketOf<kMagnitudeMantissa>(32767 - 2).symbol + 1;
+// What kinds of numbers there are: the name for messages, the mantissa of the buckets, the largest.
+struct Repeats {  // blocks of a run of equal counts - 1
+  static constexpr absl::string_view kName = "repeats";
+  static constexpr int kMantissa = 3;
+  static constexpr uint32_t kLargest = 255;
+};
+struct Counts {  // entries of a block
+  static constexpr absl::string_view kName = "counts";
+  static constexpr int kMantissa = 4;
+  static constexpr uint32_t kLargest = kBlockElements;
+};
+struct Gaps {  // exact below 256, as whole rows of 64 repeat
+  static constexpr absl::string_view kName = "gaps";
+  static constexpr int kMantissa = 7;
+  static constexpr uint32_t kLargest = kBlockElements - 1;
+};
+struct Ones {  // votes with |V| = 1 in a run
+  static constexpr absl::string_view kName = "ones";
+  static constexpr int kMantissa = 5;
+  static constexpr uint32_t kLargest = 1023;
+};
+struct Magnitudes {  // |V| - 2 of votes
+  static constexpr absl::string_view kName = "magnitudes";
+  static constexpr int kMantissa = 5;
+  static constexpr uint32_t kLargest = 32767 - 2;
+};
+struct Scales {  // of deltas: a block's scale code less that before, zigzag; exact
+  static constexpr absl::string_view kName = "scales";
+  static constexpr int kMantissa = 8;
+  static constexpr uint32_t kLargest = 2 * (kScaleCodes - 1);
+};
+struct Levels {  // of deltas; exact
+  static constexpr absl::string_view kName = "levels";
+  static constexpr int kMantissa = 2;
+  static constexpr uint32_t kLargest = kLevels - 1;
+};
 
-// All alphabets of a segment, in the order in which their tables are written.
-template <typename Value>
-struct GapAlphabets {
-  std::array<Value, kRepeatSymbols> repeats{};
-  std::array<Value, kCountSymbols> counts{};
-  std::array<Value, kGapSymbols> gaps{};
-  std::array<Value, kOnesSymbols> ones{};
-  std::array<Value, kMagnitudeSymbols> magnitudes{};
+template <typename Kind>
+constexpr Bucket BucketFor(uint32_t number) {
+  return BucketOf<Kind::kMantissa>(number);
+}
+template <typename Kind>
+inline constexpr uint32_t kSymbols = BucketFor<Kind>(Kind::kLargest).symbol + 1;
+// The most raw bits that follow a symbol.
+template <typename Kind>
+inline constexpr int kRawBits = RangeOf<Kind::kMantissa>(kSymbols<Kind> - 1).raw_bits;
 
-  // Calls function(name, alphabet, alphabets of others...) for each.
-  template <typename Function, typename... Others>
-  void ForEach(Function function, Others&... others) {
-    function("repeats", repeats, others.repeats...);
-    function("counts", counts, others.counts...);
-    function("gaps", gaps, others.gaps...);
-    function("ones", ones, others.ones...);
-    function("magnitudes", magnitudes, others.magnitudes...);
+inline constexpr uint32_t kGroupBlocks = Repeats::kLargest + 1;
+
+// Something of each kind, in the order in which their tables are written.
+template <template <typename> class Member, typename... Kinds>
+struct OfKinds : Member<Kinds>... {
+  template <typename Kind>
+  auto& of() {
+    return Member<Kind>::value;
+  }
+  template <typename Kind>
+  const auto& of() const {
+    return Member<Kind>::value;
+  }
+  // Calls function.operator()<Kind>() for each.
+  template <typename Function>
+  static void ForEach(Function function) {
+    (function.template operator()<Kinds>(), ...);
   }
 };
 
+// A number of each symbol.
+template <typename Value>
+struct PerSymbol {
+  template <typename Kind>
+  struct Member {
+    std::array<Value, kSymbols<Kind>> value{};
+  };
+};
+
+// What a body has: votes, or deltas (updates, whose levels are all 0, and results).
+struct VoteFormat {
+  template <template <typename> class Member>
+  using Of = OfKinds<Member, Repeats, Counts, Gaps, Ones, Magnitudes>;
+};
+struct DeltaFormat {
+  template <template <typename> class Member>
+  using Of = OfKinds<Member, Repeats, Counts, Gaps, Scales, Levels>;
+};
+
 // How often each symbol occurs in a segment.
-using GapModel = GapAlphabets<uint64_t>;
-using GapCodeLengths = GapAlphabets<CodeLength>;
-GapCodeLengths LengthsOf(const GapModel& model);
+template <typename Format>
+using GapModel = typename Format::template Of<PerSymbol<uint64_t>::Member>;
+template <typename Format>
+using GapCodeLengths = typename Format::template Of<PerSymbol<CodeLength>::Member>;
+
+template <typename Format>
+GapCodeLengths<Format> LengthsOf(const GapModel<Format>& model) {
+  GapCodeLengths<Format> lengths;
+  lengths.ForEach([&]<typename Kind>() {
+    std::ranges::copy(CodeLengths(model.template of<Kind>()), lengths.template of<Kind>().begin());
+  });
+  return lengths;
+}
+
 // The tables of a body, padded to a whole byte.
-std::string EncodeTables(const GapCodeLengths& lengths);
+template <typename Format>
+std::string EncodeTables(const GapCodeLengths<Format>& lengths) {
+  std::string bytes;
+  BitWriter writer(&bytes);
+  lengths.ForEach([&]<typename Kind>() { WriteCodeLengths(lengths.template of<Kind>(), &writer); });
+  writer.AlignToByte();
+  return bytes;
+}
+
 // What EncodeTables wrote, without the padding. InvalidArgument as ReadCodeLengths.
-absl::StatusOr<GapCodeLengths> ReadTables(BitReader* reader);
+template <typename Format>
+absl::StatusOr<GapCodeLengths<Format>> ReadTables(BitReader* reader) {
+  GapCodeLengths<Format> lengths;
+  absl::Status status;
+  lengths.ForEach([&]<typename Kind>() {
+    if (status.ok()) {
+      status = ReadCodeLengths(reader, Kind::kName, absl::MakeSpan(lengths.template of<Kind>()));
+    }
+  });
+  if (!status.ok()) return status;
+  return lengths;
+}
 
 }  // namespace distro

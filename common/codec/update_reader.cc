@@ -45,9 +45,9 @@ absl::StatusOr<UpdateReader> UpdateReader::Create(absl::string_view payload,
   DISTRO_ASSIGN_OR_RETURN(const PayloadView view, OpenUpdatePayload(payload, expected));
   UpdateReader reader(view);
   if (view.header.kind == PayloadKind::kUpdateGaps) {
-    DISTRO_ASSIGN_OR_RETURN(std::shared_ptr<const GapBody> body,
-                            GapBody::Open(view.body, view.header.blocks));
-    reader.gaps_ = std::make_unique<GapDecoder>(std::move(body), 0);
+    DISTRO_ASSIGN_OR_RETURN(std::shared_ptr<const GapBody<VoteFormat>> body,
+                            GapBody<VoteFormat>::Open(view.body, view.header.blocks));
+    reader.gaps_ = std::make_unique<GapDecoder<VoteFormat>>(std::move(body), 0);
   }
   return reader;
 }
@@ -70,7 +70,7 @@ absl::Status UpdateReader::Fill() {
 }
 
 absl::Status UpdateReader::FillFromGaps(uint32_t count) {
-  GapBlock block;
+  GapBlock<VoteFormat> block;
   for (uint32_t i = 0; i < count; ++i) {
     DISTRO_RETURN_IF_ERROR(gaps_->NextBlock(&block));
     uint16_t* const positions = positions_.data() + size_t{i} * k_;

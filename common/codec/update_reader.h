@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/codec/gap_codec.h"
+#include "common/codec/gap_decoder.h"
 #include "common/codec/payload.h"
 #include "common/update/sparse_update.h"
 #include "common/update/votes.h"
@@ -56,10 +56,10 @@ class UpdateReader {
   uint32_t batch_;
   absl::string_view body_;
 
-  std::unique_ptr<GapDecoder> gaps_;  // null for records
-  std::vector<uint16_t> positions_;   // [batch, K]
-  std::vector<int8_t> signs_;         // [batch, K]
-  uint32_t next_ = 0;                 // first block not in the buffer
+  std::unique_ptr<GapDecoder<VoteFormat>> gaps_;  // null for records
+  std::vector<uint16_t> positions_;               // [batch, K]
+  std::vector<int8_t> signs_;                     // [batch, K]
+  uint32_t next_ = 0;                             // first block not in the buffer
   uint32_t buffered_ = 0;
   uint32_t used_ = 0;
 };

@@ -1,6 +1,7 @@
 #include "common/update/delta_update.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -12,6 +13,11 @@ namespace {
 
 absl::Status Bad(int64_t block, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("deltas: block ", block, ": ", what));
+}
+
+template <typename T>
+void Append(absl::Span<const T> values, std::vector<T>* all) {
+  all->insert(all->end(), values.begin(), values.end());
 }
 
 absl::Status CheckAscending(int64_t block, absl::Span<const uint16_t> positions) {
@@ -72,6 +78,35 @@ absl::Status CheckResultBlock(const DeltaResult& result, int64_t block, const Bl
 }
 
 }  // namespace
+
+DeltaResult ResultOf(const DeltaUpdate& update) {
+  DeltaResult result;
+  result.codes = update.codes;
+  for (int64_t block = 0; block < update.blocks(); ++block) {
+    if (!update.empty(block)) {
+      Append(update.PositionsOf(block), &result.positions);
+      Append(update.SignsOf(block), &result.signs);
+    }
+    result.offsets.push_back(static_cast<uint32_t>(result.positions.size()));
+  }
+  result.levels.resize(result.positions.size());
+  return result;
+}
+
+DeltaResult Concatenate(std::vector<DeltaResult> parts) {
+  if (parts.size() == 1) return std::move(parts.front());
+  DeltaResult all;
+  for (const DeltaResult& part : parts) {
+    const uint32_t first = all.offsets.back();
+    for (size_t block = 1; block < part.offsets.size(); ++block)
+      all.offsets.push_back(first + part.offsets[block]);
+    Append<uint16_t>(part.positions, &all.positions);
+    Append<int8_t>(part.signs, &all.signs);
+    Append<uint8_t>(part.levels, &all.levels);
+    Append<uint8_t>(part.codes, &all.codes);
+  }
+  return all;
+}
 
 void DeltaUpdate::ValuesOf(int64_t block, std::vector<int64_t>* values) const {
   const int64_t scale = ScaleOf(codes[block]);

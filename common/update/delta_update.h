@@ -31,6 +31,9 @@ struct DeltaUpdate {
   absl::Span<const uint16_t> PositionsOf(int64_t block) const {
     return absl::MakeSpan(positions).subspan(block * k, k);
   }
+  absl::Span<const int8_t> SignsOf(int64_t block) const {
+    return absl::MakeSpan(signs).subspan(block * k, k);
+  }
   // [K], in units of 2^-44, with their signs: 0 in an empty record.
   void ValuesOf(int64_t block, std::vector<int64_t>* values) const;
   bool operator==(const DeltaUpdate&) const = default;
@@ -53,6 +56,14 @@ struct DeltaResult {
   int64_t blocks() const { return static_cast<int64_t>(codes.size()); }
   bool operator==(const DeltaResult&) const = default;
 };
+
+// A result whose levels are all 0 has what an update has: the same entries and codes, none in
+// blocks whose record is empty.
+DeltaResult ResultOf(const DeltaUpdate& update);
+
+// The blocks of the first part, then those of the second, ... Requires less than 2^32 entries in
+// all.
+DeltaResult Concatenate(std::vector<DeltaResult> parts);
 
 // OK when the update has a block for each cap and is as its arrays are described above, with codes
 // of at most `caps` [B]; InvalidArgument names the first block that is not.

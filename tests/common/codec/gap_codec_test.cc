@@ -2,9 +2,10 @@
 
 #include <iostream>
 
+#include "bench/wire/entropy.h"
 #include "bench/wire/random_updates.h"
-#include "bench/wire/vote_entropy.h"
 #include "common/base/file.h"
+#include "common/codec/gap_model.h"
 #include "common/codec/payload.h"
 #include "gtest/gtest.h"
 
@@ -40,14 +41,14 @@ void ExpectRoundTrip(const Votes& votes) {
 
 TEST(GapModelTest, BucketsCoverEveryNumberOnce) {
   for (uint32_t value = 0; value <= 32764; ++value) {
-    const Bucket bucket = BucketOf<kMagnitudeMantissa>(value);
-    const BucketRange range = RangeOf<kMagnitudeMantissa>(bucket.symbol);
+    const Bucket bucket = BucketFor<Magnitudes>(value);
+    const BucketRange range = RangeOf<Magnitudes::kMantissa>(bucket.symbol);
     ASSERT_EQ(range.raw_bits, bucket.raw_bits);
     ASSERT_LE(range.first, value);
     ASSERT_LT(value - range.first, 1u << range.raw_bits);
   }
   // The last gap bucket ends where gaps end.
-  const BucketRange last = RangeOf<kGapMantissa>(kGapSymbols - 1);
+  const BucketRange last = RangeOf<Gaps::kMantissa>(kSymbols<Gaps> - 1);
   EXPECT_EQ(last.first + (1u << last.raw_bits), static_cast<uint32_t>(kBlockElements));
 }
 
@@ -94,12 +95,12 @@ TEST(GapCodecTest, RefusesSumsAboveTheLimit) {
 TEST(GapCodecTest, RefusesTablesThatAnEncoderWouldNotChoose) {
   // One symbol coded in a body whose tables also give a code to a second count that never occurs.
   const Votes votes = {.offsets = {0, 0}, .positions = {}, .values = {}};
-  GapModel model;
-  model.repeats[0] = model.counts[0] = model.counts[1] = 1;
-  std::string body = EncodeTables(LengthsOf(model));
+  GapModel<VoteFormat> model;
+  model.of<Repeats>()[0] = model.of<Counts>()[0] = model.of<Counts>()[1] = 1;
+  std::string body = EncodeTables<VoteFormat>(LengthsOf<VoteFormat>(model));
   body += std::string("\1\0\0\0\0", 5);  // one group of one byte: code 0, padding
   EXPECT_EQ(Decode(body, 1).status(),
-            absl::InvalidArgumentError("the code lengths are not those of the decoded votes"));
+            absl::InvalidArgumentError("the code lengths are not those of what was decoded"));
   EXPECT_NE(body, Encode(votes));
 }
 

@@ -1,0 +1,148 @@
+// Reads bodies of the gap codec (gap_codec.h) block by block. All bytes are hostile.
+//
+//   auto body = GapBody<VoteFormat>::Open(bytes, blocks);       // tables, and where groups are
+//   GapDecoder<VoteFormat> decoder(*body, 0);
+//   GapBlock<VoteFormat> block;
+//   for (...) DISTRO_RETURN_IF_ERROR(decoder.NextBlock(&block));
+//   DISTRO_RETURN_IF_ERROR((*body)->CheckModel(decoder.model()));
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/codec/bit_stream.h"
+#include "common/codec/gap_model.h"
+#include "common/layout/matrix.h"
+
+namespace distro {
+
+// One block's entries.
+template <typename Format>
+struct GapBlock;
+
+template <>
+struct GapBlock<VoteFormat> {
+  uint32_t count = 0;
+  std::array<uint16_t, kBlockElements> positions;  // [count] ascending, below 4096
+  // [count] not 0, sum of |values| <= kMaxVotesPerBlock.
+  std::array<int16_t, kBlockElements> values;
+};
+
+template <>
+struct GapBlock<DeltaFormat> {
+  uint32_t count = 0;
+  uint8_t code = 0;                                // of the scale; 0 without entries
+  std::array<uint16_t, kBlockElements> positions;  // [count] ascending, below 4096
+  std::array<int8_t, kBlockElements> signs;        // [count] +1 or -1
+  std::array<uint8_t, kBlockElements> levels;      // [count] below kLevels
+};
+
+// What a decoder remembers from block to block of a group.
+template <typename Format>
+struct GapGroupState;
+
+template <>
+struct GapGroupState<VoteFormat> {
+  uint32_t ones = 0;    // entries with |V| = 1 that are still to come
+  bool larger = false;  // an entry with |V| >= 2 comes after them
+};
+
+template <>
+struct GapGroupState<DeltaFormat> {
+  int code = 0;  // of the last block that has entries
+};
+
+// What the next kMaxCodeLength bits mean: code bits, raw bits that follow, symbol, smallest number
+// of the bucket.
+struct GapTableEntry {
+  uint8_t code_bits;
+  uint8_t raw_bits;
+  uint16_t symbol;
+  uint32_t first;
+};
+template <typename Kind>
+struct GapTable {
+  std::vector<GapTableEntry> value;  // [kCodeTableSize], or empty when no symbol is used
+};
+
+// What holds for all groups of a body: its code tables and where the groups end. Immutable; borrows
+// the body.
+template <typename Format>
+class GapBody {
+ public:
+  // Reads tables and sizes. InvalidArgument says what is wrong with them.
+  static absl::StatusOr<std::shared_ptr<const GapBody>> Open(absl::string_view body,
+                                                             uint32_t blocks);
+
+  uint32_t blocks() const { return blocks_; }
+  uint32_t groups() const { return static_cast<uint32_t>(group_begin_.size() - 1); }
+  // Whether the tables are those that an encoder makes of the symbols of all groups;
+  // InvalidArgument: they are not.
+  absl::Status CheckModel(const GapModel<Format>& model) const;
+
+ private:
+  template <typename>
+  friend class GapDecoder;
+
+  GapBody(absl::string_view body, uint32_t blocks) : body_(body), blocks_(blocks) {}
+  absl::Status ReadSizes();
+  void MakeTables(const GapCodeLengths<Format>& lengths);
+
+  absl::string_view body_;
+  uint32_t blocks_;
+  std::string encoded_tables_;         // as read
+  std::vector<uint64_t> group_begin_;  // [groups + 1] in bytes of the body; the last is its end
+  typename Format::template Of<GapTable> tables_;
+};
+
+// Decodes groups of a body block by block, whatever the other groups are. Not thread-safe; decoders
+// of one body are independent.
+template <typename Format>
+class GapDecoder {
+ public:
+  // From a group on. Requires first_group <= body->groups().
+  GapDecoder(std::shared_ptr<const GapBody<Format>> body, uint32_t first_group);
+
+  // The next block. InvalidArgument names the block and what is wrong; at the end of a group also
+  // that the group does not end there. Requires a block that is left, and no error before.
+  absl::Status NextBlock(GapBlock<Format>* block);
+
+  const GapBody<Format>& body() const { return *body_; }
+  // The symbols of the blocks so far: those of all groups go to CheckModel.
+  const GapModel<Format>& model() const { return model_; }
+
+ private:
+  absl::Status ReadRun();
+  // The block's entries, `block->count` of them.
+  absl::Status ReadEntries(GapBlock<Format>* block);
+  // Nothing of the group is missing after its last block.
+  absl::Status CheckGroupState() const;
+  absl::Status ReadOnes();
+  // A number that need not have a code: InvalidArgument then.
+  template <typename Kind>
+  absl::StatusOr<uint32_t> ReadNumber();
+  // Requires a code of the kind.
+  template <typename Kind>
+  uint32_t TakeNumber();
+  // A gap and its sign, which stands between code and raw bits. Requires a code of gaps.
+  uint32_t TakeGap(bool* negative);
+  absl::Status CheckPosition(uint32_t position) const;
+  absl::Status EndGroup();
+  absl::Status Bad(absl::string_view what) const;
+  uint32_t GroupEnd() const;  // first block after the group of block next_
+
+  std::shared_ptr<const GapBody<Format>> body_;
+  BitReader bits_;
+  GapModel<Format> model_;
+  uint32_t next_;
+  uint32_t run_end_;    // first block after the current run
+  uint32_t count_ = 0;  // entries of each block of the run
+  GapGroupState<Format> state_;
+};
+
+}  // namespace distro
