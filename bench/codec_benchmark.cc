@@ -1,7 +1,9 @@
 // The codecs on one segment: 4096 blocks of the default K = 4 (items are records, coefficients or
 // votes; bytes are payload bytes). Run: codec_benchmark
+#include "bench/wire/random_deltas.h"
 #include "bench/wire/random_updates.h"
 #include "benchmark/benchmark.h"
+#include "common/codec/delta_payload.h"
 #include "common/codec/gap_codec.h"
 #include "common/codec/record_codec.h"
 #include "common/codec/update_reader.h"
@@ -135,6 +137,49 @@ void BM_CombinePayloads(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * kBlocks * k * workers);
 }
 BENCHMARK(BM_CombinePayloads)->ArgName("K")->Arg(4)->Arg(16);
+
+// The same of deltas. Items are coefficients, or entries of a result.
+void BM_EncodeDeltaUpdate(benchmark::State& state) {
+  const int k = static_cast<int>(state.range(0));
+  const DeltaUpdate update = bench::RandomDelta(k, kBlocks, 0);
+  for (auto _ : state) benchmark::DoNotOptimize(EncodeDeltaUpdate(kIdentity, update));
+  state.SetItemsProcessed(state.iterations() * kBlocks * k);
+}
+BENCHMARK(BM_EncodeDeltaUpdate)->ArgName("K")->Arg(4)->Arg(32);
+
+void BM_CombineDeltaPayloads(benchmark::State& state) {
+  const int workers = 32;
+  const int k = static_cast<int>(state.range(0));
+  std::vector<std::string> bytes;
+  for (int worker = 0; worker < workers; ++worker)
+    bytes.push_back(EncodeDeltaUpdate(kIdentity, bench::RandomDelta(k, kBlocks, worker)));
+  std::vector<WeightedDeltaPayload> payloads;
+  for (const std::string& one : bytes) payloads.push_back({.bytes = one, .weight = 1});
+  const std::vector<BlockExtent> extents(kBlocks);
+  const MeanRule rule = {.divisor = Divisor::kSenders, .weights = workers};
+  for (auto _ : state)
+    benchmark::DoNotOptimize(CombineDeltaPayloads(payloads, Expect(k), extents, rule));
+  state.SetItemsProcessed(state.iterations() * kBlocks * k * workers);
+}
+BENCHMARK(BM_CombineDeltaPayloads)->ArgName("K")->Arg(4)->Arg(8)->Arg(32);
+
+void BM_EncodeDeltaResult(benchmark::State& state) {
+  const DeltaResult result =
+      bench::RandomDeltaResult(static_cast<int>(state.range(0)), 32, kBlocks, 1);
+  for (auto _ : state) benchmark::DoNotOptimize(EncodeDeltaResult(kIdentity, result));
+  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(result.positions.size()));
+}
+BENCHMARK(BM_EncodeDeltaResult)->ArgName("workers")->Arg(8)->Arg(32);
+
+void BM_DecodeDeltaResult(benchmark::State& state) {
+  const DeltaResult result =
+      bench::RandomDeltaResult(static_cast<int>(state.range(0)), 32, kBlocks, 1);
+  const std::string bytes = EncodeDeltaResult(kIdentity, result);
+  for (auto _ : state) benchmark::DoNotOptimize(DecodeDeltaResult(bytes, Expect(0)));
+  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(result.positions.size()));
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(bytes.size()));
+}
+BENCHMARK(BM_DecodeDeltaResult)->ArgName("workers")->Arg(8)->Arg(32);
 
 }  // namespace
 }  // namespace distro

@@ -49,12 +49,6 @@ bool DeltasAggregator::Misses(int worker) const {
   return static_cast<double>(draw) * 0x1p-53 < settings_.miss;
 }
 
-PayloadIdentity DeltasAggregator::Identity() const {
-  return {.layout_hash = layout_.manifest().short_hash(),
-          .round = RoundId(round_),
-          .segment = kSegment};
-}
-
 DeltasOutcome DeltasAggregator::Close(absl::Span<DeltasWorker* const> workers) {
   std::vector<DeltaUpdate> updates(workers.size());
   std::vector<const DeltaMessage*> messages(workers.size());
@@ -79,8 +73,9 @@ DeltasOutcome DeltasAggregator::Close(absl::Span<DeltasWorker* const> workers) {
   FollowScales(updates, outcome.included);
   if (settings_.norm_clip > 0) ClipNorms(workers, outcome.included);
   Combine(updates, messages, &outcome);
-  if (messages[0] != nullptr) sent_bytes_ += bytes_.Upload(Identity(), *messages[0]);
-  received_bytes_ += bytes_.Download(Identity(), outcome.means);
+  const PayloadIdentity identity = IdentifyPayload(layout_, RoundId(round_), kSegment);
+  if (messages[0] != nullptr) sent_bytes_ += bytes_.Upload(identity, *messages[0]);
+  received_bytes_ += bytes_.Download(identity, outcome.means);
   const bool tail =
       static_cast<double>(step_) >= kAlphaTail * static_cast<double>(config_.rounds());
   outcome.alpha = static_cast<float>(settings_.alpha * (tail ? settings_.alpha_end : 1));

@@ -51,7 +51,6 @@ class DeltasAggregator {
 
  private:
   bool Misses(int worker) const;
-  PayloadIdentity Identity() const;
   void FollowScales(const std::vector<DeltaUpdate>& updates, const std::vector<int>& included);
   void ClipNorms(absl::Span<DeltasWorker* const> workers, const std::vector<int>& included) const;
   void Compare(const std::vector<int>& included, const std::vector<AgreementCounts>& counts);

@@ -52,16 +52,12 @@ SparseUpdate OwnUpdate(const std::string& payload, const PayloadExpectation& exp
   return update;
 }
 
-PayloadIdentity IdentityOf(const Layout& layout, RoundId round, SegmentId segment) {
-  return {.layout_hash = layout.manifest().short_hash(), .round = round, .segment = segment};
-}
-
 absl::StatusOr<SharedBytes> Signs(const Layout& layout, RoundId round, SegmentId segment,
                                   const std::string& payload) {
   DISTRO_ASSIGN_OR_RETURN(Votes votes, Decode(layout, round, segment, payload));
   for (int16_t& value : votes.values) value = value > 0 ? 1 : -1;
   return std::make_shared<const std::string>(
-      EncodeVotes(IdentityOf(layout, round, segment), votes));
+      EncodeVotes(IdentifyPayload(layout, round, segment), votes));
 }
 
 }  // namespace
@@ -134,7 +130,7 @@ void LabExchange::Attack(RoundUpdate* update) const {
     const uint64_t seed = Mix(link_.seed) + (update->round.value() << 32) + s;
     AttackSigns(link_.attack, seed, absl::MakeSpan(sent.signs));
     payload = std::make_shared<const std::string>(
-        EncodeUpdate(IdentityOf(*layout_, update->round, SegmentId(s)), sent));
+        EncodeUpdate(IdentifyPayload(*layout_, update->round, SegmentId(s)), sent));
   }
 }
 

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "common/base/bytes.h"
-#include "common/base/checksum.h"
+#include "absl/types/span.h"
 #include "common/base/status_macros.h"
 #include "common/codec/gap_codec.h"
 #include "common/codec/record_codec.h"
@@ -13,33 +12,6 @@
 
 namespace distro {
 namespace {
-
-constexpr uint32_t kMagic = 0x50545344;  // "DSTP"
-constexpr uint8_t kVersion = 1;
-constexpr uint64_t kChecksumBytes = 8;
-
-std::string StartPayload(const PayloadIdentity& identity, PayloadKind kind, int k, int64_t blocks) {
-  std::string bytes;
-  AppendLittleEndian(&bytes, kMagic);
-  AppendLittleEndian(&bytes, kVersion);
-  AppendLittleEndian(&bytes, kind);
-  AppendLittleEndian(&bytes, static_cast<uint16_t>(k));
-  AppendLittleEndian(&bytes, identity.layout_hash);
-  AppendLittleEndian(&bytes, identity.round.value());
-  AppendLittleEndian(&bytes, identity.segment.value());
-  AppendLittleEndian(&bytes, static_cast<uint32_t>(blocks));
-  AppendLittleEndian(&bytes, uint64_t{0});
-  return bytes;
-}
-
-// Fills in the body's length and appends the checksum.
-std::string FinishPayload(std::string bytes) {
-  const uint64_t body_bytes = bytes.size() - kPayloadHeaderBytes;
-  std::memcpy(bytes.data() + kPayloadHeaderBytes - sizeof(body_bytes), &body_bytes,
-              sizeof(body_bytes));
-  AppendLittleEndian(&bytes, Xxh3(bytes));
-  return bytes;
-}
 
 Votes VotesOfUpdate(const SparseUpdate& update) {
   Votes votes;
@@ -56,79 +28,7 @@ Votes VotesOfUpdate(const SparseUpdate& update) {
   return votes;
 }
 
-template <typename T>
-absl::Status CheckField(absl::string_view what, T found, T expected) {
-  if (found == expected) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("payload: ", what, " ", found, ", expected ", expected));
-}
-
-absl::StatusOr<PayloadHeader> ReadHeader(ByteReader* reader) {
-  DISTRO_ASSIGN_OR_RETURN(const uint32_t magic, reader->Read<uint32_t>("payload: magic"));
-  DISTRO_ASSIGN_OR_RETURN(const uint8_t version, reader->Read<uint8_t>("payload: version"));
-  DISTRO_ASSIGN_OR_RETURN(const uint8_t kind, reader->Read<uint8_t>("payload: kind"));
-  DISTRO_ASSIGN_OR_RETURN(const uint16_t k, reader->Read<uint16_t>("payload: k"));
-  DISTRO_ASSIGN_OR_RETURN(const uint64_t layout_hash,
-                          reader->Read<uint64_t>("payload: layout hash"));
-  DISTRO_ASSIGN_OR_RETURN(const uint64_t round, reader->Read<uint64_t>("payload: round"));
-  DISTRO_ASSIGN_OR_RETURN(const uint32_t segment, reader->Read<uint32_t>("payload: segment"));
-  DISTRO_ASSIGN_OR_RETURN(const uint32_t blocks, reader->Read<uint32_t>("payload: blocks"));
-  DISTRO_ASSIGN_OR_RETURN(const uint64_t body_bytes, reader->Read<uint64_t>("payload: body bytes"));
-  DISTRO_RETURN_IF_ERROR(CheckField("magic", magic, kMagic));
-  DISTRO_RETURN_IF_ERROR(CheckField<int>("format version", version, kVersion));
-  return PayloadHeader{.kind = static_cast<PayloadKind>(kind),
-                       .k = k,
-                       .layout_hash = layout_hash,
-                       .round = RoundId(round),
-                       .segment = SegmentId(segment),
-                       .blocks = blocks,
-                       .body_bytes = body_bytes};
-}
-
-absl::Status CheckHeader(const PayloadHeader& header, const PayloadExpectation& expected,
-                         PayloadKind kind, int k) {
-  DISTRO_RETURN_IF_ERROR(CheckField("kind", static_cast<int>(header.kind), static_cast<int>(kind)));
-  DISTRO_RETURN_IF_ERROR(CheckField("k", header.k, k));
-  if (header.layout_hash != expected.layout_hash) {
-    return absl::InvalidArgumentError(absl::StrCat("payload: layout hash ",
-                                                   ToHex(header.layout_hash), ", expected ",
-                                                   ToHex(expected.layout_hash)));
-  }
-  DISTRO_RETURN_IF_ERROR(CheckField("round", header.round.value(), expected.round.value()));
-  DISTRO_RETURN_IF_ERROR(CheckField("segment", header.segment.value(), expected.segment.value()));
-  return CheckField("blocks", header.blocks, expected.blocks);
-}
-
-absl::StatusOr<PayloadView> Open(absl::string_view bytes, const PayloadExpectation& expected,
-                                 PayloadKind kind, int k, uint64_t max_bytes) {
-  if (bytes.size() > max_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("payload: ", bytes.size(), " bytes, at most ", max_bytes, " are possible"));
-  }
-  ByteReader reader(bytes);
-  DISTRO_ASSIGN_OR_RETURN(const PayloadHeader header, ReadHeader(&reader));
-  DISTRO_RETURN_IF_ERROR(CheckHeader(header, expected, kind, k));
-  DISTRO_ASSIGN_OR_RETURN(const absl::string_view body,
-                          reader.ReadBytes(header.body_bytes, "payload: body"));
-  DISTRO_ASSIGN_OR_RETURN(const uint64_t checksum, reader.Read<uint64_t>("payload: checksum"));
-  DISTRO_RETURN_IF_ERROR(CheckField<uint64_t>("bytes after the checksum:", reader.remaining(), 0));
-  const uint64_t computed = Xxh3(bytes.substr(0, bytes.size() - kChecksumBytes));
-  if (checksum != computed) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("payload: checksum ", ToHex(checksum), ", its bytes give ", ToHex(computed)));
-  }
-  return PayloadView{header, body};
-}
-
 }  // namespace
-
-PayloadExpectation ExpectPayload(const Layout& layout, RoundId round, SegmentId segment, int k) {
-  return {.layout_hash = layout.manifest().short_hash(),
-          .round = round,
-          .segment = segment,
-          .blocks = static_cast<uint32_t>(layout.SegmentBlocks(segment)),
-          .k = k};
-}
 
 std::string EncodeUpdate(const PayloadIdentity& identity, const SparseUpdate& update) {
   assert(1 <= update.k && update.k <= kBlockElements &&
@@ -173,22 +73,20 @@ absl::StatusOr<Votes> DecodeVotes(absl::string_view bytes, const PayloadExpectat
 
 absl::StatusOr<PayloadView> OpenUpdatePayload(absl::string_view bytes,
                                               const PayloadExpectation& expected) {
-  if (expected.k < 1 || expected.k > kBlockElements) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("payload: expected k ", expected.k, " is outside 1..4096"));
-  }
+  DISTRO_RETURN_IF_ERROR(CheckExpectedK(expected.k));
   const bool records = expected.k <= kMaxRecordK;
   DISTRO_ASSIGN_OR_RETURN(
       const PayloadView payload,
-      Open(bytes, expected, records ? PayloadKind::kUpdateRecords : PayloadKind::kUpdateGaps,
-           expected.k, MaxUpdatePayloadBytes(expected.blocks, expected.k)));
+      OpenPayload(bytes, expected, records ? PayloadKind::kUpdateRecords : PayloadKind::kUpdateGaps,
+                  expected.k, MaxUpdatePayloadBytes(expected.blocks, expected.k)));
   if (records) DISTRO_RETURN_IF_ERROR(CheckRecordBody(payload.body, expected.blocks, expected.k));
   return payload;
 }
 
 absl::StatusOr<PayloadView> OpenVotesPayload(absl::string_view bytes,
                                              const PayloadExpectation& expected) {
-  return Open(bytes, expected, PayloadKind::kVotes, 0, MaxVotesPayloadBytes(expected.blocks));
+  return OpenPayload(bytes, expected, PayloadKind::kVotes, 0,
+                     MaxVotesPayloadBytes(expected.blocks));
 }
 
 uint64_t RecordUpdatePayloadBytes(uint64_t blocks, int k) {
@@ -203,7 +101,5 @@ uint64_t MaxUpdatePayloadBytes(uint64_t blocks, int k) {
 uint64_t MaxVotesPayloadBytes(uint64_t blocks, int max_sum) {
   return kPayloadFramingBytes + MaxGapBodyBytes(blocks, std::min(max_sum, kBlockElements), max_sum);
 }
-
-uint64_t PayloadChecksum(absl::string_view bytes) { return Xxh3(bytes); }
 
 }  // namespace distro

@@ -85,8 +85,7 @@ absl::StatusOr<SegmentResult> CombineSegment(const Layout& layout, const v1::Run
   const bool cut = config.download() == v1::DOWNLOAD_MODE_TOP;
   Votes votes = Concatenate(std::move(cut ? strongest : all));
   const absl::Duration combined = clock.MonotonicNow();
-  std::string bytes =
-      EncodeVotes({.layout_hash = expected.layout_hash, .round = round, .segment = segment}, votes);
+  std::string bytes = EncodeVotes(IdentifyPayload(layout, round, segment), votes);
   result.checksum = PayloadChecksum(bytes);
   result.payload = std::make_shared<const std::string>(std::move(bytes));
   result.combine_time = combined - start;

@@ -10,15 +10,24 @@
 
 namespace distro {
 
+inline void DeltaAccumulator::AddOne(const BlockExtent& extent, uint32_t position, int64_t value,
+                                     int weight) {
+  if (!extent.Contains(static_cast<int>(position))) return;
+  sums_[position] += value;
+  weights_[position] += weight;
+  touched_[position / 64] |= uint64_t{1} << (position % 64);
+}
+
 void DeltaAccumulator::Add(const BlockExtent& extent, absl::Span<const uint16_t> positions,
                            absl::Span<const int64_t> values, int weight) {
-  for (size_t i = 0; i < positions.size(); ++i) {
-    const uint32_t position = positions[i];
-    if (!extent.Contains(static_cast<int>(position))) continue;
-    sums_[position] += weight * values[i];
-    weights_[position] += weight;
-    touched_[position / 64] |= uint64_t{1} << (position % 64);
-  }
+  for (size_t i = 0; i < positions.size(); ++i)
+    AddOne(extent, positions[i], weight * values[i], weight);
+}
+
+void DeltaAccumulator::Add(const BlockExtent& extent, absl::Span<const uint16_t> positions,
+                           absl::Span<const int8_t> signs, int64_t scale, int weight) {
+  for (size_t i = 0; i < positions.size(); ++i)
+    AddOne(extent, positions[i], weight * signs[i] * scale, weight);
 }
 
 int64_t RoundedMean(int64_t sum, int64_t divisor) {
@@ -48,13 +57,12 @@ DeltaMeans CombineDeltas(absl::Span<const WeightedDelta> updates,
                          absl::Span<const BlockExtent> extents, const MeanRule& rule) {
   DeltaMeans means;
   DeltaAccumulator accumulator;
-  std::vector<int64_t> values;
   for (size_t block = 0; block < extents.size(); ++block) {
     for (const auto& [update, weight] : updates) {
       const auto b = static_cast<int64_t>(block);
       if (update->empty(b)) continue;
-      update->ValuesOf(b, &values);
-      accumulator.Add(extents[block], update->PositionsOf(b), values, weight);
+      accumulator.Add(extents[block], update->PositionsOf(b), update->SignsOf(b),
+                      ScaleOf(update->codes[block]), weight);
     }
     accumulator.EmitBlock(rule, &means);
   }

@@ -68,11 +68,16 @@ class DeltaAccumulator {
   // at most kMaxDeltaWeights.
   void Add(const BlockExtent& extent, absl::Span<const uint16_t> positions,
            absl::Span<const int64_t> values, int weight);
+  // The same of values that are `scale` with a sign each.
+  void Add(const BlockExtent& extent, absl::Span<const uint16_t> positions,
+           absl::Span<const int8_t> signs, int64_t scale, int weight);
 
   // Appends the block's means to `means`. The scratch is empty again afterwards.
   void EmitBlock(const MeanRule& rule, DeltaMeans* means);
 
  private:
+  void AddOne(const BlockExtent& extent, uint32_t position, int64_t value, int weight);
+
   std::array<int64_t, kBlockElements> sums_{};
   std::array<int32_t, kBlockElements> weights_{};  // C
   std::array<uint64_t, kBlockElements / 64> touched_{};

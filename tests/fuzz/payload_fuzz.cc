@@ -1,20 +1,24 @@
-// Payloads of all three kinds. The first input byte chooses what is expected and whether the header
+// Payloads of all kinds. The first input byte chooses what is expected and whether the header
 // and the checksum are made right first, so that the fuzzer gets inside; whatever is accepted must
 // encode to the same bytes again, and both ways of reading an update must agree.
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
+#include <iterator>
 #include <string>
+#include <vector>
 
-#include "common/base/checksum.h"
+#include "common/codec/delta_payload.h"
 #include "common/codec/payload.h"
 #include "common/codec/update_reader.h"
+#include "common/update/scale.h"
 #include "common/update/votes.h"
+#include "tests/testing/plain_deltas.h"
 #include "tests/testing/plain_updates.h"
 
 namespace distro {
 namespace {
 
+using ::distro::testing::DecodeDeltaUpdate;
 using ::distro::testing::DecodeUpdate;
 
 constexpr PayloadIdentity kIdentity = {
@@ -26,17 +30,7 @@ void Require(bool condition) {
 
 // A payload with the right framing around `body`.
 std::string Frame(absl::string_view body, PayloadKind kind, int k, uint32_t blocks) {
-  std::string bytes = kind == PayloadKind::kVotes
-                          ? EncodeVotes(kIdentity, Votes())
-                          : EncodeUpdate(kIdentity, {.k = k, .positions = {}, .signs = {}});
-  bytes.resize(kPayloadHeaderBytes);
-  const uint64_t body_bytes = body.size();
-  std::memcpy(bytes.data() + 28, &blocks, sizeof(blocks));
-  std::memcpy(bytes.data() + 32, &body_bytes, sizeof(body_bytes));
-  bytes.append(body.data(), body.size());
-  const uint64_t checksum = Xxh3(bytes);
-  bytes.append(reinterpret_cast<const char*>(&checksum), sizeof(checksum));
-  return bytes;
+  return FinishPayload(StartPayload(kIdentity, kind, k, blocks).append(body.data(), body.size()));
 }
 
 void FuzzVotes(const std::string& bytes, const PayloadExpectation& expected) {
@@ -56,26 +50,72 @@ void FuzzUpdate(const std::string& bytes, const PayloadExpectation& expected) {
   if (update.ok()) Require(EncodeUpdate(kIdentity, *update) == bytes);
 }
 
+void FuzzDeltaResult(const std::string& bytes, const PayloadExpectation& expected) {
+  const absl::StatusOr<DeltaResult> result = DecodeDeltaResult(bytes, expected);
+  Require(result.ok() || result.status().code() == absl::StatusCode::kInvalidArgument);
+  Require(DecodeDeltaResult(bytes, expected, 2).status() == result.status());
+  if (result.ok()) Require(EncodeDeltaResult(kIdentity, *result) == bytes);
+}
+
+void FuzzDeltaUpdate(const std::string& bytes, const PayloadExpectation& expected) {
+  const std::vector<uint8_t> caps(expected.blocks, kScaleCodes - 1);
+  const absl::Status status = ValidateDeltaUpdate(bytes, expected, caps);
+  Require(status.ok() || status.code() == absl::StatusCode::kInvalidArgument);
+  const absl::StatusOr<DeltaUpdate> update = DecodeDeltaUpdate(bytes, expected);
+  Require(update.ok() == status.ok());
+  const WeightedDeltaPayload payload = {.bytes = bytes, .weight = 1};
+  const std::vector<BlockExtent> extents(expected.blocks);
+  Require(CombineDeltaPayloads({&payload, 1}, expected, extents, {.weights = 1}).ok() ==
+          status.ok());
+  if (!update.ok()) return;
+  Require(ValidateDeltaUpdate(*update, caps).ok());
+  Require(EncodeDeltaUpdate(kIdentity, *update) == bytes);
+}
+
+void Fuzz(PayloadKind kind, const std::string& bytes, const PayloadExpectation& expected) {
+  switch (kind) {
+    case PayloadKind::kUpdateRecords:
+    case PayloadKind::kUpdateGaps:
+      return FuzzUpdate(bytes, expected);
+    case PayloadKind::kVotes:
+      return FuzzVotes(bytes, expected);
+    case PayloadKind::kDeltaUpdate:
+      return FuzzDeltaUpdate(bytes, expected);
+    case PayloadKind::kDeltaResult:
+      return FuzzDeltaResult(bytes, expected);
+  }
+}
+
+// What the first input byte asks for.
+struct Choice {
+  PayloadKind kind;
+  int k;
+};
+constexpr Choice kChoices[] = {{PayloadKind::kVotes, 0},         {PayloadKind::kUpdateRecords, 1},
+                               {PayloadKind::kUpdateRecords, 3}, {PayloadKind::kUpdateRecords, 4},
+                               {PayloadKind::kUpdateRecords, 8}, {PayloadKind::kUpdateGaps, 9},
+                               {PayloadKind::kUpdateGaps, 20},   {PayloadKind::kVotes, 0},
+                               {PayloadKind::kDeltaResult, 0},   {PayloadKind::kDeltaUpdate, 1},
+                               {PayloadKind::kDeltaUpdate, 8},   {PayloadKind::kDeltaUpdate, 32},
+                               {PayloadKind::kDeltaUpdate, 3},   {PayloadKind::kDeltaResult, 0},
+                               {PayloadKind::kDeltaResult, 0},   {PayloadKind::kDeltaUpdate, 2}};
+
 }  // namespace
 }  // namespace distro
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace distro;
   if (size < 2) return 0;
-  constexpr int kKs[] = {0, 1, 3, 4, 8, 9, 20, 0};
-  const int k = kKs[data[0] % 8];
+  const Choice choice = kChoices[data[0] % std::size(kChoices)];
   const bool frame = (data[0] & 0x80) == 0;
   const uint32_t blocks = data[1] + (data[0] & 0x40 ? 256 : 0);
   const absl::string_view rest(reinterpret_cast<const char*>(data) + 2, size - 2);
-  const PayloadKind kind = k == 0   ? PayloadKind::kVotes
-                           : k <= 8 ? PayloadKind::kUpdateRecords
-                                    : PayloadKind::kUpdateGaps;
-  const std::string bytes = frame ? Frame(rest, kind, k, blocks) : std::string(rest);
-  const PayloadExpectation expected = {.layout_hash = kIdentity.layout_hash,
-                                       .round = kIdentity.round,
-                                       .segment = kIdentity.segment,
-                                       .blocks = blocks,
-                                       .k = k};
-  k == 0 ? FuzzVotes(bytes, expected) : FuzzUpdate(bytes, expected);
+  const std::string bytes = frame ? Frame(rest, choice.kind, choice.k, blocks) : std::string(rest);
+  Fuzz(choice.kind, bytes,
+       {.layout_hash = kIdentity.layout_hash,
+        .round = kIdentity.round,
+        .segment = kIdentity.segment,
+        .blocks = blocks,
+        .k = choice.k});
   return 0;
 }

@@ -58,10 +58,8 @@ SharedBytes Optimizer::EncodeSegment(SegmentId segment) const {
     for (const absl::string_view piece : PendingPieces(segment, static_cast<int>(array)))
       blocks[array].append(piece.data(), piece.size());
   }
-  const PayloadIdentity identity = {.layout_hash = layout_->manifest().short_hash(),
-                                    .round = pending_->round,
-                                    .segment = segment};
-  return std::make_shared<const std::string>(kind_->encode(identity, pending_->k, blocks));
+  return std::make_shared<const std::string>(
+      kind_->encode(IdentifyPayload(*layout_, pending_->round, segment), pending_->k, blocks));
 }
 
 std::vector<TensorPieces> Optimizer::elements() const {

@@ -2,13 +2,16 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_replace.h"
 #include "common/base/file.h"
+#include "common/codec/delta_payload.h"
 #include "common/codec/payload.h"
 #include "gtest/gtest.h"
+#include "tests/testing/plain_deltas.h"
 #include "tests/testing/plain_updates.h"
 
 namespace distro {
 namespace {
 
+using ::distro::testing::DecodeDeltaUpdate;
 using ::distro::testing::DecodeUpdate;
 
 constexpr PayloadIdentity kIdentity = {
@@ -42,6 +45,27 @@ TEST(PayloadFormatTest, ThePagesVotesDecode) {
                        .values = {2, -1, 1, 5, -1, 1}};
   EXPECT_EQ(DecodeVotes(HexBlock("votes"), kExpected).value(), votes);
   EXPECT_EQ(EncodeVotes(kIdentity, votes), HexBlock("votes"));
+}
+
+TEST(PayloadFormatTest, ThePagesDeltasDecode) {
+  const DeltaUpdate update = {.k = 2,
+                              .positions = {0, 64, 10, 4095, 0, 0},
+                              .signs = {1, -1, -1, -1, 0, 0},
+                              .codes = {120, 118, 0}};
+  PayloadExpectation expected = kExpected;
+  expected.k = 2;
+  EXPECT_EQ(DecodeDeltaUpdate(HexBlock("delta update"), expected).value(), update);
+  EXPECT_EQ(EncodeDeltaUpdate(kIdentity, update), HexBlock("delta update"));
+}
+
+TEST(PayloadFormatTest, ThePagesDeltaResultDecodes) {
+  const DeltaResult result = {.offsets = {0, 3, 3, 5},
+                              .positions = {0, 1, 64, 10, 4095},
+                              .signs = {1, -1, 1, -1, -1},
+                              .levels = {0, 2, 7, 1, 0},
+                              .codes = {120, 0, 121}};
+  EXPECT_EQ(DecodeDeltaResult(HexBlock("delta result"), kExpected).value(), result);
+  EXPECT_EQ(EncodeDeltaResult(kIdentity, result), HexBlock("delta result"));
 }
 
 }  // namespace

@@ -3,11 +3,11 @@
 #include <functional>
 
 #include "bench/wire/random_updates.h"
-#include "common/base/checksum.h"
 #include "common/codec/update_reader.h"
 #include "common/layout/layout.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/payload_damage.h"
 #include "tests/testing/plain_updates.h"
 
 namespace distro {
@@ -16,6 +16,10 @@ namespace {
 using bench::RandomUpdate;
 using bench::RandomVotes;
 using ::distro::testing::DecodeUpdate;
+using ::distro::testing::ExpectFlipsAreCaught;
+using ::distro::testing::ExpectTruncationsAreRefused;
+using ::distro::testing::FixChecksum;
+using ::distro::testing::WithByte;
 using ::testing::HasSubstr;
 
 constexpr PayloadIdentity kIdentity = {
@@ -27,18 +31,6 @@ PayloadExpectation Expect(uint32_t blocks, int k) {
           .segment = kIdentity.segment,
           .blocks = blocks,
           .k = k};
-}
-
-// The payload with its checksum made right again.
-std::string FixChecksum(std::string bytes) {
-  const uint64_t checksum = Xxh3(absl::string_view(bytes).substr(0, bytes.size() - 8));
-  std::memcpy(bytes.data() + bytes.size() - 8, &checksum, 8);
-  return bytes;
-}
-
-std::string WithByte(std::string bytes, size_t at, int value) {
-  bytes[at] = static_cast<char>(value);
-  return bytes;
 }
 
 TEST(PayloadTest, UpdatesRoundTripForEveryK) {
@@ -112,41 +104,13 @@ TEST(PayloadTest, DamageIsNamed) {
 
 TEST(PayloadTest, EveryTruncationIsRefused) {
   for (int k : {4, 9}) {
-    const std::string bytes = EncodeUpdate(kIdentity, RandomUpdate(k, 20, 1));
-    for (size_t size = 0; size < bytes.size(); ++size) {
-      const auto status = ValidateUpdate(absl::string_view(bytes).substr(0, size), Expect(20, k));
-      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << size;
-    }
+    ExpectTruncationsAreRefused(
+        EncodeUpdate(kIdentity, RandomUpdate(k, 20, 1)),
+        [&](absl::string_view bytes) { return ValidateUpdate(bytes, Expect(20, k)); });
   }
-  const std::string votes = EncodeVotes(kIdentity, RandomVotes(3, 4, 20, 1));
-  for (size_t size = 0; size < votes.size(); ++size) {
-    const auto status =
-        DecodeVotes(absl::string_view(votes).substr(0, size), Expect(20, 0)).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << size;
-  }
-}
-
-// Every flipped byte is caught; with the checksum made right it is refused or other, canonical
-// contents.
-template <typename Decode, typename Encode>
-void ExpectFlipsAreCaught(const std::string& bytes, Decode decode, Encode encode) {
-  int accepted = 0;
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    for (int mask : {0x01, 0x10, 0x80, 0xff}) {
-      const std::string flipped = WithByte(bytes, i, bytes[i] ^ mask);
-      ASSERT_EQ(decode(flipped).status().code(), absl::StatusCode::kInvalidArgument) << i;
-      if (i >= bytes.size() - 8) continue;
-      const std::string fixed = FixChecksum(flipped);
-      const auto decoded = decode(fixed);
-      if (decoded.ok()) {
-        ++accepted;
-        ASSERT_EQ(encode(*decoded), fixed) << i;
-      } else {
-        ASSERT_EQ(decoded.status().code(), absl::StatusCode::kInvalidArgument);
-      }
-    }
-  }
-  EXPECT_GT(accepted, 0);
+  ExpectTruncationsAreRefused(
+      EncodeVotes(kIdentity, RandomVotes(3, 4, 20, 1)),
+      [](absl::string_view bytes) { return DecodeVotes(bytes, Expect(20, 0)).status(); });
 }
 
 TEST(PayloadTest, FlippedBytesAreCaught) {

@@ -1,0 +1,31 @@
+// Updates of deltas as wholes, for tests: what programs do block by block as bytes arrive. Pure
+// functions.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
+#include "common/codec/delta_payload.h"
+#include "common/update/delta_update.h"
+
+namespace distro::testing {
+
+inline absl::StatusOr<DeltaUpdate> DecodeDeltaUpdate(absl::string_view bytes,
+                                                     const PayloadExpectation& expected) {
+  DISTRO_ASSIGN_OR_RETURN(DeltaUpdateReader reader, DeltaUpdateReader::Create(bytes, expected));
+  DeltaUpdate update = {.k = expected.k, .positions = {}, .signs = {}, .codes = {}};
+  for (uint32_t b = 0; b < expected.blocks; ++b) {
+    DISTRO_ASSIGN_OR_RETURN(const GapBlock<DeltaFormat>* const block, reader.NextBlock());
+    const bool empty = block->count == 0;
+    for (int i = 0; i < expected.k; ++i) {
+      update.positions.push_back(empty ? uint16_t{0} : block->positions[i]);
+      update.signs.push_back(empty ? int8_t{0} : block->signs[i]);
+    }
+    update.codes.push_back(block->code);
+  }
+  return update;
+}
+
+}  // namespace distro::testing
