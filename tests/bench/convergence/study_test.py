@@ -95,13 +95,13 @@ class StudyTest(unittest.TestCase):
     def test_the_page_has_what_is_known_and_says_what_is_not(self):
         page = self.out / "page.md"
         page.write_text("".join(f"<!-- table: {name} -->\n<!-- end -->\n" for name in (*study.QUESTIONS, "conditions")))
-        self.lab(1).losses([study.BASES[0][1], study.BASES[0][1].having(transform=True)])
+        self.lab(1).losses([study.BASES[0][1], study.BASES[0][1].having(values="float")])
         study.write_report(self.lab(0), page)
         text = page.read_text()
         self.assertNotIn("AdamW, All-Reduce", text)
         self.assertIn("9 rows have not been run yet.", text)
         self.assertIn("Not answered yet", text)
-        self.assertIn("| H = 1, the DCT | 2.209 | 1 kB | 2 kB |", text)
+        self.assertIn("| H = 1, floats | 2.209 | 1 kB | 2 kB |", text)
         study.write_report(self.lab(0), page)
         self.assertEqual(page.read_text(), text)
 
