@@ -9,7 +9,9 @@
 #include "common/update/scale.h"
 #include "kernels/basis.h"
 #include "kernels/block_site.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/deltas.h"
+#include "kernels/cpu/vector_kernels.h"
 
 namespace distro::worker {
 namespace {
@@ -49,30 +51,33 @@ BlockExtent ExtentOfBlock(const BlockSite& site, bool transform) {
                    : BlockExtent{.rows = site.rows, .cols = site.cols, .last_cols = site.last_cols};
 }
 
-// Whether a basis matrix [frequency][sample] stands as it is or on its side.
-enum class Basis { kUpright, kOnItsSide };
-float At(Basis basis, int row, int col) {
-  return basis == Basis::kUpright ? kBasis.at[row][col] : kBasis.at[col][row];
-}
-
-// left * x * right.
-Block Transformed(Basis left, const Block& x, Basis right) {
-  Block half{}, out{};
-  for (int i = 0; i < kBlockSide; ++i) {
-    for (int k = 0; k < kBlockSide; ++k) {
-      const float factor = At(left, i, k);
+// The basis [frequency, sample], and the same on its side.
+struct BasisMatrices {
+  Block upright, on_its_side;
+  BasisMatrices() {
+    for (int i = 0; i < kBlockSide; ++i) {
       for (int j = 0; j < kBlockSide; ++j)
-        half[i * kBlockSide + j] += factor * x[k * kBlockSide + j];
-    }
-    for (int k = 0; k < kBlockSide; ++k) {
-      const float factor = half[i * kBlockSide + k];
-      for (int j = 0; j < kBlockSide; ++j) out[i * kBlockSide + j] += factor * At(right, k, j);
+        upright[i * kBlockSide + j] = on_its_side[j * kBlockSide + i] = kBasis.at[i][j];
     }
   }
+};
+const BasisMatrices& Basis() {
+  static const BasisMatrices matrices;
+  return matrices;
+}
+
+Block Product(const Block& a, const Block& b) {
+  static const MatrixKernels& kernels = *SupportedVectorKernels().back().matrix;
+  constexpr ProductShape kShape = {
+      .rows = kBlockSide, .cols = kBlockSide, .depth = kBlockSide, .symmetric = false};
+  Block out;
+  kernels.product(kShape, a.data(), b.data(), {.product = 1, .addend = 0}, nullptr, out.data());
   return out;
 }
-Block Dct(const Block& x) { return Transformed(Basis::kUpright, x, Basis::kOnItsSide); }
-Block InverseDct(const Block& c) { return Transformed(Basis::kOnItsSide, c, Basis::kUpright); }
+Block Dct(const Block& x) { return Product(Product(Basis().upright, x), Basis().on_its_side); }
+Block InverseDct(const Block& c) {
+  return Product(Product(Basis().on_its_side, c), Basis().upright);
+}
 
 int64_t Units(float x) { return x < 0 ? -ScaleUnits(x) : ScaleUnits(x); }
 float FromUnits(int64_t units) {
