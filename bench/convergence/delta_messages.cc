@@ -39,6 +39,12 @@ void ForEachElement(const BlockSite& site, Work work) {
   }
 }
 
+Block BlockAt(const BlockSite& site, absl::Span<const float> elements) {
+  Block block{};
+  ForEachElement(site, [&](int position, int64_t element) { block[position] = elements[element]; });
+  return block;
+}
+
 SentBlock BlockOf(const DeltaMessage& message, int64_t block) {
   const size_t k = message.k, first = block * k;
   return {.positions = absl::MakeSpan(message.positions).subspan(first, k),
@@ -147,15 +153,22 @@ DeltaMessage MessageOf(const DeltaUpdate& update) {
   return message;
 }
 
+DeltaUpdate LargestFrequencies(const Layout& layout, int k, absl::Span<const uint8_t> caps,
+                               const RunSpans& a) {
+  DeltaUpdate update = {.k = k, .positions = {}, .signs = {}, .codes = {}};
+  ForEachBlock(layout, [&](size_t tensor, const BlockSite& site, int64_t) {
+    AppendLargest(kOneBlock, Dct(BlockAt(site, a[tensor])), caps[tensor], &update);
+  });
+  return update;
+}
+
 DeltaMessage EncodeVariant(const DeltasSettings& settings, const Layout& layout,
                            const RunSpans& a) {
   DeltaMessage message = {.k = settings.k, .positions = {}, .values = {}};
   std::vector<float> chosen;
   std::vector<std::vector<float>> of_tensor(layout.tensors().size());
   ForEachBlock(layout, [&](size_t tensor, const BlockSite& site, int64_t) {
-    Block block{};
-    ForEachElement(site,
-                   [&](int position, int64_t element) { block[position] = a[tensor][element]; });
+    const Block block = BlockAt(site, a[tensor]);
     EncodeBlock(settings, settings.transform ? Dct(block) : block, &message, &chosen);
     of_tensor[tensor].insert(of_tensor[tensor].end(), chosen.begin(), chosen.end());
   });

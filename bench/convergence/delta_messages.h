@@ -27,6 +27,10 @@ struct DeltaMessage {
 
 DeltaMessage MessageOf(const DeltaUpdate& update);
 
+// The update of an error buffer whose blocks are taken as their DCT.
+DeltaUpdate LargestFrequencies(const Layout& layout, int k, absl::Span<const uint8_t> caps,
+                               const RunSpans& a);
+
 // What a worker with the error buffer `a` sends under settings.values and settings.transform.
 DeltaMessage EncodeVariant(const DeltasSettings& settings, const Layout& layout, const RunSpans& a);
 

@@ -58,9 +58,11 @@ absl::Status DeltasWorker::Step(uint64_t step) {
 absl::Status DeltasWorker::Compress(const DeltaRound& round, TensorBuffer* parameters) {
   DISTRO_RETURN_IF_ERROR(rule_.Compress(round, SpansOf(parameters), SpansOf(&copy_)));
   const DeltasSettings& settings = *lab_.settings;
-  message_ = settings.values == "bit" && !settings.transform
-                 ? MessageOf(update())
-                 : EncodeVariant(settings, *lab_.layout, rule_.error());
+  update_ = settings.transform
+                ? LargestFrequencies(*lab_.layout, settings.k, round.caps, rule_.error())
+                : *rule_.pending();
+  message_ = settings.values == "bit" ? MessageOf(update_)
+                                      : EncodeVariant(settings, *lab_.layout, rule_.error());
   if (settings.overlap > 0) Copy(copy_, &end_);
   return absl::OkStatus();
 }

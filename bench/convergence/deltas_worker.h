@@ -40,7 +40,7 @@ class DeltasWorker {
   // The window is over: makes the round's message and the update behind it.
   absl::Status Compress(const DeltaRound& round, TensorBuffer* parameters);
 
-  const DeltaUpdate& update() const { return *rule_.pending(); }
+  const DeltaUpdate& update() const { return update_; }
   DeltaMessage& message() { return message_; }
 
   // The round was included, with this result; or it was not.
@@ -65,6 +65,7 @@ class DeltasWorker {
   TensorBuffer end_;   // x as the last window left it, with overlap
   TensorBuffer gradient_;
   DeltaRule rule_;
+  DeltaUpdate update_;
   DeltaMessage message_;
   std::vector<int32_t> tokens_;
 };
