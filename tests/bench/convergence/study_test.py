@@ -28,17 +28,17 @@ class FakeLab(lab.Lab):
 
 class RunTest(unittest.TestCase):
     def test_a_setting_of_deltas_is_no_field_of_other_methods(self):
-        run = study.deltas(5, 32)
+        run = study.deltas(5, 32, beta=0.8)
         self.assertEqual((run.value("beta"), run.beta), (0.8, None))
         changed = run.having(beta=0.9, lr=1e-3, rho=0.25)
-        self.assertEqual(dict(changed.deltas), {"beta": 0.9, "k": 32, "mu": 0.95, "rho": 0.25, "window": 5})
+        self.assertEqual(dict(changed.deltas), {"beta": 0.9, "k": 32, "rho": 0.25, "transform": True, "window": 5})
         self.assertEqual(changed.having(rho=None, beta=0.8, lr=4e-3), run)
         self.assertEqual(lab.Run(method="signs").having(beta=0.9).beta, 0.9)
 
     def test_what_is_left_to_the_program_is_not_in_its_configuration(self):
         self.assertNotIn("beta", lab.Run(method="adamw").config())
         self.assertEqual(lab.Run(method="signs", k=16).config()["kept_per_block"], 16)
-        self.assertEqual(json.loads(study.deltas(1, 8).flags()[-1]), {"beta": 0.95, "k": 8, "mu": 0.95, "window": 1})
+        self.assertEqual(json.loads(study.deltas(1, 8).flags()[-1]), {"k": 8, "transform": True, "window": 1})
 
 
 class StudyTest(unittest.TestCase):
@@ -106,7 +106,7 @@ class StudyTest(unittest.TestCase):
         self.assertEqual(page.read_text(), text)
 
     def test_only_honest_runs_of_the_usual_size_are_drawn(self):
-        one, usual = self.lab(1), study.deltas(1, 32)
+        one, usual = self.lab(1), study.deltas(1, 32, beta=0.8)
         one.losses([usual, usual.having(attack="random"), usual.having(model="1M"), usual.having(seed=2), usual.having(inner="adamw")])
         self.assertEqual(len(one.screened()), 2)
         study.draw_frontier(one, self.out)
