@@ -153,23 +153,40 @@ DeltaMessage MessageOf(const DeltaUpdate& update) {
   return message;
 }
 
-DeltaUpdate LargestFrequencies(const Layout& layout, int k, absl::Span<const uint8_t> caps,
-                               const RunSpans& a) {
+BlockForms FormsOf(const DeltasSettings& settings, const Layout& layout,
+                   absl::Span<const InnerTensor> tensors) {
+  BlockForms forms = {.layout = &layout};
+  for (const InnerTensor& tensor : tensors) {
+    forms.transformed.push_back(settings.transform == "all" ||
+                                (settings.transform == "matrices" && tensor.inside));
+  }
+  return forms;
+}
+
+DeltaUpdate LargestOf(const BlockForms& forms, int k, absl::Span<const uint8_t> caps,
+                      const RunSpans& a) {
   DeltaUpdate update = {.k = k, .positions = {}, .signs = {}, .codes = {}};
-  ForEachBlock(layout, [&](size_t tensor, const BlockSite& site, int64_t) {
-    AppendLargest(kOneBlock, Dct(BlockAt(site, a[tensor])), caps[tensor], &update);
-  });
+  for (size_t tensor = 0; tensor < a.size(); ++tensor) {
+    const MatrixShape& matrix = forms.layout->tensors()[tensor].matrix;
+    if (!forms.transformed[tensor]) {
+      AppendLargest(matrix, a[tensor], caps[tensor], &update);
+      continue;
+    }
+    for (int64_t block = 0; block < matrix.Blocks(); ++block)
+      AppendLargest(kOneBlock, Dct(BlockAt(SiteOf(matrix, block), a[tensor])), caps[tensor],
+                    &update);
+  }
   return update;
 }
 
-DeltaMessage EncodeVariant(const DeltasSettings& settings, const Layout& layout,
+DeltaMessage EncodeVariant(const DeltasSettings& settings, const BlockForms& forms,
                            const RunSpans& a) {
   DeltaMessage message = {.k = settings.k, .positions = {}, .values = {}};
   std::vector<float> chosen;
-  std::vector<std::vector<float>> of_tensor(layout.tensors().size());
-  ForEachBlock(layout, [&](size_t tensor, const BlockSite& site, int64_t) {
+  std::vector<std::vector<float>> of_tensor(a.size());
+  ForEachBlock(*forms.layout, [&](size_t tensor, const BlockSite& site, int64_t) {
     const Block block = BlockAt(site, a[tensor]);
-    EncodeBlock(settings, settings.transform ? Dct(block) : block, &message, &chosen);
+    EncodeBlock(settings, forms.transformed[tensor] ? Dct(block) : block, &message, &chosen);
     of_tensor[tensor].insert(of_tensor[tensor].end(), chosen.begin(), chosen.end());
   });
   if (settings.values != "tensor") return message;
@@ -198,15 +215,16 @@ void ScaleBy(double factor, DeltaMessage* message) {
   for (int64_t& value : message->values) value = std::llround(factor * static_cast<double>(value));
 }
 
-DeltaMeans CombineMessages(absl::Span<const DeltaMessage* const> messages, const Layout& layout,
-                           bool transform, const MeanRule& rule) {
+DeltaMeans CombineMessages(absl::Span<const DeltaMessage* const> messages, const BlockForms& forms,
+                           const MeanRule& rule) {
   DeltaMeans means;
   DeltaAccumulator accumulator;
-  ForEachBlock(layout, [&](size_t, const BlockSite& site, int64_t block) {
+  ForEachBlock(*forms.layout, [&](size_t tensor, const BlockSite& site, int64_t block) {
+    const BlockExtent extent = ExtentOfBlock(site, forms.transformed[tensor]);
     for (const DeltaMessage* message : messages) {
       const SentBlock sent = BlockOf(*message, block);
       if (std::ranges::all_of(sent.values, [](int64_t value) { return value == 0; })) continue;
-      accumulator.Add(ExtentOfBlock(site, transform), sent.positions, sent.values, sent.weight);
+      accumulator.Add(extent, sent.positions, sent.values, sent.weight);
     }
     accumulator.EmitBlock(rule, &means);
   });
@@ -214,13 +232,13 @@ DeltaMeans CombineMessages(absl::Span<const DeltaMessage* const> messages, const
 }
 
 std::vector<AgreementCounts> CompareMessages(absl::Span<const DeltaMessage* const> messages,
-                                             const Layout& layout, bool transform) {
+                                             const BlockForms& forms) {
   std::vector<AgreementCounts> counts(messages.size());
   std::vector<SentBlock> sent;
-  ForEachBlock(layout, [&](size_t, const BlockSite& site, int64_t block) {
+  ForEachBlock(*forms.layout, [&](size_t tensor, const BlockSite& site, int64_t block) {
     sent.clear();
     for (const DeltaMessage* message : messages) sent.push_back(BlockOf(*message, block));
-    CompareSent(ExtentOfBlock(site, transform), sent, absl::MakeSpan(counts));
+    CompareSent(ExtentOfBlock(site, forms.transformed[tensor]), sent, absl::MakeSpan(counts));
   });
   return counts;
 }
@@ -297,25 +315,25 @@ DeltaMeans Without(const DeltaMeans& of, const DeltaMeans& without) {
   return rest;
 }
 
-void SubtractMessage(const DeltaMessage& message, const DeltaMeans& returned, const Layout& layout,
-                     bool transform, const RunSpans& e) {
-  ForEachBlock(layout, [&](size_t tensor, const BlockSite& site, int64_t block) {
+void SubtractMessage(const DeltaMessage& message, const DeltaMeans& returned,
+                     const BlockForms& forms, const RunSpans& e) {
+  ForEachBlock(*forms.layout, [&](size_t tensor, const BlockSite& site, int64_t block) {
     Block q{};
     for (int64_t i = block * message.k; i < (block + 1) * message.k; ++i) {
       if (Has(returned, block, message.positions[i]))
         q[message.positions[i]] = FromUnits(message.values[i]);
     }
-    if (transform) q = InverseDct(q);
+    if (forms.transformed[tensor]) q = InverseDct(q);
     ForEachElement(site, [&](int position, int64_t element) { e[tensor][element] -= q[position]; });
   });
 }
 
-void SpreadMeans(const DeltaMeans& means, const Layout& layout, bool transform, TensorBuffer* out) {
-  ForEachBlock(layout, [&](size_t tensor, const BlockSite& site, int64_t block) {
+void SpreadMeans(const DeltaMeans& means, const BlockForms& forms, TensorBuffer* out) {
+  ForEachBlock(*forms.layout, [&](size_t tensor, const BlockSite& site, int64_t block) {
     Block delta{};
     for (uint32_t i = means.offsets[block]; i < means.offsets[block + 1]; ++i)
       delta[means.positions[i]] = FromUnits(means.values[i]);
-    if (transform) delta = InverseDct(delta);
+    if (forms.transformed[tensor]) delta = InverseDct(delta);
     ForEachElement(site, [&](int position, int64_t element) {
       out->tensor(static_cast<int>(tensor))[element] = delta[position];
     });

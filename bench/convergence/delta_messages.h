@@ -14,9 +14,18 @@
 #include "common/round/agreement.h"
 #include "common/update/combine_deltas.h"
 #include "common/update/delta_update.h"
+#include "worker/optimizer/inner_optimizer.h"
 #include "worker/optimizer/update_rule.h"
 
 namespace distro::worker {
+
+// The blocks of a model, and which tensors' travel as their DCT.
+struct BlockForms {
+  const Layout* layout = nullptr;      // borrowed
+  std::vector<bool> transformed = {};  // [tensors]
+};
+BlockForms FormsOf(const DeltasSettings& settings, const Layout& layout,
+                   absl::Span<const InnerTensor> tensors);
 
 // Of all blocks of the model; entries as in DeltaUpdate.
 struct DeltaMessage {
@@ -27,24 +36,25 @@ struct DeltaMessage {
 
 DeltaMessage MessageOf(const DeltaUpdate& update);
 
-// The update of an error buffer whose blocks are taken as their DCT.
-DeltaUpdate LargestFrequencies(const Layout& layout, int k, absl::Span<const uint8_t> caps,
-                               const RunSpans& a);
+// The update of the error buffer `a`.
+DeltaUpdate LargestOf(const BlockForms& forms, int k, absl::Span<const uint8_t> caps,
+                      const RunSpans& a);
 
-// What a worker with the error buffer `a` sends under settings.values and settings.transform.
-DeltaMessage EncodeVariant(const DeltasSettings& settings, const Layout& layout, const RunSpans& a);
+// What a worker with the error buffer `a` sends under settings.values.
+DeltaMessage EncodeVariant(const DeltasSettings& settings, const BlockForms& forms,
+                           const RunSpans& a);
 
 // Root of the sum of squares, in units.
 double MessageNorm(const DeltaMessage& message);
 void ScaleBy(double factor, DeltaMessage* message);
 
-// Of the messages, each of weight 1. `transform`: positions are frequencies, all of a block's.
-DeltaMeans CombineMessages(absl::Span<const DeltaMessage* const> messages, const Layout& layout,
-                           bool transform, const MeanRule& rule);
+// Of the messages, each of weight 1. Of a block's frequencies none is outside the tensor.
+DeltaMeans CombineMessages(absl::Span<const DeltaMessage* const> messages, const BlockForms& forms,
+                           const MeanRule& rule);
 
 // How each message compares with the sum of the others, in their order.
 std::vector<AgreementCounts> CompareMessages(absl::Span<const DeltaMessage* const> messages,
-                                             const Layout& layout, bool transform);
+                                             const BlockForms& forms);
 
 // Means as they arrive: rounded to `levels` levels that are 2^step apart, and which level each has
 // (the least is dropped). One level: the mean magnitude of the block.
@@ -63,9 +73,9 @@ DeltaMeans AllSent(absl::Span<const DeltaMessage* const> messages, int64_t block
 DeltaMeans Without(const DeltaMeans& of, const DeltaMeans& without);
 
 // e <- e - what `message` has at the positions of `returned`.
-void SubtractMessage(const DeltaMessage& message, const DeltaMeans& returned, const Layout& layout,
-                     bool transform, const RunSpans& e);
+void SubtractMessage(const DeltaMessage& message, const DeltaMeans& returned,
+                     const BlockForms& forms, const RunSpans& e);
 // out <- means, dense, in parameters' units.
-void SpreadMeans(const DeltaMeans& means, const Layout& layout, bool transform, TensorBuffer* out);
+void SpreadMeans(const DeltaMeans& means, const BlockForms& forms, TensorBuffer* out);
 
 }  // namespace distro::worker

@@ -35,9 +35,10 @@ class DeltasRun {
              .layout = run.layout.get(),
              .samples = &samples,
              .model = &model,
-             .tensors = InnerTensors(layout_, UnitTensors(architecture, layout_.manifest()))},
+             .tensors = InnerTensors(layout_, UnitTensors(architecture, layout_.manifest())),
+             .forms = FormsOf(settings_, layout_, lab_.tensors)},
         held_out_(&run.config, &samples, &model),
-        aggregator_(&settings_, &run.config, run.layout.get()),
+        aggregator_(&settings_, &run.config, &lab_.forms),
         parameters_(layout_),
         delta_(layout_),
         outer_momentum_(layout_) {
@@ -147,7 +148,7 @@ class DeltasRun {
   }
 
   void ApplyVariant(const DeltasOutcome& outcome) {
-    SpreadMeans(outcome.means.means, layout_, settings_.transform, &delta_);
+    SpreadMeans(outcome.means.means, lab_.forms, &delta_);
     const auto mu = static_cast<float>(settings_.nesterov);
     for (int i = 0; i < parameters_.tensors(); ++i) {
       const float decay = layout_.tensors()[i].decays ? static_cast<float>(outcome.decay) : 0.0f;

@@ -22,11 +22,12 @@ constexpr SegmentId kSegment(0);    // the lab has one
 }  // namespace
 
 DeltasAggregator::DeltasAggregator(const DeltasSettings* settings, const v1::RunConfig* config,
-                                   const Layout* layout)
+                                   const BlockForms* forms)
     : settings_(*settings),
       config_(*config),
-      layout_(*layout),
-      medians_(layout->tensors().size()),
+      forms_(*forms),
+      layout_(*forms->layout),
+      medians_(layout_.tensors().size()),
       bytes_(*settings) {}
 
 DeltaRound DeltasAggregator::Open(uint64_t round, uint64_t step, int steps) {
@@ -133,10 +134,10 @@ void DeltasAggregator::Combine(const std::vector<DeltaUpdate>& updates,
   }
   const std::vector<BlockExtent> extents = SegmentExtents(layout_, kSegment);
   const bool real = IsReal(settings_);
-  Compare(outcome->included, real ? CompareDeltas(weighted, extents)
-                                  : CompareMessages(included, layout_, settings_.transform));
-  const DeltaMeans all = real ? CombineDeltas(weighted, extents, rule)
-                              : CombineMessages(included, layout_, settings_.transform, rule);
+  Compare(outcome->included,
+          real ? CompareDeltas(weighted, extents) : CompareMessages(included, forms_));
+  const DeltaMeans all =
+      real ? CombineDeltas(weighted, extents, rule) : CombineMessages(included, forms_, rule);
   const DeltaMeans means =
       settings_.keep == 0 ? all
                           : KeepLargest(all, settings_.keep, config_.seed(), RoundId(round_), 0);

@@ -34,7 +34,7 @@ class DeltasAggregator {
  public:
   // Everything is borrowed.
   DeltasAggregator(const DeltasSettings* settings, const v1::RunConfig* config,
-                   const Layout* layout);
+                   const BlockForms* forms);
 
   // What round `round` says, whose window of `steps` inner steps begins with step `step` of the
   // run.
@@ -59,6 +59,7 @@ class DeltasAggregator {
 
   const DeltasSettings& settings_;
   const v1::RunConfig& config_;
+  const BlockForms& forms_;
   const Layout& layout_;
   // Of the open round:
   uint64_t round_ = 0;

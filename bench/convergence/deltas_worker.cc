@@ -58,17 +58,17 @@ absl::Status DeltasWorker::Step(uint64_t step) {
 absl::Status DeltasWorker::Compress(const DeltaRound& round, TensorBuffer* parameters) {
   DISTRO_RETURN_IF_ERROR(rule_.Compress(round, SpansOf(parameters), SpansOf(&copy_)));
   const DeltasSettings& settings = *lab_.settings;
-  update_ = settings.transform
-                ? LargestFrequencies(*lab_.layout, settings.k, round.caps, rule_.error())
-                : *rule_.pending();
+  update_ = settings.transform == "none"
+                ? *rule_.pending()
+                : LargestOf(lab_.forms, settings.k, round.caps, rule_.error());
   message_ = settings.values == "bit" ? MessageOf(update_)
-                                      : EncodeVariant(settings, *lab_.layout, rule_.error());
+                                      : EncodeVariant(settings, lab_.forms, rule_.error());
   if (settings.overlap > 0) Copy(copy_, &end_);
   return absl::OkStatus();
 }
 
 void DeltasWorker::FeedbackOfMessage(const DeltaMeans& returned) {
-  SubtractMessage(message_, returned, *lab_.layout, lab_.settings->transform, rule_.error());
+  SubtractMessage(message_, returned, lab_.forms, rule_.error());
   rule_.ForgetPending();
 }
 

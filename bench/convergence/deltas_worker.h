@@ -29,6 +29,7 @@ struct DeltasLab {
   const SampleReader* samples = nullptr;
   const Model* model = nullptr;
   std::vector<InnerTensor> tensors;
+  BlockForms forms;
 };
 
 class DeltasWorker {

@@ -107,8 +107,8 @@ def climb(lab, base, grids):
 
 
 def deltas(window, k, **settings):
-    """Blocks taken as their DCT."""
-    return Run().having(**({"window": window, "k": k, "transform": True} | settings))
+    """Blocks of the matrices that Muon steps are taken as their DCT."""
+    return Run().having(**({"window": window, "k": k, "transform": "matrices"} | settings))
 
 
 DECAYS = {"beta1": BETAS, "beta2": (0.9, 0.95, 0.99)}  # of AdamW
@@ -256,7 +256,7 @@ def values(lab):
 
 @question
 def transform(lab):
-    """The DCT of a block in the place of the block, both tuned; three seeds. Then a longer run."""
+    """The DCT of a block in the place of the block, each tuned; three seeds. Then a longer run."""
     def cells(at):
         name, on = at
         base, grids = METHODS[name]
@@ -266,7 +266,7 @@ def transform(lab):
         return [tried, ", ".join(f"{best.value(field):g}" for field in grids), loss_of_seeds(lab, best), *(f"{loss:.3f}" for loss in lab.known([longer]).values())]
     names = [name for name in METHODS if name.startswith("Muon inside")]
     return table(["method", "settings tried", "rate, beta, mu", "held-out loss", "1000 steps, half the rate"],
-                 rows_of(lab, [(f"{name}, {what}", (name, on)) for name in names for what, on in (("the DCT", True), ("the block", None))], cells))
+                 rows_of(lab, [(f"{name}, {what}", (name, on)) for name in names for what, on in (("DCT of matrices", "matrices"), ("the block", None), ("DCT of everything", "all"))], cells))
 
 
 @question
