@@ -71,7 +71,8 @@ TEST_F(ConnectionsTest, OverIpv6Too) {
   listen_ = "[::1]:0";
   Start();
   if (server_ == nullptr) GTEST_SKIP() << "this machine has no ::1";
-  EXPECT_TRUE(GetRun(TestChannel(server_->grpc_address())).ok());
+  const auto channel = TestChannel(server_->grpc_address());
+  EXPECT_TRUE(GetRun(channel).ok());
   EXPECT_EQ(Metric("connections{state=\"authenticated\"}"), 1);
 }
 
