@@ -1,5 +1,6 @@
-// Every operation of every backend that this CPU runs, on one thread. items_per_second counts
-// parameters; the bytes are those of the element arrays, each read or written once.
+// Every operation of every backend that this CPU runs, and those of deltas with the fastest
+// kernels, on one thread. items_per_second counts parameters; the bytes are those of the element
+// arrays, each read or written once.
 //
 //   kernels_benchmark --benchmark_filter=Compress/avx2 --benchmark_format=json
 #include <benchmark/benchmark.h>
@@ -12,6 +13,8 @@
 #include "common/update/votes.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/delta_transform.h"
+#include "kernels/cpu/deltas.h"
 
 namespace distro {
 namespace {
@@ -121,6 +124,58 @@ void RowSums(benchmark::State& state, const BackendFactory& make) {
   Report(state, kMatrix.elements, 4);
 }
 
+// A block's 32 largest, of its elements or of its DCT.
+void AppendLargestOf(benchmark::State& state, bool as_dct) {
+  const std::vector<float> a = RandomFloats(1, kMatrix.elements);
+  DeltaTransform transform;
+  for (auto _ : state) {
+    DeltaUpdate update{.k = 32, .positions = {}, .signs = {}, .codes = {}};
+    if (as_dct)
+      transform.AppendLargest(kMatrix, a, 255, &update);
+    else
+      AppendLargest(kMatrix, a, 255, &update);
+    benchmark::DoNotOptimize(update.codes.data());
+  }
+  Report(state, kMatrix.elements, 4);
+}
+
+// Elements move where a result has an entry; of frequencies, every element of the block does.
+void ApplyDeltasOf(benchmark::State& state, bool as_dct) {
+  const Votes votes = RandomVotes(kBlocks.count, static_cast<int>(state.range(0)));
+  DeltaResult result = {.offsets = votes.offsets,
+                        .positions = votes.positions,
+                        .signs = {votes.values.begin(), votes.values.end()},
+                        .levels = {},
+                        .codes = std::vector<uint8_t>(kBlocks.count, 90)};
+  for (size_t i = 0; i < result.positions.size(); ++i)
+    result.levels.push_back(static_cast<uint8_t>(i % kLevels));
+  std::vector<float> parameters = RandomFloats(2, kMatrix.elements);
+  DeltaTransform transform;
+  const StepTable table(1);
+  for (auto _ : state) {
+    if (as_dct)
+      transform.Apply(kMatrix, kBlocks, result, 0, 1, absl::MakeSpan(parameters));
+    else
+      ApplyDeltas(kMatrix, kBlocks, result, 0, table, absl::MakeSpan(parameters));
+  }
+  Report(state, kMatrix.elements, 8);
+}
+
+void RegisterDeltas() {
+  for (const bool as_dct : {false, true}) {
+    const std::string form = as_dct ? "/dct" : "/elements";
+    benchmark::RegisterBenchmark(("AppendLargest" + form).c_str(), [=](benchmark::State& state) {
+      AppendLargestOf(state, as_dct);
+    })->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark(("ApplyDeltas" + form).c_str(),
+                                 [=](benchmark::State& state) { ApplyDeltasOf(state, as_dct); })
+        ->Unit(benchmark::kMillisecond)
+        ->ArgName("entries")
+        ->Arg(32)
+        ->Arg(256);
+  }
+}
+
 void RegisterBackend(const std::string& name, const BackendFactory& make) {
   const auto add = [&](const char* operation, auto body) {
     return benchmark::RegisterBenchmark(
@@ -144,6 +199,7 @@ int main(int argc, char** argv) {
   for (const distro::VectorKernels& kernels : distro::SupportedVectorKernels()) {
     distro::RegisterBackend(kernels.name, [kernels] { return distro::MakeVectorBackend(kernels); });
   }
+  distro::RegisterDeltas();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   benchmark::RunSpecifiedBenchmarks();

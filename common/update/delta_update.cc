@@ -114,6 +114,15 @@ void DeltaUpdate::ValuesOf(int64_t block, std::vector<int64_t>* values) const {
   for (int64_t i = block * k; i < (block + 1) * k; ++i) values->push_back(signs[i] * scale);
 }
 
+std::vector<BlockExtent> DeltaExtents(const Layout& layout, const std::vector<bool>& as_dct,
+                                      SegmentId segment) {
+  std::vector<BlockExtent> extents = SegmentExtents(layout, segment);
+  for (const BlockRun& run : layout.SegmentRuns(segment)) {
+    if (as_dct[run.tensor]) std::fill_n(extents.begin() + run.offset, run.blocks, BlockExtent{});
+  }
+  return extents;
+}
+
 absl::Status ValidateDeltaUpdate(const DeltaUpdate& update, absl::Span<const uint8_t> caps) {
   DISTRO_RETURN_IF_ERROR(CheckBlocks(update.blocks(), caps.size()));
   const size_t k = update.k, entries = caps.size() * k;

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "common/layout/layout.h"
 #include "common/layout/matrix.h"
 
 namespace distro {
@@ -64,6 +65,11 @@ DeltaResult ResultOf(const DeltaUpdate& update);
 // The blocks of the first part, then those of the second, ... Requires less than 2^32 entries in
 // all.
 DeltaResult Concatenate(std::vector<DeltaResult> parts);
+
+// What the blocks of a segment have inside their tensors: elements, or, in the tensors whose blocks
+// travel as their DCT (`as_dct` [tensors]), all of their frequencies.
+std::vector<BlockExtent> DeltaExtents(const Layout& layout, const std::vector<bool>& as_dct,
+                                      SegmentId segment);
 
 // OK when the update has a block for each cap and is as its arrays are described above, with codes
 // of at most `caps` [B]; InvalidArgument names the first block that is not.

@@ -6,18 +6,15 @@
 namespace distro {
 namespace {
 
-// Of 2^16: 2^(-l/2), and the geometric means of neighbours, 2^(-(2l + 1)/4).
-constexpr std::array<int64_t, kLevels> kMeans = {65536, 46341, 32768, 23170,
-                                                 16384, 11585, 8192,  5793};
+// Of 2^16: the geometric means of neighbouring levels, 2^(-(2l + 1)/4).
 constexpr std::array<int64_t, kLevels> kBounds = {55109, 38968, 27554, 19484,
                                                   13777, 9742,  6889,  4871};
-constexpr int kLevelBits = 16;
 
 }  // namespace
 
 int64_t ScaleUnits(double x) {
   const double one = std::ldexp(1.0, kScaleUnitBits);
-  return static_cast<int64_t>(std::nearbyint(std::min(std::abs(x), 1.0) * one));
+  return static_cast<int64_t>(std::nearbyint(std::min(1.0, std::abs(x)) * one));
 }
 
 std::optional<uint8_t> ChooseScale(int64_t sum, int count) {
@@ -55,7 +52,7 @@ int LevelOf(int64_t magnitude, int code) {
 }
 
 int64_t LevelMagnitude(int code, int level) {
-  return (ScaleOf(code) * kMeans[level] + (int64_t{1} << (kLevelBits - 1))) >> kLevelBits;
+  return (ScaleOf(code) * kLevelParts[level] + (int64_t{1} << (kLevelBits - 1))) >> kLevelBits;
 }
 
 }  // namespace distro

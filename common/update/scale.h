@@ -17,11 +17,16 @@ inline constexpr int kScaleUnitBits = 44;  // a unit is 2^-44
 inline constexpr int kScaleCodes = 256;
 inline constexpr int kLevels = 8;
 
+// 2^16 * 2^(-l/2): a level in parts of its block's scale.
+inline constexpr int kLevelBits = 16;
+inline constexpr std::array<int64_t, kLevels> kLevelParts = {65536, 46341, 32768, 23170,
+                                                             16384, 11585, 8192,  5793};
+
 // M(c). Requires a code below kScaleCodes.
 constexpr int64_t ScaleOf(int code) { return int64_t{8 + code % 8} << (code / 8 + 8); }
 inline constexpr int64_t kMaxScale = ScaleOf(kScaleCodes - 1);  // 15 * 2^39
 
-// min(rne(|x| * 2^44), 2^44). Requires a number.
+// min(rne(|x| * 2^44), 2^44); 2^44 of what is no number.
 int64_t ScaleUnits(double x);
 
 // The code of `count` elements whose magnitudes sum to `sum` units: the least c with 2 sum <= count

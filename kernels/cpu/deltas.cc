@@ -5,8 +5,10 @@
 #include <cmath>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "kernels/block_site.h"
+#include "kernels/cpu/delta_records.h"
 #include "kernels/cpu/deltas_exact.h"
 #include "kernels/cpu/exact.h"
 
@@ -75,20 +77,6 @@ std::optional<int64_t> ElementAt(const BlockSite& site, int position) {
   return site.offset + row * site.stride + col;
 }
 
-// Of the block's chosen positions.
-std::optional<uint8_t> ScaleOfBlock(const BlockSite& site, const float* a,
-                                    absl::Span<const uint16_t> positions) {
-  int64_t sum = 0;
-  int count = 0;
-  for (const int position : positions) {
-    const std::optional<int64_t> element = ElementAt(site, position);
-    if (!element.has_value()) continue;
-    sum += ScaleUnits(a[*element]);
-    ++count;
-  }
-  return ChooseScale(sum, count);
-}
-
 float Formed(float beta, float e, float begin, float x) { return beta * e + (begin - x); }
 
 }  // namespace
@@ -111,25 +99,19 @@ void AppendLargest(const MatrixShape& matrix, absl::Span<const float> a, uint8_t
                    DeltaUpdate* update) {
   CheckBlocks(matrix, {}, a.size());
   CheckShape(update->k >= 1 && update->k <= kBlockElements, "k is outside 1..4096");
-  const size_t k = update->k;
+  std::vector<uint16_t> positions(update->k);
+  std::vector<float> values(update->k);
   Chooser chooser;
   for (int64_t block = 0; block < matrix.Blocks(); ++block) {
     const BlockSite site = SiteOf(matrix, block);
-    const size_t first = update->positions.size();
-    update->positions.resize(first + k);
-    update->signs.resize(first + k);
-    const auto positions = absl::MakeSpan(update->positions).subspan(first, k);
     chooser.Choose(site, a.data(), update->k, positions.data());
-    const std::optional<uint8_t> code = ScaleOfBlock(site, a.data(), positions);
-    update->codes.push_back(std::min(code.value_or(0), cap));
-    if (!code.has_value()) {
-      std::ranges::fill(positions, 0);
-      continue;
-    }
-    for (size_t i = 0; i < k; ++i) {
+    int inside = 0;
+    for (size_t i = 0; i < positions.size(); ++i) {
       const std::optional<int64_t> element = ElementAt(site, positions[i]);
-      update->signs[first + i] = element.has_value() && a[*element] < 0 ? int8_t{-1} : int8_t{1};
+      values[i] = element.has_value() ? a[*element] : 0.0f;
+      inside += static_cast<int>(element.has_value());
     }
+    AppendRecord(positions, values, inside, cap, update);
   }
 }
 
@@ -138,20 +120,12 @@ void SubtractReturned(const MatrixShape& matrix, BlockRange blocks, const DeltaU
                       absl::Span<float> e) {
   CheckBlocks(matrix, blocks, e.size());
   for (int64_t b = 0; b < blocks.count; ++b) {
-    const int64_t block = update_first + b;
-    if (update.empty(block)) continue;
     const BlockSite site = SiteOf(matrix, blocks.first + b);
-    const float q = std::ldexp(static_cast<float>(ScaleOf(update.codes[block])), -kScaleUnitBits);
-    uint32_t returned = result.offsets[result_first + b];
-    const uint32_t end = result.offsets[result_first + b + 1];
-    for (int64_t i = block * update.k; i < (block + 1) * update.k; ++i) {
-      const uint16_t position = update.positions[i];
-      while (returned < end && result.positions[returned] < position) ++returned;
-      if (returned == end) break;
-      if (result.positions[returned] != position) continue;
-      if (const auto element = ElementAt(site, position); element.has_value())
-        e[*element] -= static_cast<float>(update.signs[i]) * q;
-    }
+    ForEachReturned(update, update_first + b, result, result_first + b,
+                    [&](uint16_t position, float q) {
+                      if (const auto element = ElementAt(site, position); element.has_value())
+                        e[*element] -= q;
+                    });
   }
 }
 

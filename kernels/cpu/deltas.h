@@ -1,7 +1,8 @@
 // The operations of the deltas method on a tensor's elements (docs/algorithm.md, "Deltas"), on the
 // CPU: what a worker's error buffer takes, what is sent of it, what leaves it when it came back,
 // and how every replica applies a result. All but the last are local to a worker; applying is
-// exact, the same bits on every replica.
+// exact, the same bits on every replica. Choosing, feedback and applying are here for tensors whose
+// blocks travel as they are; delta_transform.h has them for those that travel as their DCT.
 //
 // Arrays are a tensor's whole f32 [elements] array, row-major without padding; `blocks` says which
 // of its blocks an operation touches. Block b of that range is block update_first + b of the update

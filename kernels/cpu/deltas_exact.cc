@@ -10,6 +10,12 @@ void MakeSteps(float alpha, Steps* steps) {
   }
 }
 
+float FrequencyStep(float alpha, int code, int shift) {
+  const float unit = alpha * 0x1p-44f;
+  const float scale = static_cast<float>(ScaleOf(code)) * unit;
+  return scale * (static_cast<float>(1 << shift) * 0x1p-36f);
+}
+
 void ApplyBlock(const DeltaResult& result, int64_t block, const Steps& steps, int64_t stride,
                 float* parameters) {
   const std::array<float, kLevels>& of_level = steps[result.codes[block]];

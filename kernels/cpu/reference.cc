@@ -1,5 +1,5 @@
-// Compiled with -ffp-contract=off; InverseInteger, Update and Lookahead are called inside a
-// DefaultFloatEnvironment.
+// Compiled with -ffp-contract=off; InverseInteger, Update, Subtract and Lookahead are called inside
+// a DefaultFloatEnvironment.
 #include "kernels/cpu/reference.h"
 
 #include <algorithm>
@@ -114,6 +114,18 @@ void Update(const BlockSite& site, const UpdateOptions& options, const int32_t u
       const float decay = p * options.eta_lambda;
       const float decayed = p - decay;
       p = decayed - options.eta * direction;
+    }
+  }
+}
+
+void Subtract(const BlockSite& site, float step, const int32_t u[kBlockElements],
+              absl::Span<float> parameters) {
+  for (int r = 0; r < site.rows; ++r) {
+    const int cols = r + 1 == site.rows ? site.last_cols : site.cols;
+    for (int c = 0; c < cols; ++c) {
+      const float move = static_cast<float>(u[r * kBlockSide + c]) * step;
+      float& p = parameters[site.offset + r * site.stride + c];
+      p = p - move;
     }
   }
 }

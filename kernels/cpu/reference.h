@@ -38,6 +38,10 @@ void InverseInteger(const BlockVotes& votes, int32_t u[kBlockElements]);
 void Update(const BlockSite& site, const UpdateOptions& options, const int32_t u[kBlockElements],
             absl::Span<float> parameters);
 
+// p <- p - float(u)*step on the elements of the block, three rounded operations.
+void Subtract(const BlockSite& site, float step, const int32_t u[kBlockElements],
+              absl::Span<float> parameters);
+
 // out <- p - eta*sign(m), two rounded operations.
 void Lookahead(float eta, absl::Span<const float> parameters, absl::Span<const float> momentum,
                absl::Span<float> out);

@@ -84,41 +84,61 @@ void InverseInteger(const BlockVotes& votes, int32_t* scratch, int32_t* u) {
   JoinRows<L>(parts, u);
 }
 
+// What becomes of parameters p under the sums u.
 template <int L>
-[[gnu::always_inline]] inline F32<L> Updated(F32<L> p, float eta, float eta_lambda,
-                                             F32<L> direction) {
-  const F32<L> decay = p * eta_lambda;
-  const F32<L> decayed = p - decay;
-  return decayed - eta * direction;
-}
+struct SignStep {
+  UpdateOptions options;
+  [[gnu::always_inline]] F32<L> operator()(F32<L> p, I32<L> u) const {
+    const I32<L> sign = (u < 0) - (u > 0);  // comparisons give -1
+    const F32<L> decay = p * options.eta_lambda;
+    const F32<L> decayed = p - decay;
+    return decayed - options.eta * __builtin_convertvector(sign, F32<L>);
+  }
+};
+template <int L>
+struct ScaledStep {
+  float step;
+  [[gnu::always_inline]] F32<L> operator()(F32<L> p, I32<L> u) const {
+    const F32<L> move = __builtin_convertvector(u, F32<L>) * step;
+    return p - move;
+  }
+};
 
 // Rows shorter than a multiple of L end in a vector of which only `cols` lanes are read and
 // written.
-template <int L>
-inline void UpdateRow(const UpdateOptions& options, const int32_t* u, int cols, float* parameters) {
+template <int L, typename Step>
+inline void MoveRow(const Step& step, const int32_t* u, int cols, float* parameters) {
   for (int c = 0; c < cols; c += L) {
     const int lanes = cols - c < L ? cols - c : L;
     F32<L> p = {};
     __builtin_memcpy(&p, parameters + c, lanes * sizeof(float));
-    const I32<L> sum = Load<L>(u + c);
-    const I32<L> sign = (sum < 0) - (sum > 0);  // comparisons give -1
-    p = Updated<L>(p, options.eta, options.eta_lambda, __builtin_convertvector(sign, F32<L>));
+    p = step(p, Load<L>(u + c));
     __builtin_memcpy(parameters + c, &p, lanes * sizeof(float));
+  }
+}
+
+template <int L, typename Step>
+inline void Move(const BlockSite& site, const Step& step, const int32_t* u, float* parameters) {
+  for (int r = 0; r < site.rows; ++r) {
+    const int cols = r + 1 == site.rows ? site.last_cols : site.cols;
+    float* row = parameters + site.offset + r * site.stride;
+    if (cols == 64) {
+      MoveRow<L>(step, u + r * 64, 64, row);
+    } else {
+      MoveRow<L>(step, u + r * 64, cols, row);
+    }
   }
 }
 
 template <int L>
 void Update(const BlockSite& site, const UpdateOptions& options, const int32_t* u,
             float* parameters) {
-  for (int r = 0; r < site.rows; ++r) {
-    const int cols = r + 1 == site.rows ? site.last_cols : site.cols;
-    float* row = parameters + site.offset + r * site.stride;
-    if (cols == 64) {
-      UpdateRow<L>(options, u + r * 64, 64, row);
-    } else {
-      UpdateRow<L>(options, u + r * 64, cols, row);
-    }
-  }
+  Move<L>(site, SignStep<L>{options}, u, parameters);
+}
+
+template <int L>
+void Subtract(const BlockSite& site, float step, const int32_t* u, float* parameters) {
+  Move<L>(site, ScaledStep<L>{step}, u, parameters);
 }
 
 template <int L>
@@ -183,6 +203,7 @@ template <int L>
 constexpr ExactKernels MakeExactKernels() {
   return {.inverse_integer = InverseInteger<L>,
           .update = Update<L>,
+          .subtract = Subtract<L>,
           .lookahead = Lookahead<L>,
           .state_hash = StateHash<L>};
 }

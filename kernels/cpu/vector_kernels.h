@@ -32,9 +32,10 @@ struct TransformKernels {
 struct ExactKernels {
   // reference::InverseInteger. scratch: i32 [2, 64, 64].
   void (*inverse_integer)(const BlockVotes& votes, int32_t* scratch, int32_t* u);
-  // reference::Update, Lookahead, StateHash.
+  // reference::Update, Subtract, Lookahead, StateHash.
   void (*update)(const BlockSite& site, const UpdateOptions& options, const int32_t* u,
                  float* parameters);
+  void (*subtract)(const BlockSite& site, float step, const int32_t* u, float* parameters);
   void (*lookahead)(float eta, const float* parameters, const float* momentum, float* out,
                     int64_t elements);
   uint64_t (*state_hash)(uint64_t first_index, const float* parameters, int64_t elements);

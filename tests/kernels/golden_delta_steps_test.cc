@@ -1,5 +1,5 @@
-// What a level of a result adds to a parameter, against a second implementation
-// (tests/golden/deltas): the table of steps and single subtractions, to the bit.
+// What a result does to parameters, against a second implementation (tests/golden/deltas): the
+// table of steps, single subtractions, and blocks that travel as their DCT, to the bit.
 #include <bit>
 #include <map>
 #include <string>
@@ -9,6 +9,7 @@
 #include "common/layout/matrix.h"
 #include "common/update/combine_deltas.h"
 #include "common/update/scale.h"
+#include "kernels/cpu/delta_transform.h"
 #include "kernels/cpu/deltas.h"
 #include "tests/kernels/backends.h"
 #include "tests/testing/golden.h"
@@ -18,6 +19,7 @@ namespace {
 
 using testing::Bits;
 using testing::GoldenArray;
+using testing::GoldenList;
 using testing::LoadGolden;
 
 TEST(GoldenStepTest, EveryStepOfATable) {
@@ -47,6 +49,33 @@ TEST(GoldenStepTest, SingleParametersHaveTheirBits) {
     ApplyDeltas(one, {.first = 0, .count = 1}, result, 0,
                 StepTable(data.at("alpha").As<float>()[i]), absl::MakeSpan(&got, 1));
     EXPECT_EQ(std::bit_cast<uint32_t>(got), std::bit_cast<uint32_t>(want[i])) << i << ": " << got;
+  }
+}
+
+TEST(GoldenStepTest, BlocksOfFrequenciesHaveTheirBitsAtEveryWidth) {
+  const std::map<std::string, GoldenArray> data = LoadGolden("deltas/frequencies");
+  const auto alphas = data.at("alpha").As<float>();
+  for (size_t i = 0; i < alphas.size(); ++i) {
+    const auto list = [&](const std::string& name, const std::string& offsets, auto zero) {
+      const auto of_case = GoldenList<decltype(zero)>(data.at(name), data.at(offsets), i);
+      return std::vector(of_case.begin(), of_case.end());
+    };
+    DeltaResult result = {.offsets = {0},
+                          .positions = list("entry_index", "entry_offset", uint16_t{}),
+                          .signs = list("entry_sign", "entry_offset", int8_t{}),
+                          .levels = list("entry_level", "entry_offset", uint8_t{}),
+                          .codes = {data.at("code").As<uint8_t>()[i]}};
+    result.offsets.push_back(static_cast<uint32_t>(result.positions.size()));
+    const MatrixShape matrix = {.rows = data.at("rows").As<uint8_t>()[i],
+                                .cols = data.at("cols").As<uint8_t>()[i],
+                                .elements = data.at("elements").As<uint16_t>()[i]};
+    for (const VectorKernels& kernels : SupportedVectorKernels()) {
+      std::vector<float> p = list("p", "element_offset", float{});
+      DeltaTransform(kernels).Apply(matrix, {.first = 0, .count = 1}, result, 0, alphas[i],
+                                    absl::MakeSpan(p));
+      EXPECT_EQ(Bits(p), Bits(list("result", "element_offset", float{})))
+          << "case " << i << ", " << kernels.name;
+    }
   }
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <map>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -17,6 +16,7 @@
 #include "common/layout/tensor_buffer.h"
 #include "common/update/combine_deltas.h"
 #include "common/update/delta_caps.h"
+#include "kernels/cpu/delta_transform.h"
 #include "kernels/cpu/deltas.h"
 #include "kernels/cpu/reference.h"
 #include "tests/kernels/backends.h"
@@ -27,27 +27,19 @@ namespace {
 using testing::Bits;
 using testing::GoldenArray;
 using testing::GoldenList;
-using testing::LoadGolden;
 
 enum Attendance : uint8_t { kAway = 0, kInTime = 1, kTooLate = 2 };
 
-class GoldenDeltasTest : public ::testing::TestWithParam<std::string> {
+class GoldenDeltasTest : public ::testing::TestWithParam<std::string>,
+                         public testing::GoldenDeltas {
  protected:
-  GoldenDeltasTest() {
+  GoldenDeltasTest() : GoldenDeltas(GetParam()) {
     for (int64_t w = 0; w < workers_; ++w) error_.emplace_back(layout_);
     Scatter(data_.at("parameter_initial").As<float>(), &parameters_);
   }
 
   int tensors() const { return static_cast<int>(layout_.tensors().size()); }
   const MatrixShape& matrix(int tensor) const { return layout_.tensors()[tensor].matrix; }
-  template <typename T>
-  absl::Span<const T> Row(const std::string& name, int64_t row, int64_t size) const {
-    return data_.at(name).As<T>().subspan(row * size, size);
-  }
-  template <typename T>
-  T At(const std::string& name, int64_t i) const {
-    return data_.at(name).As<T>().at(i);
-  }
   static void Scatter(absl::Span<const float> flat, TensorBuffer* buffer) {
     for (int i = 0; i < buffer->tensors(); ++i) {
       std::copy_n(flat.begin(), buffer->tensor(i).size(), buffer->tensor(i).begin());
@@ -92,7 +84,10 @@ class GoldenDeltasTest : public ::testing::TestWithParam<std::string> {
     DeltaUpdate update{.k = k_, .positions = {}, .signs = {}, .codes = {}};
     for (int i = 0; i < tensors(); ++i) {
       FormDelta(beta, parameters_.tensor(i), x.tensor(i), error_[w].tensor(i));
-      AppendLargest(matrix(i), error_[w].tensor(i), caps[i], &update);
+      if (as_dct_[i])
+        transform_.AppendLargest(matrix(i), error_[w].tensor(i), caps[i], &update);
+      else
+        AppendLargest(matrix(i), error_[w].tensor(i), caps[i], &update);
     }
     EXPECT_EQ(ValidateDeltaUpdate(update, OfBlocks(caps, 0, blocks_)), absl::OkStatus());
     if (attendance == kTooLate) return std::nullopt;
@@ -146,7 +141,7 @@ class GoldenDeltasTest : public ::testing::TestWithParam<std::string> {
       AddLargestCodes(layout_, segment, parts.back(), &largest_[w]);
     }
     rule.least_senders = LeastSenders(rule.weights, run_["floor_256"].get<int>());
-    DeltaMeans means = CombineDeltas(weighted, SegmentExtents(layout_, segment), rule);
+    DeltaMeans means = CombineDeltas(weighted, DeltaExtents(layout_, as_dct_, segment), rule);
     const int64_t first = layout_.SegmentFirstBlock(segment);
     ExpectMeans(t * blocks_ + first, means);
     if (!run_["kept"].is_null()) {
@@ -200,12 +195,20 @@ class GoldenDeltasTest : public ::testing::TestWithParam<std::string> {
     const int64_t first = layout_.SegmentFirstBlock(segment);
     for (const BlockRun& run : layout_.SegmentRuns(segment)) {
       const BlockRange blocks = {.first = run.first_block, .count = run.blocks};
-      ApplyDeltas(matrix(run.tensor), blocks, result, run.offset, table,
-                  parameters_.tensor(run.tensor));
+      const MatrixShape& shape = matrix(run.tensor);
+      const absl::Span<float> p = parameters_.tensor(run.tensor);
+      if (as_dct_[run.tensor])
+        transform_.Apply(shape, blocks, result, run.offset, At<float>("alpha", t), p);
+      else
+        ApplyDeltas(shape, blocks, result, run.offset, table, p);
+      const int64_t sent = first + run.offset;
       for (int64_t w = 0; w < workers_; ++w) {
         if (!Included(t, segment.value(), w)) continue;
-        SubtractReturned(matrix(run.tensor), blocks, *uploads[w], first + run.offset, result,
-                         run.offset, error_[w].tensor(run.tensor));
+        const absl::Span<float> e = error_[w].tensor(run.tensor);
+        if (as_dct_[run.tensor])
+          transform_.SubtractReturned(shape, blocks, *uploads[w], sent, result, run.offset, e);
+        else
+          SubtractReturned(shape, blocks, *uploads[w], sent, result, run.offset, e);
       }
     }
   }
@@ -225,10 +228,22 @@ class GoldenDeltasTest : public ::testing::TestWithParam<std::string> {
     EXPECT_EQ(Bits(Flat(parameters_)), Bits(Row<float>("parameter", t, layout_.elements())));
     for (int64_t w = 0; w < workers_; ++w) {
       for (int i = 0; i < tensors(); ++i) {
+        if (as_dct_[i]) continue;
         EXPECT_EQ(reference::StateHash(0, error_[w].tensor(i)),
                   At<uint64_t>("buffer_hash", (t * workers_ + w) * tensors() + i))
             << "worker " << w << ", tensor " << i;
       }
+    }
+  }
+
+  // Of tensors whose blocks travel as their DCT the buffer is local arithmetic.
+  void ExpectBuffersNear(int64_t t) const {
+    if (data_.count("buffer_near") == 0) return;
+    for (int64_t w = 0; w < workers_; ++w) {
+      const std::vector<float> e = Flat(error_[w]);
+      const auto want = Row<float>("buffer_near", t * workers_ + w, layout_.elements());
+      for (size_t i = 0; i < e.size(); ++i)
+        ASSERT_NEAR(e[i], want[i], 1e-7f) << "worker " << w << ", element " << i;
     }
   }
 
@@ -250,28 +265,23 @@ class GoldenDeltasTest : public ::testing::TestWithParam<std::string> {
       const DeltaResult result = Combine(t, segment, uploads);
       const std::vector<uint8_t> of_blocks =
           OfBlocks(caps, layout_.SegmentFirstBlock(segment), layout_.SegmentBlocks(segment));
-      EXPECT_EQ(ValidateDeltaResult(result, SegmentExtents(layout_, segment), of_blocks),
+      EXPECT_EQ(ValidateDeltaResult(result, DeltaExtents(layout_, as_dct_, segment), of_blocks),
                 absl::OkStatus());
       Apply(t, segment, result, table, uploads);
     }
     FollowMedians(t);
     ExpectState(t);
+    ExpectBuffersNear(t);
   }
 
-  const std::map<std::string, GoldenArray> data_ = LoadGolden("deltas/" + GetParam());
-  const nlohmann::json run_ = testing::GoldenDeltasRun(GetParam());
-  const Layout layout_ = testing::GoldenDeltasLayout(run_);
-  const int64_t rounds_ = data_.at("index").shape[0];
-  const int64_t workers_ = data_.at("index").shape[1];
-  const int64_t blocks_ = data_.at("index").shape[2];
-  const int k_ = static_cast<int>(data_.at("index").shape[3]);
+  DeltaTransform transform_;
   TensorBuffer parameters_{layout_};
   std::vector<TensorBuffer> error_;  // [workers]: e
   std::vector<std::optional<uint8_t>> medians_ =
       std::vector<std::optional<uint8_t>>(layout_.tensors().size());  // of the round before
   std::vector<std::vector<std::optional<uint8_t>>> largest_;          // [workers][tensors]: codes
 };
-INSTANTIATE_TEST_SUITE_P(Sets, GoldenDeltasTest, ::testing::Values("k1", "k8", "k32"),
+INSTANTIATE_TEST_SUITE_P(Sets, GoldenDeltasTest, ::testing::Values("k1", "k8", "k32", "dct"),
                          [](const auto& set) { return set.param; });
 
 TEST_P(GoldenDeltasTest, ReplaysTheRounds) {
@@ -282,6 +292,7 @@ TEST_P(GoldenDeltasTest, ReplaysTheRounds) {
     SCOPED_TRACE(absl::StrCat("round ", t));
     Round(t);
   }
+  if (std::ranges::count(as_dct_, true) > 0) return;
   EXPECT_EQ(Bits(Flat(error_.back())), Bits(data_.at("buffer").As<float>()));
 }
 

@@ -1,11 +1,14 @@
-// What a run of tests/golden/deltas is: its run.json, and the model's layout.
+// A run of tests/golden/deltas: its run.json, the model's layout, its arrays.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "common/base/file.h"
 #include "common/base/json.h"
 #include "common/layout/layout.h"
@@ -27,5 +30,36 @@ inline Layout GoldenDeltasLayout(const nlohmann::json& run) {
   return Layout::Create(Manifest::Create(tensors).value(), run["segment_blocks"].get<int>())
       .value();
 }
+
+// One of them, whole.
+class GoldenDeltas {
+ protected:
+  explicit GoldenDeltas(const std::string& set)
+      : data_(LoadGolden("deltas/" + set)),
+        run_(GoldenDeltasRun(set)),
+        layout_(GoldenDeltasLayout(run_)) {
+    const nlohmann::json names = run_.value("frequencies", nlohmann::json::array());
+    for (const nlohmann::json& tensor : run_["tensors"])
+      as_dct_.push_back(std::ranges::find(names, tensor[0]) != names.end());
+  }
+
+  template <typename T>
+  absl::Span<const T> Row(const std::string& name, int64_t row, int64_t size) const {
+    return data_.at(name).As<T>().subspan(row * size, size);
+  }
+  template <typename T>
+  T At(const std::string& name, int64_t i) const {
+    return data_.at(name).As<T>().at(i);
+  }
+
+  const std::map<std::string, GoldenArray> data_;
+  const nlohmann::json run_;
+  const Layout layout_;
+  std::vector<bool> as_dct_;  // [tensors]: whose blocks travel as their DCT
+  const int64_t rounds_ = data_.at("index").shape[0];
+  const int64_t workers_ = data_.at("index").shape[1];
+  const int64_t blocks_ = data_.at("index").shape[2];
+  const int k_ = static_cast<int>(data_.at("index").shape[3]);
+};
 
 }  // namespace distro::testing

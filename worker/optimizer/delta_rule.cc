@@ -30,7 +30,11 @@ absl::Status DeltaRule::Compress(const DeltaRound& round, const RunSpans& begin,
   DeltaUpdate update{.k = round.k, .positions = {}, .signs = {}, .codes = {}};
   for (size_t i = 0; i < x.size(); ++i) {
     FormDelta(round.beta, begin[i], x[i], state_.error[i]);
-    AppendLargest(layout_->tensors()[i].matrix, state_.error[i], round.caps[i], &update);
+    const MatrixShape& matrix = layout_->tensors()[i].matrix;
+    if (inner_.MuonSteps(i))
+      transform_.AppendLargest(matrix, state_.error[i], round.caps[i], &update);
+    else
+      AppendLargest(matrix, state_.error[i], round.caps[i], &update);
   }
   pending_ = std::move(update);
   return absl::OkStatus();
@@ -41,9 +45,14 @@ void DeltaRule::Feedback(absl::Span<const DeltaResult* const> results) {
     if (results[s] == nullptr) continue;
     const int64_t first = layout_->SegmentFirstBlock(SegmentId(s));
     for (const BlockRun& run : layout_->SegmentRuns(SegmentId(s))) {
-      SubtractReturned(layout_->tensors()[run.tensor].matrix,
-                       {.first = run.first_block, .count = run.blocks}, *pending_,
-                       first + run.offset, *results[s], run.offset, state_.error[run.tensor]);
+      const MatrixShape& matrix = layout_->tensors()[run.tensor].matrix;
+      const BlockRange blocks = {.first = run.first_block, .count = run.blocks};
+      const absl::Span<float> e = state_.error[run.tensor];
+      const int64_t sent = first + run.offset;
+      if (inner_.MuonSteps(run.tensor))
+        transform_.SubtractReturned(matrix, blocks, *pending_, sent, *results[s], run.offset, e);
+      else
+        SubtractReturned(matrix, blocks, *pending_, sent, *results[s], run.offset, e);
     }
   }
   pending_.reset();

@@ -1,6 +1,7 @@
 // A worker's round under the deltas method (docs/algorithm.md, "Deltas"): inner steps on its own
 // copy, what came of them in an error buffer, the largest of the buffer as an update, and what came
-// back out of the buffer again. On the CPU, over whole tensors.
+// back out of the buffer again. Blocks of the tensors that Muon steps are sent as their DCT. On the
+// CPU, over whole tensors.
 //
 //   copy x <- p
 //   rule.Step(step, norm, gradient, x);    // H times, skipped where loss or norm is no number
@@ -18,6 +19,7 @@
 #include "absl/types/span.h"
 #include "common/layout/layout.h"
 #include "common/update/delta_update.h"
+#include "kernels/cpu/delta_transform.h"
 #include "worker/optimizer/inner_optimizer.h"
 #include "worker/optimizer/update_rule.h"
 
@@ -73,6 +75,7 @@ class DeltaRule {
   const Layout* const layout_;
   const DeltaState state_;
   InnerOptimizer inner_;
+  DeltaTransform transform_;
   std::optional<DeltaUpdate> pending_;
 };
 

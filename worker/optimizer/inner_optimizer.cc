@@ -29,7 +29,7 @@ InnerOptimizer::InnerOptimizer(const InnerSettings& settings, std::vector<InnerT
 
 void InnerOptimizer::Step(size_t tensor, float rate, float gradient_scale,
                           absl::Span<const float> gradient, absl::Span<float> x) {
-  if (settings_.method == InnerMethod::kMuon && tensors_[tensor].inside)
+  if (MuonSteps(tensor))
     Muon(tensor, rate, gradient_scale, gradient, x);
   else
     AdamW(tensor, rate, gradient_scale, gradient, x);

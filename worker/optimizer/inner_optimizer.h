@@ -58,6 +58,9 @@ class InnerOptimizer {
   void Reset();
 
   uint64_t steps() const { return steps_; }
+  bool MuonSteps(size_t tensor) const {
+    return settings_.method == InnerMethod::kMuon && tensors_[tensor].inside;
+  }
 
  private:
   void AdamW(size_t tensor, float rate, float gradient_scale, absl::Span<const float> gradient,

@@ -1,7 +1,6 @@
 // Agreement of deltas against the runs of a second implementation (tests/golden/deltas).
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -13,14 +12,10 @@
 namespace distro {
 namespace {
 
-using testing::GoldenArray;
-
-class GoldenAgreementTest : public ::testing::TestWithParam<std::string> {
+class GoldenAgreementTest : public ::testing::TestWithParam<std::string>,
+                            public testing::GoldenDeltas {
  protected:
-  template <typename T>
-  absl::Span<const T> Row(const std::string& name, int64_t row, int64_t size) const {
-    return data_.at(name).As<T>().subspan(row * size, size);
-  }
+  GoldenAgreementTest() : GoldenDeltas(GetParam()) {}
 
   // What worker w sent of the segment's blocks in round t.
   DeltaUpdate Sent(int64_t t, int64_t w, SegmentId segment) const {
@@ -50,21 +45,14 @@ class GoldenAgreementTest : public ::testing::TestWithParam<std::string> {
       workers.push_back(w);
     }
     const std::vector<AgreementCounts> of_segment =
-        CompareDeltas(weighted, SegmentExtents(layout_, segment));
+        CompareDeltas(weighted, DeltaExtents(layout_, as_dct_, segment));
     for (size_t i = 0; i < workers.size(); ++i) {
       (*counts)[workers[i]].agree += of_segment[i].agree;
       (*counts)[workers[i]].disagree += of_segment[i].disagree;
     }
   }
-
-  const std::map<std::string, GoldenArray> data_ = testing::LoadGolden("deltas/" + GetParam());
-  const Layout layout_ = testing::GoldenDeltasLayout(testing::GoldenDeltasRun(GetParam()));
-  const int64_t rounds_ = data_.at("index").shape[0];
-  const int64_t workers_ = data_.at("index").shape[1];
-  const int64_t blocks_ = data_.at("index").shape[2];
-  const int k_ = static_cast<int>(data_.at("index").shape[3]);
 };
-INSTANTIATE_TEST_SUITE_P(Sets, GoldenAgreementTest, ::testing::Values("k1", "k8", "k32"),
+INSTANTIATE_TEST_SUITE_P(Sets, GoldenAgreementTest, ::testing::Values("k1", "k8", "k32", "dct"),
                          [](const auto& set) { return set.param; });
 
 TEST_P(GoldenAgreementTest, CountsOfEveryWorkerAndRound) {

@@ -1,6 +1,7 @@
 """Single blocks, the records that came for them, and what the aggregator makes of these."""
 import reference as ref
 from arrays import Rows
+from layout import POSITIONS, matrix_blocks
 from rounds import Random
 
 WHOLE = (64, 64, 4096)  # a tensor of one block: rows, columns, elements
@@ -27,7 +28,7 @@ class Cases:
 
     def add(self, shape, records, empty_weight=0, divisor="senders", floor_256=0, keep=0):
         """records: (weight, Record). empty_weight: of empty records. keep: K', 0 when lossless."""
-        [inside] = ref.matrix_blocks(*shape)
+        [inside] = matrix_blocks(*shape)
         run_seed = ref.mix(self.random.below(2 ** 24))
         number, block = self.random.below(2 ** 20), self.random.below(2 ** 22)
         weight = empty_weight + sum(n for n, _ in records)
@@ -63,14 +64,14 @@ def drawn(cases):
     rows = 64 - random.below(64) * random.below(2)
     cols = 64 - random.below(64) * random.below(2)
     k, workers = (1, 4, 8, 16)[random.below(4)], 1 + random.below(12)
-    hot = [random.below(ref.POSITIONS) for _ in range(12)]
+    hot = [random.below(POSITIONS) for _ in range(12)]
     low = random.below(248)
     records = []
     for _ in range(workers):
         chosen = set()
         while len(chosen) < k:
             common = random.below(3) == 0
-            chosen.add(hot[random.below(12)] if common else random.below(ref.POSITIONS))
+            chosen.add(hot[random.below(12)] if common else random.below(POSITIONS))
         entries = [(i, random.below(2) * 2 - 1) for i in sorted(chosen)]
         records.append((1 + random.below(15), record(low + random.below(8), *entries)))
     cases.add((rows, cols, rows * cols), records, 15 * random.below(3), DIVISORS[random.below(2)],

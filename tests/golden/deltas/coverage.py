@@ -5,6 +5,7 @@ import math
 
 import reference as ref
 import rounds
+from layout import POSITIONS, SIDE
 
 NEEDED = {
     "k1": """a not finite | beyond 1.0 | floor binds | K' cut | K' tie | code 0..31 | code 255
@@ -16,12 +17,36 @@ NEEDED = {
     "k32": """whole block | edge with fewer than K | beyond 1.0 | code 255 | K' cut | K' tie
         | below the last level | cancelled by weight | excluded | bits: fused beta * e
         | bits: fused update""",
+    "dct": """away | excluded | segment cuts tensor | edge with fewer than K
+        | whole block of frequencies | fewer rows of frequencies | fewer columns of frequencies
+        | one row of frequencies | beside the elements of frequencies
+        | empty record of frequencies | cap A of frequencies | cap F of frequencies
+        | cap median + 2 of frequencies | cancelled of frequencies
+        | below the last level of frequencies | feedback kept back of frequencies
+        | level 0 of frequencies | level 7 of frequencies
+        | no entry, -0 stays of frequencies | entries, -0 moves of frequencies
+        | bits: fused beta * e | bits: fused update | bits: fused update of frequencies
+        | bits: u not rounded of frequencies""",
 }
+MARGIN = 1e-4  # how far from every tie records of frequencies have to be; transforms differ by less
+# Of twice a mean of units: below the first a record is empty; the others are between two codes.
+BORDERS = [ref.magnitude(0)] + [ref.magnitude(c) + ref.magnitude(c + 1)
+                                for c in range(ref.CODES - 1)]
 
 
 def fused(a, b, c):
     """f32 of a * b + c rounded once; by way of a double, which is near enough for a count."""
     return ref.f32(float(fractions.Fraction(a) * fractions.Fraction(b) + fractions.Fraction(c)))
+
+
+def near_tie(values, k):
+    """Whether the last bits of the transform could change the record of a block of frequencies."""
+    sizes = sorted(map(abs, values.values()), reverse=True)
+    total = 2 * sum(ref.units(size) for size in sizes[:k])
+    if any(abs(total - k * border) <= MARGIN * total for border in BORDERS):
+        return True
+    empty = total < k * BORDERS[0]
+    return not empty and min(sizes[k - 1], sizes[k - 1] - sizes[k]) <= MARGIN * sizes[0]
 
 
 class Watched(rounds.Rounds):
@@ -38,6 +63,9 @@ class Watched(rounds.Rounds):
 
     def see(self, name, times=1):
         self.counts[name] = self.counts.get(name, 0) + int(times)
+
+    def see_of(self, block, name, times=1):
+        self.see(name + " of frequencies" if block.as_dct else name, times)
 
     def round(self, t):
         self.t, self.p_before = t, list(self.p)
@@ -61,33 +89,44 @@ class Watched(rounds.Rounds):
                 for e, p, own, a in zip(before, self.p, x, self.e[w])))
         return records
 
-    def record(self, block, a, caps):
-        values = {position: a[i] for position, i in block.elements.items()}
-        record = super().record(block, a, caps)
+    def record(self, block, values, cap):
+        record = super().record(block, values, cap)
         order = sorted(values, key=lambda i: (-abs(values[i]), i))
         chosen, k = order[:self.run["k"]], self.run["k"]
         self.see("edge with fewer than K", len(values) < k)
-        self.see("whole block", len(values) == ref.POSITIONS)
+        self.see_of(block, "whole block", len(block.elements) == POSITIONS)
         self.see("K tie", len(order) > k and abs(values[order[k - 1]]) == abs(values[order[k]]) > 0)
         self.see("beyond 1.0", any(abs(values[i]) > 1 for i in chosen))
-        self.see("empty record", record is None)
+        self.see_of(block, "empty record", record is None)
+        if block.as_dct:
+            self.frequencies(block, values, record)
         if record:
             self.see("-0 chosen", any(ref.bits(values[i]) == 2 ** 31 for i in chosen))
             self.see("code 0", record.code == 0)
             self.see("code 0..31", record.code < 32)
             self.see("code 255", record.code == 255)
             if ref.scale_code([values[i] for i in chosen]) > record.code:
-                self.clamped(block.tensor, caps[block.tensor])
+                self.clamped(block, cap)
         return record
 
-    def clamped(self, tensor, cap):
-        median = self.medians[tensor]
+    def frequencies(self, block, values, record):
+        if near_tie(values, self.run["k"]):
+            raise SystemExit(f"round {self.t}: a record of frequencies is too near a tie")
+        rows = len({position // SIDE for position in block.elements})
+        self.see_of(block, "one row", rows == 1)
+        self.see_of(block, "fewer rows", rows < SIDE)
+        self.see_of(block, "fewer columns", len(block.elements) < rows * SIDE)
+        beside = record is not None and not block.elements.keys() >= set(record.positions)
+        self.see_of(block, "beside the elements", beside)
+
+    def clamped(self, block, cap):
+        median = self.medians[block.tensor]
         if median is None:
-            self.see("2 workers or fewer: cap A" if self.t else "cap A")
+            self.see_of(block, "2 workers or fewer: cap A" if self.t else "cap A")
         elif cap == median + 2:
-            self.see("cap median + 2", cap > ref.cap(self.s.rates[self.t], 0))
+            self.see_of(block, "cap median + 2", cap > ref.cap(self.s.rates[self.t], 0))
         else:
-            self.see("cap F", cap == ref.cap(self.s.rates[self.t], 0))
+            self.see_of(block, "cap F", cap == ref.cap(self.s.rates[self.t], 0))
 
     def combine(self, t, weights, uploads, included):
         self.block, self.weights, self.included = 0, weights, included
@@ -100,7 +139,7 @@ class Watched(rounds.Rounds):
     def add_means(self, means):
         super().add_means(means)
         for mean in means.values():
-            self.see("cancelled", mean.r == 0)
+            self.see_of(self.layout.blocks[self.block], "cancelled", mean.r == 0)
             self.see("cancelled by weight", mean.r == 0 and len(set(self.weights)) > 1)
         self.means = means
 
@@ -111,7 +150,8 @@ class Watched(rounds.Rounds):
         if kept and len(live) > kept:
             self.see("K' cut")
             self.see("K' tie", live[kept - 1] == live[kept])
-        self.see("below the last level", len(live[:kept]) - len(result.entries))
+        block = self.layout.blocks[self.block]
+        self.see_of(block, "below the last level", len(live[:kept]) - len(result.entries))
         row = self.included[self.layout.segment_of[self.block]]
         self.block += 1
         weight = sum(n for n, bit in zip(self.weights, row) if bit)
@@ -119,21 +159,37 @@ class Watched(rounds.Rounds):
         self.see("floor binds", any(mean.count < floor for mean in self.means.values()))
 
     def finish(self, uploads, included, results):
-        alpha = self.s.alpha[self.t]
         self.see("-0 in p stays", sum(ref.bits(p) == 2 ** 31 for p in self.p))
         for block, result in zip(self.layout.blocks, results):
-            for position, (sign, level) in result.entries.items():
-                i = block.elements[position]
-                value = -sign * ref.level_value(result.code, level)
-                other = fused(value, alpha * 2.0 ** -44, self.p_before[i])
-                self.see("bits: fused update", other != self.p[i])
+            (self.moved_as_dct if block.as_dct else self.moved)(block, result)
         for b, block in enumerate(self.layout.blocks):
             for w, upload in enumerate(uploads):
                 if upload and upload[b] and included[self.layout.segment_of[b]][w]:
-                    self.see("feedback kept back", any(
-                        position in block.elements and position not in results[b].entries
+                    self.see_of(block, "feedback kept back", any(
+                        position in block.inside and position not in results[b].entries
                         for position in upload[b].positions))
         super().finish(uploads, included, results)
+
+    def moved(self, block, result):
+        for position, (sign, level) in result.entries.items():
+            i = block.elements[position]
+            value = -sign * ref.level_value(result.code, level)
+            other = fused(value, self.s.alpha[self.t] * 2.0 ** -44, self.p_before[i])
+            self.see("bits: fused update", other != self.p[i])
+
+    def moved_as_dct(self, block, result):
+        zeros = [i for i in block.elements.values() if ref.bits(self.p_before[i]) == 2 ** 31]
+        if not result.entries:
+            self.see_of(block, "no entry, -0 stays", len(zeros))
+            return
+        self.see_of(block, "entries, -0 moves", sum(self.p[i] != 0 for i in zeros))
+        for _, level in result.entries.values():
+            self.see_of(block, f"level {level}")
+        w, directions = ref.direction_scale(result, self.s.alpha[self.t]), ref.direction(result)
+        for position, i in block.elements.items():
+            u, p = directions[position], self.p_before[i]
+            self.see_of(block, "bits: fused update", fused(-ref.f32(u), w, p) != self.p[i])
+            self.see_of(block, "bits: u not rounded", ref.f32(p - ref.f32(u * w)) != self.p[i])
 
 
 def check(name, scenario):

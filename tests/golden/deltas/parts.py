@@ -1,5 +1,6 @@
 """Single steps of the method on inputs that a run does not meet, extreme ones among them."""
 import combine
+import frequencies
 import reference as ref
 from arrays import Rows
 from rounds import Random
@@ -78,4 +79,4 @@ def updates():
 
 
 PARTS = {"tables": tables, "codes": codes, "caps": caps, "updates": updates,
-         "combine": combine.arrays}
+         "combine": combine.arrays, "frequencies": frequencies.arrays}

@@ -3,16 +3,19 @@ second implementation, which makes the golden data of this folder. Slow, and mea
 
 Integers are Python's, without a bound. A Python float is a double, so an f32 operation is done in
 double and rounded to f32: a product of two f32 is exact in a double, and a sum of two f32 that is
-rounded to 53 bits first rounds to the same f32 (53 >= 2 * 24 + 2). Needs nothing but Python 3.
+rounded to 53 bits first rounds to the same f32 (53 >= 2 * 24 + 2). What is local to a worker and
+need not be the same everywhere is done in double and rounded to f32 at its end. Needs nothing but
+Python 3.
 
-A block's elements are a dict {position: value}, ascending, of the positions inside its tensor.
+A block's values are a dict {position: value}, ascending, of the positions inside its tensor.
 """
 import dataclasses
 import math
 import struct
 
-SIDE = 64
-POSITIONS = SIDE * SIDE
+import transform
+from layout import POSITIONS
+
 UNIT = 2 ** 44  # 1.0 in units of 2^-44
 CODES = 256
 DROPPED = 8  # levels are 0..7
@@ -44,53 +47,6 @@ def mix(z):
 def state_hash(values):
     """Of one tensor, as docs/algorithm.md has it under "Exactness"."""
     return sum(mix((2 ** 32 * i + bits(value) + G) & MASK) for i, value in enumerate(values)) & MASK
-
-
-# Layout ------------------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass
-class Block:
-    tensor: int
-    elements: dict  # position -> index among all elements of the model
-
-
-def matrix_blocks(rows, cols, elements):
-    """For each block, row-major: {position: element of the tensor}."""
-    blocks = []
-    for top in range(0, rows, SIDE):
-        for left in range(0, cols, SIDE):
-            inside = {}
-            for r in range(min(SIDE, rows - top)):
-                for c in range(min(SIDE, cols - left)):
-                    element = (top + r) * cols + left + c
-                    if element < elements:
-                        inside[r * SIDE + c] = element
-            blocks.append(inside)
-    return blocks
-
-
-class Layout:
-    """Of tensors [(name, shape)] in manifest order."""
-
-    def __init__(self, tensors, segment_blocks):
-        self.blocks, self.tensors, self.elements = [], [], 0
-        for i, (_, shape) in enumerate(tensors):
-            count = math.prod(shape)
-            if len(shape) == 1:
-                rows, cols = -(-count // SIDE), SIDE
-            else:
-                rows, cols = shape[0], count // shape[0]
-            for inside in matrix_blocks(rows, cols, count):
-                moved = {position: self.elements + element for position, element in inside.items()}
-                self.blocks.append(Block(i, moved))
-            self.tensors.append(range(self.elements, self.elements + count))
-            self.elements += count
-        self.segment_of = [b // segment_blocks for b in range(len(self.blocks))]
-        self.segments = self.segment_of[-1] + 1
-
-    def blocks_of(self, tensor):
-        return [b for b, block in enumerate(self.blocks) if block.tensor == tensor]
 
 
 # Scale codes -------------------------------------------------------------------------------------
@@ -133,6 +89,14 @@ def form(beta, e, p_begin, x):
     return a if all(map(math.isfinite, a)) else None
 
 
+def block_values(a, block):
+    """b: what a record of the block is made of."""
+    elements = {position: a[i] for position, i in block.elements.items()}
+    if not block.as_dct:
+        return elements
+    return dict(enumerate(map(f32, transform.forward(elements))))
+
+
 @dataclasses.dataclass
 class Record:
     positions: list  # K, ascending
@@ -159,10 +123,15 @@ def weight(steps, inner_steps, window):
 
 def feed_back(e, block, record, result):
     """Takes out of e what the worker sent of a block of an included segment and came back."""
-    for position, sign in zip(record.positions, record.signs):
-        if position in block.elements and position in result.entries:
-            i = block.elements[position]
-            e[i] = f32(e[i] - sign * (magnitude(record.code) / 2.0 ** 44))
+    q = {position: sign * (magnitude(record.code) / 2.0 ** 44)
+         for position, sign in zip(record.positions, record.signs)
+         if position in block.inside and position in result.entries}
+    if block.as_dct and q:
+        taken = transform.inverse(q)
+        q = {position: taken[position] for position in block.elements}
+    for position, value in q.items():
+        i = block.elements[position]
+        e[i] = f32(e[i] - value)
 
 
 # The aggregator ----------------------------------------------------------------------------------
@@ -253,15 +222,55 @@ def level_value(code, level):
     return (magnitude(code) * T[level] + 2 ** 15) >> 16
 
 
+def rate_of_units(alpha):
+    """a32."""
+    return f32(alpha * 2.0 ** -44)
+
+
 def step(alpha, code, level):
-    return f32(level_value(code, level) * f32(alpha * 2.0 ** -44))
+    return f32(level_value(code, level) * rate_of_units(alpha))
 
 
 def move(p, alpha, code, sign, level):
     return f32(p - sign * step(alpha, code, level))
 
 
+def shifted(level, h):
+    """|V| of an entry."""
+    return (T[level] + 2 ** (h - 1)) >> h
+
+
+def shift(result):
+    """h."""
+    levels = [level for _, level in result.entries.values()]
+    return next(h for h in range(1, 15) if sum(shifted(level, h) for level in levels) <= 32767)
+
+
+def direction(result):
+    """u, of all positions of the block."""
+    h = shift(result)
+    return transform.inverse_int({position: sign * shifted(level, h)
+                                  for position, (sign, level) in result.entries.items()})
+
+
+def direction_scale(result, alpha):
+    """w."""
+    whole = f32(magnitude(result.code) * rate_of_units(alpha))
+    return f32(whole * 2.0 ** (shift(result) - 36))
+
+
+def block_steps(result, alpha):
+    """float(u) * w, of all positions of a block that travels as its DCT."""
+    w = direction_scale(result, alpha)
+    return [f32(f32(u) * w) for u in direction(result)]
+
+
 def apply_result(p, block, result, alpha):
-    for position, (sign, level) in result.entries.items():
-        i = block.elements[position]
-        p[i] = move(p[i], alpha, result.code, sign, level)
+    if block.as_dct and result.entries:
+        steps = block_steps(result, alpha)
+        for position, i in block.elements.items():
+            p[i] = f32(p[i] - steps[position])
+    elif not block.as_dct:
+        for position, (sign, level) in result.entries.items():
+            i = block.elements[position]
+            p[i] = move(p[i], alpha, result.code, sign, level)

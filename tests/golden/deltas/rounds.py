@@ -1,5 +1,6 @@
 """Runs of several rounds: a Scenario says what the workers did, reference.py what came of it."""
 import reference as ref
+from layout import Layout
 
 AWAY, IN_TIME, TOO_LATE = 0, 1, 2
 
@@ -30,7 +31,7 @@ class Scenario:
         self.run, self.workers = run, workers
         self.alpha, self.beta = [ref.f32(a) for a in alpha], [ref.f32(b) for b in beta]
         self.rates = [[ref.f32(rate) for rate in row] for row in rates]  # [T][H]
-        self.layout = ref.Layout(run["tensors"], run["segment_blocks"])
+        self.layout = Layout(run["tensors"], run["segment_blocks"], run.get("frequencies", []))
         self.random = Random(run["seed"])
 
     def tensor(self, name):
@@ -104,7 +105,8 @@ class Rounds:
             self.e[w] = a
         records = None
         if a is not None and attendance == IN_TIME:
-            records = [self.record(block, a, caps) for block in self.layout.blocks]
+            records = [self.record(block, ref.block_values(a, block), caps[block.tensor])
+                       for block in self.layout.blocks]
         self.add("sent", [records is not None])
         for record in records or [None] * len(self.layout.blocks):
             self.add("index", record.positions if record else [0] * self.run["k"])
@@ -112,20 +114,19 @@ class Rounds:
             self.add("code", [record.code if record else -1])
         return records
 
-    def record(self, block, a, caps):
-        values = {position: a[i] for position, i in block.elements.items()}
-        return ref.make_record(values, self.run["k"], caps[block.tensor])
+    def record(self, block, values, cap):
+        return ref.make_record(values, self.run["k"], cap)
 
     def combine(self, t, weights, uploads, included):
         results, agree, disagree = [], [0] * self.s.workers, [0] * self.s.workers
         for b, block in enumerate(self.layout.blocks):
             counted = [w for w in range(self.s.workers) if included[self.layout.segment_of[b]][w]]
             records = {w: uploads[w][b] for w in counted if uploads[w][b]}
-            means = ref.combine(block.elements, [(weights[w], records[w]) for w in records],
+            means = ref.combine(block.inside, [(weights[w], records[w]) for w in records],
                                 sum(weights[w] for w in counted), self.run["divisor"],
                                 self.run["floor_256"])
             for w, record in records.items():
-                plus, minus = ref.agreement(block.elements, weights[w], record, means)
+                plus, minus = ref.agreement(block.inside, weights[w], record, means)
                 agree[w], disagree[w] = agree[w] + plus, disagree[w] + minus
             results.append(ref.make_result(means, self.run["kept"], self.run["seed"], t, b))
             self.add_means(means)
@@ -162,8 +163,11 @@ class Rounds:
         self.medians = [ref.median_code(list(codes.values())) for codes in largest]
         self.add("median", [-1 if median is None else median for median in self.medians])
         for e in self.e:
-            self.add("buffer_hash", [ref.state_hash([e[i] for i in tensor])
-                                     for tensor in self.layout.tensors])
+            self.add("buffer_hash", [
+                0 if as_dct else ref.state_hash([e[i] for i in tensor])
+                for tensor, as_dct in zip(self.layout.tensors, self.layout.as_dct)])
+            if any(self.layout.as_dct):
+                self.add("buffer_near", e)
 
     def arrays(self):
         """name -> (dtype, shape, flat list)."""
@@ -192,5 +196,7 @@ class Rounds:
             "parameter": ("f32", [rounds, n]), "buffer": ("f32", [n]),
             "buffer_hash": ("u64", [rounds, workers, tensors]),
         }
+        if any(self.layout.as_dct):
+            shapes["buffer_near"] = ("f32", [rounds, workers, n])
         return {name: (dtype, shape or [len(rows[name])], rows[name])
                 for name, (dtype, shape) in shapes.items()}

@@ -2,6 +2,8 @@
 import math
 
 import reference as ref
+import transform
+from layout import POSITIONS
 from rounds import AWAY, IN_TIME, TOO_LATE, Scenario
 
 TINY = 2.0 ** -149  # the smallest f32
@@ -160,4 +162,53 @@ class K1(Scenario):
         return x
 
 
-SETS = {"k1": K1, "k8": K8, "k32": K32}
+class Dct(Scenario):
+    """K = 8, "senders", lossless, no window: blocks that travel as their DCT, whole ones and edges,
+    beside others that do not. The seed is one with which no record is near a tie."""
+
+    def __init__(self):
+        run = {"seed": 125, "tensors": [
+                   ["a_square", [65, 70]], ["b_small", [3, 70]], ["c_embedding", [65, 5]],
+                   ["d_vector", [70]]],
+               "frequencies": ["a_square", "b_small"], "segment_blocks": 3, "k": 8,
+               "inner_steps": 2, "window": False, "divisor": "senders", "floor_256": 0,
+               "kept": None}
+        rates = [[2e-4] * 2] + [[1e-3, 9e-4]] * 3
+        super().__init__(run, 4, [1, 0.65, 1.3, 0.8], [0.9] * 4, rates)
+        self.strong = [{self.random.below(POSITIONS): self.random.noise() for _ in range(14)}
+                       for _ in self.layout.blocks]
+
+    def parameters(self):
+        p = [ref.f32(0.05 * self.random.noise()) for _ in range(self.layout.elements)]
+        for i in self.tensor("b_small")[::5]:
+            p[i] = -0.0
+        return p
+
+    def attendance(self, t, w):
+        return AWAY if (t, w) == (1, 3) else IN_TIME
+
+    def included(self, t, segment, w):
+        return (t, segment, w) != (2, 1, 0)
+
+    def x(self, t, w, p):
+        x = list(p)
+        for i in [*self.tensor("c_embedding"), *self.tensor("d_vector")]:
+            x[i] = ref.f32(p[i] - 1e-3 * self.random.noise() ** 3)
+        for b, block in enumerate(self.layout.blocks):
+            if block.as_dct and (t, b) != (0, 5):  # the last block of b_small has nothing to say
+                self.matrix(t, w, p, x, b, block)
+        return x
+
+    def matrix(self, t, w, p, x, b, block):
+        """Strong frequencies that the workers have in common, but not all of their signs."""
+        frequencies = {}
+        for j, (position, size) in enumerate(self.strong[b].items()):
+            flip = -1 if (j + t + w) % 4 < j % 3 else 1
+            frequencies[position] = flip * 0.015 * size * (1 + 0.1 * self.random.noise())
+        loud = 3 if (t, w) == (2, 2) else 1
+        moved = transform.inverse(frequencies)
+        for position, i in block.elements.items():
+            x[i] = ref.f32(p[i] - loud * (moved[position] + 1e-4 * self.random.noise()))
+
+
+SETS = {"k1": K1, "k8": K8, "k32": K32, "dct": Dct}

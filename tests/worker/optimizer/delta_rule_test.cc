@@ -137,6 +137,30 @@ TEST_F(DeltaRuleTest, ACopyThatIsNoNumberLeavesTheBufferAsItWas) {
   }
 }
 
+// A difference that is the same everywhere is one frequency of each whole block.
+TEST_F(DeltaRuleTest, BlocksOfWhatMuonStepsTravelAsTheirDct) {
+  std::vector<InnerTensor> tensors = InnerTensors(layout_, {{0}, {1}});
+  tensors[0].inside = true;
+  DeltaRule rule(&layout_, {.method = InnerMethod::kMuon}, tensors,
+                 {.error = Spans(&error_), .first = Spans(&first_), .second = Spans(&second_)});
+  std::ranges::fill(begin_.tensor(0), 0.001f);
+  std::ranges::fill(begin_.tensor(1), 0.001f);
+  const DeltaRound round = {.beta = 0, .k = 1, .caps = {255, 255}};
+  ASSERT_TRUE(rule.Compress(round, Spans(&begin_), Spans(&x_)).ok());
+  EXPECT_THAT(rule.pending()->positions, ElementsAre(0, 0, 1, 0)) << "the third is two wide";
+  EXPECT_EQ(rule.pending()->codes[0], ScaleCodeOf(64 * 0.001)) << "the frequency 0 of 64 x 64";
+  EXPECT_EQ(rule.pending()->codes[3], ScaleCodeOf(0.001)) << "an element of the vector";
+  const DeltaResult all = ResultOf(*rule.pending());
+  DeltaResult first = all;  // the first segment is included, of two blocks
+  first.offsets.resize(3);
+  const std::vector<const DeltaResult*> included = {&first, nullptr};
+  rule.Feedback(included);
+  const double sent = std::ldexp(static_cast<double>(ScaleOf(all.codes[0])), -kScaleUnitBits);
+  for (const int64_t col : {0, 63, 64, 127})
+    EXPECT_NEAR(Error(17, col), 0.001 - sent / 64, 1e-9) << "of " << col;
+  EXPECT_EQ(Error(17, 128), 0.001f) << "not included";
+}
+
 TEST_F(DeltaRuleTest, AGradientAboveTheClipIsScaledDownToIt) {
   gradient_.tensor(1)[0] = 8;
   rule_.Step({.rate = 0.1f, .clip_norm = 2}, 8, Spans(&gradient_), Spans(&x_));

@@ -1,0 +1,38 @@
+// What the two forms of a block have in common, elements (deltas.h) and frequencies
+// (delta_transform.h): how a record is written, and which of it came back. Pure functions.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "common/update/delta_update.h"
+#include "common/update/scale.h"
+
+namespace distro {
+
+// Appends the record of a block: the values of K ascending positions as their signs (0 counts as +)
+// and one scale code, at most `cap`. `inside`: how many positions the tensor has; the values of the
+// others are 0.
+void AppendRecord(absl::Span<const uint16_t> positions, absl::Span<const float> values, int inside,
+                  uint8_t cap, DeltaUpdate* update);
+
+// Calls work(position, q) for each position of the update's block that the result's block has too;
+// q is sign * M(c) * 2^-44, exact.
+template <typename Work>
+void ForEachReturned(const DeltaUpdate& update, int64_t block, const DeltaResult& result,
+                     int64_t result_block, Work work) {
+  if (update.empty(block)) return;
+  const float scale = std::ldexp(static_cast<float>(ScaleOf(update.codes[block])), -kScaleUnitBits);
+  uint32_t returned = result.offsets[result_block];
+  const uint32_t end = result.offsets[result_block + 1];
+  for (int64_t i = block * update.k; i < (block + 1) * update.k; ++i) {
+    const uint16_t position = update.positions[i];
+    while (returned < end && result.positions[returned] < position) ++returned;
+    if (returned == end) return;
+    if (result.positions[returned] == position)
+      work(position, static_cast<float>(update.signs[i]) * scale);
+  }
+}
+
+}  // namespace distro
