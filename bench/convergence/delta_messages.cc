@@ -157,8 +157,9 @@ BlockForms FormsOf(const DeltasSettings& settings, const Layout& layout,
                    absl::Span<const InnerTensor> tensors) {
   BlockForms forms = {.layout = &layout};
   for (const InnerTensor& tensor : tensors) {
-    forms.transformed.push_back(settings.transform == "all" ||
-                                (settings.transform == "matrices" && tensor.inside));
+    const bool by_muon = settings.inner == "muon" && tensor.inside;
+    forms.as_dct.push_back(settings.transform == "all" ||
+                           (settings.transform == "muon" && by_muon));
   }
   return forms;
 }
@@ -168,7 +169,7 @@ DeltaUpdate LargestOf(const BlockForms& forms, int k, absl::Span<const uint8_t> 
   DeltaUpdate update = {.k = k, .positions = {}, .signs = {}, .codes = {}};
   for (size_t tensor = 0; tensor < a.size(); ++tensor) {
     const MatrixShape& matrix = forms.layout->tensors()[tensor].matrix;
-    if (!forms.transformed[tensor]) {
+    if (!forms.as_dct[tensor]) {
       AppendLargest(matrix, a[tensor], caps[tensor], &update);
       continue;
     }
@@ -186,7 +187,7 @@ DeltaMessage EncodeVariant(const DeltasSettings& settings, const BlockForms& for
   std::vector<std::vector<float>> of_tensor(a.size());
   ForEachBlock(*forms.layout, [&](size_t tensor, const BlockSite& site, int64_t) {
     const Block block = BlockAt(site, a[tensor]);
-    EncodeBlock(settings, forms.transformed[tensor] ? Dct(block) : block, &message, &chosen);
+    EncodeBlock(settings, forms.as_dct[tensor] ? Dct(block) : block, &message, &chosen);
     of_tensor[tensor].insert(of_tensor[tensor].end(), chosen.begin(), chosen.end());
   });
   if (settings.values != "tensor") return message;
@@ -220,7 +221,7 @@ DeltaMeans CombineMessages(absl::Span<const DeltaMessage* const> messages, const
   DeltaMeans means;
   DeltaAccumulator accumulator;
   ForEachBlock(*forms.layout, [&](size_t tensor, const BlockSite& site, int64_t block) {
-    const BlockExtent extent = ExtentOfBlock(site, forms.transformed[tensor]);
+    const BlockExtent extent = ExtentOfBlock(site, forms.as_dct[tensor]);
     for (const DeltaMessage* message : messages) {
       const SentBlock sent = BlockOf(*message, block);
       if (std::ranges::all_of(sent.values, [](int64_t value) { return value == 0; })) continue;
@@ -238,7 +239,7 @@ std::vector<AgreementCounts> CompareMessages(absl::Span<const DeltaMessage* cons
   ForEachBlock(*forms.layout, [&](size_t tensor, const BlockSite& site, int64_t block) {
     sent.clear();
     for (const DeltaMessage* message : messages) sent.push_back(BlockOf(*message, block));
-    CompareSent(ExtentOfBlock(site, forms.transformed[tensor]), sent, absl::MakeSpan(counts));
+    CompareSent(ExtentOfBlock(site, forms.as_dct[tensor]), sent, absl::MakeSpan(counts));
   });
   return counts;
 }
@@ -323,7 +324,7 @@ void SubtractMessage(const DeltaMessage& message, const DeltaMeans& returned,
       if (Has(returned, block, message.positions[i]))
         q[message.positions[i]] = FromUnits(message.values[i]);
     }
-    if (forms.transformed[tensor]) q = InverseDct(q);
+    if (forms.as_dct[tensor]) q = InverseDct(q);
     ForEachElement(site, [&](int position, int64_t element) { e[tensor][element] -= q[position]; });
   });
 }
@@ -333,7 +334,7 @@ void SpreadMeans(const DeltaMeans& means, const BlockForms& forms, TensorBuffer*
     Block delta{};
     for (uint32_t i = means.offsets[block]; i < means.offsets[block + 1]; ++i)
       delta[means.positions[i]] = FromUnits(means.values[i]);
-    if (forms.transformed[tensor]) delta = InverseDct(delta);
+    if (forms.as_dct[tensor]) delta = InverseDct(delta);
     ForEachElement(site, [&](int position, int64_t element) {
       out->tensor(static_cast<int>(tensor))[element] = delta[position];
     });

@@ -21,8 +21,8 @@ namespace distro::worker {
 
 // The blocks of a model, and which tensors' travel as their DCT.
 struct BlockForms {
-  const Layout* layout = nullptr;      // borrowed
-  std::vector<bool> transformed = {};  // [tensors]
+  const Layout* layout = nullptr;  // borrowed
+  std::vector<bool> as_dct = {};   // [tensors]
 };
 BlockForms FormsOf(const DeltasSettings& settings, const Layout& layout,
                    absl::Span<const InnerTensor> tensors);

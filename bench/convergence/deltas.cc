@@ -142,8 +142,13 @@ class DeltasRun {
     const StepTable table(outcome.alpha);
     for (size_t i = 0; i < layout_.tensors().size(); ++i) {
       const TensorLayout& tensor = layout_.tensors()[i];
-      ApplyDeltas(tensor.matrix, {.first = 0, .count = tensor.matrix.Blocks()}, outcome.result,
-                  tensor.first_block, table, parameters_.tensor(static_cast<int>(i)));
+      const BlockRange blocks = {.first = 0, .count = tensor.matrix.Blocks()};
+      const absl::Span<float> p = parameters_.tensor(static_cast<int>(i));
+      if (lab_.forms.as_dct[i])
+        transform_.Apply(tensor.matrix, blocks, outcome.result, tensor.first_block, outcome.alpha,
+                         p);
+      else
+        ApplyDeltas(tensor.matrix, blocks, outcome.result, tensor.first_block, table, p);
     }
   }
 
@@ -184,6 +189,7 @@ class DeltasRun {
   DeltasAggregator aggregator_;
   std::vector<std::unique_ptr<DeltasWorker>> workers_;
   TensorBuffer parameters_;
+  DeltaTransform transform_;
   TensorBuffer delta_;                 // of variants: a round's step, dense
   TensorBuffer outer_momentum_;        // of variants
   std::optional<DeltasOutcome> held_;  // with overlap: what is not applied yet

@@ -132,7 +132,7 @@ void DeltasAggregator::Combine(const std::vector<DeltaUpdate>& updates,
     weighted.push_back({.update = &updates[w], .weight = 1});
     included.push_back(messages[w]);
   }
-  const std::vector<BlockExtent> extents = SegmentExtents(layout_, kSegment);
+  const std::vector<BlockExtent> extents = DeltaExtents(layout_, forms_.as_dct, kSegment);
   const bool real = IsReal(settings_);
   Compare(outcome->included,
           real ? CompareDeltas(weighted, extents) : CompareMessages(included, forms_));

@@ -110,7 +110,7 @@ absl::StatusOr<DeltasSettings> ParseDeltasSettings(absl::string_view json) {
   reader.Take("attack_multiple", 0, 1e6, &s.attack_multiple);
   reader.Take("quarantine", &s.quarantine);
   reader.Take("values", {"bit", "float", "two", "tensor"}, &s.values);
-  reader.Take("transform", {"none", "matrices", "all"}, &s.transform);
+  reader.Take("transform", {"muon", "none", "all"}, &s.transform);
   reader.Take("levels", 0, 64, &s.levels);
   reader.Take("level_step", 0.01, 4, &s.level_step);
   reader.Take("feedback", {"returned", "cancelled", "included"}, &s.feedback);
@@ -136,7 +136,7 @@ InnerSettings InnerOf(const DeltasSettings& settings, double weight_decay) {
 }
 
 bool IsReal(const DeltasSettings& s) {
-  return s.values == "bit" && s.transform == "none" && s.levels == 8 && s.level_step == 0.5 &&
+  return s.values == "bit" && s.transform == "muon" && s.levels == 8 && s.level_step == 0.5 &&
          s.feedback == "returned" && s.nesterov == 0 && !s.decay_in_update && s.norm_clip == 0;
 }
 

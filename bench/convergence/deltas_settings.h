@@ -40,8 +40,8 @@ struct DeltasSettings {
 
   // Variants.
   std::string values = "bit";         // or "float", "two" (levels), "tensor" (one scale each)
-  std::string transform = "none";     // blocks travel as their DCT: of "all" tensors, or of
-                                      // those that the inner optimizer steps as "matrices"
+  std::string transform = "muon";     // whose blocks travel as their DCT: tensors that Muon steps;
+                                      // or "none", or "all"
   int levels = 8;                     // of a result; 0: its means as they are
   double level_step = 0.5;            // log2 between two levels
   std::string feedback = "returned";  // or "cancelled" (that too), "included" (all that was sent)

@@ -58,7 +58,7 @@ absl::Status DeltasWorker::Step(uint64_t step) {
 absl::Status DeltasWorker::Compress(const DeltaRound& round, TensorBuffer* parameters) {
   DISTRO_RETURN_IF_ERROR(rule_.Compress(round, SpansOf(parameters), SpansOf(&copy_)));
   const DeltasSettings& settings = *lab_.settings;
-  update_ = settings.transform == "none"
+  update_ = settings.transform == "muon"
                 ? *rule_.pending()
                 : LargestOf(lab_.forms, settings.k, round.caps, rule_.error());
   message_ = settings.values == "bit" ? MessageOf(update_)

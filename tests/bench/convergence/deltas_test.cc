@@ -97,7 +97,7 @@ TEST_F(DeltasTest, EverythingOfOneWorkerIsTheAllReduceOfOneWorker) {
 TEST_F(DeltasTest, EveryVariantLearns) {
   for (const char* json :
        {R"({"values": "float"})", R"({"values": "two"})", R"({"values": "tensor"})",
-        R"({"transform": "all"})", R"({"transform": "matrices"})", R"({"levels": 1})",
+        R"({"transform": "all"})", R"({"transform": "none"})", R"({"levels": 1})",
         R"({"levels": 0})", R"({"feedback": "included"})", R"({"feedback": "cancelled"})",
         R"({"nesterov": 0.5, "alpha": 0.5})", R"({"decay_in_update": true})", R"({"norm_clip": 1})",
         R"({"alpha_end": 0.65})"})

@@ -31,14 +31,14 @@ class RunTest(unittest.TestCase):
         run = study.deltas(5, 32, beta=0.8)
         self.assertEqual((run.value("beta"), run.beta), (0.8, None))
         changed = run.having(beta=0.9, lr=1e-3, rho=0.25)
-        self.assertEqual(dict(changed.deltas), {"beta": 0.9, "k": 32, "rho": 0.25, "transform": "matrices", "window": 5})
+        self.assertEqual(dict(changed.deltas), {"beta": 0.9, "k": 32, "rho": 0.25, "window": 5})
         self.assertEqual(changed.having(rho=None, beta=0.8, lr=4e-3), run)
         self.assertEqual(lab.Run(method="signs").having(beta=0.9).beta, 0.9)
 
     def test_what_is_left_to_the_program_is_not_in_its_configuration(self):
         self.assertNotIn("beta", lab.Run(method="adamw").config())
         self.assertEqual(lab.Run(method="signs", k=16).config()["kept_per_block"], 16)
-        self.assertEqual(json.loads(study.deltas(1, 8).flags()[-1]), {"k": 8, "transform": "matrices", "window": 1})
+        self.assertEqual(json.loads(study.deltas(1, 8).flags()[-1]), {"k": 8, "window": 1})
 
 
 class StudyTest(unittest.TestCase):
