@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "bench/convergence/hostile_worker.h"
 #include "common/base/median.h"
@@ -114,8 +115,12 @@ void DeltasAggregator::Compare(const std::vector<int>& included,
   for (size_t i = 0; i < included.size(); ++i) {
     const std::string name = absl::StrCat(included[i]);
     agreement_.Add(RoundId(round_), name, counts[i]);
-    if (Suspicious(agreement_.Of(name))) suspected_.try_emplace(included[i], round_);
   }
+  const std::optional<std::string> worst = agreement_.Worst();
+  int worker = 0;
+  if (!worst.has_value() || !absl::SimpleAtoi(*worst, &worker)) return;
+  suspected_.try_emplace(worker, round_);
+  agreement_.Clear();
 }
 
 void DeltasAggregator::Combine(const std::vector<DeltaUpdate>& updates,

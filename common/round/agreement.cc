@@ -1,7 +1,9 @@
 #include "common/round/agreement.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include "common/base/status_macros.h"
 #include "common/codec/update_reader.h"
@@ -9,7 +11,7 @@
 namespace distro {
 namespace {
 
-constexpr double kSuspiciousScore = -6;
+constexpr double kSuspiciousDeviations = 6;
 
 // Positions of both ascend. A coefficient that `votes` does not list sums to zero.
 void CountBlock(absl::Span<const uint16_t> positions, absl::Span<const int8_t> signs, int weight,
@@ -33,9 +35,16 @@ double AgreementCounts::Score() const {
   return difference / std::sqrt(static_cast<double>(common()));
 }
 
-bool Suspicious(const AgreementCounts& counts) {
-  return counts.common() >= kMinCommonVotes && counts.Score() < kSuspiciousScore &&
-         counts.disagree - counts.agree > counts.common() / 10;
+double AgreementCounts::Share() const {
+  return common() == 0 ? 0 : Score() / std::sqrt(static_cast<double>(common()));
+}
+
+bool Suspicious(const AgreementCounts& counts, double typical) {
+  const auto votes = static_cast<double>(counts.common());
+  const double opposes =
+      static_cast<double>(counts.disagree) - static_cast<double>(counts.agree) + typical * votes;
+  return counts.common() >= kMinCommonVotes && opposes > kSuspiciousDeviations * std::sqrt(votes) &&
+         opposes > votes / 10;
 }
 
 absl::StatusOr<AgreementCounts> CompareWithOthers(absl::string_view payload,
@@ -124,16 +133,22 @@ AgreementCounts Agreement::Of(absl::string_view name) const {
 }
 
 std::optional<std::string> Agreement::Worst() const {
+  std::vector<double> shares;  // of those that are judged
+  for (const auto& [name, window] : workers_) {
+    if (window.sum.common() >= kMinCommonVotes) shares.push_back(window.sum.Share());
+  }
+  if (shares.size() < kMinJudgedWorkers) return std::nullopt;
+  const auto median = shares.begin() + static_cast<int64_t>(shares.size() - 1) / 2;
+  std::nth_element(shares.begin(), median, shares.end());
+  const double typical = std::min(0.0, *median);
   std::optional<std::string> worst;
   double lowest = 0;
-  int judged = 0;
   for (const auto& [name, window] : workers_) {
-    if (window.sum.common() >= kMinCommonVotes) ++judged;
-    if (!Suspicious(window.sum) || window.sum.Score() >= lowest) continue;
+    if (!Suspicious(window.sum, typical) || window.sum.Score() >= lowest) continue;
     lowest = window.sum.Score();
     worst = name;
   }
-  return judged >= kMinJudgedWorkers ? worst : std::nullopt;
+  return worst;
 }
 
 }  // namespace distro

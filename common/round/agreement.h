@@ -3,8 +3,9 @@
 // (docs/protocol.md, "Agreement"). Pure; not thread-safe.
 //
 // Agreement near zero is natural: workers read different samples, and late in a run gradients are
-// mostly noise. Only a worker that opposes the others is suspicious: flipped signs, a poisoned
-// update, broken arithmetic.
+// mostly noise; under deltas all oppose each other a little then (docs/decisions/0021). Only a
+// worker that opposes the others more than they do each other is suspicious: flipped signs, a
+// poisoned update, broken arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -41,13 +42,16 @@ struct AgreementCounts {
   // (agree - disagree) / sqrt(agree + disagree): about -1 to 1 for signs that are drawn by chance.
   // 0 without votes.
   double Score() const;
+  // (agree - disagree) / (agree + disagree), -1 to 1. 0 without votes.
+  double Share() const;
   bool operator==(const AgreementCounts&) const = default;
 };
 
-// At least kMinCommonVotes votes, agree - disagree < -6 * sqrt(agree + disagree), and disagree -
-// agree above a tenth of them: over many rounds the first alone is reached by honest workers, whose
-// signs depend on each other (docs/decisions/0008).
-bool Suspicious(const AgreementCounts& counts);
+// Of n = agree + disagree votes, at least kMinCommonVotes: disagree - agree is more than n *
+// -typical, by more than 6 * sqrt(n) and more than a tenth of n. `typical`, -1 to 0: the share of
+// an honest worker, where that is negative. The deviations alone are reached by honest workers,
+// whose signs depend on each other (docs/decisions/0008).
+bool Suspicious(const AgreementCounts& counts, double typical);
 
 // The counts of one payload. `votes` is the sum of all payloads of that segment before it is cut
 // down (download = top), with `weight` (0 on probation) times this one in it. InvalidArgument: the
@@ -81,8 +85,9 @@ class Agreement {
   AgreementCounts Of(absl::string_view name) const;
 
   // The suspicious worker of the lowest score (the first name among equals), if there are at least
-  // kMinJudgedWorkers with kMinCommonVotes votes. One at a time: its votes are in what the others
-  // were compared with, so Clear() follows when it is taken out of the run.
+  // kMinJudgedWorkers with kMinCommonVotes votes; typical is the lower median of their shares. One
+  // at a time: its votes are in what the others were compared with, so Clear() follows when it is
+  // taken out of the run.
   std::optional<std::string> Worst() const;
   void Clear() { workers_.clear(); }
 

@@ -77,30 +77,48 @@ TEST(CompareWithOthersTest, DamagedPayloadsAreInvalid) {
 }
 
 TEST(SuspiciousTest, NeedsAThousandCommonVotes) {
-  EXPECT_FALSE(Suspicious({.agree = 0, .disagree = 999}));
-  EXPECT_TRUE(Suspicious({.agree = 0, .disagree = 1000}));
+  EXPECT_FALSE(Suspicious({.agree = 0, .disagree = 999}, 0));
+  EXPECT_TRUE(Suspicious({.agree = 0, .disagree = 1000}, 0));
 }
 
 TEST(SuspiciousTest, NeedsMoreThanSixStandardDeviations) {
   // 1600 votes: six standard deviations are 240.
-  EXPECT_FALSE(Suspicious({.agree = 680, .disagree = 920}));
-  EXPECT_TRUE(Suspicious({.agree = 679, .disagree = 921}));
+  EXPECT_FALSE(Suspicious({.agree = 680, .disagree = 920}, 0));
+  EXPECT_TRUE(Suspicious({.agree = 679, .disagree = 921}, 0));
 }
 
 // What an honest worker came to in the demo of five workers on a short text: -6.2 deviations, a few
 // hundredths of its votes.
 TEST(SuspiciousTest, NeedsMoreThanATenthOfManyVotes) {
-  EXPECT_FALSE(Suspicious({.agree = 9'691, .disagree = 10'566}));
-  EXPECT_FALSE(Suspicious({.agree = 45'000, .disagree = 55'000}));
-  EXPECT_TRUE(Suspicious({.agree = 44'999, .disagree = 55'001}));
+  EXPECT_FALSE(Suspicious({.agree = 9'691, .disagree = 10'566}, 0));
+  EXPECT_FALSE(Suspicious({.agree = 45'000, .disagree = 55'000}, 0));
+  EXPECT_TRUE(Suspicious({.agree = 44'999, .disagree = 55'001}, 0));
 }
 
 TEST(SuspiciousTest, AgreementNearZeroIsNatural) {
-  EXPECT_FALSE(Suspicious({}));
-  EXPECT_FALSE(Suspicious({.agree = 3, .disagree = 9}));
-  EXPECT_FALSE(Suspicious({.agree = 500'000, .disagree = 500'000}));
-  EXPECT_FALSE(Suspicious({.agree = 498'000, .disagree = 502'000}));
-  EXPECT_FALSE(Suspicious({.agree = 900, .disagree = 100}));
+  EXPECT_FALSE(Suspicious({}, 0));
+  EXPECT_FALSE(Suspicious({.agree = 3, .disagree = 9}, 0));
+  EXPECT_FALSE(Suspicious({.agree = 500'000, .disagree = 500'000}, 0));
+  EXPECT_FALSE(Suspicious({.agree = 498'000, .disagree = 502'000}, 0));
+  EXPECT_FALSE(Suspicious({.agree = 900, .disagree = 100}, 0));
+}
+
+TEST(SuspiciousTest, IsMeasuredFromWhatIsTypical) {
+  // The others oppose each other by a tenth of 10 000 votes: two tenths are not enough.
+  EXPECT_FALSE(Suspicious({.agree = 4'000, .disagree = 6'000}, -0.1));
+  EXPECT_TRUE(Suspicious({.agree = 3'999, .disagree = 6'001}, -0.1));
+  EXPECT_TRUE(Suspicious({.agree = 4'000, .disagree = 6'000}, -0.09));
+}
+
+// Late in a run of deltas all of them do, since each buffer holds what others have sent by then.
+TEST(AgreementTest, WhoOpposesTheOthersAsTheyDoEachOtherIsNotFound) {
+  Agreement agreement;
+  agreement.Add(RoundId(0), "a", {.agree = 41'000, .disagree = 59'000});
+  agreement.Add(RoundId(0), "b", {.agree = 43'000, .disagree = 57'000});
+  agreement.Add(RoundId(0), "c", {.agree = 38'500, .disagree = 61'500});
+  EXPECT_EQ(agreement.Worst(), std::nullopt);
+  agreement.Add(RoundId(0), "hostile", {.agree = 20'000, .disagree = 80'000});
+  EXPECT_THAT(agreement.Worst(), Optional(std::string("hostile")));
 }
 
 TEST(AgreementTest, OneThatOpposesTwoOthersIsFound) {
