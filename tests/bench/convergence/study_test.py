@@ -10,7 +10,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "bench/conv
 import curves  # noqa: E402
 import frontier  # noqa: E402
 import lab  # noqa: E402
+import questions  # noqa: E402
 import study  # noqa: E402
+import tuning  # noqa: E402
 
 METHOD = "Muon inside, H = 1, K = 32"
 
@@ -28,7 +30,7 @@ class FakeLab(lab.Lab):
 
 class RunTest(unittest.TestCase):
     def test_a_setting_of_deltas_is_no_field_of_other_methods(self):
-        run = study.deltas(5, 32, beta=0.8)
+        run = tuning.deltas(5, 32, beta=0.8)
         self.assertEqual((run.value("beta"), run.beta), (0.8, None))
         changed = run.having(beta=0.9, lr=1e-3, rho=0.25)
         self.assertEqual(dict(changed.deltas), {"beta": 0.9, "k": 32, "rho": 0.25, "window": 5})
@@ -38,7 +40,7 @@ class RunTest(unittest.TestCase):
     def test_what_is_left_to_the_program_is_not_in_its_configuration(self):
         self.assertNotIn("beta", lab.Run(method="adamw").config())
         self.assertEqual(lab.Run(method="signs", k=16).config()["kept_per_block"], 16)
-        self.assertEqual(json.loads(study.deltas(1, 8).flags()[-1]), {"k": 8, "window": 1})
+        self.assertEqual(json.loads(tuning.deltas(1, 8).flags()[-1]), {"k": 8, "window": 1})
 
 
 class StudyTest(unittest.TestCase):
@@ -53,40 +55,40 @@ class StudyTest(unittest.TestCase):
         return FakeLab(self.out, [self.text], self.out, self.out / "results", jobs)
 
     def test_climbs_until_every_neighbour_loses(self):
-        best, tried = study.tuned(self.lab(1), METHOD)
+        best, tried = tuning.tuned(self.lab(1), METHOD)
         self.assertEqual((best.lr, best.value("beta")), (8e-3, 0.9))
         self.assertEqual(tried, str(self.lab(1).count()))
 
     def test_every_method_is_tuned_and_has_a_row(self):
-        rows = study.methods(self.lab(2)).splitlines()[2:]
-        self.assertEqual([row.split(" | ")[0].lstrip("| ") for row in rows], list(study.METHODS))
-        self.assertNotIn(study.NOT_RUN, "".join(rows))
+        rows = questions.methods(self.lab(2)).splitlines()[2:]
+        self.assertEqual([row.split(" | ")[0].lstrip("| ") for row in rows], list(tuning.METHODS))
+        self.assertNotIn(tuning.NOT_RUN, "".join(rows))
 
     def test_a_climb_that_was_not_finished_says_so(self):
-        first = study.METHODS[METHOD][0]
+        first = tuning.METHODS[METHOD][0]
         self.lab(1).losses([first, first.having(lr=8e-3)])
-        best, tried = study.tuned(self.lab(0), METHOD)
+        best, tried = tuning.tuned(self.lab(0), METHOD)
         self.assertEqual((best.lr, tried), (8e-3, "2 so far"))
 
     def test_a_lab_without_jobs_runs_nothing(self):
         with self.assertRaises(lab.NotRun):
-            study.tuned(self.lab(0), METHOD)
+            tuning.tuned(self.lab(0), METHOD)
         self.assertEqual(self.lab(0).count(), 0)
 
     def test_what_was_run_is_read_back_on_any_machine(self):
-        study.tuned(self.lab(1), METHOD)
-        self.assertEqual(study.tuned(self.lab(0), METHOD), study.tuned(self.lab(1), METHOD))
+        tuning.tuned(self.lab(1), METHOD)
+        self.assertEqual(tuning.tuned(self.lab(0), METHOD), tuning.tuned(self.lab(1), METHOD))
         self.text.write_text("another text")
-        self.assertEqual(self.lab(0).known([study.METHODS[METHOD][0]]), {}, "another text is another run")
+        self.assertEqual(self.lab(0).known([tuning.METHODS[METHOD][0]]), {}, "another text is another run")
 
     def test_a_run_that_is_known_is_not_run_again(self):
         one = self.lab(1)
-        one.losses([study.deltas(1, 32)] * 2)
-        self.lab(1).losses([study.deltas(1, 32)])
+        one.losses([tuning.deltas(1, 32)] * 2)
+        self.lab(1).losses([tuning.deltas(1, 32)])
         self.assertEqual(len((self.out / "results/deltas.jsonl").read_text().splitlines()), 1)
 
     def test_every_question_has_a_table_of_what_is_known(self):
-        for name, question in study.QUESTIONS.items():
+        for name, question in questions.QUESTIONS.items():
             try:
                 self.assertTrue(question(self.lab(0)).startswith("| "), name)
             except lab.NotRun:
@@ -94,8 +96,8 @@ class StudyTest(unittest.TestCase):
 
     def test_the_page_has_what_is_known_and_says_what_is_not(self):
         page = self.out / "page.md"
-        page.write_text("".join(f"<!-- table: {name} -->\n<!-- end -->\n" for name in (*study.QUESTIONS, "conditions")))
-        self.lab(1).losses([study.BASES[0][1], study.BASES[0][1].having(values="float")])
+        page.write_text("".join(f"<!-- table: {name} -->\n<!-- end -->\n" for name in (*questions.QUESTIONS, "conditions")))
+        self.lab(1).losses([tuning.BASES[0][1], tuning.BASES[0][1].having(values="float")])
         study.write_report(self.lab(0), page)
         text = page.read_text()
         self.assertNotIn("AdamW, All-Reduce", text)
@@ -106,7 +108,7 @@ class StudyTest(unittest.TestCase):
         self.assertEqual(page.read_text(), text)
 
     def test_only_honest_runs_of_the_usual_size_are_drawn(self):
-        one, usual = self.lab(1), study.deltas(1, 32, beta=0.8)
+        one, usual = self.lab(1), tuning.deltas(1, 32, beta=0.8)
         one.losses([usual, usual.having(attack="random"), usual.having(model="1M"), usual.having(seed=2), usual.having(inner="adamw")])
         self.assertEqual(len(one.screened()), 2)
         study.draw_frontier(one, self.out)
@@ -121,7 +123,7 @@ class StudyTest(unittest.TestCase):
             study.write_report(self.lab(0), page)
 
     def test_a_hostile_worker_that_was_suspected_is_left_out_in_a_further_run(self):
-        rows = study.attackers(self.lab(1)).splitlines()
+        rows = questions.attackers(self.lab(1)).splitlines()
         self.assertIn("| H = 1, random signs | caps as they are | 2.209 | 30 | 2.209 |", rows)
 
 

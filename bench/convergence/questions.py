@@ -1,0 +1,219 @@
+"""The questions of the study: each a function of a lab whose answer is a table. One seed chooses, three show what was chosen."""
+from lab import MODELS, STEPS, Run, parameters
+from tuning import (BASES, CHOICES, METHODS, RATES, SHOWN, bytes_of, climb, loss_of, loss_of_seeds, rows_of, table, traffic_of, tuned)
+
+QUESTIONS = {}
+
+
+def question(function):
+    QUESTIONS[function.__name__] = function
+    return function
+
+
+@question
+def methods(lab):
+    """Every method tuned by itself, from a first guess until every neighbour loses, one seed; then three of the best. Bytes of a step."""
+    lab.run([first for first, _ in METHODS.values()])
+
+    def cells(name):
+        best, tried = tuned(lab, name)
+        decays = [best.value(decay) for decay in ("beta", "mu", "beta1", "beta2")]
+        return [tried, f"{best.lr:g}", ", ".join(f"{decay:g}" for decay in decays if decay is not None), loss_of_seeds(lab, best),
+                *traffic_of(lab, best)]
+    return table(["method", "settings tried", "rate", "decays", "held-out loss", "sent", "received"], rows_of(lab, [(name, name) for name in METHODS], cells))
+
+
+def each(lab, variants, header="setting"):
+    """One seed of each named run, with the bytes of a step."""
+    return table([header, "held-out loss", "sent", "received"], rows_of(lab, variants, lambda run: [loss_of(lab, run), *traffic_of(lab, run)]))
+
+
+@question
+def attackers(lab):
+    """One of eight workers is hostile; the round after which agreement suspects it, and the loss when it is then left out."""
+    attacks = (("none", {}), ("the cap everywhere, signs as they are", {"attack": "cap"}), ("random signs", {"attack": "random"}),
+               ("inverted signs, its own scales", {"attack": "inverted", "attack_multiple": 0}),
+               ("inverted signs at the median", {"attack": "inverted", "attack_multiple": 1}),
+               ("inverted signs at the cap", {"attack": "inverted_cap"}))
+    defences = (("caps as they are", {}), ("no caps above 16 rates", {"cap_growth": 255}), ("C_min a quarter", {"rho": 0.25}),
+                ("norms clipped at the median", {"norm_clip": 1}))
+    rows = []
+    for name, base in BASES:
+        asked = defences if base.value("window") > 1 else defences[:1] + defences[3:4]
+        for what, attack in attacks:
+            def cells(defence):
+                run = base.having(**attack, **defence)
+                suspected, left_out = lab.suspected(run).get(7), run.having(quarantine=True)
+                if suspected is None:
+                    return [loss_of(lab, run)]
+                lab.run([left_out])
+                return [loss_of(lab, run), f"{suspected}", *(f"{loss:.3f}" for loss in lab.known([left_out]).values())]
+            rows += [[f"{name}, {what}", *row] for row in rows_of(lab, asked, cells)]
+    signs = METHODS["signs, K = 32"][0]
+    rows += rows_of(lab, [(f"signs, {what}", signs.having(attack=attack) if attack else signs)
+                     for what, attack in (("none", None), ("random signs", "random"), ("inverted signs", "inverted"))],
+                    lambda run: ["one vote each", loss_of(lab, run)])
+    return table(["attack", "defence", "held-out loss", "suspected after round", "and left out"], rows)
+
+
+@question
+def length(lab):
+    """The distance over the length of the run: settings as tuned for 300 steps, the same share of warm-up; one seed. The rate is tuned again for 1000
+    steps, and taken for 3000."""
+    def cells(name):
+        best, _ = tuned(lab, name)
+        long, _ = climb(lab, best.having(steps=1000, warmup=100), {"lr": METHODS[name][1]["lr"]})
+        runs = [best.having(steps=100, warmup=10), best, long, long.having(steps=3000, warmup=300)]
+        lab.run(runs if lab.jobs else runs[:3])
+        known = lab.known(runs)
+        return [f"{long.lr:g}", *(f"{known[run]:.3f}" if run in known else "" for run in runs)]
+    return table(["method", "rate from 1000 steps on", *(f"{steps} steps" for steps in (100, 300, 1000, 3000))],
+                 rows_of(lab, [(name, name) for name in SHOWN], cells))
+
+
+@question
+def windows(lab):
+    """H inner steps, everything sent as it is: the ceiling of what a window can do, by the tokens of a worker and step. The rate is tuned with few."""
+    def cells(window):
+        base = Run(tokens=2048).having(window=window, k=4096, beta=0.0, mu=0.8, transform="none", values="float", levels=0, divisor="all", cap_growth=256)
+        best, _ = climb(lab, base.having(lr=8e-3), {"lr": RATES})
+        return [f"{best.lr:g}", loss_of(lab, best), loss_of(lab, best.having(tokens=16384))]
+    return table(["H", "rate", "256 tokens", "2048 tokens"], rows_of(lab, [(h, h) for h in (1, 5, 10, 15, 30)], cells))
+
+
+@question
+def kept(lab):
+    """H and K, with rate and decay of the buffer tuned for each."""
+    def cells(at):
+        base = dict(BASES)["H = 1" if at[0] == 1 else "H = 5"].having(window=at[0], k=at[1])
+        best, tried = climb(lab, base, CHOICES)
+        return [tried, f"{best.lr:g}, {best.value('beta'):g}", loss_of(lab, best), *traffic_of(lab, best)]
+    pairs = ((1, 4), (1, 8), (1, 32), (1, 128), (3, 16), (5, 8), (5, 16), (5, 32), (10, 16), (10, 32), (15, 32), (30, 128))
+    return table(["H, K", "settings tried", "rate, beta", "held-out loss", "sent", "received"],
+                 rows_of(lab, [(f"{h}, {k}", (h, k)) for h, k in pairs], cells))
+
+
+@question
+def combining(lab):
+    """Divisors, C_min and outer rates."""
+    variants = []
+    for name, base in BASES:
+        variants += [(f"{name}, senders", base), (f"{name}, senders, C_min a quarter", base.having(rho=0.25))]
+        variants += [(f"{name}, all, outer rate {alpha}, beta {beta:g}", base.having(divisor="all", alpha=alpha, beta=beta))
+                     for alpha in (1, 2, 4) for beta in (base.value("beta"), 0.95)]
+    return each(lab, variants)
+
+
+@question
+def inner(lab):
+    """What runs inside."""
+    base = BASES[1][1]
+    variants = [("as tuned", base)]
+    variants += [(f"mu {mu:g}", base.having(mu=mu)) for mu in (0.9, 0.8, 0.98)]
+    variants += [(f"{steps} Newton-Schulz steps", base.having(newton_schulz=steps)) for steps in (3, 4, 7)]
+    variants += [(f"step {scale:g} of the longer side's root", base.having(muon_scale=scale)) for scale in (0.1, 0.4)]
+    variants += [(f"decays of AdamW {b1:g}, {b2:g}", base.having(beta1=b1, beta2=b2)) for b1, b2 in ((0.7, 0.99), (0.8, 0.95))]
+    return each(lab, variants)
+
+
+@question
+def values(lab):
+    """What is sent of a position."""
+    rows = []
+    for name, base in BASES:
+        rows += [(f"{name}, {what}", base.having(values=value) if value != "bit" else base)
+                 for value, what in (("bit", "a sign, a scale a block"), ("float", "floats"), ("two", "a sign and a bit, two scales a block"), ("tensor", "a sign, a scale a tensor"))]
+    return each(lab, rows)
+
+
+@question
+def transform(lab):
+    """The DCT of a block in the place of the block, each tuned; three seeds. Then a longer run."""
+    def cells(at):
+        name, on = at
+        base, grids = METHODS[name]
+        best, tried = climb(lab, base.having(transform=on), grids)
+        longer = best.having(steps=1000, warmup=100, lr=best.lr / 2)
+        lab.run([longer])
+        return [tried, ", ".join(f"{best.value(field):g}" for field in grids), loss_of_seeds(lab, best), *(f"{loss:.3f}" for loss in lab.known([longer]).values())]
+    names = [name for name in METHODS if name.startswith("Muon inside")]
+    variants = [(f"{name}, {what}", (name, on)) for what, on in (("DCT of matrices", None), ("the block", "none"), ("DCT of everything", "all"))
+                for name in names if on != "all" or "K = 32" in name]
+    return table(["method", "settings tried", "rate, beta, mu", "held-out loss", "1000 steps, half the rate"], rows_of(lab, variants, cells))
+
+
+@question
+def download(lab):
+    """What travels down: levels, and results cut to the largest K' of a block."""
+    base = BASES[1][1]
+    variants = [("8 levels, half an octave apart", base), ("floats", base.having(levels=0))]
+    variants += [(f"{levels} levels, {step:g} octaves apart", base.having(levels=levels, level_step=step))
+                 for levels, step in ((1, 1.0), (2, 1.0), (3, 1.0), (4, 1.0), (4, 0.5), (16, 0.25))]
+    for keep in (64, 128):
+        variants.append((f"cut to {keep}", base.having(keep=keep)))
+        variants += [(f"cut to {keep}, {what}", base.having(keep=keep, **settings)) for what, settings in
+                     (("feedback of all that was sent", {"feedback": "included"}), ("beta 0.95", {"beta": 0.95}), ("K = 16", {"k": 16}), ("divisor all, outer rate 3", {"divisor": "all", "alpha": 3}))]
+    variants.append(("feedback of what was cancelled too", base.having(feedback="cancelled")))
+    return each(lab, variants)
+
+
+@question
+def outer(lab):
+    """The outer step, and where weight decays."""
+    base = BASES[1][1]
+    variants = [("as it is", base), ("outer rate 0.65 over the last tenth", base.having(alpha_end=0.65)), ("decay in the update", base.having(decay_in_update=True))]
+    variants += [(f"outer rate {alpha:g}", base.having(alpha=alpha)) for alpha in (0.7, 1.4)]
+    variants += [(f"Nesterov {mu:g}, outer rate {alpha:g}", base.having(nesterov=mu, alpha=alpha)) for mu, alpha in ((0.5, 0.5), (0.9, 0.1))]
+    return each(lab, variants)
+
+
+@question
+def missed(lab):
+    """Updates that miss their round, and workers that come late."""
+    variants = []
+    for name, base in BASES:
+        late = STEPS // 3 // base.value("window")
+        variants += [(f"{name}, all there", base), (f"{name}, 10 % missed", base.having(miss=0.1)), (f"{name}, 30 % missed", base.having(miss=0.3)),
+                     (f"{name}, four of eight from a third of the run on", base.having(first_round=(0, 0, 0, 0, late, late, late, late)))]
+    return each(lab, variants)
+
+
+@question
+def overlap(lab):
+    """A result applied some steps into the next window."""
+    variants = [(f"{name}, {later} later" if later else name, base.having(overlap=later) if later else base)
+                for name, base in BASES for later in (0, 1, 3, 5) if later <= base.value("window")]
+    return each(lab, variants)
+
+
+@question
+def workers(lab):
+    """W workers at the same tokens a step."""
+    return each(lab, [(f"{name}, W = {count}", base.having(workers=count)) for name, base in BASES for count in (2, 4, 8, 16)])
+
+
+@question
+def thirty_two(lab):
+    """W = 32 and 4096 tokens a step, the rate tuned for each: what learns best with the bytes of the report, 0.0187 bits up and 0.58 down a parameter and step?"""
+    h1, h5 = (base for _, base in BASES)
+    methods = (("AdamW, All-Reduce", tuned(lab, "AdamW, All-Reduce")[0].having(tokens=4096)), ("Muon, All-Reduce", tuned(lab, "Muon, All-Reduce")[0].having(tokens=4096)),
+               *((f"H = {run.value('window')}, K = {run.value('k')}", run.having(workers=32, tokens=4096))
+                 for run in (h5, h5.having(window=3, k=16), h1.having(k=4, beta=0.8, mu=0.8, lr=3.2e-2))))
+    bits = 8 / parameters(MODELS["0.3M"])
+
+    def cells(run):
+        best, _ = climb(lab, run, {"lr": RATES})
+        return [f"{best.lr:g}", loss_of(lab, best), *(f"{bits * count:.3g}" for count in bytes_of(lab, best))]
+    return table(["method", "rate", "held-out loss", "bits sent a parameter", "received"], rows_of(lab, methods, cells))
+
+
+@question
+def sizes(lab):
+    """A second text and a larger model, with the settings of the first but for the rate, which is tuned for each."""
+    def cells(variant):
+        name, changed = variant
+        best, _ = climb(lab, tuned(lab, name)[0].having(**changed), {"lr": METHODS[name][1]["lr"]})
+        return [f"{best.lr:g}", loss_of(lab, best), *traffic_of(lab, best)]
+    worlds = (("second text", {"text": 1}), ("1 M parameters", {"model": "1M"}))
+    return table(["method", "rate", "held-out loss", "sent", "received"],
+                 rows_of(lab, [(f"{name}, {what}", (name, changed)) for what, changed in worlds for name in SHOWN], cells))
