@@ -1,5 +1,5 @@
-// Every operation of every backend that this CPU runs, and those of deltas with the fastest
-// kernels, on one thread. items_per_second counts parameters; the bytes are those of the element
+// Every operation of every backend that this CPU runs, and what a worker of deltas chooses, on one
+// thread. items_per_second counts parameters; the bytes are those of the element
 // arrays, each read or written once.
 //
 //   kernels_benchmark --benchmark_filter=Compress/avx2 --benchmark_format=json
@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "common/base/random.h"
+#include "common/update/scale.h"
 #include "common/update/votes.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/delta_transform.h"
 #include "kernels/cpu/deltas.h"
+#include "kernels/deltas_view.h"
 
 namespace distro {
 namespace {
@@ -140,7 +142,8 @@ void AppendLargestOf(benchmark::State& state, bool as_dct) {
 }
 
 // Elements move where a result has an entry; of frequencies, every element of the block does.
-void ApplyDeltasOf(benchmark::State& state, bool as_dct) {
+void ApplyDeltas(benchmark::State& state, const BackendFactory& make, bool as_dct) {
+  const std::unique_ptr<Backend> backend = make();
   const Votes votes = RandomVotes(kBlocks.count, static_cast<int>(state.range(0)));
   DeltaResult result = {.offsets = votes.offsets,
                         .positions = votes.positions,
@@ -150,29 +153,20 @@ void ApplyDeltasOf(benchmark::State& state, bool as_dct) {
   for (size_t i = 0; i < result.positions.size(); ++i)
     result.levels.push_back(static_cast<uint8_t>(i % kLevels));
   std::vector<float> parameters = RandomFloats(2, kMatrix.elements);
-  DeltaTransform transform;
-  const StepTable table(1);
+  uint32_t invalid = kAllVotesValid;
   for (auto _ : state) {
-    if (as_dct)
-      transform.Apply(kMatrix, kBlocks, result, 0, 1, absl::MakeSpan(parameters));
-    else
-      ApplyDeltas(kMatrix, kBlocks, result, 0, table, absl::MakeSpan(parameters));
+    backend->ApplyDeltas(kMatrix, kBlocks, {.alpha = 1, .as_dct = as_dct}, ViewOf(result, kBlocks),
+                         absl::MakeSpan(parameters), &invalid);
   }
+  if (invalid != kAllVotesValid) state.SkipWithError("ApplyDeltas failed");
   Report(state, kMatrix.elements, 8);
 }
 
-void RegisterDeltas() {
+void RegisterAppendLargest() {
   for (const bool as_dct : {false, true}) {
-    const std::string form = as_dct ? "/dct" : "/elements";
-    benchmark::RegisterBenchmark(("AppendLargest" + form).c_str(), [=](benchmark::State& state) {
-      AppendLargestOf(state, as_dct);
-    })->Unit(benchmark::kMillisecond);
-    benchmark::RegisterBenchmark(("ApplyDeltas" + form).c_str(),
-                                 [=](benchmark::State& state) { ApplyDeltasOf(state, as_dct); })
-        ->Unit(benchmark::kMillisecond)
-        ->ArgName("entries")
-        ->Arg(32)
-        ->Arg(256);
+    benchmark::RegisterBenchmark(as_dct ? "AppendLargest/dct" : "AppendLargest/elements",
+                                 [=](benchmark::State& state) { AppendLargestOf(state, as_dct); })
+        ->Unit(benchmark::kMillisecond);
   }
 }
 
@@ -186,6 +180,15 @@ void RegisterBackend(const std::string& name, const BackendFactory& make) {
   add("Compress", Compress)->ArgName("k")->Arg(4)->Arg(32);
   add("Feedback", Feedback)->ArgName("k")->Arg(4)->Arg(32);
   add("Apply", Apply)->ArgName("votes")->Arg(16)->Arg(128)->Arg(1024);
+  for (const bool as_dct : {false, true}) {
+    add(as_dct ? "ApplyDeltas/dct" : "ApplyDeltas/elements",
+        [=](benchmark::State& state, const BackendFactory& factory) {
+          ApplyDeltas(state, factory, as_dct);
+        })
+        ->ArgName("entries")
+        ->Arg(32)
+        ->Arg(256);
+  }
   add("Lookahead", Lookahead);
   add("StateHash", StateHash);
   add("RowSums", RowSums);
@@ -199,7 +202,7 @@ int main(int argc, char** argv) {
   for (const distro::VectorKernels& kernels : distro::SupportedVectorKernels()) {
     distro::RegisterBackend(kernels.name, [kernels] { return distro::MakeVectorBackend(kernels); });
   }
-  distro::RegisterDeltas();
+  distro::RegisterAppendLargest();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   benchmark::RunSpecifiedBenchmarks();

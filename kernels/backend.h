@@ -1,7 +1,7 @@
 // The operations of the optimizer on one device, and their contracts (docs/algorithm.md). Momentum
 // and the forward transform are local to a worker: ordinary float arithmetic, results may differ
-// between backends in the last bits. Apply, Lookahead and StateHash are exact: every backend gives
-// the same bits on every input.
+// between backends in the last bits. Apply, ApplyDeltas, Lookahead and StateHash are exact: every
+// backend gives the same bits on every input.
 //
 // Every operation is enqueued: arrays, and the words that it writes, are in the memory of the
 // backend's device (kernels/device.h), where they stay until the device has finished, in the order
@@ -40,7 +40,17 @@ struct VotesView {
   absl::Span<const int16_t> values;      // [E]
 };
 
-// What Apply leaves where no block broke the rules.
+// A result of deltas of a range of blocks, borrowed; shapes as in common/update/delta_update.h,
+// offsets as above.
+struct DeltasView {
+  absl::Span<const uint32_t> offsets;    // [count + 1]
+  absl::Span<const uint16_t> positions;  // [E]
+  absl::Span<const int8_t> signs;        // [E]
+  absl::Span<const uint8_t> levels;      // [E]
+  absl::Span<const uint8_t> codes;       // [count]
+};
+
+// What Apply and ApplyDeltas leave where no block broke the rules.
 inline constexpr uint32_t kAllVotesValid = ~uint32_t{0};
 
 class Backend {
@@ -80,6 +90,16 @@ class Backend {
   // block that breaks them keeps its parameters.
   virtual void Apply(const MatrixShape& matrix, BlockRange blocks, const UpdateOptions& options,
                      const VotesView& votes, absl::Span<float> parameters, uint32_t* invalid) = 0;
+
+  // Deltas: p <- p - step of every entry, in two rounded operations; where blocks travel as their
+  // DCT, p <- p - float(IDCTint(V)) * w of every element of a block that has entries, in three.
+  // Independent of the caller's floating-point environment. Arrays as in Apply.
+  //
+  // Rules: positions ascend below 4096 and, of elements, lie inside the tensor; signs are + or -,
+  // levels below kLevels. A block that breaks them keeps its parameters.
+  virtual void ApplyDeltas(const MatrixShape& matrix, BlockRange blocks,
+                           const DeltaOptions& options, const DeltasView& result,
+                           absl::Span<float> parameters, uint32_t* invalid) = 0;
 
   // out <- p - eta * sign(m), elementwise, sign(0) = +0; two rounded operations (docs/algorithm.md,
   // overlap = 1).

@@ -26,6 +26,12 @@ struct UpdateOptions {
   float eta_lambda = 0;  // +0 for tensors that do not decay
 };
 
+// What a result of deltas does to a tensor (docs/algorithm.md, "Every replica").
+struct DeltaOptions {
+  float alpha = 1;      // outer rate: 0, or at least 2^-82
+  bool as_dct = false;  // its blocks travel as their DCT
+};
+
 // The part of a block that exists: row r holds elements offset + r*stride .. + cols - 1, the last
 // row only `last_cols` of them. Everything else of the 64 x 64 block is padding that nobody stores.
 struct BlockSite {
@@ -34,6 +40,15 @@ struct BlockSite {
   int rows;       // 1..64
   int cols;       // 1..64
   int last_cols;  // 0..cols
+};
+
+// The entries of one block of a result of deltas, borrowed.
+struct BlockDeltas {
+  const uint16_t* positions;
+  const int8_t* signs;
+  const uint8_t* levels;
+  int count;
+  uint8_t code;
 };
 
 // The votes of one block, borrowed; `shift` is s of "V <- V * 2^s".

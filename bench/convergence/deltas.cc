@@ -14,7 +14,9 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/snapshot.h"
 #include "common/model/architecture.h"
-#include "kernels/cpu/deltas.h"
+#include "kernels/block_site.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/deltas_view.h"
 #include "worker/model/model.h"
 #include "worker/train/sample_reader.h"
 
@@ -139,17 +141,16 @@ class DeltasRun {
   }
 
   void ApplyResult(const DeltasOutcome& outcome) {
-    const StepTable table(outcome.alpha);
+    uint32_t invalid = kAllVotesValid;
     for (size_t i = 0; i < layout_.tensors().size(); ++i) {
       const TensorLayout& tensor = layout_.tensors()[i];
-      const BlockRange blocks = {.first = 0, .count = tensor.matrix.Blocks()};
-      const absl::Span<float> p = parameters_.tensor(static_cast<int>(i));
-      if (lab_.forms.as_dct[i])
-        transform_.Apply(tensor.matrix, blocks, outcome.result, tensor.first_block, outcome.alpha,
-                         p);
-      else
-        ApplyDeltas(tensor.matrix, blocks, outcome.result, tensor.first_block, table, p);
+      const int64_t count = tensor.matrix.Blocks();
+      backend_->ApplyDeltas(tensor.matrix, {.first = 0, .count = count},
+                            {.alpha = outcome.alpha, .as_dct = lab_.forms.as_dct[i]},
+                            ViewOf(outcome.result, {.first = tensor.first_block, .count = count}),
+                            parameters_.tensor(static_cast<int>(i)), &invalid);
     }
+    CheckShape(invalid == kAllVotesValid, "a result of the lab breaks the rules");
   }
 
   void ApplyVariant(const DeltasOutcome& outcome) {
@@ -189,7 +190,7 @@ class DeltasRun {
   DeltasAggregator aggregator_;
   std::vector<std::unique_ptr<DeltasWorker>> workers_;
   TensorBuffer parameters_;
-  DeltaTransform transform_;
+  const std::unique_ptr<Backend> backend_ = MakeCpuBackend();
   TensorBuffer delta_;                 // of variants: a round's step, dense
   TensorBuffer outer_momentum_;        // of variants
   std::optional<DeltasOutcome> held_;  // with overlap: what is not applied yet

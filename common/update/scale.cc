@@ -1,6 +1,7 @@
 #include "common/update/scale.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace distro {
@@ -49,10 +50,6 @@ int LevelOf(int64_t magnitude, int code) {
   return static_cast<int>(std::count_if(kBounds.begin(), kBounds.end(), [&](int64_t bound) {
     return (magnitude << kLevelBits) < scale * bound;
   }));
-}
-
-int64_t LevelMagnitude(int code, int level) {
-  return (ScaleOf(code) * kLevelParts[level] + (int64_t{1} << (kLevelBits - 1))) >> kLevelBits;
 }
 
 }  // namespace distro

@@ -7,7 +7,6 @@
 //   level   l of a block whose largest scale is c means M(c) * 2^(-l/2), l = 0..7
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -17,10 +16,14 @@ inline constexpr int kScaleUnitBits = 44;  // a unit is 2^-44
 inline constexpr int kScaleCodes = 256;
 inline constexpr int kLevels = 8;
 
-// 2^16 * 2^(-l/2): a level in parts of its block's scale.
+// T[l] = 2^16 * 2^(-l/2) to the nearest, halves up: a level in parts of its block's scale. Requires
+// level < kLevels.
 inline constexpr int kLevelBits = 16;
-inline constexpr std::array<int64_t, kLevels> kLevelParts = {65536, 46341, 32768, 23170,
-                                                             16384, 11585, 8192,  5793};
+constexpr int64_t LevelPart(int level) {
+  const int halvings = level / 2;
+  const int64_t sixteenths = level % 2 == 0 ? 1048576 : 741455;  // of 2^16, and of 2^16 / sqrt(2)
+  return (sixteenths + (int64_t{8} << halvings)) >> (4 + halvings);
+}
 
 // M(c). Requires a code below kScaleCodes.
 constexpr int64_t ScaleOf(int code) { return int64_t{8 + code % 8} << (code / 8 + 8); }
@@ -45,6 +48,8 @@ uint8_t CoveringScale(int64_t magnitude);
 int LevelOf(int64_t magnitude, int code);
 
 // What a level means, at most 20 significant bits. Requires level < kLevels.
-int64_t LevelMagnitude(int code, int level);
+constexpr int64_t LevelMagnitude(int code, int level) {
+  return (ScaleOf(code) * LevelPart(level) + (int64_t{1} << (kLevelBits - 1))) >> kLevelBits;
+}
 
 }  // namespace distro

@@ -9,8 +9,6 @@
 
 #include "kernels/block_site.h"
 #include "kernels/cpu/delta_records.h"
-#include "kernels/cpu/deltas_exact.h"
-#include "kernels/cpu/exact.h"
 
 namespace distro {
 namespace {
@@ -126,22 +124,6 @@ void SubtractReturned(const MatrixShape& matrix, BlockRange blocks, const DeltaU
                       if (const auto element = ElementAt(site, position); element.has_value())
                         e[*element] -= q;
                     });
-  }
-}
-
-StepTable::StepTable(float alpha) {
-  const DefaultFloatEnvironment environment;
-  exact::MakeSteps(alpha, &steps_);
-}
-
-void ApplyDeltas(const MatrixShape& matrix, BlockRange blocks, const DeltaResult& result,
-                 int64_t result_first, const StepTable& table, absl::Span<float> parameters) {
-  CheckBlocks(matrix, blocks, parameters.size());
-  const DefaultFloatEnvironment environment;
-  for (int64_t b = 0; b < blocks.count; ++b) {
-    const BlockSite site = SiteOf(matrix, blocks.first + b);
-    exact::ApplyBlock(result, result_first + b, table.steps(), site.stride,
-                      parameters.data() + site.offset);
   }
 }
 

@@ -1,25 +1,52 @@
-// The arithmetic of applying deltas, in a source file of its own: callers open the floating-point
-// environment that it is done in (kernels/cpu/exact.h says why the two are apart).
+// What Backend::ApplyDeltas is made of on every CPU: the rules, the step of elements, and what the
+// integer transform of frequencies begins with. In a source file of its own, since callers open the
+// floating-point environment that it is done in (kernels/cpu/exact.h says why the two are apart).
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <optional>
 
-#include "common/layout/matrix.h"
-#include "common/update/delta_update.h"
-#include "common/update/scale.h"
+#include "kernels/backend.h"
+#include "kernels/block_site.h"
 
 namespace distro::exact {
 
-using Steps = std::array<std::array<float, kLevels>, kScaleCodes>;
+// The entries of block `block` of the view, block 0 being the first. Nothing: they break the rules.
+std::optional<BlockDeltas> DeltasOfBlock(const DeltasView& result, int64_t block,
+                                         const BlockSite& site, bool as_dct);
 
-void MakeSteps(float alpha, Steps* steps);
+// Aborts unless `result` covers `blocks` blocks and its arrays are as long as its offsets say.
+void CheckDeltas(const DeltasView& result, int64_t blocks);
 
-// w of docs/algorithm.md, "Every replica": what a unit of u means in a block of this code.
-float FrequencyStep(float alpha, int code, int shift);
+// p <- p - step of every entry.
+void SubtractEntries(const BlockSite& site, float alpha, const BlockDeltas& deltas,
+                     float* parameters);
 
-// Of one block, whose top left element is parameters[0] and whose rows are `stride` apart.
-void ApplyBlock(const DeltaResult& result, int64_t block, const Steps& steps, int64_t stride,
-                float* parameters);
+// values [deltas.count] <- V; returns w.
+float FormVotes(const BlockDeltas& deltas, float alpha, int16_t* values);
+
+// The whole of it. transform(site, votes, w) does p <- p - float(IDCTint(votes)) * w.
+template <typename Transform>
+void ApplyDeltas(const MatrixShape& matrix, BlockRange blocks, const DeltaOptions& options,
+                 const DeltasView& result, float* parameters, uint32_t* invalid,
+                 const Transform& transform) {
+  int16_t values[kBlockElements];
+  for (int64_t b = 0; b < blocks.count; ++b) {
+    const BlockSite site = SiteOf(matrix, blocks.first + b);
+    const std::optional<BlockDeltas> deltas = DeltasOfBlock(result, b, site, options.as_dct);
+    if (!deltas.has_value()) {
+      *invalid = static_cast<uint32_t>(b);
+    } else if (!options.as_dct) {
+      SubtractEntries(site, options.alpha, *deltas, parameters);
+    } else if (deltas->count > 0) {
+      const float step = FormVotes(*deltas, options.alpha, values);
+      transform(
+          site,
+          BlockVotes{
+              .positions = deltas->positions, .values = values, .count = deltas->count, .shift = 0},
+          step);
+    }
+  }
+}
 
 }  // namespace distro::exact

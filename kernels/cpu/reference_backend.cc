@@ -2,6 +2,7 @@
 
 #include "kernels/block_site.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/deltas_exact.h"
 #include "kernels/cpu/exact.h"
 #include "kernels/cpu/reference.h"
 
@@ -49,6 +50,19 @@ class ReferenceBackend : public Backend {
       reference::InverseInteger(*block_votes, sums_);
       reference::Update(SiteOf(matrix, blocks.first + b), options, sums_, parameters);
     }
+  }
+
+  void ApplyDeltas(const MatrixShape& matrix, BlockRange blocks, const DeltaOptions& options,
+                   const DeltasView& result, absl::Span<float> parameters,
+                   uint32_t* invalid) override {
+    CheckBlocks(matrix, blocks, parameters.size());
+    exact::CheckDeltas(result, blocks.count);
+    const DefaultFloatEnvironment environment;
+    exact::ApplyDeltas(matrix, blocks, options, result, parameters.data(), invalid,
+                       [&](const BlockSite& site, const BlockVotes& votes, float step) {
+                         reference::InverseInteger(votes, sums_);
+                         reference::Subtract(site, step, sums_, parameters);
+                       });
   }
 
   void Lookahead(float eta, absl::Span<const float> parameters, absl::Span<const float> momentum,

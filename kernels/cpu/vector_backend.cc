@@ -3,6 +3,7 @@
 
 #include "kernels/block_site.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/deltas_exact.h"
 #include "kernels/cpu/exact.h"
 #include "kernels/cpu/top_k.h"
 
@@ -89,6 +90,19 @@ class VectorBackend : public Backend {
       exact_.inverse_integer(*block_votes, integer_scratch_, sums_);
       exact_.update(SiteOf(matrix, blocks.first + b), options, sums_, parameters.data());
     }
+  }
+
+  void ApplyDeltas(const MatrixShape& matrix, BlockRange blocks, const DeltaOptions& options,
+                   const DeltasView& result, absl::Span<float> parameters,
+                   uint32_t* invalid) override {
+    CheckBlocks(matrix, blocks, parameters.size());
+    exact::CheckDeltas(result, blocks.count);
+    const DefaultFloatEnvironment environment;
+    exact::ApplyDeltas(matrix, blocks, options, result, parameters.data(), invalid,
+                       [&](const BlockSite& site, const BlockVotes& votes, float step) {
+                         exact_.inverse_integer(votes, integer_scratch_, sums_);
+                         exact_.subtract(site, step, sums_, parameters.data());
+                       });
   }
 
   void Lookahead(float eta, absl::Span<const float> parameters, absl::Span<const float> momentum,

@@ -84,8 +84,9 @@ constexpr void AddRow(const HalfBasis<int32_t>& basis, int row, int32_t t, Colum
   }
 }
 
-constexpr void InverseColumn(const ApplyScratch& s, int count, int column, ColumnSums& sums) {
-  const int shift = ShiftOf(s.total);
+// The column of u of V * 2^shift.
+constexpr void InverseColumn(const ApplyScratch& s, int count, int shift, int column,
+                             ColumnSums& sums) {
   const int sample = column < 32 ? column : 63 - column;
   const int right = column >= 32;
   int32_t t = 32;
@@ -115,12 +116,14 @@ constexpr int32_t EvenSum(const ColumnSums& sums, int r) {
   return r < 16 ? sums.four[r] + sums.two[r] : sums.four[31 - r] - sums.two[31 - r];
 }
 
-// Rows r and 63 - r together, kPairsInFlight pairs at a time.
-constexpr void UpdateColumn(const ApplyArguments& a, int64_t block, int column,
-                            const ColumnSums& sums) {
-  const BlockSite site = SiteOfBlock(a.matrix, a.blocks.first + block);
+// p <- move(p, u) down the column of a block of the matrix: rows r and 63 - r together,
+// kPairsInFlight pairs at a time.
+template <typename Move>
+constexpr void MoveColumn(const MatrixShape& matrix, int64_t block, int column,
+                          const ColumnSums& sums, float* parameters, const Move& move) {
+  const BlockSite site = SiteOfBlock(matrix, block);
   const int rows = RowsOfColumn(site, column);
-  float* upper = a.parameters + site.offset + column;
+  float* upper = parameters + site.offset + column;
   float* lower = upper + 63 * site.stride;
   Unrolled<32 / kPairsInFlight>([&](auto batch) {
     constexpr int kBase = batch * kPairsInFlight;
@@ -131,8 +134,8 @@ constexpr void UpdateColumn(const ApplyArguments& a, int64_t block, int column,
     });
     Unrolled<kPairsInFlight>([&](auto i) {
       const int32_t even = EvenSum(sums, kBase + i), odd = sums.odd[kBase + i];
-      if (kBase + i < rows) upper[i * site.stride] = Updated(p[i], a.options, even + odd);
-      if (63 - kBase - i < rows) lower[-i * site.stride] = Updated(q[i], a.options, even - odd);
+      if (kBase + i < rows) upper[i * site.stride] = move(p[i], even + odd);
+      if (63 - kBase - i < rows) lower[-i * site.stride] = move(q[i], even - odd);
     });
     upper += kPairsInFlight * site.stride;
     lower -= kPairsInFlight * site.stride;
@@ -143,8 +146,9 @@ constexpr void ApplyColumn(const ApplyArguments& a, int64_t block, int column,
                            const ApplyScratch& s) {
   ColumnSums sums;
   const uint32_t count = a.offsets[block + 1] - a.offsets[block];
-  InverseColumn(s, static_cast<int>(count), column, sums);
-  UpdateColumn(a, block, column, sums);
+  InverseColumn(s, static_cast<int>(count), ShiftOf(s.total), column, sums);
+  MoveColumn(a.matrix, a.blocks.first + block, column, sums, a.parameters,
+             [&](float p, int32_t u) { return Updated(p, a.options, u); });
 }
 
 // `block` counts from a.blocks.first. s.basis holds the basis. A block whose votes are not valid

@@ -48,6 +48,25 @@ class GpuBackend final : public Backend {
                  .invalid = invalid});
   }
 
+  void ApplyDeltas(const MatrixShape& matrix, BlockRange blocks, const DeltaOptions& options,
+                   const DeltasView& result, absl::Span<float> parameters,
+                   uint32_t* invalid) override {
+    CheckBlocks(matrix, blocks, parameters.size());
+    CheckShape(result.offsets.size() == static_cast<size_t>(blocks.count) + 1 &&
+                   result.codes.size() == static_cast<size_t>(blocks.count),
+               "offsets or codes of deltas are not of the range");
+    gpu_->ApplyDeltas({.matrix = matrix,
+                       .blocks = blocks,
+                       .options = options,
+                       .offsets = result.offsets.data(),
+                       .positions = result.positions.data(),
+                       .signs = result.signs.data(),
+                       .levels = result.levels.data(),
+                       .codes = result.codes.data(),
+                       .parameters = parameters.data(),
+                       .invalid = invalid});
+  }
+
   void Lookahead(float eta, absl::Span<const float> parameters, absl::Span<const float> momentum,
                  absl::Span<float> out) override {
     CheckShape(parameters.size() == out.size() && momentum.size() == out.size(),

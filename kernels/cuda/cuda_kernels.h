@@ -8,7 +8,7 @@
 // what goes wrong in a kernel is seen when the stream is synchronised. Shapes that do not match are
 // bugs of the caller (CHECK). Thread-safe. The current device must be the stream's.
 //
-// Apply, Lookahead and StateHash give the reference's bits. Compress and Feedback give the same
+// Apply, ApplyDeltas, Lookahead and StateHash give the reference's bits. Compress and Feedback give the same
 // bits on every device and for every cut of a tensor into runs of block rows, and the bits of the
 // tests' emulation; they differ from the CPU backends in the last ones.
 #pragma once
@@ -19,6 +19,7 @@
 #include "common/layout/matrix.h"
 #include "kernels/block.h"
 #include "kernels/cuda/apply_block.h"
+#include "kernels/cuda/apply_deltas_block.h"
 #include "kernels/cuda/compress_block.h"
 
 struct CUstream_st;  // cudaStream_t is a pointer to it
@@ -36,6 +37,9 @@ absl::Status Feedback(const FeedbackArguments& arguments, Stream stream);
 // Backend::Apply. *invalid, which the caller sets to kAllVotesValid, names a block whose votes are
 // not valid afterwards (Backend's DataLoss): such a block keeps its parameters.
 absl::Status Apply(const ApplyArguments& arguments, Stream stream);
+
+// Backend::ApplyDeltas, *invalid as above.
+absl::Status ApplyDeltas(const ApplyDeltasArguments& arguments, Stream stream);
 
 // Backend::Lookahead.
 absl::Status Lookahead(float eta, const float* parameters, const float* momentum, float* out,

@@ -57,6 +57,9 @@ class RealGpu final : public Gpu {
   void Apply(const ApplyArguments& arguments) override {
     Keep([&] { return cuda::Apply(arguments, stream_); });
   }
+  void ApplyDeltas(const ApplyDeltasArguments& arguments) override {
+    Keep([&] { return cuda::ApplyDeltas(arguments, stream_); });
+  }
   void Lookahead(float eta, const float* parameters, const float* momentum, float* out,
                  int64_t elements) override {
     Keep([&] { return cuda::Lookahead(eta, parameters, momentum, out, elements, stream_); });

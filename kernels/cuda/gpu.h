@@ -24,6 +24,7 @@ class Gpu : public Device {
   virtual void Compress(const CompressArguments& arguments) = 0;
   virtual void Feedback(const FeedbackArguments& arguments) = 0;
   virtual void Apply(const ApplyArguments& arguments) = 0;
+  virtual void ApplyDeltas(const ApplyDeltasArguments& arguments) = 0;
   virtual void Lookahead(float eta, const float* parameters, const float* momentum, float* out,
                          int64_t elements) = 0;
   virtual void StateHash(uint64_t first_index, const float* parameters, int64_t elements,

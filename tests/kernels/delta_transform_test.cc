@@ -1,17 +1,13 @@
 // Deltas of blocks that travel as their DCT: what is chosen and what comes back out, against the
-// plain transforms, and what replicas apply, bit for bit at every vector width.
+// plain transforms.
 #include "kernels/cpu/delta_transform.h"
-
-#include <immintrin.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <vector>
 
-#include "common/base/random.h"
 #include "common/update/scale.h"
-#include "common/update/votes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/reference.h"
@@ -20,7 +16,6 @@
 namespace distro {
 namespace {
 
-using testing::Bits;
 using ::testing::Each;
 
 MatrixShape Matrix(int64_t rows, int64_t cols) {
@@ -131,129 +126,6 @@ TEST_P(DeltaTransformTest, OnlyFrequenciesThatCameBackLeaveTheBuffer) {
   const float near = 1e-5f * std::abs(*std::ranges::max_element(before));
   for (size_t i = 0; i < e.size(); ++i) ASSERT_NEAR(e[i], want[i], near) << i;
 }
-
-// A result with `entries` entries a block: none in every fifth, all levels or one.
-DeltaResult Result(int64_t blocks, int entries, bool all_levels) {
-  DeltaResult result;
-  for (int64_t b = 0; b < blocks; ++b) {
-    const int count = b % 5 == 4 ? 0 : entries;
-    for (int i = 0; i < count; ++i) {
-      result.positions.push_back(static_cast<uint16_t>(i * (kBlockElements / entries)));
-      result.signs.push_back(SplitMix64(b, i) % 2 == 0 ? int8_t{-1} : int8_t{1});
-      result.levels.push_back(static_cast<uint8_t>(all_levels ? i % kLevels : 0));
-    }
-    result.codes.push_back(count == 0 ? uint8_t{0} : static_cast<uint8_t>((b * 37 + 90) % 256));
-    result.offsets.push_back(static_cast<uint32_t>(result.positions.size()));
-  }
-  return result;
-}
-
-// docs/algorithm.md, "Every replica", block by block.
-void SlowApply(const MatrixShape& matrix, const DeltaResult& result, float alpha,
-               absl::Span<float> p) {
-  for (int64_t b = 0; b < matrix.Blocks(); ++b) {
-    std::vector<uint16_t> positions;
-    std::vector<int16_t> values;
-    int shift = 0;
-    for (int64_t sum = kMaxVotesPerBlock + 1; sum > kMaxVotesPerBlock;) {
-      ++shift;
-      sum = 0;
-      positions.clear();
-      values.clear();
-      for (uint32_t i = result.offsets[b]; i < result.offsets[b + 1]; ++i) {
-        const auto part = static_cast<int64_t>(std::floor(
-            std::ldexp(static_cast<double>(kLevelParts[result.levels[i]]), -shift) + 0.5));
-        sum += part;
-        positions.push_back(result.positions[i]);
-        values.push_back(static_cast<int16_t>(result.signs[i] * part));
-      }
-    }
-    if (values.empty()) continue;
-    std::array<int32_t, kBlockElements> u;
-    reference::InverseInteger({.positions = positions.data(),
-                               .values = values.data(),
-                               .count = static_cast<int>(values.size()),
-                               .shift = 0},
-                              u.data());
-    const auto unit = static_cast<float>(double{alpha} * std::ldexp(1.0, -44));
-    const auto scale =
-        static_cast<float>(static_cast<double>(ScaleOf(result.codes[b])) * double{unit});
-    const auto step = static_cast<float>(std::ldexp(double{scale}, shift - 36));
-    reference::Subtract(SiteOf(matrix, b), step, u.data(), p);
-  }
-}
-
-TEST_P(DeltaTransformTest, EveryReplicaMovesByTheSameBits) {
-  for (const MatrixShape& matrix : {Matrix(128, 192), Matrix(70, 130), Matrix(1, 6)}) {
-    for (const auto& [entries, all_levels] :
-         {std::pair{1, false}, {8, true}, {256, true}, {4096, true}, {4096, false}}) {
-      const DeltaResult result = Result(matrix.Blocks(), entries, all_levels);
-      for (const float alpha : {1.0f, 0.65f, 0x1p-82f}) {
-        const std::vector<float> p = testing::RandomFloats(9, matrix.elements);
-        std::vector<float> got = p, want = p;
-        transform_.Apply(matrix, All(matrix), result, 0, alpha, absl::MakeSpan(got));
-        SlowApply(matrix, result, alpha, absl::MakeSpan(want));
-        ASSERT_EQ(Bits(got), Bits(want)) << entries << " entries, alpha " << alpha;
-      }
-    }
-  }
-}
-
-TEST_P(DeltaTransformTest, TheStepIsTheInverseTransformOfTheResult) {
-  const MatrixShape matrix = Matrix(64, 64);
-  for (const int entries : {1, 32, 256, 1024}) {
-    const DeltaResult result = Result(1, entries, true);
-    std::vector<float> p(matrix.elements);
-    transform_.Apply(matrix, All(matrix), result, 0, 1, absl::MakeSpan(p));
-    std::vector<float> values;
-    for (int i = 0; i < entries; ++i) {
-      values.push_back(std::ldexp(
-          static_cast<float>(result.signs[i] * LevelMagnitude(result.codes[0], result.levels[i])),
-          -kScaleUnitBits));
-    }
-    Block x;
-    reference::InverseTransform(entries, result.positions.data(), values.data(), x.data());
-    double error = 0, size = 0;
-    for (int i = 0; i < kBlockElements; ++i) {
-      error += std::pow(double{x[i]} + double{p[i]}, 2);
-      size += std::pow(double{x[i]}, 2);
-    }
-    EXPECT_LT(error, 1e-4 * size) << entries;  // a hundredth, of the whole
-  }
-}
-
-TEST_P(DeltaTransformTest, ARangeBeginsInsideTheResult) {
-  const MatrixShape matrix = Matrix(128, 192);
-  const DeltaResult result = Result(matrix.Blocks(), 32, true);
-  const std::vector<float> p = testing::RandomFloats(9, matrix.elements);
-  std::vector<float> whole = p, parts = p;
-  transform_.Apply(matrix, All(matrix), result, 0, 1, absl::MakeSpan(whole));
-  transform_.Apply(matrix, {.first = 0, .count = 2}, result, 0, 1, absl::MakeSpan(parts));
-  transform_.Apply(matrix, {.first = 2, .count = 4}, result, 2, 1, absl::MakeSpan(parts));
-  EXPECT_EQ(Bits(parts), Bits(whole));
-}
-
-#if defined(__x86_64__)
-TEST_P(DeltaTransformTest, TheCallersFloatingPointEnvironmentDoesNotMatter) {
-  const MatrixShape matrix = Matrix(64, 64);
-  const DeltaResult result = Result(1, 32, true);
-  std::vector<float> p = testing::RandomFloats(3, matrix.elements);
-  for (size_t i = 0; i < p.size(); i += 2) p[i] *= 0x1p-128f;  // denormals
-  const auto apply = [&] {
-    std::vector<float> moved = p;
-    transform_.Apply(matrix, All(matrix), result, 0, 0x1.8p-60f, absl::MakeSpan(moved));
-    return Bits(moved);
-  };
-  const std::vector<uint32_t> want = apply();
-  const unsigned before = _mm_getcsr();
-  for (const unsigned bits : {0x8040u, 0x4000u, 0x2000u}) {  // FTZ and DAZ, upward, downward
-    _mm_setcsr(before | bits);
-    const std::vector<uint32_t> got = apply();
-    _mm_setcsr(before);
-    EXPECT_EQ(got, want) << bits;
-  }
-}
-#endif
 
 }  // namespace
 }  // namespace distro

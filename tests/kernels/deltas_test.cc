@@ -1,8 +1,5 @@
-// The element operations of deltas: what is chosen, what comes back out, and, bit for bit, what
-// replicas apply.
+// The element operations of deltas: what is chosen, and what comes back out.
 #include "kernels/cpu/deltas.h"
-
-#include <immintrin.h>
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +14,6 @@
 namespace distro {
 namespace {
 
-using testing::Bits;
 using ::testing::ElementsAre;
 
 MatrixShape Matrix(int64_t rows, int64_t cols) {
@@ -123,82 +119,6 @@ TEST(SubtractReturnedTest, OnlyWhatCameBackLeavesTheBuffer) {
   expected[64 + 5] = 1 - q;  // position 6 of the second block is outside
   EXPECT_EQ(e, expected);
 }
-
-// A result with every code and level.
-DeltaResult AllSteps(int64_t blocks) {
-  DeltaResult result;
-  for (int64_t b = 0; b < blocks; ++b) {
-    for (int i = 0; i < 64; ++i) {
-      result.positions.push_back(static_cast<uint16_t>(61 * i));
-      result.signs.push_back(i % 3 == 0 ? int8_t{-1} : int8_t{1});
-      result.levels.push_back(static_cast<uint8_t>(i % kLevels));
-    }
-    result.codes.push_back(static_cast<uint8_t>((b * 37 + 255) % 256));
-    result.offsets.push_back(static_cast<uint32_t>(result.positions.size()));
-  }
-  return result;
-}
-
-// The definition, in double: the products of 20 and 24 bits are exact there, and each rounding is
-// one conversion.
-std::vector<float> SlowApply(const MatrixShape& matrix, const DeltaResult& result, float alpha,
-                             std::vector<float> p) {
-  for (int64_t b = 0; b < matrix.Blocks(); ++b) {
-    const int64_t top = b / matrix.BlocksAcross() * 64, left = b % matrix.BlocksAcross() * 64;
-    for (uint32_t i = result.offsets[b]; i < result.offsets[b + 1]; ++i) {
-      const auto units =
-          static_cast<double>(result.signs[i] * LevelMagnitude(result.codes[b], result.levels[i]));
-      const auto step = static_cast<float>(units * (double{alpha} * std::ldexp(1.0, -44)));
-      const int position = result.positions[i];
-      float& x = p[(top + position / 64) * matrix.cols + left + position % 64];
-      x = static_cast<float>(double{x} - double{step});
-    }
-  }
-  return p;
-}
-
-TEST(ApplyDeltasTest, EveryReplicaMovesByTheSameBits) {
-  const MatrixShape matrix = Matrix(128, 256);
-  const DeltaResult result = AllSteps(matrix.Blocks());
-  for (const float alpha : {1.0f, 0.65f, 3.0f, 1e-30f}) {
-    const std::vector<float> p = RandomFloats(9, matrix.elements);
-    const std::vector<float> want = SlowApply(matrix, result, alpha, p);
-    const StepTable table(alpha);
-    std::vector<float> got = p;
-    ApplyDeltas(matrix, {.first = 0, .count = matrix.Blocks()}, result, 0, table,
-                absl::MakeSpan(got));
-    EXPECT_EQ(Bits(got), Bits(want)) << alpha;
-    // In two parts, whose second begins inside the result.
-    std::vector<float> parts = p;
-    ApplyDeltas(matrix, {.first = 0, .count = 3}, result, 0, table, absl::MakeSpan(parts));
-    ApplyDeltas(matrix, {.first = 3, .count = matrix.Blocks() - 3}, result, 3, table,
-                absl::MakeSpan(parts));
-    EXPECT_EQ(Bits(parts), Bits(want)) << alpha;
-  }
-}
-
-#if defined(__x86_64__)
-TEST(ApplyDeltasTest, TheCallersFloatingPointEnvironmentDoesNotMatter) {
-  const MatrixShape matrix = Matrix(64, 64);
-  const DeltaResult result = AllSteps(1);
-  std::vector<float> p = RandomFloats(3, matrix.elements);
-  for (size_t i = 0; i < p.size(); i += 2) p[i] *= 0x1p-120f;  // denormals
-  const auto apply = [&] {
-    std::vector<float> moved = p;
-    const StepTable table(0x1.8p-90f);
-    ApplyDeltas(matrix, {.first = 0, .count = 1}, result, 0, table, absl::MakeSpan(moved));
-    return Bits(moved);
-  };
-  const std::vector<uint32_t> want = apply();
-  const unsigned before = _mm_getcsr();
-  for (const unsigned bits : {0x8040u, 0x4000u, 0x2000u}) {  // FTZ and DAZ, upward, downward
-    _mm_setcsr(before | bits);
-    const std::vector<uint32_t> got = apply();
-    _mm_setcsr(before);
-    EXPECT_EQ(got, want) << bits;
-  }
-}
-#endif
 
 }  // namespace
 }  // namespace distro

@@ -9,6 +9,7 @@
 #include "kernels/block_site.h"
 #include "kernels/cpu/exact.h"
 #include "kernels/cuda/apply_block.h"
+#include "kernels/cuda/apply_deltas_block.h"
 #include "kernels/cuda/compress_block.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/elementwise.h"
@@ -65,6 +66,15 @@ void ApplyAll(const ApplyArguments& arguments) {
   threads.Each([&](int thread) { CopyHalfBasis(thread, kHalfBasisQ13, scratch->basis); });
   for (int64_t b = 0; b < arguments.blocks.count; ++b)
     cuda::ApplyBlock(threads, arguments, b, *scratch);
+}
+
+void ApplyDeltasAll(const cuda::ApplyDeltasArguments& arguments) {
+  const DefaultFloatEnvironment environment;
+  const auto scratch = Scratch<cuda::ApplyDeltasScratch>();
+  const HostThreads threads(kThreads);
+  threads.Each([&](int thread) { CopyHalfBasis(thread, kHalfBasisQ13, scratch->apply.basis); });
+  for (int64_t b = 0; b < arguments.blocks.count; ++b)
+    cuda::ApplyDeltasBlock(threads, arguments, b, *scratch);
 }
 
 // As RowsKernel and PiecesKernel of sum_of_squares.cu.
@@ -126,6 +136,9 @@ class EmulatedGpu final : public cuda::Gpu {
   void Apply(const ApplyArguments& arguments) override {
     Do([=] { ApplyAll(arguments); });
   }
+  void ApplyDeltas(const cuda::ApplyDeltasArguments& arguments) override {
+    Do([=] { ApplyDeltasAll(arguments); });
+  }
   void Lookahead(float eta, const float* parameters, const float* momentum, float* out,
                  int64_t elements) override {
     Do([=] {
@@ -175,14 +188,11 @@ std::unique_ptr<WaitingBackend> MakeEmulatedCudaBackend() {
 void EmulatedInverseInteger(const BlockVotes& votes, int32_t* u) {
   const auto scratch = Scratch<cuda::ApplyScratch>();
   scratch->basis = kHalfBasisQ13;
-  scratch->total = 0;
-  for (int i = 0; i < votes.count; ++i) {
-    scratch->total += static_cast<uint32_t>(std::abs(int{votes.values[i]}));
+  for (int i = 0; i < votes.count; ++i)
     scratch->entries[i] = cuda::EntryOf(votes.positions[i], votes.values[i]);
-  }
   for (int c = 0; c < kBlockSide; ++c) {
     cuda::ColumnSums sums;
-    cuda::InverseColumn(*scratch, votes.count, c, sums);
+    cuda::InverseColumn(*scratch, votes.count, votes.shift, c, sums);
     for (int r = 0; r < 32; ++r) {
       u[r * kBlockSide + c] = cuda::EvenSum(sums, r) + sums.odd[r];
       u[(63 - r) * kBlockSide + c] = cuda::EvenSum(sums, r) - sums.odd[r];

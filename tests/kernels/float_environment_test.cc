@@ -2,6 +2,7 @@
 // says otherwise, and leave that word as it was.
 #include <immintrin.h>
 
+#include "kernels/deltas_view.h"
 #include "tests/kernels/backends.h"
 
 namespace distro {
@@ -52,6 +53,27 @@ class FloatEnvironmentTest : public testing::BackendTest {
 };
 INSTANTIATE_TEST_SUITE_P(All, FloatEnvironmentTest, ::testing::ValuesIn(testing::AllBackends()),
                          testing::BackendName);
+
+TEST_P(FloatEnvironmentTest, ApplyDeltasIsIndependentOfTheCallersControlWord) {
+  const testing::ShapeCase shape = testing::Matrix(64, 64);
+  const DeltaResult result = {.offsets = {0, 3},
+                              .positions = {1, 700, 2000},
+                              .signs = {1, -1, 1},
+                              .levels = {0, 3, 6},
+                              .codes = {100}};
+  const std::vector<float> before = Parameters();
+  for (const bool as_dct : {false, true}) {
+    ExpectSameBits([&] {
+      std::vector<float> p = before;
+      EXPECT_TRUE(backend_
+                      ->ApplyDeltas(shape.matrix, shape.blocks,
+                                    {.alpha = 0x1.8p-70f, .as_dct = as_dct},
+                                    ViewOf(result, shape.blocks), absl::MakeSpan(p))
+                      .ok());
+      return p;
+    });
+  }
+}
 
 TEST_P(FloatEnvironmentTest, ApplyIsIndependentOfTheCallersControlWord) {
   const testing::ShapeCase shape = testing::Matrix(64, 64);

@@ -1,5 +1,6 @@
-// What a result does to parameters, against a second implementation (tests/golden/deltas): the
-// table of steps, single subtractions, and blocks that travel as their DCT, to the bit.
+// What a result of deltas does to parameters, against a second implementation
+// (tests/golden/deltas): every step of a table, single subtractions, and blocks that travel as their
+// DCT, to the bit on every backend.
 #include <bit>
 #include <map>
 #include <string>
@@ -7,10 +8,8 @@
 
 #include "absl/types/span.h"
 #include "common/layout/matrix.h"
-#include "common/update/combine_deltas.h"
 #include "common/update/scale.h"
-#include "kernels/cpu/delta_transform.h"
-#include "kernels/cpu/deltas.h"
+#include "kernels/deltas_view.h"
 #include "tests/kernels/backends.h"
 #include "tests/testing/golden.h"
 
@@ -22,37 +21,53 @@ using testing::GoldenArray;
 using testing::GoldenList;
 using testing::LoadGolden;
 
-TEST(GoldenStepTest, EveryStepOfATable) {
+class GoldenStepTest : public testing::BackendTest {
+ protected:
+  // The parameter after an entry.
+  float Applied(float p, float alpha, int code, int level, int sign) {
+    const DeltaResult result = {.offsets = {0, 1},
+                                .positions = {0},
+                                .signs = {static_cast<int8_t>(sign)},
+                                .levels = {static_cast<uint8_t>(level)},
+                                .codes = {static_cast<uint8_t>(code)}};
+    const BlockRange block = {.first = 0, .count = 1};
+    EXPECT_TRUE(backend_
+                    ->ApplyDeltas({.rows = 1, .cols = 1, .elements = 1}, block,
+                                  {.alpha = alpha, .as_dct = false}, ViewOf(result, block),
+                                  absl::MakeSpan(&p, 1))
+                    .ok());
+    return p;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, GoldenStepTest, ::testing::ValuesIn(testing::AllBackends()),
+                         testing::BackendName);
+
+TEST_P(GoldenStepTest, EveryStepOfATable) {
   const std::map<std::string, GoldenArray> data = LoadGolden("deltas/tables");
-  const auto alphas = data.at("alpha").As<float>();
+  const auto alphas = data.at("alpha").As<float>(), steps = data.at("step").As<float>();
   for (size_t i = 0; i < alphas.size(); ++i) {
-    const StepTable table(alphas[i]);
     for (int code = 0; code < kScaleCodes; ++code) {
-      EXPECT_EQ(Bits(table.steps()[code]), Bits(data.at("step").As<float>().subspan(
-                                               (i * kScaleCodes + code) * kLevels, kLevels)))
-          << "alpha " << alphas[i] << ", code " << code;
+      for (int level = 0; level < kLevels; ++level) {
+        const float want = steps[(i * kScaleCodes + code) * kLevels + level];
+        ASSERT_EQ(Applied(0, alphas[i], code, level, -1), want)
+            << "alpha " << alphas[i] << ", code " << code << ", level " << level;
+      }
     }
   }
 }
 
-TEST(GoldenStepTest, SingleParametersHaveTheirBits) {
+TEST_P(GoldenStepTest, SingleParametersHaveTheirBits) {
   const std::map<std::string, GoldenArray> data = LoadGolden("deltas/updates");
   const auto p = data.at("p").As<float>(), want = data.at("result").As<float>();
-  const MatrixShape one = {.rows = 1, .cols = 1, .elements = 1};
   for (size_t i = 0; i < p.size(); ++i) {
-    const DeltaResult result = {.offsets = {0, 1},
-                                .positions = {0},
-                                .signs = {data.at("sign").As<int8_t>()[i]},
-                                .levels = {data.at("level").As<uint8_t>()[i]},
-                                .codes = {data.at("code").As<uint8_t>()[i]}};
-    float got = p[i];
-    ApplyDeltas(one, {.first = 0, .count = 1}, result, 0,
-                StepTable(data.at("alpha").As<float>()[i]), absl::MakeSpan(&got, 1));
+    const float got =
+        Applied(p[i], data.at("alpha").As<float>()[i], data.at("code").As<uint8_t>()[i],
+                data.at("level").As<uint8_t>()[i], data.at("sign").As<int8_t>()[i]);
     EXPECT_EQ(std::bit_cast<uint32_t>(got), std::bit_cast<uint32_t>(want[i])) << i << ": " << got;
   }
 }
 
-TEST(GoldenStepTest, BlocksOfFrequenciesHaveTheirBitsAtEveryWidth) {
+TEST_P(GoldenStepTest, BlocksOfFrequenciesHaveTheirBits) {
   const std::map<std::string, GoldenArray> data = LoadGolden("deltas/frequencies");
   const auto alphas = data.at("alpha").As<float>();
   for (size_t i = 0; i < alphas.size(); ++i) {
@@ -69,13 +84,13 @@ TEST(GoldenStepTest, BlocksOfFrequenciesHaveTheirBitsAtEveryWidth) {
     const MatrixShape matrix = {.rows = data.at("rows").As<uint8_t>()[i],
                                 .cols = data.at("cols").As<uint8_t>()[i],
                                 .elements = data.at("elements").As<uint16_t>()[i]};
-    for (const VectorKernels& kernels : SupportedVectorKernels()) {
-      std::vector<float> p = list("p", "element_offset", float{});
-      DeltaTransform(kernels).Apply(matrix, {.first = 0, .count = 1}, result, 0, alphas[i],
-                                    absl::MakeSpan(p));
-      EXPECT_EQ(Bits(p), Bits(list("result", "element_offset", float{})))
-          << "case " << i << ", " << kernels.name;
-    }
+    const BlockRange block = {.first = 0, .count = 1};
+    std::vector<float> p = list("p", "element_offset", float{});
+    EXPECT_TRUE(backend_
+                    ->ApplyDeltas(matrix, block, {.alpha = alphas[i], .as_dct = true},
+                                  ViewOf(result, block), absl::MakeSpan(p))
+                    .ok());
+    EXPECT_EQ(Bits(p), Bits(list("result", "element_offset", float{}))) << "case " << i;
   }
 }
 

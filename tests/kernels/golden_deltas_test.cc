@@ -19,6 +19,7 @@
 #include "kernels/cpu/delta_transform.h"
 #include "kernels/cpu/deltas.h"
 #include "kernels/cpu/reference.h"
+#include "kernels/deltas_view.h"
 #include "tests/kernels/backends.h"
 
 namespace distro {
@@ -190,17 +191,18 @@ class GoldenDeltasTest : public ::testing::TestWithParam<std::string>,
   }
 
   // What a result does to the parameters, and to the buffers of those that it includes.
-  void Apply(int64_t t, SegmentId segment, const DeltaResult& result, const StepTable& table,
+  void Apply(int64_t t, SegmentId segment, const DeltaResult& result,
              const std::vector<std::optional<DeltaUpdate>>& uploads) {
     const int64_t first = layout_.SegmentFirstBlock(segment);
     for (const BlockRun& run : layout_.SegmentRuns(segment)) {
       const BlockRange blocks = {.first = run.first_block, .count = run.blocks};
       const MatrixShape& shape = matrix(run.tensor);
       const absl::Span<float> p = parameters_.tensor(run.tensor);
-      if (as_dct_[run.tensor])
-        transform_.Apply(shape, blocks, result, run.offset, At<float>("alpha", t), p);
-      else
-        ApplyDeltas(shape, blocks, result, run.offset, table, p);
+      EXPECT_TRUE(backend_
+                      .ApplyDeltas(shape, blocks,
+                                   {.alpha = At<float>("alpha", t), .as_dct = as_dct_[run.tensor]},
+                                   ViewOf(result, {.first = run.offset, .count = run.blocks}), p)
+                      .ok());
       const int64_t sent = first + run.offset;
       for (int64_t w = 0; w < workers_; ++w) {
         if (!Included(t, segment.value(), w)) continue;
@@ -259,7 +261,6 @@ class GoldenDeltasTest : public ::testing::TestWithParam<std::string>,
     }
     if (HasFailure()) return;
     largest_.assign(workers_, {});
-    const StepTable table(At<float>("alpha", t));
     for (uint32_t s = 0; s < layout_.segments(); ++s) {
       const SegmentId segment(s);
       const DeltaResult result = Combine(t, segment, uploads);
@@ -267,7 +268,7 @@ class GoldenDeltasTest : public ::testing::TestWithParam<std::string>,
           OfBlocks(caps, layout_.SegmentFirstBlock(segment), layout_.SegmentBlocks(segment));
       EXPECT_EQ(ValidateDeltaResult(result, DeltaExtents(layout_, as_dct_, segment), of_blocks),
                 absl::OkStatus());
-      Apply(t, segment, result, table, uploads);
+      Apply(t, segment, result, uploads);
     }
     FollowMedians(t);
     ExpectState(t);
@@ -275,6 +276,7 @@ class GoldenDeltasTest : public ::testing::TestWithParam<std::string>,
   }
 
   DeltaTransform transform_;
+  testing::WaitingBackend backend_{MakeCpuBackend()};
   TensorBuffer parameters_{layout_};
   std::vector<TensorBuffer> error_;  // [workers]: e
   std::vector<std::optional<uint8_t>> medians_ =

@@ -68,6 +68,24 @@ class WaitingBackend {
     return invalid.host()[0] == kAllVotesValid ? absl::OkStatus() : absl::DataLossError("votes");
   }
 
+  // DataLoss: the entries of a block break the rules.
+  absl::Status ApplyDeltas(const MatrixShape& matrix, BlockRange blocks,
+                           const DeltaOptions& options, const DeltasView& result,
+                           absl::Span<float> parameters) {
+    const DeltasView view = {.offsets = arrays_[0].In(this, result.offsets),
+                             .positions = arrays_[1].In(this, result.positions),
+                             .signs = arrays_[2].In(this, result.signs),
+                             .levels = arrays_[3].In(this, result.levels),
+                             .codes = arrays_[4].In(this, result.codes)};
+    const auto p = arrays_[5].In(this, parameters);
+    TwinArray<uint32_t> invalid = Word<uint32_t>(0xFF);
+    backend_->ApplyDeltas(matrix, blocks, options, view, p, invalid.device().data());
+    Out<float>(p, parameters);
+    invalid.CopyOut();
+    Finish();
+    return invalid.host()[0] == kAllVotesValid ? absl::OkStatus() : absl::DataLossError("deltas");
+  }
+
   void Lookahead(float eta, absl::Span<const float> parameters, absl::Span<const float> momentum,
                  absl::Span<float> out) {
     const auto o = arrays_[2].In(this, out);
@@ -140,7 +158,7 @@ class WaitingBackend {
   const std::unique_ptr<Device> device_;
   const std::unique_ptr<Backend> backend_;
   bool copies_;
-  Copied arrays_[4];
+  Copied arrays_[6];
 };
 
 }  // namespace distro::testing
