@@ -8,9 +8,9 @@
 // what goes wrong in a kernel is seen when the stream is synchronised. Shapes that do not match are
 // bugs of the caller (CHECK). Thread-safe. The current device must be the stream's.
 //
-// Apply, ApplyDeltas, Lookahead and StateHash give the reference's bits. Compress and Feedback give the same
-// bits on every device and for every cut of a tensor into runs of block rows, and the bits of the
-// tests' emulation; they differ from the CPU backends in the last ones.
+// Apply, ApplyDeltas, Lookahead and StateHash give the reference's bits. Compress and Feedback give
+// the same bits on every device and for every cut of a tensor into runs of block rows, and the bits
+// of the tests' emulation; they differ from the CPU backends in the last ones.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // What a result of deltas does to parameters, against a second implementation
-// (tests/golden/deltas): every step of a table, single subtractions, and blocks that travel as their
-// DCT, to the bit on every backend.
+// (tests/golden/deltas): every step of a table, single subtractions, and blocks that travel as
+// their DCT, to the bit on every backend.
 #include <bit>
 #include <map>
 #include <string>
