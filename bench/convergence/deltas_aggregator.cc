@@ -10,6 +10,7 @@
 #include "bench/convergence/hostile_worker.h"
 #include "common/base/median.h"
 #include "common/base/random.h"
+#include "common/codec/delta_payload.h"
 #include "common/run/schedule.h"
 #include "common/update/delta_caps.h"
 #include "common/update/scale.h"
@@ -76,8 +77,13 @@ DeltasOutcome DeltasAggregator::Close(absl::Span<DeltasWorker* const> workers) {
   if (settings_.norm_clip > 0) ClipNorms(workers, outcome.included);
   Combine(updates, messages, &outcome);
   const PayloadIdentity identity = IdentifyPayload(layout_, RoundId(round_), kSegment);
-  if (messages[0] != nullptr) sent_bytes_ += bytes_.Upload(identity, *messages[0]);
-  received_bytes_ += bytes_.Download(identity, outcome.means);
+  const bool real = IsReal(settings_);
+  if (messages[0] != nullptr) {
+    sent_bytes_ += real ? EncodeDeltaUpdate(identity, updates[0]).size()
+                        : bytes_.Upload(identity, *messages[0]);
+  }
+  received_bytes_ += real ? EncodeDeltaResult(identity, outcome.result).size()
+                          : bytes_.Download(identity, outcome.means);
   const bool tail =
       static_cast<double>(step_) >= kAlphaTail * static_cast<double>(config_.rounds());
   outcome.alpha = static_cast<float>(settings_.alpha * (tail ? settings_.alpha_end : 1));

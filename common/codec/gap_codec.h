@@ -8,13 +8,15 @@
 //   run      blocks - 1, count: as many blocks as possible with this number of entries; then their
 //            entries, those of deltas after their block's scale
 //   entry    of votes: [ones], gap, sign (1 = negative), [|V| - 2]
-//            of deltas: gap, sign, level
+//            of deltas: [zeros], gap, sign, [level - 1]
 //   scale    zigzag difference of the code to that of the block with entries before, 0 at the
 //            start of a group
 //
 // Every number is a prefix code of its bucket, then the bucket's raw bits (the sign between the two
 // of a gap). `ones` stands where none is pending: so many entries of the group, at most 1023, have
 // |V| = 1; the entry after them, unless ones is 1023 or the group ends, has |V| >= 2 and says it.
+// `zeros` is the same of entries of level 0: in training nine of ten are, so that a code of a bit
+// an entry would be an eighth of a result (docs/decisions/0019).
 //
 // A generalised Golomb-Rice code: raw low bits under an optimal prefix code instead of a unary
 // quotient, because the unary one is 3 to 4 % above the entropy of geometric gaps.

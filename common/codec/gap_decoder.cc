@@ -240,13 +240,28 @@ absl::Status GapDecoder<Format>::ReadRun() {
   return absl::OkStatus();
 }
 
-template <>
-absl::Status GapDecoder<VoteFormat>::ReadOnes() {
-  DISTRO_ASSIGN_OR_RETURN(state_.ones, ReadNumber<Ones>());
-  if (state_.ones > Ones::kLargest)
-    return Bad(absl::StrCat("a run of ", state_.ones, " ones, at most ", Ones::kLargest));
-  state_.larger = state_.ones < Ones::kLargest;
+template <typename Format>
+inline absl::Status GapDecoder<Format>::ReadPlain() {
+  using Plain = typename Format::Plain;
+  if (state_.plain > 0 || state_.other) return absl::OkStatus();
+  DISTRO_ASSIGN_OR_RETURN(state_.plain, ReadNumber<Plain>());
+  if (state_.plain > Plain::kLargest) {
+    return Bad(
+        absl::StrCat("a run of ", state_.plain, " ", Plain::kName, ", at most ", Plain::kLargest));
+  }
+  state_.other = state_.plain < Plain::kLargest;
   return absl::OkStatus();
+}
+
+template <typename Format>
+inline absl::StatusOr<uint32_t> GapDecoder<Format>::ReadValue() {
+  if (state_.plain > 0) {
+    --state_.plain;
+    return 0;
+  }
+  state_.other = false;
+  DISTRO_ASSIGN_OR_RETURN(const uint32_t number, ReadNumber<typename Format::Other>());
+  return number + 1;
 }
 
 template <>
@@ -254,18 +269,12 @@ absl::Status GapDecoder<VoteFormat>::ReadEntries(GapBlock<VoteFormat>* block) {
   uint32_t next = 0;
   uint64_t sum = 0;
   for (uint32_t i = 0; i < block->count; ++i) {
-    if (state_.ones == 0 && !state_.larger) DISTRO_RETURN_IF_ERROR(ReadOnes());
+    DISTRO_RETURN_IF_ERROR(ReadPlain());
     bool negative;
     const uint32_t position = next + TakeGap(&negative);
     DISTRO_RETURN_IF_ERROR(CheckPosition(position));
-    uint32_t magnitude = 1;
-    if (state_.ones > 0) {
-      --state_.ones;
-    } else {
-      state_.larger = false;
-      DISTRO_ASSIGN_OR_RETURN(const uint32_t rest, ReadNumber<Magnitudes>());
-      magnitude = rest + 2;
-    }
+    DISTRO_ASSIGN_OR_RETURN(const uint32_t more, ReadValue());
+    const uint32_t magnitude = 1 + more;
     sum += magnitude;
     if (sum > kMaxVotesPerBlock) {
       return Bad(absl::StrCat("sum of |V| is at least ", sum, ", at most ", kMaxVotesPerBlock));
@@ -279,12 +288,6 @@ absl::Status GapDecoder<VoteFormat>::ReadEntries(GapBlock<VoteFormat>* block) {
 }
 
 template <>
-absl::Status GapDecoder<VoteFormat>::CheckGroupState() const {
-  if (state_.ones == 0) return absl::OkStatus();
-  return Bad(absl::StrCat(state_.ones, " ones are missing at the end of its group"));
-}
-
-template <>
 absl::Status GapDecoder<DeltaFormat>::ReadEntries(GapBlock<DeltaFormat>* block) {
   block->code = 0;
   if (block->count == 0) return absl::OkStatus();
@@ -293,28 +296,27 @@ absl::Status GapDecoder<DeltaFormat>::ReadEntries(GapBlock<DeltaFormat>* block) 
   if (state_.code < 0 || state_.code >= kScaleCodes)
     return Bad(absl::StrCat("scale code ", state_.code, " is outside 0..", kScaleCodes - 1));
   block->code = static_cast<uint8_t>(state_.code);
-  if (body_->tables_.of<Levels>().empty()) return Bad("none of its levels has a code");
   uint32_t next = 0;
   for (uint32_t i = 0; i < block->count; ++i) {
+    DISTRO_RETURN_IF_ERROR(ReadPlain());
     bool negative;
     const uint32_t position = next + TakeGap(&negative);
     DISTRO_RETURN_IF_ERROR(CheckPosition(position));
+    DISTRO_ASSIGN_OR_RETURN(const uint32_t level, ReadValue());
     block->positions[i] = static_cast<uint16_t>(position);
     block->signs[i] = negative ? -1 : 1;
-    block->levels[i] = static_cast<uint8_t>(TakeNumber<Levels>());
+    block->levels[i] = static_cast<uint8_t>(level);
     next = position + 1;
   }
   return absl::OkStatus();
 }
 
-template <>
-absl::Status GapDecoder<DeltaFormat>::CheckGroupState() const {
-  return absl::OkStatus();
-}
-
 template <typename Format>
 absl::Status GapDecoder<Format>::EndGroup() {
-  DISTRO_RETURN_IF_ERROR(CheckGroupState());
+  if (state_.plain > 0) {
+    return Bad(absl::StrCat(state_.plain, " ", Format::Plain::kName,
+                            " are missing at the end of its group"));
+  }
   const uint64_t end = 8 * body_->group_begin_[next_ / kGroupBlocks + 1];
   if (bits_.bit() > end || end - bits_.bit() >= 8) {
     return Bad(absl::StrCat("its group ends at bit ", bits_.bit(), ", its size says ", end));

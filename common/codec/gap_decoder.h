@@ -43,18 +43,10 @@ struct GapBlock<DeltaFormat> {
 };
 
 // What a decoder remembers from block to block of a group.
-template <typename Format>
-struct GapGroupState;
-
-template <>
-struct GapGroupState<VoteFormat> {
-  uint32_t ones = 0;    // entries with |V| = 1 that are still to come
-  bool larger = false;  // an entry with |V| >= 2 comes after them
-};
-
-template <>
-struct GapGroupState<DeltaFormat> {
-  int code = 0;  // of the last block that has entries
+struct GapGroupState {
+  uint32_t plain = 0;  // plain entries that are still to come
+  bool other = false;  // one that is not comes after them
+  int code = 0;        // of deltas: of the last block that has entries
 };
 
 // What the next kMaxCodeLength bits mean: code bits, raw bits that follow, symbol, smallest number
@@ -120,9 +112,10 @@ class GapDecoder {
   absl::Status ReadRun();
   // The block's entries, `block->count` of them.
   absl::Status ReadEntries(GapBlock<Format>* block);
-  // Nothing of the group is missing after its last block.
-  absl::Status CheckGroupState() const;
-  absl::Status ReadOnes();
+  // Before an entry: the run of plain ones that begins there, if none is pending.
+  absl::Status ReadPlain();
+  // After its gap: 0 of a plain entry, else its number and 1 more.
+  absl::StatusOr<uint32_t> ReadValue();
   // A number that need not have a code: InvalidArgument then.
   template <typename Kind>
   absl::StatusOr<uint32_t> ReadNumber();
@@ -142,7 +135,7 @@ class GapDecoder {
   uint32_t next_;
   uint32_t run_end_;    // first block after the current run
   uint32_t count_ = 0;  // entries of each block of the run
-  GapGroupState<Format> state_;
+  GapGroupState state_;
 };
 
 }  // namespace distro

@@ -14,19 +14,47 @@ uint32_t BlockCount(const Entries& entries, int64_t block) {
   return entries.offsets[block + 1] - entries.offsets[block];
 }
 
+// The runs of plain entries of a group, each as long as possible.
+template <typename Plain, typename Sink>
+class PlainRuns {
+ public:
+  // Of entries begin .. end-1.
+  PlainRuns(uint32_t begin, uint32_t end, Sink* sink) : next_(begin), end_(end), sink_(sink) {}
+
+  // Before an entry: tells the sink of the run that begins there.
+  template <typename IsPlain>
+  void Before(uint32_t entry, IsPlain is_plain) {
+    if (entry != next_) return;
+    const uint32_t most = std::min(end_, entry + Plain::kLargest);
+    uint32_t i = entry;
+    while (i < most && is_plain(i)) ++i;
+    const bool ended = i - entry < Plain::kLargest;
+    sink_->template Number<Plain>(i - entry);
+    other_ = ended ? i : UINT32_MAX;
+    next_ = ended ? i + 1 : i;
+  }
+  bool Ends(uint32_t entry) const { return entry == other_; }
+
+ private:
+  uint32_t next_;  // where the next run starts
+  const uint32_t end_;
+  uint32_t other_ = UINT32_MAX;  // the entry that ends the current run
+  Sink* const sink_;
+};
+
 // Tells the sink the entries of a group's blocks, in order.
 template <typename Sink>
 class VoteWalk {
  public:
   VoteWalk(const Votes& votes, int64_t first, int64_t last, Sink* sink)
-      : votes_(votes), end_(votes.offsets[last]), ones_begin_(votes.offsets[first]), sink_(sink) {}
+      : votes_(votes), ones_(votes.offsets[first], votes.offsets[last], sink), sink_(sink) {}
 
   void Block(int64_t block) {
     uint32_t next = 0;
     for (uint32_t i = votes_.offsets[block]; i < votes_.offsets[block + 1]; ++i) {
-      if (i == ones_begin_) StartOnes(i);
+      ones_.Before(i, [&](uint32_t at) { return std::abs(votes_.values[at]) == 1; });
       sink_->Gap(votes_.positions[i] - next, votes_.values[i] < 0);
-      if (i == larger_) {
+      if (ones_.Ends(i)) {
         const auto magnitude = static_cast<uint32_t>(std::abs(votes_.values[i]));
         sink_->template Number<Magnitudes>(magnitude - 2);
       }
@@ -35,29 +63,16 @@ class VoteWalk {
   }
 
  private:
-  // A run of ones, of at most Ones::kLargest entries, and what ends it.
-  void StartOnes(uint32_t begin) {
-    const uint32_t most = std::min(end_, begin + Ones::kLargest);
-    uint32_t i = begin;
-    while (i < most && (votes_.values[i] == 1 || votes_.values[i] == -1)) ++i;
-    const bool ended = i - begin < Ones::kLargest;
-    sink_->template Number<Ones>(i - begin);
-    larger_ = ended ? i : UINT32_MAX;
-    ones_begin_ = ended ? i + 1 : i;
-  }
-
   const Votes& votes_;
-  const uint32_t end_;
-  uint32_t ones_begin_;           // where the next run of ones starts
-  uint32_t larger_ = UINT32_MAX;  // the entry that ends the current run of ones
+  PlainRuns<Ones, Sink> ones_;
   Sink* const sink_;
 };
 
 template <typename Sink>
 class DeltaWalk {
  public:
-  DeltaWalk(const DeltaResult& deltas, int64_t /*first*/, int64_t /*last*/, Sink* sink)
-      : deltas_(deltas), sink_(sink) {}
+  DeltaWalk(const DeltaResult& deltas, int64_t first, int64_t last, Sink* sink)
+      : deltas_(deltas), zeros_(deltas.offsets[first], deltas.offsets[last], sink), sink_(sink) {}
 
   void Block(int64_t block) {
     if (BlockCount(deltas_, block) == 0) return;
@@ -66,8 +81,9 @@ class DeltaWalk {
     sink_->template Number<Scales>(ZigZag(difference));
     uint32_t next = 0;
     for (uint32_t i = deltas_.offsets[block]; i < deltas_.offsets[block + 1]; ++i) {
+      zeros_.Before(i, [&](uint32_t at) { return deltas_.levels[at] == 0; });
       sink_->Gap(deltas_.positions[i] - next, deltas_.signs[i] < 0);
-      sink_->template Number<Levels>(deltas_.levels[i]);
+      if (zeros_.Ends(i)) sink_->template Number<Levels>(deltas_.levels[i] - 1u);
       next = uint32_t{deltas_.positions[i]} + 1;
     }
   }
@@ -75,6 +91,7 @@ class DeltaWalk {
  private:
   const DeltaResult& deltas_;
   int code_ = 0;
+  PlainRuns<Zeros, Sink> zeros_;
   Sink* const sink_;
 };
 
@@ -219,7 +236,18 @@ uint64_t MaxBodyBytes(uint64_t groups, uint64_t bits) {
   return kTableBytes + groups * 5 + (bits + 7) / 8;
 }
 
-uint64_t Groups(uint64_t blocks) { return (blocks + kGroupBlocks - 1) / kGroupBlocks; }
+// Of blocks with `entries` entries of which `others` are not plain, and `block_bits` more. Runs of
+// plain ones stand once a group, after every other and every kLargest entries.
+template <typename Format>
+uint64_t MaxEntriesBytes(uint64_t blocks, uint64_t entries, uint64_t others, uint64_t block_bits) {
+  using Plain = typename Format::Plain;
+  using Other = typename Format::Other;
+  const uint64_t groups = (blocks + kGroupBlocks - 1) / kGroupBlocks;
+  const uint64_t runs = blocks * others + blocks * entries / Plain::kLargest + groups;
+  const uint64_t of_block =
+      kRunBits + block_bits + entries * kGapBits + others * kNumberBits<Other>;
+  return MaxBodyBytes<Format>(groups, blocks * of_block + runs * kNumberBits<Plain>);
+}
 
 }  // namespace
 
@@ -227,19 +255,11 @@ void EncodeGaps(const Votes& votes, std::string* body) { Encode<VoteFormat>(vote
 void EncodeGaps(const DeltaResult& deltas, std::string* body) { Encode<DeltaFormat>(deltas, body); }
 
 uint64_t MaxGapBodyBytes(uint64_t blocks, uint64_t max_entries, uint64_t max_sum) {
-  // Ones stand once a group and after every |V| >= 2 and every 1023 entries.
-  const uint64_t large = std::min(max_entries, max_sum / 2);
-  const uint64_t ones = blocks * large + blocks * max_entries / Ones::kLargest + Groups(blocks);
-  return MaxBodyBytes<VoteFormat>(
-      Groups(blocks),
-      blocks * (kRunBits + max_entries * kGapBits + large * kNumberBits<Magnitudes>)+ones *
-          kNumberBits<Ones>);
+  return MaxEntriesBytes<VoteFormat>(blocks, max_entries, std::min(max_entries, max_sum / 2), 0);
 }
 
 uint64_t MaxDeltaBodyBytes(uint64_t blocks, uint64_t max_entries) {
-  return MaxBodyBytes<DeltaFormat>(
-      Groups(blocks),
-      blocks * (kRunBits + kNumberBits<Scales> + max_entries * (kGapBits + kNumberBits<Levels>)));
+  return MaxEntriesBytes<DeltaFormat>(blocks, max_entries, max_entries, kNumberBits<Scales>);
 }
 
 }  // namespace distro

@@ -89,10 +89,15 @@ struct Scales {  // of deltas: a block's scale code less that before, zigzag; ex
   static constexpr int kMantissa = 8;
   static constexpr uint32_t kLargest = 2 * (kScaleCodes - 1);
 };
-struct Levels {  // of deltas; exact
+struct Zeros {  // of deltas: entries of level 0 in a run
+  static constexpr absl::string_view kName = "zeros";
+  static constexpr int kMantissa = 5;
+  static constexpr uint32_t kLargest = 1023;
+};
+struct Levels {  // of deltas: level - 1; exact
   static constexpr absl::string_view kName = "levels";
   static constexpr int kMantissa = 2;
-  static constexpr uint32_t kLargest = kLevels - 1;
+  static constexpr uint32_t kLargest = kLevels - 2;
 };
 
 template <typename Kind>
@@ -134,14 +139,20 @@ struct PerSymbol {
   };
 };
 
-// What a body has: votes, or deltas (updates, whose levels are all 0, and results).
+// What a body has: votes, or deltas (updates, whose levels are all 0, and results). Most entries
+// are plain, |V| = 1 or level 0: Plain counts runs of them, Other is what an entry that ends one
+// has.
 struct VoteFormat {
+  using Plain = Ones;
+  using Other = Magnitudes;
   template <template <typename> class Member>
   using Of = OfKinds<Member, Repeats, Counts, Gaps, Ones, Magnitudes>;
 };
 struct DeltaFormat {
+  using Plain = Zeros;
+  using Other = Levels;
   template <template <typename> class Member>
-  using Of = OfKinds<Member, Repeats, Counts, Gaps, Scales, Levels>;
+  using Of = OfKinds<Member, Repeats, Counts, Gaps, Scales, Zeros, Levels>;
 };
 
 // How often each symbol occurs in a segment.
