@@ -31,7 +31,8 @@ def each(lab, variants, header="setting"):
 @question
 def attackers(lab):
     """One of eight workers is hostile; the round after which agreement suspects it, and the loss when it is then left out."""
-    attacks = (("none", {}), ("the cap everywhere, signs as they are", {"attack": "cap"}), ("random signs", {"attack": "random"}),
+    never = (0, 0, 0, 0, 0, 0, 0, 10**6)
+    attacks = (("none", {}), ("none, seven workers", {"first_round": never}), ("the cap everywhere, signs as they are", {"attack": "cap"}), ("random signs", {"attack": "random"}),
                ("inverted signs, its own scales", {"attack": "inverted", "attack_multiple": 0}),
                ("inverted signs at the median", {"attack": "inverted", "attack_multiple": 1}),
                ("inverted signs at the cap", {"attack": "inverted_cap"}))
@@ -41,6 +42,8 @@ def attackers(lab):
     for name, base in BASES:
         asked = defences if base.value("window") > 1 else defences[:1] + defences[3:4]
         for what, attack in attacks:
+            tried = asked[:1] if "first_round" in attack else asked
+
             def cells(defence):
                 run = base.having(**attack, **defence)
                 suspected, left_out = lab.suspected(run).get(7), run.having(quarantine=True)
@@ -48,7 +51,7 @@ def attackers(lab):
                     return [loss_of(lab, run)]
                 lab.run([left_out])
                 return [loss_of(lab, run), f"{suspected}", *(f"{loss:.3f}" for loss in lab.known([left_out]).values())]
-            rows += [[f"{name}, {what}", *row] for row in rows_of(lab, asked, cells)]
+            rows += [[f"{name}, {what}", *row] for row in rows_of(lab, tried, cells)]
     signs = METHODS["signs, K = 32"][0]
     rows += rows_of(lab, [(f"signs, {what}", signs.having(attack=attack) if attack else signs)
                      for what, attack in (("none", None), ("random signs", "random"), ("inverted signs", "inverted"))],
