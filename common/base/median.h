@@ -17,4 +17,13 @@ inline double Median(std::vector<double> values) {
   return below + (*middle - below) / 2;
 }
 
+// Number floor((n - 1) / 2) of n values in ascending order, from 0. Requires one or more, none of
+// them NaN.
+template <typename Value>
+Value LowerMedian(std::vector<Value> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
 }  // namespace distro

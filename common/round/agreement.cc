@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 #include <vector>
 
+#include "common/base/median.h"
 #include "common/base/status_macros.h"
 #include "common/codec/update_reader.h"
 
@@ -138,9 +140,7 @@ std::optional<std::string> Agreement::Worst() const {
     if (window.sum.common() >= kMinCommonVotes) shares.push_back(window.sum.Share());
   }
   if (shares.size() < kMinJudgedWorkers) return std::nullopt;
-  const auto median = shares.begin() + static_cast<int64_t>(shares.size() - 1) / 2;
-  std::nth_element(shares.begin(), median, shares.end());
-  const double typical = std::min(0.0, *median);
+  const double typical = std::min(0.0, LowerMedian(std::move(shares)));
   std::optional<std::string> worst;
   double lowest = 0;
   for (const auto& [name, window] : workers_) {

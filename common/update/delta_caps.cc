@@ -1,7 +1,9 @@
 #include "common/update/delta_caps.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "common/base/median.h"
 #include "common/update/scale.h"
 
 namespace distro {
@@ -29,9 +31,7 @@ void AddLargestCodes(const Layout& layout, SegmentId segment, const DeltaUpdate&
 
 std::optional<uint8_t> MedianOfLargest(std::vector<uint8_t> codes) {
   if (codes.size() < kLeastWorkers) return std::nullopt;
-  const auto middle = codes.begin() + static_cast<std::ptrdiff_t>((codes.size() - 1) / 2);
-  std::ranges::nth_element(codes, middle);
-  return *middle;
+  return LowerMedian(std::move(codes));
 }
 
 uint8_t DeltaCap(absl::Span<const float> rates, std::optional<uint8_t> median, int growth) {
