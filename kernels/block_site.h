@@ -30,6 +30,11 @@ constexpr BlockSite SiteOf(const MatrixShape& matrix, int64_t block) {
   return SiteAt(matrix, block / matrix.BlocksAcross(), block % matrix.BlocksAcross());
 }
 
+// What the tensor has of the block.
+constexpr BlockExtent ExtentOf(const BlockSite& site) {
+  return {.rows = site.rows, .cols = site.cols, .last_cols = site.last_cols};
+}
+
 // Aborts with `what`: a shape that does not match is a bug of the caller.
 void CheckShape(bool ok, const char* what);
 

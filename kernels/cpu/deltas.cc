@@ -57,7 +57,7 @@ class Chooser {
     if (count > k) std::nth_element(keys_, keys_ + k - 1, keys_ + count, std::greater<>());
     const int inside = std::min(count, k);
     for (int i = 0; i < inside; ++i) positions[i] = static_cast<uint16_t>(PositionOf(keys_[i]));
-    const BlockExtent extent = {.rows = site.rows, .cols = site.cols, .last_cols = site.last_cols};
+    const BlockExtent extent = ExtentOf(site);
     for (int i = inside, outside = 0; i < k; ++outside) {
       if (!extent.Contains(outside)) positions[i++] = static_cast<uint16_t>(outside);
     }

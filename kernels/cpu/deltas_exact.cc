@@ -9,9 +9,7 @@ std::optional<BlockDeltas> DeltasOfBlock(const DeltasView& result, int64_t block
                                          const BlockSite& site, bool as_dct) {
   const uint32_t begin = result.offsets[block] - result.offsets[0];
   const uint32_t end = result.offsets[block + 1] - result.offsets[0];
-  const BlockExtent extent =
-      as_dct ? BlockExtent{}
-             : BlockExtent{.rows = site.rows, .cols = site.cols, .last_cols = site.last_cols};
+  const BlockExtent extent = as_dct ? BlockExtent{} : ExtentOf(site);
   int previous = -1;
   for (uint32_t i = begin; i < end; ++i) {
     const int position = result.positions[i], sign = result.signs[i];

@@ -1,6 +1,6 @@
 // What Backend::ApplyDeltas is made of on every CPU: the rules, the step of elements, and what the
-// integer transform of frequencies begins with. In a source file of its own, since callers open the
-// floating-point environment that it is done in (kernels/cpu/exact.h says why the two are apart).
+// integer transform of frequencies begins with. The arithmetic is in a source file of its own,
+// apart from the floating-point environment that it is done in (kernels/cpu/exact.h says why).
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/block_site.h"
+#include "kernels/cpu/exact.h"
 
 namespace distro::exact {
 
@@ -25,11 +26,15 @@ void SubtractEntries(const BlockSite& site, float alpha, const BlockDeltas& delt
 // values [deltas.count] <- V; returns w.
 float FormVotes(const BlockDeltas& deltas, float alpha, int16_t* values);
 
-// The whole of it. transform(site, votes, w) does p <- p - float(IDCTint(votes)) * w.
+// The whole of it. transform(site, votes, w) does p <- p - float(IDCTint(votes)) * w, in a source
+// file of its own as well.
 template <typename Transform>
 void ApplyDeltas(const MatrixShape& matrix, BlockRange blocks, const DeltaOptions& options,
-                 const DeltasView& result, float* parameters, uint32_t* invalid,
+                 const DeltasView& result, absl::Span<float> parameters, uint32_t* invalid,
                  const Transform& transform) {
+  CheckBlocks(matrix, blocks, parameters.size());
+  CheckDeltas(result, blocks.count);
+  const DefaultFloatEnvironment environment;
   int16_t values[kBlockElements];
   for (int64_t b = 0; b < blocks.count; ++b) {
     const BlockSite site = SiteOf(matrix, blocks.first + b);
@@ -37,7 +42,7 @@ void ApplyDeltas(const MatrixShape& matrix, BlockRange blocks, const DeltaOption
     if (!deltas.has_value()) {
       *invalid = static_cast<uint32_t>(b);
     } else if (!options.as_dct) {
-      SubtractEntries(site, options.alpha, *deltas, parameters);
+      SubtractEntries(site, options.alpha, *deltas, parameters.data());
     } else if (deltas->count > 0) {
       const float step = FormVotes(*deltas, options.alpha, values);
       transform(

@@ -55,10 +55,7 @@ class ReferenceBackend : public Backend {
   void ApplyDeltas(const MatrixShape& matrix, BlockRange blocks, const DeltaOptions& options,
                    const DeltasView& result, absl::Span<float> parameters,
                    uint32_t* invalid) override {
-    CheckBlocks(matrix, blocks, parameters.size());
-    exact::CheckDeltas(result, blocks.count);
-    const DefaultFloatEnvironment environment;
-    exact::ApplyDeltas(matrix, blocks, options, result, parameters.data(), invalid,
+    exact::ApplyDeltas(matrix, blocks, options, result, parameters, invalid,
                        [&](const BlockSite& site, const BlockVotes& votes, float step) {
                          reference::InverseInteger(votes, sums_);
                          reference::Subtract(site, step, sums_, parameters);

@@ -95,10 +95,7 @@ class VectorBackend : public Backend {
   void ApplyDeltas(const MatrixShape& matrix, BlockRange blocks, const DeltaOptions& options,
                    const DeltasView& result, absl::Span<float> parameters,
                    uint32_t* invalid) override {
-    CheckBlocks(matrix, blocks, parameters.size());
-    exact::CheckDeltas(result, blocks.count);
-    const DefaultFloatEnvironment environment;
-    exact::ApplyDeltas(matrix, blocks, options, result, parameters.data(), invalid,
+    exact::ApplyDeltas(matrix, blocks, options, result, parameters, invalid,
                        [&](const BlockSite& site, const BlockVotes& votes, float step) {
                          exact_.inverse_integer(votes, integer_scratch_, sums_);
                          exact_.subtract(site, step, sums_, parameters.data());

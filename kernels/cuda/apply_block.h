@@ -9,11 +9,10 @@
 // (16) and of the multiples of 4 (16): integer sums that cannot overflow are the same in any order.
 #pragma once
 
+#include "common/update/votes.h"
 #include "kernels/cuda/block.h"
 
 namespace distro::cuda {
-
-inline constexpr int kMaxBlockVotes = 32767;  // sum of |V|, docs/algorithm.md, "Exactness"
 
 inline constexpr int kPairsInFlight =
     8;  // loads of a thread before the first is used; more spill registers
@@ -63,7 +62,7 @@ constexpr void LoadVotes(const Threads& threads, const ApplyArguments& a, int64_
 // The largest s with total * 2^s <= 32767; 0 when there are no votes.
 constexpr int ShiftOf(uint32_t total) {
   int shift = 0;
-  while (total > 0 && (total << (shift + 1)) <= kMaxBlockVotes) ++shift;
+  while (total > 0 && (total << (shift + 1)) <= kMaxVotesPerBlock) ++shift;
   return shift;
 }
 
@@ -161,7 +160,7 @@ constexpr void ApplyBlock(const Threads& threads, const ApplyArguments& a, int64
   });
   threads.Each([&](int thread) { LoadVotes(threads, a, block, thread, s); });
   threads.Each([&](int thread) {
-    if (s.faults == 0 && s.total <= kMaxBlockVotes) {
+    if (s.faults == 0 && s.total <= kMaxVotesPerBlock) {
       ApplyColumn(a, block, thread, s);
     } else if (thread == 0) {
       *a.invalid = static_cast<uint32_t>(block);

@@ -28,6 +28,7 @@ struct ApplyDeltasArguments {
 struct ApplyDeltasScratch {
   ApplyScratch apply;        // entries: EntryOf the position and sgn * (level + 1), then V
   uint32_t counts[kLevels];  // entries of each level
+  int shift;                 // h, of frequencies
 };
 
 constexpr int LevelOfEntry(uint32_t entry) {
@@ -73,9 +74,11 @@ constexpr void SubtractEntries(const ApplyDeltasArguments& a, int64_t block, int
   }
 }
 
+// Leaves h for the next phase.
 constexpr void FormVotes(const ApplyDeltasArguments& a, int64_t block, int thread,
                          ApplyDeltasScratch& s) {
   const int shift = FrequencyShift(s.counts);
+  if (thread == 0) s.shift = shift;
   for (uint32_t i = thread; i < EntriesOf(a, block); i += kThreads) {
     const uint32_t entry = s.apply.entries[i];
     s.apply.entries[i] =
@@ -87,7 +90,7 @@ constexpr void SubtractColumn(const ApplyDeltasArguments& a, int64_t block, int 
                               const ApplyDeltasScratch& s) {
   ColumnSums sums;
   InverseColumn(s.apply, static_cast<int>(EntriesOf(a, block)), 0, column, sums);
-  const float step = FrequencyStep(a.options.alpha, a.codes[block], FrequencyShift(s.counts));
+  const float step = FrequencyStep(a.options.alpha, a.codes[block], s.shift);
   MoveColumn(a.matrix, a.blocks.first + block, column, sums, a.parameters, [&](float p, int32_t u) {
     const float move = static_cast<float>(u) * step;
     return p - move;
