@@ -53,8 +53,7 @@ SentBlock BlockOf(const DeltaMessage& message, int64_t block) {
 
 // Frequencies are all of a block's.
 BlockExtent ExtentOfBlock(const BlockSite& site, bool transform) {
-  return transform ? BlockExtent{}
-                   : BlockExtent{.rows = site.rows, .cols = site.cols, .last_cols = site.last_cols};
+  return transform ? BlockExtent{} : ExtentOf(site);
 }
 
 // The basis [frequency, sample], and the same on its side.
@@ -155,29 +154,10 @@ DeltaMessage MessageOf(const DeltaUpdate& update) {
 
 BlockForms FormsOf(const DeltasSettings& settings, const Layout& layout,
                    absl::Span<const InnerTensor> tensors) {
-  BlockForms forms = {.layout = &layout};
-  for (const InnerTensor& tensor : tensors) {
-    const bool by_muon = settings.inner == "muon" && tensor.inside;
-    forms.as_dct.push_back(settings.transform == "all" ||
-                           (settings.transform == "muon" && by_muon));
-  }
-  return forms;
-}
-
-DeltaUpdate LargestOf(const BlockForms& forms, int k, absl::Span<const uint8_t> caps,
-                      const RunSpans& a) {
-  DeltaUpdate update = {.k = k, .positions = {}, .signs = {}, .codes = {}};
-  for (size_t tensor = 0; tensor < a.size(); ++tensor) {
-    const MatrixShape& matrix = forms.layout->tensors()[tensor].matrix;
-    if (!forms.as_dct[tensor]) {
-      AppendLargest(matrix, a[tensor], caps[tensor], &update);
-      continue;
-    }
-    for (int64_t block = 0; block < matrix.Blocks(); ++block)
-      AppendLargest(kOneBlock, Dct(BlockAt(SiteOf(matrix, block), a[tensor])), caps[tensor],
-                    &update);
-  }
-  return update;
+  if (settings.transform == "muon")
+    return {.layout = &layout, .as_dct = MuonTensors(InnerOf(settings, 0), tensors)};
+  return {.layout = &layout,
+          .as_dct = std::vector<bool>(tensors.size(), settings.transform == "all")};
 }
 
 DeltaMessage EncodeVariant(const DeltasSettings& settings, const BlockForms& forms,

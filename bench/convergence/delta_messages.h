@@ -36,10 +36,6 @@ struct DeltaMessage {
 
 DeltaMessage MessageOf(const DeltaUpdate& update);
 
-// The update of the error buffer `a`.
-DeltaUpdate LargestOf(const BlockForms& forms, int k, absl::Span<const uint8_t> caps,
-                      const RunSpans& a);
-
 // What a worker with the error buffer `a` sends under settings.values.
 DeltaMessage EncodeVariant(const DeltasSettings& settings, const BlockForms& forms,
                            const RunSpans& a);

@@ -136,8 +136,8 @@ InnerSettings InnerOf(const DeltasSettings& settings, double weight_decay) {
 }
 
 bool IsReal(const DeltasSettings& s) {
-  return s.values == "bit" && s.transform == "muon" && s.levels == 8 && s.level_step == 0.5 &&
-         s.feedback == "returned" && s.nesterov == 0 && !s.decay_in_update && s.norm_clip == 0;
+  return s.values == "bit" && s.levels == 8 && s.level_step == 0.5 && s.feedback == "returned" &&
+         s.nesterov == 0 && !s.decay_in_update && s.norm_clip == 0;
 }
 
 }  // namespace distro::worker

@@ -56,8 +56,8 @@ absl::StatusOr<DeltasSettings> ParseDeltasSettings(absl::string_view json);
 
 InnerSettings InnerOf(const DeltasSettings& settings, double weight_decay);
 
-// Whether the run needs nothing but what the real system does: it goes through the arithmetic of
-// common/update and kernels/cpu from end to end.
+// Whether the run needs nothing but what the real system does, whatever is transformed: it goes
+// through the arithmetic of common/update and kernels from end to end.
 bool IsReal(const DeltasSettings& settings);
 
 }  // namespace distro::worker

@@ -33,6 +33,7 @@ DeltasWorker::DeltasWorker(const DeltasLab* lab, int index)
       end_(*lab->layout),
       gradient_(*lab->layout),
       rule_(lab->layout, InnerOf(*lab->settings, lab->config->weight_decay()), lab->tensors,
+            lab->forms.as_dct,
             {.error = SpansOf(&error_), .first = SpansOf(&first_), .second = SpansOf(&second_)}) {}
 
 absl::Status DeltasWorker::Step(uint64_t step) {
@@ -58,10 +59,7 @@ absl::Status DeltasWorker::Step(uint64_t step) {
 absl::Status DeltasWorker::Compress(const DeltaRound& round, TensorBuffer* parameters) {
   DISTRO_RETURN_IF_ERROR(rule_.Compress(round, SpansOf(parameters), SpansOf(&copy_)));
   const DeltasSettings& settings = *lab_.settings;
-  update_ = settings.transform == "muon"
-                ? *rule_.pending()
-                : LargestOf(lab_.forms, settings.k, round.caps, rule_.error());
-  message_ = settings.values == "bit" ? MessageOf(update_)
+  message_ = settings.values == "bit" ? MessageOf(update())
                                       : EncodeVariant(settings, lab_.forms, rule_.error());
   if (settings.overlap > 0) Copy(copy_, &end_);
   return absl::OkStatus();

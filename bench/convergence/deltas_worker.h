@@ -41,7 +41,7 @@ class DeltasWorker {
   // The window is over: makes the round's message and the update behind it.
   absl::Status Compress(const DeltaRound& round, TensorBuffer* parameters);
 
-  const DeltaUpdate& update() const { return update_; }
+  const DeltaUpdate& update() const { return *rule_.pending(); }
   DeltaMessage& message() { return message_; }
 
   // The round was included, with this result; or it was not.
@@ -66,7 +66,6 @@ class DeltasWorker {
   TensorBuffer end_;   // x as the last window left it, with overlap
   TensorBuffer gradient_;
   DeltaRule rule_;
-  DeltaUpdate update_;
   DeltaMessage message_;
   std::vector<int32_t> tokens_;
 };

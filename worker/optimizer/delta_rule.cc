@@ -7,8 +7,9 @@
 namespace distro::worker {
 
 DeltaRule::DeltaRule(const Layout* layout, const InnerSettings& settings,
-                     std::vector<InnerTensor> tensors, DeltaState state)
+                     std::vector<InnerTensor> tensors, std::vector<bool> as_dct, DeltaState state)
     : layout_(layout),
+      as_dct_(std::move(as_dct)),
       state_(std::move(state)),
       inner_(settings, std::move(tensors), state_.first, state_.second) {}
 
@@ -31,7 +32,7 @@ absl::Status DeltaRule::Compress(const DeltaRound& round, const RunSpans& begin,
   for (size_t i = 0; i < x.size(); ++i) {
     FormDelta(round.beta, begin[i], x[i], state_.error[i]);
     const MatrixShape& matrix = layout_->tensors()[i].matrix;
-    if (inner_.MuonSteps(i))
+    if (as_dct_[i])
       transform_.AppendLargest(matrix, state_.error[i], round.caps[i], &update);
     else
       AppendLargest(matrix, state_.error[i], round.caps[i], &update);
@@ -49,7 +50,7 @@ void DeltaRule::Feedback(absl::Span<const DeltaResult* const> results) {
       const BlockRange blocks = {.first = run.first_block, .count = run.blocks};
       const absl::Span<float> e = state_.error[run.tensor];
       const int64_t sent = first + run.offset;
-      if (inner_.MuonSteps(run.tensor))
+      if (as_dct_[run.tensor])
         transform_.SubtractReturned(matrix, blocks, *pending_, sent, *results[s], run.offset, e);
       else
         SubtractReturned(matrix, blocks, *pending_, sent, *results[s], run.offset, e);

@@ -1,7 +1,6 @@
 // A worker's round under the deltas method (docs/algorithm.md, "Deltas"): inner steps on its own
 // copy, what came of them in an error buffer, the largest of the buffer as an update, and what came
-// back out of the buffer again. Blocks of the tensors that Muon steps are sent as their DCT. On the
-// CPU, over whole tensors.
+// back out of the buffer again. On the CPU, over whole tensors.
 //
 //   copy x <- p
 //   rule.Step(step, norm, gradient, x);    // H times, skipped where loss or norm is no number
@@ -47,9 +46,10 @@ struct DeltaState {
 
 class DeltaRule {
  public:
-  // `layout` is borrowed; `tensors` and the state are in its order.
+  // `layout` is borrowed; `tensors` and the state are in its order. `as_dct` [tensors]: whose
+  // blocks are sent as their DCT (MuonTensors).
   DeltaRule(const Layout* layout, const InnerSettings& settings, std::vector<InnerTensor> tensors,
-            DeltaState state);
+            std::vector<bool> as_dct, DeltaState state);
 
   // Takes a gradient at `x`, of norm `norm` over the whole model, which is finite, and moves x.
   void Step(const InnerStep& step, double norm, const RunSpans& gradient, const RunSpans& x);
@@ -73,6 +73,7 @@ class DeltaRule {
 
  private:
   const Layout* const layout_;
+  const std::vector<bool> as_dct_;
   const DeltaState state_;
   InnerOptimizer inner_;
   DeltaTransform transform_;

@@ -20,16 +20,25 @@ std::vector<InnerTensor> InnerTensors(const Layout& layout,
   return tensors;
 }
 
+std::vector<bool> MuonTensors(const InnerSettings& settings,
+                              absl::Span<const InnerTensor> tensors) {
+  std::vector<bool> by_muon;
+  for (const InnerTensor& tensor : tensors)
+    by_muon.push_back(settings.method == InnerMethod::kMuon && tensor.inside);
+  return by_muon;
+}
+
 InnerOptimizer::InnerOptimizer(const InnerSettings& settings, std::vector<InnerTensor> tensors,
                                RunSpans first, RunSpans second)
     : settings_(settings),
       tensors_(std::move(tensors)),
+      by_muon_(MuonTensors(settings_, tensors_)),
       first_(std::move(first)),
       second_(std::move(second)) {}
 
 void InnerOptimizer::Step(size_t tensor, float rate, float gradient_scale,
                           absl::Span<const float> gradient, absl::Span<float> x) {
-  if (MuonSteps(tensor))
+  if (by_muon_[tensor])
     Muon(tensor, rate, gradient_scale, gradient, x);
   else
     AdamW(tensor, rate, gradient_scale, gradient, x);

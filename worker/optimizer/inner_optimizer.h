@@ -41,6 +41,9 @@ struct InnerTensor {
 std::vector<InnerTensor> InnerTensors(const Layout& layout,
                                       const std::vector<std::vector<int>>& units);
 
+// Which of them Muon steps: those inside, unless AdamW steps all.
+std::vector<bool> MuonTensors(const InnerSettings& settings, absl::Span<const InnerTensor> tensors);
+
 // Not thread-safe.
 class InnerOptimizer {
  public:
@@ -58,9 +61,6 @@ class InnerOptimizer {
   void Reset();
 
   uint64_t steps() const { return steps_; }
-  bool MuonSteps(size_t tensor) const {
-    return settings_.method == InnerMethod::kMuon && tensors_[tensor].inside;
-  }
 
  private:
   void AdamW(size_t tensor, float rate, float gradient_scale, absl::Span<const float> gradient,
@@ -70,6 +70,7 @@ class InnerOptimizer {
 
   const InnerSettings settings_;
   const std::vector<InnerTensor> tensors_;
+  const std::vector<bool> by_muon_;  // [tensors]
   const RunSpans first_;
   const RunSpans second_;
   uint64_t steps_ = 0;

@@ -27,7 +27,7 @@ class DeltaRuleTest : public ::testing::Test {
  protected:
   DeltaRuleTest()
       : rule_(&layout_, {.method = InnerMethod::kAdamW, .weight_decay = 0},
-              InnerTensors(layout_, {{0}, {1}}),
+              InnerTensors(layout_, {{0}, {1}}), {false, false},
               {.error = Spans(&error_), .first = Spans(&first_), .second = Spans(&second_)}) {}
 
   absl::Status Compress(float beta, int k = 1, uint8_t cap = 255) {
@@ -141,7 +141,8 @@ TEST_F(DeltaRuleTest, ACopyThatIsNoNumberLeavesTheBufferAsItWas) {
 TEST_F(DeltaRuleTest, BlocksOfWhatMuonStepsTravelAsTheirDct) {
   std::vector<InnerTensor> tensors = InnerTensors(layout_, {{0}, {1}});
   tensors[0].inside = true;
-  DeltaRule rule(&layout_, {.method = InnerMethod::kMuon}, tensors,
+  const InnerSettings muon = {.method = InnerMethod::kMuon};
+  DeltaRule rule(&layout_, muon, tensors, MuonTensors(muon, tensors),
                  {.error = Spans(&error_), .first = Spans(&first_), .second = Spans(&second_)});
   std::ranges::fill(begin_.tensor(0), 0.001f);
   std::ranges::fill(begin_.tensor(1), 0.001f);
