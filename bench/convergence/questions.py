@@ -113,7 +113,7 @@ def inner(lab):
     """What runs inside."""
     base = BASES[1][1]
     variants = [("as tuned", base)]
-    variants += [(f"mu {mu:g}", base.having(mu=mu)) for mu in (0.9, 0.8, 0.98)]
+    variants += [(f"mu {mu:g}", base.having(mu=mu)) for mu in (0.9, 0.98)]
     variants += [(f"{steps} Newton-Schulz steps", base.having(newton_schulz=steps)) for steps in (3, 4, 7)]
     variants += [(f"step {scale:g} of the longer side's root", base.having(muon_scale=scale)) for scale in (0.1, 0.4)]
     variants += [(f"decays of AdamW {b1:g}, {b2:g}", base.having(beta1=b1, beta2=b2)) for b1, b2 in ((0.7, 0.99), (0.8, 0.95))]
