@@ -57,9 +57,13 @@ def in_namespace(bed, command):
                           capture_output=True, text=True)
 
 
+# Beside the folder first, where nobody writes: a mount with a file open for writing is busy and does not become read-only.
+COVER = 'mkdir "$0.cover" && mount --bind "$0" "$0.cover" && mount -o remount,ro,bind "$0.cover" && mount --move "$0.cover" "$0"'
+
+
 def read_only(bed):
     """A read-only mount of the folder over itself: files that are open hold the one below writable, and nothing else sees it."""
-    done = in_namespace(bed, 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0"')
+    done = in_namespace(bed, COVER)
     told = {"became_read_only": done.returncode == 0, "said": done.stderr.strip()[-100:]}
     round_then = bed.committed()
     time.sleep(READ_ONLY_SECONDS)
