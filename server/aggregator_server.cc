@@ -164,7 +164,7 @@ absl::Status AggregatorServer::Parts::LoadRun() {
     return absl::OkStatus();
   }
   DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(options.run, kMaxRunJsonBytes));
-  DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, ParseRunConfig(json));
+  DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, ReadRunConfig(json));
   return host->CreateFromFolder(config, options.model);
 }
 

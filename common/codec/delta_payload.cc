@@ -125,7 +125,8 @@ absl::StatusOr<DeltaMeans> CombineDeltaPayloads(absl::Span<const WeightedDeltaPa
 absl::StatusOr<DeltaMeans> CombineDeltaPayloads(absl::Span<const WeightedDeltaPayload> payloads,
                                                 const PayloadExpectation& expected,
                                                 absl::Span<const BlockExtent> extents,
-                                                const MeanRule& rule, GroupRange range) {
+                                                const MeanRule& rule, GroupRange range,
+                                                DeltaBlockVisitor visitor) {
   DISTRO_RETURN_IF_ERROR(CheckWeights(payloads, rule));
   std::vector<DeltaUpdateReader> readers;
   for (size_t i = 0; i < payloads.size(); ++i) {
@@ -142,6 +143,7 @@ absl::StatusOr<DeltaMeans> CombineDeltaPayloads(absl::Span<const WeightedDeltaPa
     for (size_t i = 0; i < readers.size(); ++i) {
       const absl::StatusOr<const GapBlock<DeltaFormat>*> sent = readers[i].NextBlock();
       if (!sent.ok()) return Annotate(sent.status(), absl::StrCat("payload ", i));
+      visitor(i, static_cast<uint32_t>(block), **sent);
       accumulator.Add(extents[block], absl::MakeSpan((*sent)->positions).first((*sent)->count),
                       absl::MakeSpan((*sent)->signs).first((*sent)->count), ScaleOf((*sent)->code),
                       payloads[i].weight);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -74,6 +75,10 @@ struct WeightedDeltaPayload {
   int weight = 1;           // n_w, 1 or more
 };
 
+// Told of every block of every payload, with the payload's number.
+using DeltaBlockVisitor =
+    absl::FunctionRef<void(size_t payload, uint32_t block, const GapBlock<DeltaFormat>& sent)>;
+
 // The means of a segment's updates, block by block through one DeltaAccumulator, whatever their
 // order; positions outside the tensors count nowhere. InvalidArgument: a payload is not valid (the
 // message starts with its number), or weights that do not sum to rule.weights or pass
@@ -88,9 +93,9 @@ struct GroupRange {
   uint32_t first = 0;
   uint32_t count = 0;
 };
-absl::StatusOr<DeltaMeans> CombineDeltaPayloads(absl::Span<const WeightedDeltaPayload> payloads,
-                                                const PayloadExpectation& expected,
-                                                absl::Span<const BlockExtent> extents,
-                                                const MeanRule& rule, GroupRange range);
+absl::StatusOr<DeltaMeans> CombineDeltaPayloads(
+    absl::Span<const WeightedDeltaPayload> payloads, const PayloadExpectation& expected,
+    absl::Span<const BlockExtent> extents, const MeanRule& rule, GroupRange range,
+    DeltaBlockVisitor visitor = [](auto&&...) {});
 
 }  // namespace distro

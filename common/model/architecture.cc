@@ -68,4 +68,13 @@ std::vector<std::vector<int>> UnitTensors(const Architecture& model, const Manif
   return units;
 }
 
+std::vector<bool> TensorsInside(const Layout& layout, const std::vector<std::vector<int>>& units) {
+  std::vector<bool> inside;
+  for (const TensorLayout& tensor : layout.tensors()) inside.push_back(tensor.decays);
+  for (const std::vector<int>* outer : {&units.front(), &units.back()}) {
+    for (const int tensor : *outer) inside[tensor] = false;
+  }
+  return inside;
+}
+
 }  // namespace distro

@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/layout/layout.h"
 #include "common/layout/manifest.h"
 
 namespace distro {
@@ -106,5 +107,10 @@ absl::StatusOr<std::shared_ptr<const Architecture>> ParseModelConfig(absl::strin
 // Of each unit, indices into the manifest: what shards and memory are planned by. Requires a
 // manifest that holds exactly model.Tensors().
 std::vector<std::vector<int>> UnitTensors(const Architecture& model, const Manifest& manifest);
+
+// Of each tensor, whether it is a matrix inside the model, which Muon steps: of two dimensions or
+// more, and neither in the first unit nor in the last, which have embedding and head. `units` as
+// UnitTensors gives them.
+std::vector<bool> TensorsInside(const Layout& layout, const std::vector<std::vector<int>>& units);
 
 }  // namespace distro

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/round_log/committed_round.h"
+#include "common/round_log/delta_step.h"
 #include "common/run/schedule.h"
 
 namespace distro {
@@ -14,20 +15,17 @@ std::vector<v1::Slot> ToVector(const google::protobuf::RepeatedPtrField<v1::Slot
 
 // Bit i: members[i] is included in the segment.
 std::string Bitmap(const std::vector<RecordedMember>& members, size_t segment) {
-  std::string bits((members.size() + 7) / 8, '\0');
-  for (size_t i = 0; i < members.size(); ++i) {
-    const std::vector<bool>& included = members[i].included;
-    if (segment < included.size() && included[segment])
-      bits[i / 8] = static_cast<char>(bits[i / 8] | 1 << i % 8);
-  }
-  return bits;
+  std::vector<bool> bits;
+  for (const RecordedMember& member : members)
+    bits.push_back(segment < member.included.size() && member.included[segment]);
+  return ToBitmap(bits);
 }
 
 }  // namespace
 
 void SlotPlan::Give(absl::Span<const std::string> workers, const v1::RunConfig& config,
                     v1::RoundHeader* header) {
-  for (v1::Slot& slot : AssignSlots(workers, config.samples_per_worker(), &next_sample))
+  for (v1::Slot& slot : AssignSlots(workers, SamplesOfRound(config), &next_sample))
     *header->add_slots() = std::move(slot);
   header->set_next_sample(next_sample);
 }
@@ -53,19 +51,19 @@ v1::StartHeader MakeStartHeader(const RunStart& start, const Layout& layout,
   header.set_state_hash(start.state_hash);
   header.set_data_fingerprint(start.data_fingerprint);
   uint64_t next_sample = 0;
-  for (v1::Slot& slot : AssignSlots(workers, config.samples_per_worker(), &next_sample))
+  for (v1::Slot& slot : AssignSlots(workers, SamplesOfRound(config), &next_sample))
     *header.add_slots() = std::move(slot);
-  for (v1::Slot& slot : AssignSlots(workers, config.samples_per_worker(), &next_sample))
+  for (v1::Slot& slot : AssignSlots(workers, SamplesOfRound(config), &next_sample))
     *header.add_next_slots() = std::move(slot);
   header.set_next_sample(next_sample);
   return header;
 }
 
-v1::RoundHeader MakeRoundHeader(const v1::RunConfig& config, const RoundOutcome& outcome) {
+v1::RoundHeader MakeRoundHeader(const RoundOutcome& outcome) {
   v1::RoundHeader header;
   header.set_round(outcome.round.value());
   header.set_epoch(outcome.epoch.value());
-  *header.mutable_step() = StepOfRound(config, outcome.round);
+  *header.mutable_step() = outcome.step;
   for (const RecordedMember& recorded : outcome.members) *header.add_members() = recorded.member;
   for (size_t s = 0; s < outcome.segments.size(); ++s) {
     v1::CommittedSegment* segment = header.add_segments();
@@ -74,6 +72,7 @@ v1::RoundHeader MakeRoundHeader(const v1::RunConfig& config, const RoundOutcome&
     segment->set_checksum(outcome.segments[s].checksum);
   }
   header.set_predecessor_hash(outcome.predecessor_hash);
+  header.mutable_scale_medians()->Add(outcome.scale_medians.begin(), outcome.scale_medians.end());
   return header;
 }
 

@@ -61,13 +61,15 @@ struct RecordedSegment {
 struct RoundOutcome {
   RoundId round = {};
   EpochId epoch = {};
+  v1::StepParameters step = {};  // as announced by Open
   uint64_t predecessor_hash = 0;
   std::vector<RecordedMember> members = {};    // ascending by name
   std::vector<RecordedSegment> segments = {};  // [segments]
+  std::vector<uint32_t> scale_medians = {};    // of deltas [tensors] (ScaleMedians)
 };
 
 // The record's header but for samples, times and reason, which are its owner's.
-v1::RoundHeader MakeRoundHeader(const v1::RunConfig& config, const RoundOutcome& outcome);
+v1::RoundHeader MakeRoundHeader(const RoundOutcome& outcome);
 
 // Tokens of the updates that are included; `slots` are those of the round.
 uint64_t IncludedTokens(const v1::RoundHeader& header, absl::Span<const v1::Slot> slots,

@@ -1,15 +1,12 @@
 #include "common/round_log/applied_log.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/parallel.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/codec/payload.h"
 #include "common/round_log/log_reference.h"
 
 namespace distro {
@@ -31,26 +28,6 @@ absl::Status CheckContinues(const CommittedRound& round, RoundId next_round, uin
                    ": start again from a snapshot"));
 }
 
-// Segments side by side; where there are fewer than threads, several share one.
-absl::StatusOr<std::vector<Votes>> DecodeRound(const Layout& layout, const CommittedRound& round,
-                                               int threads) {
-  const auto segments = static_cast<int>(layout.segments());
-  const int threads_each = std::max(1, threads / std::max(1, segments));
-  const auto k = static_cast<int>(round.header->step().kept_per_block());
-  std::vector<absl::StatusOr<Votes>> decoded(segments);
-  RunParallel(threads, segments, [&](int /*thread*/, int64_t i) {
-    const SegmentId segment(static_cast<uint32_t>(i));
-    decoded[i] = DecodeVotes(*round.payloads[i], ExpectPayload(layout, round.round(), segment, k),
-                             threads_each);
-  });
-  std::vector<Votes> votes;
-  for (int i = 0; i < segments; ++i) {
-    DISTRO_RETURN_IF_ERROR(Annotate(decoded[i].status(), absl::StrCat("segment ", i)));
-    votes.push_back(*std::move(decoded[i]));
-  }
-  return votes;
-}
-
 }  // namespace
 
 void AppliedLog::Begin(RoundId next_round, uint64_t log_hash, std::vector<uint64_t> tensor_hashes) {
@@ -62,9 +39,9 @@ void AppliedLog::Begin(RoundId next_round, uint64_t log_hash, std::vector<uint64
 absl::Status AppliedLog::ApplyNext(const CommittedRound& round, int threads, Update update) {
   DISTRO_RETURN_IF_ERROR(CheckContinues(round, next_round_, log_hash_));
   const std::string where = absl::StrCat("round ", round.round().value());
-  absl::StatusOr<std::vector<Votes>> votes = DecodeRound(*layout_, round, threads);
-  DISTRO_RETURN_IF_ERROR(Annotate(votes.status(), where));
-  absl::StatusOr<std::vector<uint64_t>> hashes = update(round.header->step(), *std::move(votes));
+  absl::StatusOr<DecodedRound> decoded = DecodeRound(*layout_, round, threads);
+  DISTRO_RETURN_IF_ERROR(Annotate(decoded.status(), where));
+  absl::StatusOr<std::vector<uint64_t>> hashes = update(round.header->step(), *std::move(decoded));
   DISTRO_RETURN_IF_ERROR(Annotate(hashes.status(), where));
   Begin(next_round_.Next(), round.hash, *std::move(hashes));
   return absl::OkStatus();

@@ -5,7 +5,7 @@
 //
 //   class Replica : public AppliedLog {
 //     absl::Status Apply(const CommittedRound& round) {
-//       return ApplyNext(round, threads, [&](const auto& step, auto votes) {
+//       return ApplyNext(round, threads, [&](const auto& step, auto decoded) {
 //         ...;
 //         return tensor_hashes;
 //       });
@@ -25,7 +25,7 @@
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
 #include "common/round_log/committed_round.h"
-#include "common/update/votes.h"
+#include "common/round_log/decoded_round.h"
 #include "distro/v1/round.pb.h"
 
 namespace distro {
@@ -51,13 +51,12 @@ class AppliedLog {
   // The parameters are those before `next_round`, and have these hashes.
   void Begin(RoundId next_round, uint64_t log_hash, std::vector<uint64_t> tensor_hashes);
 
-  // Updates the parameters by decoded votes, [segments], all or nothing; returns the tensors'
-  // hashes.
+  // Updates the parameters by a decoded round, all or nothing; returns the tensors' hashes.
   using Update = absl::FunctionRef<absl::StatusOr<std::vector<uint64_t>>(
-      const v1::StepParameters& step, std::vector<Votes> votes)>;
+      const v1::StepParameters& step, DecodedRound decoded)>;
   // Messages name the round. FailedPrecondition: the round is not next_round(), or its predecessor
-  // hash differs from log_hash() (reason `diverged`). InvalidArgument: a payload does not decode;
-  // names the first such segment. Otherwise the status of `update`. Then nothing changed here.
+  // hash differs from log_hash() (reason `diverged`). InvalidArgument, DataLoss: as DecodeRound.
+  // Otherwise the status of `update`. Then nothing changed here.
   // `threads`, at least one, share the decoding.
   absl::Status ApplyNext(const CommittedRound& round, int threads, Update update);
 

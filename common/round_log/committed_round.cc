@@ -9,14 +9,28 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/round_log/round_checks.h"
+#include "common/update/combine_deltas.h"
+#include "common/update/scale.h"
+#include "common/update/votes.h"
 
 namespace distro {
 namespace {
 
-absl::Status CheckMember(const v1::Member& member, uint64_t* votes_left, uint32_t kept_per_block) {
-  const uint64_t votes = uint64_t{member.weight()} * kept_per_block;
-  if (votes > *votes_left) return BadField("weight", "more than 32767 votes a block in all");
-  *votes_left -= votes;
+// How much the weights of a round's members may be in all.
+struct WeightBudget {
+  uint64_t left;
+  uint64_t a_weight;          // of it
+  absl::string_view message;  // when it is not enough
+};
+WeightBudget BudgetOf(const v1::StepParameters& step) {
+  if (step.has_deltas()) return {kMaxDeltaWeights, 1, "more than 2^19 in all"};
+  return {kMaxVotesPerBlock, step.kept_per_block(), "more than 32767 votes a block in all"};
+}
+
+absl::Status CheckMember(const v1::Member& member, WeightBudget* budget) {
+  const uint64_t taken = member.weight() * budget->a_weight;
+  if (taken > budget->left) return BadField("weight", budget->message);
+  budget->left -= taken;
   if (!v1::MemberState_IsValid(member.state()) || member.state() == v1::MEMBER_STATE_UNSPECIFIED) {
     return BadField("state", absl::StrCat(member.state(), " is not known"));
   }
@@ -24,7 +38,7 @@ absl::Status CheckMember(const v1::Member& member, uint64_t* votes_left, uint32_
 }
 
 absl::Status CheckMembers(const v1::RoundHeader& header) {
-  uint64_t votes_left = 32767;
+  WeightBudget budget = BudgetOf(header.step());
   absl::string_view last;
   for (const v1::Member& member : header.members()) {
     DISTRO_RETURN_IF_ERROR(ValidateName(member.name(), "members: name"));
@@ -33,8 +47,7 @@ absl::Status CheckMembers(const v1::RoundHeader& header) {
     }
     last = member.name();
     DISTRO_RETURN_IF_ERROR(
-        Annotate(CheckMember(member, &votes_left, header.step().kept_per_block()),
-                 absl::StrCat("members: ", member.name())));
+        Annotate(CheckMember(member, &budget), absl::StrCat("members: ", member.name())));
   }
   return absl::OkStatus();
 }
@@ -79,11 +92,25 @@ absl::Status CheckSegments(const v1::RoundHeader& header, const Layout& layout) 
   return absl::OkStatus();
 }
 
+absl::Status CheckMedians(const v1::RoundHeader& header, const Layout& layout) {
+  const size_t expected = header.step().has_deltas() ? layout.tensors().size() : 0;
+  if (static_cast<size_t>(header.scale_medians_size()) != expected) {
+    return BadField("scale_medians",
+                    absl::StrCat(header.scale_medians_size(), ", expected ", expected));
+  }
+  for (const uint32_t median : header.scale_medians()) {
+    if (median > kScaleCodes)
+      return BadField("scale_medians", absl::StrCat(median, " is above 256"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckHeader(const v1::RoundHeader& header, const Layout& layout) {
   if (header.epoch() == 0) return BadField("epoch", "is 0");
-  DISTRO_RETURN_IF_ERROR(CheckStepParameters(header.step()));
+  DISTRO_RETURN_IF_ERROR(CheckStepParameters(header.step(), layout));
   DISTRO_RETURN_IF_ERROR(CheckMembers(header));
   DISTRO_RETURN_IF_ERROR(CheckSegments(header, layout));
+  DISTRO_RETURN_IF_ERROR(CheckMedians(header, layout));
   return Annotate(CheckSlots(header.slots(), header.next_sample()), "slots");
 }
 

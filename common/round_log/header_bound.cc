@@ -71,25 +71,35 @@ uint64_t LargestRest() {
   return header.ByteSizeLong();
 }
 
-uint64_t LargestHeader(uint32_t members, uint32_t segments) {
-  return LargestRest() + members * (LargestMember() + LargestSlot()) +
+uint64_t LargestHeader(uint32_t members, uint32_t segments, uint64_t method_bytes) {
+  return LargestRest() + method_bytes + members * (LargestMember() + LargestSlot()) +
          segments * LargestSegment(members);
 }
 
 }  // namespace
 
-uint32_t MostMembers(uint32_t segments) {
+uint64_t MethodHeaderBytes(const v1::RunConfig& config, const Layout& layout) {
+  if (config.method() != v1::METHOD_DELTAS) return 0;
+  constexpr uint64_t kTagsAndLengths = 64;  // of the lists below and what is there once
+  const uint64_t tensors = layout.tensors().size();
+  const uint64_t a_tensor = 1 + 2;  // its cap, and its median as a varint
+  return kTagsAndLengths + sizeof(float) * uint64_t{config.local_steps()} + a_tensor * tensors +
+         (tensors + 7) / 8;
+}
+
+uint32_t MostMembers(uint32_t segments, uint64_t method_bytes) {
   uint32_t fits = 0;
   uint32_t above = kMostVotes + 1;
   while (above - fits > 1) {
     const uint32_t middle = fits + (above - fits) / 2;
-    (LargestHeader(middle, segments) <= kMaxRoundHeaderBytes ? fits : above) = middle;
+    (LargestHeader(middle, segments, method_bytes) <= kMaxRoundHeaderBytes ? fits : above) = middle;
   }
   return fits;
 }
 
-absl::Status CheckHeaderBound(const v1::RunConfig& config, uint32_t segments) {
-  const uint32_t most = MostMembers(segments);
+absl::Status CheckHeaderBound(const v1::RunConfig& config, uint32_t segments,
+                              uint64_t method_bytes) {
+  const uint32_t most = MostMembers(segments, method_bytes);
   if (config.max_workers() <= most) return absl::OkStatus();
   const std::string remedy =
       most == 0 ? "raise segment_blocks"

@@ -20,8 +20,8 @@ absl::Status CheckDeadline(const google::protobuf::Duration& deadline) {
   return absl::InvalidArgumentError("deadline: is not a duration of 0 or more");
 }
 
-absl::Status CheckOpen(const v1::RoundOpen& open) {
-  DISTRO_RETURN_IF_ERROR(CheckStepParameters(open.step()));
+absl::Status CheckOpen(const v1::RoundOpen& open, const Layout& layout) {
+  DISTRO_RETURN_IF_ERROR(CheckStepParameters(open.step(), layout));
   if (open.has_deadline()) DISTRO_RETURN_IF_ERROR(CheckDeadline(open.deadline()));
   DISTRO_RETURN_IF_ERROR(Annotate(CheckSlots(open.slots(), UINT64_MAX), "slots"));
   return Annotate(CheckSlots(open.next_slots(), UINT64_MAX), "next_slots");
@@ -75,7 +75,7 @@ absl::Status RoundAssembler::AddOpen(const v1::RoundOpen& open) {
   if (opened_) return absl::InvalidArgumentError("comes twice in an epoch");
   if (!staged_.empty()) return absl::InvalidArgumentError("comes after a segment of the round");
   opened_ = true;
-  return CheckOpen(open);
+  return CheckOpen(open, *layout_);
 }
 
 absl::Status RoundAssembler::AddSegmentFrame(const v1::SegmentFrame& frame) {

@@ -1,11 +1,15 @@
 #include "common/round_log/round_checks.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "common/codec/delta_payload.h"
 #include "common/codec/payload.h"
+#include "common/round_log/delta_step.h"
 
 namespace distro {
 namespace {
@@ -22,7 +26,12 @@ absl::Status BadField(absl::string_view field, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
 }
 
-absl::Status CheckStepParameters(const v1::StepParameters& step) {
+absl::Status CheckStepParameters(const v1::StepParameters& step, const Layout& layout) {
+  if (step.has_deltas()) {
+    if (step.eta_bits() != 0 || step.eta_lambda_bits() != 0 || step.beta() != 0)
+      return BadField("step", "has eta or beta, which deltas do not");
+    DISTRO_RETURN_IF_ERROR(Annotate(CheckDeltaParameters(step.deltas(), layout), "step: deltas"));
+  }
   DISTRO_RETURN_IF_ERROR(CheckFloat("step: eta_bits", step.eta_bits()));
   DISTRO_RETURN_IF_ERROR(CheckFloat("step: eta_lambda_bits", step.eta_lambda_bits()));
   if (!(step.beta() >= 0 && step.beta() < 1)) {
@@ -59,7 +68,8 @@ absl::Status CheckSlots(const google::protobuf::RepeatedPtrField<v1::Slot>& slot
 }
 
 uint64_t MaxPayloadBytes(const Layout& layout, SegmentId segment) {
-  return MaxVotesPayloadBytes(layout.SegmentBlocks(segment));
+  const auto blocks = static_cast<uint64_t>(layout.SegmentBlocks(segment));
+  return std::max(MaxVotesPayloadBytes(blocks), MaxDeltaResultBytes(blocks));
 }
 
 absl::Status CheckPayloadBytes(const Layout& layout, SegmentId segment, uint64_t payload_bytes) {

@@ -17,14 +17,14 @@ namespace distro {
 absl::Status BadField(absl::string_view field, absl::string_view what);
 
 // eta and eta*lambda finite and not negative, beta in 0 to below 1, clip_norm above 0, K in
-// 1..4096.
-absl::Status CheckStepParameters(const v1::StepParameters& step);
+// 1..4096; of deltas CheckDeltaParameters instead of the first three, which are 0.
+absl::Status CheckStepParameters(const v1::StepParameters& step, const Layout& layout);
 
 // Ascending by distinct, valid names; 1 or more samples each, all below `next_sample`.
 absl::Status CheckSlots(const google::protobuf::RepeatedPtrField<v1::Slot>& slots,
                         uint64_t next_sample);
 
-// The largest payload that a segment's votes can need.
+// The largest payload that a segment's result can need, of any method.
 uint64_t MaxPayloadBytes(const Layout& layout, SegmentId segment);
 
 // 1 to MaxPayloadBytes().

@@ -10,46 +10,42 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
+#include "common/run/method_config.h"
+#include "common/run/run_checks.h"
 
 namespace distro {
 namespace {
 
+// Of a run that does not name one, when it is created.
+constexpr v1::Method kDefaultMethod = v1::METHOD_DELTAS;
 constexpr uint64_t kMaxRounds = uint64_t{1} << 32;
-constexpr uint32_t kMaxCount = 1 << 20;          // samples, tokens of a sample, blocks of a segment
-constexpr uint32_t kMaxKept = 4096;              // coefficients of a block
-constexpr uint32_t kMaxVotes = 32767;            // sum of |V| over a block
-constexpr uint32_t kDefaultMaxWorkers = 1024;    // unless K asks for fewer
+constexpr uint32_t kMaxCount = 1 << 20;  // samples, tokens of a sample, blocks of a segment
+constexpr uint32_t kMaxKept = 4096;      // positions of a block
+constexpr uint32_t kMaxWorkers = 32767;
 constexpr int64_t kMaxDeadlineSeconds = 604800;  // a week
 constexpr int64_t kDefaultMinDeadlineSeconds = 5;
 constexpr uint32_t kDefaultProbationRounds = 4;
 constexpr uint32_t kMaxProbationRounds = 1000;
 
 template <typename T>
-absl::Status InRange(absl::string_view key, T value, T low, T high) {
-  if (value >= low && value <= high) return absl::OkStatus();  // false for NaN
-  return absl::InvalidArgumentError(
-      absl::StrCat(key, ": ", value, " is outside ", low, " to ", high));
-}
-
-absl::Status Refuse(absl::string_view key, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat(key, ": ", why));
-}
-
-template <typename T>
 absl::Status Required(absl::string_view key, T value, T high) {
   if (value != 0) return InRange<T>(key, value, 1, high);
-  return Refuse(key, absl::StrCat("is required and not 0: give 1 to ", high));
+  return RefuseKey(key, absl::StrCat("is required and not 0: give 1 to ", high));
 }
 
 // What a peer's message can hold and a JSON text cannot.
 absl::Status CheckMessage(const v1::RunConfig& config) {
   if (!config.GetReflection()->GetUnknownFields(config).empty()) {
-    return Refuse("run configuration",
-                  "has a field that this version does not know: use one version on both ends");
+    return RefuseKey("run configuration",
+                     "has a field that this version does not know: use one version on both ends");
   }
-  if (!v1::DownloadMode_IsValid(config.download())) {
-    return Refuse("download",
-                  absl::StrCat(config.download(), " is not known: give \"lossless\" or \"top\""));
+  const auto* const reflection = config.GetReflection();
+  for (int i = 0; i < v1::RunConfig::descriptor()->field_count(); ++i) {
+    const auto* const field = v1::RunConfig::descriptor()->field(i);
+    if (field->enum_type() == nullptr) continue;
+    const int number = reflection->GetEnumValue(config, field);
+    if (field->enum_type()->FindValueByNumber(number) == nullptr)
+      return RefuseKey(field->name(), absl::StrCat(number, " is not known"));
   }
   return absl::OkStatus();
 }
@@ -62,7 +58,6 @@ void FillOptimizerDefaults(v1::RunConfig& config) {
   if (!config.has_warmup_rounds()) {
     config.set_warmup_rounds(std::min<uint64_t>(400, config.rounds() / 10));
   }
-  if (!config.has_beta()) config.set_beta(0.999);
   if (!config.has_clip_norm()) config.set_clip_norm(1);
   if (!config.has_weight_decay()) config.set_weight_decay(0.1);
 }
@@ -80,8 +75,9 @@ void FillDeadlineDefault(v1::RunConfig& config) {
 }
 
 void FillDefaults(v1::RunConfig& config) {
+  if (config.method() == v1::METHOD_UNSPECIFIED) config.set_method(kDefaultMethod);
   FillOptimizerDefaults(config);
-  if (!config.has_kept_per_block()) config.set_kept_per_block(4);
+  FillMethodDefaults(&config);
   if (!config.has_segment_blocks()) config.set_segment_blocks(16384);
   if (config.download() == v1::DOWNLOAD_MODE_UNSPECIFIED) {
     config.set_download(v1::DOWNLOAD_MODE_LOSSLESS);
@@ -89,85 +85,67 @@ void FillDefaults(v1::RunConfig& config) {
   if (!config.has_held_out_fraction()) config.set_held_out_fraction(0.05);
   if (!config.has_start_workers()) config.set_start_workers(1);
   if (!config.has_min_workers()) config.set_min_workers(1);
-  if (!config.has_max_workers()) {
-    const uint32_t kept = std::max<uint32_t>(1, config.kept_per_block());
-    config.set_max_workers(std::min(kDefaultMaxWorkers, kMaxVotes / kept));
-  }
   FillDeadlineDefault(config);
-  if (!config.has_overlap()) config.set_overlap(1);
   if (!config.has_probation_rounds()) config.set_probation_rounds(kDefaultProbationRounds);
 }
 
 absl::Status CheckLearningRate(const v1::RunConfig& config) {
   const double peak = config.peak_learning_rate();
   if (!(peak <= 1) || !(static_cast<float>(peak) > 0)) {
-    return Refuse("peak_learning_rate", absl::StrCat(peak, " is outside above 0 to 1"));
+    return RefuseKey("peak_learning_rate", absl::StrCat(peak, " is outside above 0 to 1"));
   }
   DISTRO_RETURN_IF_ERROR(InRange("min_learning_rate", config.min_learning_rate(), 0.0, 1.0));
   if (config.min_learning_rate() > peak) {
-    return Refuse("min_learning_rate",
-                  absl::StrCat(config.min_learning_rate(), " exceeds peak_learning_rate ", peak,
-                               ": lower it or raise peak_learning_rate"));
+    return RefuseKey("min_learning_rate",
+                     absl::StrCat(config.min_learning_rate(), " exceeds peak_learning_rate ", peak,
+                                  ": lower it or raise peak_learning_rate"));
   }
   if (config.warmup_rounds() >= config.rounds()) {
-    return Refuse("warmup_rounds", absl::StrCat(config.warmup_rounds(), " is not below rounds ",
-                                                config.rounds(), ": lower it or raise rounds"));
+    return RefuseKey("warmup_rounds", absl::StrCat(config.warmup_rounds(), " is not below rounds ",
+                                                   config.rounds(), ": lower it or raise rounds"));
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckStep(const v1::RunConfig& config) {
   DISTRO_RETURN_IF_ERROR(CheckLearningRate(config));
-  const float beta = static_cast<float>(config.beta());
-  if (!(config.beta() >= 0) || !(beta < 1)) {
-    return Refuse("beta",
-                  absl::StrCat(config.beta(), " is outside 0 to below 1 (as a 32-bit float)"));
-  }
   const float clip = static_cast<float>(config.clip_norm());
   if (!(clip > 0) || !std::isfinite(clip)) {
-    return Refuse("clip_norm", absl::StrCat(config.clip_norm(),
-                                            " is not above 0 and finite (as a 32-bit float): to "
-                                            "switch clipping off give a large number such as 1e9"));
+    return RefuseKey("clip_norm",
+                     absl::StrCat(config.clip_norm(),
+                                  " is not above 0 and finite (as a 32-bit float): to "
+                                  "switch clipping off give a large number such as 1e9"));
   }
-  DISTRO_RETURN_IF_ERROR(InRange("weight_decay", config.weight_decay(), 0.0, 1.0));
-  return InRange<uint32_t>("kept_per_block", config.kept_per_block(), 1, kMaxKept);
+  return InRange("weight_decay", config.weight_decay(), 0.0, 1.0);
 }
 
 absl::Status CheckDownload(const v1::RunConfig& config) {
   const bool top = config.download() == v1::DOWNLOAD_MODE_TOP;
   if (top && !config.has_kept_votes_per_block()) {
-    return Refuse("kept_votes_per_block", "is required with download \"top\": give 1 to 4096");
+    return RefuseKey("kept_votes_per_block", "is required with download \"top\": give 1 to 4096");
   }
   if (!top && config.has_kept_votes_per_block()) {
-    return Refuse("kept_votes_per_block",
-                  "has no meaning with download \"lossless\": remove it or set download to "
-                  "\"top\"");
+    return RefuseKey("kept_votes_per_block",
+                     "has no meaning with download \"lossless\": remove it or set download to "
+                     "\"top\"");
   }
   if (!top) return absl::OkStatus();
   return InRange<uint32_t>("kept_votes_per_block", config.kept_votes_per_block(), 1, kMaxKept);
 }
 
 absl::Status CheckWorkers(const v1::RunConfig& config) {
-  const uint32_t most = kMaxVotes / config.kept_per_block();
-  DISTRO_RETURN_IF_ERROR(InRange<uint32_t>("max_workers", config.max_workers(), 1, kMaxVotes));
-  if (config.max_workers() > most) {
-    return Refuse("max_workers",
-                  absl::StrCat("kept_per_block ", config.kept_per_block(), " * max_workers ",
-                               config.max_workers(), " exceeds ", kMaxVotes,
-                               " votes a block: set max_workers to at most ", most,
-                               " or lower kept_per_block"));
-  }
-  DISTRO_RETURN_IF_ERROR(InRange<uint32_t>("start_workers", config.start_workers(), 1, kMaxVotes));
+  DISTRO_RETURN_IF_ERROR(
+      InRange<uint32_t>("start_workers", config.start_workers(), 1, kMaxWorkers));
   if (config.start_workers() > config.max_workers()) {
-    return Refuse("start_workers",
-                  absl::StrCat(config.start_workers(), " exceeds max_workers ",
-                               config.max_workers(), ": lower it or raise max_workers"));
+    return RefuseKey("start_workers",
+                     absl::StrCat(config.start_workers(), " exceeds max_workers ",
+                                  config.max_workers(), ": lower it or raise max_workers"));
   }
-  DISTRO_RETURN_IF_ERROR(InRange<uint32_t>("min_workers", config.min_workers(), 1, kMaxVotes));
+  DISTRO_RETURN_IF_ERROR(InRange<uint32_t>("min_workers", config.min_workers(), 1, kMaxWorkers));
   if (config.min_workers() > config.start_workers()) {
-    return Refuse("min_workers", absl::StrCat(config.min_workers(), " exceeds start_workers ",
-                                              config.start_workers(), ": set start_workers to ",
-                                              config.min_workers(), " or more"));
+    return RefuseKey("min_workers", absl::StrCat(config.min_workers(), " exceeds start_workers ",
+                                                 config.start_workers(), ": set start_workers to ",
+                                                 config.min_workers(), " or more"));
   }
   return absl::OkStatus();
 }
@@ -177,29 +155,31 @@ absl::Status CheckDuration(absl::string_view key, const google::protobuf::Durati
   const bool whole = value.seconds() >= 0 && value.nanos() >= 0 && value.nanos() < 1'000'000'000;
   const bool positive = value.seconds() > 0 || value.nanos() > 0;
   if (whole && positive && value.seconds() <= kMaxDeadlineSeconds) return absl::OkStatus();
-  return Refuse(key,
-                absl::StrCat(value.seconds(), " s + ", value.nanos(), " ns is outside above 0 to ",
-                             kMaxDeadlineSeconds, " s: ", remedy));
+  return RefuseKey(
+      key, absl::StrCat(value.seconds(), " s + ", value.nanos(), " ns is outside above 0 to ",
+                        kMaxDeadlineSeconds, " s: ", remedy));
 }
 
 absl::Status CheckDeadline(const v1::RunConfig& config) {
   if (!config.has_round_deadline()) {
     if (!config.has_min_round_deadline()) return absl::OkStatus();
-    return Refuse("min_round_deadline",
-                  "has no meaning without round_deadline: remove it or set round_deadline");
+    return RefuseKey("min_round_deadline",
+                     "has no meaning without round_deadline: remove it or set round_deadline");
   }
   DISTRO_RETURN_IF_ERROR(CheckDuration("round_deadline", config.round_deadline(),
                                        "remove the key to wait for every worker"));
   DISTRO_RETURN_IF_ERROR(CheckDuration("min_round_deadline", config.min_round_deadline(),
                                        "remove the key to take its default"));
   if (!Less(config.round_deadline(), config.min_round_deadline())) return absl::OkStatus();
-  return Refuse("min_round_deadline", "exceeds round_deadline: lower it or raise round_deadline");
+  return RefuseKey("min_round_deadline",
+                   "exceeds round_deadline: lower it or raise round_deadline");
 }
 
 absl::Status Check(const v1::RunConfig& config) {
   DISTRO_RETURN_IF_ERROR(ValidateName(config.name(), "name"));
   DISTRO_RETURN_IF_ERROR(Required<uint64_t>("rounds", config.rounds(), kMaxRounds));
   DISTRO_RETURN_IF_ERROR(CheckStep(config));
+  DISTRO_RETURN_IF_ERROR(CheckMethod(config));
   DISTRO_RETURN_IF_ERROR(
       InRange<uint32_t>("segment_blocks", config.segment_blocks(), 1, kMaxCount));
   DISTRO_RETURN_IF_ERROR(CheckDownload(config));
@@ -210,7 +190,6 @@ absl::Status Check(const v1::RunConfig& config) {
   DISTRO_RETURN_IF_ERROR(InRange("held_out_fraction", config.held_out_fraction(), 0.0, 0.5));
   DISTRO_RETURN_IF_ERROR(CheckWorkers(config));
   DISTRO_RETURN_IF_ERROR(CheckDeadline(config));
-  DISTRO_RETURN_IF_ERROR(InRange<uint32_t>("overlap", config.overlap(), 0, 1));
   return InRange<uint32_t>("probation_rounds", config.probation_rounds(), 0, kMaxProbationRounds);
 }
 

@@ -9,8 +9,11 @@
 
 namespace distro {
 
-// The configuration with every default filled in. InvalidArgument names the key, the value, the
-// range and the remedy: an unknown key, a value out of range, or a contradiction between two keys.
+// The keys that the file has. InvalidArgument names the key, the value, the range and the remedy:
+// an unknown key, a value out of range, or a contradiction between two keys.
+absl::StatusOr<v1::RunConfig> ReadRunConfig(absl::string_view json);
+
+// The same with every default filled in.
 absl::StatusOr<v1::RunConfig> ParseRunConfig(absl::string_view json);
 
 // The same for a message that came from a peer. Idempotent: a complete configuration stays as it

@@ -1,28 +1,28 @@
 // The JSON side of run_config.h: keys are the names of the message's fields, values as proto3's
-// JSON form has them, with "lossless" and "top" for the download modes.
+// JSON form has them, but for enumerations, whose names are short: "lossless", "top".
 #include <cmath>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
+#include "common/run/run_checks.h"
 #include "common/run/run_config.h"
 
 namespace distro {
 namespace {
 
+using google::protobuf::EnumValueDescriptor;
 using google::protobuf::FieldDescriptor;
 using nlohmann::json;
 
 constexpr size_t kMaxJsonBytes = 1 << 20;
-
-absl::Status Refuse(absl::string_view key, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat(key, ": ", why));
-}
 
 // A text of the file as a message shows it: escaped and cut short.
 std::string Shown(absl::string_view text) { return absl::CHexEscape(text.substr(0, 80)); }
@@ -47,21 +47,31 @@ absl::StatusOr<uint64_t> WholeNumber(absl::string_view key, const json& value, u
     if (whole) number = static_cast<uint64_t>(real);
   }
   if (whole && number <= most) return number;
-  return Refuse(
+  return RefuseKey(
       key, absl::StrCat(Shown(value.dump(-1, ' ', true)), " is not a whole number of 0 to ", most));
 }
 
-absl::Status SetDownload(const json& value, v1::RunConfig& config) {
+// DOWNLOAD_MODE_TOP is "top": the name without its enumeration's.
+std::string NameOf(const EnumValueDescriptor* value) {
+  const absl::string_view unset = value->type()->FindValueByNumber(0)->name();
+  absl::string_view prefix = unset;
+  absl::ConsumeSuffix(&prefix, "UNSPECIFIED");
+  return absl::AsciiStrToLower(absl::StripPrefix(value->name(), prefix));
+}
+
+absl::Status SetEnum(const FieldDescriptor* field, const json& value, v1::RunConfig& config) {
   const std::string text = value.is_string() ? value.get<std::string>() : "";
-  if (text == "lossless" || text == "DOWNLOAD_MODE_LOSSLESS") {
-    config.set_download(v1::DOWNLOAD_MODE_LOSSLESS);
-  } else if (text == "top" || text == "DOWNLOAD_MODE_TOP") {
-    config.set_download(v1::DOWNLOAD_MODE_TOP);
-  } else {
-    return Refuse("download", absl::StrCat(Shown(value.dump(-1, ' ', true)),
-                                           " is not known: give \"lossless\" or \"top\""));
+  std::vector<std::string> known;
+  for (int i = 1; i < field->enum_type()->value_count(); ++i) {
+    const EnumValueDescriptor* const allowed = field->enum_type()->value(i);
+    known.push_back(absl::StrCat("\"", NameOf(allowed), "\""));
+    if (text != NameOf(allowed) && text != allowed->name()) continue;
+    config.GetReflection()->SetEnum(&config, field, allowed);
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  return RefuseKey(field->name(),
+                   absl::StrCat(Shown(value.dump(-1, ' ', true)), " is not known: give ",
+                                absl::StrJoin(known, " or ")));
 }
 
 absl::Status SetDuration(absl::string_view key, const json& value,
@@ -69,8 +79,9 @@ absl::Status SetDuration(absl::string_view key, const json& value,
   absl::Duration duration;
   if (!value.is_string() || !absl::ParseDuration(value.get<std::string>(), &duration) ||
       duration == absl::InfiniteDuration() || duration == -absl::InfiniteDuration()) {
-    return Refuse(key, absl::StrCat(Shown(value.dump(-1, ' ', true)),
-                                    " is not a duration: give a text such as \"30s\" or \"1.5s\""));
+    return RefuseKey(key,
+                     absl::StrCat(Shown(value.dump(-1, ' ', true)),
+                                  " is not a duration: give a text such as \"30s\" or \"1.5s\""));
   }
   message->set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
   message->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration)));
@@ -97,15 +108,15 @@ absl::Status SetField(const FieldDescriptor* field, const json& value, v1::RunCo
       return absl::OkStatus();
     }
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      if (!value.is_number()) return Refuse(field->name(), "is not a number");
+      if (!value.is_number()) return RefuseKey(field->name(), "is not a number");
       reflection->SetDouble(&config, field, value.get<double>());
       return absl::OkStatus();
     case FieldDescriptor::CPPTYPE_STRING:
-      if (!value.is_string()) return Refuse(field->name(), "is not a text in quotes");
+      if (!value.is_string()) return RefuseKey(field->name(), "is not a text in quotes");
       reflection->SetString(&config, field, value.get<std::string>());
       return absl::OkStatus();
     case FieldDescriptor::CPPTYPE_ENUM:
-      return SetDownload(value, config);
+      return SetEnum(field, value, config);
     case FieldDescriptor::CPPTYPE_MESSAGE:
       return SetDuration(field->name(), value, MutableDuration(field, config));
     default:
@@ -133,7 +144,7 @@ nlohmann::ordered_json FieldToJson(const FieldDescriptor* field, const v1::RunCo
     case FieldDescriptor::CPPTYPE_STRING:
       return reflection->GetString(config, field);
     case FieldDescriptor::CPPTYPE_ENUM:
-      return config.download() == v1::DOWNLOAD_MODE_TOP ? "top" : "lossless";
+      return NameOf(reflection->GetEnum(config, field));
     default:
       return DurationText(
           static_cast<const google::protobuf::Duration&>(reflection->GetMessage(config, field)));
@@ -142,7 +153,7 @@ nlohmann::ordered_json FieldToJson(const FieldDescriptor* field, const v1::RunCo
 
 }  // namespace
 
-absl::StatusOr<v1::RunConfig> ParseRunConfig(absl::string_view text) {
+absl::StatusOr<v1::RunConfig> ReadRunConfig(absl::string_view text) {
   if (text.size() > kMaxJsonBytes) {
     return absl::InvalidArgumentError(absl::StrCat("is larger than ", kMaxJsonBytes, " bytes"));
   }
@@ -154,12 +165,18 @@ absl::StatusOr<v1::RunConfig> ParseRunConfig(absl::string_view text) {
   for (const auto& [key, value] : values.items()) {
     const FieldDescriptor* field = v1::RunConfig::descriptor()->FindFieldByName(key);
     if (field == nullptr) {
-      return Refuse(Shown(key),
-                    absl::StrCat("is not a key of a run: remove it, or take one of ", AllKeys()));
+      return RefuseKey(
+          Shown(key), absl::StrCat("is not a key of a run: remove it, or take one of ", AllKeys()));
     }
-    if (value.is_null()) return Refuse(key, "is null: remove the key to take its default");
+    if (value.is_null()) return RefuseKey(key, "is null: remove the key to take its default");
     DISTRO_RETURN_IF_ERROR(SetField(field, value, config));
   }
+  DISTRO_RETURN_IF_ERROR(CompleteRunConfig(config).status());
+  return config;
+}
+
+absl::StatusOr<v1::RunConfig> ParseRunConfig(absl::string_view text) {
+  DISTRO_ASSIGN_OR_RETURN(v1::RunConfig config, ReadRunConfig(text));
   return CompleteRunConfig(std::move(config));
 }
 

@@ -14,16 +14,27 @@
 
 namespace distro {
 
-// eta_t of docs/algorithm.md, "Schedule": computed in f64, rounded to f32. `config` is complete.
-float LearningRate(const v1::RunConfig& config, RoundId round);
+// eta of docs/algorithm.md, "Schedule", of a step of the run: computed in f64, rounded to f32. With
+// signs a round is a step; with deltas local step h of round t is step t * local_steps + h, and
+// warm-up and end count in steps too. `config` is complete.
+float LearningRate(const v1::RunConfig& config, uint64_t step);
 
-// Everything that Open and the record say about the step. eta_lambda is float(double(eta) *
-// weight_decay).
-v1::StepParameters StepOfRound(const v1::RunConfig& config, RoundId round);
+// Those of the local steps of a round of deltas [local_steps].
+std::vector<float> LocalRates(const v1::RunConfig& config, RoundId round);
 
-// Gives each worker samples_per_worker consecutive sample indices from *next_sample on, in the
-// order of the names, and moves *next_sample behind them. `workers` must be ascending and distinct.
-std::vector<v1::Slot> AssignSlots(absl::Span<const std::string> workers,
-                                  uint32_t samples_per_worker, uint64_t* next_sample);
+// Everything that Open and the record of a round of signs say about the step. eta_lambda is
+// float(double(eta) * weight_decay).
+v1::StepParameters SignStep(const v1::RunConfig& config, RoundId round);
+
+// Gradients of a worker's round: local_steps with deltas, else 1.
+uint32_t StepsOfRound(const v1::RunConfig& config);
+
+// Samples of all of them.
+uint32_t SamplesOfRound(const v1::RunConfig& config);
+
+// Gives each worker `samples` consecutive sample indices from *next_sample on, in the order of the
+// names, and moves *next_sample behind them. `workers` must be ascending and distinct.
+std::vector<v1::Slot> AssignSlots(absl::Span<const std::string> workers, uint32_t samples,
+                                  uint64_t* next_sample);
 
 }  // namespace distro

@@ -9,8 +9,7 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/codec/payload.h"
-#include "common/round/combiner.h"
-#include "common/run/schedule.h"
+#include "common/update/delta_caps.h"
 
 namespace distro {
 namespace {
@@ -21,10 +20,6 @@ std::string RunId(const LocalRun& run) { return run.config.name() + "-local"; }
 
 absl::string_view AsBytes(const Sha256Digest& digest) {
   return {reinterpret_cast<const char*>(digest.data()), digest.size()};
-}
-
-PayloadExpectation Expect(const LocalRun& run, RoundId round, SegmentId segment) {
-  return ExpectPayload(*run.layout, round, segment, static_cast<int>(run.config.kept_per_block()));
 }
 
 bool SameBytes(const RoundUpdate& a, const RoundUpdate& b) {
@@ -109,6 +104,7 @@ void LocalAggregator::Start() {
                                                 *run_.layout, run_.config, Present());
   plan_ = PlanOf(start);
   log_hash_ = Xxh3(start.SerializeAsString());
+  step_ = run_.method->Step(round_, {});
   OpenRound();
 }
 
@@ -127,7 +123,7 @@ void LocalAggregator::OpenRound() {
 
 OpenedRound LocalAggregator::Opened() const {
   OpenedRound opened{.epoch = EpochId(kEpoch), .round = round_, .open = {}};
-  *opened.open.mutable_step() = StepOfRound(run_.config, round_);
+  *opened.open.mutable_step() = step_;
   opened.open.mutable_slots()->Add(plan_.slots.begin(), plan_.slots.end());
   opened.open.mutable_next_slots()->Add(plan_.next_slots.begin(), plan_.next_slots.end());
   return opened;
@@ -137,7 +133,12 @@ absl::Status LocalAggregator::Done() const {
   return absl::OutOfRangeError(absl::StrCat("the run is done after ", round_.value(), " rounds"));
 }
 
-absl::Status LocalAggregator::CheckPayloads(const RoundUpdate& update) const {
+absl::Status LocalAggregator::CheckPayloads(const RoundUpdate& update) {
+  v1::StepParameters step;
+  {
+    absl::MutexLock lock(&mu_);
+    step = step_;
+  }
   const uint32_t segments = run_.layout->segments();
   if (update.payloads.size() != (update.abstain ? 0 : segments)) {
     return absl::InvalidArgumentError(absl::StrCat("round ", update.round.value(), ": ",
@@ -145,8 +146,8 @@ absl::Status LocalAggregator::CheckPayloads(const RoundUpdate& update) const {
                                                    segments, " segments"));
   }
   for (uint32_t i = 0; i < update.payloads.size(); ++i) {
-    DISTRO_RETURN_IF_ERROR(
-        ValidateUpdate(*update.payloads[i], Expect(run_, update.round, SegmentId(i))));
+    DISTRO_RETURN_IF_ERROR(run_.method->CheckUpdate(
+        *update.payloads[i], {.round = update.round, .segment = SegmentId(i)}, step));
   }
   return absl::OkStatus();
 }
@@ -204,6 +205,8 @@ void LocalAggregator::CommitWhenComplete() {
     round_ = round_.Next();
     answers_.clear();
     plan_.Advance(*committed->header);
+    const auto& medians = committed->header->scale_medians();
+    step_ = run_.method->Step(round_, {medians.data(), static_cast<size_t>(medians.size())});
     OpenRound();
   }
 }
@@ -211,19 +214,25 @@ void LocalAggregator::CommitWhenComplete() {
 absl::StatusOr<CommittedRound> LocalAggregator::Commit() {
   RoundOutcome outcome{.round = round_,
                        .epoch = EpochId(kEpoch),
+                       .step = step_,
                        .predecessor_hash = log_hash_,
                        .members = Members()};
   std::vector<SharedBytes> results;
+  std::vector<LargestCodes> codes;  // of those who are included
   for (uint32_t s = 0; s < run_.layout->segments(); ++s) {
     DISTRO_ASSIGN_OR_RETURN(
         SegmentResult result,
-        CombineSegment(*run_.layout, run_.config, round_, SegmentId(s), Payloads(SegmentId(s)),
-                       /*threads=*/1, *Clock::Real()));
+        run_.method->Combine({.round = round_, .segment = SegmentId(s)}, Payloads(SegmentId(s)),
+                             RoundMethod::Keep::kNothing, /*threads=*/1, *Clock::Real()));
+    codes.resize(result.largest_codes.size());
+    for (size_t i = 0; i < codes.size(); ++i) AddLargestCodes(result.largest_codes[i], &codes[i]);
     outcome.segments.push_back(
         {.payload_bytes = result.payload->size(), .checksum = result.checksum});
     results.push_back(std::move(result.payload));
   }
-  v1::RoundHeader header = MakeRoundHeader(run_.config, outcome);
+  if (step_.has_deltas())
+    outcome.scale_medians = ScaleMedians(codes, run_.layout->tensors().size());
+  v1::RoundHeader header = MakeRoundHeader(outcome);
   plan_.Give(Present(), run_.config, &header);
   header.set_reason("all are in");
   return MakeCommittedRound(header.SerializeAsString(), std::move(results), *run_.layout);

@@ -22,6 +22,7 @@
 #include "common/exchange/exchange.h"
 #include "common/layout/layout.h"
 #include "common/round/record.h"
+#include "common/round/round_method.h"
 #include "distro/v1/run.pb.h"
 #include "distro/v1/session.pb.h"
 
@@ -31,6 +32,7 @@ struct LocalRun {
   v1::RunConfig config;  // complete; start_workers is the number of workers
   std::string model_config_json;
   std::shared_ptr<const Layout> layout;
+  std::shared_ptr<const RoundMethod> method;
   v1::SnapshotInfo snapshot;  // of round 0
   std::string snapshot_path;
   // Keeps every result, so that a worker may join again, as another process or to take the log
@@ -73,7 +75,7 @@ class LocalAggregator {
   v1::JoinResponse MakeResponse() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   OpenedRound Opened() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Done() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status CheckPayloads(const RoundUpdate& update) const;
+  absl::Status CheckPayloads(const RoundUpdate& update) ABSL_LOCKS_EXCLUDED(mu_);
   std::vector<std::string> Present() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Start() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OpenRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -94,8 +96,9 @@ class LocalAggregator {
   std::map<std::string, Answer> answers_ ABSL_GUARDED_BY(mu_);  // of the open round
   std::vector<CommittedRound> log_ ABSL_GUARDED_BY(mu_);        // with keeps_log
   RoundId round_ ABSL_GUARDED_BY(mu_);
-  uint64_t log_hash_ ABSL_GUARDED_BY(mu_) = 0;  // of the last record
-  SlotPlan plan_ ABSL_GUARDED_BY(mu_);          // of round_ and the round after it
+  uint64_t log_hash_ ABSL_GUARDED_BY(mu_) = 0;    // of the last record
+  SlotPlan plan_ ABSL_GUARDED_BY(mu_);            // of round_ and the round after it
+  v1::StepParameters step_ ABSL_GUARDED_BY(mu_);  // of round_
 };
 
 }  // namespace distro

@@ -22,8 +22,10 @@ absl::StatusOr<LocalRun> MakeLocalRun(const v1::RunConfig& config,
   LocalRun run = {.config = config,
                   .model_config_json = snapshot.model_config_json,
                   .layout = std::make_shared<const Layout>(std::move(layout)),
+                  .method = nullptr,
                   .snapshot = {},
                   .snapshot_path = snapshot_path};
+  DISTRO_ASSIGN_OR_RETURN(run.method, MakeRoundMethod(config, run.layout, run.model_config_json));
   run.snapshot.set_size_bytes(snapshot.bytes);
   run.snapshot.set_sha256(snapshot.sha256.data(), snapshot.sha256.size());
   run.snapshot.set_state_hash(state_hash(*run.layout, parameters));

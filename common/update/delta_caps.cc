@@ -19,7 +19,7 @@ int CodeOfUnits(int64_t units) { return ChooseScale(std::min(units, kOne), 1).va
 }  // namespace
 
 void AddLargestCodes(const Layout& layout, SegmentId segment, const DeltaUpdate& update,
-                     std::vector<std::optional<uint8_t>>* largest) {
+                     LargestCodes* largest) {
   largest->resize(layout.tensors().size());
   for (const BlockRun& run : layout.SegmentRuns(segment)) {
     std::optional<uint8_t>& code = (*largest)[run.tensor];
@@ -27,6 +27,26 @@ void AddLargestCodes(const Layout& layout, SegmentId segment, const DeltaUpdate&
       if (!update.empty(block)) code = std::max(code.value_or(0), update.codes[block]);
     }
   }
+}
+
+void AddLargestCodes(const LargestCodes& of, LargestCodes* largest) {
+  largest->resize(std::max(largest->size(), of.size()));
+  for (size_t i = 0; i < of.size(); ++i) {
+    if (of[i].has_value()) (*largest)[i] = std::max((*largest)[i].value_or(0), *of[i]);
+  }
+}
+
+std::vector<uint32_t> ScaleMedians(absl::Span<const LargestCodes> workers, size_t tensors) {
+  std::vector<uint32_t> medians;
+  for (size_t i = 0; i < tensors; ++i) {
+    std::vector<uint8_t> codes;
+    for (const LargestCodes& worker : workers) {
+      if (i < worker.size() && worker[i].has_value()) codes.push_back(*worker[i]);
+    }
+    const std::optional<uint8_t> median = MedianOfLargest(std::move(codes));
+    medians.push_back(median.has_value() ? 1u + *median : 0u);
+  }
+  return medians;
 }
 
 std::optional<uint8_t> MedianOfLargest(std::vector<uint8_t> codes) {
@@ -40,6 +60,24 @@ uint8_t DeltaCap(absl::Span<const float> rates, std::optional<uint8_t> median, i
   const int ceiling = CodeOfUnits(kCeiling * units), floor = CodeOfUnits(units);
   if (!median.has_value()) return static_cast<uint8_t>(ceiling);
   return static_cast<uint8_t>(std::min(ceiling, std::max(floor, *median + growth)));
+}
+
+std::string DeltaCaps(absl::Span<const float> rates, absl::Span<const uint32_t> medians,
+                      size_t tensors) {
+  std::string caps;
+  for (size_t i = 0; i < tensors; ++i) {
+    std::optional<uint8_t> median;
+    if (i < medians.size() && medians[i] > 0) median = static_cast<uint8_t>(medians[i] - 1);
+    caps.push_back(static_cast<char>(DeltaCap(rates, median)));
+  }
+  return caps;
+}
+
+std::vector<uint8_t> BlockCaps(const Layout& layout, SegmentId segment, absl::string_view caps) {
+  std::vector<uint8_t> blocks(layout.SegmentBlocks(segment));
+  for (const BlockRun& run : layout.SegmentRuns(segment))
+    std::fill_n(blocks.begin() + run.offset, run.blocks, static_cast<uint8_t>(caps[run.tensor]));
+  return blocks;
 }
 
 }  // namespace distro

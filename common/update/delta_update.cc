@@ -144,8 +144,10 @@ absl::Status ValidateDeltaUpdate(const DeltaUpdate& update, absl::Span<const uin
   return absl::OkStatus();
 }
 
-absl::Status ValidateDeltaResult(const DeltaResult& result, absl::Span<const BlockExtent> extents,
-                                 absl::Span<const uint8_t> caps) {
+namespace {
+
+absl::Status CheckResult(const DeltaResult& result, absl::Span<const BlockExtent> extents,
+                         absl::Span<const uint8_t> caps) {
   DISTRO_RETURN_IF_ERROR(CheckBlocks(result.blocks(), extents.size()));
   DISTRO_RETURN_IF_ERROR(CheckBlocks(result.blocks(), caps.size()));
   const size_t entries = result.positions.size();
@@ -162,6 +164,14 @@ absl::Status ValidateDeltaResult(const DeltaResult& result, absl::Span<const Blo
     DISTRO_RETURN_IF_ERROR(CheckResultBlock(result, number, extents[block]));
   }
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ValidateDeltaResult(const DeltaResult& result, absl::Span<const BlockExtent> extents,
+                                 absl::Span<const uint8_t> caps) {
+  const absl::Status status = CheckResult(result, extents, caps);
+  return status.ok() ? status : absl::DataLossError(status.message());
 }
 
 }  // namespace distro

@@ -75,7 +75,8 @@ std::vector<BlockExtent> DeltaExtents(const Layout& layout, const std::vector<bo
 // of at most `caps` [B]; InvalidArgument names the first block that is not.
 absl::Status ValidateDeltaUpdate(const DeltaUpdate& update, absl::Span<const uint8_t> caps);
 
-// The same of a result, whose positions lie inside the tensors.
+// The same of a result, whose positions lie inside the tensors; DataLoss, for it is not what an
+// aggregator makes.
 absl::Status ValidateDeltaResult(const DeltaResult& result, absl::Span<const BlockExtent> extents,
                                  absl::Span<const uint8_t> caps);
 

@@ -28,24 +28,30 @@ Replica::Replica(const Layout* layout, std::vector<Backend*> backends, TensorBuf
 
 absl::Status Replica::Apply(const CommittedRound& round) {
   return ApplyNext(round, static_cast<int>(backends_.size()),
-                   [this](const v1::StepParameters& step, std::vector<Votes> votes) {
-                     return Update(step, votes);
+                   [this](const v1::StepParameters& step, const DecodedRound& decoded) {
+                     return Update(step, decoded);
                    });
 }
 
 absl::StatusOr<std::vector<uint64_t>> Replica::Update(const v1::StepParameters& step,
-                                                      const std::vector<Votes>& votes) {
+                                                      const DecodedRound& decoded) {
   std::atomic<bool> valid = true;
   std::vector<uint64_t> hashes =
       ForEachTile([&](const Tile& tile, Backend* backend, uint64_t* sum) {
         uint32_t invalid = kAllVotesValid;
         const absl::Span<float> part = parameters_.tensor(tile.part);
-        const auto votes_of = [&](SegmentId segment) { return OnHost(votes[segment.value()]); };
-        updater_.Update(tile, step, votes_of, backend, part, &invalid);
+        if (step.has_deltas()) {
+          updater_.Update(tile, step, decoded.deltas, backend, part, &invalid);
+        } else {
+          const auto votes_of = [&](SegmentId segment) {
+            return OnHost(decoded.votes[segment.value()]);
+          };
+          updater_.Update(tile, step, votes_of, backend, part, &invalid);
+        }
         updater_.Hash(tile, backend, part, sum);
         if (invalid != kAllVotesValid) valid = false;
       });
-  if (!valid) return InvalidVotes();
+  if (!valid) return InvalidResult();
   return hashes;
 }
 

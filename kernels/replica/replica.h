@@ -16,7 +16,7 @@
 #include "common/layout/tensor_buffer.h"
 #include "common/round_log/applied_log.h"
 #include "common/round_log/committed_round.h"
-#include "common/update/votes.h"
+#include "common/round_log/decoded_round.h"
 #include "distro/v1/round.pb.h"
 #include "kernels/backend.h"
 #include "kernels/replica/round_update.h"
@@ -42,7 +42,7 @@ class Replica : public AppliedLog {
  private:
   // Hashes come with the update, while the parameters are in cache.
   absl::StatusOr<std::vector<uint64_t>> Update(const v1::StepParameters& step,
-                                               const std::vector<Votes>& votes);
+                                               const DecodedRound& decoded);
   // work(tile, backend, sum) for every tile, shared by the backends; the tensors' sums.
   using TileWork = absl::FunctionRef<void(const Tile& tile, Backend* backend, uint64_t* sum)>;
   std::vector<uint64_t> ForEachTile(TileWork work);

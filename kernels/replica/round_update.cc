@@ -4,6 +4,9 @@
 #include <bit>
 #include <utility>
 
+#include "common/round_log/delta_step.h"
+#include "kernels/deltas_view.h"
+
 namespace distro {
 namespace {
 
@@ -18,8 +21,8 @@ VotesView View(const SegmentVotes& votes, int64_t first, int64_t blocks) {
 
 }  // namespace
 
-absl::Status InvalidVotes() {
-  return absl::DataLossError("votes that were decoded break the rules of a block's votes");
+absl::Status InvalidResult() {
+  return absl::DataLossError("a result that was decoded breaks the rules of a block");
 }
 
 TileUpdater::TileUpdater(const Layout* layout, std::vector<TensorRows> parts, TileSize size)
@@ -62,6 +65,21 @@ void TileUpdater::Update(const Tile& tile, const v1::StepParameters& step, Votes
   for (const Range& range : RangesOf(tile)) {
     backend->Apply(matrix, range.blocks, options,
                    View(votes_of(range.segment), range.first, range.blocks.count), part, invalid);
+  }
+}
+
+void TileUpdater::Update(const Tile& tile, const v1::StepParameters& step,
+                         absl::Span<const DeltaResult> results, Backend* backend,
+                         absl::Span<float> part, uint32_t* invalid) const {
+  const MatrixShape matrix = MatrixOf(tile);
+  const int tensor = parts_[tile.part].tensor;
+  const DeltaOptions options = {.alpha = OuterRate(step.deltas()),
+                                .as_dct = IsAsDct(step.deltas(), tensor)};
+  for (const Range& range : RangesOf(tile)) {
+    backend->ApplyDeltas(
+        matrix, range.blocks, options,
+        ViewOf(results[range.segment.value()], {.first = range.first, .count = range.blocks.count}),
+        part, invalid);
   }
 }
 

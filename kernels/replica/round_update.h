@@ -12,6 +12,7 @@
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
 #include "common/layout/matrix.h"
+#include "common/update/delta_update.h"
 #include "common/update/votes.h"
 #include "distro/v1/round.pb.h"
 #include "kernels/backend.h"
@@ -29,9 +30,9 @@ inline SegmentVotes OnHost(const Votes& votes) {
           .view = {.offsets = votes.offsets, .positions = votes.positions, .values = votes.values}};
 }
 
-// DataLoss: Backend::Apply has found a block whose votes break the rules, though they were decoded:
-// our own bug, or memory's.
-absl::Status InvalidVotes();
+// DataLoss: Backend::Apply or ApplyDeltas has found a block that breaks the rules, though it was
+// decoded: our own bug, or memory's.
+absl::Status InvalidResult();
 
 // Updates and hashes rows of tensors, tile by tile. Immutable; thread-safe with disjoint tiles and
 // a backend a thread.
@@ -51,6 +52,10 @@ class TileUpdater {
   using VotesOf = absl::FunctionRef<SegmentVotes(SegmentId segment)>;
   void Update(const Tile& tile, const v1::StepParameters& step, VotesOf votes_of, Backend* backend,
               absl::Span<float> part, uint32_t* invalid) const;
+  // The same with deltas, [segments], of a backend in the host's memory.
+  void Update(const Tile& tile, const v1::StepParameters& step,
+              absl::Span<const DeltaResult> results, Backend* backend, absl::Span<float> part,
+              uint32_t* invalid) const;
   // Adds the tile's part of its tensor's hash to *sum.
   void Hash(const Tile& tile, Backend* backend, absl::Span<const float> part, uint64_t* sum) const;
 

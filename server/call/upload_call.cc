@@ -9,7 +9,6 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/codec/payload.h"
 
 namespace distro::server {
 
@@ -81,8 +80,7 @@ absl::Status UploadCall::Begin(const v1::UploadFrame& frame) {
     return absl::InvalidArgumentError(absl::StrCat(
         "segment ", segment_.value(), ": the layout has ", manager_->layout().segments()));
   }
-  const PayloadExpectation expected = manager_->Expectation(ticket_->round, segment_);
-  const uint64_t most = MaxUpdatePayloadBytes(expected.blocks, expected.k);
+  const uint64_t most = manager_->run().method->MaxUpdateBytes(segment_);
   // Larger ones are refused by the assembler, before it reserves anything.
   std::optional<ByteBudget::Share> share = inflight_->Take(std::min(frame.payload_bytes(), most));
   if (!share) {
@@ -123,8 +121,9 @@ UploadCall::Answer UploadCall::OnFrame(const v1::UploadFrame& frame, GatedStream
 
 UploadCall::Answer UploadCall::OnPayload(std::string payload, GatedStream* stream) {
   const absl::Duration begin = Clock::Real()->MonotonicNow();
+  const RoundPlace place = {.round = ticket_->round, .segment = segment_};
   DISTRO_RETURN_IF_ERROR(
-      Annotate(ValidateUpdate(payload, manager_->Expectation(ticket_->round, segment_)), Where()));
+      Annotate(manager_->run().method->CheckUpdate(payload, place, ticket_->step), Where()));
   observer_->OnPhase("validate", Clock::Real()->MonotonicNow() - begin);
   DISTRO_ASSIGN_OR_RETURN(
       const Taken taken,

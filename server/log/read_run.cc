@@ -77,9 +77,11 @@ absl::StatusOr<std::shared_ptr<const RunIdentity>> ReadRun(const std::string& da
   }
   auto layout = LayoutOfSnapshot(snapshot, stored.config());
   if (!layout.ok()) return RunDamage(absl::StrCat(snapshot, ": ", layout.status().message()));
+  auto method = MakeRoundMethod(stored.config(), *layout, stored.model_config_json());
+  if (!method.ok()) return RunDamage(method.status().message());
   return std::make_shared<const RunIdentity>(
       RunIdentity{stored.run_id(), stored.config(), stored.model_config_json(),
-                  stored.initial_snapshot(), snapshot, *std::move(layout)});
+                  stored.initial_snapshot(), snapshot, *std::move(layout), *std::move(method)});
 }
 
 absl::StatusOr<std::vector<v1::SnapshotInfo>> ReadSnapshotList(const std::string& data_dir) {

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/layout/layout.h"
+#include "common/round/round_method.h"
 #include "distro/v1/run.pb.h"
 #include "distro/v1/snapshot.pb.h"
 #include "distro/v1/store.pb.h"
@@ -20,6 +21,7 @@ struct RunIdentity {
   v1::SnapshotInfo initial_snapshot;  // round 0; log_hash is 0 (the start record comes later)
   std::string initial_snapshot_path;
   std::shared_ptr<const Layout> layout;
+  std::shared_ptr<const RoundMethod> method;
 };
 
 // run.pb: the same as one file with a checksum (docs/files.md). Pure functions.

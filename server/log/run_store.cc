@@ -143,7 +143,11 @@ absl::Status RunStore::CheckSameRun(const v1::RunConfig& config,
 
 absl::Status RunStore::CreateRun(const v1::RunConfig& config, absl::string_view model_config_json,
                                  uint64_t snapshot_bytes, const Sha256Digest& sha256) {
-  DISTRO_ASSIGN_OR_RETURN(v1::RunConfig complete, CompleteRunConfig(config));
+  v1::RunConfig asked = config;
+  // Whoever repeats the creation of a run without a method means the one that it has.
+  if (has_run() && asked.method() == v1::METHOD_UNSPECIFIED)
+    asked.set_method(identity_->config.method());
+  DISTRO_ASSIGN_OR_RETURN(v1::RunConfig complete, CompleteRunConfig(asked));
   if (has_run()) return CheckSameRun(complete, model_config_json, sha256);
   DISTRO_RETURN_IF_ERROR(CheckModelConfig(model_config_json));
   const std::string incoming = IncomingPath(sha256);
@@ -151,7 +155,9 @@ absl::Status RunStore::CreateRun(const v1::RunConfig& config, absl::string_view 
       AsUpload(CheckIncoming(disk_, incoming, snapshot_bytes, sha256), incoming));
   auto layout = LayoutOfSnapshot(incoming, complete);
   if (!layout.ok()) return AsUpload(layout.status(), incoming);
-  DISTRO_RETURN_IF_ERROR(CheckHeaderBound(complete, (*layout)->segments()));
+  DISTRO_RETURN_IF_ERROR(
+      CheckHeaderBound(complete, (*layout)->segments(), MethodHeaderBytes(complete, **layout)));
+  DISTRO_ASSIGN_OR_RETURN(auto method, MakeRoundMethod(complete, *layout, model_config_json));
   const absl::StatusOr<uint64_t> state_hash = CheckedStateHash(incoming, **layout);
   if (!state_hash.ok()) return AsUpload(state_hash.status(), incoming);
   v1::SnapshotInfo snapshot;
@@ -160,7 +166,7 @@ absl::Status RunStore::CreateRun(const v1::RunConfig& config, absl::string_view 
   snapshot.set_state_hash(*state_hash);
   const std::string run_id = NewRunId(complete.name());
   return Publish({run_id, std::move(complete), std::string(model_config_json), std::move(snapshot),
-                  SnapshotPath(data_dir_, 0), *std::move(layout)},
+                  SnapshotPath(data_dir_, 0), *std::move(layout), std::move(method)},
                  incoming);
 }
 

@@ -38,16 +38,6 @@ absl::Status EndOfStreams(const Worker& worker, absl::string_view word) {
                          absl::StrCat(who, "lease over: join again"));
 }
 
-// Records have one size (k <= 8); the other codec's is a bound.
-uint64_t UpdateBytes(const Layout& layout, int k) {
-  uint64_t bytes = 0;
-  for (SegmentId s(0); s.value() < layout.segments(); s = s.Next()) {
-    const auto blocks = static_cast<uint64_t>(layout.SegmentBlocks(s));
-    bytes += k <= 8 ? RecordUpdatePayloadBytes(blocks, k) : MaxUpdatePayloadBytes(blocks, k);
-  }
-  return bytes;
-}
-
 }  // namespace
 
 Attendance::Attendance(const RunIdentity* run, const MembershipOptions& options, const Clock* clock,
@@ -113,8 +103,7 @@ void Attendance::TimeUpdate(RoundId round, const std::string& worker) {
 
 v1::LinkNeeds Attendance::LinkNeeds() const {
   v1::LinkNeeds needs;
-  needs.set_update_bytes(
-      UpdateBytes(*run_->layout, static_cast<int>(run_->config.kept_per_block())));
+  needs.set_update_bytes(run_->method->UpdateBytes());
   needs.set_overlap(run_->config.overlap());
   needs.set_workers(static_cast<uint32_t>(members_.Count(v1::MEMBER_STATE_ACTIVE)));
   if (log_rate_.MeanResultBytes() == 0) return needs;
@@ -141,7 +130,7 @@ void Attendance::FillStatus(RunStatus* status) const {
 }
 
 uint32_t WorkersThatFit(const RunIdentity& run, const RoundLog& rounds) {
-  uint32_t fit = MostMembers(run.layout->segments());
+  uint32_t fit = MostMembers(run.layout->segments(), MethodHeaderBytes(run.config, *run.layout));
   if (fit < run.config.max_workers() && rounds.next_round() > RoundId(0)) {
     const auto newest = rounds.Header(RoundId(rounds.next_round().value() - 1));
     if (newest.ok()) fit = std::max<uint32_t>(fit, newest->members_size());
@@ -151,7 +140,8 @@ uint32_t WorkersThatFit(const RunIdentity& run, const RoundLog& rounds) {
 }
 
 absl::Status CheckRoom(const RunIdentity& run, bool started, uint32_t max_workers, Log* log) {
-  const absl::Status room = CheckHeaderBound(run.config, run.layout->segments());
+  const absl::Status room = CheckHeaderBound(run.config, run.layout->segments(),
+                                             MethodHeaderBytes(run.config, *run.layout));
   if (room.ok()) return room;
   if (max_workers < (started ? run.config.min_workers() : run.config.start_workers())) return room;
   log->Warning("fewer workers than max_workers are admitted",

@@ -29,23 +29,22 @@ std::vector<std::string> CloseSegments(absl::Span<const SegmentId> segments, Rou
 absl::Status CombineClosed(
     const RunIdentity& run, RoundId round, absl::Span<const ClosedSegment> closed,
     const Clock& clock,
-    absl::FunctionRef<absl::Status(const ClosedSegment&, const SegmentResult&, const Votes& votes)>
-        done) {
+    absl::FunctionRef<absl::Status(const ClosedSegment&, const SegmentResult&)> done) {
   const int threads = std::min(Cores(), kMaxCombiningThreads);
   while (!closed.empty()) {
     const auto batch = closed.first(std::min<size_t>(threads, closed.size()));
     closed.remove_prefix(batch.size());
     std::vector<absl::StatusOr<SegmentResult>> results(batch.size());
-    std::vector<Votes> votes(batch.size());  // of segments that are audited
     const int threads_each = threads / static_cast<int>(batch.size());
     RunParallel(threads, static_cast<int64_t>(batch.size()), [&](int /*thread*/, int64_t i) {
-      results[i] =
-          CombineSegment(*run.layout, run.config, round, batch[i].segment, batch[i].payloads,
-                         threads_each, clock, batch[i].audited.empty() ? nullptr : &votes[i]);
+      const auto keep = batch[i].audited.empty() ? RoundMethod::Keep::kNothing
+                                                 : RoundMethod::Keep::kForComparison;
+      results[i] = run.method->Combine({.round = round, .segment = batch[i].segment},
+                                       batch[i].payloads, keep, threads_each, clock);
     });
     for (size_t i = 0; i < batch.size(); ++i) {
       DISTRO_RETURN_IF_ERROR(results[i].status());
-      DISTRO_RETURN_IF_ERROR(done(batch[i], *results[i], votes[i]));
+      DISTRO_RETURN_IF_ERROR(done(batch[i], *results[i]));
     }
   }
   return absl::OkStatus();

@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/base/ids.h"
-#include "common/round/combiner.h"
+#include "common/round/round_method.h"
 #include "server/log/run_identity.h"
 #include "server/round/round.h"
 
@@ -30,13 +30,12 @@ std::vector<std::string> CloseSegments(absl::Span<const SegmentId> segments, Rou
                                        std::vector<ClosedSegment>* closed);
 
 // `done` gets each segment's result in the given order, on the calling thread; its error ends it.
-// `votes` are those of an audited segment, before download = top. As many segments at a time as
+// That of an audited segment is kept for comparison. As many segments at a time as
 // there are threads, so that the first results leave before the last segments are combined; where
 // there are fewer, several threads share one. DataLoss: memory is damaged.
 absl::Status CombineClosed(
     const RunIdentity& run, RoundId round, absl::Span<const ClosedSegment> closed,
     const Clock& clock,
-    absl::FunctionRef<absl::Status(const ClosedSegment&, const SegmentResult&, const Votes& votes)>
-        done);
+    absl::FunctionRef<absl::Status(const ClosedSegment&, const SegmentResult&)> done);
 
 }  // namespace distro::server

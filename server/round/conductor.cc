@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
-#include "common/codec/payload.h"
 #include "common/round/record.h"
 #include "server/log/disk.h"
 #include "server/subscription/frame_ring.h"
@@ -147,16 +146,14 @@ absl::Status Conductor::CloseSegments(absl::Span<const ClosedSegment> closed) {
     absl::MutexLock lock(&shared_->mu);
     round = shared_->course.head();
   }
-  return CombineClosed(
-      *context_.run, round, closed, *context_.clock,
-      [&](const ClosedSegment& segment, const SegmentResult& result, const Votes& votes) {
-        return PublishSegment(round, segment, result, votes);
-      });
+  return CombineClosed(*context_.run, round, closed, *context_.clock,
+                       [&](const ClosedSegment& segment, const SegmentResult& result) {
+                         return PublishSegment(round, segment, result);
+                       });
 }
 
 absl::Status Conductor::PublishSegment(RoundId round, const ClosedSegment& closed,
-                                       const SegmentResult& result, const Votes& votes) {
-  const RunIdentity& run = *context_.run;
+                                       const SegmentResult& result) {
   const absl::Duration combined = shared_->now();
   shared_->broadcast.Add(
       MakeSegmentFrames(context_.epoch, round, closed.segment, *result.payload, combined));
@@ -171,9 +168,8 @@ absl::Status Conductor::PublishSegment(RoundId round, const ClosedSegment& close
     shared_->NoteDiskError(status);
   context_.observer->OnPhase("log", shared_->now() - sent);
   if (closed.audited.empty()) return absl::OkStatus();
-  const PayloadExpectation expected = ExpectPayload(*run.layout, round, closed.segment,
-                                                    static_cast<int>(run.config.kept_per_block()));
-  DISTRO_ASSIGN_OR_RETURN(const Integrity::Counts counts, Audit(closed.audited, expected, votes));
+  DISTRO_ASSIGN_OR_RETURN(const Integrity::Counts counts,
+                          Audit(*context_.run->method, round, closed, result));
   absl::MutexLock lock(&shared_->mu);
   shared_->integrity.AddAudit(round, counts);
   return absl::OkStatus();

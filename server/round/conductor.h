@@ -7,8 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
-#include "common/round/combiner.h"
-#include "common/update/votes.h"
+#include "common/round/round_method.h"
 #include "server/round/agenda.h"
 #include "server/round/decrees.h"
 #include "server/round/recorder.h"
@@ -39,7 +38,7 @@ class Conductor {
   void ReopenRound();
   absl::Status CloseSegments(absl::Span<const ClosedSegment> closed);
   absl::Status PublishSegment(RoundId round, const ClosedSegment& closed,
-                              const SegmentResult& result, const Votes& votes);
+                              const SegmentResult& result);
   absl::Status CommitRound();
   std::string MakeHeader();
   void FinishRound(const v1::RoundHeader& header);

@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<v1::Member>> Course::Restore(
   for (uint64_t r = head < kRestoredRounds ? 0 : head - kRestoredRounds; r < head; ++r) {
     DISTRO_ASSIGN_OR_RETURN(const v1::RoundHeader header, round_log.Header(RoundId(r)));
     learn(header);
-    plan_.Advance(header);
+    Advance(header);
     members = {header.members().begin(), header.members().end()};
   }
   for (std::vector<v1::Slot>* slots : {&plan_.slots, &plan_.next_slots}) {
@@ -50,7 +50,8 @@ absl::StatusOr<std::vector<v1::Member>> Course::Restore(
 
 void Course::Open(const Membership& members, absl::Duration deadline, SegmentId audited,
                   absl::Duration now) {
-  round_.emplace(head_, run_->layout->segments(), plan_.slots, now, audited);
+  round_.emplace(head_, run_->layout->segments(), plan_.slots, now, audited,
+                 run_->method->Step(head_, medians_));
   round_->SetExpected(members);
   deadline_ = deadline;
   opened_before_ = true;
@@ -69,14 +70,14 @@ std::vector<std::string> Course::CountedWithoutSamples(const Membership& members
 
 size_t Course::Reopen(const Membership& members) {
   const std::vector<std::string> names = CountedWithoutSamples(members);
-  round_->AddSlots(AssignSlots(names, run_->config.samples_per_worker(), &plan_.next_sample));
+  round_->AddSlots(AssignSlots(names, SamplesOfRound(run_->config), &plan_.next_sample));
   round_->SetExpected(members);
   return names.size();
 }
 
 v1::RoundOpen Course::MakeOpen(absl::Duration now) const {
   v1::RoundOpen open;
-  *open.mutable_step() = StepOfRound(run_->config, head_);
+  *open.mutable_step() = round_->step();
   if (deadline_ != absl::InfiniteDuration())
     *open.mutable_deadline() = ToProto(std::max(deadline_at() - now, absl::ZeroDuration()));
   for (const v1::Slot& slot : round_->slots()) *open.add_slots() = slot;
@@ -98,7 +99,7 @@ v1::RoundHeader Course::MakeHeader(const Membership& members, uint64_t predecess
   RoundOutcome outcome = round_->Outcome(members);
   outcome.epoch = epoch_;
   outcome.predecessor_hash = predecessor_hash;
-  v1::RoundHeader header = MakeRoundHeader(run_->config, outcome);
+  v1::RoundHeader header = MakeRoundHeader(outcome);
   plan_.Give(gives_samples() ? members.TakingPart() : std::vector<std::string>(), run_->config,
              &header);
   *header.mutable_committed_at() = ToProto(clock.WallNow());
@@ -118,8 +119,13 @@ CommittedRoundInfo Course::Describe(const v1::RoundHeader& header, absl::Duratio
           .loss = round_->MeanLoss()};
 }
 
-void Course::Finish(const v1::RoundHeader& header) {
+void Course::Advance(const v1::RoundHeader& header) {
   plan_.Advance(header);
+  medians_ = {header.scale_medians().begin(), header.scale_medians().end()};
+}
+
+void Course::Finish(const v1::RoundHeader& header) {
+  Advance(header);
   head_ = head_.Next();
   round_.reset();
 }

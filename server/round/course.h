@@ -79,13 +79,17 @@ class Course {
   void Finish(const v1::RoundHeader& header);
 
  private:
+  // A record is in the log: what it says of the rounds after it.
+  void Advance(const v1::RoundHeader& header);
+
   // Constant after construction.
   const RunIdentity* const run_;
   const EpochId epoch_;
   const uint32_t max_workers_;
 
   RoundId head_;
-  SlotPlan plan_;  // of head_ and the round after it
+  SlotPlan plan_;                  // of head_ and the round after it
+  std::vector<uint32_t> medians_;  // of the record before head_
   std::optional<Round> round_;
   absl::Duration deadline_ = absl::InfiniteDuration();
   bool opened_before_ = false;

@@ -32,15 +32,16 @@ absl::Status CheckHashes(const v1::UploadHeader& header, const Layout& layout) {
   return absl::InvalidArgumentError("tensor_hashes: do not make the state hash");
 }
 
-absl::StatusOr<Integrity::Counts> Audit(absl::Span<const Contribution> audited,
-                                        const PayloadExpectation& expected, const Votes& votes) {
+absl::StatusOr<Integrity::Counts> Audit(const RoundMethod& method, RoundId round,
+                                        const ClosedSegment& closed, const SegmentResult& result) {
+  std::vector<ComparedPayload> payloads;
+  for (const Contribution& sent : closed.audited)
+    payloads.push_back({.bytes = *sent.payload, .weight = sent.weight});
+  DISTRO_ASSIGN_OR_RETURN(
+      const std::vector<AgreementCounts> counts,
+      method.Compare({.round = round, .segment = closed.segment}, payloads, result));
   Integrity::Counts all;
-  for (const Contribution& contribution : audited) {
-    DISTRO_ASSIGN_OR_RETURN(
-        const AgreementCounts counts,
-        CompareWithOthers(*contribution.payload, expected, contribution.weight, votes));
-    all.emplace_back(contribution.worker, counts);
-  }
+  for (size_t i = 0; i < counts.size(); ++i) all.emplace_back(closed.audited[i].worker, counts[i]);
   return all;
 }
 

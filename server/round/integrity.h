@@ -17,13 +17,13 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/base/log.h"
-#include "common/codec/payload.h"
 #include "common/round/agreement.h"
-#include "common/update/votes.h"
+#include "common/round/round_method.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/session.pb.h"
 #include "distro/v1/update.pb.h"
 #include "server/log/run_identity.h"
+#include "server/round/closing.h"
 #include "server/round/reference_state.h"
 #include "server/round/round.h"
 #include "server/round/run_observer.h"
@@ -84,10 +84,10 @@ class Integrity {
   std::string mismatch_;
 };
 
-// Compares each payload of the audited segment with `votes`, the sum of them all. DataLoss or
-// InvalidArgument: one that was validated does not decode.
-absl::StatusOr<Integrity::Counts> Audit(absl::Span<const Contribution> audited,
-                                        const PayloadExpectation& expected, const Votes& votes);
+// Compares what each worker sent of an audited segment with what the others sent. DataLoss: a
+// payload that was checked does not decode.
+absl::StatusOr<Integrity::Counts> Audit(const RoundMethod& method, RoundId round,
+                                        const ClosedSegment& closed, const SegmentResult& result);
 
 // Of an upload. InvalidArgument: the tensors' hashes are neither none nor one each, or do not make
 // the state hash.

@@ -7,12 +7,17 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
 #include "common/base/reason.h"
+#include "common/update/delta_caps.h"
 
 namespace distro::server {
 
 Round::Round(RoundId id, uint32_t segments, std::vector<v1::Slot> slots, absl::Duration opened_at,
-             SegmentId audited)
-    : id_(id), opened_at_(opened_at), audited_(audited), segments_(segments) {
+             SegmentId audited, v1::StepParameters step)
+    : id_(id),
+      opened_at_(opened_at),
+      audited_(audited),
+      step_(std::move(step)),
+      segments_(segments) {
   AddSlots(slots);
 }
 
@@ -186,6 +191,11 @@ std::vector<SharedBytes> Round::Close(SegmentId segment) {
 void Round::SetResult(SegmentId segment, const SegmentResult& result) {
   segments_[segment.value()].result = {.payload_bytes = result.payload->size(),
                                        .checksum = result.checksum};
+  auto codes = result.largest_codes.begin();
+  for (Contributor& contributor : contributors_) {
+    if (codes == result.largest_codes.end()) break;
+    if (contributor.pieces[segment.value()].included) AddLargestCodes(*codes++, &contributor.codes);
+  }
 }
 
 std::vector<std::string> Round::Missing(SegmentId segment) const {
@@ -218,6 +228,12 @@ RoundOutcome Round::Outcome(const Membership& membership) const {
     for (const Piece& piece : contributor.pieces) included.push_back(piece.included);
   }
   for (const Segment& segment : segments_) outcome.segments.push_back(segment.result);
+  outcome.step = step_;
+  if (step_.has_deltas()) {
+    std::vector<LargestCodes> codes;
+    for (const Contributor& contributor : contributors_) codes.push_back(contributor.codes);
+    outcome.scale_medians = ScaleMedians(codes, step_.deltas().caps().size());
+  }
   return outcome;
 }
 

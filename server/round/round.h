@@ -15,8 +15,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
-#include "common/round/combiner.h"
 #include "common/round/record.h"
+#include "common/round/round_method.h"
 #include "common/round_log/committed_round.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/update.pb.h"
@@ -43,11 +43,13 @@ class Round {
  public:
   // Segment `audited` is the one whose payloads Audited() gives.
   Round(RoundId id, uint32_t segments, std::vector<v1::Slot> slots, absl::Duration opened_at,
-        SegmentId audited = SegmentId(0));
+        SegmentId audited = SegmentId(0), v1::StepParameters step = {});
 
   RoundId id() const { return id_; }
   absl::Duration opened_at() const { return opened_at_; }
   const std::vector<v1::Slot>& slots() const { return slots_; }
+  // What Open and the record say about the step.
+  const v1::StepParameters& step() const { return step_; }
   bool HasSlot(absl::string_view worker) const { return IndexOf(worker) >= 0; }
 
   // The ACTIVE workers with samples: whom the round waits for. Called at Open (and when samples
@@ -92,6 +94,7 @@ class Round {
   // Closes the segment: its payloads that count, ascending by the workers' names. The round lets go
   // of them.
   std::vector<SharedBytes> Close(SegmentId segment);
+  // Of what Close() gave.
   void SetResult(SegmentId segment, const SegmentResult& result);
   // When the segment's last payload came.
   absl::Duration last_in(SegmentId segment) const { return segments_[segment.value()].last_in; }
@@ -123,6 +126,7 @@ class Round {
     uint64_t state_hash = 0;
     double loss = 0;
     std::vector<Piece> pieces = {};  // [segments]
+    LargestCodes codes = {};         // of what is included, with deltas
     bool any_in() const { return incarnation != 0; }
   };
   struct Segment {
@@ -139,6 +143,7 @@ class Round {
   const RoundId id_;
   const absl::Duration opened_at_;
   const SegmentId audited_;
+  const v1::StepParameters step_;
   std::vector<v1::Slot> slots_;            // [workers], ascending by name
   std::vector<Contributor> contributors_;  // [workers]
   std::vector<Segment> segments_;          // [segments]

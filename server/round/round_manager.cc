@@ -100,11 +100,7 @@ absl::StatusOr<UploadTicket> RoundManager::BeginUpload(const v1::UploadHeader& h
   DISTRO_RETURN_IF_ERROR(round.BeginUpload(header, members.Find(name)->probation_left > 0));
   shared_.integrity.AddUpload(round.id(), header);
   if (header.abstain()) shared_.Poke();
-  return UploadTicket{header.worker(), round.id(), round.Held(name)};
-}
-
-PayloadExpectation RoundManager::Expectation(RoundId round, SegmentId segment) const {
-  return ExpectPayload(layout(), round, segment, static_cast<int>(run().config.kept_per_block()));
+  return UploadTicket{header.worker(), round.id(), round.Held(name), round.step()};
 }
 
 absl::StatusOr<Taken> RoundManager::AddPayload(const UploadTicket& ticket, SegmentId segment,

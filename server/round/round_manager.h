@@ -20,7 +20,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/codec/payload.h"
 #include "distro/v1/link.pb.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/session.pb.h"
@@ -38,6 +37,7 @@ struct UploadTicket {
   v1::WorkerIdentity worker;
   RoundId round;
   std::vector<uint32_t> held;  // segments that need not be sent
+  v1::StepParameters step;     // of the round
 };
 
 class RoundManager {
@@ -51,10 +51,9 @@ class RoundManager {
   absl::StatusOr<v1::HeartbeatResponse> Heartbeat(const v1::HeartbeatRequest& request);
   void Leave(const v1::LeaveRequest& request);
 
-  // Uploads: first the header, then each payload that passed ValidateUpdate against Expectation().
+  // Uploads: first the header, then each payload that passed the method's CheckUpdate.
   // InvalidArgument: as CheckHashes (server/round/integrity.h).
   absl::StatusOr<UploadTicket> BeginUpload(const v1::UploadHeader& header);
-  PayloadExpectation Expectation(RoundId round, SegmentId segment) const;
   absl::StatusOr<Taken> AddPayload(const UploadTicket& ticket, SegmentId segment,
                                    SharedBytes payload);
   // What came with this ticket was refused: not what an encoder makes. A rule counts these.

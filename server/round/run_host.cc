@@ -149,7 +149,7 @@ absl::Status RunHost::CreateFromFolder(const v1::RunConfig& config,
 absl::StatusOr<v1::CreateRunResponse> RunHost::BeginCreate(const v1::CreateRunHeader& header) {
   DISTRO_RETURN_IF_ERROR(CheckNotDraining());
   DISTRO_ASSIGN_OR_RETURN(const Sha256Digest sha256, ReadDigest(header.snapshot_sha256()));
-  DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, CompleteRunConfig(header.config()));
+  DISTRO_RETURN_IF_ERROR(CompleteRunConfig(header.config()).status());
   if (header.model_config_json().size() > kMaxModelConfigBytes) {
     return absl::InvalidArgumentError("model_config_json: larger than 1 MiB");
   }
@@ -157,15 +157,15 @@ absl::StatusOr<v1::CreateRunResponse> RunHost::BeginCreate(const v1::CreateRunHe
     return absl::InvalidArgumentError("snapshot_bytes: must not be 0");
   absl::MutexLock lock(&mu_);
   if (store_->has_run()) {
-    DISTRO_RETURN_IF_ERROR(OtherRun(
-        store_->CreateRun(config, header.model_config_json(), header.snapshot_bytes(), sha256)));
+    DISTRO_RETURN_IF_ERROR(OtherRun(store_->CreateRun(header.config(), header.model_config_json(),
+                                                      header.snapshot_bytes(), sha256)));
     return RunIdResponse(*store_);
   }
   DISTRO_ASSIGN_OR_RETURN(const uint64_t offset, store_->IncomingBytes(sha256));
   v1::CreateRunResponse response;
   if (offset == header.snapshot_bytes()) {  // all bytes came before; only the run was not made
-    DISTRO_RETURN_IF_ERROR(
-        store_->CreateRun(config, header.model_config_json(), header.snapshot_bytes(), sha256));
+    DISTRO_RETURN_IF_ERROR(store_->CreateRun(header.config(), header.model_config_json(),
+                                             header.snapshot_bytes(), sha256));
     DISTRO_RETURN_IF_ERROR(ContinueLocked());
     return RunIdResponse(*store_);
   }
@@ -188,9 +188,8 @@ absl::StatusOr<std::optional<v1::CreateRunResponse>> RunHost::AddFrame(
   if (store_->has_run()) return absl::FailedPreconditionError("a run was created in the meantime");
   DISTRO_RETURN_IF_ERROR(store_->AppendIncoming(sha256, total, frame.offset(), frame.data()));
   if (frame.offset() + frame.data().size() < total) return std::nullopt;
-  DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, CompleteRunConfig(header.config()));
   DISTRO_RETURN_IF_ERROR(
-      OtherRun(store_->CreateRun(config, header.model_config_json(), total, sha256)));
+      OtherRun(store_->CreateRun(header.config(), header.model_config_json(), total, sha256)));
   DISTRO_RETURN_IF_ERROR(ContinueLocked());
   return RunIdResponse(*store_);
 }

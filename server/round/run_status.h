@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "distro/v1/admin.pb.h"
+#include "distro/v1/run.pb.h"
 #include "server/session/worker.h"
 
 namespace distro::server {
@@ -34,6 +35,11 @@ struct RunStatus {
 // "empty", "waiting", "training", "paused", "draining", "done": for metrics and pages.
 inline std::string RunStateName(v1::RunState state) {
   return absl::AsciiStrToLower(absl::StripPrefix(v1::RunState_Name(state), "RUN_STATE_"));
+}
+
+// "deltas", "signs". Of a run that was created.
+inline std::string MethodName(v1::Method method) {
+  return absl::AsciiStrToLower(absl::StripPrefix(v1::Method_Name(method), "METHOD_"));
 }
 
 }  // namespace distro::server

@@ -28,9 +28,11 @@ MODEL = {
     "num_hidden_layers": 1, "num_key_value_heads": 1, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
     "tie_word_embeddings": True, "vocab_size": 256}
 
+METHODS = {"signs": {"beta": 0.9, "kept_per_block": 4}, "deltas": {"kept_per_block": 8, "local_steps": 2}}
+METHOD = os.environ.get("DISTRO_TEST_METHOD", "signs")
 RUN = {
-    "name": "test", "seed": 7, "rounds": 200, "peak_learning_rate": 0.002, "warmup_rounds": 5, "beta": 0.9,
-    "kept_per_block": 4, "segment_blocks": 4, "sequence_length": 16, "samples_per_worker": 4,
+    "name": "test", "seed": 7, "rounds": 200, "peak_learning_rate": 0.002, "warmup_rounds": 5, "method": METHOD,
+    **METHODS[METHOD], "segment_blocks": 4, "sequence_length": 16, "samples_per_worker": 4,
     "held_out_fraction": 0.05, "evaluation_samples": 16, "overlap": 0}
 
 # In front of a command: it ends with the thread that started it, also when ctest kills the test.

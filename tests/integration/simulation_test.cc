@@ -113,14 +113,21 @@ void ExpectTheSameBits(const std::vector<WorkerResult>& a, const std::vector<Wor
   }
 }
 
-// overlap, workers, download, K
-using Case = std::tuple<int, int, v1::DownloadMode, int>;
+// How a round's work is paced: with signs overlap 0 or 1, with deltas the local steps.
+struct Pace {
+  v1::Method method;
+  uint32_t number;
+};
+// pace, workers, download, K
+using Case = std::tuple<Pace, int, v1::DownloadMode, int>;
 
 class SimulationTest : public ::testing::TestWithParam<Case> {
  protected:
   v1::RunConfig Config() const {
-    const auto [overlap, workers, download, kept] = GetParam();
-    v1::RunConfig config = tiny_.Config(workers, kRounds, overlap);
+    const auto [pace, workers, download, kept] = GetParam();
+    v1::RunConfig config = pace.method == v1::METHOD_DELTAS
+                               ? tiny_.DeltaConfig(workers, kRounds, pace.number)
+                               : tiny_.Config(workers, kRounds, pace.number);
     config.set_kept_per_block(kept);
     config.set_max_workers(workers);
     config.set_download(download);
@@ -152,17 +159,20 @@ TEST_P(SimulationTest, ARunOverGrpcGivesTheBitsOfTheRunInOneProcess) {
 }
 
 std::string NameOf(const ::testing::TestParamInfo<Case>& info) {
-  const auto [overlap, workers, download, kept] = info.param;
-  return absl::StrCat("Overlap", overlap, "Workers", workers,
+  const auto [pace, workers, download, kept] = info.param;
+  return absl::StrCat(pace.method == v1::METHOD_DELTAS ? "DeltasSteps" : "SignsOverlap",
+                      pace.number, "Workers", workers,
                       download == v1::DOWNLOAD_MODE_TOP ? "Top" : "Lossless", "K", kept);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SimulationTest,
-                         ::testing::Combine(::testing::Values(0, 1), ::testing::Values(1, 3),
-                                            ::testing::Values(v1::DOWNLOAD_MODE_LOSSLESS,
-                                                              v1::DOWNLOAD_MODE_TOP),
-                                            ::testing::Values(4, 12)),
-                         NameOf);
+INSTANTIATE_TEST_SUITE_P(
+    All, SimulationTest,
+    ::testing::Combine(::testing::Values(Pace{v1::METHOD_SIGNS, 0}, Pace{v1::METHOD_SIGNS, 1},
+                                         Pace{v1::METHOD_DELTAS, 1}, Pace{v1::METHOD_DELTAS, 3}),
+                       ::testing::Values(1, 3),
+                       ::testing::Values(v1::DOWNLOAD_MODE_LOSSLESS, v1::DOWNLOAD_MODE_TOP),
+                       ::testing::Values(4, 12)),
+    NameOf);
 
 }  // namespace
 }  // namespace distro

@@ -134,13 +134,15 @@ class GoldenDistroTest : public testing::BackendTest {
     return data_["included"].As<uint8_t>()[(t * layout().segments() + segment) * workers_ + w] != 0;
   }
 
-  // Adds the worker's votes and feeds back, segment by segment, where it is included.
+  // Adds the worker's votes, with its weight, and feeds back, segment by segment, where it is
+  // included.
   void Send(int64_t t, int64_t w, std::vector<int>& votes) {
+    const int weight = run_.json["weights"][w].get<int>();
     for (uint32_t s = 0; s < layout().segments(); ++s) {
       if (!Included(t, s, w)) continue;
       const int64_t first = layout().SegmentFirstBlock(SegmentId(s));
       for (int64_t i = first * k_; i < (first + layout().SegmentBlocks(SegmentId(s))) * k_; ++i) {
-        votes[i / k_ * kBlockElements + positions_[i]] += values_[i] < 0 ? -1 : 1;
+        votes[i / k_ * kBlockElements + positions_[i]] += values_[i] < 0 ? -weight : weight;
       }
       for (const BlockRun& part : layout().SegmentRuns(SegmentId(s))) Feedback(w, part, first);
     }

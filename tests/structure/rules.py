@@ -21,7 +21,7 @@ USES = {
     "kernels/cuda": "kernels",
     "common/wire": "common/base proto",  # what messages carry and how they are cut, without gRPC
     "common/round_log": "common/codec common/run common/wire",
-    "common/round": "common/round_log",
+    "common/round": "common/model common/round_log",
     "kernels/replica": "kernels/cpu common/checkpoint common/round_log",  # the log applied
     # The outside world, wrapped.
     "common/security": "common/base",  # certificates and tokens, without gRPC
@@ -42,7 +42,7 @@ USES = {
     "server/options": "common/process common/run server/connections",
     "server/auth/tokens": "common/base",  # without gRPC, for distroctl too
     "server/auth": "common/rpc common/security server/connections",
-    "server/log": "kernels/replica",
+    "server/log": "kernels/replica common/round",  # what a run is, its method too
     "server/session": "common/run common/wire",
     "server/subscription": "server/log",
     "server/round": "common/round server/session server/subscription",
@@ -71,6 +71,7 @@ USES = {
     "tests/testing/worker": "worker/train",
     "tests/common": "",
     "tests/common/codec": "bench/wire",  # votes that have a seed, and what they would take at best
+    "tests/common/round": "bench/wire",
     "tests/common/client": "",
     "tests/common/client/follow": "tests/common/client",
     "tests/common/client/member": "tests/common/client",

@@ -5,7 +5,9 @@
 
 #include "common/base/checksum.h"
 #include "common/base/random.h"
+#include "common/codec/delta_payload.h"
 #include "common/codec/payload.h"
+#include "common/round_log/delta_step.h"
 #include "common/wire/frames.h"
 
 namespace distro::testing {
@@ -30,6 +32,53 @@ void AddMember(v1::RoundHeader* header, const std::string& name) {
   slot->set_first_sample(header->next_sample());
   slot->set_samples(8);
   header->set_next_sample(header->next_sample() + 8);
+}
+
+void SetDeltas(size_t tensors, v1::StepParameters* step) {
+  step->set_clip_norm(1);
+  step->set_kept_per_block(4);
+  v1::DeltaParameters* const deltas = step->mutable_deltas();
+  deltas->add_inner_rate_bits(std::bit_cast<uint32_t>(0.25f));
+  deltas->set_outer_rate_bits(std::bit_cast<uint32_t>(0.5f));
+  deltas->set_error_decay(0.5f);
+  deltas->set_caps(std::string(tensors, static_cast<char>(200)));
+  std::vector<bool> as_dct(tensors);
+  as_dct[0] = true;
+  deltas->set_as_dct(ToBitmap(as_dct));
+}
+
+DeltaResult TwoEntriesEach(int64_t blocks) {
+  DeltaResult result;
+  for (int64_t block = 0; block < blocks; ++block) {
+    for (const int position : {0, 1}) {
+      result.positions.push_back(static_cast<uint16_t>(position));
+      result.signs.push_back(position == 0 ? 1 : -1);
+      result.levels.push_back(static_cast<uint8_t>(position));
+    }
+    result.offsets.push_back(static_cast<uint32_t>(result.positions.size()));
+    result.codes.push_back(static_cast<uint8_t>(190 + block));
+  }
+  return result;
+}
+
+// Header and members, without step and segments.
+BuiltRound StartRound(RoundId round, uint64_t predecessor_hash, EpochId epoch) {
+  BuiltRound built;
+  built.header.set_round(round.value());
+  built.header.set_epoch(epoch.value());
+  built.header.set_next_sample(16 * (round.value() + 2));
+  built.header.set_predecessor_hash(predecessor_hash);
+  for (const char* name : {"alice", "bob"}) AddMember(&built.header, name);
+  return built;
+}
+
+// Everybody is included.
+void AddSegment(std::string payload, BuiltRound* built) {
+  v1::CommittedSegment* segment = built->header.add_segments();
+  segment->set_included(std::string(1, '\x03'));
+  segment->set_payload_bytes(payload.size());
+  segment->set_checksum(Xxh3(payload));
+  built->payloads.push_back(std::move(payload));
 }
 
 v1::SubscribeRoundsResponse Frame(const BuiltRound& round, EpochId epoch) {
@@ -62,21 +111,25 @@ Votes SomeVotes(int64_t blocks, uint64_t seed) {
 
 BuiltRound BuildRound(const Layout& layout, RoundId round, uint64_t predecessor_hash,
                       EpochId epoch) {
-  BuiltRound built;
-  built.header.set_round(round.value());
-  built.header.set_epoch(epoch.value());
-  built.header.set_next_sample(16 * (round.value() + 2));
-  built.header.set_predecessor_hash(predecessor_hash);
+  BuiltRound built = StartRound(round, predecessor_hash, epoch);
   SetStep(built.header.mutable_step());
-  for (const char* name : {"alice", "bob"}) AddMember(&built.header, name);
   for (uint32_t i = 0; i < layout.segments(); ++i) {
-    const PayloadIdentity identity = {layout.manifest().short_hash(), round, SegmentId(i)};
     const Votes votes = SomeVotes(layout.SegmentBlocks(SegmentId(i)), 1000 * round.value() + i);
-    built.payloads.push_back(EncodeVotes(identity, votes));
-    v1::CommittedSegment* segment = built.header.add_segments();
-    segment->set_included(std::string(1, '\x03'));
-    segment->set_payload_bytes(built.payloads.back().size());
-    segment->set_checksum(Xxh3(built.payloads.back()));
+    AddSegment(EncodeVotes(IdentifyPayload(layout, round, SegmentId(i)), votes), &built);
+  }
+  return built;
+}
+
+BuiltRound BuildDeltaRound(const Layout& layout, RoundId round, uint64_t predecessor_hash,
+                           EpochId epoch) {
+  BuiltRound built = StartRound(round, predecessor_hash, epoch);
+  const size_t tensors = layout.tensors().size();
+  SetDeltas(tensors, built.header.mutable_step());
+  for (size_t i = 0; i < tensors; ++i) built.header.add_scale_medians(i == 0 ? 0 : 151);
+  for (uint32_t i = 0; i < layout.segments(); ++i) {
+    const SegmentId segment(i);
+    const DeltaResult result = TwoEntriesEach(layout.SegmentBlocks(segment));
+    AddSegment(EncodeDeltaResult(IdentifyPayload(layout, round, segment), result), &built);
   }
   return built;
 }

@@ -33,6 +33,11 @@ struct BuiltRound {
 BuiltRound BuildRound(const Layout& layout, RoundId round, uint64_t predecessor_hash,
                       EpochId epoch = EpochId(1));
 
+// The same of deltas: rate 0.25, outer rate 0.5, caps 200; tensor 0 travels as its DCT. Each block
+// has entries at positions 0 and 1.
+BuiltRound BuildDeltaRound(const Layout& layout, RoundId round, uint64_t predecessor_hash,
+                           EpochId epoch = EpochId(1));
+
 // The round as a follower gets it. Aborts when it is refused.
 CommittedRound Committed(const Layout& layout, const BuiltRound& round);
 

@@ -19,6 +19,7 @@ inline constexpr uint64_t kInitialStateHash = 0x1234;
 inline v1::RunConfig SmallConfig() {
   v1::RunConfig config;
   config.set_name("small");
+  config.set_method(v1::METHOD_SIGNS);
   config.set_rounds(10);
   config.set_warmup_rounds(1);
   config.set_sequence_length(16);

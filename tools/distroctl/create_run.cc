@@ -30,9 +30,9 @@ using Stream = grpc::ClientReaderWriterInterface<v1::CreateRunRequest, v1::Creat
 constexpr uint64_t kMaxConfigBytes = 1 << 20;
 constexpr uint64_t kProgressBytes = 64 << 20;
 
-absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path) {
+absl::StatusOr<v1::RunConfig> ReadRunFile(const std::string& path) {
   DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfigBytes));
-  absl::StatusOr<v1::RunConfig> config = ParseRunConfig(json);
+  absl::StatusOr<v1::RunConfig> config = ReadRunConfig(json);
   if (!config.ok()) return Annotate(config.status(), path);
   return config;
 }
@@ -83,7 +83,8 @@ absl::StatusOr<Report> CreateRun(const CreateRunOptions& options,
   if (options.run.empty()) return absl::InvalidArgumentError("--run: is required, a run.json");
   if (options.model.empty())
     return absl::InvalidArgumentError("--model: is required, a checkpoint folder");
-  DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, ReadRunConfig(options.run));
+  DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig asked, ReadRunFile(options.run));
+  DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, CompleteRunConfig(asked));
 
   std::string pattern = (std::filesystem::temp_directory_path() / "distroctl-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) return ErrnoToStatus(errno, "create folder", pattern);
@@ -96,11 +97,12 @@ absl::StatusOr<Report> CreateRun(const CreateRunOptions& options,
                           PrepareInitialSnapshot(options.model, path));
   DISTRO_ASSIGN_OR_RETURN(const MappedFile snapshot, MappedFile::Open(path));
   DISTRO_ASSIGN_OR_RETURN(const auto layout, server::LayoutOfSnapshot(path, config));
-  DISTRO_RETURN_IF_ERROR(CheckHeaderBound(config, layout->segments()));  // before hours of upload
+  DISTRO_RETURN_IF_ERROR(CheckHeaderBound(
+      config, layout->segments(), MethodHeaderBytes(config, *layout)));  // before hours of upload
 
   v1::CreateRunRequest request;
   v1::CreateRunHeader& header = *request.mutable_header();
-  *header.mutable_config() = config;
+  *header.mutable_config() = asked;  // a run that is there may have other defaults
   header.set_model_config_json(initial.model_config_json);
   header.set_snapshot_bytes(snapshot.bytes().size());
   header.set_snapshot_sha256(initial.sha256.data(), initial.sha256.size());

@@ -81,6 +81,14 @@ void FillTransfer(const TransferStats& stats, v1::TransferTelemetry* transfer) {
   FillRetries(stats, RetriedRpc::kSnapshot, transfer->mutable_snapshot_retries());
 }
 
+void FillDeltas(const DeltaReadings& readings, v1::DeltaTelemetry* deltas) {
+  deltas->set_inner_steps(readings.inner_steps);
+  if (readings.delta_norm) deltas->set_delta_norm(*readings.delta_norm);
+  if (readings.energy_kept) deltas->set_energy_kept(*readings.energy_kept);
+  if (readings.capped) deltas->set_capped(*readings.capped);
+  if (readings.cancelled) deltas->set_cancelled(*readings.cancelled);
+}
+
 // What the training thread knows after a round: not its phases and transfers, which go on.
 void FillTraining(const TrainSummary& summary, v1::WorkerTelemetry* telemetry) {
   telemetry->set_version(std::string(Version()));
@@ -88,6 +96,7 @@ void FillTraining(const TrainSummary& summary, v1::WorkerTelemetry* telemetry) {
   telemetry->set_nonfinite_steps(summary.nonfinite_steps);
   telemetry->set_resyncs(summary.resyncs);
   FillUpdates(summary, telemetry->mutable_updates());
+  if (summary.deltas) FillDeltas(*summary.deltas, telemetry->mutable_deltas());
   FillMemory(summary.memory, telemetry->mutable_compute()->mutable_memory());
   FillCollectives(summary.collectives, telemetry->mutable_compute()->mutable_collectives());
   if (summary.last_evaluation_loss) telemetry->set_evaluation_loss(*summary.last_evaluation_loss);

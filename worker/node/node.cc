@@ -34,6 +34,21 @@ absl::StatusOr<AvailableMemory> Available(const NodeOptions& options, const Node
   return available;
 }
 
+// What a rule with local steps cannot do yet.
+absl::Status CheckRule(const UpdateRuleKind& rule, const NodeOptions& options) {
+  if (!rule.takes_local_steps) return absl::OkStatus();
+  if (options.device != DeviceKind::kCpu) {
+    return absl::InvalidArgumentError(
+        "--device: the run's method, deltas, has no GPU kernels for its local steps yet: give "
+        "--device cpu, or create the run with method \"signs\"");
+  }
+  if (options.ranks == 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--ranks: ", options.ranks,
+                   ": the run's method, deltas, runs on one rank yet: "
+                   "give --ranks 1 and more --threads, or create the run with method \"signs\""));
+}
+
 absl::Status CheckPlan(const NodeOptions& options, const Node::Parts& parts,
                        std::vector<std::vector<int>> units) {
   const MemoryRequest request = {.model = &parts.model->architecture(),
@@ -45,7 +60,7 @@ absl::Status CheckPlan(const NodeOptions& options, const Node::Parts& parts,
                                  .positions = parts.sequence_length,
                                  .element_arrays = parts.rule->element_arrays,
                                  .block_bytes = parts.rule->PendingBytes(parts.kept_per_block),
-                                 .lookahead = parts.lookahead};
+                                 .copy = parts.copy};
   DISTRO_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(request));
   for (int rank = 0; parts.log != nullptr && rank < options.ranks; ++rank)
     parts.log->Info("memory plan", {{"plan", plan.Describe(rank)}});
@@ -86,6 +101,7 @@ absl::StatusOr<std::unique_ptr<Node>> Node::Create(const NodeOptions& asked, con
   }
   if (options.ranks == 0) options.ranks = parts.devices->default_ranks();
   DISTRO_RETURN_IF_ERROR(parts.devices->CheckRanks(options.ranks));
+  DISTRO_RETURN_IF_ERROR(CheckRule(*parts.rule, options));
   const std::vector<std::vector<int>> units = TensorsOfUnits(*parts.model);
   DISTRO_RETURN_IF_ERROR(CheckPlan(options, parts, units));
   DISTRO_ASSIGN_OR_RETURN(ShardPlan shards, ShardPlan::Create(*parts.layout, units, options.ranks));
@@ -133,11 +149,11 @@ absl::Status Node::Start() {
                              .communicator = nullptr};
   DISTRO_RETURN_IF_ERROR(Failure(threads_->Run(
       "allocate",
-      [ranks = ranks_, options = options_, lookahead = parts_.lookahead, parts](
+      [ranks = ranks_, options = options_, copy = parts_.copy, parts](
           int number, Communicator& communicator) -> absl::Status {
         Rank::Parts own = parts;
         own.communicator = &communicator;
-        DISTRO_ASSIGN_OR_RETURN((*ranks)[number], Rank::Create(options, lookahead, own));
+        DISTRO_ASSIGN_OR_RETURN((*ranks)[number], Rank::Create(options, copy, own));
         return communicator.Barrier("start");  // ranks that cannot reach each other are found now
       })));
   std::vector<RankRule> rules;
@@ -213,6 +229,10 @@ MemoryByCategory Node::memory() const {
       bytes[i] += rank->memory().now(static_cast<MemoryCategory>(i));
   }
   return bytes;
+}
+
+absl::Status Node::BeginLocalSteps() {
+  return Run("begin local steps", [](Rank& rank, int) { return rank.BeginLocalSteps(); });
 }
 
 absl::Status Node::MakeLookahead(float eta) {

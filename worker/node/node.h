@@ -30,6 +30,7 @@
 #include "distro/v1/round.pb.h"
 #include "worker/fsdp/collective_time.h"
 #include "worker/model/model.h"
+#include "worker/optimizer/delta_readings.h"
 #include "worker/optimizer/optimizer.h"
 #include "worker/plan/memory_counter.h"
 #include "worker/plan/node_options.h"
@@ -49,8 +50,8 @@ class Node : public AppliedLog {
     const Model* model = nullptr;
     // By which the worker learns.
     const UpdateRuleKind* rule = &kSignMomentum;
-    // Has memory for the lookahead copy.
-    bool lookahead = false;
+    // Has memory for a copy of the parameters: for overlap, or for local steps.
+    bool copy = false;
     // What the plan of memory goes by: samples and positions of a micro-batch, K.
     int micro_batch_samples = 1;
     int sequence_length = 1;
@@ -105,23 +106,30 @@ class Node : public AppliedLog {
   absl::StatusOr<double> FinishGradient(int64_t micro_batches);
   // Mean losses of 1 .. ranks() batches, without gradients, at the parameters.
   absl::StatusOr<std::vector<double>> Losses(absl::Span<const TokenBatch> batches);
-  // lookahead copy <- parameters - eta * sign(m). Requires Parts.lookahead.
+  // copy <- parameters - eta * sign(m). Requires Parts.copy.
   absl::Status MakeLookahead(float eta);
+  // copy <- parameters: a round of local steps begins. Requires Parts.copy.
+  absl::Status BeginLocalSteps();
 
   // Optimizer (docs/algorithm.md, "A worker's step"; worker/optimizer/update_rule.h).
   // node_optimizer.cc.
 
-  // The gradient into the rule, and an update out of it, which is pending; its payloads [segments].
-  absl::StatusOr<std::vector<SharedBytes>> Compress(RoundId round, const v1::StepParameters& step,
-                                                    double norm);
+  // The gradient of the round's step `index` into the rule; it is finite, and so is its norm.
+  absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm);
+  // What the rule took becomes an update, which is pending; its payloads [segments]. None: what
+  // came of the steps is not finite, and nothing is pending.
+  absl::StatusOr<std::vector<SharedBytes>> Compress(RoundId round, const v1::StepParameters& step);
   // What is pending again, the same bytes. Requires pending().
   absl::StatusOr<std::vector<SharedBytes>> EncodePending();
   const std::optional<PendingRound>& pending() const { return optimizer_->pending(); }
   void ForgetPending() { optimizer_->ForgetPending(); }
   // The norm of the rule's first elements (the momentum) over the whole model, f64.
   absl::StatusOr<double> MomentumNorm();
-  // What the round took of what is pending, if that is of this round.
+  // What the round took of what is pending, if that is of this round, which was applied last.
   absl::Status Feedback(const CommittedRound& round, int member);
+  // The rule's, of the first rank: ranks with copies have the same. Nothing: it has none, or a rank
+  // failed while it changed the rule's state.
+  std::optional<DeltaReadings> delta_readings() const;
 
   // What the ranks have spent in collective operations, together.
   TimeByCollective collective_time() const { return collective_time_->spent(); }
@@ -138,6 +146,7 @@ class Node : public AppliedLog {
     std::vector<TensorPieces> elements;
     const Optimizer* optimizer;
     std::vector<std::vector<float>> copies;  // of what a device holds
+    uint64_t local_steps = 0;
   };
   absl::StatusOr<Kept> kept() const;
   // Goes on where an earlier process was, of any strategy and number of ranks.
@@ -173,6 +182,8 @@ class Node : public AppliedLog {
   std::unique_ptr<RankThreads> threads_;
   std::shared_ptr<Optimizer> optimizer_;  // over the ranks that together hold everything once
   bool state_is_whole_ = true;
+  // Of the round that was applied last, until its feedback; a rank that is stuck may look at it.
+  std::shared_ptr<const DecodedRound> decoded_;
 };
 
 }  // namespace distro::worker

@@ -1,4 +1,5 @@
 // The node as the worker's half of the optimizer: payloads, feedback, and what is kept.
+#include <atomic>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -19,13 +20,23 @@ absl::StatusOr<double> Node::MomentumNorm() {
   });
 }
 
+absl::Status Node::TakeGradient(const v1::StepParameters& step, int index, double norm) {
+  return RunOnState("take gradient", [step, index, norm](Rank& rank, int) {
+    return rank.TakeGradient(step, index, norm);
+  });
+}
+
 absl::StatusOr<std::vector<SharedBytes>> Node::Compress(RoundId round,
-                                                        const v1::StepParameters& step,
-                                                        double norm) {
+                                                        const v1::StepParameters& step) {
   optimizer_->ForgetPending();
-  DISTRO_RETURN_IF_ERROR(RunOnState("compress", [step, norm](Rank& rank, int) {
-    return rank.rule().Compress(step, norm, rank.gradient());
+  // One rank that has nothing finite is enough; ranks with copies say the same.
+  const auto finite = std::make_shared<std::atomic<bool>>(true);
+  DISTRO_RETURN_IF_ERROR(RunOnState("compress", [step, finite](Rank& rank, int) -> absl::Status {
+    DISTRO_ASSIGN_OR_RETURN(const bool pending, rank.Compress(step));
+    if (!pending) *finite = false;
+    return absl::OkStatus();
   }));
+  if (!*finite) return std::vector<SharedBytes>();
   optimizer_->SetPending({.round = round, .k = static_cast<int>(step.kept_per_block())});
   return EncodePending();
 }
@@ -43,9 +54,17 @@ absl::StatusOr<std::vector<SharedBytes>> Node::EncodePending() {
 }
 
 absl::Status Node::Feedback(const CommittedRound& round, int member) {
+  std::shared_ptr<const DecodedRound> decoded = std::move(decoded_);
+  if (decoded == nullptr) decoded = std::make_shared<const DecodedRound>();
   if (!optimizer_->TakePending(round.round())) return absl::OkStatus();
-  return RunOnState(
-      "feedback", [round, member](Rank& rank, int) { return rank.rule().Feedback(round, member); });
+  return RunOnState("feedback", [round, decoded, member](Rank& rank, int) {
+    return rank.rule().Feedback(round, *decoded, member);
+  });
+}
+
+std::optional<DeltaReadings> Node::delta_readings() const {
+  if (!state_is_whole_) return std::nullopt;
+  return (*ranks_)[0]->rule().readings();
 }
 
 absl::StatusOr<Node::Kept> Node::kept() const {
@@ -53,7 +72,10 @@ absl::StatusOr<Node::Kept> Node::kept() const {
     return absl::FailedPreconditionError("a rank failed while it changed the momentum");
   if (parts_.devices->kind() != DeviceKind::kCpu && has_stuck_rank())
     return absl::FailedPreconditionError("a rank is stuck, and its device with it");
-  Kept kept = {.elements = {}, .optimizer = optimizer_.get(), .copies = {}};
+  Kept kept = {.elements = {},
+               .optimizer = optimizer_.get(),
+               .copies = {},
+               .local_steps = (*ranks_)[0]->rule().local_steps()};
   const size_t holders = ShardsMomentum(options_.fsdp.sharding) ? ranks_->size() : 1;
   for (int array = 0; array < parts_.rule->element_arrays; ++array) {
     TensorPieces& pieces = kept.elements.emplace_back(layout().tensors().size());
@@ -70,7 +92,7 @@ absl::StatusOr<Node::Kept> Node::kept() const {
 absl::Status Node::Restore(std::shared_ptr<const StateReader::Contents> contents) {
   optimizer_->ForgetPending();
   DISTRO_RETURN_IF_ERROR(RunOnState("restore", [contents](Rank& rank, int) {
-    return rank.Restore(contents->elements, contents->pending);
+    return rank.Restore(contents->elements, contents->pending, contents->local_steps);
   }));
   if (contents->pending.has_value())
     optimizer_->SetPending({.round = contents->pending->round, .k = contents->pending->k});

@@ -23,19 +23,19 @@ absl::Status Node::Load(const std::string& snapshot_path, RoundId next_round, ui
   return absl::OkStatus();
 }
 
-// Nothing is computed meanwhile: all cores decode. Header and votes are shared with a rank that
+// Nothing is computed meanwhile: all cores decode. Header and results are shared with a rank that
 // gets stuck.
 absl::Status Node::Apply(const CommittedRound& round) {
-  return ApplyNext(
-      round, Cores(),
-      [&](const v1::StepParameters&,
-          std::vector<Votes> decoded) -> absl::StatusOr<std::vector<uint64_t>> {
-        const auto votes = std::make_shared<const std::vector<Votes>>(std::move(decoded));
-        DISTRO_RETURN_IF_ERROR(Run("apply", [header = round.header, votes](Rank& rank, int) {
-          return rank.Apply(header->step(), *votes);
-        }));
-        return TensorHashes();
-      });
+  return ApplyNext(round, Cores(),
+                   [&](const v1::StepParameters&,
+                       DecodedRound decoded) -> absl::StatusOr<std::vector<uint64_t>> {
+                     decoded_ = std::make_shared<const DecodedRound>(std::move(decoded));
+                     DISTRO_RETURN_IF_ERROR(
+                         Run("apply", [header = round.header, results = decoded_](Rank& rank, int) {
+                           return rank.Apply(header->step(), *results);
+                         }));
+                     return TensorHashes();
+                   });
 }
 
 // Shards add up to the tensors; copies have to agree, or a device or its memory is bad.

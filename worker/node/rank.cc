@@ -43,23 +43,23 @@ absl::string_view BytesOf(const ShardRun& run, absl::string_view tensor) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Rank>> Rank::Create(const NodeOptions& options, bool lookahead,
+absl::StatusOr<std::unique_ptr<Rank>> Rank::Create(const NodeOptions& options, bool copy,
                                                    const Parts& parts) {
   auto rank = absl::WrapUnique(new Rank(parts));
   DISTRO_ASSIGN_OR_RETURN(rank->compute_, parts.devices->Open(parts.communicator->rank()));
-  DISTRO_RETURN_IF_ERROR(rank->Allocate(options, lookahead));
+  DISTRO_RETURN_IF_ERROR(rank->Allocate(options, copy));
   DISTRO_RETURN_IF_ERROR(rank->compute_.memory->Finish());
   return rank;
 }
 
-absl::Status Rank::Allocate(const NodeOptions& options, bool lookahead) {
+absl::Status Rank::Allocate(const NodeOptions& options, bool copy) {
   param_dtype_ = options.fsdp.param_dtype;
   const Sharding sharding = options.fsdp.sharding;
   const RankShard& shard = parts_.shards->shard(parts_.communicator->rank());
   const RankShard& whole = parts_.whole->shard(0);
   parameter_shard_ = ShardsParameters(sharding) ? &shard : &whole;
   optimizer_shard_ = ShardsMomentum(sharding) ? &shard : &whole;
-  gathers_lookahead_ = ShardsMomentum(sharding) && !ShardsParameters(sharding);
+  gathers_copy_ = ShardsMomentum(sharding) && !ShardsParameters(sharding);
   if (options.fsdp.cpu_offload) host_ = OpenHost();
   driver_ = std::make_unique<UnitDriver>(options.fsdp, compute_.torch,
                                          UnitDriver::Parts{.model = parts_.model,
@@ -67,7 +67,7 @@ absl::Status Rank::Allocate(const NodeOptions& options, bool lookahead) {
                                                            .whole = parts_.whole.get(),
                                                            .communicator = parts_.communicator,
                                                            .memory = &memory_});
-  DISTRO_RETURN_IF_ERROR(AllocateBuffers(options, lookahead));
+  DISTRO_RETURN_IF_ERROR(AllocateBuffers(options, copy));
   MakeSpans(sharding);
   Device* const memory = master().memory.get();
   updater_ =
@@ -87,7 +87,7 @@ absl::Status Rank::Allocate(const NodeOptions& options, bool lookahead) {
   return invalid_.emplace(memory).Resize(1);
 }
 
-absl::Status Rank::AllocateBuffers(const NodeOptions& options, bool lookahead) {
+absl::Status Rank::AllocateBuffers(const NodeOptions& options, bool copy) {
   const bool offload = options.fsdp.cpu_offload;
   const auto create = [&](MemoryCategory category, int64_t elements, bool on_host) {
     return RankBuffer::Create(category, elements, on_host ? at::Device(at::kCPU) : compute_.torch,
@@ -106,9 +106,9 @@ absl::Status Rank::AllocateBuffers(const NodeOptions& options, bool lookahead) {
     DISTRO_ASSIGN_OR_RETURN(
         host_gradient_, create(MemoryCategory::kGradients, driver_->gradient_elements(), offload));
   }
-  if (lookahead) {
+  if (copy) {
     DISTRO_ASSIGN_OR_RETURN(
-        lookahead_, create(MemoryCategory::kWorkspace, driver_->parameter_elements(), offload));
+        copy_, create(MemoryCategory::kWorkspace, driver_->parameter_elements(), offload));
   }
   return absl::OkStatus();
 }
@@ -118,8 +118,7 @@ void Rank::MakeSpans(Sharding sharding) {
   const Extent of_gradients = ShardsGradients(sharding) ? Extent::kShard : Extent::kWhole;
   parameter_spans_ = SpansOf(*parameter_shard_, Extent::kShard, &parameters_);
   parameter_runs_ = SpansOf(*optimizer_shard_, of_parameters, &parameters_);
-  if (lookahead_.elements() > 0)
-    lookahead_runs_ = SpansOf(*optimizer_shard_, of_parameters, &lookahead_);
+  if (copy_.elements() > 0) copy_runs_ = SpansOf(*optimizer_shard_, of_parameters, &copy_);
   gradient_runs_ =
       SpansOf(*optimizer_shard_, of_gradients, host_.has_value() ? &host_gradient_ : &gradient_);
   for (const ShardRun& run : optimizer_shard_->runs)
@@ -145,26 +144,30 @@ absl::Status Rank::FinishHashes() {
   return master().memory->Finish();
 }
 
-absl::Status Rank::Apply(const v1::StepParameters& step, const std::vector<Votes>& votes) {
-  DISTRO_RETURN_IF_ERROR(votes_->Take(&votes));
+absl::Status Rank::Apply(const v1::StepParameters& step, const DecodedRound& decoded) {
+  if (!step.has_deltas()) DISTRO_RETURN_IF_ERROR(votes_->Take(&decoded.votes));
   hashes_->Fill(0);
   invalid_->Fill(0xFF);
   Backend* const backend = master().backend.get();
   for (const Tile& tile : updater_->tiles()) {
     const absl::Span<float> part = parameter_spans_[tile.part];
-    updater_->Update(
-        tile, step, [&](SegmentId segment) { return votes_->Of(segment); }, backend, part,
-        invalid_->device().data());
+    uint32_t* const invalid = invalid_->device().data();
+    if (step.has_deltas()) {
+      updater_->Update(tile, step, decoded.deltas, backend, part, invalid);
+    } else {
+      const auto votes_of = [&](SegmentId segment) { return votes_->Of(segment); };
+      updater_->Update(tile, step, votes_of, backend, part, invalid);
+    }
     updater_->Hash(tile, backend, part, &hashes_->device()[updater_->parts()[tile.part].tensor]);
   }
   invalid_->CopyOut();
   DISTRO_RETURN_IF_ERROR(FinishHashes());
-  return invalid_->host()[0] == kAllVotesValid ? absl::OkStatus() : InvalidVotes();
+  return invalid_->host()[0] == kAllVotesValid ? absl::OkStatus() : InvalidResult();
 }
 
 absl::StatusOr<double> Rank::Gradient(const TokenBatch* batch, GradientAt at,
                                       Accumulation accumulation) {
-  const RankBuffer& parameters = at == GradientAt::kLookahead ? lookahead_ : parameters_;
+  const RankBuffer& parameters = at == GradientAt::kCopy ? copy_ : parameters_;
   DISTRO_ASSIGN_OR_RETURN(const double loss, driver_->Gradient(batch, parameters.tensor(),
                                                                accumulation, gradient_.tensor()));
   DISTRO_RETURN_IF_ERROR(FinishCollectives("gradient"));
@@ -211,9 +214,25 @@ absl::StatusOr<double> Rank::PeakFlops() {
        .finish = [this] { return compute_.memory->Finish(); }});
 }
 
+absl::Status Rank::BeginLocalSteps() {
+  return CatchTorch("copy of the parameters", [&] {
+    const at::NoGradGuard no_grad;
+    copy_.tensor().copy_(parameters_.tensor());
+    return FinishCollectives("copy of the parameters");
+  });
+}
+
+absl::Status Rank::TakeGradient(const v1::StepParameters& step, int index, double norm) {
+  return rule_->TakeGradient(step, index, norm, gradient_runs_, copy_runs_);
+}
+
+absl::StatusOr<bool> Rank::Compress(const v1::StepParameters& step) {
+  return rule_->Compress(step, parameter_runs_, copy_runs_);
+}
+
 absl::Status Rank::MakeLookahead(float eta) {
-  DISTRO_RETURN_IF_ERROR(rule_->Lookahead(eta, parameter_runs_, lookahead_runs_));
-  if (!gathers_lookahead_) return absl::OkStatus();
+  DISTRO_RETURN_IF_ERROR(rule_->Lookahead(eta, parameter_runs_, copy_runs_));
+  if (!gathers_copy_) return absl::OkStatus();
   return CatchTorch("lookahead", [&] { return GatherLookahead(); });
 }
 
@@ -225,7 +244,7 @@ absl::Status Rank::GatherLookahead() {
   for (size_t u = 0; u < parts_.shards->units().size(); ++u) {
     const UnitFlat& unit = parts_.shards->units()[u];
     at::Tensor flat =
-        lookahead_.tensor().narrow(0, parts_.whole->shard(0).unit_offsets[u], unit.elements);
+        copy_.tensor().narrow(0, parts_.whole->shard(0).unit_offsets[u], unit.elements);
     const at::Tensor there = flat.to(compute_.torch);  // itself, when it is there
     DISTRO_ASSIGN_OR_RETURN(
         const Transfer transfer,
@@ -239,7 +258,8 @@ absl::Status Rank::GatherLookahead() {
 }
 
 absl::Status Rank::Restore(const ElementBytes& elements,
-                           const std::optional<PendingUpdate>& pending) {
+                           const std::optional<PendingUpdate>& pending, uint64_t local_steps) {
+  rule_->RestoreLocalSteps(local_steps);
   for (size_t array = 0; array < elements.size(); ++array) {
     for (size_t i = 0; i < runs().size(); ++i) {
       const ShardRun& run = runs()[i];

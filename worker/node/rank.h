@@ -1,6 +1,6 @@
 // What one rank of a node holds, and what it does with it (docs/fsdp.md): its part of parameters,
-// gradient, the update rule's state (momentum) and lookahead copy, in its device's memory or, with
-// cpu_offload, all but the gradient in the host's, and the operations of a round on them. The
+// gradient, the update rule's state (momentum) and the worker's copy, in its device's memory or,
+// with cpu_offload, all but the gradient in the host's, and the operations of a round on them. The
 // node's training thread asks all ranks for the same operation at the same time
 // (worker/node/node.h).
 //
@@ -49,15 +49,14 @@ class Rank {
     Communicator* communicator = nullptr;
   };
 
-  // Parameters and momentum are 0. `lookahead`: has memory for the copy. ResourceExhausted: no
-  // memory; names what it is for.
-  static absl::StatusOr<std::unique_ptr<Rank>> Create(const NodeOptions& options, bool lookahead,
+  // Parameters and momentum are 0. `copy`: has memory for one. ResourceExhausted: no memory; names
+  // what it is for.
+  static absl::StatusOr<std::unique_ptr<Rank>> Create(const NodeOptions& options, bool copy,
                                                       const Parts& parts);
 
   // Takes its parameters out of the snapshot. Requires one of the layout.
   absl::Status Load(const SnapshotFile& snapshot);
-  // Applies decoded votes [segments].
-  absl::Status Apply(const v1::StepParameters& step, const std::vector<Votes>& votes);
+  absl::Status Apply(const v1::StepParameters& step, const DecodedRound& decoded);
   // The parts of the tensors' hashes that its parameters make, [tensors], as Load and Apply left
   // them.
   absl::Span<const uint64_t> tensor_hashes() const { return hashes_->host(); }
@@ -73,8 +72,14 @@ class Rank {
   absl::StatusOr<double> PeakFlops();
 
   absl::Status MakeLookahead(float eta);
-  // Takes the rule's elements, and what is pending.
-  absl::Status Restore(const ElementBytes& elements, const std::optional<PendingUpdate>& pending);
+  // copy <- parameters.
+  absl::Status BeginLocalSteps();
+  // As those of UpdateRule, of the rank's gradient, parameters and copy.
+  absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm);
+  absl::StatusOr<bool> Compress(const v1::StepParameters& step);
+  // Takes the rule's elements, what is pending, and how many local steps there were.
+  absl::Status Restore(const ElementBytes& elements, const std::optional<PendingUpdate>& pending,
+                       uint64_t local_steps);
 
   UpdateRule& rule() { return *rule_; }
   const UpdateRule& rule() const { return *rule_; }
@@ -94,15 +99,15 @@ class Rank {
 
  private:
   explicit Rank(const Parts& parts) : parts_(parts) {}
-  absl::Status Allocate(const NodeOptions& options, bool lookahead);
-  absl::Status AllocateBuffers(const NodeOptions& options, bool lookahead);
+  absl::Status Allocate(const NodeOptions& options, bool copy);
+  absl::Status AllocateBuffers(const NodeOptions& options, bool copy);
   void MakeSpans(Sharding sharding);
   // The device has done what it was given, and none of it was cut short by the end of the group.
   absl::Status FinishCollectives(absl::string_view what);
   absl::Status FinishHashes();
   absl::Status MoveGradient(int64_t micro_batches);
   absl::Status GatherLookahead();
-  // Where parameters, the rule's state and the lookahead copy are.
+  // Where parameters, their copy and the rule's state are.
   const RankDevice& master() const { return host_.has_value() ? *host_ : compute_; }
 
   const Parts parts_;
@@ -113,19 +118,19 @@ class Rank {
   // Which runs it has of each: its shard, or everything.
   const RankShard* parameter_shard_ = nullptr;
   const RankShard* optimizer_shard_ = nullptr;
-  bool gathers_lookahead_ = false;
+  bool gathers_copy_ = false;
   std::unique_ptr<UnitDriver> driver_;
   RankBuffer parameters_;
   RankBuffer gradient_;
   RankBuffer host_gradient_;          // with cpu_offload: of what is compressed
   std::vector<RankBuffer> elements_;  // of the rule: the momentum
-  RankBuffer lookahead_;
+  RankBuffer copy_;
   RunSpans parameter_spans_;  // of parameter_shard_
   // Of optimizer_shard_:
   std::vector<int64_t> gradient_offsets_;
   RunSpans gradient_runs_;
   RunSpans parameter_runs_;
-  RunSpans lookahead_runs_;
+  RunSpans copy_runs_;
   std::unique_ptr<TileUpdater> updater_;
   std::unique_ptr<StagedVotes> votes_;
   std::optional<TwinArray<uint64_t>> hashes_;   // [tensors]

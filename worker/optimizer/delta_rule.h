@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,6 +20,7 @@
 #include "common/layout/layout.h"
 #include "common/update/delta_update.h"
 #include "kernels/cpu/delta_transform.h"
+#include "worker/optimizer/delta_readings.h"
 #include "worker/optimizer/inner_optimizer.h"
 #include "worker/optimizer/update_rule.h"
 
@@ -70,14 +72,26 @@ class DeltaRule {
 
   const RunSpans& error() const { return state_.error; }
   uint64_t inner_steps() const { return inner_.steps(); }
+  const DeltaReadings& readings() const { return readings_; }
+
+  // What an earlier process had; the elements are those that were given.
+  void RestorePending(DeltaUpdate update) { pending_ = std::move(update); }
+  void RestoreInnerSteps(uint64_t steps) { inner_.RestoreSteps(steps); }
 
  private:
+  // Positions inside the tensor that a record has, which is of this block of the tensor.
+  int CountInside(const DeltaUpdate& update, int64_t record, int tensor, int64_t block) const;
+  // Readings of an update that was made of the buffer.
+  void Read(const DeltaRound& round, const RunSpans& begin, const RunSpans& x,
+            const DeltaUpdate& update);
+
   const Layout* const layout_;
   const std::vector<bool> as_dct_;
   const DeltaState state_;
   InnerOptimizer inner_;
   DeltaTransform transform_;
   std::optional<DeltaUpdate> pending_;
+  DeltaReadings readings_;
 };
 
 }  // namespace distro::worker

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "common/model/architecture.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/newton_schulz.h"
 
@@ -12,10 +13,10 @@ namespace distro::worker {
 std::vector<InnerTensor> InnerTensors(const Layout& layout,
                                       const std::vector<std::vector<int>>& units) {
   std::vector<InnerTensor> tensors;
-  for (const TensorLayout& tensor : layout.tensors())
-    tensors.push_back({.matrix = tensor.matrix, .decays = tensor.decays, .inside = tensor.decays});
-  for (const std::vector<int>* outer : {&units.front(), &units.back()}) {
-    for (const int tensor : *outer) tensors[tensor].inside = false;
+  const std::vector<bool> inside = TensorsInside(layout, units);
+  for (size_t i = 0; i < inside.size(); ++i) {
+    const TensorLayout& tensor = layout.tensors()[i];
+    tensors.push_back({.matrix = tensor.matrix, .decays = tensor.decays, .inside = inside[i]});
   }
   return tensors;
 }

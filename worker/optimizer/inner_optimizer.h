@@ -61,6 +61,7 @@ class InnerOptimizer {
   void Reset();
 
   uint64_t steps() const { return steps_; }
+  void RestoreSteps(uint64_t steps) { steps_ = steps; }
 
  private:
   void AdamW(size_t tensor, float rate, float gradient_scale, absl::Span<const float> gradient,

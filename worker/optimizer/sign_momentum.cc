@@ -75,23 +75,32 @@ class SignMomentum final : public UpdateRule {
     }
   }
 
-  absl::Status Compress(const v1::StepParameters& step, double norm,
-                        const RunSpans& gradient) override {
-    const CompressOptions options = OptionsOf(step, norm);
+  absl::Status TakeGradient(const v1::StepParameters& /*step*/, int /*index*/, double norm,
+                            const RunSpans& gradient, const RunSpans& /*copy*/) override {
+    norm_ = norm;
+    gradient_ = gradient;
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<bool> Compress(const v1::StepParameters& step, const RunSpans& /*parameters*/,
+                                const RunSpans& /*copy*/) override {
+    const CompressOptions options = OptionsOf(step, norm_);
     DISTRO_RETURN_IF_ERROR(ResizePending(options.k));
     for (size_t i = 0; i < shard_.runs.size(); ++i) {
       const MatrixShape& matrix = shard_.runs[i].matrix;
       const int64_t blocks = matrix.Blocks();
-      shard_.backend->Compress(matrix, {.first = 0, .count = blocks}, options, gradient[i],
+      shard_.backend->Compress(matrix, {.first = 0, .count = blocks}, options, gradient_[i],
                                momentum()[i], Entries(positions_, first_pending_[i], blocks, kept_),
                                Entries(values_, first_pending_[i], blocks, kept_));
     }
     positions_.CopyOut();
     values_.CopyOut();
-    return shard_.device->Finish();
+    DISTRO_RETURN_IF_ERROR(shard_.device->Finish());
+    return true;
   }
 
-  absl::Status Feedback(const CommittedRound& round, int member) override {
+  absl::Status Feedback(const CommittedRound& round, const DecodedRound& /*decoded*/,
+                        int member) override {
     for (size_t i = 0; i < shard_.runs.size(); ++i) FeedbackOfRun(i, round, member);
     return shard_.device->Finish();
   }
@@ -170,6 +179,9 @@ class SignMomentum final : public UpdateRule {
   std::vector<int64_t> first_pending_;    // [runs]
   int64_t blocks_ = 0;
   int kept_ = 0;  // K of what is pending
+  // What was taken and is not compressed yet.
+  double norm_ = 0;
+  RunSpans gradient_;
   TwinArray<uint16_t> positions_;
   TwinArray<float> values_;
 };

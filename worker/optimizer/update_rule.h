@@ -8,31 +8,38 @@
 // is cut. What one rank makes pending of a block does not depend on other blocks; the worker puts
 // the blocks of a segment together (optimizer.h).
 //
-//   rule->Compress(step, norm, gradient);   // the gradient into its state; an update is pending
-//   kind.encode(identity, k, blocks);       // a segment of it as a payload, the same bytes as
-//                                           often as it is asked for
-//   rule->Feedback(round, member);          // what the round took of it
+//   rule->TakeGradient(step, 0, norm, gradient, copy);  // of each step of the round
+//   rule->Compress(step, parameters, copy);  // what was taken becomes an update, which is pending
+//   kind.encode(identity, k, blocks);        // a segment of it as a payload, the same bytes as
+//                                            // often as it is asked for
+//   rule->Feedback(round, decoded, member);  // what the round took of it
 //
 // An operation is enqueued whole and finished once; its status is the device's. Not thread-safe:
 // used on the rank's thread, or by others while that one does nothing.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/codec/payload.h"
 #include "common/layout/layout.h"
+#include "common/model/architecture.h"
 #include "common/round_log/committed_round.h"
+#include "common/round_log/decoded_round.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/run.pb.h"
 #include "kernels/backend.h"
 #include "kernels/device.h"
+#include "worker/optimizer/delta_readings.h"
 #include "worker/plan/shard_plan.h"
 
 namespace distro::worker {
@@ -71,12 +78,18 @@ class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
 
-  // Takes the gradient of a step, of norm `norm` over the whole model, which is finite, and makes
-  // an update of it that stays pending.
-  virtual absl::Status Compress(const v1::StepParameters& step, double norm,
-                                const RunSpans& gradient) = 0;
+  // Takes the gradient of the round's step `index`, of norm `norm` over the whole model, which is
+  // finite. A rule that takes local steps moves `copy`, at which the gradient was taken; the others
+  // have one step, index 0, and borrow the gradient until Compress.
+  virtual absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm,
+                                    const RunSpans& gradient, const RunSpans& copy) = 0;
+  // Makes an update of what was taken, which stays pending. False: it is not finite; then nothing
+  // is pending. With local steps: `parameters` are where the copy began.
+  virtual absl::StatusOr<bool> Compress(const v1::StepParameters& step, const RunSpans& parameters,
+                                        const RunSpans& copy) = 0;
   // What is pending is of this round, whose record has this worker as members[member].
-  virtual absl::Status Feedback(const CommittedRound& round, int member) = 0;
+  virtual absl::Status Feedback(const CommittedRound& round, const DecodedRound& decoded,
+                                int member) = 0;
   // With overlap = 1: where the next gradient is taken while the result of what is pending is
   // awaited.
   virtual absl::Status Lookahead(float eta, const RunSpans& parameters, const RunSpans& out) = 0;
@@ -89,10 +102,18 @@ class UpdateRule {
   // Takes its blocks out of what is pending of the whole model, which UpdateRuleKind::check has
   // passed.
   virtual absl::Status RestorePending(const PendingUpdate& pending) = 0;
+  // Local steps that the worker has taken since its state began.
+  virtual uint64_t local_steps() const { return 0; }
+  virtual void RestoreLocalSteps(uint64_t /*steps*/) {}
+  // For people; nothing: the rule has none.
+  virtual std::optional<DeltaReadings> readings() const { return std::nullopt; }
 };
 
 // What is known of a rule before there is one: what its state needs, and what its payloads are.
 struct UpdateRuleKind {
+  // A round has several steps, on a copy of the parameters, and what they did is sent. Such a rule
+  // works on whole tensors in the host's memory.
+  bool takes_local_steps = false;
   // Arrays f32 [elements of the model] that it keeps. Zeros are where a worker starts.
   int element_arrays;
   // Of each array of what is pending, the bytes of a block.
@@ -107,13 +128,18 @@ struct UpdateRuleKind {
   // The payload of a segment.
   std::string (*encode)(const PayloadIdentity& identity, int k, const BlockBytes& segment);
   // `elements`: [element_arrays], of each a span a run; their memory outlives the rule.
-  std::unique_ptr<UpdateRule> (*make)(RuleShard shard, std::vector<RunSpans> elements);
+  std::function<std::unique_ptr<UpdateRule>(RuleShard shard, std::vector<RunSpans> elements)> make;
 };
 
 // Momentum of the gradient; the signs of its K strongest frequencies a block (sign_momentum.h).
 extern const UpdateRuleKind kSignMomentum;
 
-// The rule of a run.
-inline const UpdateRuleKind& RuleOf(const v1::RunConfig& /*config*/) { return kSignMomentum; }
+// What local steps of an ordinary optimizer did; the K largest values of its blocks (delta_rule.h).
+// `config` is that of a run of deltas; `model` has the tensors of `layout`, which is borrowed.
+UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
+                           const Architecture& model);
+
+// The rule of a run. As above.
+UpdateRuleKind RuleOf(const v1::RunConfig& config, const Layout* layout, const Architecture& model);
 
 }  // namespace distro::worker

@@ -37,17 +37,17 @@ RankMemoryPlan PlanRank(const MemoryRequest& request, const Moment& moment, cons
   at(MemoryCategory::kGradients) = bytes(ShardsGradients(options.sharding));
   at(MemoryCategory::kMomentum) =
       kF32 * request.element_arrays * momentum.elements() + request.block_bytes * Blocks(momentum);
-  const int64_t lookahead = request.lookahead ? bytes(ShardsParameters(options.sharding)) : 0;
+  const int64_t copy = request.copy ? bytes(ShardsParameters(options.sharding)) : 0;
   if (options.cpu_offload) {
     for (const MemoryCategory category : {MemoryCategory::kParameters, MemoryCategory::kMomentum}) {
       plan.host_bytes += at(category);
       at(category) = 0;
     }
-    plan.host_bytes += lookahead + (optimizer ? at(MemoryCategory::kGradients) : 0);
+    plan.host_bytes += copy + (optimizer ? at(MemoryCategory::kGradients) : 0);
   }
   at(MemoryCategory::kGathered) = moment.gathered;
   at(MemoryCategory::kActivations) = moment.activations;
-  at(MemoryCategory::kWorkspace) = moment.workspace + (options.cpu_offload ? 0 : lookahead);
+  at(MemoryCategory::kWorkspace) = moment.workspace + (options.cpu_offload ? 0 : copy);
   for (const int64_t category : plan.bytes) plan.device_bytes += category;
   plan.phase = moment.phase;
   return plan;

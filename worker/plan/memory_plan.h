@@ -30,13 +30,13 @@ struct MemoryRequest {
   // and what is pending of a block, in bytes. 0 bytes: gradients alone, without a rule.
   int element_arrays = 0;
   int64_t block_bytes = 0;
-  bool lookahead = false;  // overlap: a second copy of the parameters
+  bool copy = false;  // a second copy of the parameters: overlap, local steps
 };
 
 struct RankMemoryPlan {
   MemoryByCategory bytes = {};  // on the device, at the peak
   int64_t device_bytes = 0;     // their sum
-  // On the host with cpu_offload: parameters, lookahead copy, momentum, and the gradient that is
+  // On the host with cpu_offload: parameters, their copy, momentum, and the gradient that is
   // compressed there.
   int64_t host_bytes = 0;
   std::string phase;  // of the peak: "backward of head"

@@ -11,7 +11,7 @@ namespace distro::worker {
 // At which parameters a gradient is taken.
 enum class GradientAt {
   kParameters,
-  kLookahead,  // the copy that was made last
+  kCopy,  // the worker's copy: one step ahead of them (overlap), or moved by its local steps
 };
 
 inline constexpr int kMaxRanks = 1024;

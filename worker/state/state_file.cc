@@ -13,7 +13,7 @@ namespace distro::worker {
 namespace {
 
 constexpr absl::string_view kMagic = "DSTROWST";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint32_t kMaxHeaderBytes = 64 * 1024;
 constexpr uint32_t kMaxSenders = 4096;
 constexpr uint32_t kMaxNameBytes = 256;
@@ -49,6 +49,7 @@ std::string MakeHeader(const WorkerState& state, const Layout& layout,
   AppendLittleEndian(&fields, static_cast<uint32_t>(pending.has_value() ? pending->k : 0));
   AppendLittleEndian(&fields, pending.has_value() ? pending->round.value() : uint64_t{0});
   AppendLittleEndian(&fields, state.pending_loss);
+  AppendLittleEndian(&fields, state.local_steps);
   // The newest count: no record names one that is long gone.
   const size_t senders = std::min<size_t>(state.senders.size(), kMaxSenders);
   AppendLittleEndian(&fields, static_cast<uint32_t>(senders));
@@ -111,9 +112,9 @@ absl::Status StateReader::ParseHeader(absl::string_view bytes) {
   const uint64_t computed = Xxh3(bytes.substr(0, file.position()));
   DISTRO_ASSIGN_OR_RETURN(const uint64_t checksum, file.Read<uint64_t>("header checksum"));
   if (checksum != computed) return absl::InvalidArgumentError("header checksum");
-  if (version != kVersion) {
+  if (version < 1 || version > kVersion) {
     return absl::UnimplementedError(absl::StrCat("version ", version, " of a worker's state; this ",
-                                                 "program reads version ", kVersion));
+                                                 "program reads versions 1 to ", kVersion));
   }
   body_ = bytes.substr(file.position());
 
@@ -133,6 +134,9 @@ absl::Status StateReader::ParseHeader(absl::string_view bytes) {
   DISTRO_ASSIGN_OR_RETURN(const uint64_t pending_round, reader.Read<uint64_t>("pending round"));
   pending_round_ = RoundId(pending_round);
   DISTRO_ASSIGN_OR_RETURN(state_.pending_loss, reader.Read<double>("loss of what is pending"));
+  if (version >= 2) {
+    DISTRO_ASSIGN_OR_RETURN(state_.local_steps, reader.Read<uint64_t>("local steps"));
+  }
   DISTRO_ASSIGN_OR_RETURN(const uint32_t senders, reader.Read<uint32_t>("senders"));
   if (reader.remaining() != uint64_t{senders} * sizeof(uint64_t))
     return absl::InvalidArgumentError("senders");
@@ -156,8 +160,10 @@ absl::StatusOr<StateReader::Contents> StateReader::Read(const Layout& layout,
   absl::Status checked = CheckParts(body_, PartSizes(layout, rule, pending_k_));
   if (!checked.ok()) return Damaged(checked);
   absl::string_view rest = body_;
-  Contents contents{
-      .elements = TakeElements(layout, rule, &rest), .pending = std::nullopt, .file = file_};
+  Contents contents{.elements = TakeElements(layout, rule, &rest),
+                    .pending = std::nullopt,
+                    .local_steps = state_.local_steps,
+                    .file = file_};
   if (pending_k_ == 0) return contents;
   contents.pending.emplace();
   contents.pending->round = pending_round_;

@@ -1,5 +1,5 @@
 // A worker's own state as a file (docs/files.md, "Files of the worker"): what its update rule keeps
-// (the momentum), what is pending, and whose they are. The file is of one rule: there is one.
+// (the momentum), what is pending, and whose they are. The file is of the rule of its run.
 // Everything that the run's log has is not in it. Functions are thread-safe; blocking.
 #pragma once
 
@@ -29,7 +29,8 @@ struct WorkerState {
   RoundId next_round;  // the first whose result is not in the momentum
   // Incarnations of the processes that handed in what is pending.
   std::vector<uint64_t> senders = {};
-  double pending_loss = 0;  // of the step that is pending
+  double pending_loss = 0;   // of the step that is pending
+  uint64_t local_steps = 0;  // that the worker has taken; 0 in files of version 1
 };
 
 // Replaces the file at `path`: after a crash it is the old one or the new one. Its bytes do not
@@ -56,6 +57,7 @@ class StateReader {
     // f32 little-endian, of any alignment; in `file`, or in the bytes that the reader was given.
     ElementBytes elements;
     std::optional<PendingUpdate> pending;
+    uint64_t local_steps = 0;
     std::shared_ptr<const MappedFile> file;
   };
   // Checks every byte before it gives any. DataLoss: damaged. FailedPrecondition: another layout.

@@ -22,7 +22,34 @@ absl::StatusOr<Gradient> GradientStep::ComputeAhead(const v1::Slot& slot, float 
     PhaseScope phase(parts_.phases, Phase::kCompress);
     DISTRO_RETURN_IF_ERROR(parts_.node->MakeLookahead(eta));
   }
-  return ComputeAt(slot, GradientAt::kLookahead);
+  return ComputeAt(slot, GradientAt::kCopy);
+}
+
+absl::StatusOr<Gradient> GradientStep::TakeLocalSteps(const v1::Slot& slot,
+                                                      const v1::StepParameters& step) {
+  {
+    PhaseScope phase(parts_.phases, Phase::kCompress);
+    DISTRO_RETURN_IF_ERROR(parts_.node->BeginLocalSteps());
+  }
+  const int steps = step.deltas().inner_rate_bits_size();
+  const uint32_t samples = slot.samples() / steps;
+  Gradient taken, last;
+  int finite_steps = 0;
+  for (int index = 0; index < steps; ++index) {
+    v1::Slot part = slot;
+    part.set_first_sample(slot.first_sample() + uint64_t{samples} * index);
+    part.set_samples(samples);
+    DISTRO_ASSIGN_OR_RETURN(last, ComputeAt(part, GradientAt::kCopy));
+    if (!last.finite) continue;
+    PhaseScope phase(parts_.phases, Phase::kCompress);
+    DISTRO_RETURN_IF_ERROR(parts_.node->TakeGradient(step, index, last.norm));
+    taken.loss += last.loss;
+    taken.norm = last.norm;
+    ++finite_steps;
+  }
+  if (finite_steps == 0) return last;
+  taken.loss /= finite_steps;
+  return taken;
 }
 
 absl::StatusOr<Gradient> GradientStep::ComputeAt(const v1::Slot& slot, GradientAt at) {

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "distro/v1/round.pb.h"
 #include "distro/v1/run.pb.h"
 #include "worker/node/node.h"
 #include "worker/train/phase_clock.h"
@@ -42,6 +43,11 @@ class GradientStep {
   absl::StatusOr<Gradient> Compute(const v1::Slot& slot);
   // The same at the lookahead copy, one step of `eta` ahead. Requires a node with such a copy.
   absl::StatusOr<Gradient> ComputeAhead(const v1::Slot& slot, float eta);
+  // The local steps of a round of deltas: on a copy of the parameters, each over an equal part of
+  // the slot's samples, in order; one whose loss or norm is not finite changes nothing. The mean
+  // loss and the last norm of those that were taken; not finite when none was. Requires samples
+  // that the steps divide, and a node with a copy.
+  absl::StatusOr<Gradient> TakeLocalSteps(const v1::Slot& slot, const v1::StepParameters& step);
 
  private:
   absl::StatusOr<Gradient> ComputeAt(const v1::Slot& slot, GradientAt at);

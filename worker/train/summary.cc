@@ -29,6 +29,30 @@ std::string TimeSplit(const TrainSummary& summary) {
   return line;
 }
 
+nlohmann::ordered_json OrNull(const std::optional<double>& value) {
+  return value.has_value() ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+}
+
+std::string Percent(const std::optional<double>& share) {
+  return share.has_value() ? absl::StrFormat("%.1f %%", 100 * *share) : "-";
+}
+
+std::string DeltasText(const DeltaReadings& deltas) {
+  return absl::StrFormat(
+      "%d inner steps; last update: norm %.3g, %s of the energy, %s at the cap, %s cancelled",
+      deltas.inner_steps, deltas.delta_norm.value_or(0), Percent(deltas.energy_kept),
+      Percent(deltas.capped), Percent(deltas.cancelled));
+}
+
+nlohmann::ordered_json DeltasJson(const std::optional<DeltaReadings>& deltas) {
+  if (!deltas.has_value()) return {};
+  return {{"inner_steps", deltas->inner_steps},
+          {"delta_norm", OrNull(deltas->delta_norm)},
+          {"energy_kept", OrNull(deltas->energy_kept)},
+          {"capped", OrNull(deltas->capped)},
+          {"cancelled", OrNull(deltas->cancelled)}};
+}
+
 }  // namespace
 
 absl::string_view ExclusionName(Exclusion exclusion) {
@@ -57,6 +81,8 @@ std::string SummaryText(const TrainSummary& summary) {
         &text, "  reduction        %.0fx up, %.0fx down against a float32 gradient of %.0f bytes\n",
         gradient / up, gradient / down, gradient);
   }
+  if (summary.deltas.has_value())
+    absl::StrAppendFormat(&text, "  deltas           %s\n", DeltasText(*summary.deltas));
   absl::StrAppendFormat(&text, "  time             %s\n", TimeSplit(summary));
   absl::StrAppendFormat(&text, "  state hash       %s\n", ToHex(summary.state_hash));
   if (!summary.checkpoint_dir.empty())
@@ -85,11 +111,9 @@ std::string SummaryJson(const TrainSummary& summary) {
       {"reconnects", summary.transfer.reconnects},
       {"wall_seconds", absl::ToDoubleSeconds(summary.wall_time)},
       {"checkpoint_dir", summary.checkpoint_dir}};
-  const auto loss = [](const std::optional<double>& value) {
-    return value.has_value() ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
-  };
-  json["first_evaluation_loss"] = loss(summary.first_evaluation_loss);
-  json["last_evaluation_loss"] = loss(summary.last_evaluation_loss);
+  json["first_evaluation_loss"] = OrNull(summary.first_evaluation_loss);
+  json["last_evaluation_loss"] = OrNull(summary.last_evaluation_loss);
+  json["deltas"] = DeltasJson(summary.deltas);
   for (int i = 0; i < kPhases; ++i) {
     json["phase_seconds"][std::string(PhaseName(static_cast<Phase>(i)))] =
         absl::ToDoubleSeconds(summary.phases[i]);

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "common/exchange/exchange.h"
 #include "worker/fsdp/collective_time.h"
+#include "worker/optimizer/delta_readings.h"
 #include "worker/plan/memory_counter.h"
 #include "worker/train/phase_clock.h"
 
@@ -43,6 +44,7 @@ struct TrainSummary {
   double gradient_norm = 0;             // of the last own step, before clipping
   double learning_rate = 0;             // of the last own step
   std::optional<double> momentum_norm;  // at the last evaluation
+  std::optional<DeltaReadings> deltas;  // of a run of deltas
   MemoryByCategory memory = {};         // what the node's ranks hold
   TimeByCollective collectives = {};    // what they spent in collective operations
   std::optional<double> first_evaluation_loss;

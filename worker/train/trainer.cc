@@ -131,6 +131,8 @@ absl::Status Trainer::TakeEvent() {
 
 absl::Status Trainer::ComputeGradient() {
   const v1::Slot slot = *FindSlot(open_->slots(), options_.worker);
+  if (config_.method() == v1::METHOD_DELTAS)
+    return TakeGradient(slot, gradient_step_.TakeLocalSteps(slot, open_->step()));
   return TakeGradient(slot, gradient_step_.Compute(slot));
 }
 
@@ -207,6 +209,7 @@ void Trainer::Observe() {
   summary_.wall_time = parts_.phases->Total();
   summary_.memory = parts_.node->memory();
   summary_.collectives = parts_.node->collective_time();
+  if (const auto readings = parts_.node->delta_readings()) summary_.deltas = readings;
   observer_(summary_);
   parts_.exchange->Report(parts_.node->next_round(), parts_.node->log_hash());
 }

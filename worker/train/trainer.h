@@ -103,7 +103,14 @@ class Trainer {
   // trainer_rounds.cc: what happens to a round.
   absl::Status Open(OpenedRound opened);
   absl::Status CheckSlot(const v1::Slot& slot) const;
+  // InvalidArgument: the step of a round is of another method than the run.
+  absl::Status CheckMethod(RoundId round, const v1::StepParameters& step) const;
   absl::Status Upload();
+  // What was taken for the open round as its payloads; none: it is not finite.
+  absl::StatusOr<std::vector<SharedBytes>> Compress();
+  // The open round closed before what local steps did was sent: it goes into the rule's state all
+  // the same, before any later result.
+  absl::Status DropLateSteps();
   absl::Status OfferPending();
   void HandIn(RoundUpdate update);
   absl::Status Apply(const CommittedRound& round);

@@ -6,9 +6,18 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/run/schedule.h"
 #include "worker/train/trainer.h"
 
 namespace distro::worker {
+namespace {
+
+float LastRate(const v1::StepParameters& step) {
+  if (!step.has_deltas()) return absl::bit_cast<float>(step.eta_bits());
+  return absl::bit_cast<float>(*step.deltas().inner_rate_bits().rbegin());
+}
+
+}  // namespace
 
 absl::Status Trainer::Open(OpenedRound opened) {
   // Rounds that were over when this worker joined may come with their Open too, out of the
@@ -20,6 +29,7 @@ absl::Status Trainer::Open(OpenedRound opened) {
     DISTRO_RETURN_IF_ERROR(
         Annotate(CheckSlot(*slot), absl::StrCat("round ", opened.round.value())));
   }
+  DISTRO_RETURN_IF_ERROR(CheckMethod(opened.round, opened.open.step()));
   epoch_ = std::max(epoch_, opened.epoch);
   open_round_ = opened.round;
   open_ = std::move(opened.open);
@@ -28,11 +38,22 @@ absl::Status Trainer::Open(OpenedRound opened) {
 
 absl::Status Trainer::CheckSlot(const v1::Slot& slot) const {
   const uint32_t micro_batch = options_.micro_batch_samples;
-  const bool allowed = slot.samples() >= 1 && slot.samples() <= config_.samples_per_worker();
-  if (allowed && slot.samples() % micro_batch == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "a slot of ", slot.samples(), " samples: the run has ", config_.samples_per_worker(),
-      " a worker, this worker's micro-batches ", micro_batch));
+  const bool allowed = slot.samples() >= 1 && slot.samples() <= SamplesOfRound(config_);
+  if (allowed && slot.samples() % (micro_batch * StepsOfRound(config_)) == 0)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a slot of ", slot.samples(), " samples: the run has ", SamplesOfRound(config_),
+                   " a worker for ", StepsOfRound(config_), " steps, this worker's micro-batches ",
+                   micro_batch));
+}
+
+absl::Status Trainer::CheckMethod(RoundId round, const v1::StepParameters& step) const {
+  const bool deltas = config_.method() == v1::METHOD_DELTAS;
+  const auto steps = static_cast<uint32_t>(step.deltas().inner_rate_bits_size());
+  if (deltas == step.has_deltas() && (!deltas || steps == config_.local_steps()))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("round ", round.value(), ": its step is not one of the run's method"));
 }
 
 absl::Status Trainer::Upload() {
@@ -41,14 +62,14 @@ absl::Status Trainer::Upload() {
                         .loss = gradient_->loss,
                         .abstain = !gradient_->finite,
                         .payloads = {}};
-  summary_.learning_rate = absl::bit_cast<float>(open_->step().eta_bits());
+  summary_.learning_rate = LastRate(open_->step());
   if (gradient_->finite) {
-    PhaseScope phase(parts_.phases, Phase::kCompress);
-    DISTRO_ASSIGN_OR_RETURN(update.payloads,
-                            parts_.node->Compress(open_round_, open_->step(), gradient_->norm));
+    DISTRO_ASSIGN_OR_RETURN(update.payloads, Compress());
+    update.abstain = update.payloads.empty();
     senders_ = {options_.incarnation};
     pending_loss_ = gradient_->loss;
-  } else {
+  }
+  if (update.abstain) {
     parts_.log->Warning("step is not finite; abstaining", {{"round", open_round_.value()},
                                                            {"loss", gradient_->loss},
                                                            {"gradient_norm", gradient_->norm}});
@@ -56,6 +77,23 @@ absl::Status Trainer::Upload() {
   }
   gradient_.reset();
   HandIn(std::move(update));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<SharedBytes>> Trainer::Compress() {
+  PhaseScope phase(parts_.phases, Phase::kCompress);
+  if (config_.method() != v1::METHOD_DELTAS)  // of local steps the rule has each gradient already
+    DISTRO_RETURN_IF_ERROR(parts_.node->TakeGradient(open_->step(), 0, gradient_->norm));
+  return parts_.node->Compress(open_round_, open_->step());
+}
+
+absl::Status Trainer::DropLateSteps() {
+  if (config_.method() != v1::METHOD_DELTAS || !gradient_.has_value()) return absl::OkStatus();
+  if (gradient_->finite) {
+    DISTRO_RETURN_IF_ERROR(Compress().status());
+    parts_.node->ForgetPending();
+  }
+  gradient_.reset();
   return absl::OkStatus();
 }
 
@@ -98,7 +136,8 @@ void Trainer::SaveState() {
                                                         .epoch = epoch_,
                                                         .next_round = parts_.node->next_round(),
                                                         .senders = senders_,
-                                                        .pending_loss = pending_loss_},
+                                                        .pending_loss = pending_loss_,
+                                                        .local_steps = kept->local_steps},
                                                        kept->elements, *kept->optimizer);
   if (status.ok()) {
     parts_.log->Debug("state saved", {{"round", parts_.node->next_round().value()}});
@@ -108,6 +147,8 @@ void Trainer::SaveState() {
 }
 
 absl::Status Trainer::Apply(const CommittedRound& round) {
+  DISTRO_RETURN_IF_ERROR(CheckMethod(round.round(), round.header->step()));
+  DISTRO_RETURN_IF_ERROR(DropLateSteps());
   {
     PhaseScope phase(parts_.phases, Phase::kApply);
     const int member = round.MemberIndex(options_.worker);

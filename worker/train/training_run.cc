@@ -122,6 +122,7 @@ absl::Status TrainingRun::BuildModel() {
                           Layout::Create(std::move(manifest), run_.config().segment_blocks()));
   layout_ = std::make_unique<Layout>(std::move(layout));
   DISTRO_ASSIGN_OR_RETURN(model_, Model::Create(architecture, *layout_));
+  rule_ = RuleOf(run_.config(), layout_.get(), *architecture);
   DISTRO_ASSIGN_OR_RETURN(SampleReader samples, SampleReader::Create(parts_.tokens, run_.config()));
   samples_ = std::make_unique<SampleReader>(std::move(samples));
   const int micro_batch = options_.micro_batch_samples > 0
@@ -131,8 +132,8 @@ absl::Status TrainingRun::BuildModel() {
       node_, Node::Create(options_.node,
                           {.layout = layout_.get(),
                            .model = model_.get(),
-                           .rule = &RuleOf(run_.config()),
-                           .lookahead = run_.config().overlap() == 1,
+                           .rule = &rule_,
+                           .copy = run_.config().overlap() == 1 || rule_.takes_local_steps,
                            .micro_batch_samples = micro_batch,
                            .sequence_length = static_cast<int>(run_.config().sequence_length()),
                            .kept_per_block = static_cast<int>(run_.config().kept_per_block()),

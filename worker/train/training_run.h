@@ -94,6 +94,7 @@ class TrainingRun {
   std::unique_ptr<Layout> layout_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<SampleReader> samples_;
+  UpdateRuleKind rule_ = {};
   std::unique_ptr<Node> node_;
   std::unique_ptr<Trainer> trainer_;
 };

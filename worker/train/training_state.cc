@@ -46,7 +46,7 @@ absl::Status TrainingRun::RestoreState() {
   std::string aside = ReasonToSetAside();
   absl::StatusOr<StateReader::Contents> contents = absl::UnknownError("");
   if (aside.empty()) {
-    contents = state_->Read(*layout_, RuleOf(run_.config()));
+    contents = state_->Read(*layout_, rule_);
     aside = std::string(contents.status().message());
   }
   if (!contents.ok()) {

@@ -1,6 +1,7 @@
 #include "common/round/record.h"
 
 #include "common/round_log/committed_round.h"
+#include "common/run/schedule.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/small_run.h"
@@ -51,12 +52,15 @@ TEST(SlotPlanTest, BeginsWithTwoRoundsAndMovesOnByRecords) {
 TEST(RecordTest, AHeaderIsOneThatFollowersTake) {
   const Layout layout = testing::SmallLayout();
   const std::vector<bool> all(layout.segments(), true);
-  RoundOutcome outcome{.round = RoundId(3), .epoch = EpochId(2), .predecessor_hash = 5};
+  RoundOutcome outcome{.round = RoundId(3),
+                       .epoch = EpochId(2),
+                       .step = SignStep(testing::SmallConfig(), RoundId(3)),
+                       .predecessor_hash = 5};
   for (int i = 0; i < 9; ++i) outcome.members.push_back(MemberOf("w" + std::to_string(i), all));
   outcome.members[1].included = {true};
   outcome.members[7].included = {};
   outcome.segments.assign(layout.segments(), {.payload_bytes = 60, .checksum = 7});
-  const v1::RoundHeader header = MakeRoundHeader(testing::SmallConfig(), outcome);
+  const v1::RoundHeader header = MakeRoundHeader(outcome);
   EXPECT_EQ(header.segments(0).included(), "\x7f\x01");
   EXPECT_EQ(header.segments(1).included(), "\x7d\x01");
   const auto parsed = ParseRoundHeader(header.SerializeAsString(), layout);
@@ -68,7 +72,7 @@ TEST(RecordTest, AHeaderIsOneThatFollowersTake) {
 
 TEST(RecordTest, TokensAreThoseOfIncludedUpdates) {
   RoundOutcome outcome{.members = {MemberOf("a", {true}), MemberOf("b", {})}, .segments = {{}}};
-  const v1::RoundHeader header = MakeRoundHeader(testing::SmallConfig(), outcome);
+  const v1::RoundHeader header = MakeRoundHeader(outcome);
   EXPECT_EQ(IncludedTokens(header, PlanOf(Start(testing::SmallLayout())).slots, 16), 2u * 16);
 }
 

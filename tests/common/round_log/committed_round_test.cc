@@ -14,6 +14,7 @@
 namespace distro {
 namespace {
 
+using ::distro::testing::BuildDeltaRound;
 using ::distro::testing::BuildRound;
 using ::distro::testing::BuiltRound;
 using ::distro::testing::SmallLayout;
@@ -52,6 +53,48 @@ TEST(ParseRoundHeaderTest, RefusesABadStep) {
   ExpectRefused("kept_per_block", [](auto& h) { h.mutable_step()->set_kept_per_block(0); });
   ExpectRefused("kept_per_block", [](auto& h) { h.mutable_step()->set_kept_per_block(4097); });
   ExpectRefused("eta_bits", [](auto& h) { h.mutable_step()->set_eta_bits(0xffffffff); });
+}
+
+// Expects that the header of round 7 of deltas with one change is refused, and names the field.
+void ExpectDeltasRefused(
+    absl::string_view field,
+    const std::function<void(v1::RoundHeader&, v1::DeltaParameters&)>& change) {
+  const Layout layout = SmallLayout();
+  BuiltRound round = BuildDeltaRound(layout, RoundId(7), 1);
+  ASSERT_TRUE(ParseRoundHeader(round.header_bytes(), layout).ok());
+  change(round.header, *round.header.mutable_step()->mutable_deltas());
+  const absl::Status status = ParseRoundHeader(round.header_bytes(), layout).status();
+  ASSERT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << field;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(std::string(field)));
+}
+
+TEST(ParseRoundHeaderTest, RefusesABadStepOfDeltas) {
+  ExpectDeltasRefused("inner_rate_bits: 0 of them",
+                      [](auto&, auto& deltas) { deltas.clear_inner_rate_bits(); });
+  ExpectDeltasRefused("inner_rate_bits: 1001 of them", [](auto&, auto& deltas) {
+    for (int i = 0; i < 1000; ++i) deltas.add_inner_rate_bits(0);
+  });
+  ExpectDeltasRefused("inner_rate_bits: nan",
+                      [](auto&, auto& deltas) { deltas.set_inner_rate_bits(0, 0x7fc00000); });
+  ExpectDeltasRefused("inner_rate_bits: -",
+                      [](auto&, auto& deltas) { deltas.set_inner_rate_bits(0, 0x80000000); });
+  for (const uint32_t bits : {0x00000001u, 0x7fc00000u, 0xbf800000u, 0x40400000u}) {
+    ExpectDeltasRefused("outer_rate_bits",
+                        [bits](auto&, auto& deltas) { deltas.set_outer_rate_bits(bits); });
+  }
+  ExpectDeltasRefused("error_decay", [](auto&, auto& deltas) { deltas.set_error_decay(1); });
+  ExpectDeltasRefused("caps: 2 for 3 tensors", [](auto&, auto& deltas) { deltas.set_caps("ab"); });
+  ExpectDeltasRefused("as_dct: unused bit 3",
+                      [](auto&, auto& deltas) { deltas.set_as_dct("\x09"); });
+  ExpectDeltasRefused("as_dct: 0 bytes", [](auto&, auto& deltas) { deltas.clear_as_dct(); });
+  ExpectDeltasRefused("step: has eta or beta",
+                      [](auto& h, auto&) { h.mutable_step()->set_beta(0.5f); });
+  ExpectDeltasRefused("scale_medians: 2, expected 3",
+                      [](auto& h, auto&) { h.mutable_scale_medians()->RemoveLast(); });
+  ExpectDeltasRefused("scale_medians: 257", [](auto& h, auto&) { h.set_scale_medians(1, 257); });
+  ExpectDeltasRefused("weight: more than 2^19",
+                      [](auto& h, auto&) { h.mutable_members(0)->set_weight(1 << 19); });
+  ExpectRefused("scale_medians: 1, expected 0", [](auto& h) { h.add_scale_medians(1); });
 }
 
 TEST(ParseRoundHeaderTest, RefusesBadMembers) {

@@ -39,10 +39,8 @@ TEST(ParseRunConfigTest, FillsEveryDefault) {
   EXPECT_EQ(config->peak_learning_rate(), 4e-4);
   EXPECT_EQ(config->min_learning_rate(), 4e-4 / 10);
   EXPECT_EQ(config->warmup_rounds(), 5);
-  EXPECT_EQ(config->beta(), 0.999);
   EXPECT_EQ(config->clip_norm(), 1);
   EXPECT_EQ(config->weight_decay(), 0.1);
-  EXPECT_EQ(config->kept_per_block(), 4);
   EXPECT_EQ(config->segment_blocks(), 16384);
   EXPECT_EQ(config->download(), v1::DOWNLOAD_MODE_LOSSLESS);
   EXPECT_EQ(config->held_out_fraction(), 0.05);
@@ -51,17 +49,69 @@ TEST(ParseRunConfigTest, FillsEveryDefault) {
   EXPECT_EQ(config->max_workers(), 1024);
   EXPECT_FALSE(config->has_round_deadline());
   EXPECT_FALSE(config->has_min_round_deadline());
-  EXPECT_EQ(config->overlap(), 1);
   EXPECT_EQ(config->probation_rounds(), 4);
   EXPECT_EQ(ParseRunConfig(With(R"("warmup_rounds": 0)"))->warmup_rounds(), 0);
-  EXPECT_EQ(ParseRunConfig(With(R"("kept_per_block": 100)"))->max_workers(), 327);
   EXPECT_EQ(ParseRunConfig(absl::StrReplaceAll(kSmallest, {{"50", "100000"}}))->warmup_rounds(),
             400);
 }
 
+TEST(ParseRunConfigTest, ARunIsOfDeltasUnlessItSaysOtherwise) {
+  const auto config = ParseRunConfig(kSmallest);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->method(), v1::METHOD_DELTAS);
+  EXPECT_EQ(config->kept_per_block(), 32);
+  EXPECT_EQ(config->overlap(), 0);
+  EXPECT_EQ(config->local_steps(), 1);
+  EXPECT_EQ(config->inner_optimizer(), v1::INNER_OPTIMIZER_MUON);
+  EXPECT_EQ(config->muon_momentum(), 0.9);
+  EXPECT_EQ(config->adam_beta1(), 0.9);
+  EXPECT_EQ(config->adam_beta2(), 0.95);
+  EXPECT_EQ(config->adam_epsilon(), 1e-8);
+  EXPECT_EQ(config->error_decay(), 0.8);
+  EXPECT_EQ(config->outer_learning_rate(), 1);
+  EXPECT_EQ(config->divisor(), v1::DIVISOR_SENDERS);
+  EXPECT_EQ(config->least_senders(), 0);
+  EXPECT_EQ(config->max_workers(), 1024);
+  EXPECT_FALSE(config->has_beta());
+  EXPECT_EQ(ParseRunConfig(With(R"("local_steps": 5)"))->muon_momentum(), 0.8);
+  EXPECT_FALSE(ParseRunConfig(With(R"("inner_optimizer": "adamw")"))->has_muon_momentum());
+  EXPECT_FALSE(ParseRunConfig(With(R"("divisor": "all")"))->has_least_senders());
+}
+
+TEST(ParseRunConfigTest, SignsHaveDefaultsOfTheirOwn) {
+  const auto config = ParseRunConfig(With(R"("method": "signs")"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->kept_per_block(), 4);
+  EXPECT_EQ(config->beta(), 0.999);
+  EXPECT_EQ(config->overlap(), 1);
+  EXPECT_EQ(config->max_workers(), 1024);
+  EXPECT_FALSE(config->has_local_steps());
+  EXPECT_EQ(ParseRunConfig(With(R"("method": "signs", "kept_per_block": 100)"))->max_workers(),
+            327);
+}
+
+TEST(ParseRunConfigTest, AKeyOfTheOtherMethodIsRefused) {
+  ExpectRefused(With(R"("beta": 0.9)"), "beta: has no meaning with method \"deltas\"",
+                "error_decay");
+  for (const char* key_value :
+       {R"("local_steps": 1)", R"("inner_optimizer": "muon")", R"("muon_momentum": 0.9)",
+        R"("adam_beta1": 0.9)", R"("adam_beta2": 0.9)", R"("adam_epsilon": 1e-8)",
+        R"("error_decay": 0.8)", R"("outer_learning_rate": 1)", R"("divisor": "all")",
+        R"("least_senders": 0)"}) {
+    const std::string key(key_value + 1, strchr(key_value + 1, '"') - key_value - 1);
+    ExpectRefused(With(absl::StrCat(R"("method": "signs", )", key_value)),
+                  absl::StrCat(key, ": has no meaning with method \"signs\""), "remove it");
+  }
+  ExpectRefused(With(R"("overlap": 1)"), "overlap: deltas have none", "remove the key");
+  ExpectRefused(With(R"("inner_optimizer": "adamw", "muon_momentum": 0.9)"),
+                "muon_momentum: has no meaning with inner_optimizer");
+  ExpectRefused(With(R"("divisor": "all", "least_senders": 0.5)"),
+                "least_senders: has no meaning with divisor");
+}
+
 TEST(ParseRunConfigTest, ReadsEveryKindOfValue) {
   const auto config = ParseRunConfig(With(
-      R"("seed": 18446744073709551615, "beta": 0, "segment_blocks": 1e3, "round_deadline": "1.25s",
+      R"("method": "signs", "seed": 18446744073709551615, "beta": 0, "segment_blocks": 1e3, "round_deadline": "1.25s",
          "download": "top", "kept_votes_per_block": 32, "overlap": 0)"));
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->seed(), std::numeric_limits<uint64_t>::max());
@@ -107,6 +157,7 @@ TEST(ParseRunConfigTest, NamesTheKeyAndTheRemedy) {
   ExpectRefused(absl::StrReplaceAll(kSmallest, {{"\"a\"", "7"}}), "name: is not a text");
   ExpectRefused(With(R"("download": "all")"), "download: ", "lossless");
   ExpectRefused(With(R"("download": 1)"), "download: ", "lossless");
+  ExpectRefused(With(R"("method": "votes")"), "method: ", R"(give "signs" or "deltas")");
   ExpectRefused(With(R"("round_deadline": 30)"), "round_deadline: 30 is not a duration", "30s");
   ExpectRefused(With(R"("round_deadline": "inf")"), "round_deadline: ");
 }
@@ -122,9 +173,18 @@ TEST(ParseRunConfigTest, RefusesValuesOutOfRange) {
                                 R"("peak_learning_rate": 1.5)",
                                 R"("peak_learning_rate": 1e-50)",
                                 R"("min_learning_rate": -1)",
-                                R"("beta": 1)",
-                                R"("beta": -0.1)",
-                                R"("beta": 0.99999999999)",
+                                R"("local_steps": 0)",
+                                R"("local_steps": 1001)",
+                                R"("muon_momentum": 1)",
+                                R"("adam_beta1": -0.1)",
+                                R"("adam_beta2": 0.99999999999)",
+                                R"("adam_epsilon": 0)",
+                                R"("adam_epsilon": 1e-50)",
+                                R"("error_decay": 1)",
+                                R"("outer_learning_rate": -1)",
+                                R"("outer_learning_rate": 1e-26)",
+                                R"("outer_learning_rate": 2.5)",
+                                R"("least_senders": 1.5)",
                                 R"("clip_norm": 0)",
                                 R"("clip_norm": -1)",
                                 R"("clip_norm": 1e39)",
@@ -147,6 +207,8 @@ TEST(ParseRunConfigTest, RefusesValuesOutOfRange) {
     const std::string key(key_value + 1, strchr(key_value + 1, '"') - key_value - 1);
     ExpectRefused(With(key_value), absl::StrCat(key, ": "));
   }
+  for (const char* beta : {"1", "-0.1", "0.99999999999"})
+    ExpectRefused(With(absl::StrCat(R"("method": "signs", "beta": )", beta)), "beta: ");
 }
 
 TEST(ParseRunConfigTest, RefusesContradictions) {
@@ -158,9 +220,11 @@ TEST(ParseRunConfigTest, RefusesContradictions) {
                 "set start_workers to 2");
   ExpectRefused(With(R"("start_workers": 3, "max_workers": 2)"), "start_workers: 3 exceeds",
                 "raise max_workers");
-  ExpectRefused(With(R"("kept_per_block": 8, "max_workers": 4096)"),
+  ExpectRefused(With(R"("method": "signs", "kept_per_block": 8, "max_workers": 4096)"),
                 "max_workers: ", "at most 4095");
-  EXPECT_TRUE(ParseRunConfig(With(R"("kept_per_block": 8, "max_workers": 4095)")).ok());
+  for (const char* fits : {R"("method": "signs", "kept_per_block": 8, "max_workers": 4095)",
+                           R"("kept_per_block": 8, "max_workers": 32767)"})
+    EXPECT_TRUE(ParseRunConfig(With(fits)).ok()) << fits;
   ExpectRefused(With(R"("download": "top")"), "kept_votes_per_block: is required");
   ExpectRefused(With(R"("kept_votes_per_block": 3)"), "kept_votes_per_block: has no meaning",
                 "remove it");
@@ -186,6 +250,9 @@ TEST(CompleteRunConfigTest, RefusesWhatOnlyAPeerCanSend) {
   v1::RunConfig unknown_mode = config;
   unknown_mode.set_download(static_cast<v1::DownloadMode>(7));
   EXPECT_EQ(CompleteRunConfig(unknown_mode).status().code(), absl::StatusCode::kInvalidArgument);
+  v1::RunConfig unknown_method = config;
+  unknown_method.set_method(static_cast<v1::Method>(7));
+  EXPECT_EQ(CompleteRunConfig(unknown_method).status().code(), absl::StatusCode::kInvalidArgument);
   v1::RunConfig unknown_field = config;
   unknown_field.GetReflection()->MutableUnknownFields(&unknown_field)->AddVarint(999, 1);
   EXPECT_EQ(CompleteRunConfig(unknown_field).status().code(), absl::StatusCode::kInvalidArgument);
@@ -203,7 +270,9 @@ TEST(RunConfigToJsonTest, IsReadBackToTheSameMessage) {
        {std::string(kSmallest),
         With(R"("seed": 18446744073709551615, "peak_learning_rate": 0.0012345678901234567,
                 "download": "top", "kept_votes_per_block": 9, "round_deadline": "0.000000001s", "probation_rounds": 0,
-                "held_out_fraction": 0, "warmup_rounds": 0, "overlap": 0)")}) {
+                "held_out_fraction": 0, "warmup_rounds": 0, "overlap": 0)"),
+        With(R"("method": "signs", "beta": 0.5)"),
+        With(R"("local_steps": 7, "inner_optimizer": "adamw", "divisor": "all")")}) {
     const auto config = ParseRunConfig(text);
     ASSERT_TRUE(config.ok()) << config.status();
     const auto again = ParseRunConfig(RunConfigToJson(*config));

@@ -23,31 +23,31 @@ v1::RunConfig Config() {
 }
 
 TEST(LearningRateTest, RisesLinearlyToThePeak) {
-  EXPECT_EQ(LearningRate(Config(), RoundId(0)), static_cast<float>(4e-4 / 400));
-  EXPECT_EQ(LearningRate(Config(), RoundId(199)), static_cast<float>(4e-4 * 200 / 400));
-  EXPECT_EQ(LearningRate(Config(), RoundId(399)), 4e-4f);
-  EXPECT_EQ(LearningRate(Config(), RoundId(400)), 4e-4f);
+  EXPECT_EQ(LearningRate(Config(), 0), static_cast<float>(4e-4 / 400));
+  EXPECT_EQ(LearningRate(Config(), 199), static_cast<float>(4e-4 * 200 / 400));
+  EXPECT_EQ(LearningRate(Config(), 399), 4e-4f);
+  EXPECT_EQ(LearningRate(Config(), 400), 4e-4f);
 }
 
 TEST(LearningRateTest, FallsAlongACosineToTheMinimum) {
   // Half of the cosine's way: the mean of both ends.
-  EXPECT_FLOAT_EQ(LearningRate(Config(), RoundId(400 + 12300)), 2.2e-4f);
+  EXPECT_FLOAT_EQ(LearningRate(Config(), 400 + 12300), 2.2e-4f);
   // A third: 1 + cos(pi / 3) = 1.5.
-  EXPECT_FLOAT_EQ(LearningRate(Config(), RoundId(400 + 8200)), 4e-5f + 3.6e-4f * 0.75f);
+  EXPECT_FLOAT_EQ(LearningRate(Config(), 400 + 8200), 4e-5f + 3.6e-4f * 0.75f);
   const double angle = std::numbers::pi * 24599 / 24600;
-  EXPECT_EQ(LearningRate(Config(), RoundId(24999)),
+  EXPECT_EQ(LearningRate(Config(), 24999),
             static_cast<float>(4e-5 + (4e-4 - 4e-5) * (1 + std::cos(angle)) / 2));
 }
 
 TEST(LearningRateTest, StartsAtThePeakWithoutWarmup) {
   v1::RunConfig config = Config();
   config.set_warmup_rounds(0);
-  EXPECT_EQ(LearningRate(config, RoundId(0)), 4e-4f);
+  EXPECT_EQ(LearningRate(config, 0), 4e-4f);
 }
 
-TEST(StepOfRoundTest, CarriesTheBitsOfTheUpdate) {
-  const v1::StepParameters step = StepOfRound(Config(), RoundId(123));
-  const float eta = LearningRate(Config(), RoundId(123));
+TEST(SignStepTest, CarriesTheBitsOfTheUpdate) {
+  const v1::StepParameters step = SignStep(Config(), RoundId(123));
+  const float eta = LearningRate(Config(), 123);
   EXPECT_EQ(step.eta_bits(), std::bit_cast<uint32_t>(eta));
   EXPECT_EQ(std::bit_cast<float>(step.eta_lambda_bits()), static_cast<float>(double{eta} * 0.1));
   EXPECT_EQ(step.beta(), 0.999f);

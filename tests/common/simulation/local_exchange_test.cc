@@ -26,13 +26,14 @@ constexpr int kRounds = 5;
 
 LocalRun MakeRun(int workers, const std::string& more = "") {
   LocalRun run;
-  run.config = *ParseRunConfig(
-      absl::StrCat(R"({"name": "test", "rounds": )", kRounds,
-                   R"(, "sequence_length": 8, "samples_per_worker": 3, "segment_blocks": 2,
+  run.config = *ParseRunConfig(absl::StrCat(
+      R"({"name": "test", "rounds": )", kRounds,
+      R"(, "sequence_length": 8, "samples_per_worker": 3, "segment_blocks": 2, "method": "signs",
                                                  "start_workers": )",
-                   workers, more, "}"));
+      workers, more, "}"));
   run.model_config_json = "{}";
   run.layout = std::make_shared<const Layout>(testing::SmallLayout());
+  run.method = *MakeRoundMethod(run.config, run.layout, run.model_config_json);
   return run;
 }
 

@@ -50,6 +50,7 @@ class RunStoreTest : public ::testing::Test {
     v1::RunConfig config;
     config.set_name(name);
     config.set_rounds(10);
+    config.set_method(v1::METHOD_SIGNS);
     config.set_sequence_length(8);
     config.set_samples_per_worker(1);
     config.set_segment_blocks(1);
@@ -326,6 +327,34 @@ TEST_F(RunStoreTest, RefusesToStartWithRoundsOfALostRun) {
   std::filesystem::remove(Data("run.pb"));
   Overwrite(Data("rounds/start.record"), "x");
   ExpectDataLoss(Data("run.pb"), "is missing, but the folder has rounds");
+}
+
+// Of a program that knew signs only.
+TEST_F(RunStoreTest, ARunThatNamesNoMethodGoesOnAsSigns) {
+  CreateARun();
+  v1::StoredRun stored = *ParseRunFile(*ReadFile(Data("run.pb")));
+  stored.mutable_config()->clear_method();
+  Overwrite(Data("run.pb"), EncodeRunFile(stored));
+  const auto store = Open();
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_EQ((*store)->run()->config.method(), v1::METHOD_SIGNS);
+  v1::RunConfig again = Config();
+  again.clear_method();
+  EXPECT_EQ(Create(store->get(), again), absl::OkStatus()) << "as the operator gave it before";
+  again.set_method(v1::METHOD_DELTAS);
+  EXPECT_EQ(Create(store->get(), again).code(), absl::StatusCode::kAlreadyExists);
+}
+
+// Which tensors Muon steps follows from the model, so it must be one that is known.
+TEST_F(RunStoreTest, ARunOfDeltasNeedsAModelThatIsKnown) {
+  auto store = Open();
+  ASSERT_TRUE(store.ok()) << store.status();
+  ASSERT_TRUE(Upload(store->get()).ok());
+  v1::RunConfig config = Config();
+  config.set_method(v1::METHOD_DELTAS);
+  const absl::Status status = Create(store->get(), config);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("config.json"));
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ class SnapshotFixture : public LogFixture {
     v1::RunConfig config;
     config.set_name("test");
     config.set_rounds(1000);
+    config.set_method(v1::METHOD_SIGNS);
     config.set_sequence_length(8);
     config.set_samples_per_worker(1);
     ASSERT_TRUE(store_->CreateRunFromFolder(config, folder_.File("model")).ok());

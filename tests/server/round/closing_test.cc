@@ -53,14 +53,15 @@ TEST_F(ClosingTest, WhatClosesLeavesTheRound) {
 TEST_F(ClosingTest, ResultsComeInTheGivenOrderAndAnErrorEndsThem) {
   CloseSegments({SegmentId(1), SegmentId(0)}, &round_, &closed_);
   std::vector<uint32_t> done;
-  const absl::Status status = CombineClosed(
-      *run_, RoundId(4), closed_, *Clock::Real(),
-      [&](const ClosedSegment& closed, const SegmentResult& result, const Votes& votes) {
-        done.push_back(closed.segment.value());
-        EXPECT_EQ(result.checksum, PayloadChecksum(*result.payload));
-        EXPECT_EQ(votes.blocks() > 0, closed.segment == SegmentId(1)) << "only of the audited one";
-        return done.size() == 2 ? absl::AbortedError("enough") : absl::OkStatus();
-      });
+  const absl::Status status =
+      CombineClosed(*run_, RoundId(4), closed_, *Clock::Real(),
+                    [&](const ClosedSegment& closed, const SegmentResult& result) {
+                      done.push_back(closed.segment.value());
+                      EXPECT_EQ(result.checksum, PayloadChecksum(*result.payload));
+                      EXPECT_EQ(result.all_votes.blocks() > 0, closed.segment == SegmentId(1))
+                          << "only of the audited one";
+                      return done.size() == 2 ? absl::AbortedError("enough") : absl::OkStatus();
+                    });
   EXPECT_TRUE(absl::IsAborted(status));
   EXPECT_THAT(done, ElementsAre(1, 0));
 }
@@ -68,12 +69,11 @@ TEST_F(ClosingTest, ResultsComeInTheGivenOrderAndAnErrorEndsThem) {
 TEST_F(ClosingTest, APayloadThatDoesNotDecodeIsDamage) {
   CloseSegments({SegmentId(0)}, &round_, &closed_);
   closed_[0].payloads[1] = std::make_shared<const std::string>("not an update");
-  const absl::Status status =
-      CombineClosed(*run_, RoundId(4), closed_, *Clock::Real(),
-                    [](const ClosedSegment&, const SegmentResult&, const Votes&) {
-                      ADD_FAILURE() << "there is no result";
-                      return absl::OkStatus();
-                    });
+  const absl::Status status = CombineClosed(*run_, RoundId(4), closed_, *Clock::Real(),
+                                            [](const ClosedSegment&, const SegmentResult&) {
+                                              ADD_FAILURE() << "there is no result";
+                                              return absl::OkStatus();
+                                            });
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
 }
 

@@ -62,8 +62,7 @@ class RoundTest : public ::testing::Test {
   RoundDecision Next() { return Decide(round_.Snapshot(members_), Seconds(1), {.min_workers = 2}); }
   // Members that the record includes in a segment.
   std::string Included(uint32_t segment) {
-    const v1::RoundHeader header =
-        MakeRoundHeader(testing::SmallConfig(), round_.Outcome(members_));
+    const v1::RoundHeader header = MakeRoundHeader(round_.Outcome(members_));
     std::string names;
     for (int i = 0; i < 3; ++i) {
       if (header.segments(static_cast<int>(segment)).included()[0] >> i & 1)

@@ -14,6 +14,7 @@ inline std::shared_ptr<const server::RunIdentity> SmallRun(const v1::RunConfig& 
   run->run_id = "small-0001";
   run->config = *CompleteRunConfig(config);
   run->layout = std::make_shared<const Layout>(SmallLayout());
+  run->method = *MakeRoundMethod(run->config, run->layout, "");
   run->initial_snapshot.set_state_hash(kInitialStateHash);
   return run;
 }

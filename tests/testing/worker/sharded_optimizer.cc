@@ -80,8 +80,10 @@ std::vector<SharedBytes> ShardedOptimizer::Compress(RoundId round, const v1::Ste
                                                     const TensorBuffer& gradient) {
   const double norm = Norm(gradient);
   TensorBuffer copy = Copy(*layout_, gradient);
-  for (int rank = 0; rank < plan_.ranks(); ++rank)
-    Must(rules_[rank]->Compress(step, norm, RunsOf(rank, &copy)));
+  for (int rank = 0; rank < plan_.ranks(); ++rank) {
+    Must(rules_[rank]->TakeGradient(step, 0, norm, RunsOf(rank, &copy), {}));
+    Must(rules_[rank]->Compress(step, {}, {}).status());
+  }
   optimizer_->SetPending({.round = round, .k = static_cast<int>(step.kept_per_block())});
   return Encode();
 }
@@ -95,7 +97,7 @@ std::vector<SharedBytes> ShardedOptimizer::Encode() const {
 
 void ShardedOptimizer::Feedback(const CommittedRound& round, int member) {
   if (!optimizer_->TakePending(round.round())) return;
-  for (const auto& rule : rules_) Must(rule->Feedback(round, member));
+  for (const auto& rule : rules_) Must(rule->Feedback(round, {}, member));
 }
 
 TensorBuffer ShardedOptimizer::Lookahead(float eta, const TensorBuffer& parameters) {

@@ -74,6 +74,7 @@ TinyRun::TinyRun(uint64_t seed) {
 v1::RunConfig TinyRun::Config(int workers, uint64_t rounds, uint32_t overlap) const {
   v1::RunConfig config;
   config.set_name("tiny");
+  config.set_method(v1::METHOD_SIGNS);
   config.set_seed(3);
   config.set_rounds(rounds);
   config.set_peak_learning_rate(2e-3);
@@ -87,6 +88,16 @@ v1::RunConfig TinyRun::Config(int workers, uint64_t rounds, uint32_t overlap) co
   config.set_start_workers(workers);
   config.set_min_workers(1);
   config.set_overlap(overlap);
+  return *CompleteRunConfig(config);
+}
+
+v1::RunConfig TinyRun::DeltaConfig(int workers, uint64_t rounds, uint32_t local_steps) const {
+  v1::RunConfig config = Config(workers, rounds, /*overlap=*/0);
+  config.set_method(v1::METHOD_DELTAS);
+  config.clear_beta();
+  config.clear_max_workers();
+  config.set_kept_per_block(8);
+  config.set_local_steps(local_steps);
   return *CompleteRunConfig(config);
 }
 

@@ -29,6 +29,8 @@ class TinyRun {
   // A complete configuration that fits: short samples, K = 4, segments of 8 blocks (several), every
   // default changed as the test wants afterwards (then complete it again).
   v1::RunConfig Config(int workers, uint64_t rounds, uint32_t overlap) const;
+  // The same of the deltas method, K = 8.
+  v1::RunConfig DeltaConfig(int workers, uint64_t rounds, uint32_t local_steps) const;
 
  private:
   ScratchFolder folder_;

@@ -39,6 +39,7 @@ class LogCommandsTest : public ::testing::Test {
     v1::RunConfig config;
     config.set_name("test");
     config.set_rounds(10);
+    config.set_method(v1::METHOD_SIGNS);
     config.set_sequence_length(8);
     config.set_samples_per_worker(1);
     config.set_segment_blocks(2);

@@ -184,7 +184,7 @@ TEST_F(MemoryCheckTest, NamesOffloadOnAGpuOnly) {
 // there.
 TEST_F(MemoryCheckTest, WhatIsOffloadedHasToFitIntoTheHost) {
   request_.options.cpu_offload = true;
-  request_.lookahead = true;
+  request_.copy = true;
   const ShardPlan whole = ShardPlan::Create(layout_, request_.units, 1).value();
   const int64_t host = 4 * (4 * 4 * whole.shard(0).elements() + 6 * 4 * layout_.blocks());
   AvailableMemory available{
@@ -204,7 +204,7 @@ TEST_F(MemoryCheckTest, MomentumPendingAndLookaheadAreInThePlan) {
   EXPECT_EQ(planned(MemoryCategory::kMomentum),
             4 * whole.shard(0).elements() + 6 * 4 * layout_.blocks());
   const int64_t without = planned(MemoryCategory::kWorkspace);
-  request_.lookahead = true;
+  request_.copy = true;
   EXPECT_EQ(planned(MemoryCategory::kWorkspace) - without, 4 * whole.shard(0).elements());
 }
 

@@ -89,6 +89,24 @@ TEST_F(WorkerMetricsTest, TakesTheReadingsOfASummaryOver) {
   EXPECT_EQ(metrics_.Telemetry().tokens(), 1280u);
 }
 
+TEST_F(WorkerMetricsTest, ReadingsOfDeltasAreShownOnceTheyAreKnown) {
+  metrics_.Update(TrainSummary());
+  EXPECT_EQ(Value(&metrics_, "inner_steps_total"), 0);
+  EXPECT_EQ(Value(&metrics_, "delta_norm"), -1);
+  TrainSummary summary;
+  summary.deltas = DeltaReadings{
+      .inner_steps = 6, .delta_norm = 0.25, .energy_kept = 0.5, .capped = 0.125, .cancelled = {}};
+  metrics_.Update(summary);
+  EXPECT_EQ(Value(&metrics_, "inner_steps_total"), 6);
+  EXPECT_EQ(Value(&metrics_, "delta_norm"), 0.25);
+  EXPECT_EQ(Value(&metrics_, "delta_energy_ratio"), 0.5);
+  EXPECT_EQ(Value(&metrics_, "delta_capped_ratio"), 0.125);
+  EXPECT_EQ(Value(&metrics_, "delta_cancelled_ratio"), -1);
+  summary.deltas->cancelled = 0.75;
+  metrics_.Update(summary);
+  EXPECT_EQ(Value(&metrics_, "delta_cancelled_ratio"), 0.75);
+}
+
 TEST_F(WorkerMetricsTest, TransfersAreThoseOfTheMoment) {
   TransferStats stats;
   metrics_.SetTransfers([&stats] { return stats; });

@@ -71,7 +71,7 @@ TEST_P(DeviceNodeTest, EqualVotesGiveTheCpusParameters) {
 // mistake.
 TEST_P(DeviceNodeTest, LossesAndNormsAreTheCpus) {
   ApplyRounds(1);
-  for (const GradientAt at : {GradientAt::kParameters, GradientAt::kLookahead}) {
+  for (const GradientAt at : {GradientAt::kParameters, GradientAt::kCopy}) {
     for (Node* node : {cpu_.get(), node_.get()}) ASSERT_TRUE(node->MakeLookahead(0.01f).ok());
     std::vector<double> expected_losses, losses;
     const double expected = Gradient(cpu_.get(), 5, at, &expected_losses);
@@ -80,8 +80,10 @@ TEST_P(DeviceNodeTest, LossesAndNormsAreTheCpus) {
     ASSERT_EQ(losses.size(), 5);
     for (size_t i = 0; i < losses.size(); ++i)
       EXPECT_NEAR(losses[i], expected_losses[i], 1e-4 * expected_losses[i]);
-    for (Node* node : {cpu_.get(), node_.get()})
-      ASSERT_TRUE(node->Compress(RoundId(1), testing::Step(), expected).ok());
+    for (Node* node : {cpu_.get(), node_.get()}) {
+      ASSERT_TRUE(node->TakeGradient(testing::Step(), 0, expected).ok());
+      ASSERT_TRUE(node->Compress(RoundId(1), testing::Step()).ok());
+    }
     EXPECT_NEAR(*node_->MomentumNorm(), *cpu_->MomentumNorm(), 1e-4 * *cpu_->MomentumNorm());
   }
 }

@@ -81,14 +81,14 @@ class LateRankTest : public testing::NodeFixture {
         [&] { gone.Notify(); });
     NodeOptions options = OptionsOf({.sharding = sharding, .ranks = 2, .devices = devices});
     options.rank_timeout = absl::Seconds(3);
-    auto node = Node::Create(options, {.layout = &tiny_.layout,
-                                       .model = tiny_.model.get(),
-                                       .lookahead = true,
-                                       .devices = devices});
+    auto node = Node::Create(
+        options,
+        {.layout = &tiny_.layout, .model = tiny_.model.get(), .copy = true, .devices = devices});
     ASSERT_TRUE(node.ok()) << name << ": " << node.status();
     ASSERT_TRUE((*node)->Load(Snapshot(), RoundId(0), 0).ok());
     const double norm = Gradient(node->get(), 2, GradientAt::kParameters);
-    ASSERT_TRUE((*node)->Compress(RoundId(0), testing::Step(), norm).ok());
+    ASSERT_TRUE((*node)->TakeGradient(testing::Step(), 0, norm).ok());
+    ASSERT_TRUE((*node)->Compress(RoundId(0), testing::Step()).ok());
     stops = true;
     const absl::Status status = operation(**node);
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << name << ": " << status;
@@ -126,7 +126,7 @@ TEST_F(LateRankTest, TouchesNothingThatIsGone) {
   expect("finish gradient", Sharding::kNoShard,
          [](Node& node) { return node.FinishGradient(1).status(); });
   expect("compress", Sharding::kShardGradOp,
-         [](Node& node) { return node.Compress(RoundId(1), testing::Step(), 1.0).status(); });
+         [](Node& node) { return node.Compress(RoundId(1), testing::Step()).status(); });
   expect("feedback", Sharding::kFullShard, [&](Node& node) { return node.Feedback(round(), 0); });
   expect("restore", Sharding::kFullShard, [&](Node& node) {
     const auto reader = StateReader::Open(state);

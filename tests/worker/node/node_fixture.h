@@ -65,7 +65,7 @@ class NodeFixture : public ::testing::Test {
   std::unique_ptr<Node> MakeNode(const NodeCase& how) {
     auto node = Node::Create(OptionsOf(how), {.layout = &tiny_.layout,
                                               .model = tiny_.model.get(),
-                                              .lookahead = true,
+                                              .copy = true,
                                               .devices = how.devices});
     EXPECT_TRUE(node.ok()) << node.status();
     EXPECT_TRUE((*node)->Load(Snapshot(), RoundId(0), 0).ok());
@@ -90,13 +90,14 @@ class NodeFixture : public ::testing::Test {
   // Two steps of a worker, the second at the lookahead copy, with nothing included.
   std::vector<std::string> Train(Node* node) {
     std::vector<std::string> bytes;
-    for (const GradientAt at : {GradientAt::kParameters, GradientAt::kLookahead}) {
-      if (at == GradientAt::kLookahead) {
+    for (const GradientAt at : {GradientAt::kParameters, GradientAt::kCopy}) {
+      if (at == GradientAt::kCopy) {
         EXPECT_TRUE(node->MakeLookahead(0.01f).ok());
       }
       const double norm = Gradient(node, 5, at);
       EXPECT_GT(norm, 0.5);
-      const auto payloads = node->Compress(RoundId(3), Step(), norm);
+      EXPECT_EQ(node->TakeGradient(Step(), 0, norm), absl::OkStatus());
+      const auto payloads = node->Compress(RoundId(3), Step());
       EXPECT_TRUE(payloads.ok()) << payloads.status();
       for (const SharedBytes& payload : *payloads) bytes.push_back(*payload);
     }

@@ -69,7 +69,7 @@ class CountedDevices final : public NodeDevices {
 struct Case {
   Sharding sharding;
   int ranks;
-  bool lookahead;
+  bool copy;
   FloatType param_dtype = FloatType::kF32;
 };
 
@@ -88,8 +88,8 @@ class NodeMemoryTest : public ::testing::TestWithParam<Case> {
       tokens.push_back(RandomTokens(kPositions + 1, Config().vocab_size, i));
     for (const auto& each : tokens) batches.push_back({.tokens = each, .sequences = 1});
     const CommittedRound round = Committed(big_.layout, BuildRound(big_.layout, RoundId(0), 0));
-    const GradientAt at = GetParam().lookahead ? GradientAt::kLookahead : GradientAt::kParameters;
-    if (GetParam().lookahead) {
+    const GradientAt at = GetParam().copy ? GradientAt::kCopy : GradientAt::kParameters;
+    if (GetParam().copy) {
       ASSERT_TRUE(node->MakeLookahead(0.1f).ok());
     }
     for (const bool first : {true, false})
@@ -97,7 +97,8 @@ class NodeMemoryTest : public ::testing::TestWithParam<Case> {
     const auto norm = node->FinishGradient(2 * node->ranks());
     ASSERT_TRUE(norm.ok()) << norm.status();
     v1::StepParameters step = round.header->step();
-    ASSERT_TRUE(node->Compress(RoundId(0), step, *norm).ok());
+    ASSERT_TRUE(node->TakeGradient(step, 0, *norm).ok());
+    ASSERT_TRUE(node->Compress(RoundId(0), step).ok());
     ASSERT_TRUE(node->Apply(round).ok());
     ASSERT_TRUE(node->Feedback(round, 0).ok());
     ASSERT_TRUE(node->Losses(batches).ok());
@@ -124,7 +125,7 @@ TEST_P(NodeMemoryTest, ThePlanHoldsWithEverythingOfARound) {
   const auto devices = std::make_shared<const CountedDevices>(how.ranks);
   auto node = Node::Create(options, {.layout = &big_.layout,
                                      .model = big_.model.get(),
-                                     .lookahead = how.lookahead,
+                                     .copy = how.copy,
                                      .micro_batch_samples = 1,
                                      .sequence_length = kPositions,
                                      .kept_per_block = kKept,
@@ -141,14 +142,14 @@ TEST_P(NodeMemoryTest, ThePlanHoldsWithEverythingOfARound) {
                                       .positions = kPositions,
                                       .element_arrays = 1,
                                       .block_bytes = 6 * kKept,
-                                      .lookahead = how.lookahead})
+                                      .copy = how.copy})
                               .value();
   for (int rank = 0; rank < how.ranks; ++rank) {
     const auto measured = static_cast<double>(devices->Peak(rank));
     const auto planned = static_cast<double>(plan.ranks[rank].device_bytes);
     const std::string what =
         absl::StrFormat("%s ranks %d %s lookahead %d: measured %.1f MB, planned/measured %.3f; %s",
-                        Name(how.sharding), how.ranks, Name(how.param_dtype), how.lookahead,
+                        Name(how.sharding), how.ranks, Name(how.param_dtype), how.copy,
                         measured / 1e6, planned / measured, plan.Describe(rank));
     EXPECT_GE(measured, 100e6) << what;
     EXPECT_NEAR(planned / measured, 1, 0.05) << what;

@@ -16,6 +16,9 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 
+// What a scale code stands for, exact.
+float Scale(int code) { return std::ldexp(static_cast<float>(ScaleOf(code)), -kScaleUnitBits); }
+
 RunSpans Spans(TensorBuffer* buffer) {
   RunSpans spans;
   for (int i = 0; i < buffer->tensors(); ++i) spans.push_back(buffer->tensor(i));
@@ -160,6 +163,80 @@ TEST_F(DeltaRuleTest, BlocksOfWhatMuonStepsTravelAsTheirDct) {
   for (const int64_t col : {0, 63, 64, 127})
     EXPECT_NEAR(Error(17, col), 0.001 - sent / 64, 1e-9) << "of " << col;
   EXPECT_EQ(Error(17, 128), 0.001f) << "not included";
+}
+
+TEST_F(DeltaRuleTest, ReadingsSayWhatTheStepsDidAndWhatTheUpdateSaysOfTheBuffer) {
+  EXPECT_EQ(rule_.readings(), DeltaReadings());
+  const float s = Scale(100);
+  begin_.tensor(0)[0] = 4 * s;
+  x_.tensor(0)[1] = 3 * s;
+  ASSERT_TRUE(Compress(0.5f).ok());
+  EXPECT_EQ(rule_.readings().delta_norm, 5 * s);
+  EXPECT_EQ(rule_.readings().energy_kept, 16.0 / 25);
+  x_.tensor(0)[1] = 0;
+  begin_.tensor(0)[0] = 0;
+  ASSERT_TRUE(Compress(0.5f).ok());
+  EXPECT_EQ(rule_.readings().delta_norm, 0) << "of these steps, not of the buffer";
+  EXPECT_EQ(rule_.readings().energy_kept, 16.0 / 25);
+  ASSERT_TRUE(Compress(0).ok());
+  EXPECT_FALSE(rule_.readings().energy_kept.has_value()) << "there is nothing to say";
+  EXPECT_FALSE(rule_.readings().capped.has_value());
+}
+
+TEST_F(DeltaRuleTest, OfASmallBlockReadingsCountWhatIsInsideTheTensor) {
+  const float s = Scale(100);
+  std::ranges::fill(begin_.tensor(1), s);                // three, and K is 4
+  std::ranges::fill(begin_.tensor(0).subspan(0, 5), s);  // five, of which four are sent
+  ASSERT_TRUE(Compress(0, 4).ok());
+  EXPECT_EQ(rule_.readings().energy_kept, 7.0 / 8);
+  const std::vector<DeltaResult> results = Results();
+  const std::vector<const DeltaResult*> included = {&results[0], &results[1]};
+  rule_.Feedback(included);
+  EXPECT_EQ(rule_.readings().cancelled, 0) << "what fills a record up cannot come back";
+}
+
+TEST_F(DeltaRuleTest, ReadingsCountBlocksAtTheCap) {
+  begin_.tensor(0)[0] = Scale(120);
+  begin_.tensor(0)[64] = Scale(116);
+  begin_.tensor(1)[0] = Scale(100);
+  ASSERT_TRUE(Compress(0, 1, 116).ok());
+  EXPECT_EQ(rule_.readings().capped, 2.0 / 3) << "the third block says nothing";
+}
+
+TEST_F(DeltaRuleTest, ReadingsCountWhatDidNotComeBackWhereItWasIncluded) {
+  std::ranges::fill(begin_.tensor(0), 0.001f);
+  ASSERT_TRUE(Compress(1, 2).ok());
+  std::vector<DeltaResult> results = Results();
+  results[0].positions.erase(results[0].positions.begin() + 1);
+  for (size_t i = 1; i < results[0].offsets.size(); ++i) --results[0].offsets[i];
+  const std::vector<const DeltaResult*> first_only = {&results[0], nullptr};
+  rule_.Feedback(first_only);
+  EXPECT_EQ(rule_.readings().cancelled, 1.0 / 4);
+  ASSERT_TRUE(Compress(1, 2).ok());
+  rule_.Feedback(std::vector<const DeltaResult*>{nullptr, nullptr});
+  EXPECT_EQ(rule_.readings().cancelled, 1.0 / 4) << "of the last update that was included";
+}
+
+// The third block of the matrix is two wide: 128 elements, but 4096 frequencies.
+TEST_F(DeltaRuleTest, OfABlockOfFrequenciesAllPositionsAreInside) {
+  DeltaRule rule(&layout_, {.method = InnerMethod::kAdamW}, InnerTensors(layout_, {{0}, {1}}),
+                 {true, false},
+                 {.error = Spans(&error_), .first = Spans(&first_), .second = Spans(&second_)});
+  const double value = 0x1p-7;
+  begin_.tensor(0)[128] = value;
+  const DeltaRound round = {.beta = 0, .k = 200, .caps = {255, 255}};
+  ASSERT_TRUE(rule.Compress(round, Spans(&begin_), Spans(&x_)).ok());
+  const double scale = Scale(rule.pending()->codes[2]);
+  EXPECT_DOUBLE_EQ(*rule.readings().energy_kept, 200 * scale * scale / (value * value));
+}
+
+TEST_F(DeltaRuleTest, InnerStepsOfTheReadingsGoOnWhenTheInnerOptimizerBeginsAnew) {
+  rule_.Step({.rate = 0.1f, .clip_norm = 1}, 1, Spans(&gradient_), Spans(&x_));
+  x_.tensor(0)[100] = std::numeric_limits<float>::infinity();
+  EXPECT_TRUE(absl::IsFailedPrecondition(Compress(0.5f)));
+  rule_.Step({.rate = 0.1f, .clip_norm = 1}, 1, Spans(&gradient_), Spans(&x_));
+  EXPECT_EQ(rule_.inner_steps(), 1u);
+  EXPECT_EQ(rule_.readings().inner_steps, 2u);
 }
 
 TEST_F(DeltaRuleTest, AGradientAboveTheClipIsScaledDownToIt) {

@@ -81,6 +81,28 @@ class TrainerTest : public ::testing::Test {
                                             tiny_.File("initial.safetensors"), StateHashOnCpu)};
 };
 
+TEST_F(TrainerTest, TellsWhatRoundsOfDeltasDid) {
+  LocalAggregator aggregator{*MakeLocalRun(tiny_.DeltaConfig(1, 3, 2), tiny_.checkpoint_dir(),
+                                           tiny_.File("deltas.safetensors"), StateHashOnCpu)};
+  LocalExchange exchange(&aggregator);
+  const WorkerResult result = TrainWorker(tiny_, {.name = "w0", .exchange = &exchange});
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  ASSERT_TRUE(result.summary.deltas.has_value());
+  const DeltaReadings& readings = *result.summary.deltas;
+  EXPECT_EQ(readings.inner_steps, 6u);
+  EXPECT_GT(readings.delta_norm.value_or(0), 0);
+  EXPECT_GT(readings.energy_kept.value_or(0), 0);
+  EXPECT_TRUE(readings.capped.has_value());
+  EXPECT_TRUE(readings.cancelled.has_value());
+}
+
+TEST_F(TrainerTest, TellsNothingOfDeltasInARunOfSigns) {
+  LocalExchange exchange(&aggregator_);
+  const WorkerResult result = TrainWorker(tiny_, {.name = "w0", .exchange = &exchange});
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  EXPECT_FALSE(result.summary.deltas.has_value());
+}
+
 TEST_F(TrainerTest, DropsAnEvaluationWhenStopped) {
   StoppedAtFirst exchange(&aggregator_);
   const WorkerResult result = TrainWorker(tiny_, {.name = "w0", .exchange = &exchange});

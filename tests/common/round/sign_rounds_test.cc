@@ -1,6 +1,5 @@
-#include "common/round/combiner.h"
-
 #include "common/codec/payload.h"
+#include "common/round/round_method.h"
 #include "gtest/gtest.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/small_run.h"
@@ -11,11 +10,16 @@ namespace {
 using testing::SmallConfig;
 using testing::UpdatePayload;
 
-class CombinerTest : public ::testing::Test {
+std::shared_ptr<const RoundMethod> Method(const v1::RunConfig& config, const Layout& layout) {
+  return *MakeRoundMethod(config, std::make_shared<const Layout>(layout), "");
+}
+
+class SignRoundsTest : public ::testing::Test {
  protected:
   SegmentResult Combine(const v1::RunConfig& config, const std::vector<SharedBytes>& payloads) {
-    auto result =
-        CombineSegment(layout_, config, RoundId(3), SegmentId(1), payloads, /*threads=*/1, clock_);
+    auto result = Method(config, layout_)
+                      ->Combine({RoundId(3), SegmentId(1)}, payloads, RoundMethod::Keep::kNothing,
+                                /*threads=*/1, clock_);
     EXPECT_TRUE(result.ok()) << result.status();
     return *std::move(result);
   }
@@ -33,7 +37,7 @@ class CombinerTest : public ::testing::Test {
   testing::FakeClock clock_;
 };
 
-TEST_F(CombinerTest, OneWorkersResultIsItsUpdate) {
+TEST_F(SignRoundsTest, OneWorkersResultIsItsUpdate) {
   const SegmentResult result = Combine(SmallConfig(), {Payload(5)});
   EXPECT_EQ(result.sent_votes, 8u);
   EXPECT_EQ(result.entries, 8u);
@@ -44,19 +48,19 @@ TEST_F(CombinerTest, OneWorkersResultIsItsUpdate) {
   EXPECT_EQ(votes.positions, update.positions);
 }
 
-TEST_F(CombinerTest, EqualUpdatesAddUp) {
+TEST_F(SignRoundsTest, EqualUpdatesAddUp) {
   const SegmentResult result = Combine(SmallConfig(), {Payload(5), Payload(5), Payload(5)});
   EXPECT_EQ(result.entries, 8u);
   EXPECT_EQ(result.agreement, 24u);
   for (const int16_t value : Decode(result).values) EXPECT_EQ(std::abs(value), 3);
 }
 
-TEST_F(CombinerTest, TheOrderOfWorkersDoesNotMatter) {
+TEST_F(SignRoundsTest, TheOrderOfWorkersDoesNotMatter) {
   EXPECT_EQ(*Combine(SmallConfig(), {Payload(1), Payload(2), Payload(3)}).payload,
             *Combine(SmallConfig(), {Payload(3), Payload(1), Payload(2)}).payload);
 }
 
-TEST_F(CombinerTest, TopKeepsTheStrongest) {
+TEST_F(SignRoundsTest, TopKeepsTheStrongest) {
   v1::RunConfig config = SmallConfig();
   config.set_download(v1::DOWNLOAD_MODE_TOP);
   config.set_kept_votes_per_block(4);
@@ -67,7 +71,7 @@ TEST_F(CombinerTest, TopKeepsTheStrongest) {
   for (const int16_t value : votes.values) EXPECT_GE(std::abs(value), 1);
 }
 
-TEST_F(CombinerTest, TheNumberOfThreadsDoesNotMatter) {
+TEST_F(SignRoundsTest, TheNumberOfThreadsDoesNotMatter) {
   const Layout layout =
       Layout::Create(Manifest::Create({{"matrix", {4096, 2048}}}).value(), 2048).value();
   v1::RunConfig config = SmallConfig();
@@ -77,26 +81,24 @@ TEST_F(CombinerTest, TheNumberOfThreadsDoesNotMatter) {
     const std::vector<SharedBytes> payloads = {UpdatePayload(layout, RoundId(3), SegmentId(0), 1),
                                                UpdatePayload(layout, RoundId(3), SegmentId(0), 2),
                                                UpdatePayload(layout, RoundId(3), SegmentId(0), 3)};
-    const auto combine = [&](int threads, Votes* all) {
-      return CombineSegment(layout, config, RoundId(3), SegmentId(0), payloads, threads, clock_,
-                            all)
-          .value();
+    const auto method = Method(config, layout);
+    const auto combine = [&](int threads) {
+      return *method->Combine({RoundId(3), SegmentId(0)}, payloads,
+                              RoundMethod::Keep::kForComparison, threads, clock_);
     };
-    Votes all;
-    const SegmentResult alone = combine(1, &all);
-    EXPECT_EQ(ValidateVotes(all, 2048), absl::OkStatus());
+    const SegmentResult alone = combine(1);
+    EXPECT_EQ(ValidateVotes(alone.all_votes, 2048), absl::OkStatus());
     for (const int threads : {2, 3, 64}) {
-      Votes all_of_many;
-      const SegmentResult result = combine(threads, &all_of_many);
+      const SegmentResult result = combine(threads);
       EXPECT_EQ(*result.payload, *alone.payload) << threads;
       EXPECT_EQ(result.entries, alone.entries);
       EXPECT_EQ(result.agreement, alone.agreement);
-      EXPECT_TRUE(all_of_many == all);
+      EXPECT_TRUE(result.all_votes == alone.all_votes);
     }
   }
 }
 
-TEST_F(CombinerTest, NobodyGivesBlocksWithoutVotes) {
+TEST_F(SignRoundsTest, NobodyGivesBlocksWithoutVotes) {
   const SegmentResult result = Combine(SmallConfig(), {});
   EXPECT_EQ(Decode(result).blocks(), 2);
   EXPECT_TRUE(Decode(result).values.empty());

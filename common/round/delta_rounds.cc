@@ -1,0 +1,215 @@
+// Deltas: means of what workers sent of each position, in levels (docs/algorithm.md, "Deltas").
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "common/base/parallel.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "common/codec/delta_payload.h"
+#include "common/codec/gap_model.h"
+#include "common/round/methods.h"
+#include "common/round_log/delta_step.h"
+#include "common/run/schedule.h"
+#include "common/update/scale.h"
+
+namespace distro {
+namespace {
+
+// Groups of blocks below which a thread costs more than it saves.
+constexpr uint32_t kLeastGroupsOfThread = 4;
+
+std::vector<GroupRange> Cut(uint32_t blocks, int threads) {
+  const uint32_t groups = (blocks + kGroupBlocks - 1) / kGroupBlocks;
+  const uint32_t parts = std::clamp<uint32_t>(groups / kLeastGroupsOfThread, 1, threads);
+  std::vector<GroupRange> ranges;
+  for (uint64_t part = 0, first = 0; part < parts; ++part) {
+    const uint64_t end = uint64_t{groups} * (part + 1) / parts;
+    ranges.push_back(
+        {.first = static_cast<uint32_t>(first), .count = static_cast<uint32_t>(end - first)});
+    first = end;
+  }
+  return ranges;
+}
+
+// What comes of some groups of blocks.
+struct Part {
+  DeltaResult result;
+  uint64_t entries = 0;                  // before download = top
+  std::vector<LargestCodes> codes = {};  // [payloads]
+};
+
+absl::Status Damaged(const absl::Status& status) { return absl::DataLossError(status.message()); }
+
+class DeltaRounds final : public RoundMethod {
+ public:
+  DeltaRounds(const v1::RunConfig& config, std::shared_ptr<const Layout> layout,
+              std::vector<bool> as_dct)
+      : config_(config), layout_(std::move(layout)), as_dct_(std::move(as_dct)) {}
+
+  v1::StepParameters Step(RoundId round, absl::Span<const uint32_t> medians) const override {
+    const std::vector<float> rates = LocalRates(config_, round);
+    v1::StepParameters step;
+    step.set_clip_norm(static_cast<float>(config_.clip_norm()));
+    step.set_kept_per_block(config_.kept_per_block());
+    v1::DeltaParameters& deltas = *step.mutable_deltas();
+    for (const float rate : rates) deltas.add_inner_rate_bits(std::bit_cast<uint32_t>(rate));
+    deltas.set_outer_rate_bits(
+        std::bit_cast<uint32_t>(static_cast<float>(config_.outer_learning_rate())));
+    deltas.set_error_decay(static_cast<float>(config_.error_decay()));
+    deltas.set_caps(DeltaCaps(rates, medians, layout_->tensors().size()));
+    deltas.set_as_dct(ToBitmap(as_dct_));
+    return step;
+  }
+
+  absl::Status CheckUpdate(absl::string_view payload, RoundPlace place,
+                           const v1::StepParameters& step) const override {
+    return ValidateDeltaUpdate(payload, Expect(place),
+                               BlockCaps(*layout_, place.segment, step.deltas().caps()));
+  }
+
+  uint64_t MaxUpdateBytes(SegmentId segment) const override {
+    return MaxDeltaUpdateBytes(layout_->SegmentBlocks(segment), kept());
+  }
+
+  uint64_t UpdateBytes() const override {
+    uint64_t bytes = 0;
+    for (SegmentId s(0); s.value() < layout_->segments(); s = s.Next()) bytes += MaxUpdateBytes(s);
+    return bytes;
+  }
+
+  absl::StatusOr<SegmentResult> Combine(RoundPlace place, absl::Span<const SharedBytes> payloads,
+                                        Keep keep, int threads, const Clock& clock) const override;
+  absl::StatusOr<std::vector<AgreementCounts>> Compare(RoundPlace place,
+                                                       absl::Span<const ComparedPayload> payloads,
+                                                       const SegmentResult& result) const override;
+
+ private:
+  int kept() const { return static_cast<int>(config_.kept_per_block()); }
+  PayloadExpectation Expect(RoundPlace place) const {
+    return ExpectPayload(*layout_, place.round, place.segment, kept());
+  }
+  MeanRule RuleOf(int64_t weights) const {
+    const int floor_256 = static_cast<int>(256 * config_.least_senders() + 0.5);
+    return {.divisor = config_.divisor() == v1::DIVISOR_ALL ? Divisor::kAll : Divisor::kSenders,
+            .weights = weights,
+            .least_senders = LeastSenders(weights, floor_256)};
+  }
+  // The tensor of each block of a segment.
+  std::vector<int> TensorsOf(SegmentId segment) const {
+    std::vector<int> tensors(layout_->SegmentBlocks(segment));
+    for (const BlockRun& run : layout_->SegmentRuns(segment))
+      std::fill_n(tensors.begin() + run.offset, run.blocks, run.tensor);
+    return tensors;
+  }
+
+  // What a thread needs to combine groups of a segment; borrowed.
+  struct Work {
+    PayloadExpectation expected;
+    std::vector<WeightedDeltaPayload> payloads;
+    std::vector<BlockExtent> extents;
+    std::vector<int> tensors;
+  };
+  absl::StatusOr<Part> CombineGroups(const Work& work, GroupRange range) const;
+
+  const v1::RunConfig config_;
+  const std::shared_ptr<const Layout> layout_;
+  const std::vector<bool> as_dct_;  // [tensors]
+};
+
+absl::StatusOr<Part> DeltaRounds::CombineGroups(const Work& work, GroupRange range) const {
+  Part part;
+  part.codes.assign(work.payloads.size(), LargestCodes(layout_->tensors().size()));
+  absl::StatusOr<DeltaMeans> means = CombineDeltaPayloads(
+      work.payloads, work.expected, work.extents,
+      RuleOf(static_cast<int64_t>(work.payloads.size())), range,
+      [&](size_t payload, uint32_t block, const GapBlock<DeltaFormat>& sent) {
+        if (sent.count == 0) return;
+        std::optional<uint8_t>& largest = part.codes[payload][work.tensors[block]];
+        largest = std::max<uint8_t>(largest.value_or(0), sent.code);
+      });
+  if (!means.ok()) return Damaged(means.status());
+  part.entries = means->values.size();
+  if (config_.download() == v1::DOWNLOAD_MODE_TOP) {
+    means = KeepLargest(
+        *means, static_cast<int>(config_.kept_votes_per_block()), config_.seed(),
+        work.expected.round,
+        layout_->SegmentFirstBlock(work.expected.segment) + int64_t{range.first} * kGroupBlocks);
+  }
+  part.result = RoundToLevels(*means);
+  return part;
+}
+
+absl::StatusOr<SegmentResult> DeltaRounds::Combine(RoundPlace place,
+                                                   absl::Span<const SharedBytes> payloads,
+                                                   Keep /*keep*/, int threads,
+                                                   const Clock& clock) const {
+  const absl::Duration start = clock.MonotonicNow();
+  Work work = {.expected = Expect(place),
+               .payloads = {},
+               .extents = DeltaExtents(*layout_, as_dct_, place.segment),
+               .tensors = TensorsOf(place.segment)};
+  for (const SharedBytes& payload : payloads) work.payloads.push_back({.bytes = *payload});
+  const std::vector<GroupRange> ranges = Cut(work.expected.blocks, threads);
+  std::vector<absl::StatusOr<Part>> parts(ranges.size());
+  RunParallel(threads, static_cast<int64_t>(ranges.size()),
+              [&](int /*thread*/, int64_t i) { parts[i] = CombineGroups(work, ranges[i]); });
+  SegmentResult result;
+  result.sent_votes = payloads.size() * uint64_t{work.expected.blocks} * config_.kept_per_block();
+  result.largest_codes.resize(payloads.size());
+  std::vector<DeltaResult> results;
+  for (absl::StatusOr<Part>& part : parts) {
+    DISTRO_RETURN_IF_ERROR(part.status());
+    result.entries += part->entries;
+    for (size_t i = 0; i < payloads.size(); ++i)
+      AddLargestCodes(part->codes[i], &result.largest_codes[i]);
+    results.push_back(std::move(part->result));
+  }
+  const DeltaResult all = Concatenate(std::move(results));
+  const absl::Duration combined = clock.MonotonicNow();
+  FinishResult(EncodeDeltaResult(IdentifyPayload(*layout_, place.round, place.segment), all),
+               &result);
+  result.combine_time = combined - start;
+  result.encode_time = clock.MonotonicNow() - combined;
+  return result;
+}
+
+absl::StatusOr<std::vector<AgreementCounts>> DeltaRounds::Compare(
+    RoundPlace place, absl::Span<const ComparedPayload> payloads,
+    const SegmentResult& /*result*/) const {
+  const PayloadExpectation expected = Expect(place);
+  const std::vector<BlockExtent> extents = DeltaExtents(*layout_, as_dct_, place.segment);
+  std::vector<DeltaUpdateReader> readers;
+  for (const ComparedPayload& payload : payloads) {
+    absl::StatusOr<DeltaUpdateReader> reader = DeltaUpdateReader::Create(payload.bytes, expected);
+    if (!reader.ok()) return Damaged(reader.status());
+    readers.push_back(*std::move(reader));
+  }
+  std::vector<AgreementCounts> counts(payloads.size());
+  std::vector<SentBlock> sent(payloads.size());
+  std::vector<std::vector<int64_t>> values(payloads.size());
+  for (uint32_t block = 0; block < expected.blocks; ++block) {
+    for (size_t i = 0; i < payloads.size(); ++i) {
+      const absl::StatusOr<const GapBlock<DeltaFormat>*> read = readers[i].NextBlock();
+      if (!read.ok()) return Damaged(read.status());
+      const GapBlock<DeltaFormat>& of = **read;
+      values[i].clear();
+      for (uint32_t j = 0; j < of.count; ++j) values[i].push_back(of.signs[j] * ScaleOf(of.code));
+      sent[i] = {.positions = absl::MakeSpan(of.positions).first(of.count),
+                 .values = values[i],
+                 .weight = payloads[i].weight};
+    }
+    CompareSent(extents[block], sent, absl::MakeSpan(counts));
+  }
+  return counts;
+}
+
+}  // namespace
+
+std::shared_ptr<const RoundMethod> MakeDeltaRounds(const v1::RunConfig& config,
+                                                   std::shared_ptr<const Layout> layout,
+                                                   std::vector<bool> as_dct) {
+  return std::make_shared<DeltaRounds>(config, std::move(layout), std::move(as_dct));
+}
+
+}  // namespace distro

@@ -1,0 +1,99 @@
+// A run's method as an aggregator has it (docs/algorithm.md): what a round says about its step,
+// what an update must be, and what comes of the updates of a segment. The worker's half of the same
+// seam is worker/optimizer/update_rule.h; a further method is a further class, and a line in
+// MakeRoundMethod.
+//
+//   v1::StepParameters step = method.Step(round, medians);             // into Open and the record
+//   DISTRO_RETURN_IF_ERROR(method.CheckUpdate(payload, place, step));  // of each that arrives
+//   result = method.Combine(place, payloads, Keep::kNothing, threads, clock);
+//
+// Immutable and thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "common/base/clock.h"
+#include "common/base/ids.h"
+#include "common/layout/layout.h"
+#include "common/round/agreement.h"
+#include "common/round_log/committed_round.h"
+#include "common/update/delta_caps.h"
+#include "common/update/votes.h"
+#include "distro/v1/round.pb.h"
+#include "distro/v1/run.pb.h"
+
+namespace distro {
+
+// A segment of a round.
+struct RoundPlace {
+  RoundId round;
+  SegmentId segment;
+};
+
+struct SegmentResult {
+  SharedBytes payload;
+  uint64_t checksum = 0;    // XXH3-64 of the payload, as the record lists it
+  uint64_t sent_votes = 0;  // positions that the payloads could send: workers * blocks * K
+  uint64_t entries = 0;     // positions that are not zero, before download = top
+  uint64_t agreement = 0;   // signs: sum of |V|, before download = top
+  absl::Duration combine_time;
+  absl::Duration encode_time;
+  std::vector<LargestCodes> largest_codes = {};  // deltas: [payloads]
+  Votes all_votes = {};  // signs, with Keep::kForComparison: those before download = top
+};
+
+// An update whose sender is compared with the others; weight 0: it is not in the sum.
+struct ComparedPayload {
+  absl::string_view bytes;  // borrowed; valid
+  int weight = 0;
+};
+
+class RoundMethod {
+ public:
+  virtual ~RoundMethod() = default;
+
+  // What Open and the record of the round say. `medians`: scale_medians of the record before it;
+  // none for round 0.
+  virtual v1::StepParameters Step(RoundId round, absl::Span<const uint32_t> medians) const = 0;
+
+  // OK: `payload` is an update that an encoder makes, and that the round allows; `step` is the
+  // round's. InvalidArgument names what differs.
+  virtual absl::Status CheckUpdate(absl::string_view payload, RoundPlace place,
+                                   const v1::StepParameters& step) const = 0;
+  // No update of the segment is larger.
+  virtual uint64_t MaxUpdateBytes(SegmentId segment) const = 0;
+  // Of a whole update: what a link has to carry, or a bound of it.
+  virtual uint64_t UpdateBytes() const = 0;
+
+  // `payloads` have passed CheckUpdate, and count with weight 1 each; their order does not matter,
+  // none gives a result without entries. `threads` share the blocks; the result does not depend on
+  // them. DataLoss: a payload that was checked does not decode (memory is damaged). Requires
+  // threads >= 1.
+  enum class Keep { kNothing, kForComparison };
+  virtual absl::StatusOr<SegmentResult> Combine(RoundPlace place,
+                                                absl::Span<const SharedBytes> payloads, Keep keep,
+                                                int threads, const Clock& clock) const = 0;
+
+  // How each worker's update agrees with what the others sent, in the order of `payloads`: all that
+  // `result` was combined from, and those of weight 0. `result` was kept for comparison. DataLoss:
+  // as Combine.
+  virtual absl::StatusOr<std::vector<AgreementCounts>> Compare(
+      RoundPlace place, absl::Span<const ComparedPayload> payloads,
+      const SegmentResult& result) const = 0;
+};
+
+// The method of a run. `config` is complete; `model_config_json` is the run's, of which deltas need
+// to know which tensors Muon steps. InvalidArgument: it is not a model's that this version knows,
+// or not that of the layout.
+absl::StatusOr<std::shared_ptr<const RoundMethod>> MakeRoundMethod(
+    const v1::RunConfig& config, std::shared_ptr<const Layout> layout,
+    absl::string_view model_config_json);
+
+}  // namespace distro

@@ -1,0 +1,158 @@
+// Signs: votes are summed, cut down if the run says so, and encoded once (docs/algorithm.md,
+// "Combining").
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "common/base/parallel.h"
+#include "common/base/status_macros.h"
+#include "common/codec/payload.h"
+#include "common/codec/record_codec.h"
+#include "common/codec/update_reader.h"
+#include "common/round/methods.h"
+#include "common/run/schedule.h"
+#include "common/update/combine.h"
+
+namespace distro {
+namespace {
+
+// Below, a thread costs more than it saves.
+constexpr uint32_t kLeastBlocksOfThread = 512;
+
+std::vector<SegmentRange> Cut(const PayloadExpectation& expected, int threads) {
+  const uint32_t parts =
+      expected.k > kMaxRecordK
+          ? 1
+          : std::clamp<uint32_t>(expected.blocks / kLeastBlocksOfThread, 1, threads);
+  std::vector<SegmentRange> ranges;
+  for (uint64_t part = 0, first = 0; part < parts; ++part) {
+    const uint64_t end = expected.blocks * (part + 1) / parts;
+    ranges.push_back(
+        {.first = static_cast<uint32_t>(first), .count = static_cast<uint32_t>(end - first)});
+    first = end;
+  }
+  return ranges;
+}
+
+// The votes of the blocks of a segment.
+struct Part {
+  Votes all;
+  Votes strongest;  // with download = top
+};
+
+// A payload that was checked does not decode.
+absl::Status Damaged(const absl::Status& status) { return absl::DataLossError(status.message()); }
+
+class SignRounds final : public RoundMethod {
+ public:
+  SignRounds(const v1::RunConfig& config, std::shared_ptr<const Layout> layout)
+      : config_(config), layout_(std::move(layout)) {}
+
+  v1::StepParameters Step(RoundId round, absl::Span<const uint32_t> /*medians*/) const override {
+    return SignStep(config_, round);
+  }
+
+  absl::Status CheckUpdate(absl::string_view payload, RoundPlace place,
+                           const v1::StepParameters& /*step*/) const override {
+    return ValidateUpdate(payload, Expect(place));
+  }
+
+  uint64_t MaxUpdateBytes(SegmentId segment) const override {
+    return MaxUpdatePayloadBytes(layout_->SegmentBlocks(segment), kept());
+  }
+
+  // Records have one size (K <= 8); the other codec's is a bound.
+  uint64_t UpdateBytes() const override {
+    uint64_t bytes = 0;
+    for (SegmentId s(0); s.value() < layout_->segments(); s = s.Next()) {
+      const auto blocks = static_cast<uint64_t>(layout_->SegmentBlocks(s));
+      bytes += kept() <= kMaxRecordK ? RecordUpdatePayloadBytes(blocks, kept())
+                                     : MaxUpdatePayloadBytes(blocks, kept());
+    }
+    return bytes;
+  }
+
+  absl::StatusOr<SegmentResult> Combine(RoundPlace place, absl::Span<const SharedBytes> payloads,
+                                        Keep keep, int threads, const Clock& clock) const override;
+
+  absl::StatusOr<std::vector<AgreementCounts>> Compare(RoundPlace place,
+                                                       absl::Span<const ComparedPayload> payloads,
+                                                       const SegmentResult& result) const override {
+    std::vector<AgreementCounts> all;
+    for (const ComparedPayload& payload : payloads) {
+      const absl::StatusOr<AgreementCounts> counts =
+          CompareWithOthers(payload.bytes, Expect(place), payload.weight, result.all_votes);
+      if (!counts.ok()) return Damaged(counts.status());
+      all.push_back(*counts);
+    }
+    return all;
+  }
+
+ private:
+  int kept() const { return static_cast<int>(config_.kept_per_block()); }
+  bool cuts() const { return config_.download() == v1::DOWNLOAD_MODE_TOP; }
+  PayloadExpectation Expect(RoundPlace place) const {
+    return ExpectPayload(*layout_, place.round, place.segment, kept());
+  }
+  absl::StatusOr<Part> CombineBlocks(absl::Span<const WeightedPayload> payloads,
+                                     const PayloadExpectation& expected, SegmentRange range) const;
+
+  const v1::RunConfig config_;
+  const std::shared_ptr<const Layout> layout_;
+};
+
+absl::StatusOr<Part> SignRounds::CombineBlocks(absl::Span<const WeightedPayload> payloads,
+                                               const PayloadExpectation& expected,
+                                               SegmentRange range) const {
+  absl::StatusOr<Votes> votes = CombinePayloads(payloads, expected, range);
+  if (!votes.ok()) return Damaged(votes.status());
+  Part part = {.all = *std::move(votes), .strongest = {}};
+  if (cuts()) {
+    part.strongest =
+        KeepTop(part.all, static_cast<int>(config_.kept_votes_per_block()), config_.seed(),
+                expected.round, layout_->SegmentFirstBlock(expected.segment) + range.first);
+  }
+  return part;
+}
+
+absl::StatusOr<SegmentResult> SignRounds::Combine(RoundPlace place,
+                                                  absl::Span<const SharedBytes> payloads, Keep keep,
+                                                  int threads, const Clock& clock) const {
+  const PayloadExpectation expected = Expect(place);
+  const absl::Duration start = clock.MonotonicNow();
+  std::vector<WeightedPayload> weighted;
+  for (const SharedBytes& payload : payloads) weighted.push_back({.bytes = *payload, .weight = 1});
+  const std::vector<SegmentRange> ranges = Cut(expected, threads);
+  std::vector<absl::StatusOr<Part>> parts(ranges.size());
+  RunParallel(threads, static_cast<int64_t>(ranges.size()), [&](int /*thread*/, int64_t i) {
+    parts[i] = CombineBlocks(weighted, expected, ranges[i]);
+  });
+  SegmentResult result;
+  result.sent_votes = payloads.size() * uint64_t{expected.blocks} * config_.kept_per_block();
+  std::vector<Votes> all, strongest;
+  for (absl::StatusOr<Part>& part : parts) {
+    DISTRO_RETURN_IF_ERROR(part.status());
+    result.entries += part->all.values.size();
+    for (const int16_t value : part->all.values)
+      result.agreement += static_cast<uint64_t>(std::abs(value));
+    all.push_back(std::move(part->all));
+    strongest.push_back(std::move(part->strongest));
+  }
+  Votes votes = Concatenate(std::move(cuts() ? strongest : all));
+  const absl::Duration combined = clock.MonotonicNow();
+  FinishResult(EncodeVotes(IdentifyPayload(*layout_, place.round, place.segment), votes), &result);
+  result.combine_time = combined - start;
+  result.encode_time = clock.MonotonicNow() - combined;
+  if (keep == Keep::kForComparison)
+    result.all_votes = cuts() ? Concatenate(std::move(all)) : std::move(votes);
+  return result;
+}
+
+}  // namespace
+
+std::shared_ptr<const RoundMethod> MakeSignRounds(const v1::RunConfig& config,
+                                                  std::shared_ptr<const Layout> layout) {
+  return std::make_shared<SignRounds>(config, std::move(layout));
+}
+
+}  // namespace distro

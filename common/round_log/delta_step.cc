@@ -1,0 +1,77 @@
+#include "common/round_log/delta_step.h"
+
+#include <bit>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/round_log/round_checks.h"
+
+namespace distro {
+namespace {
+
+constexpr int kMaxLocalSteps = 1000;
+constexpr float kLeastOuterRate = 0x1p-82f, kLargestOuterRate = 2;
+
+absl::Status CheckBitmap(const std::string& bits, size_t count) {
+  if (bits.size() != (count + 7) / 8)
+    return BadField("as_dct", absl::StrCat(bits.size(), " bytes for ", count, " tensors"));
+  for (size_t i = count; i < bits.size() * 8; ++i) {
+    if ((static_cast<uint8_t>(bits[i / 8]) >> i % 8) & 1)
+      return BadField("as_dct", absl::StrCat("unused bit ", i, " is set"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string ToBitmap(const std::vector<bool>& bits) {
+  std::string bytes((bits.size() + 7) / 8, '\0');
+  for (size_t i = 0; i < bits.size(); ++i) {
+    if (bits[i]) bytes[i / 8] = static_cast<char>(bytes[i / 8] | 1 << i % 8);
+  }
+  return bytes;
+}
+
+absl::Status CheckDeltaParameters(const v1::DeltaParameters& deltas, const Layout& layout) {
+  const int steps = deltas.inner_rate_bits_size();
+  if (steps < 1 || steps > kMaxLocalSteps)
+    return BadField("inner_rate_bits", absl::StrCat(steps, " of them, 1 to ", kMaxLocalSteps));
+  for (const float rate : InnerRates(deltas)) {
+    if (!std::isfinite(rate) || std::signbit(rate))
+      return BadField("inner_rate_bits", absl::StrCat(rate, " is not finite and at least 0"));
+  }
+  const float outer = OuterRate(deltas);
+  const bool allowed = outer >= kLeastOuterRate && outer <= kLargestOuterRate;
+  if (!allowed && deltas.outer_rate_bits() != 0)
+    return BadField("outer_rate_bits", absl::StrCat(outer, " is neither 0 nor 2^-82 to 2"));
+  if (!(deltas.error_decay() >= 0 && deltas.error_decay() < 1))
+    return BadField("error_decay", absl::StrCat(deltas.error_decay(), " is outside 0 to below 1"));
+  const size_t tensors = layout.tensors().size();
+  if (deltas.caps().size() != tensors)
+    return BadField("caps", absl::StrCat(deltas.caps().size(), " for ", tensors, " tensors"));
+  return CheckBitmap(deltas.as_dct(), tensors);
+}
+
+std::vector<float> InnerRates(const v1::DeltaParameters& deltas) {
+  std::vector<float> rates;
+  for (const uint32_t bits : deltas.inner_rate_bits()) rates.push_back(std::bit_cast<float>(bits));
+  return rates;
+}
+
+float OuterRate(const v1::DeltaParameters& deltas) {
+  return std::bit_cast<float>(deltas.outer_rate_bits());
+}
+
+bool IsAsDct(const v1::DeltaParameters& deltas, int tensor) {
+  return (static_cast<uint8_t>(deltas.as_dct()[tensor / 8]) >> tensor % 8) & 1;
+}
+
+std::vector<bool> AsDct(const v1::DeltaParameters& deltas, const Layout& layout) {
+  std::vector<bool> as_dct;
+  for (int i = 0; i < static_cast<int>(layout.tensors().size()); ++i)
+    as_dct.push_back(IsAsDct(deltas, i));
+  return as_dct;
+}
+
+}  // namespace distro

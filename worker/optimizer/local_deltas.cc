@@ -1,0 +1,157 @@
+// The rule of the deltas method for a worker: delta_rule.h behind update_rule.h.
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/codec/delta_payload.h"
+#include "common/round_log/delta_step.h"
+#include "common/update/scale.h"
+#include "worker/optimizer/delta_rule.h"
+#include "worker/optimizer/update_rule.h"
+
+namespace distro::worker {
+namespace {
+
+// The arrays of what is pending: positions u16 [blocks, K], signs i8 [blocks, K], codes u8
+// [blocks].
+std::vector<int64_t> BlockBytesOf(int k) {
+  return {static_cast<int64_t>(k * sizeof(uint16_t)), k, 1};
+}
+
+template <typename T>
+void Append(absl::string_view bytes, std::vector<T>* numbers) {
+  const size_t before = numbers->size();
+  numbers->resize(before + bytes.size() / sizeof(T));
+  if (!bytes.empty()) std::memcpy(numbers->data() + before, bytes.data(), bytes.size());
+}
+template <typename T>
+absl::Span<const char> Bytes(const std::vector<T>& numbers) {
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T)};
+}
+
+void AppendBlocks(const BlockBytes& segment, DeltaUpdate* update) {
+  Append(segment[0], &update->positions);
+  Append(segment[1], &update->signs);
+  Append(segment[2], &update->codes);
+}
+
+DeltaUpdate UpdateOf(int k, const BlockBytes& segment) {
+  DeltaUpdate update{.k = k, .positions = {}, .signs = {}, .codes = {}};
+  AppendBlocks(segment, &update);
+  return update;
+}
+
+absl::Status Check(int k, const BlockBytes& segment) {
+  const DeltaUpdate update = UpdateOf(k, segment);
+  const std::vector<uint8_t> any(update.codes.size(), kScaleCodes - 1);
+  return ValidateDeltaUpdate(update, any);
+}
+
+std::string Encode(const PayloadIdentity& identity, int k, const BlockBytes& segment) {
+  return EncodeDeltaUpdate(identity, UpdateOf(k, segment));
+}
+
+InnerSettings SettingsOf(const v1::RunConfig& config) {
+  const bool muon = config.inner_optimizer() == v1::INNER_OPTIMIZER_MUON;
+  return {.method = muon ? InnerMethod::kMuon : InnerMethod::kAdamW,
+          .beta1 = static_cast<float>(config.adam_beta1()),
+          .beta2 = static_cast<float>(config.adam_beta2()),
+          .epsilon = static_cast<float>(config.adam_epsilon()),
+          .mu = static_cast<float>(config.muon_momentum()),
+          .weight_decay = static_cast<float>(config.weight_decay())};
+}
+
+class LocalDeltaRule final : public UpdateRule {
+ public:
+  LocalDeltaRule(RuleShard shard, const InnerSettings& settings, std::vector<InnerTensor> tensors,
+                 std::vector<RunSpans> elements)
+      : shard_(std::move(shard)),
+        elements_(std::move(elements)),
+        rule_(shard_.layout, settings, tensors, MuonTensors(settings, tensors),
+              {.error = elements_[0], .first = elements_[1], .second = elements_[2]}) {}
+
+  absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm,
+                            const RunSpans& gradient, const RunSpans& copy) override {
+    const uint32_t rate = step.deltas().inner_rate_bits(index);
+    rule_.Step({.rate = std::bit_cast<float>(rate), .clip_norm = step.clip_norm()}, norm, gradient,
+               copy);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<bool> Compress(const v1::StepParameters& step, const RunSpans& parameters,
+                                const RunSpans& copy) override {
+    const std::string& caps = step.deltas().caps();
+    const absl::Status status = rule_.Compress({.beta = step.deltas().error_decay(),
+                                                .k = static_cast<int>(step.kept_per_block()),
+                                                .caps = {caps.begin(), caps.end()}},
+                                               parameters, copy);
+    if (absl::IsFailedPrecondition(status)) return false;
+    DISTRO_RETURN_IF_ERROR(status);
+    return true;
+  }
+
+  absl::Status Feedback(const CommittedRound& round, const DecodedRound& decoded,
+                        int member) override {
+    if (decoded.deltas.size() != shard_.layout->segments())
+      return absl::FailedPreconditionError("feedback of a round of deltas that was not applied");
+    std::vector<const DeltaResult*> results;
+    for (uint32_t i = 0; i < decoded.deltas.size(); ++i)
+      results.push_back(round.Included(member, SegmentId(i)) ? &decoded.deltas[i] : nullptr);
+    rule_.Feedback(results);
+    return absl::OkStatus();
+  }
+
+  absl::Status Lookahead(float /*eta*/, const RunSpans& /*parameters*/,
+                         const RunSpans& /*out*/) override {
+    return absl::FailedPreconditionError("deltas have no lookahead copy");
+  }
+
+  absl::Span<const RunSpans> elements() const override { return elements_; }
+
+  std::vector<BlockArray> pending() const override {
+    const DeltaUpdate& update = *rule_.pending();
+    const std::vector<int64_t> bytes = BlockBytesOf(update.k);
+    return {{.bytes = Bytes(update.positions), .block_bytes = bytes[0]},
+            {.bytes = Bytes(update.signs), .block_bytes = bytes[1]},
+            {.bytes = Bytes(update.codes), .block_bytes = bytes[2]}};
+  }
+
+  absl::Status RestorePending(const PendingUpdate& pending) override {
+    DeltaUpdate update{.k = pending.k, .positions = {}, .signs = {}, .codes = {}};
+    for (const BlockBytes& segment : pending.segments) AppendBlocks(segment, &update);
+    rule_.RestorePending(std::move(update));
+    return absl::OkStatus();
+  }
+
+  uint64_t local_steps() const override { return rule_.inner_steps(); }
+  void RestoreLocalSteps(uint64_t steps) override { rule_.RestoreInnerSteps(steps); }
+  std::optional<DeltaReadings> readings() const override { return rule_.readings(); }
+
+ private:
+  const RuleShard shard_;
+  const std::vector<RunSpans> elements_;  // [3]: error buffer, the inner optimizer's first, second
+  DeltaRule rule_;
+};
+
+}  // namespace
+
+UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
+                           const Architecture& model) {
+  const InnerSettings settings = SettingsOf(config);
+  std::vector<InnerTensor> tensors = InnerTensors(*layout, UnitTensors(model, layout->manifest()));
+  return {.takes_local_steps = true,
+          .element_arrays = 3,
+          .block_bytes = BlockBytesOf,
+          .check = Check,
+          .encode = Encode,
+          .make = [settings, tensors = std::move(tensors)](RuleShard shard,
+                                                           std::vector<RunSpans> elements) {
+            return std::make_unique<LocalDeltaRule>(std::move(shard), settings, tensors,
+                                                    std::move(elements));
+          }};
+}
+
+}  // namespace distro::worker
