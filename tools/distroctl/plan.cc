@@ -1,7 +1,6 @@
 #include "tools/distroctl/plan.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "common/codec/payload.h"
 #include "common/layout/layout.h"
 #include "common/model/architecture.h"
+#include "common/run/run_config.h"
 #include "distro/v1/run.pb.h"
 #include "tools/distroctl/plan_report.h"
 #include "worker/optimizer/update_rule.h"
@@ -32,59 +32,107 @@ absl::Status Range(absl::string_view flag, double value, double least, double mo
       absl::StrFormat("--%s: %g is outside %g to %g", flag, value, least, most));
 }
 
-double UpdateBytes(const Layout& layout, int k) {
+absl::Status CheckMethod(const PlanOptions& o) {
+  const bool deltas = o.method == "deltas";
+  if (!deltas && o.method != "signs") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--method: '", o.method, "' is no method: give deltas or signs"));
+  }
+  DISTRO_RETURN_IF_ERROR(Range("local_steps", o.local_steps, 1, 1000));
+  if (!deltas && o.local_steps != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--local_steps: ", o.local_steps,
+                     ": signs take one step a round: remove the flag, or give --method deltas"));
+  }
+  if (!deltas || !o.overlap.value_or(false)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--overlap: 1: deltas have none: remove the flag, or give --method signs");
+}
+
+// The run that is planned: it knows the defaults of its method.
+absl::StatusOr<v1::RunConfig> RunOf(const PlanOptions& o) {
+  v1::RunConfig config;
+  config.set_name("plan");
+  config.set_rounds(o.rounds);
+  config.set_sequence_length(o.sequence_length);
+  config.set_samples_per_worker(o.micro_batch);
+  const bool deltas = o.method == "deltas";
+  config.set_method(deltas ? v1::METHOD_DELTAS : v1::METHOD_SIGNS);
+  if (deltas) config.set_local_steps(o.local_steps);
+  if (o.kept != 0) config.set_kept_per_block(o.kept);
+  if (o.overlap.has_value()) config.set_overlap(*o.overlap ? 1 : 0);
+  return CompleteRunConfig(std::move(config));
+}
+
+PlanOptions OfTheOtherMethod(PlanOptions o) {
+  o.method = o.method == "deltas" ? "signs" : "deltas";
+  o.local_steps = 1;
+  o.kept = 0;
+  o.overlap.reset();
+  return o;
+}
+
+double UpdateBytes(const Layout& layout, const PlanMethod& m) {
+  if (m.deltas) return EntropyBytes(static_cast<double>(layout.blocks()), m.kept, kDeltaUpdateBits);
   double bytes = 0;
   for (SegmentId s(0); s.value() < layout.segments(); s = s.Next()) {
     const auto blocks = static_cast<uint64_t>(layout.SegmentBlocks(s));
-    bytes += k <= 8 ? static_cast<double>(RecordUpdatePayloadBytes(blocks, k))
-                    : EntropyBytes(static_cast<double>(blocks), k);
+    bytes += m.kept <= 8 ? static_cast<double>(RecordUpdatePayloadBytes(blocks, m.kept))
+                         : EntropyBytes(static_cast<double>(blocks), m.kept, kSignsBits);
   }
   return bytes;
 }
 
-PlanBytes BytesOf(const Layout& layout, const PlanOptions& o) {
-  PlanBytes bytes;
-  const auto blocks = static_cast<double>(layout.blocks());
-  bytes.parameters = static_cast<double>(layout.elements());
-  bytes.gradient = GradientBytes(bytes.parameters);
-  bytes.update = UpdateBytes(layout, o.kept);
-  bytes.result = o.kept_votes == 0 ? LosslessResultBytes(blocks, o.nodes, o.kept)
-                                   : EntropyBytes(blocks, std::min(o.kept_votes, o.nodes * o.kept));
-  bytes.all_reduce = ReceivedFromAll(bytes.gradient, o.nodes);
-  bytes.ring = RingAllReduceBytes(bytes.gradient, o.nodes);
-  bytes.zero3 = Zero3Bytes(bytes.gradient, o.nodes);
-  return bytes;
+// With no two workers of one mind: the most there can be.
+double ResultBytes(const Layout& layout, const PlanMethod& m, const PlanOptions& o) {
+  const double sent = static_cast<double>(o.nodes) * m.kept;
+  return MostBytes(static_cast<double>(layout.blocks()),
+                   o.kept_votes == 0 ? sent : std::min<double>(o.kept_votes, sent),
+                   m.deltas ? kDeltaResultBits : kSignsBits);
 }
 
-PlanTimes TimesOf(const PlanBytes& bytes, const PlanOptions& o) {
-  PlanTimes times;
-  const double up = 1e6 * o.up_mbps, down = 1e6 * o.down_mbps;
-  times.upload = TransferSeconds(bytes.update, up);
-  times.download = TransferSeconds(bytes.result, down);
-  const double exchange = times.upload + times.download;
-  times.with_overlap = std::max(o.compute_seconds, exchange);
-  times.without_overlap = o.compute_seconds + exchange;
-  times.round = o.overlap ? times.with_overlap : times.without_overlap;
-  times.ring = o.compute_seconds +
-               std::max(TransferSeconds(bytes.ring, up), TransferSeconds(bytes.ring, down));
-  times.zero3 = o.compute_seconds +
-                std::max(TransferSeconds(bytes.zero3, up), TransferSeconds(bytes.zero3, down));
-  times.run_days = times.round * static_cast<double>(o.rounds) / kSecondsADay;
-  return times;
+PlanMethod MethodOf(const v1::RunConfig& config, const Layout& layout, const PlanOptions& o) {
+  PlanMethod m;
+  m.deltas = config.method() == v1::METHOD_DELTAS;
+  m.kept = static_cast<int>(config.kept_per_block());
+  m.local_steps = m.deltas ? static_cast<int>(config.local_steps()) : 1;
+  m.overlap = config.overlap() == 1;
+  m.update = UpdateBytes(layout, m);
+  m.result = ResultBytes(layout, m, o);
+  m.upload = TransferSeconds(m.update, 1e6 * o.up_mbps);
+  m.download = TransferSeconds(m.result, 1e6 * o.down_mbps);
+  m.compute = m.local_steps * o.compute_seconds;
+  m.with_overlap = std::max(m.compute, m.upload + m.download);
+  m.without_overlap = m.compute + m.upload + m.download;
+  m.round = m.overlap ? m.with_overlap : m.without_overlap;
+  return m;
 }
 
-PlanServer ServerOf(const PlanBytes& bytes, const PlanTimes& times, const PlanOptions& o) {
+PlanBaseline BaselineOf(const Layout& layout, const PlanOptions& o) {
+  PlanBaseline baseline;
+  baseline.parameters = static_cast<double>(layout.elements());
+  baseline.gradient = GradientBytes(baseline.parameters);
+  baseline.all_reduce = ReceivedFromAll(baseline.gradient, o.nodes);
+  baseline.ring = RingAllReduceBytes(baseline.gradient, o.nodes);
+  baseline.zero3 = Zero3Bytes(baseline.gradient, o.nodes);
+  const double slower = 1e6 * std::min(o.up_mbps, o.down_mbps);
+  baseline.ring_seconds = o.compute_seconds + TransferSeconds(baseline.ring, slower);
+  baseline.zero3_seconds = o.compute_seconds + TransferSeconds(baseline.zero3, slower);
+  return baseline;
+}
+
+PlanServer ServerOf(double parameters, const PlanMethod& m, const PlanOptions& o) {
   PlanServer server;
-  const double rounds_a_day = kSecondsADay / times.round;
-  server.sent_a_day = rounds_a_day * o.nodes * bytes.result;
-  server.received_a_day = rounds_a_day * o.nodes * bytes.update;
-  server.up_mbps = 8e-6 * o.nodes * bytes.result / times.round;
-  server.down_mbps = 8e-6 * o.nodes * bytes.update / times.round;
-  const double model = 4 * bytes.parameters;
+  const double rounds_a_day = kSecondsADay / m.round;
+  server.sent_a_day = rounds_a_day * o.nodes * m.result;
+  server.received_a_day = rounds_a_day * o.nodes * m.update;
+  server.up_mbps = 8e-6 * o.nodes * m.result / m.round;
+  server.down_mbps = 8e-6 * o.nodes * m.update / m.round;
+  const double model = 4 * parameters;
   // The initial model, two snapshots and one that arrives, and the rounds after the older: a
   // model's bytes of results lie between two snapshots.
   server.disk_with_archiver = 4 * model + 2 * model;
-  server.disk_without_archiver = model + bytes.result * static_cast<double>(o.rounds);
+  server.disk_without_archiver = model + m.result * static_cast<double>(o.rounds);
   server.join = model + model;  // a snapshot, and at most as much of the log
   server.join_seconds = TransferSeconds(server.join, 1e6 * o.down_mbps);
   return server;
@@ -117,10 +165,11 @@ PlanMemory MemoryOf(worker::Sharding sharding, const worker::MemoryPlan& plan,
           .fits = static_cast<double>(gpu.device_bytes) + kReservedBytes <= 1e9 * o.gpu_memory_gb};
 }
 
-absl::StatusOr<std::vector<PlanMemory>> MemoriesOf(const Architecture& model, const Layout& layout,
+absl::StatusOr<std::vector<PlanMemory>> MemoriesOf(const v1::RunConfig& config,
+                                                   const Architecture& model, const Layout& layout,
                                                    const PlanOptions& o) {
   DISTRO_ASSIGN_OR_RETURN(const worker::FloatType type, worker::ParseFloatType(o.param_dtype));
-  const worker::UpdateRuleKind& rule = worker::RuleOf(v1::RunConfig());
+  const worker::UpdateRuleKind rule = worker::RuleOf(config, &layout, model);
   worker::MemoryRequest request = {
       .model = &model,
       .layout = &layout,
@@ -130,8 +179,8 @@ absl::StatusOr<std::vector<PlanMemory>> MemoriesOf(const Architecture& model, co
       .sequences = o.micro_batch,
       .positions = o.sequence_length,
       .element_arrays = rule.element_arrays,
-      .block_bytes = rule.PendingBytes(o.kept),
-      .lookahead = o.overlap};
+      .block_bytes = rule.PendingBytes(static_cast<int>(config.kept_per_block())),
+      .copy = config.overlap() == 1 || rule.takes_local_steps};
   std::vector<PlanMemory> memories;
   for (const worker::Sharding sharding :
        {worker::Sharding::kNoShard, worker::Sharding::kShardOptimizer,
@@ -141,12 +190,6 @@ absl::StatusOr<std::vector<PlanMemory>> MemoriesOf(const Architecture& model, co
     memories.push_back(MemoryOf(sharding, plan, o));
   }
   return memories;
-}
-
-constexpr double kBlockElements = 4096;
-
-double Log2Choose(double n, double k) {
-  return (std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1)) / std::log(2.0);
 }
 
 }  // namespace
@@ -160,7 +203,8 @@ absl::Status PlanOptions::Validate() const {
   DISTRO_RETURN_IF_ERROR(Range("down_mbps", down_mbps, 1e-3, 1e6));
   DISTRO_RETURN_IF_ERROR(Range("compute_seconds", compute_seconds, 1e-3, 1e6));
   DISTRO_RETURN_IF_ERROR(Range("rounds", static_cast<double>(rounds), 1, 4294967296.0));
-  DISTRO_RETURN_IF_ERROR(Range("kept", kept, 1, 4096));
+  DISTRO_RETURN_IF_ERROR(CheckMethod(*this));
+  DISTRO_RETURN_IF_ERROR(Range("kept", kept, 0, 4096));
   DISTRO_RETURN_IF_ERROR(Range("kept_votes", kept_votes, 0, 4096));
   DISTRO_RETURN_IF_ERROR(Range("micro_batch", micro_batch, 1, 65536));
   DISTRO_RETURN_IF_ERROR(Range("sequence_length", sequence_length, 1, 1 << 20));
@@ -178,18 +222,23 @@ absl::StatusOr<Report> MakePlan(const PlanOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create((*model)->Tensors()));
   DISTRO_ASSIGN_OR_RETURN(const Layout layout,
                           Layout::Create(std::move(manifest), kDefaultSegmentBlocks));
+  DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, RunOf(options));
+  DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig other, RunOf(OfTheOtherMethod(options)));
   Plan plan;
-  plan.bytes = BytesOf(layout, options);
-  plan.times = TimesOf(plan.bytes, options);
-  plan.server = ServerOf(plan.bytes, plan.times, options);
+  plan.method = MethodOf(config, layout, options);
+  plan.other = MethodOf(other, layout, options);
+  plan.run_days = plan.method.round * static_cast<double>(options.rounds) / kSecondsADay;
+  plan.baseline = BaselineOf(layout, options);
+  plan.server = ServerOf(plan.baseline.parameters, plan.method, options);
   plan.pipeline = PipelineOf((*model)->sizes(), options);
-  DISTRO_ASSIGN_OR_RETURN(plan.memories, MemoriesOf(**model, layout, options));
+  DISTRO_ASSIGN_OR_RETURN(plan.memories, MemoriesOf(config, **model, layout, options));
   Report report = {.text = PlanText(plan, options), .json = PlanJson(plan)};
   const bool fits = std::any_of(plan.memories.begin(), plan.memories.end(),
                                 [](const PlanMemory& memory) { return memory.fits; });
   if (!fits) {
     report.verdict = absl::AbortedError(
-        "no strategy fits the memory: more GPUs a node, larger ones, or a smaller --micro_batch");
+        "no strategy fits the memory: more GPUs a node, larger ones (with deltas, a node with more "
+        "memory), or a smaller --micro_batch");
   }
   return report;
 }
@@ -197,12 +246,14 @@ absl::StatusOr<Report> MakePlan(const PlanOptions& options) {
 Command PlanCommand(const Console* console) {
   struct Given {
     PlanOptions options;
-    int overlap = 1;
+    std::string overlap;  // empty: not given
   };
   const auto given = std::make_shared<Given>();
   PlanOptions& o = given->options;
-  const auto flag = [](const char* name, FlagValue value, const char* help) {
-    return Flag{.name = name, .value = std::move(value), .help = help};
+  const auto flag = [](const char* name, FlagValue value, const char* help,
+                       std::vector<std::string> choices = {}) {
+    return Flag{
+        .name = name, .value = std::move(value), .help = help, .choices = std::move(choices)};
   };
   return {
       .name = "plan",
@@ -214,59 +265,44 @@ Command PlanCommand(const Console* console) {
                  .takes = Takes::kFile},
                 flag("nodes", &o.nodes, "Workers: machines with links of their own."),
                 flag("gpus", &o.gpus, "GPUs of a node."),
-                flag("gpu_memory_gb", &o.gpu_memory_gb, "Memory of a GPU, 10^9 bytes."),
+                flag("gpu_memory_gb", &o.gpu_memory_gb,
+                     "Memory of a GPU, with deltas of a node, 10^9 bytes."),
                 flag("up_mbps", &o.up_mbps, "Uplink of a node, Mbit/s."),
                 flag("down_mbps", &o.down_mbps, "Downlink of a node, Mbit/s."),
                 flag("compute_seconds", &o.compute_seconds,
-                     "Time that a round's gradient takes on a node."),
+                     "Time that a step's gradient takes on a node."),
                 flag("rounds", &o.rounds, "Rounds of the run."),
-                flag("kept", &o.kept, "K: coefficients that are sent of a block (kept_per_block)."),
+                flag("method", &o.method, "By which the run learns (method).", {"deltas", "signs"}),
+                flag("local_steps", &o.local_steps,
+                     "H: steps of a round, of deltas (local_steps)."),
+                flag("kept", &o.kept,
+                     "K: positions that are sent of a block (kept_per_block); 0: 32 with deltas, 4 "
+                     "with signs."),
                 flag("kept_votes", &o.kept_votes,
                      "K' of download = top (kept_votes_per_block); 0: lossless."),
-                flag("overlap", &given->overlap, "overlap of the run: 0 or 1."),
+                flag("overlap", &given->overlap,
+                     "overlap of the run; not given: 1 with signs, 0 with deltas.", {"0", "1"}),
                 flag("micro_batch", &o.micro_batch, "Samples of one forward and backward pass."),
                 flag("sequence_length", &o.sequence_length, "Tokens a sample."),
-                {.name = "param_dtype",
-                 .value = &given->options.param_dtype,
-                 .help = "Of the copy that computes, as of the worker.",
-                 .choices = {"f32", "bf16"}},
+                flag("param_dtype", &o.param_dtype, "Of the copy that computes, as of the worker.",
+                     {"f32", "bf16"}),
                 flag("activation_checkpointing", &o.activation_checkpointing,
                      "Recompute every how many units in backward, as of the worker; 0: none."),
                 flag("pipeline_micro_batches", &o.micro_batches_of_pipeline,
                      "Of the pipeline that it is compared with.")},
       .help =
-          R"(Formulas and their sources: docs/tools.md, "plan". Results are the most there can be: workers that agree make them
+          R"(A round is H steps and one exchange; tables are of a step, and have both methods, the other one with its own K.
+Formulas and their sources: docs/tools.md, "plan". Results are the most there can be: workers that agree make them
 smaller. Memory is what a worker plans for its rank at the start, of the rank that needs most; a strategy "fits" with 1 GB
 to spare for CUDA and libraries; 5 when none does. What the link really does: distroctl bench-link.
 
 Example:
-  distroctl plan --config examples/llama_1b2/config.json --nodes 32 --gpus 1 --gpu_memory_gb 80 --up_mbps 10 --down_mbps 100 --kept_votes 32)",
+  distroctl plan --config examples/llama_1b2/config.json --nodes 8 --local_steps 5 --gpu_memory_gb 128 --up_mbps 10 --down_mbps 100
+  distroctl plan --config examples/llama_1b2/config.json --method signs --nodes 32 --gpus 8 --gpu_memory_gb 80 --kept_votes 32)",
       .run = [given, console]() -> absl::StatusOr<int> {
-        if (given->overlap != 0 && given->overlap != 1)
-          return absl::InvalidArgumentError("--overlap: is 0 or 1");
-        given->options.overlap = given->overlap == 1;
+        if (!given->overlap.empty()) given->options.overlap = given->overlap == "1";
         return console->Show(MakePlan(given->options));
       }};
-}
-
-double GradientBytes(double parameters) { return 2 * parameters; }
-
-double ReceivedFromAll(double bytes, int n) { return bytes * (n - 1); }
-
-double RingAllReduceBytes(double bytes, int n) { return 2 * bytes * (n - 1) / n; }
-
-double Zero3Bytes(double bytes, int n) { return 3 * bytes * (n - 1) / n; }
-
-double EntropyBytes(double blocks, int votes) {
-  return blocks * (Log2Choose(kBlockElements, votes) + votes) / 8;
-}
-
-double LosslessResultBytes(double blocks, int n, int k) {
-  return EntropyBytes(blocks, static_cast<int>(std::min<int64_t>(int64_t{n} * k, 4096)));
-}
-
-double PipelineBubble(int stages, int micro_batches) {
-  return static_cast<double>(stages - 1) / (micro_batches + stages - 1);
 }
 
 }  // namespace distro::tools

@@ -24,26 +24,53 @@ std::string MemoryTable(const Plan& plan) {
   return table.Text();
 }
 
+// "deltas, K = 32, H = 5"
+std::string Name(const PlanMethod& m) {
+  if (!m.deltas) return absl::StrCat("signs, K = ", m.kept);
+  return absl::StrCat("deltas, K = ", m.kept, ", H = ", m.local_steps);
+}
+
 std::string TrafficTable(const Plan& plan, const PlanOptions& o) {
-  const PlanBytes& b = plan.bytes;
-  const PlanTimes& t = plan.times;
-  Table table({"TRAFFIC OF A WORKER", ">UP", ">DOWN", ">STEP", ">GRADIENT / UP"});
+  const PlanBaseline& b = plan.baseline;
+  Table table({"TRAFFIC OF A WORKER, A STEP", ">UP", ">DOWN", ">SECONDS", ">GRADIENT / UP"});
   const auto add = [&](const std::string& name, double up, double down, double step) {
     table.Add(
         {name, Bytes(up), Bytes(down), Seconds(step), absl::StrFormat("%.1fx", b.gradient / up)});
   };
-  add("DisTrO, overlap 1", b.update, b.result, t.with_overlap);
-  add("DisTrO, overlap 0", b.update, b.result, t.without_overlap);
-  add("ring All-Reduce, ZeRO-1, ZeRO-2", b.ring, b.ring, t.ring);
-  add("ZeRO-3 / FSDP over all nodes", b.zero3, b.zero3, t.zero3);
+  for (const PlanMethod* m : {&plan.method, &plan.other}) {
+    const double up = m->update / m->local_steps, down = m->result / m->local_steps;
+    if (m->deltas) {
+      add(Name(*m), up, down, m->step());
+    } else {
+      add(absl::StrCat(Name(*m), ", overlap 1"), up, down, m->with_overlap);
+      add(absl::StrCat(Name(*m), ", overlap 0"), up, down, m->without_overlap);
+    }
+  }
+  add("ring All-Reduce, ZeRO-1, ZeRO-2", b.ring, b.ring, b.ring_seconds);
+  add("ZeRO-3 / FSDP over all nodes", b.zero3, b.zero3, b.zero3_seconds);
   return absl::StrCat(table.Text(), "\nAll-Reduce as the report counts it: ", Bytes(b.all_reduce),
                       " received a step from ", o.nodes - 1, " peers");
+}
+
+std::string MethodText(const Plan& plan, const PlanOptions& o) {
+  const PlanMethod& m = plan.method;
+  const int steps = m.local_steps;
+  return absl::StrCat(
+      "method: ", Name(m), m.deltas ? "" : absl::StrCat(", overlap ", m.overlap ? 1 : 0), "\n",
+      "a round of a worker: ", steps, steps == 1 ? " step" : " steps", " of ",
+      Seconds(o.compute_seconds), "; ", Bytes(m.update), " up in ", Seconds(m.upload), ", ",
+      Bytes(m.result), " down at most in ", Seconds(m.download), "\n",
+      "a step of it: ", Bytes(m.update / steps), " up, ", Bytes(m.result / steps), " down; ",
+      Seconds(m.step()), m.overlap ? ", the longer of " : ": ", Seconds(o.compute_seconds),
+      " of compute and ", Seconds((m.upload + m.download) / steps), " of transfer\n",
+      absl::StrFormat("%d rounds, %d steps: %.1f days\n", o.rounds, o.rounds * steps,
+                      plan.run_days));
 }
 
 std::string ServerText(const Plan& plan, const PlanOptions& o) {
   const PlanServer& s = plan.server;
   return absl::StrCat(
-      "aggregator at one round in ", Seconds(plan.times.round), ": sends ", Bytes(s.sent_a_day),
+      "aggregator at one round in ", Seconds(plan.method.round), ": sends ", Bytes(s.sent_a_day),
       " and receives ", Bytes(s.received_a_day), " a day",
       absl::StrFormat(" (%.0f and %.0f Mbit/s on average)\n", s.up_mbps, s.down_mbps),
       "disk of the aggregator: ", Bytes(s.disk_with_archiver), " with an archiver, ",
@@ -57,6 +84,36 @@ std::string PipelineText(const PlanPipeline& p, const PlanOptions& o) {
       "boundary, %s on this link; a step takes %s",
       p.stages, 100 * p.bubble, o.micro_batches_of_pipeline, Bytes(p.bytes),
       Seconds(p.seconds_a_micro_batch), Seconds(p.step));
+}
+
+std::string MemoryText(const Plan& plan, const PlanOptions& o) {
+  const char* const heading =
+      plan.method.deltas
+          ? "deltas run on CPUs, one rank, in this version: a node needs what no_shard does with "
+            "--gpus 1\nmemory of a rank, "
+          : "memory of a GPU, ";
+  return absl::StrCat(heading, o.gpus, " a node:\n", MemoryTable(plan));
+}
+
+nlohmann::json MethodJson(const PlanMethod& m) {
+  nlohmann::json method = {{"method", m.deltas ? "deltas" : "signs"},
+                           {"kept_per_block", m.kept},
+                           {"local_steps", m.local_steps},
+                           {"overlap", m.overlap ? 1 : 0},
+                           {"cpus_only", m.deltas},
+                           {"update_bytes", m.update},
+                           {"result_bytes", m.result},
+                           {"update_bytes_a_step", m.update / m.local_steps},
+                           {"result_bytes_a_step", m.result / m.local_steps},
+                           {"upload_seconds", m.upload},
+                           {"download_seconds", m.download},
+                           {"round_compute_seconds", m.compute},
+                           {"round_seconds", m.round},
+                           {"step_seconds", m.step()}};
+  if (m.deltas) return method;
+  method["round_seconds_overlap_1"] = m.with_overlap;
+  method["round_seconds_overlap_0"] = m.without_overlap;
+  return method;
 }
 
 nlohmann::json MemoryJson(const PlanMemory& m) {
@@ -74,53 +131,44 @@ nlohmann::json MemoryJson(const PlanMemory& m) {
 }  // namespace
 
 std::string PlanText(const Plan& plan, const PlanOptions& options) {
-  const PlanBytes& b = plan.bytes;
-  const PlanTimes& t = plan.times;
+  const PlanBaseline& b = plan.baseline;
   return absl::StrCat(absl::StrFormat("model: %.4g parameters, %s of 16-bit gradients\n",
                                       b.parameters, Bytes(b.gradient)),
-                      "a round of a worker: ", Bytes(b.update), " up in ", Seconds(t.upload), ", ",
-                      Bytes(b.result), " down at most in ", Seconds(t.download), "\n",
-                      absl::StrFormat("%d rounds: %.1f days\n\n", options.rounds, t.run_days),
-                      TrafficTable(plan, options), "\n\n", ServerText(plan, options), "\n\n",
-                      PipelineText(plan.pipeline, options), "\n\nmemory of a GPU, ", options.gpus,
-                      " a node:\n", MemoryTable(plan));
+                      MethodText(plan, options), "\n", TrafficTable(plan, options), "\n\n",
+                      ServerText(plan, options), "\n\n", PipelineText(plan.pipeline, options),
+                      "\n\n", MemoryText(plan, options));
 }
 
 nlohmann::json PlanJson(const Plan& plan) {
-  const PlanBytes& b = plan.bytes;
-  const PlanTimes& t = plan.times;
+  const PlanBaseline& b = plan.baseline;
   const PlanServer& s = plan.server;
   const PlanPipeline& p = plan.pipeline;
   nlohmann::json memories = nlohmann::json::array();
   for (const PlanMemory& m : plan.memories) memories.push_back(MemoryJson(m));
-  return {{"parameters", b.parameters},
-          {"gradient_bytes", b.gradient},
-          {"update_bytes", b.update},
-          {"result_bytes", b.result},
-          {"all_reduce_received_bytes", b.all_reduce},
-          {"ring_all_reduce_bytes", b.ring},
-          {"zero3_bytes", b.zero3},
-          {"upload_seconds", t.upload},
-          {"download_seconds", t.download},
-          {"round_seconds", t.round},
-          {"round_seconds_overlap_1", t.with_overlap},
-          {"round_seconds_overlap_0", t.without_overlap},
-          {"ring_all_reduce_seconds", t.ring},
-          {"zero3_seconds", t.zero3},
-          {"run_days", t.run_days},
-          {"aggregator_sent_bytes_a_day", s.sent_a_day},
-          {"aggregator_received_bytes_a_day", s.received_a_day},
-          {"aggregator_up_mbps", s.up_mbps},
-          {"aggregator_down_mbps", s.down_mbps},
-          {"aggregator_disk_bytes", s.disk_with_archiver},
-          {"aggregator_disk_bytes_without_archiver", s.disk_without_archiver},
-          {"join_bytes", s.join},
-          {"join_seconds", s.join_seconds},
-          {"pipeline_stages", p.stages},
-          {"pipeline_bubble", p.bubble},
-          {"pipeline_boundary_bytes", p.bytes},
-          {"pipeline_step_seconds", p.step},
-          {"memory", std::move(memories)}};
+  nlohmann::json json = MethodJson(plan.method);
+  json.update({{"other_method", MethodJson(plan.other)},
+               {"parameters", b.parameters},
+               {"gradient_bytes", b.gradient},
+               {"all_reduce_received_bytes", b.all_reduce},
+               {"ring_all_reduce_bytes", b.ring},
+               {"zero3_bytes", b.zero3},
+               {"ring_all_reduce_seconds", b.ring_seconds},
+               {"zero3_seconds", b.zero3_seconds},
+               {"run_days", plan.run_days},
+               {"aggregator_sent_bytes_a_day", s.sent_a_day},
+               {"aggregator_received_bytes_a_day", s.received_a_day},
+               {"aggregator_up_mbps", s.up_mbps},
+               {"aggregator_down_mbps", s.down_mbps},
+               {"aggregator_disk_bytes", s.disk_with_archiver},
+               {"aggregator_disk_bytes_without_archiver", s.disk_without_archiver},
+               {"join_bytes", s.join},
+               {"join_seconds", s.join_seconds},
+               {"pipeline_stages", p.stages},
+               {"pipeline_bubble", p.bubble},
+               {"pipeline_boundary_bytes", p.bytes},
+               {"pipeline_step_seconds", p.step},
+               {"memory", std::move(memories)}});
+  return json;
 }
 
 }  // namespace distro::tools

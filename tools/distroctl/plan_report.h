@@ -11,26 +11,33 @@ namespace distro::tools {
 
 struct PlanOptions;
 
-struct PlanBytes {
+// What a worker exchanges and waits for a round, by one method.
+struct PlanMethod {
+  bool deltas = false;  // else signs
+  int kept = 0;         // K
+  int local_steps = 1;  // H
+  bool overlap = false;
+  double update = 0;  // bytes up
+  double result = 0;  // bytes down, at most
+  double upload = 0;  // seconds
+  double download = 0;
+  double compute = 0;       // of H steps
+  double with_overlap = 0;  // a round; signs alone
+  double without_overlap = 0;
+  double round = 0;  // of the two, as the run is set
+
+  double step() const { return round / local_steps; }
+};
+
+// The model, and a step of it with data parallelism over the same links.
+struct PlanBaseline {
   double parameters = 0;  // their number
-  double gradient = 0;    // 16-bit
-  double update = 0;      // up, a worker and round
-  double result = 0;      // down, a worker and round
+  double gradient = 0;    // bytes, 16-bit
   double all_reduce = 0;  // received a step when all send to all
   double ring = 0;        // each way a step
   double zero3 = 0;
-};
-
-// Seconds a round or step, where nothing else is said.
-struct PlanTimes {
-  double upload = 0;
-  double download = 0;
-  double with_overlap = 0;
-  double without_overlap = 0;
-  double round = 0;  // of the two, as the run is set
-  double ring = 0;   // of a step with data parallelism over the same links
-  double zero3 = 0;
-  double run_days = 0;
+  double ring_seconds = 0;
+  double zero3_seconds = 0;
 };
 
 struct PlanServer {
@@ -61,8 +68,10 @@ struct PlanMemory {
 };
 
 struct Plan {
-  PlanBytes bytes;
-  PlanTimes times;
+  PlanMethod method;
+  PlanMethod other;  // with its own K, one step a round, over the same links
+  double run_days = 0;
+  PlanBaseline baseline;
   PlanServer server;
   PlanPipeline pipeline;
   std::vector<PlanMemory> memories;
