@@ -153,6 +153,7 @@ void AggregatorMetrics::OnRoundCommitted(const CommittedRoundInfo& info) {
   if (info.loss) loss_->Set(*info.loss);
   absl::MutexLock lock(&mu_);
   if (info.eval_loss) eval_loss_ = info.eval_loss;
+  caps_ = info.header->step().deltas().caps();
   for (int i = 0; i < info.header->members_size(); ++i) {
     const std::string& name = info.header->members(i).name();
     if (Counted* const counted = Count(name, info.header->round()))

@@ -11,6 +11,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/telemetry/metric_families.h"
 #include "common/telemetry/metrics.h"
 #include "server/auth/tokens/token_store.h"
 #include "server/call/observers.h"
@@ -61,6 +62,8 @@ class AggregatorMetrics final : public RunObserver, public TransferObserver, pub
     uint64_t round = 0;  // whose record named it last
   };
   void AddCredentials();
+  // What the records of this process's rounds left.
+  void AddRecorded(FamilyBuilder* builder) ABSL_LOCKS_EXCLUDED(mu_);
   // Null: there are kMaxCountedWorkers others that this round names.
   Counted* Count(const std::string& worker, uint64_t round) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -93,6 +96,7 @@ class AggregatorMetrics final : public RunObserver, public TransferObserver, pub
   Counter* tokens_;
   absl::Mutex mu_;
   std::optional<double> eval_loss_ ABSL_GUARDED_BY(mu_);
+  std::string caps_ ABSL_GUARDED_BY(mu_);  // of the last record; empty with signs
   std::map<std::string, Counted> included_ ABSL_GUARDED_BY(mu_);  // at most kMaxCountedWorkers
 };
 

@@ -1,10 +1,13 @@
 // AggregatorMetrics: what is a state, read at each scrape.
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
 #include "common/telemetry/metric_families.h"
 #include "common/telemetry/process_metrics.h"
+#include "common/update/scale.h"
 #include "server/metrics/metrics.h"
 #include "server/session/transition.h"
 
@@ -21,10 +24,11 @@ bool IsShown(const Worker& worker) { return worker.state != v1::MEMBER_STATE_LEF
 void AddRun(const RunHost& host, const RunStatus& status, FamilyBuilder* builder) {
   const std::string prefix = kMetricPrefix;
   if (const RoundManager* manager = host.manager()) {
-    builder->AddGauge(prefix + "run_info", "The run; always 1.", {{"run", manager->run().run_id}},
-                      1);
+    const RunIdentity& run = manager->run();
+    builder->AddGauge(prefix + "run_info", "The run; always 1.",
+                      {{"run", run.run_id}, {"method", MethodName(run.config.method())}}, 1);
     builder->AddGauge(prefix + "min_workers", "Updates that a round needs at least.", {},
-                      manager->run().config.min_workers());
+                      run.config.min_workers());
     builder->AddGauge(prefix + "subscriber_lag_rounds",
                       "Rounds that the slowest subscriber lags behind.", {},
                       static_cast<double>(manager->MaxSubscriberLag()));
@@ -80,7 +84,36 @@ void AddDisk(const std::string& data_dir, FamilyBuilder* builder) {
                     static_cast<double>(space.capacity));
 }
 
+void AddCaps(absl::string_view caps, FamilyBuilder* builder) {
+  if (caps.empty()) return;
+  const auto [least, largest] = std::ranges::minmax(std::vector<uint8_t>(caps.begin(), caps.end()));
+  const auto add = [builder](const char* which, uint8_t code) {
+    builder->AddGauge(std::string(kMetricPrefix) + "scale_cap",
+                      "Least and largest cap of a tensor's scales, of the last round.",
+                      {{"bound", which}},
+                      std::ldexp(static_cast<double>(ScaleOf(code)), -kScaleUnitBits));
+  };
+  add("least", least);
+  add("largest", largest);
+}
+
 }  // namespace
+
+void AggregatorMetrics::AddRecorded(FamilyBuilder* builder) {
+  const std::string prefix = kMetricPrefix;
+  absl::MutexLock lock(&mu_);
+  if (eval_loss_) {
+    builder->AddGauge(prefix + "eval_loss",
+                      "Median held-out loss of the workers' last evaluations, nats a token.", {},
+                      *eval_loss_);
+  }
+  AddCaps(caps_, builder);
+  for (const auto& [name, counted] : included_) {
+    builder->AddCounter(prefix + "worker_included_updates_total",
+                        "Rounds in which an update of the worker was included.", {{"worker", name}},
+                        static_cast<double>(counted.updates));
+  }
+}
 
 std::vector<prometheus::MetricFamily> AggregatorMetrics::Collect(const RunHost& host,
                                                                  const std::string& data_dir) {
@@ -91,19 +124,7 @@ std::vector<prometheus::MetricFamily> AggregatorMetrics::Collect(const RunHost& 
   if (const RoundManager* manager = host.manager()) status = manager->status();
   AddRun(host, status, &builder);
   AddWorkers(status, &builder);
-  {
-    absl::MutexLock lock(&mu_);
-    if (eval_loss_) {
-      builder.AddGauge(std::string(kMetricPrefix) + "eval_loss",
-                       "Median held-out loss of the workers' last evaluations, nats a token.", {},
-                       *eval_loss_);
-    }
-    for (const auto& [name, counted] : included_) {
-      builder.AddCounter(std::string(kMetricPrefix) + "worker_included_updates_total",
-                         "Rounds in which an update of the worker was included.",
-                         {{"worker", name}}, static_cast<double>(counted.updates));
-    }
-  }
+  AddRecorded(&builder);
   builder.AddGauge(std::string(kMetricPrefix) + "log_bytes", "Bytes of the round log.", {},
                    static_cast<double>(host.log_bytes()));
   AddDisk(data_dir, &builder);

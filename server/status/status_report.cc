@@ -25,6 +25,15 @@ double Metric(const StatusFacts& facts, absl::string_view name, const MetricLabe
   return facts.metrics->Get(absl::StrCat("distro_aggregator_", name), labels);
 }
 
+std::string MethodText(const v1::RunConfig& config) {
+  const std::string name = MethodName(config.method());
+  if (config.method() != v1::METHOD_DELTAS)
+    return absl::StrCat(name, ", K = ", config.kept_per_block());
+  const bool muon = config.inner_optimizer() == v1::INNER_OPTIMIZER_MUON;
+  return absl::StrCat(name, ", H = ", config.local_steps(), ", K = ", config.kept_per_block(), ", ",
+                      muon ? "muon" : "adamw");
+}
+
 json RunPart(const StatusFacts& facts) {
   const RunStatus& status = facts.status;
   return {{"id", facts.run == nullptr ? "" : facts.run->run_id},
@@ -33,6 +42,7 @@ json RunPart(const StatusFacts& facts) {
           {"epoch", status.epoch.value()},
           {"log_hash", ToHex(status.log_hash)},
           {"version", facts.version},
+          {"method", facts.run == nullptr ? "" : MethodText(facts.run->config)},
           {"insecure", Metric(facts, "insecure") != 0},
           {"parameters", facts.run == nullptr ? 0 : facts.run->layout->elements()},
           {"min_workers", facts.run == nullptr ? 0 : facts.run->config.min_workers()}};

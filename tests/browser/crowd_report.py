@@ -44,7 +44,7 @@ def report(workers, others=()):
     return {
         "schema": 1, "time": 1.7e9,
         "run": {"id": "llama-1b2-5f21c0", "state": "training", "reason": "round 4212: waiting for node-017", "epoch": 3,
-                "log_hash": "9f3a61d20c77be14", "version": "0.1.0", "insecure": False, "parameters": PARAMETERS, "min_workers": 24},
+                "log_hash": "9f3a61d20c77be14", "version": "0.1.0", "method": "signs, K = 4", "insecure": False, "parameters": PARAMETERS, "min_workers": 24},
         "round": {"number": 4212, "of": 25000, "open_seconds": 11.2, "deadline_seconds": 24.0, "typical_seconds": round_seconds,
                   "per_minute": 60 / round_seconds, "complete": 4200, "deadline": 12, "excluded_ratio": 0.0, "last_commit_timestamp": 1.7e9,
                   "snapshot_round": 4098, "subscriber_lag_rounds": 0},

@@ -29,7 +29,8 @@ LIMIT = 150  # seconds for anything that is waited for
 GPU = {"Operations between ranks", "GPU memory in use", "GPU utilization"}  # empty on a machine without
 # Filled by faults only: lateness by a late update, failed calls by refused ones.
 NEED_FAULTS = {"How late are late updates (95 %)", "Calls that failed", "Changes of state an hour"}
-EMPTY = GPU | NEED_FAULTS  # of healthy runs on a machine without a GPU
+NEED_DELTAS = {panel.title for panel in Source().panels() if panel.row == "Deltas"}  # these runs may be of signs
+EMPTY = GPU | NEED_FAULTS | NEED_DELTAS  # of healthy runs on a machine without a GPU
 
 
 class World:

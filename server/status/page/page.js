@@ -23,7 +23,8 @@ function showHead(report) {
   set('state', run.state);
   at('state').className = `pill ${MOODS[run.state] ?? ''}`;
   at('insecure').hidden = !run.insecure;
-  set('about', `epoch ${run.epoch} · log ${run.log_hash} · version ${run.version}`);
+  const method = run.method ? `${run.method} · ` : '';
+  set('about', `${method}epoch ${run.epoch} · log ${run.log_hash} · version ${run.version}`);
   set('reason', run.reason);
   at('progress').style.width = round.of ? `${100 * round.number / round.of}%` : '0';
   document.title = `${run.state} ${round.of ? `${round.number}/${round.of} ` : ''}· ${run.id || 'distro-aggregator'}`;

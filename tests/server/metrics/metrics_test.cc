@@ -11,6 +11,8 @@ namespace distro::testing {
 namespace {
 
 using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 TEST(AggregatorMetricsTest, ThePageDescribesEveryMetric) {
   ScratchFolder folder;
@@ -33,6 +35,7 @@ TEST(AggregatorMetricsTest, ThePageDescribesEveryMetric) {
   v1::RoundHeader header;
   header.add_members()->set_name("a");
   header.add_segments()->set_included("\1");
+  header.mutable_step()->mutable_deltas()->set_caps("\1");
   metrics.OnRoundCommitted(
       {.header = &header, .duration = absl::Seconds(1), .loss = 2.5, .eval_loss = 2.75});
   auto families = metrics.Collect(host, folder.path());
@@ -82,6 +85,32 @@ TEST(AggregatorMetricsTest, TheRoundIsTheLogsAlsoBeforeAnyOpens) {
   EXPECT_EQ(ValueOf(metrics.Collect(host, folder.path()), "distro_aggregator_round"), 0);
   ASSERT_TRUE(host.Continue().ok());
   EXPECT_EQ(ValueOf(metrics.Collect(host, folder.path()), "distro_aggregator_round"), 3);
+}
+
+TEST(AggregatorMetricsTest, ShowsTheLeastAndTheLargestCapOfARoundOfDeltas) {
+  ScratchFolder folder;
+  FakeClock clock;
+  Log log(LogLevel::kError, Clock::Real(), [](absl::string_view) {});
+  server::AggregatorMetrics metrics(&clock, true);
+  server::RunHost host(
+      *server::RunStore::Open(folder.File("data"), server::Disk::Real(), &clock, &log), &clock,
+      &log, &metrics, {}, [](absl::Status) {});
+  const auto caps = [&](const std::string& of_round) {
+    v1::RoundHeader header;
+    if (!of_round.empty()) header.mutable_step()->mutable_deltas()->set_caps(of_round);
+    metrics.OnRoundCommitted({.header = &header, .duration = absl::Seconds(1), .loss = 2.5});
+    std::map<std::string, double> shown;
+    for (const auto& family : metrics.Collect(host, folder.path())) {
+      if (family.name != "distro_aggregator_scale_cap") continue;
+      for (const auto& metric : family.metric) shown[metric.label[0].value] = metric.gauge.value;
+    }
+    return shown;
+  };
+  // M(160) is 8 * 2^28 units of 2^-44, M(200) and M(255) 8 * 2^33 and 15 * 2^39.
+  EXPECT_THAT(caps("\xc8\xa0\xff"),
+              UnorderedElementsAre(Pair("least", 0x1p-13), Pair("largest", 15 * 0x1p-5)));
+  EXPECT_THAT(caps("\xc8"), UnorderedElementsAre(Pair("least", 0x1p-8), Pair("largest", 0x1p-8)));
+  EXPECT_THAT(caps(""), IsEmpty()) << "signs have none";
 }
 
 TEST(AggregatorMetricsTest, CountsTheWorkersThatRecordsNamedLast) {

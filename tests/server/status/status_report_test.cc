@@ -79,6 +79,19 @@ TEST_F(StatusReportTest, BytesAreComparedWithGradientsOfTheSameModel) {
   EXPECT_EQ(bytes["report_down"], 86.8e6);
 }
 
+TEST_F(StatusReportTest, TheMethodIsNamedWithItsSettings) {
+  run_.config.set_method(v1::METHOD_SIGNS);
+  run_.config.set_kept_per_block(4);
+  EXPECT_EQ(Report()["run"]["method"], "signs, K = 4");
+  run_.config.set_method(v1::METHOD_DELTAS);
+  run_.config.set_kept_per_block(32);
+  run_.config.set_local_steps(5);
+  run_.config.set_inner_optimizer(v1::INNER_OPTIMIZER_MUON);
+  EXPECT_EQ(Report()["run"]["method"], "deltas, H = 5, K = 32, muon");
+  run_.config.set_inner_optimizer(v1::INNER_OPTIMIZER_ADAMW);
+  EXPECT_EQ(Report()["run"]["method"], "deltas, H = 5, K = 32, adamw");
+}
+
 TEST_F(StatusReportTest, WithoutARunItSaysSo) {
   facts_.run = nullptr;
   facts_.status = {};
@@ -86,6 +99,7 @@ TEST_F(StatusReportTest, WithoutARunItSaysSo) {
   const nlohmann::json report = Report();
   EXPECT_EQ(report["run"]["state"], "empty");
   EXPECT_EQ(report["run"]["id"], "");
+  EXPECT_EQ(report["run"]["method"], "");
   EXPECT_EQ(report["workers"], nlohmann::json::array());
 }
 
