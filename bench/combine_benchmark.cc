@@ -9,7 +9,7 @@
 #include "benchmark/benchmark.h"
 #include "common/base/clock.h"
 #include "common/codec/payload.h"
-#include "common/round/combiner.h"
+#include "common/round/round_method.h"
 
 namespace distro::server {
 namespace {
@@ -35,20 +35,22 @@ void BM_CombineSegment(benchmark::State& state) {
   const auto workers = static_cast<int>(state.range(0));
   const auto strongest = static_cast<int>(state.range(1));
   const auto threads = static_cast<int>(state.range(2));
-  const Layout layout = OneSegment();
-  const std::vector<SharedBytes> payloads = Updates(layout, workers);
+  const auto layout = std::make_shared<const Layout>(OneSegment());
+  const std::vector<SharedBytes> payloads = Updates(*layout, workers);
   v1::RunConfig config;
   config.set_kept_per_block(kKept);
   if (strongest > 0) {
     config.set_download(v1::DOWNLOAD_MODE_TOP);
     config.set_kept_votes_per_block(strongest);
   }
+  const auto method = *MakeRoundMethod(config, layout, "");
   for (auto _ : state) {
     const auto result =
-        CombineSegment(layout, config, RoundId(), SegmentId(), payloads, threads, *Clock::Real());
+        method->Combine({}, payloads, RoundMethod::Keep::kNothing, threads, *Clock::Real());
     if (!result.ok()) return state.SkipWithError(result.status().ToString().c_str());
   }
-  state.SetItemsProcessed(state.iterations() * workers * kKept * layout.SegmentBlocks(SegmentId()));
+  state.SetItemsProcessed(state.iterations() * workers * kKept *
+                          layout->SegmentBlocks(SegmentId()));
 }
 BENCHMARK(BM_CombineSegment)
     ->ArgNames({"workers", "strongest", "threads"})

@@ -40,7 +40,7 @@ class Load:
         self.updates = ["--recorded", recorded] if recorded else []
         self.segment_blocks = segment_blocks
         self.space = processes.Workspace(processes.programs_in(bin_folder))
-        run = {"start_workers": workers, "min_workers": workers, "rounds": rounds, "warmup_rounds": 0, "kept_per_block": KEPT,
+        run = {"method": "signs", "start_workers": workers, "min_workers": workers, "rounds": rounds, "warmup_rounds": 0, "kept_per_block": KEPT,
                "segment_blocks": segment_blocks}
         if keep:
             run |= {"download": "top", "kept_votes_per_block": keep}

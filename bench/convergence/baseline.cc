@@ -57,7 +57,7 @@ class Baseline {
     }
     const double norm = std::sqrt(squares);
     const auto scale = static_cast<float>(std::min(1.0, config_.clip_norm() / norm));
-    const double eta = LearningRate(config_, round);
+    const double eta = LearningRate(config_, round.value());
     optimizer_.BeginStep();
     for (int i = 0; i < gradient_.tensors(); ++i) {
       for (float& g : gradient_.tensor(i)) g *= scale;

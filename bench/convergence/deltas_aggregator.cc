@@ -36,7 +36,7 @@ DeltaRound DeltasAggregator::Open(uint64_t round, uint64_t step, int steps) {
   round_ = round;
   step_ = step;
   rates_.clear();
-  for (int h = 0; h < steps; ++h) rates_.push_back(LearningRate(config_, RoundId(step + h)));
+  for (int h = 0; h < steps; ++h) rates_.push_back(LearningRate(config_, step + h));
   caps_.clear();
   for (const std::optional<uint8_t>& median : medians_) {
     caps_.push_back(settings_.cap_growth >= kScaleCodes

@@ -50,7 +50,7 @@ absl::Status DeltasWorker::Step(uint64_t step) {
   }
   const double norm = std::sqrt(squares);
   if (!std::isfinite(loss) || !std::isfinite(norm)) return absl::OkStatus();
-  rule_.Step({.rate = LearningRate(*lab_.config, RoundId(step)),
+  rule_.Step({.rate = LearningRate(*lab_.config, step),
               .clip_norm = static_cast<float>(lab_.config->clip_norm())},
              norm, SpansOf(&gradient_), SpansOf(&copy_));
   return absl::OkStatus();

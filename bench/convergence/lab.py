@@ -69,7 +69,7 @@ class Run:
 
     def config(self):
         config = {
-            "name": "study", "seed": self.seed, "rounds": self.steps, "peak_learning_rate": self.lr, "warmup_rounds": self.warmup,
+            "name": "study", "method": "signs", "seed": self.seed, "rounds": self.steps, "peak_learning_rate": self.lr, "warmup_rounds": self.warmup,
             "sequence_length": SEQUENCE, "samples_per_worker": self.tokens // SEQUENCE // self.workers, "held_out_fraction": 0.05,
             "evaluation_interval_rounds": 30 if self.steps <= 600 else self.steps // 20, "evaluation_samples": 128,
             "start_workers": self.workers, "overlap": 0,

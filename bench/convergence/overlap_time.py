@@ -21,7 +21,7 @@ def seconds_a_round(options, model, overlap, delay):
     out = options.out / f"overlap={overlap}_delay={delay}"
     config = out.with_suffix(".json")
     config.write_text(json.dumps({
-        "name": "overlap", "seed": 1, "rounds": ROUNDS, "peak_learning_rate": 1e-3, "beta": 0.95, "kept_per_block": 43, "overlap": overlap,
+        "name": "overlap", "method": "signs", "seed": 1, "rounds": ROUNDS, "peak_learning_rate": 1e-3, "beta": 0.95, "kept_per_block": 43, "overlap": overlap,
         "sequence_length": lab.SEQUENCE, "samples_per_worker": SAMPLES, "evaluation_interval_rounds": ROUNDS // 4, "evaluation_samples": 1}))
     subprocess.run([options.build / "bin/convergence", "--run", config, "--model", model, "--data", options.text, "--link_delay", delay,
                     "--csv", out.with_suffix(".csv")], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -24,7 +24,7 @@ def record(build, text, out, workers):
     model = lab.make_model(build / "bin/distroctl", MODEL, out)
     run = out / f"run-{workers}.json"
     run.write_text(json.dumps({
-        "name": "wire", "seed": 1, "rounds": ROUND, "peak_learning_rate": 2e-3, "warmup_rounds": 6, "beta": 0.95, "kept_per_block": K,
+        "name": "wire", "method": "signs", "seed": 1, "rounds": ROUND, "peak_learning_rate": 2e-3, "warmup_rounds": 6, "beta": 0.95, "kept_per_block": K,
         "sequence_length": lab.SEQUENCE, "samples_per_worker": 1, "overlap": 0, "evaluation_samples": 1}))
     subprocess.run([build / "bin/convergence", "--run", run, "--model", model, "--data", text, "--workers", str(workers),
                     "--record_votes", votes, "--record_updates", updates], check=True, stdout=subprocess.DEVNULL)
