@@ -42,7 +42,7 @@ struct SegmentResult {
   uint64_t checksum = 0;    // XXH3-64 of the payload, as the record lists it
   uint64_t sent_votes = 0;  // positions that the payloads could send: workers * blocks * K
   uint64_t entries = 0;     // positions that are not zero, before download = top
-  uint64_t agreement = 0;   // signs: sum of |V|, before download = top
+  std::optional<uint64_t> agreement = {};  // signs: sum of |V|, before download = top
   absl::Duration combine_time;
   absl::Duration encode_time;
   std::vector<LargestCodes> largest_codes = {};  // deltas: [payloads]

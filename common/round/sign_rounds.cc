@@ -129,15 +129,17 @@ absl::StatusOr<SegmentResult> SignRounds::Combine(RoundPlace place,
   });
   SegmentResult result;
   result.sent_votes = payloads.size() * uint64_t{expected.blocks} * config_.kept_per_block();
+  uint64_t agreement = 0;
   std::vector<Votes> all, strongest;
   for (absl::StatusOr<Part>& part : parts) {
     DISTRO_RETURN_IF_ERROR(part.status());
     result.entries += part->all.values.size();
     for (const int16_t value : part->all.values)
-      result.agreement += static_cast<uint64_t>(std::abs(value));
+      agreement += static_cast<uint64_t>(std::abs(value));
     all.push_back(std::move(part->all));
     strongest.push_back(std::move(part->strongest));
   }
+  result.agreement = agreement;
   Votes votes = Concatenate(std::move(cuts() ? strongest : all));
   const absl::Duration combined = clock.MonotonicNow();
   FinishResult(EncodeVotes(IdentifyPayload(*layout_, place.round, place.segment), votes), &result);

@@ -1,6 +1,7 @@
 #include "server/metrics/metrics.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "common/base/version.h"
 #include "common/round_log/committed_round.h"
@@ -66,10 +67,11 @@ AggregatorMetrics::AggregatorMetrics(const Clock* clock, bool insecure)
       registry_.AddGauge("result_size_bytes", "Payload bytes of the last round's result.");
   union_entries_ = registry_.AddGauge(
       "union_entries_ratio",
-      "Coefficients with a vote per vote sent, of the last segment that closed.");
+      "Positions that are not zero per position sent, of the last segment that closed.");
   agreement_ = registry_.AddGauge(
       "sign_agreement_ratio",
-      "Sum of absolute votes per vote sent, of the last segment that closed; 1 when all agree.");
+      "Signs: sum of absolute votes per vote sent, of the last segment that closed; 1 when all "
+      "agree.");
   mismatches_ =
       registry_.AddCounter("state_hash_mismatches_total",
                            "State hashes that differed from their round's reference: a worker's, "
@@ -141,7 +143,8 @@ void AggregatorMetrics::OnSegmentResult(const SegmentResult& result, absl::Durat
   if (result.sent_votes == 0) return;
   const auto votes = static_cast<double>(result.sent_votes);
   union_entries_->Set(static_cast<double>(result.entries) / votes);
-  agreement_->Set(static_cast<double>(result.agreement) / votes);
+  agreement_->Set(result.agreement ? static_cast<double>(*result.agreement) / votes
+                                   : std::numeric_limits<double>::quiet_NaN());
 }
 
 void AggregatorMetrics::OnRoundCommitted(const CommittedRoundInfo& info) {

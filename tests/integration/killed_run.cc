@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 #include <thread>
 
@@ -36,6 +37,14 @@ std::vector<WorkerResult> Train(const TinyRun& tiny, const ChannelOptions& chann
   return TrainTogether(tiny, setups);
 }
 
+// A run of the method that DISTRO_TEST_METHOD names, else of signs.
+v1::RunConfig OfTest(const TinyRun& tiny) {
+  const char* const method = std::getenv("DISTRO_TEST_METHOD");
+  return method != nullptr && absl::string_view(method) == "deltas"
+             ? tiny.DeltaConfig(kWorkers, kKilledRunRounds, /*local_steps=*/2)
+             : tiny.Config(kWorkers, kKilledRunRounds, /*overlap=*/0);
+}
+
 std::string ReplayedState(const std::string& data_dir) {
   const auto replay = tools::ReplayLog({.data_dir = data_dir}, [](absl::string_view) {});
   EXPECT_TRUE(replay.ok()) << replay.status();
@@ -46,7 +55,7 @@ std::string ReplayedState(const std::string& data_dir) {
 
 KilledRun TrainWhileKilled(const std::vector<std::string>& points, const Meanwhile& meanwhile) {
   const TinyRun tiny;  // the same bytes in a folder of its own each time
-  v1::RunConfig config = tiny.Config(kWorkers, kKilledRunRounds, /*overlap=*/0);
+  v1::RunConfig config = OfTest(tiny);
   config.set_min_workers(kWorkers);  // however slow the machine is, no round without both
   EXPECT_TRUE(WriteFileAtomically(tiny.File("run.json"), RunConfigToJson(config)).ok());
   const std::string data_dir = tiny.File("data");
