@@ -1,0 +1,71 @@
+// The plan's flags and what explains them.
+#include <memory>
+#include <utility>
+
+#include "tools/distroctl/plan.h"
+
+namespace distro::tools {
+
+Command PlanCommand(const Console* console) {
+  struct Given {
+    PlanOptions options;
+    std::string overlap;  // empty: not given
+  };
+  const auto given = std::make_shared<Given>();
+  PlanOptions& o = given->options;
+  const auto flag = [](const char* name, FlagValue value, const char* help,
+                       std::vector<std::string> choices = {}) {
+    return Flag{
+        .name = name, .value = std::move(value), .help = help, .choices = std::move(choices)};
+  };
+  return {
+      .name = "plan",
+      .summary =
+          "Memory, bytes and seconds of a run, from its model and its links; nothing is started.",
+      .flags = {{.name = "config",
+                 .value = &given->options.config,
+                 .help = "config.json of the model, Hugging Face layout. Required.",
+                 .takes = Takes::kFile},
+                flag("nodes", &o.nodes, "Workers: machines with links of their own."),
+                flag("gpus", &o.gpus, "GPUs of a node."),
+                flag("gpu_memory_gb", &o.gpu_memory_gb,
+                     "Memory of a GPU, with deltas of a node, 10^9 bytes."),
+                flag("up_mbps", &o.up_mbps, "Uplink of a node, Mbit/s."),
+                flag("down_mbps", &o.down_mbps, "Downlink of a node, Mbit/s."),
+                flag("compute_seconds", &o.compute_seconds,
+                     "Time that a step's gradient takes on a node."),
+                flag("rounds", &o.rounds, "Rounds of the run."),
+                flag("method", &o.method, "By which the run learns (method).", {"deltas", "signs"}),
+                flag("local_steps", &o.local_steps,
+                     "H: steps of a round, of deltas (local_steps)."),
+                flag("kept", &o.kept,
+                     "K: positions that are sent of a block (kept_per_block); 0: 32 with deltas, 4 "
+                     "with signs."),
+                flag("kept_votes", &o.kept_votes,
+                     "K' of download = top (kept_votes_per_block); 0: lossless."),
+                flag("overlap", &given->overlap,
+                     "overlap of the run; not given: 1 with signs, 0 with deltas.", {"0", "1"}),
+                flag("micro_batch", &o.micro_batch, "Samples of one forward and backward pass."),
+                flag("sequence_length", &o.sequence_length, "Tokens a sample."),
+                flag("param_dtype", &o.param_dtype, "Of the copy that computes, as of the worker.",
+                     {"f32", "bf16"}),
+                flag("activation_checkpointing", &o.activation_checkpointing,
+                     "Recompute every how many units in backward, as of the worker; 0: none."),
+                flag("pipeline_micro_batches", &o.micro_batches_of_pipeline,
+                     "Of the pipeline that it is compared with.")},
+      .help =
+          R"(A round is H steps and one exchange; tables are of a step, and have both methods, the other one with its own K.
+Formulas and their sources: docs/tools.md, "plan". Results are the most there can be: workers that agree make them
+smaller. Memory is what a worker plans for its rank at the start, of the rank that needs most; a strategy "fits" with 1 GB
+to spare for CUDA and libraries; 5 when none does. What the link really does: distroctl bench-link.
+
+Example:
+  distroctl plan --config examples/llama_1b2/config.json --nodes 8 --local_steps 5 --gpu_memory_gb 128 --up_mbps 10 --down_mbps 100
+  distroctl plan --config examples/llama_1b2/config.json --method signs --nodes 32 --gpus 8 --gpu_memory_gb 80 --kept_votes 32)",
+      .run = [given, console]() -> absl::StatusOr<int> {
+        if (!given->overlap.empty()) given->options.overlap = given->overlap == "1";
+        return console->Show(MakePlan(given->options));
+      }};
+}
+
+}  // namespace distro::tools
