@@ -22,14 +22,7 @@ constexpr uint32_t kLeastGroupsOfThread = 4;
 std::vector<GroupRange> Cut(uint32_t blocks, int threads) {
   const uint32_t groups = (blocks + kGroupBlocks - 1) / kGroupBlocks;
   const uint32_t parts = std::clamp<uint32_t>(groups / kLeastGroupsOfThread, 1, threads);
-  std::vector<GroupRange> ranges;
-  for (uint64_t part = 0, first = 0; part < parts; ++part) {
-    const uint64_t end = uint64_t{groups} * (part + 1) / parts;
-    ranges.push_back(
-        {.first = static_cast<uint32_t>(first), .count = static_cast<uint32_t>(end - first)});
-    first = end;
-  }
-  return ranges;
+  return CutEvenly<GroupRange>(groups, parts);
 }
 
 // What comes of some groups of blocks.
@@ -38,8 +31,6 @@ struct Part {
   uint64_t entries = 0;                  // before download = top
   std::vector<LargestCodes> codes = {};  // [payloads]
 };
-
-absl::Status Damaged(const absl::Status& status) { return absl::DataLossError(status.message()); }
 
 class DeltaRounds final : public RoundMethod {
  public:

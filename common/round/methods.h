@@ -1,10 +1,12 @@
 // The methods behind round_method.h. Included by it and them only.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "common/round/round_method.h"
 
 namespace distro {
@@ -15,6 +17,24 @@ std::shared_ptr<const RoundMethod> MakeSignRounds(const v1::RunConfig& config,
 std::shared_ptr<const RoundMethod> MakeDeltaRounds(const v1::RunConfig& config,
                                                    std::shared_ptr<const Layout> layout,
                                                    std::vector<bool> as_dct);
+
+// 0 .. count - 1 in ranges of about the same size, which threads share. Requires 1 <= parts.
+template <typename Range>
+std::vector<Range> CutEvenly(uint32_t count, uint32_t parts) {
+  std::vector<Range> ranges;
+  for (uint64_t part = 0, first = 0; part < parts; ++part) {
+    const uint64_t end = uint64_t{count} * (part + 1) / parts;
+    ranges.push_back(
+        {.first = static_cast<uint32_t>(first), .count = static_cast<uint32_t>(end - first)});
+    first = end;
+  }
+  return ranges;
+}
+
+// A payload that was checked does not decode: memory is damaged.
+inline absl::Status Damaged(const absl::Status& status) {
+  return absl::DataLossError(status.message());
+}
 
 // The payload and its checksum.
 void FinishResult(std::string payload, SegmentResult* result);

@@ -24,14 +24,7 @@ std::vector<SegmentRange> Cut(const PayloadExpectation& expected, int threads) {
       expected.k > kMaxRecordK
           ? 1
           : std::clamp<uint32_t>(expected.blocks / kLeastBlocksOfThread, 1, threads);
-  std::vector<SegmentRange> ranges;
-  for (uint64_t part = 0, first = 0; part < parts; ++part) {
-    const uint64_t end = expected.blocks * (part + 1) / parts;
-    ranges.push_back(
-        {.first = static_cast<uint32_t>(first), .count = static_cast<uint32_t>(end - first)});
-    first = end;
-  }
-  return ranges;
+  return CutEvenly<SegmentRange>(expected.blocks, parts);
 }
 
 // The votes of the blocks of a segment.
@@ -39,9 +32,6 @@ struct Part {
   Votes all;
   Votes strongest;  // with download = top
 };
-
-// A payload that was checked does not decode.
-absl::Status Damaged(const absl::Status& status) { return absl::DataLossError(status.message()); }
 
 class SignRounds final : public RoundMethod {
  public:
