@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "common/layout/layout.h"
 #include "common/round_log/committed_round.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -57,6 +58,31 @@ v1::RoundHeader LargestHeader(uint32_t members, uint32_t segments) {
   return header;
 }
 
+Layout LayoutOf(int tensors) {
+  std::vector<TensorSpec> specs;
+  for (int i = 0; i < tensors; ++i)
+    specs.push_back({.name = absl::StrFormat("t%03d", i), .shape = {1}});
+  return *Layout::Create(*Manifest::Create(specs), 16384);
+}
+
+v1::RunConfig DeltaConfig(uint32_t local_steps) {
+  v1::RunConfig config;
+  config.set_method(v1::METHOD_DELTAS);
+  config.set_local_steps(local_steps);
+  return config;
+}
+
+// With the largest numbers that there can be.
+void AddDeltas(int tensors, uint32_t local_steps, v1::RoundHeader* header) {
+  v1::DeltaParameters& deltas = *header->mutable_step()->mutable_deltas();
+  for (uint32_t i = 0; i < local_steps; ++i) deltas.add_inner_rate_bits(UINT32_MAX);
+  deltas.set_outer_rate_bits(UINT32_MAX);
+  deltas.set_error_decay(0.5f);
+  deltas.set_caps(std::string(tensors, '\xff'));
+  deltas.set_as_dct(std::string((tensors + 7) / 8, '\xff'));
+  for (int i = 0; i < tensors; ++i) header->add_scale_medians(1 + 255);
+}
+
 TEST(HeaderBoundTest, TheLargestHeaderOfTheMostMembersFitsWithoutItsReasons) {
   for (const uint32_t segments : {1u, 3u, 100u, 1043u, 5000u, 20'000u}) {
     const uint32_t most = MostMembers(segments);
@@ -82,6 +108,39 @@ TEST(HeaderBoundTest, OnlyAHeaderThatDoesNotFitLosesItsReasons) {
   v1::RoundHeader larger = LargestHeader(MostMembers(10), 10);
   DropReasonsUnlessFits(&larger);
   EXPECT_EQ(larger.members(9).state_reason(), "");
+}
+
+TEST(HeaderBoundTest, SignsAddNothing) {
+  v1::RunConfig signs;
+  signs.set_method(v1::METHOD_SIGNS);
+  EXPECT_EQ(MethodHeaderBytes(signs, LayoutOf(300)), 0u);
+}
+
+TEST(HeaderBoundTest, WhatDeltasAddIsBoundedAndNotByFar) {
+  const uint64_t before = LargestHeader(3, 2).ByteSizeLong();
+  for (int tensors = 1; tensors <= 300; ++tensors) {
+    const Layout layout = LayoutOf(tensors);
+    for (const uint32_t local_steps : {1u, 5u, 31u, 32u, 1000u}) {
+      v1::RoundHeader header = LargestHeader(3, 2);
+      AddDeltas(tensors, local_steps, &header);
+      const uint64_t bound = MethodHeaderBytes(DeltaConfig(local_steps), layout);
+      const uint64_t added = header.ByteSizeLong() - before;
+      EXPECT_LE(added, bound) << tensors << " tensors, " << local_steps << " steps";
+      EXPECT_GE(added + 64, bound) << tensors << " tensors, " << local_steps << " steps";
+    }
+  }
+}
+
+TEST(HeaderBoundTest, TheLargestHeaderOfDeltasFitsToo) {
+  const uint64_t method_bytes = MethodHeaderBytes(DeltaConfig(1000), LayoutOf(300));
+  for (const uint32_t segments : {1u, 1043u, 20'000u}) {
+    const uint32_t most = MostMembers(segments, method_bytes);
+    EXPECT_LE(most, MostMembers(segments)) << segments;
+    v1::RoundHeader header = LargestHeader(most, segments);
+    AddDeltas(300, 1000, &header);
+    DropReasonsUnlessFits(&header);
+    EXPECT_LE(header.ByteSizeLong(), kMaxRoundHeaderBytes) << segments;
+  }
 }
 
 // docs/protocol.md, "Workers and segments of a run".

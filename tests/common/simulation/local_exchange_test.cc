@@ -8,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
 #include "common/base/file.h"
+#include "common/codec/delta_payload.h"
 #include "common/codec/payload.h"
+#include "common/round/methods.h"
 #include "common/run/run_config.h"
 #include "common/update/combine.h"
 #include "tests/testing/plain_updates.h"
@@ -226,6 +228,42 @@ TEST(LocalExchangeRulesTest, AnUpdateThatIsNotValidEndsItsWorker) {
   update.payloads[1] = std::make_shared<const std::string>("no payload");
   exchange.Upload(update);
   EXPECT_EQ(exchange.Next().status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// Every block with one position of this code.
+RoundUpdate DeltasOf(const Layout& layout, uint8_t code) {
+  RoundUpdate update{.round = RoundId(0), .payloads = {}};
+  for (uint32_t s = 0; s < layout.segments(); ++s) {
+    const size_t blocks = layout.SegmentBlocks(SegmentId(s));
+    const DeltaUpdate sent = {.k = 1,
+                              .positions = std::vector<uint16_t>(blocks, 3),
+                              .signs = std::vector<int8_t>(blocks, -1),
+                              .codes = std::vector<uint8_t>(blocks, code)};
+    update.payloads.push_back(std::make_shared<const std::string>(
+        EncodeDeltaUpdate(IdentifyPayload(layout, RoundId(0), SegmentId(s)), sent)));
+  }
+  return update;
+}
+
+TEST(LocalExchangeRulesTest, AnUpdateOfDeltasAboveItsCapEndsItsWorker) {
+  LocalRun run = MakeRun(1);
+  run.config = *ParseRunConfig(R"({"name": "test", "rounds": 5, "sequence_length": 8,
+    "samples_per_worker": 3, "segment_blocks": 2, "start_workers": 1, "kept_per_block": 1})");
+  run.method = MakeDeltaRounds(run.config, run.layout, {false, false, false});
+  for (const int above : {0, 1}) {
+    LocalAggregator aggregator(run);
+    LocalExchange exchange(&aggregator);
+    ASSERT_TRUE(exchange.Join(Request(0)).ok());
+    const absl::StatusOr<RoundEvent> opened = exchange.Next();
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    const auto cap =
+        static_cast<uint8_t>(std::get<OpenedRound>(*opened).open.step().deltas().caps()[0]);
+    exchange.Upload(DeltasOf(*run.layout, static_cast<uint8_t>(cap + above)));
+    const absl::StatusOr<RoundEvent> next = exchange.Next();
+    EXPECT_EQ(next.status().code(),
+              above == 0 ? absl::StatusCode::kOk : absl::StatusCode::kInvalidArgument)
+        << next.status();
+  }
 }
 
 TEST(LocalExchangeRulesTest, StopEndsNext) {

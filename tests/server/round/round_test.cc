@@ -8,13 +8,16 @@ namespace distro::server {
 namespace {
 
 using absl::Seconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using testing::UpdatePayload;
 
 // Two segments; a and b count, c is on probation, and two workers are needed.
 class RoundTest : public ::testing::Test {
  protected:
-  RoundTest() {
+  explicit RoundTest(const v1::StepParameters& step = {})
+      : round_(RoundId(4), 2, Slots(), Seconds(0), SegmentId(0), step) {
     members_.FixFingerprint("data");
     members_.Restore({Recorded("a", v1::MEMBER_STATE_ACTIVE),
                       Recorded("b", v1::MEMBER_STATE_ACTIVE),
@@ -59,6 +62,12 @@ class RoundTest : public ::testing::Test {
                          UpdatePayload(layout_, RoundId(4), SegmentId(segment), 1), Seconds(1))
                     .ok());
   }
+  void SetResult(uint32_t segment, std::vector<LargestCodes> codes) {
+    SegmentResult result;
+    result.payload = std::make_shared<const std::string>();
+    result.largest_codes = std::move(codes);
+    round_.SetResult(SegmentId(segment), result);
+  }
   RoundDecision Next() { return Decide(round_.Snapshot(members_), Seconds(1), {.min_workers = 2}); }
   // Members that the record includes in a segment.
   std::string Included(uint32_t segment) {
@@ -75,7 +84,7 @@ class RoundTest : public ::testing::Test {
   Membership members_{
       {.max_workers = 8, .lease = Seconds(30), .min_workers = 2, .probation_rounds = 2}, &log_};
   const Layout layout_ = testing::SmallLayout();
-  Round round_{RoundId(4), 2, Slots(), Seconds(0)};
+  Round round_;
 };
 
 TEST_F(RoundTest, AnUpdateOnProbationIsTakenAndNotUsed) {
@@ -148,6 +157,70 @@ TEST_F(RoundTest, WhatAnExpelledWorkerSentLeavesTheOpenSegments) {
   EXPECT_THAT(round_.Close(SegmentId(1)), SizeIs(1));
   EXPECT_EQ(Included(0), "ab");
   EXPECT_EQ(Included(1), "a");
+}
+
+TEST_F(RoundTest, OfSignsTheRecordHasNoMedians) {
+  for (const char* name : {"a", "b"}) {
+    Begin(name);
+    for (const uint32_t segment : {0, 1}) Put(name, segment);
+  }
+  for (const uint32_t segment : {0, 1}) {
+    round_.Close(SegmentId(segment));
+    SetResult(segment, {});
+  }
+  EXPECT_THAT(round_.Outcome(members_).scale_medians, IsEmpty());
+}
+
+// Three tensors; all three workers count.
+class DeltaRoundTest : public RoundTest {
+ protected:
+  DeltaRoundTest() : RoundTest(StepOfDeltas()) {
+    for (const char* name : {"a", "b", "c"}) Begin(name);
+    round_.Promote("c");
+  }
+  static v1::StepParameters StepOfDeltas() {
+    v1::StepParameters step;
+    step.mutable_deltas()->set_caps(std::string(3, '\xff'));
+    return step;
+  }
+  // These send it, and then it closes; `codes` as Combine gives them.
+  void Close(uint32_t segment, const std::vector<std::string>& senders,
+             std::vector<LargestCodes> codes) {
+    for (const std::string& name : senders) Put(name, segment);
+    EXPECT_THAT(round_.Close(SegmentId(segment)), SizeIs(senders.size()));
+    SetResult(segment, std::move(codes));
+  }
+  std::vector<uint32_t> Medians() { return round_.Outcome(members_).scale_medians; }
+  static constexpr std::nullopt_t kNone = std::nullopt;
+};
+
+TEST_F(DeltaRoundTest, MediansAreOfEachWorkersLargestCodeOverTheSegments) {
+  Close(0, {"a", "b", "c"}, {{10, 20, kNone}, {30, 40, kNone}, {50, kNone, kNone}});
+  Close(1, {"a", "b", "c"}, {{kNone, 60, 7}, {kNone, 39, kNone}, {kNone, 5, kNone}});
+  EXPECT_THAT(Medians(), ElementsAre(1 + 30, 1 + 40, 0)) << "of the third only one has a code";
+}
+
+TEST_F(DeltaRoundTest, OfTwoWorkersThereIsNoMedian) {
+  Close(0, {"a", "b"}, {{0, 1, 2}, {3, 4, 5}});
+  Close(1, {"a", "b"}, {{0, 1, 2}, {3, 4, 5}});
+  EXPECT_THAT(Medians(), ElementsAre(0, 0, 0));
+}
+
+// b was late with segment 0: the codes are those of a and c, in the order of the payloads.
+TEST_F(DeltaRoundTest, CodesAreOfWhoIsIncludedInTheSegment) {
+  Close(0, {"a", "c"}, {{100, kNone, 9}, {200, kNone, 9}});
+  Put("b", 0);
+  Close(1, {"a", "b", "c"}, {{50, 0, kNone}, {60, 0, kNone}, {150, 0, kNone}});
+  EXPECT_THAT(Medians(), ElementsAre(1 + 100, 1 + 0, 0));
+}
+
+TEST_F(DeltaRoundTest, WhoIsExpelledKeepsItsCodesOfSegmentsThatAreClosed) {
+  for (const char* name : {"a", "b", "c"}) Put(name, 0);
+  round_.Close(SegmentId(0));
+  round_.Expel("b");
+  SetResult(0, {{10, 10, kNone}, {20, 20, kNone}, {30, 30, kNone}});
+  Close(1, {"a", "c"}, {{kNone, 40, 40}, {kNone, 50, 50}});
+  EXPECT_THAT(Medians(), ElementsAre(1 + 20, 1 + 40, 0));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "common/round/methods.h"
 #include "common/run/run_config.h"
 #include "server/log/run_identity.h"
 #include "tests/testing/small_run.h"
@@ -14,7 +15,9 @@ inline std::shared_ptr<const server::RunIdentity> SmallRun(const v1::RunConfig& 
   run->run_id = "small-0001";
   run->config = *CompleteRunConfig(config);
   run->layout = std::make_shared<const Layout>(SmallLayout());
-  run->method = *MakeRoundMethod(run->config, run->layout, "");
+  run->method = run->config.method() == v1::METHOD_DELTAS
+                    ? MakeDeltaRounds(run->config, run->layout, {true, false, false})
+                    : *MakeRoundMethod(run->config, run->layout, "");
   run->initial_snapshot.set_state_hash(kInitialStateHash);
   return run;
 }

@@ -21,6 +21,7 @@ using testing::TrainWorker;
 using testing::WorkerResult;
 
 constexpr uint64_t kRounds = 8;
+constexpr int kDeltas = 2;  // where an overlap is asked for: a run of deltas
 
 // Says `reason` instead of an event, as often as `times`, whenever `when` holds.
 class Diverging final : public ForwardingExchange {
@@ -54,8 +55,11 @@ class Diverging final : public ForwardingExchange {
 class ResyncTest : public ::testing::TestWithParam<int> {
  protected:
   LocalRun MakeRun() const {
-    LocalRun run = *MakeLocalRun(tiny_.Config(1, kRounds, GetParam()), tiny_.checkpoint_dir(),
-                                 tiny_.File("initial.safetensors"), StateHashOnCpu);
+    const v1::RunConfig config = GetParam() == kDeltas
+                                     ? tiny_.DeltaConfig(1, kRounds, /*local_steps=*/2)
+                                     : tiny_.Config(1, kRounds, GetParam());
+    LocalRun run = *MakeLocalRun(config, tiny_.checkpoint_dir(), tiny_.File("initial.safetensors"),
+                                 StateHashOnCpu);
     run.keeps_log = true;
     return run;
   }
@@ -97,7 +101,7 @@ TEST_P(ResyncTest, WhatIsPendingTakesItsFateFromTheLog) {
   ASSERT_TRUE(result.status.ok()) << result.status;
   EXPECT_EQ(result.summary.resyncs, 1u);
   EXPECT_EQ(result.summary.updates_sent, kRounds);
-  if (GetParam() == 0) {
+  if (GetParam() != 1) {
     EXPECT_EQ(result.momentum_bits, Undisturbed().momentum_bits);
   }
 }
@@ -126,7 +130,7 @@ TEST_P(ResyncTest, AnotherDivergenceLaterIsMendedToo) {
   EXPECT_EQ(result.summary.resyncs, 2u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Overlap, ResyncTest, ::testing::Values(0, 1));
+INSTANTIATE_TEST_SUITE_P(Overlap, ResyncTest, ::testing::Values(0, 1, kDeltas));
 
 }  // namespace
 }  // namespace distro::worker

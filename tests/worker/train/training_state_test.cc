@@ -25,6 +25,7 @@ using testing::TrainWorker;
 using testing::WorkerResult;
 
 constexpr uint64_t kRounds = 10;
+constexpr uint32_t kDeltas = 2;  // where an overlap is asked for: a run of deltas
 
 // Stops as by a signal: once the update of a round was handed in, or once a round is open.
 class Stopping final : public ForwardingExchange {
@@ -68,7 +69,9 @@ class TrainingStateTest : public ::testing::Test {
  protected:
   LocalRun MakeRun(int workers, uint32_t overlap, const std::string& name = "tiny",
                    uint32_t segment_blocks = 8) const {
-    v1::RunConfig config = tiny_.Config(workers, kRounds, overlap);
+    v1::RunConfig config = overlap == kDeltas
+                               ? tiny_.DeltaConfig(workers, kRounds, /*local_steps=*/2)
+                               : tiny_.Config(workers, kRounds, overlap);
     config.set_name(name);
     config.set_segment_blocks(segment_blocks);
     LocalRun run = *MakeLocalRun(config, tiny_.checkpoint_dir(), tiny_.File(name + ".safetensors"),
@@ -124,7 +127,7 @@ TEST_P(RestartTest, AWorkerThatWasStoppedGoesOnWithTheSameBits) {
   EXPECT_FALSE(SetAside());
 }
 
-INSTANTIATE_TEST_SUITE_P(Overlap, RestartTest, ::testing::Values(0, 1));
+INSTANTIATE_TEST_SUITE_P(Overlap, RestartTest, ::testing::Values(0, 1, kDeltas));
 
 // Saved after the upload of round 3, killed in round 6: the fate of update 3 is still learned from
 // the log; rounds 4 to 6 of the killed process change nothing.

@@ -1,0 +1,99 @@
+// A run of deltas at the aggregator: caps that follow the workers, updates that break them, and a
+// worker that opposes the others.
+#include "common/base/status_macros.h"
+#include "common/codec/delta_payload.h"
+#include "gmock/gmock.h"
+#include "tests/server/round/manager_fixture.h"
+
+namespace distro::server {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Lt;
+
+constexpr int kKept = 64;
+constexpr uint8_t kCode = 100;
+
+class ManagerDeltasTest : public testing::ManagerTest {
+ protected:
+  static v1::RunConfig Deltas(int start_workers) {
+    v1::RunConfig config = Config(start_workers);
+    config.set_method(v1::METHOD_DELTAS);
+    config.clear_beta();
+    config.clear_overlap();
+    config.set_rounds(1000);
+    config.set_kept_per_block(kKept);
+    return config;
+  }
+  // The same of every worker, but for its sign and its scale.
+  SharedBytes Payload(RoundId round, SegmentId segment, int sign, uint8_t code) const {
+    DeltaUpdate update{.k = kKept, .positions = {}, .signs = {}, .codes = {}};
+    for (int64_t block = 0; block < run_->layout->SegmentBlocks(segment); ++block) {
+      for (int i = 0; i < kKept; ++i) {
+        update.positions.push_back(static_cast<uint16_t>(i));
+        update.signs.push_back(static_cast<int8_t>(i % 3 == 0 ? -sign : sign));
+      }
+      update.codes.push_back(code);
+    }
+    return std::make_shared<const std::string>(
+        EncodeDeltaUpdate(IdentifyPayload(*run_->layout, round, segment), update));
+  }
+  absl::Status Send(const std::string& name, int sign = 1, uint8_t code = kCode) {
+    const RoundId round = manager_->status().round;
+    DISTRO_ASSIGN_OR_RETURN(const UploadTicket ticket, Begin(name, round.value()));
+    for (SegmentId s(0); s.value() < run_->layout->segments(); s = s.Next()) {
+      const SharedBytes payload = Payload(round, s, sign, code);
+      DISTRO_RETURN_IF_ERROR(run_->method->CheckUpdate(*payload, {round, s}, ticket.step));
+      DISTRO_RETURN_IF_ERROR(manager_->AddPayload(ticket, s, payload).status());
+    }
+    return absl::OkStatus();
+  }
+  std::string Caps(const std::string& name) {
+    return Begin(name, manager_->status().round.value())->step.deltas().caps();
+  }
+};
+
+TEST_F(ManagerDeltasTest, TheCapsOfARoundAreTwoCodesAboveTheMedianOfTheOneBefore) {
+  OpenRound(Deltas(3), {"a", "b", "c"});
+  const std::string first = Caps("a");
+  ASSERT_EQ(Send("a", 1, 190), absl::OkStatus());
+  ASSERT_EQ(Send("b", 1, 180), absl::OkStatus());
+  ASSERT_EQ(Send("c", 1, 170), absl::OkStatus());
+  Step();
+  ASSERT_EQ(observer_.rounds, 1);
+  EXPECT_THAT(observer_.last_header.scale_medians(), Each(181u)) << "1 + the code";
+  EXPECT_EQ(observer_.last_header.step().deltas().caps(), first);
+  EXPECT_THAT(Caps("a"), Each(static_cast<char>(182)));
+  Start(Deltas(3));
+  for (const char* name : {"a", "b", "c"}) Activate(name);
+  Step();
+  EXPECT_THAT(Caps("a"), Each(static_cast<char>(182))) << "the log has them";
+}
+
+TEST_F(ManagerDeltasTest, WithFewerThanThreeWorkersTheCapsStayAtTheRates) {
+  OpenRound(Deltas(2), {"a", "b"});
+  const std::string first = Caps("a");
+  for (const char* name : {"a", "b"}) ASSERT_EQ(Send(name), absl::OkStatus());
+  Step();
+  EXPECT_THAT(observer_.last_header.scale_medians(), Each(0u));
+  EXPECT_GE(static_cast<uint8_t>(Caps("a")[0]), static_cast<uint8_t>(first[0])) << "warm-up";
+}
+
+TEST_F(ManagerDeltasTest, WhoOpposesTheOthersIsQuarantined) {
+  const std::vector<std::string> honest = {"a", "b", "c"};
+  OpenRound(Deltas(4), {"a", "b", "c", "mallory"});
+  int rounds = 0;
+  for (; StateOf("mallory") == v1::MEMBER_STATE_ACTIVE && rounds < 100; ++rounds) {
+    for (const std::string& name : honest) ASSERT_EQ(Send(name), absl::OkStatus());
+    ASSERT_EQ(Send("mallory", -1), absl::OkStatus());
+    Step();
+  }
+  EXPECT_EQ(StateOf("mallory"), v1::MEMBER_STATE_QUARANTINED);
+  EXPECT_THAT(rounds, Lt(30));
+  for (const std::string& name : honest) EXPECT_EQ(StateOf(name), v1::MEMBER_STATE_ACTIVE);
+  EXPECT_EQ(ReasonOf(Send("mallory", -1)), "quarantined");
+}
+
+}  // namespace
+}  // namespace distro::server

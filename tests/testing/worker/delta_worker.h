@@ -1,0 +1,71 @@
+// A worker's rule of deltas over the whole tensors of a small Llama, without a node: for tests of
+// the rule, and of what is kept of it. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "common/layout/layout.h"
+#include "common/layout/tensor_buffer.h"
+#include "common/model/llama/llama.h"
+#include "distro/v1/round.pb.h"
+#include "distro/v1/run.pb.h"
+#include "kernels/backend.h"
+#include "kernels/device.h"
+#include "worker/optimizer/optimizer.h"
+#include "worker/optimizer/update_rule.h"
+#include "worker/plan/shard_plan.h"
+
+namespace distro::testing {
+
+// Several blocks a tensor, more than one tensor a segment.
+inline constexpr LlamaConfig kSmallLlama = {.hidden_size = 32,
+                                            .layers = 1,
+                                            .heads = 2,
+                                            .kv_heads = 1,
+                                            .head_dim = 16,
+                                            .intermediate_size = 100,
+                                            .vocab_size = 80,
+                                            .max_positions = 16,
+                                            .rms_norm_eps = 1e-5f,
+                                            .rope_theta = 10000,
+                                            .tied_embeddings = false,
+                                            .initializer_range = 0.02f};
+
+worker::RunSpans SpansOf(TensorBuffer* buffer);
+
+struct DeltaWorker {
+  // Two local steps, K = 3; Muon steps the matrices inside. Parameters are 0.125, elements 0.
+  DeltaWorker(const LlamaConfig& llama, int segment_blocks);
+  DeltaWorker(const DeltaWorker&) = delete;
+  DeltaWorker& operator=(const DeltaWorker&) = delete;
+
+  // The gradient of a step, whose norm is above the clip.
+  void DrawGradient(uint64_t seed, uint64_t index);
+  // The local steps of a round, with gradients drawn from `seed`; x begins at the parameters.
+  void TakeSteps(uint64_t seed);
+  // And the update, which is pending; its payloads.
+  std::vector<SharedBytes> TakeRound(RoundId round, uint64_t seed);
+  std::vector<SharedBytes> Encode() const;
+
+  // What is pending, put together.
+  worker::PendingUpdate pending() const;
+  std::vector<TensorPieces> elements() const { return optimizer->elements(); }
+
+  const Llama model;
+  const Layout layout;
+  const v1::RunConfig config;
+  const worker::UpdateRuleKind kind;
+  const worker::ShardPlan plan;
+  const std::unique_ptr<Backend> backend;
+  const std::unique_ptr<Device> device;
+  v1::StepParameters step;  // caps 255
+  double norm = 4;          // as the rule is told of each gradient
+  TensorBuffer error, first, second;
+  TensorBuffer parameters, x, gradient;
+  std::unique_ptr<worker::UpdateRule> rule;
+  std::unique_ptr<worker::Optimizer> optimizer;
+};
+
+}  // namespace distro::testing

@@ -1,0 +1,218 @@
+// A worker of a run of deltas: its local steps, and rounds that close before them. The run is a
+// LocalAggregator's; an exchange before it changes one thing.
+#include <bit>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/simulation/local_run.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/replica/replica.h"
+#include "tests/testing/worker/training.h"
+#include "tests/worker/train/recording_exchange.h"
+#include "worker/data/token_file.h"
+#include "worker/model/model.h"
+#include "worker/node/node.h"
+#include "worker/train/sample_reader.h"
+
+namespace distro::worker {
+namespace {
+
+using ::testing::IsEmpty;
+using testing::TinyRun;
+using testing::TrainWorker;
+using testing::WorkerResult;
+
+constexpr int kMicroBatch = 2, kSamples = 4;  // of a step
+
+// The first round closes without this worker, once it has taken its steps: when it looks for events
+// for the second time, before it sends.
+class ClosesTooEarly final : public RecordingExchange {
+ public:
+  using RecordingExchange::RecordingExchange;
+  bool Ready() override {
+    if (rounds.size() == 1 && ++looks_ == 2) {
+      inner_.Upload({.round = rounds[0].opened.round, .abstain = true, .payloads = {}});
+    }
+    return inner_.Ready();
+  }
+
+ private:
+  int looks_ = 0;
+};
+
+// The same worker by hand, with a node of its own.
+class ByHand {
+ public:
+  ByHand(const TinyRun& tiny, const LocalRun& run)
+      : layout_(run.layout),
+        tokens_(*OpenTokens(tiny.text_path(), TokenFormat::kAuto)),
+        samples_(*SampleReader::Create(&tokens_, run.config)),
+        architecture_(*ParseModelConfig(run.model_config_json)),
+        model_(*Model::Create(architecture_, *layout_)),
+        rule_(RuleOf(run.config, layout_.get(), *architecture_)),
+        node_(*Node::Create({.ranks = 1}, {.layout = layout_.get(),
+                                           .model = model_.get(),
+                                           .rule = &rule_,
+                                           .copy = true,
+                                           .micro_batch_samples = kMicroBatch,
+                                           .sequence_length = 16})) {
+    EXPECT_TRUE(node_->Load(run.snapshot_path, RoundId(0), 0).ok());
+  }
+
+  // Step h is over samples [4 h, 4 h + 4) of the slot.
+  std::vector<SharedBytes> TakeRound(const OpenedRound& opened) {
+    const v1::StepParameters& step = opened.open.step();
+    EXPECT_TRUE(node_->BeginLocalSteps().ok());
+    for (int h = 0; h < step.deltas().inner_rate_bits_size(); ++h) {
+      const uint64_t first = opened.open.slots(0).first_sample() + uint64_t{kSamples} * h;
+      for (int i = 0; i < kSamples; i += kMicroBatch) {
+        std::vector<int32_t> tokens;
+        samples_.ReadTraining(first + i, kMicroBatch, &tokens);
+        const TokenBatch batch = {.tokens = tokens, .sequences = kMicroBatch};
+        EXPECT_TRUE(node_->GradientRound({batch}, GradientAt::kCopy, /*first=*/i == 0).ok());
+      }
+      const absl::StatusOr<double> norm = node_->FinishGradient(kSamples / kMicroBatch);
+      EXPECT_TRUE(node_->TakeGradient(step, h, *norm).ok());
+    }
+    return *node_->Compress(opened.round, step);
+  }
+  Node& node() { return *node_; }
+  std::vector<uint32_t> ErrorBits() {
+    const absl::StatusOr<Node::Kept> kept = node_->kept();
+    std::vector<uint32_t> bits;
+    for (const auto& pieces : kept->elements[0]) {
+      for (const float value : pieces[0]) bits.push_back(std::bit_cast<uint32_t>(value));
+    }
+    return bits;
+  }
+
+ private:
+  const std::shared_ptr<const Layout> layout_;
+  const TokenSource tokens_;
+  const SampleReader samples_;
+  const std::shared_ptr<const Architecture> architecture_;
+  const std::unique_ptr<Model> model_;
+  const UpdateRuleKind rule_;
+  const std::unique_ptr<Node> node_;
+};
+
+std::vector<std::string> BytesOf(const std::vector<SharedBytes>& payloads) {
+  std::vector<std::string> bytes;
+  for (const SharedBytes& payload : payloads) bytes.push_back(*payload);
+  return bytes;
+}
+
+class LocalStepsTest : public ::testing::Test {
+ protected:
+  LocalRun MakeRun(uint32_t local_steps, uint64_t rounds = 2) const {
+    return *MakeLocalRun(tiny_.DeltaConfig(1, rounds, local_steps), tiny_.checkpoint_dir(),
+                         tiny_.File("initial.safetensors"), StateHashOnCpu);
+  }
+  WorkerResult Train(Exchange* exchange) const {
+    return TrainWorker(tiny_,
+                       {.name = "w0", .exchange = exchange, .micro_batch_samples = kMicroBatch});
+  }
+
+  const TinyRun tiny_;
+};
+
+TEST_F(LocalStepsTest, ReadConsecutiveEqualPartsOfTheSlot) {
+  for (const uint32_t local_steps : {1, 3}) {
+    const LocalRun run = MakeRun(local_steps);
+    LocalAggregator aggregator(run);
+    RecordingExchange exchange(&aggregator);
+    const WorkerResult result = Train(&exchange);
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    ByHand by_hand(tiny_, run);
+    ASSERT_EQ(exchange.rounds.size(), 2u);
+    for (const RecordingExchange::Seen& round : exchange.rounds) {
+      EXPECT_EQ(round.opened.open.slots(0).samples(), kSamples * local_steps);
+      ASSERT_EQ(round.uploads.size(), 1u);
+      EXPECT_EQ(BytesOf(by_hand.TakeRound(round.opened)), BytesOf(round.uploads[0].payloads));
+      ASSERT_TRUE(by_hand.node().Apply(round.committed).ok());
+      ASSERT_TRUE(by_hand.node().Feedback(round.committed, 0).ok());
+    }
+    EXPECT_EQ(result.momentum_bits, by_hand.ErrorBits());
+    EXPECT_EQ(result.summary.state_hash, by_hand.node().StateHash());
+    EXPECT_EQ(result.summary.tokens, 2u * kSamples * local_steps * 16);
+  }
+}
+
+TEST_F(LocalStepsTest, WhatWasTooLateIsNotSentAndGoesIntoTheBuffer) {
+  const LocalRun run = MakeRun(2);
+  LocalAggregator aggregator(run);
+  ClosesTooEarly exchange(&aggregator);
+  const WorkerResult result = Train(&exchange);
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  ASSERT_EQ(exchange.rounds.size(), 2u);
+  EXPECT_THAT(exchange.rounds[0].uploads, IsEmpty());
+  ASSERT_EQ(exchange.rounds[1].uploads.size(), 1u);
+  EXPECT_EQ(result.summary.updates_sent, 1u);
+  EXPECT_EQ(result.summary.updates_excluded, 0u);
+  EXPECT_EQ(result.summary.nonfinite_steps, 0u);
+  EXPECT_EQ(result.summary.deltas->inner_steps, 4u);
+
+  // e has what the steps did, decays once a round, and nothing of the first update comes back.
+  ByHand by_hand(tiny_, run);
+  by_hand.TakeRound(exchange.rounds[0].opened);
+  by_hand.node().ForgetPending();
+  ASSERT_TRUE(by_hand.node().Apply(exchange.rounds[0].committed).ok());
+  EXPECT_GT(*by_hand.node().MomentumNorm(), 0);
+  EXPECT_EQ(BytesOf(by_hand.TakeRound(exchange.rounds[1].opened)),
+            BytesOf(exchange.rounds[1].uploads[0].payloads));
+  ASSERT_TRUE(by_hand.node().Apply(exchange.rounds[1].committed).ok());
+  ASSERT_TRUE(by_hand.node().Feedback(exchange.rounds[1].committed, 0).ok());
+  EXPECT_EQ(result.momentum_bits, by_hand.ErrorBits());
+}
+
+// The first step carries the copy beyond what a forward pass can hold.
+TEST_F(LocalStepsTest, AStepThatIsNotFiniteIsSkipped) {
+  LocalAggregator aggregator(MakeRun(3));
+  RecordingExchange exchange(&aggregator);
+  exchange.change_open = [](RoundId round, v1::RoundOpen* open) {
+    if (round == RoundId(0)) SetRates({1e30f, 0.01f, 0.01f}, open);
+  };
+  const WorkerResult result = Train(&exchange);
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(result.summary.deltas->inner_steps, 1u + 3u);
+  EXPECT_EQ(result.summary.updates_sent, 2u);
+  EXPECT_EQ(result.summary.nonfinite_steps, 0u) << "no round without a step";
+}
+
+// In the second round no step is finite, for the parameters are not; or the copy is not finite
+// after the only step that was. Either way the buffer is as the first round left it.
+TEST_F(LocalStepsTest, WithoutAFiniteStepTheWorkerAbstains) {
+  std::vector<WorkerResult> results;
+  for (const bool parameters : {true, false}) {
+    LocalAggregator aggregator(MakeRun(2));
+    RecordingExchange exchange(&aggregator);
+    if (parameters) {
+      exchange.change_record = [](v1::RoundHeader* header) {
+        header->mutable_step()->mutable_deltas()->set_outer_rate_bits(
+            std::bit_cast<uint32_t>(1e38f));
+      };
+    } else {
+      exchange.change_open = [](RoundId round, v1::RoundOpen* open) {
+        if (round == RoundId(1)) SetRates({std::numeric_limits<float>::infinity(), 0.01f}, open);
+      };
+    }
+    const WorkerResult& result = results.emplace_back(Train(&exchange));
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    EXPECT_EQ(result.summary.updates_sent, 1u);
+    EXPECT_EQ(result.summary.nonfinite_steps, 1u);
+    EXPECT_EQ(result.summary.deltas->inner_steps, parameters ? 2u : 3u);
+    ASSERT_EQ(exchange.rounds[1].uploads.size(), 1u);
+    EXPECT_TRUE(exchange.rounds[1].uploads[0].abstain);
+    EXPECT_THAT(exchange.rounds[1].uploads[0].payloads, IsEmpty());
+    EXPECT_TRUE(exchange.rounds[1].committed.header->members(0).abstained());
+  }
+  EXPECT_EQ(results[0].momentum_bits, results[1].momentum_bits);
+  EXPECT_NE(results[0].momentum_bits, std::vector<uint32_t>(results[0].momentum_bits.size(), 0u));
+}
+
+}  // namespace
+}  // namespace distro::worker

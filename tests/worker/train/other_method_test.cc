@@ -1,0 +1,107 @@
+// A worker of a run of deltas towards an aggregator that announces or records what its run does not
+// allow.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/simulation/local_run.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/replica/replica.h"
+#include "tests/testing/worker/training.h"
+#include "tests/worker/train/recording_exchange.h"
+
+namespace distro::worker {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::TinyRun;
+using testing::TrainWorker;
+using testing::WorkerResult;
+
+class OtherMethodTest : public ::testing::Test {
+ protected:
+  LocalRun MakeRun(const v1::RunConfig& config) const {
+    return *MakeLocalRun(config, tiny_.checkpoint_dir(), tiny_.File("initial.safetensors"),
+                         StateHashOnCpu);
+  }
+  // Micro-batches of 2.
+  WorkerResult Train(Exchange* exchange) const {
+    return TrainWorker(tiny_, {.name = "w0", .exchange = exchange});
+  }
+  // The end of a worker that hears this.
+  absl::Status Hears(const std::function<void(RoundId, v1::RoundOpen*)>& change) const {
+    LocalAggregator aggregator(MakeRun(deltas_));
+    RecordingExchange exchange(&aggregator);
+    exchange.change_open = change;
+    const WorkerResult result = Train(&exchange);
+    EXPECT_EQ(result.summary.updates_sent, 0u);
+    return result.status;
+  }
+
+  const TinyRun tiny_;
+  // Two local steps over 4 samples each.
+  const v1::RunConfig deltas_ = tiny_.DeltaConfig(/*workers=*/1, /*rounds=*/2, /*local_steps=*/2);
+};
+
+TEST_F(OtherMethodTest, AStepOfTheOtherMethodIsRefused) {
+  const absl::Status status =
+      Hears([](RoundId, v1::RoundOpen* open) { open->mutable_step()->clear_deltas(); });
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("round 0"));
+}
+
+TEST_F(OtherMethodTest, AsManyRatesAsLocalStepsAreAsked) {
+  for (const std::vector<float>& rates :
+       std::vector<std::vector<float>>{{}, {0.01f}, {0.01f, 0.01f, 0.01f}}) {
+    const absl::Status status = Hears([&](RoundId, v1::RoundOpen* open) { SetRates(rates, open); });
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << rates.size();
+    EXPECT_THAT(std::string(status.message()), HasSubstr("round 0"));
+  }
+}
+
+// Of 8: 4 would be one micro-batch a step.
+TEST_F(OtherMethodTest, ASlotThatTheStepsDoNotDivideIsRefused) {
+  for (const uint32_t samples : {0, 2, 6, 7, 12}) {
+    const absl::Status status = Hears(
+        [samples](RoundId, v1::RoundOpen* open) { open->mutable_slots(0)->set_samples(samples); });
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << samples;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("round 0"));
+  }
+}
+
+TEST_F(OtherMethodTest, ARecordOfTheOtherMethodIsRefused) {
+  const std::vector<std::function<void(v1::RoundHeader*)>> changes = {
+      [](v1::RoundHeader* header) { header->mutable_step()->clear_deltas(); },
+      [](v1::RoundHeader* header) {
+        header->mutable_step()->mutable_deltas()->add_inner_rate_bits(0);
+      }};
+  for (const auto& change : changes) {
+    LocalAggregator aggregator(MakeRun(deltas_));
+    RecordingExchange exchange(&aggregator);
+    exchange.change_record = change;
+    const WorkerResult result = Train(&exchange);
+    EXPECT_EQ(result.status.code(), absl::StatusCode::kInvalidArgument) << result.status;
+    EXPECT_EQ(result.summary.rounds_applied, 0u);
+  }
+}
+
+TEST_F(OtherMethodTest, ARunOfSignsTakesNoDeltas) {
+  for (const bool in_record : {false, true}) {
+    LocalAggregator aggregator(MakeRun(tiny_.Config(1, 2, /*overlap=*/0)));
+    RecordingExchange exchange(&aggregator);
+    const auto add = [](v1::StepParameters* step) {
+      step->mutable_deltas()->add_inner_rate_bits(0);
+    };
+    if (in_record)
+      exchange.change_record = [&](v1::RoundHeader* header) { add(header->mutable_step()); };
+    else
+      exchange.change_open = [&](RoundId, v1::RoundOpen* open) { add(open->mutable_step()); };
+    const WorkerResult result = Train(&exchange);
+    EXPECT_EQ(result.status.code(), absl::StatusCode::kInvalidArgument) << result.status;
+    EXPECT_EQ(result.summary.rounds_applied, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace distro::worker
