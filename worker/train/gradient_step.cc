@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "common/base/status_macros.h"
 
 namespace distro::worker {
@@ -31,6 +32,7 @@ absl::StatusOr<Gradient> GradientStep::TakeLocalSteps(const v1::Slot& slot,
     PhaseScope phase(parts_.phases, Phase::kCompress);
     DISTRO_RETURN_IF_ERROR(parts_.node->BeginLocalSteps());
   }
+  const auto may_stop_again = absl::MakeCleanup([this] { must_go_on_ = false; });
   const int steps = step.deltas().inner_rate_bits_size();
   const uint32_t samples = slot.samples() / steps;
   Gradient taken, last;
@@ -43,6 +45,7 @@ absl::StatusOr<Gradient> GradientStep::TakeLocalSteps(const v1::Slot& slot,
     if (!last.finite) continue;
     PhaseScope phase(parts_.phases, Phase::kCompress);
     DISTRO_RETURN_IF_ERROR(parts_.node->TakeGradient(step, index, last.norm));
+    must_go_on_ = true;
     taken.loss += last.loss;
     taken.norm = last.norm;
     ++finite_steps;
@@ -66,7 +69,7 @@ absl::StatusOr<Gradient> GradientStep::ComputeAt(const v1::Slot& slot, GradientA
 absl::Status GradientStep::Accumulate(const v1::Slot& slot, GradientAt at, double* loss) {
   const int micro_batches = static_cast<int>(slot.samples()) / micro_batch_samples_;
   for (int first = 0; first < micro_batches; first += parts_.node->ranks()) {
-    DISTRO_RETURN_IF_ERROR(parts_.goes_on());
+    if (!must_go_on_) DISTRO_RETURN_IF_ERROR(parts_.goes_on());
     const int count = std::min(parts_.node->ranks(), micro_batches - first);
     DISTRO_ASSIGN_OR_RETURN(const std::vector<double> losses,
                             AccumulateRound(slot, at, first, count));

@@ -46,7 +46,8 @@ class GradientStep {
   // The local steps of a round of deltas: on a copy of the parameters, each over an equal part of
   // the slot's samples, in order; one whose loss or norm is not finite changes nothing. The mean
   // loss and the last norm of those that were taken; not finite when none was. Requires samples
-  // that the steps divide, and a node with a copy.
+  // that the steps divide, and a node with a copy. Once a step was taken the others follow, whatever
+  // goes_on says: the inner optimizer cannot go back.
   absl::StatusOr<Gradient> TakeLocalSteps(const v1::Slot& slot, const v1::StepParameters& step);
 
  private:
@@ -58,6 +59,7 @@ class GradientStep {
 
   const int micro_batch_samples_;
   const Parts parts_;
+  bool must_go_on_ = false;
   std::vector<std::vector<int32_t>> tokens_;  // [ranks], of the round's micro-batches
 };
 

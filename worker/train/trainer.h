@@ -108,6 +108,10 @@ class Trainer {
   absl::Status Upload();
   // What was taken for the open round as its payloads; none: it is not finite.
   absl::StatusOr<std::vector<SharedBytes>> Compress();
+  // Local steps of the open round are taken and not sent: the inner optimizer has them already.
+  bool HasLocalSteps() const;
+  // They become pending: a later process sends what this one would have sent.
+  absl::Status KeepLocalSteps();
   // The open round closed before what local steps did was sent: it goes into the rule's state all
   // the same, before any later result.
   absl::Status DropLateSteps();

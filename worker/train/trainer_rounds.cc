@@ -87,9 +87,22 @@ absl::StatusOr<std::vector<SharedBytes>> Trainer::Compress() {
   return parts_.node->Compress(open_round_, open_->step());
 }
 
+bool Trainer::HasLocalSteps() const {
+  return config_.method() == v1::METHOD_DELTAS && gradient_.has_value() && gradient_->finite;
+}
+
+absl::Status Trainer::KeepLocalSteps() {
+  if (!HasLocalSteps()) return absl::OkStatus();
+  DISTRO_RETURN_IF_ERROR(Compress().status());
+  senders_.clear();
+  pending_loss_ = gradient_->loss;
+  gradient_.reset();
+  return absl::OkStatus();
+}
+
 absl::Status Trainer::DropLateSteps() {
   if (config_.method() != v1::METHOD_DELTAS || !gradient_.has_value()) return absl::OkStatus();
-  if (gradient_->finite) {
+  if (HasLocalSteps()) {
     DISTRO_RETURN_IF_ERROR(Compress().status());
     parts_.node->ForgetPending();
   }
@@ -128,7 +141,8 @@ void Trainer::HandIn(RoundUpdate update) {
 void Trainer::SaveState() {
   if (parts_.state == nullptr) return;
   PhaseScope phase(parts_.phases, Phase::kCheckpoint);
-  const absl::StatusOr<Node::Kept> kept = parts_.node->kept();
+  const absl::Status steps = KeepLocalSteps();
+  const absl::StatusOr<Node::Kept> kept = steps.ok() ? parts_.node->kept() : steps;
   const absl::Status status = !kept.ok()
                                   ? kept.status()
                                   : parts_.state->Save({.run_id = parts_.run->run_id(),

@@ -14,6 +14,7 @@ from binaries import BIN  # noqa: E402
 
 BLOCKS, SEGMENT_BLOCKS = 40, 16
 SMALL = {"blocks": BLOCKS, "segment_blocks": SEGMENT_BLOCKS}
+SMALL_DELTAS = SMALL | {"blocks": 39}
 LIMIT_SECONDS = 100
 
 
@@ -57,6 +58,32 @@ class LoadTest(unittest.TestCase):
         row = load.row("random", 2, 0, measured)
         self.assertEqual(row.count("|"), load.HEADER.count("|"), row)
 
+    def test_workers_of_deltas_make_a_run(self):
+        with load_run.Load(BIN, 4, rounds=4, keep=0, method="deltas", **SMALL_DELTAS) as run:
+            rounds = run.result([run.start(first=0, count=3), run.start(first=3, count=1)], LIMIT_SECONDS)
+            included = [run.aggregator.metric("distro_aggregator_worker_included_updates_total", worker=f"load-000{i}") for i in range(4)]
+        self.assertEqual(included, [4] * 4)
+        self.assertEqual(len({one["hash"] for one in rounds}), 4)
+
+    def test_deltas_stay_below_the_caps(self):
+        """Rates so small that what is random would be above them: then the aggregator refuses, and the worker ends."""
+        rates = {"peak_learning_rate": 1e-8, "min_learning_rate": 1e-9}
+        with load_run.Load(BIN, 3, rounds=3, keep=0, method="deltas", **SMALL_DELTAS, **rates) as run:
+            self.assertEqual(len(run.result([run.start()], LIMIT_SECONDS)), 3)
+
+    def test_a_row_of_deltas_has_every_figure(self):
+        measured = load.measure(BIN, 2, 0, 2, method="deltas", **SMALL_DELTAS)
+        self.assertGreater(measured["up"], 32 * SMALL_DELTAS["blocks"])
+        self.assertGreater(measured["down"], measured["up"])
+        row = load.row("deltas, random", 2, 0, measured)
+        self.assertEqual(row.count("|"), load.HEADER.count("|"), row)
+
+    def test_recorded_updates_are_of_signs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with load_run.Load(BIN, 2, rounds=1, keep=0, recorded=folder, method="deltas", **SMALL_DELTAS) as run:
+                with self.assertRaisesRegex(AssertionError, "--recorded: are of signs"):
+                    run.result([run.start()], LIMIT_SECONDS)
+
     def test_recorded_workers_agree_as_they_did(self):
         with tempfile.TemporaryDirectory() as folder:
             for name in ("one", "other"):
@@ -79,6 +106,17 @@ class LoadTest(unittest.TestCase):
             run.blocks += 1
             with self.assertRaisesRegex(AssertionError, "the run's model is another"):
                 run.result([run.start()], LIMIT_SECONDS)
+
+
+class ModelTest(unittest.TestCase):
+    def test_a_narrow_llama_has_the_blocks_that_were_asked_for(self):
+        for blocks in (12, 39, load_run.REPORT_BLOCKS):
+            _, tensors = load_run.narrow_llama(blocks)
+            self.assertEqual(sum(-(-shape[0] // 64) * -(-shape[-1] // 64) if len(shape) > 1 else 1 for shape in tensors.values()), blocks)
+
+    def test_other_blocks_are_refused(self):
+        with self.assertRaisesRegex(ValueError, "no narrow Llama has 40 blocks"):
+            load_run.narrow_llama(40)
 
 
 class FiguresTest(unittest.TestCase):

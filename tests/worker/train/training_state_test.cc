@@ -27,7 +27,7 @@ using testing::WorkerResult;
 constexpr uint64_t kRounds = 10;
 constexpr uint32_t kDeltas = 2;  // where an overlap is asked for: a run of deltas
 
-// Stops as by a signal: once the update of a round was handed in, or once a round is open.
+// Stops as by a signal: once the update of a round was handed in, before it, or once a round is open.
 class Stopping final : public ForwardingExchange {
  public:
   using ForwardingExchange::ForwardingExchange;
@@ -39,15 +39,26 @@ class Stopping final : public ForwardingExchange {
   }
   absl::StatusOr<RoundEvent> Next() override {
     absl::StatusOr<RoundEvent> event = inner_.Next();
-    if (event.ok() && std::holds_alternative<OpenedRound>(*event) &&
-        std::get<OpenedRound>(*event).round >= stop_at_open)
-      Stop();
+    if (event.ok() && std::holds_alternative<OpenedRound>(*event)) {
+      open_ = std::get<OpenedRound>(*event).round;
+      if (open_ >= stop_at_open) Stop();
+    }
     return event;
+  }
+  // A worker looks before it computes and before it sends.
+  bool Ready() override {
+    if (open_ == stop_before_upload && ++looks_ == 2) Stop();
+    return inner_.Ready();
   }
 
   RoundId stop_after_upload{UINT64_MAX};
+  RoundId stop_before_upload{UINT64_MAX};
   RoundId stop_at_open{UINT64_MAX};
   std::function<void(RoundId)> on_upload;
+
+ private:
+  RoundId open_{UINT64_MAX - 1};
+  int looks_ = 0;
 };
 
 // Keeps its update of one round until it is told.
@@ -89,18 +100,15 @@ class TrainingStateTest : public ::testing::Test {
     LocalExchange exchange(aggregator);
     return TrainWorker(tiny_, {.name = name, .exchange = &exchange, .state_dir = dir_});
   }
+  void ExpectTheSameBits(uint32_t overlap, RoundId Stopping::*stop) const;
   bool SetAside() const { return ReadFile(dir_ + "/worker.state.aside").ok(); }
 
   const TinyRun tiny_;
   const std::string dir_ = tiny_.File("state");
 };
 
-class RestartTest : public TrainingStateTest, public ::testing::WithParamInterface<int> {};
-
-// The update of round 4 is on its way when w0 stops; w1's comes when w0 is back and has offered its
-// own again.
-TEST_P(RestartTest, AWorkerThatWasStoppedGoesOnWithTheSameBits) {
-  const uint32_t overlap = GetParam();
+// w0 stops with round 4; w1's update of it comes when w0 is back and has offered its own.
+void TrainingStateTest::ExpectTheSameBits(uint32_t overlap, RoundId Stopping::*stop) const {
   const WorkerResult undisturbed = Undisturbed(overlap);
   LocalAggregator aggregator(MakeRun(2, overlap));
   absl::Notification back;
@@ -108,7 +116,7 @@ TEST_P(RestartTest, AWorkerThatWasStoppedGoesOnWithTheSameBits) {
   std::thread w1(
       [&] { EXPECT_TRUE(TrainWorker(tiny_, {.name = "w1", .exchange = &other}).status.ok()); });
   Stopping first(&aggregator), second(&aggregator);
-  first.stop_after_upload = RoundId(4);
+  first.*stop = RoundId(4);
   const WorkerResult stopped =
       TrainWorker(tiny_, {.name = "w0", .exchange = &first, .state_dir = dir_, .leaves = false});
   EXPECT_EQ(stopped.status.code(), absl::StatusCode::kCancelled);
@@ -127,7 +135,18 @@ TEST_P(RestartTest, AWorkerThatWasStoppedGoesOnWithTheSameBits) {
   EXPECT_FALSE(SetAside());
 }
 
+class RestartTest : public TrainingStateTest, public ::testing::WithParamInterface<int> {};
+
+TEST_P(RestartTest, AWorkerThatWasStoppedGoesOnWithTheSameBits) {
+  ExpectTheSameBits(GetParam(), &Stopping::stop_after_upload);
+}
+
 INSTANTIATE_TEST_SUITE_P(Overlap, RestartTest, ::testing::Values(0, 1, kDeltas));
+
+// The inner optimizer has the steps of the round already: what they did is kept, to be sent.
+TEST_F(TrainingStateTest, AWorkerThatWasStoppedBetweenItsStepsAndItsUploadGoesOnWithTheSameBits) {
+  ExpectTheSameBits(kDeltas, &Stopping::stop_before_upload);
+}
 
 // Saved after the upload of round 3, killed in round 6: the fate of update 3 is still learned from
 // the log; rounds 4 to 6 of the killed process change nothing.
