@@ -1,6 +1,6 @@
-// Every operation of every backend that this CPU runs, and what a worker of deltas chooses, on one
-// thread. items_per_second counts parameters; the bytes are those of the element
-// arrays, each read or written once.
+// Every operation of every backend that this CPU runs, on one thread; what else a worker of deltas
+// does is in deltas_benchmark.cc. items_per_second counts parameters; the bytes are those of the
+// element arrays, each read or written once.
 //
 //   kernels_benchmark --benchmark_filter=Compress/avx2 --benchmark_format=json
 #include <benchmark/benchmark.h>
@@ -9,31 +9,19 @@
 #include <string>
 #include <vector>
 
+#include "bench/kernel_inputs.h"
 #include "common/base/random.h"
+#include "common/update/delta_update.h"
 #include "common/update/scale.h"
 #include "common/update/votes.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/delta_transform.h"
-#include "kernels/cpu/deltas.h"
 #include "kernels/deltas_view.h"
 
-namespace distro {
+namespace distro::bench {
 namespace {
 
-constexpr int64_t kSide =
-    2048;  // 4.2 M parameters: 16 MiB an array, as one matrix of a 1.2 B model
-constexpr MatrixShape kMatrix = {.rows = kSide, .cols = kSide, .elements = kSide * kSide};
-constexpr BlockRange kBlocks = {.first = 0, .count = kMatrix.Blocks()};
-
 using BackendFactory = std::function<std::unique_ptr<Backend>()>;
-
-std::vector<float> RandomFloats(uint64_t seed, size_t count) {
-  std::vector<float> out(count);
-  for (size_t i = 0; i < count; ++i)
-    out[i] = static_cast<float>(static_cast<int64_t>(SplitMix64(seed, i)) * 0x1p-63);
-  return out;
-}
 
 // `entries` votes of +-1 a block, spread evenly over the positions.
 Votes RandomVotes(int64_t blocks, int entries) {
@@ -126,21 +114,6 @@ void RowSums(benchmark::State& state, const BackendFactory& make) {
   Report(state, kMatrix.elements, 4);
 }
 
-// A block's 32 largest, of its elements or of its DCT.
-void AppendLargestOf(benchmark::State& state, bool as_dct) {
-  const std::vector<float> a = RandomFloats(1, kMatrix.elements);
-  DeltaTransform transform;
-  for (auto _ : state) {
-    DeltaUpdate update{.k = 32, .positions = {}, .signs = {}, .codes = {}};
-    if (as_dct)
-      transform.AppendLargest(kMatrix, a, 255, &update);
-    else
-      AppendLargest(kMatrix, a, 255, &update);
-    benchmark::DoNotOptimize(update.codes.data());
-  }
-  Report(state, kMatrix.elements, 4);
-}
-
 // Elements move where a result has an entry; of frequencies, every element of the block does.
 void ApplyDeltas(benchmark::State& state, const BackendFactory& make, bool as_dct) {
   const std::unique_ptr<Backend> backend = make();
@@ -160,14 +133,6 @@ void ApplyDeltas(benchmark::State& state, const BackendFactory& make, bool as_dc
   }
   if (invalid != kAllVotesValid) state.SkipWithError("ApplyDeltas failed");
   Report(state, kMatrix.elements, 8);
-}
-
-void RegisterAppendLargest() {
-  for (const bool as_dct : {false, true}) {
-    benchmark::RegisterBenchmark(as_dct ? "AppendLargest/dct" : "AppendLargest/elements",
-                                 [=](benchmark::State& state) { AppendLargestOf(state, as_dct); })
-        ->Unit(benchmark::kMillisecond);
-  }
 }
 
 void RegisterBackend(const std::string& name, const BackendFactory& make) {
@@ -195,14 +160,14 @@ void RegisterBackend(const std::string& name, const BackendFactory& make) {
 }
 
 }  // namespace
-}  // namespace distro
+}  // namespace distro::bench
 
 int main(int argc, char** argv) {
-  distro::RegisterBackend("reference", distro::MakeReferenceBackend);
+  distro::bench::RegisterBackend("reference", distro::MakeReferenceBackend);
   for (const distro::VectorKernels& kernels : distro::SupportedVectorKernels()) {
-    distro::RegisterBackend(kernels.name, [kernels] { return distro::MakeVectorBackend(kernels); });
+    distro::bench::RegisterBackend(kernels.name,
+                                   [kernels] { return distro::MakeVectorBackend(kernels); });
   }
-  distro::RegisterAppendLargest();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   benchmark::RunSpecifiedBenchmarks();

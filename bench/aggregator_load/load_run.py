@@ -1,6 +1,7 @@
 """A run of synthetic workers against a real aggregator, as bench/aggregator_load and bench/links make it: its model, its
 configuration, what the workers' processes saw of its rounds; and the head of the tables that come of it."""
 import json
+import math
 import pathlib
 import statistics
 import struct
@@ -10,43 +11,77 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/integration"))
 import processes  # noqa: E402
 
+# Of run.json, what both methods take.
+COMMON = {key: value for key, value in processes.RUN.items() if not any(key in keys for keys in processes.METHODS.values())}
 REPORT_BLOCKS = 294177  # of the 1.2 B layout (tests/common/codec/payload_test.cc)
-KEPT = 4
+KEPT = {"signs": 4, "deltas": 32}  # K, the defaults
+# No cap of a round is below what random deltas need (bench/wire/random_deltas.h), so that none is clamped.
+RATES = {"signs": {}, "deltas": {"peak_learning_rate": 1e-3, "min_learning_rate": 1e-3}}
+MOST_GATES = 2**20 // 64  # blocks of a matrix of the deltas' model (common/model/llama)
 CLOCK_TICKS = 100  # a second, in /proc; the kernel's USER_HZ
 # Threads that carry 512 workers come late; nobody is given up for that.
 PATIENCE = ("--heartbeat_interval", "2s", "--suspect_after", "5m", "--lease", "10m", "--log_level", "warning")
 
 
-def write_model(folder, blocks):
-    """One tensor of zeros [64 * blocks, 1]: each block is one of the grid, with 64 elements that exist. The file is sparse."""
+def write_model(folder, blocks, method="signs"):
+    """A model of `blocks` blocks with few elements, all zero. Signs: one tensor [64 * blocks, 1]. Deltas, where the aggregator asks
+    which tensors Muon steps: a Llama of width 2, nearly all of whose blocks are of wide matrices inside, as the report's."""
     folder.mkdir()
-    (folder / "config.json").write_text("{}")
-    size = 64 * 4 * blocks
-    header = json.dumps({"w": {"dtype": "F32", "shape": [64 * blocks, 1], "data_offsets": [0, size]}}).encode()
+    if method == "signs":
+        write_zeros(folder, {}, {"w": [64 * blocks, 1]})
+    else:
+        write_zeros(folder, *narrow_llama(blocks))
+    return folder
+
+
+def narrow_llama(blocks):
+    """config.json of a Llama of as many blocks, and its tensors: 3 outside the layers, and 6 in each beside its 3 wide matrices."""
+    layers = next((n for n in range(1, 100) if (blocks - 3) % (3 * n) == 0 and 0 < (blocks - 3) // (3 * n) - 2 <= MOST_GATES), None)
+    if layers is None:
+        raise ValueError(f"no narrow Llama has {blocks} blocks: take 3 + 3 * layers * (2 + blocks of a wide matrix, up to {MOST_GATES})")
+    wide = 64 * ((blocks - 3) // (3 * layers) - 2)
+    tensors = {"model.embed_tokens.weight": [2, 2], "model.norm.weight": [2], "lm_head.weight": [2, 2]}
+    for layer in range(layers):
+        shapes = {"input_layernorm": [2], "post_attention_layernorm": [2], "mlp.gate_proj": [wide, 2], "mlp.up_proj": [wide, 2],
+                  "mlp.down_proj": [2, wide], **{f"self_attn.{name}_proj": [2, 2] for name in "qkvo"}}
+        tensors |= {f"model.layers.{layer}.{name}.weight": shape for name, shape in shapes.items()}
+    return {"model_type": "llama", "hidden_size": 2, "intermediate_size": wide, "num_hidden_layers": layers, "num_attention_heads": 1,
+            "vocab_size": 2, "max_position_embeddings": 2048}, tensors
+
+
+def write_zeros(folder, config, tensors):
+    """A checkpoint; the file of its tensors is sparse."""
+    (folder / "config.json").write_text(json.dumps(config))
+    header, size = {}, 0
+    for name, shape in tensors.items():
+        end = size + 4 * math.prod(shape)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [size, end]}
+        size = end
+    header = json.dumps(header).encode()
     header += b" " * (-len(header) % 8)
     with open(folder / "model.safetensors", "wb") as file:
         file.write(struct.pack("<Q", len(header)) + header)
         file.truncate(8 + len(header) + size)
-    return folder
 
 
 class Load:
     """An aggregator with a run for `workers` synthetic workers. `keep`: votes of a block that travel down; 0: all. `recorded`: folder of
-    the updates that they upload; None: random ones."""
+    the updates that they upload; None: random ones. `other`: keys of run.json."""
 
-    def __init__(self, bin_folder, workers, rounds, keep, recorded=None, blocks=REPORT_BLOCKS, segment_blocks=16384, prefix=(),
-                 listen="127.0.0.1:0"):
+    def __init__(self, bin_folder, workers, rounds, keep, recorded=None, method="signs", blocks=REPORT_BLOCKS, segment_blocks=16384,
+                 prefix=(), listen="127.0.0.1:0", **other):
         self.program, self.workers, self.rounds, self.blocks = bin_folder / "aggregator_load", workers, rounds, blocks
         self.updates = ["--recorded", recorded] if recorded else []
-        self.segment_blocks = segment_blocks
         self.space = processes.Workspace(processes.programs_in(bin_folder))
-        run = {"method": "signs", "start_workers": workers, "min_workers": workers, "rounds": rounds, "warmup_rounds": 0, "kept_per_block": KEPT,
-               "segment_blocks": segment_blocks}
+        run = {**COMMON, "method": method, "start_workers": workers, "min_workers": workers, "rounds": rounds, "warmup_rounds": 0,
+               "kept_per_block": KEPT[method], "segment_blocks": segment_blocks, **RATES[method]}
         if keep:
             run |= {"download": "top", "kept_votes_per_block": keep}
+        run_file = self.space.folder / "run.json"
+        run_file.write_text(json.dumps(run | other))
         try:
             self.aggregator = self.space.start_aggregator(
-                "--run", self.space.write_run(**run), "--model", write_model(self.space.folder / "model", blocks), *PATIENCE,
+                "--run", run_file, "--model", write_model(self.space.folder / "model", blocks, method), *PATIENCE,
                 prefix=prefix, listen=listen)
         except BaseException:
             self.space.close()
@@ -92,9 +127,9 @@ def print_head(header):
     print(header + "\n|" + "---|" * (header.count("|") - 1), flush=True)
 
 
-def update_bytes(blocks, segment_blocks):
-    """Of one worker's upload, K = 4: six bytes a block, 48 a segment (docs/payload_format.md)."""
-    return 6 * blocks + 48 * -(-blocks // segment_blocks)
+def update_bytes(aggregator, workers, rounds):
+    """Of one worker's upload, on average, as the aggregator counted them."""
+    return round(aggregator.metric("distro_aggregator_received_bytes_total", kind="update") / (workers * rounds))
 
 
 def seconds_a_round(rounds):

@@ -1,17 +1,21 @@
 // Synthetic workers of a run, many in one process, against an aggregator; load.py starts both and
-// makes the table. The run's model is one tensor [64 * blocks, 1]: as many blocks as asked for,
-// with few parameters. Prints a line of JSON a round (round_times.h) when the run is done.
+// makes the table. They send what the run's method sends. Its model has as many blocks as asked for
+// and few parameters: with signs one tensor [64 * blocks, 1], with deltas the one of its
+// config.json, for there the aggregator knows which tensors Muon steps. Prints a line of JSON a
+// round (round_times.h) when the run is done.
 //
 //   aggregator_load --aggregator HOST:PORT --workers 32 --blocks 294177
 #include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "bench/aggregator_load/load_worker.h"
 #include "common/base/status_macros.h"
 #include "common/client/channel.h"
+#include "common/model/architecture.h"
 #include "common/process/command_line.h"
 #include "common/wire/proto_time.h"
 
@@ -43,12 +47,39 @@ std::vector<Flag> Flags(Options* o) {
        .takes = Takes::kFolder}};
 }
 
+absl::StatusOr<Manifest> MakeManifest(int64_t blocks, const v1::JoinResponse& joined) {
+  if (joined.config().method() != v1::METHOD_DELTAS)
+    return Manifest::Create({{"w", {kBlockSide * blocks, 1}}});
+  DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<const Architecture> model,
+                          ParseModelConfig(joined.model_config_json()));
+  return Manifest::Create(model->Tensors());
+}
+
 absl::StatusOr<Layout> MakeLayout(int64_t blocks, const v1::JoinResponse& joined) {
-  DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create({{"w", {kBlockSide * blocks, 1}}}));
-  const Sha256Digest& hash = manifest.hash();
-  if (joined.manifest_hash() != std::string(hash.begin(), hash.end()))
+  DISTRO_ASSIGN_OR_RETURN(Manifest manifest, MakeManifest(blocks, joined));
+  const Sha256Digest hash = manifest.hash();
+  DISTRO_ASSIGN_OR_RETURN(
+      Layout layout,
+      Layout::Create(std::move(manifest), static_cast<int>(joined.config().segment_blocks())));
+  if (joined.manifest_hash() != std::string(hash.begin(), hash.end()) || layout.blocks() != blocks)
     return absl::InvalidArgumentError("--blocks: the run's model is another");
-  return Layout::Create(std::move(manifest), static_cast<int>(joined.config().segment_blocks()));
+  return layout;
+}
+
+// What workers of the run send; it borrows the layout and `recorded`, which is filled here.
+absl::StatusOr<UpdateMaker> MakeUpdates(const Options& options, const v1::RunConfig& config,
+                                        const Layout* layout, std::vector<SparseUpdate>* recorded) {
+  const int kept = static_cast<int>(config.kept_per_block());
+  const std::string folder = options.recorded;
+  if (config.method() == v1::METHOD_DELTAS) {
+    if (!folder.empty())
+      return absl::InvalidArgumentError("--recorded: are of signs, the run's method is deltas");
+    return DeltaUpdates(layout, kept, LeastCap(config));
+  }
+  if (!folder.empty()) {
+    DISTRO_ASSIGN_OR_RETURN(*recorded, ReadRecordedUpdates(folder, kept));
+  }
+  return SignUpdates(layout, kept, *recorded);
 }
 
 // Heartbeats in turn until all have ended; one that fails ends the others.
@@ -79,12 +110,9 @@ absl::StatusOr<int> Main(const Options& options) {
   }
   const v1::RunConfig& config = joined[0].config();
   DISTRO_ASSIGN_OR_RETURN(const Layout layout, MakeLayout(options.blocks, joined[0]));
-  const int kept = static_cast<int>(config.kept_per_block());
   std::vector<SparseUpdate> recorded;
-  if (const std::string folder = options.recorded; !folder.empty()) {
-    DISTRO_ASSIGN_OR_RETURN(recorded, ReadRecordedUpdates(folder, kept));
-  }
-  const SyntheticUpdates updates(&layout, kept, run.first, count, recorded);
+  DISTRO_ASSIGN_OR_RETURN(const UpdateMaker make, MakeUpdates(options, config, &layout, &recorded));
+  const SyntheticUpdates updates(&layout, run.first, count, make);
   RoundTimes times(config.rounds(), layout.segments());
   run.layout = &layout;
   run.updates = &updates;

@@ -8,12 +8,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "bench/wire/plain_votes.h"
+#include "bench/wire/random_deltas.h"
 #include "bench/wire/random_updates.h"
 #include "common/base/checksum.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/codec/delta_payload.h"
 #include "common/codec/payload.h"
+#include "common/run/schedule.h"
+#include "common/update/delta_caps.h"
+#include "common/update/scale.h"
 
 namespace distro::bench {
 namespace {
@@ -81,19 +86,36 @@ absl::StatusOr<std::vector<SparseUpdate>> ReadRecordedUpdates(const std::string&
   return updates;
 }
 
-SyntheticUpdates::SyntheticUpdates(const Layout* layout, int k, int first, int workers,
-                                   absl::Span<const SparseUpdate> recorded)
-    : layout_(layout) {
-  const auto make = [&](SegmentId segment, int worker) {
+UpdateMaker SignUpdates(const Layout* layout, int k, absl::Span<const SparseUpdate> recorded) {
+  return [=](SegmentId segment, int worker) {
     const int64_t blocks = layout->SegmentBlocks(segment);
     return EncodeUpdate(
-        {.layout_hash = layout->manifest().short_hash(), .round = {}, .segment = {}},
+        IdentifyPayload(*layout, RoundId(0), segment),
         recorded.empty() ? RandomUpdate(k, blocks, worker) : Repeat(recorded, blocks, worker));
   };
+}
+
+UpdateMaker DeltaUpdates(const Layout* layout, int k, uint8_t cap) {
+  return [=](SegmentId segment, int worker) {
+    DeltaUpdate update = RandomDelta(k, layout->SegmentBlocks(segment), worker);
+    for (uint8_t& code : update.codes) code = std::min(code, cap);
+    return EncodeDeltaUpdate(IdentifyPayload(*layout, RoundId(0), segment), update);
+  };
+}
+
+uint8_t LeastCap(const v1::RunConfig& config) {
+  uint8_t least = kScaleCodes - 1;
+  for (RoundId round(0); round.value() < config.rounds(); round = round.Next())
+    least = std::min(least, DeltaCap(LocalRates(config, round), /*median=*/uint8_t{0}));
+  return least;
+}
+
+SyntheticUpdates::SyntheticUpdates(const Layout* layout, int first, int workers,
+                                   const UpdateMaker& make)
+    : layout_(layout) {
   const auto segments = static_cast<int>(layout->segments());
   for (int i = 0; i < workers + segments; ++i) full_.push_back(make(SegmentId(0), first + i));
-  for (int i = 0; i < workers; ++i)
-    last_.push_back(make(SegmentId(layout->segments() - 1), first + i));
+  for (int i = 0; i < workers; ++i) last_.push_back(make(SegmentId(segments - 1), first + i));
 }
 
 std::string SyntheticUpdates::Payload(int worker, RoundId round, SegmentId segment) const {

@@ -1,13 +1,16 @@
-// What synthetic workers upload: random updates, in which nobody agrees and results are as large as
-// they can be, or those that workers of a small model were recorded to send, repeated over the
-// blocks of the run. Made once; a round's payload is one of them with the round and the segment
-// written into its header, so that a machine's cores go into the aggregator and not into encoding.
-// Within a segment all workers' updates differ.
+// What synthetic workers upload: random updates of the run's method, in which nobody agrees and
+// results are as large as they can be, or those that workers of a small model were recorded to
+// send, repeated over the blocks of the run. Made once; a round's payload is one of them with the
+// round and the segment written into its header, so that a machine's cores go into the aggregator
+// and not into encoding. Within a segment all workers' updates differ.
+//
+//   SyntheticUpdates updates(&layout, first, workers, SignUpdates(&layout, k, recorded));
 //
 // Immutable, thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +19,7 @@
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
 #include "common/update/sparse_update.h"
+#include "distro/v1/run.pb.h"
 
 namespace distro::bench {
 
@@ -23,15 +27,27 @@ namespace distro::bench {
 // none, they are of different lengths, or a block has other than 0 or k votes.
 absl::StatusOr<std::vector<SparseUpdate>> ReadRecordedUpdates(const std::string& folder, int k);
 
+// The payload of a worker's update of a segment, for round 0. `worker` counts over the run.
+using UpdateMaker = std::function<std::string(SegmentId segment, int worker)>;
+
+// Signs; 1 <= k <= 8. `recorded`: of some workers, all of as many blocks, or empty. Recorded
+// workers agree as they did; workers beyond them take the same updates at other blocks. Borrows
+// both.
+UpdateMaker SignUpdates(const Layout* layout, int k, absl::Span<const SparseUpdate> recorded);
+
+// Deltas, random, with scale codes of at most `cap`. Borrows the layout.
+UpdateMaker DeltaUpdates(const Layout* layout, int k, uint8_t cap);
+
+// The largest code that every round of a run of deltas allows, whatever its workers send: the caps
+// of Open are never below. `config` is complete.
+uint8_t LeastCap(const v1::RunConfig& config);
+
 class SyntheticUpdates {
  public:
-  // For workers `first` to `first` + `workers` - 1 of a run; 1 <= k <= 8. `layout` is borrowed.
-  // `recorded`: of some workers, all of as many blocks, or empty. Recorded workers agree as they
-  // did; workers beyond them take the same updates at other blocks.
-  SyntheticUpdates(const Layout* layout, int k, int first, int workers,
-                   absl::Span<const SparseUpdate> recorded);
+  // For workers `first` to `first` + `workers` - 1 of a run. `layout` is borrowed.
+  SyntheticUpdates(const Layout* layout, int first, int workers, const UpdateMaker& make);
 
-  // The bytes that EncodeUpdate makes of a worker's update of a segment. `worker` counts from
+  // The bytes that the encoder makes of a worker's update of a segment. `worker` counts from
   // `first`.
   std::string Payload(int worker, RoundId round, SegmentId segment) const;
 

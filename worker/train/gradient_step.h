@@ -46,8 +46,8 @@ class GradientStep {
   // The local steps of a round of deltas: on a copy of the parameters, each over an equal part of
   // the slot's samples, in order; one whose loss or norm is not finite changes nothing. The mean
   // loss and the last norm of those that were taken; not finite when none was. Requires samples
-  // that the steps divide, and a node with a copy. Once a step was taken the others follow, whatever
-  // goes_on says: the inner optimizer cannot go back.
+  // that the steps divide, and a node with a copy. Once a step was taken the others follow,
+  // whatever goes_on says: the inner optimizer cannot go back.
   absl::StatusOr<Gradient> TakeLocalSteps(const v1::Slot& slot, const v1::StepParameters& step);
 
  private:
