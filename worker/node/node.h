@@ -79,6 +79,8 @@ class Node : public AppliedLog {
   bool has_stuck_rank() const;
 
   int ranks() const;
+  // By which the worker learns.
+  const UpdateRuleKind& rule() const { return *parts_.rule; }
 
   // Parameters. node_rounds.cc.
 

@@ -143,6 +143,7 @@ UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
   const InnerSettings settings = SettingsOf(config);
   std::vector<InnerTensor> tensors = InnerTensors(*layout, UnitTensors(model, layout->manifest()));
   return {.takes_local_steps = true,
+          .as_dct = ToBitmap(MuonTensors(settings, tensors)),
           .element_arrays = 3,
           .block_bytes = BlockBytesOf,
           .check = Check,

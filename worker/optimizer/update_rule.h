@@ -114,6 +114,8 @@ struct UpdateRuleKind {
   // A round has several steps, on a copy of the parameters, and what they did is sent. Such a rule
   // works on whole tensors in the host's memory.
   bool takes_local_steps = false;
+  // Of deltas: whose blocks it sends as their DCT, as Open has it (v1.DeltaParameters.as_dct).
+  std::string as_dct = "";
   // Arrays f32 [elements of the model] that it keeps. Zeros are where a worker starts.
   int element_arrays;
   // Of each array of what is pending, the bytes of a block.

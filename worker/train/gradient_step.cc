@@ -42,7 +42,10 @@ absl::StatusOr<Gradient> GradientStep::TakeLocalSteps(const v1::Slot& slot,
     part.set_first_sample(slot.first_sample() + uint64_t{samples} * index);
     part.set_samples(samples);
     DISTRO_ASSIGN_OR_RETURN(last, ComputeAt(part, GradientAt::kCopy));
-    if (!last.finite) continue;
+    if (!last.finite) {
+      ++taken.skipped_steps;
+      continue;
+    }
     PhaseScope phase(parts_.phases, Phase::kCompress);
     DISTRO_RETURN_IF_ERROR(parts_.node->TakeGradient(step, index, last.norm));
     must_go_on_ = true;
@@ -50,6 +53,7 @@ absl::StatusOr<Gradient> GradientStep::TakeLocalSteps(const v1::Slot& slot,
     taken.norm = last.norm;
     ++finite_steps;
   }
+  last.skipped_steps = taken.skipped_steps;
   if (finite_steps == 0) return last;
   taken.loss /= finite_steps;
   return taken;

@@ -24,6 +24,7 @@ struct Gradient {
   double loss = 0;  // mean over the samples, nats a token
   double norm = 0;  // before clipping
   bool finite = true;
+  int skipped_steps = 0;  // local steps that were not finite
 };
 
 class GradientStep {

@@ -146,6 +146,7 @@ absl::Status Trainer::TakeGradient(const v1::Slot& slot, const absl::StatusOr<Gr
   DISTRO_RETURN_IF_ERROR(gradient.status());
   summary_.training_loss = gradient->loss;
   summary_.gradient_norm = gradient->norm;
+  summary_.nonfinite_steps += gradient->skipped_steps;
   summary_.tokens += uint64_t{slot.samples()} * config_.sequence_length();
   gradient_ = *gradient;
   return absl::OkStatus();

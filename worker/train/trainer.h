@@ -103,7 +103,8 @@ class Trainer {
   // trainer_rounds.cc: what happens to a round.
   absl::Status Open(OpenedRound opened);
   absl::Status CheckSlot(const v1::Slot& slot) const;
-  // InvalidArgument: the step of a round is of another method than the run.
+  // InvalidArgument: the step of a round is of another method than the run, or of deltas with other
+  // local steps or another form of its tensors' blocks.
   absl::Status CheckMethod(RoundId round, const v1::StepParameters& step) const;
   absl::Status Upload();
   // What was taken for the open round as its payloads; none: it is not finite.

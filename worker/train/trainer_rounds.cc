@@ -50,7 +50,8 @@ absl::Status Trainer::CheckSlot(const v1::Slot& slot) const {
 absl::Status Trainer::CheckMethod(RoundId round, const v1::StepParameters& step) const {
   const bool deltas = config_.method() == v1::METHOD_DELTAS;
   const auto steps = static_cast<uint32_t>(step.deltas().inner_rate_bits_size());
-  if (deltas == step.has_deltas() && (!deltas || steps == config_.local_steps()))
+  const bool same_form = step.deltas().as_dct() == parts_.node->rule().as_dct;
+  if (deltas == step.has_deltas() && same_form && (!deltas || steps == config_.local_steps()))
     return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("round ", round.value(), ": its step is not one of the run's method"));
@@ -73,7 +74,7 @@ absl::Status Trainer::Upload() {
     parts_.log->Warning("step is not finite; abstaining", {{"round", open_round_.value()},
                                                            {"loss", gradient_->loss},
                                                            {"gradient_norm", gradient_->norm}});
-    ++summary_.nonfinite_steps;
+    if (gradient_->skipped_steps == 0) ++summary_.nonfinite_steps;
   }
   gradient_.reset();
   HandIn(std::move(update));

@@ -60,6 +60,15 @@ TEST_F(OtherMethodTest, AsManyRatesAsLocalStepsAreAsked) {
   }
 }
 
+// Positions would be read as frequencies where they are elements, or the other way round.
+TEST_F(OtherMethodTest, AnotherFormOfATensorsBlocksIsRefused) {
+  const absl::Status status = Hears([](RoundId, v1::RoundOpen* open) {
+    std::string& as_dct = *open->mutable_step()->mutable_deltas()->mutable_as_dct();
+    as_dct[0] = static_cast<char>(as_dct[0] ^ 1);
+  });
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+}
+
 // Of 8: 4 would be one micro-batch a step.
 TEST_F(OtherMethodTest, ASlotThatTheStepsDoNotDivideIsRefused) {
   for (const uint32_t samples : {0, 2, 6, 7, 12}) {

@@ -27,7 +27,8 @@ using testing::WorkerResult;
 constexpr uint64_t kRounds = 10;
 constexpr uint32_t kDeltas = 2;  // where an overlap is asked for: a run of deltas
 
-// Stops as by a signal: once the update of a round was handed in, before it, or once a round is open.
+// Stops as by a signal: once the update of a round was handed in, before it, or once a round is
+// open.
 class Stopping final : public ForwardingExchange {
  public:
   using ForwardingExchange::ForwardingExchange;
