@@ -5,7 +5,6 @@
 
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
-#include "common/base/status_util.h"
 #include "common/codec/delta_payload.h"
 #include "common/codec/gap_model.h"
 #include "common/round/methods.h"

@@ -6,12 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/round_log/round_checks.h"
+#include "common/run/method_config.h"
 
 namespace distro {
 namespace {
-
-constexpr int kMaxLocalSteps = 1000;
-constexpr float kLeastOuterRate = 0x1p-82f, kLargestOuterRate = 2;
 
 absl::Status CheckBitmap(const std::string& bits, size_t count) {
   if (bits.size() != (count + 7) / 8)
@@ -34,7 +32,7 @@ std::string ToBitmap(const std::vector<bool>& bits) {
 }
 
 absl::Status CheckDeltaParameters(const v1::DeltaParameters& deltas, const Layout& layout) {
-  const int steps = deltas.inner_rate_bits_size();
+  const auto steps = static_cast<uint32_t>(deltas.inner_rate_bits_size());
   if (steps < 1 || steps > kMaxLocalSteps)
     return BadField("inner_rate_bits", absl::StrCat(steps, " of them, 1 to ", kMaxLocalSteps));
   for (const float rate : InnerRates(deltas)) {

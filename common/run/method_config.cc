@@ -16,8 +16,6 @@ namespace {
 constexpr uint32_t kMaxKept = 4096;            // positions of a block
 constexpr uint32_t kMaxVotes = 32767;          // sum of |V| over a block, and so workers
 constexpr uint32_t kDefaultMaxWorkers = 1024;  // unless K of the signs asks for fewer
-constexpr uint32_t kMaxLocalSteps = 1000;
-constexpr double kLeastOuterRate = 0x1p-82;  // so that its product with a unit is exact
 
 // Refuses the keys that are set, as having no meaning with `method`.
 absl::Status RefuseSet(const v1::RunConfig& config, std::initializer_list<absl::string_view> keys,
@@ -63,7 +61,7 @@ absl::Status CheckInnerOptimizer(const v1::RunConfig& config) {
 }
 
 absl::Status CheckOuterRate(double rate) {
-  DISTRO_RETURN_IF_ERROR(InRange("outer_learning_rate", rate, 0.0, 2.0));
+  DISTRO_RETURN_IF_ERROR(InRange("outer_learning_rate", rate, 0.0, kLargestOuterRate));
   if (rate == 0 || rate >= kLeastOuterRate) return absl::OkStatus();
   return RefuseKey("outer_learning_rate", absl::StrCat(rate, " is neither 0 nor at least 2^-82"));
 }

@@ -8,7 +8,6 @@
 #include "common/base/clock.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "common/codec/payload.h"
 #include "common/update/delta_caps.h"
 
 namespace distro {

@@ -28,11 +28,12 @@ void DeltaTransform::AppendLargest(const MatrixShape& matrix, absl::Span<const f
   }
 }
 
-void DeltaTransform::SubtractReturned(const MatrixShape& matrix, BlockRange blocks,
-                                      const DeltaUpdate& update, int64_t update_first,
-                                      const DeltaResult& result, int64_t result_first,
-                                      absl::Span<float> e) {
+int64_t DeltaTransform::SubtractReturned(const MatrixShape& matrix, BlockRange blocks,
+                                         const DeltaUpdate& update, int64_t update_first,
+                                         const DeltaResult& result, int64_t result_first,
+                                         absl::Span<float> e) {
   CheckBlocks(matrix, blocks, e.size());
+  int64_t returned = 0;
   for (int64_t b = 0; b < blocks.count; ++b) {
     int count = 0;
     ForEachReturned(update, update_first + b, result, result_first + b,
@@ -40,10 +41,12 @@ void DeltaTransform::SubtractReturned(const MatrixShape& matrix, BlockRange bloc
                       positions_[count] = position;
                       chosen_[count++] = q;
                     });
+    returned += count;
     if (count == 0) continue;
     transform_.subtract_inverse(SiteOf(matrix, blocks.first + b), count, positions_, chosen_,
                                 scratch_, block_, e.data());
   }
+  return returned;
 }
 
 }  // namespace distro

@@ -30,10 +30,11 @@ class DeltaTransform {
   void AppendLargest(const MatrixShape& matrix, absl::Span<const float> a, uint8_t cap,
                      DeltaUpdate* update);
 
-  // e <- e - the inverse DCT of what came back, inside the tensor.
-  void SubtractReturned(const MatrixShape& matrix, BlockRange blocks, const DeltaUpdate& update,
-                        int64_t update_first, const DeltaResult& result, int64_t result_first,
-                        absl::Span<float> e);
+  // e <- e - the inverse DCT of what came back, inside the tensor. Returns how many frequencies
+  // did.
+  int64_t SubtractReturned(const MatrixShape& matrix, BlockRange blocks, const DeltaUpdate& update,
+                           int64_t update_first, const DeltaResult& result, int64_t result_first,
+                           absl::Span<float> e);
 
  private:
   void Gather(const BlockSite& site, const float* elements);

@@ -33,9 +33,9 @@ void AppendLargest(const MatrixShape& matrix, absl::Span<const float> a, uint8_t
                    DeltaUpdate* update);
 
 // Error feedback: e <- e - q at the positions of `update` that `result` has too; q is sign * M(c) *
-// 2^-44, exact in f32. Positions outside the tensor are ignored.
-void SubtractReturned(const MatrixShape& matrix, BlockRange blocks, const DeltaUpdate& update,
-                      int64_t update_first, const DeltaResult& result, int64_t result_first,
-                      absl::Span<float> e);
+// 2^-44, exact in f32. Positions outside the tensor are ignored. Returns how many came back.
+int64_t SubtractReturned(const MatrixShape& matrix, BlockRange blocks, const DeltaUpdate& update,
+                         int64_t update_first, const DeltaResult& result, int64_t result_first,
+                         absl::Span<float> e);
 
 }  // namespace distro

@@ -9,7 +9,6 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
-#include "common/codec/payload.h"
 #include "common/round_log/committed_round.h"
 #include "common/round_log/header_bound.h"
 #include "common/wire/proto_time.h"

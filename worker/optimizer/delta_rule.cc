@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "common/update/scale.h"
-#include "kernels/cpu/delta_records.h"
 #include "kernels/cpu/deltas.h"
 
 namespace distro::worker {
@@ -33,16 +32,6 @@ Squares SquaresOf(const RunSpans& begin, const RunSpans& x, const RunSpans& erro
     }
   }
   return sums;
-}
-
-// Positions of `blocks` consecutive blocks that came back.
-int64_t CountReturned(const DeltaUpdate& update, int64_t first, const DeltaResult& result,
-                      int64_t result_first, int64_t blocks) {
-  int64_t count = 0;
-  for (int64_t b = 0; b < blocks; ++b)
-    ForEachReturned(update, first + b, result, result_first + b,
-                    [&count](uint16_t, float) { ++count; });
-  return count;
 }
 
 }  // namespace
@@ -123,11 +112,10 @@ void DeltaRule::Feedback(absl::Span<const DeltaResult* const> results) {
       const int64_t sent = first + run.offset;
       for (int64_t b = 0; b < run.blocks; ++b)
         positions += CountInside(*pending_, sent + b, run.tensor, run.first_block + b);
-      returned += CountReturned(*pending_, sent, *results[s], run.offset, run.blocks);
-      if (as_dct_[run.tensor])
-        transform_.SubtractReturned(matrix, blocks, *pending_, sent, *results[s], run.offset, e);
-      else
-        SubtractReturned(matrix, blocks, *pending_, sent, *results[s], run.offset, e);
+      returned += as_dct_[run.tensor] ? transform_.SubtractReturned(matrix, blocks, *pending_, sent,
+                                                                    *results[s], run.offset, e)
+                                      : SubtractReturned(matrix, blocks, *pending_, sent,
+                                                         *results[s], run.offset, e);
     }
   }
   pending_.reset();

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "common/codec/delta_payload.h"
 #include "common/round_log/delta_step.h"
