@@ -127,9 +127,12 @@ class Storm:
               BOUND_SECONDS)
 
     def await_everyone(self):
-        """Waits until every worker has applied all rounds of a paused run; the first round that is not committed."""
+        """Waits until the run is paused, which the round that was open still comes before, and every worker has applied all its
+        rounds; the first round that is not committed."""
         def level():
             self.aggregator.alive()
+            if self.aggregator.metric("distro_aggregator_run_state", state="paused") != 1:
+                return 0
             head = self.aggregator.round()
             at = [worker.process.applied() for worker in self.workers if worker.process.alive()]
             return head if at == [head] * len(at) else 0
