@@ -56,11 +56,20 @@ absl::Status Archiver::Run() {
   }
 }
 
+absl::StatusOr<v1::GetRunResponse> Archiver::AwaitRunAfter(const ArchiveState* held) {
+  DISTRO_ASSIGN_OR_RETURN(v1::GetRunResponse run,
+                          AwaitRun(client_->follower(), client_->control()));
+  if (held == nullptr || held->run_id != run.run_id()) return run;
+  state_.ObserveEpoch(EpochId(held->epoch));
+  if (run.epoch() >= held->epoch) return run;
+  return AwaitRun(client_->follower(), client_->control());
+}
+
 absl::Status Archiver::Follow(uint64_t* replayed) {
   absl::StatusOr<std::optional<ArchiveState>> held = folder_->Load();
-  if (held.ok() && held->has_value()) state_.ObserveEpoch(EpochId((*held)->epoch));
   const Follower& follower = client_->follower();
-  DISTRO_ASSIGN_OR_RETURN(v1::GetRunResponse run, AwaitRun(follower, client_->control()));
+  DISTRO_ASSIGN_OR_RETURN(v1::GetRunResponse run,
+                          AwaitRunAfter(held.ok() && held->has_value() ? &**held : nullptr));
   if (!IsRunId(run.run_id())) return absl::InvalidArgumentError("run_id: is not a run id");
   state_.ObserveHead(EpochId(run.epoch()), RoundId(run.round()));
   const auto fetch = [&](const v1::SnapshotInfo& snapshot, const std::string& path) {

@@ -41,6 +41,9 @@ class Archiver {
  private:
   Archiver(ArchiverOptions options, ArchiverMetrics* metrics, Log* log, const Clock* clock)
       : options_(std::move(options)), metrics_(metrics), log_(log), clock_(clock) {}
+  // The aggregator's run. Of the run of `held`, which may be nullptr: only an answer of its epoch
+  // or a later one. Epochs of two runs do not compare: who serves another run may have a lower one.
+  absl::StatusOr<v1::GetRunResponse> AwaitRunAfter(const ArchiveState* held);
   // From the beginning of a replay to its end; adds what it replayed.
   absl::Status Follow(uint64_t* replayed);
 

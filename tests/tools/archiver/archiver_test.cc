@@ -361,6 +361,20 @@ TEST_F(ArchiverTest, WaitsWhileAnOlderAggregatorAnswers) {
   EXPECT_EQ(metrics.replayed_rounds->value(), 0);
 }
 
+// Epochs of two runs do not compare: the other run is named, whichever of them is higher.
+TEST_F(ArchiverTest, AFolderOfAnotherRunOfALaterEpochIsRefused) {
+  ASSERT_TRUE(Run(Options()).ok());
+  {
+    auto folder = ArchiveFolder::Open(folder_.File("archive"));
+    ArchiveState state = **(*folder)->Load();
+    state.run_id = "other-00000001";
+    state.epoch += 1'000'000;
+    ASSERT_TRUE((*folder)->SaveState(state).ok());
+  }
+  const absl::Status status = Run(Options());
+  EXPECT_EQ(ReasonOf(status), "other_run") << status;
+}
+
 // The log vouches for the snapshot that it could not store yet.
 TEST_F(ArchiverTest, AnUploadGoesOnAtAnAggregatorThatWasStartedAgain) {
   AdvanceTo(3);
