@@ -36,7 +36,8 @@ void BM_CombineSegment(benchmark::State& state) {
   const auto strongest = static_cast<int>(state.range(1));
   const auto threads = static_cast<int>(state.range(2));
   const auto layout = std::make_shared<const Layout>(OneSegment());
-  const std::vector<SharedBytes> payloads = Updates(*layout, workers);
+  std::vector<SentPayload> payloads;
+  for (const SharedBytes& payload : Updates(*layout, workers)) payloads.push_back({payload});
   v1::RunConfig config;
   config.set_kept_per_block(kKept);
   if (strongest > 0) {

@@ -35,6 +35,10 @@ std::vector<Flag> Flags(WorkerOptions* o) {
        .help = "Samples of one forward and backward pass, a divisor of the run's "
                "samples_per_worker; 0: all at once, by one rank. Smaller values need less memory "
                "and give several ranks something to do; the samples that are read are the same."},
+      {.name = "hold_back",
+       .value = &o->hold_back,
+       .help = "Time by which every gradient takes longer, such as 200ms: to try how a run goes "
+               "with a slower machine."},
       {.name = "device",
        .value = ParsedAs(&o->node.device, ParseDeviceKind, Name(o->node.device)),
        .help = "What this node computes on: cpu, or cuda, one rank a GPU, in programs that were "

@@ -43,6 +43,10 @@ absl::Status WorkerOptions::Validate() const {
     return absl::InvalidArgumentError(
         absl::StrCat("--micro_batch_samples: ", micro_batch_samples, " is below 0"));
   }
+  if (hold_back < absl::ZeroDuration() || hold_back > absl::Hours(1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--hold_back: ", absl::FormatDuration(hold_back), " is outside 0 to 1h"));
+  }
   DISTRO_RETURN_IF_ERROR(ValidateNode(node));
   if (checkpoint_interval_rounds > 0 && checkpoint_dir.empty()) {
     return absl::InvalidArgumentError("--checkpoint_interval_rounds: needs --checkpoint_dir");

@@ -30,6 +30,8 @@ struct WorkerOptions {
   // Samples of one forward and backward pass of a rank; 0: all of a round's, by one rank. Larger
   // values are faster and cost activation memory.
   int micro_batch_samples = 0;
+  // Time by which every gradient takes longer, for tests of workers of different speeds.
+  absl::Duration hold_back = absl::ZeroDuration();
   // How the node's ranks share model and samples; its torch_threads are not read, `threads` counts
   // for every rank.
   NodeOptions node = {};

@@ -107,6 +107,7 @@ TrainerOptions TrainerOptionsOf(const WorkerOptions& options, const Self& self) 
   return {.worker = self.name,
           .incarnation = RandomWord() | 1,
           .micro_batch_samples = options.micro_batch_samples,
+          .hold_back = options.hold_back,
           .node = node,
           .checkpoint_dir = options.checkpoint_dir,
           .checkpoint_interval_rounds = options.checkpoint_interval_rounds,

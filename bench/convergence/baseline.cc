@@ -11,6 +11,7 @@
 #include "common/checkpoint/snapshot.h"
 #include "common/layout/tensor_buffer.h"
 #include "common/model/architecture.h"
+#include "common/run/sample_pool.h"
 #include "common/run/schedule.h"
 #include "worker/model/model.h"
 #include "worker/train/sample_reader.h"
@@ -69,7 +70,7 @@ class Baseline {
   // The mean over the samples of all workers: the next ones, whoever takes which.
   absl::Status Gradient() {
     const auto samples = static_cast<int>(config_.start_workers() * config_.samples_per_worker());
-    samples_.ReadTraining(next_sample_, samples, &tokens_);
+    samples_.ReadTraining(ConsecutiveSamples(next_sample_, samples), &tokens_);
     next_sample_ += samples;
     return model_
         .LossAndGradient({.tokens = tokens_, .sequences = samples}, parameters_,

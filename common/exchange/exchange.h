@@ -25,6 +25,7 @@ struct RoundUpdate {
   RoundId round;
   uint64_t state_hash = 0;  // of the parameters before the round
   double loss = 0;
+  uint32_t local_steps = 0;           // where the run has a window: those of the update
   bool abstain = false;               // then there are no payloads
   std::vector<SharedBytes> payloads;  // [segments]
   std::vector<uint64_t> tensor_hashes =

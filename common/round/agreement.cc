@@ -29,6 +29,16 @@ void CountBlock(absl::Span<const uint16_t> positions, absl::Span<const int8_t> s
   }
 }
 
+// More than others do, by so many of the margins of Suspicious.
+bool Opposes(const AgreementCounts& counts, double typical, double margins) {
+  const auto votes = static_cast<double>(counts.common());
+  const double opposes =
+      static_cast<double>(counts.disagree) - static_cast<double>(counts.agree) + typical * votes;
+  return counts.common() >= kMinCommonVotes &&
+         opposes > margins * kSuspiciousDeviations * std::sqrt(votes) &&
+         opposes > margins * votes / 10;
+}
+
 }  // namespace
 
 double AgreementCounts::Score() const {
@@ -42,11 +52,11 @@ double AgreementCounts::Share() const {
 }
 
 bool Suspicious(const AgreementCounts& counts, double typical) {
-  const auto votes = static_cast<double>(counts.common());
-  const double opposes =
-      static_cast<double>(counts.disagree) - static_cast<double>(counts.agree) + typical * votes;
-  return counts.common() >= kMinCommonVotes && opposes > kSuspiciousDeviations * std::sqrt(votes) &&
-         opposes > votes / 10;
+  return Opposes(counts, typical, /*margins=*/1);
+}
+
+bool Doubtful(const AgreementCounts& counts, double typical) {
+  return Opposes(counts, typical, /*margins=*/0.5);
 }
 
 absl::StatusOr<AgreementCounts> CompareWithOthers(absl::string_view payload,
@@ -134,17 +144,27 @@ AgreementCounts Agreement::Of(absl::string_view name) const {
   return it == workers_.end() ? AgreementCounts{} : it->second.sum;
 }
 
-std::optional<std::string> Agreement::Worst() const {
+std::optional<double> Agreement::Typical() const {
   std::vector<double> shares;  // of those that are judged
   for (const auto& [name, window] : workers_) {
     if (window.sum.common() >= kMinCommonVotes) shares.push_back(window.sum.Share());
   }
   if (shares.size() < kMinJudgedWorkers) return std::nullopt;
-  const double typical = std::min(0.0, LowerMedian(std::move(shares)));
+  return std::min(0.0, LowerMedian(std::move(shares)));
+}
+
+bool Agreement::Doubts(absl::string_view name) const {
+  const std::optional<double> typical = Typical();
+  return typical.has_value() && Doubtful(Of(name), *typical);
+}
+
+std::optional<std::string> Agreement::Worst() const {
+  const std::optional<double> typical = Typical();
+  if (!typical.has_value()) return std::nullopt;
   std::optional<std::string> worst;
   double lowest = 0;
   for (const auto& [name, window] : workers_) {
-    if (!Suspicious(window.sum, typical) || window.sum.Score() >= lowest) continue;
+    if (!Suspicious(window.sum, *typical) || window.sum.Score() >= lowest) continue;
     lowest = window.sum.Score();
     worst = name;
   }

@@ -52,6 +52,8 @@ struct AgreementCounts {
 // an honest worker, where that is negative. The deviations alone are reached by honest workers,
 // whose signs depend on each other (docs/decisions/0008).
 bool Suspicious(const AgreementCounts& counts, double typical);
+// The same of half of both margins: more than 3 * sqrt(n) and more than a twentieth of n.
+bool Doubtful(const AgreementCounts& counts, double typical);
 
 // The counts of one payload. `votes` is the sum of all payloads of that segment before it is cut
 // down (download = top), with `weight` (0 on probation) times this one in it. InvalidArgument: the
@@ -89,6 +91,8 @@ class Agreement {
   // at a time: its votes are in what the others were compared with, so Clear() follows when it is
   // taken out of the run.
   std::optional<std::string> Worst() const;
+  // Half of what makes a worker suspicious, where workers are judged at all.
+  bool Doubts(absl::string_view name) const;
   void Clear() { workers_.clear(); }
 
  private:
@@ -97,6 +101,9 @@ class Agreement {
     AgreementCounts sum = {};
   };
   void DropBefore(uint64_t round);
+  // The lower median of the shares, at most 0; not set while fewer than kMinJudgedWorkers have
+  // votes.
+  std::optional<double> Typical() const;
 
   std::map<std::string, Window, std::less<>> workers_;
   uint64_t newest_ = 0;

@@ -68,7 +68,7 @@ class DeltaRounds final : public RoundMethod {
     return bytes;
   }
 
-  absl::StatusOr<SegmentResult> Combine(RoundPlace place, absl::Span<const SharedBytes> payloads,
+  absl::StatusOr<SegmentResult> Combine(RoundPlace place, absl::Span<const SentPayload> payloads,
                                         Keep keep, int threads, const Clock& clock) const override;
   absl::StatusOr<std::vector<AgreementCounts>> Compare(RoundPlace place,
                                                        absl::Span<const ComparedPayload> payloads,
@@ -97,6 +97,7 @@ class DeltaRounds final : public RoundMethod {
   struct Work {
     PayloadExpectation expected;
     std::vector<WeightedDeltaPayload> payloads;
+    int64_t weights = 0;  // of all of them
     std::vector<BlockExtent> extents;
     std::vector<int> tensors;
   };
@@ -111,8 +112,7 @@ absl::StatusOr<Part> DeltaRounds::CombineGroups(const Work& work, GroupRange ran
   Part part;
   part.codes.assign(work.payloads.size(), LargestCodes(layout_->tensors().size()));
   absl::StatusOr<DeltaMeans> means = CombineDeltaPayloads(
-      work.payloads, work.expected, work.extents,
-      RuleOf(static_cast<int64_t>(work.payloads.size())), range,
+      work.payloads, work.expected, work.extents, RuleOf(work.weights), range,
       [&](size_t payload, uint32_t block, const GapBlock<DeltaFormat>& sent) {
         if (sent.count == 0) return;
         std::optional<uint8_t>& largest = part.codes[payload][work.tensors[block]];
@@ -131,7 +131,7 @@ absl::StatusOr<Part> DeltaRounds::CombineGroups(const Work& work, GroupRange ran
 }
 
 absl::StatusOr<SegmentResult> DeltaRounds::Combine(RoundPlace place,
-                                                   absl::Span<const SharedBytes> payloads,
+                                                   absl::Span<const SentPayload> payloads,
                                                    Keep /*keep*/, int threads,
                                                    const Clock& clock) const {
   const absl::Duration start = clock.MonotonicNow();
@@ -139,7 +139,10 @@ absl::StatusOr<SegmentResult> DeltaRounds::Combine(RoundPlace place,
                .payloads = {},
                .extents = DeltaExtents(*layout_, as_dct_, place.segment),
                .tensors = TensorsOf(place.segment)};
-  for (const SharedBytes& payload : payloads) work.payloads.push_back({.bytes = *payload});
+  for (const SentPayload& sent : payloads) {
+    work.payloads.push_back({.bytes = *sent.bytes, .weight = sent.weight});
+    work.weights += sent.weight;
+  }
   const std::vector<GroupRange> ranges = Cut(work.expected.blocks, threads);
   std::vector<absl::StatusOr<Part>> parts(ranges.size());
   RunParallel(threads, static_cast<int64_t>(ranges.size()),

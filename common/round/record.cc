@@ -1,5 +1,6 @@
 #include "common/round/record.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/round_log/committed_round.h"
@@ -24,21 +25,27 @@ std::string Bitmap(const std::vector<RecordedMember>& members, size_t segment) {
 }  // namespace
 
 void SlotPlan::Give(absl::Span<const std::string> workers, const v1::RunConfig& config,
-                    v1::RoundHeader* header) {
-  for (v1::Slot& slot : AssignSlots(workers, SamplesOfRound(config), &next_sample))
+                    absl::Span<const v1::Slot> round_slots, v1::RoundHeader* header) const {
+  SamplePool left = pool;
+  for (int i = 0; i < header->members_size(); ++i) {
+    const v1::Slot& slot = round_slots[i];
+    left.GiveBack(slot, ReadSamples(*header, i, slot, config.samples_per_worker()));
+  }
+  for (v1::Slot& slot : AssignSlots(workers, SamplesOfRound(config), &left))
     *header->add_slots() = std::move(slot);
-  header->set_next_sample(next_sample);
+  header->set_next_sample(left.next_sample());
+  *header->mutable_unread() = left.Unread();
 }
 
 void SlotPlan::Advance(const v1::RoundHeader& header) {
   slots = std::exchange(next_slots, ToVector(header.slots()));
-  next_sample = header.next_sample();
+  pool = SamplePool(header.unread(), header.next_sample());
 }
 
 SlotPlan PlanOf(const v1::StartHeader& start) {
   return {.slots = ToVector(start.slots()),
           .next_slots = ToVector(start.next_slots()),
-          .next_sample = start.next_sample()};
+          .pool = SamplePool({}, start.next_sample())};
 }
 
 v1::StartHeader MakeStartHeader(const RunStart& start, const Layout& layout,
@@ -50,12 +57,12 @@ v1::StartHeader MakeStartHeader(const RunStart& start, const Layout& layout,
   header.set_manifest_hash(manifest.data(), manifest.size());
   header.set_state_hash(start.state_hash);
   header.set_data_fingerprint(start.data_fingerprint);
-  uint64_t next_sample = 0;
-  for (v1::Slot& slot : AssignSlots(workers, SamplesOfRound(config), &next_sample))
+  SamplePool pool;
+  for (v1::Slot& slot : AssignSlots(workers, SamplesOfRound(config), &pool))
     *header.add_slots() = std::move(slot);
-  for (v1::Slot& slot : AssignSlots(workers, SamplesOfRound(config), &next_sample))
+  for (v1::Slot& slot : AssignSlots(workers, SamplesOfRound(config), &pool))
     *header.add_next_slots() = std::move(slot);
-  header.set_next_sample(next_sample);
+  header.set_next_sample(pool.next_sample());
   return header;
 }
 
@@ -76,13 +83,20 @@ v1::RoundHeader MakeRoundHeader(const RoundOutcome& outcome) {
   return header;
 }
 
+uint64_t ReadSamples(const v1::RoundHeader& header, int member, const v1::Slot& slot,
+                     uint32_t samples_a_step) {
+  if (!IsIncluded(header, member)) return 0;
+  const uint64_t steps = header.members(member).local_steps();
+  const uint64_t all = SamplesOf(slot);
+  return steps == 0 ? all : std::min(all, steps * samples_a_step);
+}
+
 uint64_t IncludedTokens(const v1::RoundHeader& header, absl::Span<const v1::Slot> slots,
-                        uint32_t sequence_length) {
-  uint64_t tokens = 0;
-  for (int i = 0; i < header.members_size(); ++i) {
-    if (IsIncluded(header, i)) tokens += uint64_t{slots[i].samples()} * sequence_length;
-  }
-  return tokens;
+                        const v1::RunConfig& config) {
+  uint64_t samples = 0;
+  for (int i = 0; i < header.members_size(); ++i)
+    samples += ReadSamples(header, i, slots[i], config.samples_per_worker());
+  return samples * config.sequence_length();
 }
 
 }  // namespace distro

@@ -4,8 +4,8 @@
 //
 //   SlotPlan plan = PlanOf(start);                        // or of MakeStartHeader()
 //   ...                                                   // the round goes on
-//   v1::RoundHeader header = MakeRoundHeader(config, outcome);
-//   plan.Give(workers, config, &header);
+//   v1::RoundHeader header = MakeRoundHeader(outcome);
+//   plan.Give(workers, config, plan.slots, &header);
 //   plan.Advance(header);
 #pragma once
 
@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
+#include "common/run/sample_pool.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/run.pb.h"
 
@@ -26,11 +27,13 @@ namespace distro {
 struct SlotPlan {
   std::vector<v1::Slot> slots = {};
   std::vector<v1::Slot> next_slots = {};
-  uint64_t next_sample = 0;  // the first that nobody has
+  SamplePool pool = {};  // what nobody has
 
-  // Gives `workers`, ascending and distinct, samples of the round after the next, in its header.
+  // Completes the header of the round whose members had `slots`, in their order: what was not read
+  // of these comes back, and `workers`, ascending and distinct, get samples of the round after the
+  // next.
   void Give(absl::Span<const std::string> workers, const v1::RunConfig& config,
-            v1::RoundHeader* header);
+            absl::Span<const v1::Slot> round_slots, v1::RoundHeader* header) const;
   // The round of `slots` is in the log, with this header.
   void Advance(const v1::RoundHeader& header);
 };
@@ -71,8 +74,13 @@ struct RoundOutcome {
 // The record's header but for samples, times and reason, which are its owner's.
 v1::RoundHeader MakeRoundHeader(const RoundOutcome& outcome);
 
+// How many samples of its slot the member's update is of: the first ones. 0: it is included in no
+// segment.
+uint64_t ReadSamples(const v1::RoundHeader& header, int member, const v1::Slot& slot,
+                     uint32_t samples_a_step);
+
 // Tokens of the updates that are included; `slots` are those of the round.
 uint64_t IncludedTokens(const v1::RoundHeader& header, absl::Span<const v1::Slot> slots,
-                        uint32_t sequence_length);
+                        const v1::RunConfig& config);
 
 }  // namespace distro

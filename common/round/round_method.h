@@ -37,6 +37,12 @@ struct RoundPlace {
   SegmentId segment;
 };
 
+// What a worker sent of a segment, and how much it counts.
+struct SentPayload {
+  SharedBytes bytes;
+  int weight = 1;  // 1 or more
+};
+
 struct SegmentResult {
   SharedBytes payload;
   uint64_t checksum = 0;    // XXH3-64 of the payload, as the record lists it
@@ -72,13 +78,13 @@ class RoundMethod {
   // Of a whole update: what a link has to carry, or a bound of it.
   virtual uint64_t UpdateBytes() const = 0;
 
-  // `payloads` have passed CheckUpdate, and count with weight 1 each; their order does not matter,
-  // none gives a result without entries. `threads` share the blocks; the result does not depend on
+  // `payloads` have passed CheckUpdate; their order does not matter, none gives a result without
+  // entries. `threads` share the blocks; the result does not depend on
   // them. DataLoss: a payload that was checked does not decode (memory is damaged). Requires
   // threads >= 1.
   enum class Keep { kNothing, kForComparison };
   virtual absl::StatusOr<SegmentResult> Combine(RoundPlace place,
-                                                absl::Span<const SharedBytes> payloads, Keep keep,
+                                                absl::Span<const SentPayload> payloads, Keep keep,
                                                 int threads, const Clock& clock) const = 0;
 
   // How each worker's update agrees with what the others sent, in the order of `payloads`: all that

@@ -62,7 +62,7 @@ class SignRounds final : public RoundMethod {
     return bytes;
   }
 
-  absl::StatusOr<SegmentResult> Combine(RoundPlace place, absl::Span<const SharedBytes> payloads,
+  absl::StatusOr<SegmentResult> Combine(RoundPlace place, absl::Span<const SentPayload> payloads,
                                         Keep keep, int threads, const Clock& clock) const override;
 
   absl::StatusOr<std::vector<AgreementCounts>> Compare(RoundPlace place,
@@ -106,12 +106,13 @@ absl::StatusOr<Part> SignRounds::CombineBlocks(absl::Span<const WeightedPayload>
 }
 
 absl::StatusOr<SegmentResult> SignRounds::Combine(RoundPlace place,
-                                                  absl::Span<const SharedBytes> payloads, Keep keep,
+                                                  absl::Span<const SentPayload> payloads, Keep keep,
                                                   int threads, const Clock& clock) const {
   const PayloadExpectation expected = Expect(place);
   const absl::Duration start = clock.MonotonicNow();
   std::vector<WeightedPayload> weighted;
-  for (const SharedBytes& payload : payloads) weighted.push_back({.bytes = *payload, .weight = 1});
+  for (const SentPayload& sent : payloads)
+    weighted.push_back({.bytes = *sent.bytes, .weight = sent.weight});
   const std::vector<SegmentRange> ranges = Cut(expected, threads);
   std::vector<absl::StatusOr<Part>> parts(ranges.size());
   RunParallel(threads, static_cast<int64_t>(ranges.size()), [&](int /*thread*/, int64_t i) {

@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/round_log/round_checks.h"
+#include "common/run/method_config.h"
 #include "common/update/combine_deltas.h"
 #include "common/update/scale.h"
 #include "common/update/votes.h"
@@ -28,6 +29,8 @@ WeightBudget BudgetOf(const v1::StepParameters& step) {
 }
 
 absl::Status CheckMember(const v1::Member& member, WeightBudget* budget) {
+  if (member.local_steps() > kMaxLocalSteps)
+    return BadField("local_steps", absl::StrCat(member.local_steps(), " are more than 1000"));
   const uint64_t taken = member.weight() * budget->a_weight;
   if (taken > budget->left) return BadField("weight", budget->message);
   budget->left -= taken;
@@ -111,7 +114,8 @@ absl::Status CheckHeader(const v1::RoundHeader& header, const Layout& layout) {
   DISTRO_RETURN_IF_ERROR(CheckMembers(header));
   DISTRO_RETURN_IF_ERROR(CheckSegments(header, layout));
   DISTRO_RETURN_IF_ERROR(CheckMedians(header, layout));
-  return Annotate(CheckSlots(header.slots(), header.next_sample()), "slots");
+  DISTRO_RETURN_IF_ERROR(Annotate(CheckSlots(header.slots(), header.next_sample()), "slots"));
+  return Annotate(CheckUnread(header.unread(), header.next_sample()), "unread");
 }
 
 }  // namespace

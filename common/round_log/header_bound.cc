@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/round_log/committed_round.h"
+#include "common/run/method_config.h"
 #include "google/protobuf/io/coded_stream.h"
 
 namespace distro {
@@ -30,6 +31,7 @@ uint64_t LargestMember() {
   member.set_abstained(true);
   member.set_state_hash(kMost);
   member.set_probation_left(std::numeric_limits<uint32_t>::max());
+  member.set_local_steps(kMaxLocalSteps);
   return InList(member);
 }
 
@@ -39,6 +41,13 @@ uint64_t LargestSlot() {
   slot.set_first_sample(kMost);
   slot.set_samples(std::numeric_limits<uint32_t>::max());
   return InList(slot);
+}
+
+uint64_t LargestRange() {
+  v1::SampleRange range;
+  range.set_first_sample(kMost);
+  range.set_samples(kMost);
+  return InList(range);
 }
 
 uint64_t LargestSegment(uint32_t members) {
@@ -71,12 +80,13 @@ uint64_t LargestRest() {
   return header.ByteSizeLong();
 }
 
-uint64_t LargestHeader(uint32_t members, uint32_t segments, uint64_t method_bytes) {
-  return LargestRest() + method_bytes + members * (LargestMember() + LargestSlot()) +
-         segments * LargestSegment(members);
+uint64_t LargestHeader(uint32_t members, const HeaderShape& shape) {
+  constexpr uint64_t kLongerLengths = 2 * 4;  // of a member and of a slot, with ranges in them
+  const uint64_t a_member =
+      LargestMember() + LargestSlot() + kLongerLengths + shape.ranges * LargestRange();
+  return LargestRest() + shape.method_bytes + members * a_member +
+         shape.segments * LargestSegment(members);
 }
-
-}  // namespace
 
 uint64_t MethodHeaderBytes(const v1::RunConfig& config, const Layout& layout) {
   if (config.method() != v1::METHOD_DELTAS) return 0;
@@ -87,26 +97,33 @@ uint64_t MethodHeaderBytes(const v1::RunConfig& config, const Layout& layout) {
          (tensors + 7) / 8;
 }
 
-uint32_t MostMembers(uint32_t segments, uint64_t method_bytes) {
+}  // namespace
+
+HeaderShape HeaderShapeOf(const v1::RunConfig& config, const Layout& layout) {
+  return {.segments = layout.segments(),
+          .method_bytes = MethodHeaderBytes(config, layout),
+          .ranges = 3 * (config.has_round_window() ? uint64_t{config.local_steps()} : 1) - 1};
+}
+
+uint32_t MostMembers(const HeaderShape& shape) {
   uint32_t fits = 0;
   uint32_t above = kMostVotes + 1;
   while (above - fits > 1) {
     const uint32_t middle = fits + (above - fits) / 2;
-    (LargestHeader(middle, segments, method_bytes) <= kMaxRoundHeaderBytes ? fits : above) = middle;
+    (LargestHeader(middle, shape) <= kMaxRoundHeaderBytes ? fits : above) = middle;
   }
   return fits;
 }
 
-absl::Status CheckHeaderBound(const v1::RunConfig& config, uint32_t segments,
-                              uint64_t method_bytes) {
-  const uint32_t most = MostMembers(segments, method_bytes);
+absl::Status CheckHeaderBound(const v1::RunConfig& config, const HeaderShape& shape) {
+  const uint32_t most = MostMembers(shape);
   if (config.max_workers() <= most) return absl::OkStatus();
   const std::string remedy =
       most == 0 ? "raise segment_blocks"
                 : absl::StrCat("set max_workers to at most ", most, " or raise segment_blocks");
-  return absl::InvalidArgumentError(
-      absl::StrCat("max_workers: the header of a round of ", config.max_workers(), " workers in ",
-                   segments, " segments would not fit ", kMaxRoundHeaderBytes, " bytes: ", remedy));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "max_workers: the header of a round of ", config.max_workers(), " workers in ",
+      shape.segments, " segments would not fit ", kMaxRoundHeaderBytes, " bytes: ", remedy));
 }
 
 void DropReasonsUnlessFits(v1::RoundHeader* header) {

@@ -6,11 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
 #include "common/round_log/committed_round.h"
@@ -23,6 +25,8 @@ struct OpenedRound {
   EpochId epoch;
   RoundId round;
   v1::RoundOpen open;
+  // When its frame came, by the follower's monotonic clock; not set: it came over no link.
+  std::optional<absl::Duration> arrived = std::nullopt;
 };
 
 // What a frame completed: nothing yet, an opened round, or a committed one.

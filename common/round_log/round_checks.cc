@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -18,6 +19,15 @@ absl::Status CheckFloat(absl::string_view field, uint32_t bits) {
   const float value = std::bit_cast<float>(bits);
   if (std::isfinite(value) && !std::signbit(value)) return absl::OkStatus();
   return BadField(field, absl::StrCat(value, " is not finite and at least 0"));
+}
+
+constexpr uint64_t kMostSamplesOfSlot = std::numeric_limits<uint32_t>::max();
+
+absl::Status CheckRange(uint64_t first, uint64_t samples, uint64_t next_sample) {
+  if (samples >= 1 && first <= next_sample && samples <= next_sample - first)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(samples, " samples from ", first, " on are none or pass ", next_sample));
 }
 
 }  // namespace
@@ -57,12 +67,29 @@ absl::Status CheckSlots(const google::protobuf::RepeatedPtrField<v1::Slot>& slot
       return BadField("worker", absl::StrCat(slot.worker(), " does not come after ", last));
     }
     last = slot.worker();
-    if (slot.samples() < 1 || slot.first_sample() > next_sample ||
-        slot.samples() > next_sample - slot.first_sample()) {
-      return BadField(slot.worker(),
-                      absl::StrCat(slot.samples(), " samples from ", slot.first_sample(),
-                                   " on are none or pass ", next_sample));
+    uint64_t all = slot.samples();
+    absl::Status status = CheckRange(slot.first_sample(), slot.samples(), next_sample);
+    for (const v1::SampleRange& more : slot.more()) {
+      status.Update(CheckRange(more.first_sample(), more.samples(), next_sample));
+      if (more.samples() > kMostSamplesOfSlot - all)
+        status.Update(absl::InvalidArgumentError("more than 2^32 - 1 samples"));
+      if (!status.ok()) break;
+      all += more.samples();
     }
+    if (!status.ok()) return Annotate(status, slot.worker());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckUnread(const google::protobuf::RepeatedPtrField<v1::SampleRange>& unread,
+                         uint64_t next_sample) {
+  uint64_t least = 0;  // that the next range may begin at
+  for (const v1::SampleRange& range : unread) {
+    if (range.first_sample() < least)
+      return absl::InvalidArgumentError(absl::StrCat(range.first_sample(), " is not after ", least,
+                                                     ", or joins the range before"));
+    DISTRO_RETURN_IF_ERROR(CheckRange(range.first_sample(), range.samples(), next_sample));
+    least = range.first_sample() + range.samples() + 1;
   }
   return absl::OkStatus();
 }

@@ -20,9 +20,14 @@ absl::Status BadField(absl::string_view field, absl::string_view what);
 // 1..4096; of deltas CheckDeltaParameters instead of the first three, which are 0.
 absl::Status CheckStepParameters(const v1::StepParameters& step, const Layout& layout);
 
-// Ascending by distinct, valid names; 1 or more samples each, all below `next_sample`.
+// Ascending by distinct, valid names; 1 or more samples in each range, below 2^32 in all, all below
+// `next_sample`.
 absl::Status CheckSlots(const google::protobuf::RepeatedPtrField<v1::Slot>& slots,
                         uint64_t next_sample);
+
+// Ascending, neither joined nor overlapping, 1 or more samples each, all below `next_sample`.
+absl::Status CheckUnread(const google::protobuf::RepeatedPtrField<v1::SampleRange>& unread,
+                         uint64_t next_sample);
 
 // The largest payload that a segment's result can need, of any method.
 uint64_t MaxPayloadBytes(const Layout& layout, SegmentId segment);

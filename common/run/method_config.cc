@@ -16,6 +16,8 @@ namespace {
 constexpr uint32_t kMaxKept = 4096;            // positions of a block
 constexpr uint32_t kMaxVotes = 32767;          // sum of |V| over a block, and so workers
 constexpr uint32_t kDefaultMaxWorkers = 1024;  // unless K of the signs asks for fewer
+// A record has room for as many where samples come back in pieces of a step.
+constexpr uint32_t kDefaultMaxWorkersOfWindow = 256;
 
 // Refuses the keys that are set, as having no meaning with `method`.
 absl::Status RefuseSet(const v1::RunConfig& config, std::initializer_list<absl::string_view> keys,
@@ -32,7 +34,8 @@ absl::Status CheckSigns(const v1::RunConfig& config) {
   DISTRO_RETURN_IF_ERROR(
       RefuseSet(config,
                 {"local_steps", "inner_optimizer", "muon_momentum", "adam_beta1", "adam_beta2",
-                 "adam_epsilon", "error_decay", "outer_learning_rate", "divisor", "least_senders"},
+                 "adam_epsilon", "error_decay", "outer_learning_rate", "divisor", "least_senders",
+                 "round_window"},
                 "method \"signs\""));
   DISTRO_RETURN_IF_ERROR(CheckDecay("beta", config.beta()));
   const uint32_t most = kMaxVotes / config.kept_per_block();
@@ -107,8 +110,9 @@ void FillMethodDefaults(v1::RunConfig* config) {
   if (!config->has_overlap()) config->set_overlap(deltas ? 0 : 1);
   if (!config->has_max_workers()) {
     const uint32_t kept = std::max<uint32_t>(1, config->kept_per_block());
-    config->set_max_workers(deltas ? kDefaultMaxWorkers
-                                   : std::min(kDefaultMaxWorkers, kMaxVotes / kept));
+    const uint32_t of_deltas =
+        config->has_round_window() ? kDefaultMaxWorkersOfWindow : kDefaultMaxWorkers;
+    config->set_max_workers(deltas ? of_deltas : std::min(kDefaultMaxWorkers, kMaxVotes / kept));
   }
   if (deltas) {
     FillDeltaDefaults(*config);

@@ -160,6 +160,18 @@ absl::Status CheckDuration(absl::string_view key, const google::protobuf::Durati
                         kMaxDeadlineSeconds, " s: ", remedy));
 }
 
+absl::Status CheckWindow(const v1::RunConfig& config) {
+  if (!config.has_round_window()) return absl::OkStatus();
+  DISTRO_RETURN_IF_ERROR(CheckDuration("round_window", config.round_window(),
+                                       "remove the key to have every worker take local_steps"));
+  if (config.has_round_deadline() && !Less(config.round_window(), config.round_deadline())) {
+    return RefuseKey("round_window",
+                     "is not below round_deadline: nobody's update would be in time: lower it or "
+                     "raise round_deadline");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckDeadline(const v1::RunConfig& config) {
   if (!config.has_round_deadline()) {
     if (!config.has_min_round_deadline()) return absl::OkStatus();
@@ -190,6 +202,7 @@ absl::Status Check(const v1::RunConfig& config) {
   DISTRO_RETURN_IF_ERROR(InRange("held_out_fraction", config.held_out_fraction(), 0.0, 0.5));
   DISTRO_RETURN_IF_ERROR(CheckWorkers(config));
   DISTRO_RETURN_IF_ERROR(CheckDeadline(config));
+  DISTRO_RETURN_IF_ERROR(CheckWindow(config));
   return InRange<uint32_t>("probation_rounds", config.probation_rounds(), 0, kMaxProbationRounds);
 }
 

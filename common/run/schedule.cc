@@ -50,14 +50,9 @@ uint32_t SamplesOfRound(const v1::RunConfig& config) {
 }
 
 std::vector<v1::Slot> AssignSlots(absl::Span<const std::string> workers, uint32_t samples,
-                                  uint64_t* next_sample) {
-  std::vector<v1::Slot> slots(workers.size());
-  for (size_t i = 0; i < workers.size(); ++i) {
-    slots[i].set_worker(workers[i]);
-    slots[i].set_first_sample(*next_sample);
-    slots[i].set_samples(samples);
-    *next_sample += samples;
-  }
+                                  SamplePool* pool) {
+  std::vector<v1::Slot> slots;
+  for (const std::string& worker : workers) slots.push_back(pool->Take(worker, samples));
   return slots;
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/types/span.h"
 #include "common/base/ids.h"
+#include "common/run/sample_pool.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/run.pb.h"
 
@@ -32,9 +33,9 @@ uint32_t StepsOfRound(const v1::RunConfig& config);
 // Samples of all of them.
 uint32_t SamplesOfRound(const v1::RunConfig& config);
 
-// Gives each worker `samples` consecutive sample indices from *next_sample on, in the order of the
-// names, and moves *next_sample behind them. `workers` must be ascending and distinct.
+// Gives each worker `samples` of the pool, in the order of the names. `workers` must be ascending
+// and distinct.
 std::vector<v1::Slot> AssignSlots(absl::Span<const std::string> workers, uint32_t samples,
-                                  uint64_t* next_sample);
+                                  SamplePool* pool);
 
 }  // namespace distro

@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
+#include "common/update/combine_deltas.h"
 #include "common/update/delta_caps.h"
 
 namespace distro {
@@ -21,8 +22,15 @@ absl::string_view AsBytes(const Sha256Digest& digest) {
   return {reinterpret_cast<const char*>(digest.data()), digest.size()};
 }
 
+int WeightOf(const v1::RunConfig& config, const RoundUpdate& update) {
+  if (!config.has_round_window() || update.abstain) return 1;
+  return DeltaWeight(static_cast<int>(update.local_steps), static_cast<int>(config.local_steps()));
+}
+
 bool SameBytes(const RoundUpdate& a, const RoundUpdate& b) {
-  if (a.abstain != b.abstain || a.payloads.size() != b.payloads.size()) return false;
+  if (a.abstain != b.abstain || a.local_steps != b.local_steps ||
+      a.payloads.size() != b.payloads.size())
+    return false;
   for (size_t i = 0; i < a.payloads.size(); ++i) {
     if (*a.payloads[i] != *b.payloads[i]) return false;
   }
@@ -124,6 +132,7 @@ OpenedRound LocalAggregator::Opened() const {
   OpenedRound opened{.epoch = EpochId(kEpoch), .round = round_, .open = {}};
   *opened.open.mutable_step() = step_;
   opened.open.mutable_slots()->Add(plan_.slots.begin(), plan_.slots.end());
+  if (run_.config.has_round_window()) *opened.open.mutable_window() = run_.config.round_window();
   opened.open.mutable_next_slots()->Add(plan_.next_slots.begin(), plan_.next_slots.end());
   return opened;
 }
@@ -143,6 +152,11 @@ absl::Status LocalAggregator::CheckPayloads(const RoundUpdate& update) {
     return absl::InvalidArgumentError(absl::StrCat("round ", update.round.value(), ": ",
                                                    update.payloads.size(), " payloads for ",
                                                    segments, " segments"));
+  }
+  const uint32_t most = run_.config.has_round_window() ? run_.config.local_steps() : 0;
+  if (!update.abstain && (update.local_steps > most || (most > 0 && update.local_steps == 0))) {
+    return absl::InvalidArgumentError(absl::StrCat("round ", update.round.value(), ": ",
+                                                   update.local_steps, " local steps of ", most));
   }
   for (uint32_t i = 0; i < update.payloads.size(); ++i) {
     DISTRO_RETURN_IF_ERROR(run_.method->CheckUpdate(
@@ -232,7 +246,7 @@ absl::StatusOr<CommittedRound> LocalAggregator::Commit() {
   if (step_.has_deltas())
     outcome.scale_medians = ScaleMedians(codes, run_.layout->tensors().size());
   v1::RoundHeader header = MakeRoundHeader(outcome);
-  plan_.Give(Present(), run_.config, &header);
+  plan_.Give(Present(), run_.config, plan_.slots, &header);
   header.set_reason("all are in");
   return MakeCommittedRound(header.SerializeAsString(), std::move(results), *run_.layout);
 }
@@ -250,18 +264,21 @@ std::vector<RecordedMember> LocalAggregator::Members() const {
     const RoundUpdate& update = answer->second.update;
     member.set_state_hash(update.state_hash);
     member.set_abstained(update.abstain);
+    member.set_weight(WeightOf(run_.config, update));
+    if (!update.abstain) member.set_local_steps(update.local_steps);
     if (!update.abstain) member.set_incarnation(answer->second.incarnation);
     included.assign(run_.layout->segments(), !update.abstain);
   }
   return members;
 }
 
-std::vector<SharedBytes> LocalAggregator::Payloads(SegmentId segment) const {
-  std::vector<SharedBytes> payloads;
+std::vector<SentPayload> LocalAggregator::Payloads(SegmentId segment) const {
+  std::vector<SentPayload> payloads;
   for (const v1::Slot& slot : plan_.slots) {
     const auto answer = answers_.find(slot.worker());
     if (answer == answers_.end() || answer->second.update.abstain) continue;
-    payloads.push_back(answer->second.update.payloads[segment.value()]);
+    const RoundUpdate& update = answer->second.update;
+    payloads.push_back({update.payloads[segment.value()], WeightOf(run_.config, update)});
   }
   return payloads;
 }

@@ -83,7 +83,7 @@ class LocalAggregator {
   absl::StatusOr<CommittedRound> Commit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Those with samples of the open round, and what they sent of a segment; in the same order.
   std::vector<RecordedMember> Members() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  std::vector<SharedBytes> Payloads(SegmentId segment) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<SentPayload> Payloads(SegmentId segment) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Broadcast(const RoundEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CloseQueues(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

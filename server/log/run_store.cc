@@ -155,8 +155,7 @@ absl::Status RunStore::CreateRun(const v1::RunConfig& config, absl::string_view 
       AsUpload(CheckIncoming(disk_, incoming, snapshot_bytes, sha256), incoming));
   auto layout = LayoutOfSnapshot(incoming, complete);
   if (!layout.ok()) return AsUpload(layout.status(), incoming);
-  DISTRO_RETURN_IF_ERROR(
-      CheckHeaderBound(complete, (*layout)->segments(), MethodHeaderBytes(complete, **layout)));
+  DISTRO_RETURN_IF_ERROR(CheckHeaderBound(complete, HeaderShapeOf(complete, **layout)));
   DISTRO_ASSIGN_OR_RETURN(auto method, MakeRoundMethod(complete, *layout, model_config_json));
   const absl::StatusOr<uint64_t> state_hash = CheckedStateHash(incoming, **layout);
   if (!state_hash.ok()) return AsUpload(state_hash.status(), incoming);

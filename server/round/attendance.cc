@@ -19,7 +19,11 @@ namespace {
 
 AdaptiveDeadline DeadlineOf(const v1::RunConfig& config) {
   if (!config.has_round_deadline()) return {absl::Seconds(1), absl::InfiniteDuration()};
-  return {FromProto(config.min_round_deadline()), FromProto(config.round_deadline())};
+  const absl::Duration longest = FromProto(config.round_deadline());
+  // Nobody sends before the window is over, unless all take every step.
+  const absl::Duration window =
+      config.has_round_window() ? FromProto(config.round_window()) : absl::ZeroDuration();
+  return {std::min(window + FromProto(config.min_round_deadline()), longest), longest};
 }
 
 // Why a worker's streams end, when its new state ends them.
@@ -129,7 +133,7 @@ void Attendance::FillStatus(RunStatus* status) const {
 }
 
 uint32_t WorkersThatFit(const RunIdentity& run, const RoundLog& rounds) {
-  uint32_t fit = MostMembers(run.layout->segments(), MethodHeaderBytes(run.config, *run.layout));
+  uint32_t fit = MostMembers(HeaderShapeOf(run.config, *run.layout));
   if (fit < run.config.max_workers() && rounds.next_round() > RoundId(0)) {
     const auto newest = rounds.Header(RoundId(rounds.next_round().value() - 1));
     if (newest.ok()) fit = std::max<uint32_t>(fit, newest->members_size());
@@ -139,8 +143,7 @@ uint32_t WorkersThatFit(const RunIdentity& run, const RoundLog& rounds) {
 }
 
 absl::Status CheckRoom(const RunIdentity& run, bool started, uint32_t max_workers, Log* log) {
-  const absl::Status room = CheckHeaderBound(run.config, run.layout->segments(),
-                                             MethodHeaderBytes(run.config, *run.layout));
+  const absl::Status room = CheckHeaderBound(run.config, HeaderShapeOf(run.config, *run.layout));
   if (room.ok()) return room;
   if (max_workers < (started ? run.config.min_workers() : run.config.start_workers())) return room;
   log->Warning("fewer workers than max_workers are admitted",

@@ -19,7 +19,7 @@ namespace distro::server {
 
 struct ClosedSegment {
   SegmentId segment;
-  std::vector<SharedBytes> payloads;  // ascending by worker
+  std::vector<SentPayload> payloads;  // ascending by worker
   absl::Duration last_in;
   std::vector<Contribution> audited = {};  // of the segment that is audited in this round
 };

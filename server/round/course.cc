@@ -43,7 +43,8 @@ absl::StatusOr<std::vector<v1::Member>> Course::Restore(
     members = {header.members().begin(), header.members().end()};
   }
   for (std::vector<v1::Slot>* slots : {&plan_.slots, &plan_.next_slots}) {
-    if (slots->size() > max_workers_) slots->resize(max_workers_);
+    for (; slots->size() > max_workers_; slots->pop_back())
+      plan_.pool.GiveBack(slots->back(), /*read=*/0);
   }
   return members;
 }
@@ -51,7 +52,7 @@ absl::StatusOr<std::vector<v1::Member>> Course::Restore(
 void Course::Open(const Membership& members, absl::Duration deadline, SegmentId audited,
                   absl::Duration now) {
   round_.emplace(head_, run_->layout->segments(), plan_.slots, now, audited,
-                 run_->method->Step(head_, medians_));
+                 run_->method->Step(head_, medians_), StepWeightsOf(run_->config));
   round_->SetExpected(members);
   deadline_ = deadline;
   opened_before_ = true;
@@ -70,7 +71,7 @@ std::vector<std::string> Course::CountedWithoutSamples(const Membership& members
 
 size_t Course::Reopen(const Membership& members) {
   const std::vector<std::string> names = CountedWithoutSamples(members);
-  round_->AddSlots(AssignSlots(names, SamplesOfRound(run_->config), &plan_.next_sample));
+  round_->AddSlots(AssignSlots(names, SamplesOfRound(run_->config), &plan_.pool));
   round_->SetExpected(members);
   return names.size();
 }
@@ -80,6 +81,10 @@ v1::RoundOpen Course::MakeOpen(absl::Duration now) const {
   *open.mutable_step() = round_->step();
   if (deadline_ != absl::InfiniteDuration())
     *open.mutable_deadline() = ToProto(std::max(deadline_at() - now, absl::ZeroDuration()));
+  if (run_->config.has_round_window()) {
+    const absl::Duration ends = round_->opened_at() + FromProto(run_->config.round_window());
+    *open.mutable_window() = ToProto(std::max(ends - now, absl::ZeroDuration()));
+  }
   for (const v1::Slot& slot : round_->slots()) *open.add_slots() = slot;
   for (const v1::Slot& slot : plan_.next_slots) *open.add_next_slots() = slot;
   return open;
@@ -101,7 +106,7 @@ v1::RoundHeader Course::MakeHeader(const Membership& members, uint64_t predecess
   outcome.predecessor_hash = predecessor_hash;
   v1::RoundHeader header = MakeRoundHeader(outcome);
   plan_.Give(gives_samples() ? members.TakingPart() : std::vector<std::string>(), run_->config,
-             &header);
+             round_->slots(), &header);
   *header.mutable_committed_at() = ToProto(clock.WallNow());
   *header.mutable_duration() = ToProto(clock.MonotonicNow() - round_->opened_at());
   header.set_reason(by_deadline_ ? "deadline" : "complete");
@@ -115,7 +120,7 @@ CommittedRoundInfo Course::Describe(const v1::RoundHeader& header, absl::Duratio
           .duration = now - round_->opened_at(),
           .by_deadline = by_deadline_,
           .result_bytes = ResultBytes(header),
-          .tokens = IncludedTokens(header, round_->slots(), run_->config.sequence_length()),
+          .tokens = IncludedTokens(header, round_->slots(), run_->config),
           .loss = round_->MeanLoss()};
 }
 

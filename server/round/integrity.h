@@ -65,6 +65,9 @@ class Integrity {
 
   // The last state hash that differed, for people: round, whose, tensors.
   const std::string& mismatch() const { return mismatch_; }
+  // It agrees less with the others than they do among themselves: its update counts no more than
+  // one local step's.
+  bool Doubts(absl::string_view worker) const { return agreement_.Doubts(worker); }
   double AgreementScore(absl::string_view worker) const { return agreement_.Of(worker).Score(); }
 
  private:

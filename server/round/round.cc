@@ -7,18 +7,31 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
 #include "common/base/reason.h"
+#include "common/base/status_macros.h"
+#include "common/run/sample_pool.h"
+#include "common/run/schedule.h"
+#include "common/update/combine_deltas.h"
 #include "common/update/delta_caps.h"
 
 namespace distro::server {
 
+// The weights of all workers that a run may have fit what sums hold.
+static_assert(32767 * DeltaWeight(1, 1) <= kMaxDeltaWeights);
+
+StepWeights StepWeightsOf(const v1::RunConfig& config) {
+  return {.window = config.has_round_window() ? StepsOfRound(config) : 0,
+          .samples_a_step = config.samples_per_worker()};
+}
+
 Round::Round(RoundId id, uint32_t segments, std::vector<v1::Slot> slots, absl::Duration opened_at,
-             SegmentId audited, v1::StepParameters step)
+             SegmentId audited, v1::StepParameters step, StepWeights weights)
     : id_(id),
       opened_at_(opened_at),
       audited_(audited),
       step_(std::move(step)),
+      weights_(weights),
       segments_(segments) {
-  AddSlots(slots);
+  for (const v1::Slot& slot : slots) Insert(slot, /*added=*/false);
 }
 
 int Round::IndexOf(absl::string_view worker) const {
@@ -27,14 +40,15 @@ int Round::IndexOf(absl::string_view worker) const {
 }
 
 void Round::AddSlots(const std::vector<v1::Slot>& slots) {
-  for (const v1::Slot& slot : slots) {
-    const auto it =
-        std::ranges::lower_bound(slots_, slot.worker(), std::less<>(), &v1::Slot::worker);
-    const auto index = it - slots_.begin();
-    slots_.insert(it, slot);
-    contributors_.insert(contributors_.begin() + index,
-                         Contributor{.pieces = std::vector<Piece>(segments_.size())});
-  }
+  for (const v1::Slot& slot : slots) Insert(slot, /*added=*/true);
+}
+
+void Round::Insert(const v1::Slot& slot, bool added) {
+  const auto it = std::ranges::lower_bound(slots_, slot.worker(), std::less<>(), &v1::Slot::worker);
+  const auto index = it - slots_.begin();
+  slots_.insert(it, slot);
+  contributors_.insert(contributors_.begin() + index,
+                       Contributor{.added = added, .pieces = std::vector<Piece>(segments_.size())});
 }
 
 void Round::SetExpected(const Membership& membership) {
@@ -51,7 +65,8 @@ void Round::Forgo(absl::string_view worker) {
 
 void Round::Promote(absl::string_view worker) {
   const int index = IndexOf(worker);
-  if (index >= 0 && contributors_[index].began) contributors_[index].weight = 1;
+  if (index >= 0 && contributors_[index].began)
+    contributors_[index].weight = contributors_[index].full_weight;
 }
 
 void Round::Expel(absl::string_view worker) {
@@ -64,7 +79,10 @@ void Round::Expel(absl::string_view worker) {
     if (!segments_[s].closed) contributor.pieces[s] = Piece{};
     counted |= contributor.pieces[s].in;
   }
-  if (!counted) contributor = Contributor{.pieces = std::vector<Piece>(segments_.size())};
+  if (!counted) {
+    contributor =
+        Contributor{.added = contributor.added, .pieces = std::vector<Piece>(segments_.size())};
+  }
 }
 
 int Round::WeightOf(const Contributor& contributor, const Worker* worker) {
@@ -87,7 +105,16 @@ absl::Status Round::Conflict(absl::string_view worker, absl::string_view what) c
                          absl::StrCat("round ", id_.value(), ": worker ", worker, ": ", what));
 }
 
-absl::Status Round::BeginUpload(const v1::UploadHeader& header, bool on_probation) {
+absl::Status Round::CheckLocalSteps(const v1::UploadHeader& header, const v1::Slot& slot) const {
+  const uint64_t most = weights_.window == 0 ? 0 : SamplesOf(slot) / weights_.samples_a_step;
+  const uint64_t least = weights_.window == 0 || header.abstain() ? 0 : 1;
+  if (header.local_steps() >= least && header.local_steps() <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("local_steps: ", header.local_steps(),
+                                                 " is outside ", least, " to ", most,
+                                                 ", which the slot of ", slot.worker(), " has"));
+}
+
+absl::Status Round::BeginUpload(const v1::UploadHeader& header, Standing standing) {
   const std::string& name = header.worker().name();
   const int index = IndexOf(name);
   if (index < 0) {
@@ -101,10 +128,19 @@ absl::Status Round::BeginUpload(const v1::UploadHeader& header, bool on_probatio
   if (changes) {
     return Conflict(name, contributor.abstained ? "it abstained" : "it sent an update");
   }
+  DISTRO_RETURN_IF_ERROR(CheckLocalSteps(header, slots_[index]));
+  if (contributor.any_in() && header.local_steps() != contributor.local_steps)
+    return Conflict(name, absl::StrCat("its update is of ", contributor.local_steps,
+                                       " local steps, not ", header.local_steps()));
   contributor.abstained = header.abstain();
   if (contributor.any_in()) return absl::OkStatus();
   contributor.began = true;
-  contributor.weight = on_probation ? 0 : 1;
+  contributor.local_steps = header.local_steps();
+  const bool by_steps = standing != Standing::kDoubted && header.local_steps() > 0;
+  contributor.full_weight = by_steps ? DeltaWeight(static_cast<int>(header.local_steps()),
+                                                   static_cast<int>(weights_.window))
+                                     : 1;
+  contributor.weight = standing == Standing::kProbation ? 0 : contributor.full_weight;
   contributor.state_hash = header.state_hash();
   contributor.loss = header.loss();
   return absl::OkStatus();
@@ -176,13 +212,13 @@ std::vector<Contribution> Round::Audited() const {
   return contributions;
 }
 
-std::vector<SharedBytes> Round::Close(SegmentId segment) {
-  std::vector<SharedBytes> payloads;
+std::vector<SentPayload> Round::Close(SegmentId segment) {
+  std::vector<SentPayload> payloads;
   for (Contributor& contributor : contributors_) {
     Piece& piece = contributor.pieces[segment.value()];
     SharedBytes payload = std::move(piece.payload);
     piece.included = payload != nullptr && contributor.weight > 0;
-    if (piece.included) payloads.push_back(std::move(payload));
+    if (piece.included) payloads.push_back({std::move(payload), contributor.weight});
   }
   segments_[segment.value()].closed = true;
   return payloads;
@@ -224,6 +260,8 @@ RoundOutcome Round::Outcome(const Membership& membership) const {
       member.set_probation_left(worker->probation_left);
     }
     member.set_abstained(contributor.abstained);
+    if (contributor.any_in()) member.set_local_steps(contributor.local_steps);
+    if (contributor.added) *member.mutable_given() = RangesOf(slots_[i]);
     if (contributor.began) member.set_state_hash(contributor.state_hash);
     for (const Piece& piece : contributor.pieces) included.push_back(piece.included);
   }

@@ -32,6 +32,20 @@ struct Contribution {
   SharedBytes payload;
 };
 
+// How updates of different numbers of local steps count: those of a run with a window.
+struct StepWeights {
+  uint32_t window = 0;  // local steps of a full update; 0: every update counts 1
+  uint32_t samples_a_step = 1;
+};
+StepWeights StepWeightsOf(const v1::RunConfig& config);
+
+// How far a worker's update may count.
+enum class Standing {
+  kProbation,  // it is checked and not used
+  kDoubted,    // as one local step at most: it agrees less with the others than they do
+  kFull,
+};
+
 // What became of a payload.
 enum class Taken {
   kNew,    // it is in the round
@@ -43,7 +57,7 @@ class Round {
  public:
   // Segment `audited` is the one whose payloads Audited() gives.
   Round(RoundId id, uint32_t segments, std::vector<v1::Slot> slots, absl::Duration opened_at,
-        SegmentId audited = SegmentId(0), v1::StepParameters step = {});
+        SegmentId audited = SegmentId(0), v1::StepParameters step = {}, StepWeights weights = {});
 
   RoundId id() const { return id_; }
   absl::Duration opened_at() const { return opened_at_; }
@@ -67,10 +81,10 @@ class Round {
   int expected() const;
 
   // An upload began. With the first bytes of a worker its weight in this round is fixed, but for
-  // Promote: 0 when it is `on_probation`, then its payloads are checked and not used.
-  // FailedPrecondition: no samples for this worker. AlreadyExists: it said before that it abstains,
-  // or abstains after it sent.
-  absl::Status BeginUpload(const v1::UploadHeader& header, bool on_probation);
+  // Promote: by its local steps, 0 on probation. FailedPrecondition: no samples for this worker.
+  // InvalidArgument: local steps that its slot has no samples for. AlreadyExists: it said before
+  // that it abstains, or abstains after it sent.
+  absl::Status BeginUpload(const v1::UploadHeader& header, Standing standing);
   // Segments of that worker that need not be sent: taken, or closed. Ascending.
   std::vector<uint32_t> Held(absl::string_view worker) const;
   // Takes a valid payload. Requires BeginUpload and segment < segments. AlreadyExists: other bytes
@@ -93,7 +107,7 @@ class Round {
   SegmentId audited() const { return audited_; }
   // Closes the segment: its payloads that count, ascending by the workers' names. The round lets go
   // of them.
-  std::vector<SharedBytes> Close(SegmentId segment);
+  std::vector<SentPayload> Close(SegmentId segment);
   // Of what Close() gave.
   void SetResult(SegmentId segment, const SegmentResult& result);
   // When the segment's last payload came.
@@ -119,10 +133,13 @@ class Round {
   };
   struct Contributor {
     bool expected = false;
+    bool added = false;  // it has its samples since the round opened
     bool began = false;
     bool abstained = false;
     uint64_t incarnation = 0;  // whose bytes came first; 0: none
     int weight = 0;            // once its upload began
+    int full_weight = 1;       // what it would be but for probation
+    uint32_t local_steps = 0;  // with a window
     uint64_t state_hash = 0;
     double loss = 0;
     std::vector<Piece> pieces = {};  // [segments]
@@ -135,15 +152,18 @@ class Round {
     absl::Duration last_in;
   };
 
+  void Insert(const v1::Slot& slot, bool added);
   int IndexOf(absl::string_view worker) const;
   // Of its votes: fixed, or what they would be if it sent now.
   static int WeightOf(const Contributor& contributor, const Worker* worker);
   absl::Status Conflict(absl::string_view worker, absl::string_view what) const;
+  absl::Status CheckLocalSteps(const v1::UploadHeader& header, const v1::Slot& slot) const;
 
   const RoundId id_;
   const absl::Duration opened_at_;
   const SegmentId audited_;
   const v1::StepParameters step_;
+  const StepWeights weights_;
   std::vector<v1::Slot> slots_;            // [workers], ascending by name
   std::vector<Contributor> contributors_;  // [workers]
   std::vector<Segment> segments_;          // [segments]

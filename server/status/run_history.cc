@@ -94,6 +94,9 @@ void RunHistory::TakeMember(const v1::RoundHeader& header, int index, Round* rou
     ++rounds.included;
     rounds.last_included = header.round();
     rounds.missed_in_a_row = 0;
+    const v1::Member& recorded = header.members(index);
+    if (recorded.local_steps() > 0) rounds.local_steps = recorded.local_steps();
+    rounds.weight = recorded.weight();
   } else {
     ++rounds.missed_in_a_row;
   }

@@ -30,6 +30,9 @@ struct WorkerRounds {
   uint64_t included = 0;                       // of them with a segment of it or more
   std::optional<uint64_t> last_included = {};  // round
   uint64_t missed_in_a_row = 0;
+  // Of the last record that includes it: local steps, where the run has a window, and weight.
+  std::optional<uint64_t> local_steps = {};
+  std::optional<uint64_t> weight = {};
   // Why the last record that names it does not include the whole of its update: "late", "partly
   // late", "probation", "abstained"; empty when it does.
   std::string excluded = {};

@@ -65,6 +65,8 @@ json RowOf(const WorkerFacts& facts, const Problem& problem, uint64_t head) {
           {"included_rounds", facts.rounds.included},
           {"last_included_round", OrNull(facts.rounds.last_included)},
           {"missed_in_a_row", facts.rounds.missed_in_a_row},
+          {"local_steps", OrNull(facts.rounds.local_steps)},
+          {"weight", OrNull(facts.rounds.weight)},
           {"excluded", facts.rounds.excluded}};
 }
 

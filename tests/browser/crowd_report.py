@@ -21,7 +21,7 @@ def worker(number, round_seconds):
         "down_goodput": down, "upload_ratio": upload / round_seconds,
         "wait_ratio": max(0.0, (round_seconds - update - download) / round_seconds), "download_ratio": download / round_seconds,
         "update_seconds": update, "rounds": 900, "included_rounds": 899, "last_included_round": 4211, "missed_in_a_row": 0,
-        "excluded": ""}
+        "local_steps": 12, "weight": 6, "excluded": ""}
 
 
 def without_rates(name, **values):

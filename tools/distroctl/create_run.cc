@@ -97,8 +97,8 @@ absl::StatusOr<Report> CreateRun(const CreateRunOptions& options,
                           PrepareInitialSnapshot(options.model, path));
   DISTRO_ASSIGN_OR_RETURN(const MappedFile snapshot, MappedFile::Open(path));
   DISTRO_ASSIGN_OR_RETURN(const auto layout, server::LayoutOfSnapshot(path, config));
-  DISTRO_RETURN_IF_ERROR(CheckHeaderBound(
-      config, layout->segments(), MethodHeaderBytes(config, *layout)));  // before hours of upload
+  DISTRO_RETURN_IF_ERROR(
+      CheckHeaderBound(config, HeaderShapeOf(config, *layout)));  // before hours of upload
 
   v1::CreateRunRequest request;
   v1::CreateRunHeader& header = *request.mutable_header();

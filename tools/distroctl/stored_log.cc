@@ -9,11 +9,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
 #include "common/round_log/committed_round.h"
 #include "common/round_log/delta_step.h"
+#include "common/run/sample_pool.h"
 #include "tools/distroctl/report.h"
 
 namespace distro::tools {
@@ -59,6 +61,13 @@ std::string Members(const v1::RoundHeader& header) {
   return table.Text();
 }
 
+nlohmann::json RangesJson(const google::protobuf::RepeatedPtrField<v1::SampleRange>& ranges) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const v1::SampleRange& range : ranges)
+    list.push_back({{"first_sample", range.first_sample()}, {"samples", range.samples()}});
+  return list;
+}
+
 nlohmann::json MembersJson(const v1::RoundHeader& header) {
   nlohmann::json members = nlohmann::json::array();
   for (int i = 0; i < header.members_size(); ++i) {
@@ -70,6 +79,8 @@ nlohmann::json MembersJson(const v1::RoundHeader& header) {
                        {"incarnation", ToHex(member.incarnation())},
                        {"reason", member.state_reason()},
                        {"abstained", member.abstained()}});
+    if (member.local_steps() > 0) members.back()["local_steps"] = member.local_steps();
+    if (!member.given().empty()) members.back()["given"] = RangesJson(member.given());
     if (member.has_state_hash()) members.back()["state_hash"] = ToHex(member.state_hash());
   }
   return members;
@@ -78,20 +89,26 @@ nlohmann::json MembersJson(const v1::RoundHeader& header) {
 nlohmann::json SlotsJson(const v1::RoundHeader& header) {
   nlohmann::json slots = nlohmann::json::array();
   for (const v1::Slot& slot : header.slots()) {
-    slots.push_back({{"worker", slot.worker()},
-                     {"first_sample", slot.first_sample()},
-                     {"samples", slot.samples()}});
+    slots.push_back({{"worker", slot.worker()}, {"samples", RangesJson(RangesOf(slot))}});
   }
   return slots;
+}
+
+std::string RangesText(const google::protobuf::RepeatedPtrField<v1::SampleRange>& ranges) {
+  return absl::StrJoin(ranges, ", ", [](std::string* out, const v1::SampleRange& range) {
+    absl::StrAppendFormat(out, "%d to %d", range.first_sample(),
+                          range.first_sample() + range.samples() - 1);
+  });
 }
 
 void AppendSlots(const v1::RoundHeader& header, std::string* text) {
   absl::StrAppendFormat(text, "\nsamples of round %d, the next is %d", header.round() + 2,
                         header.next_sample());
   for (const v1::Slot& slot : header.slots()) {
-    absl::StrAppendFormat(text, "\n%-32s %d to %d", slot.worker(), slot.first_sample(),
-                          slot.first_sample() + slot.samples() - 1);
+    absl::StrAppendFormat(text, "\n%-32s %s", slot.worker(), RangesText(RangesOf(slot)));
   }
+  if (!header.unread().empty())
+    absl::StrAppend(text, "\ncame back unread, to be given again: ", RangesText(header.unread()));
 }
 
 }  // namespace
@@ -207,6 +224,7 @@ absl::StatusOr<Report> ShowRound(const LogShowOptions& options) {
                          {"kept", round >= stored.log->first_round()},
                          {"members", MembersJson(header)},
                          {"next_sample", header.next_sample()},
+                         {"unread", RangesJson(header.unread())},
                          {"slots", SlotsJson(header)}}};
 }
 

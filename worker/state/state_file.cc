@@ -8,6 +8,7 @@
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/run/method_config.h"
 
 namespace distro::worker {
 namespace {
@@ -49,6 +50,7 @@ std::string MakeHeader(const WorkerState& state, const Layout& layout,
   AppendLittleEndian(&fields, static_cast<uint32_t>(pending.has_value() ? pending->k : 0));
   AppendLittleEndian(&fields, pending.has_value() ? pending->round.value() : uint64_t{0});
   AppendLittleEndian(&fields, state.pending_loss);
+  AppendLittleEndian(&fields, state.pending_steps);
   AppendLittleEndian(&fields, state.local_steps);
   // The newest count: no record names one that is long gone.
   const size_t senders = std::min<size_t>(state.senders.size(), kMaxSenders);
@@ -135,6 +137,10 @@ absl::Status StateReader::ParseHeader(absl::string_view bytes) {
   pending_round_ = RoundId(pending_round);
   DISTRO_ASSIGN_OR_RETURN(state_.pending_loss, reader.Read<double>("loss of what is pending"));
   if (version >= 2) {
+    DISTRO_ASSIGN_OR_RETURN(state_.pending_steps,
+                            reader.Read<uint32_t>("local steps of what is pending"));
+    if (state_.pending_steps > kMaxLocalSteps)
+      return absl::InvalidArgumentError("local steps of what is pending");
     DISTRO_ASSIGN_OR_RETURN(state_.local_steps, reader.Read<uint64_t>("local steps"));
   }
   DISTRO_ASSIGN_OR_RETURN(const uint32_t senders, reader.Read<uint32_t>("senders"));

@@ -37,6 +37,9 @@ class PhaseClock {
   // Ends the running phase and begins another; returns the one that ended.
   Phase Switch(Phase phase);
 
+  // What it measures with.
+  const Clock& clock() const { return *clock_; }
+
   // Time spent in a phase so far, the running one included.
   absl::Duration Spent(Phase phase) const;
   // All of them at one moment.

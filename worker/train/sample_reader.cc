@@ -2,6 +2,7 @@
 
 #include "absl/types/span.h"
 #include "common/base/status_macros.h"
+#include "common/run/sample_pool.h"
 
 namespace distro::worker {
 
@@ -13,13 +14,16 @@ absl::StatusOr<SampleReader> SampleReader::Create(const TokenSource* tokens,
   return SampleReader(tokens, sequence_length, split, config.seed());
 }
 
-void SampleReader::ReadTraining(uint64_t first, int count, std::vector<int32_t>* tokens) const {
+void SampleReader::ReadTraining(const v1::Slot& slot, std::vector<int32_t>* tokens) const {
   const size_t row = sequence_length_ + 1;
-  tokens->resize(count * row);
-  for (int i = 0; i < count; ++i) {
-    tokens_->Read(sampler_.SampleAt(first + i) * sequence_length_,
-                  absl::MakeSpan(*tokens).subspan(i * row, row));
-  }
+  tokens->resize(SamplesOf(slot) * row);
+  size_t at = 0;
+  ForEachRange(slot, [&](uint64_t first, uint64_t samples) {
+    for (uint64_t i = 0; i < samples; ++i, at += row) {
+      tokens_->Read(sampler_.SampleAt(first + i) * sequence_length_,
+                    absl::MakeSpan(*tokens).subspan(at, row));
+    }
+  });
 }
 
 void SampleReader::ReadHeldOut(uint64_t first, int count, std::vector<int32_t>* tokens) const {

@@ -34,11 +34,11 @@ class SampleReader {
   uint64_t training_samples() const { return split_.training_samples; }
   uint64_t held_out_samples() const { return split_.held_out_samples; }
 
-  // i32 [count, sequence_length + 1]: the samples with indices [first, first + count) of the run's
-  // seeded order.
-  void ReadTraining(uint64_t first, int count, std::vector<int32_t>* tokens) const;
-  // The same of the held-out samples, in the order of the text. Requires first + count <=
-  // held_out_samples().
+  // i32 [SamplesOf(slot), sequence_length + 1]: the samples of the slot, in its order; its indices
+  // are those of the run's seeded order.
+  void ReadTraining(const v1::Slot& slot, std::vector<int32_t>* tokens) const;
+  // i32 [count, sequence_length + 1]: held-out samples, in the order of the text. Requires first +
+  // count <= held_out_samples().
   void ReadHeldOut(uint64_t first, int count, std::vector<int32_t>* tokens) const;
 
  private:

@@ -9,6 +9,7 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/hf_folder.h"
+#include "common/run/sample_pool.h"
 #include "worker/train/evaluate.h"
 
 namespace distro::worker {
@@ -39,10 +40,11 @@ Trainer::Trainer(TrainerOptions options, Parts parts, Observer observer)
       parts_(std::move(parts)),
       observer_(std::move(observer)),
       config_(parts_.run->config()),
-      gradient_step_(options_.micro_batch_samples, {.node = parts_.node,
-                                                    .samples = parts_.samples,
-                                                    .phases = parts_.phases,
-                                                    .goes_on = [this] { return CheckGoesOn(); }}),
+      gradient_step_(options_.micro_batch_samples, options_.hold_back,
+                     {.node = parts_.node,
+                      .samples = parts_.samples,
+                      .phases = parts_.phases,
+                      .goes_on = [this] { return CheckGoesOn(); }}),
       epoch_(parts_.run->epoch()) {
   summary_.worker = options_.worker;
   summary_.incarnation = options_.incarnation;
@@ -53,6 +55,7 @@ Trainer::Trainer(TrainerOptions options, Parts parts, Observer observer)
 void Trainer::Resume(const WorkerState& state) {
   senders_ = state.senders;
   pending_loss_ = state.pending_loss;
+  pending_steps_ = static_cast<int>(state.pending_steps);
   epoch_ = std::max(epoch_, state.epoch);
 }
 
@@ -132,7 +135,7 @@ absl::Status Trainer::TakeEvent() {
 absl::Status Trainer::ComputeGradient() {
   const v1::Slot slot = *FindSlot(open_->slots(), options_.worker);
   if (config_.method() == v1::METHOD_DELTAS)
-    return TakeGradient(slot, gradient_step_.TakeLocalSteps(slot, open_->step()));
+    return TakeGradient(slot, gradient_step_.TakeLocalSteps(slot, open_->step(), window_ends_));
   return TakeGradient(slot, gradient_step_.Compute(slot));
 }
 
@@ -147,7 +150,10 @@ absl::Status Trainer::TakeGradient(const v1::Slot& slot, const absl::StatusOr<Gr
   summary_.training_loss = gradient->loss;
   summary_.gradient_norm = gradient->norm;
   summary_.nonfinite_steps += gradient->skipped_steps;
-  summary_.tokens += uint64_t{slot.samples()} * config_.sequence_length();
+  const uint64_t samples = gradient->local_steps == 0
+                               ? SamplesOf(slot)
+                               : uint64_t{config_.samples_per_worker()} * gradient->local_steps;
+  summary_.tokens += samples * config_.sequence_length();
   gradient_ = *gradient;
   return absl::OkStatus();
 }

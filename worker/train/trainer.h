@@ -34,6 +34,8 @@ struct TrainerOptions {
   // activation memory; the samples that are read do not depend on it. Must divide the run's
   // samples_per_worker; 0: all of them at once.
   int micro_batch_samples = 0;
+  // Time by which every gradient takes longer: tests make workers of different speeds with it.
+  absl::Duration hold_back = absl::ZeroDuration();
   // How the node's ranks share the model and the samples.
   NodeOptions node = {};
   // Folder that receives the model in the Hugging Face layout at the end; empty: none.
@@ -103,6 +105,10 @@ class Trainer {
   // trainer_rounds.cc: what happens to a round.
   absl::Status Open(OpenedRound opened);
   absl::Status CheckSlot(const v1::Slot& slot) const;
+  // Local steps of an update as the header says them: where the run has a window.
+  uint32_t StatedSteps(int local_steps) const {
+    return config_.has_round_window() ? static_cast<uint32_t>(local_steps) : 0;
+  }
   // InvalidArgument: the step of a round is of another method than the run, or of deltas with other
   // local steps or another form of its tensors' blocks.
   absl::Status CheckMethod(RoundId round, const v1::StepParameters& step) const;
@@ -132,6 +138,7 @@ class Trainer {
   // The round that is open, as announced; kept until its commit.
   std::optional<v1::RoundOpen> open_;
   RoundId open_round_;
+  absl::Duration window_ends_;  // of it, by the phase clock's clock; infinite without a window
   std::optional<RoundId>
       uploaded_round_;                 // the last that was answered, by an update or an abstention
   std::optional<RoundId> sent_round_;  // the last that was answered by an update
@@ -141,6 +148,7 @@ class Trainer {
   // names the one whose came first.
   std::vector<uint64_t> senders_;
   double pending_loss_ = 0;  // of the step that is pending
+  int pending_steps_ = 0;    // local steps of what is pending
   EpochId epoch_;            // the highest seen
   std::optional<RoundId> resynced_at_;
   uint64_t rounds_since_resync_ = 0;

@@ -6,7 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/run/sample_pool.h"
 #include "common/run/schedule.h"
+#include "common/wire/proto_time.h"
 #include "worker/train/trainer.h"
 
 namespace distro::worker {
@@ -30,6 +32,12 @@ absl::Status Trainer::Open(OpenedRound opened) {
         Annotate(CheckSlot(*slot), absl::StrCat("round ", opened.round.value())));
   }
   DISTRO_RETURN_IF_ERROR(CheckMethod(opened.round, opened.open.step()));
+  if (opened.open.has_window() != config_.has_round_window())
+    return absl::InvalidArgumentError(
+        absl::StrCat("round ", opened.round.value(), ": its window is not the run's"));
+  const absl::Duration arrived = opened.arrived.value_or(parts_.phases->clock().MonotonicNow());
+  window_ends_ = opened.open.has_window() ? arrived + FromProto(opened.open.window())
+                                          : absl::InfiniteDuration();
   epoch_ = std::max(epoch_, opened.epoch);
   open_round_ = opened.round;
   open_ = std::move(opened.open);
@@ -38,13 +46,13 @@ absl::Status Trainer::Open(OpenedRound opened) {
 
 absl::Status Trainer::CheckSlot(const v1::Slot& slot) const {
   const uint32_t micro_batch = options_.micro_batch_samples;
-  const bool allowed = slot.samples() >= 1 && slot.samples() <= SamplesOfRound(config_);
-  if (allowed && slot.samples() % (micro_batch * StepsOfRound(config_)) == 0)
+  const uint64_t samples = SamplesOf(slot);
+  const bool allowed = samples >= 1 && samples <= SamplesOfRound(config_);
+  if (allowed && samples % (uint64_t{micro_batch} * StepsOfRound(config_)) == 0)
     return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("a slot of ", slot.samples(), " samples: the run has ", SamplesOfRound(config_),
-                   " a worker for ", StepsOfRound(config_), " steps, this worker's micro-batches ",
-                   micro_batch));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a slot of ", samples, " samples: the run has ", SamplesOfRound(config_), " a worker for ",
+      StepsOfRound(config_), " steps, this worker's micro-batches ", micro_batch));
 }
 
 absl::Status Trainer::CheckMethod(RoundId round, const v1::StepParameters& step) const {
@@ -61,6 +69,7 @@ absl::Status Trainer::Upload() {
   RoundUpdate update = {.round = open_round_,
                         .state_hash = 0,
                         .loss = gradient_->loss,
+                        .local_steps = StatedSteps(gradient_->local_steps),
                         .abstain = !gradient_->finite,
                         .payloads = {}};
   summary_.learning_rate = LastRate(open_->step());
@@ -69,8 +78,10 @@ absl::Status Trainer::Upload() {
     update.abstain = update.payloads.empty();
     senders_ = {options_.incarnation};
     pending_loss_ = gradient_->loss;
+    pending_steps_ = gradient_->local_steps;
   }
   if (update.abstain) {
+    update.local_steps = 0;
     parts_.log->Warning("step is not finite; abstaining", {{"round", open_round_.value()},
                                                            {"loss", gradient_->loss},
                                                            {"gradient_norm", gradient_->norm}});
@@ -97,6 +108,7 @@ absl::Status Trainer::KeepLocalSteps() {
   DISTRO_RETURN_IF_ERROR(Compress().status());
   senders_.clear();
   pending_loss_ = gradient_->loss;
+  pending_steps_ = gradient_->local_steps;
   gradient_.reset();
   return absl::OkStatus();
 }
@@ -119,6 +131,7 @@ absl::Status Trainer::OfferPending() {
   HandIn({.round = open_round_,
           .state_hash = 0,
           .loss = pending_loss_,
+          .local_steps = StatedSteps(pending_steps_),
           .abstain = false,
           .payloads = std::move(payloads)});
   return absl::OkStatus();
@@ -144,16 +157,17 @@ void Trainer::SaveState() {
   PhaseScope phase(parts_.phases, Phase::kCheckpoint);
   const absl::Status steps = KeepLocalSteps();
   const absl::StatusOr<Node::Kept> kept = steps.ok() ? parts_.node->kept() : steps;
-  const absl::Status status = !kept.ok()
-                                  ? kept.status()
-                                  : parts_.state->Save({.run_id = parts_.run->run_id(),
-                                                        .worker = options_.worker,
-                                                        .epoch = epoch_,
-                                                        .next_round = parts_.node->next_round(),
-                                                        .senders = senders_,
-                                                        .pending_loss = pending_loss_,
-                                                        .local_steps = kept->local_steps},
-                                                       kept->elements, *kept->optimizer);
+  const absl::Status status =
+      !kept.ok() ? kept.status()
+                 : parts_.state->Save({.run_id = parts_.run->run_id(),
+                                       .worker = options_.worker,
+                                       .epoch = epoch_,
+                                       .next_round = parts_.node->next_round(),
+                                       .senders = senders_,
+                                       .pending_loss = pending_loss_,
+                                       .pending_steps = static_cast<uint32_t>(pending_steps_),
+                                       .local_steps = kept->local_steps},
+                                      kept->elements, *kept->optimizer);
   if (status.ok()) {
     parts_.log->Debug("state saved", {{"round", parts_.node->next_round().value()}});
   } else {

@@ -123,7 +123,8 @@ absl::Status RoundFeed::Take(RoundAssembler* assembler, v1::SubscribeRoundsRespo
   if (!progressed_) reasons_.Succeeded("subscription restored");
   progressed_ = true;
   if (auto* committed = std::get_if<CommittedRound>(&*event)) return Commit(std::move(*committed));
-  if (std::holds_alternative<OpenedRound>(*event)) {
+  if (auto* opened = std::get_if<OpenedRound>(&*event)) {
+    opened->arrived = follower_.clock->MonotonicNow();
     state->Update([](ClientView& view) { ++view.opens; });
     if (follower_.member) Deliver(*std::move(event));
   }

@@ -95,6 +95,15 @@ TEST(SuspiciousTest, NeedsMoreThanATenthOfManyVotes) {
   EXPECT_TRUE(Suspicious({.agree = 44'999, .disagree = 55'001}, 0));
 }
 
+TEST(DoubtfulTest, NeedsHalfOfWhatIsSuspicious) {
+  EXPECT_FALSE(Doubtful({.agree = 0, .disagree = 999}, 0));
+  EXPECT_FALSE(Doubtful({.agree = 740, .disagree = 860}, 0)) << "3 standard deviations";
+  EXPECT_TRUE(Doubtful({.agree = 739, .disagree = 861}, 0));
+  EXPECT_FALSE(Doubtful({.agree = 47'500, .disagree = 52'500}, 0)) << "a twentieth";
+  EXPECT_TRUE(Doubtful({.agree = 47'499, .disagree = 52'501}, 0));
+  EXPECT_FALSE(Doubtful({.agree = 47'499, .disagree = 52'501}, -0.05));
+}
+
 TEST(SuspiciousTest, AgreementNearZeroIsNatural) {
   EXPECT_FALSE(Suspicious({}, 0));
   EXPECT_FALSE(Suspicious({.agree = 3, .disagree = 9}, 0));

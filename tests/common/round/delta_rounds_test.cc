@@ -11,6 +11,7 @@
 #include "common/run/schedule.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/common/round/weighted.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/round_builder.h"
 
@@ -55,9 +56,9 @@ class DeltaRoundsTest : public ::testing::Test {
   }
   int64_t Blocks() const { return layout_->SegmentBlocks(kPlace.segment); }
   SegmentResult Combine(const v1::RunConfig& config, const std::vector<SharedBytes>& payloads,
-                        int threads = 1) {
-    auto result = Method(config)->Combine(kPlace, payloads, RoundMethod::Keep::kForComparison,
-                                          threads, clock_);
+                        int threads = 1, const std::vector<int>& weights = {}) {
+    auto result = Method(config)->Combine(kPlace, testing::Weighted(payloads, weights),
+                                          RoundMethod::Keep::kForComparison, threads, clock_);
     EXPECT_TRUE(result.ok()) << result.status();
     return *std::move(result);
   }
@@ -122,6 +123,19 @@ TEST_F(DeltaRoundsTest, TheResultIsThatOfTheArithmetic) {
   EXPECT_EQ(result.entries, means.values.size());
   EXPECT_EQ(result.sent_votes, 3u * kKept * Blocks());
   EXPECT_EQ(result.checksum, PayloadChecksum(*result.payload));
+}
+
+TEST_F(DeltaRoundsTest, UpdatesCountByTheirWeights) {
+  const DeltaUpdate a = Update(1), b = Update(2), c = Update(3);
+  v1::RunConfig config = Config();
+  config.set_least_senders(0.5);
+  const auto result =
+      Combine(config, {Payload(a), Payload(b), Payload(c)}, /*threads=*/2, {1, 15, 4});
+  EXPECT_EQ(Decode(result),
+            RoundToLevels(CombineDeltas(
+                {{&a, 1}, {&b, 15}, {&c, 4}}, DeltaExtents(*layout_, as_dct_, kPlace.segment),
+                {.divisor = Divisor::kSenders, .weights = 20, .least_senders = 10})));
+  EXPECT_NE(Decode(result), Decode(Combine(config, {Payload(a), Payload(b), Payload(c)})));
 }
 
 TEST_F(DeltaRoundsTest, DivisorAndLeastSendersAreTheRuns) {
@@ -205,7 +219,7 @@ TEST_F(DeltaRoundsTest, APayloadThatDoesNotDecodeIsDamage) {
   const auto method = Method(Config());
   const SharedBytes bad = std::make_shared<const std::string>("not an update");
   EXPECT_TRUE(absl::IsDataLoss(
-      method->Combine(kPlace, {bad}, RoundMethod::Keep::kNothing, 1, clock_).status()));
+      method->Combine(kPlace, {{bad}}, RoundMethod::Keep::kNothing, 1, clock_).status()));
   EXPECT_TRUE(absl::IsDataLoss(method->Compare(kPlace, {{*bad, 1}}, {}).status()));
 }
 

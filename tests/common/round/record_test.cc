@@ -40,12 +40,48 @@ TEST(SlotPlanTest, BeginsWithTwoRoundsAndMovesOnByRecords) {
   EXPECT_THAT(Firsts(plan.slots), ElementsAre(0, 2));
   EXPECT_THAT(Firsts(plan.next_slots), ElementsAre(4, 6));
   v1::RoundHeader header;
-  plan.Give({"b"}, testing::SmallConfig(), &header);
+  plan.Give({"b"}, testing::SmallConfig(), plan.slots, &header);
   EXPECT_EQ(header.next_sample(), 10u);
   plan.Advance(header);
   EXPECT_THAT(Firsts(plan.slots), ElementsAre(4, 6));
   EXPECT_THAT(Firsts(plan.next_slots), ElementsAre(8));
-  EXPECT_EQ(plan.next_sample, 10u);
+  EXPECT_EQ(plan.pool.next_sample(), 10u);
+}
+
+// What a worker was given and did not read, another gets.
+TEST(SlotPlanTest, WhatWasNotReadComesBack) {
+  SlotPlan plan = PlanOf(Start(testing::SmallLayout()));  // 2 samples each
+  RoundOutcome outcome{.members = {MemberOf("a", {true}), MemberOf("b", {})}, .segments = {{}}};
+  v1::RoundHeader header = MakeRoundHeader(outcome);
+  plan.Give({"a", "b"}, testing::SmallConfig(), plan.slots, &header);
+  plan.Advance(header);
+  EXPECT_THAT(Firsts(plan.next_slots), ElementsAre(2, 8)) << "b was included nowhere";
+  v1::RoundHeader nobody;
+  plan.Give({}, testing::SmallConfig(), {}, &nobody);
+  EXPECT_EQ(nobody.unread_size(), 0);
+  v1::RoundHeader neither =
+      MakeRoundHeader({.members = {MemberOf("a", {}), MemberOf("b", {})}, .segments = {{}}});
+  plan.Give({"a"}, testing::SmallConfig(), plan.slots, &neither);
+  EXPECT_EQ(neither.slots(0).first_sample(), 4u);
+  ASSERT_EQ(neither.unread_size(), 1);
+  EXPECT_EQ(neither.unread(0).first_sample(), 6u);
+  EXPECT_EQ(neither.unread(0).samples(), 2u);
+  EXPECT_EQ(neither.next_sample(), 10u);
+}
+
+TEST(RecordTest, AnUpdateOfFewerStepsHasReadFewerSamples) {
+  v1::RunConfig config = testing::SmallConfig();
+  config.set_samples_per_worker(4);
+  config.set_sequence_length(16);
+  v1::Slot slot;
+  slot.set_samples(12);
+  RoundOutcome outcome{.members = {MemberOf("a", {true})}, .segments = {{}}};
+  outcome.members[0].member.set_local_steps(2);
+  const v1::RoundHeader header = MakeRoundHeader(outcome);
+  EXPECT_EQ(ReadSamples(header, 0, slot, 4), 8u);
+  EXPECT_EQ(IncludedTokens(header, {slot}, config), 8u * 16);
+  outcome.members[0].member.set_local_steps(0);
+  EXPECT_EQ(ReadSamples(MakeRoundHeader(outcome), 0, slot, 4), 12u) << "no window";
 }
 
 // Who reads the log or follows the run takes what is made here.
@@ -73,7 +109,9 @@ TEST(RecordTest, AHeaderIsOneThatFollowersTake) {
 TEST(RecordTest, TokensAreThoseOfIncludedUpdates) {
   RoundOutcome outcome{.members = {MemberOf("a", {true}), MemberOf("b", {})}, .segments = {{}}};
   const v1::RoundHeader header = MakeRoundHeader(outcome);
-  EXPECT_EQ(IncludedTokens(header, PlanOf(Start(testing::SmallLayout())).slots, 16), 2u * 16);
+  EXPECT_EQ(
+      IncludedTokens(header, PlanOf(Start(testing::SmallLayout())).slots, testing::SmallConfig()),
+      2u * testing::SmallConfig().sequence_length());
 }
 
 }  // namespace

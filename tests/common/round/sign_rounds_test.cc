@@ -1,6 +1,7 @@
 #include "common/codec/payload.h"
 #include "common/round/round_method.h"
 #include "gtest/gtest.h"
+#include "tests/common/round/weighted.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/small_run.h"
 
@@ -16,10 +17,11 @@ std::shared_ptr<const RoundMethod> Method(const v1::RunConfig& config, const Lay
 
 class SignRoundsTest : public ::testing::Test {
  protected:
-  SegmentResult Combine(const v1::RunConfig& config, const std::vector<SharedBytes>& payloads) {
+  SegmentResult Combine(const v1::RunConfig& config, const std::vector<SharedBytes>& payloads,
+                        const std::vector<int>& weights = {}) {
     auto result = Method(config, layout_)
-                      ->Combine({RoundId(3), SegmentId(1)}, payloads, RoundMethod::Keep::kNothing,
-                                /*threads=*/1, clock_);
+                      ->Combine({RoundId(3), SegmentId(1)}, testing::Weighted(payloads, weights),
+                                RoundMethod::Keep::kNothing, /*threads=*/1, clock_);
     EXPECT_TRUE(result.ok()) << result.status();
     return *std::move(result);
   }
@@ -55,6 +57,11 @@ TEST_F(SignRoundsTest, EqualUpdatesAddUp) {
   for (const int16_t value : Decode(result).values) EXPECT_EQ(std::abs(value), 3);
 }
 
+TEST_F(SignRoundsTest, UpdatesCountByTheirWeights) {
+  const SegmentResult result = Combine(SmallConfig(), {Payload(5), Payload(5)}, {2, 15});
+  for (const int16_t value : Decode(result).values) EXPECT_EQ(std::abs(value), 17);
+}
+
 TEST_F(SignRoundsTest, TheOrderOfWorkersDoesNotMatter) {
   EXPECT_EQ(*Combine(SmallConfig(), {Payload(1), Payload(2), Payload(3)}).payload,
             *Combine(SmallConfig(), {Payload(3), Payload(1), Payload(2)}).payload);
@@ -83,7 +90,7 @@ TEST_F(SignRoundsTest, TheNumberOfThreadsDoesNotMatter) {
                                                UpdatePayload(layout, RoundId(3), SegmentId(0), 3)};
     const auto method = Method(config, layout);
     const auto combine = [&](int threads) {
-      return *method->Combine({RoundId(3), SegmentId(0)}, payloads,
+      return *method->Combine({RoundId(3), SegmentId(0)}, testing::Weighted(payloads),
                               RoundMethod::Keep::kForComparison, threads, clock_);
     };
     const SegmentResult alone = combine(1);

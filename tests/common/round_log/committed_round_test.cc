@@ -157,6 +157,44 @@ TEST(ParseRoundHeaderTest, RefusesBadSlots) {
   ExpectRefused("worker", [](auto& h) { h.mutable_slots(1)->set_worker(""); });
 }
 
+void AddRange(uint64_t first, uint64_t samples, v1::SampleRange* range) {
+  range->set_first_sample(first);
+  range->set_samples(samples);
+}
+
+TEST(ParseRoundHeaderTest, RefusesBadRangesOfSamples) {
+  const auto more = [](uint64_t first, uint64_t samples) {
+    return [=](auto& h) {
+      h.set_next_sample(uint64_t{1} << 33);
+      AddRange(first, samples, h.mutable_slots(0)->add_more());
+    };
+  };
+  ExpectRefused("slots: alice: 0 samples", more(3, 0));
+  ExpectRefused("slots: alice: 2 samples from", more((uint64_t{1} << 33) - 1, 2));
+  ExpectRefused("slots: alice: more than 2^32 - 1", more(0, uint64_t{1} << 32));
+  const auto unread = [](uint64_t first, uint64_t samples) {
+    return [=](auto& h) {
+      h.set_next_sample(1000);
+      AddRange(10, 5, h.add_unread());
+      AddRange(first, samples, h.add_unread());
+    };
+  };
+  ExpectRefused("unread: 15 is not after 16", unread(15, 5));
+  ExpectRefused("unread: 3 is not after 16", unread(3, 5));
+  ExpectRefused("unread: 0 samples", unread(16, 0));
+  ExpectRefused("unread: 985 samples from 16", unread(16, 985));
+}
+
+TEST(ParseRoundHeaderTest, TakesRangesOfSamples) {
+  const Layout layout = SmallLayout();
+  testing::BuiltRound round = BuildRound(layout, RoundId(7), 1);
+  round.header.set_next_sample(1000);
+  AddRange(990, 10, round.header.mutable_slots(0)->add_more());
+  AddRange(10, 5, round.header.add_unread());
+  AddRange(16, 984, round.header.add_unread());
+  EXPECT_TRUE(ParseRoundHeader(round.header_bytes(), layout).ok());
+}
+
 TEST(ParseRoundHeaderTest, FlippedAndTruncatedIsReadOrRefused) {
   const Layout layout = SmallLayout();
   const std::string bytes = BuildRound(layout, RoundId(7), 1).header_bytes();

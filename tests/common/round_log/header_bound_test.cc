@@ -40,6 +40,11 @@ v1::RoundHeader LargestHeader(uint32_t members, uint32_t segments) {
     slot.set_worker(member.name());
     slot.set_first_sample(UINT64_MAX);
     slot.set_samples(1 << 20);
+    member.set_local_steps(1000);
+    for (v1::SampleRange* range : {member.add_given(), slot.add_more()}) {
+      range->set_first_sample(UINT64_MAX);
+      range->set_samples(UINT64_MAX);
+    }
   }
   for (uint32_t i = 0; i < segments; ++i) {
     v1::CommittedSegment& segment = *header.add_segments();
@@ -85,7 +90,7 @@ void AddDeltas(int tensors, uint32_t local_steps, v1::RoundHeader* header) {
 
 TEST(HeaderBoundTest, TheLargestHeaderOfTheMostMembersFitsWithoutItsReasons) {
   for (const uint32_t segments : {1u, 3u, 100u, 1043u, 5000u, 20'000u}) {
-    const uint32_t most = MostMembers(segments);
+    const uint32_t most = MostMembers({.segments = segments});
     ASSERT_GT(most, 0u) << segments;
     v1::RoundHeader header = LargestHeader(most, segments);
     DropReasonsUnlessFits(&header);
@@ -95,7 +100,7 @@ TEST(HeaderBoundTest, TheLargestHeaderOfTheMostMembersFitsWithoutItsReasons) {
 
 TEST(HeaderBoundTest, TheBoundIsNotFarFromWhatFits) {
   for (const uint32_t segments : {1u, 1043u, 5000u}) {
-    v1::RoundHeader header = LargestHeader(MostMembers(segments) * 5 / 4, segments);
+    v1::RoundHeader header = LargestHeader(MostMembers({.segments = segments}) * 5 / 4, segments);
     DropReasonsUnlessFits(&header);
     EXPECT_GT(header.ByteSizeLong(), kMaxRoundHeaderBytes) << segments;
   }
@@ -105,7 +110,7 @@ TEST(HeaderBoundTest, OnlyAHeaderThatDoesNotFitLosesItsReasons) {
   v1::RoundHeader header = LargestHeader(10, 10);
   DropReasonsUnlessFits(&header);
   EXPECT_EQ(header.members(9).state_reason(), std::string(300, 'r'));
-  v1::RoundHeader larger = LargestHeader(MostMembers(10), 10);
+  v1::RoundHeader larger = LargestHeader(MostMembers({.segments = 10}), 10);
   DropReasonsUnlessFits(&larger);
   EXPECT_EQ(larger.members(9).state_reason(), "");
 }
@@ -113,7 +118,7 @@ TEST(HeaderBoundTest, OnlyAHeaderThatDoesNotFitLosesItsReasons) {
 TEST(HeaderBoundTest, SignsAddNothing) {
   v1::RunConfig signs;
   signs.set_method(v1::METHOD_SIGNS);
-  EXPECT_EQ(MethodHeaderBytes(signs, LayoutOf(300)), 0u);
+  EXPECT_EQ(HeaderShapeOf(signs, LayoutOf(300)).method_bytes, 0u);
 }
 
 TEST(HeaderBoundTest, WhatDeltasAddIsBoundedAndNotByFar) {
@@ -123,7 +128,7 @@ TEST(HeaderBoundTest, WhatDeltasAddIsBoundedAndNotByFar) {
     for (const uint32_t local_steps : {1u, 5u, 31u, 32u, 1000u}) {
       v1::RoundHeader header = LargestHeader(3, 2);
       AddDeltas(tensors, local_steps, &header);
-      const uint64_t bound = MethodHeaderBytes(DeltaConfig(local_steps), layout);
+      const uint64_t bound = HeaderShapeOf(DeltaConfig(local_steps), layout).method_bytes;
       const uint64_t added = header.ByteSizeLong() - before;
       EXPECT_LE(added, bound) << tensors << " tensors, " << local_steps << " steps";
       EXPECT_GE(added + 64, bound) << tensors << " tensors, " << local_steps << " steps";
@@ -132,10 +137,11 @@ TEST(HeaderBoundTest, WhatDeltasAddIsBoundedAndNotByFar) {
 }
 
 TEST(HeaderBoundTest, TheLargestHeaderOfDeltasFitsToo) {
-  const uint64_t method_bytes = MethodHeaderBytes(DeltaConfig(1000), LayoutOf(300));
+  HeaderShape shape = HeaderShapeOf(DeltaConfig(1000), LayoutOf(300));
   for (const uint32_t segments : {1u, 1043u, 20'000u}) {
-    const uint32_t most = MostMembers(segments, method_bytes);
-    EXPECT_LE(most, MostMembers(segments)) << segments;
+    shape.segments = segments;
+    const uint32_t most = MostMembers(shape);
+    EXPECT_LE(most, MostMembers({.segments = segments})) << segments;
     v1::RoundHeader header = LargestHeader(most, segments);
     AddDeltas(300, 1000, &header);
     DropReasonsUnlessFits(&header);
@@ -146,29 +152,29 @@ TEST(HeaderBoundTest, TheLargestHeaderOfDeltasFitsToo) {
 // docs/protocol.md, "Workers and segments of a run".
 TEST(HeaderBoundTest, TheTableOfThePage) {
   std::vector<uint32_t> most;
-  for (const uint32_t segments : {1, 100, 1000, 2000, 5000, 10'000, 30'000, 40'947, 40'948})
-    most.push_back(MostMembers(segments));
-  EXPECT_THAT(most, ElementsAre(5590, 5223, 3239, 2240, 1104, 544, 72, 1, 0));
+  for (const uint32_t segments : {1, 100, 1000, 2000, 5000, 10'000, 30'000, 40'945, 40'946})
+    most.push_back(MostMembers({.segments = segments}));
+  EXPECT_THAT(most, ElementsAre(4228, 4012, 2718, 1974, 1028, 520, 72, 1, 0));
 }
 
 TEST(HeaderBoundTest, FewerMembersFitWhereThereAreMoreSegments) {
-  EXPECT_GT(MostMembers(1), MostMembers(1000));
-  EXPECT_GT(MostMembers(1000), MostMembers(30'000));
-  EXPECT_EQ(MostMembers(65'536), 0u);
+  EXPECT_GT(MostMembers({.segments = 1}), MostMembers({.segments = 1000}));
+  EXPECT_GT(MostMembers({.segments = 1000}), MostMembers({.segments = 30'000}));
+  EXPECT_EQ(MostMembers({.segments = 65'536}), 0u);
 }
 
 TEST(HeaderBoundTest, AConfigurationThatDoesNotFitIsRefusedWithItsRemedy) {
   v1::RunConfig config;
-  config.set_max_workers(MostMembers(1043));
-  EXPECT_TRUE(CheckHeaderBound(config, 1043).ok());
-  config.set_max_workers(MostMembers(1043) + 1);
-  const absl::Status refused = CheckHeaderBound(config, 1043);
+  config.set_max_workers(MostMembers({.segments = 1043}));
+  EXPECT_TRUE(CheckHeaderBound(config, {.segments = 1043}).ok());
+  config.set_max_workers(MostMembers({.segments = 1043}) + 1);
+  const absl::Status refused = CheckHeaderBound(config, {.segments = 1043});
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refused.message()),
               HasSubstr(absl::StrFormat("set max_workers to at most %d or raise segment_blocks",
-                                        MostMembers(1043))));
+                                        MostMembers({.segments = 1043}))));
   config.set_max_workers(1);
-  EXPECT_THAT(std::string(CheckHeaderBound(config, 65'536).message()),
+  EXPECT_THAT(std::string(CheckHeaderBound(config, {.segments = 65'536}).message()),
               HasSubstr("65536 segments would not fit 1024000 bytes: raise segment_blocks"));
 }
 

@@ -47,6 +47,8 @@ TEST(ParseRunConfigTest, FillsEveryDefault) {
   EXPECT_EQ(config->start_workers(), 1);
   EXPECT_EQ(config->min_workers(), 1);
   EXPECT_EQ(config->max_workers(), 1024);
+  EXPECT_FALSE(config->has_round_window());
+  EXPECT_EQ(ParseRunConfig(With(R"("round_window": "5m")"))->max_workers(), 256);
   EXPECT_FALSE(config->has_round_deadline());
   EXPECT_FALSE(config->has_min_round_deadline());
   EXPECT_EQ(config->probation_rounds(), 4);
@@ -202,6 +204,8 @@ TEST(ParseRunConfigTest, RefusesValuesOutOfRange) {
                                 R"("round_deadline": "0s")",
                                 R"("round_deadline": "-1s")",
                                 R"("round_deadline": "169h")",
+                                R"("round_window": "0s")",
+                                R"("round_window": "169h")",
                                 R"("probation_rounds": 1001)",
                                 R"("overlap": 2)"}) {
     const std::string key(key_value + 1, strchr(key_value + 1, '"') - key_value - 1);
@@ -230,6 +234,11 @@ TEST(ParseRunConfigTest, RefusesContradictions) {
                 "remove it");
   ExpectRefused(With(R"("download": "top", "kept_votes_per_block": 4097)"),
                 "kept_votes_per_block: 4097");
+  ExpectRefused(With(R"("method": "signs", "round_window": "1s")"), "round_window: has no meaning",
+                "remove it");
+  ExpectRefused(With(R"("round_window": "2s", "round_deadline": "2s")"),
+                "round_window: is not below round_deadline", "raise round_deadline");
+  EXPECT_TRUE(ParseRunConfig(With(R"("round_window": "1.9s", "round_deadline": "2s")")).ok());
   ExpectRefused(With(R"("min_round_deadline": "1s")"), "min_round_deadline: has no meaning",
                 "set round_deadline");
   ExpectRefused(With(R"("round_deadline": "2s", "min_round_deadline": "2.000000001s")"),

@@ -56,8 +56,8 @@ TEST(SignStepTest, CarriesTheBitsOfTheUpdate) {
 }
 
 TEST(AssignSlotsTest, GivesConsecutiveSamplesInTheOrderOfNames) {
-  uint64_t next_sample = 100;
-  const std::vector<v1::Slot> slots = AssignSlots({"a", "b", "c"}, 8, &next_sample);
+  SamplePool pool({}, 100);
+  const std::vector<v1::Slot> slots = AssignSlots({"a", "b", "c"}, 8, &pool);
   ASSERT_EQ(slots.size(), 3);
   EXPECT_EQ(slots[0].worker(), "a");
   EXPECT_EQ(slots[0].first_sample(), 100);
@@ -65,13 +65,13 @@ TEST(AssignSlotsTest, GivesConsecutiveSamplesInTheOrderOfNames) {
   EXPECT_EQ(slots[1].first_sample(), 108);
   EXPECT_EQ(slots[2].first_sample(), 116);
   EXPECT_EQ(slots[2].samples(), 8);
-  EXPECT_EQ(next_sample, 124);
+  EXPECT_EQ(pool.next_sample(), 124);
 }
 
 TEST(AssignSlotsTest, GivesNothingToNobody) {
-  uint64_t next_sample = 7;
-  EXPECT_TRUE(AssignSlots({}, 8, &next_sample).empty());
-  EXPECT_EQ(next_sample, 7);
+  SamplePool pool({}, 7);
+  EXPECT_TRUE(AssignSlots({}, 8, &pool).empty());
+  EXPECT_EQ(pool.next_sample(), 7);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ class ClosingTest : public ::testing::Test {
       v1::UploadHeader header;
       header.mutable_worker()->set_name(name);
       header.mutable_worker()->set_incarnation(1);
-      EXPECT_TRUE(round_.BeginUpload(header, /*on_probation=*/false).ok());
+      EXPECT_TRUE(round_.BeginUpload(header, Standing::kFull).ok());
       for (const uint32_t s : {0u, 1u}) Put(header.worker(), s);
     }
   }
@@ -68,7 +68,7 @@ TEST_F(ClosingTest, ResultsComeInTheGivenOrderAndAnErrorEndsThem) {
 
 TEST_F(ClosingTest, APayloadThatDoesNotDecodeIsDamage) {
   CloseSegments({SegmentId(0)}, &round_, &closed_);
-  closed_[0].payloads[1] = std::make_shared<const std::string>("not an update");
+  closed_[0].payloads[1].bytes = std::make_shared<const std::string>("not an update");
   const absl::Status status = CombineClosed(*run_, RoundId(4), closed_, *Clock::Real(),
                                             [](const ClosedSegment&, const SegmentResult&) {
                                               ADD_FAILURE() << "there is no result";

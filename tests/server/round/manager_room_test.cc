@@ -102,7 +102,7 @@ TEST_F(ManagerRoomTest, ARunOfWhichNoRoundCouldBeStoredIsRefused) {
 
 TEST_F(ManagerRoomTest, AnEarlierRunForTooManyWorkersGoesOnWithThoseThatFit) {
   Start(ForTooMany());
-  const uint32_t most = MostMembers(run_->layout->segments());
+  const uint32_t most = MostMembers({.segments = run_->layout->segments()});
   WriteStart(Slots(most + 1));
   Start(ForTooMany());
   RunRound(0);
@@ -113,7 +113,7 @@ TEST_F(ManagerRoomTest, AnEarlierRunForTooManyWorkersGoesOnWithThoseThatFit) {
 // Its names are shorter than they might be, so there was room.
 TEST_F(ManagerRoomTest, AnEarlierRunGoesOnWithAsManyWorkersAsItsNewestRecordHas) {
   Start(ForTooMany());
-  const uint32_t count = MostMembers(run_->layout->segments()) + 50;
+  const uint32_t count = MostMembers({.segments = run_->layout->segments()}) + 50;
   WriteStart(Slots(count));
   testing::BuiltRound round =
       testing::BuildRound(*run_->layout, RoundId(0), log_file_->HashBefore(RoundId(0)));

@@ -16,8 +16,8 @@ using testing::UpdatePayload;
 // Two segments; a and b count, c is on probation, and two workers are needed.
 class RoundTest : public ::testing::Test {
  protected:
-  explicit RoundTest(const v1::StepParameters& step = {})
-      : round_(RoundId(4), 2, Slots(), Seconds(0), SegmentId(0), step) {
+  explicit RoundTest(const v1::StepParameters& step = {}, StepWeights weights = {})
+      : round_(RoundId(4), 2, Slots(), Seconds(0), SegmentId(0), step, weights) {
     members_.FixFingerprint("data");
     members_.Restore({Recorded("a", v1::MEMBER_STATE_ACTIVE),
                       Recorded("b", v1::MEMBER_STATE_ACTIVE),
@@ -48,13 +48,18 @@ class RoundTest : public ::testing::Test {
   }
   static std::vector<v1::Slot> Slots() {
     std::vector<v1::Slot> slots(3);
-    for (int i = 0; i < 3; ++i) slots[i].set_worker(std::string(1, static_cast<char>('a' + i)));
+    for (int i = 0; i < 3; ++i) {
+      slots[i].set_worker(std::string(1, static_cast<char>('a' + i)));
+      slots[i].set_samples(40);
+    }
     return slots;
   }
   void Begin(const std::string& name) {
     v1::UploadHeader header;
     *header.mutable_worker() = Identity(name);
-    EXPECT_TRUE(round_.BeginUpload(header, members_.Find(name)->probation_left > 0).ok());
+    const bool probation = members_.Find(name)->probation_left > 0;
+    EXPECT_TRUE(
+        round_.BeginUpload(header, probation ? Standing::kProbation : Standing::kFull).ok());
   }
   void Put(const std::string& name, uint32_t segment) {
     EXPECT_TRUE(round_
@@ -169,6 +174,76 @@ TEST_F(RoundTest, OfSignsTheRecordHasNoMedians) {
     SetResult(segment, {});
   }
   EXPECT_THAT(round_.Outcome(members_).scale_medians, IsEmpty());
+}
+
+// Ten local steps of four samples.
+class WindowTest : public RoundTest {
+ protected:
+  WindowTest() : RoundTest({}, {.window = 10, .samples_a_step = 4}) {}
+  absl::Status Begin(const std::string& name, uint32_t steps, Standing standing) {
+    v1::UploadHeader header;
+    *header.mutable_worker() = Identity(name);
+    header.set_local_steps(steps);
+    return round_.BeginUpload(header, standing);
+  }
+  std::vector<int> WeightsOf(uint32_t segment) {
+    std::vector<int> weights;
+    for (const SentPayload& sent : round_.Close(SegmentId(segment))) weights.push_back(sent.weight);
+    return weights;
+  }
+};
+
+TEST_F(WindowTest, AnUpdateCountsByItsStepsAndTheRecordSaysBoth) {
+  ASSERT_TRUE(Begin("a", 10, Standing::kFull).ok());
+  ASSERT_TRUE(Begin("b", 3, Standing::kFull).ok());
+  for (const char* name : {"a", "b"}) {
+    for (const uint32_t segment : {0, 1}) Put(name, segment);
+  }
+  EXPECT_THAT(WeightsOf(0), ElementsAre(15, 5));
+  EXPECT_THAT(WeightsOf(1), ElementsAre(15, 5));
+  const RoundOutcome outcome = round_.Outcome(members_);
+  EXPECT_EQ(outcome.members[0].member.weight(), 15u);
+  EXPECT_EQ(outcome.members[0].member.local_steps(), 10u);
+  EXPECT_EQ(outcome.members[1].member.weight(), 5u);
+  EXPECT_EQ(outcome.members[1].member.local_steps(), 3u);
+  EXPECT_EQ(outcome.members[2].member.local_steps(), 0u) << "it sent nothing";
+}
+
+TEST_F(WindowTest, StepsThatTheSlotHasNoSamplesForAreRefused) {
+  for (const uint32_t steps : {0u, 11u, 1000u}) {
+    const absl::Status refused = Begin("a", steps, Standing::kFull);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << steps;
+    EXPECT_NE(refused.message().find("is outside 1 to 10"), std::string::npos) << refused;
+  }
+  EXPECT_TRUE(Begin("a", 1, Standing::kFull).ok()) << "nothing was taken";
+}
+
+TEST_F(WindowTest, StepsAreFixedWithTheFirstBytes) {
+  ASSERT_TRUE(Begin("a", 4, Standing::kFull).ok());
+  Put("a", 0);
+  EXPECT_TRUE(absl::IsAlreadyExists(Begin("a", 5, Standing::kFull)));
+  EXPECT_TRUE(Begin("a", 4, Standing::kFull).ok());
+}
+
+TEST_F(WindowTest, WhoIsDoubtedCountsAsOneStep) {
+  ASSERT_TRUE(Begin("a", 10, Standing::kDoubted).ok());
+  Put("a", 0);
+  EXPECT_THAT(WeightsOf(0), ElementsAre(1));
+}
+
+TEST_F(WindowTest, OnProbationTheWeightComesWithThePromotion) {
+  ASSERT_TRUE(Begin("c", 4, Standing::kProbation).ok());
+  for (const uint32_t segment : {0, 1}) Put("c", segment);
+  EXPECT_THAT(WeightsOf(0), IsEmpty());
+  round_.Promote("c");
+  EXPECT_THAT(WeightsOf(1), ElementsAre(6));
+}
+
+TEST_F(RoundTest, WithoutAWindowThereAreNoStepsToState) {
+  v1::UploadHeader header;
+  *header.mutable_worker() = Identity("a");
+  header.set_local_steps(1);
+  EXPECT_TRUE(absl::IsInvalidArgument(round_.BeginUpload(header, Standing::kFull)));
 }
 
 // Three tensors; all three workers count.

@@ -20,6 +20,7 @@ class RunHistoryTest : public ::testing::Test {
       member->set_name(name);
       member->set_incarnation(1);
       member->set_weight(weight_);
+      member->set_local_steps(local_steps_);
       member->set_abstained(abstained_);
     }
     header.add_segments()->set_included(std::string(1, segment_0));
@@ -38,6 +39,7 @@ class RunHistoryTest : public ::testing::Test {
   RunHistory history_{&clock_};
   uint64_t round_ = 0;
   uint32_t weight_ = 1;
+  uint32_t local_steps_ = 0;
   bool abstained_ = false;
 };
 
@@ -59,6 +61,20 @@ TEST_F(RunHistoryTest, TellsWhoWasIncludedLastAndWhyNot) {
   EXPECT_EQ(history_.View().workers.at("b").excluded, "late");
   EXPECT_EQ(history_.View().workers.at("b").missed_in_a_row, 1u);
   EXPECT_EQ(history_.View().workers.at("b").last_included, 2u);
+}
+
+TEST_F(RunHistoryTest, TellsTheStepsOfTheLastIncludedUpdate) {
+  Round(Seconds(1), 3, 3);
+  EXPECT_EQ(history_.View().workers.at("a").local_steps, std::nullopt) << "no window";
+  local_steps_ = 12;
+  weight_ = 6;
+  Round(Seconds(1), 3, 3);
+  local_steps_ = 2;
+  weight_ = 1;
+  Round(Seconds(1), 1, 1);
+  EXPECT_EQ(history_.View().workers.at("a").local_steps, 2u);
+  EXPECT_EQ(history_.View().workers.at("b").local_steps, 12u) << "it was not in the last";
+  EXPECT_EQ(history_.View().workers.at("b").weight, 6u);
 }
 
 TEST_F(RunHistoryTest, ProbationAndAbstainingAreReasonsOfTheirOwn) {

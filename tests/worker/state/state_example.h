@@ -17,7 +17,8 @@ struct StateExample {
                     .epoch = EpochId(6),
                     .next_round = RoundId(9),
                     .senders = {11, 12},
-                    .pending_loss = 2.5};
+                    .pending_loss = 2.5,
+                    .pending_steps = 5};
 
   const Optimizer& shards() const { return optimizer.optimizer(); }
 

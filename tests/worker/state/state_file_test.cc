@@ -43,6 +43,7 @@ TEST_F(StateFileTest, GivesBackWhatWasWritten) {
   EXPECT_EQ(reader->state().next_round, RoundId(9));
   EXPECT_EQ(reader->state().senders, (std::vector<uint64_t>{11, 12}));
   EXPECT_EQ(reader->state().pending_loss, 2.5);
+  EXPECT_EQ(reader->state().pending_steps, 5u);
   absl::StatusOr<StateReader::Contents> contents = reader->Read(example_.layout, kSignMomentum);
   ASSERT_TRUE(contents.ok()) << contents.status();
   const TensorBuffer momentum = example_.optimizer.momentum();
@@ -78,7 +79,7 @@ TEST_F(StateFileTest, BeginsAsItsPageShows) {
   example_.state.run_id = "r-1";
   example_.state.senders = {11};
   const unsigned char expected[] = {0x44, 0x53, 0x54, 0x52, 0x4f, 0x57, 0x53, 0x54, 0x02, 0x00,
-                                    0x00, 0x00, 0x68, 0x00, 0x00, 0x00, 0x03, 0x00, 0x00, 0x00,
+                                    0x00, 0x00, 0x6c, 0x00, 0x00, 0x00, 0x03, 0x00, 0x00, 0x00,
                                     0x72, 0x2d, 0x31, 0x01, 0x00, 0x00, 0x00, 0x77};
   EXPECT_EQ(Write().substr(0, sizeof(expected)),
             std::string(reinterpret_cast<const char*>(expected), sizeof(expected)));
@@ -120,7 +121,7 @@ TEST_F(StateFileTest, ANewerVersionIsToldFromDamage) {
   EXPECT_EQ(ReadAll(bytes).code(), absl::StatusCode::kUnimplemented);
 }
 
-// Of an earlier program: the same without the field.
+// Of an earlier program: the same without the fields.
 TEST_F(StateFileTest, AFileOfVersion1HasNoLocalSteps) {
   example_.Step();
   example_.state.senders = {11};
@@ -129,7 +130,7 @@ TEST_F(StateFileTest, AFileOfVersion1HasNoLocalSteps) {
   EXPECT_EQ(StateReader::FromBytes(bytes)->state().local_steps, 7u);
   uint32_t fields = 0;
   std::memcpy(&fields, bytes.data() + 12, sizeof(fields));
-  constexpr size_t kSenders = 4 + 8, kLocalSteps = 8;
+  constexpr size_t kSenders = 4 + 8, kLocalSteps = 4 + 8;
   bytes.erase(16 + fields - kSenders - kLocalSteps, kLocalSteps);
   fields -= kLocalSteps;
   bytes[8] = 1;
@@ -139,6 +140,7 @@ TEST_F(StateFileTest, AFileOfVersion1HasNoLocalSteps) {
   const absl::StatusOr<StateReader> reader = StateReader::FromBytes(bytes);
   ASSERT_TRUE(reader.ok()) << reader.status();
   EXPECT_EQ(reader->state().local_steps, 0u);
+  EXPECT_EQ(reader->state().pending_steps, 0u);
   EXPECT_EQ(reader->state().senders, std::vector<uint64_t>{11});
   EXPECT_TRUE(reader->Read(example_.layout, kSignMomentum).ok());
 }

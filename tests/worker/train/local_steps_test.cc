@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/run/sample_pool.h"
 #include "common/simulation/local_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -63,15 +64,16 @@ class ByHand {
     EXPECT_TRUE(node_->Load(run.snapshot_path, RoundId(0), 0).ok());
   }
 
-  // Step h is over samples [4 h, 4 h + 4) of the slot.
-  std::vector<SharedBytes> TakeRound(const OpenedRound& opened) {
+  // Step h is over samples [4 h, 4 h + 4) of the slot. `steps`: 0: all.
+  std::vector<SharedBytes> TakeRound(const OpenedRound& opened, int steps = 0) {
     const v1::StepParameters& step = opened.open.step();
+    if (steps == 0) steps = step.deltas().inner_rate_bits_size();
     EXPECT_TRUE(node_->BeginLocalSteps().ok());
-    for (int h = 0; h < step.deltas().inner_rate_bits_size(); ++h) {
-      const uint64_t first = opened.open.slots(0).first_sample() + uint64_t{kSamples} * h;
+    for (int h = 0; h < steps; ++h) {
       for (int i = 0; i < kSamples; i += kMicroBatch) {
         std::vector<int32_t> tokens;
-        samples_.ReadTraining(first + i, kMicroBatch, &tokens);
+        const v1::Slot part = PartOf(opened.open.slots(0), kSamples * h + i, kMicroBatch);
+        samples_.ReadTraining(part, &tokens);
         const TokenBatch batch = {.tokens = tokens, .sequences = kMicroBatch};
         EXPECT_TRUE(node_->GradientRound({batch}, GradientAt::kCopy, /*first=*/i == 0).ok());
       }
@@ -140,6 +142,54 @@ TEST_F(LocalStepsTest, ReadConsecutiveEqualPartsOfTheSlot) {
     EXPECT_EQ(result.summary.state_hash, by_hand.node().StateHash());
     EXPECT_EQ(result.summary.tokens, 2u * kSamples * local_steps * 16);
   }
+}
+
+// In the first round the window is over before the second step, later it is long enough; what the
+// first round left of its samples comes in the third.
+TEST_F(LocalStepsTest, TakeAsManyAsFitIntoTheWindow) {
+  v1::RunConfig config = tiny_.DeltaConfig(1, /*rounds=*/3, /*local_steps=*/3);
+  config.mutable_round_window()->set_seconds(3600);
+  const LocalRun run = *MakeLocalRun(config, tiny_.checkpoint_dir(),
+                                     tiny_.File("initial.safetensors"), StateHashOnCpu);
+  LocalAggregator aggregator(run);
+  RecordingExchange exchange(&aggregator);
+  exchange.change_open = [](RoundId round, v1::RoundOpen* open) {
+    if (round == RoundId(0)) open->mutable_window()->set_seconds(0);
+  };
+  const WorkerResult result = Train(&exchange);
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  ByHand by_hand(tiny_, run);
+  ASSERT_EQ(exchange.rounds.size(), 3u);
+  for (size_t t = 0; t < 3; ++t) {
+    const RecordingExchange::Seen& round = exchange.rounds[t];
+    const int steps = t == 0 ? 1 : 3;
+    ASSERT_EQ(round.uploads.size(), 1u);
+    EXPECT_EQ(round.uploads[0].local_steps, static_cast<uint32_t>(steps)) << t;
+    EXPECT_EQ(BytesOf(by_hand.TakeRound(round.opened, steps)), BytesOf(round.uploads[0].payloads));
+    ASSERT_TRUE(by_hand.node().Apply(round.committed).ok());
+    ASSERT_TRUE(by_hand.node().Feedback(round.committed, 0).ok());
+    const v1::Member& member = round.committed.header->members(0);
+    EXPECT_EQ(member.local_steps(), static_cast<uint32_t>(steps));
+    EXPECT_EQ(member.weight(), t == 0 ? 5u : 15u);
+  }
+  const v1::Slot& third = exchange.rounds[2].opened.open.slots(0);
+  EXPECT_EQ(third.first_sample(), uint64_t{kSamples});
+  EXPECT_EQ(third.samples(), 2u * kSamples);
+  ASSERT_EQ(third.more_size(), 1);
+  EXPECT_EQ(third.more(0).first_sample(), 6u * kSamples);
+  EXPECT_EQ(result.summary.tokens, (1u + 3 + 3) * kSamples * 16);
+  EXPECT_EQ(result.summary.state_hash, by_hand.node().StateHash());
+}
+
+TEST_F(LocalStepsTest, AnOpenWithoutTheRunsWindowIsRefused) {
+  v1::RunConfig config = tiny_.DeltaConfig(1, /*rounds=*/2, /*local_steps=*/2);
+  config.mutable_round_window()->set_seconds(3600);
+  LocalAggregator aggregator(*MakeLocalRun(config, tiny_.checkpoint_dir(),
+                                           tiny_.File("initial.safetensors"), StateHashOnCpu));
+  RecordingExchange exchange(&aggregator);
+  exchange.change_open = [](RoundId, v1::RoundOpen* open) { open->clear_window(); };
+  const WorkerResult result = Train(&exchange);
+  EXPECT_EQ(result.status.code(), absl::StatusCode::kInvalidArgument) << result.status;
 }
 
 TEST_F(LocalStepsTest, WhatWasTooLateIsNotSentAndGoesIntoTheBuffer) {
