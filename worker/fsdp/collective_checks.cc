@@ -54,4 +54,32 @@ absl::Status CheckReduceScatter(int rank, int ranks, absl::Span<const int64_t> c
   return CheckFlat("the part", part, cuts.back());
 }
 
+absl::Status CheckAllToAll(int rank, int ranks, absl::Span<const int64_t> counts,
+                           const at::Tensor& send, const at::Tensor& receive) {
+  const bool right = static_cast<int64_t>(counts.size()) == int64_t{ranks} * ranks &&
+                     std::all_of(counts.begin(), counts.end(), [](int64_t n) { return n >= 0; });
+  if (!right) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the counts are not ", ranks, " x ", ranks, " numbers from 0"));
+  }
+  DISTRO_RETURN_IF_ERROR(CheckFlat("what is sent", send, SendCuts(rank, ranks, counts).back()));
+  DISTRO_RETURN_IF_ERROR(
+      CheckFlat("what is received", receive, ReceiveCuts(rank, ranks, counts).back()));
+  if (send.scalar_type() == receive.scalar_type()) return absl::OkStatus();
+  return absl::InvalidArgumentError("what is sent and what is received have different types");
+}
+
+std::vector<int64_t> SendCuts(int rank, int ranks, absl::Span<const int64_t> counts) {
+  std::vector<int64_t> cuts = {0};
+  for (int to = 0; to < ranks; ++to) cuts.push_back(cuts.back() + counts[rank * ranks + to]);
+  return cuts;
+}
+
+std::vector<int64_t> ReceiveCuts(int rank, int ranks, absl::Span<const int64_t> counts) {
+  std::vector<int64_t> cuts = {0};
+  for (int from = 0; from < ranks; ++from)
+    cuts.push_back(cuts.back() + counts[from * ranks + rank]);
+  return cuts;
+}
+
 }  // namespace distro::worker

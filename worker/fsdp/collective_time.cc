@@ -31,6 +31,12 @@ class TimedCommunicator final : public Communicator {
       return communicator_->StartReduceScatter(what, cuts, part, part_type, accumulation, sum);
     });
   }
+  absl::StatusOr<Transfer> StartAllToAll(absl::string_view what, absl::Span<const int64_t> counts,
+                                         const at::Tensor& send,
+                                         const at::Tensor& receive) override {
+    return Timed(CollectiveOp::kAllToAll,
+                 [&] { return communicator_->StartAllToAll(what, counts, send, receive); });
+  }
   absl::Status Wait(Transfer transfer) override { return communicator_->Wait(transfer); }
   absl::Status Barrier(absl::string_view what) override {
     return Timed(CollectiveOp::kBarrier, [&] { return communicator_->Barrier(what); });

@@ -14,8 +14,8 @@ namespace distro::worker {
 
 class Communicator;
 
-enum class CollectiveOp { kAllGather, kReduceScatter, kBarrier };
-inline constexpr int kCollectiveOps = 3;
+enum class CollectiveOp { kAllGather, kReduceScatter, kAllToAll, kBarrier };
+inline constexpr int kCollectiveOps = 4;
 using TimeByCollective = std::array<absl::Duration, kCollectiveOps>;
 
 class CollectiveTime {

@@ -65,6 +65,16 @@ class Communicator {
   virtual absl::StatusOr<Transfer> StartReduceScatter(
       absl::string_view what, absl::Span<const int64_t> cuts, const at::Tensor& part,
       at::ScalarType part_type, Accumulation accumulation, const at::Tensor& sum) = 0;
+  // receive <- what every rank sends to this one, in ascending rank order. Starts it, like
+  // StartAllGather.
+  //
+  //   counts   [R * R], the same on all ranks: counts[s * R + d] elements go from rank s to rank d
+  //   send     what goes to rank 0, then to rank 1, ...  in
+  //   receive  what comes from rank 0, then from rank 1, ...  out, of the same type; other memory
+  virtual absl::StatusOr<Transfer> StartAllToAll(absl::string_view what,
+                                                 absl::Span<const int64_t> counts,
+                                                 const at::Tensor& send,
+                                                 const at::Tensor& receive) = 0;
 
   // The operation is done, or its error. Requires a transfer of this object that was not yet waited
   // for.

@@ -74,6 +74,19 @@ class NcclCommunicator final : public Communicator {
                  });
   }
 
+  absl::StatusOr<Transfer> StartAllToAll(absl::string_view what, absl::Span<const int64_t> counts,
+                                         const at::Tensor& send,
+                                         const at::Tensor& receive) override {
+    return Start(
+        CollectiveOp::kAllToAll, "all-to-all", what,
+        CheckTravels(CheckAllToAll(rank_, ranks(), counts, send, receive), send.scalar_type()),
+        [&](const std::string& operation) {
+          return group_->Call(rank_, operation, [&](ncclComm_t comm) {
+            return ExchangeParts(counts, send, receive, comm);
+          });
+        });
+  }
+
   absl::Status Wait(Transfer transfer) override {
     const auto found = transfers_.find(transfer.number);
     const auto [operation, done] = found->second;
@@ -156,6 +169,23 @@ class NcclCommunicator final : public Communicator {
       Merge(&result,
             ncclBroadcast(root == rank_ ? At(shard, 0) : place, place, static_cast<size_t>(count),
                           TypeOf(whole.scalar_type()), root, comm, stream_));
+    }
+    return result;
+  }
+
+  ncclResult_t ExchangeParts(absl::Span<const int64_t> counts, const at::Tensor& send,
+                             const at::Tensor& receive, ncclComm_t comm) {
+    const std::vector<int64_t> to = SendCuts(rank_, ranks(), counts);
+    const std::vector<int64_t> from = ReceiveCuts(rank_, ranks(), counts);
+    const ncclDataType_t type = TypeOf(send.scalar_type());
+    ncclResult_t result = ncclSuccess;
+    for (int other = 0; other < ranks(); ++other) {
+      const auto sent = static_cast<size_t>(to[other + 1] - to[other]);
+      const auto received = static_cast<size_t>(from[other + 1] - from[other]);
+      if (sent > 0) Merge(&result, ncclSend(At(send, to[other]), sent, type, other, comm, stream_));
+      if (received > 0) {
+        Merge(&result, ncclRecv(At(receive, from[other]), received, type, other, comm, stream_));
+      }
     }
     return result;
   }

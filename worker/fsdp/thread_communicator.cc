@@ -73,6 +73,18 @@ class ThreadCommunicator final : public Communicator {
               [&](const RankCalls& calls) { return Reduce(calls, cuts, part, accumulation, sum); });
   }
 
+  absl::StatusOr<Transfer> StartAllToAll(absl::string_view what, absl::Span<const int64_t> counts,
+                                         const at::Tensor& send,
+                                         const at::Tensor& receive) override {
+    RankCall call = Call("all-to-all", what, counts);
+    call.tensor = send;
+    return Do(call, CheckAllToAll(rank_, ranks(), counts, send, receive), receive.device(),
+              [&](const RankCalls& calls) {
+                CopyParts(calls, counts, receive);
+                return absl::OkStatus();
+              });
+  }
+
   absl::Status Wait(Transfer) override { return absl::OkStatus(); }  // done when it returned
 
   absl::Status Barrier(absl::string_view what) override {
@@ -144,6 +156,19 @@ class ThreadCommunicator final : public Communicator {
                in_place ? piece.clone() : at::Tensor());
     }
     return absl::OkStatus();
+  }
+
+  void CopyParts(const RankCalls& calls, absl::Span<const int64_t> counts,
+                 const at::Tensor& receive) {
+    const std::vector<int64_t> places = ReceiveCuts(rank_, ranks(), counts);
+    for (int from = 0; from < ranks(); ++from) {
+      const int64_t count = places[from + 1] - places[from];
+      const int64_t begin = SendCuts(from, ranks(), counts)[rank_];
+      if (count == 0) continue;
+      receive.variable_data()
+          .narrow(0, places[from], count)
+          .copy_(calls[from].tensor.variable_data().narrow(0, begin, count));
+    }
   }
 
   const int rank_;

@@ -18,8 +18,8 @@ namespace distro::worker {
 struct RankCall {
   absl::string_view operation;  // "all-gather"; a literal
   std::string what;
-  std::vector<int64_t> cuts;
-  int detail = 0;  // accumulation
+  std::vector<int64_t> cuts;  // or counts
+  int detail = 0;             // accumulation
   at::Tensor tensor;
 
   std::string Describe() const;               // all-gather "block 3 parameters"

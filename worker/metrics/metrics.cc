@@ -45,6 +45,7 @@ void FillCollectives(const TimeByCollective& spent, v1::CollectiveSeconds* colle
   };
   collectives->set_all_gather(seconds(CollectiveOp::kAllGather));
   collectives->set_reduce_scatter(seconds(CollectiveOp::kReduceScatter));
+  collectives->set_all_to_all(seconds(CollectiveOp::kAllToAll));
   collectives->set_barrier(seconds(CollectiveOp::kBarrier));
 }
 

@@ -24,7 +24,7 @@ TEST(CollectiveTimeTest, ARankThatWaitsSpendsTimeInItsOperation) {
   testing::Communicators communicators;
   for (auto& communicator : group->TakeCommunicators())
     communicators.push_back(TimeCommunicator(std::move(communicator), time, &clock));
-  for (const char* operation : {"all-gather", "reduce-scatter", "barrier"}) {
+  for (const char* operation : {"all-gather", "reduce-scatter", "all-to-all", "barrier"}) {
     std::thread first([&] { EXPECT_TRUE(testing::Collective(operation, *communicators[0]).ok()); });
     while (group->waiting() != 1) std::this_thread::yield();
     clock.Advance(absl::Seconds(5));

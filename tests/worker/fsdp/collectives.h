@@ -11,7 +11,7 @@ namespace distro::worker::testing {
 
 inline const std::vector<std::string>& AllCollectives() {
   static const auto* const kAll =
-      new std::vector<std::string>{"all-gather", "reduce-scatter", "barrier"};
+      new std::vector<std::string>{"all-gather", "reduce-scatter", "all-to-all", "barrier"};
   return *kAll;
 }
 
@@ -36,6 +36,12 @@ inline absl::Status Collective(const std::string& name, Communicator& communicat
   if (name == "reduce-scatter") {
     return Finish(communicator, communicator.StartReduceScatter("thing", cuts, whole, at::kFloat,
                                                                 Accumulation::kStore, own));
+  }
+  if (name == "all-to-all") {
+    const std::vector<int64_t> ones(communicator.ranks() * communicator.ranks(), 1);
+    const at::Tensor send = at::zeros({communicator.ranks()}, at::kFloat);
+    return Finish(communicator,
+                  communicator.StartAllToAll("thing", ones, send, at::empty_like(send)));
   }
   return communicator.Barrier("thing");
 }

@@ -121,6 +121,17 @@ TEST(NcclCommunicatorTest, CollectivesGiveTheRightValues) {
       if (!status.ok()) return status;
       EXPECT_TRUE(sum.equal(shard.add(accumulation == Accumulation::kAdd ? 1 : 0)));
     }
+    // Rank s sends d + 1 times s to rank d.
+    std::vector<int64_t> counts;
+    std::vector<float> expected;
+    for (int i = 0; i < ranks * ranks; ++i) counts.push_back(i % ranks + 1);
+    for (int i = 0; i < ranks * (rank + 1); ++i)
+      expected.push_back(static_cast<float>(i / (rank + 1)));
+    const at::Tensor send = at::full({cuts.back()}, rank, options);
+    const at::Tensor receive = at::zeros({static_cast<int64_t>(expected.size())}, options);
+    status = Finish(communicator, communicator.StartAllToAll("m", counts, send, receive));
+    if (!status.ok()) return status;
+    EXPECT_TRUE(receive.cpu().equal(at::tensor(expected, at::kFloat)));
     return communicator.Barrier("end");
   };
   EXPECT_THAT(OnEveryRank(communicators, body), Each(absl::OkStatus()));

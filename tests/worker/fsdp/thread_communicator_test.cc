@@ -142,6 +142,45 @@ TEST_P(ThreadCommunicatorTest, RanksWithoutAPartAddNothing) {
   });
 }
 
+// Rank s sends s + 2 d elements to rank d, none to itself when it is rank 0.
+TEST_P(ThreadCommunicatorTest, AllToAllBringsEachPartToItsRankInAscendingOrder) {
+  const int ranks = GetParam();
+  std::vector<int64_t> counts;
+  for (int s = 0; s < ranks; ++s) {
+    for (int d = 0; d < ranks; ++d) counts.push_back(s + 2 * d);
+  }
+  Run([&](int rank, Communicator& communicator) {
+    std::vector<float> sent, expected;
+    for (int other = 0; other < ranks; ++other) {
+      for (int i = 0; i < rank + 2 * other; ++i)
+        sent.push_back(static_cast<float>(100 * rank + 10 * other + i));
+      for (int i = 0; i < other + 2 * rank; ++i)
+        expected.push_back(static_cast<float>(100 * other + 10 * rank + i));
+    }
+    const at::Tensor receive = at::zeros({static_cast<int64_t>(expected.size())}, at::kFloat);
+    const absl::Status status =
+        Finish(communicator,
+               communicator.StartAllToAll("a", counts, at::tensor(sent, at::kFloat), receive));
+    EXPECT_EQ(Values(receive), expected);
+    return status;
+  });
+}
+
+TEST(AllToAllTest, RefusesWhatTheCountsDoNotSay) {
+  const at::Tensor two = at::zeros({2}, at::kFloat), three = at::zeros({3}, at::kFloat);
+  const std::vector<int64_t> right = {2}, negative = {-1}, many = {2, 2};
+  EXPECT_EQ(Make(1)[0]->StartAllToAll("a", right, two, three).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Make(1)[0]->StartAllToAll("a", right, three, two).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Make(1)[0]->StartAllToAll("a", right, two, two.to(at::kBFloat16)).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  for (const auto& counts : {negative, many}) {
+    EXPECT_EQ(Make(1)[0]->StartAllToAll("a", counts, two, two).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+}
+
 // Its memory can be freed or used again at once, whatever the other ranks do meanwhile.
 TEST_P(ThreadCommunicatorTest, NobodyHoldsATensorAfterItsOperation) {
   Run([&](int rank, Communicator& communicator) {

@@ -59,10 +59,11 @@ TEST_F(WorkerMetricsTest, EveryCounterIsThereFromTheStart) {
 
 TEST_F(WorkerMetricsTest, CollectivesAreShownByOperation) {
   TrainSummary summary;
-  summary.collectives = {absl::Seconds(3), absl::Seconds(4), absl::Seconds(5)};
+  summary.collectives = {absl::Seconds(3), absl::Seconds(4), absl::Seconds(6), absl::Seconds(5)};
   metrics_.Update(summary);
   EXPECT_EQ(Value(&metrics_, "collective_seconds_total", "all_gather"), 3);
   EXPECT_EQ(Value(&metrics_, "collective_seconds_total", "reduce_scatter"), 4);
+  EXPECT_EQ(Value(&metrics_, "collective_seconds_total", "all_to_all"), 6);
   EXPECT_EQ(Value(&metrics_, "collective_seconds_total", "barrier"), 5);
 }
 
