@@ -87,6 +87,16 @@ RankShard ShardOf(const Layout& layout, absl::Span<const UnitFlat> units, int ra
 
 }  // namespace
 
+std::vector<ShardRun> WholeRuns(const Layout& layout) {
+  std::vector<ShardRun> runs;
+  for (const TensorLayout& tensor : layout.tensors()) {
+    runs.push_back({.tensor = static_cast<int>(runs.size()),
+                    .block_rows = tensor.matrix.BlocksDown(),
+                    .matrix = tensor.matrix});
+  }
+  return runs;
+}
+
 absl::StatusOr<ShardPlan> ShardPlan::Create(const Layout& layout,
                                             const std::vector<std::vector<int>>& units, int ranks) {
   if (ranks < 1 || ranks > kMaxRanks) {

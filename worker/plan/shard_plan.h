@@ -41,6 +41,9 @@ struct ShardRun {
   int64_t shard_offset = 0;
 };
 
+// Every tensor whole, in manifest order, without offsets into shards.
+std::vector<ShardRun> WholeRuns(const Layout& layout);
+
 struct FlatTensor {
   int tensor = 0;
   int64_t offset = 0;    // elements from the start of the unit's flat
