@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "worker/plan/matrix_waves.h"
 #include "worker/plan/shard_plan.h"
 #include "worker/plan/step_timeline.h"
 
@@ -144,9 +145,15 @@ absl::StatusOr<MemoryPlan> PlanMemory(const MemoryRequest& request) {
                           ShardPlan::Create(*request.layout, request.units, request.ranks));
   DISTRO_ASSIGN_OR_RETURN(const ShardPlan whole,
                           ShardPlan::Create(*request.layout, request.units, 1));
-  const Moment moment = LargestMoment(request, shards);
+  const Moment of_gradient = LargestMoment(request, shards);
+  const std::vector<MatrixWave> waves =
+      MatrixWaves(*request.layout, request.needs_whole, request.ranks);
+  const ShardPlan* const held = ShardsMomentum(request.options.sharding) ? &shards : nullptr;
   MemoryPlan plan;
   for (int rank = 0; rank < request.ranks; ++rank) {
+    const Moment step = {.phase = "inner step",
+                         .workspace = WaveScratchBytes(*request.layout, waves, held, rank)};
+    const Moment& moment = step.total() > of_gradient.total() ? step : of_gradient;
     plan.ranks.push_back(PlanRank(request, moment, shards.shard(rank), whole.shard(0)));
   }
   return plan;

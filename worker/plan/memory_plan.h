@@ -1,6 +1,6 @@
 // How much memory the ranks of a node will need, before anything is allocated (docs/fsdp.md,
 // "Memory"): by rank and category, at the moment of a step that needs most. Follows what UnitDriver
-// does, unit by unit. Pure, without Torch.
+// does, unit by unit, and the steps of the rule after it. Pure, without Torch.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,8 @@ struct MemoryRequest {
   int element_arrays = 0;
   int64_t block_bytes = 0;
   bool copy = false;  // a second copy of the parameters: overlap, local steps
+  // Tensors that a step of the rule needs whole, [tensors] (Muon); empty: none.
+  std::vector<bool> needs_whole = {};
 };
 
 struct RankMemoryPlan {

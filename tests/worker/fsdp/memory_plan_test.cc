@@ -9,6 +9,7 @@
 #include "tests/worker/fsdp/counting_allocator.h"
 #include "tests/worker/fsdp/node.h"
 #include "tests/worker/model/tiny_model.h"
+#include "worker/plan/matrix_waves.h"
 
 namespace distro::worker {
 namespace {
@@ -194,6 +195,48 @@ TEST_F(MemoryCheckTest, WhatIsOffloadedHasToFitIntoTheHost) {
   EXPECT_THAT(CheckMemory(request_, available).message(),
               AllOf(HasSubstr("of the host for what --cpu_offload puts there"),
                     HasSubstr("--sharding shard_optimizer")));
+}
+
+// The step of the rule comes after the gradient: a rank plans for the larger of the two. Few
+// activations and one layer of long matrices: alone a rank needs more for the step.
+TEST(MemoryPlanTest, AStepOfWholeMatricesIsInThePlan) {
+  const auto model = testing::MakeLlama(Config(64, 1, 1, 1, 4096, 16, false));
+  const Layout layout = Layout::Create(Manifest::Create(model->Tensors()).value(), 4).value();
+  const auto planned = [](const RankMemoryPlan& rank, MemoryCategory category) {
+    return rank.bytes[static_cast<size_t>(category)];
+  };
+  for (const int ranks : {1, 3}) {
+    for (const Sharding sharding : {Sharding::kNoShard, Sharding::kFullShard}) {
+      MemoryRequest request;
+      request.model = model.get();
+      request.layout = &layout;
+      request.units = UnitTensors(*model, layout.manifest());
+      request.ranks = ranks;
+      request.options.sharding = sharding;
+      request.copy = true;
+      const MemoryPlan gradient = PlanMemory(request).value();
+      request.needs_whole = TensorsInside(layout, request.units);
+      const MemoryPlan both = PlanMemory(request).value();
+      const ShardPlan shards = ShardPlan::Create(layout, request.units, ranks).value();
+      for (int rank = 0; rank < ranks; ++rank) {
+        const RankMemoryPlan &before = gradient.ranks[rank], &after = both.ranks[rank];
+        const int64_t copy = planned(before, MemoryCategory::kParameters);
+        const int64_t of_gradient = planned(before, MemoryCategory::kGathered) +
+                                    planned(before, MemoryCategory::kActivations) +
+                                    planned(before, MemoryCategory::kWorkspace) - copy;
+        const int64_t of_step =
+            WaveScratchBytes(layout, MatrixWaves(layout, request.needs_whole, ranks),
+                             ShardsMomentum(sharding) ? &shards : nullptr, rank);
+        EXPECT_EQ(after.device_bytes - before.device_bytes,
+                  std::max<int64_t>(of_step - of_gradient, 0));
+        EXPECT_EQ(after.phase == "inner step", of_step > of_gradient);
+        if (ranks > 1) continue;
+        EXPECT_EQ(after.phase, "inner step");
+        EXPECT_EQ(planned(after, MemoryCategory::kWorkspace), of_step + copy);
+        EXPECT_EQ(planned(after, MemoryCategory::kActivations), 0);
+      }
+    }
+  }
 }
 
 TEST_F(MemoryCheckTest, MomentumPendingAndLookaheadAreInThePlan) {
