@@ -182,13 +182,18 @@ void Subtract(benchmark::State& state, int k, bool as_dct) {
 // Multiplications and additions of Newton-Schulz' products; A is symmetric, half of it is needed.
 void MuonStep(benchmark::State& state) {
   const worker::InnerSettings settings;
-  const std::vector<float> gradient = RandomFloats(3, kMatrix.elements);
+  std::vector<float> gradient = RandomFloats(3, kMatrix.elements);
   std::vector<float> buffer(kMatrix.elements), x = RandomFloats(2, kMatrix.elements);
+  const Layout layout = *Layout::Create(
+      *Manifest::Create({{.name = "matrix", .shape = {kMatrix.rows, kMatrix.cols}}}),
+      kDefaultSegmentBlocks);
   worker::InnerOptimizer inner(settings, {{.matrix = kMatrix, .decays = true, .inside = true}},
+                               {.layout = &layout, .runs = worker::WholeRuns(layout)},
                                {absl::MakeSpan(buffer)}, {absl::Span<float>()});
   for (auto _ : state) {
-    inner.BeginStep();
-    inner.Step(0, 1e-4f, 1, gradient, absl::MakeSpan(x));
+    const absl::Status alone =
+        inner.Step(1e-4f, 1, {absl::MakeSpan(gradient)}, {absl::MakeSpan(x)});
+    benchmark::DoNotOptimize(alone.ok());
   }
   state.SetItemsProcessed(state.iterations() * kMatrix.elements);
   const double product = 2.0 * kSide * kSide * kSide;

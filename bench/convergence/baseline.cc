@@ -59,12 +59,10 @@ class Baseline {
     const double norm = std::sqrt(squares);
     const auto scale = static_cast<float>(std::min(1.0, config_.clip_norm() / norm));
     const double eta = LearningRate(config_, round.value());
-    optimizer_.BeginStep();
     for (int i = 0; i < gradient_.tensors(); ++i) {
       for (float& g : gradient_.tensor(i)) g *= scale;
-      optimizer_.Step(i, eta, gradient_.tensor(i), parameters_.tensor(i));
     }
-    return absl::OkStatus();
+    return optimizer_.Step(eta, SpansOf(&gradient_), SpansOf(&parameters_));
   }
 
   // The mean over the samples of all workers: the next ones, whoever takes which.
@@ -119,14 +117,16 @@ BaselineOptimizer::BaselineOptimizer(const BaselineOptions& options, const v1::R
               .beta2 = static_cast<float>(options.beta2),
               .mu = static_cast<float>(config.beta()),
               .weight_decay = static_cast<float>(config.weight_decay())},
-             tensors_, SpansOf(&first_), SpansOf(&second_)) {}
+             tensors_, {.layout = &layout, .runs = WholeRuns(layout)}, SpansOf(&first_),
+             SpansOf(&second_)) {}
 
-void BaselineOptimizer::Step(int tensor, double eta, absl::Span<const float> gradient,
-                             absl::Span<float> parameters) {
-  if (method_ == BaselineMethod::kSgd)
-    Sgd(tensor, eta, gradient, parameters);
-  else
-    inner_.Step(tensor, static_cast<float>(eta), 1, gradient, parameters);
+absl::Status BaselineOptimizer::Step(double eta, const RunSpans& gradient,
+                                     const RunSpans& parameters) {
+  if (method_ != BaselineMethod::kSgd)
+    return inner_.Step(static_cast<float>(eta), 1, gradient, parameters);
+  for (size_t i = 0; i < parameters.size(); ++i)
+    Sgd(static_cast<int>(i), eta, gradient[i], parameters[i]);
+  return absl::OkStatus();
 }
 
 void BaselineOptimizer::Sgd(int tensor, double eta, absl::Span<const float> gradient,

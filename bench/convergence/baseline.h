@@ -31,17 +31,15 @@ struct BaselineOptions {
   double beta2 = 0.95;
 };
 
-// The optimizer's step on one tensor. Not thread-safe.
+// The optimizer's step on all tensors. Not thread-safe.
 class BaselineOptimizer {
  public:
-  // `tensors`: those of the layout. Moments start at 0.
+  // `tensors`: those of the layout, which is borrowed. Moments start at 0.
   BaselineOptimizer(const BaselineOptions& options, const v1::RunConfig& config,
                     const Layout& layout, std::vector<InnerTensor> tensors);
 
-  // Before the tensors of a step.
-  void BeginStep() { inner_.BeginStep(); }
-  // parameters <- one step of the tensor, in f32.
-  void Step(int tensor, double eta, absl::Span<const float> gradient, absl::Span<float> parameters);
+  // parameters <- one step, in f32.
+  absl::Status Step(double eta, const RunSpans& gradient, const RunSpans& parameters);
 
  private:
   void Sgd(int tensor, double eta, absl::Span<const float> gradient, absl::Span<float> parameters);

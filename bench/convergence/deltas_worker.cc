@@ -33,8 +33,8 @@ DeltasWorker::DeltasWorker(const DeltasLab* lab, int index)
       copy_(*lab->layout),
       end_(*lab->layout),
       gradient_(*lab->layout),
-      rule_(lab->layout, InnerOf(*lab->settings, lab->config->weight_decay()), lab->tensors,
-            lab->forms.as_dct,
+      rule_({.layout = lab->layout, .runs = WholeRuns(*lab->layout)},
+            InnerOf(*lab->settings, lab->config->weight_decay()), lab->tensors, lab->forms.as_dct,
             {.error = SpansOf(&error_), .first = SpansOf(&first_), .second = SpansOf(&second_)}) {}
 
 absl::Status DeltasWorker::Step(uint64_t step) {
@@ -53,14 +53,15 @@ absl::Status DeltasWorker::Step(uint64_t step) {
   }
   const double norm = std::sqrt(squares);
   if (!std::isfinite(loss) || !std::isfinite(norm)) return absl::OkStatus();
-  rule_.Step({.rate = LearningRate(*lab_.config, step),
-              .clip_norm = static_cast<float>(lab_.config->clip_norm())},
-             norm, SpansOf(&gradient_), SpansOf(&copy_));
-  return absl::OkStatus();
+  return rule_.Step({.rate = LearningRate(*lab_.config, step),
+                     .clip_norm = static_cast<float>(lab_.config->clip_norm())},
+                    norm, SpansOf(&gradient_), SpansOf(&copy_));
 }
 
 absl::Status DeltasWorker::Compress(const DeltaRound& round, TensorBuffer* parameters) {
-  DISTRO_RETURN_IF_ERROR(rule_.Compress(round, SpansOf(parameters), SpansOf(&copy_)));
+  if (!rule_.IsFinite(round.beta, SpansOf(parameters), SpansOf(&copy_)))
+    return absl::FailedPreconditionError("the worker's copy is not finite after its inner steps");
+  rule_.Compress(round, SpansOf(parameters), SpansOf(&copy_));
   const DeltasSettings& settings = *lab_.settings;
   message_ = settings.values == "bit" ? MessageOf(update())
                                       : EncodeVariant(settings, lab_.forms, rule_.error());

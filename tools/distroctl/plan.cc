@@ -179,7 +179,8 @@ absl::StatusOr<std::vector<PlanMemory>> MemoriesOf(const v1::RunConfig& config,
       .positions = o.sequence_length,
       .element_arrays = rule.element_arrays,
       .block_bytes = rule.PendingBytes(static_cast<int>(config.kept_per_block())),
-      .copy = config.overlap() == 1 || rule.takes_local_steps};
+      .copy = config.overlap() == 1 || rule.takes_local_steps,
+      .needs_whole = rule.needs_whole};
   std::vector<PlanMemory> memories;
   for (const worker::Sharding sharding :
        {worker::Sharding::kNoShard, worker::Sharding::kShardOptimizer,

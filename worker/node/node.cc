@@ -37,16 +37,10 @@ absl::StatusOr<AvailableMemory> Available(const NodeOptions& options, const Node
 // What a rule with local steps cannot do yet.
 absl::Status CheckRule(const UpdateRuleKind& rule, const NodeOptions& options) {
   if (!rule.takes_local_steps) return absl::OkStatus();
-  if (options.device != DeviceKind::kCpu) {
-    return absl::InvalidArgumentError(
-        "--device: the run's method, deltas, has no GPU kernels for its local steps yet: give "
-        "--device cpu, or create the run with method \"signs\"");
-  }
-  if (options.ranks == 1) return absl::OkStatus();
+  if (options.device == DeviceKind::kCpu) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("--ranks: ", options.ranks,
-                   ": the run's method, deltas, runs on one rank yet: "
-                   "give --ranks 1 and more --threads, or create the run with method \"signs\""));
+      "--device: the run's method, deltas, has no GPU kernels for its local steps yet: give "
+      "--device cpu, or create the run with method \"signs\"");
 }
 
 absl::Status CheckPlan(const NodeOptions& options, const Node::Parts& parts,
@@ -60,7 +54,8 @@ absl::Status CheckPlan(const NodeOptions& options, const Node::Parts& parts,
                                  .positions = parts.sequence_length,
                                  .element_arrays = parts.rule->element_arrays,
                                  .block_bytes = parts.rule->PendingBytes(parts.kept_per_block),
-                                 .copy = parts.copy};
+                                 .copy = parts.copy,
+                                 .needs_whole = parts.rule->needs_whole};
   DISTRO_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(request));
   for (int rank = 0; parts.log != nullptr && rank < options.ranks; ++rank)
     parts.log->Info("memory plan", {{"plan", plan.Describe(rank)}});

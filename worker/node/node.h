@@ -129,8 +129,8 @@ class Node : public AppliedLog {
   absl::StatusOr<double> MomentumNorm();
   // What the round took of what is pending, if that is of this round, which was applied last.
   absl::Status Feedback(const CommittedRound& round, int member);
-  // The rule's, of the first rank: ranks with copies have the same. Nothing: it has none, or a rank
-  // failed while it changed the rule's state.
+  // Of all ranks together. Nothing: the rule has none, or a rank failed while it changed the rule's
+  // state.
   std::optional<DeltaReadings> delta_readings() const;
 
   // What the ranks have spent in collective operations, together.
@@ -164,6 +164,8 @@ class Node : public AppliedLog {
   absl::Status Run(absl::string_view operation, RankWork work);
   // Work that leaves the rule's state of no use when it fails on the way.
   absl::Status RunOnState(absl::string_view operation, RankWork work);
+  // What the local steps did is finite, at all ranks.
+  absl::StatusOr<bool> StepsAreFinite(const v1::StepParameters& step);
   // The norm of which every rank writes the sums of its block rows.
   using SumWork = std::function<absl::Status(Rank& rank, absl::Span<double> row_sums)>;
   absl::StatusOr<double> RunForNorm(absl::string_view operation, SumWork work);

@@ -26,17 +26,28 @@ absl::Status Node::TakeGradient(const v1::StepParameters& step, int index, doubl
   });
 }
 
+absl::StatusOr<bool> Node::StepsAreFinite(const v1::StepParameters& step) {
+  if (!parts_.rule->takes_local_steps) return true;
+  const auto finite = std::make_shared<std::atomic<bool>>(true);
+  DISTRO_RETURN_IF_ERROR(Run("check steps", [step, finite](Rank& rank, int) -> absl::Status {
+    DISTRO_ASSIGN_OR_RETURN(const bool of_rank, rank.IsFinite(step));
+    if (!of_rank) *finite = false;
+    return absl::OkStatus();
+  }));
+  return finite->load();
+}
+
 absl::StatusOr<std::vector<SharedBytes>> Node::Compress(RoundId round,
                                                         const v1::StepParameters& step) {
   optimizer_->ForgetPending();
-  // One rank that has nothing finite is enough; ranks with copies say the same.
-  const auto finite = std::make_shared<std::atomic<bool>>(true);
-  DISTRO_RETURN_IF_ERROR(RunOnState("compress", [step, finite](Rank& rank, int) -> absl::Status {
-    DISTRO_ASSIGN_OR_RETURN(const bool pending, rank.Compress(step));
-    if (!pending) *finite = false;
-    return absl::OkStatus();
-  }));
-  if (!*finite) return std::vector<SharedBytes>();
+  DISTRO_ASSIGN_OR_RETURN(const bool finite, StepsAreFinite(step));
+  if (!finite) {
+    DISTRO_RETURN_IF_ERROR(
+        RunOnState("abandon", [](Rank& rank, int) { return rank.rule().Abandon(); }));
+    return std::vector<SharedBytes>();
+  }
+  DISTRO_RETURN_IF_ERROR(
+      RunOnState("compress", [step](Rank& rank, int) { return rank.Compress(step); }));
   optimizer_->SetPending({.round = round, .k = static_cast<int>(step.kept_per_block())});
   return EncodePending();
 }
@@ -64,7 +75,11 @@ absl::Status Node::Feedback(const CommittedRound& round, int member) {
 
 std::optional<DeltaReadings> Node::delta_readings() const {
   if (!state_is_whole_) return std::nullopt;
-  return (*ranks_)[0]->rule().readings();
+  std::optional<DeltaSums> sums = (*ranks_)[0]->rule().sums();
+  if (!sums.has_value()) return std::nullopt;
+  const size_t holders = ShardsMomentum(options_.fsdp.sharding) ? ranks_->size() : 1;
+  for (size_t number = 1; number < holders; ++number) sums->Add(*(*ranks_)[number]->rule().sums());
+  return ReadingsOf(*sums);
 }
 
 absl::StatusOr<Node::Kept> Node::kept() const {

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "worker/model/peak_flops.h"
 
@@ -74,10 +73,7 @@ absl::Status Rank::Allocate(const NodeOptions& options, bool copy) {
       std::make_unique<TileUpdater>(parts_.layout, RowsOf(*parameter_shard_),
                                     memory->has_own_memory() ? TileSize::kPart : TileSize::kCache);
   votes_ = std::make_unique<StagedVotes>(memory);
-  const RuleShard part = {.layout = parts_.layout,
-                          .runs = optimizer_shard_->runs,
-                          .backend = master().backend.get(),
-                          .device = memory};
+  const RuleShard part = MakeRuleShard(sharding);
   std::vector<RunSpans> elements;
   for (RankBuffer& buffer : elements_)
     elements.push_back(SpansOf(*optimizer_shard_, Extent::kShard, &buffer));
@@ -85,6 +81,17 @@ absl::Status Rank::Allocate(const NodeOptions& options, bool copy) {
   row_sums_ = std::make_unique<RowSums>(part);
   DISTRO_RETURN_IF_ERROR(hashes_.emplace(memory).Resize(parts_.layout->tensors().size()));
   return invalid_.emplace(memory).Resize(1);
+}
+
+RuleShard Rank::MakeRuleShard(Sharding sharding) {
+  if (parts_.communicator->ranks() > 1)
+    exchange_ = std::make_unique<CommunicatorExchange>(parts_.communicator);
+  return {.layout = parts_.layout,
+          .runs = optimizer_shard_->runs,
+          .backend = master().backend.get(),
+          .device = master().memory.get(),
+          .exchange = exchange_.get(),
+          .shards = ShardsMomentum(sharding) ? parts_.shards.get() : nullptr};
 }
 
 absl::Status Rank::AllocateBuffers(const NodeOptions& options, bool copy) {
@@ -167,6 +174,8 @@ absl::Status Rank::Apply(const v1::StepParameters& step, const DecodedRound& dec
 
 absl::StatusOr<double> Rank::Gradient(const TokenBatch* batch, GradientAt at,
                                       Accumulation accumulation) {
+  if (at == GradientAt::kCopy)
+    DISTRO_RETURN_IF_ERROR(CatchTorch("copy of the parameters", [&] { return GatherCopy(); }));
   const RankBuffer& parameters = at == GradientAt::kCopy ? copy_ : parameters_;
   DISTRO_ASSIGN_OR_RETURN(const double loss, driver_->Gradient(batch, parameters.tensor(),
                                                                accumulation, gradient_.tensor()));
@@ -212,49 +221,6 @@ absl::StatusOr<double> Rank::PeakFlops() {
        .type = gpu && param_dtype_ == FloatType::kBf16 ? at::kBFloat16 : at::kFloat,
        .size = gpu ? kGpuProduct : kCpuProduct,
        .finish = [this] { return compute_.memory->Finish(); }});
-}
-
-absl::Status Rank::BeginLocalSteps() {
-  return CatchTorch("copy of the parameters", [&] {
-    const at::NoGradGuard no_grad;
-    copy_.tensor().copy_(parameters_.tensor());
-    return FinishCollectives("copy of the parameters");
-  });
-}
-
-absl::Status Rank::TakeGradient(const v1::StepParameters& step, int index, double norm) {
-  return rule_->TakeGradient(step, index, norm, gradient_runs_, copy_runs_);
-}
-
-absl::StatusOr<bool> Rank::Compress(const v1::StepParameters& step) {
-  return rule_->Compress(step, parameter_runs_, copy_runs_);
-}
-
-absl::Status Rank::MakeLookahead(float eta) {
-  DISTRO_RETURN_IF_ERROR(rule_->Lookahead(eta, parameter_runs_, copy_runs_));
-  if (!gathers_copy_) return absl::OkStatus();
-  return CatchTorch("lookahead", [&] { return GatherLookahead(); });
-}
-
-// Each rank has made the copy where its momentum is: the ranges of its shard in every unit's flat.
-// One that is on the host goes through the device.
-absl::Status Rank::GatherLookahead() {
-  const at::NoGradGuard no_grad;
-  const int rank = parts_.communicator->rank();
-  for (size_t u = 0; u < parts_.shards->units().size(); ++u) {
-    const UnitFlat& unit = parts_.shards->units()[u];
-    at::Tensor flat =
-        copy_.tensor().narrow(0, parts_.whole->shard(0).unit_offsets[u], unit.elements);
-    const at::Tensor there = flat.to(compute_.torch);  // itself, when it is there
-    DISTRO_ASSIGN_OR_RETURN(
-        const Transfer transfer,
-        parts_.communicator->StartAllGather(
-            absl::StrCat("lookahead of unit ", u), unit.cuts,
-            there.narrow(0, unit.cuts[rank], unit.cuts[rank + 1] - unit.cuts[rank]), there));
-    DISTRO_RETURN_IF_ERROR(parts_.communicator->Wait(transfer));
-    if (!there.is_same(flat)) flat.copy_(there);
-  }
-  return FinishCollectives("lookahead");
 }
 
 absl::Status Rank::Restore(const ElementBytes& elements,

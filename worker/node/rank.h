@@ -26,6 +26,7 @@
 #include "worker/fsdp/rank_buffer.h"
 #include "worker/fsdp/unit_driver.h"
 #include "worker/model/model.h"
+#include "worker/node/communicator_exchange.h"
 #include "worker/node/node_devices.h"
 #include "worker/node/staged_votes.h"
 #include "worker/optimizer/row_sums.h"
@@ -76,7 +77,8 @@ class Rank {
   absl::Status BeginLocalSteps();
   // As those of UpdateRule, of the rank's gradient, parameters and copy.
   absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm);
-  absl::StatusOr<bool> Compress(const v1::StepParameters& step);
+  absl::StatusOr<bool> IsFinite(const v1::StepParameters& step);
+  absl::Status Compress(const v1::StepParameters& step);
   // Takes the rule's elements, what is pending, and how many local steps there were.
   absl::Status Restore(const ElementBytes& elements, const std::optional<PendingUpdate>& pending,
                        uint64_t local_steps);
@@ -102,11 +104,13 @@ class Rank {
   absl::Status Allocate(const NodeOptions& options, bool copy);
   absl::Status AllocateBuffers(const NodeOptions& options, bool copy);
   void MakeSpans(Sharding sharding);
+  RuleShard MakeRuleShard(Sharding sharding);
   // The device has done what it was given, and none of it was cut short by the end of the group.
   absl::Status FinishCollectives(absl::string_view what);
   absl::Status FinishHashes();
   absl::Status MoveGradient(int64_t micro_batches);
-  absl::Status GatherLookahead();
+  // The runs of the copy that other ranks have moved.
+  absl::Status GatherCopy();
   // Where parameters, their copy and the rule's state are.
   const RankDevice& master() const { return host_.has_value() ? *host_ : compute_; }
 
@@ -118,7 +122,8 @@ class Rank {
   // Which runs it has of each: its shard, or everything.
   const RankShard* parameter_shard_ = nullptr;
   const RankShard* optimizer_shard_ = nullptr;
-  bool gathers_copy_ = false;
+  bool gathers_copy_ = false;     // each rank moves its runs of a copy that all have
+  bool copy_is_gathered_ = true;  // with that: here are the other ranks' runs too
   std::unique_ptr<UnitDriver> driver_;
   RankBuffer parameters_;
   RankBuffer gradient_;
@@ -135,6 +140,7 @@ class Rank {
   std::unique_ptr<StagedVotes> votes_;
   std::optional<TwinArray<uint64_t>> hashes_;   // [tensors]
   std::optional<TwinArray<uint32_t>> invalid_;  // [1], of Apply
+  std::unique_ptr<CommunicatorExchange> exchange_;
   std::unique_ptr<UpdateRule> rule_;
   std::unique_ptr<RowSums> row_sums_;
 };

@@ -8,120 +8,97 @@
 #include "kernels/cpu/deltas.h"
 
 namespace distro::worker {
-namespace {
 
-// Rounding of scales can make a part larger than its whole.
-std::optional<double> Share(double part, double whole) {
-  if (whole == 0) return std::nullopt;
-  return std::min(part / whole, 1.0);
+DeltaRule::DeltaRule(RuleShard shard, const InnerSettings& settings,
+                     std::vector<InnerTensor> tensors, std::vector<bool> as_dct, DeltaState state)
+    : shard_(std::move(shard)),
+      parts_(SegmentParts(*shard_.layout, shard_.runs)),
+      as_dct_(std::move(as_dct)),
+      state_(std::move(state)),
+      inner_(settings, std::move(tensors), shard_, state_.first, state_.second) {}
+
+absl::Status DeltaRule::Step(const InnerStep& step, double norm, const RunSpans& gradient,
+                             const RunSpans& x) {
+  const float scale = norm > step.clip_norm ? static_cast<float>(step.clip_norm / norm) : 1.0f;
+  ++sums_.inner_steps;
+  return inner_.Step(step.rate, scale, gradient, x);
 }
 
-// Sums of squares over the model: of what was done, and of the buffer.
-struct Squares {
-  double done = 0;
-  double buffer = 0;
-};
-Squares SquaresOf(const RunSpans& begin, const RunSpans& x, const RunSpans& error) {
-  Squares sums;
+bool DeltaRule::IsFinite(float beta, const RunSpans& begin, const RunSpans& x) const {
   for (size_t i = 0; i < x.size(); ++i) {
-    const absl::Span<const float> from = begin[i], to = x[i], e = error[i];
+    if (!DeltaIsFinite(beta, begin[i], x[i], state_.error[i])) return false;
+  }
+  return true;
+}
+
+void DeltaRule::Compress(const DeltaRound& round, const RunSpans& begin, const RunSpans& x) {
+  DeltaUpdate update{.k = round.k, .positions = {}, .signs = {}, .codes = {}};
+  for (size_t i = 0; i < x.size(); ++i) {
+    FormDelta(round.beta, begin[i], x[i], state_.error[i]);
+    const ShardRun& run = shard_.runs[i];
+    const uint8_t cap = round.caps[run.tensor];
+    if (as_dct_[run.tensor])
+      transform_.AppendLargest(run.matrix, state_.error[i], cap, &update);
+    else
+      AppendLargest(run.matrix, state_.error[i], cap, &update);
+  }
+  sums_.update = SumsOf(round, begin, x, update);
+  pending_ = std::move(update);
+}
+
+void DeltaRule::Abandon() {
+  pending_.reset();
+  inner_.Reset();
+}
+
+int DeltaRule::CountInside(const DeltaUpdate& update, int64_t record, size_t run,
+                           int64_t block) const {
+  if (update.empty(record)) return 0;
+  if (as_dct_[shard_.runs[run].tensor]) return update.k;
+  return std::min(update.k, ExtentOf(shard_.runs[run].matrix, block).Elements());
+}
+
+DeltaSums::Update DeltaRule::SumsOf(const DeltaRound& round, const RunSpans& begin,
+                                    const RunSpans& x, const DeltaUpdate& update) const {
+  DeltaSums::Update sums;
+  int64_t record = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const absl::Span<const float> from = begin[i], to = x[i], e = state_.error[i];
     for (size_t j = 0; j < e.size(); ++j) {
       const double done = from[j] - to[j], a = e[j];
       sums.done += done * done;
       sums.buffer += a * a;
     }
+    for (int64_t b = 0; b < shard_.runs[i].matrix.Blocks(); ++b, ++record) {
+      if (update.empty(record)) continue;
+      const uint8_t code = update.codes[record];
+      const double scale = std::ldexp(static_cast<double>(ScaleOf(code)), -kScaleUnitBits);
+      sums.said += CountInside(update, record, i, b) * scale * scale;
+      ++sums.records;
+      sums.capped += code == round.caps[shard_.runs[i].tensor] ? 1 : 0;
+    }
   }
   return sums;
 }
 
-}  // namespace
-
-DeltaRule::DeltaRule(const Layout* layout, const InnerSettings& settings,
-                     std::vector<InnerTensor> tensors, std::vector<bool> as_dct, DeltaState state)
-    : layout_(layout),
-      as_dct_(std::move(as_dct)),
-      state_(std::move(state)),
-      inner_(settings, std::move(tensors), state_.first, state_.second) {}
-
-void DeltaRule::Step(const InnerStep& step, double norm, const RunSpans& gradient,
-                     const RunSpans& x) {
-  const float scale = norm > step.clip_norm ? static_cast<float>(step.clip_norm / norm) : 1.0f;
-  inner_.BeginStep();
-  ++readings_.inner_steps;
-  for (size_t i = 0; i < x.size(); ++i) inner_.Step(i, step.rate, scale, gradient[i], x[i]);
-}
-
-absl::Status DeltaRule::Compress(const DeltaRound& round, const RunSpans& begin,
-                                 const RunSpans& x) {
-  pending_.reset();
-  for (size_t i = 0; i < x.size(); ++i) {
-    if (DeltaIsFinite(round.beta, begin[i], x[i], state_.error[i])) continue;
-    inner_.Reset();
-    return absl::FailedPreconditionError("the worker's copy is not finite after its inner steps");
-  }
-  DeltaUpdate update{.k = round.k, .positions = {}, .signs = {}, .codes = {}};
-  for (size_t i = 0; i < x.size(); ++i) {
-    FormDelta(round.beta, begin[i], x[i], state_.error[i]);
-    const MatrixShape& matrix = layout_->tensors()[i].matrix;
-    if (as_dct_[i])
-      transform_.AppendLargest(matrix, state_.error[i], round.caps[i], &update);
-    else
-      AppendLargest(matrix, state_.error[i], round.caps[i], &update);
-  }
-  Read(round, begin, x, update);
-  pending_ = std::move(update);
-  return absl::OkStatus();
-}
-
-int DeltaRule::CountInside(const DeltaUpdate& update, int64_t record, int tensor,
-                           int64_t block) const {
-  if (update.empty(record)) return 0;
-  if (as_dct_[tensor]) return update.k;
-  return std::min(update.k, ExtentOf(layout_->tensors()[tensor].matrix, block).Elements());
-}
-
-void DeltaRule::Read(const DeltaRound& round, const RunSpans& begin, const RunSpans& x,
-                     const DeltaUpdate& update) {
-  double said = 0;  // sum of squares
-  int64_t records = 0, capped = 0;
-  for (const BlockRun& run : layout_->Runs(0, layout_->blocks())) {
-    for (int64_t record = run.offset; record < run.offset + run.blocks; ++record) {
-      if (update.empty(record)) continue;
-      const uint8_t code = update.codes[record];
-      const double scale = std::ldexp(static_cast<double>(ScaleOf(code)), -kScaleUnitBits);
-      said += CountInside(update, record, run.tensor, record - run.offset) * scale * scale;
-      ++records;
-      capped += code == round.caps[run.tensor] ? 1 : 0;
-    }
-  }
-  const Squares squares = SquaresOf(begin, x, state_.error);
-  readings_.delta_norm = std::sqrt(squares.done);
-  readings_.energy_kept = Share(said, squares.buffer);
-  readings_.capped = Share(static_cast<double>(capped), static_cast<double>(records));
-}
-
 void DeltaRule::Feedback(absl::Span<const DeltaResult* const> results) {
-  int64_t positions = 0, returned = 0;
-  for (uint32_t s = 0; s < layout_->segments() && pending_.has_value(); ++s) {
-    if (results[s] == nullptr) continue;
-    const int64_t first = layout_->SegmentFirstBlock(SegmentId(s));
-    for (const BlockRun& run : layout_->SegmentRuns(SegmentId(s))) {
-      const MatrixShape& matrix = layout_->tensors()[run.tensor].matrix;
-      const BlockRange blocks = {.first = run.first_block, .count = run.blocks};
-      const absl::Span<float> e = state_.error[run.tensor];
-      const int64_t sent = first + run.offset;
-      for (int64_t b = 0; b < run.blocks; ++b)
-        positions += CountInside(*pending_, sent + b, run.tensor, run.first_block + b);
-      returned += as_dct_[run.tensor] ? transform_.SubtractReturned(matrix, blocks, *pending_, sent,
-                                                                    *results[s], run.offset, e)
-                                      : SubtractReturned(matrix, blocks, *pending_, sent,
-                                                         *results[s], run.offset, e);
-    }
+  const std::optional<DeltaUpdate> update = std::exchange(pending_, std::nullopt);
+  const auto included = [](const DeltaResult* result) { return result != nullptr; };
+  if (!update.has_value() || std::ranges::none_of(results, included)) return;
+  sums_.sent = sums_.returned = 0;
+  for (const SegmentPart& part : parts_) {
+    const DeltaResult* const result = results[part.segment.value()];
+    if (result == nullptr) continue;
+    const MatrixShape& matrix = shard_.runs[part.run].matrix;
+    const absl::Span<float> e = state_.error[part.run];
+    const int64_t sent = part.first_pending, returned = part.first_in_segment;
+    for (int64_t b = 0; b < part.blocks.count; ++b)
+      sums_.sent += CountInside(*update, sent + b, part.run, part.blocks.first + b);
+    sums_.returned +=
+        as_dct_[shard_.runs[part.run].tensor]
+            ? transform_.SubtractReturned(matrix, part.blocks, *update, sent, *result, returned, e)
+            : SubtractReturned(matrix, part.blocks, *update, sent, *result, returned, e);
   }
-  pending_.reset();
-  if (positions == 0) return;
-  readings_.cancelled =
-      Share(static_cast<double>(positions - returned), static_cast<double>(positions));
 }
 
 }  // namespace distro::worker

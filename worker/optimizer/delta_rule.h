@@ -1,10 +1,12 @@
 // A worker's round under the deltas method (docs/algorithm.md, "Deltas"): inner steps on its own
 // copy, what came of them in an error buffer, the largest of the buffer as an update, and what came
-// back out of the buffer again. On the CPU, over whole tensors.
+// back out of the buffer again. On the CPU, over the runs of block rows that a rank has.
 //
 //   copy x <- p
 //   rule.Step(step, norm, gradient, x);    // H times, skipped where loss or norm is no number
-//   rule.Compress(round, p, x);            // an update is pending
+//   rule.IsFinite(beta, p, x)              // at all ranks?
+//   rule.Compress(round, p, x);            // yes: an update is pending
+//   rule.Abandon();                        // no: nothing is
 //   rule.Feedback(results);                // when its round is committed
 //
 // Not thread-safe.
@@ -22,6 +24,7 @@
 #include "kernels/cpu/delta_transform.h"
 #include "worker/optimizer/delta_readings.h"
 #include "worker/optimizer/inner_optimizer.h"
+#include "worker/optimizer/segment_parts.h"
 #include "worker/optimizer/update_rule.h"
 
 namespace distro::worker {
@@ -39,7 +42,7 @@ struct DeltaRound {
   std::vector<uint8_t> caps;  // [tensors]: the largest scale code
 };
 
-// Its element arrays, f32 [elements of the model] each, borrowed: zeros where a worker starts.
+// Its element arrays, of each run f32 [elements], borrowed: zeros where a worker starts.
 struct DeltaState {
   RunSpans error;   // e
   RunSpans first;   // the inner optimizer's
@@ -48,20 +51,25 @@ struct DeltaState {
 
 class DeltaRule {
  public:
-  // `layout` is borrowed; `tensors` and the state are in its order. `as_dct` [tensors]: whose
-  // blocks are sent as their DCT (MuonTensors).
-  DeltaRule(const Layout* layout, const InnerSettings& settings, std::vector<InnerTensor> tensors,
+  // Of the shard, the state and all that the functions below take, one span a run. `tensors`: of
+  // the layout. `as_dct` [tensors]: whose blocks are sent as their DCT (MuonTensors).
+  DeltaRule(RuleShard shard, const InnerSettings& settings, std::vector<InnerTensor> tensors,
             std::vector<bool> as_dct, DeltaState state);
 
   // Takes a gradient at `x`, of norm `norm` over the whole model, which is finite, and moves x.
-  void Step(const InnerStep& step, double norm, const RunSpans& gradient, const RunSpans& x);
+  // Status: as InnerOptimizer::Step.
+  absl::Status Step(const InnerStep& step, double norm, const RunSpans& gradient,
+                    const RunSpans& x);
 
-  // e <- beta * e + (begin - x), of which the update is pending. FailedPrecondition: that is not
-  // finite; then e is as it was, the inner optimizer begins anew, and the worker abstains.
-  absl::Status Compress(const DeltaRound& round, const RunSpans& begin, const RunSpans& x);
+  // Whether beta * e + (begin - x) is. Where it is not at any rank, the worker abstains.
+  bool IsFinite(float beta, const RunSpans& begin, const RunSpans& x) const;
+  // e <- beta * e + (begin - x), of which the update is pending. Requires IsFinite.
+  void Compress(const DeltaRound& round, const RunSpans& begin, const RunSpans& x);
+  // Instead: e is as it was, nothing is pending, and the inner optimizer begins anew.
+  void Abandon();
 
-  // What the last Compress made, over all blocks of the model; nothing when there was none or its
-  // feedback was taken.
+  // What the last Compress made, over the blocks of the shard, run after run; nothing when there
+  // was none or its feedback was taken.
   const std::optional<DeltaUpdate>& pending() const { return pending_; }
 
   // The round of what is pending is committed: takes out of e what came back. `results`: of each
@@ -72,26 +80,27 @@ class DeltaRule {
 
   const RunSpans& error() const { return state_.error; }
   uint64_t inner_steps() const { return inner_.steps(); }
-  const DeltaReadings& readings() const { return readings_; }
+  const DeltaSums& sums() const { return sums_; }
 
   // What an earlier process had; the elements are those that were given.
   void RestorePending(DeltaUpdate update) { pending_ = std::move(update); }
   void RestoreInnerSteps(uint64_t steps) { inner_.RestoreSteps(steps); }
 
  private:
-  // Positions inside the tensor that a record has, which is of this block of the tensor.
-  int CountInside(const DeltaUpdate& update, int64_t record, int tensor, int64_t block) const;
-  // Readings of an update that was made of the buffer.
-  void Read(const DeltaRound& round, const RunSpans& begin, const RunSpans& x,
-            const DeltaUpdate& update);
+  // Positions inside the tensor that a record has, which is of this block of the run.
+  int CountInside(const DeltaUpdate& update, int64_t record, size_t run, int64_t block) const;
+  // Sums of an update that was made of the buffer.
+  DeltaSums::Update SumsOf(const DeltaRound& round, const RunSpans& begin, const RunSpans& x,
+                           const DeltaUpdate& update) const;
 
-  const Layout* const layout_;
+  const RuleShard shard_;
+  const std::vector<SegmentPart> parts_;
   const std::vector<bool> as_dct_;
   const DeltaState state_;
   InnerOptimizer inner_;
   DeltaTransform transform_;
   std::optional<DeltaUpdate> pending_;
-  DeltaReadings readings_;
+  DeltaSums sums_;
 };
 
 }  // namespace distro::worker

@@ -5,8 +5,6 @@
 #include <utility>
 
 #include "common/model/architecture.h"
-#include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/newton_schulz.h"
 
 namespace distro::worker {
 
@@ -30,30 +28,37 @@ std::vector<bool> MuonTensors(const InnerSettings& settings,
 }
 
 InnerOptimizer::InnerOptimizer(const InnerSettings& settings, std::vector<InnerTensor> tensors,
-                               RunSpans first, RunSpans second)
+                               RuleShard shard, RunSpans first, RunSpans second)
     : settings_(settings),
       tensors_(std::move(tensors)),
       by_muon_(MuonTensors(settings_, tensors_)),
+      shard_(std::move(shard)),
       first_(std::move(first)),
-      second_(std::move(second)) {}
+      second_(std::move(second)),
+      matrices_(shard_, by_muon_, settings_.newton_schulz) {}
 
-void InnerOptimizer::Step(size_t tensor, float rate, float gradient_scale,
-                          absl::Span<const float> gradient, absl::Span<float> x) {
-  if (by_muon_[tensor])
-    Muon(tensor, rate, gradient_scale, gradient, x);
-  else
-    AdamW(tensor, rate, gradient_scale, gradient, x);
+absl::Status InnerOptimizer::Step(float rate, float gradient_scale, const RunSpans& gradient,
+                                  const RunSpans& x) {
+  ++steps_;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (!by_muon_[shard_.runs[i].tensor]) AdamW(i, rate, gradient_scale, gradient[i], x[i]);
+  }
+  return matrices_.Orthogonalize(
+      [&](size_t i, absl::Span<float> direction) {
+        MakeDirection(i, gradient_scale, gradient[i], direction);
+      },
+      [&](size_t i, absl::Span<const float> direction) { MoveAlong(i, rate, direction, x[i]); });
 }
 
-void InnerOptimizer::AdamW(size_t tensor, float rate, float gradient_scale,
+void InnerOptimizer::AdamW(size_t run, float rate, float gradient_scale,
                            absl::Span<const float> gradient, absl::Span<float> x) {
   const auto count = static_cast<double>(steps_);
   const auto correction1 = static_cast<float>(1 / (1 - std::pow(double{settings_.beta1}, count)));
   const auto correction2 = static_cast<float>(1 / (1 - std::pow(double{settings_.beta2}, count)));
-  const float decay = tensors_[tensor].decays ? rate * settings_.weight_decay : 0.0f;
+  const float decay = TensorOf(run).decays ? rate * settings_.weight_decay : 0.0f;
   const float beta1 = settings_.beta1, beta2 = settings_.beta2, epsilon = settings_.epsilon;
-  float* const first = first_[tensor].data();
-  float* const second = second_[tensor].data();
+  float* const first = first_[run].data();
+  float* const second = second_[run].data();
   for (size_t i = 0; i < x.size(); ++i) {
     const float g = gradient_scale * gradient[i];
     first[i] = beta1 * first[i] + (1 - beta1) * g;
@@ -63,24 +68,24 @@ void InnerOptimizer::AdamW(size_t tensor, float rate, float gradient_scale,
   }
 }
 
-void InnerOptimizer::Muon(size_t tensor, float rate, float gradient_scale,
-                          absl::Span<const float> gradient, absl::Span<float> x) {
-  const MatrixShape& matrix = tensors_[tensor].matrix;
+void InnerOptimizer::MakeDirection(size_t run, float gradient_scale,
+                                   absl::Span<const float> gradient, absl::Span<float> direction) {
   const float mu = settings_.mu;
-  float* const buffer = first_[tensor].data();
-  direction_.resize(x.size());
-  for (size_t i = 0; i < x.size(); ++i) {
+  float* const buffer = first_[run].data();
+  for (size_t i = 0; i < direction.size(); ++i) {
     const float g = gradient_scale * gradient[i];
     buffer[i] = mu * buffer[i] + g;
-    direction_[i] = g + mu * buffer[i];
+    direction[i] = g + mu * buffer[i];
   }
-  static const MatrixKernels& kernels = *SupportedVectorKernels().back().matrix;
-  NewtonSchulz(kernels, matrix.rows, matrix.cols, settings_.newton_schulz,
-               absl::MakeSpan(direction_));
+}
+
+void InnerOptimizer::MoveAlong(size_t run, float rate, absl::Span<const float> direction,
+                               absl::Span<float> x) const {
+  const MatrixShape& matrix = TensorOf(run).matrix;
   const float scale =
       settings_.muon_scale * std::sqrt(static_cast<float>(std::max(matrix.rows, matrix.cols)));
   for (size_t i = 0; i < x.size(); ++i)
-    x[i] -= rate * (scale * direction_[i] + settings_.weight_decay * x[i]);
+    x[i] -= rate * (scale * direction[i] + settings_.weight_decay * x[i]);
 }
 
 void InnerOptimizer::Reset() {

@@ -1,18 +1,20 @@
 // The ordinary optimizer that a worker of the deltas method runs on its own copy of the parameters
 // (docs/algorithm.md, "Deltas"): Muon for matrices inside the model, AdamW for everything else, or
-// AdamW for all. Nothing of it need be equal anywhere. On the CPU.
+// AdamW for all. Nothing of it need be equal anywhere, but what the ranks of a node do together has
+// the bits of one rank. On the CPU.
 //
-//   InnerOptimizer inner(settings, tensors, first, second);
-//   inner.BeginStep();
-//   for (size_t i = 0; i < tensors.size(); ++i) inner.Step(i, rate, gradient_scale, g[i], x[i]);
+//   InnerOptimizer inner(settings, tensors, shard, first, second);
+//   inner.Step(rate, gradient_scale, g, x);  // of all runs of the shard
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/layout/matrix.h"
 #include "worker/optimizer/update_rule.h"
+#include "worker/optimizer/whole_matrices.h"
 
 namespace distro::worker {
 
@@ -29,7 +31,7 @@ struct InnerSettings {
   float weight_decay = 0.1f;  // of tensors that decay
 };
 
-// A tensor, whole: Muon works on matrices as such.
+// A tensor, whole: Muon works on matrices as such, whoever has their rows.
 struct InnerTensor {
   MatrixShape matrix;
   bool decays = false;
@@ -47,16 +49,16 @@ std::vector<bool> MuonTensors(const InnerSettings& settings, absl::Span<const In
 // Not thread-safe.
 class InnerOptimizer {
  public:
-  // State, of every tensor f32 [elements], zeros where a worker starts; borrowed. `first` is
-  // AdamW's first moment or Muon's buffer, `second` AdamW's second moment.
-  InnerOptimizer(const InnerSettings& settings, std::vector<InnerTensor> tensors, RunSpans first,
-                 RunSpans second);
+  // State, of every run of the shard f32 [elements], zeros where a worker starts; borrowed. `first`
+  // is AdamW's first moment or Muon's buffer, `second` AdamW's second moment. `tensors`: of the
+  // layout.
+  InnerOptimizer(const InnerSettings& settings, std::vector<InnerTensor> tensors, RuleShard shard,
+                 RunSpans first, RunSpans second);
 
-  // A step of all tensors begins. Steps are counted from 1, for the correction of AdamW's moments.
-  void BeginStep() { ++steps_; }
-  // x <- inner step (x, gradient_scale * gradient, rate).
-  void Step(size_t tensor, float rate, float gradient_scale, absl::Span<const float> gradient,
-            absl::Span<float> x);
+  // x <- inner step (x, gradient_scale * gradient, rate), of every run. Steps are counted from 1,
+  // for the correction of AdamW's moments. With several ranks they step together; an error is the
+  // other ranks', and of no use is what was stepped then.
+  absl::Status Step(float rate, float gradient_scale, const RunSpans& gradient, const RunSpans& x);
   // As at the start.
   void Reset();
 
@@ -64,18 +66,23 @@ class InnerOptimizer {
   void RestoreSteps(uint64_t steps) { steps_ = steps; }
 
  private:
-  void AdamW(size_t tensor, float rate, float gradient_scale, absl::Span<const float> gradient,
+  const InnerTensor& TensorOf(size_t run) const { return tensors_[shard_.runs[run].tensor]; }
+  void AdamW(size_t run, float rate, float gradient_scale, absl::Span<const float> gradient,
              absl::Span<float> x);
-  void Muon(size_t tensor, float rate, float gradient_scale, absl::Span<const float> gradient,
-            absl::Span<float> x);
+  // Muon's step before and after Newton-Schulz of the whole matrix.
+  void MakeDirection(size_t run, float gradient_scale, absl::Span<const float> gradient,
+                     absl::Span<float> direction);
+  void MoveAlong(size_t run, float rate, absl::Span<const float> direction,
+                 absl::Span<float> x) const;
 
   const InnerSettings settings_;
   const std::vector<InnerTensor> tensors_;
   const std::vector<bool> by_muon_;  // [tensors]
+  const RuleShard shard_;
   const RunSpans first_;
   const RunSpans second_;
+  const WholeMatrices matrices_;
   uint64_t steps_ = 0;
-  std::vector<float> direction_;  // of the matrix that Muon steps
 };
 
 }  // namespace distro::worker

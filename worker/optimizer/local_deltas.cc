@@ -10,6 +10,7 @@
 #include "common/round_log/delta_step.h"
 #include "common/update/scale.h"
 #include "worker/optimizer/delta_rule.h"
+#include "worker/optimizer/segment_parts.h"
 #include "worker/optimizer/update_rule.h"
 
 namespace distro::worker {
@@ -32,15 +33,11 @@ absl::Span<const char> Bytes(const std::vector<T>& numbers) {
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T)};
 }
 
-void AppendBlocks(const BlockBytes& segment, DeltaUpdate* update) {
-  Append(segment[0], &update->positions);
-  Append(segment[1], &update->signs);
-  Append(segment[2], &update->codes);
-}
-
 DeltaUpdate UpdateOf(int k, const BlockBytes& segment) {
   DeltaUpdate update{.k = k, .positions = {}, .signs = {}, .codes = {}};
-  AppendBlocks(segment, &update);
+  Append(absl::string_view(segment[0]), &update.positions);
+  Append(absl::string_view(segment[1]), &update.signs);
+  Append(absl::string_view(segment[2]), &update.codes);
   return update;
 }
 
@@ -70,27 +67,35 @@ class LocalDeltaRule final : public UpdateRule {
                  std::vector<RunSpans> elements)
       : shard_(std::move(shard)),
         elements_(std::move(elements)),
-        rule_(shard_.layout, settings, tensors, MuonTensors(settings, tensors),
+        parts_(SegmentParts(*shard_.layout, shard_.runs)),
+        rule_(shard_, settings, tensors, MuonTensors(settings, tensors),
               {.error = elements_[0], .first = elements_[1], .second = elements_[2]}) {}
 
   absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm,
                             const RunSpans& gradient, const RunSpans& copy) override {
     const uint32_t rate = step.deltas().inner_rate_bits(index);
-    rule_.Step({.rate = std::bit_cast<float>(rate), .clip_norm = step.clip_norm()}, norm, gradient,
-               copy);
+    return rule_.Step({.rate = std::bit_cast<float>(rate), .clip_norm = step.clip_norm()}, norm,
+                      gradient, copy);
+  }
+
+  absl::StatusOr<bool> IsFinite(const v1::StepParameters& step, const RunSpans& parameters,
+                                const RunSpans& copy) override {
+    return rule_.IsFinite(step.deltas().error_decay(), parameters, copy);
+  }
+
+  absl::Status Compress(const v1::StepParameters& step, const RunSpans& parameters,
+                        const RunSpans& copy) override {
+    const std::string& caps = step.deltas().caps();
+    rule_.Compress({.beta = step.deltas().error_decay(),
+                    .k = static_cast<int>(step.kept_per_block()),
+                    .caps = {caps.begin(), caps.end()}},
+                   parameters, copy);
     return absl::OkStatus();
   }
 
-  absl::StatusOr<bool> Compress(const v1::StepParameters& step, const RunSpans& parameters,
-                                const RunSpans& copy) override {
-    const std::string& caps = step.deltas().caps();
-    const absl::Status status = rule_.Compress({.beta = step.deltas().error_decay(),
-                                                .k = static_cast<int>(step.kept_per_block()),
-                                                .caps = {caps.begin(), caps.end()}},
-                                               parameters, copy);
-    if (absl::IsFailedPrecondition(status)) return false;
-    DISTRO_RETURN_IF_ERROR(status);
-    return true;
+  absl::Status Abandon() override {
+    rule_.Abandon();
+    return absl::OkStatus();
   }
 
   absl::Status Feedback(const CommittedRound& round, const DecodedRound& decoded,
@@ -121,18 +126,24 @@ class LocalDeltaRule final : public UpdateRule {
 
   absl::Status RestorePending(const PendingUpdate& pending) override {
     DeltaUpdate update{.k = pending.k, .positions = {}, .signs = {}, .codes = {}};
-    for (const BlockBytes& segment : pending.segments) AppendBlocks(segment, &update);
+    const std::vector<int64_t> bytes = BlockBytesOf(pending.k);
+    for (const SegmentPart& part : parts_) {
+      Append(BytesOf(part, pending, 0, bytes[0]), &update.positions);
+      Append(BytesOf(part, pending, 1, bytes[1]), &update.signs);
+      Append(BytesOf(part, pending, 2, bytes[2]), &update.codes);
+    }
     rule_.RestorePending(std::move(update));
     return absl::OkStatus();
   }
 
   uint64_t local_steps() const override { return rule_.inner_steps(); }
   void RestoreLocalSteps(uint64_t steps) override { rule_.RestoreInnerSteps(steps); }
-  std::optional<DeltaReadings> readings() const override { return rule_.readings(); }
+  std::optional<DeltaSums> sums() const override { return rule_.sums(); }
 
  private:
   const RuleShard shard_;
   const std::vector<RunSpans> elements_;  // [3]: error buffer, the inner optimizer's first, second
+  const std::vector<SegmentPart> parts_;
   DeltaRule rule_;
 };
 
@@ -143,6 +154,7 @@ UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
   const InnerSettings settings = SettingsOf(config);
   std::vector<InnerTensor> tensors = InnerTensors(*layout, UnitTensors(model, layout->manifest()));
   return {.takes_local_steps = true,
+          .needs_whole = MuonTensors(settings, tensors),
           .as_dct = ToBitmap(MuonTensors(settings, tensors)),
           .element_arrays = 3,
           .block_bytes = BlockBytesOf,

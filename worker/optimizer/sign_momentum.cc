@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "worker/optimizer/segment_parts.h"
 #include "worker/optimizer/update_rule.h"
 
 namespace distro::worker {
@@ -67,6 +68,7 @@ class SignMomentum final : public UpdateRule {
   SignMomentum(RuleShard shard, std::vector<RunSpans> elements)
       : shard_(std::move(shard)),
         elements_(std::move(elements)),
+        parts_(SegmentParts(*shard_.layout, shard_.runs)),
         positions_(shard_.device),
         values_(shard_.device) {
     for (const ShardRun& run : shard_.runs) {
@@ -82,8 +84,8 @@ class SignMomentum final : public UpdateRule {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<bool> Compress(const v1::StepParameters& step, const RunSpans& /*parameters*/,
-                                const RunSpans& /*copy*/) override {
+  absl::Status Compress(const v1::StepParameters& step, const RunSpans& /*parameters*/,
+                        const RunSpans& /*copy*/) override {
     const CompressOptions options = OptionsOf(step, norm_);
     DISTRO_RETURN_IF_ERROR(ResizePending(options.k));
     for (size_t i = 0; i < shard_.runs.size(); ++i) {
@@ -95,13 +97,18 @@ class SignMomentum final : public UpdateRule {
     }
     positions_.CopyOut();
     values_.CopyOut();
-    DISTRO_RETURN_IF_ERROR(shard_.device->Finish());
-    return true;
+    return shard_.device->Finish();
   }
 
   absl::Status Feedback(const CommittedRound& round, const DecodedRound& /*decoded*/,
                         int member) override {
-    for (size_t i = 0; i < shard_.runs.size(); ++i) FeedbackOfRun(i, round, member);
+    for (const SegmentPart& part : parts_) {
+      if (!round.Included(member, part.segment)) continue;
+      const int64_t first = part.first_pending, blocks = part.blocks.count;
+      shard_.backend->Feedback(shard_.runs[part.run].matrix, part.blocks, kept_,
+                               Entries(positions_, first, blocks, kept_),
+                               Entries(values_, first, blocks, kept_), momentum()[part.run]);
+    }
     return shard_.device->Finish();
   }
 
@@ -130,10 +137,6 @@ class SignMomentum final : public UpdateRule {
 
  private:
   const RunSpans& momentum() const { return elements_[0]; }
-  // Among the blocks of the model.
-  int64_t FirstBlockOf(const ShardRun& run) const {
-    return shard_.layout->tensors()[run.tensor].first_block + run.first_block;
-  }
 
   absl::Status ResizePending(int kept) {
     kept_ = kept;
@@ -141,42 +144,19 @@ class SignMomentum final : public UpdateRule {
     return values_.Resize(blocks_ * kept);
   }
 
-  // Of the segments in which the member is included. A segment may begin or end inside the run.
-  void FeedbackOfRun(size_t run, const CommittedRound& round, int member) {
-    const MatrixShape& matrix = shard_.runs[run].matrix;
-    const int64_t segment_blocks = shard_.layout->segment_blocks();
-    for (int64_t done = 0; done < matrix.Blocks();) {
-      const int64_t block = FirstBlockOf(shard_.runs[run]) + done;
-      const SegmentId segment(static_cast<uint32_t>(block / segment_blocks));
-      const int64_t end = (int64_t{segment.value()} + 1) * segment_blocks;
-      const int64_t blocks = std::min(matrix.Blocks() - done, end - block);
-      if (round.Included(member, segment)) {
-        const int64_t first = first_pending_[run] + done;
-        shard_.backend->Feedback(matrix, {.first = done, .count = blocks}, kept_,
-                                 Entries(positions_, first, blocks, kept_),
-                                 Entries(values_, first, blocks, kept_), momentum()[run]);
-      }
-      done += blocks;
-    }
-  }
-
   template <typename T>
   void RestoreArray(const PendingUpdate& pending, int array, absl::Span<T> to) const {
-    const int64_t segment_blocks = shard_.layout->segment_blocks();
-    const size_t bytes = kept_ * sizeof(T);
-    for (size_t i = 0; i < shard_.runs.size(); ++i) {
-      for (int64_t b = 0; b < shard_.runs[i].matrix.Blocks(); ++b) {
-        const int64_t block = FirstBlockOf(shard_.runs[i]) + b;
-        const std::string& segment = pending.segments[block / segment_blocks][array];
-        std::memcpy(to.data() + (first_pending_[i] + b) * kept_,
-                    segment.data() + block % segment_blocks * bytes, bytes);
-      }
+    for (const SegmentPart& part : parts_) {
+      const absl::string_view bytes =
+          BytesOf(part, pending, array, static_cast<int64_t>(kept_ * sizeof(T)));
+      std::memcpy(to.data() + part.first_pending * kept_, bytes.data(), bytes.size());
     }
   }
 
   const RuleShard shard_;
   const std::vector<RunSpans> elements_;  // [1]: the momentum
-  std::vector<int64_t> first_pending_;    // [runs]
+  const std::vector<SegmentPart> parts_;
+  std::vector<int64_t> first_pending_;  // [runs]
   int64_t blocks_ = 0;
   int kept_ = 0;  // K of what is pending
   // What was taken and is not compressed yet.

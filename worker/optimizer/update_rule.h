@@ -4,11 +4,13 @@
 // RuleOf.
 //
 // Each rank has an UpdateRule for its runs of block rows, on its device. A run is a matrix, so a
-// rule works on its runs as if they were whole tensors: what it gives does not show how the model
-// is cut. What one rank makes pending of a block does not depend on other blocks; the worker puts
-// the blocks of a segment together (optimizer.h).
+// rule works on its runs as if they were whole tensors, but where a step needs one whole
+// (whole_matrices.h): what it gives does not show how the model is cut. What one rank makes pending
+// of a block does not depend on other blocks; the worker puts the blocks of a segment together
+// (optimizer.h).
 //
 //   rule->TakeGradient(step, 0, norm, gradient, copy);  // of each step of the round
+//   rule->IsFinite(step, parameters, copy);  // of local steps: is what they did? at all ranks?
 //   rule->Compress(step, parameters, copy);  // what was taken becomes an update, which is pending
 //   kind.encode(identity, k, blocks);        // a segment of it as a payload, the same bytes as
 //                                            // often as it is asked for
@@ -40,6 +42,7 @@
 #include "kernels/backend.h"
 #include "kernels/device.h"
 #include "worker/optimizer/delta_readings.h"
+#include "worker/optimizer/rank_exchange.h"
 #include "worker/plan/shard_plan.h"
 
 namespace distro::worker {
@@ -54,6 +57,10 @@ struct RuleShard {
   std::vector<ShardRun> runs;
   Backend* backend = nullptr;
   Device* device = nullptr;
+  // For what the ranks of the node do together; nullptr: this one is alone.
+  RankExchange* exchange = nullptr;
+  // What the ranks have, where each has a part of its own; nullptr: every rank has everything.
+  const ShardPlan* shards = nullptr;
 };
 
 // What is pending of consecutive blocks: of each of the rule's block arrays the bytes of these
@@ -83,10 +90,18 @@ class UpdateRule {
   // have one step, index 0, and borrow the gradient until Compress.
   virtual absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm,
                                     const RunSpans& gradient, const RunSpans& copy) = 0;
-  // Makes an update of what was taken, which stays pending. False: it is not finite; then nothing
-  // is pending. With local steps: `parameters` are where the copy began.
-  virtual absl::StatusOr<bool> Compress(const v1::StepParameters& step, const RunSpans& parameters,
-                                        const RunSpans& copy) = 0;
+  // Of a rule that takes local steps: whether what they did is finite. All ranks are asked before
+  // Compress, which makes an update at all of them or, with Abandon, at none.
+  virtual absl::StatusOr<bool> IsFinite(const v1::StepParameters& /*step*/,
+                                        const RunSpans& /*parameters*/, const RunSpans& /*copy*/) {
+    return true;
+  }
+  // Makes an update of what was taken, which stays pending. With local steps: `parameters` are
+  // where the copy began.
+  virtual absl::Status Compress(const v1::StepParameters& step, const RunSpans& parameters,
+                                const RunSpans& copy) = 0;
+  // Instead of Compress: nothing is pending, and what the local steps left behind is forgotten.
+  virtual absl::Status Abandon() { return absl::OkStatus(); }
   // What is pending is of this round, whose record has this worker as members[member].
   virtual absl::Status Feedback(const CommittedRound& round, const DecodedRound& decoded,
                                 int member) = 0;
@@ -105,15 +120,17 @@ class UpdateRule {
   // Local steps that the worker has taken since its state began.
   virtual uint64_t local_steps() const { return 0; }
   virtual void RestoreLocalSteps(uint64_t /*steps*/) {}
-  // For people; nothing: the rule has none.
-  virtual std::optional<DeltaReadings> readings() const { return std::nullopt; }
+  // For people, of this rank; nothing: the rule has none.
+  virtual std::optional<DeltaSums> sums() const { return std::nullopt; }
 };
 
 // What is known of a rule before there is one: what its state needs, and what its payloads are.
 struct UpdateRuleKind {
   // A round has several steps, on a copy of the parameters, and what they did is sent. Such a rule
-  // works on whole tensors in the host's memory.
+  // works in the host's memory.
   bool takes_local_steps = false;
+  // Tensors that such a step needs whole at one rank, [tensors]; empty: none.
+  std::vector<bool> needs_whole = {};
   // Of deltas: whose blocks it sends as their DCT, as Open has it (v1.DeltaParameters.as_dct).
   std::string as_dct = "";
   // Arrays f32 [elements of the model] that it keeps. Zeros are where a worker starts.

@@ -28,12 +28,13 @@ TEST(BaselineOptimizerTest, SgdAddsMomentumAndDecay) {
   v1::RunConfig config;
   config.set_beta(0.5);
   config.set_weight_decay(0.5);
-  BaselineOptimizer optimizer({.method = BaselineMethod::kSgd}, config, TwoElements(),
+  const Layout layout = TwoElements();
+  BaselineOptimizer optimizer({.method = BaselineMethod::kSgd}, config, layout,
                               {{.matrix = {.rows = 1, .cols = 2, .elements = 2}, .decays = true}});
-  std::array<float, 2> p = {1, 0};
-  optimizer.Step(0, 0.1, std::array<float, 2>{2, 1}, absl::MakeSpan(p));
+  std::array<float, 2> p = {1, 0}, g = {2, 1}, second = {0, 1};
+  ASSERT_TRUE(optimizer.Step(0.1, {absl::MakeSpan(g)}, {absl::MakeSpan(p)}).ok());
   EXPECT_THAT(p, ElementsAre(FloatNear(1 - 0.1f * 2.5f, 1e-6f), FloatNear(-0.1f, 1e-6f)));
-  optimizer.Step(0, 0.1, std::array<float, 2>{0, 1}, absl::MakeSpan(p));
+  ASSERT_TRUE(optimizer.Step(0.1, {absl::MakeSpan(second)}, {absl::MakeSpan(p)}).ok());
   EXPECT_THAT(p, ElementsAre(FloatNear(0.75f - 0.1f * 1.375f, 1e-6f),
                              FloatNear(-0.1f - 0.1f * 1.45f, 1e-6f)));
 }

@@ -102,7 +102,7 @@ void DeltaWorker::TakeSteps(uint64_t seed) {
 
 std::vector<SharedBytes> DeltaWorker::TakeRound(RoundId round, uint64_t seed) {
   TakeSteps(seed);
-  if (!*rule->Compress(step, SpansOf(&parameters), SpansOf(&x))) std::abort();
+  Must(rule->Compress(step, SpansOf(&parameters), SpansOf(&x)));
   optimizer->SetPending({.round = round, .k = static_cast<int>(step.kept_per_block())});
   return Encode();
 }

@@ -81,15 +81,6 @@ class LocalStepsNodeTest : public testing::NodeFixture {
   const UpdateRuleKind rule_ = RuleOf(Config(), &tiny_.layout, tiny_.model->architecture());
 };
 
-TEST_F(LocalStepsNodeTest, MoreRanksThanOneAreRefused) {
-  for (const Sharding sharding : testing::kStrategies) {
-    const absl::Status status = Create({.sharding = sharding, .ranks = 2}).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << Name(sharding);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("--ranks: 2: "));
-    EXPECT_TRUE(Create({.sharding = sharding, .ranks = 1}).ok()) << Name(sharding);
-  }
-}
-
 TEST_F(LocalStepsNodeTest, GpusAreRefused) {
   const absl::Status status = Create({.devices = testing::MakeEmulatedDevices()}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -116,21 +107,8 @@ TEST_F(LocalStepsNodeTest, ALocalStepMovesTheCopyAndNotTheParameters) {
 TEST_F(LocalStepsNodeTest, AStateIsTakenOverToTheBit) {
   const auto one = MakeDeltas(), other = MakeDeltas();
   TakeRound(one.get(), RoundId(3), DeltaStep());
-  const auto kept = one->kept();
-  ASSERT_TRUE(kept.ok()) << kept.status();
-  EXPECT_EQ(kept->local_steps, 2u);
-  const std::string path = folder_.File("deltas");
-  const WorkerState state{.run_id = "r",
-                          .worker = "w",
-                          .epoch = EpochId(1),
-                          .next_round = {},
-                          .local_steps = kept->local_steps};
-  ASSERT_TRUE(WriteStateFile(path, state, kept->elements, *kept->optimizer).ok());
-  const auto reader = StateReader::Open(path);
-  ASSERT_TRUE(reader.ok()) << reader.status();
-  const auto contents = reader->Read(tiny_.layout, rule_);
-  ASSERT_TRUE(contents.ok()) << contents.status();
-  ASSERT_TRUE(other->Restore(std::make_shared<const StateReader::Contents>(*contents)).ok());
+  EXPECT_EQ(one->kept()->local_steps, 2u);
+  ASSERT_TRUE(Restore(other.get(), StateBytes(*one)).ok());
   ASSERT_TRUE(other->pending().has_value());
   EXPECT_EQ(other->pending()->round, RoundId(3));
   EXPECT_EQ(other->kept()->local_steps, 2u);

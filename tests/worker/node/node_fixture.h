@@ -50,7 +50,8 @@ inline v1::StepParameters Step() {
 
 class NodeFixture : public ::testing::Test {
  protected:
-  NodeFixture() : tiny_(TinyConfig(4, 2, /*tied=*/true)) {
+  explicit NodeFixture(const LlamaConfig& config = TinyConfig(4, 2, /*tied=*/true))
+      : tiny_(config) {
     EXPECT_TRUE(WriteSnapshot(Snapshot(), tiny_.layout, tiny_.parameters, {}).ok());
   }
   std::string Snapshot() const { return folder_.File("snapshot"); }
@@ -106,9 +107,13 @@ class NodeFixture : public ::testing::Test {
 
   std::string StateBytes(const Node& node) {
     const std::string path = folder_.File("state");
-    const WorkerState state{.run_id = "r", .worker = "w", .epoch = EpochId(1), .next_round = {}};
     const auto kept = node.kept();
     EXPECT_TRUE(kept.ok()) << kept.status();
+    const WorkerState state{.run_id = "r",
+                            .worker = "w",
+                            .epoch = EpochId(1),
+                            .next_round = {},
+                            .local_steps = kept->local_steps};
     EXPECT_TRUE(WriteStateFile(path, state, kept->elements, *kept->optimizer).ok());
     return *ReadFile(path);
   }
@@ -116,7 +121,7 @@ class NodeFixture : public ::testing::Test {
     const auto reader = StateReader::FromBytes(state);
     EXPECT_TRUE(reader.ok()) << reader.status();
     return node->Restore(
-        std::make_shared<const StateReader::Contents>(*reader->Read(tiny_.layout, kSignMomentum)));
+        std::make_shared<const StateReader::Contents>(*reader->Read(tiny_.layout, node->rule())));
   }
   std::string SnapshotOf(const Node& node) {
     const std::string path = folder_.File("again");

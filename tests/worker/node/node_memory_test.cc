@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "common/checkpoint/snapshot.h"
+#include "common/run/run_config.h"
 #include "gtest/gtest.h"
 #include "tests/testing/round_builder.h"
 #include "tests/testing/scratch_folder.h"
@@ -17,6 +18,7 @@
 namespace distro::worker {
 namespace {
 
+using distro::testing::BuildDeltaRound;
 using distro::testing::BuildRound;
 using distro::testing::Committed;
 using testing::RandomTokens;
@@ -71,7 +73,18 @@ struct Case {
   int ranks;
   bool copy;
   FloatType param_dtype = FloatType::kF32;
+  bool deltas = false;
 };
+
+v1::RunConfig RunOf(bool deltas) {
+  v1::RunConfig config;
+  config.set_name("memory");
+  config.set_method(deltas ? v1::METHOD_DELTAS : v1::METHOD_SIGNS);
+  config.set_rounds(10);
+  config.set_sequence_length(kPositions);
+  config.set_samples_per_worker(2);
+  return *CompleteRunConfig(config);
+}
 
 class NodeMemoryTest : public ::testing::TestWithParam<Case> {
  protected:
@@ -87,10 +100,12 @@ class NodeMemoryTest : public ::testing::TestWithParam<Case> {
     for (int i = 0; i < node->ranks(); ++i)
       tokens.push_back(RandomTokens(kPositions + 1, Config().vocab_size, i));
     for (const auto& each : tokens) batches.push_back({.tokens = each, .sequences = 1});
-    const CommittedRound round = Committed(big_.layout, BuildRound(big_.layout, RoundId(0), 0));
+    const CommittedRound round =
+        Committed(big_.layout, GetParam().deltas ? BuildDeltaRound(big_.layout, RoundId(0), 0)
+                                                 : BuildRound(big_.layout, RoundId(0), 0));
     const GradientAt at = GetParam().copy ? GradientAt::kCopy : GradientAt::kParameters;
     if (GetParam().copy) {
-      ASSERT_TRUE(node->MakeLookahead(0.1f).ok());
+      ASSERT_TRUE((GetParam().deltas ? node->BeginLocalSteps() : node->MakeLookahead(0.1f)).ok());
     }
     for (const bool first : {true, false})
       ASSERT_TRUE(node->GradientRound(batches, at, first).ok());
@@ -108,13 +123,15 @@ class NodeMemoryTest : public ::testing::TestWithParam<Case> {
   const std::string snapshot_ = folder_.File("snapshot");
   TinyModel big_;
 };
-INSTANTIATE_TEST_SUITE_P(Cases, NodeMemoryTest,
-                         ::testing::Values(Case{Sharding::kNoShard, 1, false},
-                                           Case{Sharding::kNoShard, 1, true},
-                                           Case{Sharding::kNoShard, 1, false, FloatType::kBf16},
-                                           Case{Sharding::kShardOptimizer, 2, true},
-                                           Case{Sharding::kShardGradOp, 2, false},
-                                           Case{Sharding::kFullShard, 2, true}));
+INSTANTIATE_TEST_SUITE_P(
+    Cases, NodeMemoryTest,
+    ::testing::Values(Case{Sharding::kNoShard, 1, false}, Case{Sharding::kNoShard, 1, true},
+                      Case{Sharding::kNoShard, 1, false, FloatType::kBf16},
+                      Case{Sharding::kShardOptimizer, 2, true},
+                      Case{Sharding::kShardGradOp, 2, false}, Case{Sharding::kFullShard, 2, true},
+                      Case{Sharding::kNoShard, 1, true, FloatType::kF32, true},
+                      Case{Sharding::kShardGradOp, 2, true, FloatType::kF32, true},
+                      Case{Sharding::kFullShard, 2, true, FloatType::kF32, true}));
 
 TEST_P(NodeMemoryTest, ThePlanHoldsWithEverythingOfARound) {
   testing::CountCpuMemory();
@@ -123,8 +140,11 @@ TEST_P(NodeMemoryTest, ThePlanHoldsWithEverythingOfARound) {
   options.fsdp.sharding = how.sharding;
   options.fsdp.param_dtype = how.param_dtype;
   const auto devices = std::make_shared<const CountedDevices>(how.ranks);
+  const Architecture& architecture = big_.model->architecture();
+  const UpdateRuleKind rule = RuleOf(RunOf(how.deltas), &big_.layout, architecture);
   auto node = Node::Create(options, {.layout = &big_.layout,
                                      .model = big_.model.get(),
+                                     .rule = &rule,
                                      .copy = how.copy,
                                      .micro_batch_samples = 1,
                                      .sequence_length = kPositions,
@@ -132,7 +152,6 @@ TEST_P(NodeMemoryTest, ThePlanHoldsWithEverythingOfARound) {
                                      .devices = devices});
   ASSERT_TRUE(node.ok()) << node.status();
   Train(node->get());
-  const Architecture& architecture = big_.model->architecture();
   const MemoryPlan plan = PlanMemory({.model = &architecture,
                                       .layout = &big_.layout,
                                       .units = UnitTensors(architecture, big_.layout.manifest()),
@@ -140,17 +159,18 @@ TEST_P(NodeMemoryTest, ThePlanHoldsWithEverythingOfARound) {
                                       .options = options.fsdp,
                                       .sequences = 1,
                                       .positions = kPositions,
-                                      .element_arrays = 1,
-                                      .block_bytes = 6 * kKept,
-                                      .copy = how.copy})
+                                      .element_arrays = rule.element_arrays,
+                                      .block_bytes = rule.PendingBytes(kKept),
+                                      .copy = how.copy,
+                                      .needs_whole = rule.needs_whole})
                               .value();
   for (int rank = 0; rank < how.ranks; ++rank) {
     const auto measured = static_cast<double>(devices->Peak(rank));
     const auto planned = static_cast<double>(plan.ranks[rank].device_bytes);
-    const std::string what =
-        absl::StrFormat("%s ranks %d %s lookahead %d: measured %.1f MB, planned/measured %.3f; %s",
-                        Name(how.sharding), how.ranks, Name(how.param_dtype), how.copy,
-                        measured / 1e6, planned / measured, plan.Describe(rank));
+    const std::string what = absl::StrFormat(
+        "%s ranks %d %s copy %d deltas %d: measured %.1f MB, planned/measured %.3f; %s",
+        Name(how.sharding), how.ranks, Name(how.param_dtype), how.copy, how.deltas, measured / 1e6,
+        planned / measured, plan.Describe(rank));
     EXPECT_GE(measured, 100e6) << what;
     EXPECT_NEAR(planned / measured, 1, 0.05) << what;
     if (rank == 0) std::cout << what << "\n";

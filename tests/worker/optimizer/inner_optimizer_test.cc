@@ -17,7 +17,22 @@ using ::testing::FloatNear;
 class InnerOptimizerTest : public ::testing::Test {
  protected:
   InnerOptimizer Make(const InnerSettings& settings) {
-    return InnerOptimizer(settings, tensors_, Spans(&first_), Spans(&second_));
+    return InnerOptimizer(settings, tensors_, {.layout = &layout_, .runs = WholeRuns(layout_)},
+                          Spans(&first_), Spans(&second_));
+  }
+  // A step in which `tensor` has this gradient and is at x; the others are at 0 and stay there.
+  static void Step(InnerOptimizer* inner, int tensor, float rate, float gradient_scale,
+                   std::vector<float> gradient, absl::Span<float> x) {
+    std::vector<std::vector<float>> zeros = {{0, 0}, {0, 0, 0, 0, 0, 0}, {0, 0}, {0, 0}};
+    std::vector<std::vector<float>> none = zeros;
+    RunSpans gradients, copies;
+    for (size_t i = 0; i < zeros.size(); ++i) {
+      gradients.push_back(absl::MakeSpan(none[i]));
+      copies.push_back(absl::MakeSpan(zeros[i]));
+    }
+    gradients[tensor] = absl::MakeSpan(gradient);
+    copies[tensor] = x;
+    EXPECT_EQ(inner->Step(rate, gradient_scale, gradients, copies), absl::OkStatus());
   }
   static RunSpans Spans(TensorBuffer* buffer) {
     RunSpans spans;
@@ -51,21 +66,18 @@ TEST_F(InnerOptimizerTest, AdamWTakesTheStepsOfItsPaper) {
   InnerOptimizer inner = Make({.method = InnerMethod::kAdamW, .weight_decay = 0.5f});
   std::array<float, 2> p = {1, -2};
   // Corrected moments of a first step are the gradient and its square: the direction is its sign.
-  inner.BeginStep();
-  inner.Step(3, 0.1f, 1, std::array<float, 2>{3, -0.01f}, absl::MakeSpan(p));
+  Step(&inner, 3, 0.1f, 1, {3, -0.01f}, absl::MakeSpan(p));
   EXPECT_THAT(p, ElementsAre(FloatNear(0.95f - 0.1f, 1e-6f), FloatNear(-1.9f + 0.1f, 1e-5f)));
   // m = 0.9 * 0.1 * 3 - 0.1 * 3 = -0.03 of 1 - 0.81; v = 9, corrected.
   std::array<float, 2> q = {0, 0};
-  inner.BeginStep();
-  inner.Step(3, 0.1f, 1, std::array<float, 2>{-3, -0.01f}, absl::MakeSpan(q));
+  Step(&inner, 3, 0.1f, 1, {-3, -0.01f}, absl::MakeSpan(q));
   EXPECT_THAT(q, ElementsAre(FloatNear(0.1f * 0.03f / 0.19f / 3, 1e-6f), FloatNear(0.1f, 1e-5f)));
 }
 
 TEST_F(InnerOptimizerTest, TensorsOfOneDimensionDoNotDecayAndAreStepsOfAdamW) {
   InnerOptimizer inner = Make({.method = InnerMethod::kMuon, .weight_decay = 0.5f});
   std::array<float, 2> p = {1, 1};
-  inner.BeginStep();
-  inner.Step(2, 0.1f, 1, std::array<float, 2>{-7, 7}, absl::MakeSpan(p));
+  Step(&inner, 2, 0.1f, 1, {-7, 7}, absl::MakeSpan(p));
   EXPECT_THAT(p, ElementsAre(FloatNear(1.1f, 1e-6f), FloatNear(0.9f, 1e-6f)));
 }
 
@@ -75,8 +87,7 @@ TEST_F(InnerOptimizerTest, MuonsStepIsNewtonSchulzOfGradientAndBuffer) {
   const std::vector<float> g1 = {1, 2, -1, 0.5f, 3, 1}, g2 = {0, 1, 1, -2, 0.5f, 4};
   std::vector<float> x(6, 1), want(6, 1), buffer(6, 0);
   for (const std::vector<float>& gradient : {g1, g2}) {
-    inner.BeginStep();
-    inner.Step(1, 0.1f, 0.5f, gradient, absl::MakeSpan(x));
+    Step(&inner, 1, 0.1f, 0.5f, gradient, absl::MakeSpan(x));
     std::vector<float> direction(6);
     for (int i = 0; i < 6; ++i) {
       buffer[i] = 0.5f * buffer[i] + 0.5f * gradient[i];
@@ -93,12 +104,10 @@ TEST_F(InnerOptimizerTest, AfterAResetItStepsAsAtTheStart) {
   InnerOptimizer inner = Make({});
   const std::vector<float> gradient = {1, 2, -1, 0.5f, 3, 1};
   std::vector<float> once(6, 1), again(6, 1);
-  inner.BeginStep();
-  inner.Step(1, 0.1f, 1, gradient, absl::MakeSpan(once));
+  Step(&inner, 1, 0.1f, 1, gradient, absl::MakeSpan(once));
   inner.Reset();
   EXPECT_EQ(inner.steps(), 0u);
-  inner.BeginStep();
-  inner.Step(1, 0.1f, 1, gradient, absl::MakeSpan(again));
+  Step(&inner, 1, 0.1f, 1, gradient, absl::MakeSpan(again));
   EXPECT_EQ(once, again);
 }
 

@@ -72,11 +72,11 @@ class ByHand {
                    .weight_decay = static_cast<float>(worker_.config.weight_decay())}) {}
 
   InnerOptimizer MakeInner() {
-    return InnerOptimizer(settings_, tensors_, SpansOf(&first), SpansOf(&second));
+    return InnerOptimizer(settings_, tensors_, Whole(), SpansOf(&first), SpansOf(&second));
   }
   DeltaRule MakeRule() {
     return DeltaRule(
-        &worker_.layout, settings_, tensors_, MuonTensors(settings_, tensors_),
+        Whole(), settings_, tensors_, MuonTensors(settings_, tensors_),
         {.error = SpansOf(&error), .first = SpansOf(&first), .second = SpansOf(&second)});
   }
   // A round of `rule`, with the gradients that the worker draws.
@@ -84,19 +84,20 @@ class ByHand {
     CopyTo(worker_.parameters, &x);
     for (const int index : {0, 1}) {
       worker_.DrawGradient(seed, index);
-      rule->Step({.rate = kRates[index], .clip_norm = 1}, worker_.norm, SpansOf(&worker_.gradient),
-                 SpansOf(&x));
+      EXPECT_EQ(rule->Step({.rate = kRates[index], .clip_norm = 1}, worker_.norm,
+                           SpansOf(&worker_.gradient), SpansOf(&x)),
+                absl::OkStatus());
     }
     const std::vector<uint8_t> caps(worker_.layout.tensors().size(), 255);
-    EXPECT_EQ(rule->Compress({.beta = 0.5f, .k = 3, .caps = caps}, SpansOf(&worker_.parameters),
-                             SpansOf(&x)),
-              absl::OkStatus());
+    rule->Compress({.beta = 0.5f, .k = 3, .caps = caps}, SpansOf(&worker_.parameters), SpansOf(&x));
   }
 
   static constexpr float kRates[] = {0.01f, 0.02f};
   TensorBuffer error, first, second, x;
 
  private:
+  RuleShard Whole() const { return {.layout = &worker_.layout, .runs = WholeRuns(worker_.layout)}; }
+
   DeltaWorker& worker_;
   const std::vector<InnerTensor> tensors_;
   const InnerSettings settings_;
@@ -122,8 +123,8 @@ class LocalDeltasTest : public ::testing::Test {
     built.header.mutable_segments(0)->set_included("\x01");
     return Committed(worker_.layout, built);
   }
-  absl::StatusOr<bool> Compress() {
-    return worker_.rule->Compress(worker_.step, SpansOf(&worker_.parameters), SpansOf(&worker_.x));
+  bool IsFinite() {
+    return *worker_.rule->IsFinite(worker_.step, SpansOf(&worker_.parameters), SpansOf(&worker_.x));
   }
 
   DeltaWorker worker_{kSmallLlama, /*segment_blocks=*/3};
@@ -143,11 +144,9 @@ TEST_F(LocalDeltasTest, AGradientMovesTheCopyAsTheInnerOptimizerDoes) {
   CopyTo(worker_.parameters, &by_hand.x);
   for (const int index : {0, 1}) {
     worker_.DrawGradient(/*seed=*/1, index);
-    inner.BeginStep();
-    for (int i = 0; i < by_hand.x.tensors(); ++i) {
-      inner.Step(i, ByHand::kRates[index], static_cast<float>(1 / worker_.norm),
-                 worker_.gradient.tensor(i), by_hand.x.tensor(i));
-    }
+    ASSERT_EQ(inner.Step(ByHand::kRates[index], static_cast<float>(1 / worker_.norm),
+                         SpansOf(&worker_.gradient), SpansOf(&by_hand.x)),
+              absl::OkStatus());
   }
   worker_.TakeSteps(/*seed=*/1);
   EXPECT_EQ(Bits(worker_.x), Bits(by_hand.x));
@@ -211,14 +210,13 @@ TEST_F(LocalDeltasTest, ACopyThatIsNotFiniteLeavesTheBufferAsItWas) {
   const std::vector<uint32_t> before = Bits(worker_.error);
   worker_.TakeSteps(/*seed=*/2);
   worker_.x.tensor(2)[5] = std::numeric_limits<float>::quiet_NaN();
-  const absl::StatusOr<bool> pending = Compress();
-  ASSERT_TRUE(pending.ok()) << pending.status();
-  EXPECT_FALSE(*pending);
+  EXPECT_FALSE(IsFinite());
+  ASSERT_TRUE(worker_.rule->Abandon().ok());
   EXPECT_EQ(Bits(worker_.error), before);
   EXPECT_EQ(worker_.rule->local_steps(), 0u) << "the inner optimizer begins anew";
   EXPECT_EQ(Bits(worker_.first), Bits(TensorBuffer(worker_.layout)));
   worker_.TakeSteps(/*seed=*/3);
-  EXPECT_TRUE(*Compress()) << "and goes on";
+  EXPECT_TRUE(IsFinite()) << "and goes on";
 }
 
 TEST_F(LocalDeltasTest, HasNoLookahead) {

@@ -55,10 +55,21 @@ NodeOptions NodeOf(int ranks, Sharding sharding) {
   return node;
 }
 
-class ShardedTrainingTest : public ::testing::TestWithParam<int> {
+// A run of signs, with an overlap, or of deltas, with local steps.
+struct RunCase {
+  uint32_t overlap = 0;
+  uint32_t local_steps = 0;  // 0: signs
+};
+
+class ShardedTrainingTest : public ::testing::TestWithParam<RunCase> {
  protected:
+  v1::RunConfig Config() const {
+    const RunCase& run = GetParam();
+    return run.local_steps == 0 ? tiny_.Config(1, kRounds, run.overlap)
+                                : tiny_.DeltaConfig(1, kRounds, run.local_steps);
+  }
   LocalRun MakeRun() const {
-    LocalRun run = *MakeLocalRun(tiny_.Config(1, kRounds, GetParam()), tiny_.checkpoint_dir(),
+    LocalRun run = *MakeLocalRun(Config(), tiny_.checkpoint_dir(),
                                  tiny_.File("initial.safetensors"), StateHashOnCpu);
     run.keeps_log = true;
     return run;
@@ -95,7 +106,9 @@ class ShardedTrainingTest : public ::testing::TestWithParam<int> {
 
   const TinyRun tiny_;
 };
-INSTANTIATE_TEST_SUITE_P(Overlap, ShardedTrainingTest, ::testing::Values(0, 1));
+INSTANTIATE_TEST_SUITE_P(Signs, ShardedTrainingTest, ::testing::Values(RunCase{0}, RunCase{1}));
+INSTANTIATE_TEST_SUITE_P(Deltas, ShardedTrainingTest,
+                         ::testing::Values(RunCase{0, 1}, RunCase{0, 3}));
 
 TEST_P(ShardedTrainingTest, EveryStrategyAndNumberOfRanksGivesTheBitsOfOneRank) {
   const Recorded expected = Train();
@@ -110,6 +123,7 @@ TEST_P(ShardedTrainingTest, EveryStrategyAndNumberOfRanksGivesTheBitsOfOneRank) 
       EXPECT_TRUE(actual.payloads == expected.payloads);
       EXPECT_TRUE(actual.result.momentum_bits == expected.result.momentum_bits);
       EXPECT_EQ(actual.result.summary.state_hash, expected.result.summary.state_hash);
+      EXPECT_EQ(actual.result.summary.tokens, expected.result.summary.tokens);
       EXPECT_EQ(actual.result.summary.training_loss, expected.result.summary.training_loss);
       EXPECT_EQ(actual.result.summary.gradient_norm, expected.result.summary.gradient_norm);
       EXPECT_EQ(actual.result.summary.last_evaluation_loss,

@@ -1,0 +1,33 @@
+// How the rules of a node's ranks hand parts of matrices to each other: the collective operations
+// that they need, without Torch. Every rank calls the same with the same names and numbers. Used on
+// the rank's thread; blocks until the others have come.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace distro::worker {
+
+class RankExchange {
+ public:
+  virtual ~RankExchange() = default;
+
+  virtual int rank() const = 0;
+  virtual int ranks() const = 0;  // R
+
+  // As Communicator::StartAllToAll, done when it returns.
+  //
+  //   counts   [R * R]: counts[s * R + d] elements go from rank s to rank d
+  //   send     f32, what goes to rank 0, then to rank 1, ...  in
+  //   receive  f32, what comes from rank 0, then from rank 1, ...  out
+  virtual absl::Status AllToAll(absl::string_view what, absl::Span<const int64_t> counts,
+                                absl::Span<float> send, absl::Span<float> receive) = 0;
+  // Every rank has elements [cuts[rank], cuts[rank + 1]) of `whole` and gets the others'.
+  virtual absl::Status AllGather(absl::string_view what, absl::Span<const int64_t> cuts,
+                                 absl::Span<float> whole) = 0;
+};
+
+}  // namespace distro::worker

@@ -1,0 +1,35 @@
+// Where the blocks of a rank's runs are among the segments of the model: what a rule of either
+// method goes by when it takes feedback, or a state back. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/base/ids.h"
+#include "common/layout/layout.h"
+#include "kernels/block.h"
+#include "worker/optimizer/update_rule.h"
+#include "worker/plan/shard_plan.h"
+
+namespace distro::worker {
+
+// Consecutive blocks of a run that lie in one segment.
+struct SegmentPart {
+  size_t run = 0;
+  BlockRange blocks;          // of the run's matrix
+  int64_t first_pending = 0;  // among the blocks of all runs, run after run
+  SegmentId segment;
+  int64_t first_in_segment = 0;
+};
+
+// All blocks of the runs, run after run. A segment may begin or end inside a run.
+std::vector<SegmentPart> SegmentParts(const Layout& layout, absl::Span<const ShardRun> runs);
+
+// The part's bytes of array `array` of what is pending of the whole model. Requires an update that
+// UpdateRuleKind::check has passed.
+absl::string_view BytesOf(const SegmentPart& part, const PendingUpdate& pending, int array,
+                          int64_t block_bytes);
+
+}  // namespace distro::worker

@@ -1,0 +1,60 @@
+// Work on whole matrices of which each rank has rows, or which every rank has (docs/fsdp.md,
+// "Muon"): their directions go to the rank that works on them, which runs Newton-Schulz, and come
+// back. Bits are those of one rank: what is worked on is the same array.
+//
+// Not thread-safe: on the rank's thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "worker/optimizer/update_rule.h"
+#include "worker/plan/matrix_waves.h"
+
+namespace distro::worker {
+
+class WholeMatrices {
+ public:
+  // `needs_whole` [tensors]: the matrices. `iterations`: of Newton-Schulz.
+  WholeMatrices(const RuleShard& shard, const std::vector<bool>& needs_whole, int iterations);
+
+  // Of every run of the matrices, an index into the shard's runs: `make` writes the direction,
+  // `use` gets what Newton-Schulz of the whole matrix made of it. With more ranks than one it is a
+  // collective operation, whose error it returns.
+  absl::Status Orthogonalize(
+      absl::FunctionRef<void(size_t run, absl::Span<float> direction)> make,
+      absl::FunctionRef<void(size_t run, absl::Span<const float> direction)> use) const;
+
+ private:
+  struct Part {
+    size_t run = 0;
+    int64_t offset = 0;  // in the rank's directions of the wave
+    int64_t elements = 0;
+  };
+  struct Wave {
+    std::string name;                 // "matrices 4 to 7", for messages
+    std::vector<Part> parts;          // of this rank, by the rank that works on them
+    int64_t elements = 0;             // of all parts
+    int own = -1;                     // the matrix that this rank works on; -1: none
+    std::vector<int64_t> to_owners;   // RankExchange::AllToAll's counts, where ranks have rows
+    std::vector<int64_t> to_holders;  // the way back
+    std::vector<int64_t> cuts;        // RankExchange::AllGather's, where every rank has everything
+  };
+
+  Wave WaveOf(const MatrixWave& wave, absl::Span<const ShardRun> runs) const;
+  absl::Status Work(const Wave& wave, absl::Span<float> directions) const;
+  void NewtonSchulzOf(int tensor, absl::Span<float> matrix) const;
+
+  const Layout* const layout_;
+  const ShardPlan* const shards_;
+  RankExchange* const exchange_;
+  const int iterations_;
+  std::vector<Wave> waves_;
+};
+
+}  // namespace distro::worker
