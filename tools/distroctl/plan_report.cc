@@ -89,8 +89,8 @@ std::string PipelineText(const PlanPipeline& p, const PlanOptions& o) {
 std::string MemoryText(const Plan& plan, const PlanOptions& o) {
   const char* const heading =
       plan.method.deltas
-          ? "deltas run on CPUs, one rank, in this version: a node needs what no_shard does with "
-            "--gpus 1\nmemory of a rank, "
+          ? "deltas run on CPUs in this version: a node needs the TOTAL of all its ranks, which "
+            "share the host\nmemory of a rank, "
           : "memory of a GPU, ";
   return absl::StrCat(heading, o.gpus, " a node:\n", MemoryTable(plan));
 }

@@ -206,7 +206,7 @@ TEST(PlanTest, HasTheOtherMethodBesideIt) {
   EXPECT_EQ(signs["update_bytes"], JsonOf(Report1B2("signs"))["update_bytes"]);
   EXPECT_THAT(plan->text, AllOf(HasSubstr("method: deltas, K = 16, H = 5\n"),
                                 HasSubstr("\nsigns, K = 4, overlap 1  "),
-                                HasSubstr("deltas run on CPUs, one rank, in this version")));
+                                HasSubstr("deltas run on CPUs in this version")));
   const auto other = MakePlan(Report1B2("signs"));
   ASSERT_TRUE(other.ok()) << other.status();
   EXPECT_THAT(other->text, AllOf(HasSubstr("method: signs, K = 4, overlap 1\n"),
@@ -226,6 +226,15 @@ TEST(PlanTest, DeltasKeepThreeArraysAndACopy) {
   const nlohmann::json one_array = JsonOf(without_copy)["memory"][0];
   EXPECT_NEAR(Number(memory, "total_bytes") - Number(one_array, "total_bytes"),
               (2 * 4 + 4) * parameters, 0.05 * parameters);
+}
+
+TEST(PlanTest, RanksShareWhatDeltasKeep) {
+  PlanOptions options = Report1B2("deltas");
+  const double alone = Number(JsonOf(options)["memory"][3], "momentum_bytes");
+  options.gpus = 4;
+  const nlohmann::json full_shard = JsonOf(options)["memory"][3];
+  EXPECT_EQ(full_shard["strategy"], "full_shard");
+  EXPECT_NEAR(Number(full_shard, "momentum_bytes"), alone / 4, 0.02 * alone);
 }
 
 TEST(PlanTest, SaysWhenNoStrategyFits) {
