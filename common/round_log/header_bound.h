@@ -16,8 +16,8 @@ struct HeaderShape {
   uint32_t segments = 0;
   uint64_t method_bytes = 0;  // what the method adds: with deltas rates, caps and medians
   // Ranges of samples a worker beside the first of its slot: in slots, among the unread, and given
-  // since Open. What is not read of a round comes back when the slots of the round after the next are
-  // given, and new samples are given when nothing is unread: so no more are out than two rounds
+  // since Open. What is not read of a round comes back when the slots of the round after the next
+  // are given, and new samples are given when nothing is unread: so no more are out than two rounds
   // have, in pieces of a whole slot, or with a window of a step.
   uint64_t ranges = 2;
 };
