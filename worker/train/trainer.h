@@ -104,6 +104,7 @@ class Trainer {
 
   // trainer_rounds.cc: what happens to a round.
   absl::Status Open(OpenedRound opened);
+  absl::Duration WindowEnds(const OpenedRound& opened) const;
   absl::Status CheckSlot(const v1::Slot& slot) const;
   // Local steps of an update as the header says them: where the run has a window.
   uint32_t StatedSteps(int local_steps) const {

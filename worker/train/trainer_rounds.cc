@@ -35,13 +35,20 @@ absl::Status Trainer::Open(OpenedRound opened) {
   if (opened.open.has_window() != config_.has_round_window())
     return absl::InvalidArgumentError(
         absl::StrCat("round ", opened.round.value(), ": its window is not the run's"));
-  const absl::Duration arrived = opened.arrived.value_or(parts_.phases->clock().MonotonicNow());
-  window_ends_ = opened.open.has_window() ? arrived + FromProto(opened.open.window())
-                                          : absl::InfiniteDuration();
+  const absl::Duration ends = WindowEnds(opened);
+  // Announced again after a reconnect: the window is that of the first time.
+  const bool again = open_.has_value() && open_round_ == opened.round;
+  window_ends_ = again ? std::min(window_ends_, ends) : ends;
   epoch_ = std::max(epoch_, opened.epoch);
   open_round_ = opened.round;
   open_ = std::move(opened.open);
   return absl::OkStatus();
+}
+
+absl::Duration Trainer::WindowEnds(const OpenedRound& opened) const {
+  if (!opened.open.has_window()) return absl::InfiniteDuration();
+  return opened.arrived.value_or(parts_.phases->clock().MonotonicNow()) +
+         FromProto(opened.open.window());
 }
 
 absl::Status Trainer::CheckSlot(const v1::Slot& slot) const {
