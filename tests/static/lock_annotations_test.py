@@ -3,7 +3,8 @@
 usage: lock_annotations_test.py SOURCE_ROOT BUILD_FOLDER NINJA WORK_FOLDER
 
 The build says which sources see which headers, and with what flags they are compiled, so it comes first. Headers that
-the build precompiles are precompiled here too; results go through ccache where there is one.
+the build precompiles are precompiled here too; results go through ccache where there is one, but never a precompiled
+header of another folder: it names that folder's headers, which clang then sees twice.
 """
 
 import concurrent.futures
@@ -25,8 +26,7 @@ import structure_test  # noqa: E402
 ANNOTATION = re.compile(r"\bABSL_(PT_)?GUARDED_BY\b|\bABSL_ACQUIRED_|\bABSL_\w*LOCKS?_(REQUIRED|EXCLUDED)\b"
                         r"|\bABSL_(SCOPED_)?LOCKABLE\b|\bABSL_ASSERT_\w*LOCK\b|\bABSL_\w*_(UN)?LOCK_FUNCTION\b")
 CHECKS = ["-O0", "-w", "-Wthread-safety", "-Wthread-safety-beta", "-Werror=thread-safety", "-Werror=thread-safety-beta"]
-CCACHE = {"CCACHE_DEPEND": "1", "CCACHE_NOHASHDIR": "1",
-          "CCACHE_SLOPPINESS": "pch_defines,time_macros,include_file_mtime,include_file_ctime"}
+CCACHE = {"CCACHE_DEPEND": "1", "CCACHE_SLOPPINESS": "pch_defines,time_macros,include_file_mtime,include_file_ctime"}
 PRECOMPILED = "/cmake_pch.hxx.cxx"  # what CMake compiles for a header
 
 
@@ -73,27 +73,29 @@ class Checker:
         self.work, self.clang = work, program("clang++")
         ccache = shutil.which("ccache")
         self.launcher = [ccache] if ccache else []
-        self.environment = os.environ | CCACHE | {"CCACHE_BASEDIR": str(root)}
+        self.of_this_folder = os.environ | CCACHE | {"CCACHE_BASEDIR": "", "CCACHE_HASHDIR": "1"}
+        self.of_any_folder = os.environ | CCACHE | {"CCACHE_BASEDIR": str(root), "CCACHE_NOHASHDIR": "1"}
         work.mkdir(parents=True, exist_ok=True)
 
-    def compile(self, arguments, source, suffix):
+    def compile(self, arguments, source, suffix, environment):
         """(the output, what the compiler complains about)."""
         output = (self.work / hashlib.sha256(str(source).encode()).hexdigest()[:16]).with_suffix(suffix)
         command = [*self.launcher, self.clang, *arguments, *CHECKS, "-Xclang", "-fno-pch-timestamp", "-MD", "-MF", f"{output}.d",
                    "-c", str(source), "-o", str(output)]
-        result = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         return output, result.stderr if result.returncode else ""
 
     def precompile(self, header, arguments):
         """With the flags of the header's owner: what others have beside them means nothing in it."""
-        output, complaints = self.compile([*split(arguments)[0], "-fpch-instantiate-templates"], header, ".pch")
+        output, complaints = self.compile([*split(arguments)[0], "-fpch-instantiate-templates"], header, ".pch",
+                                          self.of_this_folder)
         if complaints:
             sys.exit(f"{header}: cannot be precompiled:\n{complaints}")
         return output
 
     def check(self, source, arguments, precompiled):
         include = ["-include-pch", str(precompiled)] if precompiled else []
-        return self.compile([*arguments, *include], source, ".o")[1]
+        return self.compile([*arguments, *include], source, ".o", self.of_any_folder)[1]
 
 
 def main():
