@@ -44,27 +44,81 @@ def many(message, number):
     return [value for key, value in message if key == number]
 
 
+def indices(ranges):
+    """Of the samples of SampleRange messages, in their order."""
+    pairs = [(one(each, 1), one(each, 2)) for each in map(fields, ranges)]
+    return [first + i for first, count in pairs for i in range(count)]
+
+
+def slots_by_worker(slots):
+    """Sample indices by worker, of Slot messages."""
+    found = {}
+    for slot in map(fields, slots):
+        first = one(slot, 2)
+        found[one(slot, 1).decode()] = [*range(first, first + one(slot, 3)), *indices(many(slot, 4))]
+    return found
+
+
+def read_header(path):
+    """(round, chain hash, fields of the header) of a record."""
+    data = path.read_bytes()
+    number, _, header_bytes, _, chain_hash, _, magic = FOOTER.unpack(data[-FOOTER.size:])
+    if magic != b"DSTROEND":
+        raise AssertionError(f"{path}: is no whole record")
+    return number, chain_hash, fields(data[-FOOTER.size - header_bytes:-FOOTER.size])
+
+
 class Record:
     def __init__(self, path):
-        data = path.read_bytes()
-        self.round, _, header_bytes, _, self.hash, _, magic = FOOTER.unpack(data[-FOOTER.size:])
-        if magic != b"DSTROEND":
-            raise AssertionError(f"{path}: is no whole record")
-        header = fields(data[-FOOTER.size - header_bytes:-FOOTER.size])
+        self.round, self.hash, header = read_header(path)
         self.epoch = one(header, 2)
         self.members = [fields(member) for member in many(header, 4)]
         self.included = [one(fields(segment), 1, b"") for segment in many(header, 5)]
-        self.slots = [fields(slot) for slot in many(header, 6)]
+        self.slots = slots_by_worker(many(header, 6))
+        self.unread = indices(many(header, 14))
         self.next_sample, self.predecessor = one(header, 7), one(header, 8)
 
     def state_hashes(self):
         """By worker, of those that said one."""
         return {one(member, 1).decode(): one(member, 6) for member in self.members if many(member, 6)}
 
+    def given(self):
+        """Sample indices by worker that had none when the round opened."""
+        return {one(member, 1).decode(): indices(many(member, 10)) for member in self.members if many(member, 10)}
+
+    def readers(self):
+        """Names of the members that are included in a segment: their updates are of all samples of their slots."""
+        assert not any(one(member, 9) for member in self.members), "the run has a window: a part of a slot may be read"
+        return {one(member, 1).decode() for i, member in enumerate(self.members)
+                if any(i // 8 < len(bits) and bits[i // 8] >> i % 8 & 1 for bits in self.included)}
+
     def whole_updates(self):
         """(name, incarnation) of the members that are included in every segment."""
         return [(one(member, 1).decode(), one(member, 2)) for i, member in enumerate(self.members)
                 if self.included and all(i // 8 < len(bits) and bits[i // 8] >> i % 8 & 1 for bits in self.included)]
+
+
+class Samples:
+    """Every sample is read once, or is still to be read: what a record gives out and lists as unread is what nobody had, and what
+    came back."""
+
+    def __init__(self, start):
+        header = read_header(start)[2]
+        self._slots, self._next_slots = slots_by_worker(many(header, 5)), slots_by_worker(many(header, 6))
+        self._unread, self._next_sample = [], one(header, 7)
+
+    def add(self, record, what):
+        assert record.next_sample >= self._next_sample, f"{what} gives samples away again"
+        given = record.given()
+        assert not set(given) & set(self._slots), f"{what}: a worker that has samples is given some"
+        slots, readers = {**self._slots, **given}, record.readers()
+        assert readers <= set(slots), f"{what}: an update of no samples"
+        free = [*self._unread, *range(self._next_sample, record.next_sample)]
+        back = [index for name, slot in slots.items() if name not in readers for index in slot]
+        out = [index for slot in (*record.slots.values(), *given.values()) for index in slot]
+        assert sorted(free + back) == sorted(out + record.unread), f"{what}: a sample is given twice, or lost"
+        self._slots, self._next_slots = self._next_slots, record.slots
+        self._unread, self._next_sample = record.unread, record.next_sample
 
 
 class LogChecker:
@@ -75,7 +129,8 @@ class LogChecker:
         self.hashes = []  # chain hash by round
         self.included = collections.Counter()  # rounds in which a process was included whole
         self.members = 0
-        self._epoch = self._next_sample = 0
+        self._epoch = 0
+        self._samples = None  # until there is a record
 
     def path(self, number):
         return self.rounds_dir / f"{number:010}.record"
@@ -95,14 +150,12 @@ class LogChecker:
         assert record.epoch >= self._epoch, f"{what} is of epoch {record.epoch}, the one before of {self._epoch}"
         states = record.state_hashes()
         assert len(set(states.values())) <= 1, f"{what}: replicas differ: {states}"
-        assert record.next_sample >= self._next_sample, f"{what} gives samples away again"
-        for slot in record.slots:
-            first, count = one(slot, 2), one(slot, 3)
-            assert first >= self._next_sample and first + count <= record.next_sample, f"{what}: a sample is given twice"
+        self._samples = self._samples or Samples(self.rounds_dir / "start.record")
+        self._samples.add(record, what)
         self.hashes.append(record.hash)
         self.included.update(record.whole_updates())
         self.members += len(states)
-        self._epoch, self._next_sample = record.epoch, record.next_sample
+        self._epoch = record.epoch
 
     def check_nothing_changed(self):
         """Reads all headers again: rounds that were there once are there still, and are the same."""
