@@ -1,6 +1,7 @@
 #include "tools/distroctl/plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "common/layout/layout.h"
 #include "common/model/architecture.h"
 #include "common/run/run_config.h"
+#include "common/update/combine_deltas.h"
 #include "distro/v1/run.pb.h"
 #include "tools/distroctl/plan_report.h"
 #include "worker/optimizer/update_rule.h"
@@ -90,6 +92,28 @@ double ResultBytes(const Layout& layout, const PlanMethod& m, const PlanOptions&
                    m.deltas ? kDeltaResultBits : kSignsBits);
 }
 
+double ComputeSeconds(const PlanMethod& m, const PlanOptions& o) {
+  if (o.step_seconds.empty()) return m.local_steps * o.compute_seconds;
+  double longest = 0;
+  for (const double step : o.step_seconds)
+    longest = std::max(longest,
+                       RoundOfWorker(step, m.deltas ? o.window_seconds : 0, m.local_steps).seconds);
+  return longest;
+}
+
+std::vector<PlanWorker> WorkersOf(const PlanMethod& m, const PlanOptions& o) {
+  std::vector<PlanWorker> workers;
+  for (const double step : o.step_seconds) {
+    const WorkerRound round = RoundOfWorker(step, o.window_seconds, m.local_steps);
+    workers.push_back({.step_seconds = step,
+                       .steps = round.steps,
+                       .weight = round.weight,
+                       .steps_a_day = kSecondsADay / m.round * round.steps,
+                       .busy = round.seconds / m.round});
+  }
+  return workers;
+}
+
 PlanMethod MethodOf(const v1::RunConfig& config, const Layout& layout, const PlanOptions& o) {
   PlanMethod m;
   m.deltas = config.method() == v1::METHOD_DELTAS;
@@ -100,7 +124,7 @@ PlanMethod MethodOf(const v1::RunConfig& config, const Layout& layout, const Pla
   m.result = ResultBytes(layout, m, o);
   m.upload = TransferSeconds(m.update, 1e6 * o.up_mbps);
   m.download = TransferSeconds(m.result, 1e6 * o.down_mbps);
-  m.compute = m.local_steps * o.compute_seconds;
+  m.compute = ComputeSeconds(m, o);
   m.with_overlap = std::max(m.compute, m.upload + m.download);
   m.without_overlap = m.compute + m.upload + m.download;
   m.round = m.overlap ? m.with_overlap : m.without_overlap;
@@ -194,6 +218,14 @@ absl::StatusOr<std::vector<PlanMemory>> MemoriesOf(const v1::RunConfig& config,
 
 }  // namespace
 
+WorkerRound RoundOfWorker(double step_seconds, double window_seconds, int local_steps) {
+  if (window_seconds == 0) return {.steps = local_steps, .seconds = local_steps * step_seconds};
+  const double fit = std::clamp<double>(std::floor(window_seconds / step_seconds), 1, local_steps);
+  const auto steps = static_cast<int>(fit);
+  return {
+      .steps = steps, .weight = DeltaWeight(steps, local_steps), .seconds = steps * step_seconds};
+}
+
 absl::Status PlanOptions::Validate() const {
   if (config.empty()) return absl::InvalidArgumentError("--config: is required, a config.json");
   DISTRO_RETURN_IF_ERROR(Range("nodes", nodes, 1, 1024));
@@ -202,6 +234,12 @@ absl::Status PlanOptions::Validate() const {
   DISTRO_RETURN_IF_ERROR(Range("up_mbps", up_mbps, 1e-3, 1e6));
   DISTRO_RETURN_IF_ERROR(Range("down_mbps", down_mbps, 1e-3, 1e6));
   DISTRO_RETURN_IF_ERROR(Range("compute_seconds", compute_seconds, 1e-3, 1e6));
+  for (const double step : step_seconds)
+    DISTRO_RETURN_IF_ERROR(Range("step_seconds", step, 1e-3, 1e6));
+  DISTRO_RETURN_IF_ERROR(Range("window_seconds", window_seconds, 0, 604800));
+  if (window_seconds > 0 && (method != "deltas" || step_seconds.empty()))
+    return absl::InvalidArgumentError(
+        "--window_seconds: is of deltas and of workers that differ: give --step_seconds");
   DISTRO_RETURN_IF_ERROR(Range("rounds", static_cast<double>(rounds), 1, 4294967296.0));
   DISTRO_RETURN_IF_ERROR(CheckMethod(*this));
   DISTRO_RETURN_IF_ERROR(Range("kept", kept, 0, 4096));
@@ -214,8 +252,11 @@ absl::Status PlanOptions::Validate() const {
   return Range("pipeline_micro_batches", micro_batches_of_pipeline, 1, 65536);
 }
 
-absl::StatusOr<Report> MakePlan(const PlanOptions& options) {
-  DISTRO_RETURN_IF_ERROR(options.Validate());
+absl::StatusOr<Report> MakePlan(const PlanOptions& given) {
+  DISTRO_RETURN_IF_ERROR(given.Validate());
+  PlanOptions options = given;
+  if (!options.step_seconds.empty())
+    options.compute_seconds = *std::ranges::max_element(options.step_seconds);
   DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(options.config, kMaxConfigBytes));
   const absl::StatusOr<std::shared_ptr<const Architecture>> model = ParseModelConfig(json);
   if (!model.ok()) return Annotate(model.status(), options.config);
@@ -226,6 +267,7 @@ absl::StatusOr<Report> MakePlan(const PlanOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig other, RunOf(OfTheOtherMethod(options)));
   Plan plan;
   plan.method = MethodOf(config, layout, options);
+  plan.workers = WorkersOf(plan.method, options);
   plan.other = MethodOf(other, layout, options);
   plan.run_days = plan.method.round * static_cast<double>(options.rounds) / kSecondsADay;
   plan.baseline = BaselineOf(layout, options);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/layout/matrix.h"
@@ -18,13 +19,16 @@
 namespace distro::tools {
 
 struct PlanOptions {
-  std::string config;                  // config.json of the model. Required.
-  int nodes = 32;                      // W
-  int gpus = 1;                        // R, of a node
-  double gpu_memory_gb = 80;           // of each; with deltas of a node
-  double up_mbps = 10;                 // of a node
-  double down_mbps = 100;              // of a node
-  double compute_seconds = 10;         // a step's gradient takes on a node
+  std::string config;           // config.json of the model. Required.
+  int nodes = 32;               // W
+  int gpus = 1;                 // R, of a node
+  double gpu_memory_gb = 80;    // of each; with deltas of a node
+  double up_mbps = 10;          // of a node
+  double down_mbps = 100;       // of a node
+  double compute_seconds = 10;  // a step's gradient takes on a node
+  // The same of workers that differ, the longest in place of compute_seconds; empty: all are alike.
+  std::vector<double> step_seconds = {};
+  double window_seconds = 0;           // round_window of deltas; 0: all take H steps
   uint64_t rounds = 25000;             // of the run
   std::string method = "deltas";       // or "signs"
   int local_steps = 1;                 // H; with signs 1
@@ -42,7 +46,7 @@ struct PlanOptions {
 };
 
 // The verdict is Aborted when no strategy fits the memory.
-absl::StatusOr<Report> MakePlan(const PlanOptions& options);
+absl::StatusOr<Report> MakePlan(const PlanOptions& given);
 
 Command PlanCommand(const Console* console);
 
@@ -89,6 +93,15 @@ inline double MostBytes(double blocks, double entries, const PayloadBits& bits) 
   const double dearest = kBlockElements / (1 + std::exp2(-bits.entry));
   return EntropyBytes(blocks, std::min(entries, dearest), bits);
 }
+
+// What a worker whose steps take `step_seconds` does in a round.
+struct WorkerRound {
+  int steps = 0;
+  int weight = 1;      // of its update (DeltaWeight)
+  double seconds = 0;  // of compute
+};
+// As docs/speeds.md, "What happens in a window"; window_seconds 0: no window.
+WorkerRound RoundOfWorker(double step_seconds, double window_seconds, int local_steps);
 
 // Share of time in which a pipeline of so many stages idles, with so many micro-batches a step.
 inline double PipelineBubble(int stages, int micro_batches) {

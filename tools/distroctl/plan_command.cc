@@ -1,10 +1,29 @@
 // The plan's flags and what explains them.
 #include <memory>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "tools/distroctl/plan.h"
 
 namespace distro::tools {
+
+namespace {
+
+absl::StatusOr<std::vector<double>> ParseSeconds(absl::string_view text) {
+  std::vector<double> seconds;
+  for (const absl::string_view piece : absl::StrSplit(text, ',')) {
+    double value = 0;
+    if (!absl::SimpleAtod(piece, &value))
+      return absl::InvalidArgumentError(absl::StrCat("'", piece, "' is not a number of seconds"));
+    seconds.push_back(value);
+  }
+  return seconds;
+}
+
+}  // namespace
 
 Command PlanCommand(const Console* console) {
   struct Given {
@@ -34,6 +53,12 @@ Command PlanCommand(const Console* console) {
                 flag("down_mbps", &o.down_mbps, "Downlink of a node, Mbit/s."),
                 flag("compute_seconds", &o.compute_seconds,
                      "Time that a step's gradient takes on a node."),
+                flag("step_seconds", ParsedAs(&o.step_seconds, ParseSeconds, ""),
+                     "The same of workers that differ, separated by commas: what each of them "
+                     "achieves. In place of --compute_seconds, which becomes their longest."),
+                flag("window_seconds", &o.window_seconds,
+                     "round_window of the run, of deltas: a worker takes as many steps as fit, at "
+                     "most --local_steps; 0: all take --local_steps."),
                 flag("rounds", &o.rounds, "Rounds of the run."),
                 flag("method", &o.method, "By which the run learns (method).", {"deltas", "signs"}),
                 flag("local_steps", &o.local_steps,
@@ -61,6 +86,7 @@ to spare for CUDA and libraries; 5 when none does. What the link really does: di
 
 Example:
   distroctl plan --config examples/llama_1b2/config.json --nodes 8 --local_steps 5 --gpu_memory_gb 128 --up_mbps 10 --down_mbps 100
+  distroctl plan --config examples/llama_1b2/config.json --nodes 3 --step_seconds 4,8,32 --local_steps 60 --window_seconds 240
   distroctl plan --config examples/llama_1b2/config.json --method signs --nodes 32 --gpus 8 --gpu_memory_gb 80 --kept_votes 32)",
       .run = [given, console]() -> absl::StatusOr<int> {
         if (!given->overlap.empty()) given->options.overlap = given->overlap == "1";

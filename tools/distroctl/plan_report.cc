@@ -57,14 +57,31 @@ std::string MethodText(const Plan& plan, const PlanOptions& o) {
   const int steps = m.local_steps;
   return absl::StrCat(
       "method: ", Name(m), m.deltas ? "" : absl::StrCat(", overlap ", m.overlap ? 1 : 0), "\n",
-      "a round of a worker: ", steps, steps == 1 ? " step" : " steps", " of ",
-      Seconds(o.compute_seconds), "; ", Bytes(m.update), " up in ", Seconds(m.upload), ", ",
-      Bytes(m.result), " down at most in ", Seconds(m.download), "\n",
-      "a step of it: ", Bytes(m.update / steps), " up, ", Bytes(m.result / steps), " down; ",
-      Seconds(m.step()), m.overlap ? ", the longer of " : ": ", Seconds(o.compute_seconds),
+      "a round of a worker: ", o.step_seconds.empty() ? "" : "at most ", steps,
+      steps == 1 ? " step" : " steps", o.step_seconds.empty() ? " of " : " in ",
+      Seconds(o.step_seconds.empty() ? m.compute / steps : m.compute), "; ", Bytes(m.update),
+      " up in ", Seconds(m.upload), ", ", Bytes(m.result), " down at most in ", Seconds(m.download),
+      "\n", "a step of it: ", Bytes(m.update / steps), " up, ", Bytes(m.result / steps), " down; ",
+      Seconds(m.step()), m.overlap ? ", the longer of " : ": ", Seconds(m.compute / steps),
       " of compute and ", Seconds((m.upload + m.download) / steps), " of transfer\n",
       absl::StrFormat("%d rounds, %d steps: %.1f days\n", o.rounds, o.rounds * steps,
                       plan.run_days));
+}
+
+std::string WorkersText(const Plan& plan) {
+  if (plan.workers.empty()) return "";
+  Table table({"WORKER OF", ">STEPS A ROUND", ">WEIGHT", ">STEPS A DAY", ">COMPUTES"});
+  double done = 0, alone = 0;
+  for (const PlanWorker& w : plan.workers) {
+    table.Add({absl::StrCat(Seconds(w.step_seconds), " a step"), absl::StrCat(w.steps),
+               absl::StrCat(w.weight), absl::StrFormat("%.0f", w.steps_a_day),
+               absl::StrFormat("%.0f %%", 100 * w.busy)});
+    done += w.busy / w.step_seconds;
+    alone += 1 / w.step_seconds;
+  }
+  return absl::StrCat(table.Text(), absl::StrFormat("\ntogether %.0f %% of what they would do "
+                                                    "if none ever waited\n\n",
+                                                    100 * done / alone));
 }
 
 std::string ServerText(const Plan& plan, const PlanOptions& o) {
@@ -116,6 +133,18 @@ nlohmann::json MethodJson(const PlanMethod& m) {
   return method;
 }
 
+nlohmann::json WorkersJson(const std::vector<PlanWorker>& workers) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const PlanWorker& w : workers) {
+    rows.push_back({{"step_seconds", w.step_seconds},
+                    {"steps_a_round", w.steps},
+                    {"weight", w.weight},
+                    {"steps_a_day", w.steps_a_day},
+                    {"compute_ratio", w.busy}});
+  }
+  return rows;
+}
+
 nlohmann::json MemoryJson(const PlanMemory& m) {
   nlohmann::json memory = {{"strategy", worker::Name(m.sharding)},
                            {"total_bytes", m.gpu.device_bytes},
@@ -135,8 +164,8 @@ std::string PlanText(const Plan& plan, const PlanOptions& options) {
   return absl::StrCat(absl::StrFormat("model: %.4g parameters, %s of 16-bit gradients\n",
                                       b.parameters, Bytes(b.gradient)),
                       MethodText(plan, options), "\n", TrafficTable(plan, options), "\n\n",
-                      ServerText(plan, options), "\n\n", PipelineText(plan.pipeline, options),
-                      "\n\n", MemoryText(plan, options));
+                      WorkersText(plan), ServerText(plan, options), "\n\n",
+                      PipelineText(plan.pipeline, options), "\n\n", MemoryText(plan, options));
 }
 
 nlohmann::json PlanJson(const Plan& plan) {
@@ -147,6 +176,7 @@ nlohmann::json PlanJson(const Plan& plan) {
   for (const PlanMemory& m : plan.memories) memories.push_back(MemoryJson(m));
   nlohmann::json json = MethodJson(plan.method);
   json.update({{"other_method", MethodJson(plan.other)},
+               {"workers", WorkersJson(plan.workers)},
                {"parameters", b.parameters},
                {"gradient_bytes", b.gradient},
                {"all_reduce_received_bytes", b.all_reduce},

@@ -51,6 +51,15 @@ struct PlanServer {
   double join_seconds = 0;
 };
 
+// A worker of its own speed, with the others.
+struct PlanWorker {
+  double step_seconds = 0;
+  int steps = 0;  // a round
+  int weight = 1;
+  double steps_a_day = 0;
+  double busy = 0;  // share of time in which it computes
+};
+
 // The same model cut by layers over the same links.
 struct PlanPipeline {
   int stages = 0;
@@ -69,7 +78,8 @@ struct PlanMemory {
 
 struct Plan {
   PlanMethod method;
-  PlanMethod other;  // with its own K, one step a round, over the same links
+  std::vector<PlanWorker> workers;  // none: all are alike
+  PlanMethod other;                 // with its own K, one step a round, over the same links
   double run_days = 0;
   PlanBaseline baseline;
   PlanServer server;

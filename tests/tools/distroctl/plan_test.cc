@@ -180,6 +180,43 @@ TEST(PlanTest, LocalStepsShareTheBytesOfARound) {
   EXPECT_DOUBLE_EQ(Number(five, "run_days"), 25000 * (5 * 10 + exchange) / 86400);
 }
 
+TEST(PlanFormulasTest, AWorkerTakesTheStepsThatFitAndAtLeastOne) {
+  EXPECT_EQ(RoundOfWorker(4, 240, 100).steps, 60);
+  EXPECT_EQ(RoundOfWorker(4, 240, 50).steps, 50) << "no more than H";
+  EXPECT_EQ(RoundOfWorker(300, 240, 50).steps, 1) << "which lasts longer than the window";
+  EXPECT_EQ(RoundOfWorker(7, 20, 50).steps, 2);
+  EXPECT_DOUBLE_EQ(RoundOfWorker(7, 20, 50).seconds, 14);
+  EXPECT_EQ(RoundOfWorker(7, 0, 50).steps, 50) << "no window";
+  EXPECT_EQ(RoundOfWorker(7, 0, 50).weight, 1);
+  EXPECT_EQ(RoundOfWorker(4, 240, 60).weight, 15);
+  EXPECT_EQ(RoundOfWorker(8, 240, 60).weight, 8) << "7.5";
+}
+
+TEST(PlanTest, WorkersThatDifferDoWhatTheyCanWithinAWindow) {
+  PlanOptions options = Report1B2("deltas");
+  options.nodes = 3;
+  options.local_steps = 60;
+  options.step_seconds = {4, 8, 32};
+  const nlohmann::json fixed = JsonOf(options);
+  const double exchange = Number(fixed, "upload_seconds") + Number(fixed, "download_seconds");
+  EXPECT_DOUBLE_EQ(Number(fixed, "round_seconds"), 60 * 32 + exchange) << "the slowest sets it";
+  options.window_seconds = 240;
+  const nlohmann::json window = JsonOf(options);
+  EXPECT_DOUBLE_EQ(Number(window, "round_seconds"), 240 + exchange);
+  ASSERT_EQ(window["workers"].size(), 3u);
+  const int steps[] = {60, 30, 7}, weights[] = {15, 8, 2};
+  for (int i = 0; i < 3; ++i) {
+    const nlohmann::json& worker = window["workers"][i];
+    EXPECT_EQ(worker["steps_a_round"], steps[i]);
+    EXPECT_EQ(worker["weight"], weights[i]);
+    EXPECT_DOUBLE_EQ(Number(worker, "steps_a_day"), 86400 / (240 + exchange) * steps[i]);
+    EXPECT_EQ(fixed["workers"][i]["steps_a_round"], 60);
+    EXPECT_EQ(fixed["workers"][i]["weight"], 1);
+  }
+  EXPECT_LT(Number(fixed["workers"][0], "compute_ratio"), 0.13) << "it waits for the others";
+  EXPECT_GT(Number(window["workers"][0], "compute_ratio"), 0.9);
+}
+
 TEST(PlanTest, DefaultsAreThoseOfTheMethod) {
   EXPECT_EQ(PlanOptions().method, "deltas");
   const nlohmann::json deltas = JsonOf(Report1B2("deltas"));
@@ -250,6 +287,18 @@ void ExpectRefused(const PlanOptions& options, const std::vector<std::string>& w
   const absl::Status status = MakePlan(options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   for (const std::string& word : words) EXPECT_THAT(std::string(status.message()), HasSubstr(word));
+}
+
+TEST(PlanTest, AWindowIsOfDeltasAndOfWorkersThatDiffer) {
+  PlanOptions options = Report1B2("deltas");
+  options.window_seconds = 240;
+  ExpectRefused(options, {"--window_seconds", "--step_seconds"});
+  options.step_seconds = {4, 0};
+  ExpectRefused(options, {"--step_seconds: 0 is outside"});
+  PlanOptions signs = Report1B2("signs");
+  signs.window_seconds = 240;
+  signs.step_seconds = {4, 8};
+  ExpectRefused(signs, {"--window_seconds", "of deltas"});
 }
 
 TEST(PlanTest, RefusesWhatAMethodDoesNotHave) {
