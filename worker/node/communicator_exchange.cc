@@ -5,15 +5,18 @@
 namespace distro::worker {
 namespace {
 
-at::Tensor TensorOf(absl::Span<float> elements) {
-  return at::from_blob(elements.data(), {static_cast<int64_t>(elements.size())}, at::kFloat);
+// Keeps the floats for as long as somebody has the tensor.
+at::Tensor TensorOf(const SharedFloats& floats) {
+  return at::from_blob(
+      floats->data(), {static_cast<int64_t>(floats->size())}, [floats](void* /*data*/) {},
+      at::kFloat);
 }
 
 }  // namespace
 
 absl::Status CommunicatorExchange::AllToAll(absl::string_view what,
                                             absl::Span<const int64_t> counts,
-                                            absl::Span<float> send, absl::Span<float> receive) {
+                                            const SharedFloats& send, const SharedFloats& receive) {
   return CatchTorch(what, [&]() -> absl::Status {
     DISTRO_ASSIGN_OR_RETURN(
         const Transfer transfer,
@@ -23,7 +26,7 @@ absl::Status CommunicatorExchange::AllToAll(absl::string_view what,
 }
 
 absl::Status CommunicatorExchange::AllGather(absl::string_view what, absl::Span<const int64_t> cuts,
-                                             absl::Span<float> whole) {
+                                             const SharedFloats& whole) {
   return CatchTorch(what, [&]() -> absl::Status {
     const at::Tensor all = TensorOf(whole);
     const int64_t begin = cuts[rank()], end = cuts[rank() + 1];

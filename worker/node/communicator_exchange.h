@@ -17,9 +17,9 @@ class CommunicatorExchange final : public RankExchange {
   int ranks() const override { return communicator_->ranks(); }
 
   absl::Status AllToAll(absl::string_view what, absl::Span<const int64_t> counts,
-                        absl::Span<float> send, absl::Span<float> receive) override;
+                        const SharedFloats& send, const SharedFloats& receive) override;
   absl::Status AllGather(absl::string_view what, absl::Span<const int64_t> cuts,
-                         absl::Span<float> whole) override;
+                         const SharedFloats& whole) override;
 
  private:
   Communicator* const communicator_;

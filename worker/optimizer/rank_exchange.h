@@ -4,12 +4,18 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 namespace distro::worker {
+
+// Floats that an operation may use for longer than the rank that brought them: another rank may
+// still read them when the group has ended.
+using SharedFloats = std::shared_ptr<std::vector<float>>;
 
 class RankExchange {
  public:
@@ -24,10 +30,10 @@ class RankExchange {
   //   send     f32, what goes to rank 0, then to rank 1, ...  in
   //   receive  f32, what comes from rank 0, then from rank 1, ...  out
   virtual absl::Status AllToAll(absl::string_view what, absl::Span<const int64_t> counts,
-                                absl::Span<float> send, absl::Span<float> receive) = 0;
+                                const SharedFloats& send, const SharedFloats& receive) = 0;
   // Every rank has elements [cuts[rank], cuts[rank + 1]) of `whole` and gets the others'.
   virtual absl::Status AllGather(absl::string_view what, absl::Span<const int64_t> cuts,
-                                 absl::Span<float> whole) = 0;
+                                 const SharedFloats& whole) = 0;
 };
 
 }  // namespace distro::worker

@@ -63,30 +63,30 @@ absl::Status WholeMatrices::Orthogonalize(
     absl::FunctionRef<void(size_t run, absl::Span<const float> direction)> use) const {
   for (const Wave& wave : waves_) {
     // Here and not kept: between two steps the memory is the activations'.
-    std::vector<float> directions(wave.elements);
+    const auto directions = std::make_shared<std::vector<float>>(wave.elements);
     const auto of = [&](const Part& part) {
-      return absl::MakeSpan(directions).subspan(part.offset, part.elements);
+      return absl::MakeSpan(*directions).subspan(part.offset, part.elements);
     };
     for (const Part& part : wave.parts) make(part.run, of(part));
-    DISTRO_RETURN_IF_ERROR(Work(wave, absl::MakeSpan(directions)));
+    DISTRO_RETURN_IF_ERROR(Work(wave, directions));
     for (const Part& part : wave.parts) use(part.run, of(part));
   }
   return absl::OkStatus();
 }
 
-absl::Status WholeMatrices::Work(const Wave& wave, absl::Span<float> directions) const {
+absl::Status WholeMatrices::Work(const Wave& wave, const SharedFloats& directions) const {
   if (wave.to_owners.empty()) {
     const int rank = exchange_ == nullptr ? 0 : exchange_->rank();
     const int64_t begin = wave.cuts[rank], end = wave.cuts[rank + 1];
-    NewtonSchulzOf(wave.own, directions.subspan(begin, end - begin));
+    NewtonSchulzOf(wave.own, absl::MakeSpan(*directions).subspan(begin, end - begin));
     if (exchange_ == nullptr) return absl::OkStatus();
     return exchange_->AllGather(wave.name, wave.cuts, directions);
   }
-  std::vector<float> matrix(wave.own < 0 ? 0 : layout_->tensors()[wave.own].matrix.elements);
-  DISTRO_RETURN_IF_ERROR(
-      exchange_->AllToAll(wave.name, wave.to_owners, directions, absl::MakeSpan(matrix)));
-  NewtonSchulzOf(wave.own, absl::MakeSpan(matrix));
-  return exchange_->AllToAll(wave.name, wave.to_holders, absl::MakeSpan(matrix), directions);
+  const auto matrix = std::make_shared<std::vector<float>>(
+      wave.own < 0 ? 0 : layout_->tensors()[wave.own].matrix.elements);
+  DISTRO_RETURN_IF_ERROR(exchange_->AllToAll(wave.name, wave.to_owners, directions, matrix));
+  NewtonSchulzOf(wave.own, absl::MakeSpan(*matrix));
+  return exchange_->AllToAll(wave.name, wave.to_holders, matrix, directions);
 }
 
 void WholeMatrices::NewtonSchulzOf(int tensor, absl::Span<float> matrix) const {

@@ -47,7 +47,7 @@ class WholeMatrices {
   };
 
   Wave WaveOf(const MatrixWave& wave, absl::Span<const ShardRun> runs) const;
-  absl::Status Work(const Wave& wave, absl::Span<float> directions) const;
+  absl::Status Work(const Wave& wave, const SharedFloats& directions) const;
   void NewtonSchulzOf(int tensor, absl::Span<float> matrix) const;
 
   const Layout* const layout_;

@@ -43,12 +43,13 @@ class NobodyElse final : public RankExchange {
   explicit NobodyElse(int ranks) : ranks_(ranks) {}
   int rank() const override { return 0; }
   int ranks() const override { return ranks_; }
-  absl::Status AllToAll(absl::string_view, absl::Span<const int64_t>, absl::Span<float>,
-                        absl::Span<float> receive) override {
-    std::ranges::fill(receive, 0.25f);
+  absl::Status AllToAll(absl::string_view, absl::Span<const int64_t>, const SharedFloats&,
+                        const SharedFloats& receive) override {
+    std::ranges::fill(*receive, 0.25f);
     return exchange_;
   }
-  absl::Status AllGather(absl::string_view, absl::Span<const int64_t>, absl::Span<float>) override {
+  absl::Status AllGather(absl::string_view, absl::Span<const int64_t>,
+                         const SharedFloats&) override {
     return exchange_;
   }
   void FailWith(const absl::Status& status) { exchange_ = status; }
