@@ -105,6 +105,7 @@ absl::StatusOr<DeltasSettings> ParseDeltasSettings(absl::string_view json) {
   reader.Take("beta1", 0, 1, &s.beta1);
   reader.Take("beta2", 0, 1, &s.beta2);
   reader.Take("miss", 0, 1, &s.miss);
+  reader.Take("stateless", &s.stateless);
   reader.Take("first_round", &s.first_round);
   reader.Take("attack", {"", "cap", "random", "inverted", "inverted_cap"}, &s.attack);
   reader.Take("attack_multiple", 0, 1e6, &s.attack_multiple);
@@ -121,6 +122,8 @@ absl::StatusOr<DeltasSettings> ParseDeltasSettings(absl::string_view json) {
   DISTRO_RETURN_IF_ERROR(reader.Finish());
   if (s.overlap > s.window)
     return absl::InvalidArgumentError("settings: overlap: more than the steps of a window");
+  if (s.stateless && s.overlap > 0)
+    return absl::InvalidArgumentError("settings: stateless: an overlap is state");
   return s;
 }
 

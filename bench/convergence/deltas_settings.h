@@ -33,6 +33,7 @@ struct DeltasSettings {
 
   // What happens to workers.
   double miss = 0;               // probability that an update misses its round
+  bool stateless = false;        // every round begins without error buffer and inner state
   std::vector<int> first_round;  // of each worker; earlier it does nothing. Empty: 0 for all
   std::string attack;            // of the last worker: "cap", "random", "inverted", "inverted_cap"
   double attack_multiple = 1;    // "inverted": its codes, of the median of the largest scales

@@ -16,7 +16,10 @@ void Copy(const TensorBuffer& from, TensorBuffer* to) {
 
 }  // namespace
 
-void DeltasWorker::GoOnFrom(const TensorBuffer& parameters) { Copy(parameters, &copy_); }
+void DeltasWorker::GoOnFrom(const TensorBuffer& parameters) {
+  Copy(parameters, &copy_);
+  if (lab_.settings->stateless) rule_.Forget();
+}
 
 RunSpans SpansOf(TensorBuffer* buffer) {
   RunSpans spans;

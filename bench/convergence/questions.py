@@ -192,6 +192,14 @@ def overlap(lab):
 
 
 @question
+def stateless(lab):
+    """Workers that keep nothing from round to round, as clients that come for single rounds."""
+    variants = [(f"{name}, {what}", base.having(**keeps)) for name, base in BASES
+                for what, keeps in (("state kept", {}), ("nothing kept", {"stateless": True}))]
+    return each(lab, variants)
+
+
+@question
 def workers(lab):
     """W workers at the same tokens a step."""
     return each(lab, [(f"{name}, W = {count}", base.having(workers=count)) for name, base in BASES for count in (2, 4, 8, 16)])

@@ -100,7 +100,7 @@ TEST_F(DeltasTest, EveryVariantLearns) {
         R"({"transform": "all"})", R"({"transform": "none"})", R"({"levels": 1})",
         R"({"levels": 0})", R"({"feedback": "included"})", R"({"feedback": "cancelled"})",
         R"({"nesterov": 0.5, "alpha": 0.5})", R"({"decay_in_update": true})", R"({"norm_clip": 1})",
-        R"({"alpha_end": 0.65})"})
+        R"({"alpha_end": 0.65})", R"({"stateless": true})"})
     EXPECT_GT(Gain(Learn(json, 2).curve), 0.4) << json;
 }
 
