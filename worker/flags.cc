@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/client/options/client_flags.h"
 #include "worker/commands.h"
@@ -10,6 +12,14 @@
 
 namespace distro::worker {
 namespace {
+
+absl::StatusOr<int> ParseMicroBatch(absl::string_view text) {
+  int samples = 0;
+  if (text == "auto") return kAutoMicroBatch;
+  if (absl::SimpleAtoi(text, &samples) && samples >= 0) return samples;
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text, "' is neither auto nor a number of samples"));
+}
 
 std::vector<Flag> Flags(WorkerOptions* o) {
   FsdpOptions* const fsdp = &o->node.fsdp;
@@ -23,6 +33,12 @@ std::vector<Flag> Flags(WorkerOptions* o) {
                "Required.",
        .takes = Takes::kFile},
       DataFormatFlag(&o->data_format),
+      {.name = "public_data",
+       .value = &o->public_data,
+       .help = "Text or token file, by its name, that every worker of a run of local data holds "
+               "and is evaluated on; --data is then this worker's own and stays here "
+               "(docs/local_data.md).",
+       .takes = Takes::kFile},
       {.name = "name",
        .value = &o->name,
        .help = "Name in the run, [a-z0-9-]{1,63}. Default: the name that --state_dir keeps, else "
@@ -31,14 +47,22 @@ std::vector<Flag> Flags(WorkerOptions* o) {
        .value = &o->threads,
        .help = "Torch threads of a rank. Results are bit-reproducible with 1 only."},
       {.name = "micro_batch_samples",
-       .value = &o->micro_batch_samples,
+       .value = ParsedAs(&o->micro_batch_samples, ParseMicroBatch, "0"),
        .help = "Samples of one forward and backward pass, a divisor of the run's "
-               "samples_per_worker; 0: all at once, by one rank. Smaller values need less memory "
-               "and give several ranks something to do; the samples that are read are the same."},
+               "samples_per_worker; 0: all at once, by one rank; auto: the largest that fits the "
+               "memory, with something for every rank. Smaller values need less memory and give "
+               "several ranks something to do; the samples that are read are the same."},
       {.name = "hold_back",
        .value = &o->hold_back,
        .help = "Time by which every gradient takes longer, such as 200ms: to try how a run goes "
                "with a slower machine."},
+      {.name = "stateless",
+       .value = &o->stateless,
+       .help = "Begin every round without state of the rounds before it, and keep none: for a "
+               "worker that comes and goes. Runs of deltas only."},
+      {.name = "updates",
+       .value = &o->updates,
+       .help = "Leave after this many updates of its own; 0: stay until the run is done."},
       {.name = "device",
        .value = ParsedAs(&o->node.device, ParseDeviceKind, Name(o->node.device)),
        .help = "What this node computes on: cpu, or cuda, one rank a GPU, in programs that were "

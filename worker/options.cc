@@ -39,7 +39,7 @@ absl::Status WorkerOptions::Validate() const {
   }
   if (!name.empty()) DISTRO_RETURN_IF_ERROR(ValidateName(name, "--name"));
   DISTRO_RETURN_IF_ERROR(ValidateThreads(threads));
-  if (micro_batch_samples < 0) {
+  if (micro_batch_samples < 0 && micro_batch_samples != kAutoMicroBatch) {
     return absl::InvalidArgumentError(
         absl::StrCat("--micro_batch_samples: ", micro_batch_samples, " is below 0"));
   }
@@ -47,6 +47,8 @@ absl::Status WorkerOptions::Validate() const {
     return absl::InvalidArgumentError(
         absl::StrCat("--hold_back: ", absl::FormatDuration(hold_back), " is outside 0 to 1h"));
   }
+  if (stateless && !state_dir.empty())
+    return absl::InvalidArgumentError("--stateless: keeps nothing: leave --state_dir out");
   DISTRO_RETURN_IF_ERROR(ValidateNode(node));
   if (checkpoint_interval_rounds > 0 && checkpoint_dir.empty()) {
     return absl::InvalidArgumentError("--checkpoint_interval_rounds: needs --checkpoint_dir");

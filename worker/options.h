@@ -19,6 +19,9 @@ struct WorkerOptions {
   ChannelOptions channel;
   // File of tokens or text; the same on every worker of a run. Required.
   std::string data;
+  // File of tokens or text that every worker of a run of local data holds; `data` is then this
+  // worker's own. Empty: the run's data is shared.
+  std::string public_data;
   // Of `data`: text, llmc, uint16, uint32, or auto, which goes by its name.
   std::string data_format = "auto";
   // Name in the run, [a-z0-9-]{1,63}; with TLS that of the credential. Default: the name that
@@ -27,11 +30,15 @@ struct WorkerOptions {
   // Torch threads of each rank. Larger values are faster up to the number of cores; results are
   // bit-reproducible with 1 only.
   int threads = 1;
-  // Samples of one forward and backward pass of a rank; 0: all of a round's, by one rank. Larger
-  // values are faster and cost activation memory.
+  // Samples of one forward and backward pass of a rank; 0: all of a round's, by one rank;
+  // kAutoMicroBatch: as many as fit. Larger values are faster and cost activation memory.
   int micro_batch_samples = 0;
   // Time by which every gradient takes longer, for tests of workers of different speeds.
   absl::Duration hold_back = absl::ZeroDuration();
+  // Every round begins without state of those before it; needs an empty state_dir.
+  bool stateless = false;
+  // Updates after which the worker leaves; 0: when the run is done.
+  uint64_t updates = 0;
   // How the node's ranks share model and samples; its torch_threads are not read, `threads` counts
   // for every rank.
   NodeOptions node = {};

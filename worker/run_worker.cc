@@ -68,6 +68,14 @@ ProgressReading ReadingOf(const TrainSummary& summary, uint64_t rounds) {
           .wait = summary.phases[static_cast<int>(Phase::kWait)]};
 }
 
+// Of a run of local data.
+absl::StatusOr<std::optional<TokenSource>> OpenPublicData(const WorkerOptions& options) {
+  if (options.public_data.empty()) return std::nullopt;
+  absl::StatusOr<TokenSource> tokens = OpenTokens(options.public_data, TokenFormat::kAuto);
+  if (!tokens.ok()) return Annotate(tokens.status(), "--public_data");
+  return *std::move(tokens);
+}
+
 absl::StatusOr<TokenSource> OpenData(const WorkerOptions& options) {
   const absl::StatusOr<TokenFormat> format = ParseTokenFormat(options.data_format);
   if (!format.ok()) return Annotate(format.status(), "--data_format");
@@ -108,6 +116,8 @@ TrainerOptions TrainerOptionsOf(const WorkerOptions& options, const Self& self) 
           .incarnation = RandomWord() | 1,
           .micro_batch_samples = options.micro_batch_samples,
           .hold_back = options.hold_back,
+          .stateless = options.stateless,
+          .updates = options.updates,
           .node = node,
           .checkpoint_dir = options.checkpoint_dir,
           .checkpoint_interval_rounds = options.checkpoint_interval_rounds,
@@ -163,6 +173,7 @@ void Report(const WorkerOptions& options, const TrainSummary& summary, Log* log)
 absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exchange,
                    PhaseClock* phases, WorkerMetrics* metrics, Log* log, TrainSummary* summary) {
   DISTRO_ASSIGN_OR_RETURN(const TokenSource tokens, OpenData(options));
+  DISTRO_ASSIGN_OR_RETURN(const std::optional<TokenSource> public_tokens, OpenPublicData(options));
   DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<HttpEndpoint> endpoint,
                           ServeMetrics(options.http, metrics, log));
   DISTRO_ASSIGN_OR_RETURN(const std::string scratch_dir, ScratchDir(self));
@@ -173,18 +184,20 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
   SetTorchThreads(options.threads);
   Progress progress(stdout, /*live=*/isatty(STDOUT_FILENO) != 0, Clock::Real());
   uint64_t rounds = 0;
-  DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<TrainingRun> run,
-                          TrainingRun::Begin(TrainerOptionsOf(options, self), scratch_dir,
-                                             {.tokens = &tokens,
-                                              .exchange = exchange,
-                                              .phases = phases,
-                                              .log = log,
-                                              .state = self.state.get()},
-                                             [&](const TrainSummary& reading) {
-                                               metrics->Update(reading);
-                                               if (reading.rounds_applied > 0)
-                                                 progress.Update(ReadingOf(reading, rounds));
-                                             }));
+  DISTRO_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TrainingRun> run,
+      TrainingRun::Begin(TrainerOptionsOf(options, self), scratch_dir,
+                         {.tokens = &tokens,
+                          .public_tokens = public_tokens.has_value() ? &*public_tokens : nullptr,
+                          .exchange = exchange,
+                          .phases = phases,
+                          .log = log,
+                          .state = self.state.get()},
+                         [&](const TrainSummary& reading) {
+                           metrics->Update(reading);
+                           if (reading.rounds_applied > 0)
+                             progress.Update(ReadingOf(reading, rounds));
+                         }));
   rounds = run->run().config().rounds();
   DISTRO_ASSIGN_OR_RETURN(const ComputeRates compute, MeasureCompute(*run, options));
   metrics->SetCompute(compute);

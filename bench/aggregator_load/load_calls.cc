@@ -29,13 +29,15 @@ void LoadWorker::Subscription::OnDone(const grpc::Status& status) {
   worker_->SubscriptionEnded(taken_.ok() ? FromGrpcStatus(status) : taken_);
 }
 
-LoadWorker::Upload::Upload(LoadWorker* worker, RoundId round) : worker_(worker), round_(round) {
+LoadWorker::Upload::Upload(LoadWorker* worker, OpenRound open)
+    : worker_(worker), round_(open.round) {
   v1::UploadHeader* const header = request_.mutable_header();
   *header->mutable_worker() = worker->identity_;
   header->set_epoch(worker->epoch_);
-  header->set_round(round.value());
+  header->set_round(round_.value());
+  header->set_first_sample(open.first_sample);
   // Nobody has parameters: from round 1 on all report the same made-up hash.
-  header->set_state_hash(round == RoundId(0) ? worker->initial_state_ : round.value());
+  header->set_state_hash(round_ == RoundId(0) ? worker->initial_state_ : round_.value());
   header->set_loss(2);
 }
 

@@ -36,7 +36,7 @@ class LoadWorker::Subscription final : public grpc::ClientReadReactor<v1::Subscr
 class LoadWorker::Upload final
     : public grpc::ClientBidiReactor<v1::UploadUpdateRequest, v1::UploadUpdateResponse> {
  public:
-  Upload(LoadWorker* worker, RoundId round);
+  Upload(LoadWorker* worker, OpenRound open);
   void Start(Stub* stub);
   void Cancel() { context_.TryCancel(); }
 

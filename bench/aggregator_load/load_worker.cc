@@ -100,11 +100,19 @@ absl::Status LoadWorker::status() const {
   return status_;
 }
 
+uint64_t LoadWorker::FirstSample(const v1::RoundOpen& open, const std::string& worker) {
+  if (!open.step().has_deltas()) return 0;
+  for (const v1::Slot& slot : open.slots()) {
+    if (slot.worker() == worker) return slot.first_sample();
+  }
+  return 0;
+}
+
 absl::Status LoadWorker::Take(v1::SubscribeRoundsResponse frame) {
   const RoundId round(frame.round());
   if (frame.has_open()) {
     run_->times->Opened(round);
-    Offer(round);
+    Offer({.round = round, .first_sample = FirstSample(frame.open(), identity_.name())});
   }
   if (frame.has_segment()) DISTRO_RETURN_IF_ERROR(TakeSegment(round, frame.segment()));
   if (frame.has_commit()) DISTRO_RETURN_IF_ERROR(TakeCommit(round, frame.commit().header()));
@@ -160,17 +168,17 @@ void LoadWorker::SubscriptionEnded(const absl::Status& status) {
   if (!status.ok()) Fail(status);
 }
 
-void LoadWorker::Offer(RoundId round) {
+void LoadWorker::Offer(OpenRound open) {
   absl::MutexLock lock(&mu_);
   if (upload_ != nullptr) {
-    waiting_ = round;
+    waiting_ = open;
   } else {
-    StartUpload(round);
+    StartUpload(open);
   }
 }
 
-void LoadWorker::StartUpload(RoundId round) {
-  upload_ = new Upload(this, round);
+void LoadWorker::StartUpload(OpenRound open) {
+  upload_ = new Upload(this, open);
   upload_->Start(uploads_.get());
 }
 
@@ -178,7 +186,7 @@ void LoadWorker::UploadEnded(const absl::Status& status) {
   absl::MutexLock lock(&mu_);
   upload_ = nullptr;
   if (!status.ok()) Fail(status);
-  const std::optional<RoundId> next = std::exchange(waiting_, std::nullopt);
+  const std::optional<OpenRound> next = std::exchange(waiting_, std::nullopt);
   if (next && status_.ok()) StartUpload(*next);
 }
 

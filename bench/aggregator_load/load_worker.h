@@ -62,15 +62,20 @@ class LoadWorker {
 
   // The subscription's side, one frame at a time.
   absl::Status Take(v1::SubscribeRoundsResponse frame);
+  static uint64_t FirstSample(const v1::RoundOpen& open, const std::string& worker);
   absl::Status TakeSegment(RoundId round, const v1::SegmentFrame& frame);
   absl::Status TakeCommit(RoundId round, const std::string& header);
   absl::Status CheckCommit(const v1::RoundHeader& header);
   void SubscriptionEnded(const absl::Status& status);
 
   // A round waits until the upload before it has ended.
-  void Offer(RoundId round);
+  struct OpenRound {
+    RoundId round;
+    uint64_t first_sample = 0;  // with deltas, of this worker's slot
+  };
+  void Offer(OpenRound open);
   void UploadEnded(const absl::Status& status);
-  void StartUpload(RoundId round) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void StartUpload(OpenRound open) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Fail(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Constant after construction.
@@ -92,8 +97,8 @@ class LoadWorker {
   uint64_t next_round_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t hash_ ABSL_GUARDED_BY(mu_) = 0;  // of the last commit
   Upload* upload_ ABSL_GUARDED_BY(mu_) = nullptr;
-  std::optional<RoundId> waiting_ ABSL_GUARDED_BY(mu_);  // opened, not begun
-  bool followed_ ABSL_GUARDED_BY(mu_) = false;           // the subscription has ended
+  std::optional<OpenRound> waiting_ ABSL_GUARDED_BY(mu_);  // opened, not begun
+  bool followed_ ABSL_GUARDED_BY(mu_) = false;             // the subscription has ended
   absl::Status status_ ABSL_GUARDED_BY(mu_);
 };
 

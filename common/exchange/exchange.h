@@ -26,6 +26,7 @@ struct RoundUpdate {
   uint64_t state_hash = 0;  // of the parameters before the round
   double loss = 0;
   uint32_t local_steps = 0;           // where the run has a window: those of the update
+  uint64_t first_sample = 0;          // with deltas: of the slot whose samples were read
   bool abstain = false;               // then there are no payloads
   std::vector<SharedBytes> payloads;  // [segments]
   std::vector<uint64_t> tensor_hashes =

@@ -27,11 +27,12 @@ std::string Bitmap(const std::vector<RecordedMember>& members, size_t segment) {
 void SlotPlan::Give(absl::Span<const std::string> workers, const v1::RunConfig& config,
                     absl::Span<const v1::Slot> round_slots, v1::RoundHeader* header) const {
   SamplePool left = pool;
-  for (int i = 0; i < header->members_size(); ++i) {
+  // With signs a gradient that was too late serves the next round: its samples are read.
+  for (int i = 0; i < (header->step().has_deltas() ? header->members_size() : 0); ++i) {
     const v1::Slot& slot = round_slots[i];
     left.GiveBack(slot, ReadSamples(*header, i, slot, config.samples_per_worker()));
   }
-  for (v1::Slot& slot : AssignSlots(workers, SamplesOfRound(config), &left))
+  for (v1::Slot& slot : AssignSlots(workers, header->round(), SamplesOfRound(config), &left))
     *header->add_slots() = std::move(slot);
   header->set_next_sample(left.next_sample());
   *header->mutable_unread() = left.Unread();
@@ -58,10 +59,12 @@ v1::StartHeader MakeStartHeader(const RunStart& start, const Layout& layout,
   header.set_state_hash(start.state_hash);
   header.set_data_fingerprint(start.data_fingerprint);
   SamplePool pool;
-  for (v1::Slot& slot : AssignSlots(workers, SamplesOfRound(config), &pool))
+  for (v1::Slot& slot : AssignSlots(workers, 0, SamplesOfRound(config), &pool))
     *header.add_slots() = std::move(slot);
-  for (v1::Slot& slot : AssignSlots(workers, SamplesOfRound(config), &pool))
-    *header.add_next_slots() = std::move(slot);
+  if (config.rounds() > 1) {
+    for (v1::Slot& slot : AssignSlots(workers, 1, SamplesOfRound(config), &pool))
+      *header.add_next_slots() = std::move(slot);
+  }
   header.set_next_sample(pool.next_sample());
   return header;
 }

@@ -29,9 +29,9 @@ struct SlotPlan {
   std::vector<v1::Slot> next_slots = {};
   SamplePool pool = {};  // what nobody has
 
-  // Completes the header of the round whose members had `slots`, in their order: what was not read
-  // of these comes back, and `workers`, ascending and distinct, get samples of the round after the
-  // next.
+  // Completes the header of the round whose members had `round_slots`, in their order: with deltas
+  // what was not read of these comes back, and `workers`, ascending and distinct, get samples of
+  // the round after the next; none where that is past the run's end.
   void Give(absl::Span<const std::string> workers, const v1::RunConfig& config,
             absl::Span<const v1::Slot> round_slots, v1::RoundHeader* header) const;
   // The round of `slots` is in the log, with this header.

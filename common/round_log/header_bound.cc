@@ -118,12 +118,16 @@ uint32_t MostMembers(const HeaderShape& shape) {
 absl::Status CheckHeaderBound(const v1::RunConfig& config, const HeaderShape& shape) {
   const uint32_t most = MostMembers(shape);
   if (config.max_workers() <= most) return absl::OkStatus();
-  const std::string remedy =
-      most == 0 ? "raise segment_blocks"
-                : absl::StrCat("set max_workers to at most ", most, " or raise segment_blocks");
+  const absl::string_view other =
+      config.has_round_window() ? "lower local_steps" : "raise segment_blocks";
+  const std::string remedy = most == 0
+                                 ? std::string(other)
+                                 : absl::StrCat("set max_workers to at most ", most, " or ", other);
   return absl::InvalidArgumentError(absl::StrCat(
       "max_workers: the header of a round of ", config.max_workers(), " workers in ",
-      shape.segments, " segments would not fit ", kMaxRoundHeaderBytes, " bytes: ", remedy));
+      shape.segments, " segments, with ", shape.ranges + 1, " ranges of samples a worker, takes ",
+      LargestHeader(config.max_workers(), shape), " bytes of ", kMaxRoundHeaderBytes, ": ",
+      remedy));
 }
 
 void DropReasonsUnlessFits(v1::RoundHeader* header) {

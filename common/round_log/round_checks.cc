@@ -89,7 +89,8 @@ absl::Status CheckUnread(const google::protobuf::RepeatedPtrField<v1::SampleRang
       return absl::InvalidArgumentError(absl::StrCat(range.first_sample(), " is not after ", least,
                                                      ", or joins the range before"));
     DISTRO_RETURN_IF_ERROR(CheckRange(range.first_sample(), range.samples(), next_sample));
-    least = range.first_sample() + range.samples() + 1;
+    least = range.first_sample() + range.samples();
+    if (least < UINT64_MAX) ++least;
   }
   return absl::OkStatus();
 }

@@ -35,7 +35,7 @@ absl::Status CheckSigns(const v1::RunConfig& config) {
       RefuseSet(config,
                 {"local_steps", "inner_optimizer", "muon_momentum", "adam_beta1", "adam_beta2",
                  "adam_epsilon", "error_decay", "outer_learning_rate", "divisor", "least_senders",
-                 "round_window"},
+                 "round_window", "weighting", "delta_clip"},
                 "method \"signs\""));
   DISTRO_RETURN_IF_ERROR(CheckDecay("beta", config.beta()));
   const uint32_t most = kMaxVotes / config.kept_per_block();
@@ -69,12 +69,32 @@ absl::Status CheckOuterRate(double rate) {
   return RefuseKey("outer_learning_rate", absl::StrCat(rate, " is neither 0 nor at least 2^-82"));
 }
 
+absl::Status CheckWeighting(const v1::RunConfig& config) {
+  if (config.weighting() != v1::WEIGHTING_DATA) return absl::OkStatus();
+  if (config.data() != v1::DATA_LOCAL)
+    return RefuseKey("weighting",
+                     "\"data\" has no meaning where all hold the same: set data to \"local\"");
+  if (!config.has_round_window()) return absl::OkStatus();
+  return RefuseKey("weighting", "is \"steps\" with round_window: remove one of the two keys");
+}
+
+absl::Status CheckDeltaClip(const v1::RunConfig& config) {
+  const double clip = config.delta_clip();
+  if (!config.has_delta_clip() || (clip > 0 && std::isfinite(clip))) return absl::OkStatus();
+  return RefuseKey("delta_clip",
+                   absl::StrCat(clip,
+                                " is not above 0 and finite: remove the key to send what the "
+                                "steps did as it is"));
+}
+
 absl::Status CheckDeltas(const v1::RunConfig& config) {
   DISTRO_RETURN_IF_ERROR(RefuseSet(config, {"beta"}, "method \"deltas\", which has error_decay"));
   DISTRO_RETURN_IF_ERROR(InRange<uint32_t>("local_steps", config.local_steps(), 1, kMaxLocalSteps));
   DISTRO_RETURN_IF_ERROR(CheckInnerOptimizer(config));
   DISTRO_RETURN_IF_ERROR(CheckDecay("error_decay", config.error_decay()));
   DISTRO_RETURN_IF_ERROR(CheckOuterRate(config.outer_learning_rate()));
+  DISTRO_RETURN_IF_ERROR(CheckWeighting(config));
+  DISTRO_RETURN_IF_ERROR(CheckDeltaClip(config));
   if (config.divisor() == v1::DIVISOR_ALL) {
     DISTRO_RETURN_IF_ERROR(RefuseSet(config, {"least_senders"}, "divisor \"all\""));
   } else {
@@ -100,6 +120,7 @@ void FillDeltaDefaults(v1::RunConfig& config) {
   if (config.divisor() == v1::DIVISOR_UNSPECIFIED) config.set_divisor(v1::DIVISOR_SENDERS);
   if (!config.has_least_senders() && config.divisor() == v1::DIVISOR_SENDERS)
     config.set_least_senders(0);
+  if (config.weighting() == v1::WEIGHTING_UNSPECIFIED) config.set_weighting(v1::WEIGHTING_STEPS);
 }
 
 }  // namespace

@@ -66,12 +66,25 @@ bool Less(const google::protobuf::Duration& a, const google::protobuf::Duration&
   return a.seconds() != b.seconds() ? a.seconds() < b.seconds() : a.nanos() < b.nanos();
 }
 
+// What a round_deadline leaves when the window is over; the deadline where there is no window.
+// Requires durations in their range.
+google::protobuf::Duration AfterWindow(const v1::RunConfig& config) {
+  google::protobuf::Duration left = config.round_deadline();
+  if (!config.has_round_window()) return left;
+  left.set_seconds(left.seconds() - config.round_window().seconds());
+  left.set_nanos(left.nanos() - config.round_window().nanos());
+  if (left.nanos() >= 0) return left;
+  left.set_seconds(left.seconds() - 1);
+  left.set_nanos(left.nanos() + 1'000'000'000);
+  return left;
+}
+
 void FillDeadlineDefault(v1::RunConfig& config) {
   if (!config.has_round_deadline() || config.has_min_round_deadline()) return;
   google::protobuf::Duration least;
   least.set_seconds(kDefaultMinDeadlineSeconds);
-  *config.mutable_min_round_deadline() =
-      Less(config.round_deadline(), least) ? config.round_deadline() : least;
+  const google::protobuf::Duration most = AfterWindow(config);
+  *config.mutable_min_round_deadline() = Less(most, least) ? most : least;
 }
 
 void FillDefaults(v1::RunConfig& config) {
@@ -82,6 +95,7 @@ void FillDefaults(v1::RunConfig& config) {
   if (config.download() == v1::DOWNLOAD_MODE_UNSPECIFIED) {
     config.set_download(v1::DOWNLOAD_MODE_LOSSLESS);
   }
+  if (config.data() == v1::DATA_UNSPECIFIED) config.set_data(v1::DATA_SHARED);
   if (!config.has_held_out_fraction()) config.set_held_out_fraction(0.05);
   if (!config.has_start_workers()) config.set_start_workers(1);
   if (!config.has_min_workers()) config.set_min_workers(1);
@@ -182,9 +196,13 @@ absl::Status CheckDeadline(const v1::RunConfig& config) {
                                        "remove the key to wait for every worker"));
   DISTRO_RETURN_IF_ERROR(CheckDuration("min_round_deadline", config.min_round_deadline(),
                                        "remove the key to take its default"));
-  if (!Less(config.round_deadline(), config.min_round_deadline())) return absl::OkStatus();
-  return RefuseKey("min_round_deadline",
-                   "exceeds round_deadline: lower it or raise round_deadline");
+  if (!Less(AfterWindow(config), config.min_round_deadline())) return absl::OkStatus();
+  return RefuseKey(
+      "min_round_deadline",
+      config.has_round_window()
+          ? "exceeds what round_deadline leaves after round_window: lower one of these "
+            "two or raise round_deadline"
+          : "exceeds round_deadline: lower it or raise round_deadline");
 }
 
 absl::Status Check(const v1::RunConfig& config) {
@@ -201,8 +219,8 @@ absl::Status Check(const v1::RunConfig& config) {
       Required<uint32_t>("samples_per_worker", config.samples_per_worker(), kMaxCount));
   DISTRO_RETURN_IF_ERROR(InRange("held_out_fraction", config.held_out_fraction(), 0.0, 0.5));
   DISTRO_RETURN_IF_ERROR(CheckWorkers(config));
-  DISTRO_RETURN_IF_ERROR(CheckDeadline(config));
   DISTRO_RETURN_IF_ERROR(CheckWindow(config));
+  DISTRO_RETURN_IF_ERROR(CheckDeadline(config));
   return InRange<uint32_t>("probation_rounds", config.probation_rounds(), 0, kMaxProbationRounds);
 }
 

@@ -33,9 +33,10 @@ uint32_t StepsOfRound(const v1::RunConfig& config);
 // Samples of all of them.
 uint32_t SamplesOfRound(const v1::RunConfig& config);
 
-// Gives each worker `samples` of the pool, in the order of the names. `workers` must be ascending
-// and distinct.
-std::vector<v1::Slot> AssignSlots(absl::Span<const std::string> workers, uint32_t samples,
-                                  SamplePool* pool);
+// Gives each worker `samples` of the pool; ascending by name. Who comes first is by name, but where
+// samples have come back it is another one each `round`, so that what one worker never gets done
+// goes to others. `workers` must be ascending and distinct.
+std::vector<v1::Slot> AssignSlots(absl::Span<const std::string> workers, uint64_t round,
+                                  uint32_t samples, SamplePool* pool);
 
 }  // namespace distro

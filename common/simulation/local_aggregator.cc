@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
+#include "common/round/local_data.h"
 #include "common/update/combine_deltas.h"
 #include "common/update/delta_caps.h"
 
@@ -20,11 +21,6 @@ std::string RunId(const LocalRun& run) { return run.config.name() + "-local"; }
 
 absl::string_view AsBytes(const Sha256Digest& digest) {
   return {reinterpret_cast<const char*>(digest.data()), digest.size()};
-}
-
-int WeightOf(const v1::RunConfig& config, const RoundUpdate& update) {
-  if (!config.has_round_window() || update.abstain) return 1;
-  return DeltaWeight(static_cast<int>(update.local_steps), static_cast<int>(config.local_steps()));
 }
 
 bool SameBytes(const RoundUpdate& a, const RoundUpdate& b) {
@@ -50,8 +46,10 @@ absl::StatusOr<v1::JoinResponse> LocalAggregator::Join(const v1::JoinRequest& re
     DISTRO_RETURN_IF_ERROR(JoinAgain(request, std::move(queue)));
     return MakeResponse();
   }
-  const Member member{
-      .incarnation = request.worker().incarnation(), .queue = std::move(queue), .left = false};
+  const Member member{.incarnation = request.worker().incarnation(),
+                      .own_tokens = request.own_tokens(),
+                      .queue = std::move(queue),
+                      .left = false};
   if (!members_.emplace(request.worker().name(), member).second) {
     return absl::AlreadyExistsError(
         absl::StrCat("worker ", request.worker().name(), " has joined already"));
@@ -67,6 +65,7 @@ absl::Status LocalAggregator::CheckJoin(const v1::JoinRequest& request) {
     return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_run",
                            absl::StrCat("this is run ", run_id, ", not ", request.run_id()));
   }
+  DISTRO_RETURN_IF_ERROR(CheckOwnTokens(run_.config, request.own_tokens()));
   if (members_.empty()) data_fingerprint_ = request.data_fingerprint();
   if (request.data_fingerprint() == data_fingerprint_) return absl::OkStatus();
   return ErrorWithReason(
@@ -124,6 +123,7 @@ std::vector<std::string> LocalAggregator::Present() const {
 }
 
 void LocalAggregator::OpenRound() {
+  WeighByData();
   if (round_.value() < run_.config.rounds()) return Broadcast(Opened());
   CloseQueues(Done());
 }
@@ -246,9 +246,26 @@ absl::StatusOr<CommittedRound> LocalAggregator::Commit() {
   if (step_.has_deltas())
     outcome.scale_medians = ScaleMedians(codes, run_.layout->tensors().size());
   v1::RoundHeader header = MakeRoundHeader(outcome);
-  plan_.Give(Present(), run_.config, plan_.slots, &header);
+  const bool goes_on = round_.value() + 2 < run_.config.rounds();
+  plan_.Give(goes_on ? Present() : std::vector<std::string>(), run_.config, plan_.slots, &header);
   header.set_reason("all are in");
   return MakeCommittedRound(header.SerializeAsString(), std::move(results), *run_.layout);
+}
+
+int LocalAggregator::WeightOf(const std::string& worker, const RoundUpdate& update) const {
+  if (update.abstain) return 1;
+  if (run_.config.has_round_window())
+    return DeltaWeight(static_cast<int>(update.local_steps),
+                       static_cast<int>(run_.config.local_steps()));
+  return run_.config.weighting() == v1::WEIGHTING_DATA ? data_weights_.at(worker) : 1;
+}
+
+void LocalAggregator::WeighByData() {
+  std::vector<uint64_t> own_tokens;
+  for (const v1::Slot& slot : plan_.slots)
+    own_tokens.push_back(members_.at(slot.worker()).own_tokens);
+  const std::vector<int> weights = DataWeights(own_tokens);
+  for (size_t i = 0; i < weights.size(); ++i) data_weights_[plan_.slots[i].worker()] = weights[i];
 }
 
 std::vector<RecordedMember> LocalAggregator::Members() const {
@@ -264,7 +281,7 @@ std::vector<RecordedMember> LocalAggregator::Members() const {
     const RoundUpdate& update = answer->second.update;
     member.set_state_hash(update.state_hash);
     member.set_abstained(update.abstain);
-    member.set_weight(WeightOf(run_.config, update));
+    member.set_weight(WeightOf(slot.worker(), update));
     if (!update.abstain) member.set_local_steps(update.local_steps);
     if (!update.abstain) member.set_incarnation(answer->second.incarnation);
     included.assign(run_.layout->segments(), !update.abstain);
@@ -278,7 +295,7 @@ std::vector<SentPayload> LocalAggregator::Payloads(SegmentId segment) const {
     const auto answer = answers_.find(slot.worker());
     if (answer == answers_.end() || answer->second.update.abstain) continue;
     const RoundUpdate& update = answer->second.update;
-    payloads.push_back({update.payloads[segment.value()], WeightOf(run_.config, update)});
+    payloads.push_back({update.payloads[segment.value()], WeightOf(slot.worker(), update)});
   }
   return payloads;
 }

@@ -61,6 +61,7 @@ class LocalAggregator {
  private:
   struct Member {
     uint64_t incarnation = 0;
+    uint64_t own_tokens = 0;  // with local data
     std::shared_ptr<EventQueue> queue;
     bool left = false;
   };
@@ -79,6 +80,9 @@ class LocalAggregator {
   std::vector<std::string> Present() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Start() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OpenRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void WeighByData() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  int WeightOf(const std::string& worker, const RoundUpdate& update) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CommitWhenComplete() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<CommittedRound> Commit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Those with samples of the open round, and what they sent of a segment; in the same order.
@@ -93,8 +97,9 @@ class LocalAggregator {
   bool started_ ABSL_GUARDED_BY(mu_) = false;
   std::string data_fingerprint_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, Member> members_ ABSL_GUARDED_BY(mu_);
-  std::map<std::string, Answer> answers_ ABSL_GUARDED_BY(mu_);  // of the open round
-  std::vector<CommittedRound> log_ ABSL_GUARDED_BY(mu_);        // with keeps_log
+  std::map<std::string, Answer> answers_ ABSL_GUARDED_BY(mu_);    // of the open round
+  std::map<std::string, int> data_weights_ ABSL_GUARDED_BY(mu_);  // of who has samples in it
+  std::vector<CommittedRound> log_ ABSL_GUARDED_BY(mu_);          // with keeps_log
   RoundId round_ ABSL_GUARDED_BY(mu_);
   uint64_t log_hash_ ABSL_GUARDED_BY(mu_) = 0;    // of the last record
   SlotPlan plan_ ABSL_GUARDED_BY(mu_);            // of round_ and the round after it

@@ -44,6 +44,8 @@ constexpr char kRetries[] = "Calls to the aggregator that were made again.";
 constexpr Row kRows[] = {
     {"loss", "loss", "Training loss of the last own step, in nats a token."},
     {"eval_loss", "evaluation_loss", "Held-out loss of the last evaluation, in nats a token."},
+    {"own_eval_loss", "own_evaluation_loss",
+     "Loss of the last evaluation on held-out tokens of the worker's own, in nats a token."},
     {"grad_norm", "gradient_norm", "Norm of the last own gradient, before clipping."},
     {"learning_rate", "learning_rate", "Learning rate of the last own step."},
     {"momentum_norm", "momentum_norm", "Norm of the momentum at the last evaluation."},

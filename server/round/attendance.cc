@@ -9,6 +9,7 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
+#include "common/round/local_data.h"
 #include "common/round_log/committed_round.h"
 #include "common/round_log/header_bound.h"
 #include "common/wire/proto_time.h"
@@ -75,10 +76,11 @@ absl::Status Attendance::CheckLink(uint64_t download_bytes_per_second) const {
 absl::StatusOr<bool> Attendance::Join(const v1::JoinRequest& request) {
   DISTRO_RETURN_IF_ERROR(CheckWorkerVersion(request.version(), Version()));
   DISTRO_RETURN_IF_ERROR(CheckLink(request.download_bytes_per_second()));
+  DISTRO_RETURN_IF_ERROR(CheckOwnTokens(run_->config, request.own_tokens()));
   const Worker* before = members_.Find(request.worker().name());
   const uint64_t old_incarnation = before == nullptr ? 0 : before->incarnation;
-  DISTRO_RETURN_IF_ERROR(
-      members_.Join(request.worker(), request.data_fingerprint(), clock_->MonotonicNow()));
+  DISTRO_RETURN_IF_ERROR(members_.Join(request.worker(), request.data_fingerprint(),
+                                       clock_->MonotonicNow(), request.own_tokens()));
   return old_incarnation != 0 && old_incarnation != request.worker().incarnation();
 }
 

@@ -52,7 +52,7 @@ absl::StatusOr<std::vector<v1::Member>> Course::Restore(
 void Course::Open(const Membership& members, absl::Duration deadline, SegmentId audited,
                   absl::Duration now) {
   round_.emplace(head_, run_->layout->segments(), plan_.slots, now, audited,
-                 run_->method->Step(head_, medians_), StepWeightsOf(run_->config));
+                 run_->method->Step(head_, medians_), WeighingOf(run_->config));
   round_->SetExpected(members);
   deadline_ = deadline;
   opened_before_ = true;
@@ -71,7 +71,7 @@ std::vector<std::string> Course::CountedWithoutSamples(const Membership& members
 
 size_t Course::Reopen(const Membership& members) {
   const std::vector<std::string> names = CountedWithoutSamples(members);
-  round_->AddSlots(AssignSlots(names, SamplesOfRound(run_->config), &plan_.pool));
+  round_->AddSlots(AssignSlots(names, head_.value(), SamplesOfRound(run_->config), &plan_.pool));
   round_->SetExpected(members);
   return names.size();
 }

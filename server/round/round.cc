@@ -8,6 +8,7 @@
 #include "common/base/checksum.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
+#include "common/round/local_data.h"
 #include "common/run/sample_pool.h"
 #include "common/run/schedule.h"
 #include "common/update/combine_deltas.h"
@@ -18,18 +19,19 @@ namespace distro::server {
 // The weights of all workers that a run may have fit what sums hold.
 static_assert(32767 * DeltaWeight(1, 1) <= kMaxDeltaWeights);
 
-StepWeights StepWeightsOf(const v1::RunConfig& config) {
+Weighing WeighingOf(const v1::RunConfig& config) {
   return {.window = config.has_round_window() ? StepsOfRound(config) : 0,
-          .samples_a_step = config.samples_per_worker()};
+          .samples_a_step = config.samples_per_worker(),
+          .by_data = config.weighting() == v1::WEIGHTING_DATA};
 }
 
 Round::Round(RoundId id, uint32_t segments, std::vector<v1::Slot> slots, absl::Duration opened_at,
-             SegmentId audited, v1::StepParameters step, StepWeights weights)
+             SegmentId audited, v1::StepParameters step, Weighing weighing)
     : id_(id),
       opened_at_(opened_at),
       audited_(audited),
       step_(std::move(step)),
-      weights_(weights),
+      weighing_(weighing),
       segments_(segments) {
   for (const v1::Slot& slot : slots) Insert(slot, /*added=*/false);
 }
@@ -57,6 +59,19 @@ void Round::SetExpected(const Membership& membership) {
     contributors_[i].expected = worker != nullptr && worker->state == v1::MEMBER_STATE_ACTIVE &&
                                 WeightOf(contributors_[i], worker) > 0;
   }
+  if (weighing_.by_data) WeighByData(membership);
+}
+
+void Round::WeighByData(const Membership& membership) {
+  std::vector<uint64_t> own_tokens;
+  for (const v1::Slot& slot : slots_) {
+    const Worker* worker = membership.Find(slot.worker());
+    own_tokens.push_back(worker == nullptr ? 0 : worker->own_tokens);
+  }
+  const std::vector<int> weights = DataWeights(own_tokens);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (!contributors_[i].began) contributors_[i].full_weight = weights[i];
+  }
 }
 
 void Round::Forgo(absl::string_view worker) {
@@ -80,8 +95,9 @@ void Round::Expel(absl::string_view worker) {
     counted |= contributor.pieces[s].in;
   }
   if (!counted) {
-    contributor =
-        Contributor{.added = contributor.added, .pieces = std::vector<Piece>(segments_.size())};
+    contributor = Contributor{.added = contributor.added,
+                              .full_weight = contributor.full_weight,
+                              .pieces = std::vector<Piece>(segments_.size())};
   }
 }
 
@@ -106,12 +122,20 @@ absl::Status Round::Conflict(absl::string_view worker, absl::string_view what) c
 }
 
 absl::Status Round::CheckLocalSteps(const v1::UploadHeader& header, const v1::Slot& slot) const {
-  const uint64_t most = weights_.window == 0 ? 0 : SamplesOf(slot) / weights_.samples_a_step;
-  const uint64_t least = weights_.window == 0 || header.abstain() ? 0 : 1;
+  const uint64_t most = weighing_.window == 0 ? 0 : SamplesOf(slot) / weighing_.samples_a_step;
+  const uint64_t least = weighing_.window == 0 || header.abstain() ? 0 : 1;
   if (header.local_steps() >= least && header.local_steps() <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("local_steps: ", header.local_steps(),
                                                  " is outside ", least, " to ", most,
                                                  ", which the slot of ", slot.worker(), " has"));
+}
+
+absl::Status Round::CheckFirstSample(const v1::UploadHeader& header, const v1::Slot& slot) const {
+  const bool says = step_.has_deltas() && !header.abstain();
+  if (header.first_sample() == (says ? slot.first_sample() : 0)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("first_sample: this update is of samples from ", header.first_sample(),
+                   " on, the slot of ", slot.worker(), " begins at ", slot.first_sample()));
 }
 
 absl::Status Round::BeginUpload(const v1::UploadHeader& header, Standing standing) {
@@ -129,6 +153,7 @@ absl::Status Round::BeginUpload(const v1::UploadHeader& header, Standing standin
     return Conflict(name, contributor.abstained ? "it abstained" : "it sent an update");
   }
   DISTRO_RETURN_IF_ERROR(CheckLocalSteps(header, slots_[index]));
+  DISTRO_RETURN_IF_ERROR(CheckFirstSample(header, slots_[index]));
   if (contributor.any_in() && header.local_steps() != contributor.local_steps)
     return Conflict(name, absl::StrCat("its update is of ", contributor.local_steps,
                                        " local steps, not ", header.local_steps()));
@@ -136,11 +161,11 @@ absl::Status Round::BeginUpload(const v1::UploadHeader& header, Standing standin
   if (contributor.any_in()) return absl::OkStatus();
   contributor.began = true;
   contributor.local_steps = header.local_steps();
-  const bool by_steps = standing != Standing::kDoubted && header.local_steps() > 0;
-  contributor.full_weight = by_steps ? DeltaWeight(static_cast<int>(header.local_steps()),
-                                                   static_cast<int>(weights_.window))
-                                     : 1;
-  contributor.weight = standing == Standing::kProbation ? 0 : contributor.full_weight;
+  if (header.local_steps() > 0)
+    contributor.full_weight =
+        DeltaWeight(static_cast<int>(header.local_steps()), static_cast<int>(weighing_.window));
+  if (standing.doubted) contributor.full_weight = 1;
+  contributor.weight = standing.probation ? 0 : contributor.full_weight;
   contributor.state_hash = header.state_hash();
   contributor.loss = header.loss();
   return absl::OkStatus();

@@ -32,18 +32,19 @@ struct Contribution {
   SharedBytes payload;
 };
 
-// How updates of different numbers of local steps count: those of a run with a window.
-struct StepWeights {
-  uint32_t window = 0;  // local steps of a full update; 0: every update counts 1
+// What makes an update count more than another.
+struct Weighing {
+  uint32_t window =
+      0;  // local steps of a full update, in a run with a window; 0: they do not count
   uint32_t samples_a_step = 1;
+  bool by_data = false;  // the workers' own tokens do (DataWeights)
 };
-StepWeights StepWeightsOf(const v1::RunConfig& config);
+Weighing WeighingOf(const v1::RunConfig& config);
 
 // How far a worker's update may count.
-enum class Standing {
-  kProbation,  // it is checked and not used
-  kDoubted,    // as one local step at most: it agrees less with the others than they do
-  kFull,
+struct Standing {
+  bool probation = false;  // it is checked and not used
+  bool doubted = false;    // 1, as of one local step: it agrees less with the others than they do
 };
 
 // What became of a payload.
@@ -57,7 +58,7 @@ class Round {
  public:
   // Segment `audited` is the one whose payloads Audited() gives.
   Round(RoundId id, uint32_t segments, std::vector<v1::Slot> slots, absl::Duration opened_at,
-        SegmentId audited = SegmentId(0), v1::StepParameters step = {}, StepWeights weights = {});
+        SegmentId audited = SegmentId(0), v1::StepParameters step = {}, Weighing weighing = {});
 
   RoundId id() const { return id_; }
   absl::Duration opened_at() const { return opened_at_; }
@@ -66,8 +67,8 @@ class Round {
   const v1::StepParameters& step() const { return step_; }
   bool HasSlot(absl::string_view worker) const { return IndexOf(worker) >= 0; }
 
-  // The ACTIVE workers with samples: whom the round waits for. Called at Open (and when samples
-  // were added).
+  // The ACTIVE workers with samples: whom the round waits for; and how much of who has not begun
+  // counts by its data. Called at Open (and when samples were added).
   void SetExpected(const Membership& membership);
   // Gives samples to workers that had none. Requires names without a slot.
   void AddSlots(const std::vector<v1::Slot>& slots);
@@ -81,9 +82,10 @@ class Round {
   int expected() const;
 
   // An upload began. With the first bytes of a worker its weight in this round is fixed, but for
-  // Promote: by its local steps, 0 on probation. FailedPrecondition: no samples for this worker.
-  // InvalidArgument: local steps that its slot has no samples for. AlreadyExists: it said before
-  // that it abstains, or abstains after it sent.
+  // Promote: by its local steps or its data, 0 on probation. FailedPrecondition: no samples for
+  // this worker. InvalidArgument: local steps that its slot has no samples for; with deltas,
+  // samples of another slot. AlreadyExists: it said before that it abstains, or abstains after it
+  // sent.
   absl::Status BeginUpload(const v1::UploadHeader& header, Standing standing);
   // Segments of that worker that need not be sent: taken, or closed. Ascending.
   std::vector<uint32_t> Held(absl::string_view worker) const;
@@ -153,17 +155,19 @@ class Round {
   };
 
   void Insert(const v1::Slot& slot, bool added);
+  void WeighByData(const Membership& membership);
   int IndexOf(absl::string_view worker) const;
   // Of its votes: fixed, or what they would be if it sent now.
   static int WeightOf(const Contributor& contributor, const Worker* worker);
   absl::Status Conflict(absl::string_view worker, absl::string_view what) const;
   absl::Status CheckLocalSteps(const v1::UploadHeader& header, const v1::Slot& slot) const;
+  absl::Status CheckFirstSample(const v1::UploadHeader& header, const v1::Slot& slot) const;
 
   const RoundId id_;
   const absl::Duration opened_at_;
   const SegmentId audited_;
   const v1::StepParameters step_;
-  const StepWeights weights_;
+  const Weighing weighing_;
   std::vector<v1::Slot> slots_;            // [workers], ascending by name
   std::vector<Contributor> contributors_;  // [workers]
   std::vector<Segment> segments_;          // [segments]

@@ -97,9 +97,8 @@ absl::StatusOr<UploadTicket> RoundManager::BeginUpload(const v1::UploadHeader& h
   const std::string& name = header.worker().name();
   DISTRO_RETURN_IF_ERROR(CheckUpload(RoundId(header.round()), name));
   Round& round = *shared_.course.round();
-  const Standing standing = members.Find(name)->probation_left > 0 ? Standing::kProbation
-                            : shared_.integrity.Doubts(name)       ? Standing::kDoubted
-                                                                   : Standing::kFull;
+  const Standing standing{.probation = members.Find(name)->probation_left > 0,
+                          .doubted = shared_.integrity.Doubts(name)};
   DISTRO_RETURN_IF_ERROR(round.BeginUpload(header, standing));
   shared_.integrity.AddUpload(round.id(), header);
   if (header.abstain()) shared_.Poke();

@@ -111,7 +111,8 @@ void Membership::Erase(v1::MemberState state, Before before) {
 }
 
 absl::Status Membership::Join(const v1::WorkerIdentity& identity,
-                              const std::string& data_fingerprint, absl::Duration now) {
+                              const std::string& data_fingerprint, absl::Duration now,
+                              uint64_t own_tokens) {
   DISTRO_RETURN_IF_ERROR(CheckIdentity(identity));
   auto it = workers_.find(identity.name());
   const bool known = it != workers_.end();
@@ -127,6 +128,7 @@ absl::Status Membership::Join(const v1::WorkerIdentity& identity,
   if (!known) it = workers_.emplace(identity.name(), Worker{.name = identity.name()}).first;
   fingerprint_ = data_fingerprint;
   it->second.resync.clear();
+  it->second.own_tokens = own_tokens;
   if (!in_session || it->second.incarnation != identity.incarnation())
     Begin(&it->second, identity.incarnation());
   Hear(&it->second, now);

@@ -70,14 +70,14 @@ class Membership {
 
   // Sessions --------------------------------------------------------------------------------------
 
-  // Begins a session, or repeats it. The newest join of a name wins: an incarnation that another
-  // one replaced stays out. Ends a resync that the worker was told of: it begins from a snapshot.
-  // Reasons in quotes. InvalidArgument: bad name or incarnation, no fingerprint. FailedPrecondition
-  // "other_data": other data than the run's (both are named). Aborted "replaced": by a newer
-  // process. ResourceExhausted "full": max_workers are in session. PermissionDenied "quarantined":
-  // with why, and what ends it.
+  // Begins a session, or repeats it; `own_tokens` as it says them. The newest join of a name wins:
+  // an incarnation that another one replaced stays out. Ends a resync that the worker was told of:
+  // it begins from a snapshot. Reasons in quotes. InvalidArgument: bad name or incarnation, no
+  // fingerprint. FailedPrecondition "other_data": other data than the run's (both are named).
+  // Aborted "replaced": by a newer process. ResourceExhausted "full": max_workers are in session.
+  // PermissionDenied "quarantined": with why, and what ends it.
   absl::Status Join(const v1::WorkerIdentity& identity, const std::string& data_fingerprint,
-                    absl::Duration now);
+                    absl::Duration now, uint64_t own_tokens = 0);
 
   // Takes a heartbeat; a stale one (sequence not above the last) only proves life. What the worker
   // is to do. RESYNC is repeated until it begins anew: a Join, a heartbeat without next_round, or

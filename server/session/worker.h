@@ -21,6 +21,7 @@ struct Worker {
   absl::Duration last_seen = {};
   uint64_t sequence = 0;  // of the last heartbeat taken
   uint64_t next_round = 0;
+  uint64_t own_tokens = 0;  // as it said at Join, with local data; 0: it has not joined since
   std::optional<double> evaluation_loss = {};  // as it said last; finite, not negative
   // The last incarnations that a newer one replaced, oldest first; a handful.
   std::vector<uint64_t> replaced = {};

@@ -28,11 +28,18 @@ WorkerFacts FactsOf(const StatusFacts& facts, size_t index) {
 
 json ReadingsOf(const v1::WorkerTelemetry* readings) {
   if (readings == nullptr)
-    return {{"loss", nullptr}, {"tokens", 0}, {"sent_bytes", 0}, {"received_bytes", 0}};
-  return {{"loss", readings->has_loss() ? json(readings->loss()) : json(nullptr)},
-          {"tokens", readings->tokens()},
-          {"sent_bytes", readings->sent_bytes()},
-          {"received_bytes", readings->received_bytes()}};
+    return {{"loss", nullptr},
+            {"own_evaluation_loss", nullptr},
+            {"tokens", 0},
+            {"sent_bytes", 0},
+            {"received_bytes", 0}};
+  return {
+      {"loss", readings->has_loss() ? json(readings->loss()) : json(nullptr)},
+      {"own_evaluation_loss",
+       readings->has_own_evaluation_loss() ? json(readings->own_evaluation_loss()) : json(nullptr)},
+      {"tokens", readings->tokens()},
+      {"sent_bytes", readings->sent_bytes()},
+      {"received_bytes", readings->received_bytes()}};
 }
 
 json RowOf(const WorkerFacts& facts, const Problem& problem, uint64_t head) {
@@ -52,6 +59,7 @@ json RowOf(const WorkerFacts& facts, const Problem& problem, uint64_t head) {
           {"lag_rounds", follows ? json(head - worker.next_round) : json(nullptr)},
           {"agreement_score", facts.agreement},
           {"probation_left", worker.probation_left},
+          {"own_tokens", worker.own_tokens},
           {"tokens_per_second", OrNull(rate.tokens_per_second)},
           {"up_bytes_per_second", OrNull(rate.up_bytes_per_second)},
           {"down_bytes_per_second", OrNull(rate.down_bytes_per_second)},

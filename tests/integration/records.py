@@ -71,7 +71,7 @@ def read_header(path):
 class Record:
     def __init__(self, path):
         self.round, self.hash, header = read_header(path)
-        self.epoch = one(header, 2)
+        self.epoch, self.steps = one(header, 2), many(header, 3)
         self.members = [fields(member) for member in many(header, 4)]
         self.included = [one(fields(segment), 1, b"") for segment in many(header, 5)]
         self.slots = slots_by_worker(many(header, 6))
@@ -81,6 +81,10 @@ class Record:
     def state_hashes(self):
         """By worker, of those that said one."""
         return {one(member, 1).decode(): one(member, 6) for member in self.members if many(member, 6)}
+
+    def deltas(self):
+        """Samples that nobody read come back."""
+        return any(many(fields(step), 6) for step in self.steps)
 
     def given(self):
         """Sample indices by worker that had none when the round opened."""
@@ -114,7 +118,7 @@ class Samples:
         slots, readers = {**self._slots, **given}, record.readers()
         assert readers <= set(slots), f"{what}: an update of no samples"
         free = [*self._unread, *range(self._next_sample, record.next_sample)]
-        back = [index for name, slot in slots.items() if name not in readers for index in slot]
+        back = [index for name, slot in slots.items() if record.deltas() and name not in readers for index in slot]
         out = [index for slot in (*record.slots.values(), *given.values()) for index in slot]
         assert sorted(free + back) == sorted(out + record.unread), f"{what}: a sample is given twice, or lost"
         self._slots, self._next_slots = self._next_slots, record.slots

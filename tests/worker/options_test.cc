@@ -46,7 +46,7 @@ TEST(WorkerOptionsTest, NamesTheFlagThatMustBeMended) {
   options.threads = 0;
   ExpectRefused(options, "--threads");
   options = Valid();
-  options.micro_batch_samples = -1;
+  options.micro_batch_samples = -2;
   ExpectRefused(options, "--micro_batch_samples");
   options = Valid();
   options.node.ranks = -1;

@@ -36,7 +36,31 @@ int64_t LimitOf(const std::string& hierarchy, std::string group, const std::stri
   }
 }
 
+// A line "Name:   123 kB" of /proc/self/status in bytes.
+int64_t StatusBytes(absl::string_view name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    const std::vector<std::string> words =
+        absl::StrSplit(line, absl::ByAnyChar(": \t"), absl::SkipEmpty());
+    int64_t kilobytes = 0;
+    if (words.size() == 3 && words[0] == name && absl::SimpleAtoi(words[1], &kilobytes))
+      return 1024 * kilobytes;
+  }
+  return 0;
+}
+
 }  // namespace
+
+int64_t ResidentBytes() { return StatusBytes("RssAnon"); }
+
+int64_t PeakResidentBytes() {
+  return StatusBytes("VmHWM") - StatusBytes("RssFile") - StatusBytes("RssShmem");
+}
+
+void ForgetPeakResidentBytes() {
+  std::ofstream forget("/proc/self/clear_refs");
+  forget << "5";
+}
 
 int64_t ControlGroupMemoryLimit(const std::string& root) {
   std::ifstream groups(absl::StrCat(root, "/proc/self/cgroup"));

@@ -18,4 +18,12 @@ inline constexpr int64_t kHostReserveShare = 16;
 //   root  of the file system with proc/self/cgroup and sys/fs/cgroup: "" but in tests
 int64_t ControlGroupMemoryLimit(const std::string& root);
 
+// Memory of this process that is no file's, as the kernel counts it in /proc/self/status; 0 where
+// it does not say.
+int64_t ResidentBytes();
+// The most that it had since ForgetPeakResidentBytes, or since it began where the kernel does not
+// let it forget.
+int64_t PeakResidentBytes();
+void ForgetPeakResidentBytes();
+
 }  // namespace distro::worker

@@ -101,6 +101,8 @@ void FillTraining(const TrainSummary& summary, v1::WorkerTelemetry* telemetry) {
   FillMemory(summary.memory, telemetry->mutable_compute()->mutable_memory());
   FillCollectives(summary.collectives, telemetry->mutable_compute()->mutable_collectives());
   if (summary.last_evaluation_loss) telemetry->set_evaluation_loss(*summary.last_evaluation_loss);
+  if (summary.last_own_evaluation_loss)
+    telemetry->set_own_evaluation_loss(*summary.last_own_evaluation_loss);
   if (summary.tokens > 0) {
     telemetry->set_loss(summary.training_loss);
     telemetry->set_gradient_norm(summary.gradient_norm);

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
+#include "worker/fsdp/host_memory.h"
 #include "worker/fsdp/rank_threads.h"
 #include "worker/model/unit.h"
 #include "worker/node/node_devices.h"
@@ -109,6 +111,19 @@ absl::StatusOr<std::unique_ptr<Node>> Node::Create(const NodeOptions& asked, con
 absl::Status Node::CheckDevices(const NodeOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(const auto devices, MakeDevices(options.device));
   return devices->CheckRanks(options.ranks > 0 ? options.ranks : devices->default_ranks());
+}
+
+absl::StatusOr<int> Node::RanksOf(const NodeOptions& options) {
+  DISTRO_ASSIGN_OR_RETURN(const auto devices, MakeDevices(options.device));
+  return options.ranks > 0 ? options.ranks : devices->default_ranks();
+}
+
+int64_t Node::HostMemoryFor(const NodeOptions& options, int ranks, int64_t held) {
+  if (options.device != DeviceKind::kCpu) return std::numeric_limits<int64_t>::max();
+  if (options.memory_limit_bytes > 0)
+    return held + ranks * static_cast<int64_t>(options.memory_limit_bytes);
+  const int64_t all = HostMemoryBytes();
+  return all - all / kHostReserveShare;
 }
 
 Node::Node(const NodeOptions& options, const Parts& parts, ShardPlan shards, ShardPlan whole)

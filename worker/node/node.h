@@ -74,6 +74,13 @@ class Node : public AppliedLog {
   // names the flag.
   static absl::Status CheckDevices(const NodeOptions& options);
 
+  // How many ranks Create makes. FailedPrecondition: there is no GPU.
+  static absl::StatusOr<int> RanksOf(const NodeOptions& options);
+  // What the process may have resident with a node, of which it has `held` without one. With ranks
+  // on CPUs: what the machine or the control group allows, or memory_limit_bytes a rank beside what
+  // is held. No bound with GPUs, each of which says by itself when its memory is full.
+  static int64_t HostMemoryFor(const NodeOptions& options, int ranks, int64_t held);
+
   // A rank did not return in time from what it was asked. It may come back at any time, and uses
   // what it shares with this object, which may be gone by then; layout and model have to stay.
   bool has_stuck_rank() const;
@@ -118,13 +125,17 @@ class Node : public AppliedLog {
 
   // The gradient of the round's step `index` into the rule; it is finite, and so is its norm.
   absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm);
-  // What the rule took becomes an update, which is pending; its payloads [segments]. None: what
+  // What the rule took, scaled down to the rule's delta_clip, becomes an update, which is pending;
+  // its payloads [segments]. None: what
   // came of the steps is not finite, and nothing is pending.
   absl::StatusOr<std::vector<SharedBytes>> Compress(RoundId round, const v1::StepParameters& step);
   // What is pending again, the same bytes. Requires pending().
   absl::StatusOr<std::vector<SharedBytes>> EncodePending();
   const std::optional<PendingRound>& pending() const { return optimizer_->pending(); }
   void ForgetPending() { optimizer_->ForgetPending(); }
+  // The rule's state and what is pending are as a worker starts. FailedPrecondition: a rule without
+  // local steps.
+  absl::Status ForgetState();
   // The norm of the rule's first elements (the momentum) over the whole model, f64.
   absl::StatusOr<double> MomentumNorm();
   // What the round took of what is pending, if that is of this round, which was applied last.
@@ -166,6 +177,8 @@ class Node : public AppliedLog {
   absl::Status RunOnState(absl::string_view operation, RankWork work);
   // What the local steps did is finite, at all ranks.
   absl::StatusOr<bool> StepsAreFinite(const v1::StepParameters& step);
+  // Their norm over the whole model is at most the rule's delta_clip, as far as f32 goes.
+  absl::Status ClipSteps();
   // The norm of which every rank writes the sums of its block rows.
   using SumWork = std::function<absl::Status(Rank& rank, absl::Span<double> row_sums)>;
   absl::StatusOr<double> RunForNorm(absl::string_view operation, SumWork work);

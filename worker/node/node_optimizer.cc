@@ -37,6 +37,23 @@ absl::StatusOr<bool> Node::StepsAreFinite(const v1::StepParameters& step) {
   return finite->load();
 }
 
+absl::Status Node::ClipSteps() {
+  const double clip = parts_.rule->delta_clip;
+  if (clip == 0) return absl::OkStatus();
+  DISTRO_ASSIGN_OR_RETURN(const double norm,
+                          RunForNorm("sum of steps", [](Rank& rank, absl::Span<double> row_sums) {
+                            return rank.SumOfSteps(row_sums);
+                          }));
+  if (norm <= clip) return absl::OkStatus();
+  const auto scale = static_cast<float>(clip / norm);
+  return RunOnState("scale steps", [scale](Rank& rank, int) { return rank.ScaleSteps(scale); });
+}
+
+absl::Status Node::ForgetState() {
+  optimizer_->ForgetPending();
+  return RunOnState("forget state", [](Rank& rank, int) { return rank.rule().Forget(); });
+}
+
 absl::StatusOr<std::vector<SharedBytes>> Node::Compress(RoundId round,
                                                         const v1::StepParameters& step) {
   optimizer_->ForgetPending();
@@ -46,6 +63,7 @@ absl::StatusOr<std::vector<SharedBytes>> Node::Compress(RoundId round,
         RunOnState("abandon", [](Rank& rank, int) { return rank.rule().Abandon(); }));
     return std::vector<SharedBytes>();
   }
+  DISTRO_RETURN_IF_ERROR(ClipSteps());
   DISTRO_RETURN_IF_ERROR(
       RunOnState("compress", [step](Rank& rank, int) { return rank.Compress(step); }));
   optimizer_->SetPending({.round = round, .k = static_cast<int>(step.kept_per_block())});

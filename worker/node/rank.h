@@ -79,6 +79,11 @@ class Rank {
   absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm);
   absl::StatusOr<bool> IsFinite(const v1::StepParameters& step);
   absl::Status Compress(const v1::StepParameters& step);
+  // What the local steps did, copy - parameters, into the gradient's memory, and its squares into
+  // `row_sums`, as RowSums::Of.
+  absl::Status SumOfSteps(absl::Span<double> row_sums);
+  // That many times as much: copy <- parameters + scale * (copy - parameters).
+  absl::Status ScaleSteps(float scale);
   // Takes the rule's elements, what is pending, and how many local steps there were.
   absl::Status Restore(const ElementBytes& elements, const std::optional<PendingUpdate>& pending,
                        uint64_t local_steps);

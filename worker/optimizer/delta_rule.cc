@@ -51,6 +51,11 @@ void DeltaRule::Abandon() {
   inner_.Reset();
 }
 
+void DeltaRule::Forget() {
+  Abandon();
+  for (const absl::Span<float> e : state_.error) std::ranges::fill(e, 0.0f);
+}
+
 int DeltaRule::CountInside(const DeltaUpdate& update, int64_t record, size_t run,
                            int64_t block) const {
   if (update.empty(record)) return 0;

@@ -67,6 +67,8 @@ class DeltaRule {
   void Compress(const DeltaRound& round, const RunSpans& begin, const RunSpans& x);
   // Instead: e is as it was, nothing is pending, and the inner optimizer begins anew.
   void Abandon();
+  // As a worker starts: the same, and e is 0.
+  void Forget();
 
   // What the last Compress made, over the blocks of the shard, run after run; nothing when there
   // was none or its feedback was taken.

@@ -98,6 +98,11 @@ class LocalDeltaRule final : public UpdateRule {
     return absl::OkStatus();
   }
 
+  absl::Status Forget() override {
+    rule_.Forget();
+    return absl::OkStatus();
+  }
+
   absl::Status Feedback(const CommittedRound& round, const DecodedRound& decoded,
                         int member) override {
     if (decoded.deltas.size() != shard_.layout->segments())
@@ -154,6 +159,7 @@ UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
   const InnerSettings settings = SettingsOf(config);
   std::vector<InnerTensor> tensors = InnerTensors(*layout, UnitTensors(model, layout->manifest()));
   return {.takes_local_steps = true,
+          .delta_clip = config.delta_clip(),
           .needs_whole = MuonTensors(settings, tensors),
           .as_dct = ToBitmap(MuonTensors(settings, tensors)),
           .element_arrays = 3,

@@ -102,6 +102,11 @@ class UpdateRule {
                                 const RunSpans& copy) = 0;
   // Instead of Compress: nothing is pending, and what the local steps left behind is forgotten.
   virtual absl::Status Abandon() { return absl::OkStatus(); }
+  // As a worker starts, with nothing taken and nothing pending. FailedPrecondition: a rule without
+  // local steps.
+  virtual absl::Status Forget() {
+    return absl::FailedPreconditionError("only a rule of local steps forgets its state");
+  }
   // What is pending is of this round, whose record has this worker as members[member].
   virtual absl::Status Feedback(const CommittedRound& round, const DecodedRound& decoded,
                                 int member) = 0;
@@ -129,6 +134,8 @@ struct UpdateRuleKind {
   // A round has several steps, on a copy of the parameters, and what they did is sent. Such a rule
   // works in the host's memory.
   bool takes_local_steps = false;
+  // Norm that what its local steps did is scaled down to, over the whole model; 0: none.
+  double delta_clip = 0;
   // Tensors that such a step needs whole at one rank, [tensors]; empty: none.
   std::vector<bool> needs_whole = {};
   // Of deltas: whose blocks it sends as their DCT, as Open has it (v1.DeltaParameters.as_dct).

@@ -16,6 +16,10 @@ enum class GradientAt {
 
 inline constexpr int kMaxRanks = 1024;
 
+// In place of a number of samples of a micro-batch: the largest that fits
+// (worker/train/micro_batch.h).
+inline constexpr int kAutoMicroBatch = -1;
+
 struct NodeOptions {
   DeviceKind device = DeviceKind::kCpu;
   // Threads that compute, each with a part of a round's samples; on GPUs at most one each. 0: one,

@@ -14,7 +14,7 @@ namespace distro::worker {
 namespace {
 
 constexpr absl::string_view kMagic = "DSTROWST";
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr uint32_t kMaxHeaderBytes = 64 * 1024;
 constexpr uint32_t kMaxSenders = 4096;
 constexpr uint32_t kMaxNameBytes = 256;
@@ -50,8 +50,9 @@ std::string MakeHeader(const WorkerState& state, const Layout& layout,
   AppendLittleEndian(&fields, static_cast<uint32_t>(pending.has_value() ? pending->k : 0));
   AppendLittleEndian(&fields, pending.has_value() ? pending->round.value() : uint64_t{0});
   AppendLittleEndian(&fields, state.pending_loss);
-  AppendLittleEndian(&fields, state.pending_steps);
   AppendLittleEndian(&fields, state.local_steps);
+  AppendLittleEndian(&fields, state.pending_steps);
+  AppendLittleEndian(&fields, state.pending_samples);
   // The newest count: no record names one that is long gone.
   const size_t senders = std::min<size_t>(state.senders.size(), kMaxSenders);
   AppendLittleEndian(&fields, static_cast<uint32_t>(senders));
@@ -137,11 +138,15 @@ absl::Status StateReader::ParseHeader(absl::string_view bytes) {
   pending_round_ = RoundId(pending_round);
   DISTRO_ASSIGN_OR_RETURN(state_.pending_loss, reader.Read<double>("loss of what is pending"));
   if (version >= 2) {
+    DISTRO_ASSIGN_OR_RETURN(state_.local_steps, reader.Read<uint64_t>("local steps"));
+  }
+  if (version >= 3) {
     DISTRO_ASSIGN_OR_RETURN(state_.pending_steps,
                             reader.Read<uint32_t>("local steps of what is pending"));
     if (state_.pending_steps > kMaxLocalSteps)
       return absl::InvalidArgumentError("local steps of what is pending");
-    DISTRO_ASSIGN_OR_RETURN(state_.local_steps, reader.Read<uint64_t>("local steps"));
+    DISTRO_ASSIGN_OR_RETURN(state_.pending_samples,
+                            reader.Read<uint64_t>("samples of what is pending"));
   }
   DISTRO_ASSIGN_OR_RETURN(const uint32_t senders, reader.Read<uint32_t>("senders"));
   if (reader.remaining() != uint64_t{senders} * sizeof(uint64_t))

@@ -29,9 +29,10 @@ struct WorkerState {
   RoundId next_round;  // the first whose result is not in the momentum
   // Incarnations of the processes that handed in what is pending.
   std::vector<uint64_t> senders = {};
-  double pending_loss = 0;     // of the step that is pending
-  uint32_t pending_steps = 0;  // local steps of what is pending; 0 in files of version 1
-  uint64_t local_steps = 0;    // that the worker has taken; 0 in files of version 1
+  double pending_loss = 0;       // of the step that is pending
+  uint64_t local_steps = 0;      // that the worker has taken; 0 in files of version 1
+  uint32_t pending_steps = 0;    // local steps of what is pending; 0 in files of versions 1 and 2
+  uint64_t pending_samples = 0;  // first index of its slot; 0 in files of versions 1 and 2
 };
 
 // Replaces the file at `path`: after a crash it is the old one or the new one. Its bytes do not

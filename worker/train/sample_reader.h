@@ -2,18 +2,25 @@
 // of the run means (docs/algorithm.md, docs/data.md). Immutable; thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/base/ids.h"
 #include "distro/v1/run.pb.h"
 #include "google/protobuf/repeated_ptr_field.h"
 #include "worker/data/sampler.h"
 #include "worker/data/token_file.h"
 
 namespace distro::worker {
+
+// Where a worker with local data reads in its own order for a round whose slot has `samples`: as
+// far in as if it had read a whole slot in every round before. It depends on the round alone, so a
+// process that is started again reads what the one before it would have read.
+v1::Slot OwnSamples(const v1::RunConfig& config, RoundId round, uint64_t samples);
 
 // The slot of `worker`, if it has one.
 inline std::optional<v1::Slot> FindSlot(const google::protobuf::RepeatedPtrField<v1::Slot>& slots,
@@ -26,10 +33,14 @@ inline std::optional<v1::Slot> FindSlot(const google::protobuf::RepeatedPtrField
 
 class SampleReader {
  public:
-  // `tokens` is borrowed. InvalidArgument: there are too few tokens for one training sample at this
+  // `tokens` is borrowed; those of `worker`, whose name seeds their order, with local data, else
+  // the run's. InvalidArgument: there are too few tokens for one training sample at this
   // sequence_length.
-  static absl::StatusOr<SampleReader> Create(const TokenSource* tokens,
-                                             const v1::RunConfig& config);
+  static absl::StatusOr<SampleReader> Create(const TokenSource* tokens, const v1::RunConfig& config,
+                                             absl::string_view worker = "");
+  // Of a text that is never trained on: every sample is held out. As above.
+  static absl::StatusOr<SampleReader> OfHeldOut(const TokenSource* tokens,
+                                                const v1::RunConfig& config);
 
   uint64_t training_samples() const { return split_.training_samples; }
   uint64_t held_out_samples() const { return split_.held_out_samples; }
@@ -46,7 +57,7 @@ class SampleReader {
       : tokens_(tokens),
         sequence_length_(sequence_length),
         split_(split),
-        sampler_(split.training_samples, seed) {}
+        sampler_(std::max<int64_t>(1, split.training_samples), seed) {}
 
   const TokenSource* tokens_;
   int sequence_length_;

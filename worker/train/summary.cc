@@ -67,6 +67,10 @@ std::string SummaryText(const TrainSummary& summary) {
   std::string text = absl::StrFormat("worker %s of run %s\n", summary.worker, summary.run_id);
   absl::StrAppendFormat(&text, "  validation loss  %s at the start, %s at the end (nats a token)\n",
                         Loss(summary.first_evaluation_loss), Loss(summary.last_evaluation_loss));
+  if (summary.last_own_evaluation_loss.has_value())
+    absl::StrAppendFormat(&text, "  own held-out     %s at the start, %s at the end\n",
+                          Loss(summary.first_own_evaluation_loss),
+                          Loss(summary.last_own_evaluation_loss));
   absl::StrAppendFormat(&text, "  rounds           %d applied, up to round %d\n",
                         summary.rounds_applied, summary.next_round);
   absl::StrAppendFormat(&text,
@@ -113,6 +117,8 @@ std::string SummaryJson(const TrainSummary& summary) {
       {"checkpoint_dir", summary.checkpoint_dir}};
   json["first_evaluation_loss"] = OrNull(summary.first_evaluation_loss);
   json["last_evaluation_loss"] = OrNull(summary.last_evaluation_loss);
+  json["first_own_evaluation_loss"] = OrNull(summary.first_own_evaluation_loss);
+  json["last_own_evaluation_loss"] = OrNull(summary.last_own_evaluation_loss);
   json["deltas"] = DeltasJson(summary.deltas);
   for (int i = 0; i < kPhases; ++i) {
     json["phase_seconds"][std::string(PhaseName(static_cast<Phase>(i)))] =

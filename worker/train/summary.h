@@ -49,6 +49,8 @@ struct TrainSummary {
   TimeByCollective collectives = {};    // what they spent in collective operations
   std::optional<double> first_evaluation_loss;
   std::optional<double> last_evaluation_loss;
+  std::optional<double> first_own_evaluation_loss;  // with local data, where the others are public
+  std::optional<double> last_own_evaluation_loss;
   uint64_t state_hash = 0;
   TransferStats transfer;
   std::array<absl::Duration, kPhases> phases;

@@ -32,6 +32,11 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options,
         absl::StrCat("micro_batch_samples: ", options.micro_batch_samples,
                      " does not divide the run's samples_per_worker, ", samples));
   }
+  if (options.stateless && parts.run->config().method() != v1::METHOD_DELTAS) {
+    return absl::InvalidArgumentError(
+        "stateless: only a worker of a run of deltas can do without its state: leave --stateless "
+        "out");
+  }
   return absl::WrapUnique(new Trainer(std::move(options), std::move(parts), std::move(observer)));
 }
 
@@ -56,6 +61,7 @@ void Trainer::Resume(const WorkerState& state) {
   senders_ = state.senders;
   pending_loss_ = state.pending_loss;
   pending_steps_ = static_cast<int>(state.pending_steps);
+  pending_samples_ = state.pending_samples;
   epoch_ = std::max(epoch_, state.epoch);
 }
 
@@ -81,8 +87,14 @@ absl::Status Trainer::FollowRun() {
   DISTRO_RETURN_IF_ERROR(
       parts_.exchange->Follow(&node.layout(), node.next_round(), node.log_hash()));
   Observe();
-  while (parts_.node->next_round().value() < config_.rounds()) DISTRO_RETURN_IF_ERROR(Step());
+  while (!HasDone()) DISTRO_RETURN_IF_ERROR(Step());
   return absl::OkStatus();
+}
+
+bool Trainer::HasDone() const {
+  const RoundId next = parts_.node->next_round();
+  const bool enough = options_.updates > 0 && summary_.updates_sent >= options_.updates;
+  return next.value() >= config_.rounds() || (enough && sent_round_ < next);
 }
 
 absl::Status Trainer::CheckGoesOn() const {
@@ -99,7 +111,9 @@ StepState Trainer::State() const {
   const bool last = open_round_.value() + 1 == config_.rounds();
   state.has_next_slot = !last && FindSlot(open_->next_slots(), options_.worker).has_value();
   const std::optional<PendingRound>& pending = parts_.node->pending();
-  state.has_pending = !state.uploaded && pending.has_value() && pending->round == open_round_;
+  state.has_pending = !state.uploaded && pending.has_value() && pending->round == open_round_ &&
+                      (config_.method() != v1::METHOD_DELTAS ||
+                       (state.has_slot && pending_samples_ == FirstSample()));
   state.event_ready = parts_.exchange->Ready();
   return state;
 }
@@ -132,15 +146,24 @@ absl::Status Trainer::TakeEvent() {
   return absl::OkStatus();
 }
 
+v1::Slot Trainer::SamplesFor(RoundId round,
+                             const google::protobuf::RepeatedPtrField<v1::Slot>& slots) const {
+  v1::Slot slot = *FindSlot(slots, options_.worker);
+  if (config_.data() != v1::DATA_LOCAL) return slot;
+  return OwnSamples(config_, round, SamplesOf(slot));
+}
+
 absl::Status Trainer::ComputeGradient() {
-  const v1::Slot slot = *FindSlot(open_->slots(), options_.worker);
+  const v1::Slot slot = SamplesFor(open_round_, open_->slots());
+  if (options_.stateless) DISTRO_RETURN_IF_ERROR(parts_.node->ForgetState());
+  gradient_samples_ = FirstSample();
   if (config_.method() == v1::METHOD_DELTAS)
     return TakeGradient(slot, gradient_step_.TakeLocalSteps(slot, open_->step(), window_ends_));
   return TakeGradient(slot, gradient_step_.Compute(slot));
 }
 
 absl::Status Trainer::ComputeLookaheadGradient() {
-  const v1::Slot slot = *FindSlot(open_->next_slots(), options_.worker);
+  const v1::Slot slot = SamplesFor(open_round_.Next(), open_->next_slots());
   return TakeGradient(
       slot, gradient_step_.ComputeAhead(slot, absl::bit_cast<float>(open_->step().eta_bits())));
 }
@@ -182,18 +205,28 @@ absl::Status Trainer::Resync(const absl::Status& why) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<double> Trainer::LossOf(const SampleReader& samples) {
+  return EvaluateHeldOut(parts_.node, samples, config_.evaluation_samples(),
+                         options_.micro_batch_samples, [this] { return CheckGoesOn(); });
+}
+
 absl::Status Trainer::Evaluate() {
-  if (config_.held_out_fraction() == 0) return absl::OkStatus();
+  const bool holds_out = config_.held_out_fraction() > 0;
+  const bool local = config_.data() == v1::DATA_LOCAL;
+  if (!holds_out && !local) return absl::OkStatus();
   PhaseScope phase(parts_.phases, Phase::kEvaluate);
-  DISTRO_ASSIGN_OR_RETURN(
-      const double loss,
-      EvaluateHeldOut(parts_.node, *parts_.samples, config_.evaluation_samples(),
-                      options_.micro_batch_samples, [this] { return CheckGoesOn(); }));
+  DISTRO_ASSIGN_OR_RETURN(const double loss,
+                          LossOf(local ? *parts_.public_samples : *parts_.samples));
   if (!summary_.first_evaluation_loss.has_value()) summary_.first_evaluation_loss = loss;
   summary_.last_evaluation_loss = loss;
   DISTRO_ASSIGN_OR_RETURN(summary_.momentum_norm, parts_.node->MomentumNorm());
-  parts_.log->Info("evaluated",
-                   {{"round", parts_.node->next_round().value()}, {"held_out_loss", loss}});
+  const uint64_t round = parts_.node->next_round().value();
+  parts_.log->Info("evaluated", {{"round", round}, {"held_out_loss", loss}});
+  if (!local || !holds_out) return absl::OkStatus();
+  DISTRO_ASSIGN_OR_RETURN(const double own, LossOf(*parts_.samples));
+  if (!summary_.first_own_evaluation_loss.has_value()) summary_.first_own_evaluation_loss = own;
+  summary_.last_own_evaluation_loss = own;
+  parts_.log->Info("evaluated on own data", {{"round", round}, {"held_out_loss", own}});
   return absl::OkStatus();
 }
 

@@ -32,10 +32,16 @@ struct TrainerOptions {
   uint64_t incarnation = 0;
   // Samples of one forward and backward pass of one rank. Larger values are faster and cost
   // activation memory; the samples that are read do not depend on it. Must divide the run's
-  // samples_per_worker; 0: all of them at once.
+  // samples_per_worker; 0: all of them at once; for TrainingRun kAutoMicroBatch: the largest that
+  // fits.
   int micro_batch_samples = 0;
   // Time by which every gradient takes longer: tests make workers of different speeds with it.
   absl::Duration hold_back = absl::ZeroDuration();
+  // Every round begins without state of the rounds before it, and none is kept. Deltas only.
+  bool stateless = false;
+  // The worker leaves when so many of its updates are in the log, or were left out of it; 0: when
+  // the run is done.
+  uint64_t updates = 0;
   // How the node's ranks share the model and the samples.
   NodeOptions node = {};
   // Folder that receives the model in the Hugging Face layout at the end; empty: none.
@@ -51,6 +57,7 @@ class Trainer {
   struct Parts {
     const v1::JoinResponse* run;
     const SampleReader* samples;
+    const SampleReader* public_samples = nullptr;  // with local data
     Node* node;
     Exchange* exchange;
     PhaseClock* phases;
@@ -63,7 +70,7 @@ class Trainer {
   // Called after every applied round and at the end, with the readings so far.
   using Observer = std::function<void(const TrainSummary&)>;
 
-  // InvalidArgument: micro_batch_samples does not divide samples_per_worker.
+  // InvalidArgument: micro_batch_samples does not divide samples_per_worker; stateless with signs.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(TrainerOptions options, Parts parts,
                                                          Observer observer);
 
@@ -88,17 +95,23 @@ class Trainer {
 
   // trainer.cc: the loop.
   absl::Status FollowRun();
+  // The run is done, or as many updates are as were asked for.
+  bool HasDone() const;
   bool ResyncMayHelp() const;
   absl::Status Resync(const absl::Status& why);
   // Cancelled once the exchange was stopped.
   absl::Status CheckGoesOn() const;
   StepState State() const;
+  // What this worker reads for a round with these slots, in which it has one.
+  v1::Slot SamplesFor(RoundId round,
+                      const google::protobuf::RepeatedPtrField<v1::Slot>& slots) const;
   absl::Status Step();
   absl::Status TakeEvent();
   absl::Status ComputeGradient();
   absl::Status ComputeLookaheadGradient();
   absl::Status TakeGradient(const v1::Slot& slot, const absl::StatusOr<Gradient>& gradient);
   absl::Status Evaluate();
+  absl::StatusOr<double> LossOf(const SampleReader& samples);
   absl::Status WriteCheckpoint(const std::string& dir);
   void Observe();
 
@@ -116,6 +129,15 @@ class Trainer {
   absl::Status Upload();
   // What was taken for the open round as its payloads; none: it is not finite.
   absl::StatusOr<std::vector<SharedBytes>> Compress();
+  // With deltas, of samples from `first` on: as the header says it.
+  uint64_t StatedSamples(uint64_t first) const {
+    return config_.method() == v1::METHOD_DELTAS ? first : 0;
+  }
+  // The first index of this worker's slot of the open round. Requires one.
+  uint64_t FirstSample() const { return FindSlot(open_->slots(), options_.worker)->first_sample(); }
+  // The round is announced again, by an aggregator that was started again, with another slot: what
+  // was done of the slot before is not of this round.
+  absl::Status ChangeSlot();
   // Local steps of the open round are taken and not sent: the inner optimizer has them already.
   bool HasLocalSteps() const;
   // They become pending: a later process sends what this one would have sent.
@@ -148,9 +170,12 @@ class Trainer {
   // Incarnations of the processes that handed in what is pending, the same bytes each: the record
   // names the one whose came first.
   std::vector<uint64_t> senders_;
-  double pending_loss_ = 0;  // of the step that is pending
-  int pending_steps_ = 0;    // local steps of what is pending
-  EpochId epoch_;            // the highest seen
+  double pending_loss_ = 0;        // of the step that is pending
+  int pending_steps_ = 0;          // local steps of what is pending
+  uint64_t gradient_samples_ = 0;  // first index of the slot that `gradient_` is of
+  uint64_t uploaded_samples_ = 0;  // of the slot of uploaded_round_
+  uint64_t pending_samples_ = 0;   // of the slot that what is pending is of
+  EpochId epoch_;                  // the highest seen
   std::optional<RoundId> resynced_at_;
   uint64_t rounds_since_resync_ = 0;
   TrainSummary summary_;

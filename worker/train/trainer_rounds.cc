@@ -42,6 +42,16 @@ absl::Status Trainer::Open(OpenedRound opened) {
   epoch_ = std::max(epoch_, opened.epoch);
   open_round_ = opened.round;
   open_ = std::move(opened.open);
+  return again ? ChangeSlot() : absl::OkStatus();
+}
+
+absl::Status Trainer::ChangeSlot() {
+  if (config_.method() != v1::METHOD_DELTAS) return absl::OkStatus();
+  const std::optional<v1::Slot> slot = FindSlot(open_->slots(), options_.worker);
+  if (!slot.has_value()) return absl::OkStatus();
+  if (gradient_.has_value() && gradient_samples_ != slot->first_sample()) return DropLateSteps();
+  if (uploaded_round_ == open_round_ && uploaded_samples_ != slot->first_sample())
+    uploaded_round_.reset();
   return absl::OkStatus();
 }
 
@@ -77,6 +87,7 @@ absl::Status Trainer::Upload() {
                         .state_hash = 0,
                         .loss = gradient_->loss,
                         .local_steps = StatedSteps(gradient_->local_steps),
+                        .first_sample = StatedSamples(gradient_samples_),
                         .abstain = !gradient_->finite,
                         .payloads = {}};
   summary_.learning_rate = LastRate(open_->step());
@@ -86,9 +97,11 @@ absl::Status Trainer::Upload() {
     senders_ = {options_.incarnation};
     pending_loss_ = gradient_->loss;
     pending_steps_ = gradient_->local_steps;
+    pending_samples_ = gradient_samples_;
   }
   if (update.abstain) {
     update.local_steps = 0;
+    update.first_sample = 0;
     parts_.log->Warning("step is not finite; abstaining", {{"round", open_round_.value()},
                                                            {"loss", gradient_->loss},
                                                            {"gradient_norm", gradient_->norm}});
@@ -116,6 +129,7 @@ absl::Status Trainer::KeepLocalSteps() {
   senders_.clear();
   pending_loss_ = gradient_->loss;
   pending_steps_ = gradient_->local_steps;
+  pending_samples_ = gradient_samples_;
   gradient_.reset();
   return absl::OkStatus();
 }
@@ -139,6 +153,7 @@ absl::Status Trainer::OfferPending() {
           .state_hash = 0,
           .loss = pending_loss_,
           .local_steps = StatedSteps(pending_steps_),
+          .first_sample = StatedSamples(pending_samples_),
           .abstain = false,
           .payloads = std::move(payloads)});
   return absl::OkStatus();
@@ -149,6 +164,7 @@ void Trainer::HandIn(RoundUpdate update) {
   update.state_hash = parts_.node->StateHash();
   update.tensor_hashes.assign(hashes.begin(), hashes.end());
   uploaded_round_ = open_round_;
+  uploaded_samples_ = FirstSample();
   if (!update.abstain) {
     sent_round_ = open_round_;
     ++summary_.updates_sent;
@@ -172,8 +188,9 @@ void Trainer::SaveState() {
                                        .next_round = parts_.node->next_round(),
                                        .senders = senders_,
                                        .pending_loss = pending_loss_,
+                                       .local_steps = kept->local_steps,
                                        .pending_steps = static_cast<uint32_t>(pending_steps_),
-                                       .local_steps = kept->local_steps},
+                                       .pending_samples = pending_samples_},
                                       kept->elements, *kept->optimizer);
   if (status.ok()) {
     parts_.log->Debug("state saved", {{"round", parts_.node->next_round().value()}});

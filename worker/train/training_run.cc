@@ -13,6 +13,8 @@
 #include "common/base/status_util.h"
 #include "common/base/version.h"
 #include "common/model/architecture.h"
+#include "worker/fsdp/host_memory.h"
+#include "worker/train/micro_batch.h"
 
 namespace distro::worker {
 
@@ -40,10 +42,13 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Begin(const TrainerOpt
   auto run = absl::WrapUnique(new TrainingRun(options, scratch_dir, parts));
   if (parts.state != nullptr) DISTRO_RETURN_IF_ERROR(run->LoadState());
   DISTRO_RETURN_IF_ERROR(run->JoinWithState());
+  TrainerOptions chosen = options;
+  chosen.micro_batch_samples = run->micro_batch_samples_;
   DISTRO_ASSIGN_OR_RETURN(run->trainer_,
-                          Trainer::Create(options,
+                          Trainer::Create(std::move(chosen),
                                           {.run = &run->run_,
                                            .samples = run->samples_.get(),
+                                           .public_samples = run->public_samples_.get(),
                                            .node = run->node_.get(),
                                            .exchange = parts.exchange,
                                            .phases = parts.phases,
@@ -83,7 +88,9 @@ absl::Status TrainingRun::Join(const v1::JoinRequest& asked) {
   request.mutable_worker()->set_name(options_.worker);
   request.mutable_worker()->set_incarnation(options_.incarnation);
   request.set_version(std::string(Version()));
-  request.set_data_fingerprint(parts_.tokens->Fingerprint());
+  const bool local = parts_.public_tokens != nullptr;
+  request.set_data_fingerprint((local ? parts_.public_tokens : parts_.tokens)->Fingerprint());
+  if (local) request.set_own_tokens(parts_.tokens->tokens());
   DISTRO_ASSIGN_OR_RETURN(run_, parts_.exchange->Join(request));
   parts_.log->Info("joined", {{"worker", options_.worker},
                               {"run", run_.run_id()},
@@ -111,7 +118,7 @@ absl::Status TrainingRun::BuildModel() {
         absl::StrCat("sequence_length: ", run_.config().sequence_length(),
                      " exceeds the model's max_position_embeddings, ", sizes.max_positions));
   }
-  DISTRO_RETURN_IF_ERROR(parts_.tokens->ValidateVocabulary(sizes.vocab_size));
+  DISTRO_RETURN_IF_ERROR(OpenSamples(sizes.vocab_size));
   DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create(architecture->Tensors()));
   if (run_.manifest_hash() != HashOf(manifest)) {
     return absl::InvalidArgumentError(
@@ -123,21 +130,53 @@ absl::Status TrainingRun::BuildModel() {
   layout_ = std::make_unique<Layout>(std::move(layout));
   DISTRO_ASSIGN_OR_RETURN(model_, Model::Create(architecture, *layout_));
   rule_ = RuleOf(run_.config(), layout_.get(), *architecture);
-  DISTRO_ASSIGN_OR_RETURN(SampleReader samples, SampleReader::Create(parts_.tokens, run_.config()));
-  samples_ = std::make_unique<SampleReader>(std::move(samples));
-  const int micro_batch = options_.micro_batch_samples > 0
-                              ? options_.micro_batch_samples
-                              : static_cast<int>(run_.config().samples_per_worker());
+  return MakeNode();
+}
+
+absl::Status TrainingRun::MakeNode() {
+  const v1::RunConfig& config = run_.config();
+  const auto samples = static_cast<int>(config.samples_per_worker());
+  const auto sequence_length = static_cast<int>(config.sequence_length());
+  const auto make = [&](int micro_batch_samples) {
+    return Node::Create(options_.node, {.layout = layout_.get(),
+                                        .model = model_.get(),
+                                        .rule = &rule_,
+                                        .copy = config.overlap() == 1 || rule_.takes_local_steps,
+                                        .micro_batch_samples = micro_batch_samples,
+                                        .sequence_length = sequence_length,
+                                        .kept_per_block = static_cast<int>(config.kept_per_block()),
+                                        .log = parts_.log});
+  };
+  if (options_.micro_batch_samples != kAutoMicroBatch) {
+    micro_batch_samples_ =
+        options_.micro_batch_samples > 0 ? options_.micro_batch_samples : samples;
+    DISTRO_ASSIGN_OR_RETURN(node_, make(micro_batch_samples_));
+    return absl::OkStatus();
+  }
+  DISTRO_ASSIGN_OR_RETURN(const int ranks, Node::RanksOf(options_.node));
+  const int64_t memory_bytes = Node::HostMemoryFor(options_.node, ranks, ResidentBytes());
+  const auto try_step = [&](Node* node, int micro_batch_samples) {
+    return TakeTrialGradient(node, micro_batch_samples, sequence_length, memory_bytes);
+  };
   DISTRO_ASSIGN_OR_RETURN(
-      node_, Node::Create(options_.node,
-                          {.layout = layout_.get(),
-                           .model = model_.get(),
-                           .rule = &rule_,
-                           .copy = run_.config().overlap() == 1 || rule_.takes_local_steps,
-                           .micro_batch_samples = micro_batch,
-                           .sequence_length = static_cast<int>(run_.config().sequence_length()),
-                           .kept_per_block = static_cast<int>(run_.config().kept_per_block()),
-                           .log = parts_.log}));
+      NodeOfMicroBatch found,
+      FindLargestMicroBatch(MicroBatchCandidates(samples, ranks), make, try_step, parts_.log));
+  node_ = std::move(found.node);
+  micro_batch_samples_ = found.samples;
+  return absl::OkStatus();
+}
+
+absl::Status TrainingRun::OpenSamples(int vocab_size) {
+  DISTRO_RETURN_IF_ERROR(parts_.tokens->ValidateVocabulary(vocab_size));
+  DISTRO_ASSIGN_OR_RETURN(SampleReader samples,
+                          SampleReader::Create(parts_.tokens, run_.config(), options_.worker));
+  samples_ = std::make_unique<SampleReader>(std::move(samples));
+  if (parts_.public_tokens == nullptr) return absl::OkStatus();
+  DISTRO_RETURN_IF_ERROR(
+      Annotate(parts_.public_tokens->ValidateVocabulary(vocab_size), "public data"));
+  DISTRO_ASSIGN_OR_RETURN(SampleReader held_out,
+                          SampleReader::OfHeldOut(parts_.public_tokens, run_.config()));
+  public_samples_ = std::make_unique<SampleReader>(std::move(held_out));
   return absl::OkStatus();
 }
 

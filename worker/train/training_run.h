@@ -31,6 +31,8 @@ class TrainingRun {
   // What is borrowed outlives the run.
   struct Parts {
     const TokenSource* tokens;
+    // The text that all hold, of a run of local data: then `tokens` are this worker's own.
+    const TokenSource* public_tokens = nullptr;
     Exchange* exchange;
     PhaseClock* phases;
     Log* log;
@@ -73,6 +75,8 @@ class TrainingRun {
   absl::Status JoinAndLoad(const v1::JoinRequest& request);
   absl::Status Join(const v1::JoinRequest& request);
   absl::Status BuildModel();
+  absl::Status OpenSamples(int vocab_size);
+  absl::Status MakeNode();
   absl::Status LoadSnapshot();
   absl::Status Resync();
 
@@ -94,8 +98,10 @@ class TrainingRun {
   std::unique_ptr<Layout> layout_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<SampleReader> samples_;
+  std::unique_ptr<SampleReader> public_samples_;  // with local data
   UpdateRuleKind rule_ = {};
   std::unique_ptr<Node> node_;
+  int micro_batch_samples_ = 0;  // of it
   std::unique_ptr<Trainer> trainer_;
 };
 

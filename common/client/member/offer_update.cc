@@ -62,6 +62,7 @@ bool Upload::SendHeader(const v1::WorkerIdentity& worker, EpochId epoch) {
   header->set_abstain(update_.abstain);
   header->set_loss(update_.loss);
   header->set_local_steps(update_.local_steps);
+  header->set_first_sample(update_.first_sample);
   header->mutable_tensor_hashes()->Add(update_.tensor_hashes.begin(), update_.tensor_hashes.end());
   meter_->AddControl(request.ByteSizeLong(), 0);
   return stream_->Write(request);

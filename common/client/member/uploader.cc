@@ -107,7 +107,7 @@ void Uploader::Handle(const RoundUpdate& update, const ClientView& start,
                            {{"round", update.round.value()}, {"status", status}});
     if (action == StatusAction::kResync || !RefusesTheUpdateOnly(status))
       background_.session->End(status);
-    Forget(update.round);
+    Forget(update);
     return;
   }
   const bool refused = action == StatusAction::kRejoin;
@@ -136,9 +136,11 @@ void Uploader::Await(RoundId round, const ClientView& start, bool refused, absl:
   }
 }
 
-void Uploader::Forget(RoundId round) {
+void Uploader::Forget(const RoundUpdate& update) {
   absl::MutexLock lock(&mu_);
-  pending_.erase(round);
+  const auto it = pending_.find(update.round);
+  if (it != pending_.end() && it->second.update.first_sample == update.first_sample)
+    pending_.erase(it);
 }
 
 }  // namespace distro

@@ -46,7 +46,8 @@ class Uploader {
   // Waits before the next attempt, but not past news of the epoch, the round or an opening one, or
   // the aggregator's return.
   void Await(RoundId round, const ClientView& start, bool refused, absl::Duration delay);
-  void Forget(RoundId round);
+  // Unless the worker has put another update in its place meanwhile.
+  void Forget(const RoundUpdate& update);
 
   // Constant after construction.
   const Background background_;

@@ -21,7 +21,9 @@ const COLUMNS = [
   {key: 'tokens', title: 'Tokens/s', label: 'tokens/s', from: 1, value: (w) => w.tokens_per_second,
     text: (w) => format.short(w.tokens_per_second),
     help: (w) => w.local_steps == null ? '' : `${format.count(w.local_steps)} local steps in its last round, of weight ${w.weight}`},
-  {key: 'loss', title: 'Loss', label: 'loss', from: -1, value: (w) => w.loss, text: (w) => format.loss(w.loss)},
+  {key: 'loss', title: 'Loss', label: 'loss', from: -1, value: (w) => w.loss, text: (w) => format.loss(w.loss),
+    help: (w) => w.own_evaluation_loss == null ? '' : `${format.loss(w.own_evaluation_loss)} on held-out tokens of its own ${
+      format.short(w.own_tokens)}`},
   {key: 'included', title: 'Last round', label: 'last round', from: 1, value: (w) => w.last_included_round,
     text: (w) => format.count(w.last_included_round),
     help: (w) => `the last round that included it; ${format.count(w.included_rounds)} of ${format.count(w.rounds)} since the start`},

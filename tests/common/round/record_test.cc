@@ -48,10 +48,36 @@ TEST(SlotPlanTest, BeginsWithTwoRoundsAndMovesOnByRecords) {
   EXPECT_EQ(plan.pool.next_sample(), 10u);
 }
 
+TEST(SlotPlanTest, ARunOfOneRoundGivesNothingForTheNext) {
+  v1::RunConfig config = testing::SmallConfig();
+  config.set_rounds(1);
+  const v1::StartHeader start = MakeStartHeader({}, testing::SmallLayout(), config, kWorkers);
+  EXPECT_EQ(start.slots_size(), 2);
+  EXPECT_EQ(start.next_slots_size(), 0);
+  EXPECT_EQ(start.next_sample(), 4u);
+}
+
+v1::StepParameters DeltaStep() {
+  v1::StepParameters step;
+  step.mutable_deltas();
+  return step;
+}
+
+// A gradient of signs that is too late serves the next round.
+TEST(SlotPlanTest, WithSignsNothingComesBack) {
+  const SlotPlan plan = PlanOf(Start(testing::SmallLayout()));
+  v1::RoundHeader header =
+      MakeRoundHeader({.members = {MemberOf("a", {}), MemberOf("b", {})}, .segments = {{}}});
+  plan.Give({"a"}, testing::SmallConfig(), plan.slots, &header);
+  EXPECT_EQ(header.unread_size(), 0);
+  EXPECT_EQ(header.slots(0).first_sample(), 8u);
+}
+
 // What a worker was given and did not read, another gets.
 TEST(SlotPlanTest, WhatWasNotReadComesBack) {
   SlotPlan plan = PlanOf(Start(testing::SmallLayout()));  // 2 samples each
-  RoundOutcome outcome{.members = {MemberOf("a", {true}), MemberOf("b", {})}, .segments = {{}}};
+  RoundOutcome outcome{
+      .step = DeltaStep(), .members = {MemberOf("a", {true}), MemberOf("b", {})}, .segments = {{}}};
   v1::RoundHeader header = MakeRoundHeader(outcome);
   plan.Give({"a", "b"}, testing::SmallConfig(), plan.slots, &header);
   plan.Advance(header);
@@ -59,8 +85,8 @@ TEST(SlotPlanTest, WhatWasNotReadComesBack) {
   v1::RoundHeader nobody;
   plan.Give({}, testing::SmallConfig(), {}, &nobody);
   EXPECT_EQ(nobody.unread_size(), 0);
-  v1::RoundHeader neither =
-      MakeRoundHeader({.members = {MemberOf("a", {}), MemberOf("b", {})}, .segments = {{}}});
+  v1::RoundHeader neither = MakeRoundHeader(
+      {.step = DeltaStep(), .members = {MemberOf("a", {}), MemberOf("b", {})}, .segments = {{}}});
   plan.Give({"a"}, testing::SmallConfig(), plan.slots, &neither);
   EXPECT_EQ(neither.slots(0).first_sample(), 4u);
   ASSERT_EQ(neither.unread_size(), 1);

@@ -175,7 +175,20 @@ TEST(HeaderBoundTest, AConfigurationThatDoesNotFitIsRefusedWithItsRemedy) {
                                         MostMembers({.segments = 1043}))));
   config.set_max_workers(1);
   EXPECT_THAT(std::string(CheckHeaderBound(config, {.segments = 65'536}).message()),
-              HasSubstr("65536 segments would not fit 1024000 bytes: raise segment_blocks"));
+              HasSubstr("1 workers in 65536 segments, with 3 ranges of samples a worker, takes "
+                        "1638770 bytes of 1024000: raise segment_blocks"));
+}
+
+TEST(HeaderBoundTest, WhereStepsTakeTheRoomTheRemedyIsFewerOfThem) {
+  v1::RunConfig config;
+  config.mutable_round_window()->set_seconds(60);
+  config.set_max_workers(256);
+  const HeaderShape shape{.segments = 1, .ranges = 3 * 1000 - 1};
+  const std::string message(CheckHeaderBound(config, shape).message());
+  EXPECT_THAT(message, HasSubstr("256 workers in 1 segments, with 3000 ranges of samples"));
+  EXPECT_THAT(message, HasSubstr(absl::StrFormat("set max_workers to at most %d or lower "
+                                                 "local_steps",
+                                                 MostMembers(shape))));
 }
 
 }  // namespace

@@ -49,6 +49,11 @@ TEST(ParseRunConfigTest, FillsEveryDefault) {
   EXPECT_EQ(config->max_workers(), 1024);
   EXPECT_FALSE(config->has_round_window());
   EXPECT_EQ(ParseRunConfig(With(R"("round_window": "5m")"))->max_workers(), 256);
+  EXPECT_EQ(config->data(), v1::DATA_SHARED);
+  EXPECT_EQ(config->weighting(), v1::WEIGHTING_STEPS);
+  EXPECT_FALSE(config->has_delta_clip());
+  EXPECT_EQ(ParseRunConfig(With(R"("data": "local", "weighting": "data")"))->weighting(),
+            v1::WEIGHTING_DATA);
   EXPECT_FALSE(config->has_round_deadline());
   EXPECT_FALSE(config->has_min_round_deadline());
   EXPECT_EQ(config->probation_rounds(), 4);
@@ -206,6 +211,10 @@ TEST(ParseRunConfigTest, RefusesValuesOutOfRange) {
                                 R"("round_deadline": "169h")",
                                 R"("round_window": "0s")",
                                 R"("round_window": "169h")",
+                                R"("data": "mine")",
+                                R"("weighting": "loss")",
+                                R"("delta_clip": 0)",
+                                R"("delta_clip": -1)",
                                 R"("probation_rounds": 1001)",
                                 R"("overlap": 2)"}) {
     const std::string key(key_value + 1, strchr(key_value + 1, '"') - key_value - 1);
@@ -238,7 +247,22 @@ TEST(ParseRunConfigTest, RefusesContradictions) {
                 "remove it");
   ExpectRefused(With(R"("round_window": "2s", "round_deadline": "2s")"),
                 "round_window: is not below round_deadline", "raise round_deadline");
-  EXPECT_TRUE(ParseRunConfig(With(R"("round_window": "1.9s", "round_deadline": "2s")")).ok());
+  const auto windowed = ParseRunConfig(With(R"("round_window": "1.9s", "round_deadline": "2s")"));
+  ASSERT_TRUE(windowed.ok()) << windowed.status();
+  EXPECT_EQ(windowed->min_round_deadline().nanos(), 100'000'000) << "what the window leaves";
+  ExpectRefused(With(R"("round_window": "1s", "round_deadline": "3s", "min_round_deadline": "3s")"),
+                "min_round_deadline: exceeds what round_deadline leaves after round_window",
+                "raise round_deadline");
+  for (const char* key : {R"("weighting": "steps")", R"("delta_clip": 1)"})
+    ExpectRefused(With(absl::StrCat(R"("method": "signs", )", key)),
+                  absl::StrCat(absl::string_view(key).substr(1, 10) == "weighting\"" ? "weighting"
+                                                                                     : "delta_clip",
+                               ": has no meaning"),
+                  "remove it");
+  ExpectRefused(With(R"("weighting": "data")"), "weighting: \"data\" has no meaning",
+                "set data to \"local\"");
+  ExpectRefused(With(R"("data": "local", "weighting": "data", "round_window": "1s")"),
+                "weighting: is \"steps\" with round_window", "remove one");
   ExpectRefused(With(R"("min_round_deadline": "1s")"), "min_round_deadline: has no meaning",
                 "set round_deadline");
   ExpectRefused(With(R"("round_deadline": "2s", "min_round_deadline": "2.000000001s")"),

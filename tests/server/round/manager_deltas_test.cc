@@ -17,7 +17,8 @@ constexpr uint8_t kCode = 100;
 
 class ManagerDeltasTest : public testing::ManagerTest {
  protected:
-  static v1::RunConfig Deltas(int start_workers) {
+  v1::RunConfig Deltas(int start_workers) {
+    workers_ = start_workers;
     v1::RunConfig config = Config(start_workers);
     config.set_method(v1::METHOD_DELTAS);
     config.clear_beta();
@@ -39,9 +40,17 @@ class ManagerDeltasTest : public testing::ManagerTest {
     return std::make_shared<const std::string>(
         EncodeDeltaUpdate(IdentifyPayload(*run_->layout, round, segment), update));
   }
+  // Of a worker's slot, in a run in which all updates are included.
+  absl::StatusOr<UploadTicket> BeginWithSlot(const std::string& name) {
+    const uint64_t round = manager_->status().round.value();
+    const uint64_t index = name == "mallory" ? 3 : name[0] - 'a';
+    v1::UploadHeader header = HeaderOf(name, round);
+    header.set_first_sample(run_->config.samples_per_worker() * (round * workers_ + index));
+    return manager_->BeginUpload(header);
+  }
   absl::Status Send(const std::string& name, int sign = 1, uint8_t code = kCode) {
     const RoundId round = manager_->status().round;
-    DISTRO_ASSIGN_OR_RETURN(const UploadTicket ticket, Begin(name, round.value()));
+    DISTRO_ASSIGN_OR_RETURN(const UploadTicket ticket, BeginWithSlot(name));
     for (SegmentId s(0); s.value() < run_->layout->segments(); s = s.Next()) {
       const SharedBytes payload = Payload(round, s, sign, code);
       DISTRO_RETURN_IF_ERROR(run_->method->CheckUpdate(*payload, {round, s}, ticket.step));
@@ -49,9 +58,9 @@ class ManagerDeltasTest : public testing::ManagerTest {
     }
     return absl::OkStatus();
   }
-  std::string Caps(const std::string& name) {
-    return Begin(name, manager_->status().round.value())->step.deltas().caps();
-  }
+  std::string Caps(const std::string& name) { return BeginWithSlot(name)->step.deltas().caps(); }
+
+  uint64_t workers_ = 0;
 };
 
 TEST_F(ManagerDeltasTest, TheCapsOfARoundAreTwoCodesAboveTheMedianOfTheOneBefore) {
@@ -69,6 +78,16 @@ TEST_F(ManagerDeltasTest, TheCapsOfARoundAreTwoCodesAboveTheMedianOfTheOneBefore
   for (const char* name : {"a", "b", "c"}) Activate(name);
   Step();
   EXPECT_THAT(Caps("a"), Each(static_cast<char>(182))) << "the log has them";
+}
+
+TEST_F(ManagerDeltasTest, AnUpdateOfAnotherSlotIsRefused) {
+  OpenRound(Deltas(2), {"a", "b"});
+  v1::UploadHeader header = HeaderOf("b", 0);
+  const absl::Status refused = manager_->BeginUpload(header).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("the slot of b begins at 2"));
+  EXPECT_EQ(StateOf("b"), v1::MEMBER_STATE_ACTIVE);
+  EXPECT_EQ(Send("b"), absl::OkStatus());
 }
 
 TEST_F(ManagerDeltasTest, WithFewerThanThreeWorkersTheCapsStayAtTheRates) {

@@ -16,7 +16,7 @@ using testing::UpdatePayload;
 // Two segments; a and b count, c is on probation, and two workers are needed.
 class RoundTest : public ::testing::Test {
  protected:
-  explicit RoundTest(const v1::StepParameters& step = {}, StepWeights weights = {})
+  explicit RoundTest(const v1::StepParameters& step = {}, Weighing weights = {})
       : round_(RoundId(4), 2, Slots(), Seconds(0), SegmentId(0), step, weights) {
     members_.FixFingerprint("data");
     members_.Restore({Recorded("a", v1::MEMBER_STATE_ACTIVE),
@@ -58,8 +58,7 @@ class RoundTest : public ::testing::Test {
     v1::UploadHeader header;
     *header.mutable_worker() = Identity(name);
     const bool probation = members_.Find(name)->probation_left > 0;
-    EXPECT_TRUE(
-        round_.BeginUpload(header, probation ? Standing::kProbation : Standing::kFull).ok());
+    EXPECT_TRUE(round_.BeginUpload(header, Standing{.probation = probation}).ok());
   }
   void Put(const std::string& name, uint32_t segment) {
     EXPECT_TRUE(round_
@@ -177,6 +176,47 @@ TEST_F(RoundTest, OfSignsTheRecordHasNoMedians) {
 }
 
 // Ten local steps of four samples.
+class DataWeightTest : public RoundTest {
+ protected:
+  DataWeightTest() : RoundTest({}, {.by_data = true}) {
+    EXPECT_TRUE(members_.Join(Identity("a"), "data", Seconds(0), /*own_tokens=*/1000).ok());
+    EXPECT_TRUE(members_.Join(Identity("b"), "data", Seconds(0), /*own_tokens=*/500).ok());
+    EXPECT_TRUE(members_.Join(Identity("c"), "data", Seconds(0), /*own_tokens=*/2000).ok());
+    round_.SetExpected(members_);
+  }
+  void Send(const std::string& name, Standing standing) {
+    v1::UploadHeader header;
+    *header.mutable_worker() = Identity(name);
+    EXPECT_TRUE(round_.BeginUpload(header, standing).ok());
+    Put(name, 0);
+  }
+  std::vector<int> WeightsOf(uint32_t segment) {
+    std::vector<int> weights;
+    for (const SentPayload& sent : round_.Close(SegmentId(segment))) weights.push_back(sent.weight);
+    return weights;
+  }
+};
+
+TEST_F(DataWeightTest, AnUpdateCountsByItsWorkersData) {
+  for (const char* name : {"a", "b", "c"}) Send(name, Standing{});
+  EXPECT_THAT(WeightsOf(0), ElementsAre(8, 4, 15));
+}
+
+TEST_F(DataWeightTest, WhoIsDoubtedCountsOneAndWhoIsOnProbationNothing) {
+  Send("a", Standing{.doubted = true});
+  Send("b", Standing{});
+  Send("c", Standing{.probation = true});
+  EXPECT_THAT(WeightsOf(0), ElementsAre(1, 4));
+}
+
+TEST_F(DataWeightTest, AWeightIsFixedWithTheFirstBytes) {
+  Send("a", Standing{});
+  EXPECT_TRUE(members_.Join(Identity("a"), "data", Seconds(0), /*own_tokens=*/1).ok());
+  round_.SetExpected(members_);
+  Send("b", Standing{});
+  EXPECT_THAT(WeightsOf(0), ElementsAre(8, 8)) << "b is the middle one now";
+}
+
 class WindowTest : public RoundTest {
  protected:
   WindowTest() : RoundTest({}, {.window = 10, .samples_a_step = 4}) {}
@@ -194,8 +234,8 @@ class WindowTest : public RoundTest {
 };
 
 TEST_F(WindowTest, AnUpdateCountsByItsStepsAndTheRecordSaysBoth) {
-  ASSERT_TRUE(Begin("a", 10, Standing::kFull).ok());
-  ASSERT_TRUE(Begin("b", 3, Standing::kFull).ok());
+  ASSERT_TRUE(Begin("a", 10, Standing{}).ok());
+  ASSERT_TRUE(Begin("b", 3, Standing{}).ok());
   for (const char* name : {"a", "b"}) {
     for (const uint32_t segment : {0, 1}) Put(name, segment);
   }
@@ -211,28 +251,35 @@ TEST_F(WindowTest, AnUpdateCountsByItsStepsAndTheRecordSaysBoth) {
 
 TEST_F(WindowTest, StepsThatTheSlotHasNoSamplesForAreRefused) {
   for (const uint32_t steps : {0u, 11u, 1000u}) {
-    const absl::Status refused = Begin("a", steps, Standing::kFull);
+    const absl::Status refused = Begin("a", steps, Standing{});
     EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << steps;
     EXPECT_NE(refused.message().find("is outside 1 to 10"), std::string::npos) << refused;
   }
-  EXPECT_TRUE(Begin("a", 1, Standing::kFull).ok()) << "nothing was taken";
+  EXPECT_TRUE(Begin("a", 1, Standing{}).ok()) << "nothing was taken";
 }
 
 TEST_F(WindowTest, StepsAreFixedWithTheFirstBytes) {
-  ASSERT_TRUE(Begin("a", 4, Standing::kFull).ok());
+  ASSERT_TRUE(Begin("a", 4, Standing{}).ok());
   Put("a", 0);
-  EXPECT_TRUE(absl::IsAlreadyExists(Begin("a", 5, Standing::kFull)));
-  EXPECT_TRUE(Begin("a", 4, Standing::kFull).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(Begin("a", 5, Standing{})));
+  EXPECT_TRUE(Begin("a", 4, Standing{}).ok());
 }
 
 TEST_F(WindowTest, WhoIsDoubtedCountsAsOneStep) {
-  ASSERT_TRUE(Begin("a", 10, Standing::kDoubted).ok());
+  ASSERT_TRUE(Begin("a", 10, Standing{.doubted = true}).ok());
   Put("a", 0);
   EXPECT_THAT(WeightsOf(0), ElementsAre(1));
 }
 
+TEST_F(WindowTest, AWorkerOnProbationThatIsDoubtedCountsAsOneStepOncePromoted) {
+  ASSERT_TRUE(Begin("c", 10, {.probation = true, .doubted = true}).ok());
+  Put("c", 0);
+  round_.Promote("c");
+  EXPECT_THAT(WeightsOf(0), ElementsAre(1));
+}
+
 TEST_F(WindowTest, OnProbationTheWeightComesWithThePromotion) {
-  ASSERT_TRUE(Begin("c", 4, Standing::kProbation).ok());
+  ASSERT_TRUE(Begin("c", 4, Standing{.probation = true}).ok());
   for (const uint32_t segment : {0, 1}) Put("c", segment);
   EXPECT_THAT(WeightsOf(0), IsEmpty());
   round_.Promote("c");
@@ -243,7 +290,7 @@ TEST_F(RoundTest, WithoutAWindowThereAreNoStepsToState) {
   v1::UploadHeader header;
   *header.mutable_worker() = Identity("a");
   header.set_local_steps(1);
-  EXPECT_TRUE(absl::IsInvalidArgument(round_.BeginUpload(header, Standing::kFull)));
+  EXPECT_TRUE(absl::IsInvalidArgument(round_.BeginUpload(header, Standing{})));
 }
 
 // Three tensors; all three workers count.

@@ -1,6 +1,7 @@
 #include "tests/testing/worker/training.h"
 
 #include <bit>
+#include <optional>
 #include <thread>
 
 #include "common/base/clock.h"
@@ -115,19 +116,27 @@ WorkerResult TrainWorker(const TinyRun& run, const WorkerSetup& setup) {
     if (!opened.ok()) return {.status = opened.status(), .summary = {}, .momentum_bits = {}};
     state = *std::move(opened);
   }
+  const auto open = [](const std::string& path) {
+    return worker::OpenTokens(path, worker::TokenFormat::kAuto);
+  };
   const absl::StatusOr<worker::TokenSource> tokens =
-      worker::OpenTokens(run.text_path(), worker::TokenFormat::kAuto);
+      open(setup.data.empty() ? run.text_path() : setup.data);
+  std::optional<worker::TokenSource> public_tokens;
+  if (!setup.public_data.empty()) public_tokens = *open(setup.public_data);
   if (!tokens.ok()) return {.status = tokens.status(), .summary = {}, .momentum_bits = {}};
   const absl::StatusOr<std::unique_ptr<worker::TrainingRun>> training = worker::TrainingRun::Begin(
       {.worker = setup.name,
        .incarnation =
            setup.incarnation != 0 ? setup.incarnation : std::hash<std::string>()(setup.name) | 1,
        .micro_batch_samples = setup.micro_batch_samples,
+       .stateless = setup.stateless,
+       .updates = setup.updates,
        .node = setup.node,
        .checkpoint_dir = setup.checkpoint_dir,
        .state_interval_rounds = setup.state_interval_rounds},
       run.File(setup.name),
       {.tokens = &*tokens,
+       .public_tokens = public_tokens.has_value() ? &*public_tokens : nullptr,
        .exchange = setup.exchange,
        .phases = &phases,
        .log = &log,

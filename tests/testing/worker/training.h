@@ -51,6 +51,10 @@ struct WorkerSetup {
   uint64_t incarnation = 0;  // 0: made from the name
   int micro_batch_samples = 2;
   worker::NodeOptions node = {};
+  std::string data = {};         // empty: the run's text
+  std::string public_data = {};  // with local data
+  bool stateless = false;
+  uint64_t updates = 0;
   bool leaves = true;  // false: ends as a process does that goes on later
 };
 

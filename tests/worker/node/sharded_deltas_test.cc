@@ -36,7 +36,10 @@ struct ModelCase {
   int local_steps;
   bool tied;
   v1::InnerOptimizer inner;
+  double delta_clip = 0;  // 0: none
 };
+
+constexpr double kDeltaClip = 0.125;
 
 LlamaConfig OddConfig(bool tied) {
   return {.hidden_size = 72,
@@ -62,6 +65,7 @@ v1::RunConfig ConfigOf(const ModelCase& model) {
   config.set_samples_per_worker(2);
   config.set_local_steps(model.local_steps);
   config.set_inner_optimizer(model.inner);
+  if (model.delta_clip > 0) config.set_delta_clip(model.delta_clip);
   return *CompleteRunConfig(config);
 }
 
@@ -197,11 +201,14 @@ class ShardedDeltasTest : public testing::NodeFixture,
 INSTANTIATE_TEST_SUITE_P(Models, ShardedDeltasTest,
                          ::testing::Values(ModelCase{1, false, v1::INNER_OPTIMIZER_MUON},
                                            ModelCase{3, true, v1::INNER_OPTIMIZER_MUON},
-                                           ModelCase{2, false, v1::INNER_OPTIMIZER_ADAMW}),
+                                           ModelCase{2, false, v1::INNER_OPTIMIZER_ADAMW},
+                                           ModelCase{2, true, v1::INNER_OPTIMIZER_MUON,
+                                                     kDeltaClip}),
                          [](const auto& each) {
                            return absl::StrCat(
                                each.param.inner == v1::INNER_OPTIMIZER_MUON ? "Muon" : "AdamW",
-                               each.param.local_steps, each.param.tied ? "Tied" : "");
+                               each.param.local_steps, each.param.tied ? "Tied" : "",
+                               each.param.delta_clip > 0 ? "Clipped" : "");
                          });
 
 TEST_P(ShardedDeltasTest, PayloadsStateAndParametersDoNotShowTheStrategy) {
@@ -218,6 +225,36 @@ TEST_P(ShardedDeltasTest, PayloadsStateAndParametersDoNotShowTheStrategy) {
     EXPECT_EQ(readings.cancelled, expected.cancelled);
     EXPECT_NEAR(*readings.delta_norm, *expected.delta_norm, 1e-12 * *expected.delta_norm);
     EXPECT_NEAR(*readings.energy_kept, *expected.energy_kept, 1e-12);
+  }
+}
+
+TEST_P(ShardedDeltasTest, WhatTheStepsDidIsScaledDownToDeltaClip) {
+  const auto node = MakeDeltas({.sharding = Sharding::kFullShard, .ranks = 2});
+  TakeRound(node.get(), RoundId(0));
+  const double norm = *node->delta_readings()->delta_norm;
+  if (GetParam().delta_clip > 0) {
+    EXPECT_NEAR(norm, kDeltaClip, 1e-4 * kDeltaClip) << "what is added to it rounds";
+  } else {
+    EXPECT_GT(norm, 2 * kDeltaClip) << "so that there is something to clip";
+  }
+}
+
+TEST_P(ShardedDeltasTest, AWorkerThatForgetsIsOneThatStarts) {
+  const auto one = MakeDeltas();
+  const CommittedRound first = RecordOf(*one, TakeRound(one.get(), RoundId(0)));
+  Take(one.get(), first);
+  const std::vector<std::string> goes_on = TakeRound(one.get(), RoundId(1));
+  for (const NodeCase& how : AllCases()) {
+    SCOPED_TRACE(absl::StrCat(Name(how.sharding), " on ", how.ranks));
+    const auto forgets = MakeDeltas(how), starts = MakeDeltas(how);
+    TakeRound(forgets.get(), RoundId(0));
+    Take(forgets.get(), first);
+    ASSERT_EQ(starts->Apply(first), absl::OkStatus());
+    ASSERT_EQ(forgets->ForgetState(), absl::OkStatus());
+    EXPECT_TRUE(StateBytes(*forgets) == StateBytes(*starts));
+    const std::vector<std::string> payloads = TakeRound(forgets.get(), RoundId(1));
+    EXPECT_TRUE(payloads == TakeRound(starts.get(), RoundId(1)));
+    EXPECT_FALSE(payloads == goes_on);
   }
 }
 

@@ -18,7 +18,8 @@ struct StateExample {
                     .next_round = RoundId(9),
                     .senders = {11, 12},
                     .pending_loss = 2.5,
-                    .pending_steps = 5};
+                    .pending_steps = 5,
+                    .pending_samples = 48};
 
   const Optimizer& shards() const { return optimizer.optimizer(); }
 

@@ -44,6 +44,7 @@ TEST_F(StateFileTest, GivesBackWhatWasWritten) {
   EXPECT_EQ(reader->state().senders, (std::vector<uint64_t>{11, 12}));
   EXPECT_EQ(reader->state().pending_loss, 2.5);
   EXPECT_EQ(reader->state().pending_steps, 5u);
+  EXPECT_EQ(reader->state().pending_samples, 48u);
   absl::StatusOr<StateReader::Contents> contents = reader->Read(example_.layout, kSignMomentum);
   ASSERT_TRUE(contents.ok()) << contents.status();
   const TensorBuffer momentum = example_.optimizer.momentum();
@@ -78,8 +79,8 @@ TEST_F(StateFileTest, DoesNotShowHowTheMomentumIsCut) {
 TEST_F(StateFileTest, BeginsAsItsPageShows) {
   example_.state.run_id = "r-1";
   example_.state.senders = {11};
-  const unsigned char expected[] = {0x44, 0x53, 0x54, 0x52, 0x4f, 0x57, 0x53, 0x54, 0x02, 0x00,
-                                    0x00, 0x00, 0x6c, 0x00, 0x00, 0x00, 0x03, 0x00, 0x00, 0x00,
+  const unsigned char expected[] = {0x44, 0x53, 0x54, 0x52, 0x4f, 0x57, 0x53, 0x54, 0x03, 0x00,
+                                    0x00, 0x00, 0x74, 0x00, 0x00, 0x00, 0x03, 0x00, 0x00, 0x00,
                                     0x72, 0x2d, 0x31, 0x01, 0x00, 0x00, 0x00, 0x77};
   EXPECT_EQ(Write().substr(0, sizeof(expected)),
             std::string(reinterpret_cast<const char*>(expected), sizeof(expected)));
@@ -115,34 +116,41 @@ TEST_F(StateFileTest, ANewerVersionIsToldFromDamage) {
   std::string bytes = Write();
   uint32_t header_bytes = 0;
   std::memcpy(&header_bytes, bytes.data() + 12, sizeof(header_bytes));
-  bytes[8] = 3;
+  bytes[8] = 4;
   const uint64_t checksum = Xxh3(absl::string_view(bytes).substr(0, 16 + header_bytes));
   std::memcpy(bytes.data() + 16 + header_bytes, &checksum, sizeof(checksum));
   EXPECT_EQ(ReadAll(bytes).code(), absl::StatusCode::kUnimplemented);
 }
 
-// Of an earlier program: the same without the fields.
-TEST_F(StateFileTest, AFileOfVersion1HasNoLocalSteps) {
+// A file of an earlier program has fewer numbers before its one sender.
+void MakeEarlier(char version, size_t missing, std::string* bytes) {
+  uint32_t fields = 0;
+  std::memcpy(&fields, bytes->data() + 12, sizeof(fields));
+  constexpr size_t kSenders = 4 + 8;
+  bytes->erase(16 + fields - kSenders - missing, missing);
+  fields -= static_cast<uint32_t>(missing);
+  (*bytes)[8] = version;
+  std::memcpy(bytes->data() + 12, &fields, sizeof(fields));
+  const uint64_t checksum = Xxh3(absl::string_view(*bytes).substr(0, 16 + fields));
+  std::memcpy(bytes->data() + 16 + fields, &checksum, sizeof(checksum));
+}
+
+TEST_F(StateFileTest, FilesOfEarlierVersionsHaveFewerNumbers) {
   example_.Step();
   example_.state.senders = {11};
   example_.state.local_steps = 7;
-  std::string bytes = Write();
-  EXPECT_EQ(StateReader::FromBytes(bytes)->state().local_steps, 7u);
-  uint32_t fields = 0;
-  std::memcpy(&fields, bytes.data() + 12, sizeof(fields));
-  constexpr size_t kSenders = 4 + 8, kLocalSteps = 4 + 8;
-  bytes.erase(16 + fields - kSenders - kLocalSteps, kLocalSteps);
-  fields -= kLocalSteps;
-  bytes[8] = 1;
-  std::memcpy(bytes.data() + 12, &fields, sizeof(fields));
-  const uint64_t checksum = Xxh3(absl::string_view(bytes).substr(0, 16 + fields));
-  std::memcpy(bytes.data() + 16 + fields, &checksum, sizeof(checksum));
-  const absl::StatusOr<StateReader> reader = StateReader::FromBytes(bytes);
-  ASSERT_TRUE(reader.ok()) << reader.status();
-  EXPECT_EQ(reader->state().local_steps, 0u);
-  EXPECT_EQ(reader->state().pending_steps, 0u);
-  EXPECT_EQ(reader->state().senders, std::vector<uint64_t>{11});
-  EXPECT_TRUE(reader->Read(example_.layout, kSignMomentum).ok());
+  constexpr size_t kPending = 4 + 8, kLocalSteps = 8;
+  for (const char version : {1, 2}) {
+    std::string bytes = Write();
+    MakeEarlier(version, version == 1 ? kPending + kLocalSteps : kPending, &bytes);
+    const absl::StatusOr<StateReader> reader = StateReader::FromBytes(bytes);
+    ASSERT_TRUE(reader.ok()) << reader.status();
+    EXPECT_EQ(reader->state().local_steps, version == 1 ? 0u : 7u);
+    EXPECT_EQ(reader->state().pending_steps, 0u);
+    EXPECT_EQ(reader->state().pending_samples, 0u);
+    EXPECT_EQ(reader->state().senders, std::vector<uint64_t>{11});
+    EXPECT_TRUE(reader->Read(example_.layout, kSignMomentum).ok());
+  }
 }
 
 TEST_F(StateFileTest, IsOfOneLayout) {
