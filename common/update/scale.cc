@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 namespace distro {
 namespace {
@@ -12,24 +11,6 @@ constexpr std::array<int64_t, kLevels> kBounds = {55109, 38968, 27554, 19484,
                                                   13777, 9742,  6889,  4871};
 
 }  // namespace
-
-int64_t ScaleUnits(double x) {
-  const double one = std::ldexp(1.0, kScaleUnitBits);
-  return static_cast<int64_t>(std::nearbyint(std::min(1.0, std::abs(x)) * one));
-}
-
-std::optional<uint8_t> ChooseScale(int64_t sum, int count) {
-  if (2 * sum < count * ScaleOf(0)) return std::nullopt;
-  int low = 0, high = kScaleCodes - 1;
-  while (low < high) {
-    const int middle = (low + high) / 2;
-    if (2 * sum <= count * (ScaleOf(middle) + ScaleOf(middle + 1)))
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return static_cast<uint8_t>(low);
-}
 
 uint8_t ScaleCodeOf(double x) { return ChooseScale(ScaleUnits(x), 1).value_or(0); }
 

@@ -5,8 +5,11 @@
 //   scale   M(c) = (8 + f) * 2^(E + 8) with c = 8 E + f, f below 8: 1.2e-10 to 0.47, in steps of 6
 //           to 12 %
 //   level   l of a block whose largest scale is c means M(c) * 2^(-l/2), l = 0..7
+//
+// What a GPU needs of it too is constexpr (kernels/cuda/block.h).
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 
@@ -29,13 +32,36 @@ constexpr int64_t LevelPart(int level) {
 constexpr int64_t ScaleOf(int code) { return int64_t{8 + code % 8} << (code / 8 + 8); }
 inline constexpr int64_t kMaxScale = ScaleOf(kScaleCodes - 1);  // 15 * 2^39
 
-// min(rne(|x| * 2^44), 2^44); 2^44 of what is no number.
-int64_t ScaleUnits(double x);
+// min(rne(|x| * 2^44), 2^44); 2^44 of what is no number. In integers: the rounding mode that the
+// caller has set is not used.
+constexpr int64_t ScaleUnits(double x) {
+  constexpr int kFraction = 52, kBias = 1023;
+  const uint64_t bits = std::bit_cast<uint64_t>(x) & ~(uint64_t{1} << 63);
+  const int exponent = static_cast<int>(bits >> kFraction);
+  if (exponent >= kBias) return int64_t{1} << kScaleUnitBits;
+  const int shift = kBias - exponent + kFraction - kScaleUnitBits;
+  if (shift > kFraction + 1) return 0;  // less than half a unit
+  const uint64_t leading = uint64_t{1} << kFraction;
+  const uint64_t significand = leading | (bits & (leading - 1));
+  const uint64_t below_half = (uint64_t{1} << (shift - 1)) - 1;
+  return static_cast<int64_t>((significand + below_half + (significand >> shift & 1)) >> shift);
+}
 
 // The code of `count` elements whose magnitudes sum to `sum` units: the least c with 2 sum <= count
 // * (M(c) + M(c + 1)), the last where none is. Nothing when 2 sum < count * M(0): the record is
 // empty. Requires 1 <= count <= 4096 and 0 <= sum <= count * 2^44.
-std::optional<uint8_t> ChooseScale(int64_t sum, int count);
+constexpr std::optional<uint8_t> ChooseScale(int64_t sum, int count) {
+  if (2 * sum < count * ScaleOf(0)) return std::nullopt;
+  int low = 0, high = kScaleCodes - 1;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (2 * sum <= count * (ScaleOf(middle) + ScaleOf(middle + 1)))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return static_cast<uint8_t>(low);
+}
 
 // The code of one number; 0 where ChooseScale gives none.
 uint8_t ScaleCodeOf(double x);

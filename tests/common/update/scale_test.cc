@@ -1,8 +1,10 @@
 #include "common/update/scale.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
+#include "common/base/random.h"
 #include "gtest/gtest.h"
 
 namespace distro {
@@ -27,6 +29,24 @@ TEST(ScaleTest, UnitsAreRoundedToNearestEvenAndAtMostOne) {
   EXPECT_EQ(ScaleUnits(2.5 * unit), 2);
   EXPECT_EQ(ScaleUnits(3.5 * unit), 4);
   EXPECT_EQ(ScaleUnits(-17), int64_t{1} << 44);
+  for (const float x : {INFINITY, -INFINITY, NAN, -NAN, 1.0f})
+    EXPECT_EQ(ScaleUnits(x), int64_t{1} << 44);
+  for (const double x : {-0.0, 0x1p-149, 0x1p-1074, 0x1p-46, 0x1p-45, 0x1.fffffffffffffp-46})
+    EXPECT_EQ(ScaleUnits(x), 0) << x;
+  EXPECT_EQ(ScaleUnits(0x1.0000000000001p-45), 1) << "just above half a unit";
+}
+
+// Of every exponent, with random digits and with digits that are a tie.
+TEST(ScaleTest, UnitsAreThoseOfTheDefinitionForEverySize) {
+  for (int exponent = -60; exponent < 3; ++exponent) {
+    for (uint64_t i = 0; i < 100; ++i) {
+      const auto digits = static_cast<double>(SplitMix64(1, i) >> (i % 2 == 0 ? 11 : 44) | 1);
+      const double x = std::ldexp(digits, exponent - (i % 2 == 0 ? 53 : 20));
+      const auto want = std::nearbyint(std::min(1.0, x) * 0x1p44);
+      ASSERT_EQ(ScaleUnits(x), static_cast<int64_t>(want)) << x;
+      ASSERT_EQ(ScaleUnits(-x), static_cast<int64_t>(want)) << x;
+    }
+  }
 }
 
 // The definition, code by code.
