@@ -56,38 +56,27 @@ constexpr void MomentumColumn(const CompressArguments& a, const BlockSite& site,
   }
 }
 
-constexpr void VerticalColumn(const CompressArguments& a, int64_t block, int column,
-                              Tile<float>& tile) {
+constexpr void TransformMomentum(const CompressArguments& a, int64_t block, int column,
+                                 Tile<float>& tile) {
   float x[64] = {};
   MomentumColumn(a, SiteOfBlock(a.matrix, a.blocks.first + block), column, x);
   ForwardTransform(x, [&](int f, float value) { tile.at[f * kTileRow + column] = value; });
-}
-
-// In place; returns the bits of the row's largest magnitude.
-constexpr uint32_t HorizontalRow(int row, Tile<float>& tile) {
-  float* const at = tile.at + row * kTileRow;
-  float x[64] = {};
-  for (int n = 0; n < 64; ++n) x[n] = at[n];
-  uint32_t largest = 0;
-  ForwardTransform(x, [&](int f, float value) {
-    at[f] = value;
-    const uint32_t magnitude = Magnitude(value);
-    if (magnitude > largest) largest = magnitude;
-  });
-  return largest;
 }
 
 // `block` counts from a.blocks.first.
 template <typename Threads>
 constexpr void CompressBlock(const Threads& threads, const CompressArguments& a, int64_t block,
                              CompressScratch& s) {
-  threads.Each([&](int thread) { VerticalColumn(a, block, thread, s.tile); });
+  threads.Each([&](int thread) { TransformMomentum(a, block, thread, s.tile); });
   threads.Each([&](int thread) {
     s.select.row_maxima[thread] = HorizontalRow(thread, s.tile);
     if (thread == 0) ResetSelect(s.select);
   });
   const int k = a.options.k;
-  SelectLargest(threads, s.tile, k, s.select, a.positions + block * k, a.values + block * k);
+  SelectLargest(threads, s.tile, k, s.select, [&](int, int slot, int position) {
+    a.positions[block * k + slot] = static_cast<uint16_t>(position);
+    a.values[block * k + slot] = s.tile.at[IndexOf(position)];
+  });
 }
 
 // Entries of a range of blocks, on the device: what Compress gave.

@@ -8,9 +8,10 @@
 // what goes wrong in a kernel is seen when the stream is synchronised. Shapes that do not match are
 // bugs of the caller (CHECK). Thread-safe. The current device must be the stream's.
 //
-// Apply, ApplyDeltas, Lookahead and StateHash give the reference's bits. Compress and Feedback give
-// the same bits on every device and for every cut of a tensor into runs of block rows, and the bits
-// of the tests' emulation; they differ from the CPU backends in the last ones.
+// Apply, ApplyDeltas, Lookahead and StateHash give the reference's bits, CompressDeltas and
+// FeedbackDeltas of elements those of the CPU's functions. Compress and Feedback, and those two of
+// frequencies, give the same bits on every device and for every cut of a tensor into runs of block
+// rows, and the bits of the tests' emulation; they differ from the CPU in the last ones.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,8 @@
 #include "kernels/cuda/apply_block.h"
 #include "kernels/cuda/apply_deltas_block.h"
 #include "kernels/cuda/compress_block.h"
+#include "kernels/cuda/compress_deltas_block.h"
+#include "kernels/cuda/feedback_deltas_block.h"
 
 struct CUstream_st;  // cudaStream_t is a pointer to it
 
@@ -40,6 +43,21 @@ absl::Status Apply(const ApplyArguments& arguments, Stream stream);
 
 // Backend::ApplyDeltas, *invalid as above.
 absl::Status ApplyDeltas(const ApplyDeltasArguments& arguments, Stream stream);
+
+// Of the deltas method, local to a worker; contracts as those of the CPU's functions that are named
+// (kernels/cpu/deltas.h, kernels/cpu/delta_transform.h).
+//
+// DeltaIsFinite: *not_finite, which the caller sets to 0, is 1 afterwards where something is not.
+// 12 bytes a parameter.
+absl::Status FindNotFinite(float beta, const float* begin, const float* x, const float* error,
+                           int64_t elements, uint32_t* not_finite, Stream stream);
+
+// FormDelta and then AppendLargest, of a range of blocks: 16 bytes a parameter. The error buffer is
+// none of the other arrays.
+absl::Status CompressDeltas(const CompressDeltasArguments& arguments, Stream stream);
+
+// SubtractReturned; its count is added to *returned.
+absl::Status FeedbackDeltas(const FeedbackDeltasArguments& arguments, Stream stream);
 
 // Backend::Lookahead.
 absl::Status Lookahead(float eta, const float* parameters, const float* momentum, float* out,

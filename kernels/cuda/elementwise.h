@@ -1,7 +1,7 @@
-// Elements of Backend::Lookahead and Backend::StateHash, and the parts of a block row's sum of
-// squares. The first two give the reference's bits. The sum of squares has an order of its own
-// within a block row, which depends on nothing but the row's length: the same on every device, for
-// every cut of a tensor into block rows, and in tests on the CPU.
+// Elements of Backend::Lookahead, Backend::StateHash and the error buffer of deltas, and the parts
+// of a block row's sum of squares. Elements have the CPU's bits. The sum of squares has an order of
+// its own within a block row, which depends on nothing but the row's length: the same on every
+// device, for every cut of a tensor into block rows, and in tests on the CPU.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,18 @@ constexpr float Ahead(float eta, float p, float m) {
   const float direction = static_cast<float>((m > 0) - (m < 0));
   const float step = eta * direction;
   return p - step;
+}
+
+// FormDelta of kernels/cpu/deltas.h: three rounded operations.
+constexpr float FormedDelta(float beta, float begin, float x, float e) {
+  const float kept = beta * e;
+  const float moved = begin - x;
+  return kept + moved;
+}
+
+constexpr bool IsFinite(float x) {
+  constexpr uint32_t kExponent = 0x7F800000;
+  return (__builtin_bit_cast(uint32_t, x) & kExponent) != kExponent;
 }
 
 constexpr uint64_t HashWord(uint64_t index, float p) {

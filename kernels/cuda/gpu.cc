@@ -60,6 +60,16 @@ class RealGpu final : public Gpu {
   void ApplyDeltas(const ApplyDeltasArguments& arguments) override {
     Keep([&] { return cuda::ApplyDeltas(arguments, stream_); });
   }
+  void FindNotFinite(float beta, const float* begin, const float* x, const float* error,
+                     int64_t elements, uint32_t* not_finite) override {
+    Keep([&] { return cuda::FindNotFinite(beta, begin, x, error, elements, not_finite, stream_); });
+  }
+  void CompressDeltas(const CompressDeltasArguments& arguments) override {
+    Keep([&] { return cuda::CompressDeltas(arguments, stream_); });
+  }
+  void FeedbackDeltas(const FeedbackDeltasArguments& arguments) override {
+    Keep([&] { return cuda::FeedbackDeltas(arguments, stream_); });
+  }
   void Lookahead(float eta, const float* parameters, const float* momentum, float* out,
                  int64_t elements) override {
     Keep([&] { return cuda::Lookahead(eta, parameters, momentum, out, elements, stream_); });

@@ -25,6 +25,10 @@ class Gpu : public Device {
   virtual void Feedback(const FeedbackArguments& arguments) = 0;
   virtual void Apply(const ApplyArguments& arguments) = 0;
   virtual void ApplyDeltas(const ApplyDeltasArguments& arguments) = 0;
+  virtual void FindNotFinite(float beta, const float* begin, const float* x, const float* error,
+                             int64_t elements, uint32_t* not_finite) = 0;
+  virtual void CompressDeltas(const CompressDeltasArguments& arguments) = 0;
+  virtual void FeedbackDeltas(const FeedbackDeltasArguments& arguments) = 0;
   virtual void Lookahead(float eta, const float* parameters, const float* momentum, float* out,
                          int64_t elements) = 0;
   virtual void StateHash(uint64_t first_index, const float* parameters, int64_t elements,

@@ -32,6 +32,8 @@ constexpr void ResetSelect(SelectScratch& s) {
   for (uint32_t& count : s.reaching) count = 0;
 }
 
+constexpr int IndexOf(int position) { return position / 64 * kTileRow + position % 64; }
+
 // Greater keys are chosen first.
 constexpr uint64_t KeyOf(uint32_t magnitude, int position) {
   return uint64_t{magnitude} << 12 | static_cast<uint64_t>(kBlockElements - 1 - position);
@@ -69,16 +71,15 @@ constexpr void RankCandidates(int thread, int k, SelectScratch& s) {
   }
 }
 
-constexpr void WriteCandidates(const Tile<float>& c, int thread, const SelectScratch& s,
-                               uint16_t* positions, float* values) {
+template <typename Emit>
+constexpr void EmitCandidates(int thread, const SelectScratch& s, const Emit& emit) {
   const int count = static_cast<int>(s.candidates);
   for (int i = thread; i < count; i += kThreads) {
     if (!s.chosen[i]) continue;
     const int position = PositionOf(s.keys[i]);
     int slot = 0;
     for (int j = 0; j < count; ++j) slot += s.chosen[j] && PositionOf(s.keys[j]) < position;
-    positions[slot] = static_cast<uint16_t>(position);
-    values[slot] = c.at[position / 64 * kTileRow + position % 64];
+    emit(thread, slot, position);
   }
 }
 
@@ -105,8 +106,9 @@ constexpr void CountRow(const Tile<float>& c, int row, uint32_t kth, SelectScrat
 
 // Of the coefficients that equal the k-th, the first of the block take the places that greater ones
 // leave.
-constexpr void WriteRow(const Tile<float>& c, int row, int k, uint32_t kth, const SelectScratch& s,
-                        uint16_t* positions, float* values) {
+template <typename Emit>
+constexpr void EmitRow(const Tile<float>& c, int row, int k, uint32_t kth, const SelectScratch& s,
+                       const Emit& emit) {
   int above = 0, equal = 0, all_above = 0;
   for (int i = 0; i < 64; ++i) {
     if (i == row) above = all_above;
@@ -115,21 +117,17 @@ constexpr void WriteRow(const Tile<float>& c, int row, int k, uint32_t kth, cons
   }
   const int places = k - all_above;
   for (int i = 0; i < 64; ++i) {
-    const float value = c.at[row * kTileRow + i];
-    const uint32_t magnitude = Magnitude(value);
-    if (magnitude > kth || (magnitude == kth && equal < places)) {
-      const int slot = above + (equal < places ? equal : places);
-      positions[slot] = static_cast<uint16_t>(row * 64 + i);
-      values[slot] = value;
-    }
+    const uint32_t magnitude = Magnitude(c.at[row * kTileRow + i]);
+    if (magnitude > kth || (magnitude == kth && equal < places))
+      emit(row, above + (equal < places ? equal : places), row * 64 + i);
     above += magnitude > kth;
     equal += magnitude == kth;
   }
 }
 
-template <typename Threads>
+template <typename Threads, typename Emit>
 constexpr void SelectBitByBit(const Threads& threads, const Tile<float>& c, int k, SelectScratch& s,
-                              uint16_t* positions, float* values) {
+                              const Emit& emit) {
   for (int bit = kMagnitudeBits - 1; bit >= 0; --bit) {
     threads.Each([&](int thread) {
       const uint32_t trial = Trial(bit, k, s);
@@ -139,24 +137,24 @@ constexpr void SelectBitByBit(const Threads& threads, const Tile<float>& c, int 
     });
   }
   threads.Each([&](int thread) { CountRow(c, thread, Trial(-1, k, s), s); });
-  threads.Each([&](int thread) { WriteRow(c, thread, k, Trial(-1, k, s), s, positions, values); });
+  threads.Each([&](int thread) { EmitRow(c, thread, k, Trial(-1, k, s), s, emit); });
 }
 
-// Writes k positions, ascending, and the coefficients there. Coefficient (row, column) is c.at[row
-// * kTileRow + column].
-template <typename Threads>
+// Calls emit(thread, slot, position) for each of the k positions, on some thread; slot is its place
+// among them in ascending order. The coefficient of a position is c.at[IndexOf(position)].
+template <typename Threads, typename Emit>
 constexpr void SelectLargest(const Threads& threads, const Tile<float>& c, int k, SelectScratch& s,
-                             uint16_t* positions, float* values) {
+                             const Emit& emit) {
   if (k <= 64) {
     threads.Each([&](int thread) { RankRow(thread, k, s); });
     threads.Each([&](int thread) { CollectColumn(threads, c, thread, k, s); });
   }
   if (k > 64 || s.candidates > kMaxCandidates) {
-    SelectBitByBit(threads, c, k, s, positions, values);
+    SelectBitByBit(threads, c, k, s, emit);
     return;
   }
   threads.Each([&](int thread) { RankCandidates(thread, k, s); });
-  threads.Each([&](int thread) { WriteCandidates(c, thread, s, positions, values); });
+  threads.Each([&](int thread) { EmitCandidates(thread, s, emit); });
 }
 
 }  // namespace distro::cuda

@@ -1,5 +1,6 @@
 // The GPU gives the bits that the emulation on the CPU foretells, every time.
 #include "tests/kernels/compressed.h"
+#include "tests/kernels/gpu_deltas.h"
 
 namespace distro {
 namespace {
@@ -48,6 +49,34 @@ TEST_F(CudaTest, TwoRunsGiveTheSameBits) {
   RunCompress(*cuda_, shape, g, first);
   RunCompress(*cuda_, shape, g, second);
   ExpectSame(second, first);
+}
+
+// The buffer, the record, what leaves the buffer again, and the buffer of the next round.
+TEST_F(CudaTest, DeltasHaveTheEmulationsBits) {
+  testing::GpuDeltas real(testing::GpuOnThisMachine());
+  testing::GpuDeltas emulated(testing::MakeEmulatedGpu(testing::EmulatedOrder::kAtOnce));
+  std::vector<ShapeCase> shapes = testing::Shapes();
+  shapes.push_back(testing::Matrix(1000, 1100));
+  for (const ShapeCase& shape : shapes) {
+    for (const bool as_dct : {false, true}) {
+      for (const int k : {1, 32, 65, 4096}) {
+        SCOPED_TRACE(testing::Describe(shape) + (as_dct ? ", DCT, k " : ", k ") +
+                     std::to_string(k));
+        testing::Round round = testing::RandomRound(shape, 1);
+        for (int step = 0; step < 2; ++step) {
+          const auto got = real.Compress(shape, round, testing::kBeta, k, 200, as_dct);
+          const auto want = emulated.Compress(shape, round, testing::kBeta, k, 200, as_dct);
+          ExpectSame(got, want);
+          const DeltaResult result = testing::SomeOf(want.update);
+          const auto left = real.Feedback(shape, as_dct, want.update, result, want.error);
+          const auto wanted = emulated.Feedback(shape, as_dct, want.update, result, want.error);
+          EXPECT_EQ(testing::Bits(left.error), testing::Bits(wanted.error));
+          EXPECT_EQ(left.count, wanted.count);
+          round.error = wanted.error;
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -11,8 +12,10 @@
 #include "kernels/cuda/apply_block.h"
 #include "kernels/cuda/apply_deltas_block.h"
 #include "kernels/cuda/compress_block.h"
+#include "kernels/cuda/compress_deltas_block.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/feedback_deltas_block.h"
 
 namespace distro::testing {
 namespace {
@@ -30,8 +33,9 @@ class HostThreads {
   void Each(const F& f) const {
     for (int thread = count_ - 1; thread >= 0; --thread) f(thread);
   }
-  uint32_t Add(uint32_t* at, uint32_t value) const {
-    const uint32_t before = *at;
+  template <typename T>
+  T Add(T* at, std::type_identity_t<T> value) const {
+    const T before = *at;
     *at += value;
     return before;
   }
@@ -75,6 +79,28 @@ void ApplyDeltasAll(const cuda::ApplyDeltasArguments& arguments) {
   threads.Each([&](int thread) { CopyHalfBasis(thread, kHalfBasisQ13, scratch->apply.basis); });
   for (int64_t b = 0; b < arguments.blocks.count; ++b)
     cuda::ApplyDeltasBlock(threads, arguments, b, *scratch);
+}
+
+template <bool kAsDct>
+void CompressDeltasAll(const cuda::CompressDeltasArguments& arguments) {
+  const DefaultFloatEnvironment environment;
+  const auto scratch = Scratch<cuda::CompressDeltasScratch>();
+  for (int64_t b = 0; b < arguments.blocks.count; ++b)
+    cuda::CompressDeltasBlock<kAsDct>(HostThreads(kThreads), arguments, b, *scratch);
+}
+
+void FeedbackDeltasAll(const cuda::FeedbackDeltasArguments& arguments) {
+  const DefaultFloatEnvironment environment;
+  const auto scratch = Scratch<cuda::FeedbackFrequenciesScratch>();
+  scratch->basis = kHalfBasis;
+  scratch->common.all_returned = 0;
+  for (int64_t b = 0; b < arguments.blocks.count; ++b) {
+    if (arguments.as_dct)
+      cuda::FeedbackFrequencies(HostThreads(kThreads), arguments, b, *scratch);
+    else
+      cuda::FeedbackElements(HostThreads(kThreads), arguments, b, scratch->common);
+  }
+  *arguments.returned += scratch->common.all_returned;
 }
 
 // As RowsKernel and PiecesKernel of sum_of_squares.cu.
@@ -138,6 +164,23 @@ class EmulatedGpu final : public cuda::Gpu {
   }
   void ApplyDeltas(const cuda::ApplyDeltasArguments& arguments) override {
     Do([=] { ApplyDeltasAll(arguments); });
+  }
+  void FindNotFinite(float beta, const float* begin, const float* x, const float* error,
+                     int64_t elements, uint32_t* not_finite) override {
+    Do([=] {
+      const DefaultFloatEnvironment environment;
+      for (int64_t i = 0; i < elements; ++i) {
+        if (!cuda::IsFinite(cuda::FormedDelta(beta, begin[i], x[i], error[i]))) *not_finite = 1;
+      }
+    });
+  }
+  void CompressDeltas(const cuda::CompressDeltasArguments& arguments) override {
+    Do([=] {
+      arguments.as_dct ? CompressDeltasAll<true>(arguments) : CompressDeltasAll<false>(arguments);
+    });
+  }
+  void FeedbackDeltas(const cuda::FeedbackDeltasArguments& arguments) override {
+    Do([=] { FeedbackDeltasAll(arguments); });
   }
   void Lookahead(float eta, const float* parameters, const float* momentum, float* out,
                  int64_t elements) override {
@@ -211,7 +254,11 @@ void EmulatedSelectLargest(const float* coefficients, int k, uint16_t* positions
     }
   }
   cuda::ResetSelect(scratch->select);
-  cuda::SelectLargest(HostThreads(kThreads), scratch->tile, k, scratch->select, positions, values);
+  cuda::SelectLargest(HostThreads(kThreads), scratch->tile, k, scratch->select,
+                      [&](int, int slot, int position) {
+                        positions[slot] = static_cast<uint16_t>(position);
+                        values[slot] = scratch->tile.at[cuda::IndexOf(position)];
+                      });
 }
 
 }  // namespace distro::testing

@@ -1,0 +1,146 @@
+// One block of what a worker sends under the deltas method, for kThreads threads: FormDelta and
+// AppendLargest (kernels/cpu/deltas.h, kernels/cpu/delta_transform.h) in one pass over the arrays.
+//
+//   e <- a = beta * e + (begin - x)
+//   elements     the K positions of the largest |a|, their signs and scale code
+//   frequencies  the same of c = D a D^T
+//
+// A thread holds a column while it forms the delta, and a row, or a column and then a row of the
+// transform, afterwards; they meet in one tile of shared memory.
+//
+// Where a is finite, e and the record of elements have the CPU's bits; the record of frequencies is
+// that of a transform that differs in the last ones. Where it is not, the record is some that keeps
+// its rules.
+#pragma once
+
+#include <optional>
+
+#include "common/update/scale.h"
+#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/forward_transform.h"
+#include "kernels/cuda/select_largest.h"
+
+namespace distro::cuda {
+
+// Rows of three arrays that a thread loads before it uses the first.
+inline constexpr int kDeltaRowsInFlight = 8;
+
+struct CompressDeltasArguments {
+  MatrixShape matrix;
+  BlockRange blocks;
+  float beta = 0;
+  int k = 0;            // 1..4096
+  uint8_t cap = 255;    // of the scale codes
+  bool as_dct = false;  // frequencies
+  const float* begin;   // [elements]
+  const float* x;       // [elements]
+  float* error;         // [elements]; only elements of the range change
+  uint16_t* positions;  // [count, k]
+  int8_t* signs;        // [count, k]
+  uint8_t* codes;       // [count]
+};
+
+struct CompressDeltasScratch {
+  Tile<float> tile;  // what is chosen from: KeyedElement of elements, or frequencies
+  SelectScratch select;
+  int64_t units[kThreads];  // of what each thread emitted
+};
+
+// An element as SelectLargest orders it: its magnitude is one more than a's, so that a 0 of the
+// tensor goes before everything outside, which is kOutside; there the lower position goes first.
+inline constexpr float kOutside = 0;
+constexpr float KeyedElement(float a) {
+  return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, a) + 1);
+}
+constexpr float ElementOfKey(float keyed) {
+  const auto bits = __builtin_bit_cast(uint32_t, keyed);
+  return bits == 0 ? 0.0f : __builtin_bit_cast(float, bits - 1);
+}
+
+// e <- a down the column, and into the tile.
+template <bool kAsDct>
+constexpr void FormColumn(const CompressDeltasArguments& a, int64_t block, int column,
+                          Tile<float>& tile) {
+  const BlockSite site = SiteOfBlock(a.matrix, a.blocks.first + block);
+  const int rows = RowsOfColumn(site, column);
+  int64_t at = site.offset + column;
+  for (int base = 0; base < 64; base += kDeltaRowsInFlight) {
+    float begin[kDeltaRowsInFlight] = {}, x[kDeltaRowsInFlight] = {}, e[kDeltaRowsInFlight] = {};
+    for (int i = 0; i < kDeltaRowsInFlight; ++i) {
+      if (base + i >= rows) continue;
+      begin[i] = a.begin[at + i * site.stride];
+      x[i] = a.x[at + i * site.stride];
+      e[i] = a.error[at + i * site.stride];
+    }
+    for (int i = 0; i < kDeltaRowsInFlight; ++i) {
+      const float formed = FormedDelta(a.beta, begin[i], x[i], e[i]);
+      const bool inside = base + i < rows;
+      if (inside) a.error[at + i * site.stride] = formed;
+      tile.at[(base + i) * kTileRow + column] =
+          inside ? (kAsDct ? formed : KeyedElement(formed)) : kOutside;
+    }
+    at += kDeltaRowsInFlight * site.stride;
+  }
+}
+
+constexpr uint32_t LargestOfRow(const Tile<float>& tile, int row) {
+  uint32_t largest = 0;
+  for (int n = 0; n < 64; ++n) {
+    const uint32_t magnitude = Magnitude(tile.at[row * kTileRow + n]);
+    if (magnitude > largest) largest = magnitude;
+  }
+  return largest;
+}
+
+// Position and sign of the record's slot; the thread's units count its magnitude.
+template <bool kAsDct>
+constexpr void WriteEntry(const CompressDeltasArguments& a, int64_t block, int thread, int slot,
+                          int position, CompressDeltasScratch& s) {
+  const float held = s.tile.at[IndexOf(position)];
+  const float value = kAsDct ? held : ElementOfKey(held);
+  a.positions[block * a.k + slot] = static_cast<uint16_t>(position);
+  a.signs[block * a.k + slot] = value < 0 ? int8_t{-1} : int8_t{1};
+  s.units[thread] += ScaleUnits(value);
+}
+
+// The code of all units; a record that has none is emptied.
+template <bool kAsDct>
+constexpr void FinishRecord(const CompressDeltasArguments& a, int64_t block, int thread,
+                            const CompressDeltasScratch& s) {
+  int inside = a.k;
+  if (!kAsDct) {
+    const BlockExtent extent = ExtentOf(SiteOfBlock(a.matrix, a.blocks.first + block));
+    inside = std::min(inside, extent.Elements());
+  }
+  int64_t sum = 0;
+  for (int i = 0; i < kThreads; ++i) sum += s.units[i];
+  const std::optional<uint8_t> code = ChooseScale(sum, inside);
+  if (thread == 0) a.codes[block] = std::min(code.value_or(0), a.cap);
+  if (code.has_value()) return;
+  for (int slot = thread; slot < a.k; slot += kThreads) {
+    a.positions[block * a.k + slot] = 0;
+    a.signs[block * a.k + slot] = 0;
+  }
+}
+
+// `block` counts from a.blocks.first; a.as_dct is kAsDct.
+template <bool kAsDct, typename Threads>
+constexpr void CompressDeltasBlock(const Threads& threads, const CompressDeltasArguments& a,
+                                   int64_t block, CompressDeltasScratch& s) {
+  threads.Each([&](int thread) {
+    FormColumn<kAsDct>(a, block, thread, s.tile);
+    if constexpr (kAsDct) VerticalColumn(thread, s.tile);
+  });
+  threads.Each([&](int thread) {
+    s.select.row_maxima[thread] =
+        kAsDct ? HorizontalRow(thread, s.tile) : LargestOfRow(s.tile, thread);
+    s.units[thread] = 0;
+    if (thread == 0) ResetSelect(s.select);
+  });
+  SelectLargest(threads, s.tile, a.k, s.select, [&](int thread, int slot, int position) {
+    WriteEntry<kAsDct>(a, block, thread, slot, position, s);
+  });
+  threads.Each([&](int thread) { FinishRecord<kAsDct>(a, block, thread, s); });
+}
+
+}  // namespace distro::cuda
