@@ -8,99 +8,24 @@
 // that the card has. Exit status 3: no GPU.
 #include "kernels/cuda/cuda_kernels.h"
 
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "bench/gpu/cuda_deltas.h"
+#include "bench/gpu/timed_kernels.h"
 #include "common/base/file.h"
 #include "common/base/random.h"
 #include "common/layout/layout.h"
 #include "common/model/architecture.h"
 #include "kernels/cuda/cuda_backend.h"
 
-namespace distro {
+namespace distro::bench {
 namespace {
 
-constexpr int kWarmUps = 3, kRepetitions = 11;
 constexpr int kSegmentBlocks = 16384;
-
-void Check(cudaError_t error) {
-  if (error == cudaSuccess) return;
-  std::fprintf(stderr, "gpu_kernels: %s\n", cudaGetErrorString(error));
-  std::exit(1);
-}
-void Check(const absl::Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "gpu_kernels: %s\n", std::string(status.message()).c_str());
-  std::exit(1);
-}
-
-template <typename T>
-T* Allocate(int64_t count) {
-  void* data = nullptr;
-  Check(cudaMalloc(&data, count * sizeof(T)));
-  return static_cast<T*>(data);
-}
-template <typename T>
-T* Upload(const std::vector<T>& host) {
-  T* data = Allocate<T>(static_cast<int64_t>(host.size()));
-  Check(cudaMemcpy(data, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
-  return data;
-}
-
-// Random bits repeated over an array: what matters to the time is that coefficients differ.
-float* RandomFloats(uint64_t seed, int64_t count) {
-  constexpr int64_t kPeriod = 16 << 20;
-  std::vector<float> some;
-  for (int64_t i = 0; i < std::min(count, kPeriod); ++i) {
-    some.push_back(static_cast<float>(static_cast<int64_t>(SplitMix64(seed, i)) * 0x1p-63));
-  }
-  float* data = Allocate<float>(count);
-  for (int64_t at = 0; at < count; at += kPeriod) {
-    Check(cudaMemcpy(data + at, some.data(), std::min(kPeriod, count - at) * sizeof(float),
-                     cudaMemcpyHostToDevice));
-  }
-  return data;
-}
-
-class Timer {
- public:
-  Timer() {
-    Check(cudaStreamCreate(&stream_));
-    Check(cudaEventCreate(&begin_));
-    Check(cudaEventCreate(&end_));
-  }
-  cudaStream_t stream() const { return stream_; }
-
-  void Report(const std::string& name, int64_t parameters, double bytes,
-              const std::function<void()>& operation) {
-    for (int i = 0; i < kWarmUps; ++i) operation();
-    std::vector<float> times(kRepetitions);
-    for (float& time : times) {
-      Check(cudaEventRecord(begin_, stream_));
-      operation();
-      Check(cudaEventRecord(end_, stream_));
-      Check(cudaEventSynchronize(end_));
-      Check(cudaEventElapsedTime(&time, begin_, end_));
-    }
-    std::sort(times.begin(), times.end());
-    std::printf(
-        "{\"name\": \"%s\", \"parameters\": %lld, \"bytes\": %.3f, \"median_ms\": %.4f, "
-        "\"least_ms\": %.4f}\n",
-        name.c_str(), static_cast<long long>(parameters), bytes, times[kRepetitions / 2],
-        times.front());
-    std::fflush(stdout);
-  }
-
- private:
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
-};
 
 // All arrays of a worker, tensor after tensor; sparse ones block after block.
 class Bench {
@@ -108,9 +33,9 @@ class Bench {
   explicit Bench(const Layout& layout)
       : layout_(layout),
         n_(layout.elements()),
-        gradient_(RandomFloats(1, n_)),
-        momentum_(RandomFloats(2, n_)),
-        parameters_(RandomFloats(3, n_)) {
+        gradient_(RandomArray(1, n_)),
+        momentum_(RandomArray(2, n_)),
+        parameters_(RandomArray(3, n_)) {
     int64_t at = 0;
     for (const TensorLayout& tensor : layout.tensors()) {
       starts_.push_back(at);
@@ -126,6 +51,7 @@ class Bench {
     for (int k : {4, 32}) RunCompress(k);
     for (int entries : {16, 128, 1024}) RunApply(entries);
     RunElementwise();
+    TimeDeltas(layout_, {.begin = parameters_, .x = momentum_, .error = gradient_}, &timer_);
   }
 
  private:
@@ -261,12 +187,12 @@ int Main(const std::string& config_path) {
 }
 
 }  // namespace
-}  // namespace distro
+}  // namespace distro::bench
 
 int main(int argc, char** argv) {
   if (argc != 2) {
     std::fprintf(stderr, "usage: gpu_kernels CONFIG.json\n");
     return 2;
   }
-  return distro::Main(argv[1]);
+  return distro::bench::Main(argv[1]);
 }

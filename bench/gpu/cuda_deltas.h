@@ -1,0 +1,20 @@
+// Times what a worker and a replica of the deltas method do on a GPU, over all tensors of a model:
+// single elements, and blocks as their DCT.
+#pragma once
+
+#include "bench/gpu/timed_kernels.h"
+#include "common/layout/layout.h"
+
+namespace distro::bench {
+
+// [layout.elements()] on the device, tensor after tensor; their content is lost.
+struct DeltaArrays {
+  float* begin;
+  float* x;
+  float* error;
+};
+
+// Reports an operation a line.
+void TimeDeltas(const Layout& layout, const DeltaArrays& arrays, Timer* timer);
+
+}  // namespace distro::bench
