@@ -58,7 +58,8 @@ class DeltasRun {
       const int window = static_cast<int>(std::min<uint64_t>(settings_.window, steps - step));
       DISTRO_RETURN_IF_ERROR(Round(round, step, window));
       step += window;
-      if (step == steps && held_.has_value()) Apply(*std::exchange(held_, std::nullopt));
+      if (step == steps && held_.has_value())
+        DISTRO_RETURN_IF_ERROR(Apply(*std::exchange(held_, std::nullopt)));
       if (step == steps || (interval > 0 && step / interval > evaluated / interval)) {
         DISTRO_RETURN_IF_ERROR(Evaluate(step, &curve));
         evaluated = step;
@@ -94,7 +95,7 @@ class DeltasRun {
     DISTRO_RETURN_IF_ERROR(
         Together(active, [&](DeltasWorker& worker) { return Steps(worker, step, before); }));
     if (held_.has_value()) {
-      Apply(*std::exchange(held_, std::nullopt));
+      DISTRO_RETURN_IF_ERROR(Apply(*std::exchange(held_, std::nullopt)));
       for (DeltasWorker* worker : active) {
         if (worker != nullptr) worker->CarryOnto(parameters_);
       }
@@ -104,10 +105,8 @@ class DeltasRun {
       return status.ok() ? worker.Compress(open, &parameters_) : status;
     }));
     DeltasOutcome outcome = aggregator_.Close(active);
-    if (settings_.overlap > 0)
-      held_ = std::move(outcome);
-    else
-      Apply(outcome);
+    if (settings_.overlap == 0) return Apply(outcome);
+    held_ = std::move(outcome);
     return absl::OkStatus();
   }
 
@@ -127,10 +126,10 @@ class DeltasRun {
     return absl::OkStatus();
   }
 
-  void Apply(const DeltasOutcome& outcome) {
+  absl::Status Apply(const DeltasOutcome& outcome) {
     for (const int w : outcome.included) {
       if (IsReal(settings_))
-        workers_[w]->Feedback(outcome.result);
+        DISTRO_RETURN_IF_ERROR(workers_[w]->Feedback(outcome.result));
       else
         workers_[w]->FeedbackOfMessage(outcome.returned);
     }
@@ -138,6 +137,7 @@ class DeltasRun {
       ApplyResult(outcome);
     else
       ApplyVariant(outcome);
+    return absl::OkStatus();
   }
 
   void ApplyResult(const DeltasOutcome& outcome) {

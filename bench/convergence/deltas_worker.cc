@@ -62,9 +62,11 @@ absl::Status DeltasWorker::Step(uint64_t step) {
 }
 
 absl::Status DeltasWorker::Compress(const DeltaRound& round, TensorBuffer* parameters) {
-  if (!rule_.IsFinite(round.beta, SpansOf(parameters), SpansOf(&copy_)))
+  DISTRO_ASSIGN_OR_RETURN(const bool finite,
+                          rule_.IsFinite(round.beta, SpansOf(parameters), SpansOf(&copy_)));
+  if (!finite)
     return absl::FailedPreconditionError("the worker's copy is not finite after its inner steps");
-  rule_.Compress(round, SpansOf(parameters), SpansOf(&copy_));
+  DISTRO_RETURN_IF_ERROR(rule_.Compress(round, SpansOf(parameters), SpansOf(&copy_)));
   const DeltasSettings& settings = *lab_.settings;
   message_ = settings.values == "bit" ? MessageOf(update())
                                       : EncodeVariant(settings, lab_.forms, rule_.error());

@@ -45,9 +45,9 @@ class DeltasWorker {
   DeltaMessage& message() { return message_; }
 
   // The round was included, with this result; or it was not.
-  void Feedback(const DeltaResult& result) {
+  absl::Status Feedback(const DeltaResult& result) {
     const DeltaResult* one = &result;
-    rule_.Feedback({&one, 1});
+    return rule_.Feedback({&one, 1});
   }
   void FeedbackOfMessage(const DeltaMeans& returned);
   void Missed() { rule_.ForgetPending(); }

@@ -19,8 +19,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LARGE, SMALL = ROOT / "examples/llama_1b2/config.json", ROOT / "examples/llama_125m/config.json"
-TESTS = ("cuda_test", "compress_test", "apply_test", "apply_deltas_test", "compress_deltas_test", "feedback_deltas_test", "elementwise_test",
-         "enqueue_test", "worker_gpu_test")
+TESTS = ("cuda_test", "compress_test", "apply_test", "apply_deltas_test", "compress_deltas_test", "feedback_deltas_test", "delta_backend_test",
+         "elementwise_test", "enqueue_test", "worker_gpu_test")
 PROGRAMS = ("gpu_kernels", "gpu_training")
 BUDGET_SECONDS = 530
 BYTES_PER_MS = 4.3e9  # of an H200, read and written

@@ -4,8 +4,9 @@
 #include <cmath>
 #include <utility>
 
+#include "common/base/status_macros.h"
 #include "common/update/scale.h"
-#include "kernels/cpu/deltas.h"
+#include "kernels/cpu/cpu_delta_backend.h"
 
 namespace distro::worker {
 
@@ -15,7 +16,8 @@ DeltaRule::DeltaRule(RuleShard shard, const InnerSettings& settings,
       parts_(SegmentParts(*shard_.layout, shard_.runs)),
       as_dct_(std::move(as_dct)),
       state_(std::move(state)),
-      inner_(settings, std::move(tensors), shard_, state_.first, state_.second) {}
+      inner_(settings, std::move(tensors), shard_, state_.first, state_.second),
+      backend_(MakeCpuDeltaBackend()) {}
 
 absl::Status DeltaRule::Step(const InnerStep& step, double norm, const RunSpans& gradient,
                              const RunSpans& x) {
@@ -24,26 +26,27 @@ absl::Status DeltaRule::Step(const InnerStep& step, double norm, const RunSpans&
   return inner_.Step(step.rate, scale, gradient, x);
 }
 
-bool DeltaRule::IsFinite(float beta, const RunSpans& begin, const RunSpans& x) const {
+absl::StatusOr<bool> DeltaRule::IsFinite(float beta, const RunSpans& begin, const RunSpans& x) {
   for (size_t i = 0; i < x.size(); ++i) {
-    if (!DeltaIsFinite(beta, begin[i], x[i], state_.error[i])) return false;
+    DISTRO_ASSIGN_OR_RETURN(const bool finite,
+                            backend_->IsFinite(beta, begin[i], x[i], state_.error[i]));
+    if (!finite) return false;
   }
   return true;
 }
 
-void DeltaRule::Compress(const DeltaRound& round, const RunSpans& begin, const RunSpans& x) {
+absl::Status DeltaRule::Compress(const DeltaRound& round, const RunSpans& begin,
+                                 const RunSpans& x) {
   DeltaUpdate update{.k = round.k, .positions = {}, .signs = {}, .codes = {}};
   for (size_t i = 0; i < x.size(); ++i) {
-    FormDelta(round.beta, begin[i], x[i], state_.error[i]);
     const ShardRun& run = shard_.runs[i];
-    const uint8_t cap = round.caps[run.tensor];
-    if (as_dct_[run.tensor])
-      transform_.AppendLargest(run.matrix, state_.error[i], cap, &update);
-    else
-      AppendLargest(run.matrix, state_.error[i], cap, &update);
+    DISTRO_RETURN_IF_ERROR(backend_->Compress(run.matrix, as_dct_[run.tensor],
+                                              {.beta = round.beta, .cap = round.caps[run.tensor]},
+                                              begin[i], x[i], state_.error[i], &update));
   }
   sums_.update = SumsOf(round, begin, x, update);
   pending_ = std::move(update);
+  return absl::OkStatus();
 }
 
 void DeltaRule::Abandon() {
@@ -86,10 +89,10 @@ DeltaSums::Update DeltaRule::SumsOf(const DeltaRound& round, const RunSpans& beg
   return sums;
 }
 
-void DeltaRule::Feedback(absl::Span<const DeltaResult* const> results) {
+absl::Status DeltaRule::Feedback(absl::Span<const DeltaResult* const> results) {
   const std::optional<DeltaUpdate> update = std::exchange(pending_, std::nullopt);
   const auto included = [](const DeltaResult* result) { return result != nullptr; };
-  if (!update.has_value() || std::ranges::none_of(results, included)) return;
+  if (!update.has_value() || std::ranges::none_of(results, included)) return absl::OkStatus();
   sums_.sent = sums_.returned = 0;
   for (const SegmentPart& part : parts_) {
     const DeltaResult* const result = results[part.segment.value()];
@@ -99,11 +102,12 @@ void DeltaRule::Feedback(absl::Span<const DeltaResult* const> results) {
     const int64_t sent = part.first_pending, returned = part.first_in_segment;
     for (int64_t b = 0; b < part.blocks.count; ++b)
       sums_.sent += CountInside(*update, sent + b, part.run, part.blocks.first + b);
-    sums_.returned +=
-        as_dct_[shard_.runs[part.run].tensor]
-            ? transform_.SubtractReturned(matrix, part.blocks, *update, sent, *result, returned, e)
-            : SubtractReturned(matrix, part.blocks, *update, sent, *result, returned, e);
+    DISTRO_ASSIGN_OR_RETURN(const int64_t count,
+                            backend_->Feedback(matrix, as_dct_[shard_.runs[part.run].tensor],
+                                               part.blocks, *update, sent, *result, returned, e));
+    sums_.returned += count;
   }
+  return absl::OkStatus();
 }
 
 }  // namespace distro::worker

@@ -1,6 +1,7 @@
 // A worker's round under the deltas method (docs/algorithm.md, "Deltas"): inner steps on its own
 // copy, what came of them in an error buffer, the largest of the buffer as an update, and what came
-// back out of the buffer again. On the CPU, over the runs of block rows that a rank has.
+// back out of the buffer again. On the CPU, over the runs of block rows that a rank has: the buffer
+// behind kernels/delta_backend.h, the rest not yet.
 //
 //   copy x <- p
 //   rule.Step(step, norm, gradient, x);    // H times, skipped where loss or norm is no number
@@ -13,15 +14,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/layout/layout.h"
 #include "common/update/delta_update.h"
-#include "kernels/cpu/delta_transform.h"
+#include "kernels/delta_backend.h"
 #include "worker/optimizer/delta_readings.h"
 #include "worker/optimizer/inner_optimizer.h"
 #include "worker/optimizer/segment_parts.h"
@@ -61,10 +64,11 @@ class DeltaRule {
   absl::Status Step(const InnerStep& step, double norm, const RunSpans& gradient,
                     const RunSpans& x);
 
-  // Whether beta * e + (begin - x) is. Where it is not at any rank, the worker abstains.
-  bool IsFinite(float beta, const RunSpans& begin, const RunSpans& x) const;
+  // Whether beta * e + (begin - x) is. Where it is not at any rank, the worker abstains. A status,
+  // here and below, is the device's.
+  absl::StatusOr<bool> IsFinite(float beta, const RunSpans& begin, const RunSpans& x);
   // e <- beta * e + (begin - x), of which the update is pending. Requires IsFinite.
-  void Compress(const DeltaRound& round, const RunSpans& begin, const RunSpans& x);
+  absl::Status Compress(const DeltaRound& round, const RunSpans& begin, const RunSpans& x);
   // Instead: e is as it was, nothing is pending, and the inner optimizer begins anew.
   void Abandon();
   // As a worker starts: the same, and e is 0.
@@ -76,7 +80,7 @@ class DeltaRule {
 
   // The round of what is pending is committed: takes out of e what came back. `results`: of each
   // segment what everybody downloads, nullptr where the worker was not included.
-  void Feedback(absl::Span<const DeltaResult* const> results);
+  absl::Status Feedback(absl::Span<const DeltaResult* const> results);
   // What is pending counts as not included.
   void ForgetPending() { pending_.reset(); }
 
@@ -100,7 +104,7 @@ class DeltaRule {
   const std::vector<bool> as_dct_;
   const DeltaState state_;
   InnerOptimizer inner_;
-  DeltaTransform transform_;
+  const std::unique_ptr<DeltaBackend> backend_;
   std::optional<DeltaUpdate> pending_;
   DeltaSums sums_;
 };

@@ -86,11 +86,10 @@ class LocalDeltaRule final : public UpdateRule {
   absl::Status Compress(const v1::StepParameters& step, const RunSpans& parameters,
                         const RunSpans& copy) override {
     const std::string& caps = step.deltas().caps();
-    rule_.Compress({.beta = step.deltas().error_decay(),
-                    .k = static_cast<int>(step.kept_per_block()),
-                    .caps = {caps.begin(), caps.end()}},
-                   parameters, copy);
-    return absl::OkStatus();
+    return rule_.Compress({.beta = step.deltas().error_decay(),
+                           .k = static_cast<int>(step.kept_per_block()),
+                           .caps = {caps.begin(), caps.end()}},
+                          parameters, copy);
   }
 
   absl::Status Abandon() override {
@@ -110,8 +109,7 @@ class LocalDeltaRule final : public UpdateRule {
     std::vector<const DeltaResult*> results;
     for (uint32_t i = 0; i < decoded.deltas.size(); ++i)
       results.push_back(round.Included(member, SegmentId(i)) ? &decoded.deltas[i] : nullptr);
-    rule_.Feedback(results);
-    return absl::OkStatus();
+    return rule_.Feedback(results);
   }
 
   absl::Status Lookahead(float /*eta*/, const RunSpans& /*parameters*/,

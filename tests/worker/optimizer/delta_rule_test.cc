@@ -36,9 +36,11 @@ class DeltaRuleTest : public ::testing::Test {
   RuleShard Whole() const { return {.layout = &layout_, .runs = WholeRuns(layout_)}; }
   void Compress(float beta, int k = 1, uint8_t cap = 255) {
     ASSERT_TRUE(IsFinite(beta));
-    rule_.Compress({.beta = beta, .k = k, .caps = {cap, cap}}, Spans(&begin_), Spans(&x_));
+    ASSERT_EQ(
+        rule_.Compress({.beta = beta, .k = k, .caps = {cap, cap}}, Spans(&begin_), Spans(&x_)),
+        absl::OkStatus());
   }
-  bool IsFinite(float beta) { return rule_.IsFinite(beta, Spans(&begin_), Spans(&x_)); }
+  bool IsFinite(float beta) { return *rule_.IsFinite(beta, Spans(&begin_), Spans(&x_)); }
   void Step(double norm, float clip_norm) {
     ASSERT_EQ(
         rule_.Step({.rate = 0.1f, .clip_norm = clip_norm}, norm, Spans(&gradient_), Spans(&x_)),
@@ -101,7 +103,7 @@ TEST_F(DeltaRuleTest, ACodeIsCutToTheCapBeforeTheFeedbackIsFormed) {
   EXPECT_EQ(rule_.pending()->codes[3], 100);
   const std::vector<DeltaResult> results = Results();
   const std::vector<const DeltaResult*> included = {&results[0], &results[1]};
-  rule_.Feedback(included);
+  ASSERT_EQ(rule_.Feedback(included), absl::OkStatus());
   EXPECT_EQ(error_.tensor(1)[2],
             0.25f - std::ldexp(static_cast<float>(ScaleOf(100)), -kScaleUnitBits));
 }
@@ -114,14 +116,14 @@ TEST_F(DeltaRuleTest, WhatWasIncludedAndCameBackLeavesTheBuffer) {
   results[0].positions.erase(results[0].positions.begin() + 1);
   for (size_t i = 1; i < results[0].offsets.size(); ++i) --results[0].offsets[i];
   const std::vector<const DeltaResult*> included = {&results[0], nullptr};
-  rule_.Feedback(included);
+  ASSERT_EQ(rule_.Feedback(included), absl::OkStatus());
   const float q = std::ldexp(static_cast<float>(ScaleOf(ScaleCodeOf(0.001))), -kScaleUnitBits);
   EXPECT_EQ(Error(0, 0), 0.001f - q);
   EXPECT_EQ(Error(0, 1), 0.001f) << "cut";
   EXPECT_EQ(Error(0, 64), 0.001f - q);
   EXPECT_EQ(Error(0, 128), 0.001f) << "not included";
   EXPECT_FALSE(rule_.pending().has_value());
-  rule_.Feedback(included);
+  ASSERT_EQ(rule_.Feedback(included), absl::OkStatus());
   EXPECT_EQ(Error(0, 0), 0.001f - q) << "feedback is taken once";
 }
 
@@ -131,7 +133,7 @@ TEST_F(DeltaRuleTest, WhatIsPendingCountsAsNotIncludedWhenItIsForgotten) {
   const std::vector<DeltaResult> results = Results();
   rule_.ForgetPending();
   const std::vector<const DeltaResult*> included = {&results[0], &results[1]};
-  rule_.Feedback(included);
+  ASSERT_EQ(rule_.Feedback(included), absl::OkStatus());
   EXPECT_THAT(error_.tensor(0), Each(0.001f));
 }
 
@@ -160,7 +162,7 @@ TEST_F(DeltaRuleTest, BlocksOfWhatMuonStepsTravelAsTheirDct) {
   std::ranges::fill(begin_.tensor(0), 0.001f);
   std::ranges::fill(begin_.tensor(1), 0.001f);
   const DeltaRound round = {.beta = 0, .k = 1, .caps = {255, 255}};
-  rule.Compress(round, Spans(&begin_), Spans(&x_));
+  ASSERT_EQ(rule.Compress(round, Spans(&begin_), Spans(&x_)), absl::OkStatus());
   EXPECT_THAT(rule.pending()->positions, ElementsAre(0, 0, 1, 0)) << "the third is two wide";
   EXPECT_EQ(rule.pending()->codes[0], ScaleCodeOf(64 * 0.001)) << "the frequency 0 of 64 x 64";
   EXPECT_EQ(rule.pending()->codes[3], ScaleCodeOf(0.001)) << "an element of the vector";
@@ -168,7 +170,7 @@ TEST_F(DeltaRuleTest, BlocksOfWhatMuonStepsTravelAsTheirDct) {
   DeltaResult first = all;  // the first segment is included, of two blocks
   first.offsets.resize(3);
   const std::vector<const DeltaResult*> included = {&first, nullptr};
-  rule.Feedback(included);
+  ASSERT_EQ(rule.Feedback(included), absl::OkStatus());
   const double sent = std::ldexp(static_cast<double>(ScaleOf(all.codes[0])), -kScaleUnitBits);
   for (const int64_t col : {0, 63, 64, 127})
     EXPECT_NEAR(Error(17, col), 0.001 - sent / 64, 1e-9) << "of " << col;
@@ -201,7 +203,7 @@ TEST_F(DeltaRuleTest, OfASmallBlockReadingsCountWhatIsInsideTheTensor) {
   EXPECT_EQ(Readings().energy_kept, 7.0 / 8);
   const std::vector<DeltaResult> results = Results();
   const std::vector<const DeltaResult*> included = {&results[0], &results[1]};
-  rule_.Feedback(included);
+  ASSERT_EQ(rule_.Feedback(included), absl::OkStatus());
   EXPECT_EQ(Readings().cancelled, 0) << "what fills a record up cannot come back";
 }
 
@@ -220,10 +222,10 @@ TEST_F(DeltaRuleTest, ReadingsCountWhatDidNotComeBackWhereItWasIncluded) {
   results[0].positions.erase(results[0].positions.begin() + 1);
   for (size_t i = 1; i < results[0].offsets.size(); ++i) --results[0].offsets[i];
   const std::vector<const DeltaResult*> first_only = {&results[0], nullptr};
-  rule_.Feedback(first_only);
+  ASSERT_EQ(rule_.Feedback(first_only), absl::OkStatus());
   EXPECT_EQ(Readings().cancelled, 1.0 / 4);
   Compress(1, 2);
-  rule_.Feedback(std::vector<const DeltaResult*>{nullptr, nullptr});
+  ASSERT_EQ(rule_.Feedback(std::vector<const DeltaResult*>{nullptr, nullptr}), absl::OkStatus());
   EXPECT_EQ(Readings().cancelled, 1.0 / 4) << "of the last update that was included";
 }
 
@@ -235,7 +237,7 @@ TEST_F(DeltaRuleTest, OfABlockOfFrequenciesAllPositionsAreInside) {
   const double value = 0x1p-7;
   begin_.tensor(0)[128] = value;
   const DeltaRound round = {.beta = 0, .k = 200, .caps = {255, 255}};
-  rule.Compress(round, Spans(&begin_), Spans(&x_));
+  ASSERT_EQ(rule.Compress(round, Spans(&begin_), Spans(&x_)), absl::OkStatus());
   const double scale = Scale(rule.pending()->codes[2]);
   EXPECT_DOUBLE_EQ(*ReadingsOf(rule.sums()).energy_kept, 200 * scale * scale / (value * value));
 }

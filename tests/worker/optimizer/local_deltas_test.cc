@@ -89,7 +89,9 @@ class ByHand {
                 absl::OkStatus());
     }
     const std::vector<uint8_t> caps(worker_.layout.tensors().size(), 255);
-    rule->Compress({.beta = 0.5f, .k = 3, .caps = caps}, SpansOf(&worker_.parameters), SpansOf(&x));
+    ASSERT_EQ(rule->Compress({.beta = 0.5f, .k = 3, .caps = caps}, SpansOf(&worker_.parameters),
+                             SpansOf(&x)),
+              absl::OkStatus());
   }
 
   static constexpr float kRates[] = {0.01f, 0.02f};
@@ -191,7 +193,7 @@ TEST_F(LocalDeltasTest, TakesFeedbackOfTheSegmentsThatIncludeIt) {
   std::vector<const DeltaResult*> results = {nullptr};
   for (size_t s = 1; s < decoded.deltas.size(); ++s) results.push_back(&decoded.deltas[s]);
   const std::vector<uint32_t> before = Bits(worker_.error);
-  rule.Feedback(results);
+  ASSERT_EQ(rule.Feedback(results), absl::OkStatus());
   ASSERT_EQ(worker_.rule->Feedback(Record(), decoded, /*member=*/1), absl::OkStatus());
   EXPECT_EQ(Bits(worker_.error), Bits(by_hand.error));
   EXPECT_NE(Bits(worker_.error), before);

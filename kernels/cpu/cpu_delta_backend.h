@@ -1,0 +1,12 @@
+// DeltaBackend on the CPU: deltas.h, and delta_transform.h with the fastest kernels of this CPU.
+#pragma once
+
+#include <memory>
+
+#include "kernels/delta_backend.h"
+
+namespace distro {
+
+std::unique_ptr<DeltaBackend> MakeCpuDeltaBackend();
+
+}  // namespace distro

@@ -1,0 +1,15 @@
+// DeltaBackend (kernels/delta_backend.h) on a GPU. Updates and results pass through arrays of the
+// device that stay as large as a tensor needed.
+#pragma once
+
+#include <memory>
+
+#include "kernels/cuda/gpu.h"
+#include "kernels/delta_backend.h"
+
+namespace distro::cuda {
+
+// Borrows `gpu`, in whose memory the elements are.
+std::unique_ptr<DeltaBackend> MakeGpuDeltaBackend(Gpu* gpu);
+
+}  // namespace distro::cuda

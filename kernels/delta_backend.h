@@ -1,0 +1,61 @@
+// What a worker of deltas does with its error buffer once a round, on one device
+// (docs/algorithm.md, "Deltas"): the buffer takes what the round did, the largest of it become the
+// update, and what came back leaves it. Local to a worker; what all replicas do is
+// Backend::ApplyDeltas.
+//
+//   backend->IsFinite(beta, begin, x, e)                          // of every tensor, then
+//   backend->Compress(matrix, as_dct, {beta, cap}, begin, x, e, &update);
+//   backend->Feedback(matrix, as_dct, blocks, update, 0, result, 0, e);
+//
+// Arrays of elements are a tensor's whole f32 [elements] array, row-major without padding, in the
+// memory of the device (kernels/device.h). Updates go to the network and results come from there:
+// they are the host's. Everything is done when a call returns; its status is the device's.
+//
+// Where blocks travel as they are, every backend gives the same bits, of finite numbers. Where they
+// travel as their DCT, the transforms of backends differ in the last bits.
+//
+// One caller at a time: there is scratch.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/layout/matrix.h"
+#include "common/update/delta_update.h"
+#include "kernels/block.h"
+
+namespace distro {
+
+struct DeltaCompressOptions {
+  float beta = 0;     // decay of the buffer
+  uint8_t cap = 255;  // of the scale codes
+};
+
+class DeltaBackend {
+ public:
+  virtual ~DeltaBackend() = default;
+
+  // Whether beta * e + (begin - x) is finite everywhere. Requires arrays of one size.
+  virtual absl::StatusOr<bool> IsFinite(float beta, absl::Span<const float> begin,
+                                        absl::Span<const float> x,
+                                        absl::Span<const float> error) = 0;
+
+  // e <- a = beta * e + (begin - x), and appends a record for each block: the update->k positions
+  // of the largest |a|, or of the largest |DCT of a|, as kernels/cpu/deltas.h says. Requires
+  // IsFinite and 1 <= update->k <= 4096.
+  virtual absl::Status Compress(const MatrixShape& matrix, bool as_dct,
+                                const DeltaCompressOptions& options, absl::Span<const float> begin,
+                                absl::Span<const float> x, absl::Span<float> error,
+                                DeltaUpdate* update) = 0;
+
+  // Takes out of e what came back of the blocks `blocks`, which are those from update_first on of
+  // the update and from result_first on of the result. Returns how many positions did.
+  virtual absl::StatusOr<int64_t> Feedback(const MatrixShape& matrix, bool as_dct,
+                                           BlockRange blocks, const DeltaUpdate& update,
+                                           int64_t update_first, const DeltaResult& result,
+                                           int64_t result_first, absl::Span<float> error) = 0;
+};
+
+}  // namespace distro
