@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "bench/convergence/deltas_aggregator.h"
 #include "bench/convergence/deltas_worker.h"
 #include "bench/convergence/held_out.h"
@@ -58,6 +59,10 @@ class DeltasRun {
       const int window = static_cast<int>(std::min<uint64_t>(settings_.window, steps - step));
       DISTRO_RETURN_IF_ERROR(Round(round, step, window));
       step += window;
+      for (size_t w = 0; w < workers_.size(); ++w) {
+        tokens_ += uint64_t{config_.samples_per_worker()} * config_.sequence_length() *
+                   StepsOf(settings_, static_cast<int>(w), window);
+      }
       if (step == steps && held_.has_value())
         DISTRO_RETURN_IF_ERROR(Apply(*std::exchange(held_, std::nullopt)));
       if (step == steps || (interval > 0 && step / interval > evaluated / interval)) {
@@ -101,7 +106,8 @@ class DeltasRun {
       }
     }
     DISTRO_RETURN_IF_ERROR(Together(active, [&](DeltasWorker& worker) {
-      const absl::Status status = Steps(worker, step + before, window - before);
+      const int count = StepsOf(settings_, worker.index(), window) - before;
+      const absl::Status status = Steps(worker, step + before, count);
       return status.ok() ? worker.Compress(open, &parameters_) : status;
     }));
     DeltasOutcome outcome = aggregator_.Close(active);
@@ -172,8 +178,7 @@ class DeltasRun {
     SetTorchThreads(1);
     DISTRO_ASSIGN_OR_RETURN(const double loss, held_out_.Loss(parameters_));
     curve->Add({.round = step,
-                .tokens = step * workers_.size() * config_.samples_per_worker() *
-                          config_.sequence_length(),
+                .tokens = tokens_,
                 .held_out_loss = loss,
                 .sent_bytes = aggregator_.sent_bytes(),
                 .received_bytes = aggregator_.received_bytes()});
@@ -189,6 +194,7 @@ class DeltasRun {
   HeldOut held_out_;
   DeltasAggregator aggregator_;
   std::vector<std::unique_ptr<DeltasWorker>> workers_;
+  uint64_t tokens_ = 0;  // of all workers, late ones too
   TensorBuffer parameters_;
   const std::unique_ptr<Backend> backend_ = MakeCpuBackend();
   TensorBuffer delta_;                 // of variants: a round's step, dense
@@ -199,9 +205,13 @@ class DeltasRun {
 absl::Status Check(const LocalRun& run, const DeltasSettings& settings) {
   if (run.layout->segments() != 1)
     return absl::InvalidArgumentError("the lab combines one segment: raise segment_blocks");
-  if (settings.first_round.empty() || settings.first_round.size() == run.config.start_workers())
-    return absl::OkStatus();
-  return absl::InvalidArgumentError("settings: first_round: not a number for each worker");
+  for (const auto& [name, numbers] : {std::pair{"first_round", &settings.first_round},
+                                      std::pair{"worker_steps", &settings.worker_steps}}) {
+    if (!numbers->empty() && numbers->size() != run.config.start_workers())
+      return absl::InvalidArgumentError(
+          absl::StrCat("settings: ", name, ": not a number for each worker"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -132,7 +132,9 @@ void DeltasAggregator::Compare(const std::vector<int>& included,
 void DeltasAggregator::Combine(const std::vector<DeltaUpdate>& updates,
                                const std::vector<const DeltaMessage*>& messages,
                                DeltasOutcome* outcome) {
-  const auto weights = static_cast<int64_t>(outcome->included.size());
+  const auto window = static_cast<int>(rates_.size());
+  int64_t weights = 0;
+  for (const int w : outcome->included) weights += WeightOf(settings_, w, window);
   const auto floor_256 = static_cast<int>(std::lround(256 * settings_.rho));
   const MeanRule rule = {.divisor = settings_.divisor == "all" ? Divisor::kAll : Divisor::kSenders,
                          .weights = weights,
@@ -140,7 +142,7 @@ void DeltasAggregator::Combine(const std::vector<DeltaUpdate>& updates,
   std::vector<WeightedDelta> weighted;
   std::vector<const DeltaMessage*> included;
   for (const int w : outcome->included) {
-    weighted.push_back({.update = &updates[w], .weight = 1});
+    weighted.push_back({.update = &updates[w], .weight = WeightOf(settings_, w, window)});
     included.push_back(messages[w]);
   }
   const std::vector<BlockExtent> extents = DeltaExtents(layout_, forms_.as_dct, kSegment);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
+#include "common/update/combine_deltas.h"
 
 namespace distro::worker {
 namespace {
@@ -106,6 +107,8 @@ absl::StatusOr<DeltasSettings> ParseDeltasSettings(absl::string_view json) {
   reader.Take("beta2", 0, 1, &s.beta2);
   reader.Take("miss", 0, 1, &s.miss);
   reader.Take("stateless", &s.stateless);
+  reader.Take("worker_steps", &s.worker_steps);
+  reader.Take("equal_weights", &s.equal_weights);
   reader.Take("first_round", &s.first_round);
   reader.Take("attack", {"", "cap", "random", "inverted", "inverted_cap"}, &s.attack);
   reader.Take("attack_multiple", 0, 1e6, &s.attack_multiple);
@@ -124,7 +127,20 @@ absl::StatusOr<DeltasSettings> ParseDeltasSettings(absl::string_view json) {
     return absl::InvalidArgumentError("settings: overlap: more than the steps of a window");
   if (s.stateless && s.overlap > 0)
     return absl::InvalidArgumentError("settings: stateless: an overlap is state");
+  if (!s.worker_steps.empty() &&
+      (s.overlap > 0 || std::ranges::min(s.worker_steps) < 1 || !IsReal(s)))
+    return absl::InvalidArgumentError(
+        "settings: worker_steps: 1 or more of each worker, without overlap and variants");
   return s;
+}
+
+int StepsOf(const DeltasSettings& settings, int worker, int window) {
+  return settings.worker_steps.empty() ? window : std::min(settings.worker_steps[worker], window);
+}
+
+int WeightOf(const DeltasSettings& settings, int worker, int window) {
+  if (settings.worker_steps.empty() || settings.equal_weights) return 1;
+  return DeltaWeight(StepsOf(settings, worker, window), window);
 }
 
 InnerSettings InnerOf(const DeltasSettings& settings, double weight_decay) {

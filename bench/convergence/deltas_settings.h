@@ -32,12 +32,14 @@ struct DeltasSettings {
   double beta2 = 0.95;
 
   // What happens to workers.
-  double miss = 0;               // probability that an update misses its round
-  bool stateless = false;        // every round begins without error buffer and inner state
-  std::vector<int> first_round;  // of each worker; earlier it does nothing. Empty: 0 for all
-  std::string attack;            // of the last worker: "cap", "random", "inverted", "inverted_cap"
-  double attack_multiple = 1;    // "inverted": its codes, of the median of the largest scales
-  bool quarantine = false;       // an attacker that agreement suspects is not included any more
+  double miss = 0;                // probability that an update misses its round
+  bool stateless = false;         // every round begins without error buffer and inner state
+  std::vector<int> worker_steps;  // of each in a window; empty: all of them
+  bool equal_weights = false;     // whatever the steps
+  std::vector<int> first_round;   // of each worker; earlier it does nothing. Empty: 0 for all
+  std::string attack;             // of the last worker: "cap", "random", "inverted", "inverted_cap"
+  double attack_multiple = 1;     // "inverted": its codes, of the median of the largest scales
+  bool quarantine = false;        // an attacker that agreement suspects is not included any more
 
   // Variants.
   std::string values = "bit";         // or "float", "two" (levels), "tensor" (one scale each)
@@ -54,6 +56,11 @@ struct DeltasSettings {
 
 // InvalidArgument: not a JSON object, an unknown name, a value of another type or out of range.
 absl::StatusOr<DeltasSettings> ParseDeltasSettings(absl::string_view json);
+
+// Steps of a worker in a window of `window` steps.
+int StepsOf(const DeltasSettings& settings, int worker, int window);
+// What its update counts by them.
+int WeightOf(const DeltasSettings& settings, int worker, int window);
 
 InnerSettings InnerOf(const DeltasSettings& settings, double weight_decay);
 

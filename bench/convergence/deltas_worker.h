@@ -41,6 +41,7 @@ class DeltasWorker {
   // The window is over: makes the round's message and the update behind it.
   absl::Status Compress(const DeltaRound& round, TensorBuffer* parameters);
 
+  int index() const { return index_; }
   const DeltaUpdate& update() const { return *rule_.pending(); }
   DeltaMessage& message() { return message_; }
 

@@ -192,6 +192,17 @@ def overlap(lab):
 
 
 @question
+def speeds(lab):
+    """Eight workers whose speeds are as 1 to 9 beside eight of one speed: as many tokens a round and in all, the same number of rounds."""
+    h5 = dict(BASES)["H = 5"]
+    steps, rounds = (1, 1, 2, 2, 8, 8, 9, 9), 60  # 40 steps a round, as eight times five
+    window = h5.having(window=9, steps=9 * rounds, warmup=54)
+    differ = window.having(worker_steps=steps)
+    return each(lab, [("all alike, H = 5", h5.having(steps=5 * rounds)), ("1 to 9 steps, weighted by them", differ),
+                      ("1 to 9 steps, all of one weight", differ.having(equal_weights=True))])
+
+
+@question
 def stateless(lab):
     """Workers that keep nothing from round to round, as clients that come for single rounds."""
     variants = [(f"{name}, {what}", base.having(**keeps)) for name, base in BASES

@@ -33,6 +33,8 @@ TEST(DeltasSettingsTest, WhatIsNotKnownOrOutOfRangeIsRefused) {
   EXPECT_THAT(fault_of(R"({"k": "8"})"), HasSubstr("k: of another type"));
   EXPECT_THAT(fault_of(R"({"divisor": "none"})"), HasSubstr("'none' is none of senders, all"));
   EXPECT_THAT(fault_of(R"({"window": 2, "overlap": 3})"), HasSubstr("overlap: more than"));
+  EXPECT_THAT(fault_of(R"({"overlap": 1, "stateless": true})"), HasSubstr("stateless: "));
+  EXPECT_THAT(fault_of(R"({"worker_steps": [1, 0]})"), HasSubstr("worker_steps: "));
 }
 
 class DeltasTest : public ::testing::Test {
@@ -102,6 +104,17 @@ TEST_F(DeltasTest, EveryVariantLearns) {
         R"({"nesterov": 0.5, "alpha": 0.5})", R"({"decay_in_update": true})", R"({"norm_clip": 1})",
         R"({"alpha_end": 0.65})", R"({"stateless": true})"})
     EXPECT_GT(Gain(Learn(json, 2).curve), 0.4) << json;
+}
+
+TEST_F(DeltasTest, AnUpdateCountsByTheStepsOfItsWorker) {
+  const std::string steps = R"("window": 4, "worker_steps": [1, 2, 4, 4])";
+  const double weighted = Learned("{" + steps + "}");
+  EXPECT_NE(Learned("{" + steps + R"(, "equal_weights": true})"), weighted);
+  EXPECT_EQ(Learned(R"({"window": 4, "worker_steps": [4, 4, 4, 4]})"), Learned(R"({"window": 4})"))
+      << "fifteen each";
+  const auto refused = RunDeltas(Run(4), *OpenTokens(tiny_.text_path(), TokenFormat::kAuto),
+                                 *ParseDeltasSettings(R"({"worker_steps": [1, 1]})"), 1);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
 }
 
 TEST_F(DeltasTest, UpdatesThatAllMissTheirRoundMoveNothing) {
