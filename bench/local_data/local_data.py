@@ -21,33 +21,33 @@ MODEL = {"hidden_size": 128, "intermediate_size": 344, "max_position_embeddings"
          "num_hidden_layers": 2, "num_key_value_heads": 4}
 RUN = {"sequence_length": 64, "samples_per_worker": 8, "local_steps": 5, "kept_per_block": 32, "peak_learning_rate": 0.008, "segment_blocks": 64,
        "evaluation_samples": 256, "probation_rounds": 0, "data": "local"}
-OWN_BYTES, PUBLIC_BYTES = 300_000, 20_000  # of each kind
+PUBLIC_BYTES = 20_000  # of each kind
 TOKENS_OF_A_ROUND = RUN["sequence_length"] * RUN["samples_per_worker"] * RUN["local_steps"]
 
 
-def manual(pattern, package):
+def manual(pattern, package, own_bytes):
     files = sorted(pathlib.Path("/usr/share").glob(pattern))
     text = "".join(path.read_text(errors="ignore") for path in files)
-    if len(text) < OWN_BYTES + PUBLIC_BYTES:
+    if len(text) < own_bytes + PUBLIC_BYTES:
         sys.exit(f"/usr/share/{pattern}: there is not enough text: apt-get install {package}")
     return text
 
 
-def arithmetic():
+def arithmetic(own_bytes):
     numbers = random.Random(1)
     lines = []
-    while len(lines) * 8 < OWN_BYTES + PUBLIC_BYTES:
+    while len(lines) * 8 < own_bytes + PUBLIC_BYTES:
         a, b = numbers.randrange(100), numbers.randrange(100)
         lines.append(f"{a}+{b}={a + b}\n")
     return "".join(lines)
 
 
-def texts():
+def texts(own_bytes):
     """The own text by worker, and the public one."""
-    kinds = {"perl": manual("perl/*/pod/*.pod", "perl-doc"), "cmake": manual("cmake-*/Help/**/*.rst", "cmake-data"),
-             "arithmetic": arithmetic()}
-    own = {name: text.encode()[:OWN_BYTES] for name, text in kinds.items()}
-    public = b"".join(text.encode()[OWN_BYTES:OWN_BYTES + PUBLIC_BYTES] for text in kinds.values())
+    kinds = {"perl": manual("perl/*/pod/*.pod", "perl-doc", own_bytes), "cmake": manual("cmake-*/Help/**/*.rst", "cmake-data", own_bytes),
+             "arithmetic": arithmetic(own_bytes)}
+    own = {name: text.encode()[:own_bytes] for name, text in kinds.items()}
+    public = b"".join(text.encode()[own_bytes:own_bytes + PUBLIC_BYTES] for text in kinds.values())
     return {name: text.decode(errors="ignore") for name, text in own.items()}, public.decode(errors="ignore")
 
 
@@ -74,11 +74,12 @@ def run(programs, own, public, names, rounds, seed, flags, **overrides):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=pathlib.Path, required=True, help="folder of distro-aggregator, distro-worker and distroctl")
+    parser.add_argument("--own_bytes", type=int, default=60_000, help="of each worker's text")
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    programs, (own, public) = programs_in(given.programs), texts()
-    print(f"{given.rounds} rounds, {given.rounds * TOKENS_OF_A_ROUND} tokens of each worker, seed {given.seed}", flush=True)
+    programs, (own, public) = programs_in(given.programs), texts(given.own_bytes)
+    print(f"{given.own_bytes} bytes of each worker, {given.rounds} rounds, {given.rounds * TOKENS_OF_A_ROUND} tokens of each worker, seed {given.seed}", flush=True)
     print("| held-out loss, nats a byte | own: " + " | own: ".join(own) + " | public |")
     print("|---|" + "---|" * (len(own) + 1))
 
