@@ -14,6 +14,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/parallel.h"
@@ -232,7 +233,7 @@ absl::Status Connect(const WorkerOptions& options, const Self& self, StopSignal*
   });
   const auto unregister = absl::MakeCleanup([stop] { stop->SetHandler(nullptr); });
   const absl::Status status = Train(options, self, exchange.get(), &phases, &metrics, log, summary);
-  exchange->Leave(status.ok() ? "run is done" : std::string(status.message()));
+  exchange->Leave(status.ok() ? "done" : std::string(status.message()));
   return status;
 }
 
@@ -241,6 +242,10 @@ void LogStart(const WorkerOptions& options, Log* log) {
                          {"aggregator", options.channel.aggregator},
                          {"insecure", options.channel.insecure},
                          {"data", options.data},
+                         {"public_data", options.public_data},
+                         {"stateless", options.stateless},
+                         {"updates", options.updates},
+                         {"hold_back", absl::FormatDuration(options.hold_back)},
                          {"threads", options.threads},
                          {"micro_batch_samples", options.micro_batch_samples},
                          {"device", Name(options.node.device)},

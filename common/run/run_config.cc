@@ -79,8 +79,16 @@ google::protobuf::Duration AfterWindow(const v1::RunConfig& config) {
   return left;
 }
 
+bool IsDuration(const google::protobuf::Duration& value) {
+  const bool whole = value.seconds() >= 0 && value.nanos() >= 0 && value.nanos() < 1'000'000'000;
+  const bool positive = value.seconds() > 0 || value.nanos() > 0;
+  return whole && positive && value.seconds() <= kMaxDeadlineSeconds;
+}
+
 void FillDeadlineDefault(v1::RunConfig& config) {
   if (!config.has_round_deadline() || config.has_min_round_deadline()) return;
+  if (!IsDuration(config.round_deadline())) return;  // which is refused
+  if (config.has_round_window() && !IsDuration(config.round_window())) return;
   google::protobuf::Duration least;
   least.set_seconds(kDefaultMinDeadlineSeconds);
   const google::protobuf::Duration most = AfterWindow(config);
@@ -166,9 +174,7 @@ absl::Status CheckWorkers(const v1::RunConfig& config) {
 
 absl::Status CheckDuration(absl::string_view key, const google::protobuf::Duration& value,
                            absl::string_view remedy) {
-  const bool whole = value.seconds() >= 0 && value.nanos() >= 0 && value.nanos() < 1'000'000'000;
-  const bool positive = value.seconds() > 0 || value.nanos() > 0;
-  if (whole && positive && value.seconds() <= kMaxDeadlineSeconds) return absl::OkStatus();
+  if (IsDuration(value)) return absl::OkStatus();
   return RefuseKey(
       key, absl::StrCat(value.seconds(), " s + ", value.nanos(), " ns is outside above 0 to ",
                         kMaxDeadlineSeconds, " s: ", remedy));

@@ -176,6 +176,10 @@ absl::Status LocalAggregator::Upload(const std::string& worker, RoundUpdate upda
                                                       worker, ": has no samples, or round ",
                                                       round_.value(), " is the open one"));
   }
+  const v1::Slot& slot = *std::ranges::find(plan_.slots, worker, &v1::Slot::worker);
+  if (update.first_sample != 0 && update.first_sample != slot.first_sample())
+    return absl::InvalidArgumentError(
+        absl::StrCat("first_sample: ", update.first_sample, " is not ", slot.first_sample()));
   const Answer answer{.incarnation = member->second.incarnation, .update = std::move(update)};
   if (const auto [earlier, is_first] = answers_.emplace(worker, answer); !is_first) {
     // An earlier process of the name was first: its bytes count.

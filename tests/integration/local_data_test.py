@@ -33,7 +33,7 @@ class LocalDataTest(ProcessTest):
         self.assertNotEqual(stranger.exit_code(), 0, "it has no public text")
         self.assertIn("--public_data", stranger.log())
 
-        workers = [self.start(name, aggregator) for name in TEXTS]
+        workers = [self.start(name, aggregator, "--hold_back", "60ms") for name in TEXTS]  # so that the client comes in time
         aggregator.await_round(3)
         client = self.start("client", aggregator, "--stateless", "--updates", "2")
         self.assertEqual(client.exit_code(), 0, client.log())

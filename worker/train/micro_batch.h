@@ -36,7 +36,8 @@ absl::StatusOr<NodeOfMicroBatch> FindLargestMicroBatch(
 
 // Takes a gradient of `samples` at each rank, of some tokens, at the parameters as they are; the
 // next one forgets it. ResourceExhausted: a device's memory did not do, or the process had more
-// than `memory_bytes` resident while it was taken.
+// than `memory_bytes` resident while it was taken. Where the kernel does not forget an earlier peak
+// of more than that, the plan alone decides.
 absl::Status TakeTrialGradient(Node* node, int samples, int sequence_length, int64_t memory_bytes);
 
 }  // namespace distro::worker

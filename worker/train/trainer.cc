@@ -94,7 +94,7 @@ absl::Status Trainer::FollowRun() {
 bool Trainer::HasDone() const {
   const RoundId next = parts_.node->next_round();
   const bool enough = options_.updates > 0 && summary_.updates_sent >= options_.updates;
-  return next.value() >= config_.rounds() || (enough && sent_round_ < next);
+  return next.value() >= config_.rounds() || (enough && last_update_ < next);
 }
 
 absl::Status Trainer::CheckGoesOn() const {
@@ -112,8 +112,8 @@ StepState Trainer::State() const {
   state.has_next_slot = !last && FindSlot(open_->next_slots(), options_.worker).has_value();
   const std::optional<PendingRound>& pending = parts_.node->pending();
   state.has_pending = !state.uploaded && pending.has_value() && pending->round == open_round_ &&
-                      (config_.method() != v1::METHOD_DELTAS ||
-                       (state.has_slot && pending_samples_ == FirstSample()));
+                      (config_.method() != v1::METHOD_DELTAS || state.has_slot) &&
+                      PendingIsOfSlot();
   state.event_ready = parts_.exchange->Ready();
   return state;
 }

@@ -135,6 +135,12 @@ class Trainer {
   }
   // The first index of this worker's slot of the open round. Requires one.
   uint64_t FirstSample() const { return FindSlot(open_->slots(), options_.worker)->first_sample(); }
+  // What is pending is of this worker's slot of the open round. With local data a slot only counts
+  // samples.
+  bool PendingIsOfSlot() const {
+    return config_.method() != v1::METHOD_DELTAS || config_.data() == v1::DATA_LOCAL ||
+           pending_samples_ == FirstSample();
+  }
   // The round is announced again, by an aggregator that was started again, with another slot: what
   // was done of the slot before is not of this round.
   absl::Status ChangeSlot();
@@ -163,8 +169,10 @@ class Trainer {
   RoundId open_round_;
   absl::Duration window_ends_;  // of it, by the phase clock's clock; infinite without a window
   std::optional<RoundId>
-      uploaded_round_;                 // the last that was answered, by an update or an abstention
-  std::optional<RoundId> sent_round_;  // the last that was answered by an update
+      uploaded_round_;                  // the last that was answered, by an update or an abstention
+  std::optional<RoundId> sent_round_;   // the last that was answered by an update; not of before a
+                                        // resync
+  std::optional<RoundId> last_update_;  // the same, of before it too
   std::optional<Gradient> gradient_;
   GradientStep gradient_step_;
   // Incarnations of the processes that handed in what is pending, the same bytes each: the record
@@ -173,7 +181,7 @@ class Trainer {
   double pending_loss_ = 0;        // of the step that is pending
   int pending_steps_ = 0;          // local steps of what is pending
   uint64_t gradient_samples_ = 0;  // first index of the slot that `gradient_` is of
-  uint64_t uploaded_samples_ = 0;  // of the slot of uploaded_round_
+  uint64_t uploaded_samples_ = 0;  // of the slot that uploaded_round_ was answered for
   uint64_t pending_samples_ = 0;   // of the slot that what is pending is of
   EpochId epoch_;                  // the highest seen
   std::optional<RoundId> resynced_at_;

@@ -48,7 +48,8 @@ absl::Status Trainer::Open(OpenedRound opened) {
 absl::Status Trainer::ChangeSlot() {
   if (config_.method() != v1::METHOD_DELTAS) return absl::OkStatus();
   const std::optional<v1::Slot> slot = FindSlot(open_->slots(), options_.worker);
-  if (!slot.has_value()) return absl::OkStatus();
+  if (!slot.has_value()) return DropLateSteps();
+  if (config_.data() == v1::DATA_LOCAL) gradient_samples_ = slot->first_sample();
   if (gradient_.has_value() && gradient_samples_ != slot->first_sample()) return DropLateSteps();
   if (uploaded_round_ == open_round_ && uploaded_samples_ != slot->first_sample())
     uploaded_round_.reset();
@@ -108,6 +109,7 @@ absl::Status Trainer::Upload() {
     if (gradient_->skipped_steps == 0) ++summary_.nonfinite_steps;
   }
   gradient_.reset();
+  uploaded_samples_ = gradient_samples_;
   HandIn(std::move(update));
   return absl::OkStatus();
 }
@@ -149,6 +151,9 @@ absl::Status Trainer::OfferPending() {
   if (std::find(senders_.begin(), senders_.end(), options_.incarnation) == senders_.end())
     senders_.push_back(options_.incarnation);
   DISTRO_ASSIGN_OR_RETURN(std::vector<SharedBytes> payloads, parts_.node->EncodePending());
+  if (config_.data() == v1::DATA_LOCAL && config_.method() == v1::METHOD_DELTAS)
+    pending_samples_ = FirstSample();
+  uploaded_samples_ = pending_samples_;
   HandIn({.round = open_round_,
           .state_hash = 0,
           .loss = pending_loss_,
@@ -164,10 +169,10 @@ void Trainer::HandIn(RoundUpdate update) {
   update.state_hash = parts_.node->StateHash();
   update.tensor_hashes.assign(hashes.begin(), hashes.end());
   uploaded_round_ = open_round_;
-  uploaded_samples_ = FirstSample();
   if (!update.abstain) {
     sent_round_ = open_round_;
-    ++summary_.updates_sent;
+    if (last_update_ != open_round_) ++summary_.updates_sent;
+    last_update_ = open_round_;
   }
   parts_.exchange->Upload(std::move(update));
   // With the update pending: a later process takes its fate from the log.

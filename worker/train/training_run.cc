@@ -167,11 +167,17 @@ absl::Status TrainingRun::MakeNode() {
 }
 
 absl::Status TrainingRun::OpenSamples(int vocab_size) {
+  const bool local = parts_.public_tokens != nullptr;
+  if (local != (run_.config().data() == v1::DATA_LOCAL)) {
+    return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_data",
+                           local ? "the run is of shared data: leave --public_data out"
+                                 : "the run is of local data: give --public_data");
+  }
   DISTRO_RETURN_IF_ERROR(parts_.tokens->ValidateVocabulary(vocab_size));
   DISTRO_ASSIGN_OR_RETURN(SampleReader samples,
                           SampleReader::Create(parts_.tokens, run_.config(), options_.worker));
   samples_ = std::make_unique<SampleReader>(std::move(samples));
-  if (parts_.public_tokens == nullptr) return absl::OkStatus();
+  if (!local) return absl::OkStatus();
   DISTRO_RETURN_IF_ERROR(
       Annotate(parts_.public_tokens->ValidateVocabulary(vocab_size), "public data"));
   DISTRO_ASSIGN_OR_RETURN(SampleReader held_out,

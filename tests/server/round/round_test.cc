@@ -175,7 +175,6 @@ TEST_F(RoundTest, OfSignsTheRecordHasNoMedians) {
   EXPECT_THAT(round_.Outcome(members_).scale_medians, IsEmpty());
 }
 
-// Ten local steps of four samples.
 class DataWeightTest : public RoundTest {
  protected:
   DataWeightTest() : RoundTest({}, {.by_data = true}) {
@@ -217,6 +216,7 @@ TEST_F(DataWeightTest, AWeightIsFixedWithTheFirstBytes) {
   EXPECT_THAT(WeightsOf(0), ElementsAre(8, 8)) << "b is the middle one now";
 }
 
+// Ten local steps of four samples.
 class WindowTest : public RoundTest {
  protected:
   WindowTest() : RoundTest({}, {.window = 10, .samples_a_step = 4}) {}

@@ -141,12 +141,14 @@ TEST_F(LocalDataTest, UpdatesCountByTheTokensThatTheirWorkersHave) {
 TEST_F(LocalDataTest, ARunOfOtherDataRefusesTheWorker) {
   std::vector<WorkerSetup> local = Setups(Config(1, 2), {TextOf("abc", 9000)});
   local[0].public_data.clear();
-  EXPECT_EQ(TrainWorker(tiny_, local[0]).status.code(), absl::StatusCode::kFailedPrecondition);
+  const absl::Status none = TrainWorker(tiny_, local[0]).status;
+  EXPECT_EQ(none.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(none.message()), HasSubstr("--public_data"));
   const std::vector<WorkerSetup> shared = Setups(tiny_.DeltaConfig(1, 2, 2), {TextOf("abc", 9000)});
   EXPECT_EQ(TrainWorker(tiny_, shared[0]).status.code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(LocalDataTest, AStatelessWorkerSendsWhatANewOneWould) {
+TEST_F(LocalDataTest, AStatelessWorkerTrainsAndEndsElsewhere) {
   std::vector<WorkerSetup> setups = Setups(Config(1, 3), {TextOf("abcdefgh", 9000)});
   setups[0].stateless = true;
   const WorkerResult result = TrainWorker(tiny_, setups[0]);

@@ -1,8 +1,10 @@
 // A worker of a run of deltas: its local steps, and rounds that close before them. The run is a
 // LocalAggregator's; an exchange before it changes one thing.
 #include <bit>
+#include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +44,40 @@ class ClosesTooEarly final : public RecordingExchange {
   }
 
  private:
+  int looks_ = 0;
+};
+
+// Round 1 is announced several times: changed, and at last as it is. Between two of these the worker
+// takes its steps.
+class AnnouncesAgain final : public ForwardingExchange {
+ public:
+  using Change = std::function<void(v1::RoundOpen*)>;
+  AnnouncesAgain(LocalAggregator* aggregator, std::vector<Change> changes)
+      : ForwardingExchange(aggregator), changes_(std::move(changes)) {}
+
+  absl::StatusOr<RoundEvent> Next() override {
+    looks_ = 0;
+    if (!round_.has_value()) {
+      absl::StatusOr<RoundEvent> event = inner_.Next();
+      const auto* const opened = event.ok() ? std::get_if<OpenedRound>(&*event) : nullptr;
+      if (opened == nullptr || opened->round != RoundId(1)) return event;
+      round_ = *opened;
+    }
+    if (announced_ > changes_.size()) return inner_.Next();
+    OpenedRound opened = *round_;
+    if (announced_ < changes_.size()) changes_[announced_](&opened.open);
+    ++announced_;
+    return opened;
+  }
+  bool Ready() override {
+    if (round_.has_value() && announced_ <= changes_.size()) return ++looks_ > 1;
+    return inner_.Ready();
+  }
+
+ private:
+  const std::vector<Change> changes_;
+  std::optional<OpenedRound> round_;
+  size_t announced_ = 0;
   int looks_ = 0;
 };
 
@@ -179,6 +215,43 @@ TEST_F(LocalStepsTest, TakeAsManyAsFitIntoTheWindow) {
   EXPECT_EQ(third.more(0).first_sample(), 6u * kSamples);
   EXPECT_EQ(result.summary.tokens, (1u + 3 + 3) * kSamples * 16);
   EXPECT_EQ(result.summary.state_hash, by_hand.node().StateHash());
+}
+
+// As an aggregator does that was started again.
+TEST_F(LocalStepsTest, StepsOfASlotThatIsAnothersNowAreTakenAgainOnTheOwnOne) {
+  const auto other = [](v1::RoundOpen* open) { open->mutable_slots(0)->set_first_sample(1000); };
+  const auto same = [](v1::RoundOpen*) {};
+  const auto none = [](v1::RoundOpen* open) { open->clear_slots(); };
+  struct Case {
+    std::vector<AnnouncesAgain::Change> changes;
+    uint64_t steps;
+  };
+  for (const Case& c : {Case{{}, 6}, Case{{same}, 6}, Case{{other}, 8}, Case{{same, none}, 8}}) {
+    LocalAggregator aggregator(MakeRun(/*local_steps=*/2, /*rounds=*/3));
+    AnnouncesAgain exchange(&aggregator, c.changes);
+    const WorkerResult result = Train(&exchange);
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    EXPECT_EQ(result.summary.deltas->inner_steps, c.steps);
+    EXPECT_EQ(result.summary.updates_sent, 3u);
+    EXPECT_EQ(result.summary.updates_excluded, 0u);
+  }
+}
+
+// With local data a slot only counts samples: what was taken is the worker's own.
+TEST_F(LocalStepsTest, WithLocalDataAnotherSlotOfAsManySamplesIsTheSame) {
+  v1::RunConfig config = tiny_.DeltaConfig(1, /*rounds=*/3, /*local_steps=*/2);
+  config.set_data(v1::DATA_LOCAL);
+  LocalAggregator aggregator(*MakeLocalRun(config, tiny_.checkpoint_dir(),
+                                           tiny_.File("initial.safetensors"), StateHashOnCpu));
+  AnnouncesAgain exchange(
+      &aggregator, {[](v1::RoundOpen* open) { open->mutable_slots(0)->set_first_sample(1000); }});
+  const WorkerResult result = TrainWorker(tiny_, {.name = "w0",
+                                                  .exchange = &exchange,
+                                                  .micro_batch_samples = kMicroBatch,
+                                                  .public_data = tiny_.text_path()});
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(result.summary.deltas->inner_steps, 6u);
+  EXPECT_EQ(result.summary.updates_sent, 3u);
 }
 
 TEST_F(LocalStepsTest, AnOpenWithoutTheRunsWindowIsRefused) {
