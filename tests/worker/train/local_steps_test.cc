@@ -47,8 +47,8 @@ class ClosesTooEarly final : public RecordingExchange {
   int looks_ = 0;
 };
 
-// Round 1 is announced several times: changed, and at last as it is. Between two of these the worker
-// takes its steps.
+// Round 1 is announced several times: changed, and at last as it is. Between two of these the
+// worker takes its steps.
 class AnnouncesAgain final : public ForwardingExchange {
  public:
   using Change = std::function<void(v1::RoundOpen*)>;
