@@ -83,6 +83,8 @@ TEST_F(ManagerDeltasTest, TheCapsOfARoundAreTwoCodesAboveTheMedianOfTheOneBefore
 TEST_F(ManagerDeltasTest, AnUpdateOfAnotherSlotIsRefused) {
   OpenRound(Deltas(2), {"a", "b"});
   v1::UploadHeader header = HeaderOf("b", 0);
+  EXPECT_TRUE(manager_->BeginUpload(header).ok()) << "it does not say which";
+  header.set_first_sample(4);
   const absl::Status refused = manager_->BeginUpload(header).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("the slot of b begins at 2"));
