@@ -30,7 +30,8 @@ GPU = {"Operations between ranks", "GPU memory in use", "GPU utilization"}  # em
 # Filled by faults only: lateness by a late update, failed calls by refused ones.
 NEED_FAULTS = {"How late are late updates (95 %)", "Calls that failed", "Changes of state an hour"}
 NEED_DELTAS = {panel.title for panel in Source().panels() if panel.row == "Deltas"}  # these runs may be of signs
-EMPTY = GPU | NEED_FAULTS | NEED_DELTAS  # of healthy runs on a machine without a GPU
+NEED_LOCAL_DATA = {"Held-out loss on the worker's own text"}
+EMPTY = GPU | NEED_FAULTS | NEED_DELTAS | NEED_LOCAL_DATA  # of healthy runs on a machine without a GPU
 
 
 class World:
