@@ -28,6 +28,10 @@ void* operator new(std::size_t bytes) {
   most = std::max<int64_t>(most, allocated);
   return memory;
 }
+// The other form, which the standard library uses for its scratch, would come from elsewhere.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return operator new(bytes);
+}
 void operator delete(void* memory) noexcept {
   allocated -= static_cast<int64_t>(malloc_usable_size(memory));
   std::free(memory);
