@@ -28,7 +28,8 @@ void SlotPlan::Give(absl::Span<const std::string> workers, const v1::RunConfig& 
                     absl::Span<const v1::Slot> round_slots, v1::RoundHeader* header) const {
   SamplePool left = pool;
   // With signs a gradient that was too late serves the next round: its samples are read.
-  for (int i = 0; i < (header->step().has_deltas() ? header->members_size() : 0); ++i) {
+  const bool comes_back = header->step().has_deltas();
+  for (int i = 0; comes_back && i < header->members_size(); ++i) {
     const v1::Slot& slot = round_slots[i];
     left.GiveBack(slot, ReadSamples(*header, i, slot, config.samples_per_worker()));
   }

@@ -6,6 +6,14 @@
 namespace distro {
 namespace {
 
+using Ranges = google::protobuf::RepeatedPtrField<v1::SampleRange>;
+
+void AddRange(uint64_t first, uint64_t samples, Ranges* ranges) {
+  v1::SampleRange* const range = ranges->Add();
+  range->set_first_sample(first);
+  range->set_samples(samples);
+}
+
 // Appends samples to a slot.
 void Append(uint64_t first, uint64_t samples, v1::Slot* slot) {
   if (slot->samples() == 0) {
@@ -13,9 +21,7 @@ void Append(uint64_t first, uint64_t samples, v1::Slot* slot) {
     slot->set_samples(static_cast<uint32_t>(samples));
     return;
   }
-  v1::SampleRange* const range = slot->add_more();
-  range->set_first_sample(first);
-  range->set_samples(samples);
+  AddRange(first, samples, slot->mutable_more());
 }
 
 // As ForEachRange, of what is left behind the first `skip` samples.
@@ -43,13 +49,9 @@ v1::Slot ConsecutiveSamples(uint64_t first, uint32_t samples) {
   return slot;
 }
 
-google::protobuf::RepeatedPtrField<v1::SampleRange> RangesOf(const v1::Slot& slot) {
-  google::protobuf::RepeatedPtrField<v1::SampleRange> ranges;
-  ForEachRange(slot, [&](uint64_t first, uint64_t samples) {
-    v1::SampleRange* const range = ranges.Add();
-    range->set_first_sample(first);
-    range->set_samples(samples);
-  });
+Ranges RangesOf(const v1::Slot& slot) {
+  Ranges ranges;
+  ForEachRange(slot, [&](uint64_t first, uint64_t samples) { AddRange(first, samples, &ranges); });
   return ranges;
 }
 
@@ -65,9 +67,7 @@ v1::Slot PartOf(const v1::Slot& slot, uint64_t skip, uint32_t count) {
   return part;
 }
 
-SamplePool::SamplePool(const google::protobuf::RepeatedPtrField<v1::SampleRange>& unread,
-                       uint64_t next_sample)
-    : next_sample_(next_sample) {
+SamplePool::SamplePool(const Ranges& unread, uint64_t next_sample) : next_sample_(next_sample) {
   for (const v1::SampleRange& range : unread) Add(range.first_sample(), range.samples());
 }
 
@@ -108,13 +108,9 @@ void SamplePool::Add(uint64_t first, uint64_t samples) {
   unread_.emplace_hint(after, first, samples);
 }
 
-google::protobuf::RepeatedPtrField<v1::SampleRange> SamplePool::Unread() const {
-  google::protobuf::RepeatedPtrField<v1::SampleRange> ranges;
-  for (const auto& [first, samples] : unread_) {
-    v1::SampleRange* const range = ranges.Add();
-    range->set_first_sample(first);
-    range->set_samples(samples);
-  }
+Ranges SamplePool::Unread() const {
+  Ranges ranges;
+  for (const auto& [first, samples] : unread_) AddRange(first, samples, &ranges);
   return ranges;
 }
 

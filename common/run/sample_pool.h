@@ -55,6 +55,7 @@ class SamplePool {
 
   // The first index that nobody was given ever.
   uint64_t next_sample() const { return next_sample_; }
+  bool has_unread() const { return !unread_.empty(); }
   // What came back and nobody has, ascending, neighbours joined.
   google::protobuf::RepeatedPtrField<v1::SampleRange> Unread() const;
 

@@ -51,7 +51,7 @@ uint32_t SamplesOfRound(const v1::RunConfig& config) {
 
 std::vector<v1::Slot> AssignSlots(absl::Span<const std::string> workers, uint64_t round,
                                   uint32_t samples, SamplePool* pool) {
-  const size_t first = pool->Unread().empty() || workers.empty() ? 0 : round % workers.size();
+  const size_t first = pool->has_unread() && !workers.empty() ? round % workers.size() : 0;
   std::vector<v1::Slot> slots(workers.size());
   for (size_t i = 0; i < workers.size(); ++i) {
     const size_t at = (first + i) % workers.size();

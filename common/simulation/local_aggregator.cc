@@ -8,8 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "common/round/local_data.h"
-#include "common/update/combine_deltas.h"
+#include "common/run/local_data.h"
 #include "common/update/delta_caps.h"
 
 namespace distro {
@@ -35,7 +34,8 @@ bool SameBytes(const RoundUpdate& a, const RoundUpdate& b) {
 
 }  // namespace
 
-LocalAggregator::LocalAggregator(LocalRun run) : run_(std::move(run)) {}
+LocalAggregator::LocalAggregator(LocalRun run)
+    : run_(std::move(run)), weighing_(WeighingOf(run_.config)) {}
 
 absl::StatusOr<v1::JoinResponse> LocalAggregator::Join(const v1::JoinRequest& request,
                                                        std::shared_ptr<EventQueue> queue) {
@@ -153,11 +153,6 @@ absl::Status LocalAggregator::CheckPayloads(const RoundUpdate& update) {
                                                    update.payloads.size(), " payloads for ",
                                                    segments, " segments"));
   }
-  const uint32_t most = run_.config.has_round_window() ? run_.config.local_steps() : 0;
-  if (!update.abstain && (update.local_steps > most || (most > 0 && update.local_steps == 0))) {
-    return absl::InvalidArgumentError(absl::StrCat("round ", update.round.value(), ": ",
-                                                   update.local_steps, " local steps of ", most));
-  }
   for (uint32_t i = 0; i < update.payloads.size(); ++i) {
     DISTRO_RETURN_IF_ERROR(run_.method->CheckUpdate(
         *update.payloads[i], {.round = update.round, .segment = SegmentId(i)}, step));
@@ -177,9 +172,10 @@ absl::Status LocalAggregator::Upload(const std::string& worker, RoundUpdate upda
                                                       round_.value(), " is the open one"));
   }
   const v1::Slot& slot = *std::ranges::find(plan_.slots, worker, &v1::Slot::worker);
-  if (update.first_sample != 0 && update.first_sample != slot.first_sample())
-    return absl::InvalidArgumentError(
-        absl::StrCat("first_sample: ", update.first_sample, " is not ", slot.first_sample()));
+  const UpdateClaim claim{.local_steps = update.local_steps,
+                          .first_sample = update.first_sample,
+                          .abstain = update.abstain};
+  DISTRO_RETURN_IF_ERROR(CheckClaim(weighing_, claim, slot));
   const Answer answer{.incarnation = member->second.incarnation, .update = std::move(update)};
   if (const auto [earlier, is_first] = answers_.emplace(worker, answer); !is_first) {
     // An earlier process of the name was first: its bytes count.
@@ -258,10 +254,7 @@ absl::StatusOr<CommittedRound> LocalAggregator::Commit() {
 
 int LocalAggregator::WeightOf(const std::string& worker, const RoundUpdate& update) const {
   if (update.abstain) return 1;
-  if (run_.config.has_round_window())
-    return DeltaWeight(static_cast<int>(update.local_steps),
-                       static_cast<int>(run_.config.local_steps()));
-  return run_.config.weighting() == v1::WEIGHTING_DATA ? data_weights_.at(worker) : 1;
+  return distro::WeightOf(weighing_, update.local_steps, data_weights_.at(worker));
 }
 
 void LocalAggregator::WeighByData() {

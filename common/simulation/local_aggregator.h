@@ -23,6 +23,7 @@
 #include "common/layout/layout.h"
 #include "common/round/record.h"
 #include "common/round/round_method.h"
+#include "common/round/weighing.h"
 #include "distro/v1/run.pb.h"
 #include "distro/v1/session.pb.h"
 
@@ -91,7 +92,9 @@ class LocalAggregator {
   void Broadcast(const RoundEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CloseQueues(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const LocalRun run_;  // constant after construction
+  // Constant after construction.
+  const LocalRun run_;
+  const Weighing weighing_;
 
   absl::Mutex mu_;
   bool started_ ABSL_GUARDED_BY(mu_) = false;

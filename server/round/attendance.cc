@@ -9,9 +9,9 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
-#include "common/round/local_data.h"
 #include "common/round_log/committed_round.h"
 #include "common/round_log/header_bound.h"
+#include "common/run/local_data.h"
 #include "common/wire/proto_time.h"
 #include "server/session/worker_version.h"
 
@@ -24,7 +24,7 @@ AdaptiveDeadline DeadlineOf(const v1::RunConfig& config) {
   // Nobody sends before the window is over, unless all take every step.
   const absl::Duration window =
       config.has_round_window() ? FromProto(config.round_window()) : absl::ZeroDuration();
-  return {std::min(window + FromProto(config.min_round_deadline()), longest), longest};
+  return {window + FromProto(config.min_round_deadline()), longest};
 }
 
 // Why a worker's streams end, when its new state ends them.

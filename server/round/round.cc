@@ -8,22 +8,11 @@
 #include "common/base/checksum.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "common/round/local_data.h"
+#include "common/run/local_data.h"
 #include "common/run/sample_pool.h"
-#include "common/run/schedule.h"
-#include "common/update/combine_deltas.h"
 #include "common/update/delta_caps.h"
 
 namespace distro::server {
-
-// The weights of all workers that a run may have fit what sums hold.
-static_assert(32767 * DeltaWeight(1, 1) <= kMaxDeltaWeights);
-
-Weighing WeighingOf(const v1::RunConfig& config) {
-  return {.window = config.has_round_window() ? StepsOfRound(config) : 0,
-          .samples_a_step = config.samples_per_worker(),
-          .by_data = config.weighting() == v1::WEIGHTING_DATA};
-}
 
 Round::Round(RoundId id, uint32_t segments, std::vector<v1::Slot> slots, absl::Duration opened_at,
              SegmentId audited, v1::StepParameters step, Weighing weighing)
@@ -69,9 +58,7 @@ void Round::WeighByData(const Membership& membership) {
     own_tokens.push_back(worker == nullptr ? 0 : worker->own_tokens);
   }
   const std::vector<int> weights = DataWeights(own_tokens);
-  for (size_t i = 0; i < weights.size(); ++i) {
-    if (!contributors_[i].began) contributors_[i].full_weight = weights[i];
-  }
+  for (size_t i = 0; i < weights.size(); ++i) contributors_[i].data_weight = weights[i];
 }
 
 void Round::Forgo(absl::string_view worker) {
@@ -96,7 +83,7 @@ void Round::Expel(absl::string_view worker) {
   }
   if (!counted) {
     contributor = Contributor{.added = contributor.added,
-                              .full_weight = contributor.full_weight,
+                              .data_weight = contributor.data_weight,
                               .pieces = std::vector<Piece>(segments_.size())};
   }
 }
@@ -121,24 +108,6 @@ absl::Status Round::Conflict(absl::string_view worker, absl::string_view what) c
                          absl::StrCat("round ", id_.value(), ": worker ", worker, ": ", what));
 }
 
-absl::Status Round::CheckLocalSteps(const v1::UploadHeader& header, const v1::Slot& slot) const {
-  const uint64_t most = weighing_.window == 0 ? 0 : SamplesOf(slot) / weighing_.samples_a_step;
-  const uint64_t least = weighing_.window == 0 || header.abstain() ? 0 : 1;
-  if (header.local_steps() >= least && header.local_steps() <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("local_steps: ", header.local_steps(),
-                                                 " is outside ", least, " to ", most,
-                                                 ", which the slot of ", slot.worker(), " has"));
-}
-
-absl::Status Round::CheckFirstSample(const v1::UploadHeader& header, const v1::Slot& slot) const {
-  const bool may_say = step_.has_deltas() && !header.abstain();
-  if (header.first_sample() == 0) return absl::OkStatus();  // a worker that does not know the field
-  if (may_say && header.first_sample() == slot.first_sample()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("first_sample: this update is of samples from ", header.first_sample(),
-                   " on, the slot of ", slot.worker(), " begins at ", slot.first_sample()));
-}
-
 absl::Status Round::BeginUpload(const v1::UploadHeader& header, Standing standing) {
   const std::string& name = header.worker().name();
   const int index = IndexOf(name);
@@ -153,8 +122,10 @@ absl::Status Round::BeginUpload(const v1::UploadHeader& header, Standing standin
   if (changes) {
     return Conflict(name, contributor.abstained ? "it abstained" : "it sent an update");
   }
-  DISTRO_RETURN_IF_ERROR(CheckLocalSteps(header, slots_[index]));
-  DISTRO_RETURN_IF_ERROR(CheckFirstSample(header, slots_[index]));
+  const UpdateClaim claim{.local_steps = header.local_steps(),
+                          .first_sample = header.first_sample(),
+                          .abstain = header.abstain()};
+  DISTRO_RETURN_IF_ERROR(CheckClaim(weighing_, claim, slots_[index]));
   if (contributor.any_in() && header.local_steps() != contributor.local_steps)
     return Conflict(name, absl::StrCat("its update is of ", contributor.local_steps,
                                        " local steps, not ", header.local_steps()));
@@ -162,10 +133,9 @@ absl::Status Round::BeginUpload(const v1::UploadHeader& header, Standing standin
   if (contributor.any_in()) return absl::OkStatus();
   contributor.began = true;
   contributor.local_steps = header.local_steps();
-  if (header.local_steps() > 0)
-    contributor.full_weight =
-        DeltaWeight(static_cast<int>(header.local_steps()), static_cast<int>(weighing_.window));
-  if (standing.doubted) contributor.full_weight = 1;
+  contributor.full_weight =
+      standing.doubted ? 1
+                       : distro::WeightOf(weighing_, header.local_steps(), contributor.data_weight);
   contributor.weight = standing.probation ? 0 : contributor.full_weight;
   contributor.state_hash = header.state_hash();
   contributor.loss = header.loss();

@@ -17,6 +17,7 @@
 #include "common/base/ids.h"
 #include "common/round/record.h"
 #include "common/round/round_method.h"
+#include "common/round/weighing.h"
 #include "common/round_log/committed_round.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/update.pb.h"
@@ -31,15 +32,6 @@ struct Contribution {
   int weight = 0;
   SharedBytes payload;
 };
-
-// What makes an update count more than another.
-struct Weighing {
-  uint32_t window =
-      0;  // local steps of a full update, in a run with a window; 0: they do not count
-  uint32_t samples_a_step = 1;
-  bool by_data = false;  // the workers' own tokens do (DataWeights)
-};
-Weighing WeighingOf(const v1::RunConfig& config);
 
 // How far a worker's update may count.
 struct Standing {
@@ -63,6 +55,8 @@ class Round {
   RoundId id() const { return id_; }
   absl::Duration opened_at() const { return opened_at_; }
   const std::vector<v1::Slot>& slots() const { return slots_; }
+  // Updates count 1, whatever they say and whoever sends them.
+  bool counts_all_alike() const { return weighing_.all_alike(); }
   // What Open and the record say about the step.
   const v1::StepParameters& step() const { return step_; }
   bool HasSlot(absl::string_view worker) const { return IndexOf(worker) >= 0; }
@@ -141,6 +135,7 @@ class Round {
     uint64_t incarnation = 0;  // whose bytes came first; 0: none
     int weight = 0;            // once its upload began
     int full_weight = 1;       // what it would be but for probation
+    int data_weight = 1;       // by its worker's data, where that counts
     uint32_t local_steps = 0;  // with a window
     uint64_t state_hash = 0;
     double loss = 0;
@@ -160,8 +155,6 @@ class Round {
   // Of its votes: fixed, or what they would be if it sent now.
   static int WeightOf(const Contributor& contributor, const Worker* worker);
   absl::Status Conflict(absl::string_view worker, absl::string_view what) const;
-  absl::Status CheckLocalSteps(const v1::UploadHeader& header, const v1::Slot& slot) const;
-  absl::Status CheckFirstSample(const v1::UploadHeader& header, const v1::Slot& slot) const;
 
   const RoundId id_;
   const absl::Duration opened_at_;

@@ -1,8 +1,10 @@
-#include "common/round/local_data.h"
+#include "common/run/local_data.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/median.h"
 #include "common/base/reason.h"
 
 namespace distro {
@@ -10,18 +12,6 @@ namespace {
 
 constexpr uint64_t kMedianWeight = 8;
 constexpr uint64_t kMostWeight = 15;
-
-// 0: nobody has any.
-uint64_t LowerMedian(absl::Span<const uint64_t> own_tokens) {
-  std::vector<uint64_t> some;
-  for (const uint64_t tokens : own_tokens) {
-    if (tokens > 0) some.push_back(tokens);
-  }
-  if (some.empty()) return 0;
-  const auto middle = some.begin() + static_cast<int64_t>(some.size() - 1) / 2;
-  std::nth_element(some.begin(), middle, some.end());
-  return *middle;
-}
 
 absl::Status OtherData(absl::string_view why) {
   return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_data", why);
@@ -46,13 +36,18 @@ absl::Status CheckOwnTokens(const v1::RunConfig& config, uint64_t own_tokens) {
 }
 
 std::vector<int> DataWeights(absl::Span<const uint64_t> own_tokens) {
-  const uint64_t median = LowerMedian(own_tokens);
-  std::vector<int> weights;
+  std::vector<uint64_t> some;
   for (const uint64_t tokens : own_tokens) {
-    const uint64_t most = 2 * median;  // which is more than the largest weight
-    const uint64_t eighths =
-        tokens == 0 ? 1 : (2 * kMedianWeight * std::min(tokens, most) + median) / (2 * median);
-    weights.push_back(static_cast<int>(std::clamp<uint64_t>(eighths, 1, kMostWeight)));
+    if (tokens > 0) some.push_back(tokens);
+  }
+  std::vector<int> weights(own_tokens.size(), 1);
+  if (some.empty()) return weights;
+  const uint64_t twice = 2 * LowerMedian(std::move(some));
+  for (size_t i = 0; i < weights.size(); ++i) {
+    // Twice the median is more than the largest weight.
+    const uint64_t tokens = std::min(own_tokens[i], twice);
+    const uint64_t weight = (2 * kMedianWeight * tokens + twice / 2) / twice;
+    weights[i] = static_cast<int>(std::clamp<uint64_t>(weight, 1, kMostWeight));
   }
   return weights;
 }

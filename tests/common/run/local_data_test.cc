@@ -1,4 +1,4 @@
-#include "common/round/local_data.h"
+#include "common/run/local_data.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
