@@ -18,6 +18,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/delta_transform.h"
 #include "kernels/cpu/deltas.h"
+#include "worker/optimizer/host_backends.h"
 #include "worker/optimizer/inner_optimizer.h"
 
 namespace distro::bench {
@@ -187,8 +188,9 @@ void MuonStep(benchmark::State& state) {
   const Layout layout = *Layout::Create(
       *Manifest::Create({{.name = "matrix", .shape = {kMatrix.rows, kMatrix.cols}}}),
       kDefaultSegmentBlocks);
+  const worker::HostBackends host;
   worker::InnerOptimizer inner(settings, {{.matrix = kMatrix, .decays = true, .inside = true}},
-                               {.layout = &layout, .runs = worker::WholeRuns(layout)},
+                               host.Of({.layout = &layout, .runs = worker::WholeRuns(layout)}),
                                {absl::MakeSpan(buffer)}, {absl::Span<float>()});
   for (auto _ : state) {
     const absl::Status alone =

@@ -117,7 +117,7 @@ BaselineOptimizer::BaselineOptimizer(const BaselineOptions& options, const v1::R
               .beta2 = static_cast<float>(options.beta2),
               .mu = static_cast<float>(config.beta()),
               .weight_decay = static_cast<float>(config.weight_decay())},
-             tensors_, {.layout = &layout, .runs = WholeRuns(layout)}, SpansOf(&first_),
+             tensors_, host_.Of({.layout = &layout, .runs = WholeRuns(layout)}), SpansOf(&first_),
              SpansOf(&second_)) {}
 
 absl::Status BaselineOptimizer::Step(double eta, const RunSpans& gradient,

@@ -15,6 +15,7 @@
 #include "common/simulation/local_aggregator.h"
 #include "distro/v1/run.pb.h"
 #include "worker/data/token_file.h"
+#include "worker/optimizer/host_backends.h"
 #include "worker/optimizer/inner_optimizer.h"
 
 namespace distro::worker {
@@ -50,6 +51,7 @@ class BaselineOptimizer {
   const std::vector<InnerTensor> tensors_;
   TensorBuffer first_;   // SGD's momentum, AdamW's first moment, Muon's buffer
   TensorBuffer second_;  // AdamW's
+  const HostBackends host_;
   InnerOptimizer inner_;
 };
 

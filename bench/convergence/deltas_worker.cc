@@ -36,7 +36,7 @@ DeltasWorker::DeltasWorker(const DeltasLab* lab, int index)
       copy_(*lab->layout),
       end_(*lab->layout),
       gradient_(*lab->layout),
-      rule_({.layout = lab->layout, .runs = WholeRuns(*lab->layout)},
+      rule_(host_.Of({.layout = lab->layout, .runs = WholeRuns(*lab->layout)}),
             InnerOf(*lab->settings, lab->config->weight_decay()), lab->tensors, lab->forms.as_dct,
             {.error = SpansOf(&error_), .first = SpansOf(&first_), .second = SpansOf(&second_)}) {}
 

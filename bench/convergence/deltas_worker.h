@@ -15,6 +15,7 @@
 #include "distro/v1/run.pb.h"
 #include "worker/model/model.h"
 #include "worker/optimizer/delta_rule.h"
+#include "worker/optimizer/host_backends.h"
 #include "worker/train/sample_reader.h"
 
 namespace distro::worker {
@@ -66,6 +67,7 @@ class DeltasWorker {
   TensorBuffer copy_;  // x
   TensorBuffer end_;   // x as the last window left it, with overlap
   TensorBuffer gradient_;
+  const HostBackends host_;
   DeltaRule rule_;
   DeltaMessage message_;
   std::vector<int32_t> tokens_;

@@ -10,7 +10,6 @@
 namespace distro {
 namespace {
 
-constexpr float kLinear = 3.4445f, kCubic = -4.7750f, kQuintic = 2.0315f;
 constexpr int64_t kTransposeTile = 16;
 
 int64_t RoundUp(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
@@ -66,10 +65,11 @@ void NewtonSchulz(const MatrixKernels& kernels, int64_t rows, int64_t cols, int 
                     transposed.data(), {.product = 1, .addend = 0}, nullptr, gram.data());
     Mirror(r, &gram);
     kernels.product({.rows = r, .cols = r, .depth = r, .symmetric = true}, gram.data(), gram.data(),
-                    {.product = kQuintic, .addend = kCubic}, gram.data(), factor.data());
+                    {.product = kNewtonSchulzQuintic, .addend = kNewtonSchulzCubic}, gram.data(),
+                    factor.data());
     Mirror(r, &factor);
     kernels.product({.rows = r, .cols = c, .depth = r, .symmetric = false}, factor.data(), x.data(),
-                    {.product = 1, .addend = kLinear}, x.data(), next.data());
+                    {.product = 1, .addend = kNewtonSchulzLinear}, x.data(), next.data());
     std::swap(x, next);
   }
   if (tall) {

@@ -12,6 +12,10 @@
 
 namespace distro {
 
+inline constexpr float kNewtonSchulzLinear = 3.4445f;
+inline constexpr float kNewtonSchulzCubic = -4.7750f;
+inline constexpr float kNewtonSchulzQuintic = 2.0315f;
+
 // X <- 3.4445 X + (-4.7750 A + 2.0315 A A) X with A = X X^T, `steps` times from X = u / ||u||, the
 // shorter side as rows. Zeros stay zeros.
 //

@@ -41,7 +41,10 @@ absl::StatusOr<std::vector<uint64_t>> Replica::Update(const v1::StepParameters& 
         uint32_t invalid = kAllVotesValid;
         const absl::Span<float> part = parameters_.tensor(tile.part);
         if (step.has_deltas()) {
-          updater_.Update(tile, step, decoded.deltas, backend, part, &invalid);
+          const auto deltas_of = [&](SegmentId segment) {
+            return OnHost(decoded.deltas[segment.value()]);
+          };
+          updater_.Update(tile, step, deltas_of, backend, part, &invalid);
         } else {
           const auto votes_of = [&](SegmentId segment) {
             return OnHost(decoded.votes[segment.value()]);

@@ -5,18 +5,26 @@
 #include <utility>
 
 #include "common/round_log/delta_step.h"
-#include "kernels/deltas_view.h"
 
 namespace distro {
 namespace {
 
-// Blocks [first, first + blocks) of a segment's votes.
+// Blocks [first, first + blocks) of a segment's result.
 VotesView View(const SegmentVotes& votes, int64_t first, int64_t blocks) {
   const uint32_t begin = votes.offsets[first];
   const uint32_t entries = votes.offsets[first + blocks] - begin;
   return {.offsets = votes.view.offsets.subspan(first, blocks + 1),
           .positions = votes.view.positions.subspan(begin, entries),
           .values = votes.view.values.subspan(begin, entries)};
+}
+DeltasView View(const SegmentDeltas& deltas, int64_t first, int64_t blocks) {
+  const uint32_t begin = deltas.offsets[first];
+  const uint32_t entries = deltas.offsets[first + blocks] - begin;
+  return {.offsets = deltas.view.offsets.subspan(first, blocks + 1),
+          .positions = deltas.view.positions.subspan(begin, entries),
+          .signs = deltas.view.signs.subspan(begin, entries),
+          .levels = deltas.view.levels.subspan(begin, entries),
+          .codes = deltas.view.codes.subspan(first, blocks)};
 }
 
 }  // namespace
@@ -68,18 +76,16 @@ void TileUpdater::Update(const Tile& tile, const v1::StepParameters& step, Votes
   }
 }
 
-void TileUpdater::Update(const Tile& tile, const v1::StepParameters& step,
-                         absl::Span<const DeltaResult> results, Backend* backend,
-                         absl::Span<float> part, uint32_t* invalid) const {
+void TileUpdater::Update(const Tile& tile, const v1::StepParameters& step, DeltasOf deltas_of,
+                         Backend* backend, absl::Span<float> part, uint32_t* invalid) const {
   const MatrixShape matrix = MatrixOf(tile);
   const int tensor = parts_[tile.part].tensor;
   const DeltaOptions options = {.alpha = OuterRate(step.deltas()),
                                 .as_dct = IsAsDct(step.deltas(), tensor)};
   for (const Range& range : RangesOf(tile)) {
-    backend->ApplyDeltas(
-        matrix, range.blocks, options,
-        ViewOf(results[range.segment.value()], {.first = range.first, .count = range.blocks.count}),
-        part, invalid);
+    backend->ApplyDeltas(matrix, range.blocks, options,
+                         View(deltas_of(range.segment), range.first, range.blocks.count), part,
+                         invalid);
   }
 }
 

@@ -16,6 +16,7 @@
 #include "common/update/votes.h"
 #include "distro/v1/round.pb.h"
 #include "kernels/backend.h"
+#include "kernels/deltas_view.h"
 #include "kernels/replica/tiles.h"
 
 namespace distro {
@@ -28,6 +29,16 @@ struct SegmentVotes {
 inline SegmentVotes OnHost(const Votes& votes) {
   return {.offsets = votes.offsets,
           .view = {.offsets = votes.offsets, .positions = votes.positions, .values = votes.values}};
+}
+
+// The same of a result of deltas.
+struct SegmentDeltas {
+  absl::Span<const uint32_t> offsets;  // [B + 1], on the host
+  DeltasView view;                     // of all its blocks, in the backend's memory
+};
+inline SegmentDeltas OnHost(const DeltaResult& result) {
+  return {.offsets = result.offsets,
+          .view = ViewOf(result, {.first = 0, .count = result.blocks()})};
 }
 
 // DataLoss: Backend::Apply or ApplyDeltas has found a block that breaks the rules, though it was
@@ -52,10 +63,10 @@ class TileUpdater {
   using VotesOf = absl::FunctionRef<SegmentVotes(SegmentId segment)>;
   void Update(const Tile& tile, const v1::StepParameters& step, VotesOf votes_of, Backend* backend,
               absl::Span<float> part, uint32_t* invalid) const;
-  // The same with deltas, [segments], of a backend in the host's memory.
-  void Update(const Tile& tile, const v1::StepParameters& step,
-              absl::Span<const DeltaResult> results, Backend* backend, absl::Span<float> part,
-              uint32_t* invalid) const;
+  // The same with deltas.
+  using DeltasOf = absl::FunctionRef<SegmentDeltas(SegmentId segment)>;
+  void Update(const Tile& tile, const v1::StepParameters& step, DeltasOf deltas_of,
+              Backend* backend, absl::Span<float> part, uint32_t* invalid) const;
   // Adds the tile's part of its tensor's hash to *sum.
   void Hash(const Tile& tile, Backend* backend, absl::Span<const float> part, uint64_t* sum) const;
 

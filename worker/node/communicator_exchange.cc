@@ -3,37 +3,43 @@
 #include "common/base/status_macros.h"
 
 namespace distro::worker {
-namespace {
 
-// Keeps the floats for as long as somebody has the tensor.
-at::Tensor TensorOf(const SharedFloats& floats) {
+at::Tensor CommunicatorExchange::TensorOf(const SharedFloats& floats) const {
   return at::from_blob(
-      floats->data(), {static_cast<int64_t>(floats->size())}, [floats](void* /*data*/) {},
-      at::kFloat);
+      floats.floats().data(), {static_cast<int64_t>(floats.floats().size())},
+      [owner = floats.owner()](void* /*data*/) {},
+      at::TensorOptions().dtype(at::kFloat).device(memory_));
 }
 
-}  // namespace
-
+// Tensor::to gives the tensor itself where it is there already.
 absl::Status CommunicatorExchange::AllToAll(absl::string_view what,
                                             absl::Span<const int64_t> counts,
                                             const SharedFloats& send, const SharedFloats& receive) {
   return CatchTorch(what, [&]() -> absl::Status {
-    DISTRO_ASSIGN_OR_RETURN(
-        const Transfer transfer,
-        communicator_->StartAllToAll(what, counts, TensorOf(send), TensorOf(receive)));
-    return communicator_->Wait(transfer);
+    const at::NoGradGuard no_grad;
+    const at::Tensor to = TensorOf(receive);
+    const at::Tensor sent = TensorOf(send).to(compute_), received = to.to(compute_);
+    DISTRO_ASSIGN_OR_RETURN(const Transfer transfer,
+                            communicator_->StartAllToAll(what, counts, sent, received));
+    DISTRO_RETURN_IF_ERROR(communicator_->Wait(transfer));
+    if (!received.is_same(to)) to.copy_(received);
+    return absl::OkStatus();
   });
 }
 
 absl::Status CommunicatorExchange::AllGather(absl::string_view what, absl::Span<const int64_t> cuts,
                                              const SharedFloats& whole) {
   return CatchTorch(what, [&]() -> absl::Status {
-    const at::Tensor all = TensorOf(whole);
+    const at::NoGradGuard no_grad;
+    const at::Tensor to = TensorOf(whole);
+    const at::Tensor all = to.to(compute_);
     const int64_t begin = cuts[rank()], end = cuts[rank() + 1];
     DISTRO_ASSIGN_OR_RETURN(
         const Transfer transfer,
         communicator_->StartAllGather(what, cuts, all.narrow(0, begin, end - begin), all));
-    return communicator_->Wait(transfer);
+    DISTRO_RETURN_IF_ERROR(communicator_->Wait(transfer));
+    if (!all.is_same(to)) to.copy_(all);
+    return absl::OkStatus();
   });
 }
 

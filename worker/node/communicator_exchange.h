@@ -1,5 +1,5 @@
-// A rank's communicator as its update rule uses it: floats in the host's memory, without Torch.
-// Borrows the communicator; used on the rank's thread.
+// A rank's communicator as its update rule uses it: floats where the rule's state is, without
+// Torch. Borrows the communicator; used on the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,9 @@ namespace distro::worker {
 
 class CommunicatorExchange final : public RankExchange {
  public:
-  explicit CommunicatorExchange(Communicator* communicator) : communicator_(communicator) {}
+  // The floats are in the memory of `memory` and travel from `compute`, the rank's device.
+  CommunicatorExchange(Communicator* communicator, at::Device memory, at::Device compute)
+      : communicator_(communicator), memory_(memory), compute_(compute) {}
 
   int rank() const override { return communicator_->rank(); }
   int ranks() const override { return communicator_->ranks(); }
@@ -22,7 +24,12 @@ class CommunicatorExchange final : public RankExchange {
                          const SharedFloats& whole) override;
 
  private:
+  // Keeps the floats for as long as somebody has the tensor.
+  at::Tensor TensorOf(const SharedFloats& floats) const;
+
   Communicator* const communicator_;
+  const at::Device memory_;
+  const at::Device compute_;
 };
 
 }  // namespace distro::worker

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/cpu_delta_backend.h"
 #include "worker/fsdp/host_memory.h"
 #include "worker/fsdp/thread_communicator.h"
 #include "worker/node/node_devices.h"
@@ -41,6 +42,8 @@ RankDevice OpenHost() {
   return {.torch = at::kCPU,
           .memory = MakeHostDevice(),
           .backend = MakeCpuBackend(),
+          .deltas = MakeCpuDeltaBackend(),
+          .inner = MakeCpuInnerBackend(),
           .pins_host_memory = false};
 }
 

@@ -6,11 +6,13 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/gpu_delta_backend.h"
 #include "worker/fsdp/cuda_device.h"
 #include "worker/fsdp/host_memory.h"
 #include "worker/fsdp/nccl_communicator.h"
 #include "worker/fsdp/thread_communicator.h"
 #include "worker/node/node_devices.h"
+#include "worker/node/torch_inner_backend.h"
 
 namespace distro::worker {
 namespace {
@@ -61,9 +63,12 @@ class CudaDevices final : public NodeDevices {
   absl::StatusOr<RankDevice> Open(int rank) const override {
     DISTRO_ASSIGN_OR_RETURN(std::unique_ptr<cuda::Gpu> gpu,
                             cuda::MakeGpu(CurrentStream(rank), TorchAllocator()));
-    RankDevice device{.torch = {at::kCUDA, static_cast<c10::DeviceIndex>(rank)},
+    const at::Device torch(at::kCUDA, static_cast<c10::DeviceIndex>(rank));
+    RankDevice device{.torch = torch,
                       .memory = nullptr,
                       .backend = cuda::MakeGpuBackend(gpu.get()),
+                      .deltas = cuda::MakeGpuDeltaBackend(gpu.get()),
+                      .inner = MakeTorchInnerBackend(torch),
                       .pins_host_memory = true};
     device.memory = std::move(gpu);
     return device;

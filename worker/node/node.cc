@@ -36,15 +36,6 @@ absl::StatusOr<AvailableMemory> Available(const NodeOptions& options, const Node
   return available;
 }
 
-// What a rule with local steps cannot do yet.
-absl::Status CheckRule(const UpdateRuleKind& rule, const NodeOptions& options) {
-  if (!rule.takes_local_steps) return absl::OkStatus();
-  if (options.device == DeviceKind::kCpu) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      "--device: the run's method, deltas, has no GPU kernels for its local steps yet: give "
-      "--device cpu, or create the run with method \"signs\"");
-}
-
 absl::Status CheckPlan(const NodeOptions& options, const Node::Parts& parts,
                        std::vector<std::vector<int>> units) {
   const MemoryRequest request = {.model = &parts.model->architecture(),
@@ -98,7 +89,6 @@ absl::StatusOr<std::unique_ptr<Node>> Node::Create(const NodeOptions& asked, con
   }
   if (options.ranks == 0) options.ranks = parts.devices->default_ranks();
   DISTRO_RETURN_IF_ERROR(parts.devices->CheckRanks(options.ranks));
-  DISTRO_RETURN_IF_ERROR(CheckRule(*parts.rule, options));
   const std::vector<std::vector<int>> units = TensorsOfUnits(*parts.model);
   DISTRO_RETURN_IF_ERROR(CheckPlan(options, parts, units));
   DISTRO_ASSIGN_OR_RETURN(ShardPlan shards, ShardPlan::Create(*parts.layout, units, options.ranks));

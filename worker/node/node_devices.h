@@ -10,9 +10,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "kernels/backend.h"
+#include "kernels/delta_backend.h"
 #include "kernels/device.h"
 #include "worker/fsdp/collective_time.h"
 #include "worker/fsdp/communicator.h"
+#include "worker/optimizer/inner_backend.h"
 #include "worker/plan/fsdp_options.h"
 #include "worker/plan/memory_plan.h"
 #include "worker/torch/torch.h"
@@ -25,6 +27,9 @@ struct RankDevice {
   at::Device torch = at::kCPU;
   std::unique_ptr<Device> memory;
   std::unique_ptr<Backend> backend;
+  // Of local steps.
+  std::unique_ptr<DeltaBackend> deltas;
+  std::unique_ptr<InnerBackend> inner;
   // Host memory that the device reads and writes beside its computing; on a CPU there is nothing to
   // gain.
   bool pins_host_memory = false;

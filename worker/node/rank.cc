@@ -5,6 +5,7 @@
 #include "absl/memory/memory.h"
 #include "common/base/status_macros.h"
 #include "worker/model/peak_flops.h"
+#include "worker/node/torch_orthogonalizer.h"
 
 namespace distro::worker {
 namespace {
@@ -72,7 +73,7 @@ absl::Status Rank::Allocate(const NodeOptions& options, bool copy) {
   updater_ =
       std::make_unique<TileUpdater>(parts_.layout, RowsOf(*parameter_shard_),
                                     memory->has_own_memory() ? TileSize::kPart : TileSize::kCache);
-  votes_ = std::make_unique<StagedVotes>(memory);
+  result_ = std::make_unique<StagedResult>(memory);
   const RuleShard part = MakeRuleShard(sharding);
   std::vector<RunSpans> elements;
   for (RankBuffer& buffer : elements_)
@@ -85,11 +86,20 @@ absl::Status Rank::Allocate(const NodeOptions& options, bool copy) {
 
 RuleShard Rank::MakeRuleShard(Sharding sharding) {
   if (parts_.communicator->ranks() > 1)
-    exchange_ = std::make_unique<CommunicatorExchange>(parts_.communicator);
+    exchange_ =
+        std::make_unique<CommunicatorExchange>(parts_.communicator, master().torch, compute_.torch);
+  orthogonalizer_ =
+      compute_.memory->has_own_memory()
+          ? MakeTorchOrthogonalizer(master().torch, compute_.torch,
+                                    compute_.torch.is_cuda() ? at::kBFloat16 : at::kFloat)
+          : MakeCpuOrthogonalizer();
   return {.layout = parts_.layout,
           .runs = optimizer_shard_->runs,
           .backend = master().backend.get(),
           .device = master().memory.get(),
+          .deltas = master().deltas.get(),
+          .inner = master().inner.get(),
+          .orthogonalizer = orthogonalizer_.get(),
           .exchange = exchange_.get(),
           .shards = ShardsMomentum(sharding) ? parts_.shards.get() : nullptr};
 }
@@ -152,7 +162,7 @@ absl::Status Rank::FinishHashes() {
 }
 
 absl::Status Rank::Apply(const v1::StepParameters& step, const DecodedRound& decoded) {
-  if (!step.has_deltas()) DISTRO_RETURN_IF_ERROR(votes_->Take(&decoded.votes));
+  DISTRO_RETURN_IF_ERROR(result_->Take(&decoded));
   hashes_->Fill(0);
   invalid_->Fill(0xFF);
   Backend* const backend = master().backend.get();
@@ -160,9 +170,10 @@ absl::Status Rank::Apply(const v1::StepParameters& step, const DecodedRound& dec
     const absl::Span<float> part = parameter_spans_[tile.part];
     uint32_t* const invalid = invalid_->device().data();
     if (step.has_deltas()) {
-      updater_->Update(tile, step, decoded.deltas, backend, part, invalid);
+      const auto deltas_of = [&](SegmentId segment) { return result_->DeltasOf(segment); };
+      updater_->Update(tile, step, deltas_of, backend, part, invalid);
     } else {
-      const auto votes_of = [&](SegmentId segment) { return votes_->Of(segment); };
+      const auto votes_of = [&](SegmentId segment) { return result_->VotesOf(segment); };
       updater_->Update(tile, step, votes_of, backend, part, invalid);
     }
     updater_->Hash(tile, backend, part, &hashes_->device()[updater_->parts()[tile.part].tensor]);

@@ -28,7 +28,7 @@
 #include "worker/model/model.h"
 #include "worker/node/communicator_exchange.h"
 #include "worker/node/node_devices.h"
-#include "worker/node/staged_votes.h"
+#include "worker/node/staged_result.h"
 #include "worker/optimizer/row_sums.h"
 #include "worker/optimizer/update_rule.h"
 #include "worker/plan/memory_counter.h"
@@ -142,10 +142,11 @@ class Rank {
   RunSpans parameter_runs_;
   RunSpans copy_runs_;
   std::unique_ptr<TileUpdater> updater_;
-  std::unique_ptr<StagedVotes> votes_;
+  std::unique_ptr<StagedResult> result_;
   std::optional<TwinArray<uint64_t>> hashes_;   // [tensors]
   std::optional<TwinArray<uint32_t>> invalid_;  // [1], of Apply
   std::unique_ptr<CommunicatorExchange> exchange_;
+  std::unique_ptr<Orthogonalizer> orthogonalizer_;
   std::unique_ptr<UpdateRule> rule_;
   std::unique_ptr<RowSums> row_sums_;
 };

@@ -1,9 +1,7 @@
 // The rank's copy of the parameters and its rule: local steps, updates, lookahead.
-#include <algorithm>
-#include <functional>
-
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "worker/node/float_tensor.h"
 #include "worker/node/rank.h"
 
 namespace distro::worker {
@@ -19,7 +17,8 @@ absl::Status Rank::BeginLocalSteps() {
 
 absl::Status Rank::TakeGradient(const v1::StepParameters& step, int index, double norm) {
   if (parts_.rule->takes_local_steps) copy_is_gathered_ = !gathers_copy_;
-  return rule_->TakeGradient(step, index, norm, gradient_runs_, copy_runs_);
+  DISTRO_RETURN_IF_ERROR(rule_->TakeGradient(step, index, norm, gradient_runs_, copy_runs_));
+  return parts_.communicator->Check("inner step");
 }
 
 absl::StatusOr<bool> Rank::IsFinite(const v1::StepParameters& step) {
@@ -31,17 +30,27 @@ absl::Status Rank::Compress(const v1::StepParameters& step) {
 }
 
 absl::Status Rank::SumOfSteps(absl::Span<double> row_sums) {
-  for (size_t i = 0; i < copy_runs_.size(); ++i)
-    std::ranges::transform(copy_runs_[i], parameter_runs_[i], gradient_runs_[i].begin(),
-                           std::minus<float>());
+  DISTRO_RETURN_IF_ERROR(CatchTorch("sum of steps", [this] {
+    const at::NoGradGuard no_grad;
+    for (size_t i = 0; i < copy_runs_.size(); ++i) {
+      const at::Tensor gradient = FloatTensor(gradient_runs_[i], master().torch);
+      gradient.copy_(FloatTensor(copy_runs_[i], master().torch))
+          .sub_(FloatTensor(parameter_runs_[i], master().torch));
+    }
+    return absl::OkStatus();
+  }));
   return row_sums_->Of(gradient_runs_, row_sums);
 }
 
 absl::Status Rank::ScaleSteps(float scale) {
-  const auto scaled = [scale](float to, float from) { return from + scale * (to - from); };
-  for (size_t i = 0; i < copy_runs_.size(); ++i)
-    std::ranges::transform(copy_runs_[i], parameter_runs_[i], copy_runs_[i].begin(), scaled);
-  return absl::OkStatus();
+  return CatchTorch("scale steps", [this, scale] {
+    const at::NoGradGuard no_grad;
+    for (size_t i = 0; i < copy_runs_.size(); ++i) {
+      const at::Tensor from = FloatTensor(parameter_runs_[i], master().torch);
+      FloatTensor(copy_runs_[i], master().torch).sub_(from).mul_(scale).add_(from);
+    }
+    return master().memory->Finish();
+  });
 }
 
 absl::Status Rank::MakeLookahead(float eta) {

@@ -6,7 +6,6 @@
 
 #include "common/base/status_macros.h"
 #include "common/update/scale.h"
-#include "kernels/cpu/cpu_delta_backend.h"
 
 namespace distro::worker {
 
@@ -16,20 +15,20 @@ DeltaRule::DeltaRule(RuleShard shard, const InnerSettings& settings,
       parts_(SegmentParts(*shard_.layout, shard_.runs)),
       as_dct_(std::move(as_dct)),
       state_(std::move(state)),
-      inner_(settings, std::move(tensors), shard_, state_.first, state_.second),
-      backend_(MakeCpuDeltaBackend()) {}
+      inner_(settings, std::move(tensors), shard_, state_.first, state_.second) {}
 
 absl::Status DeltaRule::Step(const InnerStep& step, double norm, const RunSpans& gradient,
                              const RunSpans& x) {
   const float scale = norm > step.clip_norm ? static_cast<float>(step.clip_norm / norm) : 1.0f;
   ++sums_.inner_steps;
-  return inner_.Step(step.rate, scale, gradient, x);
+  DISTRO_RETURN_IF_ERROR(inner_.Step(step.rate, scale, gradient, x));
+  return shard_.device->Finish();
 }
 
 absl::StatusOr<bool> DeltaRule::IsFinite(float beta, const RunSpans& begin, const RunSpans& x) {
   for (size_t i = 0; i < x.size(); ++i) {
     DISTRO_ASSIGN_OR_RETURN(const bool finite,
-                            backend_->IsFinite(beta, begin[i], x[i], state_.error[i]));
+                            shard_.deltas->IsFinite(beta, begin[i], x[i], state_.error[i]));
     if (!finite) return false;
   }
   return true;
@@ -40,23 +39,25 @@ absl::Status DeltaRule::Compress(const DeltaRound& round, const RunSpans& begin,
   DeltaUpdate update{.k = round.k, .positions = {}, .signs = {}, .codes = {}};
   for (size_t i = 0; i < x.size(); ++i) {
     const ShardRun& run = shard_.runs[i];
-    DISTRO_RETURN_IF_ERROR(backend_->Compress(run.matrix, as_dct_[run.tensor],
-                                              {.beta = round.beta, .cap = round.caps[run.tensor]},
-                                              begin[i], x[i], state_.error[i], &update));
+    DISTRO_RETURN_IF_ERROR(shard_.deltas->Compress(
+        run.matrix, as_dct_[run.tensor], {.beta = round.beta, .cap = round.caps[run.tensor]},
+        begin[i], x[i], state_.error[i], &update));
   }
-  sums_.update = SumsOf(round, begin, x, update);
+  DISTRO_ASSIGN_OR_RETURN(sums_.update, SumsOf(round, begin, x, update));
   pending_ = std::move(update);
   return absl::OkStatus();
 }
 
-void DeltaRule::Abandon() {
+absl::Status DeltaRule::Abandon() {
   pending_.reset();
   inner_.Reset();
+  return shard_.device->Finish();
 }
 
-void DeltaRule::Forget() {
-  Abandon();
-  for (const absl::Span<float> e : state_.error) std::ranges::fill(e, 0.0f);
+absl::Status DeltaRule::Forget() {
+  for (const absl::Span<float> e : state_.error)
+    shard_.device->Fill(e.data(), 0, e.size() * sizeof(float));
+  return Abandon();
 }
 
 int DeltaRule::CountInside(const DeltaUpdate& update, int64_t record, size_t run,
@@ -66,17 +67,16 @@ int DeltaRule::CountInside(const DeltaUpdate& update, int64_t record, size_t run
   return std::min(update.k, ExtentOf(shard_.runs[run].matrix, block).Elements());
 }
 
-DeltaSums::Update DeltaRule::SumsOf(const DeltaRound& round, const RunSpans& begin,
-                                    const RunSpans& x, const DeltaUpdate& update) const {
+absl::StatusOr<DeltaSums::Update> DeltaRule::SumsOf(const DeltaRound& round, const RunSpans& begin,
+                                                    const RunSpans& x,
+                                                    const DeltaUpdate& update) const {
   DeltaSums::Update sums;
   int64_t record = 0;
   for (size_t i = 0; i < x.size(); ++i) {
-    const absl::Span<const float> from = begin[i], to = x[i], e = state_.error[i];
-    for (size_t j = 0; j < e.size(); ++j) {
-      const double done = from[j] - to[j], a = e[j];
-      sums.done += done * done;
-      sums.buffer += a * a;
-    }
+    DISTRO_ASSIGN_OR_RETURN(const double done, shard_.inner->SquaredDistance(begin[i], x[i]));
+    DISTRO_ASSIGN_OR_RETURN(const double buffer, shard_.inner->SquaredNorm(state_.error[i]));
+    sums.done += done;
+    sums.buffer += buffer;
     for (int64_t b = 0; b < shard_.runs[i].matrix.Blocks(); ++b, ++record) {
       if (update.empty(record)) continue;
       const uint8_t code = update.codes[record];
@@ -102,9 +102,10 @@ absl::Status DeltaRule::Feedback(absl::Span<const DeltaResult* const> results) {
     const int64_t sent = part.first_pending, returned = part.first_in_segment;
     for (int64_t b = 0; b < part.blocks.count; ++b)
       sums_.sent += CountInside(*update, sent + b, part.run, part.blocks.first + b);
-    DISTRO_ASSIGN_OR_RETURN(const int64_t count,
-                            backend_->Feedback(matrix, as_dct_[shard_.runs[part.run].tensor],
-                                               part.blocks, *update, sent, *result, returned, e));
+    DISTRO_ASSIGN_OR_RETURN(
+        const int64_t count,
+        shard_.deltas->Feedback(matrix, as_dct_[shard_.runs[part.run].tensor], part.blocks, *update,
+                                sent, *result, returned, e));
     sums_.returned += count;
   }
   return absl::OkStatus();

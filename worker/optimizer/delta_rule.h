@@ -1,7 +1,7 @@
 // A worker's round under the deltas method (docs/algorithm.md, "Deltas"): inner steps on its own
 // copy, what came of them in an error buffer, the largest of the buffer as an update, and what came
-// back out of the buffer again. On the CPU, over the runs of block rows that a rank has: the buffer
-// behind kernels/delta_backend.h, the rest not yet.
+// back out of the buffer again. Over the runs of block rows that a rank has, on its device: the
+// buffer behind kernels/delta_backend.h, the steps behind inner_backend.h and orthogonalizer.h.
 //
 //   copy x <- p
 //   rule.Step(step, norm, gradient, x);    // H times, skipped where loss or norm is no number
@@ -59,8 +59,8 @@ class DeltaRule {
   DeltaRule(RuleShard shard, const InnerSettings& settings, std::vector<InnerTensor> tensors,
             std::vector<bool> as_dct, DeltaState state);
 
-  // Takes a gradient at `x`, of norm `norm` over the whole model, which is finite, and moves x.
-  // Status: as InnerOptimizer::Step.
+  // Takes a gradient at `x`, of norm `norm` over the whole model, which is finite, and moves x; the
+  // gradient is lost. Status: as InnerOptimizer::Step.
   absl::Status Step(const InnerStep& step, double norm, const RunSpans& gradient,
                     const RunSpans& x);
 
@@ -70,9 +70,9 @@ class DeltaRule {
   // e <- beta * e + (begin - x), of which the update is pending. Requires IsFinite.
   absl::Status Compress(const DeltaRound& round, const RunSpans& begin, const RunSpans& x);
   // Instead: e is as it was, nothing is pending, and the inner optimizer begins anew.
-  void Abandon();
+  absl::Status Abandon();
   // As a worker starts: the same, and e is 0.
-  void Forget();
+  absl::Status Forget();
 
   // What the last Compress made, over the blocks of the shard, run after run; nothing when there
   // was none or its feedback was taken.
@@ -85,6 +85,8 @@ class DeltaRule {
   void ForgetPending() { pending_.reset(); }
 
   const RunSpans& error() const { return state_.error; }
+  // Where the blocks of the shard are among the segments.
+  const std::vector<SegmentPart>& parts() const { return parts_; }
   uint64_t inner_steps() const { return inner_.steps(); }
   const DeltaSums& sums() const { return sums_; }
 
@@ -96,15 +98,14 @@ class DeltaRule {
   // Positions inside the tensor that a record has, which is of this block of the run.
   int CountInside(const DeltaUpdate& update, int64_t record, size_t run, int64_t block) const;
   // Sums of an update that was made of the buffer.
-  DeltaSums::Update SumsOf(const DeltaRound& round, const RunSpans& begin, const RunSpans& x,
-                           const DeltaUpdate& update) const;
+  absl::StatusOr<DeltaSums::Update> SumsOf(const DeltaRound& round, const RunSpans& begin,
+                                           const RunSpans& x, const DeltaUpdate& update) const;
 
   const RuleShard shard_;
   const std::vector<SegmentPart> parts_;
   const std::vector<bool> as_dct_;
   const DeltaState state_;
   InnerOptimizer inner_;
-  const std::unique_ptr<DeltaBackend> backend_;
   std::optional<DeltaUpdate> pending_;
   DeltaSums sums_;
 };

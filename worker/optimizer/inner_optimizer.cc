@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "common/base/status_macros.h"
 #include "common/model/architecture.h"
 
 namespace distro::worker {
@@ -40,58 +41,44 @@ InnerOptimizer::InnerOptimizer(const InnerSettings& settings, std::vector<InnerT
 absl::Status InnerOptimizer::Step(float rate, float gradient_scale, const RunSpans& gradient,
                                   const RunSpans& x) {
   ++steps_;
+  InnerBackend& inner = *shard_.inner;
   for (size_t i = 0; i < x.size(); ++i) {
-    if (!by_muon_[shard_.runs[i].tensor]) AdamW(i, rate, gradient_scale, gradient[i], x[i]);
+    if (by_muon_[shard_.runs[i].tensor]) continue;
+    DISTRO_RETURN_IF_ERROR(inner.AdamW(StepOf(TensorOf(i), rate, gradient_scale), gradient[i],
+                                       first_[i], second_[i], x[i]));
   }
   return matrices_.Orthogonalize(
       [&](size_t i, absl::Span<float> direction) {
-        MakeDirection(i, gradient_scale, gradient[i], direction);
+        return inner.MakeDirection(settings_.mu, gradient_scale, gradient[i], first_[i], direction);
       },
-      [&](size_t i, absl::Span<const float> direction) { MoveAlong(i, rate, direction, x[i]); });
+      [&](size_t i, absl::Span<const float> direction) {
+        return inner.MoveAlong(MoveOf(TensorOf(i), rate), direction, x[i]);
+      });
 }
 
-void InnerOptimizer::AdamW(size_t run, float rate, float gradient_scale,
-                           absl::Span<const float> gradient, absl::Span<float> x) {
-  const auto count = static_cast<double>(steps_);
-  const auto correction1 = static_cast<float>(1 / (1 - std::pow(double{settings_.beta1}, count)));
-  const auto correction2 = static_cast<float>(1 / (1 - std::pow(double{settings_.beta2}, count)));
-  const float decay = TensorOf(run).decays ? rate * settings_.weight_decay : 0.0f;
-  const float beta1 = settings_.beta1, beta2 = settings_.beta2, epsilon = settings_.epsilon;
-  float* const first = first_[run].data();
-  float* const second = second_[run].data();
-  for (size_t i = 0; i < x.size(); ++i) {
-    const float g = gradient_scale * gradient[i];
-    first[i] = beta1 * first[i] + (1 - beta1) * g;
-    second[i] = beta2 * second[i] + (1 - beta2) * g * g;
-    const float direction = first[i] * correction1 / (std::sqrt(second[i] * correction2) + epsilon);
-    x[i] -= decay * x[i] + rate * direction;
-  }
+AdamWStep InnerOptimizer::StepOf(const InnerTensor& tensor, float rate,
+                                 float gradient_scale) const {
+  return {.count = steps_,
+          .rate = rate,
+          .gradient_scale = gradient_scale,
+          .beta1 = settings_.beta1,
+          .beta2 = settings_.beta2,
+          .epsilon = settings_.epsilon,
+          .weight_decay = tensor.decays ? settings_.weight_decay : 0.0f};
 }
 
-void InnerOptimizer::MakeDirection(size_t run, float gradient_scale,
-                                   absl::Span<const float> gradient, absl::Span<float> direction) {
-  const float mu = settings_.mu;
-  float* const buffer = first_[run].data();
-  for (size_t i = 0; i < direction.size(); ++i) {
-    const float g = gradient_scale * gradient[i];
-    buffer[i] = mu * buffer[i] + g;
-    direction[i] = g + mu * buffer[i];
-  }
-}
-
-void InnerOptimizer::MoveAlong(size_t run, float rate, absl::Span<const float> direction,
-                               absl::Span<float> x) const {
-  const MatrixShape& matrix = TensorOf(run).matrix;
-  const float scale =
-      settings_.muon_scale * std::sqrt(static_cast<float>(std::max(matrix.rows, matrix.cols)));
-  for (size_t i = 0; i < x.size(); ++i)
-    x[i] -= rate * (scale * direction[i] + settings_.weight_decay * x[i]);
+MuonMove InnerOptimizer::MoveOf(const InnerTensor& tensor, float rate) const {
+  const auto longer = static_cast<float>(std::max(tensor.matrix.rows, tensor.matrix.cols));
+  return {.rate = rate,
+          .scale = settings_.muon_scale * std::sqrt(longer),
+          .weight_decay = settings_.weight_decay};
 }
 
 void InnerOptimizer::Reset() {
   steps_ = 0;
   for (const RunSpans* state : {&first_, &second_}) {
-    for (const absl::Span<float> tensor : *state) std::ranges::fill(tensor, 0.0f);
+    for (const absl::Span<float> run : *state)
+      shard_.device->Fill(run.data(), 0, run.size() * sizeof(float));
   }
 }
 

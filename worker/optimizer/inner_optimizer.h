@@ -1,7 +1,7 @@
 // The ordinary optimizer that a worker of the deltas method runs on its own copy of the parameters
 // (docs/algorithm.md, "Deltas"): Muon for matrices inside the model, AdamW for everything else, or
 // AdamW for all. Nothing of it need be equal anywhere, but what the ranks of a node do together has
-// the bits of one rank. On the CPU.
+// the bits of one rank.
 //
 //   InnerOptimizer inner(settings, tensors, shard, first, second);
 //   inner.Step(rate, gradient_scale, g, x);  // of all runs of the shard
@@ -57,9 +57,9 @@ class InnerOptimizer {
 
   // x <- inner step (x, gradient_scale * gradient, rate), of every run. Steps are counted from 1,
   // for the correction of AdamW's moments. With several ranks they step together; an error is the
-  // other ranks', and of no use is what was stepped then.
+  // device's or the other ranks', and of no use is what was stepped then. The gradients are lost.
   absl::Status Step(float rate, float gradient_scale, const RunSpans& gradient, const RunSpans& x);
-  // As at the start.
+  // As at the start. Enqueued.
   void Reset();
 
   uint64_t steps() const { return steps_; }
@@ -67,13 +67,8 @@ class InnerOptimizer {
 
  private:
   const InnerTensor& TensorOf(size_t run) const { return tensors_[shard_.runs[run].tensor]; }
-  void AdamW(size_t run, float rate, float gradient_scale, absl::Span<const float> gradient,
-             absl::Span<float> x);
-  // Muon's step before and after Newton-Schulz of the whole matrix.
-  void MakeDirection(size_t run, float gradient_scale, absl::Span<const float> gradient,
-                     absl::Span<float> direction);
-  void MoveAlong(size_t run, float rate, absl::Span<const float> direction,
-                 absl::Span<float> x) const;
+  AdamWStep StepOf(const InnerTensor& tensor, float rate, float gradient_scale) const;
+  MuonMove MoveOf(const InnerTensor& tensor, float rate) const;
 
   const InnerSettings settings_;
   const std::vector<InnerTensor> tensors_;

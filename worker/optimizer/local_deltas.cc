@@ -67,7 +67,6 @@ class LocalDeltaRule final : public UpdateRule {
                  std::vector<RunSpans> elements)
       : shard_(std::move(shard)),
         elements_(std::move(elements)),
-        parts_(SegmentParts(*shard_.layout, shard_.runs)),
         rule_(shard_, settings, tensors, MuonTensors(settings, tensors),
               {.error = elements_[0], .first = elements_[1], .second = elements_[2]}) {}
 
@@ -92,15 +91,8 @@ class LocalDeltaRule final : public UpdateRule {
                           parameters, copy);
   }
 
-  absl::Status Abandon() override {
-    rule_.Abandon();
-    return absl::OkStatus();
-  }
-
-  absl::Status Forget() override {
-    rule_.Forget();
-    return absl::OkStatus();
-  }
+  absl::Status Abandon() override { return rule_.Abandon(); }
+  absl::Status Forget() override { return rule_.Forget(); }
 
   absl::Status Feedback(const CommittedRound& round, const DecodedRound& decoded,
                         int member) override {
@@ -130,7 +122,7 @@ class LocalDeltaRule final : public UpdateRule {
   absl::Status RestorePending(const PendingUpdate& pending) override {
     DeltaUpdate update{.k = pending.k, .positions = {}, .signs = {}, .codes = {}};
     const std::vector<int64_t> bytes = BlockBytesOf(pending.k);
-    for (const SegmentPart& part : parts_) {
+    for (const SegmentPart& part : rule_.parts()) {
       Append(BytesOf(part, pending, 0, bytes[0]), &update.positions);
       Append(BytesOf(part, pending, 1, bytes[1]), &update.signs);
       Append(BytesOf(part, pending, 2, bytes[2]), &update.codes);
@@ -146,7 +138,6 @@ class LocalDeltaRule final : public UpdateRule {
  private:
   const RuleShard shard_;
   const std::vector<RunSpans> elements_;  // [3]: error buffer, the inner optimizer's first, second
-  const std::vector<SegmentPart> parts_;
   DeltaRule rule_;
 };
 

@@ -4,18 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "worker/optimizer/orthogonalizer.h"
 
 namespace distro::worker {
-
-// Floats that an operation may use for longer than the rank that brought them: another rank may
-// still read them when the group has ended.
-using SharedFloats = std::shared_ptr<std::vector<float>>;
 
 class RankExchange {
  public:

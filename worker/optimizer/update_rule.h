@@ -40,8 +40,11 @@
 #include "distro/v1/round.pb.h"
 #include "distro/v1/run.pb.h"
 #include "kernels/backend.h"
+#include "kernels/delta_backend.h"
 #include "kernels/device.h"
 #include "worker/optimizer/delta_readings.h"
+#include "worker/optimizer/inner_backend.h"
+#include "worker/optimizer/orthogonalizer.h"
 #include "worker/optimizer/rank_exchange.h"
 #include "worker/plan/shard_plan.h"
 
@@ -57,6 +60,10 @@ struct RuleShard {
   std::vector<ShardRun> runs;
   Backend* backend = nullptr;
   Device* device = nullptr;
+  // Of a rule that takes local steps; nullptr with the others.
+  DeltaBackend* deltas = nullptr;
+  InnerBackend* inner = nullptr;
+  Orthogonalizer* orthogonalizer = nullptr;
   // For what the ranks of the node do together; nullptr: this one is alone.
   RankExchange* exchange = nullptr;
   // What the ranks have, where each has a part of its own; nullptr: every rank has everything.
@@ -131,8 +138,7 @@ class UpdateRule {
 
 // What is known of a rule before there is one: what its state needs, and what its payloads are.
 struct UpdateRuleKind {
-  // A round has several steps, on a copy of the parameters, and what they did is sent. Such a rule
-  // works in the host's memory.
+  // A round has several steps, on a copy of the parameters, and what they did is sent.
   bool takes_local_steps = false;
   // Norm that what its local steps did is scaled down to, over the whole model; 0: none.
   double delta_clip = 0;

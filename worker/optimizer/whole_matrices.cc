@@ -5,8 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/newton_schulz.h"
 #include "worker/optimizer/rank_exchange.h"
 
 namespace distro::worker {
@@ -26,10 +24,12 @@ WholeMatrices::WholeMatrices(const RuleShard& shard, const std::vector<bool>& ne
                              int iterations)
     : layout_(shard.layout),
       shards_(shard.shards),
+      orthogonalizer_(shard.orthogonalizer),
       exchange_(shard.exchange),
+      ranks_(exchange_ == nullptr ? 1 : exchange_->ranks()),
+      rank_(exchange_ == nullptr ? 0 : exchange_->rank()),
       iterations_(iterations) {
-  const int ranks = exchange_ == nullptr ? 1 : exchange_->ranks();
-  for (const MatrixWave& wave : MatrixWaves(*layout_, needs_whole, ranks)) {
+  for (const MatrixWave& wave : MatrixWaves(*layout_, needs_whole, ranks_)) {
     waves_.push_back(WaveOf(wave, shard.runs));
     waves_.back().name = absl::StrCat("directions of wave ", waves_.size());
   }
@@ -48,52 +48,50 @@ WholeMatrices::Wave WholeMatrices::WaveOf(const MatrixWave& matrices,
     }
     wave.cuts.push_back(wave.elements);
   }
-  const int ranks = exchange_ == nullptr ? 1 : exchange_->ranks();
-  const int rank = exchange_ == nullptr ? 0 : exchange_->rank();
-  wave.cuts.resize(ranks + 1, wave.elements);
-  if (rank < static_cast<int>(matrices.matrices.size())) wave.own = matrices.matrices[rank];
+  wave.cuts.resize(ranks_ + 1, wave.elements);
+  if (rank_ < static_cast<int>(matrices.matrices.size())) wave.own = matrices.matrices[rank_];
   if (shards_ == nullptr || exchange_ == nullptr) return wave;
   wave.to_owners = WaveCounts(*shards_, matrices);
-  wave.to_holders = Transposed(wave.to_owners, ranks);
+  wave.to_holders = Transposed(wave.to_owners, ranks_);
   return wave;
 }
 
 absl::Status WholeMatrices::Orthogonalize(
-    absl::FunctionRef<void(size_t run, absl::Span<float> direction)> make,
-    absl::FunctionRef<void(size_t run, absl::Span<const float> direction)> use) const {
+    absl::FunctionRef<absl::Status(size_t run, absl::Span<float> direction)> make,
+    absl::FunctionRef<absl::Status(size_t run, absl::Span<const float> direction)> use) const {
   for (const Wave& wave : waves_) {
     // Here and not kept: between two steps the memory is the activations'.
-    const auto directions = std::make_shared<std::vector<float>>(wave.elements);
+    DISTRO_ASSIGN_OR_RETURN(const SharedFloats directions,
+                            orthogonalizer_->Allocate(wave.elements));
     const auto of = [&](const Part& part) {
-      return absl::MakeSpan(*directions).subspan(part.offset, part.elements);
+      return directions.floats().subspan(part.offset, part.elements);
     };
-    for (const Part& part : wave.parts) make(part.run, of(part));
+    for (const Part& part : wave.parts) DISTRO_RETURN_IF_ERROR(make(part.run, of(part)));
     DISTRO_RETURN_IF_ERROR(Work(wave, directions));
-    for (const Part& part : wave.parts) use(part.run, of(part));
+    for (const Part& part : wave.parts) DISTRO_RETURN_IF_ERROR(use(part.run, of(part)));
   }
   return absl::OkStatus();
 }
 
 absl::Status WholeMatrices::Work(const Wave& wave, const SharedFloats& directions) const {
   if (wave.to_owners.empty()) {
-    const int rank = exchange_ == nullptr ? 0 : exchange_->rank();
-    const int64_t begin = wave.cuts[rank], end = wave.cuts[rank + 1];
-    NewtonSchulzOf(wave.own, absl::MakeSpan(*directions).subspan(begin, end - begin));
+    const int64_t begin = wave.cuts[rank_], end = wave.cuts[rank_ + 1];
+    DISTRO_RETURN_IF_ERROR(
+        NewtonSchulzOf(wave.own, directions.floats().subspan(begin, end - begin)));
     if (exchange_ == nullptr) return absl::OkStatus();
     return exchange_->AllGather(wave.name, wave.cuts, directions);
   }
-  const auto matrix = std::make_shared<std::vector<float>>(
-      wave.own < 0 ? 0 : layout_->tensors()[wave.own].matrix.elements);
+  const int64_t own = wave.own < 0 ? 0 : layout_->tensors()[wave.own].matrix.elements;
+  DISTRO_ASSIGN_OR_RETURN(const SharedFloats matrix, orthogonalizer_->Allocate(own));
   DISTRO_RETURN_IF_ERROR(exchange_->AllToAll(wave.name, wave.to_owners, directions, matrix));
-  NewtonSchulzOf(wave.own, absl::MakeSpan(*matrix));
+  DISTRO_RETURN_IF_ERROR(NewtonSchulzOf(wave.own, matrix.floats()));
   return exchange_->AllToAll(wave.name, wave.to_holders, matrix, directions);
 }
 
-void WholeMatrices::NewtonSchulzOf(int tensor, absl::Span<float> matrix) const {
-  if (tensor < 0) return;
-  static const MatrixKernels& kernels = *SupportedVectorKernels().back().matrix;
+absl::Status WholeMatrices::NewtonSchulzOf(int tensor, absl::Span<float> matrix) const {
+  if (tensor < 0) return absl::OkStatus();
   const MatrixShape& shape = layout_->tensors()[tensor].matrix;
-  NewtonSchulz(kernels, shape.rows, shape.cols, iterations_, matrix);
+  return orthogonalizer_->NewtonSchulz(shape.rows, shape.cols, iterations_, matrix);
 }
 
 }  // namespace distro::worker

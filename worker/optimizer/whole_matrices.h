@@ -25,10 +25,10 @@ class WholeMatrices {
 
   // Of every run of the matrices, an index into the shard's runs: `make` writes the direction,
   // `use` gets what Newton-Schulz of the whole matrix made of it. With more ranks than one it is a
-  // collective operation, whose error it returns.
+  // collective operation. The first error, of those two or of what is done between them.
   absl::Status Orthogonalize(
-      absl::FunctionRef<void(size_t run, absl::Span<float> direction)> make,
-      absl::FunctionRef<void(size_t run, absl::Span<const float> direction)> use) const;
+      absl::FunctionRef<absl::Status(size_t run, absl::Span<float> direction)> make,
+      absl::FunctionRef<absl::Status(size_t run, absl::Span<const float> direction)> use) const;
 
  private:
   struct Part {
@@ -48,11 +48,14 @@ class WholeMatrices {
 
   Wave WaveOf(const MatrixWave& wave, absl::Span<const ShardRun> runs) const;
   absl::Status Work(const Wave& wave, const SharedFloats& directions) const;
-  void NewtonSchulzOf(int tensor, absl::Span<float> matrix) const;
+  absl::Status NewtonSchulzOf(int tensor, absl::Span<float> matrix) const;
 
   const Layout* const layout_;
   const ShardPlan* const shards_;
-  RankExchange* const exchange_;
+  Orthogonalizer* const orthogonalizer_;
+  RankExchange* const exchange_;  // nullptr: alone
+  const int ranks_;
+  const int rank_;
   const int iterations_;
   std::vector<Wave> waves_;
 };

@@ -1,6 +1,6 @@
 // The one door to Torch: the only file that includes its headers, and the precompiled header of
 // every target that calls distro_use_torch (cmake/DistroTorch.cmake). Used by
-// worker/{model,train,fsdp} alone.
+// worker/{model,train,fsdp,node} alone.
 //
 // Torch reports errors by exceptions; they end at the first line of ours (CatchTorch).
 #pragma once
@@ -9,12 +9,14 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/outer.h>

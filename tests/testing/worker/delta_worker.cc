@@ -8,7 +8,6 @@
 #include "absl/strings/string_view.h"
 #include "common/base/random.h"
 #include "common/run/run_config.h"
-#include "kernels/cpu/cpu_backend.h"
 
 namespace distro::testing {
 namespace {
@@ -63,8 +62,6 @@ DeltaWorker::DeltaWorker(const LlamaConfig& llama, int segment_blocks)
       config(Config()),
       kind(worker::RuleOf(config, &layout, model)),
       plan(*ShardPlan::Create(layout, UnitTensors(model, layout.manifest()), /*ranks=*/1)),
-      backend(MakeReferenceBackend()),
-      device(MakeHostDevice()),
       step(StepOf(config, layout.tensors().size())),
       error(layout),
       first(layout),
@@ -74,9 +71,8 @@ DeltaWorker::DeltaWorker(const LlamaConfig& llama, int segment_blocks)
       gradient(layout) {
   for (int i = 0; i < parameters.tensors(); ++i) std::ranges::fill(parameters.tensor(i), 0.125f);
   const std::vector<ShardRun>& runs = plan.shard(0).runs;
-  rule =
-      kind.make({.layout = &layout, .runs = runs, .backend = backend.get(), .device = device.get()},
-                {SpansOf(&error), SpansOf(&first), SpansOf(&second)});
+  rule = kind.make(host.Of({.layout = &layout, .runs = runs}),
+                   {SpansOf(&error), SpansOf(&first), SpansOf(&second)});
   optimizer = std::make_unique<worker::Optimizer>(
       &layout, &kind, std::vector<worker::RankRule>{{.rule = rule.get(), .runs = runs}});
 }

@@ -11,8 +11,7 @@
 #include "common/model/llama/llama.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/run.pb.h"
-#include "kernels/backend.h"
-#include "kernels/device.h"
+#include "worker/optimizer/host_backends.h"
 #include "worker/optimizer/optimizer.h"
 #include "worker/optimizer/update_rule.h"
 #include "worker/plan/shard_plan.h"
@@ -58,8 +57,7 @@ struct DeltaWorker {
   const v1::RunConfig config;
   const worker::UpdateRuleKind kind;
   const worker::ShardPlan plan;
-  const std::unique_ptr<Backend> backend;
-  const std::unique_ptr<Device> device;
+  const worker::HostBackends host;
   v1::StepParameters step;  // caps 255
   double norm = 4;          // as the rule is told of each gradient
   TensorBuffer error, first, second;

@@ -2,7 +2,6 @@
 // every build, over the machine's in worker_gpu_test.
 #include <cmath>
 
-#include "absl/strings/str_cat.h"
 #include "tests/testing/round_builder.h"
 #include "tests/worker/node/devices_under_test.h"
 #include "tests/worker/node/node_fixture.h"
@@ -14,19 +13,6 @@ using distro::testing::BuildRound;
 using distro::testing::Committed;
 using testing::DevicesUnderTest;
 using testing::NodeCase;
-
-// Every strategy with as many ranks as there are devices, and with what can be on the host there.
-std::vector<NodeCase> DeviceCases() {
-  std::vector<NodeCase> cases;
-  for (const Sharding sharding : testing::kStrategies) {
-    for (const bool offload : {false, true})
-      cases.push_back({.sharding = sharding, .ranks = 0, .cpu_offload = offload});
-  }
-  return cases;
-}
-std::string CaseName(const ::testing::TestParamInfo<NodeCase>& info) {
-  return absl::StrCat(Name(info.param.sharding), info.param.cpu_offload ? "_offloaded" : "");
-}
 
 class DeviceNodeTest : public testing::NodeFixture, public ::testing::WithParamInterface<NodeCase> {
  protected:
@@ -55,7 +41,8 @@ class DeviceNodeTest : public testing::NodeFixture, public ::testing::WithParamI
   std::unique_ptr<Node> cpu_;
   std::unique_ptr<Node> node_;
 };
-INSTANTIATE_TEST_SUITE_P(Strategies, DeviceNodeTest, ::testing::ValuesIn(DeviceCases()), CaseName);
+INSTANTIATE_TEST_SUITE_P(Strategies, DeviceNodeTest, ::testing::ValuesIn(testing::DeviceCases()),
+                         testing::DeviceCaseName);
 
 TEST_P(DeviceNodeTest, EqualVotesGiveTheCpusParameters) {
   EXPECT_EQ(node_->ranks(), how_.devices->default_ranks());

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/gpu_delta_backend.h"
 #include "tests/kernels/emulated_cuda.h"
 #include "worker/fsdp/thread_communicator.h"
+#include "worker/node/torch_inner_backend.h"
 
 namespace distro::worker::testing {
 namespace {
@@ -31,6 +33,8 @@ class EmulatedDevices : public NodeDevices {
     RankDevice device{.torch = at::kCPU,
                       .memory = nullptr,
                       .backend = cuda::MakeGpuBackend(gpu.get()),
+                      .deltas = cuda::MakeGpuDeltaBackend(gpu.get()),
+                      .inner = MakeTorchInnerBackend(at::kCPU),
                       .pins_host_memory = false};
     device.memory = std::move(gpu);
     return device;

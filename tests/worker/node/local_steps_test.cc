@@ -8,7 +8,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/round_builder.h"
-#include "tests/worker/node/emulated_devices.h"
 #include "tests/worker/node/node_fixture.h"
 
 namespace distro::worker {
@@ -16,10 +15,8 @@ namespace {
 
 using distro::testing::BuildDeltaRound;
 using distro::testing::Committed;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::kSequence;
-using testing::NodeCase;
 using testing::RandomTokens;
 
 v1::RunConfig Config() {
@@ -35,15 +32,10 @@ v1::RunConfig Config() {
 
 class LocalStepsNodeTest : public testing::NodeFixture {
  protected:
-  absl::StatusOr<std::unique_ptr<Node>> Create(const NodeCase& how) {
-    return Node::Create(OptionsOf(how), {.layout = &tiny_.layout,
-                                         .model = tiny_.model.get(),
-                                         .rule = &rule_,
-                                         .copy = true,
-                                         .devices = how.devices});
-  }
   std::unique_ptr<Node> MakeDeltas() {
-    auto node = Create({});
+    auto node = Node::Create(
+        OptionsOf({}),
+        {.layout = &tiny_.layout, .model = tiny_.model.get(), .rule = &rule_, .copy = true});
     EXPECT_TRUE(node.ok()) << node.status();
     EXPECT_TRUE((*node)->Load(Snapshot(), RoundId(0), 0).ok());
     return *std::move(node);
@@ -80,12 +72,6 @@ class LocalStepsNodeTest : public testing::NodeFixture {
 
   const UpdateRuleKind rule_ = RuleOf(Config(), &tiny_.layout, tiny_.model->architecture());
 };
-
-TEST_F(LocalStepsNodeTest, GpusAreRefused) {
-  const absl::Status status = Create({.devices = testing::MakeEmulatedDevices()}).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("--device: "));
-}
 
 TEST_F(LocalStepsNodeTest, ALocalStepMovesTheCopyAndNotTheParameters) {
   const auto node = MakeDeltas();

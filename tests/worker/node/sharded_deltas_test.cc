@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "tests/testing/plain_deltas.h"
 #include "tests/testing/round_builder.h"
+#include "tests/worker/node/emulated_devices.h"
 #include "tests/worker/node/node_fixture.h"
 
 namespace distro::worker {
@@ -75,9 +76,11 @@ class ShardedDeltasTest : public testing::NodeFixture,
   ShardedDeltasTest() : NodeFixture(OddConfig(GetParam().tied)) {}
 
   std::unique_ptr<Node> MakeDeltas(const NodeCase& how = {}) {
-    auto node = Node::Create(
-        OptionsOf(how),
-        {.layout = &tiny_.layout, .model = tiny_.model.get(), .rule = &rule_, .copy = true});
+    auto node = Node::Create(OptionsOf(how), {.layout = &tiny_.layout,
+                                              .model = tiny_.model.get(),
+                                              .rule = &rule_,
+                                              .copy = true,
+                                              .devices = how.devices});
     EXPECT_TRUE(node.ok()) << node.status();
     EXPECT_TRUE((*node)->Load(Snapshot(), RoundId(0), 0).ok());
     return *std::move(node);
@@ -225,6 +228,21 @@ TEST_P(ShardedDeltasTest, PayloadsStateAndParametersDoNotShowTheStrategy) {
     EXPECT_EQ(readings.cancelled, expected.cancelled);
     EXPECT_NEAR(*readings.delta_norm, *expected.delta_norm, 1e-12 * *expected.delta_norm);
     EXPECT_NEAR(*readings.energy_kept, *expected.energy_kept, 1e-12);
+  }
+}
+
+// On emulated GPUs, whose sums are in another order than the CPU's, and the same in every strategy.
+TEST_P(ShardedDeltasTest, NorDoTheyOnGpus) {
+  for (const bool offload : {false, true}) {
+    const auto one =
+        MakeDeltas({.devices = testing::MakeEmulatedDevices(), .cpu_offload = offload});
+    const Lived lived = LiveOnOneRank(one.get());
+    for (NodeCase how : AllCases(testing::MakeEmulatedDevices())) {
+      how.cpu_offload = offload;
+      SCOPED_TRACE(
+          absl::StrCat(Name(how.sharding), " on ", how.ranks, offload ? " offloaded" : ""));
+      ExpectLives(MakeDeltas(how).get(), lived, 0);
+    }
   }
 }
 

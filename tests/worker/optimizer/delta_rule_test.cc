@@ -9,6 +9,7 @@
 #include "common/update/scale.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "worker/optimizer/host_backends.h"
 
 namespace distro::worker {
 namespace {
@@ -33,7 +34,7 @@ class DeltaRuleTest : public ::testing::Test {
               InnerTensors(layout_, {{0}, {1}}), {false, false},
               {.error = Spans(&error_), .first = Spans(&first_), .second = Spans(&second_)}) {}
 
-  RuleShard Whole() const { return {.layout = &layout_, .runs = WholeRuns(layout_)}; }
+  RuleShard Whole() const { return host_.Of({.layout = &layout_, .runs = WholeRuns(layout_)}); }
   void Compress(float beta, int k = 1, uint8_t cap = 255) {
     ASSERT_TRUE(IsFinite(beta));
     ASSERT_EQ(
@@ -73,6 +74,7 @@ class DeltaRuleTest : public ::testing::Test {
       *Manifest::Create({{.name = "a", .shape = {64, 130}}, {.name = "b", .shape = {3}}}), 2);
   TensorBuffer error_{layout_}, first_{layout_}, second_{layout_};
   TensorBuffer begin_{layout_}, x_{layout_}, gradient_{layout_};
+  const HostBackends host_;
   DeltaRule rule_;
 };
 
@@ -145,7 +147,7 @@ TEST_F(DeltaRuleTest, ACopyThatIsNoNumberLeavesTheBufferAsItWas) {
        {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     x_.tensor(0)[100] = bad;
     EXPECT_FALSE(IsFinite(0.5f));
-    rule_.Abandon();
+    ASSERT_EQ(rule_.Abandon(), absl::OkStatus());
     EXPECT_EQ(error_.tensor(1)[0], 0.5f);
     EXPECT_FALSE(rule_.pending().has_value());
     EXPECT_EQ(rule_.inner_steps(), 0u);
@@ -244,7 +246,7 @@ TEST_F(DeltaRuleTest, OfABlockOfFrequenciesAllPositionsAreInside) {
 
 TEST_F(DeltaRuleTest, InnerStepsOfTheReadingsGoOnWhenTheInnerOptimizerBeginsAnew) {
   Step(/*norm=*/1, /*clip_norm=*/1);
-  rule_.Abandon();
+  ASSERT_EQ(rule_.Abandon(), absl::OkStatus());
   Step(/*norm=*/1, /*clip_norm=*/1);
   EXPECT_EQ(rule_.inner_steps(), 1u);
   EXPECT_EQ(Readings().inner_steps, 2u);

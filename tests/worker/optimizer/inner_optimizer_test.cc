@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/newton_schulz.h"
+#include "worker/optimizer/host_backends.h"
 
 namespace distro::worker {
 namespace {
@@ -17,7 +18,8 @@ using ::testing::FloatNear;
 class InnerOptimizerTest : public ::testing::Test {
  protected:
   InnerOptimizer Make(const InnerSettings& settings) {
-    return InnerOptimizer(settings, tensors_, {.layout = &layout_, .runs = WholeRuns(layout_)},
+    return InnerOptimizer(settings, tensors_,
+                          host_.Of({.layout = &layout_, .runs = WholeRuns(layout_)}),
                           Spans(&first_), Spans(&second_));
   }
   // A step in which `tensor` has this gradient and is at x; the others are at 0 and stay there.
@@ -40,6 +42,7 @@ class InnerOptimizerTest : public ::testing::Test {
     return spans;
   }
 
+  const HostBackends host_;
   // By name: a_head, b_inside, c_norm, d_embedding.
   const Layout layout_ =
       *Layout::Create(*Manifest::Create({{.name = "a_head", .shape = {2, 1}},

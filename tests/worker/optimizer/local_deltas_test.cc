@@ -13,6 +13,7 @@
 #include "tests/testing/round_builder.h"
 #include "tests/testing/worker/delta_worker.h"
 #include "worker/optimizer/delta_rule.h"
+#include "worker/optimizer/host_backends.h"
 #include "worker/optimizer/inner_optimizer.h"
 #include "worker/optimizer/update_rule.h"
 
@@ -98,9 +99,12 @@ class ByHand {
   TensorBuffer error, first, second, x;
 
  private:
-  RuleShard Whole() const { return {.layout = &worker_.layout, .runs = WholeRuns(worker_.layout)}; }
+  RuleShard Whole() const {
+    return host_.Of({.layout = &worker_.layout, .runs = WholeRuns(worker_.layout)});
+  }
 
   DeltaWorker& worker_;
+  const HostBackends host_;
   const std::vector<InnerTensor> tensors_;
   const InnerSettings settings_;
 };

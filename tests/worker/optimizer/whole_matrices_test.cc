@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/newton_schulz.h"
+#include "worker/optimizer/host_backends.h"
 #include "worker/optimizer/rank_exchange.h"
 
 namespace {
@@ -49,7 +50,7 @@ class NobodyElse final : public RankExchange {
   int ranks() const override { return ranks_; }
   absl::Status AllToAll(absl::string_view, absl::Span<const int64_t>, const SharedFloats&,
                         const SharedFloats& receive) override {
-    std::ranges::fill(*receive, 0.25f);
+    std::ranges::fill(receive.floats(), 0.25f);
     return exchange_;
   }
   absl::Status AllGather(absl::string_view, absl::Span<const int64_t>,
@@ -68,8 +69,11 @@ class WholeMatricesTest : public ::testing::Test {
   ShardPlan Shards(int ranks) const { return *ShardPlan::Create(layout_, {{0, 1, 2}}, ranks); }
   static absl::Status Orthogonalize(const WholeMatrices& matrices) {
     return matrices.Orthogonalize(
-        [](size_t, absl::Span<float> direction) { std::ranges::fill(direction, 0.5f); },
-        [](size_t, absl::Span<const float>) {});
+        [](size_t, absl::Span<float> direction) {
+          std::ranges::fill(direction, 0.5f);
+          return absl::OkStatus();
+        },
+        [](size_t, absl::Span<const float>) { return absl::OkStatus(); });
   }
   static int64_t MostBytesOf(const WholeMatrices& matrices) {
     const int64_t before = allocated;
@@ -79,7 +83,7 @@ class WholeMatricesTest : public ::testing::Test {
     return most - before;
   }
   void ExpectPlanned(const RuleShard& shard, int ranks) {
-    const WholeMatrices matrices(shard, needs_whole_, 5);
+    const WholeMatrices matrices(host_.Of(shard), needs_whole_, 5);
     const auto planned = static_cast<double>(WaveScratchBytes(
         layout_, MatrixWaves(layout_, needs_whole_, ranks), shard.shards, /*rank=*/0));
     EXPECT_NEAR(planned / static_cast<double>(MostBytesOf(matrices)), 1, 0.05) << ranks;
@@ -89,6 +93,7 @@ class WholeMatricesTest : public ::testing::Test {
                                                             {.name = "b", .shape = {640}},
                                                             {.name = "c", .shape = {320, 512}}}),
                                          16);
+  const HostBackends host_;
   const std::vector<bool> needs_whole_ = {true, false, true};
 };
 
@@ -118,17 +123,19 @@ TEST_F(WholeMatricesTest, TheOtherRanksErrorEndsTheStep) {
                              .runs = cut ? shards.shard(0).runs : WholeRuns(layout_),
                              .exchange = &nobody,
                              .shards = cut ? &shards : nullptr};
-    EXPECT_EQ(Orthogonalize(WholeMatrices(shard, needs_whole_, 5)).code(),
+    EXPECT_EQ(Orthogonalize(WholeMatrices(host_.Of(shard), needs_whole_, 5)).code(),
               absl::StatusCode::kAborted);
   }
 }
 
 // Muon's direction of a matrix is that of Newton-Schulz, of nothing else.
 TEST_F(WholeMatricesTest, AloneItIsNewtonSchulzOfEachMatrix) {
-  const WholeMatrices matrices({.layout = &layout_, .runs = WholeRuns(layout_)}, needs_whole_, 5);
+  const WholeMatrices matrices(host_.Of({.layout = &layout_, .runs = WholeRuns(layout_)}),
+                               needs_whole_, 5);
   const auto make = [](size_t run, absl::Span<float> direction) {
     for (size_t i = 0; i < direction.size(); ++i)
       direction[i] = static_cast<float>((i * 7919 + run) % 1009) - 500;
+    return absl::OkStatus();
   };
   int used = 0;
   const absl::Status status =
@@ -136,10 +143,11 @@ TEST_F(WholeMatricesTest, AloneItIsNewtonSchulzOfEachMatrix) {
         ++used;
         const MatrixShape& matrix = layout_.tensors()[run].matrix;
         std::vector<float> expected(matrix.elements);
-        make(run, absl::MakeSpan(expected));
+        EXPECT_EQ(make(run, absl::MakeSpan(expected)), absl::OkStatus());
         NewtonSchulz(*SupportedVectorKernels().back().matrix, matrix.rows, matrix.cols, 5,
                      absl::MakeSpan(expected));
         EXPECT_TRUE(std::ranges::equal(direction, expected)) << run;
+        return absl::OkStatus();
       });
   EXPECT_EQ(status, absl::OkStatus());
   EXPECT_EQ(used, 2);

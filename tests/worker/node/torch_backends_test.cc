@@ -1,0 +1,139 @@
+// Torch's operators do what the CPU's own code does, up to rounding.
+#include <cmath>
+#include <random>
+
+#include "gtest/gtest.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/newton_schulz.h"
+#include "worker/node/torch_inner_backend.h"
+#include "worker/node/torch_orthogonalizer.h"
+
+namespace distro::worker {
+namespace {
+
+std::vector<float> Random(int64_t count, uint32_t seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> floats(count);
+  for (float& each : floats) each = normal(generator);
+  return floats;
+}
+
+void ExpectNear(const std::vector<float>& actual, const std::vector<float>& expected, float share) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i)
+    ASSERT_NEAR(actual[i], expected[i], share * (std::abs(expected[i]) + 1)) << i;
+}
+
+// A size at which vectors of any width leave a rest.
+constexpr int64_t kElements = 1003;
+
+class TorchInnerBackendTest : public ::testing::Test {
+ protected:
+  const std::unique_ptr<InnerBackend> torch_ = MakeTorchInnerBackend(at::kCPU);
+  const std::unique_ptr<InnerBackend> cpu_ = MakeCpuInnerBackend();
+};
+
+TEST_F(TorchInnerBackendTest, StepsOfAdamWAreTheCpus) {
+  struct State {
+    std::vector<float> first = std::vector<float>(kElements);
+    std::vector<float> second = std::vector<float>(kElements);
+    std::vector<float> x = Random(kElements, 1);
+  };
+  State of_torch, of_cpu;
+  for (const uint64_t count : {1, 2, 3}) {
+    const AdamWStep step = {.count = count,
+                            .rate = 0.05f,
+                            .gradient_scale = count == 2 ? 0.25f : 1.0f,
+                            .beta1 = 0.9f,
+                            .beta2 = 0.95f,
+                            .epsilon = 1e-8f,
+                            .weight_decay = count == 3 ? 0.0f : 0.1f};
+    for (auto& [backend, state] : {std::pair(torch_.get(), &of_torch), {cpu_.get(), &of_cpu}}) {
+      std::vector<float> gradient = Random(kElements, 10 + count);
+      ASSERT_EQ(backend->AdamW(step, absl::MakeSpan(gradient), absl::MakeSpan(state->first),
+                               absl::MakeSpan(state->second), absl::MakeSpan(state->x)),
+                absl::OkStatus());
+    }
+  }
+  ExpectNear(of_torch.first, of_cpu.first, 1e-6f);
+  ExpectNear(of_torch.second, of_cpu.second, 1e-6f);
+  ExpectNear(of_torch.x, of_cpu.x, 1e-6f);
+  EXPECT_NE(of_torch.x, Random(kElements, 1));
+}
+
+TEST_F(TorchInnerBackendTest, MuonsDirectionAndStepAreTheCpus) {
+  const std::vector<float> gradient = Random(kElements, 2);
+  std::vector<std::vector<float>> buffers, directions, ends;
+  for (InnerBackend* const backend : {torch_.get(), cpu_.get()}) {
+    std::vector<float> buffer = Random(kElements, 3), x = Random(kElements, 4);
+    std::vector<float> direction(kElements, std::nanf(""));  // as memory may be that nobody wrote
+    ASSERT_EQ(backend->MakeDirection(0.95f, 0.5f, gradient, absl::MakeSpan(buffer),
+                                     absl::MakeSpan(direction)),
+              absl::OkStatus());
+    ASSERT_EQ(backend->MoveAlong({.rate = 0.02f, .scale = 3, .weight_decay = 0.1f}, direction,
+                                 absl::MakeSpan(x)),
+              absl::OkStatus());
+    buffers.push_back(buffer);
+    directions.push_back(direction);
+    ends.push_back(x);
+  }
+  ExpectNear(buffers[0], buffers[1], 1e-6f);
+  ExpectNear(directions[0], directions[1], 1e-6f);
+  ExpectNear(ends[0], ends[1], 1e-6f);
+}
+
+TEST_F(TorchInnerBackendTest, SumsOfMoreThanAChunkAreTheCpus) {
+  const std::vector<float> a = Random((int64_t{1} << 22) + 5, 5), b = Random(a.size(), 6);
+  const double distance = *cpu_->SquaredDistance(a, b), norm = *cpu_->SquaredNorm(a);
+  EXPECT_NEAR(*torch_->SquaredDistance(a, b), distance, 1e-10 * distance);
+  EXPECT_NEAR(*torch_->SquaredNorm(a), norm, 1e-10 * norm);
+  EXPECT_EQ(*torch_->SquaredNorm({}), 0);
+}
+
+struct Matrix {
+  int64_t rows;
+  int64_t cols;
+};
+
+class TorchOrthogonalizerTest : public ::testing::TestWithParam<Matrix> {
+ protected:
+  std::vector<float> Orthogonal(at::ScalarType type, const std::vector<float>& u) const {
+    const auto torch = MakeTorchOrthogonalizer(at::kCPU, at::kCPU, type);
+    const auto memory = torch->Allocate(static_cast<int64_t>(u.size()));
+    EXPECT_TRUE(memory.ok()) << memory.status();
+    std::copy(u.begin(), u.end(), memory->floats().begin());
+    EXPECT_EQ(torch->NewtonSchulz(GetParam().rows, GetParam().cols, 5, memory->floats()),
+              absl::OkStatus());
+    return {memory->floats().begin(), memory->floats().end()};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Matrices, TorchOrthogonalizerTest,
+                         ::testing::Values(Matrix{48, 80}, Matrix{80, 48}, Matrix{33, 33},
+                                           Matrix{1, 7}));
+
+TEST_P(TorchOrthogonalizerTest, DirectionsAreTheCpus) {
+  const auto [rows, cols] = GetParam();
+  const std::vector<float> u = Random(rows * cols, 7);
+  std::vector<float> expected = u;
+  NewtonSchulz(*SupportedVectorKernels().back().matrix, rows, cols, 5, absl::MakeSpan(expected));
+  ExpectNear(Orthogonal(at::kFloat, u), expected, 1e-4f);
+  // Eight bits a number, over five iterations.
+  ExpectNear(Orthogonal(at::kBFloat16, u), expected, 0.1f);
+}
+
+TEST_P(TorchOrthogonalizerTest, ZerosStayZeros) {
+  const std::vector<float> zeros(GetParam().rows * GetParam().cols);
+  EXPECT_EQ(Orthogonal(at::kFloat, zeros), zeros);
+  EXPECT_EQ(Orthogonal(at::kBFloat16, zeros), zeros);
+}
+
+TEST(TorchOrthogonalizerMemoryTest, OfNothingIsNone) {
+  const auto torch = MakeTorchOrthogonalizer(at::kCPU, at::kCPU, at::kFloat);
+  EXPECT_TRUE(torch->Allocate(0)->floats().empty());
+  EXPECT_EQ(torch->Allocate(int64_t{1} << 60).status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace distro::worker

@@ -1,0 +1,95 @@
+#include "worker/node/torch_inner_backend.h"
+
+#include <algorithm>
+
+#include "worker/node/float_tensor.h"
+
+namespace distro::worker {
+namespace {
+
+// Elements of which a sum takes a copy: enough to keep a GPU busy, little beside a model.
+constexpr int64_t kSumElements = int64_t{1} << 22;
+
+class TorchInnerBackend final : public InnerBackend {
+ public:
+  explicit TorchInnerBackend(at::Device device) : device_(device) {}
+
+  absl::Status AdamW(const AdamWStep& step, absl::Span<float> gradient, absl::Span<float> first,
+                     absl::Span<float> second, absl::Span<float> x) override {
+    return Do("AdamW", [&] {
+      at::Tensor g = Of(gradient);
+      if (step.gradient_scale != 1) g.mul_(step.gradient_scale);
+      const at::Tensor count = at::full({}, static_cast<double>(step.count), g.options());
+      at::_fused_adamw_({Of(x)}, {g}, {Of(first)}, {Of(second)}, {}, {count}, double{step.rate},
+                        step.beta1, step.beta2, step.weight_decay, step.epsilon,
+                        /*amsgrad=*/false, /*maximize=*/false);
+    });
+  }
+
+  absl::Status MakeDirection(float mu, float gradient_scale, absl::Span<const float> gradient,
+                             absl::Span<float> buffer, absl::Span<float> direction) override {
+    return Do("Muon's buffer", [&] {
+      const at::Tensor to = Of(direction), momentum = Of(buffer);
+      to.copy_(Of(gradient)).mul_(gradient_scale);
+      momentum.mul_(mu).add_(to);
+      to.add_(momentum, mu);
+    });
+  }
+
+  absl::Status MoveAlong(const MuonMove& move, absl::Span<const float> direction,
+                         absl::Span<float> x) override {
+    return Do("Muon's step", [&] {
+      Of(x)
+          .mul_(1 - double{move.rate} * move.weight_decay)
+          .add_(Of(direction), -double{move.rate} * move.scale);
+    });
+  }
+
+  absl::StatusOr<double> SquaredDistance(absl::Span<const float> a,
+                                         absl::Span<const float> b) override {
+    return SumOf(a, [&](const at::Tensor& chunk, int64_t first) {
+      return chunk - Of(b).narrow(0, first, chunk.numel());
+    });
+  }
+
+  absl::StatusOr<double> SquaredNorm(absl::Span<const float> a) override {
+    return SumOf(a, [](const at::Tensor& chunk, int64_t /*first*/) { return chunk; });
+  }
+
+ private:
+  at::Tensor Of(absl::Span<const float> floats) const { return FloatTensor(floats, device_); }
+
+  template <typename Body>
+  static absl::Status Do(absl::string_view what, Body&& body) {
+    return CatchTorch(what, [&] {
+      const at::NoGradGuard no_grad;
+      body();
+      return absl::OkStatus();
+    });
+  }
+
+  // Of the squares of what `values_of` makes of each chunk, in f64.
+  template <typename ValuesOf>
+  absl::StatusOr<double> SumOf(absl::Span<const float> a, ValuesOf&& values_of) const {
+    return CatchTorch("sum of squares", [&]() -> absl::StatusOr<double> {
+      const at::NoGradGuard no_grad;
+      const at::Tensor all = Of(a);
+      at::Tensor sum = at::zeros({}, all.options().dtype(at::kDouble));
+      for (int64_t first = 0; first < all.numel(); first += kSumElements) {
+        const int64_t count = std::min(kSumElements, all.numel() - first);
+        sum.add_(values_of(all.narrow(0, first, count), first).to(at::kDouble).square_().sum());
+      }
+      return sum.item<double>();
+    });
+  }
+
+  const at::Device device_;
+};
+
+}  // namespace
+
+std::unique_ptr<InnerBackend> MakeTorchInnerBackend(at::Device device) {
+  return std::make_unique<TorchInnerBackend>(device);
+}
+
+}  // namespace distro::worker

@@ -1,0 +1,17 @@
+// Orthogonalizer (worker/optimizer/orthogonalizer.h) by Torch's matrix products: for ranks on a
+// GPU, where a matrix that is on the host (cpu_offload) goes for its Newton-Schulz and comes back.
+#pragma once
+
+#include <memory>
+
+#include "worker/optimizer/orthogonalizer.h"
+#include "worker/torch/torch.h"
+
+namespace distro::worker {
+
+// Matrices are in the memory of `memory`; products are taken on `compute`, of numbers of `type`
+// (bf16 on a GPU, as Muon's authors do).
+std::unique_ptr<Orthogonalizer> MakeTorchOrthogonalizer(at::Device memory, at::Device compute,
+                                                        at::ScalarType type);
+
+}  // namespace distro::worker

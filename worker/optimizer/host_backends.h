@@ -1,0 +1,35 @@
+// What a rule computes with whose state is in the host's memory: for whoever makes one rule without
+// a node's ranks.
+//
+//   HostBackends host;
+//   DeltaRule rule(host.Of({.layout = &layout, .runs = WholeRuns(layout)}), ...);
+#pragma once
+
+#include <memory>
+
+#include "kernels/backend.h"
+#include "kernels/delta_backend.h"
+#include "kernels/device.h"
+#include "worker/optimizer/inner_backend.h"
+#include "worker/optimizer/orthogonalizer.h"
+#include "worker/optimizer/update_rule.h"
+
+namespace distro::worker {
+
+// Not thread-safe; outlives the rules.
+class HostBackends {
+ public:
+  HostBackends();
+
+  // The shard, which borrows these.
+  RuleShard Of(RuleShard shard) const;
+
+ private:
+  const std::unique_ptr<Backend> backend_;
+  const std::unique_ptr<Device> device_;
+  const std::unique_ptr<DeltaBackend> deltas_;
+  const std::unique_ptr<InnerBackend> inner_;
+  const std::unique_ptr<Orthogonalizer> orthogonalizer_;
+};
+
+}  // namespace distro::worker

@@ -1,0 +1,51 @@
+// What Muon does with a matrix as such, on one device, and the memory of the directions that it
+// does it with: Newton-Schulz (kernels/cpu/newton_schulz.h). Whose matrices are worked on where is
+// WholeMatrices' business.
+//
+//   DISTRO_ASSIGN_OR_RETURN(SharedFloats u, orthogonalizer->Allocate(rows * cols));
+//   orthogonalizer->NewtonSchulz(rows, cols, /*iterations=*/5, u.floats());
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace distro::worker {
+
+// Floats that an operation may use for longer than the rank that brought them: another rank may
+// still read them when the group has ended. A copy shares them.
+class SharedFloats {
+ public:
+  // `owner` keeps the memory.
+  SharedFloats(absl::Span<float> floats, std::shared_ptr<const void> owner)
+      : floats_(floats), owner_(std::move(owner)) {}
+
+  absl::Span<float> floats() const { return floats_; }
+  const std::shared_ptr<const void>& owner() const { return owner_; }
+
+ private:
+  absl::Span<float> floats_;
+  std::shared_ptr<const void> owner_;
+};
+
+class Orthogonalizer {
+ public:
+  virtual ~Orthogonalizer() = default;
+
+  // In the memory where the rule's state is; unspecified. ResourceExhausted: there is none.
+  virtual absl::StatusOr<SharedFloats> Allocate(int64_t elements) = 0;
+  // u <- a matrix of its singular vectors, with singular values near 1; zeros stay zeros. Enqueued.
+  //
+  //   u  f32 [rows, cols], row-major, of Allocate's memory  in, out
+  virtual absl::Status NewtonSchulz(int64_t rows, int64_t cols, int iterations,
+                                    absl::Span<float> u) = 0;
+};
+
+// In the host's memory, by the fastest kernels of this CPU.
+std::unique_ptr<Orthogonalizer> MakeCpuOrthogonalizer();
+
+}  // namespace distro::worker
