@@ -274,7 +274,7 @@ ExitCode RunWorker(const WorkerOptions& options, StopSignal* stop, Log* log) {
     log->Warning("plaintext: bytes and names of this run can be read and changed on the way");
   TrainSummary summary;
   const absl::StatusOr<Self> self = MakeSelf(options, log);
-  absl::Status status = self.ok() ? Node::CheckDevices(options.node) : self.status();
+  absl::Status status = self.ok() ? Node::CheckDevices(options.node).status() : self.status();
   if (status.ok()) status = Connect(options, *self, stop, log, &summary);
   if (!summary.run_id.empty()) Report(options, summary, log);
   const ExitCode code = ExitCodeFor(status, stop->signal());

@@ -93,7 +93,7 @@ class DeltasRun {
     const DeltaRound open = aggregator_.Open(round, step, window);
     if (settings_.overlap == 0 || round == 0) {
       for (DeltasWorker* worker : active) {
-        if (worker != nullptr) worker->GoOnFrom(parameters_);
+        if (worker != nullptr) DISTRO_RETURN_IF_ERROR(worker->GoOnFrom(parameters_));
       }
     }
     const int before = held_.has_value() ? std::min(settings_.overlap, window) : 0;

@@ -16,9 +16,9 @@ void Copy(const TensorBuffer& from, TensorBuffer* to) {
 
 }  // namespace
 
-void DeltasWorker::GoOnFrom(const TensorBuffer& parameters) {
+absl::Status DeltasWorker::GoOnFrom(const TensorBuffer& parameters) {
   Copy(parameters, &copy_);
-  if (lab_.settings->stateless) rule_.Forget();
+  return lab_.settings->stateless ? rule_.Forget() : absl::OkStatus();
 }
 
 RunSpans SpansOf(TensorBuffer* buffer) {

@@ -55,7 +55,7 @@ class DeltasWorker {
   void Missed() { rule_.ForgetPending(); }
 
   // Goes on from p; or, with overlap, from p and what it has done since the last window's end.
-  void GoOnFrom(const TensorBuffer& parameters);
+  absl::Status GoOnFrom(const TensorBuffer& parameters);
   void CarryOnto(const TensorBuffer& parameters);
 
  private:

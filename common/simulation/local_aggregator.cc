@@ -23,13 +23,9 @@ absl::string_view AsBytes(const Sha256Digest& digest) {
 }
 
 bool SameBytes(const RoundUpdate& a, const RoundUpdate& b) {
-  if (a.abstain != b.abstain || a.local_steps != b.local_steps ||
-      a.payloads.size() != b.payloads.size())
-    return false;
-  for (size_t i = 0; i < a.payloads.size(); ++i) {
-    if (*a.payloads[i] != *b.payloads[i]) return false;
-  }
-  return true;
+  const auto bytes = [](const SharedBytes& payload) -> const std::string& { return *payload; };
+  return a.abstain == b.abstain && a.local_steps == b.local_steps &&
+         std::ranges::equal(a.payloads, b.payloads, {}, bytes, bytes);
 }
 
 }  // namespace
@@ -164,18 +160,17 @@ absl::Status LocalAggregator::Upload(const std::string& worker, RoundUpdate upda
   DISTRO_RETURN_IF_ERROR(CheckPayloads(update));
   absl::MutexLock lock(&mu_);
   const auto member = members_.find(worker);
-  const bool expected = std::any_of(plan_.slots.begin(), plan_.slots.end(),
-                                    [&](const v1::Slot& slot) { return slot.worker() == worker; });
-  if (!started_ || update.round != round_ || member == members_.end() || !expected) {
+  const auto slot = std::ranges::find(plan_.slots, worker, &v1::Slot::worker);
+  if (!started_ || update.round != round_ || member == members_.end() ||
+      slot == plan_.slots.end()) {
     return absl::FailedPreconditionError(absl::StrCat("round ", update.round.value(), ": worker ",
                                                       worker, ": has no samples, or round ",
                                                       round_.value(), " is the open one"));
   }
-  const v1::Slot& slot = *std::ranges::find(plan_.slots, worker, &v1::Slot::worker);
   const UpdateClaim claim{.local_steps = update.local_steps,
                           .first_sample = update.first_sample,
                           .abstain = update.abstain};
-  DISTRO_RETURN_IF_ERROR(CheckClaim(weighing_, claim, slot));
+  DISTRO_RETURN_IF_ERROR(CheckClaim(weighing_, claim, *slot));
   const Answer answer{.incarnation = member->second.incarnation, .update = std::move(update)};
   if (const auto [earlier, is_first] = answers_.emplace(worker, answer); !is_first) {
     // An earlier process of the name was first: its bytes count.
@@ -253,7 +248,6 @@ absl::StatusOr<CommittedRound> LocalAggregator::Commit() {
 }
 
 int LocalAggregator::WeightOf(const std::string& worker, const RoundUpdate& update) const {
-  if (update.abstain) return 1;
   return distro::WeightOf(weighing_, update.local_steps, data_weights_.at(worker));
 }
 
@@ -278,10 +272,11 @@ std::vector<RecordedMember> LocalAggregator::Members() const {
     const RoundUpdate& update = answer->second.update;
     member.set_state_hash(update.state_hash);
     member.set_abstained(update.abstain);
-    member.set_weight(WeightOf(slot.worker(), update));
-    if (!update.abstain) member.set_local_steps(update.local_steps);
-    if (!update.abstain) member.set_incarnation(answer->second.incarnation);
     included.assign(run_.layout->segments(), !update.abstain);
+    if (update.abstain) continue;
+    member.set_weight(WeightOf(slot.worker(), update));
+    member.set_local_steps(update.local_steps);
+    member.set_incarnation(answer->second.incarnation);
   }
   return members;
 }

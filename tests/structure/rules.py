@@ -54,7 +54,7 @@ USES = {
     # The worker. Torch is in the model, the sharding and the training loop only.
     "worker/data": "common/run",
     "worker/plan": "common/model",  # without Torch, for the optimizer and distroctl too
-    "worker/optimizer": "kernels kernels/cpu common/round_log worker/plan",  # a worker of deltas is on the CPU
+    "worker/optimizer": "kernels kernels/cpu common/round_log worker/plan",  # and what it computes with on the host
     "worker/state": "worker/optimizer",
     "worker/torch": "",
     "worker/model": "common/model worker/torch",

@@ -104,12 +104,7 @@ std::string PipelineText(const PlanPipeline& p, const PlanOptions& o) {
 }
 
 std::string MemoryText(const Plan& plan, const PlanOptions& o) {
-  const char* const heading =
-      plan.method.deltas
-          ? "deltas run on CPUs in this version: a node needs the TOTAL of all its ranks, which "
-            "share the host\nmemory of a rank, "
-          : "memory of a GPU, ";
-  return absl::StrCat(heading, o.gpus, " a node:\n", MemoryTable(plan));
+  return absl::StrCat("memory of a GPU, ", o.gpus, " a node:\n", MemoryTable(plan));
 }
 
 nlohmann::json MethodJson(const PlanMethod& m) {

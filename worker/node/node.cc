@@ -98,14 +98,11 @@ absl::StatusOr<std::unique_ptr<Node>> Node::Create(const NodeOptions& asked, con
   return node;
 }
 
-absl::Status Node::CheckDevices(const NodeOptions& options) {
+absl::StatusOr<int> Node::CheckDevices(const NodeOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(const auto devices, MakeDevices(options.device));
-  return devices->CheckRanks(options.ranks > 0 ? options.ranks : devices->default_ranks());
-}
-
-absl::StatusOr<int> Node::RanksOf(const NodeOptions& options) {
-  DISTRO_ASSIGN_OR_RETURN(const auto devices, MakeDevices(options.device));
-  return options.ranks > 0 ? options.ranks : devices->default_ranks();
+  const int ranks = options.ranks > 0 ? options.ranks : devices->default_ranks();
+  DISTRO_RETURN_IF_ERROR(devices->CheckRanks(ranks));
+  return ranks;
 }
 
 int64_t Node::HostMemoryFor(const NodeOptions& options, int ranks, int64_t held) {

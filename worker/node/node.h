@@ -70,12 +70,10 @@ class Node : public AppliedLog {
                                                       const Parts& parts);
   ~Node();
 
-  // What Create would say about devices and ranks, before anything else is known. InvalidArgument
-  // names the flag.
-  static absl::Status CheckDevices(const NodeOptions& options);
+  // How many ranks Create makes, and what it would say about devices and ranks, before anything
+  // else is known. InvalidArgument names the flag.
+  static absl::StatusOr<int> CheckDevices(const NodeOptions& options);
 
-  // How many ranks Create makes. FailedPrecondition: there is no GPU.
-  static absl::StatusOr<int> RanksOf(const NodeOptions& options);
   // What the process may have resident with a node, of which it has `held` without one. With ranks
   // on CPUs: what the machine or the control group allows, or memory_limit_bytes a rank beside what
   // is held. No bound with GPUs, each of which says by itself when its memory is full.

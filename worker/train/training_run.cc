@@ -153,7 +153,7 @@ absl::Status TrainingRun::MakeNode() {
     DISTRO_ASSIGN_OR_RETURN(node_, make(micro_batch_samples_));
     return absl::OkStatus();
   }
-  DISTRO_ASSIGN_OR_RETURN(const int ranks, Node::RanksOf(options_.node));
+  DISTRO_ASSIGN_OR_RETURN(const int ranks, Node::CheckDevices(options_.node));
   const int64_t memory_bytes = Node::HostMemoryFor(options_.node, ranks, ResidentBytes());
   const auto try_step = [&](Node* node, int micro_batch_samples) {
     return TakeTrialGradient(node, micro_batch_samples, sequence_length, memory_bytes);

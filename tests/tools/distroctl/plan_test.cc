@@ -11,7 +11,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr double kReportGradient = 2.4e9;  // 1.2 B parameters, 16 bits each
 constexpr double kReportUpdate = 2.8e6;
@@ -242,12 +241,11 @@ TEST(PlanTest, HasTheOtherMethodBesideIt) {
   EXPECT_EQ(signs["kept_per_block"], 4) << "its own default";
   EXPECT_EQ(signs["update_bytes"], JsonOf(Report1B2("signs"))["update_bytes"]);
   EXPECT_THAT(plan->text, AllOf(HasSubstr("method: deltas, K = 16, H = 5\n"),
-                                HasSubstr("\nsigns, K = 4, overlap 1  "),
-                                HasSubstr("deltas run on CPUs in this version")));
+                                HasSubstr("\nsigns, K = 4, overlap 1  ")));
   const auto other = MakePlan(Report1B2("signs"));
   ASSERT_TRUE(other.ok()) << other.status();
   EXPECT_THAT(other->text, AllOf(HasSubstr("method: signs, K = 4, overlap 1\n"),
-                                 HasSubstr("\ndeltas, K = 32, H = 1  "), Not(HasSubstr("CPUs"))));
+                                 HasSubstr("\ndeltas, K = 32, H = 1  ")));
 }
 
 // An error buffer and two arrays of the inner optimizer; positions, signs and a code of a block;

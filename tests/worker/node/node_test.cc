@@ -114,7 +114,7 @@ TEST_F(NodeTest, WhatCannotFitIsRefusedBeforeItIsAllocated) {
 // Said before the worker joins; with GPUs there is nothing to say.
 TEST_F(NodeTest, DevicesThatAreNotThereAreRefused) {
   EXPECT_TRUE(Node::CheckDevices({.ranks = 4}).ok());
-  const absl::Status status = Node::CheckDevices({.device = DeviceKind::kCuda});
+  const absl::Status status = Node::CheckDevices({.device = DeviceKind::kCuda}).status();
   if (status.ok()) GTEST_SKIP() << "this machine has a GPU";
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), ::testing::StartsWith("--device: cuda"));
