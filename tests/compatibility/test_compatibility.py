@@ -21,12 +21,16 @@ LEARNING_RATE = 0.1
 SEQUENCES, POSITIONS, VOCABULARY = 3, 33, 257
 
 
-def model_config(kv_heads, tied, head_dim):
+PLAIN_ROPE = {"rope_type": "default", "rope_theta": 20000.0}
+LLAMA3_ROPE = {"rope_type": "llama3", "rope_theta": 20000.0, "factor": 8.0, "low_freq_factor": 1.0,
+               "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
+
+
+def model_config(kv_heads, tied, head_dim, rope=PLAIN_ROPE):
     return transformers.LlamaConfig(
         hidden_size=96, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=kv_heads, head_dim=head_dim,
         intermediate_size=160, vocab_size=VOCABULARY, max_position_embeddings=64, rms_norm_eps=1e-6,
-        rope_parameters={"rope_type": "default", "rope_theta": 20000.0}, tie_word_embeddings=tied,
-        initializer_range=0.1)
+        rope_parameters=dict(rope), tie_word_embeddings=tied, initializer_range=0.1)
 
 
 class Check:
@@ -81,7 +85,7 @@ class Check:
         assert losses[-1] < losses[0]
         model = self.open_there(written)
         self.compare("written here, opened there, logits", logits, self.theirs(model))
-        assert model.config.rope_parameters["rope_theta"] == 20000.0
+        assert model.config.rope_parameters == config.rope_parameters, model.config.rope_parameters
         assert model.config.tie_word_embeddings == config.tie_word_embeddings
 
     def saved_there(self, config, name, dtype=torch.float32, **save):
@@ -114,6 +118,10 @@ def main():
             config = model_config(kv_heads, tied, head_dim)
             check.written_here(config, name)
             check.saved_there(config, name)
+        print("llama3")
+        config = model_config(2, True, 24, LLAMA3_ROPE)
+        check.written_here(config, "llama3")
+        check.saved_there(config, "llama3")
         config = model_config(2, False, 24)
         print("sharded")
         check.saved_there(config, "sharded", max_shard_size="200KB")

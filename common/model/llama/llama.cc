@@ -17,11 +17,6 @@ constexpr absl::string_view kEmbedding = "model.embed_tokens.weight";
 constexpr absl::string_view kLastNorm = "model.norm.weight";
 constexpr absl::string_view kHead = "lm_head.weight";
 
-constexpr double kMaxTheta = 1e12;
-constexpr double kDefaultTheta = 10000.0;
-constexpr absl::string_view kPlainRope =
-    "only rope_type \"default\" is built: use a checkpoint without scaled RoPE";
-
 void ReadClass(ConfigReader& reader) {
   const json* architectures = reader.Find("architectures");
   if (architectures != nullptr && *architectures != json::array({"LlamaForCausalLM"})) {
@@ -41,36 +36,6 @@ void RefuseUnbuilt(ConfigReader& reader) {
   reader.RequireAbsent("quantization_config", "use a checkpoint with f32, bf16 or f16 weights");
   reader.RequireNumber("partial_rotary_factor", 1,
                        "only RoPE over the whole head is built: remove it");
-}
-
-// The theta of "rope_parameters" or "rope_scaling", `fallback` when it names none.
-double ReadRopeObject(ConfigReader& parent, const char* key, double fallback,
-                      absl::Status* status) {
-  const json* rope = parent.Find(key);
-  if (rope == nullptr) return fallback;
-  if (!rope->is_object()) {
-    parent.Refuse(key, "is not an object");
-    return fallback;
-  }
-  ConfigReader reader(*rope, absl::StrCat("config.json: ", key, "."));
-  reader.RequireString("rope_type", "default", kPlainRope);
-  reader.RequireString("type", "default", kPlainRope);
-  reader.RequireNumber("partial_rotary_factor", 1,
-                       "only RoPE over the whole head is built: remove it");
-  const double theta = reader.Number("rope_theta", 1, kMaxTheta, fallback);
-  if (status->ok()) *status = reader.status();
-  return theta;
-}
-
-double ReadTheta(ConfigReader& reader, absl::Status* status) {
-  const double outer = reader.Number("rope_theta", 1, kMaxTheta, kDefaultTheta);
-  ReadRopeObject(reader, "rope_scaling", outer, status);
-  const double theta = ReadRopeObject(reader, "rope_parameters", outer, status);
-  if (reader.Find("rope_theta") != nullptr && theta != outer) {
-    reader.Refuse("rope_theta", absl::StrCat(outer, " contradicts rope_parameters.rope_theta, ",
-                                             theta, "; remove one of them"));
-  }
-  return theta;
 }
 
 void ReadHeads(ConfigReader& reader, LlamaConfig* config) {
@@ -144,10 +109,10 @@ absl::StatusOr<std::shared_ptr<const Architecture>> ReadLlama(ConfigReader& read
   config.initializer_range =
       static_cast<float>(reader.Number("initializer_range", 1e-12, 10, 0.02));
   config.tied_embeddings = reader.Bool("tie_word_embeddings", false);
-  absl::Status rope_status;
-  config.rope_theta = ReadTheta(reader, &rope_status);
+  const absl::StatusOr<Rope> rope = ReadRope(reader);
   DISTRO_RETURN_IF_ERROR(reader.status());
-  DISTRO_RETURN_IF_ERROR(rope_status);
+  DISTRO_RETURN_IF_ERROR(rope.status());
+  config.rope = *rope;
   return std::make_shared<const Llama>(config);
 }
 
@@ -159,7 +124,7 @@ Llama::Llama(const LlamaConfig& config)
       config_(config) {}
 
 std::string Llama::ConfigJson() const {
-  return WriteJson({
+  json config = {
       {"architectures", json::array({"LlamaForCausalLM"})},
       {"attention_bias", false},
       {"attention_dropout", 0.0},
@@ -178,12 +143,12 @@ std::string Llama::ConfigJson() const {
       {"num_hidden_layers", config_.layers},
       {"num_key_value_heads", config_.kv_heads},
       {"rms_norm_eps", Shortest(config_.rms_norm_eps)},
-      {"rope_parameters", {{"rope_theta", config_.rope_theta}, {"rope_type", "default"}}},
-      {"rope_theta", config_.rope_theta},
       {"tie_word_embeddings", config_.tied_embeddings},
       {"torch_dtype", "float32"},
       {"vocab_size", config_.vocab_size},
-  });
+  };
+  WriteRope(config_.rope, &config);
+  return WriteJson(config);
 }
 
 std::vector<TensorSpec> Llama::Tensors() const {

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/model/architecture.h"
+#include "common/model/llama/rope.h"
 
 namespace distro {
 
@@ -27,7 +28,7 @@ struct LlamaConfig {
   int vocab_size = 0;
   int max_positions = 0;
   float rms_norm_eps = 0;
-  double rope_theta = 0;
+  Rope rope;
   bool tied_embeddings = false;
   float initializer_range = 0;  // standard deviation of initial weights
 
@@ -68,7 +69,7 @@ class Llama final : public Architecture {
 // num_hidden_layers, num_attention_heads, intermediate_size and vocab_size must be there. The dtype
 // is not read: the weights name their own. InvalidArgument names the key and the remedy: a value of
 // the wrong type or out of range, head counts that do not divide, an odd head_dim, another class,
-// or a feature that is not built (scaled or partial RoPE, biases, dropout, sliding window,
+// or a feature that is not built (partial RoPE, scaling but Llama 3's, biases, dropout, sliding window,
 // quantization, a hidden_act other than silu).
 absl::StatusOr<std::shared_ptr<const Architecture>> ReadLlama(ConfigReader& reader);
 

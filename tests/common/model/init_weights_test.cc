@@ -20,7 +20,7 @@ LlamaConfig Config() {
           .vocab_size = 4096,
           .max_positions = 128,
           .rms_norm_eps = 1e-5f,
-          .rope_theta = 10000,
+          .rope = {.theta = 10000},
           .tied_embeddings = false,
           .initializer_range = 0.02f};
 }

@@ -1,7 +1,9 @@
 #include "common/model/llama/llama.h"
 
 #include <map>
+#include <numbers>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/json.h"
 #include "common/layout/layout.h"
 #include "gmock/gmock.h"
@@ -47,7 +49,7 @@ LlamaConfig Expected() {
           .vocab_size = 256,
           .max_positions = 128,
           .rms_norm_eps = 1e-5f,
-          .rope_theta = 50000,
+          .rope = {.theta = 50000},
           .tied_embeddings = false,
           .initializer_range = 0.02f};
 }
@@ -84,7 +86,7 @@ TEST(LlamaTest, AbsentKeysHaveTheDefaultsOfTransformers) {
   EXPECT_EQ(config->head_dim, 32);
   EXPECT_EQ(config->max_positions, 2048);
   EXPECT_EQ(config->rms_norm_eps, 1e-6f);
-  EXPECT_EQ(config->rope_theta, 10000);
+  EXPECT_EQ(config->rope.theta, 10000);
   EXPECT_EQ(config->initializer_range, 0.02f);
   EXPECT_FALSE(config->tied_embeddings);
 }
@@ -97,9 +99,117 @@ TEST(LlamaTest, AcceptsWhatChangesNothing) {
   EXPECT_TRUE(Parse(With("my_note", "x").dump()).ok());
 }
 
+json Llama3Scaling() {
+  return {{"rope_type", "llama3"},
+          {"factor", 32.0},
+          {"low_freq_factor", 1.0},
+          {"high_freq_factor", 4.0},
+          {"original_max_position_embeddings", 64}};
+}
+
+TEST(LlamaTest, ReadsTheScaledRopeOfLlama3InOldAndNewKeys) {
+  json old_style = OldStyle(), new_style = NewStyle();
+  old_style["rope_scaling"] = Llama3Scaling();
+  new_style["rope_parameters"].update(Llama3Scaling());
+  const Rope expected = {
+      .theta = 50000,
+      .scaling = RopeScaling{
+          .factor = 32, .low_freq_factor = 1, .high_freq_factor = 4, .original_max_positions = 64}};
+  json both = new_style;
+  both["rope_scaling"] = Llama3Scaling();
+  for (const json& config : {old_style, new_style, both}) {
+    const auto read = Parse(config.dump());
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->rope, expected) << config;
+  }
+}
+
+// The keys of published configs, and how many parameters the models have.
+TEST(LlamaTest, ReadsPublishedConfigs) {
+  const auto parameters = [](absl::string_view text) {
+    const auto config = Parse(text);
+    EXPECT_TRUE(config.ok()) << config.status();
+    int64_t elements = 0;
+    for (const TensorSpec& tensor : Llama(*config).Tensors()) {
+      int64_t of_tensor = 1;
+      for (const int64_t side : tensor.shape) of_tensor *= side;
+      elements += of_tensor;
+    }
+    return elements;
+  };
+  // Llama 3.2 1B
+  EXPECT_EQ(parameters(R"({
+    "architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+    "bos_token_id": 128000, "eos_token_id": 128001, "head_dim": 64, "hidden_act": "silu",
+    "hidden_size": 2048, "initializer_range": 0.02, "intermediate_size": 8192,
+    "max_position_embeddings": 131072, "mlp_bias": false, "model_type": "llama",
+    "num_attention_heads": 32, "num_hidden_layers": 16, "num_key_value_heads": 8,
+    "pretraining_tp": 1, "rms_norm_eps": 1e-05,
+    "rope_scaling": {"factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+      "original_max_position_embeddings": 8192, "rope_type": "llama3"},
+    "rope_theta": 500000.0, "tie_word_embeddings": true, "torch_dtype": "bfloat16",
+    "use_cache": true, "vocab_size": 128256})"),
+            1235814400);
+  // TinyLlama 1.1B
+  EXPECT_EQ(parameters(R"({
+    "architectures": ["LlamaForCausalLM"], "bos_token_id": 1, "eos_token_id": 2,
+    "hidden_act": "silu", "hidden_size": 2048, "initializer_range": 0.02,
+    "intermediate_size": 5632, "max_position_embeddings": 2048, "model_type": "llama",
+    "num_attention_heads": 32, "num_hidden_layers": 22, "num_key_value_heads": 4,
+    "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_scaling": null,
+    "tie_word_embeddings": false, "torch_dtype": "float32", "use_cache": true,
+    "vocab_size": 32000})"),
+            1100048384);
+  // SmolLM2 135M
+  EXPECT_EQ(parameters(R"({
+    "architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+    "bos_token_id": 0, "eos_token_id": 0, "hidden_act": "silu", "hidden_size": 576,
+    "initializer_range": 0.041666666666666664, "intermediate_size": 1536, "is_llama_config": true,
+    "max_position_embeddings": 8192, "model_type": "llama", "num_attention_heads": 9,
+    "num_hidden_layers": 30, "num_key_value_heads": 3, "pretraining_tp": 1,
+    "rms_norm_eps": 1e-05, "rope_interleaved": false, "rope_scaling": null,
+    "rope_theta": 100000, "tie_word_embeddings": true, "torch_dtype": "bfloat16",
+    "use_cache": true, "vocab_size": 49152})"),
+            134515008);
+}
+
+TEST(LlamaTest, RefusesAScaledRopeThatMakesNoSense) {
+  const auto refused = [](const char* key, const json& value) {
+    json scaling = Llama3Scaling();
+    scaling[key] = value;
+    if (value.is_null()) scaling.erase(key);
+    ExpectRefused(With("rope_scaling", scaling), absl::StrCat("rope_scaling.", key));
+  };
+  for (const char* key :
+       {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"}) {
+    refused(key, nullptr);
+    refused(key, "8");
+    refused(key, 0);
+    refused(key, 1e300);
+  }
+  refused("high_freq_factor", 1.0);
+  json other = NewStyle();
+  other["rope_parameters"].update(Llama3Scaling());
+  other["rope_scaling"] = Llama3Scaling();
+  other["rope_scaling"]["factor"] = 8.0;
+  ExpectRefused(other, "rope_scaling");
+}
+
+TEST(LlamaTest, AScaledRopeLeavesShortWavesAndStretchesLongOnes) {
+  const RopeScaling scaling = {
+      .factor = 8, .low_freq_factor = 1, .high_freq_factor = 4, .original_max_positions = 64};
+  const auto of_wavelength = [](float positions) {
+    return 2 * std::numbers::pi_v<float> / positions;
+  };
+  EXPECT_EQ(ScaledFrequency(scaling, of_wavelength(10)), of_wavelength(10));
+  EXPECT_EQ(ScaledFrequency(scaling, of_wavelength(100)), of_wavelength(100) / 8);
+  // 64 / 32 = 2, a third of the way from 1 to 4.
+  EXPECT_NEAR(ScaledFrequency(scaling, of_wavelength(32)),
+              of_wavelength(32) * (1.0f / 3 + 2.0f / 3 / 8), 1e-6f);
+}
+
 TEST(LlamaTest, RefusesWhatIsNotBuiltByKey) {
   ExpectRefused(With("rope_scaling", {{"type", "linear"}, {"factor", 2}}), "rope_scaling.type");
-  ExpectRefused(With("rope_scaling", {{"rope_type", "llama3"}}), "rope_scaling.rope_type");
   ExpectRefused(With("rope_scaling", "linear"), "rope_scaling");
   ExpectRefused(With("rope_parameters", {{"rope_type", "yarn"}}), "rope_parameters.rope_type");
   ExpectRefused(With("rope_parameters", {{"partial_rotary_factor", 0.5}}),
@@ -166,6 +276,7 @@ TEST(LlamaTest, WritesWhatItReads) {
     EXPECT_EQ(*again, config);
     EXPECT_EQ(Llama(*again).ConfigJson(), text);
     EXPECT_THAT(text, HasSubstr("\"rms_norm_eps\": 1e-05"));
+    config.rope.scaling = RopeScaling{.factor = 32, .original_max_positions = 8192};
   }
 }
 

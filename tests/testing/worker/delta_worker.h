@@ -28,7 +28,7 @@ inline constexpr LlamaConfig kSmallLlama = {.hidden_size = 32,
                                             .vocab_size = 80,
                                             .max_positions = 16,
                                             .rms_norm_eps = 1e-5f,
-                                            .rope_theta = 10000,
+                                            .rope = {.theta = 10000},
                                             .tied_embeddings = false,
                                             .initializer_range = 0.02f};
 

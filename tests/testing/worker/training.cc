@@ -33,7 +33,7 @@ Llama TinyLlama() {
                 .vocab_size = 256,
                 .max_positions = 32,
                 .rms_norm_eps = 1e-5f,
-                .rope_theta = 10000,
+                .rope = {.theta = 10000},
                 .tied_embeddings = false,
                 .initializer_range = 0.02f});
 }

@@ -38,7 +38,7 @@ LlamaConfig Config(int hidden, int layers, int heads, int kv_heads, int inner, i
           .vocab_size = vocabulary,
           .max_positions = 512,
           .rms_norm_eps = 1e-5f,
-          .rope_theta = 10000,
+          .rope = {.theta = 10000},
           .tied_embeddings = tied,
           .initializer_range = 0.02f};
 }

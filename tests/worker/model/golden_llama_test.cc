@@ -81,6 +81,12 @@ TEST_F(GoldenLlamaTest, LogitsWithTheConfigInOlderKeys) {
   ExpectLogits(Open("model", json), Tokens(), Floats("logits"));
 }
 
+TEST_F(GoldenLlamaTest, LogitsWithTheScaledRopeOfLlama3) {
+  if (!golden_.contains("llama3_logits")) GTEST_SKIP() << "this golden data has none";
+  const std::string json = ReadFile(GoldenDir() + "/llama/model/config.llama3.json").value();
+  ExpectLogits(Open("model", json), Tokens(), Floats("llama3_logits"));
+}
+
 TEST_F(GoldenLlamaTest, LogitsAndLossOfBf16Weights) {
   const Opened opened = Open("model_bf16");
   TokenBatch first = Tokens();

@@ -22,7 +22,7 @@ inline LlamaConfig TinyConfig(int heads = 4, int kv_heads = 2, bool tied = false
           .vocab_size = 40,
           .max_positions = 16,
           .rms_norm_eps = 1e-5f,
-          .rope_theta = 10000,
+          .rope = {.theta = 10000},
           .tied_embeddings = tied,
           .initializer_range = 0.2f};  // large, so that every part shows
 }

@@ -52,7 +52,7 @@ LlamaConfig OddConfig(bool tied) {
           .vocab_size = 150,
           .max_positions = 16,
           .rms_norm_eps = 1e-5f,
-          .rope_theta = 10000,
+          .rope = {.theta = 10000},
           .tied_embeddings = tied,
           .initializer_range = 0.2f};
 }

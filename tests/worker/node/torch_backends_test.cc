@@ -131,8 +131,6 @@ TEST_P(TorchOrthogonalizerTest, ZerosStayZeros) {
 TEST(TorchOrthogonalizerMemoryTest, OfNothingIsNone) {
   const auto torch = MakeTorchOrthogonalizer(at::kCPU, at::kCPU, at::kFloat);
   EXPECT_TRUE(torch->Allocate(0)->floats().empty());
-  EXPECT_EQ(torch->Allocate(int64_t{1} << 60).status().code(),
-            absl::StatusCode::kResourceExhausted);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ const LlamaConfig kLlama = {.hidden_size = 2,
                             .vocab_size = 2,
                             .max_positions = 4,
                             .rms_norm_eps = 1e-5f,
-                            .rope_theta = 10000,
+                            .rope = {.theta = 10000},
                             .tied_embeddings = false,
                             .initializer_range = 0.02f};
 constexpr int kSegmentBlocks = 5;

@@ -1,5 +1,6 @@
 #include "worker/model/llama/llama_units.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/model/llama/llama.h"
@@ -118,7 +119,12 @@ std::vector<std::unique_ptr<Unit>> LlamaUnits(const Architecture& model, const M
 std::vector<at::Tensor> LlamaTables(const Architecture& model, int positions) {
   const LlamaConfig& config = ConfigOf(model);
   const at::Tensor even = at::arange(0, config.head_dim, 2, at::kFloat);
-  const at::Tensor frequency = at::pow(config.rope_theta, even / config.head_dim).reciprocal();
+  const at::Tensor frequency = at::pow(config.rope.theta, even / config.head_dim).reciprocal();
+  if (config.rope.scaling.has_value()) {
+    auto* const each = frequency.data_ptr<float>();
+    std::transform(each, each + frequency.numel(), each,
+                   [&](float f) { return ScaledFrequency(*config.rope.scaling, f); });
+  }
   const at::Tensor angle = at::outer(at::arange(positions, at::kFloat), frequency);
   const at::Tensor both = at::cat({angle, angle}, -1);
   return {both.cos(), both.sin()};
