@@ -35,6 +35,8 @@ absl::StatusOr<std::unique_ptr<Archiver>> Archiver::Create(ArchiverOptions optio
                                                           .backoff = archiver->options_.backoff,
                                                           .seed = RandomWord()}));
   DISTRO_ASSIGN_OR_RETURN(archiver->folder_, ArchiveFolder::Open(archiver->options_.data_dir));
+  if (const std::string& command = archiver->options_.publish.command; !command.empty())
+    archiver->publish_command_ = std::make_unique<ShellCommand>(command);
   return archiver;
 }
 
@@ -88,7 +90,8 @@ absl::Status Archiver::Follow(uint64_t* replayed) {
                    .folder = folder_.get(),
                    .metrics = metrics_,
                    .log = log_,
-                   .clock = clock_});
+                   .clock = clock_,
+                   .publish_command = publish_command_.get()});
   const absl::Status status = session.Run();
   *replayed = session.replayed_rounds();
   return status;

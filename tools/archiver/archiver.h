@@ -15,6 +15,7 @@
 #include "common/base/log.h"
 #include "common/client/client_state.h"
 #include "common/exchange/transfer_meter.h"
+#include "common/process/shell_command.h"
 #include "tools/archiver/aggregator_client.h"
 #include "tools/archiver/archive.h"
 #include "tools/archiver/archive_folder.h"
@@ -36,7 +37,10 @@ class Archiver {
   // "diverged", "pruned": starting again from the newest snapshot did not help. Otherwise what
   // cannot be mended from here.
   absl::Status Run();
-  void Stop() { state_.End(absl::CancelledError("stopped")); }
+  void Stop() {
+    state_.End(absl::CancelledError("stopped"));
+    if (publish_command_ != nullptr) publish_command_->Stop();
+  }
 
  private:
   Archiver(ArchiverOptions options, ArchiverMetrics* metrics, Log* log, const Clock* clock)
@@ -56,6 +60,7 @@ class Archiver {
   TransferMeter meter_;
   std::unique_ptr<AggregatorClient> client_;
   std::unique_ptr<ArchiveFolder> folder_;
+  std::unique_ptr<ShellCommand> publish_command_;  // nullptr: there is none
 };
 
 }  // namespace distro::tools

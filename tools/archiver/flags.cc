@@ -3,8 +3,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "common/client/options/client_flags.h"
+#include "common/client/options/invite.h"
 #include "tools/archiver/exit_code.h"
 
 namespace distro::tools {
@@ -14,7 +16,7 @@ std::vector<Flag> Flags(ArchiverOptions* o) {
   return {
       {.name = "aggregator",
        .value = &o->channel.aggregator,
-       .help = "Address of the aggregator, host:port. Required."},
+       .help = "Address of the aggregator, host:port. Required without --invite."},
       {.name = "data_dir",
        .value = &o->data_dir,
        .help = "Folder of the archiver's own copy of the parameters, with which it goes on after a "
@@ -27,6 +29,10 @@ std::vector<Flag> Flags(ArchiverOptions* o) {
       {.name = "keep",
        .value = &o->publish.keep,
        .help = "Newest folders of --publish_dir that stay; 0: all."},
+      {.name = "publish_command",
+       .value = &o->publish.command,
+       .help = "Run by the shell after each published folder, with DISTRO_FOLDER, DISTRO_ROUND, "
+               "DISTRO_RUN and DISTRO_STATE_HASH set: uploads it somewhere, for example."},
       {.name = "snapshot_interval_rounds",
        .value = &o->snapshot_interval_rounds,
        .help =
@@ -58,6 +64,9 @@ constexpr char kHelp[] = R"(Examples:
   distro-archiver ... --publish_dir DIR --keep 3
       Also publishes the model as DIR/round-N, in the Hugging Face layout.
 
+  distro-archiver ... --publish_dir DIR --publish_command 'rclone copy "$DISTRO_FOLDER" remote:models/'
+      And has each folder copied elsewhere.
+
   distro-archiver ... --once
       Catches up and ends, for a cron job or to look at a run.
 
@@ -68,21 +77,23 @@ and ends; a second signal ends at once.)";
 }  // namespace
 
 Program ArchiverProgram(ArchiverOptions* options, std::function<absl::StatusOr<int>()> run) {
-  return {.name = "distro-archiver",
-          .summary = "follows a run without training: replays its log bit for bit, on CPUs.",
-          .commands = {{.flags = WithClientFlags(Flags(options), &options->channel),
-                        .run = [options, run = std::move(run)]() -> absl::StatusOr<int> {
-                          DISTRO_RETURN_IF_ERROR(options->Validate());
-                          return run();
-                        }}},
-          .help = kHelp,
-          .exit_codes = {{kArchiverDone, "the run is done, --once is done, or a signal came"},
-                         {kArchiverFailed, "failure"},
-                         {kArchiverUsage, "a flag, file or configuration must be mended"},
-                         {kArchiverRefused, "the folder is of another run or in use"},
-                         {kArchiverDiverged, "the log does not continue the newest snapshot"},
-                         {kArchiverCredentials, "credentials refused"}},
-          .exit_code = ArchiverExitCodeFor};
+  return {
+      .name = "distro-archiver",
+      .summary = "follows a run without training: replays its log bit for bit, on CPUs.",
+      .commands = {{.flags = WithClientFlags(Flags(options), &options->channel),
+                    .run = [options, run = std::move(run)]() -> absl::StatusOr<int> {
+                      DISTRO_RETURN_IF_ERROR(TakeInvite(&options->channel, absl::Now()).status());
+                      DISTRO_RETURN_IF_ERROR(options->Validate());
+                      return run();
+                    }}},
+      .help = kHelp,
+      .exit_codes = {{kArchiverDone, "the run is done, --once is done, or a signal came"},
+                     {kArchiverFailed, "failure"},
+                     {kArchiverUsage, "a flag, file or configuration must be mended"},
+                     {kArchiverRefused, "the folder is of another run or in use"},
+                     {kArchiverDiverged, "the log does not continue the newest snapshot"},
+                     {kArchiverCredentials, "credentials refused"}},
+      .exit_code = ArchiverExitCodeFor};
 }
 
 }  // namespace distro::tools

@@ -27,10 +27,12 @@ ArchiverMetrics::ArchiverMetrics() {
   snapshots_uploaded = registry.AddCounter("snapshots_uploaded_total",
                                            "Snapshots that the aggregator verified and stored.");
   folders_published = registry.AddCounter("folders_published_total", "Model folders published.");
-  const std::string failures = "Snapshots or folders that could not be written or uploaded.";
+  const std::string failures =
+      "Snapshots or folders that could not be written, uploaded or handed on.";
   failures_save = registry.AddCounter("failures_total", failures, {{"operation", "save"}});
   failures_publish = registry.AddCounter("failures_total", failures, {{"operation", "publish"}});
   failures_upload = registry.AddCounter("failures_total", failures, {{"operation", "upload"}});
+  failures_command = registry.AddCounter("failures_total", failures, {{"operation", "command"}});
   reconnects = registry.AddCounter("reconnects_total", "Subscriptions that were opened again.");
   received_bytes = registry.AddCounter("received_bytes_total", "Payload bytes of replayed rounds.");
   for (int i = 0; i < kArchiverPhases; ++i) {

@@ -42,6 +42,7 @@ struct ArchiverMetrics {
   Counter* failures_save;
   Counter* failures_publish;
   Counter* failures_upload;
+  Counter* failures_command;
   Counter* reconnects;
   Counter* received_bytes;
   std::array<Counter*, kArchiverPhases> phases;

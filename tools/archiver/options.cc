@@ -17,6 +17,10 @@ absl::Status ArchiverOptions::Validate() const {
     return absl::InvalidArgumentError("--data_dir: is required, a folder for its own copy");
   if (publish.keep < 0)
     return absl::InvalidArgumentError(absl::StrCat("--keep: ", publish.keep, " is below 0"));
+  if (!publish.command.empty() && publish.dir.empty()) {
+    return absl::InvalidArgumentError(
+        "--publish_command: has nothing to publish without --publish_dir: give both");
+  }
   if (threads < 1 || threads > 1024)
     return absl::InvalidArgumentError(absl::StrCat("--threads: ", threads, " is outside 1..1024"));
   if (const auto address = ParseHostPort(http); !address.ok())

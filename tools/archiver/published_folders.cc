@@ -22,10 +22,6 @@ namespace fs = std::filesystem;
 // A folder that is being removed has this name first, so that nobody opens half of it.
 constexpr absl::string_view kRemoved = ".removed";
 
-std::string PathOf(const PublishOptions& options, RoundId round) {
-  return absl::StrCat(options.dir, "/round-", round.value());
-}
-
 // Folders of rounds up to `last`, newest first.
 std::vector<std::pair<uint64_t, fs::path>> List(const std::string& dir, RoundId last) {
   std::vector<std::pair<uint64_t, fs::path>> folders;
@@ -54,23 +50,27 @@ absl::Status Remove(const fs::path& folder) {
 
 }  // namespace
 
+std::string PublishedPath(const PublishOptions& options, RoundId round) {
+  return absl::StrCat(options.dir, "/round-", round.value());
+}
+
 absl::Status Publish(const PublishOptions& options, const Replica& replica,
-                     const std::string& config_json) {
+                     const std::string& config_json, std::optional<RoundId> in_use) {
   if (options.dir.empty()) return absl::OkStatus();
   DISTRO_RETURN_IF_ERROR(CreateFolders(options.dir));
   const RoundId round = replica.next_round();
-  DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(PathOf(options, round), config_json,
+  DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(PublishedPath(options, round), config_json,
                                                replica.layout(), replica.parameters()));
   const std::vector<std::pair<uint64_t, fs::path>> folders = List(options.dir, round);
   for (size_t i = options.keep; options.keep > 0 && i < folders.size(); ++i) {
-    DISTRO_RETURN_IF_ERROR(Remove(folders[i].second));
+    if (in_use != RoundId(folders[i].first)) DISTRO_RETURN_IF_ERROR(Remove(folders[i].second));
   }
   return absl::OkStatus();
 }
 
 bool IsPublished(const PublishOptions& options, RoundId round) {
   std::error_code ignored;
-  return fs::exists(PathOf(options, round), ignored);
+  return fs::exists(PublishedPath(options, round), ignored);
 }
 
 }  // namespace distro::tools

@@ -1,6 +1,7 @@
 #include "tools/archiver/session.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -34,7 +35,8 @@ Session::Session(v1::GetRunResponse run, Archive archive, Parts parts)
       next_round_(archive_.replica->next_round().value()),
       stored_round_(run_.snapshots(0).round()),
       reports_(kReportsWaiting, [this](const v1::ReportStateRequest& r) { SendReport(r); }),
-      uploads_(1, [this](const Upload& upload) { SendSnapshot(upload); }) {
+      uploads_(1, [this](const Upload& upload) { SendSnapshot(upload); }),
+      published_(1, [this](const Published& published) { RunPublishCommand(published); }) {
   parts_.metrics->round->Set(static_cast<double>(next_round_));
   parts_.metrics->snapshot_round->Set(static_cast<double>(archive_.state.snapshot.round()));
 }
@@ -75,10 +77,15 @@ absl::Status Session::Finish() {
   if (archive_.state.published_round != next_round_) PublishFolder();
   reports_.AwaitIdle();
   uploads_.AwaitIdle();
+  published_.AwaitIdle();
   if (stopped()) return absl::OkStatus();
   archive_.state.published_round = next_round_;
   archive_.state.result_bytes = 0;
-  return Save();
+  DISTRO_RETURN_IF_ERROR(Save());
+  if (!command_failed_) return absl::OkStatus();
+  return absl::UnknownError(absl::StrCat(
+      "--publish_command: failed for the last folder, ",
+      PublishedPath(parts_.options->publish, RoundId(next_round_)), ": run it for that one"));
 }
 
 absl::Status Session::Replay(EventQueue* queue) {
@@ -198,7 +205,9 @@ void Session::PublishFolder() {
   const PublishOptions& options = parts_.options->publish;
   if (options.dir.empty()) return;
   const ArchiverPhaseScope phase(parts_.metrics, parts_.clock, ArchiverPhase::kPublish);
-  const absl::Status status = Publish(options, *archive_.replica, run_.model_config_json());
+  const uint64_t in_use = round_in_use_;
+  const absl::Status status = Publish(options, *archive_.replica, run_.model_config_json(),
+                                      in_use == 0 ? std::nullopt : std::optional(RoundId(in_use)));
   if (!status.ok()) {
     parts_.metrics->failures_publish->Increment();
     parts_.log->Error("folder not published", {{"round", next_round_.load()}, {"status", status}});
@@ -206,6 +215,33 @@ void Session::PublishFolder() {
   }
   parts_.metrics->folders_published->Increment();
   parts_.log->Info("folder published", {{"round", next_round_.load()}, {"dir", options.dir}});
+  if (parts_.publish_command == nullptr) return;
+  published_.Add({archive_.replica->next_round(), archive_.replica->StateHash()});
+}
+
+void Session::RunPublishCommand(const Published& published) {
+  const uint64_t round = published.round.value();
+  if (stopped()) return;
+  round_in_use_ = round;
+  const absl::Status status = parts_.publish_command->Run(
+      {{"DISTRO_FOLDER",
+        std::filesystem::absolute(PublishedPath(parts_.options->publish, published.round))},
+       {"DISTRO_ROUND", absl::StrCat(round)},
+       {"DISTRO_RUN", run_.run_id()},
+       {"DISTRO_STATE_HASH", ToHex(published.state_hash)}},
+      [&](absl::string_view line) {
+        parts_.log->Info("publish command says", {{"round", round}, {"line", line}});
+      });
+  round_in_use_ = 0;
+  if (absl::IsCancelled(status)) return;
+  command_failed_ = !status.ok();
+  if (status.ok()) {
+    parts_.log->Info("publish command done", {{"round", round}});
+    return;
+  }
+  parts_.metrics->failures_command->Increment();
+  parts_.log->Error("publish command failed: the next folder tries again",
+                    {{"round", round}, {"status", status}});
 }
 
 // The aggregator takes parameters only where the record of the round says that they are right

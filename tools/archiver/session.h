@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "common/exchange/event_queue.h"
+#include "common/process/shell_command.h"
 #include "tools/archiver/aggregator_client.h"
 #include "tools/archiver/archive.h"
 #include "tools/archiver/background_queue.h"
@@ -27,6 +28,7 @@ class Session {
     ArchiverMetrics* metrics;
     Log* log;
     const Clock* clock;
+    ShellCommand* publish_command = nullptr;  // optional
   };
 
   // All parts are borrowed. `run` is the answer that `archive` was opened with.
@@ -40,6 +42,11 @@ class Session {
   uint64_t replayed_rounds() const { return replayed_; }
 
  private:
+  // A folder that the publish command gets.
+  struct Published {
+    RoundId round;
+    uint64_t state_hash = 0;
+  };
   struct Upload {
     v1::SnapshotInfo snapshot;
     std::string path;
@@ -76,6 +83,7 @@ class Session {
   // On threads of their own.
   void SendReport(const v1::ReportStateRequest& request);
   void SendSnapshot(const Upload& upload);
+  void RunPublishCommand(const Published& published);
   void ObserveHead(const v1::GetRunResponse& run);
 
   // Constant after construction.
@@ -94,10 +102,13 @@ class Session {
   Pace pace_ = Pace::kKeepsUp;
   uint64_t reconnects_;
 
-  std::atomic<uint64_t> next_round_;    // of the replica
-  std::atomic<uint64_t> stored_round_;  // of the newest snapshot that the aggregator has
+  std::atomic<uint64_t> next_round_;          // of the replica
+  std::atomic<uint64_t> stored_round_;        // of the newest snapshot that the aggregator has
+  std::atomic<uint64_t> round_in_use_ = 0;    // whose folder the publish command has; 0: none
+  std::atomic<bool> command_failed_ = false;  // the last time
   BackgroundQueue<v1::ReportStateRequest> reports_;
   BackgroundQueue<Upload> uploads_;
+  BackgroundQueue<Published> published_;
 };
 
 }  // namespace distro::tools

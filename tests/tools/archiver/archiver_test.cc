@@ -6,6 +6,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
+#include "common/base/checksum.h"
+#include "common/base/file.h"
 #include "common/base/reason.h"
 #include "common/checkpoint/hf_folder.h"
 #include "gmock/gmock.h"
@@ -161,6 +163,35 @@ TEST_F(ArchiverTest, CatchesUpOnce) {
   const auto folder = OpenCheckpointFolder(folder_.File("published/round-4"));
   ASSERT_TRUE(folder.ok()) << folder.status();
   EXPECT_EQ(StoredRounds().front(), 3);  // the newest that a committed round vouches for
+}
+
+TEST_F(ArchiverTest, ThePublishCommandGetsEachFolder) {
+  AdvanceTo(7);
+  ArchiverOptions options = Options();
+  const std::string list = folder_.File("list");
+  options.publish.command = absl::StrCat(
+      "test -s $DISTRO_FOLDER/model.safetensors && echo $DISTRO_RUN $DISTRO_ROUND "
+      "$DISTRO_STATE_HASH >>",
+      list, " && echo copied");
+  ASSERT_EQ(Run(options), absl::OkStatus());
+  // A later folder takes the place of one that still waited for the command.
+  EXPECT_THAT(*ReadFile(list), HasSubstr(absl::StrCat(worker_->joined().run_id(), " 7 ",
+                                                      ToHex(replica_->StateHash()), "\n")));
+  EXPECT_THAT(Log(), HasSubstr("publish command says round=7 line=copied"));
+  EXPECT_THAT(Log(), HasSubstr("publish command done round=7"));
+  EXPECT_EQ(metrics_->failures_command->value(), 0);
+}
+
+TEST_F(ArchiverTest, APublishCommandThatFailsIsTheEndsStatus) {
+  AdvanceTo(4);
+  ArchiverOptions options = Options();
+  options.publish.command = "echo the disk is full >&2; exit 7";
+  const absl::Status status = Run(options);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--publish_command: failed for"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("round-4"));
+  EXPECT_THAT(Log(), HasSubstr("ended with 7: the disk is full"));
+  EXPECT_GT(metrics_->failures_command->value(), 0);
+  ExpectSame();
 }
 
 TEST_F(ArchiverTest, FollowsUntilTheRunIsDone) {
