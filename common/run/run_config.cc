@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -212,6 +213,22 @@ absl::Status CheckDeadline(const v1::RunConfig& config) {
           : "exceeds round_deadline: lower it or raise round_deadline");
 }
 
+absl::Status CheckPinnedData(const v1::RunConfig& config) {
+  if (!config.has_data_fingerprint()) return absl::OkStatus();
+  const std::string& fingerprint = config.data_fingerprint();
+  if (fingerprint.empty() || fingerprint.size() > kMaxFingerprintBytes) {
+    return RefuseKey("data_fingerprint",
+                     absl::StrCat("has ", fingerprint.size(), " characters, outside 1 to ",
+                                  kMaxFingerprintBytes));
+  }
+  const auto is_hex = [](char c) { return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f'); };
+  const bool is_sha256 = fingerprint.size() == 64 && std::ranges::all_of(fingerprint, is_hex);
+  if (config.workers() == v1::WORKERS_PYTHON || is_sha256) return absl::OkStatus();
+  return RefuseKey("data_fingerprint",
+                   "is not 64 hexadecimal digits: give what `distro-worker fingerprint --data "
+                   "FILE` prints");
+}
+
 absl::Status Check(const v1::RunConfig& config) {
   DISTRO_RETURN_IF_ERROR(ValidateName(config.name(), "name"));
   DISTRO_RETURN_IF_ERROR(Required<uint64_t>("rounds", config.rounds(), kMaxRounds));
@@ -225,6 +242,7 @@ absl::Status Check(const v1::RunConfig& config) {
   DISTRO_RETURN_IF_ERROR(
       Required<uint32_t>("samples_per_worker", config.samples_per_worker(), kMaxCount));
   DISTRO_RETURN_IF_ERROR(InRange("held_out_fraction", config.held_out_fraction(), 0.0, 0.5));
+  DISTRO_RETURN_IF_ERROR(CheckPinnedData(config));
   DISTRO_RETURN_IF_ERROR(CheckWorkers(config));
   DISTRO_RETURN_IF_ERROR(CheckWindow(config));
   DISTRO_RETURN_IF_ERROR(CheckDeadline(config));

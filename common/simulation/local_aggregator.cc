@@ -62,7 +62,10 @@ absl::Status LocalAggregator::CheckJoin(const v1::JoinRequest& request) {
                            absl::StrCat("this is run ", run_id, ", not ", request.run_id()));
   }
   DISTRO_RETURN_IF_ERROR(CheckOwnTokens(run_.config, request.own_tokens()));
-  if (members_.empty()) data_fingerprint_ = request.data_fingerprint();
+  if (run_.config.has_data_fingerprint())
+    data_fingerprint_ = run_.config.data_fingerprint();
+  else if (members_.empty())
+    data_fingerprint_ = request.data_fingerprint();
   if (request.data_fingerprint() == data_fingerprint_) return absl::OkStatus();
   return ErrorWithReason(
       absl::StatusCode::kFailedPrecondition, "other_data",

@@ -15,7 +15,8 @@ MembershipOptions MembershipOf(const RunContext& context, uint32_t max_workers) 
           .lease = context.options.lease,
           .suspect_after = context.options.suspect_after,
           .min_workers = static_cast<int>(config.min_workers()),
-          .probation_rounds = config.probation_rounds()};
+          .probation_rounds = config.probation_rounds(),
+          .data_fingerprint = config.data_fingerprint()};
 }
 
 }  // namespace

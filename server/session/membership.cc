@@ -7,12 +7,12 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
+#include "common/run/run_config.h"
 
 namespace distro::server {
 namespace {
 
 constexpr size_t kReplacedKept = 16;
-constexpr size_t kMaxFingerprintBytes = 128;
 constexpr size_t kMaxLeaveReasonBytes = 200;
 
 absl::Status CheckIdentity(const v1::WorkerIdentity& identity) {
@@ -117,7 +117,7 @@ absl::Status Membership::Join(const v1::WorkerIdentity& identity,
   auto it = workers_.find(identity.name());
   const bool known = it != workers_.end();
   if (known) DISTRO_RETURN_IF_ERROR(CheckMayCome(it->second, identity.incarnation()));
-  if (Sessions() == 0 && !fingerprint_is_fixed_) fingerprint_.clear();
+  if (Sessions() == 0 && !fingerprint_is_fixed_) fingerprint_ = options_.data_fingerprint;
   DISTRO_RETURN_IF_ERROR(CheckFingerprint(data_fingerprint));
   const bool in_session = known && it->second.in_session();
   if (!in_session && Sessions() >= options_.max_workers) {

@@ -35,8 +35,9 @@ struct MembershipOptions {
   int max_workers = 1;                                      // sessions at one time
   absl::Duration lease;                                     // silence after which a worker has gone
   absl::Duration suspect_after = absl::InfiniteDuration();  // silence after which it is SUSPECT
-  int min_workers = 1;            // ACTIVE workers that rules leave in the run
-  uint32_t probation_rounds = 0;  // good updates before a joiner's votes count
+  int min_workers = 1;                // ACTIVE workers that rules leave in the run
+  uint32_t probation_rounds = 0;      // good updates before a joiner's votes count
+  std::string data_fingerprint = {};  // that run.json names; empty: that of the first who joins
 };
 
 // A worker's place in the log against ours, as its heartbeat tells it.
@@ -55,12 +56,15 @@ class Membership {
 
   // `log` is borrowed.
   Membership(const MembershipOptions& options, Log* log, OnChange on_change = nullptr)
-      : options_(options), log_(log), on_change_(std::move(on_change)) {}
+      : options_(options),
+        log_(log),
+        on_change_(std::move(on_change)),
+        fingerprint_(options.data_fingerprint) {}
 
   // The data of the run, fixed for ever (it is in the start record): from now on the run has
   // started.
   void FixFingerprint(const std::string& fingerprint);
-  // Of the first worker that joined; empty before.
+  // Of the run's configuration, or the first worker that joined; empty before.
   const std::string& fingerprint() const { return fingerprint_; }
 
   // Members of the last record, when the aggregator starts (of a run without records: those with

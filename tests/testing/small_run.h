@@ -26,6 +26,7 @@ inline v1::RunConfig SmallConfig() {
   config.set_samples_per_worker(2);
   config.set_segment_blocks(2);
   config.set_max_workers(8);
+  config.set_workers(v1::WORKERS_PYTHON);  // their model is nobody else's
   return *CompleteRunConfig(config);
 }
 

@@ -15,6 +15,7 @@
 #include "common/layout/tensor_buffer.h"
 #include "common/model/architecture.h"
 #include "common/model/init_weights.h"
+#include "common/round/run_model.h"
 #include "common/round_log/header_bound.h"
 #include "common/rpc/status.h"
 #include "common/run/run_config.h"
@@ -97,8 +98,9 @@ absl::StatusOr<Report> CreateRun(const CreateRunOptions& options,
                           PrepareInitialSnapshot(options.model, path));
   DISTRO_ASSIGN_OR_RETURN(const MappedFile snapshot, MappedFile::Open(path));
   DISTRO_ASSIGN_OR_RETURN(const auto layout, server::LayoutOfSnapshot(path, config));
-  DISTRO_RETURN_IF_ERROR(
-      CheckHeaderBound(config, HeaderShapeOf(config, *layout)));  // before hours of upload
+  // Before hours of upload.
+  DISTRO_RETURN_IF_ERROR(CheckModelOfRun(config, *layout, initial.model_config_json));
+  DISTRO_RETURN_IF_ERROR(CheckHeaderBound(config, HeaderShapeOf(config, *layout)));
 
   v1::CreateRunRequest request;
   v1::CreateRunHeader& header = *request.mutable_header();

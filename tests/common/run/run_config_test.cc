@@ -116,6 +116,23 @@ TEST(ParseRunConfigTest, AKeyOfTheOtherMethodIsRefused) {
                 "least_senders: has no meaning with divisor");
 }
 
+TEST(ParseRunConfigTest, DataMayBeNamedByItsFingerprint) {
+  const std::string sha256(64, 'a');
+  const auto named = [](absl::string_view fingerprint, absl::string_view more) {
+    return With(absl::StrCat(R"("data_fingerprint": ")", fingerprint, "\"", more));
+  };
+  const auto config = ParseRunConfig(named(sha256, ""));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->data_fingerprint(), sha256);
+  for (const std::string& wrong :
+       {std::string("my data"), std::string(63, 'a'), std::string(64, 'A')})
+    ExpectRefused(named(wrong, ""), "data_fingerprint: is not 64 hexadecimal digits",
+                  "distro-worker fingerprint");
+  EXPECT_TRUE(ParseRunConfig(named("my data", R"(, "workers": "python")")).ok());
+  for (const std::string& length : {std::string(), std::string(129, 'a')})
+    ExpectRefused(named(length, R"(, "workers": "python")"), "data_fingerprint: has ");
+}
+
 TEST(ParseRunConfigTest, ReadsEveryKindOfValue) {
   const auto config = ParseRunConfig(With(
       R"("method": "signs", "seed": 18446744073709551615, "beta": 0, "segment_blocks": 1e3, "round_deadline": "1.25s",

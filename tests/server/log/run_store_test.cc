@@ -54,6 +54,7 @@ class RunStoreTest : public ::testing::Test {
     config.set_sequence_length(8);
     config.set_samples_per_worker(1);
     config.set_segment_blocks(1);
+    config.set_workers(v1::WORKERS_PYTHON);  // their model is nobody else's
     return config;
   }
 
@@ -266,6 +267,11 @@ TEST_F(RunStoreTest, RefusesWhatCannotBeARun) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()), HasSubstr("config.json"));
   }
+  v1::RunConfig of_any_workers = Config();
+  of_any_workers.clear_workers();
+  const absl::Status nobodys = Create(store->get(), of_any_workers);
+  EXPECT_EQ(nobodys.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(nobodys.message()), HasSubstr("model_type: \"some\""));
   const std::string text = "not safetensors";
   const Sha256Digest sha256 = Sha256(text);
   ASSERT_TRUE((*store)->AppendIncoming(sha256, text.size(), 0, text).ok());

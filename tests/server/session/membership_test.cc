@@ -71,6 +71,16 @@ TEST_F(MembershipTest, WrongDataOfAWorkerThatLeftBeforeTheStartIsForgotten) {
   EXPECT_TRUE(members_.Join(Identity("b", 1), "right", Seconds(0)).ok());
 }
 
+TEST_F(MembershipTest, DataThatTheRunNamesIsAskedOfTheFirstWorkerToo) {
+  Membership members({.max_workers = 2, .lease = Seconds(30), .data_fingerprint = "right"}, &log_);
+  const absl::Status status = members.Join(Identity("a", 1), "wrong", Seconds(0));
+  EXPECT_EQ(ReasonOf(status), "other_data");
+  EXPECT_THAT(status.message(), HasSubstr("the run's is right"));
+  EXPECT_EQ(members.Join(Identity("a", 1), "right", Seconds(0)), absl::OkStatus());
+  members.Leave(Identity("a", 1), "");
+  EXPECT_EQ(ReasonOf(members.Join(Identity("b", 1), "wrong", Seconds(0))), "other_data");
+}
+
 TEST_F(MembershipTest, TheRunsDataIsNeverForgotten) {
   members_.FixFingerprint("right");
   EXPECT_EQ(members_.Join(Identity("a", 1), "wrong", Seconds(0)).code(),

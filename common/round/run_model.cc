@@ -1,0 +1,37 @@
+#include "common/round/run_model.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "common/layout/manifest.h"
+
+namespace distro {
+
+absl::StatusOr<std::shared_ptr<const Architecture>> ModelOfRun(
+    const Layout& layout, absl::string_view model_config_json) {
+  absl::StatusOr<std::shared_ptr<const Architecture>> model = ParseModelConfig(model_config_json);
+  if (!model.ok()) {
+    return WithMessage(model.status(),
+                       absl::StrCat(model.status().message(),
+                                    " (a run of any other model has \"workers\": \"python\")"));
+  }
+  DISTRO_ASSIGN_OR_RETURN(const Manifest manifest, Manifest::Create((*model)->Tensors()));
+  if (manifest.hash() == layout.manifest().hash()) return model;
+  return absl::InvalidArgumentError(
+      "config.json: the model that it describes has other tensors than the snapshot");
+}
+
+absl::Status CheckModelOfRun(const v1::RunConfig& config, const Layout& layout,
+                             absl::string_view model_config_json) {
+  if (config.workers() == v1::WORKERS_PYTHON) return absl::OkStatus();
+  DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<const Architecture> model,
+                          ModelOfRun(layout, model_config_json));
+  const int positions = model->sizes().max_positions;
+  if (config.sequence_length() <= static_cast<uint32_t>(positions)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("sequence_length: ", config.sequence_length(),
+                   " exceeds the model's max_position_embeddings, ", positions,
+                   ": lower it in run.json, or raise max_position_embeddings in config.json"));
+}
+
+}  // namespace distro

@@ -1,0 +1,26 @@
+// Whether the workers of a run can train its model: what is asked when a run is created, before
+// gigabytes are uploaded and workers come and go. Pure; thread-safe.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/layout/layout.h"
+#include "common/model/architecture.h"
+#include "distro/v1/run.pb.h"
+
+namespace distro {
+
+// The model of a run whose workers are not "python". InvalidArgument: config.json is not of a model
+// that this version has, or not of the layout's tensors; names the key and the remedy.
+absl::StatusOr<std::shared_ptr<const Architecture>> ModelOfRun(const Layout& layout,
+                                                               absl::string_view model_config_json);
+
+// OK when workers can train it; always for workers "python", who bring the model. `config` is
+// complete. InvalidArgument: as ModelOfRun, or a sequence_length above the model's positions.
+absl::Status CheckModelOfRun(const v1::RunConfig& config, const Layout& layout,
+                             absl::string_view model_config_json);
+
+}  // namespace distro
