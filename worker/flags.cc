@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "common/client/options/client_flags.h"
 #include "worker/commands.h"
@@ -26,7 +27,7 @@ std::vector<Flag> Flags(WorkerOptions* o) {
   return {
       {.name = "aggregator",
        .value = &o->channel.aggregator,
-       .help = "Address of the aggregator, host:port. Required."},
+       .help = "Address of the aggregator, host:port. Required without --invite."},
       {.name = "data",
        .value = &o->data,
        .help = "Text (UTF-8) or token file; the same on every worker of a run (docs/data.md). "
@@ -136,10 +137,13 @@ std::vector<Flag> Flags(WorkerOptions* o) {
       LogLevelFlag(&o->log_level)};
 }
 
-constexpr char kHelp[] = R"(Example:
+constexpr char kHelp[] = R"(Examples:
   distro-worker --aggregator HOST:PORT --data FILE --name NAME --ca FILE --token_file FILE
       Joins the run that the aggregator holds, trains until it is done, prints a summary. Everything but the
-      data comes from the aggregator. SIGINT or SIGTERM leaves the run; a second signal ends at once.)";
+      data comes from the aggregator. SIGINT or SIGTERM leaves the run; a second signal ends at once.
+
+  distro-worker --invite w2.invite --data FILE --state_dir DIR
+      The same with a file that the operator made (`distroctl invite w2`): it has address, name, CA and token.)";
 
 }  // namespace
 
@@ -147,6 +151,7 @@ Program WorkerProgram(WorkerOptions* options, std::function<absl::StatusOr<int>(
   std::vector<Command> commands = Commands();
   commands.push_back({.flags = WithClientFlags(Flags(options), &options->channel),
                       .run = [options, run = std::move(run)]() -> absl::StatusOr<int> {
+                        DISTRO_RETURN_IF_ERROR(options->TakeInvite(absl::Now()));
                         DISTRO_RETURN_IF_ERROR(options->Validate());
                         return run();
                       }});

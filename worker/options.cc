@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
+#include "common/client/options/invite.h"
 
 namespace distro::worker {
 
@@ -26,6 +27,24 @@ absl::Status ValidateNode(const NodeOptions& node) {
 }
 
 }  // namespace
+
+absl::Status WorkerOptions::TakeInvite(absl::Time now) {
+  DISTRO_ASSIGN_OR_RETURN(const std::optional<Invite> invite, distro::TakeInvite(&channel, now));
+  if (!invite.has_value()) return absl::OkStatus();
+  if (invite->role != "worker") {
+    return absl::InvalidArgumentError(absl::StrCat("--invite: ", channel.tls.invite,
+                                                   ": is for the role ", invite->role,
+                                                   ", and this is a worker"));
+  }
+  if (!name.empty() && name != invite->name) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--name: ", name, ": the invite's token is that of ", invite->name, ": leave --name out"));
+  }
+  name = invite->name;
+  run = invite->run;
+  data_fingerprint = invite->data_fingerprint;
+  return absl::OkStatus();
+}
 
 absl::Status WorkerOptions::Validate() const {
   if (channel.aggregator.empty())

@@ -24,6 +24,9 @@ struct WorkerOptions {
   std::string public_data;
   // Of `data`: text, llmc, uint16, uint32, or auto, which goes by its name.
   std::string data_format = "auto";
+  // Of an invite: the name of the run that is meant, and the fingerprint of its data; empty: any.
+  std::string run;
+  std::string data_fingerprint;
   // Name in the run, [a-z0-9-]{1,63}; with TLS that of the credential. Default: the name that
   // `state_dir` keeps, else the host's name and a random suffix.
   std::string name;
@@ -59,6 +62,10 @@ struct WorkerOptions {
   std::string http = "127.0.0.1:0";
   LogLevel log_level = LogLevel::kInfo;
 
+  // Takes what the invite of `channel` says, if there is one: address, name, run and data. The
+  // statuses of distro::TakeInvite; InvalidArgument: it is not a worker's, or another name is
+  // given.
+  absl::Status TakeInvite(absl::Time now);
   // InvalidArgument names the flag and the remedy.
   absl::Status Validate() const;
 };

@@ -85,6 +85,25 @@ absl::StatusOr<TokenSource> OpenData(const WorkerOptions& options) {
   return tokens;
 }
 
+// The text that the aggregator compares is the one that the invite names.
+absl::Status CheckInvitedData(const WorkerOptions& options, const TokenSource& tokens) {
+  if (options.data_fingerprint.empty()) return absl::OkStatus();
+  const std::string fingerprint = tokens.Fingerprint();
+  if (fingerprint == options.data_fingerprint) return absl::OkStatus();
+  return ErrorWithReason(
+      absl::StatusCode::kFailedPrecondition, "other_data",
+      absl::StrCat(
+          options.public_data.empty() ? "--data: " : "--public_data: ", "its fingerprint is ",
+          fingerprint, ", and the invite is for a run on ", options.data_fingerprint));
+}
+
+absl::Status CheckInvitedRun(const WorkerOptions& options, const v1::JoinResponse& run) {
+  if (options.run.empty() || run.config().name() == options.run) return absl::OkStatus();
+  return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_run",
+                         absl::StrCat("--invite: is for run ", options.run, ", and ",
+                                      options.channel.aggregator, " holds ", run.config().name()));
+}
+
 // What a process is and keeps: decided before it connects.
 struct Self {
   std::string name;
@@ -175,6 +194,8 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
                    PhaseClock* phases, WorkerMetrics* metrics, Log* log, TrainSummary* summary) {
   DISTRO_ASSIGN_OR_RETURN(const TokenSource tokens, OpenData(options));
   DISTRO_ASSIGN_OR_RETURN(const std::optional<TokenSource> public_tokens, OpenPublicData(options));
+  DISTRO_RETURN_IF_ERROR(
+      CheckInvitedData(options, public_tokens.has_value() ? *public_tokens : tokens));
   DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<HttpEndpoint> endpoint,
                           ServeMetrics(options.http, metrics, log));
   DISTRO_ASSIGN_OR_RETURN(const std::string scratch_dir, ScratchDir(self));
@@ -199,6 +220,7 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
                            if (reading.rounds_applied > 0)
                              progress.Update(ReadingOf(reading, rounds));
                          }));
+  DISTRO_RETURN_IF_ERROR(CheckInvitedRun(options, run->run()));
   rounds = run->run().config().rounds();
   DISTRO_ASSIGN_OR_RETURN(const ComputeRates compute, MeasureCompute(*run, options));
   metrics->SetCompute(compute);

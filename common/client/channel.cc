@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/client/options/invite.h"
 #include "common/rpc/status.h"
 #include "common/security/tls_files.h"
 #include "common/security/token.h"
@@ -35,11 +36,17 @@ bool AsksForTls(absl::string_view url) {
 
 constexpr unsigned kRefreshSeconds = 10;
 
-// Reads the token at each call, so that a new one needs no new process. A file of 44 bytes: no
-// thread of its own.
+absl::StatusOr<std::string> ReadToken(const ClientTls& tls) {
+  if (tls.invite.empty()) return ReadTokenFile(tls.token_file);
+  DISTRO_ASSIGN_OR_RETURN(Invite invite, ReadInvite(tls.invite));
+  return std::move(invite.token);
+}
+
+// Reads the token at each call, so that a new one needs no new process. A small file: no thread of
+// its own.
 class TokenFromFile final : public grpc::MetadataCredentialsPlugin {
  public:
-  explicit TokenFromFile(std::string path) : path_(std::move(path)) {}
+  explicit TokenFromFile(ClientTls tls) : tls_(std::move(tls)) {}
 
   bool IsBlocking() const override { return false; }
   const char* GetType() const override { return "distro_token"; }
@@ -47,14 +54,14 @@ class TokenFromFile final : public grpc::MetadataCredentialsPlugin {
   grpc::Status GetMetadata(grpc::string_ref /*service*/, grpc::string_ref /*method*/,
                            const grpc::AuthContext& /*context*/,
                            std::multimap<grpc::string, grpc::string>* metadata) override {
-    const absl::StatusOr<std::string> token = ReadTokenFile(path_);
+    const absl::StatusOr<std::string> token = ReadToken(tls_);
     if (!token.ok()) return ToGrpcStatus(token.status());
     metadata->emplace("authorization", absl::StrCat(kBearer, *token));
     return grpc::Status::OK;
   }
 
  private:
-  const std::string path_;
+  const ClientTls tls_;
 };
 
 std::shared_ptr<grpc::ChannelCredentials> TlsConnection(const ClientTls& tls) {
@@ -72,15 +79,19 @@ std::shared_ptr<grpc::ChannelCredentials> TlsConnection(const ClientTls& tls) {
 // Checks the files first, and says what is wrong by their names. Requires ValidateClientTls(false,
 // tls).
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> TlsChannelCredentials(
-    const ClientTls& tls) {
-  DISTRO_RETURN_IF_ERROR(
-      Annotate(ReadTlsFiles({tls.ca, tls.cert, tls.key}).status(), "--ca, --cert, --key"));
+    const ClientTls& given) {
+  ClientTls tls = given;
+  if (!tls.invite.empty()) {
+    DISTRO_ASSIGN_OR_RETURN(const Invite invite, ReadInvite(tls.invite));
+    if (!invite.ca.empty()) tls.ca = tls.invite;  // a PEM file, too
+  }
+  const absl::string_view flags = tls.invite.empty() ? "--ca, --cert, --key" : "--invite";
+  DISTRO_RETURN_IF_ERROR(Annotate(ReadTlsFiles({tls.ca, tls.cert, tls.key}).status(), flags));
   std::shared_ptr<grpc::ChannelCredentials> connection = TlsConnection(tls);
-  if (tls.token_file.empty()) return connection;
-  DISTRO_RETURN_IF_ERROR(Annotate(ReadTokenFile(tls.token_file).status(), "--token_file"));
+  if (tls.token_file.empty() && tls.invite.empty()) return connection;
+  DISTRO_RETURN_IF_ERROR(Annotate(ReadToken(tls).status(), "--token_file"));
   return grpc::CompositeChannelCredentials(
-      connection,
-      grpc::MetadataCredentialsFromPlugin(std::make_unique<TokenFromFile>(tls.token_file)));
+      connection, grpc::MetadataCredentialsFromPlugin(std::make_unique<TokenFromFile>(tls)));
 }
 
 grpc::ChannelArguments Arguments() {

@@ -1,7 +1,7 @@
-"""The README's "Operate it", whole and as it stands: what it types on the aggregator's machine and on three others, behind links
+"""docs/quickstart.md, "Over the internet", whole and as it stands: what it types on the aggregator's machine and on three others, behind links
 of 1:10, the Prometheus that it starts, every panel, the pages in Chromium.
 
-Each machine has a network, /etc/hosts and /srv of its own (machines.py), so that names, ports and folders are those of the README.
+Each machine has a network, /etc/hosts and /srv of its own (machines.py), so that names, ports and folders are those of the page.
 Two things are replaced: the folder of programs is the build's, and the worker's block is also typed with w1 and w3 for w2."""
 import contextlib
 import json
@@ -24,13 +24,13 @@ from console_browser import SCREENSHOTS, browser, keep, opened, panels
 SOURCE = pathlib.Path(os.environ["DISTRO_SOURCE"])
 sys.path[:0] = [str(SOURCE / "tests/browser"), str(SOURCE / "scripts/dashboards")]
 import browser as status_browser  # noqa: E402
-import readme  # noqa: E402
+import quickstart  # noqa: E402
 from console import page_name  # noqa: E402
 from processes import until  # noqa: E402
 from source import Source, fill  # noqa: E402
 
 UP = {"w1": 400e3, "w2": 200e3, "w3": 400e3}  # bits a second; ten times that down
-SLOW = "w2"  # the README's second machine
+SLOW = "w2"  # the page's second machine
 PROMETHEUS, STATUS = "http://127.0.0.1:9090", "http://127.0.0.1:7701/"
 DISTRO = "/srv/distro"
 LIMIT = 180  # seconds for anything that is waited for
@@ -70,21 +70,20 @@ class Path:
             process.kill()
 
     def follow(self):
-        prepare, look = readme.commands("")
+        prepare, look = quickstart.commands("")
         self.main.bash(prepare.replace("$PWD/build/dev/bin", os.environ["DISTRO_BIN"]), SOURCE)
         for kind in ("aggregator", "archiver", "prometheus"):
-            (command,) = readme.commands(kind)
+            (command,) = quickstart.commands(kind)
             self.start(self.main, kind, command)
         until(lambda: self.alive() and answers(STATUS) and answers(f"{PROMETHEUS}/-/ready"), "aggregator and Prometheus answer", LIMIT)
         made = self.main.srv / "distro"
         text = b"\n".join(page.read_bytes() for page in sorted((SOURCE / "docs").glob("*.md")))
         for name, machine in self.others.items():
             (machine.srv / "distro").mkdir()
-            for file in (made / "tls/ca.pem", made / f"{name}.token"):
-                shutil.copy(file, machine.srv / "distro")
+            shutil.copy(made / f"{name}.invite", machine.srv / "distro")
             (machine.srv / "distro/text.txt").write_bytes(text)
         self.looked = self.others[SLOW].bash(look, DISTRO, ends_well=False)  # bench-link ends with its verdict
-        (worker,) = readme.commands("worker")
+        (worker,) = quickstart.commands("worker")
         for name, machine in self.others.items():
             self.start(machine, name, worker.replace("w2", name))
         until(lambda: self.alive() and self.status()["round"]["complete"] >= 3, "three rounds", LIMIT)

@@ -27,7 +27,7 @@ USES = {
     "common/security": "common/base",  # certificates and tokens, without gRPC
     "common/rpc": "common/wire",
     "common/process": "common/base",  # signals and the command line
-    "common/client/options": "common/process",  # which aggregator, without gRPC
+    "common/client/options": "common/process common/security",  # which aggregator, without gRPC; an invite holds a token
     "common/client": "common/client/options common/rpc common/security",
     "common/http": "common/base",  # without Prometheus
     "common/telemetry": "common/http common/wire",

@@ -1,7 +1,11 @@
 #include "worker/options.h"
 
+#include "absl/time/clock.h"
+#include "common/base/file.h"
+#include "common/client/options/invite.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/scratch_folder.h"
 
 namespace distro::worker {
 namespace {
@@ -23,6 +27,39 @@ void ExpectRefused(const WorkerOptions& options, const std::string& flag) {
 
 TEST(WorkerOptionsTest, AcceptsWhatIsComplete) { EXPECT_TRUE(Valid().Validate().ok()); }
 
+TEST(WorkerOptionsTest, AnInviteSaysWhoAndWhereAndWhichRun) {
+  const distro::testing::ScratchFolder folder;
+  Invite invite = {.aggregator = "aggregator.example:7700",
+                   .name = "w2",
+                   .role = "worker",
+                   .token = std::string(43, 't'),
+                   .run = "demo",
+                   .data_fingerprint = "data"};
+  WorkerOptions invited;
+  invited.channel.tls.invite = folder.File("invite");
+  invited.data = "text.txt";
+  const auto write = [&] {
+    ASSERT_TRUE(WriteFileAtomically(invited.channel.tls.invite, InviteText(invite)).ok());
+  };
+  write();
+  WorkerOptions options = invited;
+  ASSERT_EQ(options.TakeInvite(absl::Now()), absl::OkStatus());
+  EXPECT_EQ(options.Validate(), absl::OkStatus());
+  EXPECT_EQ(options.channel.aggregator, "aggregator.example:7700");
+  EXPECT_EQ(options.name, "w2");
+  EXPECT_EQ(options.run, "demo");
+  EXPECT_EQ(options.data_fingerprint, "data");
+  options = invited;
+  options.name = "w3";
+  EXPECT_THAT(std::string(options.TakeInvite(absl::Now()).message()),
+              ::testing::HasSubstr("--name: w3: the invite's token is that of w2"));
+  invite.role = "archiver";
+  write();
+  options = invited;
+  EXPECT_THAT(std::string(options.TakeInvite(absl::Now()).message()),
+              ::testing::HasSubstr("is for the role archiver"));
+}
+
 TEST(WorkerOptionsTest, NamesTheFlagThatMustBeMended) {
   WorkerOptions options = Valid();
   options.channel.aggregator = "";
@@ -32,7 +69,7 @@ TEST(WorkerOptionsTest, NamesTheFlagThatMustBeMended) {
   ExpectRefused(options, "--data");
   options = Valid();
   options.channel.insecure = false;
-  ExpectRefused(options, "--token_file, or --cert and --key");
+  ExpectRefused(options, "--invite, --token_file, or --cert and --key");
   options.channel.tls.token_file = "token";
   ExpectRefused(options, "--name");
   options.name = "w1";

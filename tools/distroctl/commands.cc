@@ -5,6 +5,7 @@
 #include "tools/distroctl/check.h"
 #include "tools/distroctl/create_run.h"
 #include "tools/distroctl/credentials.h"
+#include "tools/distroctl/invite.h"
 #include "tools/distroctl/log_verify.h"
 #include "tools/distroctl/operate.h"
 #include "tools/distroctl/plan.h"
@@ -48,12 +49,13 @@ ExitCode ExitCodeFor(const absl::Status& status) {
 
 std::vector<Command> Commands(Console* console) {
   std::vector<Command> commands = {
-      RunCreateCommand(console), RunShowCommand(console),  RunPauseCommand(console),
-      RunResumeCommand(console), WorkersCommand(console),  EvictCommand(console),
-      AdmitCommand(console),     CheckCommand(console),    BenchLinkCommand(console),
-      LogLsCommand(console),     LogShowCommand(console),  LogVerifyCommand(console),
-      LogReplayCommand(console), PlanCommand(console),     InitModelCommand(console),
-      CertsCommand(console),     TokenNewCommand(console), TokenRevokeCommand(console)};
+      RunCreateCommand(console),  RunShowCommand(console), RunPauseCommand(console),
+      RunResumeCommand(console),  WorkersCommand(console), EvictCommand(console),
+      AdmitCommand(console),      CheckCommand(console),   BenchLinkCommand(console),
+      LogLsCommand(console),      LogShowCommand(console), LogVerifyCommand(console),
+      LogReplayCommand(console),  PlanCommand(console),    InitModelCommand(console),
+      CertsCommand(console),      InviteCommand(console),  TokenNewCommand(console),
+      TokenRevokeCommand(console)};
   for (Command& command : commands) {
     command.flags.push_back({.name = "output",
                              .value = &console->output,

@@ -1,15 +1,9 @@
 #include "tools/distroctl/credentials.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <filesystem>
 #include <memory>
 #include <optional>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -20,6 +14,7 @@
 #include "common/security/dev_certificates.h"
 #include "common/security/token.h"
 #include "server/auth/tokens/tokens_file.h"
+#include "tools/distroctl/private_file.h"
 
 namespace distro::tools {
 namespace {
@@ -29,20 +24,6 @@ constexpr absl::Duration kValid = absl::Hours(24 * 365);
 // For clocks that are behind.
 constexpr absl::Duration kSlack = absl::Hours(1);
 constexpr uint64_t kMaxPemBytes = 1 << 20;
-
-// Nobody else ever sees the file: it has its mode before it has bytes and its name.
-absl::Status WritePrivate(const std::string& path, const std::string& bytes) {
-  const std::string temporary = path + ".tmp";
-  unlink(temporary.c_str());
-  const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (file < 0) return ErrnoToStatus(errno, "create", temporary);
-  const absl::Cleanup close_file = [file] { close(file); };
-  if (write(file, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()) ||
-      fsync(file) != 0 || rename(temporary.c_str(), path.c_str()) != 0) {
-    return ErrnoToStatus(errno, "write", path);
-  }
-  return absl::OkStatus();
-}
 
 class CertFolder {
  public:
@@ -151,11 +132,7 @@ absl::StatusOr<Report> RevokeTokens(const std::string& name, const std::string& 
   DISTRO_RETURN_IF_ERROR(Annotate(server::TokenTable::Parse(text).status(), tokens_file));
   absl::StatusOr<std::string> kept = server::WithoutName(text, name);
   if (!kept.ok()) return Annotate(kept.status(), tokens_file);
-  struct stat before = {};
-  if (stat(tokens_file.c_str(), &before) != 0) return ErrnoToStatus(errno, "stat", tokens_file);
-  DISTRO_RETURN_IF_ERROR(WriteFileAtomically(tokens_file, *kept));
-  if (chmod(tokens_file.c_str(), before.st_mode & 07777) != 0)
-    return ErrnoToStatus(errno, "chmod", tokens_file);
+  DISTRO_RETURN_IF_ERROR(RewriteKeepingMode(tokens_file, *kept));
   return Report{
       .text = absl::StrCat("revoked the tokens of ", name,
                            ": the aggregator refuses them within a second; a stream that is open "

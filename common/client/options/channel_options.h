@@ -15,6 +15,8 @@ struct ClientTls {
   // PEM files of the client's own certificate, chain included, and its key. Both or neither.
   std::string cert = {};
   std::string key = {};
+  // An invite (invite.h), which has CA and token: instead of the four others.
+  std::string invite = {};
   // File that holds the client's token, one line.
   std::string token_file = {};
   // Name that the aggregator's certificate must have; empty: the address's host.

@@ -7,6 +7,11 @@ namespace distro {
 std::vector<Flag> WithClientFlags(std::vector<Flag> own, ChannelOptions* channel) {
   ClientTls* const tls = &channel->tls;
   std::vector<Flag> flags = {
+      {.name = "invite",
+       .value = &tls->invite,
+       .help = "File of `distroctl invite`: has the aggregator's address, CA and token, and whose "
+               "it is.",
+       .takes = Takes::kFile},
       {.name = "ca",
        .value = &tls->ca,
        .help = "PEM file of the CAs of the aggregator's certificate; empty: the system's.",
@@ -28,8 +33,8 @@ std::vector<Flag> WithClientFlags(std::vector<Flag> own, ChannelOptions* channel
        .help = "Name that the aggregator's certificate has; empty: the address's host."},
       {.name = "insecure",
        .value = &channel->insecure,
-       .help = "Talk plaintext, which shows nobody who this is, instead of the other five: "
-               "--ca, --cert, --key, --token_file, --server_name."}};
+       .help = "Talk plaintext, which shows nobody who this is, instead of the other six: "
+               "--invite, --ca, --cert, --key, --token_file, --server_name."}};
   for (Flag& flag : flags) own.push_back(std::move(flag));
   return own;
 }

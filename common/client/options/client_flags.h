@@ -1,4 +1,4 @@
-// The flags that say how a client talks with its aggregator (docs/security.md): the same six in
+// The flags that say how a client talks with its aggregator (docs/security.md): the same seven in
 // distro-worker, distro-archiver and distroctl, with the same words.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace distro {
 
-// `own`, and behind them the six, which set all of `channel` but its address; it is borrowed.
+// `own`, and behind them the seven, which set all of `channel` but its address; it is borrowed.
 std::vector<Flag> WithClientFlags(std::vector<Flag> own, ChannelOptions* channel);
 
 }  // namespace distro

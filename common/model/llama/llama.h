@@ -69,8 +69,8 @@ class Llama final : public Architecture {
 // num_hidden_layers, num_attention_heads, intermediate_size and vocab_size must be there. The dtype
 // is not read: the weights name their own. InvalidArgument names the key and the remedy: a value of
 // the wrong type or out of range, head counts that do not divide, an odd head_dim, another class,
-// or a feature that is not built (partial RoPE, scaling but Llama 3's, biases, dropout, sliding window,
-// quantization, a hidden_act other than silu).
+// or a feature that is not built (partial RoPE, scaling but Llama 3's, biases, dropout, sliding
+// window, quantization, a hidden_act other than silu).
 absl::StatusOr<std::shared_ptr<const Architecture>> ReadLlama(ConfigReader& reader);
 
 }  // namespace distro

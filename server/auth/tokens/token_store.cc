@@ -19,7 +19,11 @@ absl::StatusOr<std::unique_ptr<TokenStore>> TokenStore::Open(const std::string& 
 }
 
 TokenStore::TokenStore(std::string path, const Clock* clock, Log* log, AuthObserver* observer)
-    : path_(std::move(path)), log_(log), observer_(observer), watch_({path_}, clock) {}
+    : path_(std::move(path)),
+      clock_(clock),
+      log_(log),
+      observer_(observer),
+      watch_({path_}, clock) {}
 
 absl::StatusOr<TokenTable> TokenStore::Read() const {
   DISTRO_ASSIGN_OR_RETURN(const std::string text, ReadFile(path_, kMaxTokensFileBytes));
@@ -35,7 +39,8 @@ std::optional<TokenOwner> TokenStore::Find(absl::string_view token) {
     if (watch_.Changed()) Reload();
     table = table_;
   }
-  return table->Find(token);
+  const std::optional<TokenOwner> owner = table->Find(token);
+  return owner.has_value() && clock_->WallNow() > owner->expires ? std::nullopt : owner;
 }
 
 void TokenStore::Reload() {

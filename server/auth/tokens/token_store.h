@@ -35,7 +35,7 @@ class TokenStore {
                                                           const Clock* clock, Log* log,
                                                           AuthObserver* observer);
 
-  // Whose token it is by the file as it was at most a second ago.
+  // Whose token it is by the file as it was at most a second ago; nobody's once it has expired.
   std::optional<TokenOwner> Find(absl::string_view token);
 
  private:
@@ -44,6 +44,7 @@ class TokenStore {
   void Reload() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string path_;
+  const Clock* const clock_;
   Log* const log_;
   AuthObserver* const observer_;
 

@@ -18,6 +18,7 @@ namespace distro::server {
 namespace {
 
 constexpr size_t kMaxTokensOfName = 2;
+constexpr char kTimeFormat[] = "%Y-%m-%dT%H:%M:%SZ";
 
 std::vector<absl::string_view> FieldsOf(absl::string_view line) {
   const absl::string_view stripped = absl::StripAsciiWhitespace(line);
@@ -42,7 +43,8 @@ absl::StatusOr<TokenTable> TokenTable::Parse(absl::string_view text) {
     const std::vector<absl::string_view> fields = FieldsOf(line);
     if (fields.empty()) continue;
     const std::string where = absl::StrCat("line ", number);
-    if (fields.size() != 3) return Annotate(Bad("is not `name role hash`"), where);
+    if (fields.size() != 3 && fields.size() != 4)
+      return Annotate(Bad("is not `name role hash`, nor with a time behind it"), where);
     DISTRO_RETURN_IF_ERROR(Annotate(ValidateName(fields[0], "name"), where));
     const std::optional<Role> role = ParseRole(fields[1]);
     if (!role) return Annotate(Bad("the role is none of worker, archiver, viewer, admin"), where);
@@ -50,6 +52,9 @@ absl::StatusOr<TokenTable> TokenTable::Parse(absl::string_view text) {
       return Annotate(Bad("the hash is not a SHA-256 of 64 lower-case hex digits"), where);
     const std::string hash = absl::HexStringToBytes(fields[2]);
     Entry entry = {.owner = {.name = std::string(fields[0]), .role = *role}, .hash = {}};
+    if (fields.size() == 4 &&
+        !absl::ParseTime(kTimeFormat, fields[3], &entry.owner.expires, nullptr))
+      return Annotate(Bad("the time is not one such as 2026-12-24T00:00:00Z"), where);
     std::copy(hash.begin(), hash.end(), entry.hash.begin());
     DISTRO_RETURN_IF_ERROR(Annotate(table.Add(std::move(entry)), where));
   }
@@ -77,8 +82,11 @@ std::optional<TokenOwner> TokenTable::Find(absl::string_view token) const {
   return found->owner;
 }
 
-std::string TokensLine(absl::string_view name, Role role, absl::string_view token) {
-  return absl::StrCat(name, " ", RoleName(role), " ", ToHex(Sha256(token)));
+std::string TokensLine(absl::string_view name, Role role, absl::string_view token,
+                       absl::Time expires) {
+  const std::string line = absl::StrCat(name, " ", RoleName(role), " ", ToHex(Sha256(token)));
+  if (expires == absl::InfiniteFuture()) return line;
+  return absl::StrCat(line, " ", absl::FormatTime(kTimeFormat, expires, absl::UTCTimeZone()));
 }
 
 absl::StatusOr<std::string> WithoutName(absl::string_view text, absl::string_view name) {

@@ -105,7 +105,9 @@ TEST(ValidateClientTlsTest, NamesFlagsAndRemedy) {
                         {false, {.ca = "ca"}, "--insecure talks plaintext"},
                         {false, {.cert = "cert", .token_file = "token"}, "--cert and --key"},
                         {true, {.ca = "ca"}, "--insecure: contradicts --ca"},
-                        {true, {.token_file = "token"}, "--token_file"}};
+                        {true, {.token_file = "token"}, "--token_file"},
+                        {true, {.invite = "invite"}, "--invite"},
+                        {false, {.invite = "invite", .token_file = "token"}, "leave --ca"}};
   for (const Case& c : cases) {
     const absl::Status status = ValidateClientTls(c.insecure, c.tls);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/client/channel.h"
+#include "common/client/options/invite.h"
 #include "common/security/dev_certificates.h"
 #include "common/security/token.h"
 #include "server/auth/tokens/roles.h"
@@ -199,6 +200,37 @@ TEST_F(AuthorizationTest, AClientTakesANewTokenWithoutANewChannel) {
   EXPECT_EQ(ReasonOf(Call(channel, method)), "unauthenticated");
   Write("token-viewer", token);
   EXPECT_TRUE(Call(channel, method).ok());
+}
+
+// One file has CA and token; when it is written anew, the next call has the new token.
+TEST_F(AuthorizationTest, AnInviteIsCaAndTokenUntilItExpires) {
+  const std::string method = "distro.v1.AdminService.GetRun";
+  const absl::Time until =
+      absl::FromUnixSeconds(absl::ToUnixSeconds(clock_.WallNow())) + absl::Seconds(100);
+  Invite invite = {.aggregator = server_->grpc_address(),
+                   .name = "guest",
+                   .role = "viewer",
+                   .token = *NewToken(),
+                   .expires = until,
+                   .ca = ca_.cert};
+  Write("guest.invite", InviteText(invite));
+  const auto know = [&] {
+    Write("tokens", server::TokensLine("guest", server::Role::kViewer, invite.token, until));
+    clock_.Advance(absl::Seconds(1));
+  };
+  know();
+  ChannelOptions options = {.aggregator = "", .tls = {.invite = folder_.File("guest.invite")}};
+  ASSERT_TRUE(TakeInvite(&options, clock_.WallNow()).ok());
+  const auto channel = OpenChannel(options);
+  ASSERT_TRUE(channel.ok()) << channel.status();
+  EXPECT_TRUE(Call(*channel, method).ok());
+  invite.token = *NewToken();
+  know();
+  EXPECT_EQ(ReasonOf(Call(*channel, method)), "unauthenticated");
+  Write("guest.invite", InviteText(invite));
+  EXPECT_TRUE(Call(*channel, method).ok());
+  clock_.Advance(absl::Seconds(100));
+  EXPECT_EQ(ReasonOf(Call(*channel, method)), "unauthenticated") << "it has expired";
 }
 
 // What a worker is told when the disk fails is an operation, not a path.

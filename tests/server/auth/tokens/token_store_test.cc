@@ -51,6 +51,16 @@ TEST_F(TokenStoreTest, TakesAChangedFileWithinASecond) {
   EXPECT_THAT(observer_.reloads, ::testing::ElementsAre("tokens ok", "tokens ok"));
 }
 
+TEST_F(TokenStoreTest, ATokenIsNobodysOnceItHasExpired) {
+  const absl::Time until =
+      absl::FromUnixSeconds(absl::ToUnixSeconds(clock_.WallNow())) + absl::Seconds(60);
+  Write(TokensLine("w1", Role::kWorker, Token('a'), until));
+  Open();
+  EXPECT_TRUE(store_->Find(Token('a')).has_value());
+  clock_.Advance(absl::Seconds(61));
+  EXPECT_FALSE(store_->Find(Token('a')).has_value());
+}
+
 TEST_F(TokenStoreTest, KeepsTheOldTokensWhenTheFileIsBadOrGone) {
   Write(Line('a'));
   Open();

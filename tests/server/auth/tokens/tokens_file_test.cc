@@ -48,6 +48,14 @@ TEST(TokenTableTest, FindsBothTokensOfARotation) {
   EXPECT_FALSE(table->Find("").has_value());
 }
 
+TEST(TokenTableTest, ALineMaySayUntilWhen) {
+  const absl::Time until = absl::FromUnixSeconds(1800000000);
+  const std::string line = TokensLine("w1", Role::kWorker, Token('a'), until);
+  EXPECT_THAT(line, ::testing::EndsWith(" 2027-01-15T08:00:00Z"));
+  EXPECT_EQ(TokenTable::Parse(line)->Find(Token('a'))->expires, until);
+  EXPECT_EQ(TokenTable::Parse(Good())->Find(Token('a'))->expires, absl::InfiniteFuture());
+}
+
 TEST(TokenTableTest, HoldsNobodyInAnEmptyFile) {
   const absl::StatusOr<TokenTable> table = TokenTable::Parse("");
   ASSERT_TRUE(table.ok());
@@ -58,7 +66,9 @@ TEST(TokenTableTest, NamesTheLineThatIsWrong) {
   const std::string hash(64, '0');
   const std::pair<std::string, const char*> cases[] = {
       {"w1 worker", "name role hash"},
-      {"w1 worker " + hash + " more", "name role hash"},
+      {"w1 worker " + hash + " 2026-12-24T00:00:00Z more", "name role hash"},
+      {"w1 worker " + hash + " more", "time"},
+      {"w1 worker " + hash + " 2026-12-24", "time"},
       {"W1 worker " + hash, "name"},
       {"w1 boss " + hash, "role"},
       {"w1 worker " + hash.substr(1), "SHA-256"},

@@ -1,4 +1,4 @@
-"""The commands of the README's "Operate it"."""
+"""The commands of docs/quickstart.md, "Over the internet"."""
 import pathlib
 import re
 
@@ -7,7 +7,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def blocks():
     """[(kind, commands)] in their order; kind is empty for commands that end, else it names what they start."""
-    section = re.search(r"^## Operate it\n(.*?)^## ", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)[1]
+    section = re.search(r"^## Over the internet\n(.*?)^## ", (ROOT / "docs" / "quickstart.md").read_text(), re.MULTILINE | re.DOTALL)[1]
     return re.findall(r"^```sh *(\w*)\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
 
 

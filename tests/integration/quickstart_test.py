@@ -1,9 +1,9 @@
-"""The README's "Operate it" as it stands: an aggregator with TLS and tokens, and a second machine that joins it.
+"""docs/quickstart.md, "Over the internet", as it stands: an aggregator with TLS and tokens, and a second machine that joins it.
 
 Only what cannot be had in a test is replaced: the programs' folder, the folder of the run, the aggregator's name and ports.
 tests/deploy/operate_path_test.py follows all of it, where it may make machines of its own.
 
-usage: readme_test.py --aggregator FILE --worker FILE --distroctl FILE --archiver FILE
+usage: quickstart_test.py --aggregator FILE --worker FILE --distroctl FILE --archiver FILE
 """
 
 import os
@@ -11,11 +11,11 @@ import shutil
 import subprocess
 
 import processes
-import readme
-from readme import ROOT
+import quickstart
+from quickstart import ROOT
 
 
-class ReadmeTest(processes.ProcessTest):
+class QuickstartTest(processes.ProcessTest):
     def setUp(self):
         super().setUp()
         space = self.workspace
@@ -46,26 +46,26 @@ class ReadmeTest(processes.ProcessTest):
 
     def start_aggregator(self, commands):
         folder = self.workspace.folder
-        port_file = folder / "readme.ports"
+        port_file = folder / "quickstart.ports"
         self.replaced["0.0.0.0:7700"] = f"127.0.0.1:0 --http 127.0.0.1:0 --port_file {port_file}"
         aggregator = self.start("aggregator", commands,
                                 lambda name, command: processes.Aggregator(name, command, folder, port_file)).await_ports()
         port = aggregator.grpc.rpartition(":")[2]
         self.replaced["aggregator.example:7700"] = f"localhost:{port}"
+        self.replaced["--invite w2.invite --data"] = f"--invite w2.invite --aggregator localhost:{port} --data"
         return aggregator
 
     def test_its_commands_work(self):
-        prepare, look = (commands for kind, commands in readme.blocks() if not kind)
-        (aggregator_command,) = readme.commands("aggregator")
-        (worker_command,) = readme.commands("worker")
+        prepare, look = (commands for kind, commands in quickstart.blocks() if not kind)
+        (aggregator_command,) = quickstart.commands("aggregator")
+        (worker_command,) = quickstart.commands("worker")
         self.replaced["aggregator.example"] = "localhost"
         self.bash(prepare, ROOT)
         del self.replaced["aggregator.example"]
         aggregator = self.start_aggregator(aggregator_command)
-        shutil.copy(self.folder / "tls" / "ca.pem", self.folder / "ca.pem")
         shutil.copy(self.workspace.text, self.folder / "text.txt")
         # The exit code of bench-link says whether this link would hold the round up: a loaded machine's may.
-        self.assertRegex(self.bash(look.replace("w2.token ", "w2.token || test $? = 5 -o $? = 9 ", 1), self.folder), r"\d")
+        self.assertRegex(self.bash(look.replace("w2.invite ", "w2.invite || test $? = 5 -o $? = 9 ", 1), self.folder), r"\d")
         worker = self.start("worker", worker_command, lambda name, command: processes.Worker(name, command, self.workspace.folder))
         processes.until(lambda: self.assertTrue(worker.alive(), worker.log()) or
                         any(aggregator.metric("distro_aggregator_worker_state", worker="w2", state=state) == 1
