@@ -104,6 +104,7 @@ void FillDefaults(v1::RunConfig& config) {
     config.set_download(v1::DOWNLOAD_MODE_LOSSLESS);
   }
   if (config.data() == v1::DATA_UNSPECIFIED) config.set_data(v1::DATA_SHARED);
+  if (config.workers() == v1::WORKERS_UNSPECIFIED) config.set_workers(v1::WORKERS_ANY);
   if (!config.has_held_out_fraction()) config.set_held_out_fraction(0.05);
   if (!config.has_start_workers()) config.set_start_workers(1);
   if (!config.has_min_workers()) config.set_min_workers(1);

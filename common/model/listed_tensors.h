@@ -1,0 +1,24 @@
+// Which tensors of a model are matrices inside it where nobody here knows its architecture: a run
+// of `"workers": "python"`. Its config.json says so itself, in the key `distro_outside`: the names
+// of the matrices that are not inside, embedding and head.
+//
+//   {"model_type": "gpt2", "distro_outside": ["wpe.weight", "wte.weight"]}
+//
+// Pure; thread-safe.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/layout/layout.h"
+
+namespace distro {
+
+// Of each tensor, as TensorsInside (architecture.h): of two dimensions or more, and not listed.
+// InvalidArgument: no JSON object, no such key, or a name in it that no tensor has; names the key
+// and the remedy.
+absl::StatusOr<std::vector<bool>> ListedTensorsInside(const Layout& layout,
+                                                      absl::string_view config_json);
+
+}  // namespace distro
