@@ -1,10 +1,8 @@
 // The rank's copy of the parameters and its rule: local steps, updates, lookahead.
-#include <algorithm>
-#include <functional>
-
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "worker/node/rank.h"
+#include "worker/optimizer/steps_done.h"
 
 namespace distro::worker {
 
@@ -31,16 +29,12 @@ absl::Status Rank::Compress(const v1::StepParameters& step) {
 }
 
 absl::Status Rank::SumOfSteps(absl::Span<double> row_sums) {
-  for (size_t i = 0; i < copy_runs_.size(); ++i)
-    std::ranges::transform(copy_runs_[i], parameter_runs_[i], gradient_runs_[i].begin(),
-                           std::minus<float>());
+  StepsDone(parameter_runs_, copy_runs_, gradient_runs_);
   return row_sums_->Of(gradient_runs_, row_sums);
 }
 
 absl::Status Rank::ScaleSteps(float scale) {
-  const auto scaled = [scale](float to, float from) { return from + scale * (to - from); };
-  for (size_t i = 0; i < copy_runs_.size(); ++i)
-    std::ranges::transform(copy_runs_[i], parameter_runs_[i], copy_runs_[i].begin(), scaled);
+  worker::ScaleSteps(scale, parameter_runs_, copy_runs_);
   return absl::OkStatus();
 }
 

@@ -21,9 +21,8 @@ DeltaRule::DeltaRule(RuleShard shard, const InnerSettings& settings,
 
 absl::Status DeltaRule::Step(const InnerStep& step, double norm, const RunSpans& gradient,
                              const RunSpans& x) {
-  const float scale = norm > step.clip_norm ? static_cast<float>(step.clip_norm / norm) : 1.0f;
   ++sums_.inner_steps;
-  return inner_.Step(step.rate, scale, gradient, x);
+  return inner_.Step(step.rate, ClipScale(norm, step.clip_norm), gradient, x);
 }
 
 absl::StatusOr<bool> DeltaRule::IsFinite(float beta, const RunSpans& begin, const RunSpans& x) {

@@ -40,8 +40,10 @@ absl::StatusOr<Gradient> GradientStep::TakeLocalSteps(const v1::Slot& slot,
     const absl::Duration now = clock.MonotonicNow();
     if (index > 0 && now + (now - begin) / index > window_ends) break;
     if (must_go_on_ && window_ends != absl::InfiniteDuration() && !parts_.goes_on().ok()) break;
-    DISTRO_ASSIGN_OR_RETURN(
-        last, GradientOf(PartOf(slot, uint64_t{samples} * index, samples), GradientAt::kCopy));
+    const absl::StatusOr<Gradient> next =
+        GradientOf(PartOf(slot, uint64_t{samples} * index, samples), GradientAt::kCopy);
+    if (must_go_on_ && absl::IsCancelled(next.status())) break;
+    DISTRO_ASSIGN_OR_RETURN(last, next);
     ++taken.local_steps;
     if (!last.finite) {
       ++taken.skipped_steps;

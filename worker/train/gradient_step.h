@@ -40,7 +40,8 @@ class GradientStep {
   // loss or norm is not finite changes nothing. The mean loss and the last norm of those that were
   // taken; not finite when none was. Requires samples that the steps divide, and a learner with a
   // copy. Once a step was taken it is finished, whatever goes_on says, for the inner optimizer
-  // cannot go back: so are the others where all are wanted, and none more within a window.
+  // cannot go back: so are the others where all are wanted, and none more within a window or by an
+  // objective that was ended (Cancelled).
   absl::StatusOr<Gradient> TakeLocalSteps(const v1::Slot& slot, const v1::StepParameters& step,
                                           absl::Duration window_ends);
 

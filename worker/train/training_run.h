@@ -1,6 +1,6 @@
-// Everything a worker holds of the run it joined: configuration, workload, trainer. Built from what
-// the exchange delivers; the same for a worker process, for a worker of a simulation in one process,
-// and for a Python program.
+// Everything a worker holds of the run it joined: configuration, workload, trainer. Built from
+// what the exchange delivers; the same for a worker process, for a worker of a simulation in one
+// process, and for a Python program.
 //
 // Not thread-safe: one training thread.
 #pragma once

@@ -27,9 +27,9 @@ class Workload {
   // What Join says of the data.
   virtual void Describe(v1::JoinRequest* request) const = 0;
   // Makes learner and objective for the run that was joined, whose tensors they have.
-  // InvalidArgument: the model is not built here, its tensors are not the run's, or the data does not
-  // fit the model; names key, tensor or token. FailedPrecondition: it is no run for this worker; the reason says
-  // why.
+  // InvalidArgument: the model is not built here, its tensors are not the run's, or the data does
+  // not fit the model; names key, tensor or token. FailedPrecondition: it is no run for this
+  // worker; the reason says why.
   virtual absl::Status Build(const v1::JoinResponse& run) = 0;
 
   // Of what was built; they live as long as the workload.
