@@ -47,6 +47,16 @@ Session::~Session() {
 }
 
 absl::Status Session::Start() {
+  absl::Status status = Open();
+  if (!status.ok()) {
+    program_.End(status);
+    return status;
+  }
+  thread_ = std::thread([this] { Run(); });
+  return absl::OkStatus();
+}
+
+absl::Status Session::Open() {
   DISTRO_RETURN_IF_ERROR(ValidateName(options_.name, "name"));
   DISTRO_RETURN_IF_ERROR(ValidateClientTls(options_.channel.insecure, options_.channel.tls));
   if (!options_.state_dir.empty()) {
@@ -57,7 +67,6 @@ absl::Status Session::Start() {
   GrpcExchangeOptions exchange;
   exchange.channel = options_.channel;
   DISTRO_ASSIGN_OR_RETURN(exchange_, GrpcExchange::Create(exchange, &log_));
-  thread_ = std::thread([this] { Run(); });
   return absl::OkStatus();
 }
 

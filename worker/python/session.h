@@ -55,7 +55,7 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // InvalidArgument: options that cannot be; names them.
+  // InvalidArgument: options that cannot be; names them. Then Wait gives kEnd.
   absl::Status Start();
   HandOver& program() { return program_; }
   // The training thread is to end: what is asked from now on is kSave and kEnd.
@@ -77,6 +77,7 @@ class Session {
   absl::StatusOr<std::vector<int64_t>> SamplesOf(const Request& request, int64_t size) const;
 
  private:
+  absl::Status Open();
   void Run();
   absl::Status Train();
   absl::StatusOr<std::unique_ptr<TrainingRun>> Begin(const std::string& scratch_dir);

@@ -52,6 +52,7 @@ class Run:
         token_file: str | None,
     ) -> None:
         self._session = session
+        self._at_exit = _close_later(self)
         self._state_dir = state_dir
         self._own_token_file = token_file
         self._optimizer: Optimizer | None = None
@@ -153,7 +154,6 @@ class Run:
 
     def begin(self, timeout: float | None) -> None:
         """Waits until the run is joined."""
-        self._at_exit = _close_later(self)
         end = None if timeout is None else time.monotonic() + timeout
         while self._asked == "":
             if end is not None and time.monotonic() > end:
