@@ -9,7 +9,7 @@ import sys
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "integration"))
 import processes  # noqa: E402
-from processes import ProcessTest, Worker  # noqa: E402
+from processes import Aggregator, ProcessTest, Worker  # noqa: E402
 
 PYTHON = os.environ["DISTRO_TORCH_PYTHON"]
 os.environ["PYTHONPATH"] = os.environ["DISTRO_PYTHON_PACKAGE"]
@@ -108,6 +108,28 @@ class PythonRunsTest(ProcessTest):
         self.finish([python, native])
         self.assertIn("going on with the worker's state", python.log())
         self.assertNotIn("begins anew", python.log())
+
+    def test_with_tls_and_a_token(self):
+        space = self.workspace
+        tls, ports = space.folder / "tls", space.folder / "tls.ports"
+        space.distroctl("certs", "--out", tls, "--host", "127.0.0.1", "--worker", "unused")
+        said = space.distroctl("token", "new", "python", "--role", "worker")
+        token, line = (re.search(rf"^{what} +(.*)$", said, re.M)[1] for what in ("token", "line"))
+        (space.folder / "tokens").write_text(line + "\n")
+        command = [self.binaries.aggregator, "--data_dir", space.data_dir, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0",
+                   "--port_file", ports, "--cert", tls / "server.pem", "--key", tls / "server-key.pem", "--ca", tls / "ca.pem",
+                   "--tokens_file", space.folder / "tokens", "--run", space.write_run(rounds=10), "--model", space.init_model()]
+        aggregator = Aggregator("aggregator", command, space.folder, ports)
+        space.processes.append(aggregator)
+        aggregator.await_ports()
+        secret = ("--ca", tls / "ca.pem", "--token")
+        for name, given, error in (("python", "x" * 43, "NotAuthorized"), ("other", token, "NotAuthorized")):
+            refused = self.llama(name, aggregator, *secret, given, log_name=f"{name}-refused")
+            self.assertEqual(refused.exit_code(), 1)
+            self.assertIn(error, refused.log())
+        python = self.llama("python", aggregator, *secret, token)
+        self.finish([python])
+        self.assertEqual(list(space.folder.glob("distro-train-*")), [], "nothing of the token is left")
 
     def test_refused(self):
         space = self.workspace

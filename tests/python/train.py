@@ -37,7 +37,7 @@ def main():
     parser = argparse.ArgumentParser()
     for flag in ("aggregator", "name", "text", "summary"):
         parser.add_argument(f"--{flag}", required=True)
-    for flag in ("config", "state_dir", "folder"):
+    for flag in ("config", "state_dir", "folder", "ca", "token"):
         parser.add_argument(f"--{flag}")
     parser.add_argument("--length", type=int, default=16)
     parser.add_argument("--batch_size", type=int)
@@ -48,7 +48,8 @@ def main():
     model = Llama(json.loads(pathlib.Path(args.config).read_text())) if args.config else Plain(seed=len(args.name))
     text = Text(args.text, args.length)
     exchanged = 0
-    with distro_train.connect(args.aggregator, insecure=True, name=args.name, model=model, state_dir=args.state_dir,
+    with distro_train.connect(args.aggregator, ca=args.ca, token=args.token, insecure=args.ca is None, name=args.name,
+                              model=model, state_dir=args.state_dir,
                               fingerprint=distro_train.fingerprint_of_tokens(args.text)) as run:
         inner = torch.optim.SGD(model.parameters(), lr=0.05) if args.sgd else None
         optimizer = distro_train.Optimizer(run, inner)

@@ -19,7 +19,7 @@ absl::StatusOr<Gradient> ModuleObjective::GradientOf(const v1::Slot& samples, Gr
   return gradient;
 }
 
-absl::StatusOr<double> ModuleObjective::HeldOutLoss(HeldOut /*which*/, GoesOn /*goes_on*/) {
+absl::StatusOr<double> ModuleObjective::HeldOutLoss(HeldOutText /*which*/, GoesOn /*goes_on*/) {
   return absl::FailedPreconditionError("a Python program evaluates by itself");
 }
 

@@ -21,7 +21,7 @@ class ModuleObjective final : public Objective {
                                       GoesOn goes_on) override;
   // The program evaluates by itself, when it wants.
   bool evaluates() const override { return false; }
-  absl::StatusOr<double> HeldOutLoss(HeldOut which, GoesOn goes_on) override;
+  absl::StatusOr<double> HeldOutLoss(HeldOutText which, GoesOn goes_on) override;
 
  private:
   ModuleLearner* const learner_;

@@ -30,9 +30,9 @@ absl::StatusOr<Gradient> NodeObjective::GradientOf(const v1::Slot& slot, Gradien
   return gradient;
 }
 
-absl::StatusOr<double> NodeObjective::HeldOutLoss(HeldOut which, GoesOn goes_on) {
+absl::StatusOr<double> NodeObjective::HeldOutLoss(HeldOutText which, GoesOn goes_on) {
   const SampleReader* const samples =
-      which == HeldOut::kPublic ? parts_.public_samples : parts_.samples;
+      which == HeldOutText::kPublic ? parts_.public_samples : parts_.samples;
   return EvaluateHeldOut(parts_.node, *samples, evaluation_samples_, micro_batch_samples_, goes_on);
 }
 

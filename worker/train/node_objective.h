@@ -35,7 +35,7 @@ class NodeObjective final : public Objective {
   absl::StatusOr<Gradient> GradientOf(const v1::Slot& samples, GradientAt at,
                                       GoesOn goes_on) override;
   bool evaluates() const override { return true; }
-  absl::StatusOr<double> HeldOutLoss(HeldOut which, GoesOn goes_on) override;
+  absl::StatusOr<double> HeldOutLoss(HeldOutText which, GoesOn goes_on) override;
 
  private:
   absl::Status Accumulate(const v1::Slot& slot, GradientAt at, GoesOn goes_on, double* loss);

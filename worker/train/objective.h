@@ -23,7 +23,7 @@ struct Gradient {
 };
 
 // Which samples are held out: of what the worker trains on, or, with local data, of what all hold.
-enum class HeldOut { kOwn, kPublic };
+enum class HeldOutText { kOwn, kPublic };
 
 class Objective {
  public:
@@ -39,7 +39,7 @@ class Objective {
   virtual bool evaluates() const = 0;
   // Mean loss, nats a token, of the held-out samples, as many as the run says, at the parameters.
   // InvalidArgument: there is none.
-  virtual absl::StatusOr<double> HeldOutLoss(HeldOut which, GoesOn goes_on) = 0;
+  virtual absl::StatusOr<double> HeldOutLoss(HeldOutText which, GoesOn goes_on) = 0;
 };
 
 }  // namespace distro::worker

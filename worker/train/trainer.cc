@@ -203,7 +203,7 @@ absl::Status Trainer::Resync(const absl::Status& why) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> Trainer::LossOf(HeldOut which) {
+absl::StatusOr<double> Trainer::LossOf(HeldOutText which) {
   return parts_.objective->HeldOutLoss(which, [this] { return CheckGoesOn(); });
 }
 
@@ -212,14 +212,15 @@ absl::Status Trainer::Evaluate() {
   const bool local = config_.data() == v1::DATA_LOCAL;
   if (!parts_.objective->evaluates() || (!holds_out && !local)) return absl::OkStatus();
   PhaseScope phase(parts_.phases, Phase::kEvaluate);
-  DISTRO_ASSIGN_OR_RETURN(const double loss, LossOf(local ? HeldOut::kPublic : HeldOut::kOwn));
+  DISTRO_ASSIGN_OR_RETURN(const double loss,
+                          LossOf(local ? HeldOutText::kPublic : HeldOutText::kOwn));
   if (!summary_.first_evaluation_loss.has_value()) summary_.first_evaluation_loss = loss;
   summary_.last_evaluation_loss = loss;
   DISTRO_ASSIGN_OR_RETURN(summary_.momentum_norm, parts_.learner->MomentumNorm());
   const uint64_t round = parts_.learner->next_round().value();
   parts_.log->Info("evaluated", {{"round", round}, {"held_out_loss", loss}});
   if (!local || !holds_out) return absl::OkStatus();
-  DISTRO_ASSIGN_OR_RETURN(const double own, LossOf(HeldOut::kOwn));
+  DISTRO_ASSIGN_OR_RETURN(const double own, LossOf(HeldOutText::kOwn));
   if (!summary_.first_own_evaluation_loss.has_value()) summary_.first_own_evaluation_loss = own;
   summary_.last_own_evaluation_loss = own;
   parts_.log->Info("evaluated on own data", {{"round", round}, {"held_out_loss", own}});

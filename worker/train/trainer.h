@@ -112,7 +112,7 @@ class Trainer {
   absl::Status ComputeLookaheadGradient();
   absl::Status TakeGradient(const v1::Slot& slot, const absl::StatusOr<Gradient>& gradient);
   absl::Status Evaluate();
-  absl::StatusOr<double> LossOf(HeldOut which);
+  absl::StatusOr<double> LossOf(HeldOutText which);
   absl::Status WriteCheckpoint(const std::string& dir);
   void Observe();
 
