@@ -32,6 +32,7 @@
 #include "worker/model/model.h"
 #include "worker/node/node.h"
 #include "worker/state/state_dir.h"
+#include "worker/train/node_workload.h"
 #include "worker/train/phase_clock.h"
 #include "worker/train/progress.h"
 #include "worker/train/summary.h"
@@ -145,14 +146,15 @@ TrainerOptions TrainerOptionsOf(const WorkerOptions& options, const Self& self) 
 }
 
 // The peak of one rank, for as many ranks as have a GPU, or cores, of their own.
-absl::StatusOr<ComputeRates> MeasureCompute(TrainingRun& run, const WorkerOptions& options) {
+absl::StatusOr<ComputeRates> MeasureCompute(const v1::JoinResponse& run, NodeWorkload& workload,
+                                            const WorkerOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<const Architecture> model,
-                          ParseModelConfig(run.run().model_config_json()));
-  DISTRO_ASSIGN_OR_RETURN(const double of_one, run.PeakFlops());
+                          ParseModelConfig(run.model_config_json()));
+  DISTRO_ASSIGN_OR_RETURN(const double of_one, workload.PeakFlops());
   const int ranks = options.node.device == DeviceKind::kCuda
-                        ? run.node().ranks()
-                        : std::clamp(Cores() / options.threads, 1, run.node().ranks());
-  const int sequence = static_cast<int>(run.run().config().sequence_length());
+                        ? workload.node().ranks()
+                        : std::clamp(Cores() / options.threads, 1, workload.node().ranks());
+  const int sequence = static_cast<int>(run.config().sequence_length());
   return ComputeRates{.flops_per_token = model->FlopsPerToken(sequence),
                       .peak_flops_per_second = of_one * ranks};
 }
@@ -206,29 +208,31 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
   SetTorchThreads(options.threads);
   Progress progress(stdout, /*live=*/isatty(STDOUT_FILENO) != 0, Clock::Real());
   uint64_t rounds = 0;
+  const TrainerOptions trainer = TrainerOptionsOf(options, self);
+  NodeWorkload workload(trainer,
+                        {.tokens = &tokens,
+                         .public_tokens = public_tokens.has_value() ? &*public_tokens : nullptr,
+                         .phases = phases,
+                         .log = log});
   DISTRO_ASSIGN_OR_RETURN(
       const std::unique_ptr<TrainingRun> run,
-      TrainingRun::Begin(TrainerOptionsOf(options, self), scratch_dir,
-                         {.tokens = &tokens,
-                          .public_tokens = public_tokens.has_value() ? &*public_tokens : nullptr,
-                          .exchange = exchange,
-                          .phases = phases,
-                          .log = log,
-                          .state = self.state.get()},
-                         [&](const TrainSummary& reading) {
-                           metrics->Update(reading);
-                           if (reading.rounds_applied > 0)
-                             progress.Update(ReadingOf(reading, rounds));
-                         }));
+      TrainingRun::Begin(
+          trainer, scratch_dir, &workload,
+          {.exchange = exchange, .phases = phases, .log = log, .state = self.state.get()},
+          [&](const TrainSummary& reading) {
+            metrics->Update(reading);
+            if (reading.rounds_applied > 0) progress.Update(ReadingOf(reading, rounds));
+          }));
   DISTRO_RETURN_IF_ERROR(CheckInvitedRun(options, run->run()));
   rounds = run->run().config().rounds();
-  DISTRO_ASSIGN_OR_RETURN(const ComputeRates compute, MeasureCompute(*run, options));
+  DISTRO_ASSIGN_OR_RETURN(const ComputeRates compute,
+                          MeasureCompute(run->run(), workload, options));
   metrics->SetCompute(compute);
   metrics->SetReady(true);
   const absl::Status status = run->Train();
   progress.Finish();
   *summary = run->summary();
-  if (run->node().has_stuck_rank())
+  if (workload.node().has_stuck_rank())
     EndWithoutCleanUp(options, self, status, *summary, exchange, log);
   return status;
 }

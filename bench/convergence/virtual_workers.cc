@@ -13,6 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/simulation/local_exchange.h"
 #include "worker/model/model.h"
+#include "worker/train/node_workload.h"
 #include "worker/train/training_run.h"
 
 namespace distro::worker {
@@ -65,11 +66,11 @@ absl::Status Train(const Worker& worker, const TokenSource& tokens, LocalAggrega
                                   .incarnation = static_cast<uint64_t>(worker.index) + 1,
                                   .micro_batch_samples = worker.micro_batch_samples,
                                   .checkpoint_dir = ""};
+  NodeWorkload workload(options, {.tokens = &tokens, .phases = &phases, .log = &log});
   DISTRO_ASSIGN_OR_RETURN(
       const std::unique_ptr<TrainingRun> run,
-      TrainingRun::Begin(options, worker.folder,
-                         {.tokens = &tokens, .exchange = &exchange, .phases = &phases, .log = &log},
-                         observer));
+      TrainingRun::Begin(options, worker.folder, &workload,
+                         {.exchange = &exchange, .phases = &phases, .log = &log}, observer));
   const absl::Status status = run->Train();
   exchange.Leave("done");
   return status;

@@ -1,10 +1,7 @@
 #include "kernels/replica/replica.h"
 
-#include <atomic>
 #include <utility>
 
-#include "absl/types/span.h"
-#include "common/base/parallel.h"
 #include "common/round_log/log_reference.h"
 #include "kernels/cpu/cpu_backend.h"
 
@@ -18,54 +15,16 @@ Replica::Replica(const Layout* layout, Backend* backend, TensorBuffer parameters
 Replica::Replica(const Layout* layout, std::vector<Backend*> backends, TensorBuffer parameters,
                  RoundId next_round, uint64_t log_hash)
     : AppliedLog(layout),
-      backends_(std::move(backends)),
-      updater_(layout, AllRows(*layout)),
+      updater_(layout, std::move(backends)),
       parameters_(std::move(parameters)) {
-  Begin(next_round, log_hash, ForEachTile([&](const Tile& tile, Backend* backend, uint64_t* sum) {
-          updater_.Hash(tile, backend, parameters_.tensor(tile.part), sum);
-        }));
+  Begin(next_round, log_hash, updater_.Hash(parameters_));
 }
 
 absl::Status Replica::Apply(const CommittedRound& round) {
-  return ApplyNext(round, static_cast<int>(backends_.size()),
+  return ApplyNext(round, updater_.threads(),
                    [this](const v1::StepParameters& step, const DecodedRound& decoded) {
-                     return Update(step, decoded);
+                     return updater_.Update(step, decoded, &parameters_);
                    });
-}
-
-absl::StatusOr<std::vector<uint64_t>> Replica::Update(const v1::StepParameters& step,
-                                                      const DecodedRound& decoded) {
-  std::atomic<bool> valid = true;
-  std::vector<uint64_t> hashes =
-      ForEachTile([&](const Tile& tile, Backend* backend, uint64_t* sum) {
-        uint32_t invalid = kAllVotesValid;
-        const absl::Span<float> part = parameters_.tensor(tile.part);
-        if (step.has_deltas()) {
-          const auto deltas_of = [&](SegmentId segment) {
-            return OnHost(decoded.deltas[segment.value()]);
-          };
-          updater_.Update(tile, step, deltas_of, backend, part, &invalid);
-        } else {
-          const auto votes_of = [&](SegmentId segment) {
-            return OnHost(decoded.votes[segment.value()]);
-          };
-          updater_.Update(tile, step, votes_of, backend, part, &invalid);
-        }
-        updater_.Hash(tile, backend, part, sum);
-        if (invalid != kAllVotesValid) valid = false;
-      });
-  if (!valid) return InvalidResult();
-  return hashes;
-}
-
-std::vector<uint64_t> Replica::ForEachTile(TileWork work) {
-  std::vector<uint64_t> sums(updater_.tiles().size());
-  RunParallel(
-      static_cast<int>(backends_.size()), static_cast<int64_t>(sums.size()),
-      [&](int thread, int64_t i) { work(updater_.tiles()[i], backends_[thread], &sums[i]); });
-  std::vector<uint64_t> hashes(parameters_.tensors());
-  for (size_t i = 0; i < sums.size(); ++i) hashes[updater_.tiles()[i].part] += sums[i];
-  return hashes;
 }
 
 uint64_t StateHash(const Layout& layout, const TensorBuffer& parameters, Backend* backend) {

@@ -8,18 +8,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
 #include "common/round_log/applied_log.h"
 #include "common/round_log/committed_round.h"
-#include "common/round_log/decoded_round.h"
-#include "distro/v1/round.pb.h"
 #include "kernels/backend.h"
-#include "kernels/replica/round_update.h"
+#include "kernels/replica/host_update.h"
 
 namespace distro {
 
@@ -40,15 +36,7 @@ class Replica : public AppliedLog {
   const TensorBuffer& parameters() const { return parameters_; }
 
  private:
-  // Hashes come with the update, while the parameters are in cache.
-  absl::StatusOr<std::vector<uint64_t>> Update(const v1::StepParameters& step,
-                                               const DecodedRound& decoded);
-  // work(tile, backend, sum) for every tile, shared by the backends; the tensors' sums.
-  using TileWork = absl::FunctionRef<void(const Tile& tile, Backend* backend, uint64_t* sum)>;
-  std::vector<uint64_t> ForEachTile(TileWork work);
-
-  const std::vector<Backend*> backends_;
-  const TileUpdater updater_;  // its part i is tensor i
+  const HostUpdater updater_;
   TensorBuffer parameters_;
 };
 

@@ -216,8 +216,9 @@ class Workspace:
                          for process in self.processes)
 
     def write_run(self, **overrides):
+        """None takes a key of RUN out."""
         path = self.folder / "run.json"
-        path.write_text(json.dumps({**RUN, **overrides}))
+        path.write_text(json.dumps({key: value for key, value in {**RUN, **overrides}.items() if value is not None}))
         return path
 
     def init_model(self):

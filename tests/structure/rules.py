@@ -62,6 +62,7 @@ USES = {
     "worker/node": "kernels/cuda kernels/replica worker/fsdp worker/optimizer worker/state",
     "worker/train": "common/exchange worker/data worker/node",
     "worker/metrics": "common/telemetry worker/train",  # observes it; it does not know it
+    "worker/python": "common/client/member common/round worker/train",  # a worker inside a Python program; distro-worker does not know it
     "worker": "common/client/member worker/metrics",
     "tools/distroctl": "common/client common/http kernels/replica server/auth/tokens server/log worker/optimizer",  # `plan` says what a worker checks at its start
     "tools/archiver": "common/client/follow common/telemetry kernels/replica",
@@ -92,6 +93,7 @@ USES = {
     "tests/worker/state": "tests/testing/worker",
     "tests/worker/train": "common/simulation tests/testing/worker",
     "tests/worker/fsdp": "tests/worker/model",  # a small model
+    "tests/worker/python": "tests/testing/worker",
     "tests/worker/node": "tests/worker/model tests/worker/fsdp tests/kernels",  # emulated GPUs as a node's devices
     "tests/tools": "",
     "tests/tools/distroctl": "tests/server/service",  # the commands against a whole aggregator
@@ -152,7 +154,7 @@ OUTSIDE = {
         r"^lib(torch|c10)",
         r"^_ZN?K?(2at|3c10|5torch)",
         named_in="worker/torch",
-        seen_in="worker/model worker/fsdp worker/node worker/train worker/metrics worker bench bench/convergence tests/bench "
+        seen_in="worker/model worker/fsdp worker/node worker/train worker/metrics worker/python worker bench bench/convergence tests/bench "
         "tests/testing/worker tests/compatibility tests/integration",
     ),
     "cuda": Outside(
@@ -168,7 +170,7 @@ OUTSIDE = {
         r"^(_ZNK?4grpc|grpc_|gpr_)",
         named_in="common/rpc common/client common/client/follow common/client/member server/auth server/service tools/distroctl tools/archiver "
         "tests/integration bench",
-        seen_in="proto server/metrics server worker/train worker tests/testing/worker",
+        seen_in="proto server/metrics server worker/train worker/python worker tests/testing/worker",
     ),
     "prometheus": Outside(
         r"(^|/)prometheus/",

@@ -114,7 +114,7 @@ int64_t Node::HostMemoryFor(const NodeOptions& options, int ranks, int64_t held)
 }
 
 Node::Node(const NodeOptions& options, const Parts& parts, ShardPlan shards, ShardPlan whole)
-    : AppliedLog(parts.layout),
+    : Learner(parts.layout),
       options_(options),
       parts_(parts),
       shards_(std::make_shared<const ShardPlan>(std::move(shards))),

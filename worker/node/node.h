@@ -25,11 +25,11 @@
 #include "common/base/log.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
-#include "common/round_log/applied_log.h"
 #include "common/round_log/committed_round.h"
 #include "distro/v1/round.pb.h"
 #include "worker/fsdp/collective_time.h"
 #include "worker/model/model.h"
+#include "worker/node/learner.h"
 #include "worker/optimizer/delta_readings.h"
 #include "worker/optimizer/optimizer.h"
 #include "worker/plan/memory_counter.h"
@@ -43,7 +43,7 @@ class NodeDevices;
 class Rank;
 class RankThreads;
 
-class Node : public AppliedLog {
+class Node final : public Learner {
  public:
   struct Parts {
     const Layout* layout = nullptr;
@@ -68,7 +68,7 @@ class Node : public AppliedLog {
   // FailedPrecondition: there is no GPU.
   static absl::StatusOr<std::unique_ptr<Node>> Create(const NodeOptions& options,
                                                       const Parts& parts);
-  ~Node();
+  ~Node() override;
 
   // How many ranks Create makes, and what it would say about devices and ranks, before anything
   // else is known. InvalidArgument names the flag.
@@ -84,24 +84,14 @@ class Node : public AppliedLog {
   bool has_stuck_rank() const;
 
   int ranks() const;
-  // By which the worker learns.
-  const UpdateRuleKind& rule() const { return *parts_.rule; }
+  const UpdateRuleKind& rule() const override { return *parts_.rule; }
 
   // Parameters. node_rounds.cc.
 
-  // Takes the parameters before `next_round` from a snapshot; `log_hash` as AppliedLog has it.
-  // Momentum and what is pending stay. InvalidArgument: it is no snapshot of this layout; then the
-  // parameters are what they were.
-  absl::Status Load(const std::string& snapshot_path, RoundId next_round, uint64_t log_hash);
-  // Statuses as AppliedLog::ApplyNext.
-  absl::Status Apply(const CommittedRound& round);
-  // Tensors in the host's memory: where they are, valid until the next call that changes them, or
-  // copies of what a device holds.
-  struct HostTensors {
-    TensorPieces pieces;
-    std::vector<std::vector<float>> copies;
-  };
-  absl::StatusOr<HostTensors> parameters() const;
+  absl::Status Load(const std::string& snapshot_path, RoundId next_round,
+                    uint64_t log_hash) override;
+  absl::Status Apply(const CommittedRound& round) override;
+  absl::StatusOr<HostTensors> parameters() const override;
 
   // Gradient. One round of micro-batches, 1 .. ranks() of them: rank r computes the r-th. Returns
   // their mean losses.
@@ -113,55 +103,38 @@ class Node : public AppliedLog {
   absl::StatusOr<double> FinishGradient(int64_t micro_batches);
   // Mean losses of 1 .. ranks() batches, without gradients, at the parameters.
   absl::StatusOr<std::vector<double>> Losses(absl::Span<const TokenBatch> batches);
-  // copy <- parameters - eta * sign(m). Requires Parts.copy.
-  absl::Status MakeLookahead(float eta);
-  // copy <- parameters: a round of local steps begins. Requires Parts.copy.
-  absl::Status BeginLocalSteps();
+  // These two require Parts.copy.
+  absl::Status MakeLookahead(float eta) override;
+  absl::Status BeginLocalSteps() override;
 
-  // Optimizer (docs/algorithm.md, "A worker's step"; worker/optimizer/update_rule.h).
-  // node_optimizer.cc.
+  // Optimizer. node_optimizer.cc.
 
-  // The gradient of the round's step `index` into the rule; it is finite, and so is its norm.
-  absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm);
-  // What the rule took, scaled down to the rule's delta_clip, becomes an update, which is pending;
-  // its payloads [segments]. None: what
-  // came of the steps is not finite, and nothing is pending.
-  absl::StatusOr<std::vector<SharedBytes>> Compress(RoundId round, const v1::StepParameters& step);
-  // What is pending again, the same bytes. Requires pending().
-  absl::StatusOr<std::vector<SharedBytes>> EncodePending();
-  const std::optional<PendingRound>& pending() const { return optimizer_->pending(); }
-  void ForgetPending() { optimizer_->ForgetPending(); }
-  // The rule's state and what is pending are as a worker starts. FailedPrecondition: a rule without
-  // local steps.
-  absl::Status ForgetState();
-  // The norm of the rule's first elements (the momentum) over the whole model, f64.
-  absl::StatusOr<double> MomentumNorm();
-  // What the round took of what is pending, if that is of this round, which was applied last.
-  absl::Status Feedback(const CommittedRound& round, int member);
-  // Of all ranks together. Nothing: the rule has none, or a rank failed while it changed the rule's
-  // state.
-  std::optional<DeltaReadings> delta_readings() const;
+  absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm) override;
+  absl::StatusOr<std::vector<SharedBytes>> Compress(RoundId round,
+                                                    const v1::StepParameters& step) override;
+  absl::StatusOr<std::vector<SharedBytes>> EncodePending() override;
+  const std::optional<PendingRound>& pending() const override { return optimizer_->pending(); }
+  void ForgetPending() override { optimizer_->ForgetPending(); }
+  absl::Status ForgetState() override;
+  absl::StatusOr<double> MomentumNorm() override;
+  absl::Status Feedback(const CommittedRound& round, int member) override;
+  // Of all ranks together; nothing also when a rank failed while it changed the rule's state.
+  std::optional<DeltaReadings> delta_readings() const override;
 
   // What the ranks have spent in collective operations, together.
-  TimeByCollective collective_time() const { return collective_time_->spent(); }
+  TimeByCollective collective_time() const override { return collective_time_->spent(); }
   // Floating-point operations a second that a rank does at most, measured on the first one's
   // device: in param_dtype on a GPU, in f32 on a CPU.
   absl::StatusOr<double> PeakFlops();
 
   // Bytes that the ranks hold together, by category. Activations are Torch's and not counted.
-  MemoryByCategory memory() const;
+  MemoryByCategory memory() const override;
 
-  // What WriteStateFile writes. FailedPrecondition: a rank failed while it changed the rule's
-  // state, or a device's memory cannot be read because a rank is stuck.
-  struct Kept {
-    std::vector<TensorPieces> elements;
-    const Optimizer* optimizer;
-    std::vector<std::vector<float>> copies;  // of what a device holds
-    uint64_t local_steps = 0;
-  };
-  absl::StatusOr<Kept> kept() const;
-  // Goes on where an earlier process was, of any strategy and number of ranks.
-  absl::Status Restore(std::shared_ptr<const StateReader::Contents> contents);
+  // FailedPrecondition also: a rank failed while it changed the rule's state, or a device's memory
+  // cannot be read because a rank is stuck.
+  absl::StatusOr<Kept> kept() const override;
+  // Whatever strategy and number of ranks the earlier process had.
+  absl::Status Restore(std::shared_ptr<const StateReader::Contents> contents) override;
 
  private:
   using RankWork = std::function<absl::Status(Rank& rank, int number)>;

@@ -1,7 +1,6 @@
 // The rank's copy of the parameters and its rule: local steps, updates, lookahead.
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "worker/node/float_tensor.h"
 #include "worker/node/rank.h"
 
 namespace distro::worker {
@@ -30,27 +29,18 @@ absl::Status Rank::Compress(const v1::StepParameters& step) {
 }
 
 absl::Status Rank::SumOfSteps(absl::Span<double> row_sums) {
-  DISTRO_RETURN_IF_ERROR(CatchTorch("sum of steps", [this] {
-    const at::NoGradGuard no_grad;
-    for (size_t i = 0; i < copy_runs_.size(); ++i) {
-      const at::Tensor gradient = FloatTensor(gradient_runs_[i], master().torch);
-      gradient.copy_(FloatTensor(copy_runs_[i], master().torch))
-          .sub_(FloatTensor(parameter_runs_[i], master().torch));
-    }
-    return absl::OkStatus();
-  }));
+  for (size_t i = 0; i < copy_runs_.size(); ++i) {
+    DISTRO_RETURN_IF_ERROR(
+        master().inner->Subtract(copy_runs_[i], parameter_runs_[i], gradient_runs_[i]));
+  }
   return row_sums_->Of(gradient_runs_, row_sums);
 }
 
 absl::Status Rank::ScaleSteps(float scale) {
-  return CatchTorch("scale steps", [this, scale] {
-    const at::NoGradGuard no_grad;
-    for (size_t i = 0; i < copy_runs_.size(); ++i) {
-      const at::Tensor from = FloatTensor(parameter_runs_[i], master().torch);
-      FloatTensor(copy_runs_[i], master().torch).sub_(from).mul_(scale).add_(from);
-    }
-    return master().memory->Finish();
-  });
+  for (size_t i = 0; i < copy_runs_.size(); ++i) {
+    DISTRO_RETURN_IF_ERROR(master().inner->ScaleFrom(scale, parameter_runs_[i], copy_runs_[i]));
+  }
+  return master().memory->Finish();
 }
 
 absl::Status Rank::MakeLookahead(float eta) {

@@ -45,6 +45,15 @@ class TorchInnerBackend final : public InnerBackend {
     });
   }
 
+  absl::Status Subtract(absl::Span<const float> a, absl::Span<const float> b,
+                        absl::Span<float> out) override {
+    return Do("sum of steps", [&] { Of(out).copy_(Of(a)).sub_(Of(b)); });
+  }
+
+  absl::Status ScaleFrom(float scale, absl::Span<const float> from, absl::Span<float> to) override {
+    return Do("scale steps", [&] { Of(to).sub_(Of(from)).mul_(scale).add_(Of(from)); });
+  }
+
   absl::StatusOr<double> SquaredDistance(absl::Span<const float> a,
                                          absl::Span<const float> b) override {
     return SumOf(a, [&](const at::Tensor& chunk, int64_t first) {

@@ -43,6 +43,17 @@ class CpuInnerBackend final : public InnerBackend {
     return absl::OkStatus();
   }
 
+  absl::Status Subtract(absl::Span<const float> a, absl::Span<const float> b,
+                        absl::Span<float> out) override {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = a[i] - b[i];
+    return absl::OkStatus();
+  }
+
+  absl::Status ScaleFrom(float scale, absl::Span<const float> from, absl::Span<float> to) override {
+    for (size_t i = 0; i < to.size(); ++i) to[i] = from[i] + scale * (to[i] - from[i]);
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<double> SquaredDistance(absl::Span<const float> a,
                                          absl::Span<const float> b) override {
     double sum = 0;

@@ -19,9 +19,8 @@ DeltaRule::DeltaRule(RuleShard shard, const InnerSettings& settings,
 
 absl::Status DeltaRule::Step(const InnerStep& step, double norm, const RunSpans& gradient,
                              const RunSpans& x) {
-  const float scale = norm > step.clip_norm ? static_cast<float>(step.clip_norm / norm) : 1.0f;
   ++sums_.inner_steps;
-  DISTRO_RETURN_IF_ERROR(inner_.Step(step.rate, scale, gradient, x));
+  DISTRO_RETURN_IF_ERROR(inner_.Step(step.rate, ClipScale(norm, step.clip_norm), gradient, x));
   return shard_.device->Finish();
 }
 

@@ -38,6 +38,11 @@ struct InnerStep {
   float clip_norm = 1;  // the gradient is scaled down to it
 };
 
+// By what a gradient of that norm is multiplied, so that it has `clip_norm` at most.
+inline float ClipScale(double norm, float clip_norm) {
+  return norm > clip_norm ? static_cast<float>(clip_norm / norm) : 1.0f;
+}
+
 // What a round says to all workers.
 struct DeltaRound {
   float beta = 0;             // decay of the error buffer

@@ -1,7 +1,8 @@
 // What the inner optimizer of deltas does with arrays of floats on one device (docs/algorithm.md,
 // "Deltas"): the steps of AdamW and of Muon, but for what Muon does with a matrix as such
-// (orthogonalizer.h), and the sums that people read. Local to a worker: ordinary float arithmetic,
-// results of backends differ in the last bits.
+// (orthogonalizer.h); what they did as a whole, and less of it (delta_clip); and the sums that
+// people read. Local to a worker: ordinary float arithmetic, results of backends differ in the last
+// bits.
 //
 //   inner->AdamW(step, gradient, first, second, x);
 //   inner->MakeDirection(mu, scale, gradient, buffer, direction);  // Muon; orthogonalize; then
@@ -52,6 +53,13 @@ class InnerBackend {
   // x <- x - rate * (scale * direction + weight_decay * x).
   virtual absl::Status MoveAlong(const MuonMove& move, absl::Span<const float> direction,
                                  absl::Span<float> x) = 0;
+
+  // out <- a - b.
+  virtual absl::Status Subtract(absl::Span<const float> a, absl::Span<const float> b,
+                                absl::Span<float> out) = 0;
+  // to <- from + scale * (to - from).
+  virtual absl::Status ScaleFrom(float scale, absl::Span<const float> from,
+                                 absl::Span<float> to) = 0;
 
   // The sum of (a - b)^2, in f64. Done when it returns.
   virtual absl::StatusOr<double> SquaredDistance(absl::Span<const float> a,

@@ -61,20 +61,26 @@ InnerSettings SettingsOf(const v1::RunConfig& config) {
           .weight_decay = static_cast<float>(config.weight_decay())};
 }
 
+// An inner optimizer without elements steps nothing and counts the steps.
+DeltaState StateOf(const std::vector<RunSpans>& elements) {
+  if (elements.size() == 1) return {.error = elements[0], .first = {}, .second = {}};
+  return {.error = elements[0], .first = elements[1], .second = elements[2]};
+}
+
 class LocalDeltaRule final : public UpdateRule {
  public:
   LocalDeltaRule(RuleShard shard, const InnerSettings& settings, std::vector<InnerTensor> tensors,
-                 std::vector<RunSpans> elements)
+                 std::vector<bool> as_dct, std::vector<RunSpans> elements)
       : shard_(std::move(shard)),
         elements_(std::move(elements)),
-        rule_(shard_, settings, tensors, MuonTensors(settings, tensors),
-              {.error = elements_[0], .first = elements_[1], .second = elements_[2]}) {}
+        rule_(shard_, settings, std::move(tensors), std::move(as_dct), StateOf(elements_)) {}
 
   absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm,
                             const RunSpans& gradient, const RunSpans& copy) override {
+    const bool steps = elements_.size() > 1;
     const uint32_t rate = step.deltas().inner_rate_bits(index);
     return rule_.Step({.rate = std::bit_cast<float>(rate), .clip_norm = step.clip_norm()}, norm,
-                      gradient, copy);
+                      steps ? gradient : RunSpans(), steps ? copy : RunSpans());
   }
 
   absl::StatusOr<bool> IsFinite(const v1::StepParameters& step, const RunSpans& parameters,
@@ -137,7 +143,8 @@ class LocalDeltaRule final : public UpdateRule {
 
  private:
   const RuleShard shard_;
-  const std::vector<RunSpans> elements_;  // [3]: error buffer, the inner optimizer's first, second
+  // Error buffer; where the rule takes the steps also the inner optimizer's first, second.
+  const std::vector<RunSpans> elements_;
   DeltaRule rule_;
 };
 
@@ -145,19 +152,34 @@ class LocalDeltaRule final : public UpdateRule {
 
 UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
                            const Architecture& model) {
-  const InnerSettings settings = SettingsOf(config);
-  std::vector<InnerTensor> tensors = InnerTensors(*layout, UnitTensors(model, layout->manifest()));
+  const std::vector<InnerTensor> tensors =
+      InnerTensors(*layout, UnitTensors(model, layout->manifest()));
+  return LocalDeltas(config, layout, MuonTensors(SettingsOf(config), tensors), LocalStepsBy::kRule);
+}
+
+UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
+                           std::vector<bool> by_muon, LocalStepsBy taken_by) {
+  InnerSettings settings = SettingsOf(config);
+  const bool steps = taken_by == LocalStepsBy::kRule;
+  // What steps nothing needs no matrix whole.
+  if (!steps) settings.method = InnerMethod::kAdamW;
+  std::vector<InnerTensor> tensors;
+  for (size_t i = 0; i < by_muon.size(); ++i) {
+    const TensorLayout& tensor = layout->tensors()[i];
+    tensors.push_back({.matrix = tensor.matrix, .decays = tensor.decays, .inside = by_muon[i]});
+  }
+  const int arrays = steps ? 3 : 1;
   return {.takes_local_steps = true,
           .delta_clip = config.delta_clip(),
           .needs_whole = MuonTensors(settings, tensors),
-          .as_dct = ToBitmap(MuonTensors(settings, tensors)),
-          .element_arrays = 3,
+          .as_dct = ToBitmap(by_muon),
+          .element_arrays = arrays,
           .block_bytes = BlockBytesOf,
           .check = Check,
           .encode = Encode,
-          .make = [settings, tensors = std::move(tensors)](RuleShard shard,
-                                                           std::vector<RunSpans> elements) {
-            return std::make_unique<LocalDeltaRule>(std::move(shard), settings, tensors,
+          .make = [settings, tensors = std::move(tensors), by_muon = std::move(by_muon)](
+                      RuleShard shard, std::vector<RunSpans> elements) {
+            return std::make_unique<LocalDeltaRule>(std::move(shard), settings, tensors, by_muon,
                                                     std::move(elements));
           }};
 }

@@ -10,7 +10,6 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/hf_folder.h"
 #include "common/run/sample_pool.h"
-#include "worker/train/evaluate.h"
 
 namespace distro::worker {
 namespace {
@@ -45,16 +44,15 @@ Trainer::Trainer(TrainerOptions options, Parts parts, Observer observer)
       parts_(std::move(parts)),
       observer_(std::move(observer)),
       config_(parts_.run->config()),
-      gradient_step_(options_.micro_batch_samples, options_.hold_back,
-                     {.node = parts_.node,
-                      .samples = parts_.samples,
+      gradient_step_({.learner = parts_.learner,
+                      .objective = parts_.objective,
                       .phases = parts_.phases,
                       .goes_on = [this] { return CheckGoesOn(); }}),
       epoch_(parts_.run->epoch()) {
   summary_.worker = options_.worker;
   summary_.incarnation = options_.incarnation;
   summary_.run_id = parts_.run->run_id();
-  summary_.parameters = parts_.node->layout().elements();
+  summary_.parameters = parts_.learner->layout().elements();
 }
 
 void Trainer::Resume(const WorkerState& state) {
@@ -77,22 +75,22 @@ absl::Status Trainer::Run() {
   if (status.ok() && !options_.checkpoint_dir.empty())
     status = WriteCheckpoint(options_.checkpoint_dir);
   if (status.ok() && summary_.rounds_applied > 0) status = Evaluate();
-  summary_.state_hash = parts_.node->StateHash();
+  summary_.state_hash = parts_.learner->StateHash();
   Observe();
   return status;
 }
 
 absl::Status Trainer::FollowRun() {
-  const Node& node = *parts_.node;
+  const Learner& learner = *parts_.learner;
   DISTRO_RETURN_IF_ERROR(
-      parts_.exchange->Follow(&node.layout(), node.next_round(), node.log_hash()));
+      parts_.exchange->Follow(&learner.layout(), learner.next_round(), learner.log_hash()));
   Observe();
   while (!HasDone()) DISTRO_RETURN_IF_ERROR(Step());
   return absl::OkStatus();
 }
 
 bool Trainer::HasDone() const {
-  const RoundId next = parts_.node->next_round();
+  const RoundId next = parts_.learner->next_round();
   const bool enough = options_.updates > 0 && summary_.updates_sent >= options_.updates;
   return next.value() >= config_.rounds() || (enough && last_update_ < next);
 }
@@ -103,14 +101,14 @@ absl::Status Trainer::CheckGoesOn() const {
 
 StepState Trainer::State() const {
   StepState state = {.overlap = config_.overlap() == 1,
-                     .round_open = open_.has_value() && open_round_ == parts_.node->next_round(),
+                     .round_open = open_.has_value() && open_round_ == parts_.learner->next_round(),
                      .has_gradient = gradient_.has_value()};
   if (!state.round_open) return state;
   state.uploaded = uploaded_round_ == open_round_;
   state.has_slot = FindSlot(open_->slots(), options_.worker).has_value();
   const bool last = open_round_.value() + 1 == config_.rounds();
   state.has_next_slot = !last && FindSlot(open_->next_slots(), options_.worker).has_value();
-  const std::optional<PendingRound>& pending = parts_.node->pending();
+  const std::optional<PendingRound>& pending = parts_.learner->pending();
   state.has_pending = !state.uploaded && pending.has_value() && pending->round == open_round_ &&
                       (config_.method() != v1::METHOD_DELTAS || state.has_slot) &&
                       PendingIsOfSlot();
@@ -155,7 +153,7 @@ v1::Slot Trainer::SamplesFor(RoundId round,
 
 absl::Status Trainer::ComputeGradient() {
   const v1::Slot slot = SamplesFor(open_round_, open_->slots());
-  if (options_.stateless) DISTRO_RETURN_IF_ERROR(parts_.node->ForgetState());
+  if (options_.stateless) DISTRO_RETURN_IF_ERROR(parts_.learner->ForgetState());
   gradient_samples_ = FirstSample();
   if (config_.method() == v1::METHOD_DELTAS)
     return TakeGradient(slot, gradient_step_.TakeLocalSteps(slot, open_->step(), window_ends_));
@@ -184,11 +182,11 @@ absl::Status Trainer::TakeGradient(const v1::Slot& slot, const absl::StatusOr<Gr
 // The same again, with nothing learned in between, would go on for ever.
 bool Trainer::ResyncMayHelp() const {
   return !resynced_at_.has_value() ||
-         (rounds_since_resync_ > 0 && *resynced_at_ != parts_.node->next_round());
+         (rounds_since_resync_ > 0 && *resynced_at_ != parts_.learner->next_round());
 }
 
 absl::Status Trainer::Resync(const absl::Status& why) {
-  const RoundId at = parts_.node->next_round();
+  const RoundId at = parts_.learner->next_round();
   parts_.log->Warning("resync: taking the snapshot and the log again",
                       {{"round", at.value()}, {"reason", ReasonOf(why)}, {"status", why}});
   ++summary_.resyncs;
@@ -199,31 +197,30 @@ absl::Status Trainer::Resync(const absl::Status& why) {
   sent_round_.reset();
   gradient_.reset();
   DISTRO_RETURN_IF_ERROR(parts_.resync());
-  const std::optional<PendingRound>& pending = parts_.node->pending();
-  if (pending.has_value() && pending->round < parts_.node->next_round())
-    parts_.node->ForgetPending();
+  const std::optional<PendingRound>& pending = parts_.learner->pending();
+  if (pending.has_value() && pending->round < parts_.learner->next_round())
+    parts_.learner->ForgetPending();
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> Trainer::LossOf(const SampleReader& samples) {
-  return EvaluateHeldOut(parts_.node, samples, config_.evaluation_samples(),
-                         options_.micro_batch_samples, [this] { return CheckGoesOn(); });
+absl::StatusOr<double> Trainer::LossOf(HeldOutText which) {
+  return parts_.objective->HeldOutLoss(which, [this] { return CheckGoesOn(); });
 }
 
 absl::Status Trainer::Evaluate() {
   const bool holds_out = config_.held_out_fraction() > 0;
   const bool local = config_.data() == v1::DATA_LOCAL;
-  if (!holds_out && !local) return absl::OkStatus();
+  if (!parts_.objective->evaluates() || (!holds_out && !local)) return absl::OkStatus();
   PhaseScope phase(parts_.phases, Phase::kEvaluate);
   DISTRO_ASSIGN_OR_RETURN(const double loss,
-                          LossOf(local ? *parts_.public_samples : *parts_.samples));
+                          LossOf(local ? HeldOutText::kPublic : HeldOutText::kOwn));
   if (!summary_.first_evaluation_loss.has_value()) summary_.first_evaluation_loss = loss;
   summary_.last_evaluation_loss = loss;
-  DISTRO_ASSIGN_OR_RETURN(summary_.momentum_norm, parts_.node->MomentumNorm());
-  const uint64_t round = parts_.node->next_round().value();
+  DISTRO_ASSIGN_OR_RETURN(summary_.momentum_norm, parts_.learner->MomentumNorm());
+  const uint64_t round = parts_.learner->next_round().value();
   parts_.log->Info("evaluated", {{"round", round}, {"held_out_loss", loss}});
   if (!local || !holds_out) return absl::OkStatus();
-  DISTRO_ASSIGN_OR_RETURN(const double own, LossOf(*parts_.samples));
+  DISTRO_ASSIGN_OR_RETURN(const double own, LossOf(HeldOutText::kOwn));
   if (!summary_.first_own_evaluation_loss.has_value()) summary_.first_own_evaluation_loss = own;
   summary_.last_own_evaluation_loss = own;
   parts_.log->Info("evaluated on own data", {{"round", round}, {"held_out_loss", own}});
@@ -232,26 +229,26 @@ absl::Status Trainer::Evaluate() {
 
 absl::Status Trainer::WriteCheckpoint(const std::string& dir) {
   PhaseScope phase(parts_.phases, Phase::kCheckpoint);
-  DISTRO_ASSIGN_OR_RETURN(const Node::HostTensors parameters, parts_.node->parameters());
+  DISTRO_ASSIGN_OR_RETURN(const Learner::HostTensors parameters, parts_.learner->parameters());
   DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(dir, parts_.run->model_config_json(),
-                                               parts_.node->layout(), parameters.pieces));
+                                               parts_.learner->layout(), parameters.pieces));
   summary_.checkpoint_dir = dir;
   parts_.log->Info("checkpoint written",
-                   {{"round", parts_.node->next_round().value()}, {"dir", dir}});
+                   {{"round", parts_.learner->next_round().value()}, {"dir", dir}});
   return absl::OkStatus();
 }
 
 void Trainer::Observe() {
-  summary_.next_round = parts_.node->next_round().value();
+  summary_.next_round = parts_.learner->next_round().value();
   summary_.transfer = parts_.exchange->stats();
   for (int i = 0; i < kPhases; ++i)
     summary_.phases[i] = parts_.phases->Spent(static_cast<Phase>(i));
   summary_.wall_time = parts_.phases->Total();
-  summary_.memory = parts_.node->memory();
-  summary_.collectives = parts_.node->collective_time();
-  if (const auto readings = parts_.node->delta_readings()) summary_.deltas = readings;
+  summary_.memory = parts_.learner->memory();
+  summary_.collectives = parts_.learner->collective_time();
+  if (const auto readings = parts_.learner->delta_readings()) summary_.deltas = readings;
   observer_(summary_);
-  parts_.exchange->Report(parts_.node->next_round(), parts_.node->log_hash());
+  parts_.exchange->Report(parts_.learner->next_round(), parts_.learner->log_hash());
 }
 
 }  // namespace distro::worker

@@ -17,9 +17,11 @@
 #include "common/exchange/exchange.h"
 #include "common/round_log/round_assembler.h"
 #include "distro/v1/session.pb.h"
-#include "worker/node/node.h"
+#include "worker/node/learner.h"
+#include "worker/plan/node_options.h"
 #include "worker/state/state_dir.h"
 #include "worker/train/gradient_step.h"
+#include "worker/train/objective.h"
 #include "worker/train/phase_clock.h"
 #include "worker/train/sample_reader.h"
 #include "worker/train/step_plan.h"
@@ -56,15 +58,14 @@ class Trainer {
  public:
   struct Parts {
     const v1::JoinResponse* run;
-    const SampleReader* samples;
-    const SampleReader* public_samples = nullptr;  // with local data
-    Node* node;
+    Learner* learner;
+    Objective* objective;
     Exchange* exchange;
     PhaseClock* phases;
     Log* log;
     // Keeps the worker's own state; nullptr: nothing is kept.
     StateDir* state = nullptr;
-    // Joins again and loads the snapshot into the node.
+    // Joins again and loads the snapshot into the learner.
     std::function<absl::Status()> resync = nullptr;
   };
   // Called after every applied round and at the end, with the readings so far.
@@ -74,7 +75,7 @@ class Trainer {
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(TrainerOptions options, Parts parts,
                                                          Observer observer);
 
-  // Goes on where an earlier process was, whose state the node has restored.
+  // Goes on where an earlier process was, whose state the learner has restored.
   void Resume(const WorkerState& state);
 
   // Evaluates, follows the run and trains until it is done; then writes the checkpoint and
@@ -111,7 +112,7 @@ class Trainer {
   absl::Status ComputeLookaheadGradient();
   absl::Status TakeGradient(const v1::Slot& slot, const absl::StatusOr<Gradient>& gradient);
   absl::Status Evaluate();
-  absl::StatusOr<double> LossOf(const SampleReader& samples);
+  absl::StatusOr<double> LossOf(HeldOutText which);
   absl::Status WriteCheckpoint(const std::string& dir);
   void Observe();
 

@@ -76,7 +76,7 @@ absl::Status Trainer::CheckSlot(const v1::Slot& slot) const {
 absl::Status Trainer::CheckMethod(RoundId round, const v1::StepParameters& step) const {
   const bool deltas = config_.method() == v1::METHOD_DELTAS;
   const auto steps = static_cast<uint32_t>(step.deltas().inner_rate_bits_size());
-  const bool same_form = step.deltas().as_dct() == parts_.node->rule().as_dct;
+  const bool same_form = step.deltas().as_dct() == parts_.learner->rule().as_dct;
   if (deltas == step.has_deltas() && same_form && (!deltas || steps == config_.local_steps()))
     return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -117,8 +117,8 @@ absl::Status Trainer::Upload() {
 absl::StatusOr<std::vector<SharedBytes>> Trainer::Compress() {
   PhaseScope phase(parts_.phases, Phase::kCompress);
   if (config_.method() != v1::METHOD_DELTAS)  // of local steps the rule has each gradient already
-    DISTRO_RETURN_IF_ERROR(parts_.node->TakeGradient(open_->step(), 0, gradient_->norm));
-  return parts_.node->Compress(open_round_, open_->step());
+    DISTRO_RETURN_IF_ERROR(parts_.learner->TakeGradient(open_->step(), 0, gradient_->norm));
+  return parts_.learner->Compress(open_round_, open_->step());
 }
 
 bool Trainer::HasLocalSteps() const {
@@ -140,7 +140,7 @@ absl::Status Trainer::DropLateSteps() {
   if (config_.method() != v1::METHOD_DELTAS || !gradient_.has_value()) return absl::OkStatus();
   if (HasLocalSteps()) {
     DISTRO_RETURN_IF_ERROR(Compress().status());
-    parts_.node->ForgetPending();
+    parts_.learner->ForgetPending();
   }
   gradient_.reset();
   return absl::OkStatus();
@@ -150,7 +150,7 @@ absl::Status Trainer::OfferPending() {
   parts_.log->Info("offering the update of the open round again", {{"round", open_round_.value()}});
   if (std::find(senders_.begin(), senders_.end(), options_.incarnation) == senders_.end())
     senders_.push_back(options_.incarnation);
-  DISTRO_ASSIGN_OR_RETURN(std::vector<SharedBytes> payloads, parts_.node->EncodePending());
+  DISTRO_ASSIGN_OR_RETURN(std::vector<SharedBytes> payloads, parts_.learner->EncodePending());
   if (config_.data() == v1::DATA_LOCAL && config_.method() == v1::METHOD_DELTAS)
     pending_samples_ = FirstSample();
   uploaded_samples_ = pending_samples_;
@@ -165,8 +165,8 @@ absl::Status Trainer::OfferPending() {
 }
 
 void Trainer::HandIn(RoundUpdate update) {
-  const auto hashes = parts_.node->tensor_hashes();
-  update.state_hash = parts_.node->StateHash();
+  const auto hashes = parts_.learner->tensor_hashes();
+  update.state_hash = parts_.learner->StateHash();
   update.tensor_hashes.assign(hashes.begin(), hashes.end());
   uploaded_round_ = open_round_;
   if (!update.abstain) {
@@ -183,14 +183,15 @@ void Trainer::HandIn(RoundUpdate update) {
 void Trainer::SaveState() {
   if (parts_.state == nullptr) return;
   PhaseScope phase(parts_.phases, Phase::kCheckpoint);
-  const absl::Status steps = KeepLocalSteps();
-  const absl::StatusOr<Node::Kept> kept = steps.ok() ? parts_.node->kept() : steps;
+  absl::Status more = KeepLocalSteps();
+  if (more.ok()) more = parts_.learner->KeepMore();
+  const absl::StatusOr<Learner::Kept> kept = more.ok() ? parts_.learner->kept() : more;
   const absl::Status status =
       !kept.ok() ? kept.status()
                  : parts_.state->Save({.run_id = parts_.run->run_id(),
                                        .worker = options_.worker,
                                        .epoch = epoch_,
-                                       .next_round = parts_.node->next_round(),
+                                       .next_round = parts_.learner->next_round(),
                                        .senders = senders_,
                                        .pending_loss = pending_loss_,
                                        .local_steps = kept->local_steps,
@@ -198,7 +199,7 @@ void Trainer::SaveState() {
                                        .pending_samples = pending_samples_},
                                       kept->elements, *kept->optimizer);
   if (status.ok()) {
-    parts_.log->Debug("state saved", {{"round", parts_.node->next_round().value()}});
+    parts_.log->Debug("state saved", {{"round", parts_.learner->next_round().value()}});
   } else {
     parts_.log->Error("state was not saved; the older one stays", {{"reason", status}});
   }
@@ -210,8 +211,8 @@ absl::Status Trainer::Apply(const CommittedRound& round) {
   {
     PhaseScope phase(parts_.phases, Phase::kApply);
     const int member = round.MemberIndex(options_.worker);
-    DISTRO_RETURN_IF_ERROR(parts_.node->Apply(round));
-    if (IsSender(round, member)) DISTRO_RETURN_IF_ERROR(parts_.node->Feedback(round, member));
+    DISTRO_RETURN_IF_ERROR(parts_.learner->Apply(round));
+    if (IsSender(round, member)) DISTRO_RETURN_IF_ERROR(parts_.learner->Feedback(round, member));
     CountOwnUpdate(round, member);
     epoch_ = std::max(epoch_, EpochId(round.header->epoch()));
     ++rounds_since_resync_;
@@ -236,14 +237,14 @@ void Trainer::CountOwnUpdate(const CommittedRound& round, int member) {
   const v1::Member& self = round.header->members(member);
   if (self.incarnation() != 0 && !IsSender(round, member)) return exclude(Exclusion::kOtherSender);
   if (self.weight() == 0) return exclude(Exclusion::kProbation);
-  const Layout& layout = parts_.node->layout();
+  const Layout& layout = parts_.learner->layout();
   for (SegmentId segment(0); segment.value() < layout.segments(); segment = segment.Next()) {
     if (!round.Included(member, segment)) return exclude(Exclusion::kLate);
   }
 }
 
 absl::Status Trainer::AfterRound() {
-  const uint64_t round = parts_.node->next_round().value();
+  const uint64_t round = parts_.learner->next_round().value();
   const auto due = [round](uint64_t interval) { return interval > 0 && round % interval == 0; };
   if (round < config_.rounds()) {
     if (due(config_.evaluation_interval_rounds())) DISTRO_RETURN_IF_ERROR(Evaluate());

@@ -35,7 +35,7 @@ absl::Status TrainingRun::JoinWithState() {
 
 std::string TrainingRun::ReasonToSetAside() const {
   const uint64_t round = state_->state().next_round.value();
-  if (!state_->CheckLayout(*layout_).ok()) return "it is of another layout";
+  if (!state_->CheckLayout(workload_->layout()).ok()) return "it is of another layout";
   if (run_.head_round() > round && run_.head_round() - round > kOldestStateRounds) {
     return absl::StrCat("it is of round ", round, ", the run is at round ", run_.head_round());
   }
@@ -46,7 +46,7 @@ absl::Status TrainingRun::RestoreState() {
   std::string aside = ReasonToSetAside();
   absl::StatusOr<StateReader::Contents> contents = absl::UnknownError("");
   if (aside.empty()) {
-    contents = state_->Read(*layout_, rule_);
+    contents = state_->Read(workload_->layout(), workload_->learner()->rule());
     aside = std::string(contents.status().message());
   }
   if (!contents.ok()) {
@@ -56,15 +56,15 @@ absl::Status TrainingRun::RestoreState() {
   // Of a round that the snapshot contains, or that this log has not reached: it counts as not
   // included.
   std::optional<PendingUpdate>& pending = contents->pending;
-  const bool known = pending.has_value() && pending->round >= node_->next_round() &&
+  const bool known = pending.has_value() && pending->round >= workload_->learner()->next_round() &&
                      pending->round.value() <= run_.head_round();
   if (!known) pending.reset();
   const WorkerState state = state_->state();
   parts_.log->Info("going on with the worker's state",
                    {{"round", state.next_round.value()},
                     {"pending_round", known ? absl::StrCat(pending->round.value()) : "none"}});
-  DISTRO_RETURN_IF_ERROR(
-      node_->Restore(std::make_shared<const StateReader::Contents>(*std::move(contents))));
+  DISTRO_RETURN_IF_ERROR(workload_->learner()->Restore(
+      std::make_shared<const StateReader::Contents>(*std::move(contents))));
   trainer_->Resume(state);
   state_.reset();
   return absl::OkStatus();

@@ -50,6 +50,7 @@ TEST(ParseRunConfigTest, FillsEveryDefault) {
   EXPECT_FALSE(config->has_round_window());
   EXPECT_EQ(ParseRunConfig(With(R"("round_window": "5m")"))->max_workers(), 256);
   EXPECT_EQ(config->data(), v1::DATA_SHARED);
+  EXPECT_EQ(config->workers(), v1::WORKERS_ANY);
   EXPECT_EQ(config->weighting(), v1::WEIGHTING_STEPS);
   EXPECT_FALSE(config->has_delta_clip());
   EXPECT_EQ(ParseRunConfig(With(R"("data": "local", "weighting": "data")"))->weighting(),

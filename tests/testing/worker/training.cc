@@ -18,6 +18,7 @@
 #include "worker/data/token_file.h"
 #include "worker/model/model.h"
 #include "worker/state/state_dir.h"
+#include "worker/train/node_workload.h"
 #include "worker/train/training_run.h"
 
 namespace distro::testing {
@@ -124,28 +125,29 @@ WorkerResult TrainWorker(const TinyRun& run, const WorkerSetup& setup) {
   std::optional<worker::TokenSource> public_tokens;
   if (!setup.public_data.empty()) public_tokens = *open(setup.public_data);
   if (!tokens.ok()) return {.status = tokens.status(), .summary = {}, .momentum_bits = {}};
+  const worker::TrainerOptions options = {
+      .worker = setup.name,
+      .incarnation =
+          setup.incarnation != 0 ? setup.incarnation : std::hash<std::string>()(setup.name) | 1,
+      .micro_batch_samples = setup.micro_batch_samples,
+      .stateless = setup.stateless,
+      .updates = setup.updates,
+      .node = setup.node,
+      .checkpoint_dir = setup.checkpoint_dir,
+      .state_interval_rounds = setup.state_interval_rounds};
+  worker::NodeWorkload workload(
+      options, {.tokens = &*tokens,
+                .public_tokens = public_tokens.has_value() ? &*public_tokens : nullptr,
+                .phases = &phases,
+                .log = &log});
   const absl::StatusOr<std::unique_ptr<worker::TrainingRun>> training = worker::TrainingRun::Begin(
-      {.worker = setup.name,
-       .incarnation =
-           setup.incarnation != 0 ? setup.incarnation : std::hash<std::string>()(setup.name) | 1,
-       .micro_batch_samples = setup.micro_batch_samples,
-       .stateless = setup.stateless,
-       .updates = setup.updates,
-       .node = setup.node,
-       .checkpoint_dir = setup.checkpoint_dir,
-       .state_interval_rounds = setup.state_interval_rounds},
-      run.File(setup.name),
-      {.tokens = &*tokens,
-       .public_tokens = public_tokens.has_value() ? &*public_tokens : nullptr,
-       .exchange = setup.exchange,
-       .phases = &phases,
-       .log = &log,
-       .state = state.get()},
+      options, run.File(setup.name), &workload,
+      {.exchange = setup.exchange, .phases = &phases, .log = &log, .state = state.get()},
       [](const worker::TrainSummary&) {});
   if (!training.ok()) return {.status = training.status(), .summary = {}, .momentum_bits = {}};
   result.status = (*training)->Train();
   result.summary = (*training)->summary();
-  if (const auto kept = (*training)->node().kept(); kept.ok())
+  if (const auto kept = workload.learner()->kept(); kept.ok())
     result.momentum_bits = Bits(kept->elements[0]);
   if (setup.leaves) setup.exchange->Leave("done");
   return result;

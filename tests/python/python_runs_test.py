@@ -1,0 +1,153 @@
+"""Workers in Python, as real processes: beside one in C++, alone, killed and started again, interrupted, refused."""
+import json
+import os
+import pathlib
+import re
+import signal
+import sys
+
+HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "integration"))
+import processes  # noqa: E402
+from processes import Aggregator, ProcessTest, Worker  # noqa: E402
+
+PYTHON = os.environ["DISTRO_TORCH_PYTHON"]
+os.environ["PYTHONPATH"] = os.environ["DISTRO_PYTHON_PACKAGE"]
+
+
+class PythonRunsTest(ProcessTest):
+    def start_python(self, name, aggregator, *flags, log_name=None):
+        space = self.workspace
+        command = [PYTHON, "-B", "-W", "error", HERE / "train.py", "--aggregator", aggregator.grpc, "--name", name, "--text",
+                   space.text, "--summary", space.folder / f"{log_name or name}.json", *flags]
+        worker = Worker(log_name or name, command, space.folder)
+        space.processes.append(worker)
+        return worker
+
+    def llama(self, name, aggregator, *flags, **more):
+        return self.start_python(name, aggregator, "--config", self.workspace.folder / "config.json", *flags, **more)
+
+    def create_plain_run(self, **overrides):
+        """Of a model that this project does not know."""
+        space = self.workspace
+        script = ("import distro_train, plain; model = plain.Plain(); "
+                  f"distro_train.save_initial(model, {str(space.folder / 'plain')!r}, outside=model.OUTSIDE)")
+        done = space.start("initial", [PYTHON, "-B", "-W", "error", "-c", f"import sys; sys.path.insert(0, {str(HERE)!r}); {script}"])
+        self.assertEqual(done.exit_code(), 0, done.log())
+        return space.start_aggregator("--run", space.write_run(workers="python", **overrides), "--model", space.folder / "plain")
+
+    def losses(self, worker):
+        return [float(loss) for loss in re.findall(r"step loss=(\S+)", worker.out_path.read_text())]
+
+    def assert_learned(self, worker):
+        losses = self.losses(worker)
+        self.assertLess(sum(losses[-8:]) / 8, sum(losses[:8]) / 8 - 0.3, losses)
+
+    def test_beside_a_worker_in_cpp(self):
+        space = self.workspace
+        aggregator = space.create_run(rounds=50, start_workers=2, min_workers=2, peak_learning_rate=0.01)
+        native = space.start_worker("native", aggregator.grpc)
+        python = self.llama("python", aggregator, "--batch_size", "1", "--folder", space.folder / "saved")
+        self.finish([python, native])
+        self.assertEqual(space.replay()["state"], python.summary()["state_hash"])
+        self.assert_learned(python)
+        readings = python.summary()
+        self.assertEqual((readings["exchanged"], readings["updates_sent"], readings["done"]), (50, 50, True))
+        self.assertEqual(len(self.losses(python)), 50 * 2 * 4, "50 rounds of 2 local steps of 4 samples, one at a time")
+        self.assertAlmostEqual(readings["own_evaluation_loss"], native.summary()["last_evaluation_loss"], places=5,
+                               msg="both compute the same function")
+        exported = space.distroctl("log", "replay", "--data_dir", space.data_dir)
+        self.assertIn(readings["state_hash"], exported)
+        self.assertEqual(json.loads((space.folder / "saved" / "config.json").read_text())["model_type"], "llama")
+
+    def test_two_of_a_model_of_their_own(self):
+        aggregator = self.create_plain_run(rounds=30, start_workers=2, min_workers=2, peak_learning_rate=0.01)
+        native = self.workspace.start_worker("native", aggregator.grpc)
+        self.assertEqual(native.exit_code(), 3, native.log())
+        self.assertIn("distro-train", native.log())
+        by_run, by_sgd = self.start_python("by-run", aggregator), self.start_python("by-sgd-of-its-own", aggregator, "--sgd")
+        self.finish([by_run, by_sgd])
+        self.assert_learned(by_run)
+
+    def test_signs(self):
+        aggregator = self.workspace.create_run(rounds=30, start_workers=2, min_workers=2, method="signs", local_steps=None,
+                                               overlap=1)
+        native = self.workspace.start_worker("native", aggregator.grpc)
+        python = self.llama("python", aggregator)
+        self.finish([python, native])
+        self.assert_learned(python)
+
+    def test_killed_and_started_again(self):
+        space = self.workspace
+        aggregator = space.create_run(rounds=60, start_workers=2, min_workers=1, peak_learning_rate=0.01)
+        native = space.start_worker("native", aggregator.grpc, "--hold_back", "30ms")
+        state = ("--state_dir", space.folder / "state")
+        killed = self.llama("python", aggregator, *state, log_name="killed")
+        aggregator.await_round(10)
+        killed.kill()
+        python = self.llama("python", aggregator, *state)
+        self.finish([python, native])
+        begins = re.search(r"begins moments=(\d+)", python.out_path.read_text())
+        self.assertEqual(int(begins[1]), 7, "Muon's buffers of the 7 matrices inside are there")
+        going_on = re.search(r"going on with the worker's state round=(\d+)", python.log())
+        self.assertGreaterEqual(int(going_on[1]), 8)
+        self.assertNotIn("begins anew", python.log())
+        self.assertGreater(python.summary()["updates_sent"], 0)
+
+    def test_interrupted_and_started_again(self):
+        space = self.workspace
+        aggregator = space.create_run(rounds=40, start_workers=2, min_workers=1, local_steps=4)
+        native = space.start_worker("native", aggregator.grpc, "--hold_back", "30ms")
+        state = ("--state_dir", space.folder / "state")
+        stopped = self.llama("python", aggregator, *state, log_name="stopped")
+        aggregator.await_round(5)
+        stopped.signal(signal.SIGINT)
+        self.assertEqual(stopped.exit_code(), -signal.SIGINT, "Python's own way to end")
+        self.assertIn("KeyboardInterrupt", stopped.log())
+        python = self.llama("python", aggregator, *state)
+        self.finish([python, native])
+        self.assertIn("going on with the worker's state", python.log())
+        self.assertNotIn("begins anew", python.log())
+
+    def test_with_tls_and_a_token(self):
+        space = self.workspace
+        tls, ports = space.folder / "tls", space.folder / "tls.ports"
+        space.distroctl("certs", "--out", tls, "--host", "127.0.0.1", "--worker", "unused")
+        said = space.distroctl("token", "new", "python", "--role", "worker")
+        token, line = (re.search(rf"^{what} +(.*)$", said, re.M)[1] for what in ("token", "line"))
+        (space.folder / "tokens").write_text(line + "\n")
+        command = [self.binaries.aggregator, "--data_dir", space.data_dir, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0",
+                   "--port_file", ports, "--cert", tls / "server.pem", "--key", tls / "server-key.pem", "--ca", tls / "ca.pem",
+                   "--tokens_file", space.folder / "tokens", "--run", space.write_run(rounds=10), "--model", space.init_model()]
+        aggregator = Aggregator("aggregator", command, space.folder, ports)
+        space.processes.append(aggregator)
+        aggregator.await_ports()
+        secret = ("--ca", tls / "ca.pem", "--token")
+        for name, given, error in (("python", "x" * 43, "NotAuthorized"), ("other", token, "NotAuthorized")):
+            refused = self.llama(name, aggregator, *secret, given, log_name=f"{name}-refused")
+            self.assertEqual(refused.exit_code(), 1)
+            self.assertIn(error, refused.log())
+        python = self.llama("python", aggregator, *secret, token)
+        self.finish([python])
+        self.assertEqual(list(space.folder.glob("distro-train-*")), [], "nothing of the token is left")
+
+    def test_refused(self):
+        space = self.workspace
+        aggregator = space.create_run(rounds=10, start_workers=2)
+        native = space.start_worker("native", aggregator.grpc)
+        other = self.start_python("other", aggregator)
+        self.assertEqual(other.exit_code(), 1)
+        self.assertIn("distro_train._errors.Error", other.log())
+        self.assertIn("the model has other tensors than the run", other.log())
+        text = space.folder / "other.txt"
+        text.write_text(processes.text(2))
+        space.text, kept = text, space.text
+        stranger = self.llama("stranger", aggregator)
+        space.text = kept
+        self.assertEqual(stranger.exit_code(), 1)
+        self.assertIn("OtherData", stranger.log())
+        self.finish([self.llama("python", aggregator), native])
+
+
+if __name__ == "__main__":
+    processes.main()

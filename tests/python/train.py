@@ -1,0 +1,71 @@
+"""A worker in Python, as a process: what a user's program is. Prints one line a step and the readings at its end."""
+import argparse
+import json
+import logging
+import pathlib
+import sys
+
+import distro_train
+import torch
+from llama import Llama
+from plain import Plain
+
+
+class Text:
+    """A text as distro-worker reads it: sample i is the length + 1 bytes from i * length on."""
+
+    def __init__(self, path, length):
+        self.tokens = torch.frombuffer(bytearray(pathlib.Path(path).read_bytes()), dtype=torch.uint8).long()
+        self.length = length
+
+    def __len__(self):
+        return (len(self.tokens) - 1) // self.length
+
+    def __getitem__(self, index):
+        return self.tokens[index * self.length:(index + 1) * self.length + 1]
+
+
+def held_out_loss(model, text, config):
+    """Of the first evaluation_samples held-out samples, as distro-worker has it."""
+    held_out = -(-len(text) * config["held_out_fraction"] // 1)
+    first = len(text) - int(held_out)
+    with torch.no_grad():
+        return model(torch.stack([text[first + i] for i in range(int(config["evaluation_samples"]))])).item()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for flag in ("aggregator", "name", "text", "summary"):
+        parser.add_argument(f"--{flag}", required=True)
+    for flag in ("config", "state_dir", "folder", "ca", "token"):
+        parser.add_argument(f"--{flag}")
+    parser.add_argument("--length", type=int, default=16)
+    parser.add_argument("--batch_size", type=int)
+    parser.add_argument("--sgd", action="store_true")
+    args = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
+    torch.set_num_threads(1)
+    model = Llama(json.loads(pathlib.Path(args.config).read_text())) if args.config else Plain(seed=len(args.name))
+    text = Text(args.text, args.length)
+    exchanged = 0
+    with distro_train.connect(args.aggregator, ca=args.ca, token=args.token, insecure=args.ca is None, name=args.name,
+                              model=model, state_dir=args.state_dir,
+                              fingerprint=distro_train.fingerprint_of_tokens(args.text)) as run:
+        inner = torch.optim.SGD(model.parameters(), lr=0.05) if args.sgd else None
+        optimizer = distro_train.Optimizer(run, inner)
+        moments = len(optimizer.state_dict().get("parts", [{"state": {}}])[0]["state"])
+        print(f"begins moments={moments}", flush=True)
+        for batch in run.batches(text, torch.stack, args.batch_size):
+            loss = model(batch)
+            loss.backward()
+            exchanged += optimizer.step(loss)
+            print(f"step loss={loss.item():.4f} exchanged={exchanged}", flush=True)
+        readings = {**run.summary(), "exchanged": exchanged, "done": run.done,
+                    "own_evaluation_loss": held_out_loss(model, text, run.config)}
+        if args.folder:
+            run.save(args.folder)
+    pathlib.Path(args.summary).write_text(json.dumps(readings))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

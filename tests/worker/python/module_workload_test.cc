@@ -1,0 +1,91 @@
+#include "worker/python/module_workload.h"
+
+#include "common/base/reason.h"
+#include "common/model/llama/llama.h"
+#include "common/run/run_config.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/worker/delta_worker.h"
+
+namespace distro::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ModuleWorkloadTest : public ::testing::Test {
+ protected:
+  ModuleWorkloadTest() {
+    v1::RunConfig config;
+    config.set_name("run");
+    config.set_rounds(3);
+    config.set_sequence_length(4);
+    config.set_samples_per_worker(2);
+    *run_.mutable_config() = *CompleteRunConfig(config);
+    SetTensors(model_.Tensors());
+    run_.set_model_config_json(model_.ConfigJson());
+  }
+  void SetTensors(const std::vector<TensorSpec>& tensors) {
+    const Manifest manifest = *Manifest::Create(tensors);
+    run_.set_manifest_hash(std::string(manifest.hash().begin(), manifest.hash().end()));
+    std::vector<std::string> names;
+    std::vector<at::Tensor> parameters;
+    for (const TensorSpec& tensor : tensors) {
+      names.push_back(tensor.name);
+      parameters.push_back(at::zeros(tensor.shape).requires_grad_());
+    }
+    module_ = std::make_unique<ModuleTensors>(*ModuleTensors::Create(names, parameters));
+  }
+  absl::Status Build() {
+    workload_ = std::make_unique<ModuleWorkload>(module_.get(), "data", &program_);
+    return workload_->Build(run_);
+  }
+
+  const Llama model_{testing::kSmallLlama};
+  v1::JoinResponse run_;
+  HandOver program_;
+  std::unique_ptr<ModuleTensors> module_;
+  std::unique_ptr<ModuleWorkload> workload_;
+};
+
+// In a run that distro-worker takes part in, the same tensors travel as their DCT.
+TEST_F(ModuleWorkloadTest, HasTheRuleOfTheRunsModel) {
+  ASSERT_EQ(Build(), absl::OkStatus());
+  const UpdateRuleKind native = RuleOf(run_.config(), &workload_->layout(), model_);
+  EXPECT_EQ(workload_->learner()->rule().as_dct, native.as_dct);
+  EXPECT_EQ(workload_->by_muon(), native.needs_whole);
+  EXPECT_EQ(workload_->learner()->rule().element_arrays, 1) << "the error buffer";
+}
+
+TEST_F(ModuleWorkloadTest, ARunOfPythonWorkersSaysItself) {
+  run_.mutable_config()->set_workers(v1::WORKERS_PYTHON);
+  SetTensors({{"a.weight", {8, 8}}, {"b.weight", {8, 8}}, {"bias", {8}}});
+  run_.set_model_config_json(R"({"distro_outside": ["b.weight"]})");
+  ASSERT_EQ(Build(), absl::OkStatus());
+  EXPECT_THAT(workload_->by_muon(), ::testing::ElementsAre(true, false, false));
+}
+
+TEST_F(ModuleWorkloadTest, WithSignsThereIsNoInnerOptimizer) {
+  run_.mutable_config()->set_method(v1::METHOD_SIGNS);
+  ASSERT_EQ(Build(), absl::OkStatus());
+  EXPECT_FALSE(workload_->learner()->rule().takes_local_steps);
+  EXPECT_THAT(workload_->by_muon(), ::testing::Each(false));
+}
+
+TEST_F(ModuleWorkloadTest, OtherTensorsAreNamed) {
+  std::vector<TensorSpec> tensors = model_.Tensors();
+  const std::string hash = run_.manifest_hash();
+  tensors[1].shape[0] += 1;
+  SetTensors(tensors);
+  run_.set_manifest_hash(hash);
+  const absl::Status status = Build();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(tensors[1].name));
+}
+
+TEST_F(ModuleWorkloadTest, LocalDataIsForOthers) {
+  run_.mutable_config()->set_data(v1::DATA_LOCAL);
+  EXPECT_EQ(ReasonOf(Build()), "other_data");
+}
+
+}  // namespace
+}  // namespace distro::worker

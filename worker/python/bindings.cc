@@ -1,0 +1,134 @@
+// What Python sees: torch.classes.distro_train.Session and torch.ops.distro_train.*, used by the
+// package distro_train beside this file and by nobody else. Torch calls them without Python's
+// global lock. No Python C API.
+#include <map>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/base/reason.h"
+#include "common/checkpoint/hf_folder.h"
+#include "worker/data/token_file.h"
+#include "worker/python/session.h"
+#include "worker/torch/torch_library.h"
+
+namespace distro::worker {
+namespace {
+
+using Texts = c10::Dict<std::string, std::string>;
+// Code, reason (may be empty), message; a code of "OK": no error.
+using Ending = std::tuple<std::string, std::string, std::string>;
+
+Ending EndingOf(const absl::Status& status) {
+  return {absl::StatusCodeToString(status.code()), ReasonOf(status), std::string(status.message())};
+}
+
+template <typename T>
+T OrThrow(absl::StatusOr<T> value) {
+  TORCH_CHECK_VALUE(value.ok(), std::string(value.status().message()));
+  return *std::move(value);
+}
+
+void OrThrow(const absl::Status& status) {
+  TORCH_CHECK_VALUE(status.ok(), std::string(status.message()));
+}
+
+std::string Text(const Texts& texts, const char* key) {
+  return texts.contains(key) ? texts.at(key) : std::string();
+}
+
+SessionOptions OptionsOf(const Texts& given, int64_t state_interval_rounds) {
+  return {.channel = {.aggregator = Text(given, "aggregator"),
+                      .insecure = Text(given, "insecure") == "1",
+                      .tls = {.ca = Text(given, "ca"), .token_file = Text(given, "token_file")}},
+          .name = Text(given, "name"),
+          .data_fingerprint = Text(given, "fingerprint"),
+          .state_dir = Text(given, "state_dir"),
+          .state_interval_rounds = static_cast<uint64_t>(state_interval_rounds)};
+}
+
+const char* NameOf(Request::Kind kind) {
+  switch (kind) {
+    case Request::Kind::kJoined:
+      return "joined";
+    case Request::Kind::kGradient:
+      return "gradient";
+    case Request::Kind::kStep:
+      return "step";
+    case Request::Kind::kReset:
+      return "reset";
+    case Request::Kind::kSave:
+      return "save";
+    case Request::Kind::kEnd:
+      return "end";
+  }
+  return "";
+}
+
+class PythonSession final : public torch::CustomClassHolder {
+ public:
+  PythonSession(const std::vector<std::string>& names, const std::vector<at::Tensor>& parameters,
+                const Texts& options, int64_t state_interval_rounds)
+      : session_(OptionsOf(options, state_interval_rounds),
+                 OrThrow(ModuleTensors::Create(names, parameters))) {}
+
+  Ending Start() { return EndingOf(session_.Start()); }
+
+  // Kind of what is asked, empty when nothing is within so many milliseconds; the other fields of
+  // Request but the samples.
+  std::tuple<std::string, bool, double, int64_t> Wait(int64_t milliseconds) {
+    const std::optional<Request> request =
+        session_.program().Wait(absl::Milliseconds(milliseconds));
+    if (!request.has_value()) return {"", false, 0, 0};
+    request_ = *request;
+    return {NameOf(request_.kind), request_.begins_round, request_.rate,
+            static_cast<int64_t>(request_.local_steps)};
+  }
+  void Answer(double value) { OrThrow(session_.program().Answer(value)); }
+  void Close() { session_.Close(); }
+  Ending HowItEnded() { return EndingOf(session_.program().end_status()); }
+
+  std::vector<int64_t> Samples(int64_t size) { return OrThrow(session_.SamplesOf(request_, size)); }
+  std::vector<std::string> TakeLog() { return session_.TakeLog(); }
+  std::string Describe() { return session_.Describe(); }
+  std::string Summary() { return session_.Summary(); }
+  Ending Save(const std::string& folder) { return EndingOf(session_.Save(folder)); }
+
+ private:
+  Session session_;
+  Request request_;  // what Wait gave last
+};
+
+std::string FingerprintOf(const std::string& path) {
+  return OrThrow(OpenTokens(path, TokenFormat::kAuto)).Fingerprint();
+}
+
+void WriteFolder(const std::string& folder, const std::string& config_json,
+                 const std::vector<std::string>& names, const std::vector<at::Tensor>& parameters) {
+  const ModuleTensors module = OrThrow(ModuleTensors::Create(names, parameters));
+  const Layout layout = OrThrow(Layout::Create(module.manifest(), kDefaultSegmentBlocks));
+  TensorPieces pieces;
+  for (const absl::Span<float> tensor : OrThrow(module.Elements())) pieces.push_back({tensor});
+  OrThrow(WriteCheckpointFolder(folder, config_json, layout, pieces));
+}
+
+TORCH_LIBRARY(distro_train, library) {
+  library.class_<PythonSession>("Session")
+      .def(torch::init<const std::vector<std::string>&, const std::vector<at::Tensor>&,
+                       const Texts&, int64_t>())
+      .def("start", &PythonSession::Start)
+      .def("wait", &PythonSession::Wait)
+      .def("answer", &PythonSession::Answer)
+      .def("close", &PythonSession::Close)
+      .def("ending", &PythonSession::HowItEnded)
+      .def("samples", &PythonSession::Samples)
+      .def("take_log", &PythonSession::TakeLog)
+      .def("describe", &PythonSession::Describe)
+      .def("summary", &PythonSession::Summary)
+      .def("save", &PythonSession::Save);
+  library.def("fingerprint", &FingerprintOf);
+  library.def("write_folder", &WriteFolder);
+}
+
+}  // namespace
+}  // namespace distro::worker

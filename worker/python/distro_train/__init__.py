@@ -1,0 +1,51 @@
+"""Trains any PyTorch module over the internet, in a run of DisTrO.
+
+    import distro_train
+
+    run = distro_train.connect("aggregator.example:7700", ca="ca.pem", token_file="w2.token",
+                               name="w2", model=model, state_dir="state", fingerprint=fingerprint)
+    optimizer = distro_train.Optimizer(run)
+    for batch in run.batches(dataset, collate):
+        loss = model(**batch).loss
+        loss.backward()
+        optimizer.step(loss)
+    run.save("checkpoint")
+
+The module's own tensors are trained. The aggregator says which samples are this worker's, and what
+all workers' updates together do to the parameters; after every round they are the same bits
+everywhere. docs/python.md is the page for people. What is logged goes to the logger "distro_train".
+"""
+
+from ._errors import (
+    Diverged,
+    Error,
+    NotAuthorized,
+    OtherData,
+    OtherRun,
+    OtherVersion,
+    Quarantined,
+    Replaced,
+    TooSlow,
+    Unreachable,
+)
+from ._library import fingerprint_of_tokens, save_initial
+from ._optimizer import Optimizer
+from ._run import Run, connect
+
+__all__ = [
+    "Diverged",
+    "Error",
+    "NotAuthorized",
+    "Optimizer",
+    "OtherData",
+    "OtherRun",
+    "OtherVersion",
+    "Quarantined",
+    "Replaced",
+    "Run",
+    "TooSlow",
+    "Unreachable",
+    "connect",
+    "fingerprint_of_tokens",
+    "save_initial",
+]

@@ -1,0 +1,89 @@
+"""How a run can end, by the reason that docs/protocol.md, "Statuses", has for it."""
+
+
+class Error(Exception):
+    """A run ended, or could not begin. `reason` is the word that logs and metrics have for it, or
+    empty; the message ends with what to do about it."""
+
+    remedy = ""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(f"{message} ({self.remedy})" if self.remedy else message)
+        self.reason = reason
+
+
+class Unreachable(Error):
+    """Nobody answered in time."""
+
+    remedy = "check the address and that the aggregator runs"
+
+
+class OtherRun(Error):
+    """The aggregator has another run than this worker is for."""
+
+    remedy = "check the address, and what the run's config.json says of its model"
+
+
+class OtherData(Error):
+    """The fingerprint is not that of the run's data."""
+
+    remedy = "all workers of a run read the same data: check the data and `fingerprint`"
+
+
+class OtherVersion(Error):
+    """The aggregator does not talk with this version."""
+
+    remedy = "use the aggregator's version, or the minor version before it"
+
+
+class NotAuthorized(Error):
+    """The aggregator does not accept the credential, or not for this name."""
+
+    remedy = "check the token, and that it was made for this name"
+
+
+class Quarantined(Error):
+    """Nothing is accepted from this worker until an operator admits it."""
+
+    remedy = "mend the cause, then: distroctl admit NAME"
+
+
+class Replaced(Error):
+    """A newer process has this worker's name."""
+
+    remedy = "nothing, or another name"
+
+
+class Diverged(Error):
+    """The log does not continue the parameters, and taking a snapshot again did not help."""
+
+    remedy = "start again; if that does not help, compare memory and disk with those of others"
+
+
+class TooSlow(Error):
+    """The link could never catch up with the run."""
+
+    remedy = "use a faster link, or a run with smaller results"
+
+
+_BY_REASON: dict[str, type[Error]] = {
+    "diverged": Diverged,
+    "other_data": OtherData,
+    "other_run": OtherRun,
+    "pruned": Diverged,
+    "quarantined": Quarantined,
+    "replaced": Replaced,
+    "role": NotAuthorized,
+    "too_slow": TooSlow,
+    "unauthenticated": NotAuthorized,
+    "version": OtherVersion,
+    "wrong_name": NotAuthorized,
+}
+
+
+def error_of(code: str, reason: str, message: str) -> Error:
+    """The error for a status of the C++ side: by its reason, else by its code."""
+    kind = _BY_REASON.get(reason)
+    if kind is None and code == "UNAUTHENTICATED":
+        kind = NotAuthorized
+    return (kind or Error)(message, reason)

@@ -1,0 +1,70 @@
+#include "worker/python/hand_over.h"
+
+#include <utility>
+
+#include "absl/time/clock.h"
+
+namespace distro::worker {
+
+bool HandOver::IsWanted(Request::Kind kind) const {
+  return !abandoned_ && (!closed_ || kind == Request::Kind::kSave);
+}
+
+absl::StatusOr<double> HandOver::Ask(Request request) {
+  const absl::MutexLock lock(&mu_);
+  const Request::Kind kind = request.kind;
+  if (IsWanted(kind)) asked_ = std::move(request);
+  answer_.reset();
+  changed_.SignalAll();
+  while (!answer_.has_value() && IsWanted(kind)) changed_.Wait(&mu_);
+  asked_.reset();
+  if (answer_.has_value()) return *std::exchange(answer_, std::nullopt);
+  return absl::CancelledError("the program computes no more");
+}
+
+void HandOver::End(absl::Status status) {
+  const absl::MutexLock lock(&mu_);
+  if (!ended_) end_status_ = std::move(status);
+  ended_ = true;
+  changed_.SignalAll();
+}
+
+std::optional<Request> HandOver::Wait(absl::Duration timeout) {
+  const absl::Time end = absl::Now() + timeout;
+  const absl::MutexLock lock(&mu_);
+  while (true) {
+    if (asked_.has_value()) return asked_;
+    if (ended_) return Request();
+    if (changed_.WaitWithDeadline(&mu_, end)) return std::nullopt;
+  }
+}
+
+absl::Status HandOver::Answer(double value) {
+  const absl::MutexLock lock(&mu_);
+  if (!asked_.has_value()) return absl::FailedPreconditionError("nothing is asked");
+  asked_.reset();
+  answer_ = value;
+  changed_.SignalAll();
+  return absl::OkStatus();
+}
+
+void HandOver::Close() {
+  const absl::MutexLock lock(&mu_);
+  closed_ = true;
+  if (asked_.has_value() && !IsWanted(asked_->kind)) asked_.reset();
+  changed_.SignalAll();
+}
+
+void HandOver::Abandon() {
+  const absl::MutexLock lock(&mu_);
+  abandoned_ = true;
+  asked_.reset();
+  changed_.SignalAll();
+}
+
+absl::Status HandOver::end_status() const {
+  const absl::MutexLock lock(&mu_);
+  return end_status_;
+}
+
+}  // namespace distro::worker

@@ -1,0 +1,51 @@
+// The workload of a Python program: its module, and a fingerprint of its data.
+//
+// Not thread-safe: one training thread. What it borrows outlives it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "common/layout/layout.h"
+#include "distro/v1/session.pb.h"
+#include "worker/python/hand_over.h"
+#include "worker/python/module_learner.h"
+#include "worker/python/module_objective.h"
+#include "worker/python/module_tensors.h"
+#include "worker/train/workload.h"
+
+namespace distro::worker {
+
+class ModuleWorkload final : public Workload {
+ public:
+  ModuleWorkload(const ModuleTensors* module, std::string data_fingerprint, HandOver* program)
+      : module_(module), data_fingerprint_(std::move(data_fingerprint)), program_(program) {}
+
+  void Describe(v1::JoinRequest* request) const override;
+  // InvalidArgument names the first tensor in which the module differs from the run's model, where
+  // that is known. FailedPrecondition with reason `other_data`: the run is of local data.
+  absl::Status Build(const v1::JoinResponse& run) override;
+
+  const Layout& layout() const override { return *layout_; }
+  ModuleLearner* learner() override { return learner_.get(); }
+  Objective* objective() override { return objective_.get(); }
+  int micro_batch_samples() const override { return 1; }
+
+  // Of each tensor, whether Muon steps it; none with signs. Requires Build.
+  const std::vector<bool>& by_muon() const { return by_muon_; }
+
+ private:
+  absl::Status CheckTensors(const v1::JoinResponse& run) const;
+
+  const ModuleTensors* const module_;
+  const std::string data_fingerprint_;
+  HandOver* const program_;
+  std::unique_ptr<Layout> layout_;
+  std::vector<bool> by_muon_;
+  std::unique_ptr<ModuleLearner> learner_;
+  std::unique_ptr<ModuleObjective> objective_;
+};
+
+}  // namespace distro::worker

@@ -1,0 +1,154 @@
+#include "worker/python/session.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/base/file.h"
+#include "common/base/ids.h"
+#include "common/base/json.h"
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "common/checkpoint/hf_folder.h"
+#include "common/run/run_config.h"
+#include "common/run/sample_pool.h"
+#include "worker/data/sampler.h"
+#include "worker/train/summary.h"
+
+namespace distro::worker {
+namespace {
+
+absl::StatusOr<std::string> MakeScratchDir() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "distro-train-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) return ErrnoToStatus(errno, "create folder", pattern);
+  return pattern;
+}
+
+}  // namespace
+
+Session::Session(SessionOptions options, ModuleTensors module)
+    : options_(std::move(options)),
+      module_(std::move(module)),
+      log_(LogLevel::kInfo, Clock::Real(),
+           [this](absl::string_view line) {
+             const absl::MutexLock lock(&mu_);
+             lines_.emplace_back(line);
+           }),
+      phases_(Clock::Real()),
+      workload_(&module_, options_.data_fingerprint, &program_) {}
+
+Session::~Session() {
+  program_.Abandon();
+  if (exchange_ != nullptr) exchange_->Stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::Status Session::Start() {
+  absl::Status status = Open();
+  if (!status.ok()) {
+    program_.End(status);
+    return status;
+  }
+  thread_ = std::thread([this] { Run(); });
+  return absl::OkStatus();
+}
+
+absl::Status Session::Open() {
+  DISTRO_RETURN_IF_ERROR(ValidateName(options_.name, "name"));
+  DISTRO_RETURN_IF_ERROR(ValidateClientTls(options_.channel.insecure, options_.channel.tls));
+  if (!options_.state_dir.empty()) {
+    absl::StatusOr<std::unique_ptr<StateDir>> state = StateDir::Open(options_.state_dir, &log_);
+    if (!state.ok()) return Annotate(state.status(), "state_dir");
+    state_ = *std::move(state);
+  }
+  GrpcExchangeOptions exchange;
+  exchange.channel = options_.channel;
+  DISTRO_ASSIGN_OR_RETURN(exchange_, GrpcExchange::Create(exchange, &log_));
+  return absl::OkStatus();
+}
+
+void Session::Close() {
+  if (exchange_ != nullptr) exchange_->Stop();
+  program_.Close();
+}
+
+void Session::Run() {
+  absl::Status status = Train();
+  exchange_->Leave(status.ok() ? "done" : std::string(status.message()));
+  program_.End(std::move(status));
+}
+
+absl::Status Session::Train() {
+  std::string scratch_dir = options_.state_dir;
+  if (state_ == nullptr) {
+    DISTRO_ASSIGN_OR_RETURN(scratch_dir, MakeScratchDir());
+  }
+  const auto remove = absl::MakeCleanup([&] {
+    std::error_code ignored;
+    if (state_ == nullptr) std::filesystem::remove_all(scratch_dir, ignored);
+  });
+  DISTRO_ASSIGN_OR_RETURN(run_, Begin(scratch_dir));
+  DISTRO_RETURN_IF_ERROR(workload_.learner()->BeginLocalSteps());
+  DISTRO_RETURN_IF_ERROR(program_.Ask({.kind = Request::Kind::kJoined}).status());
+  const absl::Status status = run_->Train();
+  // The program goes on with the run's parameters, however it ended.
+  const absl::Status shown = workload_.learner()->BeginLocalSteps();
+  return status.ok() ? shown : status;
+}
+
+absl::StatusOr<std::unique_ptr<TrainingRun>> Session::Begin(const std::string& scratch_dir) {
+  return TrainingRun::Begin(
+      {.worker = options_.name,
+       .incarnation = RandomWord() | 1,
+       .checkpoint_dir = "",
+       .state_interval_rounds = options_.state_interval_rounds},
+      scratch_dir, &workload_,
+      {.exchange = exchange_.get(), .phases = &phases_, .log = &log_, .state = state_.get()},
+      [](const TrainSummary&) {});
+}
+
+std::vector<std::string> Session::TakeLog() {
+  const absl::MutexLock lock(&mu_);
+  return std::exchange(lines_, {});
+}
+
+std::string Session::Describe() {
+  nlohmann::json muon = nlohmann::json::array();
+  for (size_t i = 0; i < workload_.by_muon().size(); ++i) {
+    if (workload_.by_muon()[i]) muon.push_back(module_.manifest().tensors()[i].name);
+  }
+  const absl::StatusOr<Learner::Kept> kept = workload_.learner()->kept();
+  return nlohmann::json{{"run_id", run_->run().run_id()},
+                        {"config", nlohmann::json::parse(RunConfigToJson(run_->run().config()))},
+                        {"muon", std::move(muon)},
+                        {"local_steps", kept.ok() ? kept->local_steps : 0}}
+      .dump();
+}
+
+std::string Session::Summary() const { return SummaryJson(run_->summary()); }
+
+absl::Status Session::Save(const std::string& folder) {
+  DISTRO_ASSIGN_OR_RETURN(const Learner::HostTensors parameters, workload_.learner()->parameters());
+  return WriteCheckpointFolder(folder, run_->run().model_config_json(), workload_.layout(),
+                               parameters.pieces);
+}
+
+absl::StatusOr<std::vector<int64_t>> Session::SamplesOf(const Request& request,
+                                                        int64_t size) const {
+  const v1::RunConfig& config = run_->run().config();
+  // As a text in which every token but the first is a sample.
+  absl::StatusOr<DataSplit> split = SplitSamples(size + 1, 1, config.held_out_fraction());
+  if (!split.ok())
+    return Annotate(split.status(), absl::StrCat("a data set of ", size, " samples"));
+  const Sampler sampler(split->training_samples, config.seed());
+  std::vector<int64_t> samples;
+  ForEachRange(request.samples, [&](uint64_t first, uint64_t count) {
+    for (uint64_t i = 0; i < count; ++i) samples.push_back(sampler.SampleAt(first + i));
+  });
+  return samples;
+}
+
+}  // namespace distro::worker

@@ -1,0 +1,53 @@
+// The objective of a node: micro-batches of a slot's samples, micro-batch j by rank j mod R, a
+// round of R at a time.
+//
+// Not thread-safe: the training thread owns it. What it borrows outlives it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "distro/v1/run.pb.h"
+#include "worker/node/node.h"
+#include "worker/train/objective.h"
+#include "worker/train/phase_clock.h"
+#include "worker/train/sample_reader.h"
+
+namespace distro::worker {
+
+class NodeObjective final : public Objective {
+ public:
+  struct Parts {
+    Node* node;
+    const SampleReader* samples;
+    const SampleReader* public_samples = nullptr;  // with local data
+    PhaseClock* phases;
+  };
+
+  // Requires a micro-batch that divides every slot. Each gradient takes `hold_back` longer.
+  // `evaluation_samples`: held-out samples that are read at most; 0: all.
+  NodeObjective(int micro_batch_samples, absl::Duration hold_back, uint64_t evaluation_samples,
+                const Parts& parts);
+
+  absl::StatusOr<Gradient> GradientOf(const v1::Slot& samples, GradientAt at,
+                                      GoesOn goes_on) override;
+  bool evaluates() const override { return true; }
+  absl::StatusOr<double> HeldOutLoss(HeldOutText which, GoesOn goes_on) override;
+
+ private:
+  absl::Status Accumulate(const v1::Slot& slot, GradientAt at, GoesOn goes_on, double* loss);
+  // Micro-batches [first, first + count) of the slot.
+  absl::StatusOr<std::vector<double>> AccumulateRound(const v1::Slot& slot, GradientAt at,
+                                                      int first, int count);
+
+  const int micro_batch_samples_;
+  const absl::Duration hold_back_;
+  const uint64_t evaluation_samples_;
+  const Parts parts_;
+  std::vector<std::vector<int32_t>> tokens_;  // [ranks], of the round's micro-batches
+};
+
+}  // namespace distro::worker

@@ -1,0 +1,70 @@
+// The workload of distro-worker: tokens, and a model of common/model on the ranks of a node.
+//
+// Not thread-safe: one training thread. What it borrows outlives it.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "common/base/log.h"
+#include "common/layout/layout.h"
+#include "distro/v1/session.pb.h"
+#include "worker/data/token_file.h"
+#include "worker/model/model.h"
+#include "worker/node/node.h"
+#include "worker/train/node_objective.h"
+#include "worker/train/phase_clock.h"
+#include "worker/train/sample_reader.h"
+#include "worker/train/trainer.h"
+#include "worker/train/workload.h"
+
+namespace distro::worker {
+
+class NodeWorkload final : public Workload {
+ public:
+  struct Parts {
+    const TokenSource* tokens;
+    // The text that all hold, of a run of local data: then `tokens` are this worker's own.
+    const TokenSource* public_tokens = nullptr;
+    PhaseClock* phases;
+    Log* log;
+  };
+
+  NodeWorkload(const TrainerOptions& options, const Parts& parts)
+      : options_(options), parts_(parts) {}
+  // A rank that is stuck may come back and use layout and model: they are left to it, for the rest
+  // of the process.
+  ~NodeWorkload() override;
+
+  void Describe(v1::JoinRequest* request) const override;
+  // FailedPrecondition with reason `other_run` also: the run takes Python workers only.
+  absl::Status Build(const v1::JoinResponse& run) override;
+
+  const Layout& layout() const override { return *layout_; }
+  Learner* learner() override { return node_.get(); }
+  Objective* objective() override { return objective_.get(); }
+  int micro_batch_samples() const override { return micro_batch_samples_; }
+
+  // These two require Build.
+  const Node& node() const { return *node_; }
+  // Node::PeakFlops.
+  absl::StatusOr<double> PeakFlops() { return node_->PeakFlops(); }
+
+ private:
+  absl::Status OpenSamples(const v1::RunConfig& config, int vocab_size);
+  absl::Status MakeNode(const v1::RunConfig& config);
+
+  const TrainerOptions options_;
+  const Parts parts_;
+
+  std::unique_ptr<Layout> layout_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<SampleReader> samples_;
+  std::unique_ptr<SampleReader> public_samples_;  // with local data
+  UpdateRuleKind rule_ = {};
+  std::unique_ptr<Node> node_;
+  int micro_batch_samples_ = 0;  // of it
+  std::unique_ptr<NodeObjective> objective_;
+};
+
+}  // namespace distro::worker
