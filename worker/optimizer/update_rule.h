@@ -174,9 +174,9 @@ UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
 // Who takes the local steps: the rule, with the run's inner optimizer, or who calls it, with any.
 enum class LocalStepsBy { kRule, kCaller };
 
-// The same of a model of which is known which tensors Muon steps [tensors] (common/round/
-// muon_tensors.h). kCaller: the rule keeps the error buffer only, TakeGradient counts a step that
-// was taken and looks at no span, and Abandon and Forget leave the inner optimizer to the caller.
+// The same where it is known which tensors Muon steps [tensors] (MuonTensorsOf). kCaller: the rule
+// keeps the error buffer only, TakeGradient counts a step that was taken and looks at no span, and
+// Abandon and Forget leave the inner optimizer to the caller.
 UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
                            std::vector<bool> by_muon, LocalStepsBy taken_by);
 
