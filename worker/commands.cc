@@ -11,6 +11,7 @@
 #include "common/base/status_util.h"
 #include "common/base/utf8.h"
 #include "common/checkpoint/hf_folder.h"
+#include "common/client/diagnosis.h"
 #include "common/client/link_bench.h"
 #include "common/client/link_report.h"
 #include "common/client/options/client_flags.h"
@@ -80,11 +81,11 @@ Command FingerprintCommand() {
 }
 
 absl::StatusOr<int> BenchLink(const LinkBenchOptions& options) {
-  DISTRO_ASSIGN_OR_RETURN(
-      const LinkMeasurement measured,
-      MeasureLink(options, [](absl::string_view line) { std::cerr << line << "\n"; }));
-  std::cout << LinkText(measured) << std::endl;
-  return PredictLink(measured).straggler ? kExitTooSlow : kExitDone;
+  const absl::StatusOr<LinkMeasurement> measured =
+      MeasureLink(options, [](absl::string_view line) { std::cerr << line << "\n"; });
+  if (!measured.ok()) return Explain(measured.status(), {.channel = options.channel});
+  std::cout << LinkText(*measured) << std::endl;
+  return PredictLink(*measured).straggler ? kExitTooSlow : kExitDone;
 }
 
 Command BenchLinkCommand() {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
+#include "common/client/probe/connection_fault.h"
 
 namespace distro::worker {
 namespace {
@@ -39,6 +40,7 @@ ExitCode ExitCodeFor(const absl::Status& status, int signal) {
   for (const ReasonCode& entry : kByReason) {
     if (entry.reason == reason) return entry.code;
   }
+  if (const auto code = ConnectionExitCode(status)) return static_cast<ExitCode>(*code);
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound:
@@ -74,7 +76,7 @@ std::string RemedyFor(ExitCode code, absl::string_view worker) {
     case kExitRank:
       return "start it again; where memory ran out see --sharding, else suspect the device";
     default:
-      return "";
+      return IsConnectionExitCode(code) ? "the status says it; docs/troubleshooting.md" : "";
   }
 }
 

@@ -8,18 +8,19 @@
 
 namespace distro::worker {
 
-enum ExitCode {
-  kExitDone = 0,           // the run is done
-  kExitFailed = 1,         // anything that is not below
-  kExitUsage = 2,          // a flag, a file or the configuration must be mended
-  kExitRefused = 3,        // the aggregator refuses this worker: other data, other run
-  kExitReplaced = 4,       // a newer process took this worker's name
-  kExitDiverged = 5,       // the log does not continue the parameters, and a resync did not help
-  kExitVersion = 6,        // the aggregator does not talk with this version
-  kExitQuarantined = 7,    // nothing is accepted from this worker until an operator admits it
-  kExitCredentials = 8,    // the aggregator does not accept this worker's credentials
-  kExitTooSlow = 9,        // the link could never catch up with the run
-  kExitRank = 10,          // a rank of this worker's node failed
+enum ExitCode : int {
+  kExitDone = 0,         // the run is done
+  kExitFailed = 1,       // anything that is not below
+  kExitUsage = 2,        // a flag, a file or the configuration must be mended
+  kExitRefused = 3,      // the aggregator refuses this worker: other data, other run
+  kExitReplaced = 4,     // a newer process took this worker's name
+  kExitDiverged = 5,     // the log does not continue the parameters, and a resync did not help
+  kExitVersion = 6,      // the aggregator does not talk with this version
+  kExitQuarantined = 7,  // nothing is accepted from this worker until an operator admits it
+  kExitCredentials = 8,  // the aggregator does not accept this worker's credentials
+  kExitTooSlow = 9,      // the link could never catch up with the run
+  kExitRank = 10,        // a rank of this worker's node failed
+  // 11 to 18: no way to the aggregator (common/client/probe/connection_fault.h).
   kExitInterrupted = 130,  // SIGINT
   kExitTerminated = 143,   // SIGTERM
 };

@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "common/client/options/client_flags.h"
+#include "common/client/probe/connection_fault.h"
 #include "worker/commands.h"
 #include "worker/exit_code.h"
 
@@ -131,10 +132,31 @@ std::vector<Flag> Flags(WorkerOptions* o) {
        .value = &o->summary,
        .help = "Write the closing summary to this file as JSON.",
        .takes = Takes::kFile},
+      ConnectTimeoutFlag(&o->connect_timeout),
       {.name = "http",
        .value = &o->http,
        .help = "Address of /metrics, /healthz and /readyz; port 0: a free one, logged."},
       LogLevelFlag(&o->log_level)};
+}
+
+std::vector<ExitCodeHelp> ExitCodes() {
+  std::vector<ExitCodeHelp> codes = {
+      {kExitDone, "the run is done"},
+      {kExitFailed, "failure"},
+      {kExitUsage, "a flag, file or configuration must be mended"},
+      {kExitRefused, "refused by the aggregator"},
+      {kExitReplaced, "replaced by a newer process of the same name"},
+      {kExitDiverged, "the parameters diverged from the run's log and a resync did not help"},
+      {kExitVersion, "another version"},
+      {kExitQuarantined, "quarantined"},
+      {kExitCredentials, "credentials refused"},
+      {kExitTooSlow, "the link is too slow"},
+      {kExitRank, "a rank of the node failed"}};
+  for (const FaultRule& rule : FaultRules())
+    if (rule.exit_code != 0) codes.push_back({rule.exit_code, std::string(rule.summary)});
+  codes.push_back({kExitInterrupted, "SIGINT"});
+  codes.push_back({kExitTerminated, "SIGTERM"});
+  return codes;
 }
 
 constexpr char kHelp[] = R"(Examples:
@@ -160,20 +182,7 @@ Program WorkerProgram(WorkerOptions* options, std::function<absl::StatusOr<int>(
       .summary = "trains a model together with other workers, through an aggregator.",
       .commands = std::move(commands),
       .help = kHelp,
-      .exit_codes = {{kExitDone, "the run is done"},
-                     {kExitFailed, "failure"},
-                     {kExitUsage, "a flag, file or configuration must be mended"},
-                     {kExitRefused, "refused by the aggregator"},
-                     {kExitReplaced, "replaced by a newer process of the same name"},
-                     {kExitDiverged,
-                      "the parameters diverged from the run's log and a resync did not help"},
-                     {kExitVersion, "another version"},
-                     {kExitQuarantined, "quarantined"},
-                     {kExitCredentials, "credentials refused"},
-                     {kExitTooSlow, "the link is too slow"},
-                     {kExitRank, "a rank of the node failed"},
-                     {kExitInterrupted, "SIGINT"},
-                     {kExitTerminated, "SIGTERM"}},
+      .exit_codes = ExitCodes(),
       .exit_code = [](const absl::Status& status) { return ExitCodeFor(status, /*signal=*/0); }};
 }
 

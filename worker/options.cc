@@ -52,6 +52,7 @@ absl::Status WorkerOptions::Validate() const {
   if (data.empty())
     return absl::InvalidArgumentError("--data: is required, a file of text or tokens");
   DISTRO_RETURN_IF_ERROR(ValidateClientTls(channel.insecure, channel.tls));
+  DISTRO_RETURN_IF_ERROR(ValidateConnectTimeout(connect_timeout));
   if (!channel.insecure && name.empty() && state_dir.empty()) {
     return absl::InvalidArgumentError(
         "--name: is required with TLS, the name that the certificate or the token was made for");

@@ -58,6 +58,9 @@ struct WorkerOptions {
   uint64_t state_interval_rounds = 100;
   // File for the summary as JSON; empty: none.
   std::string summary;
+  // How long it looks for an aggregator that answers, before the first answer; 0: for ever. Smaller
+  // values say sooner what is wrong, and do not wait for one that is starting.
+  absl::Duration connect_timeout = absl::Seconds(60);
   // Address of /metrics, /healthz and /readyz; port 0 takes a free one and logs it.
   std::string http = "127.0.0.1:0";
   LogLevel log_level = LogLevel::kInfo;

@@ -240,6 +240,7 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
 GrpcExchangeOptions ExchangeOptionsOf(const WorkerOptions& options, WorkerMetrics* metrics) {
   GrpcExchangeOptions exchange;
   exchange.channel = options.channel;
+  exchange.connect_timeout = PatienceOf(options.connect_timeout);
   exchange.telemetry = [metrics] { return metrics->Telemetry(); };
   return exchange;
 }
@@ -267,6 +268,7 @@ void LogStart(const WorkerOptions& options, Log* log) {
   log->Info("starting", {{"version", Version()},
                          {"aggregator", options.channel.aggregator},
                          {"insecure", options.channel.insecure},
+                         {"connect_timeout", absl::FormatDuration(options.connect_timeout)},
                          {"data", options.data},
                          {"public_data", options.public_data},
                          {"stateless", options.stateless},

@@ -1,5 +1,6 @@
 // Logs why something keeps failing: once when the reason changes, and not more often than every few
-// seconds, so that an aggregator that is away for an hour costs a handful of lines. Thread-safe.
+// seconds, so that an aggregator that is away for an hour costs a handful of lines; where it is
+// asked for, a reminder from time to time. Thread-safe.
 #pragma once
 
 #include <string>
@@ -16,15 +17,18 @@ namespace distro {
 
 class ReasonLog {
  public:
-  // `event` names what fails; `log` and `clock` are borrowed.
-  ReasonLog(std::string event, Log* log, const Clock* clock)
-      : event_(std::move(event)), log_(log), clock_(clock) {}
+  // `event` names what fails; `log` and `clock` are borrowed. The same reason is logged again after
+  // `remind_every`.
+  ReasonLog(std::string event, Log* log, const Clock* clock,
+            absl::Duration remind_every = absl::InfiniteDuration())
+      : event_(std::move(event)), log_(log), clock_(clock), remind_every_(remind_every) {}
 
   // It failed again.
   void Failed(absl::string_view reason) {
     absl::MutexLock lock(&mu_);
     const absl::Duration now = clock_->MonotonicNow();
-    if (reason == reason_ || (!reason_.empty() && now - logged_ < kQuiet)) return;
+    const absl::Duration quiet = reason == reason_ ? remind_every_ : kQuiet;
+    if (!reason_.empty() && now - logged_ < quiet) return;
     reason_ = std::string(reason);
     logged_ = now;
     log_->Warning(event_, {{"reason", reason}});
@@ -45,6 +49,7 @@ class ReasonLog {
   const std::string event_;
   Log* const log_;
   const Clock* const clock_;
+  const absl::Duration remind_every_;
 
   absl::Mutex mu_;
   std::string reason_ ABSL_GUARDED_BY(mu_);

@@ -1,13 +1,10 @@
 #include "common/client/channel.h"
 
-#include <cstdint>
 #include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/client/options/invite.h"
@@ -24,11 +21,6 @@
 
 namespace distro {
 namespace {
-
-absl::Status BadUrl(absl::string_view url, absl::string_view why) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("aggregator: \"", url, "\": ", why, " (expected host:port)"));
-}
 
 bool AsksForTls(absl::string_view url) {
   return absl::StartsWith(url, "grpcs://") || absl::StartsWith(url, "https://");
@@ -81,10 +73,7 @@ std::shared_ptr<grpc::ChannelCredentials> TlsConnection(const ClientTls& tls) {
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> TlsChannelCredentials(
     const ClientTls& given) {
   ClientTls tls = given;
-  if (!tls.invite.empty()) {
-    DISTRO_ASSIGN_OR_RETURN(const Invite invite, ReadInvite(tls.invite));
-    if (!invite.ca.empty()) tls.ca = tls.invite;  // a PEM file, too
-  }
+  DISTRO_ASSIGN_OR_RETURN(tls.ca, CaFileOf(given));
   const absl::string_view flags = tls.invite.empty() ? "--ca, --cert, --key" : "--invite";
   DISTRO_RETURN_IF_ERROR(Annotate(ReadTlsFiles({tls.ca, tls.cert, tls.key}).status(), flags));
   std::shared_ptr<grpc::ChannelCredentials> connection = TlsConnection(tls);
@@ -116,31 +105,15 @@ grpc::ChannelArguments Arguments() {
 
 }  // namespace
 
-absl::StatusOr<std::string> ParseAggregatorUrl(absl::string_view url) {
-  absl::string_view rest = url;
-  for (const absl::string_view scheme : {"grpc://", "http://", "grpcs://", "https://"})
-    if (absl::ConsumePrefix(&rest, scheme)) break;
-  absl::ConsumeSuffix(&rest, "/");
-  if (absl::StrContains(rest, "/")) return BadUrl(url, "a scheme or path that is not known");
-  const size_t colon = rest.rfind(':');
-  if (colon == absl::string_view::npos || colon == 0) return BadUrl(url, "no host or no port");
-  const absl::string_view host = rest.substr(0, colon);
-  const bool bracketed = host.front() == '[' && host.back() == ']';
-  if (!bracketed && absl::StrContains(host, ":")) return BadUrl(url, "IPv6 without brackets");
-  uint32_t port = 0;
-  if (!absl::SimpleAtoi(rest.substr(colon + 1), &port) || port < 1 || port > 65535) {
-    return BadUrl(url, "the port is outside 1..65535");
-  }
-  return std::string(rest);
-}
-
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ChannelOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(const std::string target, ParseAggregatorUrl(options.aggregator));
   DISTRO_RETURN_IF_ERROR(ValidateClientTls(options.insecure, options.tls));
   grpc::ChannelArguments arguments = Arguments();
   if (options.insecure) {
     if (AsksForTls(options.aggregator))
-      return BadUrl(options.aggregator, "asks for TLS, and --insecure for plaintext");
+      return absl::InvalidArgumentError(absl::StrCat("aggregator: \"", options.aggregator,
+                                                     "\": asks for TLS, and --insecure for "
+                                                     "plaintext"));
     return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
   }
   if (!options.tls.server_name.empty()) arguments.SetSslTargetNameOverride(options.tls.server_name);

@@ -6,19 +6,12 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "common/client/options/channel_options.h"
 #include "grpcpp/channel.h"
 
 namespace distro {
-
-// "host:port" of an aggregator URL. InvalidArgument: another scheme, a path, no host, or a port
-// outside 1..65535.
-absl::StatusOr<std::string> ParseAggregatorUrl(absl::string_view url);
 
 // A channel with its own connection; it connects when it is used, so an absent aggregator is no
 // error here. Pings an idle connection every 60 s and gives it up when a ping is not answered

@@ -10,6 +10,7 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
+#include "common/client/first_contact.h"
 #include "common/client/follow/head_watch.h"
 #include "common/client/follow/round_feed.h"
 #include "common/client/follow/snapshot_fetch.h"
@@ -21,7 +22,7 @@ namespace {
 
 // The newest snapshot of the aggregator is then the replica's.
 absl::Status Store(const std::string& run_id, tools::AggregatorClient* client,
-                   tools::ArchiveFolder* folder, tools::Archive* archive) {
+                   FirstContact* contact, tools::ArchiveFolder* folder, tools::Archive* archive) {
   DISTRO_RETURN_IF_ERROR(folder->Save(*archive->replica, &archive->state));
   v1::UploadSnapshotHeader header;
   header.set_run_id(run_id);
@@ -30,7 +31,7 @@ absl::Status Store(const std::string& run_id, tools::AggregatorClient* client,
   DISTRO_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(folder->SnapshotPath(round)));
   DISTRO_RETURN_IF_ERROR(client->SendSnapshot(header, file.bytes()));
   DISTRO_ASSIGN_OR_RETURN(const v1::GetRunResponse run,
-                          AwaitRun(client->follower(), client->control()));
+                          AwaitRun(client->follower(), client->control(), contact));
   EXPECT_EQ(run.snapshots(0).SerializeAsString(), header.snapshot().SerializeAsString());
   return absl::OkStatus();
 }
@@ -44,9 +45,11 @@ absl::Status Archive(const ChannelOptions& channel, const std::string& path, uin
                              .log = &log,
                              .clock = Clock::Real(),
                              .backoff = {absl::Milliseconds(10), absl::Milliseconds(100)}};
+  FirstContact contact(channel, absl::InfiniteDuration(), &log, Clock::Real());
   DISTRO_ASSIGN_OR_RETURN(const auto client, tools::AggregatorClient::Open(channel, follower));
   DISTRO_ASSIGN_OR_RETURN(const auto folder, tools::ArchiveFolder::Open(path));
-  DISTRO_ASSIGN_OR_RETURN(const v1::GetRunResponse run, AwaitRun(follower, client->control()));
+  DISTRO_ASSIGN_OR_RETURN(const v1::GetRunResponse run,
+                          AwaitRun(follower, client->control(), &contact));
   const auto fetch = [&](const v1::SnapshotInfo& snapshot, const std::string& to) {
     return FetchSnapshot(follower, client->snapshots(), snapshot, to);
   };
@@ -67,7 +70,7 @@ absl::Status Archive(const ChannelOptions& channel, const std::string& path, uin
     // The parameters before the round, now that its record vouches for them.
     const uint64_t number = round.round().value();
     if (number % interval == 1) {
-      DISTRO_RETURN_IF_ERROR(Store(run.run_id(), client.get(), folder.get(), &archive));
+      DISTRO_RETURN_IF_ERROR(Store(run.run_id(), client.get(), &contact, folder.get(), &archive));
       last = number;
     }
     DISTRO_RETURN_IF_ERROR(archive.replica->Apply(round));
@@ -75,7 +78,7 @@ absl::Status Archive(const ChannelOptions& channel, const std::string& path, uin
   // After a kill the next start drops what is left.
   while (!::testing::Test::HasFailure()) {
     DISTRO_ASSIGN_OR_RETURN(const v1::GetRunResponse now,
-                            AwaitRun(client->follower(), client->control()));
+                            AwaitRun(client->follower(), client->control(), &contact));
     if (now.first_round() == last - interval) break;
   }
   return absl::OkStatus();

@@ -28,7 +28,8 @@ USES = {
     "common/rpc": "common/wire",
     "common/process": "common/base",  # signals and the command line
     "common/client/options": "common/process common/security",  # which aggregator, without gRPC; an invite holds a token
-    "common/client": "common/client/options common/rpc common/security",
+    "common/client/probe": "common/client/options",  # what is on the way, without gRPC
+    "common/client": "common/client/probe common/rpc",
     "common/http": "common/base",  # without Prometheus
     "common/telemetry": "common/http common/wire",
     # A node's part in a run: the edge to the network, without it; and what stands behind that edge.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/reason.h"
+#include "common/client/probe/connection_fault.h"
 #include "gtest/gtest.h"
 
 namespace distro::worker {
@@ -21,6 +22,14 @@ TEST(ExitCodeTest, EveryReasonHasItsCode) {
     // Whatever code travels with it.
     EXPECT_EQ(ExitCodeFor(ErrorWithReason(absl::StatusCode::kInternal, reason, ""), 0), code)
         << reason;
+  }
+}
+
+TEST(ExitCodeTest, EveryFaultOfTheConnectionHasItsCodeAndARemedy) {
+  for (const FaultRule& rule : FaultRules()) {
+    const int code = ExitCodeFor(StatusOf({.kind = rule.kind}), 0);
+    EXPECT_EQ(code, rule.exit_code == 0 ? kExitCredentials : rule.exit_code) << rule.reason;
+    EXPECT_NE(RemedyFor(static_cast<ExitCode>(code), "w-7"), "") << rule.reason;
   }
 }
 

@@ -83,6 +83,9 @@ TEST(WorkerOptionsTest, NamesTheFlagThatMustBeMended) {
   options.threads = 0;
   ExpectRefused(options, "--threads");
   options = Valid();
+  options.connect_timeout = -absl::Seconds(1);
+  ExpectRefused(options, "--connect_timeout");
+  options = Valid();
   options.micro_batch_samples = -2;
   ExpectRefused(options, "--micro_batch_samples");
   options = Valid();

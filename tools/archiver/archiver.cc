@@ -60,11 +60,11 @@ absl::Status Archiver::Run() {
 
 absl::StatusOr<v1::GetRunResponse> Archiver::AwaitRunAfter(const ArchiveState* held) {
   DISTRO_ASSIGN_OR_RETURN(v1::GetRunResponse run,
-                          AwaitRun(client_->follower(), client_->control()));
+                          AwaitRun(client_->follower(), client_->control(), &contact_));
   if (held == nullptr || held->run_id != run.run_id()) return run;
   state_.ObserveEpoch(EpochId(held->epoch));
   if (run.epoch() >= held->epoch) return run;
-  return AwaitRun(client_->follower(), client_->control());
+  return AwaitRun(client_->follower(), client_->control(), &contact_);
 }
 
 absl::Status Archiver::Follow(uint64_t* replayed) {

@@ -14,6 +14,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/client/client_state.h"
+#include "common/client/first_contact.h"
 #include "common/exchange/transfer_meter.h"
 #include "common/process/shell_command.h"
 #include "tools/archiver/aggregator_client.h"
@@ -44,7 +45,11 @@ class Archiver {
 
  private:
   Archiver(ArchiverOptions options, ArchiverMetrics* metrics, Log* log, const Clock* clock)
-      : options_(std::move(options)), metrics_(metrics), log_(log), clock_(clock) {}
+      : options_(std::move(options)),
+        metrics_(metrics),
+        log_(log),
+        clock_(clock),
+        contact_(options_.channel, PatienceOf(options_.connect_timeout), log, clock) {}
   // The aggregator's run. Of the run of `held`, which may be nullptr: only an answer of its epoch
   // or a later one. Epochs of two runs do not compare: who serves another run may have a lower one.
   absl::StatusOr<v1::GetRunResponse> AwaitRunAfter(const ArchiveState* held);
@@ -56,6 +61,7 @@ class Archiver {
   ArchiverMetrics* const metrics_;
   Log* const log_;
   const Clock* const clock_;
+  FirstContact contact_;  // of the thread that runs
   ClientState state_;
   TransferMeter meter_;
   std::unique_ptr<AggregatorClient> client_;

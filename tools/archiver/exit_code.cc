@@ -1,6 +1,7 @@
 #include "tools/archiver/exit_code.h"
 
 #include "common/base/reason.h"
+#include "common/client/probe/connection_fault.h"
 
 namespace distro::tools {
 
@@ -9,6 +10,7 @@ ArchiverExitCode ArchiverExitCodeFor(const absl::Status& status) {
   const std::string reason = ReasonOf(status);
   if (reason == "diverged" || reason == "pruned") return kArchiverDiverged;
   if (reason == "other_run") return kArchiverRefused;
+  if (const auto code = ConnectionExitCode(status)) return static_cast<ArchiverExitCode>(*code);
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound:
@@ -33,7 +35,7 @@ std::string ArchiverRemedyFor(ArchiverExitCode code) {
     case kArchiverCredentials:
       return "check the certificate or token, and that its role is archiver";
     default:
-      return "";
+      return IsConnectionExitCode(code) ? "the reason says it; docs/troubleshooting.md" : "";
   }
 }
 

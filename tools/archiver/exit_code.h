@@ -7,7 +7,7 @@
 
 namespace distro::tools {
 
-enum ArchiverExitCode {
+enum ArchiverExitCode : int {
   kArchiverDone =
       0,  // the run is done, the head is reached with --once, or a signal came: all is saved
   kArchiverFailed = 1,       // anything that is not below
@@ -15,6 +15,7 @@ enum ArchiverExitCode {
   kArchiverRefused = 3,      // the folder is of another run, or held by another process
   kArchiverDiverged = 5,     // the log does not continue the newest snapshot either
   kArchiverCredentials = 8,  // the aggregator does not accept the credentials
+  // 11 to 18: no way to the aggregator (common/client/probe/connection_fault.h).
 };
 
 // By the status's reason (docs/protocol.md, "Statuses"), or by its code where it has none; never by

@@ -7,6 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/client/options/client_flags.h"
 #include "common/client/options/invite.h"
+#include "common/client/probe/connection_fault.h"
 #include "tools/archiver/exit_code.h"
 
 namespace distro::tools {
@@ -49,10 +50,24 @@ std::vector<Flag> Flags(ArchiverOptions* o) {
       {.name = "once",
        .value = &o->once,
        .help = "Catch up with the round that is open now, save, publish, and end."},
+      ConnectTimeoutFlag(&o->connect_timeout),
       {.name = "http",
        .value = &o->http,
        .help = "Address of /metrics, /healthz and /readyz; port 0: a free one, logged."},
       LogLevelFlag(&o->log_level)};
+}
+
+std::vector<ExitCodeHelp> ExitCodes() {
+  std::vector<ExitCodeHelp> codes = {
+      {kArchiverDone, "the run is done, --once is done, or a signal came"},
+      {kArchiverFailed, "failure"},
+      {kArchiverUsage, "a flag, file or configuration must be mended"},
+      {kArchiverRefused, "the folder is of another run or in use"},
+      {kArchiverDiverged, "the log does not continue the newest snapshot"},
+      {kArchiverCredentials, "credentials refused"}};
+  for (const FaultRule& rule : FaultRules())
+    if (rule.exit_code != 0) codes.push_back({rule.exit_code, std::string(rule.summary)});
+  return codes;
 }
 
 constexpr char kHelp[] = R"(Examples:
@@ -77,23 +92,18 @@ and ends; a second signal ends at once.)";
 }  // namespace
 
 Program ArchiverProgram(ArchiverOptions* options, std::function<absl::StatusOr<int>()> run) {
-  return {
-      .name = "distro-archiver",
-      .summary = "follows a run without training: replays its log bit for bit, on CPUs.",
-      .commands = {{.flags = WithClientFlags(Flags(options), &options->channel),
-                    .run = [options, run = std::move(run)]() -> absl::StatusOr<int> {
-                      DISTRO_RETURN_IF_ERROR(TakeInvite(&options->channel, absl::Now()).status());
-                      DISTRO_RETURN_IF_ERROR(options->Validate());
-                      return run();
-                    }}},
-      .help = kHelp,
-      .exit_codes = {{kArchiverDone, "the run is done, --once is done, or a signal came"},
-                     {kArchiverFailed, "failure"},
-                     {kArchiverUsage, "a flag, file or configuration must be mended"},
-                     {kArchiverRefused, "the folder is of another run or in use"},
-                     {kArchiverDiverged, "the log does not continue the newest snapshot"},
-                     {kArchiverCredentials, "credentials refused"}},
-      .exit_code = ArchiverExitCodeFor};
+  return {.name = "distro-archiver",
+          .summary = "follows a run without training: replays its log bit for bit, on CPUs.",
+          .commands = {{.flags = WithClientFlags(Flags(options), &options->channel),
+                        .run = [options, run = std::move(run)]() -> absl::StatusOr<int> {
+                          DISTRO_RETURN_IF_ERROR(
+                              TakeInvite(&options->channel, absl::Now()).status());
+                          DISTRO_RETURN_IF_ERROR(options->Validate());
+                          return run();
+                        }}},
+          .help = kHelp,
+          .exit_codes = ExitCodes(),
+          .exit_code = ArchiverExitCodeFor};
 }
 
 }  // namespace distro::tools

@@ -18,6 +18,7 @@ namespace {
 void LogStart(const ArchiverOptions& options, Log* log) {
   log->Info("starting", {{"version", Version()},
                          {"aggregator", options.channel.aggregator},
+                         {"connect_timeout", absl::FormatDuration(options.connect_timeout)},
                          {"data_dir", options.data_dir},
                          {"publish_dir", options.publish.dir},
                          {"keep", options.publish.keep},

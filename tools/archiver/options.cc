@@ -13,6 +13,7 @@ absl::Status ArchiverOptions::Validate() const {
     return Annotate(target.status(), "--aggregator");
   if (absl::Status status = ValidateClientTls(channel.insecure, channel.tls); !status.ok())
     return status;
+  if (absl::Status status = ValidateConnectTimeout(connect_timeout); !status.ok()) return status;
   if (data_dir.empty())
     return absl::InvalidArgumentError("--data_dir: is required, a folder for its own copy");
   if (publish.keep < 0)

@@ -32,6 +32,9 @@ struct ArchiverOptions {
   int threads = 1;
   // Ends once the round that is the head at the start is reached.
   bool once = false;
+  // How long it looks for an aggregator that answers, before the first answer; 0: for ever. Smaller
+  // values say sooner what is wrong, and do not wait for one that is starting.
+  absl::Duration connect_timeout = absl::Seconds(60);
   // Address of /metrics, /healthz and /readyz; port 0 takes a free one and logs it.
   std::string http = "127.0.0.1:0";
   // Time between questions where the aggregator stands. Larger values see a lag later.

@@ -8,6 +8,8 @@
 #include "absl/time/time.h"
 #include "common/base/status_macros.h"
 #include "common/client/channel.h"
+#include "common/client/diagnosis.h"
+#include "common/client/health.h"
 #include "common/client/options/channel_options.h"
 #include "common/client/options/client_flags.h"
 #include "common/rpc/status.h"
@@ -18,10 +20,13 @@ namespace distro::tools {
 // Of one call; the same for all commands.
 inline constexpr absl::Duration kCallTimeout = absl::Seconds(20);
 
-// Connects when it is used. As OpenChannel.
+// Connected: the aggregator has answered whether it serves. As OpenChannel; where there is no
+// answer, what stands in between (common/client/probe/connection_fault.h).
 inline absl::StatusOr<std::unique_ptr<v1::AdminService::Stub>> OpenAdmin(
     const ChannelOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, OpenChannel(options));
+  const absl::Status reached = AskHealth(channel, kCallTimeout).status();
+  if (!reached.ok()) return Explain(reached, {.channel = options});
   return v1::AdminService::NewStub(channel);
 }
 

@@ -9,18 +9,18 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "common/base/address.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/client/channel.h"
+#include "common/client/diagnosis.h"
+#include "common/client/health.h"
 #include "common/client/link_bench.h"
 #include "common/client/link_report.h"
 #include "common/http/http_get.h"
 #include "common/rpc/status.h"
 #include "distro/v1/admin.grpc.pb.h"
-#include "grpcpp/generic/generic_stub.h"
 #include "tools/distroctl/admin.h"
 #include "tools/distroctl/report.h"
 
@@ -59,43 +59,19 @@ class Findings {
   std::vector<std::string> failed_;
 };
 
-// grpc.health.v1.Health/Check of the whole server. Its messages are two bytes, so that no generated
-// code is needed: the request is empty, the answer field 1 with a number, 1 for SERVING.
-absl::StatusOr<std::string> AskHealth(const std::shared_ptr<grpc::Channel>& channel,
-                                      absl::Duration timeout) {
-  grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
-  const grpc::Slice empty;
-  const grpc::ByteBuffer request(&empty, 1);
-  grpc::ByteBuffer response;
-  grpc::Status status;
-  absl::Notification done;
-  grpc::GenericStub(channel).UnaryCall(&context, "/grpc.health.v1.Health/Check", {}, &request,
-                                       &response, [&](grpc::Status ended) {
-                                         status = std::move(ended);
-                                         done.Notify();
-                                       });
-  done.WaitForNotification();
-  DISTRO_RETURN_IF_ERROR(FromGrpcStatus(status));
-  grpc::Slice bytes;
-  if (!response.DumpToSingleSlice(&bytes).ok())
-    return absl::InternalError("an answer without bytes");
-  return std::string(bytes.begin(), bytes.end());
-}
-
 void CheckHealth(const std::shared_ptr<grpc::Channel>& channel, const CheckOptions& options,
                  Findings* findings) {
-  const absl::StatusOr<std::string> answer = AskHealth(channel, options.timeout);
+  const absl::StatusOr<bool> serving = AskHealth(channel, options.timeout);
   const std::string how = options.channel.insecure ? "plaintext" : "TLS";
-  if (!answer.ok()) {
-    return findings->Add("connection", Result::kFailed,
-                         absl::StrCat(how, ": ", answer.status().message()));
+  if (!serving.ok()) {
+    const absl::Status why =
+        Explain(serving.status(), {.channel = options.channel, .step_timeout = options.timeout});
+    return findings->Add("connection", Result::kFailed, absl::StrCat(how, ": ", why.message()));
   }
   findings->Add("connection", options.channel.insecure ? Result::kWarning : Result::kOk,
                 options.channel.insecure ? "plaintext: anybody can read and change it" : how);
-  const bool serving = *answer == std::string("\x08\x01", 2);
-  findings->Add("health", serving ? Result::kOk : Result::kFailed,
-                serving ? "SERVING" : "not SERVING: it is draining, or has not started");
+  findings->Add("health", *serving ? Result::kOk : Result::kFailed,
+                *serving ? "SERVING" : "not SERVING: it is draining, or has not started");
 }
 
 void CheckRun(const std::shared_ptr<grpc::Channel>& channel, const CheckOptions& options,
@@ -173,9 +149,10 @@ void CheckHttp(const CheckOptions& options, Findings* findings) {
 
 absl::StatusOr<Report> BenchLink(const LinkBenchOptions& options,
                                  const std::function<void(absl::string_view)>& progress) {
-  DISTRO_ASSIGN_OR_RETURN(const LinkMeasurement measured, MeasureLink(options, progress));
-  Report report = {.text = LinkText(measured), .json = LinkJson(measured)};
-  if (PredictLink(measured).straggler)
+  const absl::StatusOr<LinkMeasurement> measured = MeasureLink(options, progress);
+  if (!measured.ok()) return Explain(measured.status(), {.channel = options.channel});
+  Report report = {.text = LinkText(*measured), .json = LinkJson(*measured)};
+  if (PredictLink(*measured).straggler)
     report.verdict = absl::AbortedError("a worker on this link would be the straggler");
   return report;
 }

@@ -1,8 +1,11 @@
 #include "tools/distroctl/commands.h"
 
+#include <optional>
 #include <ostream>
 
+#include "common/client/probe/connection_fault.h"
 #include "tools/distroctl/check.h"
+#include "tools/distroctl/check_connection.h"
 #include "tools/distroctl/create_run.h"
 #include "tools/distroctl/credentials.h"
 #include "tools/distroctl/invite.h"
@@ -21,9 +24,31 @@ constexpr char kHelp[] =
 --output json prints for programs. Results go to standard output, the rest to standard error.
 For completion in bash: source <(distroctl completion bash))";
 
+std::vector<ExitCodeHelp> ExitCodes() {
+  std::vector<ExitCodeHelp> codes = {
+      {kExitDone, "done"},
+      {kExitFailed, "failure: a disk, or something that has no number below"},
+      {kExitUsage, "a flag, file or configuration must be mended; the message names it"},
+      {kExitRefused,
+       "refused: by the aggregator, for the credentials, or since the target is there already"},
+      {kExitDamaged, "stored data is damaged; the message names the file"},
+      {kExitFault,
+       "done, and what was looked at is not as it should be (check, bench-link, log replay, plan)"},
+      {kExitNoAnswer,
+       "no aggregator answers at this address, or not in time; trying again may help"}};
+  for (const FaultRule& rule : FaultRules()) {
+    if (rule.exit_code != 0 && !rule.passes)
+      codes.push_back({rule.exit_code, std::string(rule.summary)});
+  }
+  return codes;
+}
+
 }  // namespace
 
 ExitCode ExitCodeFor(const absl::Status& status) {
+  // What may pass is kExitNoAnswer, by its code.
+  const std::optional<int> of_connection = ConnectionExitCode(status);
+  if (of_connection && !absl::IsUnavailable(status)) return static_cast<ExitCode>(*of_connection);
   switch (status.code()) {
     case absl::StatusCode::kOk:
       return kExitDone;
@@ -49,12 +74,12 @@ ExitCode ExitCodeFor(const absl::Status& status) {
 
 std::vector<Command> Commands(Console* console) {
   std::vector<Command> commands = {
-      RunCreateCommand(console),  RunShowCommand(console), RunPauseCommand(console),
-      RunResumeCommand(console),  WorkersCommand(console), EvictCommand(console),
-      AdmitCommand(console),      CheckCommand(console),   BenchLinkCommand(console),
-      LogLsCommand(console),      LogShowCommand(console), LogVerifyCommand(console),
-      LogReplayCommand(console),  PlanCommand(console),    InitModelCommand(console),
-      CertsCommand(console),      InviteCommand(console),  TokenNewCommand(console),
+      RunCreateCommand(console),  RunShowCommand(console),   RunPauseCommand(console),
+      RunResumeCommand(console),  WorkersCommand(console),   EvictCommand(console),
+      AdmitCommand(console),      CheckCommand(console),     CheckConnectionCommand(console),
+      BenchLinkCommand(console),  LogLsCommand(console),     LogShowCommand(console),
+      LogVerifyCommand(console),  LogReplayCommand(console), PlanCommand(console),
+      InitModelCommand(console),  CertsCommand(console),     InviteCommand(console),    TokenNewCommand(console),
       TokenRevokeCommand(console)};
   for (Command& command : commands) {
     command.flags.push_back({.name = "output",
@@ -68,24 +93,12 @@ std::vector<Command> Commands(Console* console) {
 int RunCommandLine(const std::vector<std::string>& words, std::ostream* out, std::ostream* error) {
   Console console = {.progress = [error](absl::string_view line) { *error << line << "\n"; },
                      .out = out};
-  const Program program = {
-      .name = "distroctl",
-      .summary = "prepares runs, looks at them, and says what they will cost.",
-      .commands = Commands(&console),
-      .help = kHelp,
-      .exit_codes = {{kExitDone, "done"},
-                     {kExitFailed, "failure: a disk, or something that has no number below"},
-                     {kExitUsage,
-                      "a flag, file or configuration must be mended; the message names it"},
-                     {kExitRefused,
-                      "refused: by the aggregator, for the credentials, or since the target is "
-                      "there already"},
-                     {kExitDamaged, "stored data is damaged; the message names the file"},
-                     {kExitFault,
-                      "done, and what was looked at is not as it should be (check, bench-link, log "
-                      "replay, plan)"},
-                     {kExitNoAnswer, "no aggregator answers at this address, or not in time"}},
-      .exit_code = ExitCodeFor};
+  const Program program = {.name = "distroctl",
+                           .summary = "prepares runs, looks at them, and says what they will cost.",
+                           .commands = Commands(&console),
+                           .help = kHelp,
+                           .exit_codes = ExitCodes(),
+                           .exit_code = ExitCodeFor};
   return RunProgram(program, words, out, error);
 }
 

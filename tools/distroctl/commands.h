@@ -12,7 +12,7 @@
 
 namespace distro::tools {
 
-enum ExitCode {
+enum ExitCode : int {
   kExitDone = 0,
   kExitFailed = 1,    // a disk or something else fails
   kExitUsage = 2,     // a flag, file or configuration must be mended
@@ -20,6 +20,8 @@ enum ExitCode {
   kExitDamaged = 4,   // stored data is damaged
   kExitFault = 5,     // the command is done, and what it looked at is not as it should be
   kExitNoAnswer = 6,  // no aggregator answers at this address, or not in time: try again
+  // 13 to 17: what stands between, where trying again cannot help
+  // (common/client/probe/connection_fault.h).
 };
 
 ExitCode ExitCodeFor(const absl::Status& status);

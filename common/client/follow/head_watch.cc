@@ -1,9 +1,9 @@
 #include "common/client/follow/head_watch.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "common/base/reason_log.h"
 #include "common/base/status_macros.h"
 #include "common/client/backoff.h"
 #include "common/rpc/status.h"
@@ -41,17 +41,21 @@ absl::StatusOr<v1::GetRunResponse> GetRun(const Follower& follower, Connection* 
   return response;
 }
 
-absl::StatusOr<v1::GetRunResponse> AwaitRun(const Follower& follower, Connection* connection) {
+absl::StatusOr<v1::GetRunResponse> AwaitRun(const Follower& follower, Connection* connection,
+                                            FirstContact* contact) {
   Backoff backoff(follower.backoff, follower.seed + 1);
-  ReasonLog reasons("waiting for the aggregator", follower.log, follower.clock);
+  const auto wanted = [&follower] { return !follower.state->ended(); };
   while (true) {
     absl::StatusOr<v1::GetRunResponse> run = GetRun(follower, connection);
+    if (run.ok()) contact->Answered();
     const absl::Status status = run.ok() ? CheckUsable(*run) : run.status();
     if (status.ok()) return run;
     if (follower.state->ended()) return follower.state->end_status();
-    if (!MayPass(follower, status)) return status;
-    reasons.Failed(status.ToString());
-    follower.state->Sleep(DelayAfter(status, &backoff));
+    const absl::Status end = MayPass(follower, status) ? contact->Failed(status, wanted)
+                                                       : contact->Explained(status, wanted);
+    if (follower.state->ended()) return follower.state->end_status();
+    DISTRO_RETURN_IF_ERROR(end);
+    follower.state->Sleep(std::min(DelayAfter(status, &backoff), contact->Left()));
   }
 }
 

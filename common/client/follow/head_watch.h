@@ -9,6 +9,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "common/client/connection.h"
+#include "common/client/first_contact.h"
 #include "common/client/follow/follower.h"
 #include "distro/v1/admin.pb.h"
 
@@ -18,9 +19,10 @@ namespace distro {
 // that was replaced, its epoch is below the highest seen.
 absl::StatusOr<v1::GetRunResponse> GetRun(const Follower& follower, Connection* connection);
 
-// Until there is an answer with a run and a snapshot. Otherwise the answer that does not change, or
-// what ended the client.
-absl::StatusOr<v1::GetRunResponse> AwaitRun(const Follower& follower, Connection* connection);
+// Until there is an answer with a run and a snapshot. Otherwise the answer that does not change,
+// what ended the client, or what `contact` ends it with.
+absl::StatusOr<v1::GetRunResponse> AwaitRun(const Follower& follower, Connection* connection,
+                                            FirstContact* contact);
 
 // A thread of its own, which calls the observer. Thread-safe.
 class HeadWatch {

@@ -21,6 +21,9 @@ struct GrpcExchangeOptions {
   ChannelOptions channel;
   // Between attempts of anything that failed for now.
   BackoffOptions backoff;
+  // How long the first Join looks for an aggregator that answers; infinite: for ever. Longer than
+  // an aggregator takes to start.
+  absl::Duration connect_timeout = absl::Seconds(60);
   // Of Join and Heartbeat. A larger value notices a silent aggregator later.
   absl::Duration rpc_timeout = absl::Seconds(10);
   // Of Leave, which delays the end of the process.

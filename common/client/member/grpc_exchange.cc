@@ -71,7 +71,11 @@ absl::StatusOr<std::unique_ptr<GrpcExchange>> GrpcExchange::Create(
 
 GrpcExchange::GrpcExchange(const GrpcExchangeOptions& options,
                            std::unique_ptr<Connections> connections, Log* log, const Clock* clock)
-    : options_(options), connections_(std::move(connections)), log_(log), clock_(clock) {}
+    : options_(options),
+      connections_(std::move(connections)),
+      log_(log),
+      clock_(clock),
+      contact_(options_.channel, options_.connect_timeout, log, clock) {}
 
 GrpcExchange::~GrpcExchange() { Stop(); }
 
@@ -96,9 +100,9 @@ absl::StatusOr<v1::JoinResponse> GrpcExchange::Join(const v1::JoinRequest& asked
   // Until there is an answer, a session without a run carries the cancellation.
   const auto joining = std::make_shared<Session>(request, v1::JoinResponse());
   DISTRO_RETURN_IF_ERROR(SetCurrent(joining));
-  DISTRO_ASSIGN_OR_RETURN(
-      v1::JoinResponse response,
-      JoinUntilAnswered(BackgroundOf(joining.get()), connections_->control.get(), request));
+  DISTRO_ASSIGN_OR_RETURN(v1::JoinResponse response,
+                          JoinUntilAnswered(BackgroundOf(joining.get()),
+                                            connections_->control.get(), request, &contact_));
   const auto session = std::make_shared<Session>(request, response);
   const auto queue = std::make_shared<EventQueue>(options_.queued_events, options_.queued_bytes);
   {
@@ -135,9 +139,9 @@ absl::Status GrpcExchange::DownloadSnapshot(const v1::SnapshotInfo& snapshot,
   Session* const session = running_->session();
   const bool under_way = session->view().head > RoundId(snapshot.round());
   if (!under_way || meter_.download_bytes_per_second() == 0) return absl::OkStatus();
-  DISTRO_ASSIGN_OR_RETURN(
-      const v1::JoinResponse again,
-      JoinUntilAnswered(background, connections_->control.get(), session->RejoinRequest()));
+  DISTRO_ASSIGN_OR_RETURN(const v1::JoinResponse again,
+                          JoinUntilAnswered(background, connections_->control.get(),
+                                            session->RejoinRequest(), &contact_));
   DISTRO_RETURN_IF_ERROR(session->CheckSameRun(again));
   log_->Info("snapshot fetched", {{"round", snapshot.round()},
                                   {"bytes", snapshot.size_bytes()},

@@ -115,8 +115,9 @@ class GrpcExchange final : public Exchange {
 
   // Of the calling thread.
   std::unique_ptr<RunningSession> running_;  // null before Join and after Leave
-  std::string run_id_;                       // of the last session that ended ...
-  EpochId epoch_;                            // ... and the highest epoch it has seen
+  FirstContact contact_;
+  std::string run_id_;  // of the last session that ended ...
+  EpochId epoch_;       // ... and the highest epoch it has seen
 
   mutable absl::Mutex mu_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;

@@ -12,17 +12,26 @@
 #include "common/rpc/status.h"
 
 namespace distro {
+namespace {
+
+// The last attempt of a time that is over.
+constexpr absl::Duration kShortestWait = absl::Seconds(1);
+
+}  // namespace
 
 absl::StatusOr<v1::JoinResponse> JoinOnce(const Background& background, Connection* connection,
-                                          const v1::JoinRequest& asked, bool wait_for_ready) {
+                                          const v1::JoinRequest& asked, absl::Duration wait) {
   v1::JoinRequest request = asked;
   // Who follows the log has nothing to catch up with, whatever its link once was.
   if (!background.session->view().following)
     request.set_download_bytes_per_second(background.meter->download_bytes_per_second());
   v1::JoinResponse response;
   ClientCall call(background.session);
-  call.context()->set_wait_for_ready(wait_for_ready);
-  call.context()->set_deadline(absl::ToChronoTime(absl::Now() + background.options->rpc_timeout));
+  const absl::Duration limit = background.options->rpc_timeout;
+  const bool waits = wait > absl::ZeroDuration();
+  call.context()->set_wait_for_ready(waits);
+  call.context()->set_deadline(
+      absl::ToChronoTime(absl::Now() + (waits ? std::min(wait, limit) : limit)));
   absl::Status status =
       FromGrpcStatus(connection->stub()->Join(call.context(), request, &response));
   const bool replaced = response.run_id() == request.run_id() && response.epoch() < request.epoch();
@@ -36,19 +45,27 @@ absl::StatusOr<v1::JoinResponse> JoinOnce(const Background& background, Connecti
 
 absl::StatusOr<v1::JoinResponse> JoinUntilAnswered(const Background& background,
                                                    Connection* connection,
-                                                   const v1::JoinRequest& request) {
+                                                   const v1::JoinRequest& request,
+                                                   FirstContact* contact) {
   Session* const session = background.session;
   Backoff backoff(background.options->backoff, session->worker().incarnation());
-  ReasonLog reasons("waiting for the aggregator", background.log, background.clock);
-  bool failed = false;
+  const auto wanted = [session] { return !session->ended(); };
+  absl::Duration wait = absl::ZeroDuration();
   while (true) {
-    absl::StatusOr<v1::JoinResponse> response = JoinOnce(background, connection, request, failed);
-    failed = true;
+    absl::StatusOr<v1::JoinResponse> response = JoinOnce(background, connection, request, wait);
     if (session->ended()) return session->end_status();
-    if (response.ok() || ActionFor(response.status()) != StatusAction::kRetry) return response;
-    background.meter->AddRetry(RetriedRpc::kJoin, response.status().code());
-    reasons.Failed(response.status().ToString());
-    if (!session->Sleep(DelayAfter(response.status(), &backoff))) return session->end_status();
+    if (response.ok()) contact->Answered();
+    if (response.ok()) return response;
+    const absl::Status& status = response.status();
+    const bool may_pass = ActionFor(status) == StatusAction::kRetry;
+    if (may_pass) background.meter->AddRetry(RetriedRpc::kJoin, status.code());
+    const absl::Status end =
+        may_pass ? contact->Failed(status, wanted) : contact->Explained(status, wanted);
+    if (session->ended()) return session->end_status();
+    DISTRO_RETURN_IF_ERROR(end);
+    if (!session->Sleep(std::min(DelayAfter(status, &backoff), contact->Left())))
+      return session->end_status();
+    wait = std::max(contact->Left(), kShortestWait);
   }
 }
 

@@ -12,22 +12,25 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/reason_log.h"
 #include "common/client/connection.h"
+#include "common/client/first_contact.h"
 #include "common/client/member/background.h"
 
 namespace distro {
 
-// One attempt, with the link's measured rate filled in; `wait_for_ready`: waits for the connection.
+// One attempt, with the link's measured rate filled in; with `wait` above 0 it waits so long, and
+// no longer than a call may take, for a connection that fails.
 // Unavailable with reason `fenced`: the answer is that of an aggregator of the same run that was
 // replaced (its epoch is below the request's). Otherwise the aggregator's status.
 absl::StatusOr<v1::JoinResponse> JoinOnce(const Background& background, Connection* connection,
                                           const v1::JoinRequest& request,
-                                          bool wait_for_ready = false);
+                                          absl::Duration wait = absl::ZeroDuration());
 
-// Until there is an answer that counts. The status that ended the session, or a refusal that does
-// not change.
+// Until there is an answer that counts. The status that ended the session, a refusal that does not
+// change, or what `contact` ends it with.
 absl::StatusOr<v1::JoinResponse> JoinUntilAnswered(const Background& background,
                                                    Connection* connection,
-                                                   const v1::JoinRequest& request);
+                                                   const v1::JoinRequest& request,
+                                                   FirstContact* contact);
 
 class Heartbeat {
  public:

@@ -6,6 +6,9 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace distro {
 
@@ -34,6 +37,17 @@ struct ChannelOptions {
   // Without `insecure`.
   ClientTls tls = {};
 };
+
+// Of --connect_timeout, where 0 means for ever. InvalidArgument: below 0.
+absl::Status ValidateConnectTimeout(absl::Duration timeout);
+// As long as it is meant.
+inline absl::Duration PatienceOf(absl::Duration connect_timeout) {
+  return connect_timeout == absl::ZeroDuration() ? absl::InfiniteDuration() : connect_timeout;
+}
+
+// "host:port" of an aggregator URL. InvalidArgument: another scheme, a path, no host, or a port
+// outside 1..65535.
+absl::StatusOr<std::string> ParseAggregatorUrl(absl::string_view url);
 
 // InvalidArgument names the flags and the remedy: neither a certificate nor a token where TLS is
 // spoken, half a certificate, or TLS flags beside --insecure, which would not do what they say.

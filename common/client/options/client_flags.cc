@@ -39,4 +39,12 @@ std::vector<Flag> WithClientFlags(std::vector<Flag> own, ChannelOptions* channel
   return own;
 }
 
+Flag ConnectTimeoutFlag(absl::Duration* timeout) {
+  return {.name = "connect_timeout",
+          .value = timeout,
+          .help =
+              "How long to look for an aggregator that answers, before the first answer; 0: for "
+              "ever. An aggregator that was reached once is always waited for."};
+}
+
 }  // namespace distro

@@ -12,4 +12,7 @@ namespace distro {
 // `own`, and behind them the seven, which set all of `channel` but its address; it is borrowed.
 std::vector<Flag> WithClientFlags(std::vector<Flag> own, ChannelOptions* channel);
 
+// --connect_timeout, of those that stay (ValidateConnectTimeout).
+Flag ConnectTimeoutFlag(absl::Duration* timeout);
+
 }  // namespace distro

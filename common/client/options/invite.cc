@@ -116,6 +116,12 @@ absl::StatusOr<Invite> ReadInvite(const std::string& path) {
   return invite;
 }
 
+absl::StatusOr<std::string> CaFileOf(const ClientTls& tls) {
+  if (tls.invite.empty()) return tls.ca;
+  DISTRO_ASSIGN_OR_RETURN(const Invite invite, ReadInvite(tls.invite));
+  return invite.ca.empty() ? std::string() : tls.invite;
+}
+
 absl::StatusOr<std::optional<Invite>> TakeInvite(ChannelOptions* channel, absl::Time now) {
   const std::string& path = channel->tls.invite;
   if (path.empty()) return std::nullopt;

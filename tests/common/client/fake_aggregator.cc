@@ -6,6 +6,7 @@
 #include "absl/time/clock.h"
 #include "common/base/reason.h"
 #include "common/rpc/status.h"
+#include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 
@@ -30,6 +31,7 @@ grpc::Status Refusal(absl::StatusCode code, absl::string_view reason, absl::stri
 }
 
 FakeAggregator::FakeAggregator(int port, AggregatorState state) : state_(std::move(state)) {
+  grpc::EnableDefaultHealthCheckService(true);  // as the real one
   grpc::ServerBuilder builder;
   builder.AddListeningPort(absl::StrCat("127.0.0.1:", port), grpc::InsecureServerCredentials(),
                            &port_);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/reason.h"
+#include "common/client/probe/connection_fault.h"
 
 namespace distro::tools {
 namespace {
@@ -49,6 +50,16 @@ TEST(ExitCodeTest, FollowsTheReasonThenTheCode) {
     EXPECT_EQ(ArchiverExitCodeFor(status), c.exit_code) << status;
   }
   EXPECT_EQ(ArchiverExitCodeFor(absl::OkStatus()), kArchiverDone);
+}
+
+TEST(ExitCodeTest, EveryFaultOfTheConnectionHasItsCodeAndARemedy) {
+  for (const FaultRule& rule : FaultRules()) {
+    const ArchiverExitCode code = ArchiverExitCodeFor(StatusOf({.kind = rule.kind}));
+    EXPECT_EQ(static_cast<int>(code),
+              rule.exit_code == 0 ? static_cast<int>(kArchiverCredentials) : rule.exit_code)
+        << rule.reason;
+    EXPECT_NE(ArchiverRemedyFor(code), "") << rule.reason;
+  }
 }
 
 }  // namespace

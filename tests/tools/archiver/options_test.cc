@@ -33,6 +33,7 @@ TEST(ArchiverOptionsTest, NamesTheFlagThatIsWrong) {
       {"--keep", [](ArchiverOptions& o) { o.publish.keep = -1; }},
       {"--threads", [](ArchiverOptions& o) { o.threads = 0; }},
       {"--threads", [](ArchiverOptions& o) { o.threads = 1025; }},
+      {"--connect_timeout", [](ArchiverOptions& o) { o.connect_timeout = -absl::Seconds(1); }},
       {"--http", [](ArchiverOptions& o) { o.http = "nowhere"; }},
   };
   for (const auto& [flag, spoil] : kFaults) {

@@ -91,6 +91,32 @@ TEST_F(AggregatorCommandsTest, CheckTellsWhenItDrains) {
   EXPECT_THAT(done.out, HasSubstr("not SERVING"));
 }
 
+TEST_F(AggregatorCommandsTest, CheckConnectionShowsEveryStep) {
+  StartEmpty();
+  EXPECT_THAT(Distroctl("check-connection A").out,
+              AllOf(HasSubstr("STEP     RESULT"), HasSubstr("http2    ok"), HasSubstr("SERVING")));
+  const auto json = Distroctl("check-connection A --output json").json();
+  EXPECT_TRUE(json["ok"].get<bool>());
+  EXPECT_EQ(json["addresses"][0], "127.0.0.1");
+  EXPECT_FALSE(json.contains("fault"));
+  EXPECT_FALSE(json.contains("certificate")) << "plaintext has none";
+  EXPECT_EQ(Distroctl("check-connection A --timeout 0s").code, kExitUsage);
+}
+
+TEST_F(AggregatorCommandsTest, WhatIsInTheWayHasACodeAndARemedyInEveryCommand) {
+  StartEmpty();
+  const Done done = Distroctl("check-connection H --output json");
+  EXPECT_EQ(done.code, 14) << done.error;
+  EXPECT_FALSE(done.json()["ok"].get<bool>());
+  EXPECT_EQ(done.json()["fault"]["reason"], "other_service");
+  EXPECT_THAT(done.json()["fault"]["remedy"].get<std::string>(), HasSubstr("7700"));
+  EXPECT_EQ(done.json()["steps"].back()["result"], "failed");
+  EXPECT_THAT(done.error, HasSubstr("a web server answers"));
+  for (const char* command : {"run show H", "workers H", "bench-link H"})
+    EXPECT_EQ(Distroctl(command).code, 14) << command;
+  EXPECT_THAT(Distroctl("check H").out, HasSubstr("a web server answers"));
+}
+
 TEST_F(AggregatorCommandsTest, BenchLinkPrintsRatesAndAPrediction) {
   Start();
   const Done done =

@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/file.h"
 #include "common/base/json.h"
+#include "common/client/probe/connection_fault.h"
 #include "common/process/command_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -97,6 +98,12 @@ TEST(CommandsTest, ExitCodesTellWhatTheCallerCanDo) {
   EXPECT_EQ(ExitCodeFor(absl::DataLossError("")), kExitDamaged);
   EXPECT_EQ(ExitCodeFor(absl::AbortedError("")), kExitFault);
   EXPECT_EQ(ExitCodeFor(absl::InternalError("")), kExitFailed);
+  for (const FaultRule& rule : FaultRules()) {
+    const int code = rule.passes           ? kExitNoAnswer
+                     : rule.exit_code == 0 ? kExitRefused
+                                           : rule.exit_code;
+    EXPECT_EQ(ExitCodeFor(StatusOf({.kind = rule.kind})), code) << rule.reason;
+  }
 }
 
 TEST(CommandsTest, TheDocumentationHasEachCommandAndEachExitCode) {
@@ -107,6 +114,12 @@ TEST(CommandsTest, TheDocumentationHasEachCommandAndEachExitCode) {
   }
   for (int code = kExitDone; code <= kExitNoAnswer; ++code)
     EXPECT_THAT(*page, HasSubstr(absl::StrCat("\n| ", code, " | ")));
+  const std::string help = Distroctl("help check-connection").out;
+  for (const FaultRule& rule : FaultRules()) {
+    if (rule.passes || rule.exit_code == 0) continue;
+    EXPECT_THAT(*page, HasSubstr(absl::StrCat("\n| ", rule.exit_code, " | ")));
+    EXPECT_THAT(help, HasSubstr(absl::StrCat("   ", rule.exit_code, "  ", rule.summary)));
+  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/client/connection.h"
+#include "common/client/first_contact.h"
 #include "common/client/follow/follower.h"
 #include "tests/common/client/fake_aggregator.h"
 
@@ -34,6 +35,8 @@ class FollowTest : public ::testing::Test {
                               .log = &log_,
                               .clock = Clock::Real(),
                               .backoff = {absl::Milliseconds(2), absl::Milliseconds(20)}};
+  FirstContact contact_{
+      {aggregator_.address(), true}, absl::InfiniteDuration(), &log_, Clock::Real()};
   const std::unique_ptr<Connection> connection_ = *Connection::Open({aggregator_.address(), true});
 };
 

@@ -26,7 +26,7 @@ class HeadWatchTest : public FollowTest {
 
 TEST_F(HeadWatchTest, AFencedAggregatorIsAskedAgainOverAnotherConnection) {
   aggregator_.Change([this](AggregatorState& state) { state.run_failures = {fenced_}; });
-  EXPECT_TRUE(AwaitRun(follower_, connection_.get()).ok());
+  EXPECT_TRUE(AwaitRun(follower_, connection_.get(), &contact_).ok());
   ExpectAnotherConnection("GetRun");
 }
 
@@ -42,9 +42,17 @@ TEST_F(HeadWatchTest, ARefusalEndsTheWaitingAndSoDoesTheEndOfTheClient) {
   aggregator_.Change([](AggregatorState& state) {
     state.run_failures = {Refusal(absl::StatusCode::kPermissionDenied, "role")};
   });
-  EXPECT_EQ(ReasonOf(AwaitRun(follower_, connection_.get()).status()), "role");
+  EXPECT_EQ(ReasonOf(AwaitRun(follower_, connection_.get(), &contact_).status()), "role");
   state_.End(absl::CancelledError("stopped"));
-  EXPECT_EQ(AwaitRun(follower_, connection_.get()).status(), absl::CancelledError("stopped"));
+  EXPECT_EQ(AwaitRun(follower_, connection_.get(), &contact_).status(),
+            absl::CancelledError("stopped"));
+}
+
+TEST_F(HeadWatchTest, NobodyWhoAnswersBeforeTheTimeoutIsAnEnd) {
+  const ChannelOptions nowhere = {"127.0.0.1:1", true};
+  FirstContact contact(nowhere, absl::Milliseconds(1), &log_, Clock::Real());
+  const auto connection = *Connection::Open(nowhere);
+  EXPECT_EQ(ReasonOf(AwaitRun(follower_, connection.get(), &contact).status()), "unreachable");
 }
 
 TEST_F(HeadWatchTest, IsToldAgainAndAgainAndGoesOnAfterAFailure) {

@@ -1,6 +1,7 @@
 // Joining, heartbeats, stopping and leaving.
 #include <thread>
 
+#include "common/base/file.h"
 #include "common/base/reason.h"
 #include "tests/common/client/member/exchange_fixture.h"
 
@@ -19,6 +20,26 @@ TEST_F(GrpcExchangeTest, JoinTriesAgainWhileTheAggregatorIsAwayAndSaysWhyOnce) {
   EXPECT_EQ(retries[RetryCodeIndex(absl::StatusCode::kUnavailable)], 3u);
   EXPECT_EQ(exchange_->stats().TotalRetries(), 3u);
   EXPECT_EQ(lines_.Count("waiting for the aggregator"), 1);
+}
+
+TEST_F(GrpcExchangeTest, JoinEndsWhenNobodyAnswersBeforeTheTimeout) {
+  aggregator_.reset();
+  options_.connect_timeout = absl::Nanoseconds(1);
+  MakeExchange();
+  const absl::Status end = exchange_->Join(Request()).status();
+  EXPECT_EQ(ReasonOf(end), "unreachable") << end;
+  EXPECT_EQ(lines_.Count("waiting for the aggregator"), 0);
+}
+
+// The flags are wrong, and no time mends them.
+TEST_F(GrpcExchangeTest, JoinEndsAtOnceWhereTlsMeetsPlaintext) {
+  testing::ScratchFolder folder;
+  options_.channel.insecure = false;
+  options_.channel.tls.token_file = folder.File("token");
+  ASSERT_TRUE(WriteFileAtomically(folder.File("token"), std::string(43, 'a')).ok());
+  options_.connect_timeout = absl::InfiniteDuration();
+  MakeExchange();
+  EXPECT_EQ(ReasonOf(exchange_->Join(Request()).status()), "tls_mismatch");
 }
 
 TEST_F(GrpcExchangeTest, JoinReturnsARefusalAtOnce) {

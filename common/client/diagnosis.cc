@@ -1,0 +1,58 @@
+#include "common/client/diagnosis.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/reason.h"
+#include "common/base/status_macros.h"
+#include "common/client/channel.h"
+#include "common/client/health.h"
+#include "common/client/probe/fault_text.h"
+
+namespace distro {
+
+absl::StatusOr<ConnectionLook> Diagnose(const ProbeOptions& options) {
+  DISTRO_ASSIGN_OR_RETURN(const auto channel, OpenChannel(options.channel));
+  DISTRO_ASSIGN_OR_RETURN(ConnectionLook look, Probe(options));
+  if (look.fault) return look;
+  const absl::Duration begin = Clock::Real()->MonotonicNow();
+  const absl::StatusOr<bool> serves = AskHealth(channel, options.step_timeout, options.wanted);
+  if (absl::IsCancelled(serves.status())) return serves.status();
+  const std::string message(serves.status().message());
+  if (serves.ok()) {
+    look.health = *serves ? "SERVING" : "NOT_SERVING";
+  } else if (absl::IsUnimplemented(serves.status()) && look.proxy_variable.empty()) {
+    look.fault = NoAggregator(look.address);
+  } else {
+    look.fault = NoAnswer(look.address, serves.status());
+  }
+  look.steps.push_back({.name = "health",
+                        .ok = serves.ok(),
+                        .seen = serves.ok() ? look.health : message,
+                        .took = Clock::Real()->MonotonicNow() - begin});
+  return look;
+}
+
+bool MayBeTheConnection(const absl::Status& status) {
+  if (!ReasonOf(status).empty()) return false;
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kInternal:
+    case absl::StatusCode::kUnknown:
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kUnimplemented:
+      return true;
+    default:
+      return false;
+  }
+}
+
+absl::Status Explain(const absl::Status& failed, const ProbeOptions& options) {
+  if (!MayBeTheConnection(failed)) return failed;
+  const absl::StatusOr<ConnectionLook> look = Diagnose(options);
+  return look.ok() && look->fault ? StatusOf(*look->fault) : failed;
+}
+
+}  // namespace distro

@@ -1,0 +1,218 @@
+// The probe against peers below gRPC, each a socket on loopback: none at all, one that drops, is
+// silent, hangs up, or says something else.
+#include "common/client/probe/probe.h"
+
+#include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <thread>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/file.h"
+#include "gtest/gtest.h"
+#include "tests/testing/scratch_folder.h"
+#include "tests/testing/troubleshooting_page.h"
+
+namespace distro {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A socket on a free port of loopback, which listens where `backlog` is not below 0.
+class Listener {
+ public:
+  explicit Listener(int backlog = 16) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in at = {};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(at);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&at), size), 0);
+    EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &size), 0);
+    if (backlog >= 0) {
+      EXPECT_EQ(listen(fd_, backlog), 0);
+    }
+    address_ = at;
+  }
+  ~Listener() { close(fd_); }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  int Accept() const { return accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC); }
+  // A connection that is not waited for.
+  int Connect() const {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    (void)connect(fd, reinterpret_cast<const sockaddr*>(&address_), sizeof(address_));
+    return fd;
+  }
+  std::string address() const { return absl::StrCat("127.0.0.1:", ntohs(address_.sin_port)); }
+
+ private:
+  const int fd_;
+  sockaddr_in address_ = {};
+};
+
+class ProbeTest : public ::testing::Test {
+ protected:
+  ProbeTest() {
+    EXPECT_TRUE(WriteFileAtomically(folder_.File("token"), std::string(43, 'a') + "\n").ok());
+  }
+
+  ConnectionLook Look(const std::string& address, bool insecure,
+                      absl::Duration timeout = absl::Seconds(10)) {
+    ProbeOptions options;
+    options.channel.aggregator = address;
+    options.channel.insecure = insecure;
+    if (!insecure) options.channel.tls.token_file = folder_.File("token");
+    options.step_timeout = timeout;
+    const auto look = Probe(options);
+    EXPECT_TRUE(look.ok()) << look.status();
+    return look.value_or(ConnectionLook());
+  }
+  // The look ended with the fault of `kind` in `step`, in words that docs/troubleshooting.md has.
+  void ExpectFault(const ConnectionLook& look, absl::string_view step, FaultKind kind,
+                   absl::string_view what) {
+    ASSERT_TRUE(look.fault) << look.address;
+    EXPECT_EQ(look.fault->kind, kind) << look.fault->what;
+    EXPECT_THAT(look.fault->what, AllOf(HasSubstr(look.address), HasSubstr(std::string(what))));
+    const absl::Status status = StatusOf(*look.fault);
+    EXPECT_TRUE(testing::TroubleshootingPageHas(status.message(), look.address, folder_.File("")))
+        << status.message();
+    ASSERT_FALSE(look.steps.empty());
+    EXPECT_EQ(look.steps.back().name, step);
+    for (const ProbeStep& each : look.steps) EXPECT_EQ(each.ok, &each != &look.steps.back());
+  }
+  // What a server that says `bytes` to everybody, and hangs up when the client does, is taken for.
+  ConnectionLook LookAtWhoSays(const std::string& bytes, bool insecure) {
+    Listener listener;
+    std::thread server([&] {
+      for (int fd = listener.Accept(); fd >= 0; fd = listener.Accept()) {
+        (void)send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+        shutdown(fd, SHUT_WR);
+        char drop[4096];
+        while (recv(fd, drop, sizeof(drop), 0) > 0) continue;
+        close(fd);
+        if (done_) break;
+      }
+    });
+    const ConnectionLook look = Look(listener.address(), insecure);
+    done_ = true;
+    close(listener.Connect());  // wakes accept
+    server.join();
+    return look;
+  }
+
+  testing::ScratchFolder folder_;
+  std::atomic<bool> done_{false};
+};
+
+TEST_F(ProbeTest, ANameThatDoesNotResolve) {
+  const ConnectionLook look = Look("aggregator.invalid:7700", true);
+  ExpectFault(look, "resolve", FaultKind::kUnresolved, "the name aggregator.invalid");
+  EXPECT_TRUE(look.ip_addresses.empty());
+}
+
+TEST_F(ProbeTest, AClosedPort) {
+  const Listener listener(/*backlog=*/-1);
+  const ConnectionLook look = Look(listener.address(), true);
+  ExpectFault(look, "connect", FaultKind::kUnreachable, "127.0.0.1: connection refused");
+  EXPECT_THAT(look.ip_addresses, ::testing::ElementsAre("127.0.0.1"));
+}
+
+// A full queue drops what asks for a connection, as a firewall does.
+TEST_F(ProbeTest, AHostThatDropsEverything) {
+  Listener listener(/*backlog=*/0);
+  std::vector<int> waiting;
+  const auto close_all = absl::MakeCleanup([&] {
+    for (const int fd : waiting) close(fd);
+  });
+  for (int i = 0; i < 4; ++i) waiting.push_back(listener.Connect());
+  const ConnectionLook look = Look(listener.address(), true, absl::Milliseconds(50));
+  ExpectFault(look, "connect", FaultKind::kUnreachable, "no answer within 50ms");
+  EXPECT_THAT(look.fault->remedy, HasSubstr("firewall"));
+}
+
+TEST_F(ProbeTest, AListenerThatNeverAnswers) {
+  const Listener listener;  // the kernel takes connections, and nobody reads
+  ExpectFault(Look(listener.address(), true, absl::Milliseconds(50)), "http2", FaultKind::kNoAnswer,
+              "no answer within 50ms");
+  ExpectFault(Look(listener.address(), false, absl::Milliseconds(50)), "tls", FaultKind::kNoAnswer,
+              "no answer within 50ms");
+}
+
+TEST_F(ProbeTest, OneThatHangsUpWithoutAWord) {
+  ExpectFault(LookAtWhoSays("", true), "http2", FaultKind::kNoAnswer, "closed");
+  done_ = false;
+  ExpectFault(LookAtWhoSays("", false), "tls", FaultKind::kNoAnswer, "closed");
+}
+
+TEST_F(ProbeTest, OneThatSpeaksSomethingElse) {
+  for (const bool insecure : {true, false}) {
+    done_ = false;
+    ExpectFault(LookAtWhoSays("SSH-2.0-OpenSSH_9.2\r\n", insecure), insecure ? "http2" : "tls",
+                FaultKind::kOtherService, "SSH-2.0-OpenSSH_9.2");
+  }
+}
+
+TEST_F(ProbeTest, AWebServer) {
+  for (const bool insecure : {true, false}) {
+    done_ = false;
+    ExpectFault(LookAtWhoSays("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", insecure),
+                insecure ? "http2" : "tls", FaultKind::kOtherService, "HTTP/1");
+  }
+}
+
+// The header of a TLS record that announces more than anybody reads, and then zeros.
+TEST_F(ProbeTest, OneThatSendsWithoutAnEndIsNotReadForEver) {
+  std::string bytes = "\x16\x03\x03";
+  bytes.append(4 << 20, '\0');
+  ExpectFault(LookAtWhoSays(bytes, false), "tls", FaultKind::kNoAnswer, "");
+}
+
+TEST_F(ProbeTest, ALookThatIsNotWantedAnyMoreEnds) {
+  const Listener listener;
+  int asked = 0;
+  ProbeOptions options;
+  options.channel = {.aggregator = listener.address(), .insecure = true};
+  options.step_timeout = absl::Hours(1);
+  options.wanted = [&] { return ++asked < 5; };
+  EXPECT_TRUE(absl::IsCancelled(Probe(options).status()));
+}
+
+TEST_F(ProbeTest, WhatIsWrongWithTheFlagsIsAnError) {
+  ProbeOptions options;
+  options.channel = {.aggregator = "nowhere", .insecure = true};
+  EXPECT_TRUE(absl::IsInvalidArgument(Probe(options).status()));
+  options.channel = {.aggregator = "host:7700", .insecure = false};
+  EXPECT_TRUE(absl::IsInvalidArgument(Probe(options).status())) << "no credential";
+  options.channel.tls = {.ca = folder_.File("absent"), .token_file = folder_.File("token")};
+  EXPECT_THAT(std::string(Probe(options).status().message()), HasSubstr("absent"));
+}
+
+// gRPC goes through a proxy that the environment names, the probe does not: what it sees says
+// little.
+TEST_F(ProbeTest, WithAProxyOnTheWayNothingIsFinal) {
+  setenv("https_proxy", "http://user:secret@proxy.example:3128", 1);
+  const auto restore = absl::MakeCleanup([] {
+    unsetenv("https_proxy");
+    unsetenv("no_proxy");
+  });
+  ConnectionLook look = LookAtWhoSays("HTTP/1.1 400 Bad Request\r\n\r\n", true);
+  ASSERT_TRUE(look.fault);
+  EXPECT_FALSE(IsFinal(*look.fault));
+  EXPECT_THAT(look.fault->remedy, AllOf(HasSubstr("https_proxy"), Not(HasSubstr("secret"))));
+  setenv("no_proxy", "example.org, 127.0.0.1", 1);
+  done_ = false;
+  look = LookAtWhoSays("HTTP/1.1 400 Bad Request\r\n\r\n", true);
+  ASSERT_TRUE(look.fault);
+  EXPECT_TRUE(IsFinal(*look.fault));
+}
+
+}  // namespace
+}  // namespace distro

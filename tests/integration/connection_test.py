@@ -1,0 +1,100 @@
+"""Programs that find no way to their aggregator: worker, archiver and distroctl end with the code of the fault, and with a
+message that says what to do. The words are held by tests/server/service/connection_faults_test.cc."""
+import json
+import re
+import socket
+
+import processes
+from processes import Aggregator, ProcessTest
+
+WAIT_BRIEFLY = "--connect_timeout=1ms"
+
+
+def taken_port():
+    """A socket that has a port and does not listen: nobody else gets it, and connections are refused. And its address."""
+    holder = socket.socket()
+    holder.bind(("127.0.0.1", 0))
+    return holder, f"127.0.0.1:{holder.getsockname()[1]}"
+
+
+class ConnectionTest(ProcessTest):
+    def setUp(self):
+        super().setUp()
+        self.tls = self.workspace.folder / "tls"
+        self.ended = 0
+        self.workspace.distroctl("certs", "--out", self.tls, "--host", "127.0.0.1", "--worker", "w1")
+        self.own = ("--cert", self.tls / "worker-w1.pem", "--key", self.tls / "worker-w1-key.pem")
+        self.workspace.distroctl("certs", "--out", self.workspace.folder / "other", "--host", "127.0.0.1")
+        self.ca = ("--ca", self.tls / "ca.pem")
+
+    def start_tls_aggregator(self):
+        space = self.workspace
+        port_file = space.folder / "tls.ports"
+        command = [self.binaries.aggregator, "--data_dir", space.folder / "tls-data", "--listen", "127.0.0.1:0", "--http",
+                   "127.0.0.1:0", "--port_file", port_file, *self.ca, "--cert", self.tls / "server.pem", "--key",
+                   self.tls / "server-key.pem"]
+        space.processes.append(Aggregator("tls-aggregator", command, space.folder, port_file))
+        return space.processes[-1].await_ports()
+
+    def expect(self, address, flags, words, code, of_distroctl=None):
+        """All three programs end so, with these words in what they say last."""
+        space, self.ended = self.workspace, self.ended + 1
+        of_distroctl = of_distroctl or code
+        worker = space.start(f"worker-{self.ended}", [
+            self.binaries.worker, "--aggregator", address, "--data", space.text, "--name", "w1", WAIT_BRIEFLY, *flags])
+        archiver = space.start(f"archiver-{self.ended}", [
+            self.binaries.archiver, "--aggregator", address, "--data_dir", space.folder / f"archive-{self.ended}",
+            WAIT_BRIEFLY, *flags])
+        for process in (worker, archiver):
+            self.assertEqual(process.exit_code(), code, process.log())
+            self.assertRegex(process.log().splitlines()[-1], rf"ended exit_code={code} .*{re.escape(words)}")
+        self.assertIn(words, space.distroctl("run", "show", address, *flags, code=of_distroctl))
+        table = space.distroctl("check-connection", address, *flags, code=of_distroctl)
+        self.assertIn(words, table)
+        return table
+
+    def test_an_aggregator_with_tls(self):
+        aggregator = self.start_tls_aggregator()
+        self.expect(aggregator.grpc, ["--insecure"], "the server speaks TLS", 13)
+        self.expect(aggregator.grpc, self.own, "which this system does not know", 15)
+        self.expect(aggregator.grpc, [*self.own, "--ca", self.workspace.folder / "other" / "ca.pem"],
+                    "holds another CA of this name", 15)
+        self.expect(aggregator.grpc, [*self.own, *self.ca, "--server_name", "aggregator.example"],
+                    "not for aggregator.example", 16)
+        stranger = ["--cert", self.workspace.folder / "other" / "admin.pem", "--key",
+                    self.workspace.folder / "other" / "admin-key.pem"]
+        self.expect(aggregator.grpc, [*stranger, *self.ca], "the server refuses the certificate", 8, of_distroctl=3)
+        shown = json.loads(self.workspace.distroctl("check-connection", aggregator.grpc, *self.own, *self.ca,
+                                                    "--output", "json"))
+        self.assertTrue(shown["ok"])
+        self.assertEqual([step["step"] for step in shown["steps"]], ["resolve", "connect", "tls", "http2", "health"])
+        self.assertEqual(shown["certificate"]["names"], ["127.0.0.1"])
+        self.assertEqual((shown["alpn"], shown["health"]), ("h2", "SERVING"))
+
+    def test_an_aggregator_in_plaintext(self):
+        aggregator = self.workspace.start_aggregator()
+        self.expect(aggregator.grpc, [*self.own, *self.ca], "the server speaks plaintext", 13)
+        table = self.expect(aggregator.http(), ["--insecure"], "a web server answers (HTTP/1)", 14)
+        self.assertRegex(table, r"connect +ok")
+        self.expect(aggregator.http(), [*self.own, *self.ca], "a web server answers (HTTP/1)", 14)
+        self.assertRegex(self.workspace.distroctl("check-connection", aggregator.grpc, "--insecure"), r"health +ok .*SERVING")
+
+    def test_no_aggregator(self):
+        holder, address = taken_port()
+        with holder:
+            self.expect(address, ["--insecure"], "connection refused", 12, of_distroctl=6)
+        self.expect("aggregator.invalid:7700", ["--insecure"], "does not resolve", 11, of_distroctl=6)
+
+    def test_one_that_starts_later_is_waited_for(self):
+        space = self.workspace
+        holder, address = taken_port()
+        with holder:
+            worker = space.start_worker("w1", address)
+            worker.find(r"waiting for the aggregator .*connection refused")
+        space.start_aggregator("--run", space.write_run(rounds=6, start_workers=1), "--model", space.init_model(),
+                               listen=address)
+        self.assertEqual(worker.exit_code(), 0)
+
+
+if __name__ == "__main__":
+    processes.main()

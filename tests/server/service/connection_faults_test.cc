@@ -1,0 +1,228 @@
+// What a client that cannot talk with a whole aggregator is told, and that docs/troubleshooting.md
+// has the same words.
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/reason.h"
+#include "common/client/diagnosis.h"
+#include "tests/server/service/tls_fixture.h"
+#include "tests/testing/troubleshooting_page.h"
+
+namespace distro::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr absl::Duration kHour = absl::Hours(1);
+
+class ConnectionFaultsTest : public TlsServerTest {
+ protected:
+  ConnectionFaultsTest() {
+    Write("other-ca", MakeCa({absl::Now() - kHour, 9 * kHour})->cert);
+    channel_.aggregator = server_->grpc_address();
+    channel_.tls.ca = folder_.File("ca");
+    channel_.tls.token_file = folder_.File("token-worker");
+  }
+
+  // The aggregator's certificate from now on.
+  void Serve(const std::string& host, const Validity& validity) {
+    const auto issued = IssueServerCertificate(ca_, {host}, validity);
+    Write("cert", issued->cert);
+    Write("key", issued->key);
+    StartTls();
+    channel_.aggregator = server_->grpc_address();
+  }
+  void Plaintext() {
+    Start();
+    channel_.aggregator = server_->grpc_address();
+  }
+  void Insecure() {
+    channel_.insecure = true;
+    channel_.tls = {};
+  }
+
+  ConnectionLook Look() {
+    const auto look = Diagnose({.channel = channel_, .clock = calendar_});
+    EXPECT_TRUE(look.ok()) << look.status();
+    return look.value_or(ConnectionLook());
+  }
+  // Looks, and is told `kind` in `step` in words that the page has.
+  ConnectionLook ExpectFault(absl::string_view step, FaultKind kind) {
+    ConnectionLook look = Look();
+    EXPECT_TRUE(look.fault);
+    if (!look.fault) return look;
+    EXPECT_EQ(look.fault->kind, kind) << look.fault->what;
+    EXPECT_EQ(look.steps.back().name, step);
+    EXPECT_FALSE(look.steps.back().ok);
+    const absl::Status status = StatusOf(*look.fault);
+    EXPECT_TRUE(TroubleshootingPageHas(status.message(), look.address, folder_.File("")))
+        << status.message();
+    return look;
+  }
+
+  ChannelOptions channel_;
+  const Clock* calendar_ = Clock::Real();
+};
+
+TEST_F(ConnectionFaultsTest, WhereAllIsWellEveryStepSaysWhatItSaw) {
+  const ConnectionLook look = Look();
+  EXPECT_FALSE(look.fault) << look.fault->what;
+  std::vector<std::string> steps;
+  for (const ProbeStep& step : look.steps) {
+    steps.push_back(step.name);
+    EXPECT_TRUE(step.ok) << step.name;
+    EXPECT_FALSE(step.seen.empty()) << step.name;
+  }
+  EXPECT_THAT(steps, ElementsAre("resolve", "connect", "tls", "http2", "health"));
+  ASSERT_TRUE(look.certificate);
+  EXPECT_EQ(look.certificate->issuer, "distro development CA");
+  EXPECT_THAT(look.certificate->names, ElementsAre("127.0.0.1"));
+  EXPECT_GT(look.certificate->not_after, absl::Now());
+  EXPECT_LT(look.certificate->not_before, absl::Now());
+  EXPECT_EQ(look.alpn, "h2");
+  EXPECT_EQ(look.health, "SERVING");
+}
+
+TEST_F(ConnectionFaultsTest, PlaintextHasNoTlsStep) {
+  Plaintext();
+  Insecure();
+  const ConnectionLook look = Look();
+  EXPECT_FALSE(look.fault);
+  EXPECT_EQ(look.steps.size(), 4u);
+  EXPECT_EQ(look.tls_version, "");
+}
+
+TEST_F(ConnectionFaultsTest, AnAggregatorThatDrainsIsFound) {
+  server_->Drain();
+  const ConnectionLook look = Look();
+  EXPECT_FALSE(look.fault);
+  EXPECT_EQ(look.health, "NOT_SERVING");
+}
+
+TEST_F(ConnectionFaultsTest, AForgottenCa) {
+  channel_.tls.ca = "";
+  const ConnectionLook look = ExpectFault("tls", FaultKind::kUntrusted);
+  EXPECT_EQ(look.certificate->issuer, "distro development CA") << "shown all the same";
+}
+
+TEST_F(ConnectionFaultsTest, AnotherCa) {
+  channel_.tls.ca = folder_.File("other-ca");
+  ExpectFault("tls", FaultKind::kUntrusted);
+}
+
+TEST_F(ConnectionFaultsTest, ACaOfAnotherName) {
+  Write("other-ca",
+        IssueServerCertificate(ca_, {"elsewhere.example"}, {absl::Now() - kHour, 9 * kHour})->cert);
+  channel_.tls.ca = folder_.File("other-ca");
+  const ConnectionLook look = Look();
+  ASSERT_TRUE(look.fault);
+  EXPECT_EQ(look.fault->kind, FaultKind::kUntrusted);
+  EXPECT_THAT(look.fault->what, HasSubstr("other-ca holds only elsewhere.example"));
+}
+
+TEST_F(ConnectionFaultsTest, AnotherNameWhereTheCertificateHasANameOrAnAddress) {
+  channel_.tls.server_name = "aggregator.example";
+  ExpectFault("tls", FaultKind::kNameMismatch);
+  Serve("localhost", {absl::Now() - kHour, 9 * kHour});
+  channel_.tls.server_name = "";
+  EXPECT_THAT(ExpectFault("tls", FaultKind::kNameMismatch).fault->what,
+              HasSubstr("for localhost, not for 127.0.0.1"));
+}
+
+TEST_F(ConnectionFaultsTest, ACertificateThatHasEnded) {
+  Serve("127.0.0.1", {absl::Now() - 9 * kHour, 8 * kHour});
+  ExpectFault("tls", FaultKind::kCertificateDates);
+}
+
+TEST_F(ConnectionFaultsTest, AClockThatIsBehind) {
+  calendar_ = &clock_;  // 2023
+  const ConnectionLook look = ExpectFault("tls", FaultKind::kCertificateDates);
+  EXPECT_THAT(look.fault->what, HasSubstr("the clock of this machine says 2023-11-14"));
+}
+
+TEST_F(ConnectionFaultsTest, AClockThatIsAhead) {
+  Serve("127.0.0.1", {absl::FromUnixSeconds(1'600'000'000), 24 * 3650 * kHour});
+  clock_.Advance(24 * 3650 * kHour);
+  calendar_ = &clock_;
+  ExpectFault("tls", FaultKind::kCertificateDates);
+}
+
+TEST_F(ConnectionFaultsTest, AllThatIsWrongWithACertificateIsNamed) {
+  Serve("localhost", {absl::Now() - 9 * kHour, 8 * kHour});
+  channel_.tls.ca = folder_.File("other-ca");
+  const ConnectionLook look = Look();
+  ASSERT_TRUE(look.fault);
+  EXPECT_EQ(look.fault->kind, FaultKind::kUntrusted);
+  EXPECT_THAT(look.fault->what, AllOf(HasSubstr("another CA of this name"),
+                                      HasSubstr("not for 127.0.0.1"), HasSubstr("ended")));
+}
+
+TEST_F(ConnectionFaultsTest, AnOwnCertificateOfAnotherCa) {
+  const auto stranger = MakeCa({absl::Now() - kHour, 9 * kHour});
+  const auto own =
+      IssueClientCertificate(*stranger, "w1", "worker", {absl::Now() - kHour, 9 * kHour});
+  Write("own", own->cert);
+  Write("own-key", own->key);
+  channel_.tls = {
+      .ca = folder_.File("ca"), .cert = folder_.File("own"), .key = folder_.File("own-key")};
+  const ConnectionLook look = ExpectFault("http2", FaultKind::kOwnCertificate);
+  EXPECT_EQ(ReasonOf(StatusOf(*look.fault)), "unauthenticated");
+}
+
+TEST_F(ConnectionFaultsTest, TlsAgainstAPlaintextServer) {
+  Plaintext();
+  ExpectFault("tls", FaultKind::kTlsMismatch);
+}
+
+TEST_F(ConnectionFaultsTest, PlaintextAgainstATlsServer) {
+  Insecure();
+  ExpectFault("http2", FaultKind::kTlsMismatch);
+}
+
+TEST_F(ConnectionFaultsTest, TheMetricsPort) {
+  channel_.aggregator = server_->http_address();
+  ExpectFault("tls", FaultKind::kOtherService);
+  Insecure();
+  ExpectFault("http2", FaultKind::kOtherService);
+}
+
+TEST_F(ConnectionFaultsTest, APortOnWhichNothingListens) {
+  server_ = nullptr;
+  ExpectFault("connect", FaultKind::kUnreachable);
+}
+
+// A gRPC server without any service.
+TEST_F(ConnectionFaultsTest, AnotherGrpcServer) {
+  grpc::EnableDefaultHealthCheckService(false);
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  const std::unique_ptr<grpc::Server> other = builder.BuildAndStart();
+  channel_.aggregator = absl::StrCat("127.0.0.1:", port);
+  Insecure();
+  ExpectFault("health", FaultKind::kOtherService);
+}
+
+TEST_F(ConnectionFaultsTest, ACallThatFailedIsExplainedWhereItDidNotArrive) {
+  const absl::Status failed = absl::UnavailableError("failed to connect");
+  EXPECT_EQ(Explain(failed, {.channel = channel_}), failed) << "the way is free";
+  channel_.tls.ca = "";
+  EXPECT_EQ(ReasonOf(Explain(failed, {.channel = channel_})), "untrusted");
+  const absl::Status refused =
+      ErrorWithReason(absl::StatusCode::kPermissionDenied, "role", "viewers may not");
+  EXPECT_EQ(Explain(refused, {.channel = channel_}), refused) << "an aggregator said so";
+}
+
+// A look is no call without an end: it is told to stop while a step waits.
+TEST_F(ConnectionFaultsTest, ALookEndsWhenItIsNotWanted) {
+  const auto look = Diagnose({.channel = channel_, .wanted = [] { return false; }});
+  EXPECT_TRUE(absl::IsCancelled(look.status())) << look.status();
+}
+
+}  // namespace
+}  // namespace distro::testing
