@@ -89,7 +89,9 @@ absl::Status TrainingRun::Join(const v1::JoinRequest& asked) {
   request.mutable_worker()->set_incarnation(options_.incarnation);
   request.set_version(std::string(Version()));
   const bool local = parts_.public_tokens != nullptr;
-  request.set_data_fingerprint((local ? parts_.public_tokens : parts_.tokens)->Fingerprint());
+  DISTRO_ASSIGN_OR_RETURN(const std::string fingerprint,
+                          (local ? parts_.public_tokens : parts_.tokens)->Fingerprint());
+  request.set_data_fingerprint(fingerprint);
   if (local) request.set_own_tokens(parts_.tokens->tokens());
   DISTRO_ASSIGN_OR_RETURN(run_, parts_.exchange->Join(request));
   parts_.log->Info("joined", {{"worker", options_.worker},
