@@ -48,7 +48,9 @@ absl::Status CheckFile(const std::string& path, std::set<fs::path>* seen) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, ": is a folder; name the index in it, or its files, as in '", path, "/*.bin'"));
   }
-  if (seen->insert(fs::weakly_canonical(path, ignored)).second) return absl::OkStatus();
+  std::error_code unknown;
+  const fs::path real = fs::weakly_canonical(path, unknown);
+  if (seen->insert(unknown ? fs::path(path) : real).second) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(path, ": comes twice"));
 }
 

@@ -1,11 +1,23 @@
 """distro-data as a person meets it: what it explains, refuses and ends with."""
 
 import fcntl
+import io
 import os
 import resource
 import unittest
 
+from distro_data.progress import Progress
 from helpers import FolderTest, contents, run_data
+
+
+class ProgressTest(unittest.TestCase):
+    def test_without_a_terminal_it_says_a_line_every_half_minute(self):
+        out, seconds = io.StringIO(), [0]
+        progress = Progress("encoding", 1000_000, done_bytes=100_000, stream=out, clock=lambda: seconds[0])
+        for seconds[0] in range(0, 61, 10):
+            progress.update(100_000 + 10_000 * seconds[0], tokens=2_500_000)
+        self.assertEqual(out.getvalue(), "encoding 40.0%  400.0 kB of 1.0 MB  10.0 kB/s  2.5 M tokens  0:01:00 left\n"
+                                         "encoding 70.0%  700.0 kB of 1.0 MB  10.0 kB/s  2.5 M tokens  0:00:30 left\n")
 
 
 class CommandTest(FolderTest):

@@ -11,6 +11,7 @@ import sys
 import time
 import unittest
 
+from distro_data import convert, encoders, errors, sources
 from helpers import TEXTS, WORKER, FolderTest, contents, json_tokenizer, sentencepiece_model
 
 KILLED = pathlib.Path(__file__).with_name("killed.py")
@@ -177,6 +178,18 @@ class ConversionTest(FolderTest):
             file.write('{"text": "more"}\n')
         self.assertIn("inputs", self.run_data("--out", out, "--tokenizer", "bytes", *arguments, code=2))
         self.assertEqual(contents(out), before)
+
+    def test_an_input_that_changes_while_it_is_read_is_refused(self):
+        class Growing(sources.TextFile):
+            def pieces(self, place):
+                yield from super().pieces(place)
+                with open(self.path, "a") as file:
+                    file.write("more")
+        options = convert.Options(str(self.folder / "out"), [Growing(self.write("a.txt", "abc"))],
+                                  encoders.open_tokenizer("bytes", "none", True), "text", shard_tokens=100, processes=1)
+        with self.assertRaisesRegex(errors.InputError, "changed while it was read"):
+            convert.convert(options)
+        self.assertNotIn("index.json", contents(self.folder / "out"))
 
     def test_files_of_an_unfinished_conversion_that_are_damaged_are_named(self):
         arguments = ["--out", self.folder / "out", "--tokenizer", "bytes", "--shard_tokens", "400", "--processes", "1",

@@ -124,8 +124,11 @@ def convert(options):
         if state["writer"]:
             print(f"going on at {size(state['done'])} of {size(sum(file.size for file in options.files))}", file=sys.stderr)
         writer = shards.Writer(options.out, options.tokenizer.token_bytes, options.shard_tokens, state["writer"])
-        encode(options, state, writer)
-        writer.finish()
+        with contextlib.closing(writer):
+            encode(options, state, writer)
+            if inputs.identity(options.files) != state["settings"]["inputs"]:
+                raise InputError("an input changed while it was read; empty the folder of --out and begin again when it is whole")
+            writer.finish()
         if writer.tokens == 0:
             raise InputError("the inputs hold no text: there is no token to write")
         index = make_index(options, writer)

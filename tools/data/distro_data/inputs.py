@@ -79,4 +79,5 @@ def read_json(path):
 
 
 def identity(files):
-    return [[os.path.abspath(file.path), file.size, os.stat(file.path).st_mtime_ns] for file in files]
+    """As the files are now."""
+    return [[os.path.abspath(file.path), (about := os.stat(file.path)).st_size, about.st_mtime_ns] for file in files]

@@ -108,6 +108,11 @@ class Writer:
             self._close_shard()
         self.documents.sync()
 
+    def close(self):
+        for file in (self.shard, self.documents):
+            if file is not None:
+                file.file.close()
+
     def documents_entry(self):
         return {"name": DOCUMENTS, "count": self.documents.size // 8, "sha256": self.documents.hash.hexdigest()}
 
