@@ -28,11 +28,12 @@
 namespace distro::worker {
 
 Flag DataFormatFlag(std::string* value) {
-  return {
-      .name = "data_format",
-      .value = value,
-      .help = "Of --data: text, llmc, uint16, uint32, or auto: by the file's name (docs/data.md).",
-      .choices = {"auto", "text", "llmc", "uint16", "uint32"}};
+  return {.name = "data_format",
+          .value = value,
+          .help =
+              "Of each file of --data: text, llmc, uint16, uint32, or auto: by its name "
+              "(docs/data.md).",
+          .choices = {"auto", "text", "llmc", "uint16", "uint32"}};
 }
 
 namespace {
@@ -72,7 +73,8 @@ Command FingerprintCommand() {
               "Prints the fingerprint of the tokens, which must be that of all workers of a run.",
           .flags = {{.name = "data",
                      .value = &options->data,
-                     .help = "Text (UTF-8) or token file (docs/data.md). Required.",
+                     .help = "Text (UTF-8), token files, a pattern of them, or the index that "
+                             "distro-data wrote (docs/data.md). Required.",
                      .takes = Takes::kFile},
                     DataFormatFlag(&options->data_format)},
           .help = R"(Example:
@@ -166,13 +168,16 @@ absl::StatusOr<std::string> DataFingerprint(const FingerprintOptions& options) {
   if (!format.ok()) return Annotate(format.status(), "--data_format");
   const absl::StatusOr<TokenSource> tokens = OpenTokens(options.data, *format);
   if (!tokens.ok()) return Annotate(tokens.status(), "--data");
-  return absl::StrCat(tokens->Fingerprint(), "  ", tokens->tokens(), " tokens  ", options.data);
+  const absl::StatusOr<std::string> fingerprint = tokens->Fingerprint();
+  if (!fingerprint.ok()) return Annotate(fingerprint.status(), "--data");
+  return absl::StrCat(*fingerprint, "  ", tokens->tokens(), " tokens  ", options.data);
 }
 
 absl::StatusOr<std::string> TextFloorReport(const TextFloorOptions& options) {
   if (options.data.empty()) return absl::InvalidArgumentError("--data: is required, a text");
   // Opened as tokens for its checks; the bytes of a text are its tokens.
-  const absl::StatusOr<TokenSource> tokens = OpenTokens(options.data, TokenFormat::kText);
+  const absl::StatusOr<TokenSource> tokens =
+      TokenSource::OpenFile(options.data, TokenFormat::kText);
   if (!tokens.ok()) return Annotate(tokens.status(), "--data");
   DISTRO_ASSIGN_OR_RETURN(const MappedFile text, MappedFile::Open(options.data));
   DISTRO_ASSIGN_OR_RETURN(

@@ -28,12 +28,12 @@ struct GenerateCommandOptions {
 absl::StatusOr<std::string> GenerateText(const GenerateCommandOptions& options);
 
 struct FingerprintOptions {
-  std::string data;                  // token file. Required.
+  std::string data;                  // as --data. Required.
   std::string data_format = "auto";  // as --data_format
 };
 
 // "FINGERPRINT  N tokens  FILE" (docs/data.md): what Join compares, so that a copy of the data can
-// be checked before a worker starts. Reads the whole file. InvalidArgument names the flag and what
+// be checked before a worker starts. Reads all of it. InvalidArgument names the flag and what
 // is wrong.
 absl::StatusOr<std::string> DataFingerprint(const FingerprintOptions& options);
 

@@ -31,8 +31,9 @@ std::vector<Flag> Flags(WorkerOptions* o) {
        .help = "Address of the aggregator, host:port. Required without --invite."},
       {.name = "data",
        .value = &o->data,
-       .help = "Text (UTF-8) or token file; the same on every worker of a run (docs/data.md). "
-               "Required.",
+       .help = "Text (UTF-8) or token files: one, several with commas between them, a pattern in "
+               "quotes, or the index that distro-data wrote; the same tokens on every worker of a "
+               "run (docs/data.md). Required.",
        .takes = Takes::kFile},
       DataFormatFlag(&o->data_format),
       {.name = "public_data",

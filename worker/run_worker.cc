@@ -89,7 +89,7 @@ absl::StatusOr<TokenSource> OpenData(const WorkerOptions& options) {
 // The text that the aggregator compares is the one that the invite names.
 absl::Status CheckInvitedData(const WorkerOptions& options, const TokenSource& tokens) {
   if (options.data_fingerprint.empty()) return absl::OkStatus();
-  const std::string fingerprint = tokens.Fingerprint();
+  DISTRO_ASSIGN_OR_RETURN(const std::string fingerprint, tokens.Fingerprint());
   if (fingerprint == options.data_fingerprint) return absl::OkStatus();
   return ErrorWithReason(
       absl::StatusCode::kFailedPrecondition, "other_data",

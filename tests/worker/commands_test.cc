@@ -35,7 +35,6 @@ TEST(GenerateCommandTest, NamesAMissingCheckpoint) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("/nowhere"));
 }
 
-// Two bytes in turn: the frequencies know nothing (ln 2), the neighbours everything.
 TEST(FingerprintCommandTest, DoesNotDependOnTheFormat) {
   const testing::ScratchFolder folder;
   ASSERT_TRUE(WriteFileAtomically(folder.File("a.txt"), "ab").ok());
@@ -55,6 +54,19 @@ TEST(FingerprintCommandTest, NamesTheFlagThatIsWrong) {
       HasSubstr("absent.txt"));
 }
 
+TEST(FingerprintCommandTest, DoesNotDependOnTheFiles) {
+  const testing::ScratchFolder folder;
+  ASSERT_TRUE(WriteFileAtomically(folder.File("all.txt"), "abc").ok());
+  ASSERT_TRUE(WriteFileAtomically(folder.File("1.txt"), "ab").ok());
+  ASSERT_TRUE(WriteFileAtomically(folder.File("2.txt"), "c").ok());
+  const auto all = DataFingerprint({.data = folder.File("all.txt")});
+  const auto parts = DataFingerprint({.data = folder.File("[12].txt")});
+  ASSERT_TRUE(all.ok() && parts.ok()) << all.status() << parts.status();
+  EXPECT_EQ(all->substr(0, 64), parts->substr(0, 64));
+  EXPECT_THAT(*parts, HasSubstr("  3 tokens  "));
+}
+
+// Two bytes in turn: the frequencies know nothing (ln 2), the neighbours everything.
 TEST(TextFloorCommandTest, BigramsKnowMoreThanFrequencies) {
   const testing::ScratchFolder folder;
   std::string text;

@@ -1,67 +1,86 @@
-// Token files (docs/data.md): one file, mapped, as a sequence of token ids. Text is read by the
-// byte tokenizer: a token is a byte. Immutable, thread-safe.
+// Token files (docs/data.md): one or several files, mapped, as one sequence of token ids. Text is
+// read by the byte tokenizer: a token is a byte. Immutable, thread-safe.
+//
+//   absl::StatusOr<TokenSource> tokens = OpenTokens("shards/index.json", TokenFormat::kAuto);
+//   std::vector<int32_t> sample(129);
+//   tokens->Read(12 * 128, absl::MakeSpan(sample));
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/file.h"
+#include "worker/data/token_format.h"
+#include "worker/data/token_index.h"
 
 namespace distro::worker {
 
 inline constexpr int kByteVocabulary = 256;
 
-enum class TokenFormat {
-  kAuto,  // by name: .txt .md .pod text; .bin llm.c when it has the magic, else uint16; .u16; .u32
-  kText,  // UTF-8, byte tokenizer
-  kLlmc,  // llm.c: 256 x i32 header (20240520, 1, number of tokens, rest ignored), then u16 tokens
-  kUint16,  // nanoGPT: u16 tokens and nothing else
-  kUint32,  // u32 tokens and nothing else
-};
-
-// "auto", "text", "llmc", "uint16" or "uint32". InvalidArgument: none of them.
-absl::StatusOr<TokenFormat> ParseTokenFormat(absl::string_view name);
-
 class TokenSource {
  public:
-  // Borrows `bytes`. `format` must not be kAuto. InvalidArgument: text that is not UTF-8, with the
-  // offset of the first bad byte; a wrong header; a size that does not fit; no token at all.
+  // Borrows `bytes`. The statuses of FindTokens.
   static absl::StatusOr<TokenSource> FromBytes(absl::string_view bytes, TokenFormat format);
 
-  TokenFormat format() const { return format_; }
+  // One file. Nobody may shorten it in place while it is open. The statuses of MappedFile::Open
+  // and, after "path: ", of GuessTokenFormat and FindTokens.
+  static absl::StatusOr<TokenSource> OpenFile(const std::string& path, TokenFormat format);
+
+  // All files of an index, in its order. The statuses of ReadFile and, after "path: ", of
+  // ParseTokenIndex. NotFound: a shard is not there. InvalidArgument: its size is not what the
+  // index says. The message names index and shard.
+  static absl::StatusOr<TokenSource> OpenIndex(const std::string& path);
+
+  // The tokens of all parts, one after the other. Requires one part or more, none from an index.
+  static TokenSource Join(std::vector<TokenSource> parts);
+
   int64_t tokens() const { return tokens_; }
 
   // Tokens [begin, begin + out.size()). Requires them to lie in 0..tokens(), and ids below 2^31
   // (ValidateVocabulary).
   void Read(int64_t begin, absl::Span<int32_t> out) const;
 
-  // Reads all tokens once. InvalidArgument: one is not below vocab_size; names the first by
-  // position and value.
+  // Reads all tokens once. InvalidArgument: one is not below vocab_size; names the first by file,
+  // position in the file and value. Or the index was made with a larger vocabulary.
   absl::Status ValidateVocabulary(int64_t vocab_size) const;
 
   // SHA-256, in hexadecimal, of the number of tokens as u64 and every token as u32, little-endian:
-  // the same tokens have the same fingerprint in every format. Reads all tokens once.
-  std::string Fingerprint() const;
+  // the same tokens have the same fingerprint in every format, in however many files. Reads all
+  // tokens once. InvalidArgument: the index says another; names the first shard whose bytes
+  // changed.
+  absl::StatusOr<std::string> Fingerprint() const;
 
  private:
-  friend absl::StatusOr<TokenSource> OpenTokens(const std::string& path, TokenFormat format);
-  TokenSource(absl::string_view data, TokenFormat format, int token_bytes);
-  uint32_t At(int64_t position) const;
+  struct Piece {
+    uint32_t At(int64_t position) const;  // in this piece
 
-  std::optional<MappedFile> file_;
-  absl::string_view data_;  // the tokens alone
-  TokenFormat format_;
-  int token_bytes_;
-  int64_t tokens_;
+    std::string name;  // path; empty: of FromBytes
+    std::optional<MappedFile> file;
+    TokenBytes data;
+    TokenFormat format;
+    int64_t begin = 0;  // its first token's place among all
+    int64_t tokens = 0;
+  };
+
+  TokenSource() = default;
+  void Append(Piece piece);
+  absl::Status DamagedShard() const;
+
+  std::vector<Piece> pieces_;  // one or more, none empty
+  int64_t tokens_ = 0;
+  std::optional<TokenIndex> index_;  // whose shards the pieces are
 };
 
-// A mapped file; nobody may shorten it in place while it is open. The statuses of MappedFile::Open
-// and, after "path: ", of FromBytes. InvalidArgument: kAuto cannot tell the format from the name.
-absl::StatusOr<TokenSource> OpenTokens(const std::string& path, TokenFormat format);
+// What --data and --data_format mean: an index (a name that ends in .json, with kAuto), a file,
+// several files or a pattern (token_paths.h), each in `format`; with kAuto each by its own name.
+// The statuses of FindTokenFiles, OpenFile and OpenIndex. InvalidArgument: an index that is not
+// alone, or with the format of a token file.
+absl::StatusOr<TokenSource> OpenTokens(const std::string& data, TokenFormat format);
 
 }  // namespace distro::worker

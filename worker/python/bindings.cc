@@ -100,7 +100,7 @@ class PythonSession final : public torch::CustomClassHolder {
 };
 
 std::string FingerprintOf(const std::string& path) {
-  return OrThrow(OpenTokens(path, TokenFormat::kAuto)).Fingerprint();
+  return OrThrow(OrThrow(OpenTokens(path, TokenFormat::kAuto)).Fingerprint());
 }
 
 void WriteFolder(const std::string& folder, const std::string& config_json,

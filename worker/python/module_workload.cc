@@ -11,8 +11,9 @@
 
 namespace distro::worker {
 
-void ModuleWorkload::Describe(v1::JoinRequest* request) const {
+absl::Status ModuleWorkload::Describe(v1::JoinRequest* request) const {
   request->set_data_fingerprint(data_fingerprint_);
+  return absl::OkStatus();
 }
 
 absl::Status ModuleWorkload::CheckTensors(const v1::JoinResponse& run) const {

@@ -23,7 +23,7 @@ class ModuleWorkload final : public Workload {
   ModuleWorkload(const ModuleTensors* module, std::string data_fingerprint, HandOver* program)
       : module_(module), data_fingerprint_(std::move(data_fingerprint)), program_(program) {}
 
-  void Describe(v1::JoinRequest* request) const override;
+  absl::Status Describe(v1::JoinRequest* request) const override;
   // InvalidArgument names the first tensor in which the module differs from the run's model, where
   // that is known. FailedPrecondition with reason `other_data`: the run is of local data.
   absl::Status Build(const v1::JoinResponse& run) override;

@@ -18,10 +18,13 @@ NodeWorkload::~NodeWorkload() {
   static_cast<void>(model_.release());
 }
 
-void NodeWorkload::Describe(v1::JoinRequest* request) const {
+absl::Status NodeWorkload::Describe(v1::JoinRequest* request) const {
   const bool local = parts_.public_tokens != nullptr;
-  request->set_data_fingerprint((local ? parts_.public_tokens : parts_.tokens)->Fingerprint());
+  DISTRO_ASSIGN_OR_RETURN(const std::string fingerprint,
+                          (local ? parts_.public_tokens : parts_.tokens)->Fingerprint());
+  request->set_data_fingerprint(fingerprint);
   if (local) request->set_own_tokens(parts_.tokens->tokens());
+  return absl::OkStatus();
 }
 
 absl::Status NodeWorkload::Build(const v1::JoinResponse& run) {

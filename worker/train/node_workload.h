@@ -36,7 +36,7 @@ class NodeWorkload final : public Workload {
   // of the process.
   ~NodeWorkload() override;
 
-  void Describe(v1::JoinRequest* request) const override;
+  absl::Status Describe(v1::JoinRequest* request) const override;
   // FailedPrecondition with reason `other_run` also: the run takes Python workers only.
   absl::Status Build(const v1::JoinResponse& run) override;
 

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/bytes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -21,8 +22,8 @@ std::string Bytes(const std::vector<T>& tokens) {
   return bytes;
 }
 
-std::string Llmc(int32_t magic, int32_t version, int32_t count,
-                 const std::vector<uint16_t>& tokens) {
+template <typename T>
+std::string Llmc(int32_t magic, int32_t version, int32_t count, const std::vector<T>& tokens) {
   std::string bytes = Bytes<int32_t>({magic, version, count});
   bytes.resize(1024);
   return bytes + Bytes(tokens);
@@ -51,6 +52,9 @@ TEST(TokenSourceTest, ReadsEveryFormat) {
               ElementsAre(7, 65535, 0, 300));
   EXPECT_THAT(ReadAll(*TokenSource::FromBytes(Bytes<uint32_t>({70000, 1}), TokenFormat::kUint32)),
               ElementsAre(70000, 1));
+  EXPECT_THAT(ReadAll(*TokenSource::FromBytes(Llmc<uint32_t>(20240801, 7, 2, {128000, 1}),
+                                              TokenFormat::kLlmc)),
+              ElementsAre(128000, 1));
 }
 
 TEST(TokenSourceTest, ReadsFromTheMiddle) {
@@ -86,12 +90,13 @@ TEST(TokenSourceTest, RefusesTextThatIsNotUtf8WithItsOffset) {
 TEST(TokenSourceTest, RefusesHeadersAndSizesThatDoNotFit) {
   ExpectRefused(Llmc(20240521, 1, 4, kTokens), TokenFormat::kLlmc, "magic");
   ExpectRefused(Llmc(20240520, 1, 4, kTokens).substr(0, 1023), TokenFormat::kLlmc, "header");
-  ExpectRefused(Llmc(20240801, 7, 4, kTokens), TokenFormat::kLlmc, "20240801");
+  ExpectRefused(Llmc(20240801, 7, 4, kTokens), TokenFormat::kLlmc, "8 follow it");
+  ExpectRefused(Llmc(20240801, 1, 4, kTokens), TokenFormat::kLlmc, "version 1");
   ExpectRefused(Llmc(20240520, 2, 4, kTokens), TokenFormat::kLlmc, "version 2");
   for (int32_t count : {3, 5, -1, INT32_MIN}) {
     ExpectRefused(Llmc(20240520, 1, count, kTokens), TokenFormat::kLlmc, "8 follow it");
   }
-  ExpectRefused(Llmc(20240520, 1, 0, {}), TokenFormat::kLlmc, "no token");
+  ExpectRefused(Llmc<uint16_t>(20240520, 1, 0, {}), TokenFormat::kLlmc, "no token");
   ExpectRefused("abc", TokenFormat::kUint16, "2-byte tokens");
   ExpectRefused("abcdef", TokenFormat::kUint32, "4-byte tokens");
   for (TokenFormat format : {TokenFormat::kText, TokenFormat::kUint16, TokenFormat::kUint32}) {
@@ -112,12 +117,13 @@ TEST(TokenSourceTest, NamesTheTokenBeyondTheVocabulary) {
 
 TEST(TokenSourceTest, FingerprintIsOfTheTokensNotTheFile) {
   const auto fingerprint = [](const std::string& bytes, TokenFormat format) {
-    return TokenSource::FromBytes(bytes, format)->Fingerprint();
+    return *TokenSource::FromBytes(bytes, format)->Fingerprint();
   };
   const std::string text = fingerprint("abc", TokenFormat::kText);
   EXPECT_EQ(text.size(), 64u);
   EXPECT_EQ(text, fingerprint(Bytes<uint16_t>({97, 98, 99}), TokenFormat::kUint16));
-  EXPECT_EQ(text, fingerprint(Llmc(20240520, 1, 3, {97, 98, 99}), TokenFormat::kLlmc));
+  EXPECT_EQ(text, fingerprint(Llmc<uint16_t>(20240520, 1, 3, {97, 98, 99}), TokenFormat::kLlmc));
+  EXPECT_EQ(text, fingerprint(Llmc<uint32_t>(20240801, 7, 3, {97, 98, 99}), TokenFormat::kLlmc));
   EXPECT_EQ(text, fingerprint(Bytes<uint32_t>({97, 98, 99}), TokenFormat::kUint32));
   EXPECT_NE(text, fingerprint("abd", TokenFormat::kText));
   EXPECT_NE(text, fingerprint(std::string("abc\0", 4), TokenFormat::kText));
@@ -129,24 +135,26 @@ TEST(TokenSourceTest, FingerprintIsOfTheTokensNotTheFile) {
 
 // sha256(u64 3, u32 97, u32 98, u32 99)
 TEST(TokenSourceTest, FingerprintIsFixed) {
-  EXPECT_EQ(TokenSource::FromBytes("abc", TokenFormat::kText)->Fingerprint(),
+  EXPECT_EQ(*TokenSource::FromBytes("abc", TokenFormat::kText)->Fingerprint(),
             "269183a246b435c0d088afadaadc0a2a1e6cbcf8004f5e27a35b9d54b1f87049");
 }
 
 TEST(TokenSourceTest, CutOrChangedShardsAreReadOrRefused) {
-  const std::string bytes = Llmc(20240520, 1, 4, kTokens);
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    EXPECT_EQ(TokenSource::FromBytes(bytes.substr(0, i), TokenFormat::kLlmc).status().code(),
-              absl::StatusCode::kInvalidArgument)
-        << i;
-    for (int flip : {0x01, 0x80, 0xFF}) {
-      std::string damaged = bytes;
-      damaged[i] = static_cast<char>(damaged[i] ^ flip);
-      const absl::Status status = TokenSource::FromBytes(damaged, TokenFormat::kLlmc).status();
-      const bool in_header = i < 12;
-      EXPECT_EQ(status.code(),
-                in_header ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kOk)
+  for (const std::string& bytes :
+       {Llmc(20240520, 1, 4, kTokens), Llmc<uint32_t>(20240801, 7, 2, {128000, 1})}) {
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      EXPECT_EQ(TokenSource::FromBytes(bytes.substr(0, i), TokenFormat::kLlmc).status().code(),
+                absl::StatusCode::kInvalidArgument)
           << i;
+      for (int flip : {0x01, 0x80, 0xFF}) {
+        std::string damaged = bytes;
+        damaged[i] = static_cast<char>(damaged[i] ^ flip);
+        const absl::Status status = TokenSource::FromBytes(damaged, TokenFormat::kLlmc).status();
+        const bool in_header = i < 12;
+        EXPECT_EQ(status.code(),
+                  in_header ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kOk)
+            << i;
+      }
     }
   }
 }
@@ -177,13 +185,13 @@ class OpenTokensTest : public ::testing::Test {
 };
 
 TEST_F(OpenTokensTest, TellsTheFormatByNameAndMagic) {
-  EXPECT_EQ(Open("a.txt", "text")->format(), TokenFormat::kText);
-  EXPECT_EQ(Open("a.md", "text")->format(), TokenFormat::kText);
-  EXPECT_EQ(Open("a.pod", "text")->format(), TokenFormat::kText);
-  EXPECT_EQ(Open("a.bin", Bytes(kTokens))->format(), TokenFormat::kUint16);
-  EXPECT_EQ(Open("a.bin", Llmc(20240520, 1, 4, kTokens))->format(), TokenFormat::kLlmc);
-  EXPECT_EQ(Open("a.u16", Bytes(kTokens))->format(), TokenFormat::kUint16);
-  EXPECT_EQ(Open("a.u32", Bytes<uint32_t>({1}))->format(), TokenFormat::kUint32);
+  for (const char* name : {"a.txt", "a.md", "a.pod"})
+    EXPECT_THAT(ReadAll(*Open(name, "me")), ElementsAre('m', 'e'));
+  for (const std::string& bytes : {Bytes(kTokens), Llmc(20240520, 1, 4, kTokens)})
+    EXPECT_THAT(ReadAll(*Open("a.bin", bytes)), ElementsAre(7, 65535, 0, 300));
+  EXPECT_THAT(ReadAll(*Open("a.bin", Llmc<uint32_t>(20240801, 7, 1, {70000}))), ElementsAre(70000));
+  EXPECT_THAT(ReadAll(*Open("a.u16", Bytes(kTokens))), ElementsAre(7, 65535, 0, 300));
+  EXPECT_THAT(ReadAll(*Open("a.u32", Bytes<uint32_t>({70000}))), ElementsAre(70000));
 }
 
 TEST_F(OpenTokensTest, AGivenFormatWinsOverTheName) {
@@ -199,18 +207,85 @@ TEST_F(OpenTokensTest, TheMappingMovesWithTheSource) {
 }
 
 TEST_F(OpenTokensTest, ErrorsNameTheFile) {
-  for (const auto& [name, bytes] :
-       std::vector<std::pair<std::string, std::string>>{{"a", "text"},
-                                                        {"a.txt", "\xff"},
-                                                        {"a.txt", ""},
-                                                        {"a.bin", "abc"},
-                                                        {"a.bin", Llmc(20240801, 7, 4, {1})}}) {
+  for (const auto& [name, bytes] : std::vector<std::pair<std::string, std::string>>{
+           {"a", "text"},
+           {"a.txt", "\xff"},
+           {"a.txt", ""},
+           {"a.bin", "abc"},
+           {"a.bin", Llmc<uint16_t>(20240801, 7, 4, {1})}}) {
     const absl::Status status = Open(name, bytes).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()), HasSubstr(folder_.File(name) + ": "));
   }
   EXPECT_EQ(OpenTokens(folder_.File("absent.txt"), TokenFormat::kAuto).status().code(),
             absl::StatusCode::kNotFound);
+}
+
+// A .bin says nothing about its width. Llama's tokens have upper halves of 0 and 1, GPT-2's of 0.
+TEST_F(OpenTokensTest, RefusesABinOf32BitTokensAndNamesTheFlag) {
+  for (const std::vector<uint32_t>& tokens :
+       {std::vector<uint32_t>{464, 3290, 318, 50256}, std::vector<uint32_t>{128000, 791, 100264}}) {
+    const absl::Status status = Open("a.bin", Bytes(tokens)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("--data_format uint32"));
+    EXPECT_EQ(Open("a.bin", Bytes(tokens), TokenFormat::kUint32)->tokens(),
+              static_cast<int64_t>(tokens.size()));
+    EXPECT_EQ(Open("a.bin", Bytes(tokens), TokenFormat::kUint16)->tokens(),
+              static_cast<int64_t>(2 * tokens.size()));
+  }
+}
+
+TEST_F(OpenTokensTest, ABinOf16BitTokensIsNotTakenForOneOf32) {
+  EXPECT_EQ(Open("a.bin", Bytes<uint16_t>({464, 0, 318, 16}))->tokens(), 4);
+  EXPECT_EQ(Open("a.bin", Bytes<uint16_t>({1, 0, 3, 2, 15, 15}))->tokens(), 6);  // few symbols
+  EXPECT_EQ(Open("a.bin", Bytes<uint16_t>({464, 0, 318}))->tokens(), 3);
+}
+
+TEST_F(OpenTokensTest, RefusesAnEvaluationFileOfLlmc) {
+  EXPECT_THAT(std::string(Open("a.bin", Llmc(20240522, 1, 4, kTokens)).status().message()),
+              HasSubstr("20240522"));
+}
+
+TEST_F(OpenTokensTest, ATokenBeyondTheVocabularyIsNamedWithItsFileAndTheOtherWidth) {
+  const auto message = [](const absl::StatusOr<TokenSource>& source) {
+    return std::string(source->ValidateVocabulary(50257).message());
+  };
+  const auto wide = message(Open("a.u16", Bytes<uint32_t>({464, 0xFFFF0000})));
+  EXPECT_THAT(wide, HasSubstr("a.u16: token 3 is 65535"));
+  EXPECT_THAT(wide, HasSubstr("--data_format uint32"));
+  EXPECT_THAT(message(Open("a.u32", Bytes<uint16_t>({464, 3290}))),
+              HasSubstr("--data_format uint16"));
+  EXPECT_THAT(message(Open("a.bin", Llmc(20240520, 1, 4, kTokens))),
+              ::testing::Not(HasSubstr("--data_format")));
+}
+
+TEST_F(OpenTokensTest, SeveralFilesAreOneSequence) {
+  ASSERT_TRUE(Open("b.u16", Bytes<uint16_t>({98, 99})).ok());
+  ASSERT_TRUE(Open("c.u32", Bytes<uint32_t>({100})).ok());
+  ASSERT_TRUE(Open("a.txt", "a").ok());
+  const auto source = OpenTokens(absl::StrCat(folder_.File("a.txt"), ",", folder_.File("*.u*")),
+                                 TokenFormat::kAuto);
+  ASSERT_TRUE(source.ok()) << source.status();
+  EXPECT_THAT(ReadAll(*source), ElementsAre(97, 98, 99, 100));
+  EXPECT_EQ(*source->Fingerprint(),
+            *TokenSource::FromBytes("abcd", TokenFormat::kText)->Fingerprint());
+  for (int64_t begin = 0; begin <= 4; ++begin) {
+    for (int64_t end = begin; end <= 4; ++end) {
+      std::vector<int32_t> some(end - begin);
+      source->Read(begin, absl::MakeSpan(some));
+      for (int64_t i = begin; i < end; ++i) EXPECT_EQ(some[i - begin], 97 + i);
+    }
+  }
+  EXPECT_THAT(std::string(source->ValidateVocabulary(100).message()),
+              HasSubstr("c.u32: token 0 is 100"));
+}
+
+TEST_F(OpenTokensTest, AFormatIsThatOfEveryFile) {
+  ASSERT_TRUE(Open("1", "ab", TokenFormat::kUint16).ok());
+  ASSERT_TRUE(Open("2", "cd", TokenFormat::kUint16).ok());
+  EXPECT_EQ(OpenTokens(folder_.File("?"), TokenFormat::kUint16)->tokens(), 2);
+  EXPECT_THAT(std::string(OpenTokens(folder_.File("?"), TokenFormat::kAuto).status().message()),
+              HasSubstr(folder_.File("1") + ": "));
 }
 
 TEST(TokenFormatTest, HasNames) {

@@ -1,0 +1,94 @@
+"""Tokens are those of the libraries, and what ends a document is said or asked for."""
+
+import json
+import pathlib
+import unittest
+
+from distro_data.encoders import Encoder, open_tokenizer
+from distro_data.errors import InputError
+from helpers import TEXTS, FolderTest, json_tokenizer, sentencepiece_model
+
+
+class EncodersTest(FolderTest):
+    def encode(self, name, texts, end_token="none"):
+        tokens, ends = Encoder(open_tokenizer(name, end_token, False)).encode([(text.encode(), True) for text in texts])
+        return list(tokens), ends
+
+    def assert_refused(self, *words, name, end_token="auto"):
+        with self.assertRaises(InputError) as caught:
+            open_tokenizer(str(name), end_token, False)
+        for word in words:
+            self.assertIn(word, str(caught.exception))
+
+    def test_bytes_are_tokens(self):
+        self.assertEqual(self.encode("bytes", ["a\u00e4", "b"]), ([97, 0xC3, 0xA4, 98], [3, 4]))
+        self.assertEqual(open_tokenizer("bytes", "none", False).vocabulary_size, 256)
+
+    def test_a_tokenizer_json_gives_the_librarys_tokens(self):
+        from tokenizers import Tokenizer
+        path = json_tokenizer(self.folder / "tokenizer.json")
+        expected = [Tokenizer.from_file(path).encode(text).ids for text in TEXTS]
+        self.assertEqual(self.encode(path, TEXTS)[0], sum(expected, []))
+
+    def test_a_tokenizer_json_neither_cuts_off_nor_adds(self):
+        plain = json_tokenizer(self.folder / "plain.json")
+        changed = json_tokenizer(
+            self.folder / "changed.json",
+            truncation={"max_length": 2, "stride": 0, "strategy": "LongestFirst", "direction": "Right"},
+            padding={"strategy": {"Fixed": 64}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0, "pad_type_id": 0, "pad_token": "x"},
+            post_processor={"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<|endoftext|>", "type_id": 0}},
+                            {"Sequence": {"id": "A", "type_id": 0}}], "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+                            "special_tokens": {"<|endoftext|>": {"id": "<|endoftext|>", "ids": [0], "tokens": ["<|endoftext|>"]}}})
+        self.assertEqual(self.encode(changed, TEXTS), self.encode(plain, TEXTS))
+
+    # Else whoever writes the text could end documents in it, or open a turn of a chat.
+    def test_a_text_that_spells_a_special_token_is_text(self):
+        path = json_tokenizer(self.folder / "tokenizer.json")
+        self.assertNotIn(0, self.encode(path, ["a<|endoftext|>b"])[0])
+        self.assertEqual(self.encode(path, ["a", "b"], "auto")[0].count(0), 2)
+
+    def test_a_sentencepiece_model_gives_the_librarys_tokens(self):
+        import sentencepiece
+        path = sentencepiece_model(self.folder / "spiece.model")
+        processor = sentencepiece.SentencePieceProcessor(model_file=path)
+        tokens, ends = self.encode(path, TEXTS, "auto")
+        expected = [processor.encode(text) + [processor.eos_id()] for text in TEXTS]
+        self.assertEqual(tokens, sum(expected, []))
+        self.assertEqual(ends[0], len(expected[0]))
+
+    def test_the_vocabulary_decides_the_width(self):
+        path = json_tokenizer(self.folder / "tokenizer.json")
+        self.assertEqual(open_tokenizer(path, "none", False).token_bytes, 2)
+        value = json.loads(pathlib.Path(path).read_text())
+        value["added_tokens"].append({"id": 70000, "content": "<far>", "single_word": False, "lstrip": False, "rstrip": False,
+                                      "normalized": False, "special": True})
+        value["model"]["vocab"]["<far>"] = 70000
+        wide = open_tokenizer(self.write("wide.json", json.dumps(value)), "<far>", False)
+        self.assertEqual((wide.vocabulary_size, wide.token_bytes), (70001, 4))
+        self.assertEqual(list(Encoder(wide).encode([(b"", True)])[0]), [70000])
+
+    def test_what_ends_a_document_is_found_or_asked_for(self):
+        self.assertEqual(open_tokenizer("bytes", "auto", only_text=True).end_token, None)
+        self.assertEqual(open_tokenizer("bytes", "auto", only_text=False).end_token, 10)
+        self.assertEqual(open_tokenizer("bytes", "\t", False).end_token, 9)
+        self.assert_refused("one byte", name="bytes", end_token="ab")
+        several = json_tokenizer(self.folder / "several.json", ("<unk>", "<eos>", "</s>"))
+        self.assert_refused("--end_token", "<unk> <eos> </s>", name=several)
+        self.assert_refused("--end_token", "no token <none>", name=several, end_token="<none>")
+        self.assertEqual(open_tokenizer(several, "</s>", False).end_token, 2)
+        self.assert_refused("--end_token", "<unk>", name=json_tokenizer(self.folder / "one.json", ("<unk>",)))
+        self.assertEqual(open_tokenizer(several, "none", False).end_token, None)
+        without = sentencepiece_model(self.folder / "without.model", eos_id=-1)
+        self.assert_refused("--end_token", name=without)
+        self.assert_refused("no piece <no>", name=without, end_token="<no>")
+
+    def test_what_is_no_tokenizer_is_named(self):
+        self.assert_refused("no such file", "bytes", name="absent.json")
+        self.assert_refused("is a folder", "tokenizer.json", name=self.folder)
+        self.assert_refused("neither .json", name=self.write("a.txt", "a"))
+        self.assert_refused("is not a tokenizer.json", name=self.write("a.json", "{}"))
+        self.assert_refused("is not a SentencePiece model", name=self.write("a.model", "junk"))
+
+
+if __name__ == "__main__":
+    unittest.main()

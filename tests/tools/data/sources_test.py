@@ -1,0 +1,141 @@
+"""Every input gives the same documents, can be read on from every piece, and says what is wrong with it, and where."""
+
+import os
+import pathlib
+import unittest
+
+from distro_data import inputs, sources
+from distro_data.errors import InputError
+from distro_data.pieces import PIECE_BYTES, cut
+from helpers import TEXTS, FolderTest
+
+LONG = "a line of some length\n" * (2 * PIECE_BYTES // 22)
+DOCUMENTS = [*TEXTS, LONG, *TEXTS]
+
+
+def documents(pieces):
+    found, text = [], b""
+    for piece in pieces:
+        text += piece.text
+        if piece.ends:
+            found.append(text.decode())
+            text = b""
+    assert not text, "the last document does not end"
+    return found
+
+
+class SourcesTest(FolderTest):
+    def files(self, *paths, field="text", input_format="auto"):
+        return inputs.open_inputs(paths, input_format, field)
+
+    def of_rows(self, texts, field="text"):
+        """The same rows in every format."""
+        half = len(texts) // 2
+        return {"jsonl": self.files(self.write_jsonl("a.jsonl", [{field: text, "id": 1} for text in texts]), field=field),
+                "parquet": self.files(self.write_parquet("a.parquet", {"id": [1] * len(texts), field: texts}, row_group_size=3), field=field),
+                "dataset": self.files(self.write_dataset("set", [{field: texts[:half]}, {field: texts[half:]}]), field=field)}
+
+    def test_rows_are_documents_in_every_format(self):
+        for name, files in self.of_rows(DOCUMENTS, field="content").items():
+            with self.subTest(name):
+                self.assertEqual([text for file in files for text in documents(file.pieces(sources.START))], DOCUMENTS)
+
+    def test_a_text_file_is_one_document_cut_as_a_row_is(self):
+        [file] = self.files(self.write("a.txt", LONG))
+        self.assertEqual([piece.text for piece in file.pieces(sources.START)], list(cut(LONG.encode())))
+        self.assertEqual(documents(file.pieces(sources.START)), [LONG])
+
+    def test_reading_goes_on_from_every_piece(self):
+        whole = {"text": self.files(self.write("a.md", LONG)), **self.of_rows(DOCUMENTS)}
+        for name, files in whole.items():
+            for file in files:
+                pieces = list(file.pieces(sources.START))
+                for i, piece in enumerate(pieces):
+                    with self.subTest(name, piece=i):
+                        rest = [(p.text, p.ends, p.place) for p in file.pieces(piece.place)]
+                        self.assertEqual(rest, [(p.text, p.ends, p.place) for p in pieces[i + 1:]])
+
+    def test_what_was_read_grows_up_to_the_size(self):
+        for files in ({"text": self.files(self.write("a.md", LONG)), **self.of_rows(DOCUMENTS)}).values():
+            for file in files:
+                done = [piece.done for piece in file.pieces(sources.START)]
+                self.assertEqual(done, sorted(done))
+                self.assertLessEqual(done[-1], file.size)
+
+    def test_rows_without_text_are_documents_without_text(self):
+        for files in self.of_rows(["a", "", None, "b"]).values():
+            self.assertEqual([text for file in files for text in documents(file.pieces(sources.START))], ["a", "", "", "b"])
+        [file] = self.files(self.write("empty.txt", ""))
+        self.assertEqual(documents(file.pieces(sources.START)), [""])
+        [file] = self.files(self.write("blank.jsonl", '\n{"text": "a"}\n\n  \n{"text": "b"}'))
+        self.assertEqual(documents(file.pieces(sources.START)), ["a", "b"])
+
+    def assert_refused(self, *words, paths, **options):
+        with self.assertRaises(InputError) as caught:
+            for file in self.files(*paths, **options):
+                list(file.pieces(sources.START))
+        for word in words:
+            self.assertIn(word, str(caught.exception))
+
+    def test_wrong_lines_are_named(self):
+        good = '{"text": "a"}\n'
+        for line, *words in [('{"text": "a"', "is not JSON", "one object"),
+                             ('["a"]', "is not a JSON object"),
+                             ('{"body": "a", "id": 1}', 'no field "text"', '"body", "id"', "--field"),
+                             ('{"text": 5}', "is not a string"),
+                             ('{"text": "\\ud800"}', "surrogate"),
+                             ("[" * 100000, "is not JSON"),
+                             (b'{"text": "\xff"}', "byte 10 of the line: is not UTF-8", "iconv")]:
+            path = self.write("a.jsonl", (good * 2).encode() + (line if isinstance(line, bytes) else line.encode()) + b"\n")
+            self.assert_refused(f"{path}:3: ", *words, paths=[path])
+
+    def test_a_line_that_never_ends_is_named_before_memory_is_full(self):
+        limit, sources.MAX_LINE_BYTES = sources.MAX_LINE_BYTES, 100
+        self.addCleanup(setattr, sources, "MAX_LINE_BYTES", limit)
+        path = self.write("a.jsonl", '{"text": "a"}\n' + '{"text": "' + "a" * 200)
+        self.assert_refused(f"{path}:2: ", "longer than 100 bytes", paths=[path])
+
+    def test_wrong_text_is_named_by_its_byte(self):
+        path = self.write("a.txt", LONG.encode() + b"ab\xffcd")
+        self.assert_refused(f"{path}: byte {len(LONG) + 2}: is not UTF-8", paths=[path])
+
+    def test_wrong_columns_are_named(self):
+        path = self.write_parquet("a.parquet", {"body": ["a"], "text": [1]})
+        self.assert_refused(path, 'column "text" is of int64', paths=[path])
+        self.assert_refused(path, 'no column "content"', '"body", "text"', "--field", paths=[path], field="content")
+        self.assert_refused(path, "cannot be read", paths=[self.write("a.parquet", b"PAR1" + bytes(100))])
+        import pyarrow
+        damaged = pyarrow.array(["ab", "c"]).buffers()
+        column = pyarrow.Array.from_buffers(pyarrow.string(), 2, [None, damaged[1], pyarrow.py_buffer(b"ab\xff")])
+        path = self.write_parquet("b.parquet", {"text": column})
+        self.assert_refused(f"{path}: row 1: byte 0", paths=[path])
+
+    def test_damaged_arrow_files_are_named(self):
+        folder = self.write_dataset("set", [{"text": ["a", "b", "c"]}])
+        path = os.path.join(folder, "data-00000-of-00001.arrow")
+        whole = pathlib.Path(path).read_bytes()
+        for size in (0, 10, len(whole) // 2):
+            pathlib.Path(path).write_bytes(whole[:size])
+            self.assert_refused(path, "cannot be read", paths=[folder])
+        os.remove(path)
+        self.assert_refused(path, "it is not there", paths=[folder])
+
+    def test_folders_that_are_no_dataset_are_explained(self):
+        splits = self.write("sets/dataset_dict.json", '{"splits": ["train", "test"]}').rpartition("/")[0]
+        self.assert_refused("train, test", f"{splits}/train", paths=[splits])
+        self.assert_refused("without state.json", paths=[self.write("files/a.txt", "a").rpartition("/")[0]])
+        self.assert_refused("selection", paths=[self.write_dataset("chosen", [{"text": ["a"]}], _indices_data_files=[{"filename": "i"}])])
+        for state in ("{", "[]", "{}", '{"_data_files": []}', '{"_data_files": [{"filename": "../a"}]}', '{"_data_files": 5}'):
+            path = self.write("wrong/state.json", state)
+            self.assert_refused(path, paths=[path.rpartition("/")[0]])
+
+    def test_names_that_say_nothing_are_explained(self):
+        path = self.write("corpus.dat", "a")
+        self.assert_refused(path, "--input_format", paths=[path])
+        self.assertEqual(documents(self.files(path, input_format="text")[0].pieces(sources.START)), ["a"])
+        self.assert_refused("there is no such file", paths=["absent.txt"])
+        self.assert_refused("comes twice", paths=[path, os.path.join(self.folder, ".", "corpus.dat")], input_format="text")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,107 @@
+"""distro-data: flags, messages and exit codes."""
+
+import argparse
+import os
+import sys
+
+from .convert import Options, convert
+from .encoders import open_tokenizer
+from .errors import FinishedError, InputError, ProcessError
+from .inputs import FORMATS, open_inputs
+from .sources import TextFile
+
+DESCRIPTION = """\
+Turns text into token shards with an index, which distro-worker reads:
+
+  distro-data --tokenizer tokenizer.json --out shards corpus.jsonl
+  distro-worker ... --data shards/index.json
+
+Inputs are read in the order that they are given in, and make one sequence of tokens:
+
+  .txt .md .pod     the whole file is one document
+  .jsonl .ndjson    one JSON object a line; --field names the text
+  .parquet          one document a row; --field names the column
+  a folder          a dataset that Hugging Face's `datasets` saved with save_to_disk; --field names the column
+
+Behind each document comes the token that ends one (--end_token). A document of more than 256 KiB is encoded in pieces,
+cut behind lines. An empty one is left out.
+
+The same inputs, tokenizer and flags give the same bytes, whatever --processes says. An interrupted conversion goes on when
+the same command is given again, even after kill -9, and ends with the same bytes.
+"""
+EPILOG = """\
+examples:
+  distro-data --tokenizer bytes --out shards book.txt             # a token is a byte: the tokens of the text itself
+  distro-data --tokenizer tokenizer.json --out shards part-*.jsonl
+  distro-data --tokenizer tokenizer.json --out shards --field content part-*.parquet
+  distro-data --tokenizer spiece.model --out shards dataset/train
+
+exit codes:
+  0    done
+  1    failure: a disk that is full, a process that was killed; the same command goes on
+  2    a flag, an input or the output folder must be mended: the message names it, with line or row
+  3    --out holds a finished index; nothing was done
+  130  interrupted; the same command goes on
+"""
+EXIT_FAILED, EXIT_USAGE, EXIT_FINISHED, EXIT_INTERRUPTED = 1, 2, 3, 130
+
+
+def whole_number(text):
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of 1 or more")
+    return int(text)
+
+
+def parser():
+    cores = len(os.sched_getaffinity(0))
+    made = argparse.ArgumentParser(prog="distro-data", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("inputs", nargs="+", metavar="INPUT", help="file, or folder of a dataset")
+    made.add_argument("--tokenizer", required=True, metavar="FILE",
+                      help="a tokenizer.json (Hugging Face tokenizers), a SentencePiece .model, or the word bytes")
+    made.add_argument("--out", required=True, metavar="DIR",
+                      help="folder for shards, documents.u64 and index.json: a new one, or that of an interrupted conversion")
+    made.add_argument("--field", default="text", metavar="NAME", help="field or column that holds the text; default: %(default)s")
+    made.add_argument("--input_format", default="auto", choices=("auto", *FORMATS),
+                      help="of every input that is a file; auto: by its name")
+    made.add_argument("--end_token", default="auto", metavar="TOKEN",
+                      help="comes behind every document; none: nothing. auto: of a tokenizer.json the one of <|endoftext|>,"
+                      " <|end_of_text|>, </s>, <eos> that it has; of a SentencePiece model its own; with bytes a newline, and"
+                      " nothing where all inputs are text files")
+    made.add_argument("--shard_tokens", type=whole_number, default=1 << 27, metavar="N",
+                      help="tokens of every shard but the last; default: %(default)s")
+    made.add_argument("--processes", type=whole_number, default=cores, metavar="N",
+                      help="that encode; each holds the tokenizer and a few MB of text. Default: the cores, %(default)s")
+    return made
+
+
+def run(flags):
+    files = open_inputs(flags.inputs, flags.input_format, flags.field)
+    tokenizer = open_tokenizer(flags.tokenizer, flags.end_token, all(isinstance(file, TextFile) for file in files))
+    options = Options(out=flags.out, files=files, tokenizer=tokenizer, field=flags.field, shard_tokens=flags.shard_tokens,
+                      processes=flags.processes)
+    index, empty = convert(options)
+    print(f"{os.path.join(flags.out, 'index.json')}: {index['tokens']} tokens of {index['documents']['count']} documents in"
+          f" {len(index['shards'])} shards, vocabulary {index['vocabulary_size']}, fingerprint {index['fingerprint']}")
+    if empty:
+        print(f"left out: {empty} documents without text")
+    return 0
+
+
+def main(arguments=None):
+    flags = parser().parse_args(arguments)
+    try:
+        return run(flags)
+    except InputError as wrong:
+        return fail(wrong, EXIT_USAGE)
+    except FinishedError as wrong:
+        return fail(wrong, EXIT_FINISHED)
+    except (ProcessError, OSError) as wrong:
+        return fail(f"{wrong}; the same command goes on where this one ended", EXIT_FAILED)
+    except KeyboardInterrupt:
+        return fail("interrupted; the same command goes on where this one ended", EXIT_INTERRUPTED)
+
+
+def fail(message, code):
+    print(f"distro-data: {message}", file=sys.stderr)
+    return code

@@ -1,0 +1,175 @@
+"""A whole conversion: inputs to an output folder with shards, boundaries and index.
+
+The output depends on the inputs' bytes, the tokenizer and the flags that name it, and on nothing else: pieces are encoded
+by themselves and written in order, however many processes encode them and however often it was interrupted.
+"""
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import os
+import sys
+import time
+
+from . import inputs, shards
+from .encoders import Tokenizer
+from .errors import FinishedError, InputError
+from .pool import encode_all
+from .progress import Progress, size
+
+INDEX = "index.json"
+PROGRESS = "progress.json"
+CONVERSION = 1  # a change of cutting or encoding that makes other tokens of the same input raises it
+UNIT_BYTES = 1 << 20
+CHECKPOINT_SECONDS = 10
+
+
+@dataclasses.dataclass
+class Options:
+    out: str
+    files: list           # of sources
+    tokenizer: Tokenizer
+    field: str
+    shard_tokens: int
+    processes: int
+
+
+@dataclasses.dataclass
+class Unit:
+    """What one process encodes at a time."""
+    pieces: list = dataclasses.field(default_factory=list)  # (text, ends its document)
+    size: int = 0
+    empty: int = 0      # documents without text
+    place: list = None  # number of a file, place in it: where the next unit begins
+    done: int = 0       # bytes of all files before that
+
+
+def units(files, place):
+    """All of `files` from `place` on, which is a unit's; [] is the begin."""
+    number, *inner = place or [0]
+    unit = Unit()
+    before = sum(file.size for file in files[:number])
+    for number in range(number, len(files)):
+        for piece in files[number].pieces(inner):
+            if piece.text:
+                unit.pieces.append((piece.text, piece.ends))
+                unit.size += len(piece.text)
+            else:
+                unit.empty += 1
+            unit.place, unit.done = [number, *piece.place], before + piece.done
+            if unit.size >= UNIT_BYTES:
+                yield unit
+                unit = Unit()
+        inner = []
+        before += files[number].size
+    if unit.place:
+        yield unit
+
+
+def settings(options):
+    """What must be the same for a conversion to go on."""
+    tokenizer = options.tokenizer
+    return {"conversion": CONVERSION, "inputs": inputs.identity(options.files), "formats": [type(file).__name__ for file in options.files],
+            "field": options.field, "tokenizer": [tokenizer.kind, tokenizer.sha256, tokenizer.library],
+            "end_token": tokenizer.end_token, "shard_tokens": options.shard_tokens}
+
+
+@contextlib.contextmanager
+def own(folder):
+    """The folder, which is made, for this process alone."""
+    os.makedirs(folder, exist_ok=True)
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"--out: another distro-data works in {folder}") from None
+        yield
+    finally:
+        os.close(lock)
+
+
+def load_state(options):
+    """What an earlier process left, or where a new conversion begins. FinishedError, InputError: the folder is not for us."""
+    def path(name):
+        return os.path.join(options.out, name)
+    begin = {"settings": settings(options), "place": [], "done": 0, "empty": 0, "writer": None}
+    if not os.path.exists(path(PROGRESS)):
+        if os.path.exists(path(INDEX)):
+            raise FinishedError(f"{path(INDEX)} is finished, nothing was done; to convert again give another --out")
+        if left := [name for name in os.listdir(options.out) if name != PROGRESS + ".new"]:
+            raise InputError(f"--out: {options.out} holds {sorted(left)[0]} and no conversion; give an empty or a new folder")
+        shards.save(path(PROGRESS), begin)
+        return begin
+    try:
+        with open(path(PROGRESS), encoding="utf-8") as file:
+            state = json.load(file)
+        other = [key for key, value in begin["settings"].items() if state["settings"].get(key) != value]
+    except (ValueError, KeyError, AttributeError, TypeError):
+        raise InputError(f"{path(PROGRESS)}: is damaged; empty the folder and begin again") from None
+    if other:
+        raise InputError(f"--out: {options.out} holds an unfinished conversion with another {', '.join(other)}; finish that with what it"
+                         " was begun with, or give another --out")
+    if os.path.exists(path(INDEX)):  # ended between the last two steps
+        forget(options.out)
+        raise FinishedError(f"{path(INDEX)} is finished")
+    return state
+
+
+def convert(options):
+    """Begins or goes on; gives the index and how many documents were empty. Interrupted at any moment, the same call goes on."""
+    with own(options.out):
+        state = load_state(options)
+        if state["writer"]:
+            print(f"going on at {size(state['done'])} of {size(sum(file.size for file in options.files))}", file=sys.stderr)
+        writer = shards.Writer(options.out, options.tokenizer.token_bytes, options.shard_tokens, state["writer"])
+        with contextlib.closing(writer):
+            encode(options, state, writer)
+            if inputs.identity(options.files) != state["settings"]["inputs"]:
+                raise InputError("an input changed while it was read; empty the folder of --out and begin again when it is whole")
+            writer.finish()
+        if writer.tokens == 0:
+            raise InputError("the inputs hold no text: there is no token to write")
+        index = make_index(options, writer)
+        shards.save(os.path.join(options.out, INDEX), index)
+        forget(options.out)
+        return index, state["empty"]
+
+
+def forget(folder):
+    """What only an unfinished conversion needs. The name that load_state goes by is the last to go."""
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(os.path.join(folder, PROGRESS + ".new"))
+    os.remove(os.path.join(folder, PROGRESS))
+
+
+def encode(options, state, writer):
+    progress = Progress("encoding", sum(file.size for file in options.files), state["done"])
+    saved = time.monotonic()
+    for unit, tokens, ends in encode_all(units(options.files, state["place"]), options.tokenizer, options.processes):
+        empty, whole = writer.write(tokens, ends)
+        state["empty"] += unit.empty + empty
+        state["place"], state["done"] = unit.place, unit.done
+        progress.update(unit.done, writer.tokens)
+        if whole or time.monotonic() - saved > CHECKPOINT_SECONDS:
+            shards.save(os.path.join(options.out, PROGRESS), {**state, "writer": writer.checkpoint()})
+            saved = time.monotonic()
+    progress.end()
+
+
+def make_index(options, writer):
+    tokenizer = options.tokenizer
+    progress = Progress("reading for the fingerprint", writer.tokens * tokenizer.token_bytes)
+    done = 0
+
+    def count(read):
+        nonlocal done
+        done += read
+        progress.update(done)
+    fingerprint = shards.fingerprint(options.out, writer.shards, tokenizer.token_bytes, count)
+    progress.end()
+    return {"format": "distro-tokens", "version": 1, "dtype": f"uint{8 * tokenizer.token_bytes}",
+            "vocabulary_size": tokenizer.vocabulary_size, "tokens": writer.tokens, "fingerprint": fingerprint,
+            "tokenizer": {"kind": tokenizer.kind, "sha256": tokenizer.sha256, "end_token": tokenizer.end_token},
+            "documents": writer.documents_entry(), "shards": writer.shards}

@@ -1,0 +1,148 @@
+"""Text to tokens. An encoder is made once in every process, from a Tokenizer, which is plain data."""
+
+import array
+import dataclasses
+import hashlib
+import importlib.metadata
+import os
+
+from .errors import InputError
+
+END_NAMES = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>")
+BYTE_VOCABULARY = 256
+NEWLINE = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Tokenizer:
+    kind: str               # "bytes", "tokenizer.json" or "sentencepiece"
+    path: str               # of its file; "" for bytes
+    sha256: str | None      # of its file; None for bytes
+    library: str            # what encodes, with its version; "" for bytes
+    vocabulary_size: int    # every token is below it
+    end_token: int | None   # comes behind every document
+
+    @property
+    def token_bytes(self):
+        return 2 if self.vocabulary_size <= 1 << 16 else 4
+
+
+def open_tokenizer(name, end_token, only_text):
+    """`name`: "bytes" or a file; `end_token`: "auto", "none" or a token's text. InputError: what cannot be."""
+    if name == "bytes":
+        return Tokenizer("bytes", "", None, "", BYTE_VOCABULARY, end_of_bytes(end_token, only_text))
+    if os.path.isdir(name):
+        raise InputError(f"{name}: is a folder; give the file {os.path.join(name, 'tokenizer.json')}")
+    if not os.path.isfile(name):
+        raise InputError(f"{name}: there is no such file; --tokenizer takes a tokenizer.json, a SentencePiece .model, or bytes")
+    extension = os.path.splitext(name)[1]
+    if extension not in (".json", ".model"):
+        raise InputError(f"{name}: is neither .json (tokenizer.json) nor .model (SentencePiece)")
+    with open(name, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    kind, package = ("tokenizer.json", "tokenizers") if extension == ".json" else ("sentencepiece", "sentencepiece")
+    encoder = (JsonEncoder if extension == ".json" else SentencePieceEncoder)(name)
+    return Tokenizer(kind, name, digest, f"{package} {importlib.metadata.version(package)}", encoder.vocabulary_size(),
+                     None if end_token == "none" else encoder.end_token(end_token))
+
+
+def end_of_bytes(end_token, only_text):
+    if end_token == "auto":
+        return None if only_text else NEWLINE
+    if end_token == "none":
+        return None
+    if len(end_token.encode()) != 1:
+        raise InputError("--end_token: with --tokenizer bytes it is one byte, or none")
+    return end_token.encode()[0]
+
+
+class BytesEncoder:
+    def encode(self, texts):
+        for text in texts:
+            tokens = array.array("H", bytes(2 * len(text)))
+            memoryview(tokens).cast("B")[::2] = text
+            yield tokens
+
+
+class JsonEncoder:
+    """A tokenizer.json, without its template (no token is put before a text), cutting off or filling up. A text that spells
+    a special token is text."""
+
+    def __init__(self, path):
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the pool's processes are the parallelism
+        import tokenizers
+        self.path = path
+        try:
+            self.tokenizer = tokenizers.Tokenizer.from_file(path)
+        except Exception as wrong:  # what the library raises, whatever is wrong
+            raise InputError(f"{path}: is not a tokenizer.json that the library tokenizers {tokenizers.__version__} reads: {wrong}") from None
+        self.tokenizer.no_truncation()
+        self.tokenizer.no_padding()
+        self.tokenizer.encode_special_tokens = True
+
+    def vocabulary_size(self):
+        return max(self.tokenizer.get_vocab(with_added_tokens=True).values()) + 1  # numbers may be left out
+
+    def end_token(self, name):
+        special = [token.content for token in self.tokenizer.get_added_tokens_decoder().values() if token.special]
+        if name != "auto":
+            if (token := self.tokenizer.token_to_id(name)) is None:
+                raise InputError(f"--end_token: {self.path} has no token {name}; its special ones: {' '.join(special) or 'none'}")
+            return token
+        known = [token for token in special if token in END_NAMES]
+        if len(known) != 1:
+            raise InputError(f"--end_token: {self.path} does not tell which token ends a document; give one of its special ones,"
+                             f" or none: {' '.join(special) or '(it has none)'}")
+        return self.tokenizer.token_to_id(known[0])
+
+    def encode(self, texts):
+        for encoding in self.tokenizer.encode_batch_fast([text.decode() for text in texts], add_special_tokens=False):
+            yield encoding.ids
+
+
+class SentencePieceEncoder:
+    def __init__(self, path):
+        import sentencepiece
+        self.path = path
+        try:
+            self.processor = sentencepiece.SentencePieceProcessor(model_file=path)
+        except (RuntimeError, OSError) as wrong:
+            raise InputError(f"{path}: is not a SentencePiece model: {wrong}") from None
+
+    def vocabulary_size(self):
+        return self.processor.get_piece_size()
+
+    def end_token(self, name):
+        if name == "auto":
+            if self.processor.eos_id() < 0:
+                raise InputError(f"--end_token: {self.path} has no token that ends a text; give a piece, or none")
+            return self.processor.eos_id()
+        token = self.processor.piece_to_id(name)
+        if self.processor.id_to_piece(token) != name:
+            raise InputError(f"--end_token: {self.path} has no piece {name}")
+        return token
+
+    def encode(self, texts):
+        return self.processor.encode([text.decode() for text in texts], out_type=int, num_threads=1)
+
+
+class Encoder:
+    """Encodes units: lists of (text, ends its document)."""
+
+    def __init__(self, tokenizer):
+        self.end_token = tokenizer.end_token
+        self.typecode = "H" if tokenizer.token_bytes == 2 else "I"
+        makers = {"bytes": lambda path: BytesEncoder(), "tokenizer.json": JsonEncoder, "sentencepiece": SentencePieceEncoder}
+        self.encoder = makers[tokenizer.kind](tokenizer.path)
+
+    def encode(self, unit):
+        """(array of the tokens, [tokens up to the end of each document that ends here])"""
+        tokens = array.array(self.typecode)
+        ends = []
+        for (_, last), encoded in zip(unit, self.encoder.encode([text for text, _ in unit])):
+            tokens.extend(encoded if isinstance(encoded, array.array) else array.array(self.typecode, encoded))
+            if last:
+                if self.end_token is not None:
+                    tokens.append(self.end_token)
+                ends.append(len(tokens))
+        return tokens, ends

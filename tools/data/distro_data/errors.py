@@ -1,0 +1,13 @@
+"""What ends a conversion, by what the caller can do about it. Messages name the file, the place in it and the remedy."""
+
+
+class InputError(Exception):
+    """A flag, an input or the output folder must be mended: exit code 2."""
+
+
+class FinishedError(Exception):
+    """The output folder holds a finished index; nothing was done: exit code 3."""
+
+
+class ProcessError(Exception):
+    """A process of the pool died: exit code 1."""

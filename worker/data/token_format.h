@@ -1,0 +1,40 @@
+// What a token file holds (docs/data.md): in which format it is, and where in it the tokens are.
+// Pure functions of bytes that may be anything.
+//
+//   DISTRO_ASSIGN_OR_RETURN(TokenFormat format, GuessTokenFormat(path, file.bytes()));
+//   DISTRO_ASSIGN_OR_RETURN(TokenBytes tokens, FindTokens(file.bytes(), format));
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace distro::worker {
+
+enum class TokenFormat {
+  kAuto,  // by name: .txt .md .pod text; .bin llm.c with its magic, else uint16; .u16; .u32
+  kText,  // UTF-8, byte tokenizer
+  kLlmc,  // llm.c: 256 x i32 header (magic, version, number of tokens, rest ignored), then tokens:
+          // u16 with magic 20240520 and version 1, u32 with magic 20240801 and version 7
+  kUint16,  // nanoGPT: u16 tokens and nothing else
+  kUint32,  // u32 tokens and nothing else
+};
+
+// "auto", "text", "llmc", "uint16" or "uint32". InvalidArgument: none of them.
+absl::StatusOr<TokenFormat> ParseTokenFormat(absl::string_view name);
+
+// What kAuto means for this file. InvalidArgument: the name does not tell; a .bin without a header
+// that holds, by its values, 32-bit tokens; the message names the --data_format to give.
+absl::StatusOr<TokenFormat> GuessTokenFormat(absl::string_view path, absl::string_view bytes);
+
+struct TokenBytes {
+  absl::string_view bytes;  // the tokens alone, borrowed: a whole number of them, one or more
+  int token_bytes = 1;      // 1, 2 or 4, little-endian
+};
+
+// `format` must not be kAuto. InvalidArgument: text that is not UTF-8, with the offset of the first
+// bad byte; a wrong header; a size that does not fit; no token at all.
+absl::StatusOr<TokenBytes> FindTokens(absl::string_view bytes, TokenFormat format);
+
+}  // namespace distro::worker
