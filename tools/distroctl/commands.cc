@@ -74,13 +74,13 @@ ExitCode ExitCodeFor(const absl::Status& status) {
 
 std::vector<Command> Commands(Console* console) {
   std::vector<Command> commands = {
-      RunCreateCommand(console),  RunShowCommand(console),   RunPauseCommand(console),
-      RunResumeCommand(console),  WorkersCommand(console),   EvictCommand(console),
-      AdmitCommand(console),      CheckCommand(console),     CheckConnectionCommand(console),
-      BenchLinkCommand(console),  LogLsCommand(console),     LogShowCommand(console),
-      LogVerifyCommand(console),  LogReplayCommand(console), PlanCommand(console),
-      InitModelCommand(console),  CertsCommand(console),     InviteCommand(console),    TokenNewCommand(console),
-      TokenRevokeCommand(console)};
+      RunCreateCommand(console), RunShowCommand(console),    RunPauseCommand(console),
+      RunResumeCommand(console), WorkersCommand(console),    EvictCommand(console),
+      AdmitCommand(console),     CheckCommand(console),      CheckConnectionCommand(console),
+      BenchLinkCommand(console), LogLsCommand(console),      LogShowCommand(console),
+      LogVerifyCommand(console), LogReplayCommand(console),  PlanCommand(console),
+      InitModelCommand(console), CertsCommand(console),      InviteCommand(console),
+      TokenNewCommand(console),  TokenRevokeCommand(console)};
   for (Command& command : commands) {
     command.flags.push_back({.name = "output",
                              .value = &console->output,
