@@ -36,9 +36,8 @@ absl::StatusOr<std::vector<bool>> ListedTensorsInside(const Layout& layout,
   for (const nlohmann::json& entry : *listed) {
     const std::string name =
         entry.is_string() ? entry.get<std::string>() : entry.dump(-1, ' ', true);
-    const auto found =
-        std::ranges::find_if(tensors, [&](const TensorSpec& one) { return one.name == name; });
-    if (!entry.is_string() || found == tensors.end()) {
+    const auto found = std::ranges::lower_bound(tensors, name, {}, &TensorSpec::name);
+    if (!entry.is_string() || found == tensors.end() || found->name != name) {
       return Refuse(absl::StrCat("no tensor is named \"", absl::CHexEscape(name.substr(0, 80)),
                                  "\": list names of tensors of the model"));
     }
