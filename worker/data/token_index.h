@@ -17,7 +17,7 @@
 namespace distro::worker {
 
 inline constexpr int kTokenIndexVersion = 1;
-inline constexpr uint64_t kMaxTokenIndexBytes = 64 << 20;
+inline constexpr uint64_t kMaxTokenIndexBytes = 16 << 20;  // a hundred thousand shards
 
 struct TokenShard {
   std::string name;    // a plain file name, in the index's folder

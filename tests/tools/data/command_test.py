@@ -51,6 +51,11 @@ class CommandTest(FolderTest):
         self.assertIn("thesis.tex", said)
         self.assertEqual(contents(self.folder / "out"), {"thesis.tex": b"mine"})
 
+    def test_a_file_is_no_folder(self):
+        text = self.write("a.txt", "abc")
+        for out in (text, f"{text}/out"):
+            self.assertIn("give a folder", self.run_data("--tokenizer", "bytes", "--out", out, text, code=2))
+
     def test_a_folder_that_another_process_works_in_is_left_alone(self):
         out = self.folder / "out"
         out.mkdir()

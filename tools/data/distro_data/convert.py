@@ -78,7 +78,10 @@ def settings(options):
 @contextlib.contextmanager
 def own(folder):
     """The folder, which is made, for this process alone."""
-    os.makedirs(folder, exist_ok=True)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise InputError(f"--out: {folder} is, or lies in, a file; give a folder") from None
     lock = os.open(folder, os.O_RDONLY)
     try:
         try:

@@ -107,7 +107,7 @@ class SentencePieceEncoder:
         try:
             self.processor = sentencepiece.SentencePieceProcessor(model_file=path)
         except (RuntimeError, OSError) as wrong:
-            raise InputError(f"{path}: is not a SentencePiece model: {wrong}") from None
+            raise InputError(f"{path}: is not a SentencePiece model: {wrong}; where a tokenizer.json lies beside it, give that") from None
 
     def vocabulary_size(self):
         return self.processor.get_piece_size()
