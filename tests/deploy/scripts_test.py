@@ -31,7 +31,7 @@ def test_shellcheck_sees_a_mistake(tmp_path):
 def dry_run(folder, *flags):
     """What it says in a checkout that has nothing, on a machine where nothing is installed; that it changed nothing."""
     for path in ("scripts/install_dependencies", "scripts/libtorch-requirements.txt", "scripts/cuda-requirements.txt",
-                 "tests/deploy/requirements.txt", "tests/hostile/requirements.txt"):
+                 "tests/deploy/requirements.txt", "tests/hostile/requirements.txt", "tests/python/requirements.txt"):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SOURCE / path, folder / path)
     programs = folder / "programs"
@@ -51,13 +51,14 @@ def dry_run(folder, *flags):
 
 def test_dry_run_of_install_dependencies_changes_nothing(tmp_path):
     said = dry_run(tmp_path, "--with_tests", "--with_clang", "--cuda")
-    assert all(words in said for words in ("apt-get", " chromium", " clang-tidy", ".deps/python", ".deps/deploy", ".deps/hostile", ".deps/cuda"))
+    assert all(words in said for words in ("apt-get", " chromium", " clang-tidy", ".deps/python", ".deps/deploy", ".deps/hostile",
+                                           ".deps/pytorch", ".deps/cuda"))
 
 
 def test_what_only_tests_use_is_not_installed_for_a_build(tmp_path):
     said = dry_run(tmp_path)
     assert ".deps/python" in said and " cmake" in said
-    assert not any(words in said for words in ("chromium", "prometheus-alertmanager", "shellcheck", ".deps/deploy"))
+    assert not any(words in said for words in ("chromium", "prometheus-alertmanager", "shellcheck", ".deps/deploy", ".deps/pytorch"))
 
 
 def test_reproduce_explains_itself_from_any_folder(tmp_path):
