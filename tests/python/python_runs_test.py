@@ -52,6 +52,7 @@ class PythonRunsTest(ProcessTest):
         self.assertEqual(space.replay()["state"], python.summary()["state_hash"])
         self.assert_learned(python)
         readings = python.summary()
+        self.assertGreater(readings["phase_seconds"]["forward_backward"], 0, "the program's time has its phase")
         self.assertEqual((readings["exchanged"], readings["updates_sent"], readings["done"]), (50, 50, True))
         self.assertEqual(len(self.losses(python)), 50 * 2 * 4, "50 rounds of 2 local steps of 4 samples, one at a time")
         self.assertAlmostEqual(readings["own_evaluation_loss"], native.summary()["last_evaluation_loss"], places=5,

@@ -11,9 +11,13 @@ absl::StatusOr<Gradient> ModuleObjective::GradientOf(const v1::Slot& samples, Gr
   DISTRO_RETURN_IF_ERROR(goes_on());
   if (at == GradientAt::kParameters) DISTRO_RETURN_IF_ERROR(learner_->BeginLocalSteps());
   Gradient gradient;
-  DISTRO_ASSIGN_OR_RETURN(gradient.loss, program_->Ask({.kind = Request::Kind::kGradient,
-                                                        .samples = samples,
-                                                        .begins_round = learner_->TakeBegun()}));
+  {
+    PhaseScope phase(phases_, Phase::kForwardBackward);  // the program's reading too
+    DISTRO_ASSIGN_OR_RETURN(gradient.loss, program_->Ask({.kind = Request::Kind::kGradient,
+                                                          .samples = samples,
+                                                          .begins_round = learner_->TakeBegun()}));
+  }
+  PhaseScope phase(phases_, Phase::kCompress);
   DISTRO_ASSIGN_OR_RETURN(gradient.norm, learner_->GradientNorm());
   gradient.finite = std::isfinite(gradient.loss) && std::isfinite(gradient.norm);
   return gradient;

@@ -8,13 +8,14 @@
 #include "worker/python/hand_over.h"
 #include "worker/python/module_learner.h"
 #include "worker/train/objective.h"
+#include "worker/train/phase_clock.h"
 
 namespace distro::worker {
 
 class ModuleObjective final : public Objective {
  public:
-  ModuleObjective(ModuleLearner* learner, HandOver* program)
-      : learner_(learner), program_(program) {}
+  ModuleObjective(ModuleLearner* learner, HandOver* program, PhaseClock* phases)
+      : learner_(learner), program_(program), phases_(phases) {}
 
   // Cancelled also: the program computes no more.
   absl::StatusOr<Gradient> GradientOf(const v1::Slot& samples, GradientAt at,
@@ -26,6 +27,7 @@ class ModuleObjective final : public Objective {
  private:
   ModuleLearner* const learner_;
   HandOver* const program_;
+  PhaseClock* const phases_;
 };
 
 }  // namespace distro::worker

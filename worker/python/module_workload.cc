@@ -48,7 +48,7 @@ absl::Status ModuleWorkload::Build(const v1::JoinResponse& run) {
     rule = LocalDeltas(config, layout_.get(), by_muon_, LocalStepsBy::kCaller);
   }
   learner_ = std::make_unique<ModuleLearner>(layout_.get(), module_, std::move(rule), program_);
-  objective_ = std::make_unique<ModuleObjective>(learner_.get(), program_);
+  objective_ = std::make_unique<ModuleObjective>(learner_.get(), program_, phases_);
   return absl::OkStatus();
 }
 

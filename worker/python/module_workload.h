@@ -14,14 +14,19 @@
 #include "worker/python/module_learner.h"
 #include "worker/python/module_objective.h"
 #include "worker/python/module_tensors.h"
+#include "worker/train/phase_clock.h"
 #include "worker/train/workload.h"
 
 namespace distro::worker {
 
 class ModuleWorkload final : public Workload {
  public:
-  ModuleWorkload(const ModuleTensors* module, std::string data_fingerprint, HandOver* program)
-      : module_(module), data_fingerprint_(std::move(data_fingerprint)), program_(program) {}
+  ModuleWorkload(const ModuleTensors* module, std::string data_fingerprint, HandOver* program,
+                 PhaseClock* phases)
+      : module_(module),
+        data_fingerprint_(std::move(data_fingerprint)),
+        program_(program),
+        phases_(phases) {}
 
   absl::Status Describe(v1::JoinRequest* request) const override;
   // InvalidArgument names the first tensor in which the module differs from the run's model, where
@@ -42,6 +47,7 @@ class ModuleWorkload final : public Workload {
   const ModuleTensors* const module_;
   const std::string data_fingerprint_;
   HandOver* const program_;
+  PhaseClock* const phases_;
   std::unique_ptr<Layout> layout_;
   std::vector<bool> by_muon_;
   std::unique_ptr<ModuleLearner> learner_;

@@ -38,7 +38,7 @@ Session::Session(SessionOptions options, ModuleTensors module)
              lines_.emplace_back(line);
            }),
       phases_(Clock::Real()),
-      workload_(&module_, options_.data_fingerprint, &program_) {}
+      workload_(&module_, options_.data_fingerprint, &program_, &phases_) {}
 
 Session::~Session() {
   program_.Abandon();

@@ -36,13 +36,14 @@ class ModuleWorkloadTest : public ::testing::Test {
     module_ = std::make_unique<ModuleTensors>(*ModuleTensors::Create(names, parameters));
   }
   absl::Status Build() {
-    workload_ = std::make_unique<ModuleWorkload>(module_.get(), "data", &program_);
+    workload_ = std::make_unique<ModuleWorkload>(module_.get(), "data", &program_, &phases_);
     return workload_->Build(run_);
   }
 
   const Llama model_{testing::kSmallLlama};
   v1::JoinResponse run_;
   HandOver program_;
+  PhaseClock phases_{Clock::Real()};
   std::unique_ptr<ModuleTensors> module_;
   std::unique_ptr<ModuleWorkload> workload_;
 };
