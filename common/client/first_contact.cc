@@ -24,8 +24,8 @@ FirstContact::FirstContact(const ChannelOptions& channel, absl::Duration timeout
       reasons_("waiting for the aggregator", log, clock, kRemindEvery) {}
 
 absl::Duration FirstContact::Left() const {
-  if (answered_ || !first_failure_) return absl::InfiniteDuration();
-  return std::max(absl::ZeroDuration(), *first_failure_ + timeout_ - clock_->MonotonicNow());
+  if (answered_ || !begun_) return absl::InfiniteDuration();
+  return std::max(absl::ZeroDuration(), *begun_ + timeout_ - clock_->MonotonicNow());
 }
 
 ProbeOptions FirstContact::Options(const std::function<bool()>& wanted) const {
@@ -46,7 +46,6 @@ absl::Status FirstContact::Failed(const absl::Status& status, const std::functio
     reasons_.Failed(status.ToString());
     return absl::OkStatus();
   }
-  if (!first_failure_) first_failure_ = clock_->MonotonicNow();
   const absl::StatusOr<ConnectionLook> look = Diagnose(Options(wanted));
   if (!look.ok() && !absl::IsCancelled(look.status())) return look.status();
   if (!look.ok()) return absl::OkStatus();  // nobody wants it any more

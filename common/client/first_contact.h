@@ -3,6 +3,7 @@
 // --connect_timeout, and who was reached once is waited for for ever.
 //
 //   FirstContact contact(channel, absl::Seconds(60), log, clock);
+//   contact.Begin();
 //   while (true) {
 //     const absl::Status status = Call();
 //     if (status.ok()) { contact.Answered(); break; }
@@ -29,10 +30,15 @@ namespace distro {
 
 class FirstContact {
  public:
-  // `timeout` counts from the first failure on; infinite: for ever. `log` and `clock` are borrowed.
+  // `timeout` counts from the first Begin; infinite: for ever. `log` and `clock` are borrowed.
   FirstContact(const ChannelOptions& channel, absl::Duration timeout, Log* log, const Clock* clock);
 
-  // A call failed. OK: it is worth another attempt, and the log says why it waits. Otherwise what
+  // Calls are about to be made.
+  void Begin() {
+    if (!begun_) begun_ = clock_->MonotonicNow();
+  }
+
+  // A call failed, after Begin. OK: it is worth another attempt, and the log says why it waits. Otherwise what
   // the client ends with, one of connection_fault.h. Looks at the connection, some seconds at the
   // most; `wanted` false ends that, with OK.
   absl::Status Failed(const absl::Status& status, const std::function<bool()>& wanted);
@@ -57,7 +63,7 @@ class FirstContact {
 
   ReasonLog reasons_;
   bool answered_ = false;
-  std::optional<absl::Duration> first_failure_;  // monotonic
+  std::optional<absl::Duration> begun_;  // monotonic
 };
 
 }  // namespace distro

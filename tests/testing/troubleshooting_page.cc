@@ -21,6 +21,7 @@ constexpr Placeholder kPlaceholders[] = {
     {R"(was issued by [^,]+,)", "was issued by NAME,"},
     {R"(is for [^;]*, not for [^;]*;)", "is for NAMES, not for NAME;"},
     {R"(the name \S+ does not resolve \([^)]*\))", "the name HOST does not resolve (REASON)"},
+    {R"(no connection: \S+: connection refused)", "no connection: ADDRESS: connection refused"},
     {R"(answers on it: [^;]*;)", "answers on it: REASON;"},
     {R"((does not know|of this name) \([^)]*\);)", "$1 (REASON);"},
     {R"(begins with [^;]*;)", "begins with BYTES;"},

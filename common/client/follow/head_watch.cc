@@ -45,6 +45,7 @@ absl::StatusOr<v1::GetRunResponse> AwaitRun(const Follower& follower, Connection
                                             FirstContact* contact) {
   Backoff backoff(follower.backoff, follower.seed + 1);
   const auto wanted = [&follower] { return !follower.state->ended(); };
+  contact->Begin();
   while (true) {
     absl::StatusOr<v1::GetRunResponse> run = GetRun(follower, connection);
     if (run.ok()) contact->Answered();

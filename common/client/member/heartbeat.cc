@@ -51,6 +51,7 @@ absl::StatusOr<v1::JoinResponse> JoinUntilAnswered(const Background& background,
   Backoff backoff(background.options->backoff, session->worker().incarnation());
   const auto wanted = [session] { return !session->ended(); };
   absl::Duration wait = absl::ZeroDuration();
+  contact->Begin();
   while (true) {
     absl::StatusOr<v1::JoinResponse> response = JoinOnce(background, connection, request, wait);
     if (session->ended()) return session->end_status();

@@ -106,8 +106,8 @@ int Deadline::SliceMilliseconds() const {
 
 absl::Status Deadline::Why() const {
   if (wanted_ != nullptr && !wanted_()) return absl::CancelledError("stopped");
-  return absl::DeadlineExceededError(
-      absl::StrCat("no answer within ", absl::FormatDuration(limit_)));
+  return absl::DeadlineExceededError(absl::StrCat(
+      "no answer within ", absl::FormatDuration(absl::Ceil(limit_, absl::Milliseconds(1)))));
 }
 
 std::string SocketAddress::Text() const {

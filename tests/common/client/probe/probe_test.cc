@@ -140,10 +140,10 @@ TEST_F(ProbeTest, AHostThatDropsEverything) {
 
 TEST_F(ProbeTest, AListenerThatNeverAnswers) {
   const Listener listener;  // the kernel takes connections, and nobody reads
-  ExpectFault(Look(listener.address(), true, absl::Milliseconds(50)), "http2", FaultKind::kNoAnswer,
-              "no answer within 50ms");
-  ExpectFault(Look(listener.address(), false, absl::Milliseconds(50)), "tls", FaultKind::kNoAnswer,
-              "no answer within 50ms");
+  ExpectFault(Look(listener.address(), true, absl::Milliseconds(300)), "http2",
+              FaultKind::kNoAnswer, "no answer within 300ms");
+  ExpectFault(Look(listener.address(), false, absl::Milliseconds(300)), "tls", FaultKind::kNoAnswer,
+              "no answer within 300ms");
 }
 
 TEST_F(ProbeTest, OneThatHangsUpWithoutAWord) {
