@@ -38,9 +38,9 @@ class FirstContact {
     if (!begun_) begun_ = clock_->MonotonicNow();
   }
 
-  // A call failed, after Begin. OK: it is worth another attempt, and the log says why it waits. Otherwise what
-  // the client ends with, one of connection_fault.h. Looks at the connection, some seconds at the
-  // most; `wanted` false ends that, with OK.
+  // A call failed, after Begin. OK: it is worth another attempt, and the log says why it waits.
+  // Otherwise what the client ends with, one of connection_fault.h. Looks at the connection, some
+  // seconds at the most; `wanted` false ends that, with OK.
   absl::Status Failed(const absl::Status& status, const std::function<bool()>& wanted);
 
   // What a client ends with whose call failed for good: `status`, or what was met in the place of
