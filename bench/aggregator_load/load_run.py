@@ -75,6 +75,8 @@ class Load:
         self.space = processes.Workspace(processes.programs_in(bin_folder))
         run = {**COMMON, "method": method, "start_workers": workers, "min_workers": workers, "rounds": rounds, "warmup_rounds": 0,
                "kept_per_block": KEPT[method], "segment_blocks": segment_blocks, **RATES[method]}
+        if method == "signs":
+            run["workers"] = "python"  # a model that no worker of ours has
         if keep:
             run |= {"download": "top", "kept_votes_per_block": keep}
         run_file = self.space.folder / "run.json"

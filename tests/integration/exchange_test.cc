@@ -159,7 +159,7 @@ class ExchangeTest : public ::testing::Test {
   void StartAggregator(int start_workers) {
     const std::string run = absl::StrCat(
         R"({"name": "exchange", "rounds": )", kRounds,
-        R"(, "sequence_length": 8, "method": "signs", "samples_per_worker": 2, "segment_blocks": 2, "probation_rounds": 0,
+        R"(, "sequence_length": 8, "method": "signs", "workers": "python", "samples_per_worker": 2, "segment_blocks": 2, "probation_rounds": 0,
                                          "start_workers": )",
         start_workers, "}");
     ASSERT_TRUE(WriteFileAtomically(options_.run, run).ok());

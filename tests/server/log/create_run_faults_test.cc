@@ -38,6 +38,7 @@ class CreateRunFaultsTest : public LogFixture {
     config.set_method(v1::METHOD_SIGNS);
     config.set_sequence_length(8);
     config.set_samples_per_worker(1);
+    config.set_workers(v1::WORKERS_PYTHON);  // their model is nobody else's
     return store->CreateRunFromFolder(config, folder_.File("model"));
   }
 

@@ -43,6 +43,7 @@ class ReadOnlyTest : public LogFixture {
     config.set_method(v1::METHOD_SIGNS);
     config.set_sequence_length(8);
     config.set_samples_per_worker(1);
+    config.set_workers(v1::WORKERS_PYTHON);  // their model is nobody else's
     const absl::Status status = store->CreateRunFromFolder(config, folder_.File("model"));
     ASSERT_TRUE(status.ok()) << status;
   }

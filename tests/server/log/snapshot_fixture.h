@@ -34,6 +34,7 @@ class SnapshotFixture : public LogFixture {
     config.set_method(v1::METHOD_SIGNS);
     config.set_sequence_length(8);
     config.set_samples_per_worker(1);
+    config.set_workers(v1::WORKERS_PYTHON);  // their model is nobody else's
     ASSERT_TRUE(store_->CreateRunFromFolder(config, folder_.File("model")).ok());
     snapshots_ = store_->snapshots();
   }

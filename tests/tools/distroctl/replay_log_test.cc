@@ -41,6 +41,7 @@ class ReplayLogTest : public ::testing::Test {
     config.set_method(v1::METHOD_SIGNS);
     config.set_sequence_length(8);
     config.set_samples_per_worker(1);
+    config.set_workers(v1::WORKERS_PYTHON);  // their model is nobody else's
     config.set_segment_blocks(2);
     EXPECT_TRUE(store_->CreateRunFromFolder(config, folder_.File("model")).ok());
   }
