@@ -70,28 +70,27 @@ TEST_F(ShellCommandTest, WhatIsLeftInTheBackgroundIsNotWaitedFor) {
   EXPECT_EQ(Run(absl::StrCat("kill ", lines_[0])), absl::OkStatus());
 }
 
-TEST_F(ShellCommandTest, AStopEndsTheWholeGroupOfProcesses) {
-  ShellCommand command("sleep 1000 & echo begun; wait");
+// How a command ends that is told to stop once it has written a line.
+absl::Status EndOfStopped(ShellCommand* command) {
   absl::Notification begun;
   absl::Status end;
-  std::thread thread([&] { end = command.Run({}, [&](absl::string_view) { begun.Notify(); }); });
+  std::thread thread([&] { end = command->Run({}, [&](absl::string_view) { begun.Notify(); }); });
   begun.WaitForNotification();
-  command.Stop();
+  command->Stop();
   thread.join();
-  EXPECT_EQ(end.code(), StatusCode::kCancelled);
+  return end;
+}
+
+TEST_F(ShellCommandTest, AStopEndsTheWholeGroupOfProcesses) {
+  ShellCommand command("sleep 1000 & echo begun; wait");
+  EXPECT_EQ(EndOfStopped(&command).code(), StatusCode::kCancelled);
   EXPECT_EQ(command.Run({}, [](absl::string_view) {}).code(), StatusCode::kCancelled) << "for ever";
 }
 
 TEST_F(ShellCommandTest, ACommandThatDoesNotStopIsKilled) {
   ShellCommand command("trap '' TERM; echo begun; while :; do sleep 1000; done",
                        absl::Milliseconds(1));
-  absl::Notification begun;
-  absl::Status end;
-  std::thread thread([&] { end = command.Run({}, [&](absl::string_view) { begun.Notify(); }); });
-  begun.WaitForNotification();
-  command.Stop();
-  thread.join();
-  EXPECT_EQ(end.code(), StatusCode::kCancelled);
+  EXPECT_EQ(EndOfStopped(&command).code(), StatusCode::kCancelled);
 }
 
 }  // namespace

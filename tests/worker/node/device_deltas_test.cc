@@ -42,18 +42,8 @@ class DeviceDeltasTest : public testing::NodeFixture,
     how_ = GetParam();
     how_.devices = DevicesUnderTest();
     if (how_.devices->default_ranks() == 0) GTEST_SKIP() << "needs a GPU";
-    cpu_ = MakeDeltas({}, rule_);
-    node_ = MakeDeltas(how_, rule_);
-  }
-  std::unique_ptr<Node> MakeDeltas(const NodeCase& how, const UpdateRuleKind& rule) {
-    auto node = Node::Create(OptionsOf(how), {.layout = &tiny_.layout,
-                                              .model = tiny_.model.get(),
-                                              .rule = &rule,
-                                              .copy = true,
-                                              .devices = how.devices});
-    EXPECT_TRUE(node.ok()) << node.status();
-    EXPECT_TRUE((*node)->Load(Snapshot(), RoundId(0), 0).ok());
-    return *std::move(node);
+    cpu_ = MakeNode({}, rule_);
+    node_ = MakeNode(how_, rule_);
   }
   UpdateRuleKind RuleWith(double delta_clip) const {
     return RuleOf(Config(delta_clip), &tiny_.layout, tiny_.model->architecture());
@@ -132,7 +122,7 @@ TEST_P(DeviceDeltasTest, LocalStepsAreTheCpus) {
 TEST_P(DeviceDeltasTest, WhatTheStepsDidIsScaledDownToDeltaClip) {
   constexpr double kClip = 0.01;
   const UpdateRuleKind clipped = RuleWith(kClip);
-  const auto node = MakeDeltas(how_, clipped);
+  const auto node = MakeNode(how_, clipped);
   TakeRound(node.get(), RoundId(0), DeltaStep());
   EXPECT_NEAR(*node->delta_readings()->delta_norm, kClip, 1e-3 * kClip);
   TakeRound(node_.get(), RoundId(0), DeltaStep());

@@ -32,14 +32,7 @@ v1::RunConfig Config() {
 
 class LocalStepsNodeTest : public testing::NodeFixture {
  protected:
-  std::unique_ptr<Node> MakeDeltas() {
-    auto node = Node::Create(
-        OptionsOf({}),
-        {.layout = &tiny_.layout, .model = tiny_.model.get(), .rule = &rule_, .copy = true});
-    EXPECT_TRUE(node.ok()) << node.status();
-    EXPECT_TRUE((*node)->Load(Snapshot(), RoundId(0), 0).ok());
-    return *std::move(node);
-  }
+  std::unique_ptr<Node> MakeDeltas() { return MakeNode({}, rule_); }
   v1::StepParameters DeltaStep(float rate = 0.05f) const {
     v1::StepParameters step;
     step.set_clip_norm(1);

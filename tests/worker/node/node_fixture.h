@@ -63,9 +63,10 @@ class NodeFixture : public ::testing::Test {
     options.fsdp.cpu_offload = how.cpu_offload;
     return options;
   }
-  std::unique_ptr<Node> MakeNode(const NodeCase& how) {
+  std::unique_ptr<Node> MakeNode(const NodeCase& how, const UpdateRuleKind& rule = kSignMomentum) {
     auto node = Node::Create(OptionsOf(how), {.layout = &tiny_.layout,
                                               .model = tiny_.model.get(),
+                                              .rule = &rule,
                                               .copy = true,
                                               .devices = how.devices});
     EXPECT_TRUE(node.ok()) << node.status();

@@ -75,16 +75,7 @@ class ShardedDeltasTest : public testing::NodeFixture,
  protected:
   ShardedDeltasTest() : NodeFixture(OddConfig(GetParam().tied)) {}
 
-  std::unique_ptr<Node> MakeDeltas(const NodeCase& how = {}) {
-    auto node = Node::Create(OptionsOf(how), {.layout = &tiny_.layout,
-                                              .model = tiny_.model.get(),
-                                              .rule = &rule_,
-                                              .copy = true,
-                                              .devices = how.devices});
-    EXPECT_TRUE(node.ok()) << node.status();
-    EXPECT_TRUE((*node)->Load(Snapshot(), RoundId(0), 0).ok());
-    return *std::move(node);
-  }
+  std::unique_ptr<Node> MakeDeltas(const NodeCase& how = {}) { return MakeNode(how, rule_); }
   v1::StepParameters DeltaStep() const {
     v1::StepParameters step;
     step.set_clip_norm(1);
