@@ -5,24 +5,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/time.h"
 #include "common/base/status_macros.h"
+#include "common/base/utc_time.h"
 #include "common/client/diagnosis.h"
 #include "common/client/options/client_flags.h"
 
 namespace distro::tools {
 namespace {
 
-std::string JsonTime(absl::Time time) {
-  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone());
-}
-
 nlohmann::json CertificateJson(const CertificateFacts& facts) {
   return {{"subject", facts.subject},
           {"issuer", facts.issuer},
           {"names", facts.names},
-          {"not_before", JsonTime(facts.not_before)},
-          {"not_after", JsonTime(facts.not_after)}};
+          {"not_before", UtcText(facts.not_before)},
+          {"not_after", UtcText(facts.not_after)}};
 }
 
 nlohmann::json StepsJson(const ConnectionLook& look) {

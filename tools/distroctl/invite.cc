@@ -15,6 +15,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/client/options/invite.h"
+#include "common/client/probe/certificate.h"
 #include "common/run/run_config.h"
 #include "common/security/tls_files.h"
 #include "common/security/token.h"
@@ -101,11 +102,9 @@ absl::StatusOr<Report> MakeInvite(const InviteOptions& options, absl::Time now) 
     unlink(out.c_str());  // nobody would know its token
     return status;
   }
-  const std::string until =
-      invite.expires == absl::InfiniteFuture()
-          ? "until it is revoked"
-          : absl::StrCat("until ", absl::FormatTime("%Y-%m-%d %H:%M UTC", invite.expires,
-                                                    absl::UTCTimeZone()));
+  const std::string until = invite.expires == absl::InfiniteFuture()
+                                ? "until it is revoked"
+                                : absl::StrCat("until ", DateText(invite.expires));
   return Report{.text = absl::StrCat("wrote ", out, ": ", options.role, " ", options.name, " at ",
                                      options.aggregator, ", valid ", until,
                                      ". It is secret. There: ", Program(options.role)),

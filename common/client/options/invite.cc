@@ -13,6 +13,7 @@
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/base/utc_time.h"
 #include "common/security/token.h"
 
 namespace distro {
@@ -89,8 +90,11 @@ absl::StatusOr<Invite> ParseInvite(absl::string_view text) {
       invite.role != "admin")
     return Bad("role", "is none of worker, archiver, viewer, admin");
   const absl::string_view expires = values["expires"];
-  if (!expires.empty() && !absl::ParseTime("%Y-%m-%dT%H:%M:%SZ", expires, &invite.expires, nullptr))
-    return Bad("expires", "is no time such as 2026-12-24T00:00:00Z");
+  if (!expires.empty()) {
+    const std::optional<absl::Time> time = ParseUtcText(expires);
+    if (!time) return Bad("expires", "is no time such as 2026-12-24T00:00:00Z");
+    invite.expires = *time;
+  }
   return invite;
 }
 
@@ -101,11 +105,8 @@ std::string InviteText(const Invite& invite) {
   if (!invite.run.empty()) absl::StrAppend(&text, "run ", invite.run, "\n");
   if (!invite.data_fingerprint.empty())
     absl::StrAppend(&text, "data ", invite.data_fingerprint, "\n");
-  if (invite.expires != absl::InfiniteFuture()) {
-    absl::StrAppend(&text, "expires ",
-                    absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", invite.expires, absl::UTCTimeZone()),
-                    "\n");
-  }
+  if (invite.expires != absl::InfiniteFuture())
+    absl::StrAppend(&text, "expires ", UtcText(invite.expires), "\n");
   return absl::StrCat(text, invite.ca);
 }
 
@@ -129,8 +130,7 @@ absl::StatusOr<std::optional<Invite>> TakeInvite(ChannelOptions* channel, absl::
   if (!invite.ok()) return Annotate(invite.status(), "--invite");
   if (now > invite->expires) {
     return absl::UnauthenticatedError(
-        absl::StrCat("--invite: ", path, ": expired at ",
-                     absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", invite->expires, absl::UTCTimeZone()),
+        absl::StrCat("--invite: ", path, ": expired at ", UtcText(invite->expires),
                      ": ask whoever made it for a new one (distroctl invite)"));
   }
   if (channel->aggregator.empty()) channel->aggregator = invite->aggregator;

@@ -13,12 +13,12 @@
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/base/utc_time.h"
 
 namespace distro::server {
 namespace {
 
 constexpr size_t kMaxTokensOfName = 2;
-constexpr char kTimeFormat[] = "%Y-%m-%dT%H:%M:%SZ";
 
 std::vector<absl::string_view> FieldsOf(absl::string_view line) {
   const absl::string_view stripped = absl::StripAsciiWhitespace(line);
@@ -52,9 +52,11 @@ absl::StatusOr<TokenTable> TokenTable::Parse(absl::string_view text) {
       return Annotate(Bad("the hash is not a SHA-256 of 64 lower-case hex digits"), where);
     const std::string hash = absl::HexStringToBytes(fields[2]);
     Entry entry = {.owner = {.name = std::string(fields[0]), .role = *role}, .hash = {}};
-    if (fields.size() == 4 &&
-        !absl::ParseTime(kTimeFormat, fields[3], &entry.owner.expires, nullptr))
-      return Annotate(Bad("the time is not one such as 2026-12-24T00:00:00Z"), where);
+    if (fields.size() == 4) {
+      const std::optional<absl::Time> time = ParseUtcText(fields[3]);
+      if (!time) return Annotate(Bad("the time is not one such as 2026-12-24T00:00:00Z"), where);
+      entry.owner.expires = *time;
+    }
     std::copy(hash.begin(), hash.end(), entry.hash.begin());
     DISTRO_RETURN_IF_ERROR(Annotate(table.Add(std::move(entry)), where));
   }
@@ -86,7 +88,7 @@ std::string TokensLine(absl::string_view name, Role role, absl::string_view toke
                        absl::Time expires) {
   const std::string line = absl::StrCat(name, " ", RoleName(role), " ", ToHex(Sha256(token)));
   if (expires == absl::InfiniteFuture()) return line;
-  return absl::StrCat(line, " ", absl::FormatTime(kTimeFormat, expires, absl::UTCTimeZone()));
+  return absl::StrCat(line, " ", UtcText(expires));
 }
 
 absl::StatusOr<std::string> WithoutName(absl::string_view text, absl::string_view name) {
