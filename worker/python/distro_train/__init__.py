@@ -16,6 +16,7 @@ all workers' updates together do to the parameters; after every round they are t
 everywhere. docs/python.md is the page for people. What is logged goes to the logger "distro_train".
 """
 
+from ._connect import connect
 from ._errors import (
     Diverged,
     Error,
@@ -30,7 +31,7 @@ from ._errors import (
 )
 from ._library import fingerprint_of_tokens, save_initial
 from ._optimizer import Optimizer
-from ._run import Run, connect
+from ._run import Run
 
 __all__ = [
     "Diverged",
