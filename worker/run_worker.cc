@@ -86,23 +86,17 @@ absl::StatusOr<TokenSource> OpenData(const WorkerOptions& options) {
   return tokens;
 }
 
-// The text that the aggregator compares is the one that the invite names.
-absl::Status CheckInvitedData(const WorkerOptions& options, const TokenSource& tokens) {
-  if (options.data_fingerprint.empty()) return absl::OkStatus();
-  DISTRO_ASSIGN_OR_RETURN(const std::string fingerprint, tokens.Fingerprint());
-  if (fingerprint == options.data_fingerprint) return absl::OkStatus();
+// Of the text that the aggregator compares, read once: a worker may join many times.
+// FailedPrecondition with reason `other_data`: the invite names another.
+absl::StatusOr<std::string> FingerprintOf(const WorkerOptions& options, const TokenSource& tokens) {
+  DISTRO_ASSIGN_OR_RETURN(std::string fingerprint, tokens.Fingerprint());
+  if (options.data_fingerprint.empty() || fingerprint == options.data_fingerprint)
+    return fingerprint;
   return ErrorWithReason(
       absl::StatusCode::kFailedPrecondition, "other_data",
       absl::StrCat(
           options.public_data.empty() ? "--data: " : "--public_data: ", "its fingerprint is ",
           fingerprint, ", and the invite is for a run on ", options.data_fingerprint));
-}
-
-absl::Status CheckInvitedRun(const WorkerOptions& options, const v1::JoinResponse& run) {
-  if (options.run.empty() || run.config().name() == options.run) return absl::OkStatus();
-  return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_run",
-                         absl::StrCat("--invite: is for run ", options.run, ", and ",
-                                      options.channel.aggregator, " holds ", run.config().name()));
 }
 
 // What a process is and keeps: decided before it connects.
@@ -196,8 +190,9 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
                    PhaseClock* phases, WorkerMetrics* metrics, Log* log, TrainSummary* summary) {
   DISTRO_ASSIGN_OR_RETURN(const TokenSource tokens, OpenData(options));
   DISTRO_ASSIGN_OR_RETURN(const std::optional<TokenSource> public_tokens, OpenPublicData(options));
-  DISTRO_RETURN_IF_ERROR(
-      CheckInvitedData(options, public_tokens.has_value() ? *public_tokens : tokens));
+  DISTRO_ASSIGN_OR_RETURN(
+      std::string fingerprint,
+      FingerprintOf(options, public_tokens.has_value() ? *public_tokens : tokens));
   DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<HttpEndpoint> endpoint,
                           ServeMetrics(options.http, metrics, log));
   DISTRO_ASSIGN_OR_RETURN(const std::string scratch_dir, ScratchDir(self));
@@ -212,6 +207,8 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
   NodeWorkload workload(trainer,
                         {.tokens = &tokens,
                          .public_tokens = public_tokens.has_value() ? &*public_tokens : nullptr,
+                         .data_fingerprint = std::move(fingerprint),
+                         .run_name = options.run,
                          .phases = phases,
                          .log = log});
   DISTRO_ASSIGN_OR_RETURN(
@@ -223,7 +220,6 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
             metrics->Update(reading);
             if (reading.rounds_applied > 0) progress.Update(ReadingOf(reading, rounds));
           }));
-  DISTRO_RETURN_IF_ERROR(CheckInvitedRun(options, run->run()));
   rounds = run->run().config().rounds();
   DISTRO_ASSIGN_OR_RETURN(const ComputeRates compute,
                           MeasureCompute(run->run(), workload, options));

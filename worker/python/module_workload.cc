@@ -11,9 +11,8 @@
 
 namespace distro::worker {
 
-absl::Status ModuleWorkload::Describe(v1::JoinRequest* request) const {
+void ModuleWorkload::Describe(v1::JoinRequest* request) const {
   request->set_data_fingerprint(data_fingerprint_);
-  return absl::OkStatus();
 }
 
 absl::Status ModuleWorkload::CheckTensors(const v1::JoinResponse& run) const {

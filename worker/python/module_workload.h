@@ -28,7 +28,7 @@ class ModuleWorkload final : public Workload {
         program_(program),
         phases_(phases) {}
 
-  absl::Status Describe(v1::JoinRequest* request) const override;
+  void Describe(v1::JoinRequest* request) const override;
   // InvalidArgument names the first tensor in which the module differs from the run's model, where
   // that is known. FailedPrecondition with reason `other_data`: the run is of local data.
   absl::Status Build(const v1::JoinResponse& run) override;

@@ -18,22 +18,26 @@ NodeWorkload::~NodeWorkload() {
   static_cast<void>(model_.release());
 }
 
-absl::Status NodeWorkload::Describe(v1::JoinRequest* request) const {
-  const bool local = parts_.public_tokens != nullptr;
-  DISTRO_ASSIGN_OR_RETURN(const std::string fingerprint,
-                          (local ? parts_.public_tokens : parts_.tokens)->Fingerprint());
-  request->set_data_fingerprint(fingerprint);
-  if (local) request->set_own_tokens(parts_.tokens->tokens());
-  return absl::OkStatus();
+void NodeWorkload::Describe(v1::JoinRequest* request) const {
+  request->set_data_fingerprint(parts_.data_fingerprint);
+  if (parts_.public_tokens != nullptr) request->set_own_tokens(parts_.tokens->tokens());
+}
+
+absl::Status NodeWorkload::CheckRun(const v1::RunConfig& config) const {
+  if (!parts_.run_name.empty() && config.name() != parts_.run_name) {
+    return ErrorWithReason(
+        absl::StatusCode::kFailedPrecondition, "other_run",
+        absl::StrCat("--invite: is for run ", parts_.run_name,
+                     ", and the aggregator at its address holds ", config.name()));
+  }
+  if (config.workers() != v1::WORKERS_PYTHON) return absl::OkStatus();
+  return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_run",
+                         "the run's model is a PyTorch module (\"workers\": \"python\"): train it "
+                         "with the Python package distro-train (docs/python.md)");
 }
 
 absl::Status NodeWorkload::Build(const v1::JoinResponse& run) {
-  if (run.config().workers() == v1::WORKERS_PYTHON) {
-    return ErrorWithReason(
-        absl::StatusCode::kFailedPrecondition, "other_run",
-        "the run's model is a PyTorch module (\"workers\": \"python\"): train it with "
-        "the Python package distro-train (docs/python.md)");
-  }
+  DISTRO_RETURN_IF_ERROR(CheckRun(run.config()));
   DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<const Architecture> architecture,
                           ParseModelConfig(run.model_config_json()));
   const ModelSizes& sizes = architecture->sizes();

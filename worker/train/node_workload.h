@@ -4,6 +4,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "common/base/log.h"
@@ -26,18 +28,23 @@ class NodeWorkload final : public Workload {
     const TokenSource* tokens;
     // The text that all hold, of a run of local data: then `tokens` are this worker's own.
     const TokenSource* public_tokens = nullptr;
+    // TokenSource::Fingerprint of the text that all hold.
+    std::string data_fingerprint;
+    // Name of the run that is meant; empty: any.
+    std::string run_name;
     PhaseClock* phases;
     Log* log;
   };
 
-  NodeWorkload(const TrainerOptions& options, const Parts& parts)
-      : options_(options), parts_(parts) {}
+  NodeWorkload(const TrainerOptions& options, Parts parts)
+      : options_(options), parts_(std::move(parts)) {}
   // A rank that is stuck may come back and use layout and model: they are left to it, for the rest
   // of the process.
   ~NodeWorkload() override;
 
-  absl::Status Describe(v1::JoinRequest* request) const override;
-  // FailedPrecondition with reason `other_run` also: the run takes Python workers only.
+  void Describe(v1::JoinRequest* request) const override;
+  // FailedPrecondition with reason `other_run` also: the run is not the one that is meant, or takes
+  // Python workers only.
   absl::Status Build(const v1::JoinResponse& run) override;
 
   const Layout& layout() const override { return *layout_; }
@@ -51,6 +58,7 @@ class NodeWorkload final : public Workload {
   absl::StatusOr<double> PeakFlops() { return node_->PeakFlops(); }
 
  private:
+  absl::Status CheckRun(const v1::RunConfig& config) const;
   absl::Status OpenSamples(const v1::RunConfig& config, int vocab_size);
   absl::Status MakeNode(const v1::RunConfig& config);
 

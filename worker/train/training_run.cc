@@ -74,7 +74,7 @@ absl::Status TrainingRun::Join(const v1::JoinRequest& asked) {
   request.mutable_worker()->set_name(options_.worker);
   request.mutable_worker()->set_incarnation(options_.incarnation);
   request.set_version(std::string(Version()));
-  DISTRO_RETURN_IF_ERROR(workload_->Describe(&request));
+  workload_->Describe(&request);
   DISTRO_ASSIGN_OR_RETURN(run_, parts_.exchange->Join(request));
   parts_.log->Info("joined", {{"worker", options_.worker},
                               {"run", run_.run_id()},

@@ -24,8 +24,8 @@ class Workload {
  public:
   virtual ~Workload() = default;
 
-  // What Join says of the data. InvalidArgument: the data is damaged.
-  virtual absl::Status Describe(v1::JoinRequest* request) const = 0;
+  // What Join says of the data.
+  virtual void Describe(v1::JoinRequest* request) const = 0;
   // Makes learner and objective for the run that was joined, whose tensors they have.
   // InvalidArgument: the model is not built here, its tensors are not the run's, or the data does
   // not fit the model; names key, tensor or token. FailedPrecondition: it is no run for this

@@ -135,9 +135,15 @@ WorkerResult TrainWorker(const TinyRun& run, const WorkerSetup& setup) {
       .node = setup.node,
       .checkpoint_dir = setup.checkpoint_dir,
       .state_interval_rounds = setup.state_interval_rounds};
+  const absl::StatusOr<std::string> fingerprint =
+      (public_tokens.has_value() ? *public_tokens : *tokens).Fingerprint();
+  if (!fingerprint.ok())
+    return {.status = fingerprint.status(), .summary = {}, .momentum_bits = {}};
   worker::NodeWorkload workload(
       options, {.tokens = &*tokens,
                 .public_tokens = public_tokens.has_value() ? &*public_tokens : nullptr,
+                .data_fingerprint = *fingerprint,
+                .run_name = "",
                 .phases = &phases,
                 .log = &log});
   const absl::StatusOr<std::unique_ptr<worker::TrainingRun>> training = worker::TrainingRun::Begin(
