@@ -66,7 +66,10 @@ absl::Status Train(const Worker& worker, const TokenSource& tokens, LocalAggrega
                                   .incarnation = static_cast<uint64_t>(worker.index) + 1,
                                   .micro_batch_samples = worker.micro_batch_samples,
                                   .checkpoint_dir = ""};
-  NodeWorkload workload(options, {.tokens = &tokens, .phases = &phases, .log = &log});
+  DISTRO_ASSIGN_OR_RETURN(const std::string fingerprint, tokens.Fingerprint());
+  NodeWorkload workload(
+      options,
+      {.tokens = &tokens, .data_fingerprint = fingerprint, .phases = &phases, .log = &log});
   DISTRO_ASSIGN_OR_RETURN(
       const std::unique_ptr<TrainingRun> run,
       TrainingRun::Begin(options, worker.folder, &workload,

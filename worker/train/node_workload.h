@@ -31,7 +31,7 @@ class NodeWorkload final : public Workload {
     // TokenSource::Fingerprint of the text that all hold.
     std::string data_fingerprint;
     // Name of the run that is meant; empty: any.
-    std::string run_name;
+    std::string run_name = "";
     PhaseClock* phases;
     Log* log;
   };

@@ -143,7 +143,6 @@ WorkerResult TrainWorker(const TinyRun& run, const WorkerSetup& setup) {
       options, {.tokens = &*tokens,
                 .public_tokens = public_tokens.has_value() ? &*public_tokens : nullptr,
                 .data_fingerprint = *fingerprint,
-                .run_name = "",
                 .phases = &phases,
                 .log = &log});
   const absl::StatusOr<std::unique_ptr<worker::TrainingRun>> training = worker::TrainingRun::Begin(
