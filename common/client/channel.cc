@@ -6,10 +6,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/base/status_util.h"
-#include "common/client/options/invite.h"
+#include "common/client/options/client_tls.h"
 #include "common/rpc/status.h"
-#include "common/security/tls_files.h"
 #include "common/security/token.h"
 #include "common/wire/frames.h"
 #include "grpc/compression.h"
@@ -28,12 +26,6 @@ bool AsksForTls(absl::string_view url) {
 
 constexpr unsigned kRefreshSeconds = 10;
 
-absl::StatusOr<std::string> ReadToken(const ClientTls& tls) {
-  if (tls.invite.empty()) return ReadTokenFile(tls.token_file);
-  DISTRO_ASSIGN_OR_RETURN(Invite invite, ReadInvite(tls.invite));
-  return std::move(invite.token);
-}
-
 // Reads the token at each call, so that a new one needs no new process. A small file: no thread of
 // its own.
 class TokenFromFile final : public grpc::MetadataCredentialsPlugin {
@@ -46,7 +38,7 @@ class TokenFromFile final : public grpc::MetadataCredentialsPlugin {
   grpc::Status GetMetadata(grpc::string_ref /*service*/, grpc::string_ref /*method*/,
                            const grpc::AuthContext& /*context*/,
                            std::multimap<grpc::string, grpc::string>* metadata) override {
-    const absl::StatusOr<std::string> token = ReadToken(tls_);
+    const absl::StatusOr<std::string> token = ReadClientToken(tls_);
     if (!token.ok()) return ToGrpcStatus(token.status());
     metadata->emplace("authorization", absl::StrCat(kBearer, *token));
     return grpc::Status::OK;
@@ -56,7 +48,7 @@ class TokenFromFile final : public grpc::MetadataCredentialsPlugin {
   const ClientTls tls_;
 };
 
-std::shared_ptr<grpc::ChannelCredentials> TlsConnection(const ClientTls& tls) {
+std::shared_ptr<grpc::ChannelCredentials> TlsConnection(const TlsFiles& tls) {
   grpc::experimental::TlsChannelCredentialsOptions options;
   if (!tls.ca.empty() || !tls.cert.empty()) {
     options.set_certificate_provider(
@@ -71,14 +63,11 @@ std::shared_ptr<grpc::ChannelCredentials> TlsConnection(const ClientTls& tls) {
 // Checks the files first, and says what is wrong by their names. Requires ValidateClientTls(false,
 // tls).
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> TlsChannelCredentials(
-    const ClientTls& given) {
-  ClientTls tls = given;
-  DISTRO_ASSIGN_OR_RETURN(tls.ca, CaFileOf(given));
-  const absl::string_view flags = tls.invite.empty() ? "--ca, --cert, --key" : "--invite";
-  DISTRO_RETURN_IF_ERROR(Annotate(ReadTlsFiles({tls.ca, tls.cert, tls.key}).status(), flags));
-  std::shared_ptr<grpc::ChannelCredentials> connection = TlsConnection(tls);
+    const ClientTls& tls) {
+  DISTRO_ASSIGN_OR_RETURN(const ClientTlsFiles read, ReadClientTls(tls));
+  std::shared_ptr<grpc::ChannelCredentials> connection = TlsConnection(read.files);
   if (tls.token_file.empty() && tls.invite.empty()) return connection;
-  DISTRO_RETURN_IF_ERROR(Annotate(ReadToken(tls).status(), "--token_file"));
+  DISTRO_RETURN_IF_ERROR(ReadClientToken(tls).status());
   return grpc::CompositeChannelCredentials(
       connection, grpc::MetadataCredentialsFromPlugin(std::make_unique<TokenFromFile>(tls)));
 }

@@ -11,6 +11,9 @@
 
 namespace distro {
 
+// First line of a certificate in PEM.
+inline constexpr char kBeginCertificate[] = "-----BEGIN CERTIFICATE-----";
+
 // Paths; empty ones are not read.
 struct TlsFiles {
   std::string ca = {};    // one or more CA certificates

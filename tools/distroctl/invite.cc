@@ -67,8 +67,7 @@ absl::StatusOr<Invite> Fill(const InviteOptions& options, absl::Time now) {
   if (!options.ca.empty()) {
     DISTRO_RETURN_IF_ERROR(Annotate(ReadTlsFiles({options.ca, "", ""}).status(), "--ca"));
     DISTRO_ASSIGN_OR_RETURN(invite.ca, ReadFile(options.ca, kMaxInviteBytes / 2));
-    const size_t pem = invite.ca.find("-----BEGIN CERTIFICATE-----");
-    invite.ca.erase(0, pem);
+    invite.ca.erase(0, invite.ca.find(kBeginCertificate));
   }
   if (options.run.empty()) return invite;
   DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(options.run, kMaxRunBytes));

@@ -14,13 +14,13 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/base/utc_time.h"
+#include "common/security/tls_files.h"
 #include "common/security/token.h"
 
 namespace distro {
 namespace {
 
 constexpr absl::string_view kMagic = "distro-invite 1";
-constexpr absl::string_view kPem = "-----BEGIN CERTIFICATE-----";
 constexpr absl::string_view kKeys[] = {"aggregator", "name", "role",   "token",
                                        "run",        "data", "expires"};
 constexpr size_t kRequired = 4;  // the first of them
@@ -72,7 +72,7 @@ absl::StatusOr<Invite> ParseInvite(absl::string_view text) {
     return absl::InvalidArgumentError(
         "is no invite of this version: its first line is not `distro-invite 1`");
   }
-  const size_t pem = std::min(text.find(kPem), text.size());
+  const size_t pem = std::min(text.find(kBeginCertificate), text.size());
   if (pem < end_of_magic) return Bad("line 1", "is a certificate");
   DISTRO_ASSIGN_OR_RETURN(Values values,
                           ReadLines(text.substr(end_of_magic + 1, pem - end_of_magic - 1)));
@@ -115,12 +115,6 @@ absl::StatusOr<Invite> ReadInvite(const std::string& path) {
   absl::StatusOr<Invite> invite = ParseInvite(text);
   if (!invite.ok()) return Annotate(invite.status(), path);
   return invite;
-}
-
-absl::StatusOr<std::string> CaFileOf(const ClientTls& tls) {
-  if (tls.invite.empty()) return tls.ca;
-  DISTRO_ASSIGN_OR_RETURN(const Invite invite, ReadInvite(tls.invite));
-  return invite.ca.empty() ? std::string() : tls.invite;
 }
 
 absl::StatusOr<std::optional<Invite>> TakeInvite(ChannelOptions* channel, absl::Time now) {

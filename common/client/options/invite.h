@@ -53,10 +53,6 @@ std::string InviteText(const Invite& invite);
 // The statuses of ReadFile, and of ParseInvite after "PATH: ".
 absl::StatusOr<Invite> ReadInvite(const std::string& path);
 
-// The PEM file of the CAs that the aggregator's certificate is judged by: `tls.ca`, or the invite,
-// where it has one; empty: the system's. The statuses of ReadInvite.
-absl::StatusOr<std::string> CaFileOf(const ClientTls& tls);
-
 // What a program does about --invite: nothing without one, else reads it and takes the aggregator's
 // address from it unless another was given. Unauthenticated: it has expired. Otherwise as
 // ReadInvite, after "--invite: ".

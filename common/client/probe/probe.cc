@@ -11,8 +11,7 @@
 #include "absl/strings/strip.h"
 #include "common/base/address.h"
 #include "common/base/status_macros.h"
-#include "common/base/status_util.h"
-#include "common/client/options/invite.h"
+#include "common/client/options/client_tls.h"
 #include "common/client/probe/fault_text.h"
 #include "common/client/probe/greeting.h"
 #include "common/client/probe/socket.h"
@@ -267,15 +266,11 @@ absl::StatusOr<ConnectionLook> Probe(const ProbeOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(const std::string target, ParseAggregatorUrl(channel.aggregator));
   DISTRO_ASSIGN_OR_RETURN(HostPort to, ParseHostPort(target));
   DISTRO_RETURN_IF_ERROR(ValidateClientTls(channel.insecure, channel.tls));
-  TlsMaterial material;
+  if (channel.insecure) return Looking(options, std::move(to)).Run(TlsMaterial());
+  DISTRO_ASSIGN_OR_RETURN(ClientTlsFiles tls, ReadClientTls(channel.tls));
   ProbeOptions with_ca = options;
-  if (!channel.insecure) {
-    DISTRO_ASSIGN_OR_RETURN(with_ca.channel.tls.ca, CaFileOf(channel.tls));
-    auto read = ReadTlsFiles({with_ca.channel.tls.ca, channel.tls.cert, channel.tls.key});
-    if (!read.ok()) return Annotate(read.status(), "--ca, --cert, --key");
-    material = *std::move(read);
-  }
-  return Looking(with_ca, std::move(to)).Run(material);
+  with_ca.channel.tls.ca = tls.files.ca;
+  return Looking(with_ca, std::move(to)).Run(tls.material);
 }
 
 }  // namespace distro
