@@ -1,6 +1,6 @@
-// What an operation works on and with: blocks of a tensor, their votes, the numbers of a round.
-// Plain data without member functions and with light includes: files compiled for one instruction
-// set use it, and must not emit inline functions or initialisers that others could be linked to.
+// The operands of kernels: blocks of a tensor, their votes, the numbers of a round. Plain data
+// without member functions and with light includes: files compiled for one instruction set use it,
+// and must not emit inline functions or initialisers that others could be linked to.
 #pragma once
 
 #include <cstdint>

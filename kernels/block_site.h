@@ -1,4 +1,4 @@
-// Where blocks lie inside a tensor's element array, and whether a caller's shapes fit it. Pure
+// Locates blocks inside a tensor's element array, and checks a caller's shapes against it. Pure
 // functions.
 #pragma once
 

@@ -1,6 +1,6 @@
-// What a worker of deltas does with its error buffer once a round, on one device
-// (docs/algorithm.md, "Deltas"): the buffer takes what the round did, the largest of it become the
-// update, and what came back leaves it. Local to a worker; what all replicas do is
+// Error feedback of a worker of deltas on one device (docs/algorithm.md, "Deltas"), once a round:
+// the error buffer accumulates the round's movement, its largest values become the update, and the
+// part that the result included is subtracted. Local to a worker; all replicas apply
 // Backend::ApplyDeltas.
 //
 //   backend->IsFinite(beta, begin, x, e)                          // of every tensor, then

@@ -1,5 +1,5 @@
-// What distro-worker does besides training. Each is a function that makes a text, and a command
-// around it.
+// The commands of distro-worker besides training. Each is a function that makes a text, and a
+// command around it.
 #pragma once
 
 #include <cstdint>

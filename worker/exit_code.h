@@ -1,4 +1,4 @@
-// How a worker process ends (docs/worker.md has the table for people). Pure.
+// The exit codes of a worker process (docs/worker.md has the table for people). Pure.
 #pragma once
 
 #include <string>

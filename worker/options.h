@@ -1,4 +1,4 @@
-// What a worker process can be told, validated. Defaults of flags are here.
+// The validated options of a worker process. Defaults of flags are here.
 #pragma once
 
 #include <cstdint>

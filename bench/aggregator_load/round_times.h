@@ -1,6 +1,6 @@
-// When rounds and their segments came and went, as the workers of one process saw it, and whether
-// all of them saw the same rounds. Times are of the machine's monotonic clock, so that several
-// processes' may be compared. Thread-safe.
+// Records when rounds and their segments opened and closed, as seen by the workers of one process,
+// and checks that all of them saw the same rounds. Times are of the machine's monotonic clock, so
+// that the records of several processes can be compared. Thread-safe.
 #pragma once
 
 #include <cstdint>

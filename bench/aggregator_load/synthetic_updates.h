@@ -1,8 +1,8 @@
-// What synthetic workers upload: random updates of the run's method, in which nobody agrees and
-// results are as large as they can be, or those that workers of a small model were recorded to
-// send, repeated over the blocks of the run. Made once; a round's payload is one of them with the
-// round and the segment written into its header, so that a machine's cores go into the aggregator
-// and not into encoding. Within a segment all workers' updates differ.
+// The uploads of synthetic workers: random updates of the run's method, in which no two workers
+// agree and results are as large as they can be, or updates recorded from workers of a small model,
+// repeated over the blocks of the run. They are made once; a round's payload is one of them with
+// the round and the segment written into its header, so that the machine's cores serve the
+// aggregator and not the encoding. Within a segment all workers' updates differ.
 //
 //   SyntheticUpdates updates(&layout, first, workers, SignUpdates(&layout, k, recorded));
 //

@@ -1,6 +1,6 @@
-// What DisTrO is compared with: the same model, samples, batch size, schedule and clipping, with
-// the gradients of all workers averaged every round (All-Reduce) and one of the usual optimizers.
-// One thread computes what the workers would compute at once, all their samples as one batch.
+// The baselines of DisTrO: the same model, samples, batch size, schedule and clipping, with the
+// gradients of all workers averaged every round (All-Reduce) and a standard optimizer. One thread
+// computes the gradients of all workers as one batch.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// What the workers of the lab send each other under the deltas method, in a form in which variants
-// can be tried that the real system does not have: a value in units of 2^-44 for every position,
-// blocks or their DCT, other levels. What the real system has goes through its own arithmetic
-// (common/update, kernels/cpu); messages follow it where a variant asks for more. Pure functions.
+// The messages between the workers of the lab under the deltas method, in a form for variants that
+// the real system does not have: a value in units of 2^-44 for every position, blocks or their DCT,
+// other levels. Where no variant asks for more, messages go through the arithmetic of the real
+// system (common/update, kernels/cpu). Pure functions.
 #pragma once
 
 #include <cstdint>

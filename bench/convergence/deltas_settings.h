@@ -1,5 +1,5 @@
-// What a run of the deltas method in the lab does (docs/algorithm.md, "Deltas"), read from JSON:
-// the method's own settings, what happens to its workers, and variants that the real system does
+// The settings of a run of the deltas method in the lab (docs/algorithm.md, "Deltas"), read from
+// JSON: the method's own settings, faults of its workers, and variants that the real system does
 // not have. Names, meanings and defaults stand here only; unknown names are refused.
 #pragma once
 

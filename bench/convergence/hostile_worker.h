@@ -1,5 +1,5 @@
-// What a hostile worker of the lab sends in the place of its update. What it keeps in mind for its
-// feedback stays as it was, so that it goes on choosing positions as others do. Pure.
+// Replaces the update of a hostile worker of the lab. The worker's own error feedback does not
+// change, so that it goes on choosing positions as others do. Pure.
 #pragma once
 
 #include <cstdint>

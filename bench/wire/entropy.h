@@ -1,5 +1,5 @@
-// What votes and deltas would take at best, for benchmarks, and for the tests of the codecs. Pure
-// functions.
+// The entropy of votes and deltas, the lower bound of their codecs: for benchmarks and for the
+// tests of the codecs. Pure functions.
 #pragma once
 
 #include <algorithm>

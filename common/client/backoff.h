@@ -1,6 +1,6 @@
-// How long to wait before the next attempt: exponential with jitter, so that the workers of a
-// restarted aggregator do not all come back in the same instant. Pure: the same seed gives the same
-// delays; nothing waits here.
+// Delays between attempts: exponential with jitter, so that the workers of a restarted aggregator
+// do not all come back in the same instant. Pure: the same seed gives the same delays; nothing
+// waits here.
 //
 // Not thread-safe.
 #pragma once

@@ -1,6 +1,6 @@
-// What the threads of one client of an aggregator know together: where the run stands, which calls
-// are in flight, and how it ended. Threads meet here and nowhere else: each waits for a change,
-// looks at the view, acts alone.
+// The state that the threads of one client of an aggregator share: the position of the run, the
+// calls in flight, and the end. Threads meet here and nowhere else: each waits for a change, looks
+// at the view, acts alone.
 //
 //   ClientCall call(&state);                        // cancelled by End
 //   stub->GetRun(call.context(), ...);

@@ -1,6 +1,6 @@
-// How long a client tries to reach its aggregator for the first time, and what it says meanwhile:
-// a wrong flag ends it at once, an aggregator that is about to start is waited for until
-// --connect_timeout, and who was reached once is waited for for ever.
+// Bounds the first attempts of a client to reach its aggregator, and reports them: a wrong flag
+// ends them at once, an aggregator that is about to start is waited for until --connect_timeout,
+// and an aggregator that was reached once is waited for without end.
 //
 //   FirstContact contact(channel, absl::Seconds(60), log, clock);
 //   contact.Begin();

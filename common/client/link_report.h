@@ -1,5 +1,5 @@
-// What a measured link means for a run: seconds a round, and whether the others would wait for it.
-// Pure; no gRPC here.
+// Translates a measured link into seconds a round, and says whether the other workers would wait
+// for it. Pure; no gRPC here.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What a failed call means for a client (docs/exchange.md, "What happens when something fails"): by
-// the status's reason, and by its code where there is none; never by its text. Pure.
+// Decides how a client reacts to a failed call (docs/exchange.md, "What happens when something
+// fails"): by the status's reason, by its code where there is none, never by its text. Pure.
 #pragma once
 
 #include "absl/status/status.h"

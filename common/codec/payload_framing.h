@@ -1,5 +1,5 @@
-// What all payloads have around their bodies (docs/payload_format.md): a header that says what they
-// are of, and a checksum.
+// The frame of all payloads (docs/payload_format.md): a header that describes the body, and a
+// checksum.
 //
 //   payload  = header body checksum
 //   header   = 40 bytes: "DSTP", version, kind, k, layout hash, round, segment, blocks, body bytes

@@ -1,4 +1,4 @@
-// How a worker takes part in a run: the edge between training and the network. Two implementations:
+// The interface between training and the network: a worker's part in a run. Two implementations:
 // GrpcExchange talks to an aggregator, LocalExchange joins the workers of one process. Training
 // code cannot tell them apart.
 //

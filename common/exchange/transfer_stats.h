@@ -1,4 +1,4 @@
-// What an exchange has moved and repeated since its start. Plain data.
+// Bytes and calls that an exchange has moved and repeated since its start. Plain data.
 #pragma once
 
 #include <array>

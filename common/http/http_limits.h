@@ -1,6 +1,5 @@
-// What keeps one client of the HTTP side from taking all of it: places for connections, turns for
-// requests, processor time for answers. Pure bookkeeping, of the I/O thread; it closes, refuses and
-// waits for nothing itself.
+// Limits of one client of the HTTP side: connections, requests, and processor time for answers.
+// Pure bookkeeping for the I/O thread; it closes, refuses and waits for nothing itself.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-// What a request on the HTTP side asks for: the target of its first line, cut into path and query.
-// Pure; the bytes are a stranger's.
+// Parses the target of an HTTP request into path and query. Pure; the bytes are untrusted input.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// Where every tensor of a manifest lies among the blocks of a run, and how blocks are cut into
-// segments (docs/algorithm.md, "Layout"). Immutable; thread-safe.
+// Numbers the blocks of a manifest's tensors and cuts them into segments (docs/algorithm.md,
+// "Layout"). Immutable; thread-safe.
 //
 // Blocks of all tensors are numbered through in manifest order. A segment is `segment_blocks`
 // consecutive blocks (the last may be shorter): the unit of streaming, logging and inclusion. A

@@ -1,5 +1,5 @@
-// How a tensor is seen as a matrix of 64 x 64 blocks (docs/algorithm.md, "Layout"), and what a rank
-// of a node may hold of it: whole rows of blocks. Plain values, pure functions.
+// The shape of a tensor as a matrix of 64 x 64 blocks (docs/algorithm.md, "Layout"), and the part
+// of it that a rank of a node may hold: whole rows of blocks. Plain values, pure functions.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// What there is to know of a model without computing it: sizes, tensors, units, operations, memory.
-// The seam of architectures, its half without Torch; worker/model/units.h is the other half
-// (docs/decisions/0017). A further architecture is a folder beside llama/ and a line in the table
-// of architecture.cc.
+// The static properties of a model: sizes, tensors, units, operations, memory. This is the half of
+// the interface of architectures without Torch; worker/model/units.h is the other half
+// (docs/decisions/0017). A new architecture is a folder beside llama/ and a line in the table of
+// architecture.cc.
 //
 //   DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<const Architecture> model,
 //                           ParseModelConfig(config_json));

@@ -1,6 +1,6 @@
-// Which tensors of a model are matrices inside it where nobody here knows its architecture: a run
-// of `"workers": "python"`. Its config.json says so itself, in the key `distro_outside`: the names
-// of the matrices that are not inside, embedding and head.
+// Names the matrices inside a model whose architecture this project does not know: a run of
+// `"workers": "python"`. Its config.json lists in the key `distro_outside` the matrices that are
+// not inside, embedding and head.
 //
 //   {"model_type": "gpt2", "distro_outside": ["wpe.weight", "wte.weight"]}
 //

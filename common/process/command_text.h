@@ -1,4 +1,4 @@
-// What a program says about its command line, made from its tables alone. Pure.
+// Renders the help text of a program from the tables of its command line. Pure.
 #pragma once
 
 #include <string>

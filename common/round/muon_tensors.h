@@ -1,6 +1,5 @@
-// Which tensors of a run Muon steps, whose blocks therefore travel as their DCT: what the
-// aggregator and a worker without an architecture of its own have to know of a model. Pure;
-// thread-safe.
+// Selects the tensors of a run that Muon steps. Their blocks travel as their DCT, so the aggregator
+// and a worker without an architecture of its own need the list, too. Pure; thread-safe.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
-// What a round's record says: who has samples, who was in, what came of each segment. Whoever runs
-// rounds makes it here, so that the aggregator, the one inside a process and tests have the same
-// records (docs/protocol.md, "A round"). Pure; plain data.
+// Makes the record of a round: who has samples, whose updates are in it, and the result of each
+// segment. The aggregator, the aggregator inside a process and tests make their records here, so
+// that all are the same (docs/protocol.md, "A round"). Pure; plain data.
 //
 //   SlotPlan plan = PlanOf(start);                        // or of MakeStartHeader()
 //   ...                                                   // the round goes on

@@ -1,5 +1,5 @@
-// Whether the workers of a run can train its model: what is asked when a run is created, before
-// gigabytes are uploaded and workers come and go. Pure; thread-safe.
+// Checks that the workers of a run can train its model. The check runs when a run is created,
+// before gigabytes are uploaded. Pure; thread-safe.
 #pragma once
 
 #include <memory>

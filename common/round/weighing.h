@@ -1,6 +1,6 @@
-// What an update says of itself, and how much it counts for that (docs/algorithm.md, "Aggregator";
-// docs/speeds.md; docs/local_data.md). Pure; plain data. Used by the aggregator and by the one
-// inside a process.
+// Checks the claim of an update, and computes its weight (docs/algorithm.md, "Aggregator";
+// docs/speeds.md; docs/local_data.md). The aggregator and the aggregator inside a process use it.
+// Pure; plain data.
 //
 //   const Weighing weighing = WeighingOf(config);
 //   CheckClaim(weighing, claim, slot)                      // of each update

@@ -1,7 +1,7 @@
-// How far a run's log has been applied to some parameters, and what those hash to: what a replica
-// has, wherever its parameters are (kernels/replica/replica.h: whole, in the host's memory;
-// worker/node/node.h: on ranks). It takes the next round only, decodes it, and goes on when all of
-// it was applied.
+// Tracks how far a run's log has been applied to some parameters, and the hash of the result. It is
+// the base of every replica, wherever its parameters are (kernels/replica/replica.h: whole, in the
+// host's memory; worker/node/node.h: on ranks). It accepts the next round only, decodes it, and
+// advances when the whole round was applied.
 //
 //   class Replica : public AppliedLog {
 //     absl::Status Apply(const CommittedRound& round) {

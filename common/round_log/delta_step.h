@@ -1,4 +1,4 @@
-// What a round of deltas says (v1.DeltaParameters), as code uses it. Pure functions.
+// Converts the parameters of a round of deltas (v1.DeltaParameters) for code. Pure functions.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// How large a round's header gets, and what a run may therefore be: the header travels in one
-// message and is kept in one piece (docs/protocol.md, "Limits"). Pure functions.
+// Bounds the size of a round's header, and with it the size of a run: the header travels in one
+// message and is stored in one piece (docs/protocol.md, "Limits"). Pure functions.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What checks of a run's configuration say. Pure functions; InvalidArgument starts with the key.
+// Checks of a run's configuration. Pure functions; InvalidArgument starts with the key.
 #pragma once
 
 #include "absl/status/status.h"

@@ -1,6 +1,5 @@
-// What the aggregator decides about a round before it opens: learning rate and samples. Pure
-// functions, used by the aggregator and by the exchange that runs in one process, so that both give
-// the same run.
+// The schedule of a run: the learning rate and the samples of each round. Pure functions; the
+// aggregator and the exchange that runs in one process use them, so that both give the same run.
 #pragma once
 
 #include <cstdint>

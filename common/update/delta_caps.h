@@ -1,5 +1,5 @@
-// How far one worker can move a tensor in a round (docs/algorithm.md, "Deltas"): the largest scale
-// code that an upload may carry, from what the workers of the round before sent. Pure functions.
+// Limits how far one worker can move a tensor in a round (docs/algorithm.md, "Deltas"): the largest
+// scale code of an upload, computed from the uploads of the round before. Pure functions.
 #pragma once
 
 #include <cstdint>

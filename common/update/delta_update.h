@@ -1,4 +1,4 @@
-// What a worker sends of a range of blocks under the deltas method, and what comes back
+// A worker's update of a range of blocks under the deltas method, and the aggregated result
 // (docs/algorithm.md, "Deltas"). Plain data, and the rules it keeps.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What the two forms of a block have in common, elements (deltas.h) and frequencies
-// (delta_transform.h): how a record is written, and which of it came back. Pure functions.
+// Writes the record of a block, and finds the part of it that the result included: the code that
+// elements (deltas.h) and frequencies (delta_transform.h) share. Pure functions.
 #pragma once
 
 #include <cmath>

@@ -1,7 +1,7 @@
-// What a worker does with its error buffer under the deltas method (docs/algorithm.md, "Deltas"),
-// on the CPU: what the buffer takes, what is sent of it, what leaves it when it came back. Local
-// arithmetic; what replicas apply is Backend::ApplyDeltas. Choosing and feedback are here for
-// tensors whose blocks travel as they are; delta_transform.h has them for those that travel as
+// Error feedback under the deltas method on the CPU (docs/algorithm.md, "Deltas"): accumulation
+// into the error buffer, selection of the update, and subtraction of the part that the result
+// included. Local arithmetic; replicas apply Backend::ApplyDeltas. Selection and feedback are here
+// for tensors whose blocks travel as they are; delta_transform.h has them for those that travel as
 // their DCT.
 //
 // Arrays are a tensor's whole f32 [elements] array, row-major without padding; `blocks` says which

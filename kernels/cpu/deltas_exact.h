@@ -1,6 +1,6 @@
-// What Backend::ApplyDeltas is made of on every CPU: the rules, the step of elements, and what the
-// integer transform of frequencies begins with. The arithmetic is in a source file of its own,
-// apart from the floating-point environment that it is done in (kernels/cpu/exact.h says why).
+// The parts of Backend::ApplyDeltas on every CPU: the rules, the step of elements, and the start of
+// the integer transform of frequencies. The arithmetic is in a source file of its own, apart from
+// the floating-point environment that it is done in (kernels/cpu/exact.h says why).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What every exact operation begins with (docs/algorithm.md, "Exactness"): votes that are checked
-// and scaled as the integer transform wants them, and the default floating-point environment.
+// The start of every exact operation (docs/algorithm.md, "Exactness"): checks and scales votes for
+// the integer transform, and sets the default floating-point environment.
 #pragma once
 
 #include <cfenv>

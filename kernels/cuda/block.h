@@ -1,9 +1,8 @@
-// What the code of one block on a GPU is written with. A group of threads works on one 64 x 64
-// block in phases; within a phase no thread sees what another writes, except through Add. The
-// phases are constexpr templates over `Threads`, which nvcc compiles for the device
-// (--expt-relaxed-constexpr) and any compiler for the CPU, where tests/kernels runs them thread
-// after thread. Nothing is contracted: a multiply-add is written as one, so both give the same
-// bits.
+// The vocabulary of the code of one block on a GPU. A group of threads works on one 64 x 64 block
+// in phases; within a phase no thread sees what another writes, except through Add. The phases are
+// constexpr templates over `Threads`, which nvcc compiles for the device (--expt-relaxed-constexpr)
+// and any compiler for the CPU, where tests/kernels runs them thread after thread. Nothing is
+// contracted: a multiply-add is written as one, so both give the same bits.
 //
 //   threads.Each(f)         f(thread) on every thread, then a barrier
 //   threads.Add(at, value)  atomic +=; returns what was there before

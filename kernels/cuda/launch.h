@@ -1,4 +1,4 @@
-// What the launches of all kernels have in common.
+// Helpers that the launches of all kernels share: statuses, grid sizes, checks of shapes.
 #pragma once
 
 #include <cuda_runtime_api.h>

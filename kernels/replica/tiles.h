@@ -1,5 +1,5 @@
-// How the parameters of a layout are cut into pieces of work that threads share: a tile's
-// parameters stay in a core's cache from the update to the state hash. Pure.
+// Cuts the parameters of a layout into tiles for threads. A tile's parameters stay in a core's
+// cache from the update to the state hash. Pure.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,6 @@
-// Who calls, and whether this caller may: asked at the start of every handler (docs/security.md).
-// What the credential says comes from the connection (a client certificate that TLS verified) or
-// from the call (a token); a call with a token is the token's, whatever the certificate.
-// Thread-safe.
+// Identifies and authorizes callers, at the start of every handler (docs/security.md). The
+// credential comes from the connection (a client certificate that TLS verified) or from the call (a
+// token); a call with a token is the token's, whatever the certificate. Thread-safe.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What the services tell, for metrics; without gRPC, for who shows it knows nothing of that.
-// Thread-safe, quick.
+// Interfaces through which the services report events to metrics. Without gRPC, so that metrics do
+// not depend on it. Thread-safe, quick.
 #pragma once
 
 #include <cstdint>

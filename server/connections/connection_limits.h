@@ -1,4 +1,4 @@
-// What connections may take of an aggregator (docs/security.md, "Connections"). Plain data.
+// Limits on connections to an aggregator (docs/security.md, "Connections"). Plain data.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,8 @@
-// Which connections may be there, below every handler (docs/security.md, "Connections"). A
-// connection is anonymous until a call on it has shown a credential. Anonymous ones are few, short
-// and may send little, and what they cost is charged to their address and to all of them together;
-// a credential gives the charge back. One with a credential may hold many calls and any number of
-// bytes of messages, but little beyond them: a peer that burns processor time on headers sends no
-// messages.
+// Admits and ends connections, below every handler (docs/security.md, "Connections"). A connection
+// is anonymous until a call on it has shown a credential. Anonymous ones are few, short and may
+// send little, and their cost is charged to their address and to all of them together; a credential
+// returns the charge. A connection with a credential may hold many calls and any number of bytes of
+// messages, but little beyond them: a peer that burns processor time on headers sends no messages.
 //
 // Knows nothing of sockets: its owner (Acceptor) tells what happens and ends the connections that
 // the table gives up. The caller has the clock: `now` is monotonic. Thread-safe: handlers tell of

@@ -1,6 +1,6 @@
-// How often each name may call (docs/protocol.md, "Limits"): a token bucket for every credential,
-// or with --insecure for every worker's name. Far above what an honest caller needs; beyond it a
-// call costs neither a log line nor a lock of the run. Thread-safe.
+// Limits the rate of calls of each name (docs/protocol.md, "Limits"): a token bucket for every
+// credential, or with --insecure for every worker's name. The rates are far above an honest
+// caller's; beyond them a call costs neither a log line nor a lock of the run. Thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What peers may take of an aggregator (docs/protocol.md, "Limits"). The defaults are far above
-// what an honest worker needs: they bound what a hostile or broken one can cost the others.
+// Limits on the resources that peers may take of an aggregator (docs/protocol.md, "Limits"). The
+// defaults are far above an honest worker's needs: they bound the cost of a hostile or broken one.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Whether a transfer stalls or trickles: while we wait for the peer, `bytes` must move within every
-// `timeout`. Time in which the peer waits for us does not count. The caller has the clock. Pure
-// state, not thread-safe.
+// Detects a transfer that stalls or trickles: while we wait for the peer, `bytes` must move within
+// every `timeout`. Time in which the peer waits for us does not count. The caller has the clock.
+// Pure state, not thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Which streams may be open: how many of a kind, how many of a name, at what rate, and not without
-// moving (docs/protocol.md, "Limits"). Knows nothing of gRPC: a stream is something that can be
+// Limits open streams: their number by kind and by name, their rate, and their time without
+// progress (docs/protocol.md, "Limits"). Independent of gRPC: a stream is an object that can be
 // told to stop. Thread-safe.
 //
 // No name has more places than it needs (kSubscriptionsOfAName and the others): beyond them it

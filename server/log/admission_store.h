@@ -1,5 +1,5 @@
-// What operators decided and a restart must not forget: pause and quarantines (docs/files.md,
-// "admission.pb").
+// Stores the decisions of operators that must survive a restart: pause and quarantines
+// (docs/files.md, "admission.pb").
 //
 // Not thread-safe: of whoever owns the decisions. Write() blocks on the disk.
 #pragma once

@@ -1,4 +1,4 @@
-// What is fixed when a run is created.
+// The properties of a run that are fixed when it is created.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,4 @@
-// What a snapshot file must be before a run begins with it or goes on from it. Blocking,
-// thread-safe.
+// Checks a snapshot file before a run starts or continues from it. Blocking, thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// What the aggregator says of itself on /metrics, and of its workers on /metrics/workers
-// (docs/metrics.md). Counters that events move are made at start; what is a state is read at each
-// scrape. Thread-safe.
+// Exports the aggregator's metrics on /metrics, and those of its workers on /metrics/workers
+// (docs/metrics.md). Counters of events exist from the start; states are read at each scrape.
+// Thread-safe.
 #pragma once
 
 #include <map>

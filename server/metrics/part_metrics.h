@@ -1,5 +1,5 @@
-// What /metrics and /metrics/workers say of the aggregator's parts, read when they are asked
-// (docs/metrics.md). Thread-safe.
+// Exports the metrics of the aggregator's parts on /metrics and /metrics/workers, read at each
+// scrape (docs/metrics.md). Thread-safe.
 #pragma once
 
 #include <vector>

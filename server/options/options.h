@@ -1,4 +1,4 @@
-// What an aggregator process can be told, validated. Defaults of flags are here.
+// The validated options of an aggregator process. Defaults of flags are here.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What is due now. Pure thinking about the open round is in Decide(); here it meets sessions,
-// restarts, pauses and drains, and becomes the round thread's next piece of work.
+// Chooses the round thread's next piece of work. Decide() judges the open round alone; here its
+// answer is combined with sessions, restarts, pauses and drains.
 #pragma once
 
 #include <cstdint>

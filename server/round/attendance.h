@@ -1,6 +1,5 @@
-// Who is there, since when, and at what pace: sessions and states, when updates come, how long the
-// next round may wait for them, and whether a link can keep up (docs/protocol.md, "Membership",
-// "Times").
+// Tracks the workers of a run: sessions and states, the times of their updates, the deadline of the
+// next round, and whether a link can keep up (docs/protocol.md, "Membership", "Times").
 //
 // Passive: under the manager's mutex. What a worker's new state means to the open round and to its
 // streams is its owner's.

@@ -1,4 +1,4 @@
-// What the round thread does: finds what is due, and does it, with heavy work outside the mutex.
+// The round thread: finds the work that is due and does it, with heavy work outside the mutex.
 //
 // For one thread, whoever calls Step(). What it shares with others is in SharedRun.
 #pragma once

@@ -1,4 +1,4 @@
-// What may go on: the run's state and why, pauses, and drains (docs/protocol.md, "The process").
+// The state of a run and its reason: pauses and drains (docs/protocol.md, "The process").
 //
 // Passive: under the manager's mutex. A decision of an operator is durable before it comes here.
 #pragma once

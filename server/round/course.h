@@ -1,5 +1,5 @@
-// Where the run is: the round that is open or opens next, who has samples of it and of the one
-// after it, and the open round itself.
+// The position of a run: the round that is open or opens next, the owners of its samples and of the
+// next round's, and the open round itself.
 //
 // Passive: under the manager's mutex. Times are monotonic and given.
 //

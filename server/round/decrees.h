@@ -1,4 +1,5 @@
-// What operators decide, and what rules decide in their place: written first, then acted upon.
+// Executes the decisions of operators, and those that rules make in their place: written first,
+// then acted upon.
 //
 // Thread-safe; waits for the disk.
 #pragma once

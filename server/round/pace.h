@@ -1,5 +1,5 @@
-// What the last rounds teach about time: the deadline of the next one, when workers' updates come,
-// and how fast the log grows. Bounded memories, without a clock: times are monotonic and given.
+// Statistics of the last rounds: the deadline of the next one, the times of workers' updates, and
+// the growth of the log. Bounded memories, without a clock: times are monotonic and given.
 //
 // Not thread-safe: their owner (Attendance) is under the manager's mutex.
 #pragma once

@@ -1,4 +1,4 @@
-// When does a segment close, when does a round commit: one pure function of a snapshot of the
+// Decides when a segment closes and when a round commits: one pure function of a snapshot of the
 // round, monotonic time and the policy (docs/protocol.md). The reason is for people: logs, metrics,
 // the status page.
 #pragma once

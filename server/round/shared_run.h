@@ -1,6 +1,6 @@
-// What requests, operators and the round thread share of a run: one mutex, and all that is under
-// it. The parts are passive and have their own contracts; here is who owns them, and what a change
-// in one means to another.
+// The state of a run that requests, operators and the round thread share: one mutex, and all that
+// is under it. The parts are passive and have their own contracts; here is who owns them, and how a
+// change in one affects another.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Where an archiver's snapshot comes in: its bytes are stored, then checked on a thread of its own,
-// because that reads the whole file and computes its state hash; then joiners start from it, and
-// the log drops the rounds that no joiner needs any more (docs/protocol.md, "Snapshots").
+// Receives an archiver's snapshot: its bytes are stored, then checked on a thread of its own,
+// because the check reads the whole file and computes its state hash; then joiners start from it,
+// and the log drops the rounds that no joiner needs any more (docs/protocol.md, "Snapshots").
 //
 // Thread-safe. Begin and Add wait for the disk, for a frame at most; Adopt does not wait.
 #pragma once

@@ -1,4 +1,4 @@
-// What operators call: thin handlers (docs/protocol.md). Thread-safe.
+// The service for operators: thin handlers (docs/protocol.md). Thread-safe.
 #pragma once
 
 #include "common/base/log.h"

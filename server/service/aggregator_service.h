@@ -1,4 +1,4 @@
-// What workers call: thin handlers in front of the run (docs/protocol.md). Thread-safe.
+// The service for workers: thin handlers in front of the run (docs/protocol.md). Thread-safe.
 #pragma once
 
 #include "common/base/clock.h"

@@ -1,6 +1,6 @@
-// What every call goes through before its handler (docs/protocol.md, "Limits"): who calls and
-// whether this caller may, how often this caller does, and for a call of one message its bytes.
-// Behind it a handler sees a message of a caller who may. Thread-safe.
+// The checks of every call before its handler (docs/protocol.md, "Limits"): authorization, the
+// caller's rate, and for a call of one message its bytes. A handler sees only messages of callers
+// who may make the call. Thread-safe.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What ListWorkers answers, within the size of a message that clients take. Pure.
+// Builds the response of ListWorkers, within the size of a message that clients take. Pure.
 #pragma once
 
 #include <cstddef>

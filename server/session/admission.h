@@ -1,4 +1,4 @@
-// What operators decided, as an edit of the durable StoredAdmission: made first, written, and only
+// The decisions of operators as edits of the durable StoredAdmission: made first, written, and only
 // then acted upon. Pure.
 #pragma once
 

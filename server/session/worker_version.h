@@ -1,4 +1,5 @@
-// Which workers' versions an aggregator takes: its own major.minor, and the minor before. Pure.
+// Checks the version of a worker: an aggregator accepts its own major.minor, and the minor before.
+// Pure.
 #pragma once
 
 #include "absl/status/status.h"

@@ -1,6 +1,6 @@
-// What the rounds of this process leave for the status page: loss curves, pace, and for each worker
-// when it was last included, why not, and how long after the opening its update was in. Bounded;
-// begins anew with the process.
+// The history of this process's rounds for the status page: loss curves, pace, and for each worker
+// when it was last included, why not, and the delay of its update after the opening. Bounded; empty
+// after a restart.
 //
 // Thread-safe; calls of an observer are quick and call nobody back.
 #pragma once

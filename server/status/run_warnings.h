@@ -1,4 +1,4 @@
-// What is wrong with the run as a whole, under the names of the alerts that say the same from
+// Detects problems of the run as a whole, under the names of the alerts that say the same from
 // Prometheus (docs/runbooks). Pure. Warnings look at this moment and at the last rounds; alerts at
 // longer times.
 #pragma once

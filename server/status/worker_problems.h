@@ -1,6 +1,6 @@
-// What is wrong with a worker, if anything: its state, rounds that it is missing from, a link or a
-// machine that is slow against the others. Pure: an operator with many workers is to find the one
-// that the rounds wait for.
+// Detects problems of a worker: its state, rounds that it is missing from, a link or a machine that
+// is slow against the others. Pure. An operator with many workers is to find the one that the
+// rounds wait for.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What all subscribers see: the frame ring, who listens, and when it ends. Thread-safe.
+// The state that all subscribers share: the frame ring, the listeners, and the end. Thread-safe.
 //
 // Listeners are woken by a thread of the broadcast's own, so that a round never waits for its
 // subscribers: those of workers first and at every news, as the next round waits for them; then

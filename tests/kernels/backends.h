@@ -1,4 +1,4 @@
-// What the tests of kernels/ share: every backend that this machine runs, and arrays that show
+// Shared by the tests of kernels/: every backend that this machine runs, and arrays that detect
 // reads and writes outside their bounds.
 #pragma once
 

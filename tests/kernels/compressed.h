@@ -1,4 +1,4 @@
-// What Compress leaves behind, and its comparison to the bit: for tests of one backend against
+// The results of Compress, and their comparison to the bit: for tests of one backend against
 // another.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a worker of deltas does on a GPU, as plain functions of the host's arrays, and the same by
+// A worker's operations of deltas on a GPU as plain functions of the host's arrays, and the same by
 // the CPU's functions. For tests.
 #pragma once
 

@@ -1,6 +1,6 @@
-// What an archiver gives to its aggregator, and the connections over which it talks: control,
-// subscription and snapshots each have one, so that a snapshot never delays a round. Thread-safe.
-// Blocking; the end of the follower's state ends every call.
+// An archiver's connections to its aggregator: control, subscription and snapshots each have one,
+// so that a snapshot never delays a round. Thread-safe. Blocking; the end of the follower's state
+// ends every call.
 #pragma once
 
 #include <memory>

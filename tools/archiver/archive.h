@@ -1,5 +1,5 @@
-// Where a replay begins: the folder's own snapshot when it is one of this run and the log still
-// continues it, else the newest snapshot of the aggregator.
+// Chooses the snapshot at which a replay begins: the folder's own when it is one of this run and
+// the log still continues it, else the newest snapshot of the aggregator.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// How an archiver process ends (docs/archiver.md has the table for people). Pure.
+// The exit codes of an archiver process (docs/archiver.md has the table for people). Pure.
 #pragma once
 
 #include <string>

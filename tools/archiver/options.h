@@ -1,4 +1,4 @@
-// What an archiver process can be told, validated. Defaults of flags are here.
+// The validated options of an archiver process. Defaults of flags are here.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How the commands with HOST:PORT reach the admin service of their aggregator. Blocking.
+// Connects the commands with HOST:PORT to the admin service of their aggregator. Blocking.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// What a command has to say, for people and for programs: reports, tables, and how numbers and
-// names are written.
+// The output of a command, for people and for programs: reports, tables, and the formats of numbers
+// and names.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// Which tokens a sample has and in which order samples are read (docs/data.md). Pure functions of
-// the run's numbers, exact on every machine; thread-safe.
+// Defines the tokens of a sample and the order of samples (docs/data.md). Pure functions of the
+// run's numbers, exact on every machine; thread-safe.
 //
 // Sample i is the sequence_length + 1 tokens from i * sequence_length on: neighbours share one
 // token, so that every token but the first is predicted once. What is left at the end is dropped.

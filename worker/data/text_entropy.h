@@ -1,4 +1,4 @@
-// How well the simplest models of the training text predict held-out text: the floors that a
+// The entropy of held-out text under the simplest models of the training text: the floors that a
 // trained byte model has to get below. Pure.
 #pragma once
 

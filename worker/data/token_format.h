@@ -1,5 +1,5 @@
-// What a token file holds (docs/data.md): in which format it is, and where in it the tokens are.
-// Pure functions of bytes that may be anything.
+// Detects the format of a token file, and finds the tokens in it (docs/data.md). Pure functions of
+// untrusted bytes.
 //
 //   DISTRO_ASSIGN_OR_RETURN(TokenFormat format, GuessTokenFormat(path, file.bytes()));
 //   DISTRO_ASSIGN_OR_RETURN(TokenBytes tokens, FindTokens(file.bytes(), format));

@@ -1,4 +1,4 @@
-// Which files a value of --data means (docs/data.md, "Several files").
+// Expands a value of --data to the files that it means (docs/data.md, "Several files").
 #pragma once
 
 #include <string>

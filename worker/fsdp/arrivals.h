@@ -1,6 +1,6 @@
-// Who has come to which collective operation: the ranks of a group call the same operations in the
-// same order, so an operation is known by its number. For watchdogs that see operations from
-// outside (NCCL). Not thread-safe.
+// Counts the ranks that have come to each collective operation: the ranks of a group call the same
+// operations in the same order, so an operation is known by its number. For watchdogs that see
+// operations from outside (NCCL). Not thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What every Communicator asks of its arguments. Pure.
+// The checks of arguments that every Communicator makes. Pure.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// How long the ranks of a node spend in collective operations, by operation (docs/metrics.md, "Only
-// where there is a source"). Thread-safe: ranks add, the training thread reads.
+// Measures the time that the ranks of a node spend in collective operations, by operation
+// (docs/metrics.md, "Only where there is a source"). Thread-safe: ranks add, the training thread
+// reads.
 #pragma once
 
 #include <array>

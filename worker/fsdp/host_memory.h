@@ -1,4 +1,4 @@
-// How much memory of the host a process may use. Stateless; thread-safe.
+// The host memory that a process may use. Stateless; thread-safe.
 #pragma once
 
 #include <cstdint>

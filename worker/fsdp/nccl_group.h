@@ -1,5 +1,5 @@
-// What the NCCL communicators of one node share: their handles, what is under way, the end.
-// Implementation detail of nccl_communicator.h. Thread-safe.
+// The state that the NCCL communicators of one node share: their handles, the operations in flight,
+// the end. Implementation detail of nccl_communicator.h. Thread-safe.
 #pragma once
 
 #include <nccl.h>

@@ -1,5 +1,5 @@
-// Where the ranks of thread_communicator.h meet: a rendezvous with a watchdog and an end.
-// Implementation detail of that communicator. Thread-safe.
+// The rendezvous of the ranks of thread_communicator.h, with a watchdog and an end. Implementation
+// detail of that communicator. Thread-safe.
 #pragma once
 
 #include <memory>

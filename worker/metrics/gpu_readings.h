@@ -1,6 +1,6 @@
-// What the NVIDIA driver says of the machine's GPUs, through its management library (NVML), which
-// comes with the driver: it is loaded when it is there, so that the same worker runs without one.
-// All GPUs of the machine, whoever uses them.
+// Reads the utilization of the machine's GPUs from the NVIDIA driver's management library (NVML).
+// The library is loaded when it is there, so that the same worker runs without one. All GPUs of the
+// machine, whoever uses them.
 //
 // Thread-safe.
 #pragma once

@@ -1,4 +1,4 @@
-// What a device does at most: the yardstick of a worker's arithmetic (docs/metrics.md,
+// The peak arithmetic rate of a device: the reference of a worker's utilization (docs/metrics.md,
 // "Arithmetic").
 #pragma once
 

@@ -1,6 +1,7 @@
-// What computes a model: its units, and from tokens to what they share. The seam of architectures,
-// its half with Torch; common/model/architecture.h is the other half (docs/decisions/0017). A
-// further architecture is a folder beside llama/ and a line in the table of units.cc.
+// Makes the units that compute a model, and the batches that they take. This is the half of the
+// interface of architectures with Torch; common/model/architecture.h is the other half
+// (docs/decisions/0017). A new architecture is a folder beside llama/ and a line in the table of
+// units.cc.
 //
 // Pure. What makes tensors throws Torch's exceptions.
 #pragma once

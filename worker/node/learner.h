@@ -1,7 +1,7 @@
-// What the training loop drives: a replica of the run's parameters, and the worker's half of the
-// optimizer over it. Two: a node (node.h), which has a model of this project on ranks, and the
-// tensors of a PyTorch module (worker/python/module_learner.h). The loop cannot tell them apart;
-// who computes gradients is the loop's other half (worker/train/objective.h).
+// The interface that the training loop drives: a replica of the run's parameters, and the worker's
+// half of the optimizer over it. Two implementations: a node (node.h), which has a model of this
+// project on ranks, and the tensors of a PyTorch module (worker/python/module_learner.h). The loop
+// cannot tell them apart; the Objective (worker/train/objective.h) computes its gradients.
 //
 //   learner->Load(snapshot, round, hash);
 //   learner->BeginLocalSteps();               // deltas: the copy starts at the parameters

@@ -1,8 +1,7 @@
-// What one rank of a node holds, and what it does with it (docs/fsdp.md): its part of parameters,
-// gradient, the update rule's state (momentum) and the worker's copy, in its device's memory or,
-// with cpu_offload, all but the gradient in the host's, and the operations of a round on them. The
-// node's training thread asks all ranks for the same operation at the same time
-// (worker/node/node.h).
+// One rank of a node (docs/fsdp.md): its part of parameters, gradient, the update rule's state
+// (momentum) and the worker's copy, and the operations of a round on them. All are in its device's
+// memory or, with cpu_offload, all but the gradient in the host's. The node's training thread asks
+// all ranks for the same operation at the same time (worker/node/node.h).
 //
 // An operation is enqueued whole and finished once: when it returns, the device has done it, and a
 // device's error is its status.

@@ -1,4 +1,4 @@
-// What rounds of deltas did to a worker, for people (docs/metrics.md, "Worker"). Plain data.
+// Statistics of a worker's rounds of deltas, for people (docs/metrics.md, "Worker"). Plain data.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What a rule computes with whose state is in the host's memory: for whoever makes one rule without
-// a node's ranks.
+// The backends of a rule whose state is in the host's memory: for callers that make one rule
+// without a node's ranks.
 //
 //   HostBackends host;
 //   DeltaRule rule(host.Of({.layout = &layout, .runs = WholeRuns(layout)}), ...);

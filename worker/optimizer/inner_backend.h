@@ -1,6 +1,6 @@
-// What the inner optimizer of deltas does with arrays of floats on one device (docs/algorithm.md,
-// "Deltas"): the steps of AdamW and of Muon, but for what Muon does with a matrix as such
-// (orthogonalizer.h); what they did as a whole, and less of it (delta_clip); and the sums that
+// The arithmetic of the inner optimizer of deltas on arrays of floats of one device
+// (docs/algorithm.md, "Deltas"): the steps of AdamW and of Muon, except Muon's work on whole
+// matrices (orthogonalizer.h); the total movement, and its clipping (delta_clip); and the sums that
 // people read. Local to a worker: ordinary float arithmetic, results of backends differ in the last
 // bits.
 //

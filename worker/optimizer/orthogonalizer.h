@@ -1,6 +1,5 @@
-// What Muon does with a matrix as such, on one device, and the memory of the directions that it
-// does it with: Newton-Schulz (kernels/cpu/newton_schulz.h). Whose matrices are worked on where is
-// WholeMatrices' business.
+// Muon's work on whole matrices on one device, and the memory of their directions: Newton-Schulz
+// (kernels/cpu/newton_schulz.h). WholeMatrices decides which matrices are worked on where.
 //
 //   DISTRO_ASSIGN_OR_RETURN(SharedFloats u, orthogonalizer->Allocate(rows * cols));
 //   orthogonalizer->NewtonSchulz(rows, cols, /*iterations=*/5, u.floats());

@@ -1,6 +1,6 @@
-// How the rules of a node's ranks hand parts of matrices to each other: the collective operations
-// that they need, without Torch. Every rank calls the same with the same names and numbers. Used on
-// the rank's thread; blocks until the others have come.
+// The collective operations by which the rules of a node's ranks exchange parts of matrices,
+// without Torch. Every rank calls the same with the same names and numbers. Used on the rank's
+// thread; blocks until the others have come.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Where the blocks of a rank's runs are among the segments of the model: what a rule of either
-// method goes by when it takes feedback, or a state back. Pure functions.
+// Locates the blocks of a rank's runs among the segments of the model: the rules of both methods
+// use it for feedback and for restored state. Pure functions.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What a user chooses about memory and arithmetic inside a node (docs/fsdp.md). Names as in
-// PyTorch's FSDP. Plain data, without Torch.
+// The options for memory and arithmetic inside a node (docs/fsdp.md). Names as in PyTorch's FSDP.
+// Plain data, without Torch.
 #pragma once
 
 #include "absl/status/status.h"

@@ -1,5 +1,5 @@
-// Which rank works on which matrix where a step needs whole matrices and ranks hold rows of all of
-// them (docs/fsdp.md, "Muon"). Round-robin by cost: the dearest matrices first, one a rank, so that
+// Assigns matrices to ranks where a step needs whole matrices and ranks hold rows of all of them
+// (docs/fsdp.md, "Muon"). Round-robin by cost: the dearest matrices first, one a rank, so that
 // ranks that work beside each other have about the same to do. Pure functions, without Torch.
 #pragma once
 

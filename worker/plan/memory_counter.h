@@ -1,6 +1,6 @@
-// How many bytes a rank has allocated, by what they are for. Thread-safe: several threads may
-// allocate for one rank. Counts what goes through it (RankBuffer, gathered units); activations
-// belong to Torch and are measured by its allocators.
+// Counts the bytes that a rank has allocated, by purpose. Thread-safe: several threads may allocate
+// for one rank. Counts what goes through it (RankBuffer, gathered units); activations belong to
+// Torch and are measured by its allocators.
 #pragma once
 
 #include <array>

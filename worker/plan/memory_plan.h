@@ -1,6 +1,6 @@
-// How much memory the ranks of a node will need, before anything is allocated (docs/fsdp.md,
-// "Memory"): by rank and category, at the moment of a step that needs most. Follows what UnitDriver
-// does, unit by unit, and the steps of the rule after it. Pure, without Torch.
+// Predicts the memory of the ranks of a node, before anything is allocated (docs/fsdp.md,
+// "Memory"): by rank and category, at the moment of a step that needs most. Follows UnitDriver unit
+// by unit, and the steps of the rule after it. Pure, without Torch.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// How a worker uses its node: how many ranks, and what they share (docs/fsdp.md). Plain data.
+// The options of a node: the number of ranks, and how they share the model (docs/fsdp.md). Plain
+// data.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// How the tensors of a model are cut for the ranks of a node (docs/fsdp.md, "Shards"). Pure,
-// immutable, thread-safe, without Torch.
+// Cuts the tensors of a model for the ranks of a node (docs/fsdp.md, "Shards"). Pure, immutable,
+// thread-safe, without Torch.
 //
 // A unit's tensors, in manifest order, lie one after another in the unit's *flat*: f32 or bf16
 // elements, each tensor at a multiple of kFlatAlignment elements, the gap behind it filled with

@@ -1,7 +1,7 @@
-// Where the training thread of a session and the thread of the Python program meet. The training
-// loop runs as it does in distro-worker; what only the program can do, it asks for here, and waits.
-// So the program's thread runs what it was asked for, and the two never touch the module at the
-// same time.
+// The rendezvous of the training thread of a session and the thread of the Python program. The
+// training loop runs as it does in distro-worker; it asks here for the work that only the program
+// can do, and waits. So the program's thread runs what it was asked for, and the two never touch
+// the module at the same time.
 //
 //   training thread                              program's thread
 //   loss = hand_over.Ask({kGradient, ...});       request = hand_over.Wait(timeout);

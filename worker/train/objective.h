@@ -1,5 +1,5 @@
-// What computes for the training loop: losses and gradients of samples. The gradient stays where
-// the loop's Learner takes it from (worker/node/learner.h). Two: a node's micro-batches
+// Computes losses and gradients of samples for the training loop. The gradient stays where the
+// loop's Learner takes it from (worker/node/learner.h). Two implementations: a node's micro-batches
 // (node_objective.h), and the loop of a Python program (worker/python/module_objective.h).
 //
 // Not thread-safe: the training thread owns it.

@@ -1,5 +1,5 @@
-// Where the training thread's time goes. Every moment since the start belongs to exactly one phase,
-// so the phases sum to wall time. One thread switches phases; any thread may read.
+// Attributes the training thread's time to phases. Every moment since the start belongs to exactly
+// one phase, so the phases sum to wall time. One thread switches phases; any thread may read.
 #pragma once
 
 #include <array>

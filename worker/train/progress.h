@@ -1,4 +1,4 @@
-// What a person sees while training goes on: one live line on a terminal, plain lines otherwise
+// Shows the progress of training to a person: one live line on a terminal, plain lines otherwise
 // (docs/worker.md). Not thread-safe: the training thread owns it.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What the training thread does next (docs/algorithm.md, "A worker's step"): the order of gradient,
-// upload and results that overlap 0 and 1 prescribe. Pure; the Trainer acts on it.
+// Decides the training thread's next action (docs/algorithm.md, "A worker's step"): the order of
+// gradient, upload and results that overlap 0 and 1 prescribe. Pure; the Trainer acts on it.
 #pragma once
 
 namespace distro::worker {

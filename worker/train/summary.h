@@ -1,4 +1,4 @@
-// What a training process has done: what a person reads at the end, and the same as JSON for
+// The summary of a training process: text for a person at the end, and the same as JSON for
 // scripts. Plain data.
 #pragma once
 

@@ -1,6 +1,7 @@
-// What a worker brings to a run: its data, and a model of the run's tensors that learns from it.
-// TrainingRun does the rest, the same for all. Two: NodeWorkload (node_workload.h), and the module
-// of a Python program (worker/python/module_workload.h).
+// A worker's data, and a model of the run's tensors that learns from it: the part of training that
+// differs between programs. TrainingRun does the rest, the same for all. Two implementations:
+// NodeWorkload (node_workload.h), and the module of a Python program
+// (worker/python/module_workload.h).
 //
 //   workload->Describe(&join_request);
 //   workload->Build(join_response);             // once; then there are

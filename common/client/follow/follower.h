@@ -1,4 +1,5 @@
-// What each part of a client that follows a log is given. All borrowed, all outlive the parts.
+// The objects that the parts of a client that follows a log share. All borrowed; all outlive the
+// parts.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Where the aggregator stands, for who follows it without a session: its run, asked for once, until
-// there is one, or from time to time. All borrowed, as in Follower.
+// Asks the aggregator for its run, for clients without a session: again and again until a run
+// exists, or from time to time. All borrowed, as in Follower.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,5 @@
-// How a GrpcExchange behaves, and what each background part of a session is given. Plain data.
+// The options of a GrpcExchange, and the objects that the background parts of a session share.
+// Plain data.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What the threads of one session with an aggregator know together: a client's state, and what Join
-// agreed on.
+// The state that the threads of one session with an aggregator share: a client's state, and the
+// response to Join.
 //
 // Thread-safe.
 #pragma once

@@ -1,4 +1,4 @@
-// How a client talks with its aggregator: address, encryption, and what shows who it is
+// The options of a connection to an aggregator: address, encryption and credentials
 // (docs/security.md). The same flags in distro-worker, distro-archiver and distroctl. Plain data;
 // no gRPC here.
 #pragma once

@@ -1,5 +1,5 @@
-// What the flags of a client's identity stand for: the contents of its PEM files and its token,
-// whether they are files of their own or in an invite (invite.h).
+// Reads the files of a client's identity: the contents of its PEM files and its token, whether they
+// are files of their own or in an invite (invite.h).
 #pragma once
 
 #include <string>

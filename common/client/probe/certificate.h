@@ -1,5 +1,5 @@
-// What a server's certificate says of itself, for people: bounded, and with nothing in it that a
-// terminal would obey. Whoever sends it may write there what he likes.
+// Describes a server's certificate for people. The certificate is untrusted input: the text is
+// bounded and has no control characters.
 #pragma once
 
 #include <openssl/x509.h>

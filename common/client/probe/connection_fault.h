@@ -1,5 +1,5 @@
-// What can stand between a client and its aggregator, in one word each: the same in the log, the
-// exit code and docs/troubleshooting.md. Pure; no sockets, no gRPC.
+// The faults between a client and its aggregator, one word each: the same word in the log, the exit
+// code and docs/troubleshooting.md. Pure; no sockets, no gRPC.
 //
 //   if (look.fault) return StatusOf(*look.fault);
 //   ...

@@ -1,6 +1,6 @@
-// What each fault between a client and its aggregator is called, and what is to be done about it:
-// the sentences of docs/troubleshooting.md. Pure: from what was seen to a ConnectionFault.
-// `address` is the aggregator's, as it was given.
+// The message and the remedy of each fault between a client and its aggregator: the sentences of
+// docs/troubleshooting.md. Pure: from an observation to a ConnectionFault. `address` is the
+// aggregator's, as it was given.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What a peer is, by the first bytes that it sends: they are nobody's, so that nothing but a few of
-// them is looked at. Pure.
+// Recognizes the protocol of a peer by the first bytes that it sends. They are untrusted input:
+// only a few of them are looked at. Pure.
 #pragma once
 
 #include <string>

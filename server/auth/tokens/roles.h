@@ -1,5 +1,5 @@
-// Who may call what: the one table of the project (docs/security.md, compared by a test). Plain
-// data; no gRPC here.
+// The calls that each role may make: the one table of the project (docs/security.md, compared by a
+// test). Plain data; no gRPC here.
 #pragma once
 
 #include <array>
