@@ -3,24 +3,22 @@
 // between backends in the last bits. Apply, ApplyDeltas, Lookahead and StateHash are exact: every
 // backend gives the same bits on every input.
 //
-// Every operation is enqueued: arrays, and the words that it writes, are in the memory of the
-// backend's device (kernels/device.h), where they stay until the device has finished, in the order
-// of the calls. A CPU is a device whose memory is the host's and whose queue is empty: everything
-// is done when a call returns.
+// Every operation is enqueued on the backend's device (kernels/device.h) and runs in the order of
+// the calls. Its arrays and output words are in the device's memory; the caller keeps them alive
+// until Finish. On a CPU, device memory is host memory, and a call returns when the work is done.
 //
 //   device->Fill(sum, 0, sizeof(uint64_t));
 //   backend->StateHash(0, parameters, sum);
 //   device->CopyOut(sum, sizeof(uint64_t), &hash);
-//   DISTRO_RETURN_IF_ERROR(device->Finish());  // what went wrong on the device
+//   DISTRO_RETURN_IF_ERROR(device->Finish());  // waits; returns the device's errors
 //
 // Element arrays (gradient, momentum, parameters) are a tensor's whole f32 [elements] array,
 // row-major without padding; `blocks` says which of its blocks an operation touches. Block b of the
 // range is block blocks.first + b of the tensor. Sparse arrays (positions, values, votes) cover
 // exactly the range.
 //
-// A Backend has no state but scratch: one caller at a time per object; make one a thread. Nothing
-// is checked about the contents of floats; shapes that do not match are our own bugs (CHECK), never
-// input.
+// A Backend holds only scratch memory. It is not thread-safe: make one per thread. Float contents
+// are not checked. A shape that does not match is a bug of the caller (CHECK).
 #pragma once
 
 #include <cstdint>
@@ -32,16 +30,16 @@
 namespace distro {
 
 // Votes of a range of blocks, borrowed; shapes as in common/update/votes.h. `offsets` need not
-// start at 0: entries of block b are offsets[b] - offsets[0] .. offsets[b+1] - offsets[0] - 1 of
-// the two other arrays.
+// start at 0: the entries of block b have the indices offsets[b] - offsets[0] .. offsets[b+1] -
+// offsets[0] - 1 in the two other arrays.
 struct VotesView {
   absl::Span<const uint32_t> offsets;    // [count + 1]
   absl::Span<const uint16_t> positions;  // [E]
   absl::Span<const int16_t> values;      // [E]
 };
 
-// A result of deltas of a range of blocks, borrowed; shapes as in common/update/delta_update.h,
-// offsets as above.
+// The deltas method's result for a range of blocks, borrowed; shapes as in
+// common/update/delta_update.h, offsets as above.
 struct DeltasView {
   absl::Span<const uint32_t> offsets;    // [count + 1]
   absl::Span<const uint16_t> positions;  // [E]
@@ -50,7 +48,7 @@ struct DeltasView {
   absl::Span<const uint8_t> codes;       // [count]
 };
 
-// What Apply and ApplyDeltas leave where no block broke the rules.
+// Value of `invalid` when Apply and ApplyDeltas found every block valid.
 inline constexpr uint32_t kAllVotesValid = ~uint32_t{0};
 
 class Backend {
@@ -72,31 +70,32 @@ class Backend {
 
   // Error feedback: m <- m - IDCT2(pending), inside the tensor.
   //
-  //   positions, values  [count, k]  in   what Compress gave
+  //   positions, values  [count, k]  in   as returned by Compress
   //   momentum           f32 [elements]  in, out
   virtual void Feedback(const MatrixShape& matrix, BlockRange blocks, int k,
                         absl::Span<const uint16_t> positions, absl::Span<const float> values,
                         absl::Span<float> momentum) = 0;
 
   // d <- sign(IDCTint(votes)); p <- (p - p*eta_lambda) - eta*d, three rounded operations,
-  // independent of the caller's floating-point environment. Elements of blocks without votes take d
-  // = +0.
+  // independent of the caller's floating-point environment. In blocks without votes, d = +0.
   //
   //   parameters  f32 [elements]  in, out; only elements of the range change
   //   invalid     u32             in, out; kAllVotesValid, or the number of a block whose votes
   //               break the rules
   //
-  // Rules: positions ascend below 4096, the sum of |V| is at most 32767 (DecodeVotes keeps them). A
-  // block that breaks them keeps its parameters.
+  // Rules: positions are ascending and below 4096, the sum of |V| is at most 32767. DecodeVotes
+  // enforces them. The parameters of a block that breaks them do not change.
   virtual void Apply(const MatrixShape& matrix, BlockRange blocks, const UpdateOptions& options,
                      const VotesView& votes, absl::Span<float> parameters, uint32_t* invalid) = 0;
 
-  // Deltas: p <- p - step of every entry, in two rounded operations; where blocks travel as their
-  // DCT, p <- p - float(IDCTint(V)) * w of every element of a block that has entries, in three.
-  // Independent of the caller's floating-point environment. Arrays as in Apply.
+  // The deltas method's update. In tensors sent as elements: p <- p - step for every entry, two
+  // rounded operations. In tensors sent as DCT: p <- p - float(IDCTint(V)) * w for every element of
+  // a block that has entries, three rounded operations. Independent of the caller's floating-point
+  // environment. Arrays as in Apply.
   //
-  // Rules: positions ascend below 4096 and, of elements, lie inside the tensor; signs are + or -,
-  // levels below kLevels. A block that breaks them keeps its parameters.
+  // Rules: positions are ascending and below 4096, and inside the tensor if they are elements;
+  // signs are + or -; levels are below kLevels. The parameters of a block that breaks them do not
+  // change.
   virtual void ApplyDeltas(const MatrixShape& matrix, BlockRange blocks,
                            const DeltaOptions& options, const DeltasView& result,
                            absl::Span<float> parameters, uint32_t* invalid) = 0;
@@ -106,17 +105,17 @@ class Backend {
   virtual void Lookahead(float eta, absl::Span<const float> parameters,
                          absl::Span<const float> momentum, absl::Span<float> out) = 0;
 
-  // *sum += sum over i of mix(2^32 * (first_index + i) + bits(p[i]) + G), modulo 2^64: a tensor's
+  // *sum += sum over i of mix(2^32 * (first_index + i) + bits(p[i]) + G), modulo 2^64. A tensor's
   // state hash is the sum over its pieces, in any order.
   virtual void StateHash(uint64_t first_index, absl::Span<const float> parameters,
                          uint64_t* sum) = 0;
 
-  // The sum of squares of each row of blocks (64 rows of the matrix) by itself, in f64, so that
-  // ranks which hold some of them get the same bits together: squares added in element order. The
-  // caller adds the rows of a tensor in order, and tensors in manifest order. A GPU adds within a
-  // row in an order of its own (kernels/cuda/cuda_backend.h).
+  // Sums the squares of each row of blocks (64 rows of the matrix) separately, in f64 and in
+  // element order. The caller adds the sums of a tensor in order, and tensors in manifest order, so
+  // the total has the same bits however rows are sharded over ranks. A GPU uses a different order
+  // within a row (kernels/cuda/cuda_backend.h).
   //
-  //   workspace  f64 [RowSumsWorkspace(matrix)]  its content is lost
+  //   workspace  f64 [RowSumsWorkspace(matrix)]  overwritten
   //   sums       f64 [matrix.BlocksDown()]       out
   virtual void RowSums(const MatrixShape& matrix, absl::Span<const float> gradient,
                        double* workspace, absl::Span<double> sums) = 0;

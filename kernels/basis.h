@@ -1,10 +1,10 @@
-// The orthonormal DCT-II basis of length 64 as constants: no libm takes part, so every build and
-// every backend, CUDA included, uses the same bits.
+// The orthonormal DCT-II basis of length 64 as constants. They do not depend on libm, so every
+// build and every backend, CUDA included, uses the same bits.
 //
 // Row = frequency k, column = sample n. Entry (k, n) is s(k) * cos(pi*(2n+1)*k/128), s(0) = 1/8,
-// else sqrt(2/64). Row k is exactly even (k even) or odd (k odd) about its middle, and so is row 2k
-// within its first half, again and again: the recursive even-odd split of a transform changes no
-// integer result.
+// else sqrt(2/64). Row k is exactly even (k even) or odd (k odd) about its middle; so is row 2k
+// within its first half, and so on recursively. A transform's recursive even-odd split therefore
+// does not change integer results.
 #pragma once
 
 #include <cstdint>

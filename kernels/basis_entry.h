@@ -1,5 +1,4 @@
-// Entries of the basis as constant expressions: for tables, and for code that has them as immediate
-// operands.
+// Entries of the basis as constant expressions, for tables and for immediate operands.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
-// The operands of kernels: blocks of a tensor, their votes, the numbers of a round. Plain data
-// without member functions and with light includes: files compiled for one instruction set use it,
-// and must not emit inline functions or initialisers that others could be linked to.
+// Operands of the kernels: blocks of a tensor, their votes, the scalars of a round. Plain data
+// without member functions and with few includes, because files compiled for one instruction set
+// include it: they must not emit inline functions or initialisers that the linker could give to
+// other files.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +27,15 @@ struct UpdateOptions {
   float eta_lambda = 0;  // +0 for tensors that do not decay
 };
 
-// What a result of deltas does to a tensor (docs/algorithm.md, "Every replica").
+// How a deltas result is applied to a tensor (docs/algorithm.md, "Every replica").
 struct DeltaOptions {
   float alpha = 1;      // outer rate: 0, or at least 2^-82
-  bool as_dct = false;  // its blocks travel as their DCT
+  bool as_dct = false;  // blocks are sent as DCT frequencies, not as elements
 };
 
-// The part of a block that exists: row r holds elements offset + r*stride .. + cols - 1, the last
-// row only `last_cols` of them. Everything else of the 64 x 64 block is padding that nobody stores.
+// The part of a block that lies inside the tensor: row r holds the elements offset + r*stride .. +
+// cols - 1, the last row only `last_cols` of them. The rest of the 64 x 64 block is padding, which
+// is not stored.
 struct BlockSite {
   int64_t offset;
   int64_t stride;
@@ -42,7 +44,7 @@ struct BlockSite {
   int last_cols;  // 0..cols
 };
 
-// The entries of one block of a result of deltas, borrowed.
+// The entries of one block of a deltas result, borrowed.
 struct BlockDeltas {
   const uint16_t* positions;
   const int8_t* signs;

@@ -30,7 +30,7 @@ constexpr BlockSite SiteOf(const MatrixShape& matrix, int64_t block) {
   return SiteAt(matrix, block / matrix.BlocksAcross(), block % matrix.BlocksAcross());
 }
 
-// What the tensor has of the block.
+// The block's size inside the tensor.
 constexpr BlockExtent ExtentOf(const BlockSite& site) {
   return {.rows = site.rows, .cols = site.cols, .last_cols = site.last_cols};
 }

@@ -1,20 +1,20 @@
-// Error feedback of a worker of deltas on one device (docs/algorithm.md, "Deltas"), once a round:
-// the error buffer accumulates the round's movement, its largest values become the update, and the
-// part that the result included is subtracted. Local to a worker; all replicas apply
-// Backend::ApplyDeltas.
+// A worker's error feedback under the deltas method, on one device (docs/algorithm.md, "Deltas").
+// In every round the error buffer accumulates the movement of the parameters, its largest values
+// become the update, and the part that the result included is subtracted. Local to a worker;
+// replicas apply Backend::ApplyDeltas.
 //
-//   backend->IsFinite(beta, begin, x, e)                          // of every tensor, then
+//   backend->IsFinite(beta, begin, x, e)                          // for every tensor, then
 //   backend->Compress(matrix, as_dct, {beta, cap}, begin, x, e, &update);
 //   backend->Feedback(matrix, as_dct, blocks, update, 0, result, 0, e);
 //
-// Arrays of elements are a tensor's whole f32 [elements] array, row-major without padding, in the
-// memory of the device (kernels/device.h). Updates go to the network and results come from there:
-// they are the host's. Everything is done when a call returns; its status is the device's.
+// Arrays of elements are a tensor's whole f32 [elements] array, row-major without padding, in
+// device memory (kernels/device.h). Updates and results are in host memory. Calls are synchronous
+// and return the device's status.
 //
-// Where blocks travel as they are, every backend gives the same bits, of finite numbers. Where they
-// travel as their DCT, the transforms of backends differ in the last bits.
+// For tensors sent as elements and finite numbers, every backend gives the same bits. For tensors
+// sent as DCT, backends differ in the last bits.
 //
-// One caller at a time: there is scratch.
+// Not thread-safe: holds scratch memory.
 #pragma once
 
 #include <cstdint>
@@ -50,8 +50,9 @@ class DeltaBackend {
                                 absl::Span<const float> x, absl::Span<float> error,
                                 DeltaUpdate* update) = 0;
 
-  // Takes out of e what came back of the blocks `blocks`, which are those from update_first on of
-  // the update and from result_first on of the result. Returns how many positions did.
+  // Subtracts from e the entries of `blocks` that the result included. Block b of the range is
+  // block update_first + b of the update and result_first + b of the result. Returns the number of
+  // positions subtracted.
   virtual absl::StatusOr<int64_t> Feedback(const MatrixShape& matrix, bool as_dct,
                                            BlockRange blocks, const DeltaUpdate& update,
                                            int64_t update_first, const DeltaResult& result,

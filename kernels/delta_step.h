@@ -1,5 +1,5 @@
-// The numbers that a result of deltas moves parameters by (docs/algorithm.md, "Every replica"), for
-// every backend, on a GPU too: no tables, and products that are rounded one by one. Pure.
+// Step sizes for applying a deltas result (docs/algorithm.md, "Every replica"), on every backend
+// including GPUs: no tables, and every product is rounded separately. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ constexpr int FrequencyShift(const uint32_t counts[kLevels]) {
   }
 }
 
-// w: what a unit of IDCTint(V) is worth.
+// w: the step for one unit of IDCTint(V).
 constexpr float FrequencyStep(float alpha, int code, int shift) {
   const float scale = static_cast<float>(ScaleOf(code)) * UnitStep(alpha);
   return scale * (static_cast<float>(1 << shift) * 0x1p-36f);

@@ -1,4 +1,4 @@
-// A result of deltas as a backend takes it. Pure.
+// Converts a DeltaResult to the view that a backend takes. Pure.
 #pragma once
 
 #include "absl/types/span.h"

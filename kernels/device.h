@@ -1,7 +1,11 @@
-// The memory of the device that a Backend works on, seen from the host, and the order of what the
-// device is given. Copies and the Backend's Enqueue functions are done one after the other in the
-// order in which they were called; Finish waits for them. On a CPU the device's memory is the
-// host's, and everything is done when a call returns.
+// The memory and the queue of the device that a Backend uses. Copies and the Backend's operations
+// run in the order of the calls; Finish waits for them. On a CPU, device memory is host memory, and
+// a call returns when the work is done.
+//
+//   void* parameters = *device->Allocate(bytes);
+//   device->CopyIn(host, bytes, parameters);  // then operations of a Backend
+//   device->CopyOut(parameters, bytes, host);
+//   DISTRO_RETURN_IF_ERROR(device->Finish());
 //
 // One caller at a time, from any thread.
 #pragma once
@@ -21,27 +25,27 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  // Arrays have to be copied there and back. False: the host's memory is the device's.
+  // True if arrays must be copied to the device and back; false if it uses host memory.
   virtual bool has_own_memory() const = 0;
 
-  // 256-byte aligned, not cleared. ResourceExhausted: there is no memory.
+  // 256-byte aligned, uninitialised. ResourceExhausted: not enough memory.
   virtual absl::StatusOr<void*> Allocate(size_t bytes) = 0;
-  // nullptr: nothing. Memory that something enqueued still uses may be freed: it is not given away
-  // before that is done.
+  // nullptr is ignored. Memory that enqueued work still uses may be freed: it is reused only after
+  // that work is done.
   virtual void Free(void* memory) = 0;
 
-  // Enqueued. The host's memory stays alive and unchanged until Finish, or is written by then.
+  // Enqueued. The caller keeps the host memory alive, and unchanged, until Finish.
   virtual void CopyIn(const void* host, size_t bytes, void* device) = 0;
   virtual void CopyOut(const void* device, size_t bytes, void* host) = 0;
   virtual void Fill(void* device, unsigned char byte, size_t bytes) = 0;
 
-  // Waits until everything is done. The first error of what was enqueued since the last Finish.
+  // Waits until all enqueued work is done. Returns the first error since the last Finish.
   virtual absl::Status Finish() = 0;
 };
 
 std::unique_ptr<Device> MakeHostDevice();
 
-// Memory of a device that grows when needed.
+// Device memory that grows on demand.
 class DeviceBuffer {
  public:
   // `device` is borrowed.
@@ -52,7 +56,7 @@ class DeviceBuffer {
         size_(std::exchange(other.size_, 0)) {}
   ~DeviceBuffer() { device_->Free(data_); }
 
-  // At least `bytes`; what was there is lost when it grows.
+  // Makes room for `bytes`. Growing discards the content.
   absl::Status Reserve(size_t bytes);
   void* data() const { return data_; }
 
@@ -62,8 +66,7 @@ class DeviceBuffer {
   size_t size_ = 0;
 };
 
-// An array of the host with a twin on the device; the same memory where the device has none of its
-// own.
+// A host array with a copy on the device. Both are the same memory if the device uses host memory.
 template <typename T>
 class TwinArray {
  public:
@@ -80,7 +83,7 @@ class TwinArray {
     return device_->has_own_memory() ? absl::MakeSpan(static_cast<T*>(twin_.data()), host_.size())
                                      : host();
   }
-  // Enqueued, whole.
+  // Copies the whole array; enqueued.
   void CopyIn() {
     if (device_->has_own_memory()) device_->CopyIn(host_.data(), bytes(), twin_.data());
   }

@@ -1,4 +1,4 @@
-// The backends of a CPU, and which of them this one can run.
+// CPU backends: the reference, and vector versions selected by the CPU's instruction sets.
 #pragma once
 
 #include <memory>
@@ -16,10 +16,10 @@ std::unique_ptr<Backend> MakeReferenceBackend();
 // or 128-bit vectors of the compiler's baseline, which every CPU has.
 std::unique_ptr<Backend> MakeCpuBackend();
 
-// The fast one of one vector width.
+// A vector backend of the given width.
 std::unique_ptr<Backend> MakeVectorBackend(const VectorKernels& kernels);
 
-// Never empty; narrowest first. MakeCpuBackend takes the last.
+// Kernels that this CPU can run, narrowest first; never empty. MakeCpuBackend uses the last.
 std::vector<VectorKernels> SupportedVectorKernels();
 
 }  // namespace distro

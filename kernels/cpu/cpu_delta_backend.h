@@ -1,4 +1,4 @@
-// DeltaBackend on the CPU: deltas.h, and delta_transform.h with the fastest kernels of this CPU.
+// DeltaBackend on the CPU: deltas.h, and delta_transform.h with the fastest kernels this CPU runs.
 #pragma once
 
 #include <memory>

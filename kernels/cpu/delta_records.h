@@ -1,5 +1,5 @@
-// Writes the record of a block, and finds the part of it that the result included: the code that
-// elements (deltas.h) and frequencies (delta_transform.h) share. Pure functions.
+// Writes the record of a block, and finds the entries of it that the result included. Shared by
+// deltas.h (elements) and delta_transform.h (frequencies). Pure functions.
 #pragma once
 
 #include <cmath>
@@ -11,9 +11,9 @@
 
 namespace distro {
 
-// Appends the record of a block: the values of K ascending positions as their signs (0 counts as +)
-// and one scale code, at most `cap`. `inside`: how many positions the tensor has; the values of the
-// others are 0.
+// Appends the record of a block: K ascending positions, the signs of their values (0 counts as +)
+// and one scale code, at most `cap`. `inside`: how many of the positions are inside the tensor; the
+// values of the others are 0.
 void AppendRecord(absl::Span<const uint16_t> positions, absl::Span<const float> values, int inside,
                   uint8_t cap, DeltaUpdate* update);
 

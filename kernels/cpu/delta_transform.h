@@ -1,12 +1,11 @@
-// Choosing and feedback of the deltas method (kernels/cpu/deltas.h) on a tensor whose blocks travel
-// as their DCT (docs/algorithm.md, "Deltas"): positions are frequencies, and all 4096 of a block
-// are inside.
+// Selection and feedback of the deltas method (kernels/cpu/deltas.h) for a tensor sent as DCT
+// (docs/algorithm.md, "Deltas"): positions are frequencies, and all 4096 of a block are valid.
 //
 //   DeltaTransform transform;
-//   transform.AppendLargest(matrix, a, cap, &update);                        // what is sent
-//   transform.SubtractReturned(matrix, blocks, update, 0, result, 0, e);     // it came back
+//   transform.AppendLargest(matrix, a, cap, &update);                        // the update to send
+//   transform.SubtractReturned(matrix, blocks, update, 0, result, 0, e);     // error feedback
 //
-// Arrays, ranges and their numbers are as in deltas.h. One caller at a time: it has scratch.
+// Arrays and block ranges are as in deltas.h. Not thread-safe: holds scratch memory.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +25,12 @@ class DeltaTransform {
   DeltaTransform() : DeltaTransform(SupportedVectorKernels().back()) {}
   explicit DeltaTransform(const VectorKernels& kernels) : transform_(*kernels.transform) {}
 
-  // As the function of that name, of the DCT of each block.
+  // As AppendLargest in deltas.h, applied to the DCT of each block.
   void AppendLargest(const MatrixShape& matrix, absl::Span<const float> a, uint8_t cap,
                      DeltaUpdate* update);
 
-  // e <- e - the inverse DCT of what came back, inside the tensor. Returns how many frequencies
-  // did.
+  // e <- e - the inverse DCT of the entries that `result` includes, inside the tensor. Returns the
+  // number of these entries.
   int64_t SubtractReturned(const MatrixShape& matrix, BlockRange blocks, const DeltaUpdate& update,
                            int64_t update_first, const DeltaResult& result, int64_t result_first,
                            absl::Span<float> e);

@@ -24,8 +24,8 @@ int Columns(const BlockSite& site, int row) {
   return row + 1 == site.rows ? site.last_cols : site.cols;
 }
 
-// A magnitude that at least k elements of the block reach, as the k-th largest of the rows' maxima
-// does; 0 where there are fewer rows.
+// A magnitude that at least k elements of the block reach: the k-th largest of the rows' maxima, or
+// 0 if there are fewer rows.
 float ReachedBy(const BlockSite& site, const float* a, int k) {
   if (k > site.rows) return 0;
   std::array<float, kBlockSide> maxima;
@@ -43,7 +43,8 @@ float ReachedBy(const BlockSite& site, const float* a, int k) {
 // The positions of a block's record.
 class Chooser {
  public:
-  // Ascending; those inside the tensor first chosen, the rest filled with the lowest outside.
+  // Writes k ascending positions. Positions inside the tensor are chosen first; if there are fewer
+  // than k, the lowest outside fill the rest.
   void Choose(const BlockSite& site, const float* a, int k, uint16_t* positions) {
     const float least = ReachedBy(site, a, k);
     int count = 0;

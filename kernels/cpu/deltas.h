@@ -1,8 +1,7 @@
 // Error feedback under the deltas method on the CPU (docs/algorithm.md, "Deltas"): accumulation
 // into the error buffer, selection of the update, and subtraction of the part that the result
-// included. Local arithmetic; replicas apply Backend::ApplyDeltas. Selection and feedback are here
-// for tensors whose blocks travel as they are; delta_transform.h has them for those that travel as
-// their DCT.
+// included. Local arithmetic; replicas apply Backend::ApplyDeltas. Selection and feedback here are
+// for tensors sent as elements; delta_transform.h has them for tensors sent as DCT.
 //
 // Arrays are a tensor's whole f32 [elements] array, row-major without padding; `blocks` says which
 // of its blocks an operation touches. Block b of that range is block update_first + b of the update
@@ -22,7 +21,7 @@ namespace distro {
 bool DeltaIsFinite(float beta, absl::Span<const float> begin, absl::Span<const float> x,
                    absl::Span<const float> e);
 
-// e <- a = beta * e + (begin - x), three rounded operations an element. As above.
+// e <- a = beta * e + (begin - x), three rounded operations per element. Sizes as above.
 void FormDelta(float beta, absl::Span<const float> begin, absl::Span<const float> x,
                absl::Span<float> e);
 
@@ -32,8 +31,9 @@ void FormDelta(float beta, absl::Span<const float> begin, absl::Span<const float
 void AppendLargest(const MatrixShape& matrix, absl::Span<const float> a, uint8_t cap,
                    DeltaUpdate* update);
 
-// Error feedback: e <- e - q at the positions of `update` that `result` has too; q is sign * M(c) *
-// 2^-44, exact in f32. Positions outside the tensor are ignored. Returns how many came back.
+// Error feedback: e <- e - q at the positions of `update` that are also in `result`; q is sign *
+// M(c) * 2^-44, exact in f32. Positions outside the tensor are ignored. Returns the number of
+// positions subtracted.
 int64_t SubtractReturned(const MatrixShape& matrix, BlockRange blocks, const DeltaUpdate& update,
                          int64_t update_first, const DeltaResult& result, int64_t result_first,
                          absl::Span<float> e);

@@ -1,6 +1,6 @@
-// The parts of Backend::ApplyDeltas on every CPU: the rules, the step of elements, and the start of
-// the integer transform of frequencies. The arithmetic is in a source file of its own, apart from
-// the floating-point environment that it is done in (kernels/cpu/exact.h says why).
+// Backend::ApplyDeltas on every CPU: validation, the step of tensors sent as elements, and the
+// votes for the integer transform of tensors sent as DCT. The arithmetic is in a separate source
+// file from the floating-point environment (kernels/cpu/exact.h says why).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace distro::exact {
 
-// The entries of block `block` of the view, block 0 being the first. Nothing: they break the rules.
+// The entries of block `block` of the view, counted from 0; nullopt if they break the rules.
 std::optional<BlockDeltas> DeltasOfBlock(const DeltasView& result, int64_t block,
                                          const BlockSite& site, bool as_dct);
 
@@ -26,8 +26,8 @@ void SubtractEntries(const BlockSite& site, float alpha, const BlockDeltas& delt
 // values [deltas.count] <- V; returns w.
 float FormVotes(const BlockDeltas& deltas, float alpha, int16_t* values);
 
-// The whole of it. transform(site, votes, w) does p <- p - float(IDCTint(votes)) * w, in a source
-// file of its own as well.
+// Implements Backend::ApplyDeltas. transform(site, votes, w) does p <- p - float(IDCTint(votes)) *
+// w; it too must be defined in another source file.
 template <typename Transform>
 void ApplyDeltas(const MatrixShape& matrix, BlockRange blocks, const DeltaOptions& options,
                  const DeltasView& result, absl::Span<float> parameters, uint32_t* invalid,

@@ -11,19 +11,19 @@
 
 namespace distro {
 
-// The votes of block `block` of the view, block 0 being the first.
-// Nothing: sum |V| exceeds 32767, or positions are not ascending below 4096.
+// The votes of block `block` of the view, counted from 0; nullopt if sum |V| exceeds 32767, or
+// positions are not ascending and below 4096.
 std::optional<BlockVotes> VotesOfBlock(const VotesView& votes, int64_t block);
 
 // Aborts unless `votes` covers `blocks` blocks and its arrays are as long as its offsets say.
 void CheckVotes(const VotesView& votes, int64_t blocks);
 
-// The default floating-point environment for a scope: rounding to nearest, denormals kept, no
-// traps. The exact operations open one, so that what the calling thread has set cannot reach a
-// replica's bits; the caller's own environment comes back at the end.
+// Sets the default floating-point environment for a scope: rounding to nearest, denormals kept, no
+// traps. The destructor restores the caller's. The exact operations use it, so that settings of the
+// calling thread cannot change a replica's bits.
 //
-// The compiler knows nothing of this environment: arithmetic inside the scope must sit behind a
-// call into another source file, or it may be moved out.
+// The compiler does not know about the environment and may move arithmetic out of the scope.
+// Therefore arithmetic inside the scope must be in a function of another source file.
 class DefaultFloatEnvironment {
  public:
   DefaultFloatEnvironment();

@@ -14,7 +14,7 @@ constexpr int64_t kTransposeTile = 16;
 
 int64_t RoundUp(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
-// out [cols, out_row] <- from [rows, from_row] transposed, tile by tile for the cache's sake.
+// out [cols, out_row] <- from [rows, from_row] transposed, tile by tile for cache locality.
 void Transpose(const float* from, int64_t rows, int64_t cols, int64_t from_row, int64_t out_row,
                float* out) {
   for (int64_t r = 0; r < rows; r += kTransposeTile) {
@@ -27,7 +27,7 @@ void Transpose(const float* from, int64_t rows, int64_t cols, int64_t from_row, 
   }
 }
 
-// What lies below the diagonal becomes what lies above.
+// Copies the elements above the diagonal to those below.
 void Mirror(int64_t n, std::vector<float>* square) {
   for (int64_t r = 0; r < n; ++r) {
     for (int64_t c = 0; c < r; ++c) (*square)[r * n + c] = (*square)[c * n + r];

@@ -1,6 +1,6 @@
-// Muon's step direction on the CPU (K. Jordan and others, "Muon", 2024): a matrix that has the
-// singular vectors of u and singular values near 1, by a polynomial iteration. Local to a worker:
-// ordinary f32 arithmetic, results differ between instruction sets in the last bits.
+// Muon's step direction on the CPU (K. Jordan and others, "Muon", 2024): a polynomial iteration to
+// a matrix with the singular vectors of u and singular values near 1. Local to a worker: ordinary
+// f32 arithmetic, so the last bits differ between instruction sets.
 //
 //   NewtonSchulz(*SupportedVectorKernels().back().matrix, rows, cols, 5, absl::MakeSpan(u));
 #pragma once

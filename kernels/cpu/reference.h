@@ -1,8 +1,8 @@
-// The pieces of the reference backend, one block at a time: the executable specification of every
-// operation. Scalar loops, written to be obviously right; tests hold the fast kernels against them.
-// Pure functions, thread-safe.
+// The reference backend's operations on one block: the executable specification. Scalar loops,
+// written to be obviously right; tests compare the fast kernels with them. Pure functions,
+// thread-safe.
 //
-// Blocks here are whole: f32 or i32 [64, 64], row-major, padding zero.
+// Blocks are full size: f32 or i32 [64, 64], row-major, zero padding.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ void TopK(const float c[kBlockElements], int k, uint16_t* positions, float* valu
 void InverseTransform(int k, const uint16_t* positions, const float* values,
                       float x[kBlockElements]);
 
-// u of docs/algorithm.md, "Exactness": V * 2^s, horizontal frequencies with rounding, vertical
-// ones.
+// u of docs/algorithm.md, "Exactness": scales V by 2^s, transforms the horizontal axis and rounds,
+// then transforms the vertical axis.
 void InverseInteger(const BlockVotes& votes, int32_t u[kBlockElements]);
 
 // p <- (p - p*eta_lambda) - eta*sign(u) on the elements of the block, three rounded operations.

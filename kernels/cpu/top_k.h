@@ -1,4 +1,4 @@
-// Exact selection of the k largest coefficients of a block that lies in slot order (basis.h).
+// Exact selection of the k largest coefficients of a block in slot order (basis.h).
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace distro {
 
-// A Backend's scratch for one block.
+// Scratch memory for one block.
 struct TopKScratch {
   uint64_t keys[kBlockElements];
 };
@@ -16,9 +16,9 @@ struct TopKScratch {
 // Writes the k positions (natural order, ascending) of largest magnitude and the coefficients
 // there. Ties go to the lower position; a NaN counts as larger than any number.
 //
-// The k-th largest of the 64 column maxima bounds the k-th largest coefficient from below, so for k
-// <= 64 only rows and columns that reach it are looked at: about k candidates. Larger k look at
-// all.
+// The k-th largest of the 64 column maxima is a lower bound for the k-th largest coefficient. So
+// for k <= 64 only rows and columns that reach it are examined: about k candidates. For larger k
+// all coefficients are.
 void TopK(const TransformKernels& kernels, const float* coefficients, int k, TopKScratch* scratch,
           uint16_t* positions, float* values);
 

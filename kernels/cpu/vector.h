@@ -1,10 +1,10 @@
 // Vectors of L lanes through the compiler's vector extension, and the matrix product that all
 // transforms use.
 //
-// Everything here is a template over L and L stands for one instruction set: what a file compiled
-// for AVX2 emits has another name than what the baseline emits, so the linker can never hand AVX2
-// code to a CPU without it. Keep it so: no inline function in these files without L, nothing from
-// the standard library but types.
+// Everything here is a template over L, and each L is used for one instruction set only. Symbols
+// emitted by a file compiled for AVX2 therefore differ from the baseline's, and the linker cannot
+// use AVX2 code on a CPU without it. Keep this rule: no inline function without L in these files,
+// and only types from the standard library.
 #pragma once
 
 #include <cstdint>

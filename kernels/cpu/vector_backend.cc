@@ -10,8 +10,8 @@
 namespace distro {
 namespace {
 
-// The order of one block row's additions is fixed, so that each waits for the one before.
-// Independent rows fill the wait.
+// The order of additions within a block row is fixed, so each waits for the one before. Independent
+// rows hide that latency.
 constexpr int kRowsInFlight = 8;
 
 double RowSum(const float* row, int64_t elements) {

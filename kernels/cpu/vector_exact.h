@@ -1,9 +1,10 @@
 // Bodies of ExactKernels for vectors of L 32-bit lanes. Included by the files that compile them for
-// one instruction set with -ffp-contract=off; see vector.h for the rule on what may stand here.
+// one instruction set with -ffp-contract=off; see vector.h for the rule on allowed code.
 //
-// The integer inverse transform: horizontal frequencies from the non-zero votes only, vertical ones
-// by three dense products over the rows that have votes, each in its even-odd half or quarter.
-// Integer sums that cannot overflow have the same value in any order, so the splits change no bit.
+// The integer inverse transform: the horizontal axis from the non-zero votes only, then the
+// vertical axis by three dense products over the rows that have votes, one for each even-odd half
+// or quarter. Integer sums that cannot overflow are the same in any order, so the splits change no
+// bit.
 #pragma once
 
 #include "kernels/basis.h"
@@ -12,7 +13,7 @@
 
 namespace distro::vector {
 
-// Where rows of a group (odd, 2 mod 4, 0 mod 4) start in the arrays below.
+// The frequency's group: 0 for odd, 1 for 2 mod 4, 2 for 0 mod 4.
 template <int L>
 constexpr int GroupOf(int frequency) {
   return frequency % 2 == 1 ? 0 : (frequency % 4 == 2 ? 1 : 2);
@@ -84,7 +85,7 @@ void InverseInteger(const BlockVotes& votes, int32_t* scratch, int32_t* u) {
   JoinRows<L>(parts, u);
 }
 
-// What becomes of parameters p under the sums u.
+// The new value of parameters p for the transform's sums u.
 template <int L>
 struct SignStep {
   UpdateOptions options;
@@ -176,8 +177,8 @@ template <int L>
   return (index << 32) + bits + 0x9E3779B97F4A7C15;
 }
 
-// 64-bit products in vectors pay only where there is an instruction for them, with AVX-512;
-// elsewhere one at a time is faster.
+// 64-bit vector products are faster only with AVX-512, which has an instruction for them; otherwise
+// scalar products are.
 template <int L>
 uint64_t StateHash(uint64_t first_index, const float* parameters, int64_t elements) {
   uint64_t sum = 0;

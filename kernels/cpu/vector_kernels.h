@@ -1,6 +1,6 @@
-// The fast kernels of one block, as a table of functions: one table a vector width, the same source
-// for all (vector_transform.h, vector_exact.h), compiled once for each instruction set. Pure
-// functions, thread-safe.
+// The vectorised kernels of one block as tables of functions, one table per vector width. All
+// widths share one source (vector_transform.h, vector_exact.h), compiled once per instruction set.
+// Pure functions, thread-safe.
 //
 // Blocks are f32 or i32 [64, 64], 64-byte aligned. Coefficients lie in slot order: vertical
 // frequencies in natural order, horizontal ones as kSlotFrequency says.
@@ -23,7 +23,7 @@ struct TransformKernels {
   void (*column_maxima)(const float* coefficients, uint32_t greatest[64]);
   // Bit h is set when row h holds a |coefficient| whose bits are at least `threshold`.
   uint64_t (*rows_reaching)(const float* coefficients, uint32_t threshold);
-  // momentum <- momentum - IDCT2(entries), positions as they travel.
+  // momentum <- momentum - IDCT2(entries); positions are natural, not slot order.
   void (*subtract_inverse)(const BlockSite& site, int k, const uint16_t* positions,
                            const float* values, float* scratch, float* x, float* momentum);
 };
@@ -41,8 +41,8 @@ struct ExactKernels {
   uint64_t (*state_hash)(uint64_t first_index, const float* parameters, int64_t elements);
 };
 
-// A matrix product: a [rows, depth] * b [depth, cols], row-major and without gaps. `symmetric`:
-// rows = cols, and what lies below the diagonal is not needed.
+// A matrix product: a [rows, depth] * b [depth, cols], row-major without gaps. `symmetric`: rows =
+// cols, and elements below the diagonal are not needed.
 struct ProductShape {
   int64_t rows;
   int64_t cols;
@@ -57,8 +57,8 @@ struct ProductSum {
 // Local operations, for the inner optimizers.
 struct MatrixKernels {
   int64_t alignment;  // rows and cols are multiples of it
-  // out <- sum.product * a * b + sum.addend * addend; no addend when it is nullptr. `out` is none
-  // of the inputs.
+  // out <- sum.product * a * b + sum.addend * addend, where `addend` may be nullptr. `out` does not
+  // overlap an input.
   void (*product)(const ProductShape& shape, const float* a, const float* b, const ProductSum& sum,
                   const float* addend, float* out);
 };
@@ -70,8 +70,8 @@ struct VectorKernels {
   const MatrixKernels* matrix;
 };
 
-// 128 bits: what the compiler's baseline has, on any architecture. 256: AVX2 and FMA. 512: AVX-512
-// F, BW, DQ, VL.
+// 128 bits: the compiler's baseline, on any architecture. 256: AVX2 and FMA. 512: AVX-512 F, BW,
+// DQ, VL.
 extern const TransformKernels kTransform128, kTransform256, kTransform512;
 extern const ExactKernels kExact128, kExact256, kExact512;
 extern const MatrixKernels kMatrix128, kMatrix256, kMatrix512;

@@ -1,5 +1,5 @@
 // Bodies of MatrixKernels for vectors of L floats. Included by the files that compile them for one
-// instruction set, with multiply-adds contracted; see vector.h for the rule on what may stand here.
+// instruction set, with multiply-adds contracted; see vector.h for the rule on allowed code.
 #pragma once
 
 #include "kernels/cpu/vector.h"

@@ -1,6 +1,5 @@
 // Bodies of TransformKernels for vectors of L floats. Included by the files that compile them for
-// one instruction set, with multiply-adds contracted; see vector.h for the rule on what may stand
-// here.
+// one instruction set, with multiply-adds contracted; see vector.h for the rule on allowed code.
 //
 // An axis of the forward transform: two even-odd splits, then three dense products (32 x 32 odd
 // frequencies, 16 x 16 for 2 mod 4, 16 x 16 for 0 mod 4): 1536 multiply-adds a column instead of
@@ -121,8 +120,8 @@ uint64_t RowsReaching(const float* coefficients, uint32_t threshold) {
   return rows;
 }
 
-// t rows: one for each vertical frequency that occurs; factors: its basis row. Returns their
-// number.
+// Fills one row of t for each vertical frequency that occurs, and its basis row in factors. Returns
+// the number of rows.
 template <int L>
 inline int InverseRows(int k, const uint16_t* positions, const float* values, float* t,
                        float* factors) {

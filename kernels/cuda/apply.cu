@@ -8,14 +8,14 @@
 //   values      i16 [E]          in        V; sum of |V| of a block at most 32767
 //   parameters  f32 [elements]   in, out
 //
-// Launch: 64 threads, one a column, work on one 64 x 64 block, then on the next; 6 such groups a
-// multiprocessor. The votes of a block are read once into shared memory, checked and summed. The
-// horizontal axis is taken for rows with votes only, as scalars in registers; each is added to the
-// column at once: 32 products for an odd frequency, 16 otherwise, at most 1536 a thread with all 64
-// rows. Compiled without contraction: three rounded operations a parameter.
+// Launch: 64 threads, one per column, work on one 64 x 64 block, then on the next; 6 such groups
+// per multiprocessor. The votes of a block are read once into shared memory, checked and summed.
+// The horizontal axis is transformed only for rows with votes, as scalars in registers. Each is
+// added to the column at once: 32 products for an odd frequency, 16 otherwise, at most 1536 per
+// thread with all 64 rows. Compiled without contraction: three rounded operations per parameter.
 //
-// Bytes moved, of a parameter: 4 + 4, and 4*E/4096 + 4/4096 of a block with E votes (32 workers, K
-// = 4: 8.1 in all).
+// Bytes moved per parameter: 4 + 4, and 4*E/4096 + 4/4096 in a block with E votes (32 workers, K =
+// 4: 8.1 in total).
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/device_threads.cuh"
 #include "kernels/cuda/launch.h"
@@ -25,7 +25,8 @@ namespace {
 
 __device__ constexpr HalfBasis<int32_t> kHalfBasis = MakeHalfBasisQ13();
 
-// 155 registers of 8.0, 157 of 9.0: 6 groups at a time. A bound of 8 spills on 8.0.
+// 155 registers on compute capability 8.0, 157 on 9.0: 6 groups at a time. A bound of 8 spills on
+// 8.0.
 __global__ void __launch_bounds__(kThreads, 6) ApplyKernel(ApplyArguments a) {
   __shared__ ApplyScratch scratch;
   CopyHalfBasis(threadIdx.x, kHalfBasis, scratch.basis);

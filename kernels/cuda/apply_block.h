@@ -15,7 +15,7 @@
 namespace distro::cuda {
 
 inline constexpr int kPairsInFlight =
-    8;  // loads of a thread before the first is used; more spill registers
+    8;  // loads per thread before the first use; more would spill registers
 
 struct ApplyArguments {
   MatrixShape matrix;
@@ -25,7 +25,7 @@ struct ApplyArguments {
   const uint16_t* positions;  // [E], of the first block on
   const int16_t* values;      // [E]
   float* parameters;          // [elements]
-  // A block of the range whose votes break the rules, else kAllVotesValid; in, out.
+  // In, out: the number of a block in the range whose votes are invalid, else kAllVotesValid.
   uint32_t* invalid;
 };
 
@@ -40,8 +40,8 @@ constexpr uint32_t EntryOf(uint32_t position, int vote) {
   return (position & 0xFFFF) | static_cast<uint32_t>(vote) << 16;
 }
 
-// Reads every kThreads-th entry. Positions are masked, counts bounded: whatever the arrays hold,
-// nothing outside is touched.
+// Reads every kThreads-th entry. Positions are masked and counts bounded, so invalid arrays cannot
+// cause an access out of bounds.
 template <typename Threads>
 constexpr void LoadVotes(const Threads& threads, const ApplyArguments& a, int64_t block, int thread,
                          ApplyScratch& s) {
@@ -101,7 +101,7 @@ constexpr void InverseColumn(const ApplyScratch& s, int count, int shift, int co
   }
 }
 
-// Three operations, each rounded by itself.
+// Three operations, each rounded.
 constexpr float Updated(float p, const UpdateOptions& options, int32_t u) {
   const float direction = static_cast<float>((u > 0) - (u < 0));
   const float decay = p * options.eta_lambda;
@@ -150,8 +150,8 @@ constexpr void ApplyColumn(const ApplyArguments& a, int64_t block, int column,
              [&](float p, int32_t u) { return Updated(p, a.options, u); });
 }
 
-// `block` counts from a.blocks.first. s.basis holds the basis. A block whose votes are not valid
-// keeps its parameters.
+// `block` counts from a.blocks.first. s.basis holds the basis. The parameters of a block with
+// invalid votes do not change.
 template <typename Threads>
 constexpr void ApplyBlock(const Threads& threads, const ApplyArguments& a, int64_t block,
                           ApplyScratch& s) {

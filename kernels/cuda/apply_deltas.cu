@@ -8,13 +8,13 @@
 //   codes                    u8 [count]       in
 //   parameters               f32 [elements]   in, out
 //
-// Launch: as Apply: 64 threads work on one 64 x 64 block, then on the next; 6 such groups a
-// multiprocessor. Entries are read once into shared memory, checked and counted by level; of
-// frequencies each then becomes V, and the transform is that of Apply. Compiled without
+// Launch: as Apply: 64 threads work on one 64 x 64 block, then on the next; 6 such groups per
+// multiprocessor. Entries are read once into shared memory, checked and counted by level. For
+// frequencies, each then becomes V, and the transform is that of Apply. Compiled without
 // contraction.
 //
-// Bytes moved, of a parameter: 4*E/4096 + 1/4096 of a block with E entries, and 4 + 4; of elements
-// 8*E/4096 in their place, in sectors of 32 bytes.
+// Bytes moved per parameter, in a block with E entries: 4*E/4096 + 1/4096, and 4 + 4 for
+// frequencies or 8*E/4096 (in sectors of 32 bytes) for elements.
 #include "kernels/cuda/apply_deltas_block.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/device_threads.cuh"

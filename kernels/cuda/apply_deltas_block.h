@@ -1,8 +1,8 @@
 // One block of Backend::ApplyDeltas, for kThreads threads. The same bits as the CPU's backends on
 // every input.
 //
-//   elements     p <- p - sgn * step of each entry, every kThreads-th by a thread
-//   frequencies  h from the counts of the levels; V; then as Apply, a thread a column:
+//   elements     p <- p - sgn * step for each entry; a thread takes every kThreads-th entry
+//   frequencies  h from the counts of the levels; V; then as Apply, one thread per column:
 //                u = IDCTint(V);  p <- p - float(u) * w
 #pragma once
 
@@ -21,7 +21,7 @@ struct ApplyDeltasArguments {
   const uint8_t* levels;      // [E]
   const uint8_t* codes;       // [count]
   float* parameters;          // [elements]
-  // A block of the range whose entries break the rules, else kAllVotesValid; in, out.
+  // In, out: the number of a block in the range whose entries are invalid, else kAllVotesValid.
   uint32_t* invalid;
 };
 
@@ -40,8 +40,8 @@ constexpr uint32_t EntriesOf(const ApplyDeltasArguments& a, int64_t block) {
   return a.offsets[block + 1] - a.offsets[block];
 }
 
-// Positions and levels are masked, counts bounded: whatever the arrays hold, nothing outside is
-// touched.
+// Positions and levels are masked and counts bounded, so invalid arrays cannot cause an access out
+// of bounds.
 template <typename Threads>
 constexpr void LoadDeltas(const Threads& threads, const ApplyDeltasArguments& a, int64_t block,
                           int thread, ApplyDeltasScratch& s) {
@@ -74,7 +74,7 @@ constexpr void SubtractEntries(const ApplyDeltasArguments& a, int64_t block, int
   }
 }
 
-// Leaves h for the next phase.
+// Writes V to the entries, and h for the next phase.
 constexpr void FormVotes(const ApplyDeltasArguments& a, int64_t block, int thread,
                          ApplyDeltasScratch& s) {
   const int shift = FrequencyShift(s.counts);

@@ -1,8 +1,8 @@
-// The vocabulary of the code of one block on a GPU. A group of threads works on one 64 x 64 block
-// in phases; within a phase no thread sees what another writes, except through Add. The phases are
-// constexpr templates over `Threads`, which nvcc compiles for the device (--expt-relaxed-constexpr)
-// and any compiler for the CPU, where tests/kernels runs them thread after thread. Nothing is
-// contracted: a multiply-add is written as one, so both give the same bits.
+// Building blocks of the GPU kernels. A group of threads works on one 64 x 64 block in phases;
+// within a phase a thread does not see what others write, except through Add. The phases are
+// constexpr templates over `Threads`. nvcc compiles them for the device (--expt-relaxed-constexpr);
+// any compiler compiles them for the CPU, where tests/kernels runs the threads one after another.
+// Contraction is off and fused multiply-adds are explicit, so both give the same bits.
 //
 //   threads.Each(f)         f(thread) on every thread, then a barrier
 //   threads.Add(at, value)  atomic +=; returns what was there before
@@ -17,9 +17,10 @@
 
 namespace distro::cuda {
 
-inline constexpr int kThreads = 64;  // of a block: one a column, or one a row
+inline constexpr int kThreads = 64;  // per block: one per column, or one per row
 
-// Rows of 65 words: neighbouring threads meet different banks along rows and along columns.
+// Rows have 65 words, so that neighbouring threads use different shared-memory banks both along
+// rows and along columns.
 inline constexpr int kTileRow = 65;
 template <typename T>
 struct Tile {
@@ -32,7 +33,7 @@ struct alignas(16) HalfBasis {
   T at[64 * 32];
 };
 
-// As values that the compiler makes: for constant initialisation of tables in device memory.
+// Evaluated at compile time, to initialise tables in device memory.
 template <typename T, typename Entry>
 constexpr HalfBasis<T> MakeHalfBasis(Entry entry) {
   HalfBasis<T> basis{};
@@ -44,8 +45,8 @@ constexpr HalfBasis<T> MakeHalfBasis(Entry entry) {
 constexpr HalfBasis<float> MakeHalfBasisF32() { return MakeHalfBasis<float>(BasisEntry); }
 constexpr HalfBasis<int32_t> MakeHalfBasisQ13() { return MakeHalfBasis<int32_t>(BasisEntryQ13); }
 
-// f(0), f(1), ... f(kCount - 1) with constants, so that what they index can lie in registers,
-// whatever a compiler thinks of the loop.
+// Calls f(0), f(1), ... f(kCount - 1) with constants. Arrays indexed by them stay in registers even
+// if the compiler would not unroll a loop.
 template <typename F, int... kIndices>
 constexpr void UnrolledOver(const F& f, std::integer_sequence<int, kIndices...>) {
   (f(std::integral_constant<int, kIndices>()), ...);
@@ -73,7 +74,7 @@ constexpr int RowsOfColumn(const BlockSite& site, int column) {
   return column < site.cols ? site.rows - 1 : 0;
 }
 
-// Every thread copies its part. For kThreads threads, to be followed by a barrier.
+// Every one of kThreads threads copies its part. Needs a barrier afterwards.
 template <typename T>
 constexpr void CopyHalfBasis(int thread, const HalfBasis<T>& from, HalfBasis<T>& to) {
   for (int i = thread; i < 64 * 32; i += kThreads) to.at[i] = from.at[i];

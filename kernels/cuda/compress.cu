@@ -10,14 +10,14 @@
 //   positions  u16 [count, k]   out
 //   values     f32 [count, k]   out
 //
-// Launch: 64 threads work on one 64 x 64 block, then on the next; 8 such groups a multiprocessor,
-// so that some read memory while others multiply. Thread = column for momentum and vertical
-// transform, = row for the horizontal one: a warp reads 128 contiguous bytes of a row. 1366
-// multiply-adds an axis, immediate operands, 64 samples in registers.
+// Launch: 64 threads work on one 64 x 64 block, then on the next; 8 such groups per multiprocessor,
+// so that some read memory while others multiply. One thread per column for momentum and the
+// vertical transform, one per row for the horizontal transform: a warp reads 128 contiguous bytes
+// of a row. 1366 multiply-adds per axis, immediate operands, 64 samples in registers.
 //
-// Bytes moved, of a parameter: gradient 4 (Compress), momentum 4 + 4; 6*k/4096 for the entries.
-// Shared memory, of an element: 4 written after the first axis, 4 read, 4 written after the second,
-// k/64 rows read by the choice.
+// Bytes moved per parameter: gradient 4 (Compress), momentum 4 + 4; 6*k/4096 for the entries.
+// Shared memory per element: 4 written after the first axis, 4 read, 4 written after the second,
+// k/64 rows read by the selection.
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/device_threads.cuh"
 #include "kernels/cuda/launch.h"

@@ -15,7 +15,7 @@
 
 namespace distro::cuda {
 
-// Rows that a thread loads before it uses the first. More of them spill registers.
+// Rows that a thread loads before it uses the first. More would spill registers.
 inline constexpr int kRowsInFlight = 16;
 
 struct CompressArguments {
@@ -79,7 +79,7 @@ constexpr void CompressBlock(const Threads& threads, const CompressArguments& a,
   });
 }
 
-// Entries of a range of blocks, on the device: what Compress gave.
+// Entries of a range of blocks on the device, as written by Compress.
 struct PendingEntries {
   int k = 0;
   const uint16_t* positions = nullptr;  // [count, k], ascending within a block
@@ -90,8 +90,8 @@ struct PendingEntries {
 //
 //   x[r] = sum over h of D[h][r] * (sum over entries of row h of value * D[w][column])
 //
-// Even frequencies are equal and odd ones opposite in the two halves of the column, so 32
-// multiply-adds a row do. All threads of a block walk through the same entries.
+// Even frequencies are equal and odd ones opposite in the two halves of the column, so a row takes
+// 32 multiply-adds. All threads of a block read the same entries.
 constexpr void PendingColumn(const PendingEntries& pending, int64_t block, int column,
                              const HalfBasis<float>& basis, float (&x)[64]) {
   float even[32] = {}, odd[32] = {};

@@ -1,5 +1,5 @@
-// CompressDeltas and FindNotFinite: what a round did to a worker's copy goes into its error buffer,
-// and the largest of each block become its record (docs/algorithm.md, "Deltas").
+// CompressDeltas and FindNotFinite: adds a round's movement of a worker's parameters to its error
+// buffer; the largest values of each block become its record (docs/algorithm.md, "Deltas").
 //
 //   FindNotFinite   *not_finite <- 1 where some beta*e + (begin - x) is no finite number
 //   CompressDeltas  e <- a = beta*e + (begin - x);  of each block the K positions of the largest
@@ -11,15 +11,15 @@
 //   signs      i8 [count, k]   out
 //   codes      u8 [count]      out
 //
-// Launch: 64 threads work on one 64 x 64 block, then on the next; 10 such groups a
-// multiprocessor, so that some read memory while others choose. Thread = column while the buffer is
-// formed, 24 loads in flight, = row for the rows' maxima; of frequencies the transforms of Compress
-// come between. FindNotFinite: 256 threads, 4 elements each at a time. Compiled without
-// contraction.
+// Launch: 64 threads work on one 64 x 64 block, then on the next; 10 such groups per
+// multiprocessor, so that some read memory while others select. One thread per column while the
+// buffer is formed, 24 loads in flight; one thread per row for the rows' maxima. For frequencies,
+// the transforms of Compress run in between. FindNotFinite: 256 threads, 4 elements each at a time.
+// Compiled without contraction.
 //
-// Bytes moved, of a parameter: begin 4, x 4, error 4 + 4; (3*k + 1)/4096 for the record.
-// FindNotFinite: 12. Shared memory, of an element: 4 written, 4 read, k/64 rows read by the choice;
-// of frequencies 4 more written and read for each axis.
+// Bytes moved per parameter: begin 4, x 4, error 4 + 4; (3*k + 1)/4096 for the record.
+// FindNotFinite: 12. Shared memory per element: 4 written, 4 read, k/64 rows read by the selection;
+// for frequencies, 4 more written and read for each axis.
 #include "kernels/cuda/compress_deltas_block.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/device_threads.cuh"

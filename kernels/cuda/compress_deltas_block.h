@@ -1,16 +1,16 @@
-// One block of what a worker sends under the deltas method, for kThreads threads: FormDelta and
-// AppendLargest (kernels/cpu/deltas.h, kernels/cpu/delta_transform.h) in one pass over the arrays.
+// Compresses one block under the deltas method, with kThreads threads: FormDelta and AppendLargest
+// (kernels/cpu/deltas.h, kernels/cpu/delta_transform.h) in one pass over the arrays.
 //
 //   e <- a = beta * e + (begin - x)
 //   elements     the K positions of the largest |a|, their signs and scale code
 //   frequencies  the same of c = D a D^T
 //
-// A thread holds a column while it forms the delta, and a row, or a column and then a row of the
-// transform, afterwards; they meet in one tile of shared memory.
+// A thread holds a column while it forms the delta. Afterwards it holds a row of elements, or a
+// column and then a row of the transform. Threads exchange data through one tile in shared memory.
 //
-// Where a is finite, e and the record of elements have the CPU's bits; the record of frequencies is
-// that of a transform that differs in the last ones. Where it is not, the record is some that keeps
-// its rules.
+// Where a is finite, e and the record of elements have the CPU's bits; the record of frequencies
+// comes from a transform whose last bits differ. Where a is not finite, the record is unspecified
+// but valid.
 #pragma once
 
 #include <optional>
@@ -41,13 +41,13 @@ struct CompressDeltasArguments {
 };
 
 struct CompressDeltasScratch {
-  Tile<float> tile;  // what is chosen from: KeyedElement of elements, or frequencies
+  Tile<float> tile;  // candidates: KeyedElement of elements, or frequencies
   SelectScratch select;
   int64_t units[kThreads];  // of what each thread emitted
 };
 
-// An element as SelectLargest orders it: its magnitude is one more than a's, so that a 0 of the
-// tensor goes before everything outside, which is kOutside; there the lower position goes first.
+// An element as SelectLargest orders it: the bits of a plus one. A 0 inside the tensor is then
+// larger than every position outside, which has kOutside.
 inline constexpr float kOutside = 0;
 constexpr float KeyedElement(float a) {
   return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, a) + 1);
@@ -57,7 +57,7 @@ constexpr float ElementOfKey(float keyed) {
   return bits == 0 ? 0.0f : __builtin_bit_cast(float, bits - 1);
 }
 
-// e <- a down the column, and into the tile.
+// Writes a of one column to e and to the tile.
 template <bool kAsDct>
 constexpr void FormColumn(const CompressDeltasArguments& a, int64_t block, int column,
                           Tile<float>& tile) {
@@ -92,7 +92,7 @@ constexpr uint32_t LargestOfRow(const Tile<float>& tile, int row) {
   return largest;
 }
 
-// Position and sign of the record's slot; the thread's units count its magnitude.
+// Writes position and sign to the record's slot, and adds the magnitude to the thread's units.
 template <bool kAsDct>
 constexpr void WriteEntry(const CompressDeltasArguments& a, int64_t block, int thread, int slot,
                           int position, CompressDeltasScratch& s) {
@@ -103,7 +103,7 @@ constexpr void WriteEntry(const CompressDeltasArguments& a, int64_t block, int t
   s.units[thread] += ScaleUnits(value);
 }
 
-// The code of all units; a record that has none is emptied.
+// Writes the scale code for the sum of all units. A record without one becomes empty.
 template <bool kAsDct>
 constexpr void FinishRecord(const CompressDeltasArguments& a, int64_t block, int thread,
                             const CompressDeltasScratch& s) {

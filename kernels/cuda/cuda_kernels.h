@@ -1,17 +1,17 @@
-// The operations of kernels/backend.h on one GPU. What they compute, ties, padding and edges are as
-// stated there and in docs/algorithm.md; below stands what is different here.
+// The operations of kernels/backend.h on one GPU. Results, ties, padding and edges are as defined
+// there and in docs/algorithm.md; the comments below state the differences.
 //
-// Every function enqueues on `stream` and returns. None allocates, synchronises or keeps a pointer;
-// arrays are device memory (or memory that the device can reach), 4-byte elements on 4-byte
-// boundaries and so on, alive until the stream has passed the call. The status tells whether the
-// launch was accepted (Internal with CUDA's name of the error, which may be an earlier call's);
-// what goes wrong in a kernel is seen when the stream is synchronised. Shapes that do not match are
-// bugs of the caller (CHECK). Thread-safe. The current device must be the stream's.
+// Every function enqueues on `stream` and returns. None allocates, synchronises or keeps a pointer.
+// Arrays are naturally aligned, in memory that the device can access, and alive until the stream
+// has executed the call. The status says whether the launch was accepted: Internal with CUDA's name
+// of the error, which may come from an earlier call. Errors inside a kernel appear when the stream
+// is synchronised. Shapes that do not match are bugs of the caller (CHECK). Thread-safe. The
+// current device must be the stream's.
 //
-// Apply, ApplyDeltas, Lookahead and StateHash give the reference's bits, CompressDeltas and
-// FeedbackDeltas of elements those of the CPU's functions. Compress and Feedback, and those two of
-// frequencies, give the same bits on every device and for every cut of a tensor into runs of block
-// rows, and the bits of the tests' emulation; they differ from the CPU in the last ones.
+// Apply, ApplyDeltas, Lookahead and StateHash give the reference's bits; CompressDeltas and
+// FeedbackDeltas on elements give those of the CPU's functions. Compress and Feedback, and
+// CompressDeltas and FeedbackDeltas on frequencies, differ from the CPU in the last bits. They give
+// the same bits on every device, in the tests' emulation, and however block rows are grouped.
 #pragma once
 
 #include <cstdint>
@@ -31,29 +31,29 @@ namespace distro::cuda {
 
 using Stream = CUstream_st*;
 
-// Backend::Compress: 12 bytes a parameter.
+// Backend::Compress: moves 12 bytes per parameter.
 absl::Status Compress(const CompressArguments& arguments, Stream stream);
 
-// Backend::Feedback: 8 bytes a parameter.
+// Backend::Feedback: moves 8 bytes per parameter.
 absl::Status Feedback(const FeedbackArguments& arguments, Stream stream);
 
-// Backend::Apply. *invalid, which the caller sets to kAllVotesValid, names a block whose votes are
-// not valid afterwards (Backend's DataLoss): such a block keeps its parameters.
+// Backend::Apply. The caller sets *invalid to kAllVotesValid; afterwards it is the number of a
+// block with invalid votes, if there is one. Such a block's parameters do not change.
 absl::Status Apply(const ApplyArguments& arguments, Stream stream);
 
 // Backend::ApplyDeltas, *invalid as above.
 absl::Status ApplyDeltas(const ApplyDeltasArguments& arguments, Stream stream);
 
-// Of the deltas method, local to a worker; contracts as those of the CPU's functions that are named
+// Operations of the deltas method, local to a worker. Contracts as those of the named CPU functions
 // (kernels/cpu/deltas.h, kernels/cpu/delta_transform.h).
 //
-// DeltaIsFinite: *not_finite, which the caller sets to 0, is 1 afterwards where something is not.
-// 12 bytes a parameter.
+// DeltaIsFinite: the caller sets *not_finite to 0; it becomes 1 if a value is not finite. 12 bytes
+// per parameter.
 absl::Status FindNotFinite(float beta, const float* begin, const float* x, const float* error,
                            int64_t elements, uint32_t* not_finite, Stream stream);
 
-// FormDelta and then AppendLargest, of a range of blocks: 16 bytes a parameter. The error buffer is
-// none of the other arrays.
+// FormDelta and then AppendLargest, for a range of blocks: 16 bytes per parameter. The error buffer
+// does not overlap another array.
 absl::Status CompressDeltas(const CompressDeltasArguments& arguments, Stream stream);
 
 // SubtractReturned; its count is added to *returned.
@@ -67,7 +67,7 @@ absl::Status Lookahead(float eta, const float* parameters, const float* momentum
 absl::Status StateHash(uint64_t first_index, const float* parameters, int64_t elements,
                        uint64_t* sum, Stream stream);
 
-// The sums of squares of the matrix's block rows, each in an order of its own (elementwise.h):
+// Sums the squares of each of the matrix's block rows, in the order of elementwise.h, into
 // row_sums[BlocksDown()]. workspace: SquaresWorkspace(matrix) doubles.
 int64_t SquaresWorkspace(const MatrixShape& matrix);
 absl::Status SumOfSquares(const MatrixShape& matrix, const float* gradient, double* workspace,

@@ -1,5 +1,5 @@
-// `Threads` of block.h on the device: the threads of the CUDA block. Only kernels make one; the
-// host's versions of its functions exist because constexpr templates call them, and are never run.
+// `Threads` of block.h on the device: the threads of the CUDA block. Only kernels create one. The
+// functions also compile for the host, because constexpr templates call them, but never run there.
 #pragma once
 
 #include <cstdint>

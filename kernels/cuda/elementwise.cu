@@ -5,11 +5,10 @@
 //   sum <- sum + sum over i of mix(2^32*(first + i) + bits(p[i]) + G)
 //       f32 [elements] in; u64 in, out; modulo 2^64
 //
-// Launch: 256 threads, 4 elements each at a time, a warp on 128 contiguous bytes. Order does not
-// matter to the hash: threads add what they have within their warp, then one atomic addition a
-// warp.
+// Launch: 256 threads, 4 elements each at a time, a warp on 128 contiguous bytes. The hash does not
+// depend on order: threads add within their warp, then each warp does one atomic addition.
 //
-// Bytes moved, of a parameter: 12 and 4.
+// Bytes moved per parameter: 12 (Lookahead) and 4 (StateHash).
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/launch.h"

@@ -1,7 +1,7 @@
-// Elements of Backend::Lookahead, Backend::StateHash and the error buffer of deltas, and the parts
-// of a block row's sum of squares. Elements have the CPU's bits. The sum of squares has an order of
-// its own within a block row, which depends on nothing but the row's length: the same on every
-// device, for every cut of a tensor into block rows, and in tests on the CPU.
+// Per-element operations of Backend::Lookahead, Backend::StateHash and the deltas method's error
+// buffer, and the parts of a block row's sum of squares. Elements have the CPU's bits. The order of
+// the sum of squares differs from the CPU's, but depends only on the row's length: it is the same
+// on every device, however block rows are grouped, and in tests on the CPU.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,9 @@ constexpr uint64_t HashWord(uint64_t index, float p) {
   return Mix((index << 32) + __builtin_bit_cast(uint32_t, p) + kGoldenGamma);
 }
 
-// A block row is cut into pieces of kPiece elements. Of a piece, thread j of kPieceThreads adds
-// elements j, j + kPieceThreads, ...; then the threads' sums are added in halves: 0 + 128, 1 + 129,
-// ..., 0 + 64, ...
+// A block row is divided into pieces of kPiece elements. In a piece, thread j of kPieceThreads adds
+// the elements j, j + kPieceThreads, ...; then the threads' sums are added in halves: 0 + 128, 1 +
+// 129, ..., 0 + 64, ...
 inline constexpr int64_t kPiece = 8192;
 inline constexpr int kPieceThreads = 256;
 
@@ -52,7 +52,7 @@ constexpr double ThreadSquares(const float* piece, int64_t elements, int thread)
   return sum;
 }
 
-// `threads` are kPieceThreads. The sum is s.sums[0] afterwards.
+// Needs kPieceThreads threads. The sum is in s.sums[0] afterwards.
 template <typename Threads>
 constexpr void PieceSquares(const Threads& threads, const float* piece, int64_t elements,
                             SquaresScratch& s) {

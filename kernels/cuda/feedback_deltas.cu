@@ -1,4 +1,4 @@
-// FeedbackDeltas: what came back with a result of deltas leaves the error buffer
+// FeedbackDeltas: subtracts the entries that a deltas result included from the error buffer
 // (docs/algorithm.md, "Deltas").
 //
 //   q            sgn * M(c) * 2^-44 at the positions of a record that the result has too
@@ -12,13 +12,13 @@
 //   error                  f32 [elements]      in, out
 //   returned               u64                 in, out
 //
-// Launch: 64 threads work on one 64 x 64 block, then on the next. A bit a position of the result is
-// set in shared memory, then each thread looks up every 64th entry of the record; of frequencies a
-// thread holds a column of the inverse, as in Feedback. The count is kept in shared memory and
-// added once a group.
+// Launch: 64 threads work on one 64 x 64 block, then on the next. They set one bit in shared memory
+// for each position of the result; then each thread looks up every 64th entry of the record. For
+// frequencies, a thread holds a column of the inverse, as in Feedback. The count is kept in shared
+// memory and added once per group.
 //
-// Bytes moved, of a parameter of a block with E entries of the result: (3*k + 2*E + 5)/4096, and
-// of elements 8 for each position that came back in sectors of 32 bytes, of frequencies 4 + 4.
+// Bytes moved per parameter, in a block with E entries of the result: (3*k + 2*E + 5)/4096, and for
+// elements 8 per returned position (in sectors of 32 bytes), for frequencies 4 + 4.
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/device_threads.cuh"
 #include "kernels/cuda/feedback_deltas_block.h"

@@ -1,12 +1,12 @@
 // Error feedback of one block under the deltas method, for kThreads threads: SubtractReturned of
 // kernels/cpu/deltas.h and kernels/cpu/delta_transform.h.
 //
-//   q[p]         sgn * M(c) * 2^-44 at the positions p of the record that came back, 0 elsewhere
+//   q[p]         sgn * M(c) * 2^-44 at the record's positions p that the result has too, else 0
 //   elements     e <- e - q, inside the tensor
-//   frequencies  e <- e - D^T q D, inside the tensor, where any came back
+//   frequencies  e <- e - D^T q D, inside the tensor, if there is such a position
 //
-// Of elements the CPU's bits; the inverse transform is that of Feedback, in the same order of
-// additions, and differs from the CPU's in the last bits.
+// On elements this gives the CPU's bits. The inverse transform is that of Feedback, with the same
+// order of additions; it differs from the CPU's in the last bits.
 #pragma once
 
 #include "common/update/scale.h"
@@ -14,7 +14,8 @@
 
 namespace distro::cuda {
 
-// What a worker sent of a range of blocks: the arrays of a DeltaUpdate, on the device.
+// The part of a sent update that covers a range of blocks: the arrays of a DeltaUpdate, on the
+// device.
 struct SentDeltas {
   int k = 0;
   const uint16_t* positions = nullptr;  // [count, k]
@@ -28,27 +29,27 @@ struct FeedbackDeltasArguments {
   bool as_dct = false;
   SentDeltas sent;
   const uint32_t* offsets;    // [count + 1] of the result, need not start at 0
-  const uint16_t* positions;  // [E] of the result, of the first block on
+  const uint16_t* positions;  // [E] of the result, from the first block on
   float* error;               // [elements]
-  // Positions that came back, of elements those inside the tensor; in, out.
+  // In, out: the number of positions returned; of elements, only those inside the tensor count.
   uint64_t* returned;
 };
 
 struct FeedbackDeltasScratch {
-  uint32_t came_back[kBlockElements / 32];  // a bit a position of the result's block
-  uint32_t returned;                        // of this block
-  uint64_t all_returned;                    // of the blocks that this group did. In: 0
+  uint32_t came_back[kBlockElements / 32];  // a bit for each position in the result's block
+  uint32_t returned;                        // positions returned in this block
+  uint64_t all_returned;                    // in all blocks of this group; starts at 0
 };
 
-// Of frequencies.
+// For tensors sent as DCT.
 struct FeedbackFrequenciesScratch {
   HalfBasis<float> basis;
   float values[kBlockElements];  // q of each entry of the record
   FeedbackDeltasScratch common;
 };
 
-// Each position is there once, so that adding sets its bit. Positions are compared, counts bounded:
-// whatever the arrays hold, nothing outside is touched.
+// Each position occurs once, so adding sets its bit. Positions are compared and counts bounded, so
+// invalid arrays cannot cause an access out of bounds.
 template <typename Threads>
 constexpr void MarkReturned(const Threads& threads, const FeedbackDeltasArguments& a, int64_t block,
                             int thread, FeedbackDeltasScratch& s) {
@@ -65,12 +66,12 @@ constexpr bool CameBack(uint32_t position, const FeedbackDeltasScratch& s) {
   return position < kBlockElements && (s.came_back[position / 32] >> position % 32 & 1) != 0;
 }
 
-// Of every entry of the record, exact.
+// The magnitude of every entry of the record, exact.
 constexpr float MagnitudeSent(const FeedbackDeltasArguments& a, int64_t block) {
   return static_cast<float>(ScaleOf(a.sent.codes[block])) * 0x1p-44f;
 }
 
-// e <- e - q of every kThreads-th entry.
+// e <- e - q for every kThreads-th entry.
 template <typename Threads>
 constexpr void SubtractElements(const Threads& threads, const FeedbackDeltasArguments& a,
                                 int64_t block, int thread, FeedbackDeltasScratch& s) {
@@ -88,7 +89,7 @@ constexpr void SubtractElements(const Threads& threads, const FeedbackDeltasArgu
   threads.Add(&s.returned, returned);
 }
 
-// values <- q of every kThreads-th entry.
+// values <- q for every kThreads-th entry.
 template <typename Threads>
 constexpr void CollectReturned(const Threads& threads, const FeedbackDeltasArguments& a,
                                int64_t block, int thread, FeedbackFrequenciesScratch& s) {
@@ -114,7 +115,7 @@ constexpr void SubtractInverse(const FeedbackDeltasArguments& a, int64_t block, 
                  /*block=*/0, column, s.basis);
 }
 
-// Marks what came back of the block. False: the record is empty, nothing can have.
+// Marks the positions in the result's block. Returns false if the record is empty.
 template <typename Threads>
 constexpr bool BeginFeedback(const Threads& threads, const FeedbackDeltasArguments& a,
                              int64_t block, FeedbackDeltasScratch& s) {

@@ -1,9 +1,9 @@
-// One GPU as what runs the operations of cuda_kernels.h on a stream: the only door from the CUDA
-// backend to the device, so that the backend's own work (staging, words that come back, order) runs
-// in tests over kernels that are emulated on the CPU.
+// Runs the operations of cuda_kernels.h on one GPU's stream. The CUDA backend uses the device only
+// through this interface, so tests can run the backend (staging, output words, order) over kernels
+// emulated on the CPU.
 //
-// Everything is enqueued. An error of a launch or a copy is kept for the next Finish; CUDA's own
-// are sticky, so that nothing goes on after one. One caller at a time, from any thread.
+// Everything is enqueued. An error of a launch or a copy is kept until the next Finish. CUDA's own
+// errors are sticky: no later operation runs. One caller at a time, from any thread.
 #pragma once
 
 #include <cstdint>
@@ -38,13 +38,13 @@ class Gpu : public Device {
                             double* row_sums) = 0;
 };
 
-// Where a Gpu takes memory from, on the current device; nullptr: there is none.
+// Allocates memory on the current device; returns nullptr when there is none left.
 struct GpuAllocator {
   std::function<void*(size_t bytes)> allocate;
   std::function<void(void* memory)> free;
 };
 
-// The device that is current now, and its `stream`. Without an allocator CUDA's own. Only in builds
+// Uses the current device and its `stream`. Without an allocator, CUDA's is used. Only in builds
 // with DISTRO_CUDA.
 absl::StatusOr<std::unique_ptr<Gpu>> MakeGpu(Stream stream, GpuAllocator allocator = {});
 

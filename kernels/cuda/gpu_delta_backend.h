@@ -1,5 +1,5 @@
-// DeltaBackend (kernels/delta_backend.h) on a GPU. Updates and results pass through arrays of the
-// device that stay as large as a tensor needed.
+// DeltaBackend (kernels/delta_backend.h) on a GPU. Updates and results are copied through device
+// arrays, which grow to the largest tensor and are kept.
 #pragma once
 
 #include <memory>

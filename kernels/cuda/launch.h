@@ -1,4 +1,4 @@
-// Helpers that the launches of all kernels share: statuses, grid sizes, checks of shapes.
+// Helpers for launching kernels: statuses, grid sizes, checks of shapes.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -23,8 +23,8 @@ inline absl::Status StatusOfLaunch(const char* what) {
 
 inline constexpr int kGroupsPerMultiprocessor = 16;  // more than run at once, so that none waits
 
-// The groups of threads for `tasks` that each can do any number of, one after another. 0: the
-// device does not answer; the launch then fails, and says why.
+// Number of thread groups for `tasks`; a group can do several tasks, one after another. 0 if the
+// device does not respond: the launch then fails with the reason.
 inline unsigned GridFor(int64_t tasks) {
   int device = 0, multiprocessors = 0;
   if (cudaGetDevice(&device) != cudaSuccess ||

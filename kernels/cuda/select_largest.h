@@ -1,11 +1,10 @@
-// The k largest coefficients of a block that lies in shared memory, by magnitude, ties to the lower
-// position, exactly.
+// Selects the k largest coefficients, by magnitude, of a block in shared memory. Exact; ties go to
+// the lower position.
 //
-// k <= 64: the rows are ranked by their largest coefficient. Each of the k first rows has one that
-// beats or equals the k-th row's, so the others hold none of the k largest, and only coefficients
-// that reach the k-th row's largest are candidates: about k of them. They are ranked by counting.
-// Larger k, or too many candidates (ties, zeros): the k-th magnitude is found bit by bit over the
-// whole block.
+// k <= 64: the rows are ranked by their largest coefficient. The first k rows contain all of the k
+// largest coefficients, and only coefficients that reach the largest of the k-th row are
+// candidates: about k of them. They are ranked by counting. For larger k, or too many candidates
+// (ties, zeros), the k-th magnitude is found bit by bit over the whole block.
 #pragma once
 
 #include "kernels/cuda/block.h"
@@ -26,7 +25,7 @@ struct SelectScratch {
   uint32_t above[64], equal[64];      // of each row: magnitudes above, and at, the k-th
 };
 
-// To be called by one thread before the barrier in front of SelectLargest.
+// Call from one thread, before the barrier that precedes SelectLargest.
 constexpr void ResetSelect(SelectScratch& s) {
   s.candidates = 0;
   for (uint32_t& count : s.reaching) count = 0;
@@ -83,8 +82,7 @@ constexpr void EmitCandidates(int thread, const SelectScratch& s, const Emit& em
   }
 }
 
-// The k-th largest magnitude's bits from `bit` + 1 up are known; the trial has the next one set
-// too.
+// Bits `bit` + 1 and above of the k-th largest magnitude are known; the trial also sets `bit`.
 constexpr uint32_t Trial(int bit, int k, const SelectScratch& s) {
   uint32_t trial = 0;
   for (int b = kMagnitudeBits - 1; b > bit; --b) {
@@ -104,8 +102,7 @@ constexpr void CountRow(const Tile<float>& c, int row, uint32_t kth, SelectScrat
   s.equal[row] = equal;
 }
 
-// Of the coefficients that equal the k-th, the first of the block take the places that greater ones
-// leave.
+// The coefficients that equal the k-th fill the remaining places in ascending position.
 template <typename Emit>
 constexpr void EmitRow(const Tile<float>& c, int row, int k, uint32_t kth, const SelectScratch& s,
                        const Emit& emit) {
@@ -140,8 +137,8 @@ constexpr void SelectBitByBit(const Threads& threads, const Tile<float>& c, int 
   threads.Each([&](int thread) { EmitRow(c, thread, k, Trial(-1, k, s), s, emit); });
 }
 
-// Calls emit(thread, slot, position) for each of the k positions, on some thread; slot is its place
-// among them in ascending order. The coefficient of a position is c.at[IndexOf(position)].
+// Calls emit(thread, slot, position) once for each of the k positions, on any thread. `slot` is the
+// position's index among the k in ascending order. Its coefficient is c.at[IndexOf(position)].
 template <typename Threads, typename Emit>
 constexpr void SelectLargest(const Threads& threads, const Tile<float>& c, int k, SelectScratch& s,
                              const Emit& emit) {

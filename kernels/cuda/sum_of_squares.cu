@@ -3,11 +3,11 @@
 //   row_sums[y] = sum over the elements of block row y of g^2
 //       f32 [elements] in, f64 [BlocksDown()] out
 //
-// A block row (64 rows of the matrix) is cut into pieces of 8192 elements from its start
-// (elementwise.h). Launch: 256 threads a piece, their sums added in halves; then one thread a block
-// row adds the pieces in order.
+// A block row (64 rows of the matrix) is divided into pieces of 8192 elements (elementwise.h).
+// Launch: 256 threads per piece, their sums added in halves; then one thread per block row adds the
+// pieces in order.
 //
-// Bytes moved, of a parameter: 4, and 16/8192 for the pieces.
+// Bytes moved per parameter: 4, and 16/8192 for the pieces.
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/device_threads.cuh"
 #include "kernels/cuda/elementwise.h"

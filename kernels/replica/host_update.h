@@ -1,6 +1,6 @@
-// Whole parameters in the host's memory, updated by a round and hashed while they are in cache: by
-// a Replica, and by a worker that trains a module of PyTorch. Thread-safe with parameters of their
-// own; within a call as many threads as it was given backends, how many there are changes no bit.
+// Applies a round to parameters in host memory, and hashes them while they are in cache. Used by
+// Replica and by a worker that trains a PyTorch module. Thread-safe for different parameters. A
+// call uses one thread per backend; their number does not change the result.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +19,22 @@ namespace distro {
 
 class HostUpdater {
  public:
-  // `layout` and `backends`, of a CPU, at least one, are borrowed.
+  // Borrows `layout` and `backends`: at least one, all of a CPU.
   HostUpdater(const Layout* layout, std::vector<Backend*> backends);
 
   int threads() const { return static_cast<int>(backends_.size()); }
 
-  // The update of AppliedLog::ApplyNext: the tensors' hashes. Requires a buffer of the layout.
+  // The update function of AppliedLog::ApplyNext. Returns the tensors' hashes. Requires a buffer of
+  // the layout.
   absl::StatusOr<std::vector<uint64_t>> Update(const v1::StepParameters& step,
                                                const DecodedRound& decoded,
                                                TensorBuffer* parameters) const;
-  // The hashes as they are.
+  // The tensors' hashes without an update.
   std::vector<uint64_t> Hash(const TensorBuffer& parameters) const;
 
  private:
-  // work(tile, backend, sum) for every tile, shared by the backends; the tensors' sums.
+  // Calls work(tile, backend, sum) for every tile, in parallel over the backends. Returns the sums
+  // of the tensors.
   using TileWork = absl::FunctionRef<void(const Tile& tile, Backend* backend, uint64_t* sum)>;
   std::vector<uint64_t> ForEachTile(TileWork work) const;
 

@@ -1,8 +1,12 @@
-// The log applied to parameters: what a worker, an archiver and `distroctl` hold. Parameters at
-// round r are a pure function of (snapshot, rounds up to r), bit for bit on any machine.
+// Applies the rounds of the log to whole parameters in host memory: for the archiver, `distroctl`
+// and the aggregator's check of snapshots. Parameters at round r are a pure function of (snapshot,
+// rounds up to r), bit for bit on any machine.
 //
-// Not thread-safe: one caller applies, and within a call as many threads as it was given backends;
-// how many there are changes no bit. Readers of parameters() synchronise with it themselves.
+//   Replica replica(&layout, backend.get(), std::move(parameters), next_round, log_hash);
+//   DISTRO_RETURN_IF_ERROR(replica.Apply(committed_round));
+//
+// Not thread-safe: readers of parameters() synchronise with Apply themselves. Apply uses one thread
+// per backend; their number does not change the result.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +33,8 @@ class Replica : public AppliedLog {
   Replica(const Layout* layout, std::vector<Backend*> backends, TensorBuffer parameters,
           RoundId next_round, uint64_t log_hash);
 
-  // Decodes every segment, then updates the parameters: all of the round or nothing; statuses as
-  // AppliedLog::ApplyNext.
+  // Decodes every segment, then updates the parameters. Applies all of the round or nothing;
+  // statuses as AppliedLog::ApplyNext.
   absl::Status Apply(const CommittedRound& round);
 
   const TensorBuffer& parameters() const { return parameters_; }

@@ -1,6 +1,5 @@
-// The steps of applying a committed round, for whoever holds parameters, whole (Replica) or as rows
-// of tensors that a rank of a node holds. Together they are "parameter update" and "state hash" of
-// docs/algorithm.md.
+// The steps of applying a committed round to whole parameters (Replica) or to the rows of tensors
+// that a rank of a node holds: "parameter update" and "state hash" of docs/algorithm.md.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@
 
 namespace distro {
 
-// A segment's votes where a backend finds them.
+// A segment's votes in the backend's memory.
 struct SegmentVotes {
   absl::Span<const uint32_t> offsets;  // [B + 1], on the host
   VotesView view;                      // of all its blocks, in the backend's memory
@@ -31,7 +30,7 @@ inline SegmentVotes OnHost(const Votes& votes) {
           .view = {.offsets = votes.offsets, .positions = votes.positions, .values = votes.values}};
 }
 
-// The same of a result of deltas.
+// The same for a deltas result.
 struct SegmentDeltas {
   absl::Span<const uint32_t> offsets;  // [B + 1], on the host
   DeltasView view;                     // of all its blocks, in the backend's memory
@@ -41,12 +40,12 @@ inline SegmentDeltas OnHost(const DeltaResult& result) {
           .view = ViewOf(result, {.first = 0, .count = result.blocks()})};
 }
 
-// DataLoss: Backend::Apply or ApplyDeltas has found a block that breaks the rules, though it was
-// decoded: our own bug, or memory's.
+// DataLoss: Backend::Apply or ApplyDeltas found an invalid block in a result that was decoded. The
+// cause is a bug, or faulty memory.
 absl::Status InvalidResult();
 
 // Updates and hashes rows of tensors, tile by tile. Immutable; thread-safe with disjoint tiles and
-// a backend a thread.
+// one backend per thread.
 class TileUpdater {
  public:
   // `layout` is borrowed.
@@ -57,9 +56,9 @@ class TileUpdater {
   // In the order of the parts.
   absl::Span<const Tile> tiles() const { return tiles_; }
 
-  // Enqueued, as what a backend does (kernels/backend.h). `part`: the elements of
-  // parts()[tile.part]. `votes_of` is asked for the votes of segments, ascending within a tile.
-  // `invalid`: as Backend::Apply; votes that were decoded break no rule.
+  // Enqueued, as the backend's operations (kernels/backend.h). `part`: the elements of
+  // parts()[tile.part]. Calls `votes_of` for each segment, ascending within a tile. `invalid`: as
+  // Backend::Apply; decoded votes are valid.
   using VotesOf = absl::FunctionRef<SegmentVotes(SegmentId segment)>;
   void Update(const Tile& tile, const v1::StepParameters& step, VotesOf votes_of, Backend* backend,
               absl::Span<float> part, uint32_t* invalid) const;

@@ -1,4 +1,4 @@
-// Cuts the parameters of a layout into tiles for threads. A tile's parameters stay in a core's
+// Divides the parameters of a layout into tiles for threads. A tile's parameters stay in a core's
 // cache from the update to the state hash. Pure.
 #pragma once
 
@@ -12,8 +12,8 @@
 namespace distro {
 
 // Consecutive blocks of one part (rows of a tensor), and the elements that they cover: `pieces`
-// runs of `piece_elements` elements, the first at `first_element`, each `stride` after the one
-// before.
+// runs of `piece_elements` elements, the first at `first_element`, then one every `stride`
+// elements.
 struct Tile {
   int part = 0;             // index into the parts
   int64_t first_block = 0;  // within the part, as `first_element`
@@ -28,8 +28,8 @@ struct Tile {
 inline constexpr int64_t kTileBlocks = 8;
 
 enum class TileSize {
-  kCache,  // what was updated is hashed while it is in a core's cache
-  kPart,   // every part at once, for a device that cuts its work by itself
+  kCache,  // small enough to stay in a core's cache from update to hash
+  kPart,   // a whole part, for a device that divides the work itself
 };
 
 // Tiles that cover every block and every element of the parts once, in their order.

@@ -17,8 +17,8 @@ namespace {
 using testing::GuardedFloats;
 using testing::ShapeCase;
 
-// `entries` entries a block where the tensor has that many positions, none in every fifth block;
-// codes and signs of all kinds, and all levels or the first one.
+// A result with `entries` entries per block (or as many as the tensor has positions), none in every
+// fifth block, with random codes and signs, and all levels or only the first.
 DeltaResult Result(const ShapeCase& shape, bool as_dct, int entries, bool all_levels) {
   DeltaResult result;
   for (int64_t b = 0; b < shape.blocks.count; ++b) {

@@ -28,8 +28,8 @@ struct BackendCase {
 };
 inline std::ostream& operator<<(std::ostream& out, const BackendCase& c) { return out << c.name; }
 
-// The GPU's backend; null where this build or this machine has none. Tests of it are then skipped,
-// by name.
+// The GPU's backend, or nullptr if this build or machine has none. Its tests are then skipped by
+// name.
 std::unique_ptr<WaitingBackend> CudaOnThisMachine();
 std::unique_ptr<cuda::Gpu> GpuOnThisMachine();
 
@@ -81,8 +81,8 @@ inline std::vector<float> RandomFloats(uint64_t seed, int64_t count) {
   return out;
 }
 
-// An f32 array one element off any alignment, with NaN around it: a read outside poisons results, a
-// write outside is seen by Intact().
+// An unaligned f32 array surrounded by NaN: a read outside poisons results, a write outside makes
+// Intact() false.
 class GuardedFloats {
  public:
   explicit GuardedFloats(const std::vector<float>& content)
@@ -149,14 +149,14 @@ inline std::string Describe(const ShapeCase& shape) {
          "+" + std::to_string(shape.blocks.count);
 }
 
-// Whether element i of the array lies in a block of the range, worked out from docs/algorithm.md's
-// definition alone.
+// Whether element i of the array lies in a block of the range, by the definition in
+// docs/algorithm.md.
 inline bool InRange(const ShapeCase& shape, int64_t i) {
   const int64_t across = (shape.matrix.cols + 63) / 64;
   const int64_t block = i / shape.matrix.cols / 64 * across + i % shape.matrix.cols / 64;
   return block >= shape.blocks.first && block < shape.blocks.first + shape.blocks.count;
 }
-// The same array with `filler` wherever the range does not reach.
+// The same array with `filler` outside the range.
 inline std::vector<float> OnlyInRange(const ShapeCase& shape, std::vector<float> x, float filler) {
   for (size_t i = 0; i < x.size(); ++i) {
     if (!InRange(shape, static_cast<int64_t>(i))) x[i] = filler;

@@ -1,6 +1,5 @@
-// The error buffer and the records of deltas on a GPU, on one that is emulated and on a real one:
-// of elements to the bit what the CPU's functions make, of frequencies within the transform's
-// roundings.
+// The deltas method's error buffer and records on an emulated and a real GPU: elements have the
+// bits of the CPU's functions, frequencies differ by at most the transform's roundings.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -20,7 +19,7 @@ using testing::RandomRound;
 using testing::Round;
 using testing::ShapeCase;
 
-// e is all that a round adds to: a = e, to the bit but for -0.
+// A round without movement: a = e, bit for bit except -0.
 Round RoundOf(const std::vector<float>& e) {
   return {.begin = std::vector<float>(e.size()), .x = std::vector<float>(e.size()), .error = e};
 }
@@ -66,8 +65,8 @@ TEST_P(CompressDeltasTest, ABlockDoesNotShowTheRangeThatItIsOf) {
   }
 }
 
-// What is chosen when few magnitudes differ, or none: more candidates than there is room for, zeros
-// inside beside what is outside, both signs of 0.
+// Selection when few or no magnitudes differ: more candidates than the array holds, zeros inside
+// the tensor next to padding, both signs of 0.
 TEST_P(CompressDeltasTest, TiesGoToTheLowerPositionAndZerosBeforeWhatIsOutside) {
   const std::vector<std::function<float(int64_t)>> contents = {
       [](int64_t) { return 0.0f; },

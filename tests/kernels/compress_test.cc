@@ -193,7 +193,7 @@ TEST_P(CompressTest, FeedbackSubtractsTheInverseOfWhatWasChosen) {
   }
 }
 
-// All 4096 coefficients are the whole block: nothing stays behind, on edge blocks too.
+// All 4096 coefficients are the whole block: nothing remains, on edge blocks too.
 TEST_P(CompressTest, FeedbackOfEverythingLeavesNothing) {
   for (const ShapeCase& shape : testing::Shapes()) {
     SCOPED_TRACE(testing::Describe(shape));

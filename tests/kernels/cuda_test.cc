@@ -1,4 +1,4 @@
-// The GPU gives the bits that the emulation on the CPU foretells, every time.
+// The GPU gives the same bits as its emulation on the CPU, in every run.
 #include "tests/kernels/compressed.h"
 #include "tests/kernels/gpu_deltas.h"
 

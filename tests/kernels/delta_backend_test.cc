@@ -1,6 +1,5 @@
-// Every DeltaBackend, as a worker uses it: the records of several tensors one after another, and
-// what came back of a part of them. The CPU's gives what its functions give; the others are held
-// against it.
+// Every DeltaBackend as a worker uses it: the records of several tensors one after another, and
+// feedback for a part of them. The CPU's must equal its functions; the others are compared with it.
 #include "kernels/delta_backend.h"
 
 #include <functional>
@@ -111,7 +110,7 @@ TEST_P(DeltaBackendTest, RecordsFollowOneAnotherAndLeaveTheirOwnBuffers) {
   }
 }
 
-// Everything that is sent comes back: what is left of a block, and no more, is what was not sent.
+// The result includes everything that was sent: exactly the rest of each block remains.
 TEST_P(DeltaBackendTest, FrequenciesThatComeBackLeaveTheBuffer) {
   const ShapeCase shape = testing::Matrix(128, 64);
   std::vector<float> x(shape.matrix.elements, 0.25f);  // of each block one frequency, 16

@@ -1,5 +1,5 @@
-// Deltas of blocks that travel as their DCT: what is chosen and what comes back out, against the
-// plain transforms.
+// Selection and error feedback of the deltas method for tensors sent as DCT, compared with the
+// reference transforms.
 #include "kernels/cpu/delta_transform.h"
 
 #include <algorithm>

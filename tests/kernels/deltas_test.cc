@@ -1,4 +1,4 @@
-// The element operations of deltas: what is chosen, and what comes back out.
+// Selection and error feedback of the deltas method for tensors sent as elements.
 #include "kernels/cpu/deltas.h"
 
 #include <algorithm>
@@ -106,7 +106,7 @@ TEST(SubtractReturnedTest, OnlyWhatCameBackLeavesTheBuffer) {
                               .positions = {9, 9, 3, 100, 5, 6},
                               .signs = {0, 0, -1, 1, 1, 1},
                               .codes = {0, 200, 200}};
-  // As if an empty block stood before: blocks 1 and 2 of the update, 0 and 1 of the result.
+  // With an empty block in front: blocks 1 and 2 of the update, 0 and 1 of the result.
   const DeltaResult result = {.offsets = {0, 2, 4},
                               .positions = {2, 3, 5, 6},
                               .signs = {1, 1, 1, 1},

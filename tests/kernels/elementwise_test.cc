@@ -58,7 +58,7 @@ TEST_P(ElementwiseTest, StateHashAddsUpOverPieces) {
   EXPECT_NE(backend_->StateHash(7, p.span()), whole);
 }
 
-// Of the CPU's backends. The GPU has an order of its own within a block row.
+// On CPU backends only: a GPU uses a different order within a block row.
 TEST_P(ElementwiseTest, SumOfSquaresAddsInTheStatedOrder) {
   if (GetParam().name.starts_with("cuda")) GTEST_SKIP() << "another order; the next test is its";
   std::vector<ShapeCase> shapes = testing::Shapes();
@@ -95,7 +95,7 @@ TEST_P(ElementwiseTest, SumOfSquaresIsTheSumWithinItsRoundings) {
   }
 }
 
-// A rank has a run of whole block rows; the sum of the runs' row sums must not depend on the cut.
+// A rank has a run of whole block rows; the total of all row sums must not depend on the sharding.
 TEST_P(ElementwiseTest, SumOfSquaresOfABlockRowIsTheSameInEveryMatrix) {
   const int64_t cols = 300;
   const std::vector<float> g = testing::RandomFloats(3, 200 * cols);

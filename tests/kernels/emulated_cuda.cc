@@ -25,7 +25,7 @@ using cuda::CompressArguments;
 using cuda::HalfBasis;
 using cuda::kThreads;
 
-// The last thread goes first: who relies on the order of threads within a phase is seen.
+// Runs the last thread first, so that code which relies on the order of threads fails.
 class HostThreads {
  public:
   explicit HostThreads(int count) : count_(count) {}

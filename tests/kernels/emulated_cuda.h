@@ -1,7 +1,7 @@
-// A GPU on the CPU: the code of kernels/cuda's blocks run thread after thread, phase after phase,
-// over shared memory that starts as NaN. It gives the bits that a GPU gives: nothing is contracted
-// on either side (kernels/cuda/block.h). It shows the arithmetic, bounds and phases; not launches,
-// barriers in the wrong place within a phase, or speed.
+// Emulates a GPU on the CPU: runs the block code of kernels/cuda thread after thread, phase after
+// phase, over shared memory that starts as NaN. It gives the bits of a GPU, because both compile
+// without contraction (kernels/cuda/block.h). It tests arithmetic, bounds and phases; not launches,
+// misplaced barriers within a phase, or speed.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace distro::testing {
 
 enum class EmulatedOrder {
   kAtOnce,
-  // Nothing happens before Finish: who looks at a result before it, or lets go of what was given,
-  // is seen.
+  // Runs everything in Finish, so that code fails which reads a result earlier or frees an argument
+  // too early.
   kAtFinish,
 };
 
-// Its memory is the host's, but copies are needed; fresh memory is NaN.
+// Its memory is host memory, but copies are needed; new memory is NaN.
 std::unique_ptr<cuda::Gpu> MakeEmulatedGpu(EmulatedOrder order);
 
 // The CUDA backend over such a GPU, at once. Spans may be any host memory.

@@ -1,5 +1,5 @@
-// Several operations between two waits, on every CPU backend and on a GPU that does nothing before
-// Finish: what they leave in a device's memory is what one at a time gives.
+// Several operations between two waits give the same result as one at a time, on every CPU backend
+// and on a GPU that does nothing before Finish.
 #include <functional>
 
 #include "kernels/cpu/cpu_backend.h"

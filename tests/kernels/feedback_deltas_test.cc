@@ -1,5 +1,5 @@
-// Error feedback of deltas on a GPU, on one that is emulated and on a real one: of elements to the
-// bit what the CPU's function does, of frequencies within the transform's roundings.
+// The deltas method's error feedback on an emulated and a real GPU: elements have the bits of the
+// CPU's function, frequencies differ by at most the transform's roundings.
 #include <algorithm>
 #include <cmath>
 

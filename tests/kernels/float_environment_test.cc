@@ -1,5 +1,5 @@
-// The exact operations give the same bits on a thread whose floating-point control word (MXCSR)
-// says otherwise, and leave that word as it was.
+// The exact operations give the same bits on a thread with a different floating-point control word
+// (MXCSR), and restore that word.
 #include <immintrin.h>
 
 #include "kernels/deltas_view.h"
@@ -107,7 +107,7 @@ TEST_P(FloatEnvironmentTest, LookaheadIsIndependentOfTheCallersControlWord) {
   }
 }
 
-// The test can fail: the same arithmetic under these control words gives other bits.
+// Shows that the test can fail: ordinary arithmetic gives other bits under these control words.
 TEST(FloatEnvironmentTestItself, ControlWordsChangeOrdinaryArithmetic) {
   volatile float denormal = 0x1p-140f, third = 3.0f;
   const float want_sum = denormal + denormal, want_quotient = 1.0f / third;

@@ -1,6 +1,5 @@
-// What a result of deltas does to parameters, against a second implementation
-// (tests/golden/deltas): every step of a table, single subtractions, and blocks that travel as
-// their DCT, to the bit on every backend.
+// Compares the application of deltas results with a second implementation (tests/golden/deltas),
+// bit for bit on every backend: every step of a table, single subtractions, and blocks sent as DCT.
 #include <bit>
 #include <map>
 #include <string>

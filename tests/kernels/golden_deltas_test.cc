@@ -1,6 +1,6 @@
-// Whole runs of deltas of a second implementation (tests/golden/deltas), replayed through the
-// public operations of common/update and kernels/cpu. Given are x, where inner steps led; records,
-// caps, means, results, parameters and buffers must be the same to the bit.
+// Replays whole deltas runs of a second implementation (tests/golden/deltas) through the public
+// operations of common/update and kernels/cpu. The input is x, the outcome of the inner steps;
+// records, caps, means, results, parameters and buffers must have the same bits.
 #include "tests/testing/golden_deltas.h"
 
 #include <algorithm>
@@ -71,7 +71,7 @@ class GoldenDeltasTest : public ::testing::TestWithParam<std::string>,
     return of_blocks;
   }
 
-  // What worker w makes of its steps: nothing when it has nothing to send.
+  // The update of worker w, or nullopt when it has nothing to send.
   std::optional<DeltaUpdate> Window(int64_t t, int64_t w, const std::vector<uint8_t>& caps) {
     const auto attendance = At<uint8_t>("attendance", t * workers_ + w);
     if (attendance == kAway || At<uint8_t>("steps", t * workers_ + w) == 0) return std::nullopt;
@@ -190,7 +190,7 @@ class GoldenDeltasTest : public ::testing::TestWithParam<std::string>,
     EXPECT_EQ(result, want);
   }
 
-  // What a result does to the parameters, and to the buffers of those that it includes.
+  // Applies a result to the parameters, and to the buffers of the included workers.
   void Apply(int64_t t, SegmentId segment, const DeltaResult& result,
              const std::vector<std::optional<DeltaUpdate>>& uploads) {
     const int64_t first = layout_.SegmentFirstBlock(segment);

@@ -1,6 +1,5 @@
-// The published DeMo reference, step by step, for its parts that ours must reproduce: momentum,
-// transform, choice, error feedback. Which sets there are is read from the folder; sets with
-// several workers are run once a worker.
+// Compares momentum, transform, selection and error feedback with the published DeMo reference,
+// step by step. The folder lists the sets; a set with several workers runs once per worker.
 //
 // Ours differs from DeMo in the rest: it votes by signs. DeMo's direction is the sign of a float
 // transform of values; the parameters are compared by taking that direction as given.

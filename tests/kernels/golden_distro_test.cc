@@ -1,6 +1,6 @@
-// The golden rounds: a run of several workers and rounds with clipping, inclusion by segment, 1-D
-// tensors and padding, replayed through the public operations. Choices, votes, directions and
-// parameters must be the same to the bit.
+// Replays the golden rounds through the public operations: several workers and rounds with
+// clipping, inclusion by segment, 1-D tensors and padding. Selections, votes, directions and
+// parameters must have the same bits.
 #include <algorithm>
 #include <cmath>
 
@@ -39,8 +39,8 @@ struct GoldenRun {
   Layout layout;
 };
 
-// The data's tensors keep their own order, which need not be the manifest's: names that sort that
-// way stand for them.
+// The order of the data's tensors may differ from the manifest's order, so they get names that sort
+// in the data's order.
 GoldenRun LoadRun() {
   absl::StatusOr<std::string> text = ReadFile(testing::GoldenDir() + "/distro/run.json");
   nlohmann::json json = ParseJson(*text).value();

@@ -1,5 +1,5 @@
-// A worker's operations of deltas on a GPU as plain functions of the host's arrays, and the same by
-// the CPU's functions. For tests.
+// For tests: the deltas method's operations on a GPU as functions of host arrays, and the same on
+// the CPU.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,7 @@ inline constexpr uint16_t kGuardPosition = 0xABCD;
 inline constexpr int8_t kGuardSign = 77;
 inline constexpr uint8_t kGuardCode = 211;
 
-// An array of the device, an odd number of elements behind the start of its memory, with guards on
-// both sides.
+// A device array that starts an odd number of elements into its memory, with guards on both sides.
 template <typename T>
 class Guarded {
  public:
@@ -89,7 +88,7 @@ inline DeltaUpdate PartOf(const DeltaUpdate& whole, BlockRange blocks) {
           .codes = part(whole.codes, blocks.first, blocks.count)};
 }
 
-// By the CPU's functions; elements of other blocks are as they were.
+// Computed by the CPU's functions; elements of other blocks do not change.
 inline CompressedDeltas CompressOnCpu(const ShapeCase& shape, const Round& round, float beta, int k,
                                       uint8_t cap) {
   CompressedDeltas out{.error = round.error,
@@ -112,7 +111,7 @@ struct ReturnedDeltas {
 class GpuDeltas {
  public:
   explicit GpuDeltas(std::unique_ptr<cuda::Gpu> gpu) : gpu_(std::move(gpu)) {}
-  // Where there is no GPU nothing else may be called.
+  // If false, no other function may be called.
   bool exists() const { return gpu_ != nullptr; }
 
   CompressedDeltas Compress(const ShapeCase& shape, const Round& round, float beta, int k,
@@ -197,8 +196,8 @@ class GpuDeltas {
   const std::unique_ptr<cuda::Gpu> gpu_;
 };
 
-// Every third entry of the update's records is not in the result, every second of the result is of
-// others; every fifth block of either is empty.
+// A result that lacks every third entry of the update's records and in which every second entry is
+// from other workers. Every fifth block of either is empty.
 inline DeltaResult SomeOf(const DeltaUpdate& update) {
   DeltaResult result;
   for (int64_t b = 0; b < update.blocks(); ++b) {

@@ -1,5 +1,5 @@
-// A backend as plain functions of the host's arrays: what an operation finds is returned, and
-// everything is done when it is. For tests.
+// For tests: a backend as synchronous functions of host arrays, which return what they find
+// invalid.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ namespace distro::testing {
 
 class WaitingBackend {
  public:
-  // Arrays of the host are given to the backend as they are.
+  // Passes host arrays to the backend without copies.
   explicit WaitingBackend(std::unique_ptr<Backend> backend,
                           std::unique_ptr<Device> device = MakeHostDevice())
       : device_(std::move(device)), backend_(std::move(backend)), copies_(false) {}
-  // They are copied to the device and back.
+  // Copies arrays to the device and back.
   static std::unique_ptr<WaitingBackend> WithCopies(std::unique_ptr<Backend> backend,
                                                     std::unique_ptr<Device> device) {
     auto waiting = std::make_unique<WaitingBackend>(std::move(backend), std::move(device));
@@ -120,7 +120,7 @@ class WaitingBackend {
   }
 
  private:
-  // An array's copy on the device, as far off alignment as the array is.
+  // An array's copy on the device, with the same misalignment.
   class Copied {
    public:
     template <typename T>

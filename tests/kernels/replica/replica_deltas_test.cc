@@ -20,8 +20,8 @@ using ::distro::testing::BuiltRound;
 using ::distro::testing::Committed;
 using ::testing::HasSubstr;
 
-// The first travels as its DCT, the others as elements. Tensors a and d are larger than a tile, and
-// their rows of blocks are cut at the right edge.
+// The first tensor is sent as DCT, the others as elements. Tensors a and d are larger than a tile,
+// and their last blocks in a row are narrower.
 Layout OddLayout(int segment_blocks) {
   return *Layout::Create(
       *Manifest::Create(
