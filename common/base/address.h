@@ -1,4 +1,4 @@
-// Addresses as text: who is at the other end of a connection, and where to listen. Pure.
+// Network addresses as text: of a connection's peer, and to listen on. Pure.
 #pragma once
 
 #include <string>
@@ -10,27 +10,28 @@ struct sockaddr_storage;
 
 namespace distro {
 
-// The other end of a connection, in the two forms that limits need.
+// A connection's peer, in the two forms that limits need.
 struct Peer {
-  // "127.0.0.1:4567" or "[2001:db8::1]:4567", without the interface of a link-local address: one
-  // open connection has it at a time.
+  // "127.0.0.1:4567" or "[2001:db8::1]:4567", without the interface of a link-local address. Unique
+  // among open connections.
   std::string endpoint;
-  // Whose share of the limits it takes: an IPv4 address, or the /64 of an IPv6 one (a single
-  // machine has all of it). IPv4 inside IPv6 is IPv4.
+  // The key for limits per client: an IPv4 address, or the /64 of an IPv6 address (one machine may
+  // use all of it). An IPv4-mapped IPv6 address counts as IPv4.
   std::string address;
 };
 
-// Of what accept(2) or getpeername(2) said. Empty strings: neither IPv4 nor IPv6.
+// Converts the address from accept(2) or getpeername(2). Empty strings if it is neither IPv4 nor
+// IPv6.
 Peer PeerOf(const sockaddr_storage& address);
 
 // The endpoint in a gRPC peer's URI ("ipv4:127.0.0.1:4567", "ipv6:%5B::1%5D:4567"), in the form
-// above; empty where it is of another kind.
+// above; empty for other kinds of URI.
 std::string EndpointOfGrpcPeer(absl::string_view uri);
 
-// To listen on.
+// An address to listen on.
 struct HostPort {
   std::string host;  // without brackets
-  int port = 0;      // 0: a free one is taken
+  int port = 0;      // 0: any free port
 };
 
 // "127.0.0.1:7700", "[::1]:0". InvalidArgument: no host, no port, a port outside 0..65535, IPv6

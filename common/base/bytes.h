@@ -1,7 +1,7 @@
-// Little-endian reading and writing of byte strings that know their length.
+// Reads and writes little-endian numbers in byte strings.
 //
-// ByteReader is for hostile input: every read is checked against what is left, nothing is allocated
-// by a length that was read, and a failed read leaves the position where it was.
+// ByteReader is for hostile input: every read is checked against the bytes that remain, no length
+// that was read causes an allocation, and a failed read does not move the position.
 #pragma once
 
 #include <bit>
@@ -28,8 +28,8 @@ class ByteReader {
   size_t remaining() const { return bytes_.size() - position_; }
   size_t position() const { return position_; }
 
-  // One fixed-size number (or other trivially copyable value). InvalidArgument: fewer bytes are
-  // left; `what` names the field.
+  // Reads one fixed-size number (or other trivially copyable value). InvalidArgument: too few bytes
+  // remain; `what` names the field.
   template <typename T>
   absl::StatusOr<T> Read(absl::string_view what) {
     static_assert(std::is_trivially_copyable_v<T>);

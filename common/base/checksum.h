@@ -1,4 +1,4 @@
-// Checksums of bytes: XXH3-64 against damage, SHA-256 for identity. Pure functions.
+// Checksums of bytes: XXH3-64 to detect damage, SHA-256 to identify content. Pure functions.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace distro {
 
 // XXH3-64 with seed 0 (libxxhash).
 uint64_t Xxh3(absl::string_view bytes);
-// The same of the pieces one after the other, which are never joined in memory.
+// The same for the concatenation of the pieces, which is not built in memory.
 uint64_t Xxh3(absl::Span<const absl::string_view> pieces);
 
 using Sha256Digest = std::array<uint8_t, 32>;
@@ -47,7 +47,7 @@ class Xxh3Stream {
   ~Xxh3Stream();
 
   void Update(absl::string_view bytes);
-  // Of all that came so far.
+  // The hash of all bytes added so far.
   uint64_t Digest() const;
 
  private:

@@ -14,7 +14,7 @@ class Clock {
   // The calendar's time, for logs, metrics and a run's epoch only.
   virtual absl::Time WallNow() const = 0;
 
-  // The machine's clock; lives for ever, the caller does not own it.
+  // The machine's clock; never destroyed, not owned by the caller.
   static Clock* Real();
 };
 

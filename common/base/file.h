@@ -24,7 +24,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes
 // crash there is either the old file or the new one.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes);
 
-// The same for the pieces one after the other, which are never joined in memory.
+// The same for the concatenation of the pieces, which is not built in memory.
 absl::Status WritePiecesAtomically(const std::string& path,
                                    absl::Span<const absl::string_view> pieces);
 
@@ -34,9 +34,8 @@ absl::Status CreateFolders(const std::string& path);
 // fsync of a folder: makes the names in it durable.
 absl::Status SyncFolder(const std::string& path);
 
-// A file mapped read-only. Borrowed views live as long as the mapping. A file that another process
-// truncates while it is mapped ends this process (SIGBUS): only files that nobody rewrites in place
-// are mapped.
+// A file mapped read-only. Borrowed views live as long as the mapping. Map only files that no
+// process rewrites in place: if one truncates the file, this process dies (SIGBUS).
 class MappedFile {
  public:
   static absl::StatusOr<MappedFile> Open(const std::string& path);
@@ -52,8 +51,8 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-// A lock on a folder for as long as the object lives: a file in it under flock, which the system
-// releases when the process ends, however it ends.
+// Locks a folder for the lifetime of the object, by flock on a file in it. The system releases the
+// lock when the process ends, for whatever reason.
 class FolderLock {
  public:
   // FailedPrecondition: another process (or another lock of this one) holds it. The lock file stays

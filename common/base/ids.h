@@ -1,5 +1,4 @@
-// Identifiers as types, so that a round is never passed where a segment is meant. Plain values:
-// copy freely.
+// Identifiers as types, so that a round cannot be passed as a segment. Plain values.
 #pragma once
 
 #include <compare>
@@ -15,7 +14,7 @@
 
 namespace distro {
 
-// An integer that converts only when asked. `Tag` makes the type distinct.
+// An integer with explicit conversion only. `Tag` makes the type distinct.
 template <typename Tag, typename T>
 class StrongId {
  public:
@@ -40,7 +39,7 @@ class StrongId {
 using RoundId = StrongId<struct RoundIdTag, uint64_t>;
 // A segment of the layout, from 0.
 using SegmentId = StrongId<struct SegmentIdTag, uint32_t>;
-// One life of an aggregator on a data folder; rises at every start, from 1.
+// One start of an aggregator on a data folder; increases with every start, from 1.
 using EpochId = StrongId<struct EpochIdTag, uint64_t>;
 
 // Names of workers and runs: 1 to 63 of [a-z0-9-]. InvalidArgument says which character or length

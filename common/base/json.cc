@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// Text of a stranger for a message: short and without control characters.
+// Untrusted text for a message: shortened, without control characters.
 std::string Shown(absl::string_view text) { return absl::Utf8SafeCHexEscape(text.substr(0, 200)); }
 
 // Accepts what nlohmann::json parses, except repeated keys and deep nesting.
@@ -64,7 +64,7 @@ class Checker final : public nlohmann::json_sax<json> {
 }  // namespace
 
 absl::StatusOr<json> ParseJson(absl::string_view text) {
-  // The library takes a zero byte for the end of the text.
+  // The library treats a zero byte as the end of the text.
   if (const size_t zero = text.find('\0'); zero != absl::string_view::npos) {
     return absl::InvalidArgumentError(absl::StrCat("not valid JSON: byte ", zero, " is zero"));
   }

@@ -29,8 +29,7 @@ void AppendField(std::string* line, const LogField& field) {
   }
 }
 
-// On a terminal the line begins at the left edge and clears what stands there, so that a live line
-// of progress is not continued by it.
+// On a terminal the line overwrites the live progress line instead of continuing it.
 void WriteToStandardError(absl::string_view line) {
   const std::string text = absl::StrCat(isatty(STDERR_FILENO) ? "\r\x1b[K" : "", line);
   fwrite(text.data(), 1, text.size(), stderr);

@@ -40,7 +40,7 @@ class Log {
   // `sink` receives whole lines with their newline, one call at a time.
   using Sink = std::function<void(absl::string_view line)>;
 
-  // Writes to standard error; on a terminal, over a live line that is there.
+  // Writes to standard error; on a terminal, replaces a live progress line.
   explicit Log(LogLevel level, const Clock* clock = Clock::Real());
   Log(LogLevel level, const Clock* clock, Sink sink);
   Log(const Log&) = delete;

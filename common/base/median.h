@@ -1,4 +1,4 @@
-// The middle of some values: one of them that is far off moves it little. Pure.
+// Medians, which a single outlier moves little. Pure.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace distro {
 
-// Of an even number of values the mean of the two in the middle. Requires one or more, none of them
-// NaN.
+// The median; of an even number of values, the mean of the middle two. Requires at least one value,
+// and no NaN.
 inline double Median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::ranges::nth_element(values, middle);
@@ -17,8 +17,8 @@ inline double Median(std::vector<double> values) {
   return below + (*middle - below) / 2;
 }
 
-// Number floor((n - 1) / 2) of n values in ascending order, from 0. Requires one or more, none of
-// them NaN.
+// The value of index floor((n - 1) / 2) in ascending order. Requires at least one value, and no
+// NaN.
 template <typename Value>
 Value LowerMedian(std::vector<Value> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);

@@ -24,7 +24,7 @@ void RunParallel(int threads, int64_t items, const std::function<void(int, int64
   others.reserve(std::max(useful, 1));
   try {
     for (int i = 1; i < useful; ++i) others.emplace_back(take, i);
-  } catch (const std::system_error&) {  // no more threads: fewer do it
+  } catch (const std::system_error&) {  // no more threads: continue with fewer
   }
   take(0);
   for (std::thread& thread : others) thread.join();

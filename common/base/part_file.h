@@ -1,4 +1,5 @@
-// A file that grows from front to back and is checked before it gets its name. Not thread-safe.
+// A partial download: grows by appending to `path`.part, and gets its final name after its SHA-256
+// is checked. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +14,19 @@ namespace distro {
 
 class PartFile {
  public:
-  // Opens or creates `path`.part and reads what is there. More than `size_bytes` is no part of the
-  // file and is dropped.
+  // Opens or creates `path`.part and hashes its content. Bytes beyond `size_bytes` are dropped.
   static absl::StatusOr<PartFile> Open(const std::string& path, uint64_t size_bytes);
   ~PartFile();
   PartFile(PartFile&& other) noexcept;
   PartFile& operator=(PartFile&&) = delete;
 
-  // Bytes that are there.
+  // Bytes written so far.
   uint64_t size() const { return size_; }
   absl::Status Append(absl::string_view data);
   // Starts over.
   absl::Status Clear();
-  // Makes the bytes durable under their final name if their SHA-256 is `sha256`. InvalidArgument:
-  // it is not; the part is emptied.
+  // Makes the bytes durable under their final name if their SHA-256 is `sha256`. Otherwise empties
+  // the file and returns InvalidArgument.
   absl::Status Finish(absl::string_view sha256);
 
  private:
@@ -36,7 +36,7 @@ class PartFile {
   std::string path_;
   int fd_;
   uint64_t size_ = 0;
-  Sha256Stream hash_;  // of the bytes that are there
+  Sha256Stream hash_;  // of the bytes written so far
 };
 
 }  // namespace distro

@@ -1,6 +1,6 @@
-// The SplitMix64 finaliser and the stream built on it: the only source of pseudo-randomness whose
-// values the design fixes (docs/algorithm.md: ties, state hash; data permutation; initial weights).
-// Pure, the same bits on every machine. And the opposite: a word that no other process has.
+// The SplitMix64 finaliser and the stream built on it: the only pseudo-random numbers whose values
+// the design fixes (docs/algorithm.md: ties, state hash; data permutation; initial weights). Pure,
+// the same bits on every machine. RandomWord, in contrast, is different in every process.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,12 @@ constexpr uint64_t Mix(uint64_t z) {
   return z ^ (z >> 31);
 }
 
-// Element `i` of SplitMix64's sequence from `seed`: random access, so that any part can be made
-// alone.
+// Element `i` of SplitMix64's sequence from `seed`, with random access.
 constexpr uint64_t SplitMix64(uint64_t seed, uint64_t i) {
   return Mix(seed + kGoldenGamma * (i + 1));
 }
 
-// 64 bits of the machine's entropy: differs from call to call and from process to process.
+// 64 bits of the machine's entropy: different in every call and every process.
 uint64_t RandomWord();
 
 }  // namespace distro

@@ -1,6 +1,6 @@
-// The reason of a status, in one word: the same in the log line, the metric label, the answer to a
-// peer and the docs (docs/protocol.md, "Statuses"). It is a payload of absl::Status;
-// common/rpc/status.h carries it over the wire.
+// The reason of a status, in one word. Log lines, metric labels, replies to peers and the docs use
+// the same word (docs/protocol.md, "Statuses"). It is stored as a payload of absl::Status;
+// common/rpc/status.h sends it over gRPC.
 #pragma once
 
 #include <optional>
@@ -12,18 +12,18 @@
 
 namespace distro {
 
-// A status of that code with a reason, such as "diverged". Requires a code other than OK.
+// A status with this code and reason, such as "diverged". Requires a code other than OK.
 absl::Status ErrorWithReason(absl::StatusCode code, absl::string_view reason,
                              absl::string_view message);
 
-// Empty: the status has none.
+// The reason; empty if the status has none.
 std::string ReasonOf(const absl::Status& status);
 
-// The same status, which also says not to try again earlier. Requires a finite duration of 0 or
-// more.
+// The same status with a time before which the caller should not retry. Requires a finite duration
+// of 0 or more.
 absl::Status WithRetryAfter(absl::Status status, absl::Duration retry_after);
 
-// Not set: the status does not say.
+// The time set by WithRetryAfter; nullopt if there is none.
 std::optional<absl::Duration> RetryAfterOf(const absl::Status& status);
 
 }  // namespace distro

@@ -1,6 +1,10 @@
-// Logs why something keeps failing: once when the reason changes, and not more often than every few
-// seconds, so that an aggregator that is away for an hour costs a handful of lines; where it is
-// asked for, a reminder from time to time. Thread-safe.
+// Logs repeated failures: one line when the reason changes, at most one every few seconds, and
+// optionally a reminder. An aggregator that is unreachable for an hour costs a handful of lines.
+// Thread-safe.
+//
+//   ReasonLog log("cannot reach the aggregator", &process_log, Clock::Real());
+//   log.Failed(status.message());        // after each failed attempt
+//   log.Succeeded("aggregator reached");  // logged only if a failure was
 #pragma once
 
 #include <string>
@@ -23,7 +27,7 @@ class ReasonLog {
             absl::Duration remind_every = absl::InfiniteDuration())
       : event_(std::move(event)), log_(log), clock_(clock), remind_every_(remind_every) {}
 
-  // It failed again.
+  // Reports a failure.
   void Failed(absl::string_view reason) {
     absl::MutexLock lock(&mu_);
     const absl::Duration now = clock_->MonotonicNow();
@@ -34,7 +38,7 @@ class ReasonLog {
     log_->Warning(event_, {{"reason", reason}});
   }
 
-  // It works (again): says so if a failure was logged.
+  // Reports a success; logs `event` if a failure was logged before.
   void Succeeded(absl::string_view event) {
     absl::MutexLock lock(&mu_);
     if (reason_.empty()) return;

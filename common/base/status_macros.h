@@ -1,5 +1,5 @@
-// DISTRO_RETURN_IF_ERROR(expr) and DISTRO_ASSIGN_OR_RETURN(lhs, expr): the two ways an absl::Status
-// travels up.
+// DISTRO_RETURN_IF_ERROR(expr) and DISTRO_ASSIGN_OR_RETURN(lhs, expr): return an absl::Status to
+// the caller.
 //
 //   DISTRO_RETURN_IF_ERROR(file.Sync());
 //   DISTRO_ASSIGN_OR_RETURN(std::string bytes, ReadFile(path));

@@ -1,4 +1,4 @@
-// Moments as files and JSON carry them: "2026-12-24T00:00:00Z". Pure.
+// Times in files and JSON as text: "2026-12-24T00:00:00Z". Pure.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace distro {
 
 // In whole seconds, rounded down.
 std::string UtcText(absl::Time time);
-// Of what UtcText writes; none: it is no such text.
+// Parses the output of UtcText; nullopt for other text.
 std::optional<absl::Time> ParseUtcText(absl::string_view text);
 
 }  // namespace distro

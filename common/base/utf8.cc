@@ -6,9 +6,8 @@
 namespace distro {
 namespace {
 
-// The length of the character at the start of `p`, of which `left` bytes exist; 0 when it is not
-// valid. RFC 3629, section 4: the first continuation byte has a range of its own after E0, ED, F0
-// and F4.
+// The length of the character at the start of the `left` bytes at `p`; 0 if it is not valid. RFC
+// 3629, section 4: after E0, ED, F0 and F4 the first continuation byte has a narrower range.
 size_t CharacterLength(const uint8_t* p, size_t left) {
   const uint8_t lead = p[0];
   if (lead < 0x80) return 1;

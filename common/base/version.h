@@ -5,7 +5,7 @@
 
 namespace distro {
 
-// "major.minor.patch" as CMakeLists.txt says it.
+// "major.minor.patch", set in CMakeLists.txt.
 absl::string_view Version();
 
 }  // namespace distro

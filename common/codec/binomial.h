@@ -1,6 +1,6 @@
 // Binomial coefficients and their inverse in closed form, for colexicographic ranks of K-subsets of
-// 0..4095, K <= 8. No tables, no search: an estimate of the root that is off by at most one, then
-// one exact comparison.
+// 0..4095, K <= 8. The inverse uses no tables and no search: it estimates a root with an error of
+// at most one, and corrects it by one exact comparison.
 #pragma once
 
 #include <algorithm>
@@ -41,8 +41,8 @@ struct FactorialOf<0> {
   static constexpr uint64_t kValue = 1;
 };
 
-// C(c, k) for c <= 4096, exactly: a division without remainder is a shift and a product with the
-// inverse.
+// C(c, k) for c <= 4096, exactly. The division has no remainder, so it is a shift and a product
+// with the inverse.
 template <int k>
 constexpr RankInt<k> Binomial(uint32_t c) {
   WideInt<k> falling = c;

@@ -41,8 +41,8 @@ class BitWriter {
   int pending_bits_ = 0;
 };
 
-// A position in a borrowed string. Reading past the end gives zeros; the owner compares bit() with
-// what it expects. Not thread-safe.
+// Reads bits from a borrowed string. Reading past the end gives zeros; the caller compares bit()
+// with the expected end. Not thread-safe.
 class BitReader {
  public:
   explicit BitReader(absl::string_view bytes, uint64_t bit = 0) : bytes_(bytes), bit_(bit) {}

@@ -13,7 +13,7 @@
 namespace distro {
 namespace {
 
-// Groups that a thread takes at a time: 4096 blocks, some hundred KB of votes.
+// Groups that a thread takes at a time: 4096 blocks, a few hundred KB of votes.
 constexpr uint32_t kPartGroups = 16;
 
 void Append(const GapBlock<VoteFormat>& block, Votes* votes) {

@@ -1,5 +1,5 @@
-// The gap codec: votes (and updates of signs with K > 8), and deltas, of one segment near their
-// entropy (docs/payload_format.md has the grammar).
+// The gap codec: encodes the votes or deltas of one segment near their entropy, and updates of the
+// signs method with K > 8 (docs/payload_format.md has the grammar).
 //
 //   body   = tables sizes group*
 //   tables   the code lengths of the segment (gap_model.h), whole bytes
@@ -12,17 +12,18 @@
 //   scale    zigzag difference of the code to that of the block with entries before, 0 at the
 //            start of a group
 //
-// Every number is a prefix code of its bucket, then the bucket's raw bits (the sign between the two
-// of a gap). `ones` stands where none is pending: so many entries of the group, at most 1023, have
-// |V| = 1; the entry after them, unless ones is 1023 or the group ends, has |V| >= 2 and says it.
-// `zeros` is the same of entries of level 0: in training nine of ten are, so that a code of a bit
-// an entry would be an eighth of a result (docs/decisions/0019).
+// Every number is the prefix code of its bucket, then the bucket's raw bits (a gap's sign is
+// between the two). `ones` precedes an entry when no run is pending: this many entries of the
+// group, at most 1023, have |V| = 1. The entry after them has |V| >= 2 and includes its magnitude,
+// unless ones is 1023 or the group ends. `zeros` is the same for entries of level 0. In training
+// nine of ten are, so that one bit per entry for them would be an eighth of a result
+// (docs/decisions/0019).
 //
-// A generalised Golomb-Rice code: raw low bits under an optimal prefix code instead of a unary
-// quotient, because the unary one is 3 to 4 % above the entropy of geometric gaps.
+// This is a generalised Golomb-Rice code: raw low bits with an optimal prefix code instead of a
+// unary quotient, because the unary one is 3 to 4 % above the entropy of geometric gaps.
 //
-// The only choice an encoder has is the tables. The decoder counts the symbols it reads, derives
-// the tables from the counts as the encoder does, and refuses others: hence encode(decode(b)) == b.
+// The encoder's only choice is the tables. The decoder counts the symbols that it reads, derives
+// the tables from the counts as the encoder does, and refuses others. Hence encode(decode(b)) == b.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,7 @@ namespace distro {
 
 // Appends the body. Requires valid votes.
 void EncodeGaps(const Votes& votes, std::string* body);
-// The same of deltas; an update is a result whose levels are 0 (ResultOf). Requires codes and
+// The same for deltas; an update is a result whose levels are 0 (ResultOf). Requires codes and
 // levels in their ranges, and a code of 0 in blocks without entries.
 void EncodeGaps(const DeltaResult& deltas, std::string* body);
 
@@ -46,9 +47,9 @@ void EncodeGaps(const DeltaResult& deltas, std::string* body);
 uint64_t MaxGapBodyBytes(uint64_t blocks, uint64_t max_entries, uint64_t max_sum);
 uint64_t MaxDeltaBodyBytes(uint64_t blocks, uint64_t max_entries);
 
-// All votes of a body, whose groups `threads` threads share; the result does not depend on how
-// many. InvalidArgument as GapBody::Open, NextBlock and CheckModel, of the first block that is
-// wrong. Requires threads >= 1.
+// Decodes all votes of a body on `threads` threads; the result does not depend on their number.
+// InvalidArgument as GapBody::Open, NextBlock and CheckModel, for the first invalid block. Requires
+// threads >= 1.
 absl::StatusOr<Votes> DecodeGaps(absl::string_view body, uint32_t blocks, int threads);
 absl::StatusOr<DeltaResult> DecodeDeltaGaps(absl::string_view body, uint32_t blocks, int threads);
 

@@ -15,7 +15,7 @@ uint32_t Raw(uint64_t window, uint32_t skip, uint32_t bits) {
   return static_cast<uint32_t>((window >> skip) & ((uint64_t{1} << bits) - 1));
 }
 
-// The decoding table of an alphabet: what each kCodeTableSize windows mean.
+// The decoding table of an alphabet: one entry for each of kCodeTableSize bit patterns.
 template <typename Kind>
 std::vector<GapTableEntry> MakeTable(absl::Span<const CodeLength> lengths) {
   std::vector<GapTableEntry> table;

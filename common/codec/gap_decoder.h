@@ -1,6 +1,6 @@
 // Reads bodies of the gap codec (gap_codec.h) block by block. All bytes are hostile.
 //
-//   auto body = GapBody<VoteFormat>::Open(bytes, blocks);       // tables, and where groups are
+//   auto body = GapBody<VoteFormat>::Open(bytes, blocks);       // tables and positions of groups
 //   GapDecoder<VoteFormat> decoder(*body, 0);
 //   GapBlock<VoteFormat> block;
 //   for (...) DISTRO_RETURN_IF_ERROR(decoder.NextBlock(&block));
@@ -42,15 +42,15 @@ struct GapBlock<DeltaFormat> {
   std::array<uint8_t, kBlockElements> levels;      // [count] below kLevels
 };
 
-// What a decoder remembers from block to block of a group.
+// A decoder's state between the blocks of a group.
 struct GapGroupState {
-  uint32_t plain = 0;  // plain entries that are still to come
-  bool other = false;  // one that is not comes after them
-  int code = 0;        // of deltas: of the last block that has entries
+  uint32_t plain = 0;  // remaining plain entries of the run
+  bool other = false;  // an entry that is not plain follows them
+  int code = 0;        // deltas: scale code of the last block that has entries
 };
 
-// What the next kMaxCodeLength bits mean: code bits, raw bits that follow, symbol, smallest number
-// of the bucket.
+// Meaning of the next kMaxCodeLength bits: number of code bits, number of raw bits that follow,
+// symbol, smallest number of the bucket.
 struct GapTableEntry {
   uint8_t code_bits;
   uint8_t raw_bits;
@@ -62,8 +62,8 @@ struct GapTable {
   std::vector<GapTableEntry> value;  // [kCodeTableSize], or empty when no symbol is used
 };
 
-// What holds for all groups of a body: its code tables and where the groups end. Immutable; borrows
-// the body.
+// Data for all groups of a body: code tables and positions of the groups. Immutable; borrows the
+// body.
 template <typename Format>
 class GapBody {
  public:
@@ -73,8 +73,8 @@ class GapBody {
 
   uint32_t blocks() const { return blocks_; }
   uint32_t groups() const { return static_cast<uint32_t>(group_begin_.size() - 1); }
-  // Whether the tables are those that an encoder makes of the symbols of all groups;
-  // InvalidArgument: they are not.
+  // Checks that the tables are those that an encoder derives from the symbols of all groups;
+  // InvalidArgument otherwise.
   absl::Status CheckModel(const GapModel<Format>& model) const;
 
  private:
@@ -92,16 +92,16 @@ class GapBody {
   typename Format::template Of<GapTable> tables_;
 };
 
-// Decodes groups of a body block by block, whatever the other groups are. Not thread-safe; decoders
-// of one body are independent.
+// Decodes groups of a body block by block, independent of the other groups. Not thread-safe;
+// decoders of one body are independent.
 template <typename Format>
 class GapDecoder {
  public:
-  // From a group on. Requires first_group <= body->groups().
+  // Starts at a group. Requires first_group <= body->groups().
   GapDecoder(std::shared_ptr<const GapBody<Format>> body, uint32_t first_group);
 
-  // The next block. InvalidArgument names the block and what is wrong; at the end of a group also
-  // that the group does not end there. Requires a block that is left, and no error before.
+  // Reads the next block. InvalidArgument names the block and the fault; the last block of a group
+  // also reports a wrong group size. Requires that a block is left, and no earlier error.
   absl::Status NextBlock(GapBlock<Format>* block);
 
   const GapBody<Format>& body() const { return *body_; }
@@ -112,11 +112,11 @@ class GapDecoder {
   absl::Status ReadRun();
   // The block's entries, `block->count` of them.
   absl::Status ReadEntries(GapBlock<Format>* block);
-  // Before an entry: the run of plain ones that begins there, if none is pending.
+  // Before an entry: reads the run of plain entries that begins there, if none is pending.
   absl::Status ReadPlain();
-  // After its gap: 0 of a plain entry, else its number and 1 more.
+  // After an entry's gap: returns 0 for a plain entry, else its number plus 1.
   absl::StatusOr<uint32_t> ReadValue();
-  // A number that need not have a code: InvalidArgument then.
+  // Reads a number. InvalidArgument: the alphabet has no code.
   template <typename Kind>
   absl::StatusOr<uint32_t> ReadNumber();
   // Requires a code of the kind.

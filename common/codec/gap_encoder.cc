@@ -21,7 +21,7 @@ class PlainRuns {
   // Of entries begin .. end-1.
   PlainRuns(uint32_t begin, uint32_t end, Sink* sink) : next_(begin), end_(end), sink_(sink) {}
 
-  // Before an entry: tells the sink of the run that begins there.
+  // Before an entry: passes the run that begins there to the sink.
   template <typename IsPlain>
   void Before(uint32_t entry, IsPlain is_plain) {
     if (entry != next_) return;
@@ -42,7 +42,7 @@ class PlainRuns {
   Sink* const sink_;
 };
 
-// Tells the sink the entries of a group's blocks, in order.
+// Passes the entries of a group's blocks to the sink, in order.
 template <typename Sink>
 class VoteWalk {
  public:
@@ -104,7 +104,7 @@ DeltaWalk<Sink> EntriesOf(const DeltaResult& deltas, int64_t first, int64_t last
   return DeltaWalk<Sink>(deltas, first, last, sink);
 }
 
-// Tells the sink the numbers of a body in the order of the stream.
+// Passes the numbers of a body to the sink, in the order of the stream.
 template <typename Data, typename Sink>
 void Walk(const Data& data, Sink* sink) {
   const auto blocks = static_cast<int64_t>(data.offsets.size()) - 1;
@@ -123,7 +123,7 @@ void Walk(const Data& data, Sink* sink) {
   }
 }
 
-// First walk: counts. Gaps, of which there is one an entry, are counted as they are.
+// First pass: counts symbols. Gaps, one per entry, are counted by value.
 template <typename Format>
 class Counter {
  public:
@@ -147,7 +147,7 @@ class Counter {
   std::array<uint32_t, kBlockElements> gaps_{};
 };
 
-// What a gap is in the stream, but for the sign bit between code and raw bits: 16 KB for all gaps.
+// The bits of a gap, without the sign bit between code and raw bits: 16 KB for all gaps.
 struct GapBits {
   uint32_t bits : 20;
   uint32_t sign_at : 6;
@@ -156,7 +156,7 @@ struct GapBits {
 static_assert(sizeof(GapBits) == sizeof(uint32_t));
 static_assert(kMaxCodeLength + 1 + kRawBits<Gaps> <= 20);
 
-// Second walk: writes groups and their sizes.
+// Second pass: writes groups and their sizes.
 template <typename Format>
 class GroupWriter {
  public:
@@ -228,16 +228,17 @@ constexpr uint64_t kNumberBits = kMaxCodeLength + kRawBits<Kind>;
 constexpr uint64_t kRunBits = kNumberBits<Repeats> + kNumberBits<Counts>;
 constexpr uint64_t kGapBits = kNumberBits<Gaps> + 1;
 
-// Tables take at most 6 bits a symbol: a length, one unused, or 12 for two unused. A group has its
-// size and at most a byte of padding.
+// Tables take at most 6 bits per symbol: for a length or for one unused symbol (12 for two). A
+// group adds its size and at most a byte of padding.
 template <typename Format>
 uint64_t MaxBodyBytes(uint64_t groups, uint64_t bits) {
   constexpr uint64_t kTableBytes = sizeof(GapCodeLengths<Format>) * 6 / 8 + 8;
   return kTableBytes + groups * 5 + (bits + 7) / 8;
 }
 
-// Of blocks with `entries` entries of which `others` are not plain, and `block_bits` more. Runs of
-// plain ones stand once a group, after every other and every kLargest entries.
+// The most bits of blocks with `entries` entries of which `others` are not plain, plus
+// `block_bits`. A run of plain entries is written once per group, after every entry that is not
+// plain, and after every kLargest entries.
 template <typename Format>
 uint64_t MaxEntriesBytes(uint64_t blocks, uint64_t entries, uint64_t others, uint64_t block_bits) {
   using Plain = typename Format::Plain;

@@ -1,6 +1,6 @@
 // The alphabets of the gap codec: how the numbers of a body become symbols and raw bits, and the
-// counts of symbols from which the codes follow. Encoder and decoder build the same model, which is
-// how the decoder knows that the codes it was given are the ones an encoder would have chosen.
+// counts of symbols from which the codes follow. Encoder and decoder build the same model, so that
+// the decoder can check that the codes in the body are the ones an encoder chooses.
 //
 //   GapModel<VoteFormat> model;                                  // how often each symbol occurs
 //   ++model.of<Gaps>()[BucketFor<Gaps>(gap).symbol];
@@ -22,8 +22,8 @@
 
 namespace distro {
 
-// Numbers in buckets: those below 2^(m+1) are their own symbol, above an octave has 2^m buckets and
-// the rest of the number follows in raw bits.
+// Numbers in buckets, with m mantissa bits: a number below 2^(m+1) is its own symbol. Above, each
+// octave has 2^m buckets, and the rest of the number follows in raw bits.
 struct Bucket {
   uint32_t symbol;
   int raw_bits;
@@ -58,7 +58,8 @@ constexpr int UnZigZag(uint32_t number) {
   return number % 2 == 0 ? half : -half - 1;
 }
 
-// What kinds of numbers there are: the name for messages, the mantissa of the buckets, the largest.
+// The kinds of numbers: each has a name for messages, the mantissa bits of its buckets, and its
+// largest value.
 struct Repeats {  // blocks of a run of equal counts - 1
   static constexpr absl::string_view kName = "repeats";
   static constexpr int kMantissa = 3;
@@ -112,7 +113,7 @@ inline constexpr int kRawBits = RangeOf<Kind::kMantissa>(kSymbols<Kind> - 1).raw
 
 inline constexpr uint32_t kGroupBlocks = Repeats::kLargest + 1;
 
-// Something of each kind, in the order in which their tables are written.
+// One member for each kind, in the order in which their tables are written.
 template <template <typename> class Member, typename... Kinds>
 struct OfKinds : Member<Kinds>... {
   template <typename Kind>
@@ -130,7 +131,7 @@ struct OfKinds : Member<Kinds>... {
   }
 };
 
-// A number of each symbol.
+// One value for each symbol.
 template <typename Value>
 struct PerSymbol {
   template <typename Kind>
@@ -139,9 +140,9 @@ struct PerSymbol {
   };
 };
 
-// What a body has: votes, or deltas (updates, whose levels are all 0, and results). Most entries
-// are plain, |V| = 1 or level 0: Plain counts runs of them, Other is what an entry that ends one
-// has.
+// The contents of a body: votes, or deltas (results, and updates, whose levels are all 0). Most
+// entries are plain: |V| = 1, or level 0. Plain counts runs of them; Other is the number that an
+// entry has which ends a run.
 struct VoteFormat {
   using Plain = Ones;
   using Other = Magnitudes;
@@ -180,7 +181,7 @@ std::string EncodeTables(const GapCodeLengths<Format>& lengths) {
   return bytes;
 }
 
-// What EncodeTables wrote, without the padding. InvalidArgument as ReadCodeLengths.
+// Reads the output of EncodeTables, without the padding. InvalidArgument as ReadCodeLengths.
 template <typename Format>
 absl::StatusOr<GapCodeLengths<Format>> ReadTables(BitReader* reader) {
   GapCodeLengths<Format> lengths;

@@ -1,8 +1,9 @@
-// Payloads of the signs method (docs/payload_format.md): updates, and the votes that come of them.
+// Payloads of the signs method (docs/payload_format.md): updates of workers, and votes of the
+// aggregator.
 //
-// Encoders are canonical: a decoder accepts only what an encoder makes, so encode(decode(b)) == b.
-// All decoders take hostile bytes: nothing is reserved by a length that was not compared, and every
-// fault is an InvalidArgument that names both values. Pure functions, thread-safe.
+// Encodings are canonical: a decoder accepts only the output of an encoder, so encode(decode(b)) ==
+// b. All decoders accept hostile bytes: every length is checked before memory is reserved, and
+// every fault is an InvalidArgument that names both values. Pure functions, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +20,12 @@ namespace distro {
 // Requires a valid update with 1 <= k <= 4096: records for k <= 8, gaps above.
 std::string EncodeUpdate(const PayloadIdentity& identity, const SparseUpdate& update);
 
-// A payload that passes is read without an error (common/codec/update_reader.h).
+// UpdateReader (common/codec/update_reader.h) reads a valid payload without an error.
 absl::Status ValidateUpdate(absl::string_view bytes, const PayloadExpectation& expected);
 
 // Requires valid votes (ValidateVotes).
 std::string EncodeVotes(const PayloadIdentity& identity, const Votes& votes);
-// `threads` share the work; what is decoded, or wrong, does not depend on how many. Requires
+// Decodes on `threads` threads; the result or error does not depend on their number. Requires
 // threads >= 1.
 absl::StatusOr<Votes> DecodeVotes(absl::string_view bytes, const PayloadExpectation& expected,
                                   int threads = 1);
@@ -37,7 +38,7 @@ absl::StatusOr<PayloadView> OpenVotesPayload(absl::string_view bytes,
 
 // The size of every update payload with k <= 8.
 uint64_t RecordUpdatePayloadBytes(uint64_t blocks, int k);
-// What a receiver compares a length with before it reserves. The votes of a block sum to at most
+// Limits that a receiver checks before it reserves memory. The votes of a block sum to at most
 // `max_sum` (K * sum of weights).
 uint64_t MaxUpdatePayloadBytes(uint64_t blocks, int k);
 uint64_t MaxVotesPayloadBytes(uint64_t blocks, int max_sum = kMaxVotesPerBlock);

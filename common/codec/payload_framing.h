@@ -5,7 +5,7 @@
 //   header   = 40 bytes: "DSTP", version, kind, k, layout hash, round, segment, blocks, body bytes
 //   checksum = XXH3-64 of all bytes before it
 //
-// A payload is of one segment: what a worker uploads, or what everyone downloads. Pure functions,
+// A payload covers one segment: of a worker's update, or of a round's result. Pure functions,
 // thread-safe.
 #pragma once
 
@@ -30,7 +30,7 @@ enum class PayloadKind : uint8_t {
 inline constexpr uint64_t kPayloadHeaderBytes = 40;
 inline constexpr uint64_t kPayloadFramingBytes = kPayloadHeaderBytes + 8;  // header and checksum
 
-// Which segment of which round of which layout a payload is of.
+// Identifies the layout, round and segment of a payload.
 struct PayloadIdentity {
   uint64_t layout_hash = 0;  // Manifest::short_hash()
   RoundId round;
@@ -40,13 +40,13 @@ struct PayloadIdentity {
 // Of a segment of a layout.
 PayloadIdentity IdentifyPayload(const Layout& layout, RoundId round, SegmentId segment);
 
-// What a receiver knows before it reads a payload.
+// The header values that a receiver expects.
 struct PayloadExpectation {
   uint64_t layout_hash = 0;
   RoundId round;
   SegmentId segment;
   uint32_t blocks = 0;  // Layout::SegmentBlocks(segment)
-  int k = 0;            // of updates, 1..4096; results ignore it
+  int k = 0;            // for updates, 1..4096; ignored for results
 };
 
 // Of a segment of a layout.
@@ -80,7 +80,7 @@ absl::StatusOr<PayloadView> OpenPayload(absl::string_view bytes, const PayloadEx
 // OK for 1..4096; InvalidArgument otherwise.
 absl::Status CheckExpectedK(int k);
 
-// XXH3-64 of the whole payload: what a commit lists for a segment.
+// XXH3-64 of the whole payload, as a commit lists it for a segment.
 uint64_t PayloadChecksum(absl::string_view bytes);
 
 }  // namespace distro

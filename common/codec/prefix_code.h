@@ -1,5 +1,5 @@
-// Optimal prefix codes whose parameters, the code lengths, travel with the data. Everything is
-// integer arithmetic, so the same counts give the same code on every machine. Pure functions.
+// Optimal prefix codes. Their code lengths are stored with the data. Everything is integer
+// arithmetic, so the same counts give the same code on every machine. Pure functions.
 //
 // An alphabet with one used symbol codes it in 0 bits. Codes are canonical: shorter codes first,
 // then smaller symbols; the code's first bit is the first in the stream.
@@ -27,13 +27,14 @@ inline constexpr CodeLength kOnlySymbol = 13;
 // symbols.
 std::vector<CodeLength> CodeLengths(absl::Span<const uint64_t> counts);
 
-// Lengths as tokens. 2 bits say: 0 the length of the used symbol before (6 before the first), 1 one
-// more, 2 one less, 3 see the next 4 bits: 0 an unused symbol; 1..12 a length; 13 the only symbol;
-// 14 all the rest is unused; 15 and 6 bits r: r+2 unused symbols. Left to right, 14 where it fits,
-// else unused runs as long as possible, else the 2-bit form where it fits.
+// Writes lengths as tokens of 2 bits: 0 the length of the previous used symbol (6 for the first), 1
+// one more, 2 one less, 3 an escape. The 4 bits after an escape mean: 0 an unused symbol; 1..12 a
+// length; 13 the only symbol; 14 all the rest is unused; 15, followed by 6 bits r, r+2 unused
+// symbols. Left to right it uses 14 if possible, else the longest possible run of unused symbols,
+// else a 2-bit token if possible.
 void WriteCodeLengths(absl::Span<const CodeLength> lengths, BitWriter* writer);
 // Fills `lengths`. InvalidArgument: the tokens do not describe exactly as many symbols, or their
-// code is not complete. Other tokens than WriteCodeLengths would choose are accepted: the caller
+// code is not complete. Does not check that the tokens are those of WriteCodeLengths: the caller
 // compares. `what` names the alphabet.
 absl::Status ReadCodeLengths(BitReader* reader, absl::string_view what,
                              absl::Span<CodeLength> lengths);

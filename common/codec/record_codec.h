@@ -1,11 +1,11 @@
-// The record codec: one fixed-size record a block of an update with K <= 8
+// The record codec: one fixed-size record per block, for updates with K <= 8
 // (docs/payload_format.md).
 //
 // Record b occupies bits b*R .. b*R + R-1 of the body, least significant bit first (bit i of the
 // body is bit i%8 of byte i/8): the colexicographic rank of the sorted K-set, sum over i of
 // C(position[i], i+1), in RankBits(K) bits, then K sign bits in index order, 1 for -1. The rank
 // C(4096, K) with zero signs is the empty record: no vote. The bits after the last record are zero.
-// So a record is valid by one comparison, and every valid body has exactly one decoding. Pure
+// So one comparison validates a record, and every valid body has exactly one decoding. Pure
 // functions.
 #pragma once
 
@@ -38,7 +38,7 @@ void EncodeRecords(const SparseUpdate& update, std::string* body);
 absl::Status DecodeRecords(absl::string_view body, int k, uint64_t first, uint64_t count,
                            uint16_t* positions, int8_t* signs);
 
-// What DecodeRecords says of the first `count` records, by one comparison each.
+// The status of DecodeRecords for the first `count` records, by one comparison each.
 absl::Status ValidateRecords(absl::string_view body, int k, uint64_t count);
 
 // InvalidArgument: the body's size is not RecordBodyBytes(blocks, k), or a bit after the last

@@ -1,9 +1,9 @@
 // The subsets of four ranks at once, K = 2, 3 or 4: TakeElement of binomial.h in lanes of SSE2,
 // which every x86-64 has.
 //
-// Doubles hold all of it exactly: k! * rank and every product c * (c-1) * ... are below 4096^4 =
-// 2^48, and the division by k has no remainder. The estimate, which one comparison corrects, is
-// made of floats: 4096 and less with an error below 2^-10.
+// Doubles are exact here: k! * rank and every product c * (c-1) * ... are below 4096^4 = 2^48, and
+// the division by k has no remainder. The estimate, which one comparison corrects, is computed in
+// floats: at most 4096, with an error below 2^-10.
 #pragma once
 
 #include <emmintrin.h>
@@ -48,8 +48,8 @@ __m128i EstimateElements(FourDoubles scaled) {
   return _mm_cvttps_epi32(_mm_max_ps(x + (kAbove + (k - 1) * 0.5f), _mm_set1_ps(k - 1)));
 }
 
-// Of two lanes: all bits where the estimate c is too large by one. From k! * rank to (k-1)! * (rank
-// - C(element, k)).
+// For two lanes: returns all bits set where the estimate c is too large by one. Changes k! * rank
+// to (k-1)! * (rank - C(element, k)).
 template <int k>
 __m128d TakeTwo(__m128d c, __m128d* scaled) {
   __m128d common = c - 1;

@@ -16,8 +16,8 @@
 
 namespace distro {
 
-// A cursor over an update payload of either kind; decodes a batch of blocks at a time into a buffer
-// of its own of a few KB. Not thread-safe. Borrows the payload.
+// A cursor over an update payload of either kind. Decodes a batch of blocks at a time into a buffer
+// of a few KB. Not thread-safe. Borrows the payload.
 class UpdateReader {
  public:
   // Checks everything but the body. InvalidArgument names what differs.
@@ -27,14 +27,13 @@ class UpdateReader {
   uint32_t blocks() const { return blocks_; }
   uint32_t next_block() const { return next_ - static_cast<uint32_t>(buffered_ - used_); }
 
-  // Goes to a block, at or after next_block(), without decoding what is between. Requires K <=
-  // kMaxRecordK: the blocks of other bodies are found by decoding those before them.
+  // Skips to a block at or after next_block() without decoding those between. Requires K <=
+  // kMaxRecordK: in other bodies a block is found only by decoding those before it.
   void SkipTo(uint32_t block);
 
-  // The next block: K ascending positions and as many signs, +1 or -1; signs 0 (and positions 0)
-  // when it casts no vote. The spans are valid until the next call. InvalidArgument: the body is
-  // not what an encoder makes; the last block reports what only the whole body shows. Requires
-  // next_block() < blocks().
+  // The next block: K ascending positions and as many signs, +1 or -1; all 0 if it casts no vote.
+  // The spans are valid until the next call. InvalidArgument: the body is not a canonical encoding;
+  // the last block reports errors that only the whole body shows. Requires next_block() < blocks().
   absl::Status NextBlock(absl::Span<const uint16_t>* positions, absl::Span<const int8_t>* signs) {
     if (used_ == buffered_) {
       if (absl::Status status = Fill(); !status.ok()) return status;
@@ -81,7 +80,7 @@ struct SegmentRange {
 absl::StatusOr<Votes> CombinePayloads(absl::Span<const WeightedPayload> payloads,
                                       const PayloadExpectation& expected);
 
-// The blocks of a range only. Requires K <= kMaxRecordK, and a range within the segment.
+// The same for a range of blocks. Requires K <= kMaxRecordK, and a range within the segment.
 absl::StatusOr<Votes> CombinePayloads(absl::Span<const WeightedPayload> payloads,
                                       const PayloadExpectation& expected, SegmentRange range);
 

@@ -1,5 +1,5 @@
-// Rounds on their way from the subscription to the training thread: bounded, so that a slow worker
-// holds back its subscription instead of filling memory. Thread-safe.
+// A queue of rounds from the subscription to the training thread. Bounded, so that a slow worker
+// delays its subscription instead of filling memory. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace distro {
 
-// Payload bytes that an event holds.
+// Payload bytes in an event.
 uint64_t EventBytes(const RoundEvent& event);
 
 class EventQueue {
@@ -22,18 +22,19 @@ class EventQueue {
   EventQueue(size_t max_events, uint64_t max_bytes)
       : max_events_(max_events), max_bytes_(max_bytes) {}
 
-  // Blocks while the queue is full. False: it was closed, the event is dropped.
+  // Blocks while the queue is full. Returns false, and drops the event, if it was closed.
   bool Push(RoundEvent event);
   // Whether Push of an event would block now.
   bool Full(const RoundEvent& event) const;
 
-  // The oldest event; blocks. Once closed and empty, the status of Close.
+  // Removes the oldest event; blocks while the queue is empty. Returns the status of Close once it
+  // is closed and empty.
   absl::StatusOr<RoundEvent> Pop();
   // Whether Pop would return at once.
   bool Ready() const;
 
-  // No more events come. `drop`: those that wait are lost, and this status counts; otherwise the
-  // first one does.
+  // Ends the queue. With `drop`, waiting events are discarded and this status replaces an earlier
+  // one; otherwise the first status counts.
   void Close(absl::Status status, bool drop);
 
  private:

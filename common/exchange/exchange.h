@@ -1,8 +1,8 @@
-// The interface between training and the network: a worker's part in a run. Two implementations:
-// GrpcExchange talks to an aggregator, LocalExchange joins the workers of one process. Training
-// code cannot tell them apart.
+// The interface between training and the network. Two implementations: GrpcExchange talks to an
+// aggregator, LocalExchange connects the workers of one process. Training code does not depend on
+// which one it uses.
 //
-// One training thread calls Join .. Leave; Stop may come from any thread.
+// One training thread calls Join .. Leave; Stop may be called from any thread.
 #pragma once
 
 #include <cstdint>
@@ -25,52 +25,52 @@ struct RoundUpdate {
   RoundId round;
   uint64_t state_hash = 0;  // of the parameters before the round
   double loss = 0;
-  uint32_t local_steps = 0;           // where the run has a window: those of the update
-  uint64_t first_sample = 0;          // with deltas: of the slot whose samples were read
+  uint32_t local_steps = 0;           // steps of the update, if the run has a window
+  uint64_t first_sample = 0;          // deltas: first sample of the slot that was read
   bool abstain = false;               // then there are no payloads
   std::vector<SharedBytes> payloads;  // [segments]
   std::vector<uint64_t> tensor_hashes =
-      {};  // what state_hash is made of, in manifest order; or empty
+      {};  // the tensors' hashes behind state_hash, in manifest order; may be empty
 };
 
 class Exchange {
  public:
   virtual ~Exchange() = default;
 
-  // Takes part in the run. Retries with backoff while the aggregator is away (and logs why) until
-  // Stop. Again after Next returned `diverged` or `pruned`: begins another session; what was handed
-  // in before is forgotten. The answer is not of a lower epoch than the request names, or than this
-  // exchange has seen of that run. Otherwise the aggregator's refusal with its reason
+  // Joins the run. While the aggregator is unreachable, retries with backoff and logs the reason,
+  // until Stop. Call it again after Next returned `diverged` or `pruned`: this starts a new session
+  // and forgets earlier updates. The response's epoch is never lower than the request's, or than
+  // this exchange has seen in the run. Other errors are the aggregator's refusal with its reason
   // (docs/protocol.md, "Statuses"); retrying does not help.
   virtual absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request) = 0;
 
-  // Fetches the snapshot that Join named into the file `path`, resuming and checking its SHA-256.
-  // When the run is under way it joins again afterwards, with what the link has shown:
-  // ResourceExhausted with reason `too_slow` says that it could never catch up. FailedPrecondition
-  // with reason `pruned`: the snapshot is there no more, Join names another.
+  // Downloads the snapshot that Join named to the file `path`; resumes, and checks its SHA-256. If
+  // rounds are already running it joins again afterwards and reports the measured bandwidth.
+  // ResourceExhausted with reason `too_slow`: the link is too slow to catch up. FailedPrecondition
+  // with reason `pruned`: the snapshot was deleted; call Join for another.
   virtual absl::Status DownloadSnapshot(const v1::SnapshotInfo& snapshot,
                                         const std::string& path) = 0;
 
-  // Begins to follow the run from `next_round`, whose predecessor has chain hash `log_hash`.
+  // Subscribes to the run from `next_round`, whose predecessor has the chain hash `log_hash`.
   // `layout` is borrowed until Leave.
   virtual absl::Status Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) = 0;
 
-  // The next opened or committed round, in order; blocks. Committed rounds arrive once each, in
-  // order; an open round may be announced again (new epoch). Reconnects by itself. Cancelled: Stop
-  // was called. OutOfRange: the run is done. Otherwise by reason: `diverged` or `pruned`: the log
-  // that is there does not continue this replica, Join and a snapshot do; `replaced`, `quarantined`
-  // and others: the end.
+  // The next opened or committed round, in order; blocks. Each committed round arrives once; an
+  // open round may be announced again (new epoch). Reconnects by itself. Cancelled: Stop was
+  // called. OutOfRange: the run is done. With reason `diverged` or `pruned`: the aggregator's log
+  // does not continue this replica; call Join and start from a snapshot. Other reasons (`replaced`,
+  // `quarantined`, ...) are final.
   virtual absl::StatusOr<RoundEvent> Next() = 0;
 
-  // Whether Next would return at once. A gradient that was finished late is added after all results
-  // that are there.
+  // Whether Next would return at once. The caller applies all waiting results before it adds a
+  // gradient that was finished late.
   virtual bool Ready() = 0;
 
-  // Sends an update in the background; does not block. It is offered again after a reconnect until
-  // its round is committed.
+  // Sends an update in the background; does not block. Sends it again after a reconnect, until its
+  // round is committed.
   virtual void Upload(RoundUpdate update) = 0;
 
-  // What heartbeats report of the parameters.
+  // Sets the state of the parameters that heartbeats report.
   virtual void Report(RoundId next_round, uint64_t log_hash) = 0;
 
   // Ends the session and all background work.
@@ -82,7 +82,7 @@ class Exchange {
   // Whether Stop was called: long work is dropped rather than finished.
   virtual bool stopped() const = 0;
 
-  // From any thread, with what is under way.
+  // Thread-safe; includes transfers in progress.
   virtual TransferStats stats() const = 0;
 };
 

@@ -1,4 +1,5 @@
-// Counts what an exchange moved, and how long that took. Times are monotonic, of one clock.
+// Measures the bytes that an exchange transfers and the time it takes. Times are monotonic, of one
+// clock.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +15,9 @@
 
 namespace distro {
 
-// The payload rate of the fastest recent transfer in one direction: what the link can do at least.
-// Transfers that are too small to tell bandwidth from latency are put together. Not thread-safe.
+// The payload rate of the fastest recent transfer in one direction: a lower bound of the link's
+// capacity. Transfers too small to measure bandwidth rather than latency are combined. Not
+// thread-safe.
 class LinkRate {
  public:
   void Add(uint64_t bytes, absl::Duration time) {
@@ -26,7 +28,7 @@ class LinkRate {
     bytes_ = 0;
     time_ = absl::ZeroDuration();
   }
-  // Not set before there was enough to tell.
+  // Not set until enough was transferred.
   std::optional<double> bytes_per_second() const {
     const double fastest = *std::ranges::max_element(rates_);
     return fastest > 0 ? std::optional<double>(fastest) : std::nullopt;
@@ -42,10 +44,10 @@ class LinkRate {
   absl::Duration time_;
 };
 
-// What the training thread's waiting is spent on: its own upload, a result that arrives, or other
-// workers (docs/decisions/0004-time-of-the-training-thread.md). When a frame began to travel is
-// known only once it is there, so the newest part of a wait, up to twice what frames took lately,
-// stays undecided until then; nothing that was decided changes.
+// Attributes the training thread's waiting time to its own upload, to a result in flight, or to
+// other workers (docs/decisions/0004-time-of-the-training-thread.md). A frame's departure is known
+// only when it has arrived. So the most recent part of a wait, up to twice the time that recent
+// frames took, stays undecided; decided time never changes.
 //
 // Times are monotonic. Not thread-safe.
 class WaitSplit {
@@ -77,7 +79,7 @@ class WaitSplit {
     Decide(now, &download_);
   }
 
-  // Moves the border of what is decided; then the three below are those of `now`.
+  // Moves the end of the decided time; the three values below are then those at `now`.
   void Advance(absl::Duration now) {
     if (uploading_) return Decide(now, &upload_);
     decided_ = std::max(decided_, now - std::min(2 * longest_, kMostUndecided));
@@ -91,7 +93,7 @@ class WaitSplit {
  private:
   static constexpr absl::Duration kMostUndecided = absl::Seconds(10);
 
-  // Everything up to `now` is `part`, if anybody waits.
+  // Attributes the time up to `now` to `part`, if the thread waits.
   void Decide(absl::Duration now, absl::Duration* part) {
     if (waiting_) *part += std::max(now - decided_, absl::ZeroDuration());
     decided_ = std::max(decided_, now);
@@ -99,19 +101,20 @@ class WaitSplit {
 
   bool waiting_ = false;
   bool uploading_ = false;
-  absl::Duration decided_;  // up to where a wait that goes on is decided
+  absl::Duration decided_;  // end of the decided part of the current wait
   absl::Duration upload_;
   absl::Duration download_;
-  absl::Duration longest_;  // frame, lately
+  absl::Duration longest_;  // time of the slowest recent frame
 };
 
-// When the bytes of a frame began to travel, as far as the receiver can tell: frames of a stream
-// come one after the other, and one that was made late cannot have left early. The clocks of the
-// two ends are compared by the fastest frame so far, so its own flight counts as none. Times are
-// monotonic, each end's own. Not thread-safe.
+// Estimates when a frame left its sender, as far as the receiver can tell: after the previous frame
+// of the stream arrived, and not before it was made. The offset between the two clocks is taken
+// from the fastest frame so far, whose flight time therefore counts as 0. Times are monotonic, of
+// each end's clock. Not thread-safe.
 class FlightTime {
  public:
-  // A frame is there at `now`. `made_at` by the sender's clock; not set: it was ready all the time.
+  // A frame arrived at `now`; returns when it left. `made_at` is by the sender's clock; not set:
+  // the frame existed before the stream.
   absl::Duration Since(std::optional<absl::Duration> made_at, absl::Duration now) {
     absl::Duration since = last_.value_or(now);
     if (made_at) {
@@ -121,16 +124,15 @@ class FlightTime {
     last_ = now;
     return std::min(since, now);
   }
-  // Up to `now` nobody read.
+  // The receiver did not read until `now`.
   void Pause(absl::Duration now) { last_ = now; }
 
  private:
-  absl::Duration offset_ =
-      absl::InfiniteDuration();         // our clock ahead of theirs, and the fastest flight
-  std::optional<absl::Duration> last_;  // arrival
+  absl::Duration offset_ = absl::InfiniteDuration();  // clock offset plus the fastest flight
+  std::optional<absl::Duration> last_;                // arrival
 };
 
-// All of it together, of one exchange. Thread-safe.
+// All measurements of one exchange. Thread-safe.
 class TransferMeter {
  public:
   void AddSent(uint64_t bytes) {
@@ -159,7 +161,7 @@ class TransferMeter {
     upload_begin_bytes_ = stats_.sent_payload_bytes;
     waits_.BeginUpload(now);
   }
-  // Nothing is in flight any more. `whole`: everything was acknowledged.
+  // No update bytes are in flight. `whole`: all were acknowledged.
   void EndUpload(absl::Duration now, bool whole) {
     absl::MutexLock lock(&mu_);
     const absl::Duration time = now - *upload_since_;
@@ -172,7 +174,7 @@ class TransferMeter {
     AddDuration(update_upload_time_, &stats_.upload_durations);
     update_upload_time_ = absl::ZeroDuration();
   }
-  // Bytes of a result came at `now` and were in flight since `since`.
+  // Bytes of a result arrived at `now`; they were in flight since `since`.
   void AddReceived(uint64_t bytes, absl::Duration since, absl::Duration now) {
     absl::MutexLock lock(&mu_);
     stats_.received_payload_bytes += bytes;
@@ -187,7 +189,7 @@ class TransferMeter {
     AddDuration(result_download_time_, &stats_.download_durations);
     result_download_time_ = absl::ZeroDuration();
   }
-  // The training thread waits for the next event from `now` on, or no more.
+  // The training thread starts, or stops, to wait for the next event at `now`.
   void BeginWait(absl::Duration now) {
     absl::MutexLock lock(&mu_);
     waits_.BeginWait(now);
@@ -202,8 +204,8 @@ class TransferMeter {
   void AddReconnect() {
     Add([](TransferStats& s) { ++s.reconnects; });
   }
-  // Bytes that came as fast as the link and the aggregator could bring them, and the time that
-  // took. What is too little to tell bandwidth from latency is added up until it is enough.
+  // Adds bytes that arrived at the full speed of link and aggregator, and their time. Amounts too
+  // small to measure bandwidth rather than latency are accumulated.
   void AddBulk(uint64_t bytes, absl::Duration time) {
     absl::MutexLock lock(&mu_);
     bulk_bytes_ += bytes;
@@ -216,13 +218,13 @@ class TransferMeter {
     bulk_time_ = absl::ZeroDuration();
   }
 
-  // Of the last bulk download that was enough to tell; 0: there was none.
+  // The rate of the last bulk download that was large enough; 0 if there was none.
   uint64_t download_bytes_per_second() const {
     absl::MutexLock lock(&mu_);
     return download_bytes_per_second_;
   }
 
-  // With what is under way at `now`.
+  // Includes transfers and waits in progress at `now`.
   TransferStats stats(absl::Duration now) const {
     absl::MutexLock lock(&mu_);
     TransferStats stats = stats_;
@@ -250,7 +252,7 @@ class TransferMeter {
   TransferStats stats_ ABSL_GUARDED_BY(mu_);  // without what stats() adds
   std::optional<absl::Duration> upload_since_ ABSL_GUARDED_BY(mu_);
   uint64_t upload_begin_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  absl::Duration update_upload_time_ ABSL_GUARDED_BY(mu_);  // of an update that is not whole yet
+  absl::Duration update_upload_time_ ABSL_GUARDED_BY(mu_);  // of an incomplete update
   absl::Duration result_download_time_ ABSL_GUARDED_BY(mu_);
   LinkRate upload_rate_ ABSL_GUARDED_BY(mu_);
   LinkRate download_rate_ ABSL_GUARDED_BY(mu_);

@@ -17,7 +17,8 @@ namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using boost::system::error_code;
 
-// Of a body that was refused: enough for a client that sends it before it looks at the answer.
+// Bytes of a refused body that are read: enough for a client that sends it before it reads the
+// response.
 constexpr size_t kDrainBytes = 64 << 10;
 
 HttpResponse Refusal(http::status status) {
@@ -25,7 +26,7 @@ HttpResponse Refusal(http::status status) {
           .body = std::string(http::obsolete_reason(status)) + "\n"};
 }
 
-// What a header block that could not be read is answered with; nothing: the client went away.
+// The response to a header block that could not be read; nullopt if the client disconnected.
 std::optional<HttpResponse> RefusalOf(error_code error) {
   if (error == http::error::header_limit || error == http::error::buffer_overflow)
     return Refusal(http::status::request_header_fields_too_large);
@@ -35,7 +36,7 @@ std::optional<HttpResponse> RefusalOf(error_code error) {
   return Refusal(http::status::bad_request);
 }
 
-// What a request is refused with before anything of it is looked up.
+// The response that refuses a request before its route is looked up, if any.
 std::optional<HttpResponse> RefusalOf(const http::request_parser<http::empty_body>& parser) {
   const auto& request = parser.get();
   if (request.method() != http::verb::get && request.method() != http::verb::head) {
@@ -60,7 +61,7 @@ HttpConnection::HttpConnection(asio::ip::tcp::socket socket, uint64_t id, const 
       owner_(owner),
       buffer_(limits.header_bytes) {
   parser_.header_limit(static_cast<uint32_t>(limits.header_bytes));
-  // Any body is refused, but by OnHeader. In Boost 1.74 no limit at all would be a limit of 0.
+  // OnHeader refuses every body. In Boost 1.74, no limit would mean a limit of 0.
   parser_.body_limit(std::numeric_limits<uint64_t>::max());
 }
 
@@ -74,7 +75,7 @@ void HttpConnection::Start() {
 void HttpConnection::AbortAfter(absl::Duration time) {
   timer_.expires_after(absl::ToChronoNanoseconds(time));
   timer_.async_wait([self = shared_from_this()](error_code) {
-    // It may have been set anew while this was waiting in the queue.
+    // The timer may have been restarted while this handler was queued.
     if (self->timer_.expiry() <= std::chrono::steady_clock::now()) self->Abort();
   });
 }
@@ -111,8 +112,8 @@ void HttpConnection::Answer(HttpResponse response) {
   }
 }
 
-// Waits for the client to close: only then it has all. To close with something unread would take
-// the answer from it.
+// Waits for the client to close: only then has it read everything. Closing with unread data would
+// reset the connection and could lose the response.
 void HttpConnection::OnSent() {
   if (!socket_.is_open()) return;
   error_code ignored;

@@ -1,5 +1,5 @@
-// One connection of http_endpoint.h: reads a request, sends an answer, ends. Everything happens on
-// the I/O thread; the only header that names Boost.
+// One connection of http_endpoint.h: reads a request, sends a response, closes. Everything runs on
+// the I/O thread. The only header that includes Boost.
 #pragma once
 
 #include <cstddef>
@@ -23,11 +23,11 @@ namespace distro {
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
   struct Owner {
-    // A GET or HEAD without a body is there. The owner calls Answer, at once or later.
+    // Called for a GET or HEAD without a body. The owner calls Answer, at once or later.
     std::function<void(HttpConnection*, HttpRequest)> asked;
-    // An answer of so many bytes is about to be sent.
+    // Called before a response of this many bytes is sent.
     std::function<void(HttpConnection*, size_t)> sends;
-    // It is over, however; called once.
+    // Called once when the connection ends, for whatever reason.
     std::function<void(HttpConnection*)> ended;
   };
 
@@ -37,9 +37,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   uint64_t id() const { return id_; }
   void Start();
-  // Nothing once the connection has ended.
+  // Sends the response. Does nothing once the connection has ended.
   void Answer(HttpResponse response);
-  // Ends it; what the client has not taken yet is dropped. Nothing once it has ended.
+  // Closes the connection and drops unsent data. Does nothing once it has ended.
   void Abort();
 
  private:

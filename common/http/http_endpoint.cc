@@ -27,10 +27,10 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr int kHandlerThreads = 2;
-// After an accept for which there was no file or no memory.
+// Pause after an accept that failed for lack of file descriptors or memory.
 constexpr std::chrono::milliseconds kAcceptPause(100);
 
-// Whom a connection counts for.
+// The key under which a client's connections are limited.
 std::string AddressOf(const tcp::endpoint& from) {
   sockaddr_storage address = {};
   std::memcpy(&address, from.data(), from.size());
@@ -52,7 +52,7 @@ absl::Status CannotListen(const std::string& host, int port, const error_code& e
 
 }  // namespace
 
-// All but the constructor, Listen, Run and Stop happens on the I/O thread.
+// Everything but the constructor, Listen, Run and Stop runs on the I/O thread.
 class HttpEndpoint::Server {
  public:
   Server(std::vector<HttpRoute> routes, const HttpLimits& limits)
@@ -108,7 +108,8 @@ class HttpEndpoint::Server {
   asio::thread_pool handlers_{kHandlerThreads};  // last: its threads use all of the above
 };
 
-// SO_REUSEADDR without SO_REUSEPORT, with which two processes share a port without an error.
+// Sets SO_REUSEADDR but not SO_REUSEPORT, which would let two processes share a port without an
+// error.
 error_code HttpEndpoint::Server::Bind(const tcp::endpoint& endpoint) {
   error_code error;
   error_code ignored;
@@ -223,8 +224,7 @@ void HttpEndpoint::Server::Close() {
   while (!connections_.empty()) Abort(connections_.begin()->first);
 }
 
-// Without the acceptor and connections nothing is left to wait for but handlers that run, and Run
-// returns.
+// Without the acceptor and connections only running handlers remain; then Run returns.
 void HttpEndpoint::Server::Stop() {
   asio::post(io_, [this] { Close(); });
 }

@@ -1,10 +1,12 @@
-// The plain HTTP side of a process: metrics, health, status pages. Meant for the cluster, not for
-// the internet. It answers GET and HEAD, reads no bodies, knows no ranges, closes each connection
-// after its answer, and is held to HttpLimits by whoever connects (docs/metrics.md, "Limits of the
-// HTTP port").
+// A plain HTTP server for metrics, health and status pages. For use inside a cluster, not on the
+// internet. It serves GET and HEAD, reads no bodies, does not support ranges, and closes each
+// connection after its response. HttpLimits bounds what clients can use (docs/metrics.md, "Limits
+// of the HTTP port").
 //
-// Thread-safe. One thread of the endpoint's own does all I/O; handlers run on two others, at most
-// two at a time, but for those of routes that are answered at once.
+//   auto endpoint = HttpEndpoint::Start("127.0.0.1", 7701, {HealthRoute(), ReadyRoute(report)});
+//
+// Thread-safe. One thread does all I/O; two others run the handlers, except those of routes with
+// `at_once`.
 #pragma once
 
 #include <cstddef>
@@ -29,40 +31,37 @@ struct HttpResponse {
 };
 
 struct HttpRoute {
-  std::string path;  // matched as a whole
+  std::string path;  // exact match
   std::function<HttpResponse(const HttpRequest&)> handler;
-  // On the I/O thread, whatever the other handlers do: it must not wait for anything.
+  // Runs on the I/O thread, even if all handler threads are busy: it must not block.
   bool at_once = false;
 };
 
 struct HttpLimits {
   size_t header_bytes = 8 << 10;  // the request line and the headers
-  // In all, not since the last byte: from the connection to the end of the headers, and from there
-  // until the client has the whole answer and has closed.
+  // Limit of each of two phases: from connecting to the end of the headers, and from there until
+  // the client has read the response and closed. Progress does not extend it.
   absl::Duration request_time = absl::Seconds(5);
   absl::Duration answer_time = absl::Seconds(10);
-  // Connections at one time, and those of one address (IPv6: of its first 64 bits). Beyond them the
-  // oldest makes room.
+  // Open connections in total, and per address (IPv6: per /64). Beyond these the oldest is closed.
   size_t connections = 64;
   size_t connections_of_peer = 16;
-  size_t answer_bytes =
-      32 << 20;       // of answers that clients have not taken yet; the oldest makes room
-  size_t queue = 32;  // requests that wait for a handler, addresses in turns; beyond it 503
-  // Processor time of handlers: of one core for as long as somebody asks, and what may be used
-  // before that counts.
+  size_t answer_bytes = 32 << 20;  // of unsent responses; beyond it the oldest connection is closed
+  size_t queue = 32;               // waiting requests, served round-robin by address; beyond it 503
+  // CPU time of handlers: the sustained share of one core, and the burst before it applies.
   double handler_share = 0.05;
   absl::Duration handler_burst = absl::Seconds(2);
 };
 
 class HttpEndpoint {
  public:
-  // Listens on host:port; port 0 takes a free one. Returns when requests are answered. Unavailable:
-  // the port is in use or the address is not of this machine, the message names both; or threads or
-  // files are exhausted.
+  // Listens on host:port; port 0 takes a free port. When it returns, requests are served.
+  // Unavailable: the port is in use or the address is not of this machine (the message names both),
+  // or threads or file descriptors are exhausted.
   static absl::StatusOr<std::unique_ptr<HttpEndpoint>> Start(const std::string& host, int port,
                                                              std::vector<HttpRoute> routes,
                                                              const HttpLimits& limits = {});
-  // Waits for handlers that run, not for clients.
+  // Waits for running handlers, not for clients.
   ~HttpEndpoint();
   HttpEndpoint(const HttpEndpoint&) = delete;
   HttpEndpoint& operator=(const HttpEndpoint&) = delete;
@@ -78,21 +77,21 @@ class HttpEndpoint {
   std::thread thread_;
 };
 
-// What /readyz says: whether to send work here, and one line a check.
+// The content of /readyz: whether the process accepts work, and one line per check.
 struct ReadyReport {
   struct Check {
     std::string name;
     bool ok = true;
-    std::string detail;  // for people, one line; may be empty
+    std::string detail;  // human-readable, one line; may be empty
   };
-  bool ready = true;  // a check that is not ok need not make the process unready
+  bool ready = true;  // may be true although a check is not ok
   std::vector<Check> checks;
 };
 
-// GET /healthz: 200 "ok" while the process lives; answered at once.
+// GET /healthz: 200 "ok" while the process runs; with `at_once`.
 HttpRoute HealthRoute();
-// GET /readyz: 200 "ready" or 503 "not ready"; ?verbose adds the checks. Answered at once: `report`
-// must be quick.
+// GET /readyz: 200 "ready" or 503 "not ready"; ?verbose adds the checks. With `at_once`: `report`
+// must not block.
 HttpRoute ReadyRoute(std::function<ReadyReport()> report);
 
 }  // namespace distro

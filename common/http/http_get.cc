@@ -22,7 +22,7 @@ namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using boost::system::error_code;
 
-// One GET, step by step. Each step runs in Run, until one fails or the time is over.
+// One GET as a sequence of asynchronous steps. Run executes them until one fails or time is over.
 class Get {
  public:
   Get(const std::string& address, const HostPort& target, const std::string& path, size_t max_bytes)
@@ -39,7 +39,7 @@ class Get {
         });
   }
 
-  // What it ended with.
+  // Returns the final error code.
   error_code Run(absl::Duration timeout) {
     io_.run_for(absl::ToChronoNanoseconds(timeout));
     return error_;
@@ -60,7 +60,7 @@ class Get {
     http::async_read_header(stream_, buffer_, parser_,
                             [this](error_code failed, size_t) { ReadBody(failed); });
   }
-  // The parser of Boost 1.74 holds only bodies without a Content-Length to its limit.
+  // The parser of Boost 1.74 applies its limit only to bodies without a Content-Length.
   void ReadBody(error_code error) {
     if (Failed(error)) return;
     if (parser_.content_length().value_or(0) > max_bytes_) {
@@ -71,7 +71,7 @@ class Get {
                      [this](error_code ended, size_t) { error_ = ended; });
   }
 
-  error_code error_ = asio::error::timed_out;  // until it is known better
+  error_code error_ = asio::error::timed_out;  // until a step ends
   http::request<http::empty_body> request_;
   const size_t max_bytes_;
   http::response_parser<http::string_body> parser_;

@@ -1,4 +1,4 @@
-// A GET of a small text over plain HTTP, for tools that look at a process's HTTP side. Blocking.
+// Fetches a small text by plain HTTP, for tools that read a process's HTTP endpoint. Blocking.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ struct HttpText {
   std::string body;
 };
 
-// GET http://`address``path`. InvalidArgument: `address` is no "host:port". Unavailable: no answer
-// within `timeout`, or one above `max_bytes`; the message names the address.
+// GET http://`address``path`. InvalidArgument: `address` is not "host:port". Unavailable: no
+// response within `timeout`, or one above `max_bytes`; the message names the address.
 absl::StatusOr<HttpText> HttpGet(const std::string& address, const std::string& path,
                                  absl::Duration timeout, size_t max_bytes);
 

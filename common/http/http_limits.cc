@@ -45,7 +45,7 @@ std::optional<uint64_t> HttpQueue::Push(uint64_t id, const std::string& peer) {
   if (own == peers_.end()) own = peers_.insert(peers_.end(), {peer, {}});
   own->ids.push_back(id);
   if (++waiting_ <= size_) return std::nullopt;
-  // Where the newcomer waits as often as any other, it is its own.
+  // On a tie, the newcomer's own peer is chosen.
   auto most = own;
   for (auto it = peers_.begin(); it != peers_.end(); ++it) {
     if (it->ids.size() > most->ids.size()) most = it;

@@ -1,5 +1,5 @@
-// Limits of one client of the HTTP side: connections, requests, and processor time for answers.
-// Pure bookkeeping for the I/O thread; it closes, refuses and waits for nothing itself.
+// Limits per client of the HTTP server: connections, waiting requests, and CPU time. Pure
+// bookkeeping: the caller closes, refuses and waits.
 #pragma once
 
 #include <cstddef>
@@ -14,23 +14,22 @@
 
 namespace distro {
 
-// Who makes room: connections are counted in all and per peer, and a newcomer always gets in, so
-// that clients that hold their connections keep nobody away.
+// Decides which connection to close when there are too many in total or per peer. A new connection
+// is always accepted, so clients that hold connections open cannot keep others out.
 class HttpPlaces {
  public:
-  // At most `all` connections, `of_peer` of one peer, and answers of `answer_bytes` that clients
-  // have not taken yet.
+  // At most `all` connections, `of_peer` per peer, and `answer_bytes` of unsent responses.
   HttpPlaces(size_t all, size_t of_peer, size_t answer_bytes);
 
-  // `id` is larger than any before; `peer` names whom it counts for. The result is the connection
-  // to close, if there is one: of those of the same peer when that has all its places, otherwise of
-  // all when there is none left; the oldest that has not sent its request, else the oldest.
+  // Adds a connection; `id` is larger than any before. Returns the connection to close, if any: one
+  // of the same peer if the peer is at its limit, or one of all if the total is. It is the oldest
+  // that has not sent its request, else the oldest.
   std::optional<uint64_t> Take(uint64_t id, const std::string& peer);
-  // The request of `id` is there.
+  // `id` has sent its request.
   void Asked(uint64_t id);
-  // `id` begins to send so many bytes. The result is the connection to close so that all that is
-  // held fits, the oldest other one that sends; asked again until it is none. An answer that alone
-  // is above the limit is sent alone.
+  // `id` starts to send a response of this many bytes. Returns a connection to close so that all
+  // unsent responses fit: the oldest other one that is sending. Call again until it returns
+  // nullopt. A response above the limit is sent when it is the only one.
   std::optional<uint64_t> Hold(uint64_t id, size_t bytes);
   void Leave(uint64_t id);
 
@@ -49,17 +48,18 @@ class HttpPlaces {
   std::map<uint64_t, Place> places_;  // the oldest first
 };
 
-// Requests that wait for a handler, peers in turns: who asks a thousand times waits for itself.
+// Requests that wait for a handler, served round-robin by peer: a peer with many requests delays
+// only itself.
 class HttpQueue {
  public:
   explicit HttpQueue(size_t size) : size_(size) {}
 
-  // The result is whom to refuse, if the queue was full: the newest of the peer that waits most
-  // often, `id` itself where that is its own peer. Who is refused does not wait any more.
+  // Adds a request. If the queue was full, removes and returns the request to refuse: the newest of
+  // the peer with the most requests, or `id` itself if that is its peer.
   std::optional<uint64_t> Push(uint64_t id, const std::string& peer);
-  // The oldest of the peer whose turn it is; nothing: nobody waits.
+  // Removes the oldest request of the next peer; nullopt if none waits.
   std::optional<uint64_t> Pop();
-  // Whether or not it waits.
+  // Removes `id` if it waits.
   void Remove(uint64_t id);
 
  private:
@@ -73,21 +73,22 @@ class HttpQueue {
   std::list<Waiting> peers_;  // in the order of their turns
 };
 
-// How much processor time somebody may have made used: a burst, and from then on a share of one
-// core. The caller measures and waits.
+// A CPU time budget: a burst, and then a share of one core. The caller measures and waits.
 class CpuBudget {
  public:
-  // `share` is above 0; the burst is there at first and again after burst / share without work.
+  // `share` is above 0. The burst is available at first, and again after burst / share without
+  // work.
   CpuBudget(double share, absl::Duration burst) : share_(share), burst_(burst), left_(burst) {}
 
   void Spend(absl::Duration used) { left_ -= used; }
-  // How long to wait before the next work; zero: none. `now` is Clock::MonotonicNow().
+  // How long to wait before the next work; 0 if there is no need to. `now` is
+  // Clock::MonotonicNow().
   absl::Duration WaitAt(absl::Duration now);
 
  private:
   const double share_;
   const absl::Duration burst_;
-  absl::Duration left_;  // below zero: what was used before it was there
+  absl::Duration left_;  // negative: overdrawn
   absl::Duration counted_until_ = absl::InfiniteDuration();
 };
 

@@ -15,8 +15,8 @@ struct HttpRequest {
   std::map<std::string, std::string> query;
 };
 
-// "/status.json?a=b%20c". A "%" without two hexadecimal digits stays what it is, and "+" is a
-// space, in the query only. InvalidArgument: no path, as in "*" or "http://host/".
+// Parses "/status.json?a=b%20c". A "%" without two hexadecimal digits is kept; "+" is a space, in
+// the query only. InvalidArgument: no path, as in "*" or "http://host/".
 absl::StatusOr<HttpRequest> ParseHttpTarget(absl::string_view target);
 
 }  // namespace distro

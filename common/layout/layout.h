@@ -1,9 +1,9 @@
-// Numbers the blocks of a manifest's tensors and cuts them into segments (docs/algorithm.md,
+// Numbers the blocks of a manifest's tensors and divides them into segments (docs/algorithm.md,
 // "Layout"). Immutable; thread-safe.
 //
-// Blocks of all tensors are numbered through in manifest order. A segment is `segment_blocks`
-// consecutive blocks (the last may be shorter): the unit of streaming, logging and inclusion. A
-// segment may cut a tensor, even inside a block row.
+// The blocks of all tensors are numbered consecutively in manifest order. A segment is
+// `segment_blocks` consecutive blocks (the last may be shorter): the unit of streaming, logging and
+// inclusion. A segment may begin or end inside a tensor, even inside a row of blocks.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct BlockRun {
   int tensor = 0;           // index into the manifest
   int64_t first_block = 0;  // within the tensor
   int64_t blocks = 0;
-  int64_t offset = 0;  // of the run's first block within the range it was asked for
+  int64_t offset = 0;  // of the run's first block within the requested range
 };
 
 class Layout {
@@ -70,7 +70,7 @@ class Layout {
   int segment_blocks_ = 0;
 };
 
-// What the blocks of a segment have inside their tensors. Requires segment < layout.segments().
+// The extents of a segment's blocks inside their tensors. Requires segment < layout.segments().
 std::vector<BlockExtent> SegmentExtents(const Layout& layout, SegmentId segment);
 
 // Every tensor whole, in manifest order.

@@ -1,5 +1,5 @@
-// The manifest: the trainable tensors of a run, ordered by name (bytewise). It is all that the
-// aggregator knows of a model. Immutable; thread-safe.
+// The manifest: the trainable tensors of a run, ordered by name (bytewise). The aggregator knows
+// nothing else about a model. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class Manifest {
   // SHA-256 of, for each tensor in order: u32 length of the name, the name, u32 number of
   // dimensions, u64 each dimension; all little-endian. The layout hash that both ends compare.
   const Sha256Digest& hash() const { return hash_; }
-  // The first 8 bytes of hash() as a little-endian number: what every segment payload carries.
+  // The first 8 bytes of hash() as a little-endian number; every segment payload contains it.
   uint64_t short_hash() const;
 
  private:

@@ -1,5 +1,5 @@
-// The shape of a tensor as a matrix of 64 x 64 blocks (docs/algorithm.md, "Layout"), and the part
-// of it that a rank of a node may hold: whole rows of blocks. Plain values, pure functions.
+// The shape of a tensor as a matrix of 64 x 64 blocks (docs/algorithm.md, "Layout"), and of the
+// part that a rank of a node may hold: whole rows of blocks. Plain values, pure functions.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,9 @@ inline constexpr int kBlockSide = 64;
 inline constexpr int kBlockElements = kBlockSide * kBlockSide;
 
 // The matrix of a tensor, row-major: [dim0, product of the rest], or [ceil(n/64), 64] of a 1-D
-// tensor of n elements, whose last row may be cut short. Element (r, c) exists when r < rows, c <
+// tensor of n elements, whose last row may be shorter. Element (r, c) exists when r < rows, c <
 // cols and r * cols + c < elements. Blocks are numbered row-major over the grid; edge blocks are
-// padded with zeros that nobody stores.
+// padded with zeros, which are not stored.
 struct MatrixShape {
   int64_t rows = 0;
   int64_t cols = 0;
@@ -26,8 +26,8 @@ struct MatrixShape {
   constexpr bool operator==(const MatrixShape&) const = default;
 };
 
-// The part of a 64 x 64 block that its tensor has: `rows` rows of `cols` elements, the last row
-// only `last_cols` of them.
+// The part of a 64 x 64 block that lies inside its tensor: `rows` rows of `cols` elements, the last
+// row only `last_cols` of them.
 struct BlockExtent {
   int rows = kBlockSide;
   int cols = kBlockSide;
@@ -64,7 +64,7 @@ struct TensorRows {
   constexpr bool operator==(const TensorRows&) const = default;
 };
 
-// The matrix that the rows are. Requires them to lie in the tensor.
+// The matrix formed by the rows. Requires rows inside the tensor.
 constexpr MatrixShape MatrixOfRows(const MatrixShape& tensor, int64_t first_row, int64_t rows) {
   const int64_t top = first_row * kBlockSide;
   const int64_t height = std::min(rows * kBlockSide, tensor.rows - top);

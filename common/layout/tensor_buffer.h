@@ -1,6 +1,5 @@
-// One f32 array a tensor of a manifest, each 64-byte aligned inside a single allocation:
-// parameters, momentum, gradients, the lookahead copy. Starts at zero. Movable; the spans stay
-// valid when it moves.
+// One f32 array for each tensor of a manifest, 64-byte aligned, in a single allocation: for
+// parameters, momentum, gradients, the lookahead copy. Initially zero. Movable; spans stay valid.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +33,8 @@ class TensorBuffer {
   std::unique_ptr<float[], Free> data_;
 };
 
-// The tensors of a manifest where they lie in several places, such as the memory of several ranks:
-// [tensors], of each the pieces that follow each other and together are the tensor; borrowed.
+// The tensors of a manifest when they are stored in several places, such as the memory of several
+// ranks: for each tensor, consecutive pieces that together form it; borrowed.
 using TensorPieces = std::vector<std::vector<absl::Span<const float>>>;
 TensorPieces PiecesOf(const TensorBuffer& buffer);
 

@@ -17,7 +17,7 @@
 namespace distro {
 namespace {
 
-// A command in CLI11's words.
+// A command as CLI11 options.
 struct Parsed {
   const Command* command;
   std::vector<CLI::Option*> flags;      // in the command's order
@@ -31,16 +31,16 @@ CLI::Option* AddFlag(const Flag& flag, CLI::App* app) {
   return option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-// What every app has, whatever it is for.
+// Sets the options that all apps share.
 void Prepare(CLI::App* app) {
-  app->set_help_flag();  // CLI11's own is asked last, after what is wrong
+  app->set_help_flag();  // CLI11 would check its own only after reporting errors
   app->add_flag_callback("-h,--help", [] { throw CLI::CallForHelp(); })->trigger_on_parse();
   app->add_flag_callback("--version", [] { throw CLI::CallForVersion(); })->trigger_on_parse();
   app->allow_extras();
   app->require_subcommand(0, 1);
 }
 
-// The app of a command's words below `root`: "log show" is an app in an app.
+// The app of a command below `root`: "log show" is a nested app.
 CLI::App* AppOf(const std::string& name, CLI::App* root) {
   CLI::App* app = root;
   for (const absl::string_view word : absl::StrSplit(name, ' ', absl::SkipEmpty())) {
@@ -63,8 +63,8 @@ class Parser {
     for (const Command& command : program.commands) Add(command);
   }
 
-  // The command, whose flags and arguments are set then; or null, when `*text` is what was asked
-  // for instead. InvalidArgument names what is wrong.
+  // Sets the flags and arguments of the command and returns it; or returns nullptr and sets `*text`
+  // to the requested help. InvalidArgument names the error.
   absl::StatusOr<const Command*> Parse(const std::vector<std::string>& words, std::string* text) {
     try {
       root_.parse(Reversed(words));
@@ -86,7 +86,7 @@ class Parser {
   }
 
  private:
-  // CLI11 takes words from the end of a vector. It also takes "--name=" for a flag whose value is
+  // CLI11 reads words from the end of a vector. It also treats "--name=" as a flag whose value is
   // the next word.
   static std::vector<std::string> Reversed(const std::vector<std::string>& words) {
     std::vector<std::string> reversed;
@@ -112,7 +112,7 @@ class Parser {
       parsed.arguments.push_back(app->add_option(argument.name));
   }
 
-  // The innermost command that was named; a family or the root, when there is none.
+  // The innermost command that was named, which may be a family or the root.
   const CLI::App* Found() {
     const CLI::App* app = &root_;
     for (auto below = app->get_subcommands(); !below.empty(); below = app->get_subcommands())
@@ -128,7 +128,7 @@ class Parser {
     return CommandHelp(program_, *parsed->second.command);
   }
 
-  // What no command took.
+  // Reports words that no command accepted.
   absl::Status CheckRest(const CLI::App& app) {
     for (const std::string& word : root_.remaining(/*recurse=*/true)) {
       if (word != "--") return Unknown(app, word);
@@ -178,7 +178,7 @@ class Parser {
     return absl::OkStatus();
   }
 
-  // The flag of a command, where it stands before the command.
+  // Sets a command's flag that was given before the command.
   absl::Status SetFromBefore(const Flag& flag) {
     const CLI::Option* const before = root_.get_option_no_throw("--" + flag.name);
     if (before == nullptr) return absl::OkStatus();

@@ -1,6 +1,6 @@
-// A program's command line as data: its commands, what each takes, what it says about itself, and
-// the function that does it. Parsing, --help, --version, completion and dispatch are the same in
-// all programs (docs/tools.md, "Command lines").
+// A program's command line as data: its commands, their flags and arguments, help texts, and the
+// functions that run them. Parsing, --help, --version, completion and dispatch are the same in all
+// programs (docs/tools.md, "Command lines").
 //
 //   int main(int argc, char** argv) {
 //     Options options;
@@ -12,12 +12,11 @@
 //                       argc, argv);
 //   }
 //
-// Flags are --name VALUE or --name=VALUE, a switch --name, --noname or --name=false; "--" ends
-// them. Of a flag that is given twice the last counts. Every program also has --help and --version,
+// Flags are --name VALUE or --name=VALUE; a switch is --name, --noname or --name=false; "--" ends
+// them. If a flag is given twice, the last counts. Every program also has --help and --version,
 // `help COMMAND` and `completion SHELL`.
 //
-// Called once, at the start of main; not thread-safe. CLI11 parses; nothing outside command_line.cc
-// sees it.
+// Call it once, at the start of main; not thread-safe. Only command_line.cc uses CLI11, the parser.
 #pragma once
 
 #include <functional>
@@ -31,7 +30,7 @@
 
 namespace distro {
 
-// A word that is no flag; they come in this order.
+// A positional argument.
 struct Argument {
   std::string name;    // "HOST:PORT"
   std::string* value;  // outlives the parse
@@ -39,15 +38,15 @@ struct Argument {
 };
 
 struct Command {
-  // "log show"; those with the same first word follow each other. Empty: what the program does
-  // without a command. Its flags may stand before a command too, which takes those of the same name
-  // and ignores the others: a container's entry point gives flags to whatever is run.
+  // Such as "log show"; commands with the same first word are adjacent. Empty: the program's action
+  // without a command. Flags of that action may also precede another command, which uses those that
+  // it has too and ignores the others. So a container's entry point can pass flags to any command.
   std::string name = {};
   std::vector<Argument> arguments = {};
   std::string summary = {};  // one sentence; not needed without a name
   std::vector<Flag> flags = {};
   std::string help = {};  // paragraphs, then examples: what --help prints below the flags
-  // The exit code, or a status that becomes one.
+  // Returns the exit code, or a status that is converted to one.
   std::function<absl::StatusOr<int>()> run = {};
 };
 
@@ -60,17 +59,16 @@ struct Program {
   std::string name;     // "distro-worker"
   std::string summary;  // "trains a model"; --help puts the name before it
   std::vector<Command> commands;
-  std::string help = {};  // as of a command: at the end of the overview
+  std::string help = {};  // as a command's; shown at the end of the overview
   std::vector<ExitCodeHelp> exit_codes = {{0, "done"}, {1, "failure"}, {2, "wrong usage"}};
-  // Of a status that is not OK. Of InvalidArgument, which is what a wrong command line is, 2.
+  // Converts a status that is not OK. InvalidArgument, for an invalid command line, becomes 2.
   std::function<int(const absl::Status&)> exit_code = [](const absl::Status& status) {
     return absl::IsInvalidArgument(status) ? 2 : 1;
   };
 };
 
-// Runs what `words`, a command line without the program's name, ask for: help and completion go to
-// `out`; a status of the command, or of the command line itself, goes to `error`, after the
-// program's name.
+// Runs the command line `words`, without the program's name. Writes help and completion to `out`,
+// and an error of the command or of the command line to `error`, after the program's name.
 int RunProgram(const Program& program, const std::vector<std::string>& words, std::ostream* out,
                std::ostream* error);
 // The same on the process's own streams.

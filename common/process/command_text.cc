@@ -22,7 +22,7 @@ const Command* Unnamed(const Program& program) {
   return found == program.commands.end() ? nullptr : &*found;
 }
 
-// `text` in lines of at most kLineWidth, each after `indent` blanks.
+// Wraps `text` into lines of at most kLineWidth, each indented by `indent` spaces.
 std::string Wrapped(absl::string_view text, size_t indent) {
   std::string out;
   size_t column = kLineWidth;
@@ -111,7 +111,7 @@ std::string ValueCase(const Flag& flag) {
   return absl::StrCat(pattern, "COMPREPLY=($(compgen ", kind, " -- \"$current\")); return ;;\n");
 }
 
-// What is proposed after a command, or without one.
+// The completions after a command, or without one.
 std::string CommandCase(const Command& command) {
   std::vector<Flag> flags = command.flags;
   for (Flag& flag : CommonFlags()) flags.push_back(std::move(flag));
@@ -144,7 +144,7 @@ Words WordsOf(const Program& program) {
 }  // namespace
 
 std::vector<Flag> CommonFlags() {
-  bool* const nothing = nullptr;  // asking for them ends the parse
+  bool* const nothing = nullptr;  // no variable: these flags end the parse
   return {{.name = "help", .value = nothing, .help = "Prints this."},
           {.name = "version", .value = nothing, .help = "Prints the program's version."}};
 }

@@ -12,14 +12,15 @@ namespace distro {
 // --help, --version: of every command.
 std::vector<Flag> CommonFlags();
 
-// The commands whose name begins with the word: "run" is all of its family. Empty word: all that
-// have a name.
+// The commands whose name begins with the word: "run" gives its whole family. Empty: all commands
+// with a name.
 std::vector<Command> Family(const Program& program, absl::string_view first);
 
 // "log show [ROUND]".
 std::string Usage(const Command& command);
 
-// The commands of a family, a line each; of all also what the program does without one.
+// Lists the commands of a family, one per line; for all commands, also the program's action without
+// one.
 std::string Overview(const Program& program, absl::string_view first);
 
 // One command: arguments, flags with their defaults, help and examples.

@@ -50,8 +50,8 @@ std::string BytesText(uint64_t bytes) {
   return absl::StrCat(bytes);
 }
 
-// Sets the variable. OK, or what was wanted instead of the text, for the end of a sentence: "a
-// number".
+// Sets the variable. Returns nullptr, or the expected kind of value for the error message, such as
+// "a number".
 struct Setter {
   const std::string& text;
 

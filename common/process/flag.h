@@ -1,6 +1,6 @@
-// One flag of a program: its name, its words, and the variable that it sets. A table of flags is
-// data; parsing, --help and completion (command_line.h) read nothing else, so that a flag's default
-// is written once, in the options it belongs to.
+// One flag of a program: its name, help text, and the variable that it sets. Parsing, --help and
+// completion (command_line.h) use only tables of flags. A flag's default is the variable's initial
+// value, so it is written once, in the options.
 //
 //   AggregatorOptions options;
 //   std::vector<Flag> flags = {
@@ -33,18 +33,18 @@ struct ByteSize {
   uint64_t* bytes;
 };
 
-// A value of another type, or with rules of its own.
+// A value of another type, or with its own parser.
 struct ParsedText {
   std::function<absl::Status(absl::string_view)> parse;
   std::string by_default;  // as the flag would be given
 };
 
-// The variable, which outlives the parse; what it holds before is the default. Durations are absl's
-// ("500ms", "1h30m"), lists are words between commas, and a list that is given again goes on.
+// The variable, which outlives the parse; its initial value is the default. Durations are absl's
+// ("500ms", "1h30m"); lists are separated by commas, and repeating the flag appends to the list.
 using FlagValue = std::variant<std::string*, bool*, int*, int64_t*, uint64_t*, double*,
                                absl::Duration*, std::vector<std::string>*, ByteSize, ParsedText>;
 
-// What a text is, for completion.
+// The kind of a text value, for completion.
 enum class Takes { kText, kFile, kFolder };
 
 struct Flag {
@@ -52,20 +52,20 @@ struct Flag {
   FlagValue value;
   std::string help = {};  // one sentence, or more
   Takes takes = Takes::kText;
-  std::vector<std::string> choices = {};  // of a text: no other value is taken
+  std::vector<std::string> choices = {};  // allowed values of a text; empty: any
 };
 
-// InvalidArgument names the flag and what it wants.
+// InvalidArgument names the flag and the expected kind of value.
 absl::Status SetFlag(const Flag& flag, const std::string& text);
 
-// As it would be given; empty: nothing that a person need know.
+// The default, as it would be given on the command line; empty if not worth showing.
 std::string DefaultText(const Flag& flag);
-// What --help shows as the value: "FILE", "10s"; empty for a switch.
+// The placeholder for the value in --help: "FILE", "10s"; empty for a switch.
 std::string Placeholder(const Flag& flag);
 
 inline bool IsSwitch(const Flag& flag) { return std::holds_alternative<bool*>(flag.value); }
 
-// `parse` gives a StatusOr<T>; `by_default` is what `value` holds, as the flag would be given.
+// `parse` returns a StatusOr<T>; `by_default` is the text of the initial `value`.
 template <typename T>
 ParsedText ParsedAs(T* value, absl::StatusOr<T> (*parse)(absl::string_view),
                     absl::string_view by_default) {

@@ -76,8 +76,8 @@ std::vector<char*> Pointers(std::vector<std::string>* strings) {
   return pointers;
 }
 
-// The shell with both outputs in `output` and no other file of this process, in a group of its own,
-// with every signal as a program expects it.
+// Starts the shell with both outputs connected to `output` and no other file of this process, in
+// its own process group, with default signal handling.
 absl::StatusOr<pid_t> Spawn(const std::string& command, const ShellCommand::Variables& variables,
                             int output) {
   std::vector<std::string> arguments = {"/bin/sh", "-c", command};
@@ -123,7 +123,7 @@ int Milliseconds(absl::Duration duration) {
                                                     std::max(duration, absl::ZeroDuration())));
 }
 
-// Whatever can be read now; false at the end of the output.
+// Reads the available output; returns false at its end.
 bool ReadSome(int output, Lines* lines) {
   std::array<char, 4096> buffer;
   while (true) {
@@ -151,7 +151,7 @@ absl::Status ShellCommand::Run(const Variables& variables,
   int pipes[2];
   if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) != 0) return ErrnoToStatus(errno, "make", "a pipe");
   const auto close_pipe = absl::MakeCleanup([&] { close(pipes[0]); });
-  // The command's own end blocks, as programs expect of their output.
+  // The command's end of the pipe blocks, as programs expect.
   fcntl(pipes[1], F_SETFL, 0);
   const absl::StatusOr<pid_t> pid = Spawn(command_, variables, pipes[1]);
   close(pipes[1]);

@@ -1,5 +1,5 @@
-// A command of the shell that an operator gave, run beside a program: its output as lines for the
-// log, its end as a status.
+// Runs a shell command that the operator configured: passes its output to the log as lines, and
+// returns its result as a status.
 //
 //   ShellCommand command("rclone copy $DISTRO_FOLDER remote:models/");
 //   absl::Status end = command.Run({{"DISTRO_FOLDER", folder}}, [&](absl::string_view line) {...});
@@ -22,23 +22,24 @@ class ShellCommand {
  public:
   using Variables = std::vector<std::pair<std::string, std::string>>;
 
-  // `patience`: what a command that was told to stop has before it is killed.
+  // `patience`: time between telling a command to stop and killing it.
   explicit ShellCommand(std::string command, absl::Duration patience = absl::Seconds(10));
   ~ShellCommand();
   ShellCommand(const ShellCommand&) = delete;
   ShellCommand& operator=(const ShellCommand&) = delete;
 
-  // By /bin/sh, in a process group of its own, with the variables beside those of this process and
-  // nothing on its standard input. Blocks until it has ended; what it left behind in the background
-  // is not waited for. `line` gets what it writes, to either output, without ends of lines and
-  // without what is beyond 1000 bytes of a line.
+  // Runs it with /bin/sh in its own process group, with the variables added to this process's
+  // environment and an empty standard input. Blocks until it ends, but does not wait for its
+  // background processes. `line` receives its standard output and error, without line ends and cut
+  // at 1000 bytes per line.
   //
-  // Aborted: it ended with another code than 0, or by a signal; has the last line. Cancelled: Stop
-  // was called, also before. Otherwise it could not be started.
+  // Aborted: it ended with a non-zero code or by a signal; the message has its last line.
+  // Cancelled: Stop was called, possibly before. Other codes: it could not be started.
   absl::Status Run(const Variables& variables,
                    absl::FunctionRef<void(absl::string_view line)> line);
 
-  // From any thread: the group gets SIGTERM, and after `patience` SIGKILL. For ever.
+  // Sends the process group SIGTERM, and after `patience` SIGKILL. Later calls of Run return
+  // Cancelled. Callable from any thread.
   void Stop();
 
  private:

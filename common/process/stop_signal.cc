@@ -10,7 +10,7 @@
 namespace distro {
 namespace {
 
-// Ends the signal thread; never sent from outside on purpose.
+// Ends the signal thread; sent by this process only.
 constexpr int kQuit = SIGUSR1;
 
 sigset_t SetOf(std::initializer_list<int> numbers) {
@@ -26,7 +26,7 @@ int AwaitSignal(const sigset_t& set) {
   return number;
 }
 
-// From here on a signal ends the process, whatever the threads are doing.
+// Makes the next signal end the process at once.
 void EndAtNextSignal() {
   struct sigaction action = {};
   action.sa_handler = [](int number) { _exit(128 + number); };

@@ -1,6 +1,6 @@
-// SIGINT and SIGTERM as a callback: the first asks for an orderly end, the second ends the process
-// at once with 128 + its number, also while the callback runs. Made before any other thread, so
-// that all of them inherit the blocked signals; one at a time.
+// Calls a callback on SIGINT or SIGTERM: the first signal requests an orderly end, the second ends
+// the process at once with 128 + its number, even while the callback runs. Create it before any
+// other thread, so that all threads inherit the blocked signals; at most one may exist.
 #pragma once
 
 #include <atomic>
@@ -19,12 +19,12 @@ class StopSignal {
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  // Calls `on_stop` in the signal thread at the first signal, or here and at once if it has come
-  // already. nullptr unregisters; when that returns, no call is running. `on_stop` must not call
-  // back.
+  // Calls `on_stop` in the signal thread at the first signal, or immediately if it has already
+  // arrived. nullptr unregisters; when that returns, no call is running. `on_stop` must not call
+  // SetHandler.
   void SetHandler(std::function<void()> on_stop);
 
-  // The signal that came, or 0.
+  // The received signal, or 0.
   int signal() const { return signal_.load(); }
 
  private:

@@ -12,7 +12,7 @@
 namespace distro {
 namespace {
 
-// A `log_hash` of 0 before round 0 is not known yet: any.
+// A `log_hash` of 0 before round 0 means that it is not known yet: any hash is accepted.
 absl::Status CheckContinues(const CommittedRound& round, RoundId next_round, uint64_t log_hash) {
   const std::string where = absl::StrCat("round ", round.round().value());
   if (round.round() != next_round) {

@@ -1,7 +1,7 @@
-// Tracks how far a run's log has been applied to some parameters, and the hash of the result. It is
-// the base of every replica, wherever its parameters are (kernels/replica/replica.h: whole, in the
-// host's memory; worker/node/node.h: on ranks). It accepts the next round only, decodes it, and
-// advances when the whole round was applied.
+// Tracks how far a run's log has been applied to parameters, and the hash of the result. Base class
+// of all replicas: kernels/replica/replica.h holds whole parameters in host memory,
+// worker/node/node.h holds them on ranks. It accepts only the next round, decodes it, and advances
+// when the whole round was applied.
 //
 //   class Replica : public AppliedLog {
 //     absl::Status Apply(const CommittedRound& round) {
@@ -33,14 +33,14 @@ namespace distro {
 class AppliedLog {
  public:
   const Layout& layout() const { return *layout_; }
-  // The first round that is not applied, and the chain hash of the record before it (of the start
-  // record for round 0; 0 when that one is not known yet: a worker that joins before the run
-  // starts).
+  // The first round that is not applied, and the chain hash of the record before it. For round 0
+  // that is the start record, whose hash is 0 while it is not known: a worker may join before the
+  // run starts.
   RoundId next_round() const { return next_round_; }
   uint64_t log_hash() const { return log_hash_; }
   // The state hash of each tensor, in manifest order.
   absl::Span<const uint64_t> tensor_hashes() const { return tensor_hashes_; }
-  // Of all parameters (docs/algorithm.md, "State hash").
+  // The state hash of all parameters (docs/algorithm.md, "State hash").
   uint64_t StateHash() const;
 
  protected:
@@ -51,13 +51,13 @@ class AppliedLog {
   // The parameters are those before `next_round`, and have these hashes.
   void Begin(RoundId next_round, uint64_t log_hash, std::vector<uint64_t> tensor_hashes);
 
-  // Updates the parameters by a decoded round, all or nothing; returns the tensors' hashes.
+  // Applies a decoded round to the parameters, all or nothing; returns the tensors' hashes.
   using Update = absl::FunctionRef<absl::StatusOr<std::vector<uint64_t>>(
       const v1::StepParameters& step, DecodedRound decoded)>;
-  // Messages name the round. FailedPrecondition: the round is not next_round(), or its predecessor
-  // hash differs from log_hash() (reason `diverged`). InvalidArgument, DataLoss: as DecodeRound.
-  // Otherwise the status of `update`. Then nothing changed here.
-  // `threads`, at least one, share the decoding.
+  // Decodes the round on `threads` threads, at least one, and calls `update`. After an error
+  // nothing has changed here; messages name the round. FailedPrecondition: the round is not
+  // next_round(), or its predecessor hash differs from log_hash() (reason `diverged`).
+  // InvalidArgument, DataLoss: as DecodeRound. Other codes: from `update`.
   absl::Status ApplyNext(const CommittedRound& round, int threads, Update update);
 
  private:

@@ -1,6 +1,6 @@
-// A round whose result may be applied: the record's header and its segments' payloads, all checked
-// against the layout. It comes out of the log or of a subscription, the same bytes in both.
-// Immutable; cheap to copy.
+// A committed round, whose result may be applied: the record's header and its segments' payloads,
+// checked against the layout. The log and a subscription deliver the same bytes. Immutable; cheap
+// to copy.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace distro {
 
 using SharedBytes = std::shared_ptr<const std::string>;
 
-// Size of a header's bytes, at most: it travels in one message.
+// Maximum size of a header: it is sent in one message.
 inline constexpr uint64_t kMaxRoundHeaderBytes = 1000 * 1024;
 
 struct CommittedRound {
@@ -33,23 +33,23 @@ struct CommittedRound {
   bool Included(int member, SegmentId segment) const;
 };
 
-// Segments in which members[member] is included, and whether there is one. Require a header that
-// ParseRoundHeader took and a valid member.
+// The number of segments in which members[member] is included, and whether there is one. Require a
+// header accepted by ParseRoundHeader and a valid member.
 int IncludedSegments(const v1::RoundHeader& header, int member);
 bool IsIncluded(const v1::RoundHeader& header, int member);
 
 // Payload bytes of a round's result, in all segments.
 uint64_t ResultBytes(const v1::RoundHeader& header);
 
-// Parses and checks a header: members ascending by name with a known state and a sum of K * weight
-// of at most 32767, weight 0 (on probation) included nowhere, one segment entry a segment of the
-// layout, bitmaps of the exact size with unused bits 0, payload sizes within what votes of the
-// segment can need. InvalidArgument names the round and the field.
+// Parses and checks a header: members are ascending by name, have a known state, and a sum of K *
+// weight of at most 32767; members of weight 0 (on probation) are included in no segment; there is
+// one entry per segment of the layout; bitmaps have the exact size, and unused bits are 0; payload
+// sizes are possible for the segment. InvalidArgument names the round and the field.
 absl::StatusOr<v1::RoundHeader> ParseRoundHeader(absl::string_view bytes, const Layout& layout);
 
-// A header with its payloads. InvalidArgument: the header is bad, or a payload is missing or
-// differs from its listed size or checksum; the message names round and segment. Payloads are not
-// decoded here.
+// Combines a header and its payloads. InvalidArgument: the header is invalid, or a payload is
+// missing or differs from its listed size or checksum; the message names round and segment. Does
+// not decode payloads.
 absl::StatusOr<CommittedRound> MakeCommittedRound(absl::string_view header_bytes,
                                                   std::vector<SharedBytes> payloads,
                                                   const Layout& layout);

@@ -16,7 +16,7 @@
 namespace distro {
 namespace {
 
-// Segments side by side; where there are fewer than threads, several share one.
+// Decodes segments in parallel; if there are fewer than threads, several threads share a segment.
 template <typename Result>
 absl::StatusOr<std::vector<Result>> DecodeSegments(
     const Layout& layout, int threads,

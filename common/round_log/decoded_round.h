@@ -1,5 +1,5 @@
-// The results of a committed round, decoded: what replicas apply and workers take feedback of.
-// Plain data.
+// The decoded results of a committed round, for replicas to apply and for error feedback. Plain
+// data.
 #pragma once
 
 #include <vector>
@@ -12,15 +12,15 @@
 
 namespace distro {
 
-// Those of the round's method have one entry a segment; the others none.
+// The vector of the round's method has one entry per segment; the other is empty.
 struct DecodedRound {
   std::vector<Votes> votes;         // signs
   std::vector<DeltaResult> deltas;  // deltas
 };
 
-// `threads`, at least one, share the work. InvalidArgument: a payload does not decode. DataLoss: a
-// result of deltas is not one that this round can have; it names the block. Names the first such
-// segment.
+// Decodes on `threads` threads, at least one. InvalidArgument: a payload does not decode. DataLoss:
+// a deltas result is impossible in this round; the message names the block. Both name the first
+// such segment.
 absl::StatusOr<DecodedRound> DecodeRound(const Layout& layout, const CommittedRound& round,
                                          int threads);
 

@@ -1,4 +1,4 @@
-// Converts the parameters of a round of deltas (v1.DeltaParameters) for code. Pure functions.
+// Checks and converts the parameters of a deltas round (v1.DeltaParameters). Pure functions.
 #pragma once
 
 #include <string>
@@ -13,15 +13,15 @@ namespace distro {
 // Bit i (byte i / 8, value 1 << i % 8) is bits[i]; unused bits are 0.
 std::string ToBitmap(const std::vector<bool>& bits);
 
-// Rates finite and not negative, 1 to 1000 of them; outer rate 0 or at least 2^-82, at most 2;
-// error decay 0 to below 1; a cap a tensor; a bitmap of the tensors. InvalidArgument names the
-// field.
+// Checks that there are 1 to 1000 inner rates, finite and not negative; that the outer rate is 0 or
+// in 2^-82..2, and the error decay at least 0 and below 1; and that there is a cap and a bit of the
+// bitmap for each tensor. InvalidArgument names the field.
 absl::Status CheckDeltaParameters(const v1::DeltaParameters& deltas, const Layout& layout);
 
-// Of parameters that CheckDeltaParameters took.
+// The inner rates of parameters accepted by CheckDeltaParameters.
 std::vector<float> InnerRates(const v1::DeltaParameters& deltas);
 float OuterRate(const v1::DeltaParameters& deltas);
-// Whether the tensor's blocks travel as their DCT; of all [tensors].
+// Whether the tensor is sent as DCT. AsDct: the same for all [tensors].
 bool IsAsDct(const v1::DeltaParameters& deltas, int tensor);
 std::vector<bool> AsDct(const v1::DeltaParameters& deltas, const Layout& layout);
 

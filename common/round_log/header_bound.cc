@@ -58,7 +58,7 @@ uint64_t LargestSegment(uint32_t members) {
   return InList(segment);
 }
 
-// All that there is once.
+// Bytes of the fields that are not repeated.
 uint64_t LargestRest() {
   v1::RoundHeader header;
   header.set_round(kMost);

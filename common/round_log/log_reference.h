@@ -1,6 +1,6 @@
-// State hashes: what those of tensors make together, and which parameters are right before a round:
-// what the round's record says of it, so that everybody who has the log has the same answer, for
-// ever (docs/protocol.md, "State hashes"). Pure.
+// State hashes: combines the hashes of tensors, and decides from a round's record which state hash
+// is right, so that everyone with the log gets the same answer (docs/protocol.md, "State hashes").
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@ namespace distro {
 // (docs/algorithm.md, "State hash").
 uint64_t CombineTensorHashes(absl::Span<const uint64_t> tensor_hashes);
 
-// Of that many state hashes a majority decides; of fewer all must be equal.
+// From this many state hashes on, a majority decides; with fewer, all must be equal.
 inline constexpr size_t kMinMajority = 3;
 
 struct LogReference {
   uint64_t state_hash = 0;
-  // More than half of at least kMinMajority said so: enough to judge those that differ. Otherwise
-  // it is all that fewer said.
+  // True if more than half of at least kMinMajority members agree: enough to reject those that
+  // differ. False if there are fewer members, who all agree.
   bool majority = false;
 
   friend bool operator==(const LogReference&, const LogReference&) = default;
 };
 
-// Of the state hashes of the members that are included in some segment; nothing: they do not agree,
-// or there is none. Requires a header that ParseRoundHeader took, or one of the log. Of round 0 the
-// run's own initial snapshot is the reference, whatever this says.
+// The reference by the state hashes of the members that are included in some segment; nullopt if
+// they do not agree, or there are none. Requires a header accepted by ParseRoundHeader, or from the
+// log. For round 0 the run's initial snapshot is the reference instead.
 std::optional<LogReference> ReferenceOf(const v1::RoundHeader& header);
 
 }  // namespace distro

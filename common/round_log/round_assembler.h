@@ -1,6 +1,11 @@
-// Puts the frames of a subscription together: what a follower of the log reads (docs/protocol.md).
-// The frames come from a peer: nothing is reserved by a length that the layout does not allow, and
-// every rule that is broken is InvalidArgument with round, segment and field.
+// Assembles rounds from the frames of a subscription, for followers of the log (docs/protocol.md).
+// Frames are untrusted: a length that the layout does not allow causes no allocation, and every
+// violation is InvalidArgument with round, segment and field.
+//
+//   RoundAssembler assembler(&layout, next_round);
+//   DISTRO_ASSIGN_OR_RETURN(RoundEvent event, assembler.Add(std::move(frame)));
+//   if (const auto* round = std::get_if<CommittedRound>(&event))
+//     DISTRO_RETURN_IF_ERROR(replica.Apply(*round));
 //
 // Not thread-safe.
 #pragma once
@@ -25,11 +30,11 @@ struct OpenedRound {
   EpochId epoch;
   RoundId round;
   v1::RoundOpen open;
-  // When its frame came, by the follower's monotonic clock; not set: it came over no link.
+  // When its frame arrived, by the follower's monotonic clock; not set without a network.
   std::optional<absl::Duration> arrived = std::nullopt;
 };
 
-// What a frame completed: nothing yet, an opened round, or a committed one.
+// What a frame completed: nothing, an opened round, or a committed round.
 using RoundEvent = std::variant<std::monostate, OpenedRound, CommittedRound>;
 
 class RoundAssembler {
@@ -37,10 +42,9 @@ class RoundAssembler {
   // `layout` is borrowed. Frames of rounds before `next_round` are an error.
   RoundAssembler(const Layout* layout, RoundId next_round);
 
-  // Takes the next frame. A higher epoch voids staged segments; a lower one is FailedPrecondition
-  // ("fenced"): its sender was replaced. A round's Open comes before its segments, once an epoch,
-  // or not at all. After an error the stream is of no use: begin a new one with a new assembler at
-  // next_round().
+  // Adds the next frame. A higher epoch discards staged segments; a lower one is FailedPrecondition
+  // ("fenced"): its sender was replaced. A round's Open precedes its segments and occurs at most
+  // once per epoch. After an error, start a new stream with a new assembler at next_round().
   absl::StatusOr<RoundEvent> Add(v1::SubscribeRoundsResponse frame);
 
   // The round whose frames are expected: one after the last commit.

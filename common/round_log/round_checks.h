@@ -1,4 +1,4 @@
-// Checks of what a round's header and its Open frame have in common. Pure functions;
+// Checks of fields that occur both in a round's header and in its Open frame. Pure functions;
 // InvalidArgument names the field.
 #pragma once
 
@@ -16,16 +16,17 @@ namespace distro {
 // InvalidArgument, "FIELD: WHAT".
 absl::Status BadField(absl::string_view field, absl::string_view what);
 
-// eta and eta*lambda finite and not negative, beta in 0 to below 1, clip_norm above 0, K in
-// 1..4096; of deltas CheckDeltaParameters instead of the first three, which are 0.
+// Checks that eta and eta*lambda are finite and not negative, 0 <= beta < 1, clip_norm > 0, and K
+// is in 1..4096. With deltas the first three must be 0, and CheckDeltaParameters applies.
 absl::Status CheckStepParameters(const v1::StepParameters& step, const Layout& layout);
 
-// Ascending by distinct, valid names; 1 or more samples in each range, below 2^32 in all, all below
-// `next_sample`.
+// Checks that slots have distinct, valid names in ascending order, and ranges of at least 1 sample,
+// less than 2^32 in total, all below `next_sample`.
 absl::Status CheckSlots(const google::protobuf::RepeatedPtrField<v1::Slot>& slots,
                         uint64_t next_sample);
 
-// Ascending, neither joined nor overlapping, 1 or more samples each, all below `next_sample`.
+// Checks that ranges are ascending, neither adjacent nor overlapping, have at least 1 sample each,
+// and are below `next_sample`.
 absl::Status CheckUnread(const google::protobuf::RepeatedPtrField<v1::SampleRange>& unread,
                          uint64_t next_sample);
 

@@ -1,5 +1,6 @@
-// Certificates for development and tests: a CA, and what it issues (docs/security.md). EC keys on
-// P-256, SHA-256. Not for production: the CA's key lies beside what it signs. Values; no gRPC here.
+// Creates certificates for development and tests: a CA, and certificates that it issues
+// (docs/security.md). EC keys on P-256, SHA-256. Not for production: the CA's key is stored beside
+// the certificates. No gRPC here.
 #pragma once
 
 #include <string>
@@ -26,8 +27,8 @@ struct Validity {
 // Internal: OpenSSL refuses.
 absl::StatusOr<KeyedCertificate> MakeCa(const Validity& validity);
 
-// A server's certificate: its names and IP addresses, at least one. InvalidArgument: none, or the
-// CA cannot be read.
+// A server's certificate for its host names and IP addresses. InvalidArgument: there is none, or
+// the CA cannot be read.
 absl::StatusOr<KeyedCertificate> IssueServerCertificate(const KeyedCertificate& ca,
                                                         const std::vector<std::string>& hosts,
                                                         const Validity& validity);

@@ -31,7 +31,7 @@ Owned<BIO> Bytes(absl::string_view pem) {
   return Owned<BIO>(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
 }
 
-// A key with a passphrase is refused: nobody is there to ask.
+// Refuses a key with a passphrase: nobody is there to enter it.
 int NoPassphrase(char*, int, int, void*) { return 0; }
 
 Owned<X509> NextCertificate(BIO* bio) {

@@ -1,6 +1,6 @@
-// Certificates and keys as PEM files, read and checked before anybody uses them: what is wrong is
-// said by the file's name, not by a handshake that fails later. Pure functions of the files;
-// thread-safe. No gRPC here.
+// Reads and checks certificates and keys in PEM files before they are used, so that an error names
+// the file instead of failing a later handshake. Pure functions of the files; thread-safe. No gRPC
+// here.
 #pragma once
 
 #include <string>
@@ -21,21 +21,21 @@ struct TlsFiles {
   std::string key = {};   // private key of the certificate
 };
 
-// The contents of the files that were given.
+// The contents of the files.
 struct TlsMaterial {
   std::string ca;
   std::string cert;
   std::string key;
-  // When the first certificate of `cert` ends; the distant future without one.
+  // When the first certificate of `cert` expires; InfiniteFuture without a certificate.
   absl::Time expiry = absl::InfiniteFuture();
 };
 
-// InvalidArgument: a file above 1 MiB or without PEM of its kind, a key that is not the
-// certificate's, a certificate without a key. NotFound, PermissionDenied: as ReadFile. All name the
-// file; none holds bytes of a key.
+// InvalidArgument: a file above 1 MiB or without PEM of its kind, a key that does not match the
+// certificate, a certificate without a key. NotFound, PermissionDenied: as ReadFile. All messages
+// name the file; none contains bytes of a key.
 absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsFiles& files);
 
-// Whom a client certificate stands for (docs/security.md).
+// The identity in a client certificate (docs/security.md).
 struct CertificateSubject {
   std::string name;  // CN
   std::string role;  // OU

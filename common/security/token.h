@@ -1,5 +1,5 @@
-// Tokens: what shows an aggregator who calls, where no client certificate does (docs/security.md).
-// 32 random bytes as base64url without padding, 43 characters. Thread-safe. No gRPC here.
+// Bearer tokens, which authenticate a client without a certificate (docs/security.md): 32 random
+// bytes as base64url without padding, 43 characters. Thread-safe. No gRPC here.
 #pragma once
 
 #include <string>
@@ -12,14 +12,15 @@ namespace distro {
 // Value of the metadata `authorization`, before the token.
 inline constexpr absl::string_view kBearer = "Bearer ";
 
-// A new one, from the system's random numbers. Internal: there are none.
+// Creates a token from the system's random numbers. Internal: they are not available.
 absl::StatusOr<std::string> NewToken();
 
 // 43 characters of base64url.
 bool IsToken(absl::string_view text);
 
-// The token in a file that holds nothing else but white space around it. InvalidArgument: something
-// else; the message names the file and holds nothing of its contents. Otherwise as ReadFile.
+// Reads a token from a file that contains nothing else but surrounding white space.
+// InvalidArgument: other content; the message names the file but none of its content. Otherwise as
+// ReadFile.
 absl::StatusOr<std::string> ReadTokenFile(const std::string& path);
 
 }  // namespace distro

@@ -176,7 +176,7 @@ absl::Status LocalAggregator::Upload(const std::string& worker, RoundUpdate upda
   DISTRO_RETURN_IF_ERROR(CheckClaim(weighing_, claim, *slot));
   const Answer answer{.incarnation = member->second.incarnation, .update = std::move(update)};
   if (const auto [earlier, is_first] = answers_.emplace(worker, answer); !is_first) {
-    // An earlier process of the name was first: its bytes count.
+    // An earlier process with the same name has uploaded already: its bytes count.
     if (earlier->second.incarnation != answer.incarnation) return absl::OkStatus();
     if (SameBytes(earlier->second.update, answer.update)) return absl::OkStatus();
     return absl::AlreadyExistsError(
@@ -199,8 +199,8 @@ void LocalAggregator::Leave(const v1::WorkerIdentity& worker) {
 }
 
 void LocalAggregator::CommitWhenComplete() {
-  // Several rounds in a row only when nobody who is left has samples in the next ones, and none
-  // when all have left.
+  // Closes several rounds in a row only if no remaining worker has samples in the next ones; closes
+  // none when all have left.
   while (round_.value() < run_.config.rounds() && !Present().empty()) {
     for (const v1::Slot& slot : plan_.slots) {
       if (!answers_.contains(slot.worker()) && !members_.at(slot.worker()).left) return;

@@ -1,6 +1,6 @@
-// The aggregator of a run whose workers are threads of one process: the same samples, steps, votes
-// and chain of records as a run over gRPC in which everyone is included, without network, log or
-// deadline. For simulation, and for the test that both give the same parameters.
+// The aggregator of a run whose workers are threads of one process. It produces the same samples,
+// steps, votes and chain of records as a gRPC run in which every worker is included, without
+// network, log or deadline. For simulation, and for the test that both give the same parameters.
 //
 // The first round opens when start_workers have joined; no other name may join later. A round
 // closes when every worker that has samples in it and has not left has uploaded or abstained; the
@@ -36,8 +36,8 @@ struct LocalRun {
   std::shared_ptr<const RoundMethod> method;
   v1::SnapshotInfo snapshot;  // of round 0
   std::string snapshot_path;
-  // Keeps every result, so that a worker may join again, as another process or to take the log
-  // again. Costs their memory.
+  // Keeps every result in memory, so that a worker can rejoin, as a new process or to replay the
+  // log.
   bool keeps_log = false;
 };
 
@@ -45,18 +45,19 @@ class LocalAggregator {
  public:
   explicit LocalAggregator(LocalRun run);
 
-  // What LocalExchange calls. Statuses as in Exchange.
+  // The functions for LocalExchange. Statuses as in Exchange.
   const LocalRun& run() const { return run_; }
-  // `queue` receives the worker's events. FailedPrecondition: the run has begun, other data,
-  // another run. AlreadyExists: the name is taken. With keeps_log a name that takes part may join
-  // again: its older queue gets no more, the new one gets every round from the first on.
+  // `queue` receives the worker's events. FailedPrecondition: the run has started, the data differ,
+  // or it is another run. AlreadyExists: the name is taken. With keeps_log a name may join again:
+  // its old queue receives nothing more, the new one every round from the first.
   absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request,
                                         std::shared_ptr<EventQueue> queue);
-  // The same bytes again are fine, and any after those of an earlier process of the name, which
-  // count. FailedPrecondition: the round is not open, the worker has no samples in it.
-  // AlreadyExists: it has answered otherwise. InvalidArgument: a payload is missing or not valid.
+  // Sending the same bytes again is OK. If an earlier process with the same name has uploaded, its
+  // bytes count and these are ignored. FailedPrecondition: the round is not open, or the worker has
+  // no samples in it. AlreadyExists: the worker has sent something else. InvalidArgument: a payload
+  // is missing or not valid.
   absl::Status Upload(const std::string& worker, RoundUpdate update);
-  // Does nothing when a later process of the name has joined.
+  // Does nothing if a later process with the same name has joined.
   void Leave(const v1::WorkerIdentity& worker);
 
  private:
@@ -86,7 +87,7 @@ class LocalAggregator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CommitWhenComplete() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<CommittedRound> Commit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Those with samples of the open round, and what they sent of a segment; in the same order.
+  // The workers with samples in the open round, and their payloads of a segment, in the same order.
   std::vector<RecordedMember> Members() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<SentPayload> Payloads(SegmentId segment) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Broadcast(const RoundEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -1,5 +1,5 @@
-// One worker's end of a LocalAggregator. Upload combines the round when it is the last one; nothing
-// else takes time. Thread-safety as in Exchange.
+// One worker's connection to a LocalAggregator. The last Upload of a round combines it; nothing
+// else takes long. Thread-safety as in Exchange.
 #pragma once
 
 #include <memory>
@@ -20,16 +20,15 @@ class LocalExchange final : public Exchange {
   explicit LocalExchange(LocalAggregator* aggregator);
   ~LocalExchange() override;
 
-  // FailedPrecondition: the run has begun, or the data are not the run's. Does not wait for the
-  // other workers. Again, with a LocalAggregator that keeps its log: every round comes again from
-  // the first on.
+  // FailedPrecondition: the run has started, or the data are not the run's. Does not wait for the
+  // other workers. A second Join, with a LocalAggregator that keeps its log, repeats every round
+  // from the first.
   absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request) override;
   absl::Status DownloadSnapshot(const v1::SnapshotInfo& snapshot, const std::string& path) override;
   absl::Status Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) override;
   absl::StatusOr<RoundEvent> Next() override;
   bool Ready() override { return queue()->Ready(); }
-  // An update that is refused ends this worker's Next with the reason: there is no network to
-  // blame.
+  // If the update is refused, this worker's Next returns the status.
   void Upload(RoundUpdate update) override;
   void Report(RoundId next_round, uint64_t log_hash) override {}
   void Leave(const std::string& reason) override;
@@ -46,7 +45,7 @@ class LocalExchange final : public Exchange {
 
   mutable absl::Mutex mu_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
-  // Not bounded: a round cannot close without this worker. Another one with each Join.
+  // Not bounded: a round cannot close without this worker. Replaced by each Join.
   std::shared_ptr<EventQueue> queue_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -1,4 +1,4 @@
-// A run for a LocalAggregator, made from files as `distroctl run create` would. Blocking.
+// Creates a run for a LocalAggregator from files, as `distroctl run create` does. Blocking.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace distro {
 
-// Writes the initial snapshot of the checkpoint folder to `snapshot_path`, which must outlive the
-// LocalAggregator. `state_hash` gives that of the model's parameters: StateHashOnCpu of
-// kernels/replica, which common does not know. Statuses as PrepareInitialSnapshot; InvalidArgument:
-// the configuration does not fit the model's layout.
+// Writes the initial snapshot of the checkpoint folder to `snapshot_path`, a file that must outlive
+// the LocalAggregator. `state_hash` computes the hash of the model's parameters: pass
+// StateHashOnCpu of kernels/replica, on which common may not depend. Statuses as
+// PrepareInitialSnapshot; InvalidArgument: the configuration does not fit the model's layout.
 using StateHashOf =
     absl::FunctionRef<uint64_t(const Layout& layout, const TensorBuffer& parameters)>;
 absl::StatusOr<LocalRun> MakeLocalRun(const v1::RunConfig& config,

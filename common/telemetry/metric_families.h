@@ -1,5 +1,5 @@
-// Families that are made anew at each scrape, for series that come and go (one a worker), and the
-// text that Prometheus reads.
+// Builds metric families at each scrape, for series that come and go (one per worker), and renders
+// the text for Prometheus.
 #pragma once
 
 #include <functional>
@@ -14,14 +14,13 @@
 
 namespace distro {
 
-// InvalidArgument: not what Prometheus and our rules take: [a-z_][a-z0-9_]* names; a help text that
-// is not empty, one line of UTF-8; label names [a-z_][a-z0-9_]*, label values that are not empty,
-// UTF-8.
+// Checks the rules of Prometheus and ours: names and label names are [a-z_][a-z0-9_]*, the help
+// text is one non-empty line of UTF-8, label values are non-empty UTF-8. InvalidArgument otherwise.
 absl::Status CheckMetric(const std::string& name, const std::string& help,
                          const MetricLabels& labels);
 
-// Builds families sample by sample. Values that are not finite are left out, so a reading that a
-// peer sent cannot spoil the scrape; so are samples that CheckMetric refuses. Not thread-safe.
+// Builds families sample by sample. Omits values that are not finite and samples that CheckMetric
+// refuses, so that a peer's readings cannot break the scrape. Not thread-safe.
 class FamilyBuilder {
  public:
   void AddGauge(const std::string& name, const std::string& help, const MetricLabels& labels,
@@ -39,7 +38,7 @@ class FamilyBuilder {
   std::vector<prometheus::MetricFamily> families_;
 };
 
-// Moves families behind those that are there.
+// Appends the families `from` to `to`.
 void AppendFamilies(std::vector<prometheus::MetricFamily> from,
                     std::vector<prometheus::MetricFamily>* to);
 
@@ -50,15 +49,15 @@ std::string MetricsText(const std::vector<prometheus::MetricFamily>& families);
 HttpRoute MetricsRoute(std::string path,
                        std::function<std::vector<prometheus::MetricFamily>()> collect);
 
-// Families looked up by name and labels, for a page that shows the numbers of a scrape. Immutable.
+// Looks up values by name and labels, for a page that shows the numbers of a scrape. Immutable.
 class MetricValues {
  public:
-  // Takes counters and gauges; histograms are left out.
+  // Uses counters and gauges; ignores histograms.
   explicit MetricValues(const std::vector<prometheus::MetricFamily>& families);
 
-  // Of exactly these labels; 0 when there is no such series.
+  // The value of the series with exactly these labels; 0 if there is none.
   double Get(const std::string& name, const MetricLabels& labels = {}) const;
-  // Over all labels; 0 without a series.
+  // The sum over all series of the name; 0 if there is none.
   double Sum(const std::string& name) const;
 
  private:

@@ -17,7 +17,7 @@ namespace {
   std::abort();
 }
 
-// What prometheus-cpp throws when a family exists with another type.
+// Converts the exception of prometheus-cpp for a family that exists with another type.
 template <typename Make>
 auto& OrBug(const std::string& name, const Make& make) {
   try {

@@ -1,10 +1,14 @@
-// Metrics of a process on top of prometheus-cpp's core, without its traps: a non-finite value never
-// gets into a series (one NaN would stay in a counter for ever), and names, help texts and labels
-// are checked when they are made (one bad byte would break the whole scrape).
+// Metrics of a process, on top of prometheus-cpp's core. Drops non-finite values (one NaN would
+// stay in a counter for ever), and checks names, help texts and labels when they are added (one bad
+// byte would break the whole scrape).
 //
-// Everything is added at start; hot paths keep the pointers. A name, help text or label that
-// Prometheus would not take, or a family of another type, is our own bug and ends the process with
-// a message. Thread-safe.
+//   MetricsRegistry registry("distro_worker_");
+//   Counter* const tokens = registry.AddCounter("tokens_total", "Tokens trained on.");
+//   tokens->Increment(4096);
+//
+// Add everything at start, and keep the pointers for hot paths. An invalid name, help text or
+// label, or a family that exists with another type, is a bug and ends the process with a message.
+// Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -27,7 +31,7 @@ namespace distro {
 
 using MetricLabels = std::map<std::string, std::string>;
 
-// Values that were not finite, or below 0 for a counter, and therefore dropped.
+// Counts dropped values: those that were not finite, or negative increments of a counter.
 class DroppedValues {
  public:
   void Add() { count_.fetch_add(1, std::memory_order_relaxed); }
@@ -72,7 +76,7 @@ class Histogram {
   DroppedValues* const dropped_;
 };
 
-// Upper bounds in seconds for anything that a round waits for, and for what takes milliseconds.
+// Upper bounds in seconds: for anything that a round waits for, and for operations of milliseconds.
 std::vector<double> SecondsBuckets();
 std::vector<double> MillisecondsBuckets();
 
@@ -84,8 +88,8 @@ class MetricsRegistry {
   MetricsRegistry(const MetricsRegistry&) = delete;
   MetricsRegistry& operator=(const MetricsRegistry&) = delete;
 
-  // One series of the family `name` (given without the prefix). The same name again, with the same
-  // help and other labels, adds a series to the family. Pointers live as long as the registry.
+  // Adds one series to the family `name` (without the prefix). The same name with the same help and
+  // other labels adds another series. Pointers are valid as long as the registry.
   Counter* AddCounter(const std::string& name, const std::string& help,
                       const MetricLabels& labels = {});
   Gauge* AddGauge(const std::string& name, const std::string& help,
@@ -93,7 +97,7 @@ class MetricsRegistry {
   Histogram* AddHistogram(const std::string& name, const std::string& help,
                           const std::vector<double>& buckets, const MetricLabels& labels = {});
 
-  // Counts values that somebody else dropped.
+  // Counts values that were dropped elsewhere.
   void CountDropped(int values) {
     for (int i = 0; i < values; ++i) dropped_.Add();
   }

@@ -57,8 +57,7 @@ void AddFiles(FamilyBuilder& families) {
                     static_cast<double>(limit.rlim_cur));
 }
 
-// Field 22 of /proc/self/stat counts from the start of the machine, "btime" of /proc/stat is when
-// that was.
+// Field 22 of /proc/self/stat counts from the boot time, which is "btime" in /proc/stat.
 void AddStartTime(FamilyBuilder& families) {
   const auto own = ReadFile("/proc/self/stat", 1 << 16);
   const auto machine = ReadFile("/proc/stat", 1 << 20);

@@ -1,4 +1,4 @@
-// process_*: what the operating system says about this process, read at each scrape. Names as in
+// The operating system's metrics of this process, process_*, read at each scrape. Names as in
 // Prometheus' own clients. Thread-safe.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace distro {
 
-// A reading that the system does not give is left out.
+// Omits a reading that the system does not provide.
 std::vector<prometheus::MetricFamily> ProcessMetrics();
 
 }  // namespace distro

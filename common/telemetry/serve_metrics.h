@@ -1,4 +1,4 @@
-// The HTTP side of a process that has nothing to show but itself: /metrics, /healthz and /readyz.
+// The HTTP server of a process without pages of its own: /metrics, /healthz and /readyz.
 // Thread-safe.
 #pragma once
 
@@ -14,13 +14,13 @@
 
 namespace distro {
 
-// Serves what `collect` and `ready` say on `address`, host:port, the value of --http, and logs
-// where. InvalidArgument names the flag: the address. Unavailable: the port is taken.
+// Serves `collect` and `ready` on `address` (host:port, the value of --http), and logs the address.
+// InvalidArgument, which names the flag: the address is not valid. Unavailable: the port is in use.
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> ServeMetrics(
     const std::string& address, std::function<std::vector<prometheus::MetricFamily>()> collect,
     std::function<ReadyReport()> ready, Log* log);
 
-// The same of a process's metrics object, borrowed: its Collect() and Ready().
+// The same with Collect() and Ready() of a process's metrics object, which is borrowed.
 template <typename Metrics>
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> ServeMetrics(const std::string& address,
                                                            Metrics* metrics, Log* log) {

@@ -20,9 +20,9 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
 
-// Which field of WorkerTelemetry is which series. Rows of one name stand together. A number with
-// presence is a gauge, one without is a counter. A message is a histogram, or one series a field:
-// the field's name is the value of `label`.
+// Maps a field of WorkerTelemetry to a series. Rows with the same name are adjacent. A number with
+// presence is a gauge, one without is a counter. A message is a histogram, or has one series per
+// field, whose name is the value of `label`.
 struct Row {
   const char* name;
   const char* path;
@@ -112,13 +112,13 @@ Path Resolve(const Row& row) {
   const Descriptor* in = v1::WorkerTelemetry::descriptor();
   for (const absl::string_view name : absl::StrSplit(row.path, '.')) {
     path.push_back(in->FindFieldByName(std::string(name)));
-    if (path.back() == nullptr) std::abort();  // the table names a field that is not there
+    if (path.back() == nullptr) std::abort();  // the table names a field that does not exist
     in = path.back()->message_type();
   }
   return path;
 }
 
-// What the path's messages hold: empty where one with presence of its own is not set.
+// The message that contains the path's last field; empty if a message of the path is not set.
 const Message* Follow(const Message& from, const Path& path, size_t steps) {
   const Message* message = &from;
   for (size_t i = 0; i < steps; ++i)
@@ -205,7 +205,7 @@ void AddRow(const Row& row, const Path& path, const WorkerReadings& worker, Metr
   const Message& message = holder.GetReflection()->GetMessage(holder, path.back());
   if (const auto* durations = dynamic_cast<const v1::DurationHistogram*>(&message))
     return AddHistogram(std::move(labels), *durations, family);
-  // Operations of a node that has none are no zeros.
+  // A node without collective operations has no series for them, rather than zeros.
   const bool expected = row.label != absl::string_view("op") || IsSet(holder, path.back());
   if (expected) AddFields(row, labels, message, family);
 }
@@ -228,7 +228,7 @@ void Put(Labels labels, double value, MetricFamily* family) {
   family->metric.push_back(std::move(sample));
 }
 
-// What is not of the telemetry's numbers.
+// Adds the series that do not come from the telemetry's numbers.
 void AddOthers(absl::Span<const WorkerReadings> workers, std::vector<MetricFamily>* families) {
   AddGauge(
       "build_info", "1, with the version of this build.", workers,

@@ -16,11 +16,11 @@ struct WorkerReadings {
   std::string worker = {};  // value of the label `worker`; empty: the page of the worker itself
   uint64_t next_round = 0;
   std::optional<double> last_report_seconds = std::nullopt;  // since 1970
-  const v1::WorkerTelemetry* telemetry = nullptr;  // borrowed; as RepairTelemetry leaves it
+  const v1::WorkerTelemetry* telemetry = nullptr;            // borrowed; output of RepairTelemetry
 };
 
-// One family for each metric, with the series of all workers in their order. What is not known of a
-// worker has no series; a family without series is left out.
+// One family for each metric, with the series of all workers in their order. A worker has no series
+// for an unknown value; a family without series is omitted.
 std::vector<prometheus::MetricFamily> WorkerFamilies(absl::Span<const WorkerReadings> workers);
 
 }  // namespace distro

@@ -13,14 +13,14 @@
 namespace distro {
 namespace {
 
-// Selects the votes of one block that stay: those above a magnitude, and of those at it the ones
-// with the smallest ties, which differ, for Mix is a bijection. Counts where it could compare: on
-// votes that nobody can foretell a comparison costs a wrong branch.
+// Selects the votes of one block to keep: those above a magnitude, and of those with exactly that
+// magnitude the ones with the smallest tie values. Tie values differ, because Mix is a bijection.
+// Uses counting instead of comparisons, which would often be mispredicted.
 class BlockTop {
  public:
   BlockTop(uint64_t run_seed, RoundId round) : run_seed_(run_seed), round_(round) {}
 
-  // Appends what stays of votes begin .. end-1, which are more than `keep` > 0, to `result`.
+  // Appends the kept votes of begin .. end-1, which are more than `keep` > 0, to `result`.
   // `block` counts among all blocks of the run.
   void Append(const Votes& votes, uint32_t begin, uint32_t end, uint32_t keep, uint64_t block,
               Votes* result);
@@ -42,7 +42,7 @@ class BlockTop {
   std::array<int16_t, kBlockElements> magnitudes_;
   std::array<uint64_t, kBlockElements> ties_;
   std::array<uint64_t, kBlockElements> candidates_;  // ties at the limit
-  std::array<uint16_t, kBlockElements> positions_;   // that stay
+  std::array<uint16_t, kBlockElements> positions_;   // kept
   std::array<int16_t, kBlockElements> values_;
 };
 
@@ -78,7 +78,7 @@ uint32_t BlockTop::CountAbove(int magnitude) const {
   return count;
 }
 
-// The smallest magnitude that fewer than `keep` votes are above: most often 1 or 2.
+// The smallest magnitude that fewer than `keep` votes exceed: most often 1 or 2.
 int BlockTop::LimitMagnitude(uint32_t keep) const {
   int below = 0, limit = 1;
   for (; CountAbove(limit) >= keep; limit *= 2) below = limit;
@@ -106,8 +106,8 @@ uint64_t BlockTop::LastTie(uint32_t size, uint32_t count) {
 
 }  // namespace
 
-// Positions first: most words have few, and a loop of a fixed number of steps is not mispredicted
-// as one to the last bit is.
+// Extracts a fixed number of positions per word first: most words have few, and a loop of fixed
+// length is not mispredicted.
 size_t VoteAccumulator::TakePositions(TouchedPositions* positions) {
   constexpr int kUsual = 4;
   size_t count = 0;

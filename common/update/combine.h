@@ -1,6 +1,6 @@
-// Combining (docs/algorithm.md, "Combining"): V[b][i] = sum over workers of weight * sign, in
-// integers, a block at a time, and what of a result is downloaded. Pure; the order of the workers
-// never matters.
+// Combines updates (docs/algorithm.md, "Combining"): V[b][i] = sum over workers of weight * sign,
+// in integers, block by block; and selects the votes that are downloaded. Pure; the order of the
+// workers does not matter.
 #pragma once
 
 #include <array>
@@ -14,9 +14,9 @@
 
 namespace distro {
 
-// Sums one block at a time in a dense scratch of 8.5 KB (i16 [4096], a bitmap of touched positions,
-// and one of its touched words, for most blocks touch few), which stays in the first-level cache.
-// Not thread-safe.
+// Sums one block at a time in 8.5 KB of scratch memory, which stays in the L1 cache: i16 [4096], a
+// bitmap of touched positions, and a bitmap of that bitmap's touched words, since most blocks touch
+// few. Not thread-safe.
 class VoteAccumulator {
  public:
   // Adds one worker's block. Requires positions below 4096, as many signs as positions, and that
@@ -35,9 +35,9 @@ class VoteAccumulator {
   void EmitBlock(Votes* votes);
 
  private:
-  // One is written beyond the last.
+  // One more element, because TakePositions writes one beyond the last.
   using TouchedPositions = std::array<uint16_t, kBlockElements + 1>;
-  // The touched positions, ascending, and how many there are; none is touched afterwards.
+  // Writes the touched positions, ascending, and returns their number. Afterwards none is touched.
   size_t TakePositions(TouchedPositions* positions);
 
   std::array<int16_t, kBlockElements> sums_{};
@@ -45,9 +45,10 @@ class VoteAccumulator {
   uint64_t touched_words_ = 0;
 };
 
-// download = top: the `keep` largest |V| of every block, at ascending positions; all of a block
-// that has no more. Among equals the smaller Mix(run_seed + G * (round * 2^38 + block * 2^12 +
-// position + 1)) stays, so that no position is favoured. `first_block` is the number of the first
+// For download = "top": keeps the `keep` largest |V| of every block (or all, if there are fewer),
+// at ascending positions. Among equal values the smaller Mix(run_seed + G * (round * 2^38 + block *
+// 2^12 + position + 1)) is kept, so that no position is favoured. `first_block` is the number of
+// the first
 // block of `votes` among all blocks of the run. Requires keep >= 0.
 Votes KeepTop(const Votes& votes, int keep, uint64_t run_seed, RoundId round, int64_t first_block);
 

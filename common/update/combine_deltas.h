@@ -1,6 +1,6 @@
-// Combining deltas (docs/algorithm.md, "Deltas"): weighted means of what workers sent of each
-// position, in integers, cut to the largest and rounded to levels. Pure; the order of the workers
-// never matters.
+// Combines deltas (docs/algorithm.md, "Deltas"): computes the weighted mean of the workers' values
+// at each position in integers, keeps the largest, and rounds them to levels. Pure; the order of
+// the workers does not matter.
 //
 //   DeltaMeans means = CombineDeltas(updates, extents, rule);     // r, in units of 2^-44
 //   means = KeepLargest(means, keep, seed, round, first_block);   // when results are cut
@@ -19,10 +19,10 @@
 
 namespace distro {
 
-// The most that the weights of a round's updates may sum to: the sums below then stay under 2^62.
+// The largest sum of the weights of a round's updates: the sums below then stay under 2^62.
 inline constexpr int64_t kMaxDeltaWeights = int64_t{1} << 19;
 
-// n_w: the weight of an update of `steps` inner steps where a round has `window` of them, 1..15.
+// n_w: the weight of an update of `steps` inner steps in a round with `window` of them, 1..15.
 // Requires 1 <= steps <= window.
 constexpr int DeltaWeight(int steps, int window) {
   const int weight = (30 * steps + window) / (2 * window);
@@ -30,18 +30,19 @@ constexpr int DeltaWeight(int steps, int window) {
 }
 
 enum class Divisor {
-  kSenders,  // the mean over those who sent the position
-  kAll,      // over all that are included
+  kSenders,  // the mean over the workers that sent the position
+  kAll,      // the mean over all included workers
 };
 
 // How sums become means.
 struct MeanRule {
   Divisor divisor = Divisor::kSenders;
-  int64_t weights = 0;        // N: of all that are included in the segment
-  int64_t least_senders = 0;  // C_min: a position that fewer sent is divided by this
+  int64_t weights = 0;        // N: the sum over all workers included in the segment
+  int64_t least_senders = 0;  // C_min: the smallest divisor of a position's sum
 };
 
-// C_min, of weights that sum to N, rounded up. Requires 0 <= floor_256 <= 256; 0 is no floor.
+// C_min for weights that sum to N: N * floor_256 / 256, rounded up. Requires 0 <= floor_256 <= 256;
+// 0 is no floor.
 constexpr int64_t LeastSenders(int64_t weights, int floor_256) {
   return (weights * floor_256 + 255) / 256;
 }
@@ -59,7 +60,7 @@ struct DeltaMeans {
   bool operator==(const DeltaMeans&) const = default;
 };
 
-// Sums one block at a time in a dense scratch of 48 KB, of which it touches the positions that were
+// Sums one block at a time in 48 KB of scratch memory, of which it touches only positions that were
 // sent. Not thread-safe.
 class DeltaAccumulator {
  public:
@@ -68,7 +69,7 @@ class DeltaAccumulator {
   // at most kMaxDeltaWeights.
   void Add(const BlockExtent& extent, absl::Span<const uint16_t> positions,
            absl::Span<const int64_t> values, int weight);
-  // The same of values that are `scale` with a sign each.
+  // The same for the values sign * `scale`.
   void Add(const BlockExtent& extent, absl::Span<const uint16_t> positions,
            absl::Span<const int8_t> signs, int64_t scale, int weight);
 
@@ -92,18 +93,18 @@ struct WeightedDelta {
   int weight = 1;                       // n_w
 };
 
-// Of the updates that are included in a segment. Requires as many blocks in each as there are
-// extents, and weights that sum to rule.weights, at most kMaxDeltaWeights.
+// The means of the updates included in a segment. Requires one block per extent in each update, and
+// weights that sum to rule.weights, at most kMaxDeltaWeights.
 DeltaMeans CombineDeltas(absl::Span<const WeightedDelta> updates,
                          absl::Span<const BlockExtent> extents, const MeanRule& rule);
 
-// The `keep` largest |r| of every block; all of a block that has no more. Among equals as KeepTop
-// (combine.h). Requires keep >= 1.
+// The `keep` largest |r| of every block, or all if there are fewer. Ties as KeepTop (combine.h).
+// Requires keep >= 1.
 DeltaMeans KeepLargest(const DeltaMeans& means, int keep, uint64_t run_seed, RoundId round,
                        int64_t first_block);
 
-// What travels: the least code that covers the block's largest |r|, and each position's level;
-// without the positions of level kLevels.
+// The result to send: the smallest code that covers the block's largest |r|, and each position's
+// level. Drops positions of level kLevels.
 DeltaResult RoundToLevels(const DeltaMeans& means);
 
 }  // namespace distro

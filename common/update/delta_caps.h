@@ -14,36 +14,36 @@
 
 namespace distro {
 
-// The largest code of each tensor [tensors] that a worker sent, over its records that are not
-// empty; nothing: there is no such record.
+// For each tensor [tensors], the largest code that a worker sent in a non-empty record; nullopt if
+// there is none.
 using LargestCodes = std::vector<std::optional<uint8_t>>;
 
-// Those of an update of a segment, added to what `largest` has of earlier segments.
+// Adds the codes of an update of a segment to those of earlier segments in `largest`.
 void AddLargestCodes(const Layout& layout, SegmentId segment, const DeltaUpdate& update,
                      LargestCodes* largest);
-// Adds those of other blocks.
+// Adds the codes of other blocks.
 void AddLargestCodes(const LargestCodes& of, LargestCodes* largest);
 
-// m of every tensor as a record has it [tensors]: 1 + MedianOfLargest, 0 where there is none.
+// m of every tensor [tensors] in a record's encoding: 1 + MedianOfLargest, or 0 if there is none.
 std::vector<uint32_t> ScaleMedians(absl::Span<const LargestCodes> workers, size_t tensors);
 
-// m_t of a tensor: the lower median of its largest codes, of the workers that have one. Nothing
-// with fewer than three.
+// m_t of a tensor: the lower median of the workers' largest codes; nullopt for fewer than three
+// workers with a code.
 std::optional<uint8_t> MedianOfLargest(std::vector<uint8_t> codes);
 
-// Codes that a cap is above the median: honest scales may grow by about a fifth a round.
+// Number of codes from the median to the cap: honest scales may grow by about a fifth per round.
 inline constexpr int kCapGrowth = 2;
 
-// The cap of a tensor in a round with these inner rates. `median`: m of the round before; nothing
+// The cap of a tensor in a round with these inner rates. `median`: m of the previous round; nullopt
 // in round 0.
 uint8_t DeltaCap(absl::Span<const float> rates, std::optional<uint8_t> median,
                  int growth = kCapGrowth);
 
-// Those of all tensors [tensors]; `medians` as the record before has them, or none.
+// The caps of all tensors [tensors]; `medians` from the previous record, or empty.
 std::string DeltaCaps(absl::Span<const float> rates, absl::Span<const uint32_t> medians,
                       size_t tensors);
 
-// The cap of each block of a segment. `caps`: a byte a tensor.
+// The cap of each block of a segment. `caps`: one byte per tensor.
 std::vector<uint8_t> BlockCaps(const Layout& layout, SegmentId segment, absl::string_view caps);
 
 }  // namespace distro

@@ -1,5 +1,5 @@
 // A worker's update of a range of blocks under the deltas method, and the aggregated result
-// (docs/algorithm.md, "Deltas"). Plain data, and the rules it keeps.
+// (docs/algorithm.md, "Deltas"). Plain data and its validation.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,8 @@ namespace distro {
 //   signs      i8  [B, K]  +1 or -1; all 0 in an empty record (its positions are 0 then)
 //   codes      u8  [B]     of the block's scale (scale.h); 0 in an empty record
 //
-// A worker fills the record of a block with fewer than K elements with positions outside its
-// tensor, lowest first, with sign +. Whoever reads a record passes over positions outside, whatever
-// they are.
+// If a block has fewer than K elements, the worker fills the record with positions outside the
+// tensor, lowest first, with sign +. Readers ignore all positions outside.
 struct DeltaUpdate {
   int k = 0;
   std::vector<uint16_t> positions;
@@ -35,7 +34,7 @@ struct DeltaUpdate {
   absl::Span<const int8_t> SignsOf(int64_t block) const {
     return absl::MakeSpan(signs).subspan(block * k, k);
   }
-  // [K], in units of 2^-44, with their signs: 0 in an empty record.
+  // Sets `values` [K] to the block's signed values in units of 2^-44; 0 in an empty record.
   void ValuesOf(int64_t block, std::vector<int64_t>* values) const;
   bool operator==(const DeltaUpdate&) const = default;
 };
@@ -58,7 +57,7 @@ struct DeltaResult {
   bool operator==(const DeltaResult&) const = default;
 };
 
-// A result whose levels are all 0 has what an update has: the same entries and codes, none in
+// Converts an update to a result with the same entries and codes, all levels 0, and no entries in
 // blocks whose record is empty.
 DeltaResult ResultOf(const DeltaUpdate& update);
 
@@ -66,17 +65,17 @@ DeltaResult ResultOf(const DeltaUpdate& update);
 // all.
 DeltaResult Concatenate(std::vector<DeltaResult> parts);
 
-// What the blocks of a segment have inside their tensors: elements, or, in the tensors whose blocks
-// travel as their DCT (`as_dct` [tensors]), all of their frequencies.
+// The valid positions of a segment's blocks: elements inside the tensor, or, in tensors sent as DCT
+// (`as_dct` [tensors]), all frequencies.
 std::vector<BlockExtent> DeltaExtents(const Layout& layout, const std::vector<bool>& as_dct,
                                       SegmentId segment);
 
-// OK when the update has a block for each cap and is as its arrays are described above, with codes
-// of at most `caps` [B]; InvalidArgument names the first block that is not.
+// Checks that the update has a block for each cap and follows the rules above, with codes of at
+// most `caps` [B]. InvalidArgument names the first invalid block.
 absl::Status ValidateDeltaUpdate(const DeltaUpdate& update, absl::Span<const uint8_t> caps);
 
-// The same of a result, whose positions lie inside the tensors; DataLoss, for it is not what an
-// aggregator makes.
+// The same for a result, whose positions must also be inside the tensors. DataLoss: a correct
+// aggregator does not produce it.
 absl::Status ValidateDeltaResult(const DeltaResult& result, absl::Span<const BlockExtent> extents,
                                  absl::Span<const uint8_t> caps);
 

@@ -6,7 +6,7 @@
 //           to 12 %
 //   level   l of a block whose largest scale is c means M(c) * 2^(-l/2), l = 0..7
 //
-// What a GPU needs of it too is constexpr (kernels/cuda/block.h).
+// Functions that a GPU also uses are constexpr (kernels/cuda/block.h).
 #pragma once
 
 #include <bit>
@@ -32,8 +32,8 @@ constexpr int64_t LevelPart(int level) {
 constexpr int64_t ScaleOf(int code) { return int64_t{8 + code % 8} << (code / 8 + 8); }
 inline constexpr int64_t kMaxScale = ScaleOf(kScaleCodes - 1);  // 15 * 2^39
 
-// min(rne(|x| * 2^44), 2^44); 2^44 of what is no number. In integers: the rounding mode that the
-// caller has set is not used.
+// min(rne(|x| * 2^44), 2^44); 2^44 for NaN. Computed in integers, so the caller's rounding mode has
+// no effect.
 constexpr int64_t ScaleUnits(double x) {
   constexpr int kFraction = 52, kBias = 1023;
   const uint64_t bits = std::bit_cast<uint64_t>(x) & ~(uint64_t{1} << 63);
@@ -47,9 +47,9 @@ constexpr int64_t ScaleUnits(double x) {
   return static_cast<int64_t>((significand + below_half + (significand >> shift & 1)) >> shift);
 }
 
-// The code of `count` elements whose magnitudes sum to `sum` units: the least c with 2 sum <= count
-// * (M(c) + M(c + 1)), the last where none is. Nothing when 2 sum < count * M(0): the record is
-// empty. Requires 1 <= count <= 4096 and 0 <= sum <= count * 2^44.
+// The code of `count` elements whose magnitudes sum to `sum` units: the smallest c with 2 sum <=
+// count * (M(c) + M(c + 1)), or the last code if there is none. nullopt if 2 sum < count * M(0):
+// the record is empty. Requires 1 <= count <= 4096 and 0 <= sum <= count * 2^44.
 constexpr std::optional<uint8_t> ChooseScale(int64_t sum, int count) {
   if (2 * sum < count * ScaleOf(0)) return std::nullopt;
   int low = 0, high = kScaleCodes - 1;
@@ -63,17 +63,17 @@ constexpr std::optional<uint8_t> ChooseScale(int64_t sum, int count) {
   return static_cast<uint8_t>(low);
 }
 
-// The code of one number; 0 where ChooseScale gives none.
+// The code of one number; 0 if ChooseScale returns none.
 uint8_t ScaleCodeOf(double x);
 
 // The least code with M(c) >= magnitude. Requires magnitude <= kMaxScale.
 uint8_t CoveringScale(int64_t magnitude);
 
-// The level of a magnitude in a block of code `code`; kLevels: it is dropped. Requires 0 <=
-// magnitude <= M(code).
+// The level of a magnitude in a block with scale code `code`; kLevels if it is dropped. Requires 0
+// <= magnitude <= M(code).
 int LevelOf(int64_t magnitude, int code);
 
-// What a level means, at most 20 significant bits. Requires level < kLevels.
+// The magnitude of a level, at most 20 significant bits. Requires level < kLevels.
 constexpr int64_t LevelMagnitude(int code, int level) {
   return (ScaleOf(code) * LevelPart(level) + (int64_t{1} << (kLevelBits - 1))) >> kLevelBits;
 }

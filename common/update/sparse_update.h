@@ -1,4 +1,4 @@
-// A worker's update of one range of blocks: K signed positions a block (docs/algorithm.md, "A
+// A worker's update of one range of blocks: K signed positions per block (docs/algorithm.md, "A
 // worker's step").
 #pragma once
 

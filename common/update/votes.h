@@ -29,8 +29,8 @@ struct Votes {
 // The blocks of the first part, then those of the second, ... Requires less than 2^32 votes in all.
 Votes Concatenate(std::vector<Votes> parts);
 
-// OK when `votes` keeps every rule above and has `blocks` blocks; InvalidArgument names the first
-// block that does not.
+// Checks that `votes` follows the rules above and has `blocks` blocks. InvalidArgument names the
+// first invalid block.
 absl::Status ValidateVotes(const Votes& votes, int64_t blocks);
 
 }  // namespace distro

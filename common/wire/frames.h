@@ -1,5 +1,5 @@
-// Bulk data in frames: how both ends cut a payload and put it together again (docs/protocol.md). No
-// gRPC here.
+// Splits payloads into frames, and assembles them at the other end (docs/protocol.md). No gRPC
+// here.
 #pragma once
 
 #include <algorithm>
@@ -12,33 +12,32 @@
 
 namespace distro {
 
-// Bytes of data in one frame, at most.
+// Maximum data bytes in one frame.
 inline constexpr uint64_t kMaxFrameBytes = 512 * 1024;
 
-// Size of one gRPC message that either end accepts, at most: a frame or a round's header with room
-// to spare.
+// Maximum size of a gRPC message at either end: a frame or a round's header, with room to spare.
 inline constexpr int kMaxMessageBytes = 1024 * 1024;
 
-// Size of the frame at `offset` of a payload: all frames are full but the last. 0 at the end.
+// Size of the frame at `offset` of a payload: all frames but the last are full. 0 at the end.
 // Requires offset <= total.
 inline uint64_t FrameBytes(uint64_t offset, uint64_t total) {
   return std::min(kMaxFrameBytes, total - offset);
 }
 
-// Puts one payload together from frames that come in order. The frames are hostile: nothing is
-// reserved by a length that exceeds the limit. Not thread-safe.
+// Assembles one payload from frames in order. The frames are hostile: a length above the limit does
+// not cause an allocation. Not thread-safe.
 class PayloadAssembler {
  public:
   // No payload is larger than `max_payload_bytes` (what the layout allows) or empty.
   explicit PayloadAssembler(uint64_t max_payload_bytes) : max_payload_bytes_(max_payload_bytes) {}
 
-  // Takes the next frame. InvalidArgument, nothing changed: data is empty or above kMaxFrameBytes,
-  // payload_bytes is 0, above the limit or not that of the frames before, offset is not where the
-  // last frame ended, data passes the end.
+  // Adds the next frame. InvalidArgument, without a change: data is empty or above kMaxFrameBytes;
+  // payload_bytes is 0, above the limit, or differs from earlier frames; offset is not the end of
+  // the last frame; data extends beyond payload_bytes.
   absl::Status Add(uint64_t offset, absl::string_view data, uint64_t payload_bytes);
 
   bool complete() const { return payload_bytes_ != 0 && bytes_.size() == payload_bytes_; }
-  // Bytes so far: the offset of the next frame.
+  // Bytes received so far, which is the offset of the next frame.
   uint64_t received() const { return bytes_.size(); }
   // The payload. Requires complete(); may be called once.
   std::string Take() { return std::move(bytes_); }

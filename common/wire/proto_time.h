@@ -1,4 +1,4 @@
-// Times as protobuf says them. Requires finite values.
+// Converts times to protobuf. Requires finite values.
 #pragma once
 
 #include "absl/time/time.h"

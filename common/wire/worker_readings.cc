@@ -40,7 +40,7 @@ int RepairCount(const Message& before, const FieldDescriptor* field, Message* me
   return 1;
 }
 
-// Whoever shows them adds them up.
+// Whether the counts add up without overflow, since readers sum them.
 bool SumFits(const v1::DurationHistogram& durations) {
   uint64_t sum = 0;
   return std::ranges::all_of(durations.buckets(), [&sum](uint64_t count) {
@@ -70,7 +70,7 @@ int RepairFields(const Message& before, Message* message) {
     } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64) {
       repaired += RepairCount(before, field, message);
     } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-      // One that was there stays: its counters do.
+      // A message that was set before stays set, so that its counters remain.
       if (!reflection->HasField(*message, field) && !reflection->HasField(before, field)) continue;
       repaired += RepairFields(reflection->GetMessage(before, field),
                                reflection->MutableMessage(message, field));
