@@ -30,10 +30,11 @@ namespace distro::server {
 namespace {
 
 constexpr uint64_t kMaxRunJsonBytes = 1 << 20;
-// For the round thread, which ends a drain by its own clock.
+// Extra time for the round thread to end a drain by its own clock.
 constexpr absl::Duration kDrainMargin = absl::Seconds(2);
 
-// Above what CallRates lets through, which answers with a status before a connection is ended.
+// Connection limits above those of CallRates, so that a caller gets a status before its connection
+// is closed.
 ConnectionLimits ConnectionsOf(const AggregatorOptions& options) {
   ConnectionLimits limits = options.connections;
   limits.calls_per_second = std::max(
@@ -42,7 +43,7 @@ ConnectionLimits ConnectionsOf(const AggregatorOptions& options) {
   return limits;
 }
 
-// The first call goes through.
+// A function that forwards only the first call.
 std::function<void(absl::Status)> Once(std::function<void(absl::Status)> call) {
   auto called = std::make_shared<std::atomic<bool>>(false);
   return [called, call = std::move(call)](absl::Status status) {
@@ -52,7 +53,7 @@ std::function<void(absl::Status)> Once(std::function<void(absl::Status)> call) {
 
 }  // namespace
 
-// In the order of their dependence: the last is stopped first.
+// In order of dependency: the last is stopped first.
 struct AggregatorServer::Parts {
   Parts(const AggregatorOptions& options_in, const Clock* clock_in, Log* log_in)
       : options(options_in),
@@ -238,7 +239,7 @@ AggregatorServer::~AggregatorServer() {
   parts_->SayDraining();
   if (parts_->host != nullptr) parts_->host->Stop();
   if (parts_->grpc != nullptr) parts_->grpc->Stop();
-  parts_->http.reset();  // which asks the others until then
+  parts_->http.reset();  // it uses the others
   parts_->grpc.reset();
   parts_->host.reset();
 }

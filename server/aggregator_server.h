@@ -1,5 +1,10 @@
-// An aggregator in this process: data folder, run, gRPC and HTTP sides. Several can live side by
-// side (port 0). Thread-safe.
+// Runs an aggregator in this process: data folder, run, gRPC and HTTP servers. A process may have
+// several (port 0). Thread-safe.
+//
+//   auto server = AggregatorServer::Start(options, Clock::Real(), &log, on_fatal);
+//   ...                       // serves until a signal
+//   (*server)->Drain();
+//   (*server)->AwaitDrained();
 #pragma once
 
 #include <functional>
@@ -16,9 +21,9 @@ namespace distro::server {
 
 class AggregatorServer {
  public:
-  // Takes the data folder, creates or continues the run, listens. `clock`, `log` and `disk` are
+  // Locks the data folder, creates or continues the run, and listens. `clock`, `log` and `disk` are
   // borrowed. `on_fatal` is called at most once, from another thread, when the rounds had to stop:
-  // the process should end with that status. FailedPrecondition: the folder belongs to another
+  // the process should exit with that status. FailedPrecondition: the folder belongs to another
   // process or run. DataLoss: stored data is damaged. InvalidArgument: the run or the model is
   // refused. Unavailable: an address is in use.
   static absl::StatusOr<std::unique_ptr<AggregatorServer>> Start(
@@ -27,8 +32,8 @@ class AggregatorServer {
   // Stops at once, without waiting for an open round.
   ~AggregatorServer();
 
-  // Begins a drain: health and /readyz say so, workers are told, nobody new is let in, the open
-  // round goes on.
+  // Starts a drain: health and /readyz report it, workers are told, nobody new may join, and the
+  // open round continues.
   void Drain();
   // Blocks until the open round has ended, its deadline has passed or --drain_grace is over.
   void AwaitDrained() const;

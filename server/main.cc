@@ -23,9 +23,9 @@
 namespace distro::server {
 namespace {
 
-// What ends the process: the first signal, or a failure of the rounds. The signal after that ends
-// it at once, also while the server starts: a large folder takes minutes. Made before any other
-// thread, which then inherit the blocked signals.
+// Waits for the reason to exit: the first signal, or a failure of the rounds. A second signal ends
+// the process at once, even while the server starts, which takes minutes for a large folder. Create
+// it before any other thread, so that threads inherit the blocked signals.
 class EndOfProcess {
  public:
   EndOfProcess() {
@@ -59,7 +59,7 @@ class EndOfProcess {
     return failure_;
   }
 
-  // OK: nothing failed so far.
+  // OK if nothing has failed so far.
   absl::Status failure() {
     absl::MutexLock lock(&mu_);
     return failure_;
@@ -74,7 +74,7 @@ class EndOfProcess {
     pollfd events[] = {{signal_fd_, POLLIN, 0}, {over_fd_, POLLIN, 0}};
     Poll(events, 2);
     if (events[0].revents == 0) return;
-    signalfd_siginfo info;  // taken from the queue, so that unblocking does not deliver it
+    signalfd_siginfo info;  // removed from the queue, so that unblocking does not deliver it
     (void)!read(signal_fd_, &info, sizeof(info));
     pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
     {
@@ -120,11 +120,10 @@ absl::StatusOr<int> Run(const AggregatorOptions& options) {
 }
 
 int Main(int argc, char** argv) {
-  // The library writes a line to stderr for each message of a peer that does not parse; we count
-  // those.
+  // Otherwise protobuf would print a line for each invalid message of a peer; we count those.
   google::protobuf::SetLogHandler(nullptr);
   LimitGrpcLog();
-  RaiseOpenFiles();  // before the options, whose limits follow it
+  RaiseOpenFiles();  // before the options, whose limits depend on it
   AggregatorOptions options;
   return RunProgram(AggregatorProgram(&options, [&options] { return Run(options); }), argc, argv);
 }

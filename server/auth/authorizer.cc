@@ -22,7 +22,7 @@ absl::Status Unauthenticated(absl::string_view why) {
   return ErrorWithReason(absl::StatusCode::kUnauthenticated, "unauthenticated", why);
 }
 
-// The views hold as long as the call.
+// The views are valid during the call.
 ShownCredential ShownBy(const grpc::ServerContextBase& context) {
   ShownCredential shown;
   const auto [begin, end] = context.client_metadata().equal_range("authorization");

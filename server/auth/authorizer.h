@@ -1,6 +1,9 @@
-// Identifies and authorizes callers, at the start of every handler (docs/security.md). The
-// credential comes from the connection (a client certificate that TLS verified) or from the call (a
-// token); a call with a token is the token's, whatever the certificate. Thread-safe.
+// Authenticates and authorizes callers at the start of every handler (docs/security.md). The
+// credential comes from the connection (a client certificate verified by TLS) or from the call (a
+// token); if a call has both, the token counts. Thread-safe.
+//
+//   DISTRO_ASSIGN_OR_RETURN(Caller caller, authorizer->Check(context, Rpc::kJoin));
+//   DISTRO_RETURN_IF_ERROR(caller.MayActAs(request.worker().name()));
 #pragma once
 
 #include <string>
@@ -17,26 +20,26 @@
 
 namespace distro::server {
 
-// Who calls. Copied freely; the observer behind it outlives the call.
+// An authenticated caller. Cheap to copy; its observer must outlive the call.
 class Caller {
  public:
-  // Somebody whose credential is `name`'s.
+  // The owner of a credential.
   Caller(std::string name, Role role, AuthObserver* observer)
       : name_(std::move(name)), role_(role), observer_(observer) {}
 
-  // Somebody who is believed, since nobody is authenticated.
+  // A caller when authentication is off: may act as any worker.
   static Caller Anybody();
 
   // "anybody", or the credential's name and role, for logs.
   std::string Describe() const;
 
-  // Of the credential; empty: anybody.
+  // The credential's name; empty for Anybody().
   const std::string& name() const { return name_; }
 
   bool MayCall(Rpc rpc) const { return observer_ == nullptr || server::MayCall(role_, rpc); }
 
-  // Whether the request may be about `worker`: a worker acts for its own name only, other roles for
-  // none (an archiver follows without a name). PermissionDenied `wrong_name` otherwise.
+  // Whether the caller may act as `worker`: a worker only under its own name, other roles not at
+  // all (an archiver follows without a name). PermissionDenied `wrong_name` otherwise.
   absl::Status MayActAs(absl::string_view worker) const;
 
  private:
@@ -46,7 +49,7 @@ class Caller {
   AuthObserver* observer_ = nullptr;  // null: anybody
 };
 
-// What a connection and a call on it show of who calls.
+// The credentials presented by a connection and by a call on it.
 struct ShownCredential {
   std::vector<absl::string_view> authorizations;  // values of the metadata "authorization"
   absl::string_view certificate;                  // PEM, verified by TLS; empty: none
@@ -54,8 +57,8 @@ struct ShownCredential {
 
 class Authorizer {
  public:
-  // Nobody is authenticated: --insecure. `connections` is told of every call that is let in, and
-  // whose it is; borrowed, as all that follow.
+  // Without authentication: --insecure. Reports every accepted call and its owner to `connections`.
+  // Pointers here and below are borrowed.
   explicit Authorizer(ConnectionTable* connections) : connections_(connections) {}
   // `tokens` may be null: client certificates only.
   Authorizer(TokenStore* tokens, AuthObserver* observer, ConnectionTable* connections)
@@ -65,7 +68,7 @@ class Authorizer {
   // known. PermissionDenied `role`: the caller's role may not call `rpc`.
   absl::StatusOr<Caller> Check(const grpc::ServerContextBase& context, Rpc rpc) const;
 
-  // Whose credential it is, of any role. Unauthenticated as above.
+  // The owner of the credential, of any role. Unauthenticated as above.
   absl::StatusOr<Caller> Identify(const ShownCredential& shown) const;
 
   ConnectionTable* connections() const { return connections_; }

@@ -16,7 +16,7 @@ absl::string_view View(const grpc_slice& slice) {
   return {reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(slice)), GRPC_SLICE_LENGTH(slice)};
 }
 
-// The views hold as long as the call.
+// The views are valid during the call.
 bool MayGoOn(const ServerTls::CallCheck& check, grpc_auth_context* connection,
              const grpc_metadata* metadata, size_t count) {
   absl::string_view path;
@@ -35,8 +35,8 @@ bool MayGoOn(const ServerTls::CallCheck& check, grpc_auth_context* connection,
 
 }  // namespace
 
-// gRPC asks at each new connection. Its C++ side has no such credentials; its C side does, and
-// unlike the file watcher of the C++ side it goes on with the old certificate when the new one
+// gRPC calls Fetch at each new connection. gRPC's C++ API has no such credentials, but its C API
+// does. Unlike the file watcher of the C++ API, this keeps the old certificate if the new one
 // cannot be used.
 class ServerTls::ReloadingCredentials final : public grpc::ServerCredentials {
  public:
@@ -49,7 +49,7 @@ class ServerTls::ReloadingCredentials final : public grpc::ServerCredentials {
   }
   ~ReloadingCredentials() override { grpc_server_credentials_release(credentials_); }
 
-  // Ours is SetCallCheck: gRPC's wrapper for this one cannot be reached from here.
+  // Not supported, use SetCallCheck: gRPC's wrapper for processors is not accessible from here.
   void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
 
   void SetCallCheck(CallCheck check) {
@@ -72,8 +72,8 @@ class ServerTls::ReloadingCredentials final : public grpc::ServerCredentials {
       return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     const TlsMaterial& material = *served.material;
     const grpc_ssl_pem_key_cert_pair pair = {material.key.c_str(), material.cert.c_str()};
-    // gRPC 1.51 ends the process when there are no roots here, also where no client is asked for a
-    // certificate; then nothing is compared with them.
+    // gRPC 1.51 ends the process when there are no roots here, even if no client certificate is
+    // requested. In that case these roots are not used.
     const std::string& roots = material.ca.empty() ? material.cert : material.ca;
     *config = grpc_ssl_server_certificate_config_create(roots.c_str(), &pair, 1);
     credentials->fetched_ = served.version;

@@ -1,7 +1,7 @@
-// The aggregator's certificate, its key and the CA of client certificates: read again when they
-// change, for connections that come after. Files that do not fit together then change nothing but a
-// log line and a metric, so that a certificate and its key may be replaced one after the other.
-// Thread-safe.
+// The aggregator's certificate and key, and the CA of client certificates. Reloads the files when
+// they change; new connections use the new ones. Files that do not match each other are logged and
+// counted, and the old ones stay in use, so a certificate and its key may be replaced one after the
+// other. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -25,27 +25,27 @@ namespace distro::server {
 
 class ServerTls {
  public:
-  // Whether a call of `path` ("/package.Service/Method") may go on, before any handler and any
-  // message of it; false: Unauthenticated.
+  // Decides, before any handler or message, whether a call of `path` ("/package.Service/Method")
+  // may continue; false: Unauthenticated.
   using CallCheck = std::function<bool(absl::string_view path, const ShownCredential& shown)>;
 
   // All but the paths are borrowed. Errors as ReadTlsFiles.
   static absl::StatusOr<std::unique_ptr<ServerTls>> Open(const TlsFiles& files, const Clock* clock,
                                                          Log* log, AuthObserver* observer);
 
-  // For a listening port. A client certificate is asked for where there is a CA, verified where it
-  // is shown, and not required: a token can stand in for it. For one server, which ends before
-  // this.
+  // Credentials for a listening port. With a CA, a client certificate is requested and verified if
+  // presented, but not required: a token can replace it. For one server, which must end before this
+  // object.
   std::shared_ptr<grpc::ServerCredentials> Credentials() const;
 
-  // Asks `check` at the beginning of every call. Before Credentials() are used; called by gRPC's
-  // threads, must be quick.
+  // Calls `check` at the beginning of every call, on gRPC's threads: it must be quick. Set it
+  // before Credentials() are used.
   void SetCallCheck(CallCheck check);
 
-  // When the certificate in use ends.
+  // When the certificate in use expires.
   absl::Time expiry();
 
-  // What to serve now, and its number, which rises with each change.
+  // The certificate to serve, and a number that increases with each change.
   struct Served {
     std::shared_ptr<const TlsMaterial> material;
     uint64_t version = 0;
@@ -61,7 +61,7 @@ class ServerTls {
   const TlsFiles files_;
   Log* const log_;
   AuthObserver* const observer_;
-  // Here since gRPC asks it at each connection, but does not keep it.
+  // Kept here because gRPC uses it at each connection but does not own it.
   const std::shared_ptr<ReloadingCredentials> credentials_;
 
   absl::Mutex mu_;

@@ -1,5 +1,5 @@
-// One MeasureLink call without its transport: what a message is answered, and what one call may
-// move and last (docs/protocol.md, "Limits").
+// One MeasureLink call without its transport: answers messages, and limits the bytes and the time
+// of a call (docs/protocol.md, "Limits").
 //
 // Not thread-safe: one message at a time.
 #pragma once
@@ -16,9 +16,9 @@
 
 namespace distro::server {
 
-// Data of one message, either way.
+// Maximum data bytes of one message, in either direction.
 inline constexpr uint64_t kMaxLinkMessageBytes = 64 * 1024;
-// Of one call, each way. A message counts as 256 bytes at least.
+// Maximum bytes of one call, in each direction. A message counts as at least 256 bytes.
 inline constexpr uint64_t kMaxLinkBytes = uint64_t{256} << 20;
 inline constexpr absl::Duration kMaxLinkTime = absl::Minutes(5);
 
@@ -27,13 +27,13 @@ std::string LinkNoise();
 
 class LinkCall {
  public:
-  // `needs` goes with the first answer. `noise` is LinkNoise(); it and the clock are borrowed. Its
-  // time begins.
+  // Starts the call's time. `needs` is sent with the first response. `noise` is LinkNoise(); it and
+  // the clock are borrowed.
   LinkCall(std::optional<v1::LinkNeeds> needs, const Clock* clock, const std::string* noise);
 
-  // The answer to a message; both count for the stream's worker. An error ends the call:
-  // InvalidArgument: above the bound of one message. ResourceExhausted "limit": above that of the
-  // call, or the worker's rate. DeadlineExceeded.
+  // Returns the response to a message; both are charged to the stream's worker. An error ends the
+  // call: InvalidArgument: the message is above its limit. ResourceExhausted "limit": the call is
+  // above its limit, or the worker above its rate. DeadlineExceeded: above kMaxLinkTime.
   absl::StatusOr<v1::MeasureLinkResponse> Take(const v1::MeasureLinkRequest& request,
                                                GatedStream* stream);
 

@@ -11,7 +11,7 @@ namespace distro::server {
 
 enum class TransferKind { kUpdate, kResult, kSnapshot, kControl };
 
-// Bytes that the services move, and uploads that they refuse.
+// Receives the bytes that the services transfer, and the uploads that they refuse.
 class TransferObserver {
  public:
   virtual ~TransferObserver() = default;
@@ -19,18 +19,18 @@ class TransferObserver {
   virtual void OnSent(TransferKind kind, uint64_t bytes) = 0;
   // `reason` is one of kRejectReasons.
   virtual void OnUploadRejected(absl::string_view reason) = 0;
-  // Readings of a worker that are not finite: they are not shown.
+  // Readings of a worker that were dropped.
   virtual void OnDroppedValues(int values) = 0;
   // Busy seconds of a phase: collect, validate.
   virtual void OnPhase(absl::string_view phase, absl::Duration time) = 0;
 };
 
-// What happens to every call of our services.
+// Receives the result of every call of our services.
 class CallObserver {
  public:
   virtual ~CallObserver() = default;
-  // The number by which the other calls name the method with this path ("/package.Service/Method");
-  // -1: it is not one of ours and nobody watches its calls.
+  // The number that identifies the method with this path ("/package.Service/Method") in the other
+  // functions; -1: the method is not ours, and its calls are not observed.
   virtual int MethodOf(absl::string_view path) const = 0;
   virtual void OnCallStarted(int method) = 0;
   virtual void OnMessageReceived(int method) = 0;

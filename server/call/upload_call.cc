@@ -28,7 +28,7 @@ absl::StatusOr<std::optional<v1::UploadUpdateResponse>> UploadCall::Take(
     const v1::UploadUpdateRequest& request, GatedStream* stream) {
   Answer answer = Handle(request, stream);
   if (answer.ok()) return answer;
-  // A stream that was cut is no fault of its worker; a message that breaks the rules is.
+  // A broken stream is not the worker's fault; an invalid message is.
   if (ticket_ && absl::IsInvalidArgument(answer.status())) manager_->CountInvalidUpload(*ticket_);
   return Refused(answer.status());
 }
@@ -74,7 +74,7 @@ std::string UploadCall::Where() const {
   return absl::StrCat("round ", ticket_->round.value(), ": segment ", segment_.value());
 }
 
-// Makes room for the payload that the frame is the first of.
+// Reserves memory for the payload that starts with this frame.
 absl::Status UploadCall::Begin(const v1::UploadFrame& frame) {
   if (segment_.value() >= manager_->layout().segments()) {
     return absl::InvalidArgumentError(absl::StrCat(

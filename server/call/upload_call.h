@@ -1,7 +1,6 @@
-// One UploadUpdate call without its transport: a header, then frames; each segment is put together,
-// validated, taken into the round and acknowledged (docs/protocol.md, "Upload"). All it holds of a
-// peer is one payload that is not whole yet, and that is counted against the limit of all
-// (docs/protocol.md, "Limits").
+// One UploadUpdate call without its transport: a header, then frames. Each segment is assembled,
+// validated, added to the round and acknowledged (docs/protocol.md, "Upload"). A call holds at most
+// one incomplete payload, which counts against the common limit (docs/protocol.md, "Limits").
 //
 // Not thread-safe: one message at a time.
 #pragma once
@@ -35,16 +34,17 @@ std::string RejectReason(const absl::Status& status);
 
 class UploadCall {
  public:
-  // All are borrowed and outlive the call. `manager` may be null: there is no run.
+  // All are borrowed and outlive the call. `manager` is nullptr while there is no run.
   UploadCall(RoundManager* manager, ByteBudget* inflight, TransferObserver* observer)
       : manager_(manager), inflight_(inflight), observer_(observer) {}
 
-  // A message; at most one answer. An error ends the call, carries its reason and was counted.
+  // Handles a message; returns at most one response. An error ends the call; it has a reason and is
+  // already counted.
   absl::StatusOr<std::optional<v1::UploadUpdateResponse>> Take(
       const v1::UploadUpdateRequest& request, GatedStream* stream);
-  // The client sends nothing more: what the call ends with.
+  // The client has finished sending: returns the call's final status.
   absl::Status End();
-  // The call was refused with this for a reason of the transport: counts it, and names the worker.
+  // The transport refused the call with this status: counts it, and adds the worker's name.
   absl::Status Refused(const absl::Status& status);
 
  private:

@@ -21,14 +21,14 @@
 namespace distro::server {
 namespace {
 
-// A turn takes so many and then rests: a flood of connections that are turned away costs a few
-// hundredths of a core.
+// Connections accepted per turn, after which the thread sleeps: so a flood of refused connections
+// costs a few hundredths of a core.
 constexpr int kAcceptedOfTurn = 64;
 constexpr absl::Duration kRest = absl::Milliseconds(25);
 constexpr absl::Duration kLookAtAnonymous = absl::Milliseconds(10);
 constexpr absl::Duration kLookAtAll = absl::Seconds(1);
 constexpr absl::Duration kNoteEvery = absl::Minutes(1);
-// The thread turns every second at least.
+// The thread counts as hanging after this time; it normally has a turn at least every second.
 constexpr absl::Duration kHangs = absl::Seconds(20);
 
 int OpenSpare() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
@@ -107,7 +107,7 @@ void Acceptor::Run() {
 void Acceptor::Wait() {
   std::vector<pollfd> events = {{wake_fd_, POLLIN, 0}};
   const absl::Duration most = table_->anonymous() > 0 ? kLookAtAnonymous : kLookAtAll;
-  if (std::exchange(full_turn_, false))  // whatever happens meanwhile
+  if (std::exchange(full_turn_, false))  // regardless of events
     poll(nullptr, 0, static_cast<int>(absl::ToInt64Milliseconds(kRest)));
   for (const int fd : sockets_.fds()) events.push_back({fd, POLLIN, 0});
   poll(events.data(), events.size(), static_cast<int>(absl::ToInt64Milliseconds(most)));
@@ -144,14 +144,15 @@ Acceptor::Accepted Acceptor::AcceptOne(int listener) {
   if (error == EMFILE || error == ENFILE || IsOfWholeMachine(error)) {
     Note(std::strerror(error), "", "");
     TurnAwayOne(listener);
-    full_turn_ = true;  // rests: the next one will not find more
+    full_turn_ = true;  // sleep before the next turn
     return Accepted::kNone;
   }
   log_->Error("listening socket failed", {{"error", std::strerror(error)}});
   return Accepted::kDead;
 }
 
-// Without a file left the connection would stay where it is, and be there again at each turn.
+// Without a free file descriptor the connection would stay in the kernel's queue and wake every
+// turn.
 void Acceptor::TurnAwayOne(int listener) {
   if (spare_fd_ >= 0) close(std::exchange(spare_fd_, -1));
   if (const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC); fd >= 0) Reset(fd);
@@ -185,7 +186,7 @@ void Acceptor::LookAt(ConnectionId id, absl::Duration now) {
   }
 }
 
-// One event each: a connection with a credential has no more, however much it sends.
+// One-shot events: a connection with a credential causes no more, however much it sends.
 void Acceptor::Watch(ConnectionId id, int fd, int operation) {
   epoll_event event = {};
   event.events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT;
@@ -193,7 +194,7 @@ void Acceptor::Watch(ConnectionId id, int fd, int operation) {
   epoll_ctl(active_fd_, operation, fd, &event);
 }
 
-// All that are active, before any of them is watched again.
+// Inspects all active connections before any of them is watched again.
 void Acceptor::LookAtActive(absl::Duration now) {
   std::vector<ConnectionId> active;
   std::array<epoll_event, 64> events;

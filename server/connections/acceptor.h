@@ -1,12 +1,12 @@
-// Accepts connections and hands them to gRPC, which has no limits of its own and whose listener
-// ends for good when files run out (CVE-2023-4785). The connection table decides; here are the
-// sockets: accept, look at what they received, end them.
+// Accepts connections and passes them to gRPC, which has no limits on connections and whose
+// listener stops for good when file descriptors run out (CVE-2023-4785). The connection table
+// decides which to refuse or close; the acceptor handles the sockets.
 //
-// gRPC owns the socket of a connection. The acceptor knows it by its number and the kernel's
-// cookie, so that it sees when gRPC has closed it, and never touches another file that got the same
+// gRPC owns the socket of a connection. The acceptor identifies it by its number and the kernel's
+// cookie, so that it notices when gRPC has closed it and never touches another file with the same
 // number.
 //
-// One thread. Thread-safe.
+// Runs one thread. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -32,8 +32,8 @@ class Acceptor {
   // Takes the socket of a connection, non-blocking.
   using Handover = std::function<void(int fd)>;
 
-  // Listens from now on; connections wait in the kernel until Start. `table` and `log` are
-  // borrowed. Statuses of ListeningSockets::Open.
+  // Starts to listen; connections wait in the kernel until Start. `table` and `log` are borrowed.
+  // Statuses of ListeningSockets::Open.
   static absl::StatusOr<std::unique_ptr<Acceptor>> Listen(const std::string& host, int port,
                                                           ConnectionTable* table, Log* log);
   // Stop().
@@ -41,14 +41,15 @@ class Acceptor {
 
   int port() const { return sockets_.port(); }
 
-  // Begins to accept. `on_dead` is called at most once, by the acceptor's thread, when a listening
-  // socket does not accept any more: the process should end with that status, so that its
-  // supervisor starts it again.
+  // Starts to accept. `on_dead` is called at most once, by the acceptor's thread, when a listening
+  // socket no longer accepts: the process should exit with that status, so that its supervisor
+  // restarts it.
   void Start(Handover handover, std::function<void(absl::Status)> on_dead);
-  // Accepts no more; connections stay with whoever they were handed to. Again: nothing happens.
+  // Stops accepting; existing connections stay open. Idempotent.
   void Stop();
 
-  // Sockets are accepted: false before Start, after Stop and when the thread ended or hangs.
+  // Whether connections are accepted: false before Start, after Stop, and when the thread has ended
+  // or hangs.
   bool accepting() const;
 
  private:
@@ -56,37 +57,37 @@ class Acceptor {
 
   Acceptor(ListeningSockets sockets, ConnectionTable* table, Log* log);
   void Run();
-  // Waits for connections, at most until somebody must be looked at.
+  // Waits for connections, at most until an existing one must be inspected.
   void Wait();
-  // As many as one turn may take. False: a socket does not accept any more.
+  // Accepts as many as one turn may. Returns false if a socket no longer accepts.
   bool AcceptSome();
   Accepted AcceptOne(int listener);
   void TurnAwayOne(int listener);
   void Admit(int fd, const Peer& peer);
   void Wake();
-  // Tells the table, once, when an anonymous connection sends something.
+  // Requests one event when an anonymous connection sends something.
   void Watch(ConnectionId id, int fd, int operation);
   void LookAt(ConnectionId id, absl::Duration now);
-  // At those that sent something.
+  // Inspects the connections that sent something.
   void LookAtActive(absl::Duration now);
   void LookAround(absl::Duration now);
   void EndConnections(absl::Duration now);
-  // At most once a minute of strangers, and of those with a credential.
+  // Logs at most once a minute for anonymous connections, and for those with a credential.
   void Note(absl::string_view why, absl::string_view address, absl::string_view credential);
 
   const ListeningSockets sockets_;
   ConnectionTable* const table_;
   Log* const log_;
-  const Clock* const clock_ = Clock::Real();  // sockets know no other
+  const Clock* const clock_ = Clock::Real();  // sockets use real time
   const int wake_fd_;                         // eventfd
   const int active_fd_;                       // epoll, of anonymous connections
-  int spare_fd_;                              // given up to turn one away when no file is left
+  int spare_fd_;                              // closed to refuse a connection when none is free
 
-  // Of the thread.
+  // Used by the thread only.
   Handover handover_;
   std::function<void(absl::Status)> on_dead_;
   std::map<ConnectionId, SocketName> open_;
-  bool full_turn_ = false;  // the last turn took as many as it may
+  bool full_turn_ = false;  // the last turn accepted the maximum
   absl::Duration look_at_all_at_;
   absl::Duration note_at_;
   absl::Duration note_of_credentials_at_;

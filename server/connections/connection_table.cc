@@ -7,11 +7,11 @@ namespace distro::server {
 namespace {
 
 constexpr uint64_t kCallsOfConnection = 20;  // likewise, of who has a credential
-// A reader acknowledges what it reads: up to one byte for so many.
+// Bytes read by a peer per byte of acknowledgements, at least.
 constexpr uint64_t kReadBytesOfAnAcknowledgement = 512;
-// HTTP/2 frames and TLS records around messages: up to one byte for so many.
+// Bytes of messages per byte of HTTP/2 frames and TLS records around them, at least.
 constexpr uint64_t kMessageBytesOfFraming = 16;
-constexpr uint64_t kCallBytes = 512;  // what the metadata of a call is taken for
+constexpr uint64_t kCallBytes = 512;  // assumed size of a call's metadata
 constexpr absl::Duration kForgetEvery = absl::Seconds(10);
 
 }  // namespace
@@ -87,7 +87,7 @@ void ConnectionTable::EndOldestAnonymous(const std::string& address) {
   }
 }
 
-// It takes no place of its address and its credential any more.
+// Frees the connection's places of its address and credential.
 void ConnectionTable::GiveUpPlaces(const Connection& connection) {
   anonymous_.erase(connection.id);
   Address& address = addresses_.at(connection.peer.address);
@@ -151,7 +151,8 @@ void ConnectionTable::Authenticate(Connection* connection, absl::Duration now) {
   address.known_until = now + limits_.known_for;
 }
 
-// Before the charge is given back: who took too much may not come again and again for nothing.
+// Done before the charge is returned, so that a credential over its limit cannot reconnect for
+// free.
 bool ConnectionTable::Adopt(Connection* connection, absl::string_view name, absl::Duration now) {
   Credential& credential = CredentialOf(name, now);
   connection->credential = std::string(name);
@@ -225,8 +226,8 @@ void ConnectionTable::EndExpired(absl::Duration now) {
   }
 }
 
-// A message is on its way before its handler has it: then it counts as overhead, and is given back
-// afterwards. Nothing is saved up: the bucket holds no more than its burst.
+// A message's bytes arrive before its handler gets it: they count as overhead at first, and are
+// returned afterwards. This cannot accumulate credit: the bucket holds no more than its burst.
 void ConnectionTable::ObserveOverhead(Connection* connection, const ConnectionBytes& bytes,
                                       absl::Duration now) {
   if (connection->credential.empty()) return;
@@ -244,7 +245,7 @@ void ConnectionTable::ObserveOverhead(Connection* connection, const ConnectionBy
   if (overhead.Empty(now)) End(connection, ConnectionEnd::kOverhead);
 }
 
-// Of who has no connections there is nothing to remember but what was taken lately.
+// Without connections, only recent charges must be remembered.
 void ConnectionTable::ForgetIdle(absl::Duration now) {
   if (now < forget_at_) return;
   forget_at_ = now + kForgetEvery;

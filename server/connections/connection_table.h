@@ -1,12 +1,12 @@
-// Admits and ends connections, below every handler (docs/security.md, "Connections"). A connection
-// is anonymous until a call on it has shown a credential. Anonymous ones are few, short and may
-// send little, and their cost is charged to their address and to all of them together; a credential
-// returns the charge. A connection with a credential may hold many calls and any number of bytes of
-// messages, but little beyond them: a peer that burns processor time on headers sends no messages.
+// Admits and ends connections, below all handlers (docs/security.md, "Connections"). A connection
+// is anonymous until a call on it presents a credential. Anonymous connections are limited in
+// number, time and bytes; their cost is charged to their address and to all of them together, and a
+// credential returns the charge. A connection with a credential may carry many calls and any number
+// of message bytes, but few other bytes, which bounds the CPU time that a peer can cost by headers.
 //
-// Knows nothing of sockets: its owner (Acceptor) tells what happens and ends the connections that
-// the table gives up. The caller has the clock: `now` is monotonic. Thread-safe: handlers tell of
-// calls while the owner accepts.
+// Does not use sockets: its owner (Acceptor) reports events and closes the connections that the
+// table ends. The caller passes the time: `now` is monotonic. Thread-safe: handlers report calls
+// while the owner accepts.
 #pragma once
 
 #include <array>
@@ -30,14 +30,14 @@ namespace distro::server {
 
 // Why a connection was refused or ended: label values of distro_aggregator_connections_ended_total.
 enum class ConnectionEnd {
-  kFull,               // refused: `connections` are there
-  kRate,               // refused: its address, or anonymous ones together, cost too much
+  kFull,               // refused: there are `connections` already
+  kRate,               // refused: its address, or all anonymous ones together, are over the rate
   kNoCredential,       // anonymous for too long
   kAnonymousBytes,     // sent too much without a credential
-  kMadeRoom,           // the oldest anonymous one, when a further one came
-  kNewerOfCredential,  // the oldest of its credential, when a further one came
+  kMadeRoom,           // the oldest anonymous one, ended by a new one
+  kNewerOfCredential,  // the oldest of its credential, ended by a new one
   kCalls,     // too many calls: refused ones without a credential, or those of its credential
-  kOverhead,  // more bytes beyond messages than overhead_bytes_per_second
+  kOverhead,  // bytes other than messages exceeded overhead_bytes_per_second
 };
 inline constexpr int kConnectionEnds = 8;
 absl::string_view ConnectionEndName(ConnectionEnd end);
@@ -62,31 +62,33 @@ class ConnectionTable {
  public:
   explicit ConnectionTable(const ConnectionLimits& limits);
 
-  // --- The owner's side, one thread. From now on `wake` is called when a handler's call ended a
-  // connection; null: no more. It must not call back.
+  // --- For the owner, one thread. Sets the function that is called when a handler's call ended a
+  // connection; nullptr: none. It must not call back.
   void SetWake(std::function<void()> wake);
-  // A connection came: its id, or why it is refused. Another one of the same endpoint is gone,
-  // then.
+  // Adds a connection: returns its id, or why it is refused. An earlier one with the same endpoint
+  // counts as closed.
   struct Admission {
     std::optional<ConnectionEnd> refused = std::nullopt;
     ConnectionId id = 0;
   };
   Admission Admit(const Peer& peer, absl::Duration now);
-  // What the kernel says of a connection: of an anonymous one a few milliseconds after it sent
-  // something, and when it is ended. Whether it still is anonymous, and not ended.
+  // Reports the kernel's byte counts of a connection: of an anonymous one a few milliseconds after
+  // it sent something, and of every one when it ends. Returns whether it is still anonymous and not
+  // ended.
   bool Observe(ConnectionId id, const ConnectionBytes& bytes, absl::Duration now);
-  // It is closed.
+  // The connection is closed.
   void Closed(ConnectionId id);
-  // Those to end, each once, also those whose time is over. They stay in the table until Closed.
+  // The connections to close, each returned once, including those whose time is over. They stay in
+  // the table until Closed.
   std::vector<EndedConnection> TakeEnded(absl::Duration now);
 
-  // --- The handlers' side. An endpoint that is not (or no more) in the table is ignored. A call
-  // showed this credential; empty: nobody is authenticated (--insecure), then neither of_credential
-  // nor the limits of calls and overhead hold.
+  // --- For handlers. Endpoints that are not in the table are ignored. A call presented this
+  // credential. Empty: authentication is off (--insecure), and of_credential and the limits of
+  // calls and overhead do not apply.
   void OnCall(absl::string_view endpoint, absl::string_view credential, absl::Duration now);
-  // A call showed no credential that is known.
+  // A call presented no valid credential.
   void OnRefusedCall(absl::string_view endpoint, absl::Duration now);
-  // A message of so many bytes came on it.
+  // A message of this many bytes arrived on the connection.
   void OnMessage(absl::string_view endpoint, uint64_t bytes);
 
   // For metrics and readiness.
@@ -105,7 +107,7 @@ class ConnectionTable {
     uint64_t charged = 0;    // while anonymous
     int refused_calls = 0;   // likewise
     uint64_t messages = 0;   // bytes that handlers took
-    uint64_t explained = 0;  // what Observe last took for messages, calls and acknowledgements
+    uint64_t explained = 0;  // bytes that Observe attributed to messages, calls, acknowledgements
     uint64_t seen = 0;       // bytes that Observe saw
   };
   struct Address {
@@ -134,7 +136,7 @@ class ConnectionTable {
   Credential& CredentialOf(absl::string_view name, absl::Duration now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Authenticate(Connection* connection, absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // False: the credential took too much, and the connection was ended.
+  // Returns false if the credential is over a limit; the connection was ended.
   bool Adopt(Connection* connection, absl::string_view credential, absl::Duration now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ObserveOverhead(Connection* connection, const ConnectionBytes& bytes, absl::Duration now)

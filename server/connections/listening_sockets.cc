@@ -46,7 +46,7 @@ int PortOf(int fd) {
                                             : reinterpret_cast<sockaddr_in6*>(&address)->sin6_port);
 }
 
-// -1, with errno: cannot be listened on.
+// Returns -1 and sets errno on failure.
 int ListenOn(const sockaddr_storage& address, socklen_t size, bool both_families) {
   const int fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -1;

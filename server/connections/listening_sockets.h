@@ -12,9 +12,9 @@ namespace distro::server {
 // Open for as long as the object lives.
 class ListeningSockets {
  public:
-  // Listens on every address that `host` names, all with the same port; port 0: a free one.
-  // "0.0.0.0" and "::" stand for both families. Non-blocking. Unavailable: one is in use, or none
-  // is of this machine; names it and the error. InvalidArgument: `host` names nothing.
+  // Listens on every address of `host`, all with the same port; port 0: any free port. "0.0.0.0"
+  // and "::" mean both families. Non-blocking. Unavailable: an address is in use, or none belongs
+  // to this machine; names it and the error. InvalidArgument: `host` cannot be resolved.
   static absl::StatusOr<ListeningSockets> Open(const std::string& host, int port);
   ~ListeningSockets();
   ListeningSockets(ListeningSockets&& other) noexcept

@@ -33,8 +33,7 @@ std::optional<ConnectionBytes> BytesOf(const SocketName& socket) {
       .acknowledged = info.tcpi_bytes_acked};
 }
 
-// The duplicate keeps the socket from being closed, and its number from being reused, between the
-// look and the act.
+// The duplicate keeps the socket open, and its number from being reused, between check and use.
 void Disconnect(const SocketName& socket) {
   const sockaddr nowhere = {.sa_family = AF_UNSPEC, .sa_data = {}};
   const int held = fcntl(socket.fd, F_DUPFD_CLOEXEC, 0);

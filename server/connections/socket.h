@@ -1,5 +1,5 @@
-// A TCP socket that somebody else owns, looked at from outside. Its number may be another file's by
-// now; the kernel's cookie says which socket it is. Thread-safe.
+// Inspects and ends a TCP socket owned by other code. Its number may have been reused for another
+// file; the kernel's cookie identifies the socket. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@ struct SocketName {
   uint64_t cookie = 0;
 };
 
-// Not set: `fd` is no open socket.
+// nullopt: `fd` is not an open socket.
 std::optional<SocketName> NameSocket(int fd);
 
-// What the kernel counted. Not set: it is closed, as far as its owner is concerned.
+// The kernel's byte counts. nullopt: its owner has closed it.
 std::optional<ConnectionBytes> BytesOf(const SocketName& socket);
 
-// Resets the connection; what its owner has not read yet is gone, and its next read fails, so that
-// it closes the socket. Nothing happens where it is closed.
+// Resets the connection. Unread data is lost, and the owner's next read fails, so that it closes
+// the socket. Does nothing if it is closed.
 void Disconnect(const SocketName& socket);
 
-// The peer's end of `fd`, which we own, gets a reset: nothing lingers.
+// Closes `fd`, which the caller owns, with a reset instead of lingering.
 void Reset(int fd);
 
 }  // namespace distro::server

@@ -1,4 +1,5 @@
-// Bytes that many share: taken before memory is reserved, given back when it is free. Thread-safe.
+// A shared limit of memory: a part is taken before memory is reserved, and returned when it is
+// freed. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -31,7 +32,7 @@ class ByteBudget {
     uint64_t bytes_;
   };
 
-  // nullopt: so many are not left.
+  // nullopt: fewer bytes are left.
   std::optional<Share> Take(uint64_t bytes) {
     uint64_t used = used_.load(std::memory_order_relaxed);
     do {

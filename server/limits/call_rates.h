@@ -1,6 +1,6 @@
-// Limits the rate of calls of each name (docs/protocol.md, "Limits"): a token bucket for every
+// Limits the rate of calls per name (docs/protocol.md, "Limits"): a token bucket for every
 // credential, or with --insecure for every worker's name. The rates are far above an honest
-// caller's; beyond them a call costs neither a log line nor a lock of the run. Thread-safe.
+// caller's. A call above them costs neither a log line nor a lock of the run. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -20,27 +20,26 @@
 
 namespace distro::server {
 
-// What a call counts as: most are light. Heavy are those that move a worker between states, which
-// is logged, or begin a stream: nobody honest does that many times a second.
+// The cost of a call. Most are light. Calls are heavy if they change a worker's state, which is
+// logged, or start a stream: an honest caller does not do that many times a second.
 inline constexpr uint64_t kLightCall = 1;
 inline constexpr uint64_t kHeavyCall = 20;
 
-// Names that have a bucket of their own. With --insecure anybody can make names up: beyond so many
-// they share one.
+// Names with their own bucket. With --insecure names can be invented: further names share one.
 inline constexpr size_t kMaxRatedNames = 4096;
 
-// Light calls a second of one name: as many as the limits say, and twenty a heartbeat interval
-// where that is more.
+// Light calls per second of one name: the configured limit, or twenty per heartbeat interval if
+// that is more.
 uint64_t CallsPerSecond(const ServiceLimits& limits, absl::Duration heartbeat_interval);
 
 class CallRates {
  public:
-  // `clock` is borrowed. Requires calls_per_second > 0. A name that was silent may make the calls
-  // of 4 s at once.
+  // `clock` is borrowed. Requires calls_per_second > 0. The burst of an idle name is the calls of 4
+  // s.
   CallRates(uint64_t calls_per_second, const Clock* clock);
 
-  // Counts a call of `name`; empty: of those who have none, together. ResourceExhausted `limit`,
-  // with the time to wait: above the rate; then the call counts nothing. Requires a cost of at most
+  // Charges a call to `name`; all calls without a name share a bucket. ResourceExhausted `limit`,
+  // with the time to wait: above the rate, and nothing is charged. Requires a cost of at most
   // kHeavyCall.
   absl::Status Take(absl::string_view name, uint64_t cost);
 
@@ -50,7 +49,7 @@ class CallRates {
  private:
   TokenBucket& BucketOf(absl::string_view name, absl::Duration now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Full buckets are forgotten; at most once a second, for it looks at all of them.
+  // Drops full buckets; at most once a second, because it scans all of them.
   void ForgetFull(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const uint64_t calls_per_second_;

@@ -1,5 +1,5 @@
-// Limits on the resources that peers may take of an aggregator (docs/protocol.md, "Limits"). The
-// defaults are far above an honest worker's needs: they bound the cost of a hostile or broken one.
+// Limits on an aggregator's resources that peers may use (docs/protocol.md, "Limits"). The defaults
+// are far above an honest worker's needs: they bound the cost of a hostile or broken one.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,23 @@
 namespace distro::server {
 
 struct ServiceLimits {
-  // Bytes of update payloads that have begun to arrive and are not whole, of all workers together.
-  // Above it a further payload is refused until others are through. A larger value costs memory;
-  // below one segment for each worker that sends at the same time, workers wait for each other.
+  // Bytes of partially received update payloads, of all workers together. Above the limit, further
+  // payloads are refused until others are complete. A larger value costs memory; with less than one
+  // segment for each worker that sends at the same time, workers wait for each other.
   uint64_t inflight_bytes = uint64_t{1} << 30;
-  // Bytes a second that one worker may upload, on average over a few seconds; 64 KiB or more.
+  // Upload rate of one worker in bytes per second, averaged over a few seconds; at least 64 KiB.
   uint64_t worker_bytes_per_second = uint64_t{128} << 20;
-  // Uploads at one time, and subscriptions at one time. Each costs a few tens of KiB.
+  // Open uploads, and open subscriptions. Each costs a few tens of KiB.
   int streams = 4096;
-  // Snapshots that are sent or received at one time. Each costs a frame or two, of 512 KiB.
+  // Open transfers of snapshots. Each costs one or two frames of 512 KiB.
   int snapshot_streams = 256;
-  // Control calls a second of one credential, on average over a few seconds (call_rates.h; a short
-  // heartbeat interval allows more). A worker makes one a heartbeat and a few a round, and an
-  // honest one that is told to wait waits.
+  // Control calls per second of one credential, averaged over a few seconds (call_rates.h; a short
+  // heartbeat interval allows more). A worker makes one per heartbeat and a few per round.
   uint64_t calls_per_second = 100;
-  // Measurements of links at one time; each takes one or two. They compete with the run for the
-  // aggregator's own link.
+  // Open streams that measure links; a measurement uses one or two. They compete with the run for
+  // the aggregator's link.
   int link_streams = 4;
-  // A transfer of which less than stall_bytes move within stall_timeout is ended.
+  // A transfer that moves less than stall_bytes within stall_timeout is ended.
   absl::Duration stall_timeout = absl::Seconds(30);
   uint64_t stall_bytes = uint64_t{16} << 10;
 

@@ -1,6 +1,6 @@
-// Detects a transfer that stalls or trickles: while we wait for the peer, `bytes` must move within
-// every `timeout`. Time in which the peer waits for us does not count. The caller has the clock.
-// Pure state, not thread-safe.
+// Detects a stalled or very slow transfer: while the server waits for the peer, `bytes` must move
+// within every `timeout`. Time in which the peer waits for the server does not count. The caller
+// passes the time. Pure state, not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ namespace distro::server {
 
 class StallWatch {
  public:
-  // The peer's time runs from `now`.
+  // The timeout starts at `now`.
   StallWatch(absl::Duration timeout, uint64_t bytes, absl::Duration now)
       : timeout_(timeout), bytes_(bytes), since_(now) {}
 
-  // The peer waits for us, until Wait().
+  // The peer waits for the server, until Wait().
   void Work(absl::Duration now) {
     if (!working_since_) working_since_ = now;
   }
-  // We wait for the peer.
+  // The server waits for the peer.
   void Wait(absl::Duration now) {
     if (working_since_) since_ += now - *working_since_;
     working_since_.reset();
@@ -29,7 +29,7 @@ class StallWatch {
     moved_ += bytes;
     if (moved_ >= bytes_) Progress(now);
   }
-  // Something is done, however few bytes it was.
+  // A step is complete, however few bytes it had: restarts the timeout.
   void Progress(absl::Duration now) {
     moved_ = 0;
     since_ = now;

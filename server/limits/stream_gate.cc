@@ -73,7 +73,7 @@ struct GatedStream::State {
   StallWatch watch;
   std::string name;  // whose; empty: not known yet
   uint64_t incarnation = 0;
-  bool stopped = false;  // counts no more
+  bool stopped = false;  // no longer counts
 
   absl::Mutex stop_mu;                                                     // held while `stop` runs
   std::function<void(const absl::Status&)> stop ABSL_GUARDED_BY(stop_mu);  // null: over

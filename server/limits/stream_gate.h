@@ -1,12 +1,16 @@
-// Limits open streams: their number by kind and by name, their rate, and their time without
+// Limits open streams: their number per kind and per name, their rate, and their time without
 // progress (docs/protocol.md, "Limits"). Independent of gRPC: a stream is an object that can be
 // told to stop. Thread-safe.
 //
-// No name has more places than it needs (kSubscriptionsOfAName and the others): beyond them it
-// displaces itself, not others.
+//   DISTRO_ASSIGN_OR_RETURN(auto stream, gate->Open(StreamKind::kUpload, stop));
+//   stream->Identify(worker, incarnation);                 // after the header
+//   DISTRO_RETURN_IF_ERROR(stream->Received(bytes));       // for every message
 //
-// A worker's place is safe: when all places for uploads are taken, the oldest stream that has not
-// yet said whose it is (no header came) makes room.
+// A name has only as many places as it needs (kSubscriptionsOfAName and the others): a further
+// stream ends the oldest of the same name.
+//
+// An identified worker keeps its place: when all places for uploads are taken, the oldest stream
+// without a header is stopped.
 #pragma once
 
 #include <cstdint>
@@ -30,43 +34,42 @@
 
 namespace distro::server {
 
-// What a message counts as at least, so that tiny ones are not free.
+// The minimum cost of a message, so that tiny ones are not free.
 inline constexpr uint64_t kMinMessageCost = 256;
 
-// Places that one name may have of a kind: of a credential, or with --insecure of a worker. A
-// follower that lost its connection comes back while its older streams still look alive, so it is
-// the oldest that makes room.
+// Open streams of each kind that one name (a credential, or with --insecure a worker) may have. The
+// oldest is stopped for a new one, because a follower that lost its connection returns while its
+// old streams still look alive.
 inline constexpr int kUploadsOfAName = 1;
 inline constexpr int kSubscriptionsOfAName = 8;
 inline constexpr int kSnapshotsOfAName = 8;
-inline constexpr int kLinksOfAName = 2;  // it measures both ways
+inline constexpr int kLinksOfAName = 2;  // one per direction
 
 enum class StreamKind { kUpload, kSubscription, kSnapshot, kLink };
 
 class StreamGate;
 
-// The place of one open stream; its end gives the place back. The gate outlives it.
+// The place of one open stream; the destructor frees it. The gate outlives it.
 class GatedStream {
  public:
-  // Afterwards `stop` does not run and will not be called. Not from within `stop`.
+  // When it returns, `stop` is not running and will not be called. Do not call from within `stop`.
   ~GatedStream();
   GatedStream(const GatedStream&) = delete;
   GatedStream& operator=(const GatedStream&) = delete;
 
-  // Whose stream it is, once that was checked: a worker's name for an upload, otherwise a
-  // credential's. Beyond what one name may have of this kind its oldest is stopped: Unavailable
-  // `limit`, that of another process Aborted `replaced`.
+  // Sets the authenticated owner: a worker's name for an upload, otherwise a credential's. If the
+  // name has too many streams of this kind, its oldest is stopped: with Unavailable `limit`, or
+  // Aborted `replaced` if it belongs to another process.
   void Identify(const std::string& name, uint64_t incarnation);
-  // A message of so many bytes came, after Identify. ResourceExhausted `limit`, with the time to
-  // wait: more than the worker's rate. A message counts as 256 bytes at least, so that tiny ones
-  // are not free.
+  // Charges a received message, after Identify. ResourceExhausted `limit`, with the time to wait:
+  // above the worker's rate. A message counts as at least kMinMessageCost.
   absl::Status Received(uint64_t bytes);
-  // So many bytes of what the stream is for moved.
+  // Reports transferred payload bytes.
   void Moved(uint64_t bytes);
-  // A part is done, however small.
+  // A part is complete, however small.
   void Progress();
-  // From now on the peer waits for us (Work), or we for the peer (Wait, at first). Only waiting can
-  // stall.
+  // From now on the peer waits for the server (Work), or the server waits for the peer (Wait, the
+  // initial state). Only waiting can stall.
   void Work();
   void Wait();
 
@@ -86,17 +89,17 @@ class StreamGate {
   // Requires that all streams have ended.
   ~StreamGate();
 
-  // A place for a stream that begins. `stop` is called at most once, by another thread, without
+  // Reserves a place for a new stream. `stop` is called at most once, by another thread, without
   // locks of the gate; it must not wait for the stream's end. ResourceExhausted `limit`: all places
-  // of the kind are taken.
+  // of this kind are taken.
   absl::StatusOr<std::unique_ptr<GatedStream>> Open(StreamKind kind,
                                                     std::function<void(const absl::Status&)> stop);
 
-  // Stops streams that stall, with DeadlineExceeded `stalled`. Subscriptions never stall: they wait
-  // for us.
+  // Stops stalled streams with DeadlineExceeded `stalled`. Subscriptions never stall: they wait for
+  // the server.
   void Sweep();
 
-  // Of payloads that are arriving.
+  // The budget for payloads in transfer.
   ByteBudget* inflight() { return &inflight_; }
   const ByteBudget& inflight() const { return inflight_; }
   const ServiceLimits& limits() const { return limits_; }
@@ -110,13 +113,13 @@ class StreamGate {
 
   int Limit(StreamKind kind) const;
   int CountLocked(StreamKind kind) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Streams of its kind and name that were not stopped, and it.
+  // Number of running streams of its kind and name, including itself.
   int OpenOfLocked(const State& stream) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MakeRoom(StreamKind kind, Stopped* stopped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void MarkStalled(absl::Duration now, Stopped* stopped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   TokenBucket& BucketOf(const std::string& name, absl::Duration now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Tells them; no locks held.
+  // Calls `stop` of each; without locks.
   static void Stop(const Stopped& stopped);
 
   const ServiceLimits limits_;

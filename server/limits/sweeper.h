@@ -1,5 +1,5 @@
-// A thread that sweeps a gate for streams that stall. The gate's clock says what is late; this one
-// only looks often enough. What else must be looked at every second or more often goes with it.
+// A thread that periodically calls StreamGate::Sweep, and `look` for other checks that are needed
+// at least every second. The gate's clock decides which streams have stalled.
 #pragma once
 
 #include <algorithm>

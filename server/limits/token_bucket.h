@@ -1,5 +1,5 @@
-// A rate with bursts: so many bytes (or calls) a second, and what was not used before up to a
-// burst. The caller has the clock. Not thread-safe.
+// A token bucket: limits bytes (or calls) per second, and allows bursts of unused ones. The caller
+// passes the time. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ class TokenBucket {
         tokens_(burst_),
         at_(now) {}
 
-  // Takes `bytes` if they are there: 0. Otherwise takes nothing: the time until they will be.
-  // Requires bytes <= burst.
+  // Takes `bytes` and returns 0 if there are enough; otherwise takes nothing and returns the time
+  // until there are. Requires bytes <= burst.
   absl::Duration Take(uint64_t bytes, absl::Duration now) {
     tokens_ = TokensAt(now);
     at_ = now;
@@ -29,20 +29,20 @@ class TokenBucket {
     return absl::ZeroDuration();
   }
 
-  // Takes `bytes` whether they are there or not: what is missing is a debt, which the rate pays.
+  // Takes `bytes` even if there are too few: the balance becomes negative.
   void Charge(uint64_t bytes, absl::Duration now) {
     tokens_ = TokensAt(now) - static_cast<double>(bytes);
     at_ = now;
   }
-  // Of what was charged.
+  // Returns charged bytes.
   void GiveBack(uint64_t bytes, absl::Duration now) {
     tokens_ = std::min(burst_, TokensAt(now) + static_cast<double>(bytes));
     at_ = now;
   }
-  // Nothing is there, or a debt.
+  // Whether the balance is 0 or negative.
   bool Empty(absl::Duration now) const { return TokensAt(now) <= 0; }
 
-  // Nothing is lost by forgetting a full one.
+  // Whether the bucket is full, so that it may be dropped.
   bool Full(absl::Duration now) const { return TokensAt(now) == burst_; }
 
  private:

@@ -1,5 +1,4 @@
-// The command line of distro-aggregator: the flags that fill its options, what --help teaches, and
-// its exit codes.
+// The command line of distro-aggregator: its flags, help texts and exit codes.
 #pragma once
 
 #include <functional>
@@ -10,7 +9,7 @@
 
 namespace distro::server {
 
-// Of a status that ended the process, or kept it from starting.
+// The exit code for a status that ended the process or prevented its start.
 int ExitCode(const absl::Status& status);
 
 // Fills `options`, which is borrowed, validates them and calls `run`.

@@ -60,7 +60,7 @@ absl::Status OutOfOrder(absl::string_view flag, absl::Duration value, absl::stri
                                                  absl::FormatDuration(other_value), "): ", why));
 }
 
-// The ladder of docs/protocol.md, "Times": heartbeat_interval < suspect_after < lease.
+// The order required by docs/protocol.md, "Times": heartbeat_interval < suspect_after < lease.
 absl::Status CheckLadder(const AggregatorOptions& options) {
   const absl::Duration interval = options.heartbeat_interval;
   if (interval < absl::Milliseconds(10) || interval > absl::Hours(1)) {

@@ -18,51 +18,49 @@ namespace distro::server {
 struct AggregatorOptions {
   // Folder of the run: its configuration, initial model and log. One process at a time. Required.
   std::string data_dir;
-  // run.json and checkpoint folder of the run to create, or to go on with. Both or neither: without
-  // them the process goes on with the folder's run, or waits for `distroctl run create`.
+  // run.json and checkpoint folder of the run to create or continue. Both or neither: without them
+  // the process continues the folder's run, or waits for `distroctl run create`.
   std::string run;
   std::string model;
   // gRPC for workers and operators; port 0 takes a free one.
   std::string listen = "127.0.0.1:7700";
   // Metrics, health and the status page, for the cluster; port 0 takes a free one.
   std::string http = "127.0.0.1:7701";
-  // PEM files of the aggregator's certificate, chain included, and its key; read again when they
+  // PEM files of the aggregator's certificate, including its chain, and its key; reloaded when they
   // change.
   std::string cert;
   std::string key;
-  // PEM file of the CAs whose client certificates are believed; empty: no client certificates. Read
-  // again when it changes.
+  // PEM file of the CAs of accepted client certificates; empty: no client certificates. Reloaded
+  // when it changes.
   std::string ca;
-  // File of tokens (server/auth/tokens/tokens_file.h); empty: no tokens. Read again when it
-  // changes.
+  // File of tokens (server/auth/tokens/tokens_file.h); empty: no tokens. Reloaded when it changes.
   std::string tokens_file;
-  // Plaintext, and nobody is authenticated: instead of the four above.
+  // Plaintext without authentication, instead of the four above.
   bool insecure = false;
   // Answers gRPC's server reflection, to callers with a credential.
   bool reflection = false;
-  // Time between a worker's heartbeats. Smaller values notice a dead worker sooner and cost a
-  // message each.
+  // Time between a worker's heartbeats. Smaller values detect a dead worker sooner and cost more
+  // messages.
   absl::Duration heartbeat_interval = absl::Seconds(2);
-  // Silence after which nobody waits for a worker until it is heard again; 0: 3 heartbeat
-  // intervals. Smaller values wait less for a worker that died, and leave out more of those whose
-  // link only stalls.
+  // Silence after which rounds do not wait for a worker until it reports again; 0: 3 heartbeat
+  // intervals. Smaller values wait less for a dead worker, and exclude more whose link only stalls.
   absl::Duration suspect_after = absl::ZeroDuration();
   // Silence after which a worker counts as gone; longer than suspect_after.
   absl::Duration lease = absl::Seconds(30);
-  // How long a drain lets the open round go on, at most. Larger values lose fewer uploads at a
-  // restart; the supervisor must wait longer before it kills.
+  // How long a drain lets the open round continue, at most. Larger values lose fewer uploads at a
+  // restart; the supervisor's grace period must be longer.
   absl::Duration drain_grace = absl::Seconds(30);
   // Recent results kept in memory. A subscriber that lags further reads the log.
   uint64_t ring_bytes = uint64_t{256} << 20;
-  // What peers may take of this process: with their calls, and with their connections.
+  // Limits on the resources that peers may use: by calls, and by connections.
   ServiceLimits limits = {};
   ConnectionLimits connections = ConnectionLimits::ForOpenFiles(OpenFilesLimit());
-  // File that gets the bound addresses once both ports listen; empty: none.
+  // File to which the bound addresses are written once both ports listen; empty: none.
   std::string port_file;
   LogLevel log_level = LogLevel::kInfo;
 
-  // InvalidArgument names the flag and the remedy; of two that contradict each other, both with
-  // their values.
+  // InvalidArgument names the flag and the remedy; for a contradiction, both flags and their
+  // values.
   absl::Status Validate() const;
   // suspect_after with its default.
   absl::Duration SuspectAfter() const {
@@ -72,7 +70,7 @@ struct AggregatorOptions {
 
 // "host:port" or "[v6]:port" as host and port. InvalidArgument: there is no port of 0 to 65535.
 absl::StatusOr<std::pair<std::string, int>> SplitAddress(absl::string_view address);
-// The other way round; IPv6 gets its brackets.
+// The inverse; adds the brackets of IPv6.
 std::string JoinAddress(const std::string& host, int port);
 
 }  // namespace distro::server

@@ -9,7 +9,7 @@
 namespace distro::server {
 namespace {
 
-// After a restart: has come back as far as it can, or will not come.
+// After a restart: the worker has returned as far as it can, or will not return.
 bool IsBack(const Worker* worker) {
   if (worker == nullptr) return false;
   return worker->state == v1::MEMBER_STATE_QUARANTINED ||
@@ -31,8 +31,8 @@ Work NextOpenWork(const Agenda& a, absl::Duration now) {
                    absl::StrCat(active, " of start_workers ", wanted, " are active"));
     return {};
   }
-  // After a restart those who have samples get one lease to come back, so that their round has all
-  // of them.
+  // After a restart, workers with samples have one lease to return, so that their round includes
+  // all of them.
   const std::vector<v1::Slot>& slots = a.course->slots();
   const auto back = std::ranges::count_if(
       slots, [&a](const v1::Slot& slot) { return IsBack(a.members->Find(slot.worker())); });
@@ -79,7 +79,7 @@ Work NextRoundWork(const Agenda& a, absl::Duration now) {
   return WaitUntil(now < course.deadline_at() ? course.deadline_at() : absl::InfiniteDuration());
 }
 
-// The open round goes on, as long as it may; no other opens.
+// Lets the open round continue as long as it may; opens no other.
 Work NextDrainWork(const Agenda& a, absl::Duration now) {
   const absl::Duration ends = a.control->drain_ends();
   if (a.course->round() == nullptr || now >= ends) return Do(Work::kDrained);

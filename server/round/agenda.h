@@ -18,10 +18,10 @@ struct Work {
   enum Kind { kNone, kAdmission, kStart, kOpen, kReopen, kClose, kCommit, kDone, kDrained };
   Kind kind = kNone;
   absl::Duration at = absl::InfiniteDuration();  // kNone: when to look again
-  std::vector<ClosedSegment> closed = {};        // kClose: out of the round already
+  std::vector<ClosedSegment> closed = {};        // kClose: already removed from the round
 };
 
-// What the answer follows from; all of it borrowed and under the manager's mutex, which is held.
+// The inputs of the decision; all borrowed, and guarded by the manager's mutex, which is held.
 struct Agenda {
   const v1::RunConfig* config = nullptr;
   Control* control = nullptr;
@@ -30,11 +30,12 @@ struct Agenda {
   bool started = false;              // the start record is written
   bool header_made = false;          // of the open round
   uint64_t quarantines_written = 0;  // of members->quarantine_changes()
-  absl::Duration retry_at;           // of the disk
+  absl::Duration retry_at;           // next attempt after a disk error
   absl::Duration grace_ends;  // after a restart: until then workers with samples may come back
 };
 
-// Ends leases, says in `control` what the run waits for, and takes what closes out of the round.
+// Ends leases, sets in `control` what the run waits for, and removes closing segments from the
+// round.
 Work NextWork(const Agenda& agenda, absl::Duration now);
 
 }  // namespace distro::server

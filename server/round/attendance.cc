@@ -21,13 +21,13 @@ namespace {
 AdaptiveDeadline DeadlineOf(const v1::RunConfig& config) {
   if (!config.has_round_deadline()) return {absl::Seconds(1), absl::InfiniteDuration()};
   const absl::Duration longest = FromProto(config.round_deadline());
-  // Nobody sends before the window is over, unless all take every step.
+  // No worker sends before the window is over, unless all take every step.
   const absl::Duration window =
       config.has_round_window() ? FromProto(config.round_window()) : absl::ZeroDuration();
   return {window + FromProto(config.min_round_deadline()), longest};
 }
 
-// Why a worker's streams end, when its new state ends them.
+// The status with which a worker's streams end, if its new state ends them.
 absl::Status EndOfStreams(const Worker& worker, absl::string_view word) {
   const std::string who = absl::StrCat("worker ", worker.name, ": ");
   if (worker.state == v1::MEMBER_STATE_QUARANTINED) {

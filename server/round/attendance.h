@@ -1,8 +1,8 @@
 // Tracks the workers of a run: sessions and states, the times of their updates, the deadline of the
 // next round, and whether a link can keep up (docs/protocol.md, "Membership", "Times").
 //
-// Passive: under the manager's mutex. What a worker's new state means to the open round and to its
-// streams is its owner's.
+// Passive: guarded by the manager's mutex. Its owner applies a worker's new state to the open round
+// and to streams.
 #pragma once
 
 #include <cstdint>
@@ -51,21 +51,21 @@ class Attendance {
   // Pace ---------------------------------------------------------------------------------------
 
   void RoundOpened(RoundId round);
-  // Of a record that an earlier process wrote, or of the round that was just committed.
+  // Adds the statistics of a record: written by an earlier process, or just committed.
   void Learn(const v1::RoundHeader& header, absl::Duration duration);
   void RoundOver() { update_times_.Close(clock_->MonotonicNow()); }
-  // The last byte of the worker's update came, or was refused because it was late. On probation
-  // nobody waits for an update, so it does not count.
+  // The last byte of the worker's update arrived, or was refused as late. Updates on probation are
+  // not timed, because no round waits for them.
   void TimeUpdate(RoundId round, const std::string& worker);
-  // Of the next round; from Open.
+  // The deadline of the next round, from Open.
   absl::Duration Deadline() const { return deadline_.Deadline(); }
   uint64_t log_bytes_per_second() const { return log_rate_.BytesPerSecond(); }
-  // What a worker's link has to carry.
+  // The bandwidth that a worker's link needs.
   v1::LinkNeeds LinkNeeds() const;
 
   // Views --------------------------------------------------------------------------------------
 
-  // Peers say what they like: a few of them move the median little, and the mean anywhere.
+  // The median of the workers' last evaluations: a few false reports move it little.
   std::optional<double> EvaluationLoss() const;
   // The workers, and since when they are in their states.
   void FillStatus(RunStatus* status) const;
@@ -82,16 +82,16 @@ class Attendance {
   const absl::Duration started_at_;
 
   Membership members_;
-  // Of workers that members_ knows; not there: since the start.
+  // Workers in members_ that are missing here have their state since the start.
   std::map<std::string, absl::Duration, std::less<>> state_since_;
   UpdateTimes update_times_;
   AdaptiveDeadline deadline_;
   LogRate log_rate_;
 };
 
-// The run's max_workers, or fewer: runs that an earlier version created may have more than a
-// round's header has room for. Their names are shorter than they may be, so as many as there were
-// go on.
+// The run's max_workers, or fewer if a round's header has no room for them, as in runs created by
+// an earlier version. The number of workers that have already taken part is always allowed, since
+// their names are shorter than the maximum.
 uint32_t WorkersThatFit(const RunIdentity& run, const RoundLog& rounds);
 
 // InvalidArgument: too few fit for a round (common/round_log/header_bound.h).

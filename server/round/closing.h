@@ -1,5 +1,5 @@
-// Segments of the open round as they close: what leaves the round under the manager's mutex, and
-// how it is combined outside of it, on several threads.
+// Closes segments of the open round: removes their payloads from the round under the manager's
+// mutex, and combines them outside the mutex on several threads.
 #pragma once
 
 #include <string>
@@ -24,15 +24,16 @@ struct ClosedSegment {
   std::vector<Contribution> audited = {};  // of the segment that is audited in this round
 };
 
-// Takes the segments' payloads out of the round. Nobody waits any more for who is missing in one;
-// returns their names as often as they are missing.
+// Removes the segments' payloads from the round. The round no longer waits for workers missing in
+// one of them; returns their names, once per missing segment.
 std::vector<std::string> CloseSegments(absl::Span<const SegmentId> segments, Round* round,
                                        std::vector<ClosedSegment>* closed);
 
-// `done` gets each segment's result in the given order, on the calling thread; its error ends it.
-// That of an audited segment is kept for comparison. As many segments at a time as
-// there are threads, so that the first results leave before the last segments are combined; where
-// there are fewer, several threads share one. DataLoss: memory is damaged.
+// Combines the segments and calls `done` with each result in the given order, on the calling
+// thread; an error of `done` ends it. Keeps the result of an audited segment for comparison.
+// Combines as many segments at a time as there are threads, so that the first results are sent
+// before the last segments are combined; if there are fewer, several threads share a segment.
+// DataLoss: memory is damaged.
 absl::Status CombineClosed(
     const RunIdentity& run, RoundId round, absl::Span<const ClosedSegment> closed,
     const Clock& clock,

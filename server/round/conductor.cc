@@ -163,7 +163,7 @@ absl::Status Conductor::PublishSegment(RoundId round, const ClosedSegment& close
     absl::MutexLock lock(&shared_->mu);
     shared_->course.round()->SetResult(closed.segment, result);
   }
-  // What fails now is written again at the commit.
+  // If this fails, the commit writes it again.
   if (const absl::Status status = recorder_.Add(closed.segment, result.payload); !status.ok())
     shared_->NoteDiskError(status);
   context_.observer->OnPhase("log", shared_->now() - sent);

@@ -1,6 +1,6 @@
-// The round thread: finds the work that is due and does it, with heavy work outside the mutex.
+// The round thread's logic: finds the due task and executes it, with heavy work outside the mutex.
 //
-// For one thread, whoever calls Step(). What it shares with others is in SharedRun.
+// Used by the thread that calls Step(). State shared with other threads is in SharedRun.
 #pragma once
 
 #include "absl/status/status.h"
@@ -30,7 +30,7 @@ class Conductor {
  private:
   Work FindWork();
   absl::Status Do(const Work& work);
-  // OK: it is tried again.
+  // Returns OK if the step will be retried.
   absl::Status HandleError(const absl::Status& error);
 
   absl::Status WriteStart();

@@ -1,6 +1,6 @@
 // The state of a run and its reason: pauses and drains (docs/protocol.md, "The process").
 //
-// Passive: under the manager's mutex. A decision of an operator is durable before it comes here.
+// Passive: guarded by the manager's mutex. An operator's decision is durable before it is set here.
 #pragma once
 
 #include <optional>
@@ -17,12 +17,12 @@ namespace distro::server {
 
 class Control {
  public:
-  // Borrowed; `course` is under the same mutex, and says which round log lines name.
+  // Borrowed; `course`, guarded by the same mutex, provides the round for log lines.
   Control(const Course* course, Log* log) : course_(course), log_(log) {}
 
   // State --------------------------------------------------------------------------------------
 
-  // Logged when the state changes, and when it waits for something else.
+  // Logs when the state changes, or what it waits for.
   void Set(v1::RunState state, std::string reason);
   v1::RunState state() const { return state_; }
   // As peers see it.
@@ -35,12 +35,12 @@ class Control {
   void Pause(const std::string& reason);
   void Resume();
   bool paused() const { return paused_; }
-  // Between rounds a pause shows at once; an open round ends first.
+  // Sets the paused state at once between rounds; an open round ends first.
   void ShowPause();
 
   // Drain and end ------------------------------------------------------------------------------
 
-  // Only the first one counts.
+  // Only the first call counts.
   void Drain(absl::Duration ends);
   bool draining() const { return drain_ends_.has_value(); }
   // Requires draining().
@@ -48,10 +48,10 @@ class Control {
   void End() { ended_ = true; }
   bool ended() const { return ended_; }  // drained or stopped
 
-  // What whoever comes now is told; the hint: after what is left of the grace somebody else may
-  // answer here.
+  // The status for new callers. Its retry hint is the remaining grace, after which another process
+  // may answer here.
   absl::Status DrainingError(absl::Duration now) const;
-  // Whether an upload of the head may go on. Unavailable "draining", "paused", "not_open".
+  // Whether an upload to the head may continue. Unavailable "draining", "paused", "not_open".
   absl::Status CheckOpen(absl::Duration now) const;
 
  private:
@@ -66,8 +66,7 @@ class Control {
   bool ended_ = false;
 };
 
-// What subscriptions, and snapshots that nobody adopts any more, end with when the aggregator
-// stops.
+// The status with which subscriptions and pending snapshots end when the aggregator stops.
 absl::Status Draining();
 
 }  // namespace distro::server

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kRestoredRounds = kReferenceRounds;  // records that a start looks at; at least 2
 
-// Who has samples of round 0, as members before there is a record.
+// The workers with samples of round 0 as members, before there is a record.
 std::vector<v1::Member> MembersOf(const std::vector<v1::Slot>& slots) {
   std::vector<v1::Member> members;
   for (const v1::Slot& slot : slots) {

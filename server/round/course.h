@@ -1,11 +1,11 @@
 // The position of a run: the round that is open or opens next, the owners of its samples and of the
 // next round's, and the open round itself.
 //
-// Passive: under the manager's mutex. Times are monotonic and given.
+// Passive: guarded by the manager's mutex. Times are monotonic and passed in.
 //
 //   course.Open(members, deadline, audited, now);   // then uploads go into *course.round()
 //   header = course.MakeHeader(...);                // once all segments are closed
-//   course.Finish(header);                          // it is in the log
+//   course.Finish(header);                          // once it is in the log
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,13 @@ namespace distro::server {
 
 class Course {
  public:
-  // `run` is borrowed; of more than `max_workers` with samples the last ones are left out.
+  // `run` is borrowed. If more than `max_workers` have samples, the last ones are dropped.
   Course(const RunIdentity* run, EpochId epoch, uint32_t max_workers, RoundId head)
       : run_(run), epoch_(epoch), max_workers_(max_workers), head_(head) {}
 
-  // Takes what the log says, which has a start record; `learn` gets the headers of the newest
-  // rounds. Returns the members of the last one (of none: those with samples, as ACTIVE).
+  // Restores the position from the log, which has a start record; calls `learn` with the headers of
+  // the newest rounds. Returns the members of the last one, or before the first round the workers
+  // with samples, as ACTIVE.
   absl::StatusOr<std::vector<v1::Member>> Restore(
       const RoundLog& round_log, absl::FunctionRef<void(const v1::RoundHeader&)> learn);
   // The start record is written.
@@ -50,36 +51,36 @@ class Course {
   Round* round() { return round_ ? &*round_ : nullptr; }  // null: none is open
   const Round* round() const { return round_ ? &*round_ : nullptr; }
   bool opened_before() const { return opened_before_; }  // a round was opened in this epoch
-  // Of the open round, or of the last; from Open.
+  // The deadline of the open or the last round, from Open.
   absl::Duration deadline() const { return deadline_; }
-  // Of the open round.
+  // The monotonic deadline of the open round.
   absl::Duration deadline_at() const { return round_->opened_at() + deadline_; }
-  // A segment of the open round closed without somebody who was expected.
+  // A segment of the open round closed without an expected worker.
   void CloseByDeadline() { by_deadline_ = true; }
 
   void Open(const Membership& members, absl::Duration deadline, SegmentId audited,
             absl::Duration now);
-  // Workers whose votes count and who have no samples of the open round; no more than fit.
+  // Workers whose votes count but who have no samples of the open round; at most as many as fit.
   std::vector<std::string> CountedWithoutSamples(const Membership& members) const;
-  // Gives them samples of the open round. Returns how many they are.
+  // Assigns them samples of the open round. Returns their number.
   size_t Reopen(const Membership& members);
-  // What everybody is told of the open round.
+  // The open round's Open message.
   v1::RoundOpen MakeOpen(absl::Duration now) const;
 
-  // Of an upload: "late": its round is over. "wrong_round": it has not begun. OK: it is the head,
-  // open or not.
+  // Checks an upload's round: OK if it is the head, open or not; "late" if it is over;
+  // "wrong_round" if it has not begun.
   absl::Status CheckHead(RoundId round) const;
 
-  // The record of the open round; gives out samples.
+  // Creates the record of the open round; assigns samples.
   v1::RoundHeader MakeHeader(const Membership& members, uint64_t predecessor_hash, bool paused,
                              const Clock& clock);
-  // What observers are told of the open round; `header` is borrowed.
+  // The description of the open round for observers; `header` is borrowed.
   CommittedRoundInfo Describe(const v1::RoundHeader& header, absl::Duration now) const;
   // The open round is in the log with this header; the next one becomes the head.
   void Finish(const v1::RoundHeader& header);
 
  private:
-  // A record is in the log: what it says of the rounds after it.
+  // A record is in the log: takes the slots of the rounds after it.
   void Advance(const v1::RoundHeader& header);
 
   // Constant after construction.

@@ -1,5 +1,4 @@
-// Executes the decisions of operators, and those that rules make in their place: written first,
-// then acted upon.
+// Executes decisions of operators and of rules: writes a decision first, then acts on it.
 //
 // Thread-safe; waits for the disk.
 #pragma once
@@ -30,16 +29,16 @@ class Decrees {
   absl::Status Evict(const std::string& name, absl::string_view reason);
   absl::Status Admit(const std::string& name);
 
-  // Makes durable whom rules put into quarantine since.
+  // Writes the names that rules have put into quarantine since the last write.
   absl::Status WriteQuarantines();
-  // Takes up what is written, when the aggregator starts.
+  // Restores the written decisions when the aggregator starts.
   absl::Status Restore();
 
  private:
   using Edit = absl::FunctionRef<absl::StatusOr<v1::StoredAdmission>(const v1::StoredAdmission&)>;
   using Act = absl::FunctionRef<absl::Status(const v1::StoredAdmission&)>;
-  // Makes the edit durable, then acts upon it with the mutex of the shared run; one at a time, so
-  // that memory and disk have the same order.
+  // Writes the edit, then acts on it under the mutex of the shared run; one at a time, so that
+  // memory and disk have the same order.
   absl::Status Decide(Edit edit, Act act);
 
   SharedRun* const shared_;

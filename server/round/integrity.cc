@@ -11,7 +11,7 @@
 namespace distro::server {
 namespace {
 
-// Of a state hash that differs.
+// Describes a state hash that differs.
 std::string Where(RoundId round, absl::string_view whose, absl::string_view tensors) {
   return absl::StrCat("round ", round.value(), ", of ", whose, tensors.empty() ? "" : ", in ",
                       tensors);

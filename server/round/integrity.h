@@ -1,7 +1,7 @@
-// Do replicas hold the same parameters, and do workers point where the others point? What a round
-// showed becomes a verdict on its members (docs/protocol.md, "State hashes", "Agreement").
+// Checks that replicas hold the same parameters and that workers' updates agree with the others'.
+// Each round gives a verdict on its members (docs/protocol.md, "State hashes", "Agreement").
 //
-// Passive: under the manager's mutex. Audit() and CheckHashes() are pure and need no lock.
+// Passive: guarded by the manager's mutex. Audit() and CheckHashes() are pure and need no lock.
 #pragma once
 
 #include <cstdint>
@@ -40,38 +40,40 @@ class Integrity {
         observer_(observer),
         references_(run->layout.get(), run->initial_snapshot.state_hash()) {}
 
-  // A record of an earlier process: an archiver may report on it. Its workers were judged then.
+  // Adds a record of an earlier process, on which an archiver may report. Its workers have been
+  // judged already.
   void Learn(const v1::RoundHeader& header) { references_.Commit(header); }
 
-  // What came with an upload into `round`.
+  // Adds the hashes of an upload into `round`.
   void AddUpload(RoundId round, const v1::UploadHeader& header) {
     references_.AddTensors(round, header.state_hash(), header.tensor_hashes());
   }
 
-  // An archiver's replay: a witness. That it contradicts its round's reference is told, and moves
-  // nobody: one side is wrong, and an operator finds out which. Requires CheckReport.
+  // Adds the hashes of an archiver's replay. If they contradict the round's reference, that is
+  // logged and counted, but no worker is affected: an operator must find out which side is wrong.
+  // Requires CheckReport.
   void AddReport(const v1::ReportStateRequest& request);
-  // InvalidArgument: not one hash a tensor, or, of round 0, not those of the run's own snapshot.
+  // InvalidArgument: not one hash per tensor, or, for round 0, not those of the run's snapshot.
   absl::Status CheckReport(const v1::ReportStateRequest& request) const;
 
-  // The segment of a round whose payloads are compared with the sum of the others: drawn so that a
-  // worker cannot know which one before it has sent: the clock is in the draw.
+  // Selects the segment of a round whose payloads are compared with the sum of the others. The
+  // choice depends on the clock, so that a worker cannot know it before it has sent.
   SegmentId DrawAudited(RoundId round, absl::Time now) const;
   using Counts = std::vector<std::pair<std::string, AgreementCounts>>;  // by worker
   void AddAudit(RoundId round, const Counts& counts);
 
-  // The open round is committed: says of each member what it showed.
+  // The open round is committed: applies its verdicts to the members.
   void Judge(const v1::RoundHeader& header, const Round& round, Membership* members);
 
-  // The last state hash that differed, for people: round, whose, tensors.
+  // A human-readable description of the last state hash that differed: round, owner, tensors.
   const std::string& mismatch() const { return mismatch_; }
-  // It agrees less with the others than they do among themselves: its update counts no more than
-  // one local step's.
+  // Whether the worker agrees less with the others than they do with each other: its update then
+  // counts at most as one local step.
   bool Doubts(absl::string_view worker) const { return agreement_.Doubts(worker); }
   double AgreementScore(absl::string_view worker) const { return agreement_.Of(worker).Score(); }
 
  private:
-  // Returns whose state hash differs.
+  // Returns the workers whose state hash differs.
   std::set<std::string> JudgeStates(const v1::RoundHeader& header, Membership* members);
   void JudgeAgreement(Membership* members);
   void TellContradiction(RoundId round);
@@ -87,13 +89,13 @@ class Integrity {
   std::string mismatch_;
 };
 
-// Compares what each worker sent of an audited segment with what the others sent. DataLoss: a
-// payload that was checked does not decode.
+// Compares each worker's payload of an audited segment with those of the others. DataLoss: a
+// checked payload does not decode.
 absl::StatusOr<Integrity::Counts> Audit(const RoundMethod& method, RoundId round,
                                         const ClosedSegment& closed, const SegmentResult& result);
 
-// Of an upload. InvalidArgument: the tensors' hashes are neither none nor one each, or do not make
-// the state hash.
+// Checks the hashes of an upload. InvalidArgument: there are hashes but not one per tensor, or they
+// do not combine to the state hash.
 absl::Status CheckHashes(const v1::UploadHeader& header, const Layout& layout);
 
 }  // namespace distro::server

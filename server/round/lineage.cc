@@ -59,7 +59,7 @@ Progress Lineage::ProgressOf(const v1::HeartbeatRequest& request, RoundId head) 
   if (!request.has_next_round()) return Progress::kBehind;
   const RoundId next(request.next_round());
   if (!CheckChain(head, next, request.log_hash()).ok()) return Progress::kDiverged;
-  // The commit of the last round may be on its way: one behind counts as caught up.
+  // The commit of the last round may be in flight: one round behind counts as caught up.
   return next == head || next.Next() == head ? Progress::kCaughtUp : Progress::kBehind;
 }
 

@@ -1,6 +1,6 @@
-// Is a peer of this run, of this epoch, and on this chain? The log is the answer.
+// Checks that a peer belongs to this run, this epoch and this chain of records, by the log.
 //
-// Passive: under the manager's mutex.
+// Passive: guarded by the manager's mutex.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ class Lineage {
   Lineage(const RunIdentity* run, EpochId epoch, const RoundLog* round_log, Log* log)
       : run_(run), epoch_(epoch), round_log_(round_log), log_(log) {}
 
-  // FailedPrecondition "other_run"; what is theirs and what is ours, in words.
+  // FailedPrecondition "other_run"; `theirs` and `ours` introduce the two ids in the message.
   absl::Status CheckRun(absl::string_view run_id, absl::string_view theirs,
                         absl::string_view ours = "the aggregator's is") const;
-  // OK, or "fenced": the caller saw a later epoch of this run than ours. That is its word only, so
-  // nobody else is refused; the log has it once.
+  // OK, or "fenced": the caller claims to have seen a later epoch of this run. The claim is not
+  // verified, so other callers are not refused; it is logged once.
   absl::Status CheckEpochSeen(uint64_t epoch);
-  // As CheckEpochSeen, and "wrong_epoch": the caller is of an earlier one.
+  // As CheckEpochSeen, and "wrong_epoch": the caller is of an earlier epoch.
   absl::Status CheckEpoch(uint64_t epoch);
   // FailedPrecondition "diverged": before `from` the caller's chain hash is not ours, or `from` is
   // ahead of `head`, which is open or opens next.

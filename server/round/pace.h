@@ -1,7 +1,7 @@
 // Statistics of the last rounds: the deadline of the next one, the times of workers' updates, and
-// the growth of the log. Bounded memories, without a clock: times are monotonic and given.
+// the growth of the log. Bounded in memory; times are monotonic and passed in.
 //
-// Not thread-safe: their owner (Attendance) is under the manager's mutex.
+// Not thread-safe: their owner (Attendance) is guarded by the manager's mutex.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace distro::server {
 
-// Rounds back to which a late update is still timed; an older one belongs to a worker that fell
-// behind, not to a slow link.
+// How many rounds back a late update is timed; an older one means that the worker fell behind, not
+// that its link is slow.
 inline constexpr size_t kTimedRounds = 8;
 
 struct UpdateTime {
@@ -26,15 +26,15 @@ struct UpdateTime {
   std::optional<absl::Duration> lateness;  // since the round was over; set when it was
 };
 
-// When workers' updates arrive, from Open to their last byte: what the adaptive deadline learns
-// from, also of updates that came too late. Each worker counts once a round.
+// Measures when workers' updates arrive, from Open to the last byte, including late ones: the input
+// of the adaptive deadline. Each worker counts once per round.
 class UpdateTimes {
  public:
   void Open(RoundId round, absl::Duration now);
   // The open round is over.
   void Close(absl::Duration now);
-  // The last byte of the worker's update came, or was refused because it was late. Not set: this
-  // worker's update of that round was timed before, or the round is too old or not known.
+  // The last byte of the worker's update arrived, or was refused as late. Returns nullopt if this
+  // update was timed before, or the round is too old or unknown.
   std::optional<UpdateTime> Arrived(RoundId round, absl::string_view worker, absl::Duration now);
 
  private:
@@ -47,7 +47,7 @@ class UpdateTimes {
   std::deque<Entry> rounds_;  // ascending
 };
 
-// Rounds whose times count: few, so that a link that becomes slow is given time within a round or
+// Rounds whose times count: few, so that the deadline adapts to a slower link within a round or
 // two.
 inline constexpr size_t kDeadlineRounds = 16;
 
@@ -59,8 +59,8 @@ class AdaptiveDeadline {
   AdaptiveDeadline(absl::Duration shortest, absl::Duration longest)
       : shortest_(shortest), longest_(longest) {}
 
-  // A worker's update of `round` was there that long after Open. At most once a worker and round; a
-  // round older than the last kDeadlineRounds that were seen is ignored.
+  // A worker's update of `round` arrived this long after Open. At most once per worker and round;
+  // rounds older than the last kDeadlineRounds are ignored.
   void Add(RoundId round, absl::Duration since_open);
 
   // From Open: clamp(1.5 * p90, shortest, longest), p90 being the smallest time that at least 90 %
@@ -78,17 +78,18 @@ class AdaptiveDeadline {
   std::deque<Times> rounds_;  // ascending, at most kDeadlineRounds
 };
 
-// Committed rounds that the mean is taken over.
+// Number of committed rounds in the mean.
 inline constexpr size_t kLogRateRounds = 64;
 
-// A link must be this much faster than the log. Who is only 10 % faster gains six minutes on the
-// log in an hour; who has less margin catches up with the first hiccup of the link only in theory.
+// A link must be this much faster than the log grows. At 10 % a worker gains six minutes on the log
+// per hour; with less, a short stall of the link would undo the progress.
 inline constexpr double kCatchUpMargin = 1.1;
 
-// How fast the log grows, and whether a link could keep up with it (docs/protocol.md, "Joining").
+// Measures how fast the log grows, and whether a link can keep up with it (docs/protocol.md,
+// "Joining").
 class LogRate {
  public:
-  // A round was committed: bytes of its results, Open to commit.
+  // Adds a committed round: the bytes of its results, and the time from Open to commit.
   void Add(uint64_t result_bytes, absl::Duration duration);
 
   // Mean result bytes over mean duration of the last rounds; 0: not known yet.
@@ -101,8 +102,7 @@ class LogRate {
                            : duration_ / static_cast<int64_t>(rounds_.size());
   }
 
-  // Whether a link of that many bytes a second could catch up. True when either rate is 0 (not
-  // known).
+  // Whether a link of this rate can catch up. True if either rate is 0 (unknown).
   bool CanFollow(uint64_t download_bytes_per_second) const;
 
  private:

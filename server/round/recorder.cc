@@ -25,7 +25,7 @@ absl::Status Recorder::Add(SegmentId segment, SharedBytes result) {
   return status;
 }
 
-// Begins the record and writes the results that are there.
+// Starts the record and writes the available results.
 absl::Status Recorder::WriteSegments() {
   DISTRO_ASSIGN_OR_RETURN(std::unique_ptr<RecordWriter> writer, round_log_->Begin(round_));
   for (uint32_t s = 0; s < results_.size(); ++s) {

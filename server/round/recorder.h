@@ -1,4 +1,4 @@
-// The open round on its way into the log, and what the disk had to say about it.
+// Writes the open round to the log, and tracks failures of the disk.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,10 @@
 
 namespace distro::server {
 
-// Writes results as segments close, and the header at the end. After an error it begins a new file
-// with the same bytes, as often as it is asked to.
+// Writes results as segments close, and the header at the end. After an error, each retry writes a
+// new file with the same bytes.
 //
-// Passive: of the round thread, outside the manager's mutex, for it waits for the disk.
+// Passive: used by the round thread, outside the manager's mutex, because it waits for the disk.
 //
 //   recorder.Open(round);
 //   recorder.Add(segment, result);                        // each segment once
@@ -33,14 +33,14 @@ class Recorder {
   // Writes a segment's result. After an error Commit() writes all of them.
   absl::Status Add(SegmentId segment, SharedBytes result);
 
-  // Whether writing the record's end began: a retry writes the same bytes.
+  // Whether writing the record's end has started: a retry writes the same bytes.
   bool has_header() const { return !header_.empty(); }
   void SetHeader(std::string header) { header_ = std::move(header); }
   const std::string& header() const { return header_; }
-  // Makes the record durable. FailedPrecondition: fenced. Internal: the same bytes would be refused
-  // again, so no disk is at fault. Other errors: a retry may succeed.
+  // Makes the record durable. FailedPrecondition: fenced. Internal: the record is invalid, so a
+  // retry would fail too. Other errors: a retry may succeed.
   absl::Status Commit();
-  // The round is over: forgets it.
+  // The round is over: discards it.
   void Clear();
 
  private:
@@ -53,21 +53,21 @@ class Recorder {
   std::string header_;
 };
 
-// The disk's failures as they are told, and when the next try is due.
+// Reports failures of the disk, and stores when the next attempt is due.
 //
-// Passive: under the manager's mutex.
+// Passive: guarded by the manager's mutex.
 class DiskTrouble {
  public:
   DiskTrouble(Log* log, RunObserver* observer) : log_(log), observer_(observer) {}
 
-  // A write failed while `head` was open or next. One line when it begins or becomes another
-  // failure, not one a second.
+  // A write failed while `head` was open or next. Logs the first failure, and a different one, but
+  // not every repetition.
   void Failed(RoundId head, const absl::Status& error);
   void Wrote(RoundId head);
-  // Without a path; empty: the last write did not fail.
+  // The error of the last write, without a path; empty if it succeeded.
   const std::string& error() const { return error_; }
 
-  // Monotonic: before, nothing is tried.
+  // Sets the monotonic time of the next attempt.
   void TryAgainAt(absl::Duration at) { retry_at_ = at; }
   absl::Duration retry_at() const { return retry_at_; }
 

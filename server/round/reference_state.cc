@@ -9,8 +9,7 @@ namespace distro::server {
 namespace {
 
 constexpr size_t kTensorsNamed = 5;
-// Tensors' hashes are kept for that many different states of a round: enough to name what differs,
-// and bounded.
+// Different states of a round for which tensors' hashes are kept: enough to name what differs.
 constexpr size_t kStatesKept = 8;
 
 // All members that reported a hash reported the same.

@@ -1,7 +1,8 @@
-// Do all replicas hold the same parameters? Members of a round report the state hash of theirs
-// before it, and its record says which one is right (common/round_log/log_reference.h); here is who
-// differs, and in which tensors. An archiver is a witness: what it reports is compared, and moves
-// nobody (docs/protocol.md, "State hashes"). Pure; bounded: the last 64 rounds. Not thread-safe.
+// Checks that all replicas hold the same parameters. Members of a round report their state hash
+// before it, and the round's record defines which is right (common/round_log/log_reference.h). This
+// class finds who differs, and in which tensors. Reports of archivers are compared too, but do not
+// affect workers (docs/protocol.md, "State hashes"). Pure; keeps the last 64 rounds. Not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +21,11 @@ namespace distro::server {
 
 inline constexpr size_t kReferenceRounds = 64;
 
-// A worker whose state hash is not the reference; without a reference, one of those that differ.
+// A worker whose state hash is not the reference or, without a reference, differs from others.
 struct Disagreement {
   std::string name;
   uint64_t state_hash = 0;
-  // Names of the tensors that differ, the first few and how many more; empty: not known.
+  // The first few names of tensors that differ, and how many more; empty if unknown.
   std::string tensors = {};
 };
 
@@ -32,8 +33,7 @@ struct StateVerdict {
   std::optional<LogReference> reference = std::nullopt;
   std::vector<Disagreement> disagree = {};  // ascending by name; without a reference all or none
 
-  // Those who disagree may be quarantined in the end. Otherwise they resync, and nobody is
-  // quarantined.
+  // Whether workers that disagree repeatedly may be quarantined. Otherwise they only resync.
   bool certain() const { return reference && reference->majority; }
 };
 
@@ -51,19 +51,19 @@ class ReferenceState {
   ReferenceState(const Layout* layout, uint64_t initial_state_hash)
       : layout_(layout), initial_state_hash_(initial_state_hash) {}
 
-  // The tensors' hashes that came with an upload. Those that are not one a tensor, or do not make
-  // the state hash, are not used. Here as below: a round older than the last kReferenceRounds is
+  // Adds the tensors' hashes of an upload. Ignores them unless there is one per tensor and they
+  // combine to the state hash. Here and below, rounds older than the last kReferenceRounds are
   // ignored.
   void AddTensors(RoundId round, uint64_t state_hash, absl::Span<const uint64_t> tensor_hashes);
-  // What an archiver's replay found before `round`; the last report of a round counts. Requires one
-  // hash a tensor.
+  // Adds the hashes of an archiver's replay before `round`; the last report of a round counts.
+  // Requires one hash per tensor.
   void AddWitness(RoundId round, absl::Span<const uint64_t> tensor_hashes);
 
-  // The verdict on the members of a round that is committed; witnesses are compared with its
-  // reference from now on.
+  // Returns the verdict on the members of a committed round, and sets its reference for archivers'
+  // reports.
   StateVerdict Commit(const v1::RoundHeader& header);
-  // Of the archivers' last report of `round`; told once a round. Nothing before the round is
-  // committed, or without a reference.
+  // The contradiction in the archivers' last report of `round`, returned once per round. nullopt
+  // before the round is committed, or without a reference.
   std::optional<Contradiction> TakeContradiction(RoundId round);
 
  private:
@@ -77,7 +77,7 @@ class ReferenceState {
 
   // nullptr: too old.
   Round* Find(RoundId round);
-  // Empty: those of a state are not known.
+  // Empty if the hashes of a state are unknown.
   std::string Differences(const Round& round, const TensorHashes* theirs, uint64_t reference) const;
   // Between all that differ.
   std::string Differences(const Round& round) const;

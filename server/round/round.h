@@ -1,8 +1,14 @@
-// The open round: whose payloads are in, which segments are closed. A payload of a (worker,
-// segment) never changes once it was taken: the same bytes are taken again, others are refused.
-// Holds the payloads until their segment closes.
+// The open round: which payloads have arrived, which segments are closed. The payload of a (worker,
+// segment) never changes once accepted: sending the same bytes again is OK, other bytes are
+// refused. Holds the payloads until their segment closes.
 //
-// Not thread-safe: its owner (Course) is under the manager's mutex.
+//   round.SetExpected(membership);
+//   DISTRO_RETURN_IF_ERROR(round.BeginUpload(header, standing));
+//   round.Put(worker, segment, payload, now);      // for every segment
+//   payloads = round.Close(segment);               // when Decide() says so
+//   round.SetResult(segment, Combine(payloads));
+//
+// Not thread-safe: its owner (Course) is guarded by the manager's mutex.
 #pragma once
 
 #include <cstdint>
@@ -33,109 +39,107 @@ struct Contribution {
   SharedBytes payload;
 };
 
-// How far a worker's update may count.
+// Restrictions on a worker's update.
 struct Standing {
-  bool probation = false;  // it is checked and not used
-  bool doubted = false;    // 1, as of one local step: it agrees less with the others than they do
+  bool probation = false;  // checked but not used
+  bool doubted = false;    // counts as one local step (Integrity::Doubts)
 };
 
-// What became of a payload.
+// The result of Put().
 enum class Taken {
-  kNew,    // it is in the round
-  kAgain,  // these bytes were in already
-  kLate,   // its segment had closed without it
+  kNew,    // added to the round
+  kAgain,  // the same bytes were added before
+  kLate,   // the segment has closed without it
 };
 
 class Round {
  public:
-  // Segment `audited` is the one whose payloads Audited() gives.
+  // Audited() returns the payloads of segment `audited`.
   Round(RoundId id, uint32_t segments, std::vector<v1::Slot> slots, absl::Duration opened_at,
         SegmentId audited = SegmentId(0), v1::StepParameters step = {}, Weighing weighing = {});
 
   RoundId id() const { return id_; }
   absl::Duration opened_at() const { return opened_at_; }
   const std::vector<v1::Slot>& slots() const { return slots_; }
-  // Updates count 1, whatever they say and whoever sends them.
+  // Whether every update counts 1.
   bool counts_all_alike() const { return weighing_.all_alike(); }
-  // What Open and the record say about the step.
+  // The step parameters of Open and of the record.
   const v1::StepParameters& step() const { return step_; }
   bool HasSlot(absl::string_view worker) const { return IndexOf(worker) >= 0; }
 
-  // The ACTIVE workers with samples: whom the round waits for; and how much of who has not begun
-  // counts by its data. Called at Open (and when samples were added).
+  // Sets the expected workers (ACTIVE, with samples), and the weights by data of workers that have
+  // not started to send. Called at Open, and when samples were added.
   void SetExpected(const Membership& membership);
-  // Gives samples to workers that had none. Requires names without a slot.
+  // Assigns samples to workers without a slot.
   void AddSlots(const std::vector<v1::Slot>& slots);
-  // Nobody waits for this worker any more.
+  // Stops waiting for this worker.
   void Forgo(absl::string_view worker);
-  // Its votes count from now on, also those that it sent on probation, in segments that are not
-  // closed: the round needs them, because too few other workers are left.
+  // Ends the worker's probation in this round: its votes count in all segments that are not closed,
+  // including those already sent. Used when too few other workers are left.
   void Promote(absl::string_view worker);
-  // As Forgo, and what it sent leaves the segments that are not closed.
+  // As Forgo; also removes its payloads from the segments that are not closed.
   void Expel(absl::string_view worker);
   int expected() const;
 
-  // An upload began. With the first bytes of a worker its weight in this round is fixed, but for
-  // Promote: by its local steps or its data, 0 on probation. FailedPrecondition: no samples for
-  // this worker. InvalidArgument: local steps that its slot has no samples for; with deltas,
-  // samples of another slot. AlreadyExists: it said before that it abstains, or abstains after it
-  // sent.
+  // An upload starts. The worker's first upload fixes its weight in this round (except for
+  // Promote): by its local steps or its data, or 0 on probation. FailedPrecondition: the worker has
+  // no samples. InvalidArgument: more local steps than its slot has samples for, or, with deltas,
+  // samples of another slot. AlreadyExists: it has abstained before, or abstains after sending.
   absl::Status BeginUpload(const v1::UploadHeader& header, Standing standing);
-  // Segments of that worker that need not be sent: taken, or closed. Ascending.
+  // Segments that the worker need not send, because they were accepted or are closed. Ascending.
   std::vector<uint32_t> Held(absl::string_view worker) const;
-  // Takes a valid payload. Requires BeginUpload and segment < segments. AlreadyExists: other bytes
-  // were taken before, or the worker abstained.
+  // Adds a valid payload. Requires BeginUpload and segment < segments. AlreadyExists: other bytes
+  // were accepted before, or the worker abstained.
   absl::StatusOr<Taken> Put(const v1::WorkerIdentity& worker, SegmentId segment,
                             SharedBytes payload, absl::Duration now);
-  // Every segment of the worker's update was taken in time.
+  // Whether every segment of the worker's update arrived in time.
   bool Complete(absl::string_view worker) const;
-  // Nothing more of the worker's update can be taken: each segment has it or is closed.
+  // Whether nothing more of the worker's update can be accepted: each segment has it or is closed.
   bool Finished(absl::string_view worker) const;
-  // Its votes count in this round: from its first bytes on.
+  // Whether the worker's votes count in this round; known from its first upload on.
   bool Counts(absl::string_view worker) const;
 
-  // What Decide() looks at. Workers' sessions, and the weight of who has not sent yet, come from
-  // `membership`.
+  // The input of Decide(). Workers' sessions, and the weights of workers that have not sent yet,
+  // come from `membership`.
   RoundSnapshot Snapshot(const Membership& membership) const;
 
-  // What the audited segment has, ascending by the workers' names. Before it is closed.
+  // The payloads of the audited segment, ascending by worker name. Call before it is closed.
   std::vector<Contribution> Audited() const;
   SegmentId audited() const { return audited_; }
-  // Closes the segment: its payloads that count, ascending by the workers' names. The round lets go
-  // of them.
+  // Closes the segment, and removes and returns its payloads that count, ascending by worker name.
   std::vector<SentPayload> Close(SegmentId segment);
-  // Of what Close() gave.
+  // Sets the result of combining the payloads returned by Close().
   void SetResult(SegmentId segment, const SegmentResult& result);
-  // When the segment's last payload came.
+  // When the segment's last payload arrived.
   absl::Duration last_in(SegmentId segment) const { return segments_[segment.value()].last_in; }
-  // Names of expected workers without a payload of the segment, who did not abstain.
+  // Names of expected workers that have neither a payload of the segment nor abstained.
   std::vector<std::string> Missing(SegmentId segment) const;
 
-  // Members and segments of the record; members' states are those of now. Requires all segments
-  // closed and their results set.
+  // Members and segments for the record, with the members' current states. Requires that all
+  // segments are closed and their results set.
   RoundOutcome Outcome(const Membership& membership) const;
-  // Mean of the finite losses that came with the updates; not set without one.
+  // Mean of the finite losses reported with the updates; nullopt without any.
   std::optional<double> MeanLoss() const;
-  // Workers with at least one payload in that counts.
+  // Number of workers with at least one payload that counts.
   int contributors() const;
 
  private:
   struct Piece {
     bool in = false;
-    bool included = false;  // it was when the segment closed
+    bool included = false;  // counted when the segment closed
     uint64_t checksum = 0;
     uint64_t size = 0;
     SharedBytes payload = {};  // null once the segment is closed
   };
   struct Contributor {
     bool expected = false;
-    bool added = false;  // it has its samples since the round opened
+    bool added = false;  // got its samples after the round opened
     bool began = false;
     bool abstained = false;
-    uint64_t incarnation = 0;  // whose bytes came first; 0: none
-    int weight = 0;            // once its upload began
-    int full_weight = 1;       // what it would be but for probation
-    int data_weight = 1;       // by its worker's data, where that counts
+    uint64_t incarnation = 0;  // of the process that sent first; 0: none
+    int weight = 0;            // set when its upload starts
+    int full_weight = 1;       // the weight without probation
+    int data_weight = 1;       // by its worker's data, if that counts
     uint32_t local_steps = 0;  // with a window
     uint64_t state_hash = 0;
     double loss = 0;
@@ -152,7 +156,7 @@ class Round {
   void Insert(const v1::Slot& slot, bool added);
   void WeighByData(const Membership& membership);
   int IndexOf(absl::string_view worker) const;
-  // Of its votes: fixed, or what they would be if it sent now.
+  // The weight of its votes: as fixed, or as it would be if it sent now.
   static int WeightOf(const Contributor& contributor, const Worker* worker);
   absl::Status Conflict(absl::string_view worker, absl::string_view what) const;
 

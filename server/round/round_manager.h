@@ -1,16 +1,16 @@
-// A run's rounds as the rest of the aggregator sees them: what peers ask for, what operators
-// decide, and Step(), which does what is due (docs/protocol.md).
+// The interface to a run's rounds for the rest of the aggregator: requests of peers, decisions of
+// operators, and Step(), which does what is due (docs/protocol.md).
 //
-//   SharedRun   the mutex and what is under it:
-//     Course      head, samples, the open round     Attendance  who is there, at what pace
-//     Control     state, pause, drain               Integrity   whose state and votes are doubtful
-//     Lineage     run, epoch and chain of a peer    DiskTrouble the disk's failures
-//   Conductor   what the round thread does: NextWork() says what, Recorder writes the record
-//   Decrees     decisions: durable first, then acted upon
+//   SharedRun   the mutex and the state under it:
+//     Course      head, samples, the open round     Attendance  workers, their states and times
+//     Control     state, pause, drain               Integrity   verdicts on states and votes
+//     Lineage     run, epoch and chain of a peer    DiskTrouble failures of the disk
+//   Conductor   the round thread: NextWork() selects a task, Recorder writes the record
+//   Decrees     decisions: written first, then acted on
 //
-// Thread-safe. One thread (the run host's, or a test) calls Step(); the rest may be called by any
-// thread, is quick and never waits for a disk, except Subscribe's subscriptions, which read the
-// log, and decisions.
+// Thread-safe. One thread (the run host's, or a test) calls Step(). Other functions may be called
+// by any thread, are quick and do not wait for a disk, except decisions, and subscriptions, which
+// read the log.
 #pragma once
 
 #include <memory>
@@ -32,18 +32,18 @@
 
 namespace distro::server {
 
-// An upload that was let in.
+// An accepted upload.
 struct UploadTicket {
   v1::WorkerIdentity worker;
   RoundId round;
-  std::vector<uint32_t> held;  // segments that need not be sent
+  std::vector<uint32_t> held;  // segments that need not be sent (Round::Held)
   v1::StepParameters step;     // of the round
 };
 
 class RoundManager {
  public:
-  // Continues where the log ends, with what operators decided. DataLoss: the newest records cannot
-  // be read. InvalidArgument: no round of this run could be committed.
+  // Continues at the end of the log, with the decisions of operators. DataLoss: the newest records
+  // cannot be read. InvalidArgument: no round of this run could be committed.
   static absl::StatusOr<std::unique_ptr<RoundManager>> Create(const RunContext& context);
 
   // Sessions. Statuses as in docs/protocol.md.
@@ -56,40 +56,40 @@ class RoundManager {
   absl::StatusOr<UploadTicket> BeginUpload(const v1::UploadHeader& header);
   absl::StatusOr<Taken> AddPayload(const UploadTicket& ticket, SegmentId segment,
                                    SharedBytes payload);
-  // What came with this ticket was refused: not what an encoder makes. A rule counts these.
+  // A payload of this ticket was refused as invalid. A rule quarantines after several in a row.
   void CountInvalidUpload(const UploadTicket& ticket);
 
-  // Of a worker in session, or of a follower without one. FailedPrecondition: no session, another
-  // run, or as Lineage::CheckChain and CheckServable.
+  // Subscribes a worker in session, or a follower without one. FailedPrecondition: no session,
+  // another run, or as Lineage::CheckChain and CheckServable.
   absl::StatusOr<std::unique_ptr<Subscription>> Subscribe(
       const v1::SubscribeRoundsRequest& request);
 
-  // What an archiver's replay found: a witness. FailedPrecondition: another run, "diverged".
+  // Takes the state hashes of an archiver's replay. FailedPrecondition: another run, "diverged".
   // InvalidArgument: a round ahead of the log, or as Integrity::CheckReport.
   absl::Status ReportState(const v1::ReportStateRequest& request);
 
-  // What operators decide; durable before the answer, so these wait for the disk. Reason "disk":
-  // not stored, nothing changed. Reasons of a request are at most 200 bytes (InvalidArgument).
+  // Decisions of operators. They are durable when the call returns, so these calls wait for the
+  // disk. Status reason "disk": not stored, nothing changed. A request's reason has at most 200
+  // bytes (InvalidArgument).
   absl::Status Pause(absl::string_view reason) { return decrees_.Pause(reason); }
   absl::Status Resume() { return decrees_.Resume(); }
-  // Quarantines a name, known or not: its streams end, and what it sent leaves the open round's
-  // segments that are not closed.
+  // Quarantines a name, known or not: ends its streams, and removes its payloads from segments of
+  // the open round that are not closed.
   absl::Status Evict(const std::string& name, absl::string_view reason) {
     return decrees_.Evict(name, reason);
   }
   // NotFound: the name is not in quarantine.
   absl::Status Admit(const std::string& name) { return decrees_.Admit(name); }
 
-  // Does all that is due and returns the monotonic time at which there may be more. A disk that
-  // fails is tried again every second. An error is final: the process must stop (another one took
-  // its place: fenced; memory or files are damaged).
+  // Does everything that is due, and returns the monotonic time at which to call again. Retries a
+  // failing disk every second. An error is final: the process must stop, because another process
+  // replaced it (fenced), or memory or files are damaged.
   absl::StatusOr<absl::Duration> Step() { return conductor_.Step(); }
-  // Blocks until something happened, `until` (monotonic) or Stop().
+  // Blocks until there is something to do, until `until` (monotonic), or until Stop().
   void WaitForWork(absl::Duration until) { shared_.WaitForPoke(until); }
 
-  // Nobody new is let in, the workers are told, and the open round goes on until it is committed,
-  // its deadline passes, or drain_grace is over; then subscriptions end. Once: later calls change
-  // nothing.
+  // Refuses new workers, tells the others, and lets the open round continue until it is committed,
+  // its deadline passes, or drain_grace is over; then ends subscriptions. Later calls do nothing.
   void Drain();
   // Ends everything now.
   void Stop();
@@ -99,7 +99,7 @@ class RoundManager {
   RunStatus status() const;
   const RunIdentity& run() const { return *shared_.context.run; }
   const Layout& layout() const { return *run().layout; }
-  // What a worker's link has to carry.
+  // The bandwidth that a worker's link needs.
   v1::LinkNeeds LinkNeeds() const;
   v1::SnapshotInfo newest_snapshot() const {
     return shared_.context.files.snapshots->List().front();

@@ -45,8 +45,8 @@ std::string Names(const std::vector<std::string>& names) {
                       names.size() - kNamesInReason, " more");
 }
 
-// Workers without an answer that are not expected but may come, and whose updates do, or do not,
-// count.
+// Workers that have not answered and are not expected but may still send; their updates may or may
+// not count.
 std::vector<std::string> OthersWhoMayCome(const RoundSnapshot& round, const RoundSegment& segment,
                                           bool counts) {
   std::vector<std::string> names;

@@ -22,7 +22,7 @@ struct RoundWorker {
   bool expected = false;  // ACTIVE at Open and not gone since
   bool in_session = false;
   bool abstained = false;
-  bool counts = true;  // false: on probation, its updates are checked and nobody needs them
+  bool counts = true;  // false: on probation, its updates are checked but not used
 };
 
 struct RoundSegment {
@@ -44,15 +44,15 @@ struct RoundDecision {
   std::vector<SegmentId>
       segments;              // kClose: which, in the order in which workers send: (t + i) mod n
   bool by_deadline = false;  // kClose: somebody expected is missing
-  // KWait: the workers in session can bring the segments to min_workers.
+  // kWait: whether the workers in session are enough for min_workers.
   bool enough_can_come = true;
   std::string reason;
 };
 
-// A segment closes when min_workers are in and all expected workers are in, have abstained or are
-// past the deadline. It also closes with fewer when every worker with samples has answered and
-// somebody abstained: nobody else can come. Of all this, workers that do not count are no part. A
-// round commits when all segments are closed.
+// A segment closes when at least min_workers are in, and every expected worker is in, has
+// abstained, or missed the deadline. It closes with fewer if every worker with samples has answered
+// and some abstained, because no more can come. Workers that do not count are ignored in these
+// rules. A round commits when all segments are closed.
 RoundDecision Decide(const RoundSnapshot& round, absl::Duration now,
                      const RoundPolicyOptions& options);
 

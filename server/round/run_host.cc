@@ -80,8 +80,8 @@ absl::Status RunHost::CheckNotDraining() const {
                          "the aggregator is about to stop: try again later");
 }
 
-// The last step of the ladder of docs/protocol.md, "Times". The run's deadline cannot change any
-// more: a warning.
+// The last rule of docs/protocol.md, "Times". Only a warning, since the run's deadline cannot be
+// changed.
 void RunHost::WarnOfGrace(const v1::RunConfig& config) {
   if (!config.has_round_deadline()) return;
   const absl::Duration deadline = FromProto(config.round_deadline());
@@ -163,7 +163,7 @@ absl::StatusOr<v1::CreateRunResponse> RunHost::BeginCreate(const v1::CreateRunHe
   }
   DISTRO_ASSIGN_OR_RETURN(const uint64_t offset, store_->IncomingBytes(sha256));
   v1::CreateRunResponse response;
-  if (offset == header.snapshot_bytes()) {  // all bytes came before; only the run was not made
+  if (offset == header.snapshot_bytes()) {  // all bytes arrived before, but the run was not created
     DISTRO_RETURN_IF_ERROR(store_->CreateRun(header.config(), header.model_config_json(),
                                              header.snapshot_bytes(), sha256));
     DISTRO_RETURN_IF_ERROR(ContinueLocked());

@@ -1,5 +1,5 @@
-// The data folder's run, from "there is none yet" to "its rounds go on": creates it, opens its log,
-// runs its round thread. Thread-safe.
+// Hosts the run of a data folder: creates it, opens its log, and runs its round thread.
+// Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -28,28 +28,28 @@ class RunHost {
   // Stops, and joins the round thread. No rpc may be running.
   ~RunHost();
 
-  // Goes on with the run that the folder holds; OK when it holds none.
+  // Continues the folder's run; OK if there is none.
   absl::Status Continue();
-  // Creates the run from a checkpoint folder of this machine, or goes on with the same one.
-  // FailedPrecondition: the folder holds another run.
+  // Creates the run from a checkpoint folder on this machine, or continues the same run.
+  // FailedPrecondition: the folder has another run.
   absl::Status CreateFromFolder(const v1::RunConfig& config, const std::string& checkpoint_dir);
 
-  // An upload of a run. First the header: where the snapshot's bytes go on, or the id of the run
-  // that exists. InvalidArgument: the configuration is refused. FailedPrecondition: there is
-  // another run.
+  // Starts or resumes the upload of a run with its header. The response has the offset from which
+  // to send the snapshot, or the id of the run that exists. InvalidArgument: the configuration is
+  // refused. FailedPrecondition: there is another run.
   absl::StatusOr<v1::CreateRunResponse> BeginCreate(const v1::CreateRunHeader& header);
-  // Then its frames; the last one creates the run and the response names it. Not set: more frames
-  // are wanted.
+  // Adds a frame of the snapshot. The last one creates the run, and the response names it; nullopt
+  // before.
   absl::StatusOr<std::optional<v1::CreateRunResponse>> AddFrame(const v1::CreateRunHeader& header,
                                                                 const v1::SnapshotFrame& frame);
 
-  // nullptr: there is no run yet. Once there is one it stays until the host ends.
+  // nullptr while there is no run. Once set, valid until the host ends.
   RoundManager* manager() const { return manager_view_.load(std::memory_order_acquire); }
-  // Where snapshots come in and go out; nullptr as manager().
+  // Receives and serves snapshots; nullptr as manager().
   SnapshotDesk* snapshots() const { return desk_view_.load(std::memory_order_acquire); }
   // Bytes of the round log; 0 without a run.
   uint64_t log_bytes() const;
-  // fsyncs of commits from now on. Set before Continue() or a creation.
+  // Observes the fsyncs of commits. Set before Continue() or a creation.
   void SetFsyncObserver(std::function<void(absl::Duration)> observer) {
     fsync_observer_ = std::move(observer);
   }
@@ -57,7 +57,7 @@ class RunHost {
   EpochId epoch() const { return epoch_; }
   // As RoundManager::Stop.
   void Stop();
-  // As RoundManager::Drain; no run is created any more.
+  // As RoundManager::Drain; also refuses to create a run.
   void Drain();
   // Blocks until the drain is over, at most `timeout` of real time.
   void AwaitDrained(absl::Duration timeout) const;

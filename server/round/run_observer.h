@@ -38,10 +38,10 @@ class RunObserver {
   virtual void OnStateHashMismatch(int workers) = 0;
   // A worker's state changed; one of kMemberReasons.
   virtual void OnMemberChange(absl::string_view reason) = 0;
-  // An update came that long after its round was over. Once a worker and round.
+  // An update arrived this long after its round was over. Once per worker and round.
   virtual void OnLateUpdate(absl::Duration lateness) = 0;
-  // The last byte of a worker's update of `round` came, that long after the round opened; also when
-  // it was too late to count. Once a worker and round.
+  // The last byte of a worker's update of `round` arrived this long after the round opened, even if
+  // it was too late to count. Once per worker and round.
   virtual void OnUpdateTimed(const std::string& worker, RoundId round,
                              absl::Duration since_open) = 0;
   // A write to the log failed; the name of the disk's operation, or "other".
@@ -50,7 +50,7 @@ class RunObserver {
   virtual void OnPhase(absl::string_view phase, absl::Duration time) = 0;
 };
 
-// Tells several observers of one run, in their order. Thread-safe as they are.
+// Forwards events to several observers, in order. As thread-safe as they are.
 
 class ObserverList final : public RunObserver {
  public:

@@ -1,4 +1,4 @@
-// The run as others see it.
+// The status of a run.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@
 
 namespace distro::server {
 
-// A view for pages, rpcs and metrics.
+// A snapshot for pages, rpcs and metrics.
 struct RunStatus {
   v1::RunState state = v1::RUN_STATE_WAITING;
   std::string reason;  // what it waits for
   EpochId epoch;
-  RoundId round;           // open, or opens next
+  RoundId round;           // the head
   uint64_t log_hash = 0;   // of the last record
-  std::string disk_error;  // why the last write failed, without a path; empty: it did not
-  std::string mismatch;    // the last state hash that differed: round, whose, tensors
+  std::string disk_error;  // why the last write failed, without a path; empty: it succeeded
+  std::string mismatch;    // the last state hash that differed: round, owner, tensors
   absl::Duration deadline =
       absl::InfiniteDuration();  // of the open round, or of the last; from Open
   std::vector<Worker> workers;
@@ -37,7 +37,7 @@ inline std::string RunStateName(v1::RunState state) {
   return absl::AsciiStrToLower(absl::StripPrefix(v1::RunState_Name(state), "RUN_STATE_"));
 }
 
-// "deltas", "signs". Of a run that was created.
+// "deltas", "signs". Requires the method of a created run.
 inline std::string MethodName(v1::Method method) {
   return absl::AsciiStrToLower(absl::StripPrefix(v1::Method_Name(method), "METHOD_"));
 }

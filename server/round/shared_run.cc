@@ -89,7 +89,7 @@ void SharedRun::WaitForPoke(absl::Duration until) {
   poked_ = false;
 }
 
-// Nobody waits for a worker that is not ACTIVE.
+// The round does not wait for a worker that is not ACTIVE.
 void SharedRun::OnMemberChange(const Worker& worker, absl::string_view word,
                                const absl::Status& end) {
   if (Round* round = course.round()) {

@@ -1,6 +1,6 @@
-// The state of a run that requests, operators and the round thread share: one mutex, and all that
-// is under it. The parts are passive and have their own contracts; here is who owns them, and how a
-// change in one affects another.
+// The state of a run that requests, operators and the round thread share, under one mutex. The
+// parts are passive and have their own contracts; this class owns them and passes on changes that
+// affect several parts.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +30,10 @@
 namespace distro::server {
 
 struct RoundManagerOptions {
-  absl::Duration suspect_after = absl::Seconds(6);       // silence after which nobody waits for it
+  absl::Duration suspect_after = absl::Seconds(6);       // silence after which rounds do not wait
   absl::Duration lease = absl::Seconds(30);              // silence after which a worker has gone
   absl::Duration heartbeat_interval = absl::Seconds(2);  // told to workers; below lease / 3
-  absl::Duration drain_grace = absl::Seconds(30);        // how long a drain lets the round go on
+  absl::Duration drain_grace = absl::Seconds(30);        // how long a drained round may continue
   // Of recent results in memory; above it subscribers read the log.
   uint64_t ring_bytes = uint64_t{256} << 20;
 };
@@ -41,11 +41,11 @@ struct RoundManagerOptions {
 // The run's files that its rounds write or read; borrowed.
 struct RunFiles {
   RoundLog* rounds = nullptr;
-  AdmissionStore* admission = nullptr;  // from now on nobody else writes it
+  AdmissionStore* admission = nullptr;  // written by the run only
   const SnapshotStore* snapshots = nullptr;
 };
 
-// What never changes. All pointers are borrowed.
+// Constants of a run. All pointers are borrowed.
 struct RunContext {
   std::shared_ptr<const RunIdentity> run;
   EpochId epoch;
@@ -60,23 +60,24 @@ class SharedRun {
  public:
   explicit SharedRun(const RunContext& constants);
 
-  // Continues where the log ends, with what operators decided. Statuses as RoundManager::Create.
+  // Continues at the end of the log, with the decisions of operators. Statuses as
+  // RoundManager::Create.
   absl::Status Restore(const v1::StoredAdmission& decided) ABSL_LOCKS_EXCLUDED(mu);
 
   absl::Duration now() const { return context.clock->MonotonicNow(); }
-  // A write failed: told, and nothing else.
+  // A write failed: only reports it.
   void NoteDiskError(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mu);
   // Drained or stopped: subscriptions end.
   void EndNow() ABSL_LOCKS_EXCLUDED(mu);
-  // There may be something to do for the round thread.
+  // Wakes the round thread.
   void Poke() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Blocks until there is, or until that monotonic time.
+  // Blocks until Poke(), or until this monotonic time.
   void WaitForPoke(absl::Duration until) ABSL_LOCKS_EXCLUDED(mu);
 
   // Constant after construction.
   const RunContext context;
   const absl::Duration started_at;
-  const uint32_t max_workers;  // the run's, or fewer where a round's header has no room for them
+  const uint32_t max_workers;  // the run's, or fewer if a round's header has no room for them
 
   // Have their own locking.
   Broadcast broadcast;

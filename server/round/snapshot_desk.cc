@@ -155,16 +155,15 @@ void SnapshotDesk::Run() {
 }
 
 absl::Status SnapshotDesk::AdoptNow(const v1::SnapshotInfo& snapshot) {
-  const absl::Status status =
-      snapshots_->Adopt(snapshot);  // what the log says of its round never changes
+  const absl::Status status = snapshots_->Adopt(snapshot);  // its round's record does not change
   if (!status.ok()) {
     log_->Warning("snapshot refused", {{"round", snapshot.round()}, {"status", status}});
   }
   return status;
 }
 
-// Rounds before the older of the two that are kept: whoever starts from either needs none of them.
-// The log vouches for both: so it was at the start (LeaveOutUnvouched) and when they came.
+// Drops rounds before the older of the two kept snapshots: no joiner needs them. The log vouches
+// for both, as checked at the start (LeaveOutUnvouched) or when they arrived.
 void SnapshotDesk::Prune() {
   const std::vector<v1::SnapshotInfo> list = snapshots_->List();  // newest first
   if (list.size() < 2) return;

@@ -1,8 +1,12 @@
-// Receives an archiver's snapshot: its bytes are stored, then checked on a thread of its own,
-// because the check reads the whole file and computes its state hash; then joiners start from it,
-// and the log drops the rounds that no joiner needs any more (docs/protocol.md, "Snapshots").
+// Receives snapshots of an archiver (docs/protocol.md, "Snapshots"): stores the bytes, and checks
+// them on its own thread, because the check reads the whole file and computes its state hash. Then
+// joiners start from the snapshot, and the log drops rounds that no joiner needs.
 //
-// Thread-safe. Begin and Add wait for the disk, for a frame at most; Adopt does not wait.
+//   DISTRO_ASSIGN_OR_RETURN(SnapshotTicket ticket, desk->Begin(header));
+//   DISTRO_RETURN_IF_ERROR(desk->Add(&ticket, frame));   // for every frame from ticket.offset
+//   desk->Adopt(ticket, done);
+//
+// Thread-safe. Begin and Add wait for the disk, for at most one frame; Adopt does not wait.
 #pragma once
 
 #include <cstdint>
@@ -24,59 +28,60 @@
 
 namespace distro::server {
 
-// Does the log vouch for a snapshot? Whoever offers one is only believed as far as the round's own
-// record goes (docs/protocol.md, "Snapshots"). OK: its round is committed, its chain hash is the
+// Checks that the log vouches for a snapshot: an archiver's claim counts only if the round's record
+// confirms it (docs/protocol.md, "Snapshots"). OK: its round is committed, its chain hash is the
 // log's, and its state hash is the round's reference (common/round_log/log_reference.h).
-// InvalidArgument: the round is 0 or ahead of the log, or the state hash is another one.
-// FailedPrecondition "diverged": another chain hash; "no_reference": the round is not committed
+// InvalidArgument: the round is 0 or ahead of the log, or the state hash differs.
+// FailedPrecondition "diverged": the chain hash differs; "no_reference": the round is not committed
 // yet; "no_majority": its members did not agree, so that it can never have a snapshot. DataLoss:
 // the record cannot be read. Thread-safe; reads one record's header.
 absl::Status CheckVouched(const RoundLog& round_log, const v1::SnapshotInfo& info);
 
-// At a start, before anybody is offered one: leaves out the snapshots that the log does not vouch
-// for, such as older versions took on the word of an archiver. So none of them is ever given to a
-// joiner, and none makes a result go.
+// Removes snapshots that the log does not vouch for from the list, such as those accepted by older
+// versions without this check. Called at the start, so that none is offered to a joiner or causes
+// rounds to be dropped.
 void LeaveOutUnvouched(const RoundLog& round_log, SnapshotStore* snapshots, Log* log);
 
-// An upload that was let in.
+// An accepted upload.
 struct SnapshotTicket {
   uint64_t number = 0;
   v1::SnapshotInfo snapshot;
-  uint64_t offset = 0;  // the next byte that is wanted
-  bool stored = false;  // it is listed already: nothing is wanted
+  uint64_t offset = 0;  // the next expected byte
+  bool stored = false;  // already listed: no bytes are needed
 
   bool complete() const { return offset == snapshot.size_bytes(); }
 };
 
 class SnapshotDesk {
  public:
-  // All are borrowed; the log vouches for what `snapshots` lists. Begins with what an earlier
-  // process may have left to prune.
+  // All are borrowed; the log must vouch for all of `snapshots`. Starts with pruning that an
+  // earlier process may have left.
   SnapshotDesk(SnapshotStore* snapshots, RoundLog* round_log, const RoundManager* manager,
                Log* log);
-  // Waits for the check that runs; those that wait are answered Unavailable.
+  // Waits for the running check; pending ones are answered Unavailable.
   ~SnapshotDesk();
   SnapshotDesk(const SnapshotDesk&) = delete;
   SnapshotDesk& operator=(const SnapshotDesk&) = delete;
 
-  // Lets the newest upload in; what came before it ends as Aborted. FailedPrecondition: of another
-  // run ("other_run"), of another log ("diverged"), without a reference in the log ("no_reference",
-  // "no_majority": CheckVouched), or older than what is kept. InvalidArgument: not what the log
-  // says.
+  // Accepts an upload; an earlier one ends as Aborted. FailedPrecondition: it is of another run
+  // ("other_run") or another log ("diverged"), has no reference in the log ("no_reference",
+  // "no_majority": CheckVouched), or is older than the kept snapshots. InvalidArgument: it
+  // contradicts the log.
   absl::StatusOr<SnapshotTicket> Begin(const v1::UploadSnapshotHeader& header);
-  // Stores the next bytes. Aborted: another upload began. InvalidArgument: not the next bytes,
-  // none, or beyond the end.
+  // Stores the next bytes. Aborted: another upload has started. InvalidArgument: wrong offset, no
+  // bytes, or beyond the end.
   absl::Status Add(SnapshotTicket* ticket, const v1::SnapshotFrame& frame);
-  // Checks a complete upload and lists it. `done` is called once, on the desk's thread or here.
+  // Checks a complete upload and lists it. Calls `done` once, on the desk's thread or before it
+  // returns.
   void Adopt(const SnapshotTicket& ticket, std::function<void(absl::Status)> done);
 
   struct StoredFile {
     std::string path;
     uint64_t size_bytes = 0;
   };
-  // What can be downloaded, newest first, the initial one last.
+  // The snapshots that can be downloaded, newest first, the initial one last.
   std::vector<v1::SnapshotInfo> List() const { return snapshots_->List(); }
-  // A listed snapshot. NotFound: not listed (any more).
+  // A listed snapshot. NotFound: it is not, or no longer, listed.
   absl::StatusOr<StoredFile> Find(absl::string_view sha256) const;
   // The first round whose results the log still has.
   RoundId first_round() const { return round_log_->first_round(); }

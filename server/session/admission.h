@@ -1,5 +1,5 @@
-// The decisions of operators as edits of the durable StoredAdmission: made first, written, and only
-// then acted upon. Pure.
+// Decisions of operators as edits of the durable StoredAdmission, which is written before a
+// decision takes effect. Pure.
 #pragma once
 
 #include <string>
@@ -13,17 +13,17 @@ namespace distro::server {
 
 inline constexpr size_t kMaxReasonBytes = 200;
 
-// With `name` in quarantine; one that is there keeps its place and gets the reason.
-// InvalidArgument: a bad name, or a reason above kMaxReasonBytes.
+// Adds `name` to the quarantine, or replaces its reason. InvalidArgument: an invalid name, or a
+// reason above kMaxReasonBytes.
 absl::StatusOr<v1::StoredAdmission> WithQuarantined(v1::StoredAdmission admission,
                                                     const std::string& name,
                                                     absl::string_view reason, RoundId round);
 
-// Without `name`. NotFound: it is not in quarantine.
+// Removes `name` from the quarantine. NotFound: it is not in quarantine.
 absl::StatusOr<v1::StoredAdmission> WithoutQuarantined(v1::StoredAdmission admission,
                                                        absl::string_view name);
 
-// Paused for that reason; a pause that is there gets the reason. InvalidArgument: a reason above
+// Pauses the run, or replaces the reason of the pause. InvalidArgument: a reason above
 // kMaxReasonBytes.
 absl::StatusOr<v1::StoredAdmission> WithPause(v1::StoredAdmission admission,
                                               absl::string_view reason);

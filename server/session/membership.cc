@@ -36,7 +36,7 @@ std::string QuarantineText(const Worker& worker) {
   return absl::StrCat(worker.reason, "; an operator can admit it: distroctl admit ", worker.name);
 }
 
-// Of a session that is there, or was: the newest process of a name, and not in quarantine.
+// Checks that the process is the newest of its name and not in quarantine.
 absl::Status CheckMayCome(const Worker& worker, uint64_t incarnation) {
   if (worker.state == v1::MEMBER_STATE_QUARANTINED) {
     return ErrorWithReason(

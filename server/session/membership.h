@@ -1,5 +1,4 @@
-// The workers of a run by name: sessions, leases, states, last readings. The thinking about states
-// is Transition().
+// The workers of a run by name: sessions, leases, states. Transition() decides on states.
 //
 // Not thread-safe: its owner (RoundManager) has the mutex and the clock. Times are monotonic.
 #pragma once
@@ -25,25 +24,25 @@
 
 namespace distro::server {
 
-// Workers that left and are still known by name.
+// Number of left workers that are remembered.
 inline constexpr int kLeftKept = 1024;
-// Names in quarantine that are remembered. Under TLS names are those of credentials, and fewer;
-// with --insecure anybody can make them up.
+// Number of quarantined names that are remembered: a bound, since with --insecure names can be
+// invented.
 inline constexpr int kQuarantinedKept = 1024;
 
 struct MembershipOptions {
   int max_workers = 1;                                      // sessions at one time
   absl::Duration lease;                                     // silence after which a worker has gone
   absl::Duration suspect_after = absl::InfiniteDuration();  // silence after which it is SUSPECT
-  int min_workers = 1;                // ACTIVE workers that rules leave in the run
+  int min_workers = 1;                // ACTIVE workers that rules must leave in the run
   uint32_t probation_rounds = 0;      // good updates before a joiner's votes count
-  std::string data_fingerprint = {};  // that run.json names; empty: that of the first who joins
+  std::string data_fingerprint = {};  // from run.json; empty: that of the first worker to join
 };
 
-// A worker's place in the log against ours, as its heartbeat tells it.
+// A worker's position relative to the log, by its heartbeat.
 enum class Progress { kBehind, kCaughtUp, kDiverged };
 
-// What a worker is to do, and why; the reason is empty with CONTINUE.
+// The directive for a worker and its reason, which is empty with CONTINUE.
 struct HeartbeatAnswer {
   v1::Directive directive = v1::DIRECTIVE_CONTINUE;
   std::string reason = {};
@@ -61,67 +60,65 @@ class Membership {
         on_change_(std::move(on_change)),
         fingerprint_(options.data_fingerprint) {}
 
-  // The data of the run, fixed for ever (it is in the start record): from now on the run has
-  // started.
+  // Fixes the fingerprint of the run's data (it is in the start record). The run has now started.
   void FixFingerprint(const std::string& fingerprint);
-  // Of the run's configuration, or the first worker that joined; empty before.
+  // The fingerprint of the run's configuration, or of the first worker that joined; empty before.
   const std::string& fingerprint() const { return fingerprint_; }
 
-  // Members of the last record, when the aggregator starts (of a run without records: those with
-  // samples, as ACTIVE). Who counted needs no probation when it comes back; who was on probation
-  // goes on with it.
+  // Sets the members of the last record when the aggregator starts (in a run without records, the
+  // workers with samples, as ACTIVE). A worker that counted returns without probation; one that was
+  // on probation continues it.
   void Restore(absl::Span<const v1::Member> members);
 
   // Sessions --------------------------------------------------------------------------------------
 
-  // Begins a session, or repeats it; `own_tokens` as it says them. The newest join of a name wins:
-  // an incarnation that another one replaced stays out. Ends a resync that the worker was told of:
-  // it begins from a snapshot. Reasons in quotes. InvalidArgument: bad name or incarnation, no
-  // fingerprint. FailedPrecondition "other_data": other data than the run's (both are named).
-  // Aborted "replaced": by a newer process. ResourceExhausted "full": max_workers are in session.
-  // PermissionDenied "quarantined": with why, and what ends it.
+  // Starts a session, or repeats it; `own_tokens` as reported. The newest join of a name wins: a
+  // replaced incarnation cannot return. Ends a pending resync, since the worker starts from a
+  // snapshot. Status reasons in quotes. InvalidArgument: invalid name or incarnation, no
+  // fingerprint. FailedPrecondition "other_data": the data differ from the run's (names both).
+  // Aborted "replaced": a newer process has joined. ResourceExhausted "full": max_workers are in
+  // session. PermissionDenied "quarantined": with the reason, and how to end it.
   absl::Status Join(const v1::WorkerIdentity& identity, const std::string& data_fingerprint,
                     absl::Duration now, uint64_t own_tokens = 0);
 
-  // Takes a heartbeat; a stale one (sequence not above the last) only proves life. What the worker
-  // is to do. RESYNC is repeated until it begins anew: a Join, a heartbeat without next_round, or
-  // one with a lower next_round than before.
+  // Handles a heartbeat; returns the directive for the worker. A stale one (sequence not above the
+  // last) only renews the lease. RESYNC is repeated until the worker starts over: by a Join, a
+  // heartbeat without next_round, or one with a lower next_round than before.
   HeartbeatAnswer Heartbeat(const v1::HeartbeatRequest& request, Progress progress,
                             absl::Duration now);
 
-  // OK when the process is in session; it was heard now. FailedPrecondition "no_session": not
-  // known, join (again). Aborted "replaced", PermissionDenied "quarantined": as Join.
+  // OK if the process is in session; renews its lease. FailedPrecondition "no_session": unknown, it
+  // must join. Aborted "replaced", PermissionDenied "quarantined": as Join.
   absl::Status CheckSession(const v1::WorkerIdentity& identity, absl::Duration now);
 
-  // Ends the session of exactly this process; others are left alone.
+  // Ends the session if it is of exactly this process.
   void Leave(const v1::WorkerIdentity& identity, absl::string_view reason);
 
   // Workers whose lease ended become LEFT. Returns their names.
   std::vector<std::string> ExpireLeases(absl::Duration now);
   // Workers that are silent for suspect_after become SUSPECT. Returns their names.
   std::vector<std::string> SuspectSilent(absl::Duration now);
-  // When the next lease ends or the next worker becomes SUSPECT; infinite when neither is to come.
+  // When the next lease ends or the next worker becomes SUSPECT; infinite if neither.
   absl::Duration NextExpiry() const;
 
   // States ----------------------------------------------------------------------------------------
 
-  // Something that a round saw. `detail` is appended to the reason; `round` is that of
-  // kHashMismatch and kHashDisputed: a verdict on a round before the worker was last in sync, or a
-  // second one on the same round, changes nothing.
+  // Applies an event of a round. `detail` is appended to the reason. `round` is for kHashMismatch
+  // and kHashDisputed: a verdict on a round before the worker was last in sync, or a second one on
+  // the same round, is ignored.
   void Apply(const std::string& name, MemberEvent event, absl::string_view detail = "",
              RoundId round = RoundId(0));
-  // SYNCED workers take part from now on. Called before samples are given out.
+  // Lets SYNCED workers take part. Called before samples are assigned.
   void EnterSynced();
 
-  // Nothing is accepted from this name any more, whether it is known or not. The entry is durable
-  // already; its reason is the worker's.
+  // Stops accepting anything from this name, known or not. The entry is already durable.
   void Quarantine(const v1::QuarantinedWorker& entry);
-  // The name may join again. NotFound: it is not in quarantine.
+  // Lets the name join again. NotFound: it is not in quarantine.
   absl::Status Admit(const std::string& name);
-  // The list of names in quarantine, ascending, also those that a rule put there: what is to be
-  // durable.
+  // Sets the list of quarantined names, ascending, including those by rules, for the durable
+  // admission.
   void FillQuarantined(v1::StoredAdmission* admission) const;
-  // Rises when that list changes.
+  // Increases when that list changes.
   uint64_t quarantine_changes() const { return quarantine_changes_; }
 
   // nullptr when the name was never seen.
@@ -129,32 +126,32 @@ class Membership {
   // Ascending by name, with those that left (the newest kLeftKept of them).
   const std::map<std::string, Worker, std::less<>>& workers() const { return workers_; }
   int Count(v1::MemberState state) const;
-  // PROBATION, ACTIVE, LATE and SUSPECT workers, ascending by name: who gets samples.
+  // PROBATION, ACTIVE, LATE and SUSPECT workers, which get samples; ascending by name.
   std::vector<std::string> TakingPart() const;
   // How many of them have votes that count.
   int Counted() const;
 
  private:
   int Sessions() const;
-  // Drop the worker that left first, or went into quarantine first, when too many are remembered.
+  // Drops the worker that left first, or was quarantined first, when too many are remembered.
   void ForgetLeft();
   void ForgetQuarantined();
-  // Drops the first worker of that state, of which there is one.
+  // Drops the first worker of this state; requires that there is one.
   template <typename Before>
   void Erase(v1::MemberState state, Before before);
   absl::Status CheckFingerprint(const std::string& fingerprint) const;
-  // A new process of that name begins.
+  // Starts a new process of the name.
   void Begin(Worker* worker, uint64_t incarnation);
-  // It was heard now.
+  // Renews the lease.
   void Hear(Worker* worker, absl::Duration now);
   MemberFacts FactsOf(const Worker& worker) const;
-  // Transition(), and what follows from it.
+  // Calls Transition() and applies the result.
   void Change(Worker* worker, MemberEvent event, absl::string_view detail = "");
   void Enter(Worker* worker, v1::MemberState state, MemberEvent event);
-  // Ends probation where it may be skipped now.
+  // Ends the probation of workers that may skip it now.
   void SkipProbation();
-  // Takes a verdict on `round` into the worker's counts; false: it is none on the worker as it is
-  // now.
+  // Adds a verdict on `round` to the worker's counts; false if it does not apply to the worker's
+  // current parameters.
   bool TakeVerdict(Worker* worker, MemberEvent event, RoundId round);
 
   // Constant after construction.

@@ -1,4 +1,4 @@
-// Membership: what Transition() is asked, and what follows from its answer.
+// Membership: calls of Transition(), and how its results are applied.
 #include <algorithm>
 #include <utility>
 

@@ -16,12 +16,12 @@ constexpr auto kSuspect = v1::MEMBER_STATE_SUSPECT;
 constexpr auto kLeft = v1::MEMBER_STATE_LEFT;
 constexpr auto kQuarantined = v1::MEMBER_STATE_QUARANTINED;
 
-// Its votes count, so that the rounds may need it.
+// Whether the worker's votes count.
 bool Counts(v1::MemberState state, const MemberFacts& facts) {
   return TakesPart(state) && facts.probation_left == 0;
 }
 
-// No rule takes a worker away that leaves fewer than min_workers; an operator may.
+// A rule may not remove a worker if that leaves fewer than min_workers; an operator may.
 bool CanSpare(v1::MemberState state, const MemberFacts& facts) {
   return !Counts(state, facts) || facts.others_active >= facts.min_workers;
 }
@@ -62,8 +62,8 @@ MemberTransition OfUpdate(v1::MemberState now, MemberEvent event, const MemberFa
   return {now};
 }
 
-// Verdicts of rounds on a worker that takes part; one that is not there, or is about to begin anew,
-// is not judged.
+// Verdicts of rounds on a worker that takes part; one that is absent, or about to resync, is not
+// judged.
 MemberTransition OfVerdict(v1::MemberState now, MemberEvent event, const MemberFacts& facts) {
   if (!TakesPart(now)) return {now};
   switch (event) {

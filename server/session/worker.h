@@ -1,4 +1,4 @@
-// A worker of a run as Membership keeps it. Plain data.
+// A worker of a run in Membership. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ struct Worker {
   absl::Duration last_seen = {};
   uint64_t sequence = 0;  // of the last heartbeat taken
   uint64_t next_round = 0;
-  uint64_t own_tokens = 0;  // as it said at Join, with local data; 0: it has not joined since
-  std::optional<double> evaluation_loss = {};  // as it said last; finite, not negative
-  // The last incarnations that a newer one replaced, oldest first; a handful.
+  uint64_t own_tokens = 0;  // local data: as reported at Join; 0: not joined since the start
+  std::optional<double> evaluation_loss = {};  // last reported; finite, not negative
+  // The last few incarnations that were replaced, oldest first.
   std::vector<uint64_t> replaced = {};
 
   uint32_t probation_left = 0;  // good updates that are needed before its votes count
   bool returning = false;       // took part when the aggregator stopped, and has not since
-  std::string resync = {};      // why it must begin anew; empty: it need not
-  uint64_t synced_round = 0;    // the round before which it last had caught up
+  std::string resync = {};      // why it must resync; empty: it need not
+  uint64_t synced_round = 0;    // the round before which it had last caught up
   int invalid_in_a_row = 0;
   std::vector<uint64_t> mismatches = {};  // rounds, within kResyncWindowRounds
   uint64_t quarantine_round = 0;
@@ -39,7 +39,7 @@ struct Worker {
   }
   // Gets samples and may upload.
   bool takes_part() const { return TakesPart(state); }
-  // Of its votes: 0 on probation, and for whoever takes no part.
+  // The weight of its votes: 0 on probation, and if it does not take part.
   int weight() const { return takes_part() && probation_left == 0 ? 1 : 0; }
 };
 

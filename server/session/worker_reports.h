@@ -1,8 +1,8 @@
-// The last readings of each worker, as its heartbeats brought them: what /metrics/workers and the
-// status page show (docs/metrics.md, "Workers"). Never durable: after a restart of the aggregator
-// each worker's next heartbeat brings its absolute counters again.
+// The last readings of each worker from its heartbeats, for /metrics/workers and the status page
+// (docs/metrics.md, "Workers"). In memory only: after a restart of the aggregator, each worker's
+// next heartbeat has its absolute counters.
 //
-// Thread-safe. No clock of its own: who calls says when it is.
+// Thread-safe. The caller passes the time.
 #pragma once
 
 #include <cstdint>
@@ -22,31 +22,30 @@ namespace distro::server {
 
 struct WorkerReport {
   std::string worker;
-  uint64_t incarnation = 0;  // counters count from its start
+  uint64_t incarnation = 0;  // counters start at 0 in each
   uint64_t sequence = 0;
   uint64_t next_round = 0;
-  absl::Time received_at;                                // wall time, for people and for Prometheus
+  absl::Time received_at;                                // wall time, for display and Prometheus
   absl::Duration received_on;                            // monotonic
   std::shared_ptr<const v1::WorkerTelemetry> telemetry;  // repaired, never null
 };
 
 class WorkerReports {
  public:
-  // How long readings stay when nothing more is heard.
+  // How long readings are kept without a heartbeat.
   static constexpr absl::Duration kExpiry = absl::Minutes(10);
-  // Workers at most; above, the one that was silent the longest makes room.
+  // Maximum number of workers; beyond it the one that was silent longest is dropped.
   static constexpr size_t kDefaultMax = 1024;
 
   explicit WorkerReports(size_t max_workers = kDefaultMax) : max_(max_workers) {}
 
-  // Takes the readings of a heartbeat that was let in; the label is the name that the aggregator
-  // let in, nothing of the telemetry. A sequence not above the last of the same incarnation changes
-  // nothing. Counters never go back but with another incarnation. Returns how many values were
-  // dropped (common/wire/worker_readings.h).
+  // Stores the readings of an accepted heartbeat. The label is the authenticated name, not taken
+  // from the telemetry. Ignores a sequence not above the last of the same incarnation. Counters
+  // decrease only with a new incarnation. Returns how many values were dropped
+  // (common/wire/worker_readings.h).
   int Take(const v1::HeartbeatRequest& heartbeat, absl::Time wall, absl::Duration now);
 
-  // The worker left: its readings go at once. Of another incarnation than the last: changes
-  // nothing.
+  // The worker left: drops its readings. Ignored for another incarnation than the last.
   void Leave(const v1::WorkerIdentity& worker);
 
   // Ascending by name, without those that expired.

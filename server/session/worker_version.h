@@ -7,9 +7,9 @@
 
 namespace distro::server {
 
-// `theirs` and `ours` are "major.minor.patch". FailedPrecondition, reason `version`: another major,
-// a newer minor, or one that is more than one behind; names both. InvalidArgument: `theirs` is no
-// version. Requires `ours` to be one.
+// `theirs` and `ours` are "major.minor.patch". FailedPrecondition with reason `version`: another
+// major, a newer minor, or more than one minor behind; names both. InvalidArgument: `theirs` is not
+// a version. Requires a valid `ours`.
 absl::Status CheckWorkerVersion(absl::string_view theirs, absl::string_view ours);
 
 }  // namespace distro::server

@@ -1,8 +1,9 @@
-// The state that all subscribers share: the frame ring, the listeners, and the end. Thread-safe.
+// Distributes a run's frames to all subscribers: holds the frame ring, the listeners, and the final
+// status. Thread-safe.
 //
-// Listeners are woken by a thread of the broadcast's own, so that a round never waits for its
-// subscribers: those of workers first and at every news, as the next round waits for them; then
-// followers in turn, however many there are.
+// A thread of the broadcast wakes listeners, so that a round never waits for its subscribers. It
+// wakes those of workers first and at every change, because the next round waits for them; then
+// followers, in turn.
 #pragma once
 
 #include <atomic>
@@ -25,34 +26,35 @@
 
 namespace distro::server {
 
-// The place of one subscriber. A slow one holds nothing but its place.
+// The position of one subscriber. A slow subscriber holds no other memory.
 struct Cursor {
   RoundId round;
   size_t index = 0;                     // next frame of the round in the ring
   std::vector<uint64_t> segment_bytes;  // [segments], payload bytes of the round that were sent
 };
 
-// One end of a subscription, called without locks held. The call may come at any time and repeat.
+// The receiver of a subscription's wake-ups. Called without locks held, at any time, possibly
+// repeatedly.
 class Listener {
  public:
   virtual ~Listener() = default;
-  // There is (or may be) something new.
+  // There may be new frames.
   virtual void Wake() = 0;
 };
 
-// A subscriber as the broadcast knows it.
+// A subscriber's state in the broadcast.
 struct Subscriber {
   std::string worker;                // empty: a follower without a session
-  std::atomic<uint64_t> round{0};    // its place, for the lag
+  std::atomic<uint64_t> round{0};    // its position, for the lag
   std::weak_ptr<Listener> listener;  // guarded by Broadcast's mutex, as all that follows
   std::optional<absl::Status> closed;
-  RoundId closed_from;  // frames of earlier rounds still come
+  RoundId closed_from;  // frames of earlier rounds are still sent
   bool queued = false;  // waits to be woken
 };
 
 class Broadcast {
  public:
-  // Told how long the waking of some listeners took.
+  // Called with the time that waking some listeners took.
   using BusyObserver = std::function<void(absl::Duration)>;
 
   // `clock` is borrowed; `observer` may be null.
@@ -62,28 +64,29 @@ class Broadcast {
   Broadcast(const Broadcast&) = delete;
   Broadcast& operator=(const Broadcast&) = delete;
 
-  // The round thread's side; after each the listeners are woken.
+  // For the round thread. Each call wakes the listeners.
   void Open(RoundFrame frame);
-  // The open round got another Open frame: everybody who has what was before it subscribes again,
-  // and sees only this one.
+  // Replaces the open round's Open frame: subscribers that have the old one are closed with
+  // `status`, subscribe again, and see only the new one.
   void Reopen(RoundFrame frame, const absl::Status& status);
   void Add(std::vector<RoundFrame> frames);
   void Commit(RoundFrame frame);
-  // No frames will follow: subscriptions end with `status` when they have sent what is there; those
-  // that still read the log end at once when it is not OK.
+  // No more frames will follow: subscriptions end with `status` after the frames in the ring; those
+  // that still read the log end at once if it is not OK.
   void End(const absl::Status& status);
 
-  // Adds a subscriber; an older one of the same worker is closed. From now on Close reaches it.
+  // Adds a subscriber, and closes an older one of the same worker. From now on Close applies to it.
   void Add(const std::shared_ptr<Subscriber>& subscriber);
-  // Who is woken for it from now on; it looks for itself at what is there already.
+  // Sets the listener to wake for the subscriber. The listener must check for existing frames
+  // itself.
   void Listen(Subscriber* subscriber, std::weak_ptr<Listener> listener);
   void Remove(const Subscriber* subscriber);
   // Ends the subscriptions of a worker.
   void Close(absl::string_view worker, const absl::Status& status);
 
-  // The frame after the cursor, which moves behind it. kWait: nothing yet (a Wake will come). Moves
-  // to the next round by itself. OutOfRange: all is sent and nothing will follow. Other errors: the
-  // subscription was closed with it.
+  // Returns the frame at the cursor and advances it, also to the next round. kWait: none yet (a
+  // Wake will follow). OutOfRange: all frames were returned and none will follow. Other errors: the
+  // subscription was closed with this status.
   absl::StatusOr<RingLookup> Next(const Subscriber& subscriber, Cursor* cursor);
 
   RoundId head() const;
@@ -92,11 +95,11 @@ class Broadcast {
   uint64_t bytes() const;
 
  private:
-  // The thread's body.
+  // The body of the thread.
   void WakeListeners();
   void CloseLocked(absl::string_view worker, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Those who are woken next; empty: the broadcast is destroyed. Waits for news.
+  // Waits for changes; returns the listeners to wake next, or none when the broadcast is destroyed.
   std::vector<std::weak_ptr<Listener>> NextToWake();
 
   const Clock* const clock_;
@@ -104,7 +107,7 @@ class Broadcast {
 
   mutable absl::Mutex mu_;
   FrameRing ring_ ABSL_GUARDED_BY(mu_);
-  bool news_ ABSL_GUARDED_BY(mu_) = false;  // that workers do not know yet
+  bool news_ ABSL_GUARDED_BY(mu_) = false;  // workers have not been woken for the last change
   bool destroyed_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
   std::vector<std::shared_ptr<Subscriber>> subscribers_ ABSL_GUARDED_BY(mu_);

@@ -1,8 +1,9 @@
-// A round's frames as subscriptions stream them, each serialized once and shared by all, and those
-// of recent rounds in memory. Bounded: the oldest committed rounds go first; the frames of the open
-// round always stay, since the log does not have them.
+// Frames of rounds for subscriptions, each serialized once and shared by all, and a ring of recent
+// rounds' frames in memory. Bounded: drops the oldest committed rounds first, and never the open
+// round, since the log does not have it.
 //
-// What makes frames is pure; the ring is not thread-safe: its owner (Broadcast) has the mutex.
+// Functions that make frames are pure. The ring is not thread-safe: its owner (Broadcast) has the
+// mutex.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +19,11 @@
 
 namespace distro::server {
 
-// A serialized SubscribeRoundsResponse, and how far it brings a segment.
+// A serialized SubscribeRoundsResponse, and the segment's bytes up to its end.
 struct RoundFrame {
   SharedBytes bytes;
   std::optional<SegmentId> segment;  // of a segment frame
-  uint64_t segment_end = 0;          // bytes of the segment's payload up to and with this frame
+  uint64_t segment_end = 0;          // bytes of the segment's payload up to the end of this frame
 };
 
 // `made_at` is monotonic.
@@ -34,8 +35,8 @@ std::vector<RoundFrame> MakeSegmentFrames(EpochId epoch, RoundId round, SegmentI
                                           absl::string_view payload,
                                           std::optional<absl::Duration> made_at = std::nullopt);
 
-// One of them: `data` is what the payload of `payload_bytes` has at `offset`. Requires offset <
-// payload_bytes and data within it.
+// One such frame: `data` are the bytes at `offset` of a payload of `payload_bytes`. Requires offset
+// < payload_bytes, and data within the payload.
 RoundFrame MakeSegmentFrame(EpochId epoch, RoundId round, SegmentId segment, uint64_t offset,
                             uint64_t payload_bytes, absl::string_view data,
                             std::optional<absl::Duration> made_at = std::nullopt);
@@ -43,7 +44,7 @@ RoundFrame MakeSegmentFrame(EpochId epoch, RoundId round, SegmentId segment, uin
 // `header` is the record's.
 RoundFrame MakeCommitFrame(EpochId epoch, RoundId round, absl::string_view header);
 
-// The next frame of a subscriber: in memory, not there yet, or only in the log.
+// The next frame of a subscriber: in memory, not yet available, or only in the log.
 struct RingLookup {
   enum Kind { kFrame, kWait, kInLog } kind = kWait;
   RoundFrame frame;
@@ -55,9 +56,9 @@ class FrameRing {
   FrameRing(uint64_t max_bytes, RoundId next_round)
       : max_bytes_(max_bytes), next_round_(next_round) {}
 
-  // Begins the next round with its Open frame.
+  // Starts the next round with its Open frame.
   void Open(RoundFrame frame);
-  // Puts another Open frame in the place of the open round's.
+  // Replaces the Open frame of the open round.
   void ReplaceOpen(RoundFrame frame);
   // Adds a segment frame of the open round.
   void Add(RoundFrame frame);
@@ -66,7 +67,7 @@ class FrameRing {
 
   // Frame `index` of `round`.
   RingLookup Find(RoundId round, size_t index) const;
-  // Whether `index` is behind the commit frame of `round`.
+  // Whether `index` is after the commit frame of `round`.
   bool AtEnd(RoundId round, size_t index) const;
 
   // The round that is open or will open next.

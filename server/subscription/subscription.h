@@ -1,5 +1,4 @@
-// One subscriber's way through the log and the ring, and the records that were found damaged on
-// such ways.
+// Reads frames from the log and the ring for one subscriber, and remembers damaged records.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +19,9 @@
 
 namespace distro::server {
 
-// Records of the log in which somebody who reads it met damage. A start verifies the newest
-// payloads only, so damage of an older one shows when it is read; it is told once a record, however
-// often followers try, until the record was read whole again.
+// Records of the log that a reader found damaged. The aggregator verifies only the newest payloads
+// at start, so other damage shows when a record is read. It is logged once per record, however
+// often followers retry, until the record is read without damage.
 //
 // Thread-safe.
 class DamagedRecords {
@@ -30,15 +29,15 @@ class DamagedRecords {
   // `log` is borrowed.
   explicit DamagedRecords(Log* log) : log_(log) {}
 
-  // Somebody met `damage`, which names the file, in the record of `round`. Returns what a peer is
-  // told: DataLoss "damaged", no path.
+  // A reader found `damage`, whose message names the file, in the record of `round`. Returns the
+  // status for a peer: DataLoss "damaged", without a path.
   absl::Status Found(RoundId round, const absl::Status& damage);
-  // Every payload of it was read and is good.
+  // Every payload of the record was read without damage.
   void ReadWhole(RoundId round);
 
   // The first one at or after `from`.
   std::optional<RoundId> FirstFrom(RoundId from) const;
-  // How many there are for which `counts`, which must not call back.
+  // The number of damaged records for which `counts` returns true; it must not call back.
   uint64_t Count(absl::FunctionRef<bool(RoundId)> counts) const;
 
  private:
@@ -47,33 +46,33 @@ class DamagedRecords {
   std::set<RoundId> rounds_ ABSL_GUARDED_BY(mu_);
 };
 
-// Whether results from `from` on can be sent. FailedPrecondition "pruned": they are gone, or one is
-// damaged and a later snapshot makes it needless.
+// Whether results from `from` on can be sent. FailedPrecondition "pruned": they were dropped, or
+// one is damaged and a later snapshot replaces it.
 absl::Status CheckServable(RoundId from, const RoundLog& log, const DamagedRecords& damaged,
                            const SnapshotStore& snapshots);
 
-// A cursor that hands out serialized frames. What is in the ring comes from memory, what is older
-// from the log, one frame at a time; so it holds at most one frame and never a round. What comes
-// from the log is verified on the way: of a damaged payload the last frame is not handed out.
+// A cursor that returns serialized frames: recent ones from the ring, older ones from the log. It
+// holds at most one frame. Payloads from the log are verified while they are read: the last frame
+// of a damaged one is not returned.
 //
-// Not thread-safe: one frame at a time, by whoever writes the stream.
+// Not thread-safe: used by the writer of the stream.
 class Subscription {
  public:
-  // All are borrowed and outlive the subscription. It begins with the first frame of `from`, and
-  // can be closed from now on: who checked that this worker may subscribe holds the lock under
-  // which that changes.
+  // All are borrowed and outlive the subscription. It starts with the first frame of `from`, and
+  // can be closed at once: the caller holds the lock under which it checked that this worker may
+  // subscribe.
   Subscription(std::shared_ptr<Subscriber> subscriber, Broadcast* broadcast, const RoundLog* log,
                DamagedRecords* damaged, const Layout& layout, EpochId epoch, RoundId from);
   ~Subscription();
   Subscription(const Subscription&) = delete;
   Subscription& operator=(const Subscription&) = delete;
 
-  // Who is woken when there may be more. Called once, before Next().
+  // Sets the listener to wake when there may be more. Called once, before Next().
   void Listen(std::weak_ptr<Listener> listener);
 
-  // The next frame; null: nothing yet, a Wake will come. OutOfRange: the run is done and all of it
-  // was sent. Blocks for disk reads. Other errors: the subscription is over; DataLoss "damaged":
-  // the next round's record cannot be read.
+  // The next frame, or nullptr if there is none yet and a Wake will follow. Blocks for disk reads.
+  // OutOfRange: the run is done and everything was sent. Other errors end the subscription;
+  // DataLoss "damaged": the next round's record cannot be read.
   absl::StatusOr<SharedBytes> Next();
 
  private:
@@ -91,7 +90,7 @@ class Subscription {
 
   Cursor cursor_;
   std::shared_ptr<const RecordReader> record_;  // of cursor_.round, while it comes from the log
-  std::optional<VerifiedPayload> payload_;      // of record_, while a segment of it is under way
+  std::optional<VerifiedPayload> payload_;      // of record_, while a segment of it is sent
   uint32_t verified_ = 0;                       // segments of record_
 };
 

@@ -1,5 +1,5 @@
-// Tells that files may have changed: by time of change, size and identity, looked at once a second
-// at most. Not thread-safe.
+// Detects changes of files by modification time, size and inode, checked at most once a second. Not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ namespace distro::server {
 
 class FileWatch {
  public:
-  // What is there now is what the caller is about to read. Empty paths are left out. `clock` is
-  // borrowed.
+  // Records the current state of the files; create it before reading them. Ignores empty paths.
+  // `clock` is borrowed.
   FileWatch(std::vector<std::string> paths, const Clock* clock);
 
-  // True once for each change that is seen: read the files then.
+  // Returns true once for each detected change: read the files then.
   bool Changed();
 
  private:

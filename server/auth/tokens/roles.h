@@ -1,5 +1,5 @@
-// The calls that each role may make: the one table of the project (docs/security.md, compared by a
-// test). Plain data; no gRPC here.
+// The calls that each role may make, in one table (a test compares docs/security.md with it). Plain
+// data; no gRPC here.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ inline constexpr std::array<Role, 4> kRoles = {Role::kWorker, Role::kArchiver, R
 
 // "worker", "archiver", "viewer", "admin".
 absl::string_view RoleName(Role role);
-// Not set: no role is called so.
+// nullopt: there is no such role.
 std::optional<Role> ParseRole(absl::string_view name);
 
 enum class Rpc {
@@ -42,7 +42,7 @@ enum class Rpc {
 struct RpcRule {
   Rpc rpc;
   absl::string_view method;  // full name, "distro.v1.AggregatorService.Join"
-  // By the order of kRoles.
+  // In the order of kRoles.
   std::array<bool, 4> allowed;
 };
 

@@ -1,5 +1,5 @@
-// The tokens file, read again when it changes; a file that is damaged then changes nothing but a
-// log line and a metric. Thread-safe.
+// Looks up tokens in the tokens file, and reloads it when it changes. An invalid file is logged and
+// counted, and the old tokens stay valid. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -17,14 +17,13 @@
 
 namespace distro::server {
 
-// What the aggregator's credentials do, for metrics. Thread-safe, quick.
+// Receives authentication events, for metrics. Implementations are thread-safe and quick.
 class AuthObserver {
  public:
   virtual ~AuthObserver() = default;
-  // `reason`: unauthenticated, role, wrong_name, or limit: this caller's calls come too fast.
+  // `reason`: unauthenticated, role, wrong_name, or limit (the caller exceeds its call rate).
   virtual void OnCallRefused(absl::string_view reason) = 0;
-  // A file that changed was read; `file`: certificate or tokens. Not ok: what was there before goes
-  // on.
+  // A changed file was read; `file`: certificate or tokens. Not ok: the old content stays in use.
   virtual void OnCredentialsReloaded(absl::string_view file, bool ok) = 0;
 };
 
@@ -35,7 +34,7 @@ class TokenStore {
                                                           const Clock* clock, Log* log,
                                                           AuthObserver* observer);
 
-  // Whose token it is by the file as it was at most a second ago; nobody's once it has expired.
+  // The token's owner, by the file as of at most a second ago; nullopt if unknown or expired.
   std::optional<TokenOwner> Find(absl::string_view token);
 
  private:

@@ -1,12 +1,10 @@
-// The tokens file: whose tokens are valid, without the tokens (docs/security.md).
+// The tokens file: the hashes of the valid tokens and their owners (docs/security.md).
 //
 //   name role sha256-of-the-token-in-hex [until]
 //
-// `until` is the time up to which the token is valid, such as 2026-12-24T00:00:00Z; without it, it
-// always is.
-// A line a token, at most two a name (the old and the new one of a rotation), both with the same
-// role; blank lines and lines that begin with # are passed over. Pure functions and a value; copy
-// freely, share when const.
+// `until` is the time at which the token expires, such as 2026-12-24T00:00:00Z; without it, it
+// never does. One line per token, at most two per name (for rotation), both with the same role.
+// Blank lines and lines that begin with # are ignored. Pure functions and a plain value.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +20,7 @@
 
 namespace distro::server {
 
-// Larger files are refused: 64 bytes and a name a line make about 10 000 tokens.
+// Larger files are refused. With 64 bytes and a name per line, this is about 10 000 tokens.
 inline constexpr uint64_t kMaxTokensFileBytes = 1 << 20;
 
 struct TokenOwner {
@@ -33,13 +31,12 @@ struct TokenOwner {
 
 class TokenTable {
  public:
-  // InvalidArgument names the line: neither three fields nor four, no name, no role, no hash of 64
-  // lower-case hex digits, no time, a name with two roles or more than two tokens, a hash that
-  // stands twice.
+  // InvalidArgument names the line: not three or four fields, an invalid name, role, hash (64
+  // lower-case hex digits) or time, a name with two roles or more than two tokens, a repeated hash.
   static absl::StatusOr<TokenTable> Parse(absl::string_view text);
 
-  // Whose token it is, or was: whether it has expired is the caller's to see. Takes the same time
-  // for each token: all lines are compared, each in constant time.
+  // The token's owner, even if the token has expired: the caller must check. Takes constant time:
+  // compares all lines, each in constant time.
   std::optional<TokenOwner> Find(absl::string_view token) const;
 
   size_t size() const { return entries_.size(); }
@@ -58,7 +55,7 @@ class TokenTable {
 std::string TokensLine(absl::string_view name, Role role, absl::string_view token,
                        absl::Time expires = absl::InfiniteFuture());
 
-// `text` without the lines of `name`; all else stays byte for byte. NotFound: there is none.
+// `text` without the lines of `name`; other bytes do not change. NotFound: there is no such line.
 absl::StatusOr<std::string> WithoutName(absl::string_view text, absl::string_view name);
 
 }  // namespace distro::server
