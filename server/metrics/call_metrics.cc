@@ -40,8 +40,7 @@ ClientMetric CounterSample(std::vector<ClientMetric::Label> labels, uint64_t val
 }  // namespace
 
 CallMetrics::CallMetrics() {
-  // The linker leaves out a generated file of which nothing is used, and this one has a service
-  // only.
+  // The linker drops a generated file that is not referenced, and this one has only a service.
   if (descriptor_table_distro_2fv1_2faggregator_2eproto.filename == nullptr) std::abort();
   AddService("distro.v1.AggregatorService");
   AddService("distro.v1.AdminService");
@@ -92,7 +91,7 @@ MetricFamily CallMetrics::Counts(const char* name, const char* help,
   return family;
 }
 
-// OK from the start, other codes once they occurred: all of them would be most of the page.
+// Exports OK from the start and other codes once they occurred: all codes would dominate the page.
 MetricFamily CallMetrics::Handled() const {
   MetricFamily family{
       "grpc_server_handled_total", "Calls that ended, by their code.", MetricType::Counter, {}};

@@ -41,7 +41,7 @@ class CallMetrics final : public CallObserver {
     std::atomic<uint64_t> received{0};
     std::atomic<uint64_t> sent{0};
     std::array<std::atomic<uint64_t>, kCodes> handled{};
-    std::array<std::atomic<uint64_t>, kBounds.size() + 1> times{};  // in each bucket alone
+    std::array<std::atomic<uint64_t>, kBounds.size() + 1> times{};  // per bucket, not cumulative
     std::atomic<int64_t> nanoseconds{0};
   };
   using Labels = std::vector<prometheus::ClientMetric::Label>;

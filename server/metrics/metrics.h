@@ -21,7 +21,7 @@
 namespace distro::server {
 
 inline constexpr char kMetricPrefix[] = "distro_aggregator_";
-// Workers whose included updates are counted: those that records named last.
+// Maximum number of workers whose included updates are counted: those most recently in a record.
 inline constexpr size_t kMaxCountedWorkers = 4096;
 
 class AggregatorMetrics final : public RunObserver, public TransferObserver, public AuthObserver {
@@ -49,7 +49,7 @@ class AggregatorMetrics final : public RunObserver, public TransferObserver, pub
   void OnCallRefused(absl::string_view reason) override;
   void OnCredentialsReloaded(absl::string_view file, bool ok) override;
 
-  // The end of the certificate that new connections are shown.
+  // Sets when the certificate for new connections expires.
   void SetCertificateExpiry(absl::Time expiry);
   void OnFsync(absl::Duration time);
 
@@ -59,12 +59,12 @@ class AggregatorMetrics final : public RunObserver, public TransferObserver, pub
  private:
   struct Counted {
     uint64_t updates = 0;
-    uint64_t round = 0;  // whose record named it last
+    uint64_t round = 0;  // of the last record that names it
   };
   void AddCredentials();
-  // What the records of this process's rounds left.
+  // Adds the values from the records of this process's rounds.
   void AddRecorded(FamilyBuilder* builder) ABSL_LOCKS_EXCLUDED(mu_);
-  // Null: there are kMaxCountedWorkers others that this round names.
+  // nullptr if this round already names kMaxCountedWorkers others.
   Counted* Count(const std::string& worker, uint64_t round) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Clock* const clock_;

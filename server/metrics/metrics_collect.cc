@@ -1,4 +1,4 @@
-// AggregatorMetrics: what is a state, read at each scrape.
+// AggregatorMetrics: states, which are read at each scrape.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -18,7 +18,7 @@ constexpr v1::RunState kRunStates[] = {v1::RUN_STATE_EMPTY,    v1::RUN_STATE_WAI
                                        v1::RUN_STATE_TRAINING, v1::RUN_STATE_PAUSED,
                                        v1::RUN_STATE_DRAINING, v1::RUN_STATE_DONE};
 
-// In session, or kept out: those that an operator looks for.
+// Whether the worker is in session or quarantined, and so of interest to an operator.
 bool IsShown(const Worker& worker) { return worker.state != v1::MEMBER_STATE_LEFT; }
 
 void AddRun(const RunHost& host, const RunStatus& status, FamilyBuilder* builder) {

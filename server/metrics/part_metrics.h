@@ -12,14 +12,14 @@
 
 namespace distro::server {
 
-// Streams, and the payloads that are arriving.
+// Metrics of open streams and of payloads in transfer.
 std::vector<prometheus::MetricFamily> StreamMetrics(const StreamGate& gate);
 
 std::vector<prometheus::MetricFamily> ConnectionMetrics(const ConnectionTable& table);
 
-// What /metrics/workers shows: the last readings of every worker, under the worker's names and with
-// a label `worker` that is the name the aggregator let in (docs/metrics.md, "Workers"). `now`:
-// monotonic, as the reports were taken with.
+// The content of /metrics/workers: the last readings of every worker, under the worker's metric
+// names and with a label `worker`, its authenticated name (docs/metrics.md, "Workers"). `now`:
+// monotonic, by the clock of the reports.
 std::vector<prometheus::MetricFamily> CollectWorkers(const WorkerReports& reports,
                                                      absl::Duration now);
 

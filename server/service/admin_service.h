@@ -1,4 +1,4 @@
-// The service for operators: thin handlers (docs/protocol.md). Thread-safe.
+// Implements AdminService, for operators, by thin handlers (docs/protocol.md). Thread-safe.
 #pragma once
 
 #include "common/base/log.h"
@@ -12,7 +12,7 @@
 
 namespace distro::server {
 
-// All methods get bytes: CallDesk parses those of unary calls, CreateRun its own.
+// All methods receive raw bytes: CallDesk parses those of unary calls, CreateRun parses its own.
 using AdminMethods = v1::AdminService::WithRawCallbackMethod_CreateRun<
     v1::AdminService::WithRawCallbackMethod_GetRun<
         v1::AdminService::WithRawCallbackMethod_ListWorkers<

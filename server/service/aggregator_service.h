@@ -1,4 +1,5 @@
-// The service for workers: thin handlers in front of the run (docs/protocol.md). Thread-safe.
+// Implements AggregatorService, for workers, by thin handlers that call the run (docs/protocol.md).
+// Thread-safe.
 #pragma once
 
 #include "common/base/clock.h"
@@ -13,8 +14,8 @@
 
 namespace distro::server {
 
-// All methods get bytes: CallDesk parses those of unary calls, the reactors of the streams their
-// own.
+// All methods receive raw bytes: CallDesk parses those of unary calls, reactors parse those of
+// streams.
 using AggregatorMethods = v1::AggregatorService::WithRawCallbackMethod_UploadUpdate<
     v1::AggregatorService::WithRawCallbackMethod_UploadSnapshot<
         v1::AggregatorService::WithRawCallbackMethod_SubscribeRounds<

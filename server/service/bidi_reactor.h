@@ -1,11 +1,11 @@
-// A bidirectional stream that answers what it reads, one message at a time: the turns that
-// UploadUpdate, CreateRun and MeasureLink share. The subclass handles a message and queues answers;
-// its place behind the gate, reading, writing, half-close, cancellation and the end are done here.
-// At most kMaxQueued answers wait for a slow reader; then nothing more is read. Between two
-// messages it holds nothing of the last one.
+// A bidirectional stream that handles one message at a time and answers it; the base class of
+// UploadUpdate, CreateRun and MeasureLink. The subclass handles messages and queues answers. This
+// class does the rest: the place in the gate, reading, writing, half-close, cancellation and the
+// end. When kMaxQueued answers wait for a slow reader, it stops reading. It holds no message
+// between two reads.
 //
-// Deletes itself when gRPC is done with it. Reads, writes and the gate's stop come on different
-// threads; the mutex joins them.
+// Deletes itself when gRPC is done with it. Reads, writes and the gate's stop run on different
+// threads; the mutex serialises them.
 #pragma once
 
 #include <deque>
@@ -30,8 +30,8 @@ namespace distro::server {
 template <typename Request, typename Response>
 class AnsweringReactor : public RawBidiReactor {
  public:
-  // `context` is borrowed: gRPC keeps it as long as the reactor. `connections` is told of every
-  // message; borrowed too.
+  // `context` is borrowed: gRPC keeps it as long as the reactor. Reports every message to
+  // `connections`, which is borrowed too.
   AnsweringReactor(grpc::CallbackServerContext* context, ConnectionTable* connections)
       : context_(context),
         connections_(connections),
@@ -68,9 +68,9 @@ class AnsweringReactor : public RawBidiReactor {
   void OnDone() final { delete this; }
 
  protected:
-  // Takes a place behind the gate and begins to read. Called by the subclass when it is complete.
-  // An error, for the subclass to count: the stream ends with it. `caller` is the credential's name
-  // whose places this takes one of; empty: nobody's, or not known yet.
+  // Takes a place in the gate and starts to read. The subclass calls it at the end of its
+  // constructor. The stream also ends with a returned error, which the subclass may count.
+  // `caller`: name of the credential that the place is charged to; empty: none, or not known yet.
   absl::Status Begin(StreamGate* gate, StreamKind kind, const std::string& caller = "") {
     auto stream = gate->Open(kind, [this](const absl::Status& status) { Stop(status); });
     if (stream.ok()) {
@@ -86,11 +86,11 @@ class AnsweringReactor : public RawBidiReactor {
     return absl::OkStatus();
   }
 
-  // One message. An error ends the stream with it.
+  // Handles one message. An error ends the stream.
   virtual absl::Status OnMessage(const Request& request) = 0;
-  // The client sends nothing more (or is gone): what the stream ends with.
+  // The client has finished sending, or is gone: returns the stream's final status.
   virtual absl::Status OnHalfClose() = 0;
-  // Bytes that are no Request came: what the stream ends with instead of `status`.
+  // Received bytes that are not a Request: returns the stream's final status.
   virtual absl::Status OnUnreadable(const absl::Status& status) { return status; }
   // The gate stopped the stream. Called by any thread: be quick and do not call back.
   virtual void OnStopped(const absl::Status& /*status*/) {}
@@ -104,7 +104,7 @@ class AnsweringReactor : public RawBidiReactor {
     if (answers_.size() == 1) StartWrite(&answers_.front());
   }
 
-  // Of the reading side.
+  // For the reading side only.
   GatedStream* stream() { return stream_.get(); }
 
  private:
@@ -123,7 +123,7 @@ class AnsweringReactor : public RawBidiReactor {
     return parsed.ok() ? OnMessage(request) : OnUnreadable(parsed);
   }
 
-  // After the queued answers. Only from OnReadDone, which does not read on.
+  // Ends the stream after the queued answers. Only from OnReadDone, which then stops reading.
   void End(absl::Status status) {
     stream_->Wait();  // for a client that does not read its answers
     absl::MutexLock lock(&mu_);
@@ -135,7 +135,8 @@ class AnsweringReactor : public RawBidiReactor {
     }
   }
 
-  // From the gate: at once. A write that is under way holds gRPC's status back; it is cut off.
+  // Called by the gate: ends the stream at once. A write in progress delays gRPC's status, so the
+  // call is cancelled.
   void Stop(const absl::Status& status) {
     absl::MutexLock lock(&mu_);
     if (finished_) return;
@@ -161,7 +162,7 @@ class AnsweringReactor : public RawBidiReactor {
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);  // once the answers are written
 
-  std::unique_ptr<GatedStream> stream_;  // ends first: then nobody stops this any more
+  std::unique_ptr<GatedStream> stream_;  // destroyed first: no Stop afterwards
 };
 
 }  // namespace distro::server

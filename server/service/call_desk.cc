@@ -10,9 +10,9 @@
 namespace distro::server {
 namespace {
 
-// Whether it is the disk's and not the caller's. Not every function below says `disk`: of the
-// others' statuses, those of codes that a system call's failure can have name a file, and ours of
-// the same codes hold no slash.
+// Whether a failing disk, not the caller, caused the status. Not every function sets the reason
+// `disk`. Other statuses of a failed system call name a file; our own statuses with these codes
+// contain no slash.
 bool IsOfTheDisk(const absl::Status& status) {
   if (IsDiskError(status)) return true;
   if (const std::string reason = ReasonOf(status); !reason.empty()) return reason == "disk";
@@ -71,7 +71,7 @@ absl::StatusOr<Caller> CallDesk::Admit(const grpc::ServerContextBase& context, R
 }
 
 absl::Status CallDesk::Count(const std::string& name, Rpc rpc) const {
-  // What is no name is not kept: it may be as long as a message.
+  // An invalid name is not kept: it may be as long as a message.
   const bool is_name = ValidateName(name, "name").ok();
   absl::Status status = rates_->Take(is_name ? name : "", CostOf(rpc));
   if (!status.ok()) observer_->OnCallRefused("limit");

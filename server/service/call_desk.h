@@ -1,6 +1,6 @@
-// The checks of every call before its handler (docs/protocol.md, "Limits"): authorization, the
-// caller's rate, and for a call of one message its bytes. A handler sees only messages of callers
-// who may make the call. Thread-safe.
+// Checks every call before its handler (docs/protocol.md, "Limits"): authorization, the caller's
+// rate, and the message of a unary call. A handler sees only valid messages of authorized callers.
+// Thread-safe.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@
 
 namespace distro::server {
 
-// A call of one message, as the generated code hands it over; all borrowed from gRPC.
+// A unary call as received from the generated code; all borrowed from gRPC.
 struct UnaryCall {
   grpc::CallbackServerContext* context;
   Rpc rpc;
@@ -27,7 +27,7 @@ struct UnaryCall {
   grpc::ByteBuffer* response;
 };
 
-// A request of a worker, for itself.
+// A request that names the worker which sends it.
 template <typename Request>
 concept NamesItsWorker = requires(const Request& request) {
   request.worker().name();
@@ -39,15 +39,16 @@ class CallDesk {
   CallDesk(const Authorizer* authorizer, CallRates* rates, AuthObserver* observer, Log* log)
       : authorizer_(authorizer), rates_(rates), observer_(observer), log_(log) {}
 
-  // The caller of a stream that begins. As Authorizer::Check; ResourceExhausted `limit`: this
-  // credential's calls come too fast. With --insecure nobody is known yet, and nothing counts.
+  // Returns the caller of a new stream. As Authorizer::Check; ResourceExhausted `limit`: the
+  // credential exceeds its call rate. With --insecure the caller is not known yet, and nothing is
+  // charged.
   absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context, Rpc rpc) const;
 
-  // Which is told of every message of a stream.
+  // The table to which streams report every message.
   ConnectionTable* connections() const { return authorizer_->connections(); }
 
-  // Answers the call with what `handler` of `service` makes of its request, or with the status that
-  // it returns. No path of this machine leaves in it (ForCaller).
+  // Calls `handler` of `service` with the request, and answers the call with its response or
+  // status. Removes paths of this machine from the status (ForCaller).
   template <typename Service, typename Request, typename Response>
   grpc::ServerUnaryReactor* Answer(const UnaryCall& call, Service* service,
                                    absl::Status (Service::*handler)(const Request&,
@@ -61,8 +62,8 @@ class CallDesk {
   }
 
  private:
-  // A credential's call counts before its bytes are looked at; with --insecure they say whose it
-  // is.
+  // Charges the call to its credential before parsing it; with --insecure, to the worker named in
+  // the message.
   template <typename Request>
   absl::Status Take(const UnaryCall& call, Request* request) const {
     DISTRO_ASSIGN_OR_RETURN(const Caller caller, Admit(*call.context, call.rpc));
@@ -84,16 +85,15 @@ class CallDesk {
   Log* const log_;
 };
 
-// What a call that needs a run is told while there is none.
+// The status of a call that needs a run while there is none.
 absl::Status NoRun();
 
-// What a caller is told when the aggregator's disk fails: which operation, not which path
+// The status for a caller when the aggregator's disk fails: names the operation but no path
 // (docs/protocol.md, "Statuses"). Unavailable `disk`: "the aggregator cannot OPERATION: its log
-// says why"; of stored bytes that are damaged DataLoss, with the same. The log gets all of
-// `status`.
+// says why"; DataLoss with the same text for damaged stored bytes. Logs the whole `status`.
 absl::Status WithoutPath(const absl::Status& status, absl::string_view operation, Log* log);
 
-// WithoutPath where `status` is the disk's; any other as it is.
+// WithoutPath if the disk caused `status`; otherwise `status`.
 absl::Status ForCaller(const absl::Status& status, absl::string_view operation, Log* log);
 
 }  // namespace distro::server

@@ -34,7 +34,7 @@ class CallInterceptor final : public ge::Interceptor {
   }
 
  private:
-  // Once. A call that is torn down before it has a status was cancelled.
+  // Reports the end once. A call destroyed before it has a status was cancelled.
   void Handled(int code) {
     if (std::exchange(handled_, true)) return;
     observer_->OnCallHandled(method_, code, clock_->MonotonicNow() - start_);

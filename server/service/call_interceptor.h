@@ -1,5 +1,5 @@
-// Tells an observer of every call, with its messages and its end (docs/metrics.md, "Calls"). The
-// services know nothing of it. Thread-safe.
+// Reports the start, messages and end of every call to an observer (docs/metrics.md, "Calls"),
+// without involving the services. Thread-safe.
 #pragma once
 
 #include "common/base/clock.h"

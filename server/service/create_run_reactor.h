@@ -1,4 +1,4 @@
-// CreateRun: a header, then the snapshot from the offset that the answer named (docs/protocol.md,
+// CreateRun: receives a header, then the snapshot from the offset in the answer (docs/protocol.md,
 // "Creating a run").
 #pragma once
 
@@ -16,7 +16,7 @@ namespace distro::server {
 class CreateRunReactor final
     : public AnsweringReactor<v1::CreateRunRequest, v1::CreateRunResponse> {
  public:
-  // `caller` is the credential's name, empty: anybody. All others are borrowed and outlive the
+  // `caller` is the credential's name (empty: none). All others are borrowed and outlive the
   // stream.
   CreateRunReactor(grpc::CallbackServerContext* context, const std::string& caller, RunHost* host,
                    StreamGate* gate, TransferObserver* observer, ConnectionTable* connections,

@@ -19,7 +19,7 @@ DownloadReactor::DownloadReactor(grpc::CallbackServerContext* context, const std
                                  SnapshotDesk* desk, StreamGate* gate, TransferObserver* observer,
                                  Log* log, const grpc::ByteBuffer& request)
     : observer_(observer), log_(log) {
-  // A write is under way whenever it is stopped, so that no status can be sent.
+  // Whenever it is stopped a write is in progress, so no status can be sent.
   auto stream = gate->Open(StreamKind::kSnapshot,
                            [context](const absl::Status& /*why*/) { context->TryCancel(); });
   absl::Status status = stream.status();

@@ -1,4 +1,4 @@
-// DownloadSnapshot: a file from an offset on, one frame in flight. A reader that stalls is cut off.
+// DownloadSnapshot: sends a file from an offset, one frame at a time. Cancels a reader that stalls.
 // Deletes itself when gRPC is done with it.
 #pragma once
 
@@ -19,8 +19,8 @@ namespace distro::server {
 
 class DownloadReactor final : public RawWriteReactor {
  public:
-  // Answers `request`, a serialized DownloadSnapshotRequest, of the credential `caller`; empty:
-  // anybody's. All others are borrowed and outlive the stream. `desk` may be null: there is no run.
+  // Answers `request`, a serialized DownloadSnapshotRequest, of the credential `caller` (empty:
+  // none). All others are borrowed and outlive the stream. `desk` is nullptr while there is no run.
   DownloadReactor(grpc::CallbackServerContext* context, const std::string& caller,
                   SnapshotDesk* desk, StreamGate* gate, TransferObserver* observer, Log* log,
                   const grpc::ByteBuffer& request);
@@ -43,7 +43,7 @@ class DownloadReactor final : public RawWriteReactor {
   uint64_t size_ = 0;
   v1::DownloadSnapshotResponse frame_;
   grpc::ByteBuffer message_;             // in flight
-  std::unique_ptr<GatedStream> stream_;  // ends first: then nobody stops this any more
+  std::unique_ptr<GatedStream> stream_;  // destroyed first: no stop afterwards
 };
 
 }  // namespace distro::server

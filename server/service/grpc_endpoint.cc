@@ -37,30 +37,30 @@ namespace {
 constexpr int kMaxMetadataBytes = 8 * 1024;
 constexpr int kMaxStreamsOfConnection = 32;
 constexpr int kHandshakeTimeoutMs = 10'000;
-// Of a stream: at a round trip of 100 ms 40 MB/s.
+// Read-ahead per stream: allows 40 MB/s at a round trip of 100 ms.
 constexpr int kReadAheadBytes = 4 << 20;
-// Only server reflection is served by threads, one for each stream.
+// Only server reflection uses threads, one per stream.
 constexpr int kMaxThreads = 32;
-constexpr size_t kMinQuotaBytes = 256 << 20;  // below it gRPC ends streams that do no harm
+constexpr size_t kMinQuotaBytes = 256 << 20;  // with less, gRPC ends harmless streams
 
-// What gRPC itself takes of peers before a handler runs (docs/protocol.md, "Limits"): metadata,
-// messages, streams a connection, the time of a handshake, buffers.
+// Limits what gRPC accepts from peers before a handler runs (docs/protocol.md, "Limits"): metadata,
+// messages, streams per connection, handshake time, buffers.
 void BoundConnections(const ServiceLimits& limits, grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsOfConnection);
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
-  // Half a megabyte of a compressed message is half a gigabyte before any limit is asked: our
-  // messages are never compressed.
+  // Half a megabyte of compressed message may expand to half a gigabyte before any limit applies.
+  // Our messages are never compressed.
   builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
-  // What may be on its way to handlers is bounded by this and not by how fast a link is
-  // (docs/security.md, "Connections").
+  // Bounds the bytes on their way to handlers independent of a link's speed (docs/security.md,
+  // "Connections").
   builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kReadAheadBytes);
   builder->SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
-  // gRPC's buffers may have as much again as the payloads that are arriving.
+  // gRPC's buffers may use as much memory as the payloads in transfer.
   grpc::ResourceQuota quota("distro-aggregator");
   quota.Resize(std::max<size_t>(limits.inflight_bytes, kMinQuotaBytes));
   quota.SetMaxThreads(kMaxThreads);
@@ -70,10 +70,10 @@ void BoundConnections(const ServiceLimits& limits, grpc::ServerBuilder* builder)
 // A process that was stopped for a while looks hung until its threads have run again.
 constexpr int kSilentLooks = 5;
 constexpr auto kShutdownGrace = std::chrono::seconds(2);
-// Streams that last; Check, which ends at once, is anybody's.
+// A long-lived stream, which needs a credential; Check, which ends at once, needs none.
 constexpr absl::string_view kHealthWatch = "/grpc.health.v1.Health/Watch";
 
-// gRPC adds reflection to every server of a process that links it; here it goes again.
+// Removes the reflection service, which gRPC adds to every server of a process that links it.
 class WithoutReflection final : public grpc::ServerBuilderOption {
  public:
   void UpdateArguments(grpc::ChannelArguments* /*arguments*/) override {}
@@ -93,7 +93,7 @@ absl::Status CheckOpenFiles() {
 
 }  // namespace
 
-// In the order of their dependence.
+// In order of dependency.
 struct GrpcEndpoint::Parts {
   Parts(const AggregatorOptions& options_in, const GrpcSources& sources_in)
       : options(options_in),
@@ -133,7 +133,7 @@ absl::Status GrpcEndpoint::Parts::Listen() {
   return absl::OkStatus();
 }
 
-// Our own services ask by themselves, with reasons.
+// For services that are not ours; ours check by themselves, and return reasons.
 void GrpcEndpoint::Parts::AskForCredentials() {
   sources.tls->SetCallCheck(
       [authorizer = sources.authorizer](absl::string_view path, const ShownCredential& shown) {
@@ -217,7 +217,7 @@ namespace {
 
 constexpr int kLinesOfMinute = 20;
 
-// gRPC gives its function no place for data of our own: hence the statics.
+// gRPC's log function has no argument for user data: hence the statics.
 void Write(gpr_log_func_args* line) {
   static absl::Mutex mu(absl::kConstInit);
   static absl::Time minute ABSL_GUARDED_BY(mu);

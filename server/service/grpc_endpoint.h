@@ -1,4 +1,4 @@
-// The gRPC side of an aggregator: its services, on connections that the acceptor lets in.
+// The gRPC server of an aggregator: its services, on connections accepted by the Acceptor.
 // Thread-safe.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace distro::server {
 
-// What the services act on and tell; all borrowed.
+// Objects that the services use; all borrowed.
 struct GrpcSources {
   RunHost* host = nullptr;
   ServerTls* tls = nullptr;  // null: insecure
@@ -35,9 +35,9 @@ struct GrpcSources {
 
 class GrpcEndpoint {
  public:
-  // Listens on --listen and serves. `on_dead` is called, once or more often, by another thread,
-  // when no connections are accepted any more. Unavailable: the address is in use, or not of this
-  // machine. InvalidArgument: its host names nothing, or the process may have too few files open.
+  // Listens on --listen and serves. `on_dead` is called, at least once, by another thread when
+  // connections are no longer accepted. Unavailable: the address is in use, or not of this machine.
+  // InvalidArgument: its host cannot be resolved, or the limit of open files is too low.
   static absl::StatusOr<std::unique_ptr<GrpcEndpoint>> Start(
       const AggregatorOptions& options, const GrpcSources& sources,
       std::function<void(absl::Status)> on_dead);
@@ -46,12 +46,12 @@ class GrpcEndpoint {
 
   // "host:port" as bound.
   const std::string& address() const;
-  // Connections are accepted.
+  // Whether connections are accepted.
   bool accepting() const;
-  // Accepts nobody any more; open calls get two seconds. The rest may still be asked. Again:
-  // nothing happens.
+  // Stops accepting; open calls get two seconds. The other functions stay usable. Idempotent.
   void Stop();
-  // From now on the health service says NOT_SERVING, and that nobody is accepted is no failure.
+  // Sets the health service to NOT_SERVING. From now on it is not a failure if no connections are
+  // accepted.
   void SayNotServing();
 
  private:
@@ -60,9 +60,8 @@ class GrpcEndpoint {
   const std::unique_ptr<Parts> parts_;
 };
 
-// Process-wide, for main functions: from now on gRPC's own lines on standard error are at most 20 a
-// minute: it writes one for every handshake that fails and every message that it refuses, and
-// strangers make as many of those as they like.
+// Limits gRPC's own log lines on standard error to 20 per minute: gRPC writes one for every failed
+// handshake and every refused message, which anyone can cause. Process-wide, for main functions.
 void LimitGrpcLog();
 
 }  // namespace distro::server

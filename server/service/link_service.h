@@ -1,6 +1,5 @@
-// MeasureLink: bytes up and down that mean nothing, so that somebody knows a link before a worker
-// is started on it (docs/protocol.md, "Limits"). Bounded: how many streams, how many bytes and how
-// long. Thread-safe.
+// MeasureLink: sends and receives dummy bytes, to measure a link before a worker is started on it
+// (docs/protocol.md, "Limits"). Streams, bytes and time are limited. Thread-safe.
 #pragma once
 
 #include <string>

@@ -1,6 +1,5 @@
-// Messages of calls whose bytes we parse ourselves. gRPC would answer bytes that are no message
-// with Unimplemented where the call has one request, and report them as the end of the stream where
-// it has many. Pure functions.
+// Parses messages of calls ourselves. For invalid bytes gRPC would answer a unary call with
+// Unimplemented, and report the end of the stream on a streaming call. Pure functions.
 #pragma once
 
 #include "absl/status/status.h"
@@ -13,12 +12,12 @@
 
 namespace distro::server {
 
-// What the generated code wants of a stream with raw messages.
+// The base classes that the generated code expects for streams of raw messages.
 using RawBidiReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 using RawWriteReactor = grpc::ServerWriteReactor<grpc::ByteBuffer>;
 
-// InvalidArgument `malformed`: the bytes are no Message, a string in it is not UTF-8, or there is
-// no message at all.
+// InvalidArgument `malformed`: the bytes are not a Message, a string in it is not UTF-8, or there
+// is no message at all.
 template <typename Message>
 absl::Status ParseMessage(const grpc::ByteBuffer& bytes, Message* message) {
   grpc::ByteBuffer shared = bytes;  // the parser takes it; what it shares is not copied
@@ -36,12 +35,11 @@ grpc::ByteBuffer SerializeMessage(const Message& message) {
   return bytes;
 }
 
-// Broadcast bytes as a gRPC message without a copy: every subscriber's slice counts on the same
-// string.
+// Wraps broadcast bytes in a gRPC message without a copy: all subscribers' slices share the string.
 grpc::ByteBuffer ShareBytes(const SharedBytes& bytes);
 
-// A stream that ends at once: the answer to a caller who may not open it. A reactor of that base,
-// which deletes itself. Requires a status other than OK.
+// A reactor that ends its stream at once with `status`, for a caller that may not open it. Deletes
+// itself. Requires a status other than OK.
 template <typename Reactor>
 Reactor* RefuseStream(const absl::Status& status) {
   class Refused final : public Reactor {

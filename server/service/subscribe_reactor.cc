@@ -12,8 +12,8 @@
 namespace distro::server {
 namespace {
 
-// Whose places it takes one of: a credential's, or with --insecure those of the worker that it
-// names. Nobody's: empty.
+// The name that the stream's place is charged to: the credential's, or with --insecure the worker's
+// in the request; may be empty.
 std::string OwnerOf(const Caller& caller, const v1::SubscribeRoundsRequest& request) {
   return caller.name().empty() ? request.worker().name() : caller.name();
 }
@@ -63,8 +63,8 @@ void SubscribeReactor::FinishLocked(const absl::Status& status) {
   Finish(ToGrpcStatus(status));
 }
 
-// What the stream ends with: OK where there is no further round, its reason where it has one;
-// anything else is the disk's.
+// The stream's final status: OK if there is no further round, `status` itself if it has a reason;
+// anything else is a failure of the disk.
 absl::Status SubscribeReactor::EndOf(const absl::Status& status) const {
   if (absl::IsOutOfRange(status) && ReasonOf(status).empty()) return absl::OkStatus();
   const std::string reason = ReasonOf(status);

@@ -1,9 +1,8 @@
-// SubscribeRounds: writes the frames that a Subscription hands out, one in flight. A slow reader
-// slows only itself; it holds its cursor and that frame, whose bytes all subscribers share.
+// SubscribeRounds: writes the frames of a Subscription, one at a time. A slow reader delays only
+// itself; it holds its cursor and one frame, whose bytes all subscribers share.
 //
-// Wakes come from the broadcast's thread, write completions from gRPC; whoever finds no write in
-// flight pumps the next frame. Owned by itself until OnDone, and for a moment by a Wake that is
-// under way.
+// The broadcast's thread calls Wake, and gRPC completes writes; either writes the next frame if no
+// write is in progress. Owns itself until OnDone; a running Wake also holds a reference.
 #pragma once
 
 #include <memory>
@@ -24,8 +23,8 @@ namespace distro::server {
 
 class SubscribeReactor final : public RawWriteReactor, public Listener {
  public:
-  // Answers `request`, a serialized SubscribeRoundsRequest. `manager` may be null: there is no run.
-  // All but caller and request are borrowed and outlive the stream. The caller hands the result to
+  // Answers `request`, a serialized SubscribeRoundsRequest. `manager` is nullptr while there is no
+  // run. All but `caller` and `request` are borrowed and outlive the stream. Return the result to
   // gRPC.
   static SubscribeReactor* Start(grpc::CallbackServerContext* context, const Caller& caller,
                                  RoundManager* manager, StreamGate* gate,
@@ -44,14 +43,14 @@ class SubscribeReactor final : public RawWriteReactor, public Listener {
   absl::Status Subscribe(const Caller& caller, RoundManager* manager, StreamGate* gate,
                          const grpc::ByteBuffer& request);
   absl::Status EndOf(const absl::Status& status) const;
-  // From the gate: ends at once. A frame that is being written holds the status back; it is cut
-  // off.
+  // Called by the gate: ends the stream at once. A write in progress would delay the status, so the
+  // call is cancelled.
   void Stop(const absl::Status& status);
   void FinishLocked(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Pump();
   // Whether this thread may look for the next frame now.
   bool EnterPump();
-  // Acts on what it found; true: look again.
+  // Handles the result of the lookup; returns true if it must look again.
   bool LeavePump(absl::StatusOr<SharedBytes> next);
 
   grpc::CallbackServerContext* const context_;
@@ -64,12 +63,12 @@ class SubscribeReactor final : public RawWriteReactor, public Listener {
   absl::Mutex mu_;
   bool pumping_ ABSL_GUARDED_BY(mu_) = false;
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
-  bool again_ ABSL_GUARDED_BY(mu_) = false;  // a Wake came while another thread pumped
+  bool again_ ABSL_GUARDED_BY(mu_) = false;  // a Wake came while another thread wrote
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
-  absl::Status stopped_ ABSL_GUARDED_BY(mu_);  // OK: it was not
+  absl::Status stopped_ ABSL_GUARDED_BY(mu_);  // OK: not stopped
 
-  std::unique_ptr<GatedStream> stream_;  // ends first: then nobody stops this any more
+  std::unique_ptr<GatedStream> stream_;  // destroyed first: no Stop afterwards
 };
 
 }  // namespace distro::server

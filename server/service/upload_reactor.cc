@@ -27,7 +27,7 @@ absl::Status UploadReactor::OnMessage(const v1::UploadUpdateRequest& request) {
   return absl::OkStatus();
 }
 
-// Another stream of the worker in its place is no fault.
+// Being replaced by another stream of the worker is not counted as a refusal.
 void UploadReactor::OnStopped(const absl::Status& status) {
   if (absl::IsResourceExhausted(status) || absl::IsDeadlineExceeded(status))
     observer_->OnUploadRejected(RejectReason(status));

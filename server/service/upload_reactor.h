@@ -1,4 +1,4 @@
-// UploadUpdate over gRPC: an UploadCall at its place behind the gate.
+// UploadUpdate over gRPC: runs an UploadCall on a stream of the gate.
 #pragma once
 
 #include "distro/v1/update.pb.h"
@@ -12,7 +12,8 @@ namespace distro::server {
 class UploadReactor final
     : public AnsweringReactor<v1::UploadUpdateRequest, v1::UploadUpdateResponse> {
  public:
-  // All but the caller are borrowed and outlive the stream. `manager` may be null: there is no run.
+  // All but the caller are borrowed and outlive the stream. `manager` is nullptr while there is no
+  // run.
   UploadReactor(grpc::CallbackServerContext* context, Caller caller, RoundManager* manager,
                 StreamGate* gate, TransferObserver* observer, ConnectionTable* connections);
 

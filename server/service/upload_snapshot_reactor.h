@@ -1,8 +1,8 @@
-// UploadSnapshot: a header, then the file from the offset that the answer named, then the verdict
-// (docs/protocol.md, "Snapshots"). One step at a time: while the verdict is being found nothing is
-// read, and the stream stays open.
+// UploadSnapshot: receives a header, then the file from the offset in the answer, then sends the
+// result of the check (docs/protocol.md, "Snapshots"). During the check it reads nothing, and the
+// stream stays open.
 //
-// A sender that stalls is cut off. Deletes itself when gRPC is done with it.
+// Cancels a sender that stalls. Deletes itself when gRPC is done with it.
 #pragma once
 
 #include <memory>
@@ -22,8 +22,8 @@ namespace distro::server {
 
 class UploadSnapshotReactor final : public RawBidiReactor {
  public:
-  // `caller` is the credential's name, empty: anybody. All others are borrowed and outlive the
-  // stream. `desk` may be null: there is no run.
+  // `caller` is the credential's name (empty: none). All others are borrowed and outlive the
+  // stream. `desk` is nullptr while there is no run.
   UploadSnapshotReactor(grpc::CallbackServerContext* context, const std::string& caller,
                         SnapshotDesk* desk, StreamGate* gate, TransferObserver* observer,
                         ConnectionTable* connections, Log* log);
@@ -36,7 +36,7 @@ class UploadSnapshotReactor final : public RawBidiReactor {
   absl::Status Handle(const v1::UploadSnapshotRequest& request);
   absl::Status OnHeader(const v1::UploadSnapshotHeader& header);
   absl::Status OnFrame(const v1::SnapshotFrame& frame);
-  // What comes after a step that went well.
+  // Continues after a successful step.
   void Proceed();
   void Read();
   void Write(const v1::UploadSnapshotResponse& response);
@@ -52,7 +52,7 @@ class UploadSnapshotReactor final : public RawBidiReactor {
   std::optional<SnapshotTicket> ticket_;  // after the header
   bool offset_told_ = false;
   bool verdict_told_ = false;
-  std::unique_ptr<GatedStream> stream_;  // ends first: then nobody stops this any more
+  std::unique_ptr<GatedStream> stream_;  // destroyed first: no stop afterwards
 };
 
 }  // namespace distro::server

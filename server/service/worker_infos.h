@@ -10,14 +10,14 @@
 
 namespace distro::server {
 
-// Bytes of the list without readings; the readings of all WorkerReports need less than
-// kMaxReadingsBytes. Both together are below the 2 MiB of a message that clients take.
+// Maximum bytes of the list without readings; the readings of all WorkerReports need less than
+// kMaxReadingsBytes. Together they are below the 2 MiB that clients accept in a message.
 inline constexpr size_t kMaxInfosBytes = 1 << 20;
 inline constexpr size_t kMaxReadingsBytes = 960 * 1024;
 
-// The workers ascending by name. Those that do not fit are counted in `left_out`: first those that
-// are in no session. The readings are those of the worker's present process, without what only
-// pages for machines show (WorkerInfo.telemetry).
+// The workers ascending by name. Workers that do not fit are counted in `left_out`, first those
+// without a session. The readings are those of the worker's current process, without those that
+// only programs need (WorkerInfo.telemetry).
 v1::ListWorkersResponse WorkerInfos(const RunStatus& status,
                                     const std::vector<WorkerReport>& reports);
 

@@ -1,5 +1,5 @@
-// A curve over rounds in bounded memory: when it is full, neighbours are merged into their mean, so
-// an old run is shown coarser, never cut off. Not thread-safe.
+// A curve over rounds in bounded memory: when it is full, pairs of neighbours are merged into their
+// mean, so that a long run is shown coarser but whole. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +19,11 @@ class LossCurve {
   // At most `max_points`, which is even and above 0.
   explicit LossCurve(size_t max_points) : max_points_(max_points) {}
 
-  // Rounds ascend; a value that is not finite is left out.
+  // Requires ascending rounds. Ignores a value that is not finite.
   void Add(uint64_t round, double value);
   // Ascending; the last one may be of fewer values than the others.
   std::vector<Point> Points() const;
-  // Values that a point stands for: 1, 2, 4, ...
+  // Number of values per point: 1, 2, 4, ...
   uint64_t values_per_point() const { return values_per_point_; }
 
  private:
@@ -32,7 +32,7 @@ class LossCurve {
   const size_t max_points_;
   uint64_t values_per_point_ = 1;
   std::vector<Point> points_;
-  // Of the point that is being made.
+  // Values of the incomplete point.
   uint64_t pending_ = 0;
   uint64_t last_round_ = 0;
   double sum_ = 0;

@@ -1,4 +1,5 @@
-// The files of server/status/page, put into the program when it is built (cmake/EmbedFiles.cmake).
+// The files of server/status/page, embedded into the program at build time
+// (cmake/EmbedFiles.cmake).
 #pragma once
 
 #include "absl/strings/string_view.h"
@@ -11,7 +12,7 @@ struct PageAsset {
   absl::string_view bytes;
 };
 
-// All of them; they live for ever.
+// All files; never destroyed.
 absl::Span<const PageAsset> PageAssets();
 
 }  // namespace distro::server

@@ -102,9 +102,8 @@ void RunHistory::TakeMember(const v1::RoundHeader& header, int index, Round* rou
   }
 }
 
-// Counts whole rounds from the opening of the first of them; the time since the last commit counts
-// when it is longer than a round, so that a run that stands still slows down instead of showing its
-// last pace for ever.
+// Measures whole rounds from the opening of the first. Also counts the time since the last commit
+// if it is longer than a round, so that the pace of a stalled run decreases.
 void RunHistory::FillPace(HistoryView* view) const {
   if (recent_.empty()) return;
   std::vector<double> seconds;

@@ -1,8 +1,6 @@
 // The history of this process's rounds for the status page: loss curves, pace, and for each worker
-// when it was last included, why not, and the delay of its update after the opening. Bounded; empty
-// after a restart.
-//
-// Thread-safe; calls of an observer are quick and call nobody back.
+// when it was last included, why it was excluded, and the time from Open to its update. Bounded in
+// memory; empty after a restart. Thread-safe.
 #pragma once
 
 #include <deque>
@@ -21,20 +19,20 @@
 namespace distro::server {
 
 inline constexpr size_t kCurvePoints = 512;
-inline constexpr size_t kRecentRounds = 32;  // that pace, exclusions and recent bytes are told of
-inline constexpr size_t kHistoryWorkers = 2048;  // whose rounds are remembered: those seen last
+inline constexpr size_t kRecentRounds = 32;      // rounds for pace, exclusions and recent bytes
+inline constexpr size_t kHistoryWorkers = 2048;  // workers to remember: those seen last
 
 // A worker in the rounds of this process.
 struct WorkerRounds {
   uint64_t rounds = 0;                         // whose records name it
-  uint64_t included = 0;                       // of them with a segment of it or more
+  uint64_t included = 0;                       // of these, with at least one of its segments
   std::optional<uint64_t> last_included = {};  // round
   uint64_t missed_in_a_row = 0;
-  // Of the last record that includes it: local steps, where the run has a window, and weight.
+  // In the last record that includes it: local steps, if the run has a window, and weight.
   std::optional<uint64_t> local_steps = {};
   std::optional<uint64_t> weight = {};
-  // Why the last record that names it does not include the whole of its update: "late", "partly
-  // late", "probation", "abstained"; empty when it does.
+  // Why the last record that names it does not include its whole update: "late", "partly late",
+  // "probation", "abstained"; empty if it does.
   std::string excluded = {};
   std::optional<double> update_seconds = {};  // Open to its last byte, median of the last few
 };
@@ -78,14 +76,14 @@ class RunHistory final : public RunObserver {
     absl::Duration opened_at, committed_at;
     uint64_t result_bytes = 0;
     int counting = 0;  // members whose votes would have counted
-    int excluded = 0;  // of them, not with the whole update
+    int excluded = 0;  // of these, whose update was not fully included
   };
   struct Member {
     WorkerRounds rounds;
     uint64_t seen = 0;  // rounds_ then
     std::deque<double> update_seconds;
   };
-  // It is seen now. Null: there are kHistoryWorkers others that were seen in this round.
+  // Marks the worker as seen. nullptr if kHistoryWorkers others were seen in this round.
   Member* Find(const std::string& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeMember(const v1::RoundHeader& header, int index, Round* round)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

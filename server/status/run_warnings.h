@@ -1,6 +1,6 @@
-// Detects problems of the run as a whole, under the names of the alerts that say the same from
-// Prometheus (docs/runbooks). Pure. Warnings look at this moment and at the last rounds; alerts at
-// longer times.
+// Detects problems of the run as a whole, with the names of the corresponding Prometheus alerts
+// (docs/runbooks). Pure. Warnings depend on the current state and the last rounds; alerts on longer
+// times.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ namespace distro::server {
 struct Warning {
   std::string name;  // of the alert and of its runbook
   bool critical = false;
-  std::string what;  // for people, one sentence
+  std::string what;  // human-readable, one sentence
 };
 
 struct WarningFacts {

@@ -1,5 +1,5 @@
-// /status.json: the run, its rounds, its workers and what is wrong, for the page and for programs.
-// The schema is in docs/status_page.md; the numbers are those of /metrics. Pure.
+// Renders /status.json: the run, its rounds, its workers and their problems, for the page and for
+// programs. The schema is in docs/status_page.md; the numbers are those of /metrics. Pure.
 #pragma once
 
 #include <string>
@@ -28,8 +28,8 @@ struct StatusFacts {
   absl::Time now = {};
 };
 
-// JSON in one line. Text that is not UTF-8 gets U+FFFD for its bad bytes, numbers that are not
-// finite are null.
+// JSON in one line. Invalid bytes of UTF-8 text become U+FFFD; numbers that are not finite are
+// null.
 std::string StatusJson(const StatusFacts& facts);
 
 }  // namespace distro::server

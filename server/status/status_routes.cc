@@ -12,7 +12,7 @@
 namespace distro::server {
 namespace {
 
-// Nothing may load, run or be sent but what this port serves.
+// Allows the page to load, run and contact only what this port serves.
 constexpr char kPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

@@ -1,6 +1,6 @@
 // The status page on the HTTP port: `/`, its files below /page/, the runbooks below /runbooks/,
 // /favicon.ico and /status.json (docs/status_page.md). The page loads nothing from elsewhere and
-// polls /status.json; its Content-Security-Policy lets nothing else run or load.
+// polls /status.json; its Content-Security-Policy blocks everything else.
 #pragma once
 
 #include <functional>

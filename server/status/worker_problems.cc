@@ -12,7 +12,7 @@ namespace {
 constexpr absl::Duration kRecentlyGone = absl::Minutes(10);
 constexpr uint64_t kMissedRounds = 3;
 
-// `bytes` a second for people: three digits and a unit.
+// `bytes` per second as text: three digits and a unit.
 std::string RateText(double bytes) {
   if (bytes >= 1e6) return absl::StrFormat("%.3g MB/s", bytes / 1e6);
   return absl::StrFormat("%.3g kB/s", bytes / 1e3);
@@ -64,7 +64,7 @@ bool IsSlow(const WorkerFacts& facts, const Typical& typical) {
          seconds > *typical.update_seconds + kSlowSeconds;
 }
 
-// Why the updates of a worker come later than those of the others.
+// Why a worker's updates arrive later than those of the others.
 Problem WhySlow(const WorkerFacts& facts, const Typical& typical) {
   const std::string in = absl::StrFormat("its updates are in after %.1f s, most after %.1f s",
                                          *facts.rounds.update_seconds, *typical.update_seconds);

@@ -1,6 +1,5 @@
-// Detects problems of a worker: its state, rounds that it is missing from, a link or a machine that
-// is slow against the others. Pure. An operator with many workers is to find the one that the
-// rounds wait for.
+// Detects problems of a worker: its state, rounds that did not include it, a link or a machine
+// slower than the others. So an operator with many workers finds the one that delays rounds. Pure.
 #pragma once
 
 #include <optional>
@@ -23,14 +22,14 @@ absl::string_view SeverityName(Severity severity);
 struct WorkerFacts {
   Worker worker;
   absl::Duration in_state;  // since it entered its state
-  absl::Duration silence;   // since it was heard last
+  absl::Duration silence;   // since its last message
   double agreement = 0;
   WorkerRounds rounds = {};
   WorkerRate rate = {};
 };
 
-// What the workers that are in a round have in common: medians, not set where nobody has a value.
-// Of two values the better one.
+// Typical values of the workers in a round: medians (of two values, the better one); not set if no
+// worker has a value.
 struct Typical {
   std::optional<double> update_seconds = {}, up_goodput = {}, down_goodput = {};
 };

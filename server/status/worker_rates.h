@@ -1,4 +1,4 @@
-// Rates of workers over about the last minute, out of the absolute counters that they report.
+// Computes rates of workers over about the last minute from the absolute counters that they report.
 // Thread-safe.
 #pragma once
 
@@ -18,15 +18,15 @@ namespace distro::server {
 
 inline constexpr absl::Duration kRateWindow = absl::Minutes(1);
 
-// Each is not set while it is not known: two reports of one process are needed, and something must
-// have been transferred for a goodput.
+// A value is not set while it is unknown: it needs two reports of one process, and a goodput needs
+// a transfer.
 struct WorkerRate {
   std::optional<double> tokens_per_second = {};
   std::optional<double> up_bytes_per_second = {};  // payload, over all time
   std::optional<double> down_bytes_per_second = {};
-  std::optional<double> up_goodput = {};  // payload bytes a second in which bytes were in flight
+  std::optional<double> up_goodput = {};  // payload, over time with bytes in flight
   std::optional<double> down_goodput = {};
-  // Shares of the training thread's time in which it waited for its upload, for others, for its
+  // Shares of the training thread's time spent waiting for its upload, for others, and for its
   // download.
   std::optional<double> upload_ratio = {};
   std::optional<double> wait_ratio = {};
@@ -35,10 +35,10 @@ struct WorkerRate {
 
 class WorkerRates {
  public:
-  // Takes the workers' last readings; those that were taken before, and workers that are not among
-  // them any more, cost nothing and are forgotten. To be called every few seconds, and before Of().
+  // Adds the workers' last readings. Ignores readings that were added before, and drops workers
+  // that are no longer present. Call every few seconds, and before Of().
   void Take(const std::vector<WorkerReport>& reports);
-  // Of a worker that the last Take() saw; without it nothing is known.
+  // The rates of a worker that was in the last Take(); otherwise none are set.
   WorkerRate Of(const std::string& worker) const;
 
  private:
@@ -49,7 +49,7 @@ class WorkerRates {
   };
   struct Samples {
     uint64_t incarnation = 0;
-    std::deque<Sample> samples = {};  // ascending; only the newest may be close to the one before
+    std::deque<Sample> samples = {};  // ascending; only the newest may be close to its predecessor
     bool seen = false;
   };
   static Sample SampleOf(const WorkerReport& report);

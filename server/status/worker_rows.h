@@ -8,7 +8,7 @@
 
 namespace distro::server {
 
-// A number that is not known is null in the page's JSON.
+// The value, or null in JSON if it is unknown.
 template <typename T>
 nlohmann::json OrNull(const std::optional<T>& value) {
   return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
