@@ -1,6 +1,6 @@
-// Counts the ranks that have come to each collective operation: the ranks of a group call the same
-// operations in the same order, so an operation is known by its number. For watchdogs that see
-// operations from outside (NCCL). Not thread-safe.
+// Counts the ranks that have arrived at each collective operation. The ranks of a group call the
+// same operations in the same order, so a number identifies an operation. For watchdogs that
+// observe operations from outside (NCCL). Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,11 @@ class Arrivals {
  public:
   explicit Arrivals(int ranks) : arrived_(ranks, 0) {}
 
-  // The rank comes to its next operation; its number, from 1.
+  // The rank arrives at its next operation; returns its number, from 1.
   int64_t Arrive(int rank) { return ++arrived_[rank]; }
 
-  // What an operation that `rank` has come to, and that is not done within the watchdog's time,
-  // ends with: DeadlineExceeded names the operation and the ranks that did not come, or `rank` when
-  // all have.
+  // The status of an operation at which `rank` has arrived and that exceeded the watchdog's time:
+  // DeadlineExceeded, with the operation and the ranks that did not arrive, or `rank` if all have.
   absl::Status NotDone(absl::string_view operation, int64_t number, int rank,
                        absl::Duration watchdog) const;
 

@@ -1,4 +1,4 @@
-// The checks of arguments that every Communicator makes. Pure.
+// Checks the arguments of collective operations, for every Communicator. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace distro::worker {
 
-// InvalidArgument names what breaks the contract of communicator.h: cuts, sizes, types, dimensions.
+// InvalidArgument names the violated rule of communicator.h: cuts, sizes, types, dimensions.
 absl::Status CheckAllGather(int rank, int ranks, absl::Span<const int64_t> cuts,
                             const at::Tensor& shard, const at::Tensor& whole);
 absl::Status CheckReduceScatter(int rank, int ranks, absl::Span<const int64_t> cuts,
@@ -19,8 +19,8 @@ absl::Status CheckReduceScatter(int rank, int ranks, absl::Span<const int64_t> c
 absl::Status CheckAllToAll(int rank, int ranks, absl::Span<const int64_t> counts,
                            const at::Tensor& send, const at::Tensor& receive);
 
-// Of counts that CheckAllToAll took, where the parts lie: [R + 1], in what `rank` sends by the rank
-// that gets them, in what it receives by the rank that they come from.
+// Offsets [R + 1] of the parts for counts accepted by CheckAllToAll: SendCuts of what `rank` sends,
+// by receiving rank; ReceiveCuts of what it receives, by sending rank.
 std::vector<int64_t> SendCuts(int rank, int ranks, absl::Span<const int64_t> counts);
 std::vector<int64_t> ReceiveCuts(int rank, int ranks, absl::Span<const int64_t> counts);
 

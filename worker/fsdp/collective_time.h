@@ -22,7 +22,7 @@ using TimeByCollective = std::array<absl::Duration, kCollectiveOps>;
 class CollectiveTime {
  public:
   void Add(CollectiveOp op, absl::Duration time);
-  // Of all ranks together, since the start.
+  // The total of all ranks since the start.
   TimeByCollective spent() const;
 
  private:
@@ -30,9 +30,9 @@ class CollectiveTime {
   TimeByCollective spent_ ABSL_GUARDED_BY(mu_) = {};
 };
 
-// The same, which adds the time that its caller is kept by an operation: waiting for other ranks
-// and moving. For communicators whose operations are done when their start returns; those on a GPU
-// count their streams' time themselves.
+// Wraps a communicator so that it adds the time for which an operation blocks its caller: waiting
+// for other ranks, and copying. For communicators whose operations are done when their start
+// returns; those on a GPU measure their streams' time themselves.
 std::unique_ptr<Communicator> TimeCommunicator(std::unique_ptr<Communicator> communicator,
                                                std::shared_ptr<CollectiveTime> time,
                                                const Clock* clock = Clock::Real());

@@ -1,17 +1,19 @@
-// Collective operations of the ranks of one node (docs/fsdp.md, "Communicators"). One object a
+// Collective operations of the ranks of one node (docs/fsdp.md, "Communicators"). One object per
 // rank; every rank calls the same operations in the same order with the same names and cuts. Two
-// implementations: ranks that are threads of this process on any device (thread_communicator.h) and
-// NCCL (nccl_communicator.h).
+// implementations: ranks that are threads of this process, on any device (thread_communicator.h),
+// and NCCL (nccl_communicator.h).
 //
-// A rank that fails calls Abort; a rank that stops is found by the watchdog. Either way every other
-// rank returns an error that names a rank and the operation, from the operation it is in and from
-// every later one: a group that was aborted stays so.
+//   DISTRO_ASSIGN_OR_RETURN(Transfer t, communicator->StartAllGather(what, cuts, shard, whole));
+//   DISTRO_RETURN_IF_ERROR(communicator->Wait(t));
+//
+// A rank that fails calls Abort; the watchdog detects a rank that hangs. In both cases the current
+// and every later operation of every other rank returns an error that names a rank and the
+// operation: an aborted group does not recover.
 //   Aborted           another rank failed; its status and rank are in the message
-//   DeadlineExceeded  a rank did not come to the operation within the watchdog's time; names
+//   DeadlineExceeded  a rank did not arrive at the operation within the watchdog's time; names
 //                     operation and absent ranks
 //   InvalidArgument   arguments of one rank are wrong; Internal: ranks called different operations
-// Ranks that wait are not busy: they sleep. One caller at a time an object; Abort may be called
-// from any thread.
+// Waiting ranks sleep. Not thread-safe, but Abort may be called from any thread.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +27,7 @@
 
 namespace distro::worker {
 
-// A collective that was started; only of the rank that started it.
+// A started operation; used only by the rank that started it.
 struct Transfer {
   int64_t number = 0;
 };
@@ -37,16 +39,15 @@ class Communicator {
   virtual int rank() const = 0;   // 0..ranks() - 1
   virtual int ranks() const = 0;  // R
 
-  // Every operation takes `what`, the thing that is moved ("block 3 parameters"), for messages.
-  // Tensors have one dimension, are contiguous and on this rank's device; their memory, not their
-  // autograd state, is read and written. They stay alive and unchanged until the operation has been
-  // waited for. With a device stream "done" means: ordered before what the caller's current stream
-  // gets next.
+  // Every operation takes `what`, a name of the data ("block 3 parameters") for messages. Tensors
+  // have one dimension, are contiguous and on this rank's device; their memory, not their autograd
+  // state, is read and written. They stay alive and unchanged until Wait. On a device stream "done"
+  // means: ordered before later work on the caller's current stream.
   //
   // cuts  [R + 1], ascending, first 0: rank r has elements [cuts[r], cuts[r+1]) of the whole.
   // Ranges may be uneven or empty.
 
-  // whole <- the shards of all ranks. Starts it; it may be done only after Wait.
+  // whole <- the shards of all ranks. Starts the operation; it is done after Wait.
   //
   //   shard  [cuts[rank+1] - cuts[rank]]  in; may lie in `whole` at its place
   //   whole  [cuts[R]]                    out, of the same type
@@ -65,8 +66,8 @@ class Communicator {
   virtual absl::StatusOr<Transfer> StartReduceScatter(
       absl::string_view what, absl::Span<const int64_t> cuts, const at::Tensor& part,
       at::ScalarType part_type, Accumulation accumulation, const at::Tensor& sum) = 0;
-  // receive <- what every rank sends to this one, in ascending rank order. Starts it, like
-  // StartAllGather.
+  // receive <- the elements that every rank sends to this one, in ascending rank order. Starts it,
+  // like StartAllGather.
   //
   //   counts   [R * R], the same on all ranks: counts[s * R + d] elements go from rank s to rank d
   //   send     what goes to rank 0, then to rank 1, ...  in
@@ -76,20 +77,19 @@ class Communicator {
                                                  const at::Tensor& send,
                                                  const at::Tensor& receive) = 0;
 
-  // The operation is done, or its error. Requires a transfer of this object that was not yet waited
-  // for.
+  // Waits until the operation is done. Requires a transfer of this object, and only one Wait for
+  // it.
   virtual absl::Status Wait(Transfer transfer) = 0;
 
   // Returns when every rank has called it.
   virtual absl::Status Barrier(absl::string_view what) = 0;
 
-  // OK while the group works; else what `what` ends with. On a device, where an operation that is
-  // aborted looks done to whoever waits for the stream: after waiting, what came out of operations
-  // counts only when this is OK.
+  // OK while the group works; otherwise the error of `what`. On a device stream an aborted
+  // operation looks done: after synchronising, its results are valid only if this returns OK.
   virtual absl::Status Check(absl::string_view what) const = 0;
 
-  // Ends the group: `why`, not OK, becomes the other ranks' error, "rank 2 failed: ...". The first
-  // call counts.
+  // Ends the group: `why`, not OK, becomes the other ranks' error, "rank 2 failed: ...". Only the
+  // first call counts.
   virtual void Abort(const absl::Status& why) = 0;
 };
 

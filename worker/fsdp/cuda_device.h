@@ -1,4 +1,4 @@
-// The GPUs of this machine, as ranks use them. Only in builds with DISTRO_CUDA. Thread-safe.
+// Selects and queries the GPUs that ranks use. Only in builds with DISTRO_CUDA. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,18 @@ struct CUstream_st;  // cudaStream_t is a pointer to it
 
 namespace distro::worker {
 
-// Those that this process may use; 0 without a driver.
+// The number of GPUs that this process may use; 0 without a driver.
 int VisibleGpus();
 
-// Makes GPU `device` the calling thread's, for Torch and for CUDA. Unavailable: CUDA refuses it.
+// Makes GPU `device` the calling thread's current device, for Torch and CUDA. Unavailable: CUDA
+// refuses it.
 absl::Status UseGpu(int device);
 
 // The calling thread's current stream of a GPU.
 CUstream_st* CurrentStream(int device);
 
-// Memory of Torch's caching allocator, for the thread's GPU and current stream. nullptr: there is
-// none.
+// Allocates from Torch's caching allocator, for the thread's GPU and current stream. nullptr: there
+// is not enough memory.
 void* AllocateOnGpu(size_t bytes);
 void FreeOnGpu(void* memory);
 

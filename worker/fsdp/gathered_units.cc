@@ -140,7 +140,7 @@ void GatheredUnits::Free(int flat) {
   memory_->Remove(MemoryCategory::kGathered, target.memory.numel() * c10::elementSize(type_));
 }
 
-// What this rank has of a flat, in f32.
+// This rank's part of a flat, in f32.
 at::Tensor GatheredUnits::Own(int flat) const {
   const RankShard& own = sharded_ ? shards_.shard(communicator_->rank()) : whole_.shard(0);
   const int64_t begin = own.unit_offsets[flat];

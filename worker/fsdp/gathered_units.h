@@ -1,10 +1,10 @@
-// The parameters of units in the form that computes: gathered from all ranks, or copied to
-// param_dtype or to the device, just before use; freed just after. What is already there in that
-// form is used where it is.
+// Provides the parameters of units for computation: gathers them from all ranks, or copies them to
+// param_dtype or to the device, just before use, and frees them afterwards. Parameters that already
+// have the right form and place are used without a copy.
 //
-// A freed unit keeps its tensors: their storage is resized to 0 and filled again later, outside of
-// autograd, so that what a graph saved of them is valid again when backward needs it. One object a
-// rank; not thread-safe.
+// A freed unit keeps its tensors: their storage is resized to 0 and filled again later, outside
+// autograd, so that references saved in a graph are valid again when backward needs them. One
+// object per rank; not thread-safe.
 #pragma once
 
 #include <optional>
@@ -30,24 +30,24 @@ class GatheredUnits {
                 MemoryCounter* memory);
   ~GatheredUnits();
 
-  // A pass begins: units will be acquired in the order of `uses`, each released before the next is
-  // acquired (UnitUses). Frees what an earlier pass left behind. `parameters` as UnitDriver's;
+  // Starts a pass: units will be acquired in the order of `uses`, each released before the next is
+  // acquired (UnitUses). Frees memory left by an earlier pass. `parameters` as UnitDriver's;
   // borrowed for the pass.
   void Begin(std::vector<int> uses, const at::Tensor& parameters);
 
-  // The next use: its unit's tensors, of param_dtype, on the device. Starts gathering the
-  // prefetch_units uses after it.
+  // Returns the tensors of the next use's unit, of param_dtype, on the device. Starts to gather the
+  // following prefetch_units uses.
   absl::StatusOr<std::vector<at::Tensor>> Acquire(int unit);
-  // That use is over: frees what the next prefetch_units uses do not need.
+  // Ends that use: frees units that the next prefetch_units uses do not need.
   void Release(int unit);
 
  private:
   // The flat of one unit (shard_plan.h).
   struct Flat {
-    // [elements] of param_dtype; its storage is empty while the flat is not here.
+    // [elements] of param_dtype; its storage is empty while the flat is not gathered.
     at::Tensor memory;
-    bool here = false;                 // gathered, or on its way
-    std::optional<Transfer> transfer;  // on its way
+    bool here = false;                 // gathered, or being gathered
+    std::optional<Transfer> transfer;  // while being gathered
   };
 
   bool Needed(int flat, size_t first_use, size_t uses) const;

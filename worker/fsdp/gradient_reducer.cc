@@ -31,7 +31,7 @@ GradientReducer::~GradientReducer() {
   }
 }
 
-// Nothing to reduce, or not yet.
+// Whether gradients are accumulated locally: there is nothing to reduce, or not yet.
 bool GradientReducer::AtHome() const {
   return communicator_->ranks() == 1 || !options_.reduce_every_micro_batch;
 }

@@ -1,7 +1,7 @@
-// Gradients of units on their way into a rank's f32 sums: through a reduce-scatter of the unit's
-// flat after every round of micro-batches, or added up at home and reduced once a step. One
-// reduction is under way at a time, beside the backward of the next unit. One object a rank; not
-// thread-safe. Throws Torch's exceptions.
+// Adds the gradients of units to a rank's f32 sums: by a reduce-scatter of the unit's flat after
+// every round of micro-batches, or accumulated locally and reduced once per step. At most one
+// reduction runs at a time, in parallel with the backward pass of the next unit. One object per
+// rank; not thread-safe. Throws Torch's exceptions.
 #pragma once
 
 #include <optional>
@@ -25,12 +25,12 @@ class GradientReducer {
                   const ShardPlan& whole, Communicator* communicator, MemoryCounter* memory);
   ~GradientReducer();
 
-  // A round of micro-batches begins. `has_part`: this rank computes one.
+  // Starts a round of micro-batches. `has_part`: this rank computes one.
   void Begin(bool has_part, Accumulation accumulation, const at::Tensor& gradient);
-  // Complete gradients of the tensors that the unit owns: all of them, or none when this rank has
-  // no part.
+  // Adds the complete gradients of the tensors that the unit owns: all of them, or none if this
+  // rank has no part.
   absl::Status Take(int unit, std::vector<TensorGradient> gradients);
-  // The round is over: `gradient` has what Take was given.
+  // Ends the round: all gradients passed to Take are in `gradient`.
   absl::Status End();
   // The step is over (UnitDriver::FinishGradient).
   absl::Status FinishStep(const at::Tensor& gradient);

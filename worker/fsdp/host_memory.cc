@@ -24,8 +24,8 @@ int64_t LimitIn(const std::string& path) {
                                                                                   : kUnlimited;
 }
 
-// Of the group and of those around it up to `hierarchy`. A container may see paths of the host's
-// that it does not have: what it has is at the top.
+// The lowest limit of the group and its ancestors up to `hierarchy`. A container may see paths of
+// the host that do not exist in it: its own group is then at the top.
 int64_t LimitOf(const std::string& hierarchy, std::string group, const std::string& file) {
   int64_t limit = kUnlimited;
   for (;;) {

@@ -130,7 +130,7 @@ class NcclCommunicator final : public Communicator {
     return status;
   }
 
-  // Enqueues on the own stream, after what the caller's stream has been given.
+  // Enqueues on this communicator's stream, after the work already on the caller's stream.
   absl::StatusOr<Transfer> Start(CollectiveOp op, absl::string_view name, absl::string_view what,
                                  const absl::Status& arguments, Enqueue enqueue) {
     const std::string operation = absl::StrCat(name, " \"", what, "\"");
@@ -221,7 +221,7 @@ class NcclCommunicator final : public Communicator {
     return absl::OkStatus();
   }
 
-  // Not inside CUDA, where nobody could wake the thread.
+  // Polls instead of waiting inside CUDA, where the thread could not be woken.
   absl::Status WaitOnHost(Transfer transfer) {
     const auto [operation, done] = transfers_.at(transfer.number);
     while (!done->done()) {

@@ -1,11 +1,11 @@
-// Ranks that have a GPU each, over NCCL (docs/fsdp.md, "Communicators"). Only in builds with
-// DISTRO_CUDA. Every rank has a communicator and a stream of its own for it; operations run beside
-// the caller's current stream and are ordered with it by events. Sums of ReduceScatter are NCCL's:
-// their order, and with it the last bits, are not promised.
+// A communicator over NCCL for ranks with one GPU each (docs/fsdp.md, "Communicators"). Only in
+// builds with DISTRO_CUDA. Every rank has a communicator and a stream for it; operations run in
+// parallel to the caller's current stream and are ordered with it by events. NCCL computes the sums
+// of ReduceScatter: their order, and so their last bits, are unspecified.
 //
-// A thread of the group looks after operations under way: an error that NCCL reports, or an
-// operation that is not done in the watchdog's time, ends the group with ncclCommAbort, which also
-// ends kernels that wait for a peer.
+// A thread of the group watches the operations in progress. If NCCL reports an error, or an
+// operation exceeds the watchdog's time, it ends the group by ncclCommAbort, which also ends
+// kernels that wait for a peer.
 #pragma once
 
 #include <memory>
@@ -20,12 +20,12 @@
 namespace distro::worker {
 
 struct NcclOptions {
-  // From the start of an operation to its end, on the GPU. Longer than what the stream computes
-  // before it.
+  // Limit from the start of an operation to its end on the GPU. Must exceed the time of the work
+  // ahead of it on the stream.
   absl::Duration watchdog = absl::Minutes(5);
   absl::Duration poll_interval = absl::Milliseconds(100);
   const Clock* clock = Clock::Real();
-  // Learns how long operations take on their streams, of all ranks; nullptr: nobody does.
+  // Optional. Receives the time of operations on their streams, of all ranks.
   std::shared_ptr<CollectiveTime> time = nullptr;
 };
 

@@ -10,7 +10,7 @@
 namespace distro::worker {
 namespace {
 
-// How often a call that NCCL has not taken yet is looked at.
+// Polling interval for a call that NCCL has not accepted yet.
 constexpr absl::Duration kSettleInterval = absl::Microseconds(50);
 
 absl::Status NcclStatus(ncclResult_t result, const std::string& what) {
@@ -70,7 +70,7 @@ absl::Status NcclGroup::Connect() {
   return absl::OkStatus();
 }
 
-// Waits until NCCL has taken what it was given; the group's end ends the waiting.
+// Waits until NCCL has accepted the call, or the group has ended.
 absl::Status NcclGroup::Settle(Handle& handle, ncclResult_t result, const std::string& operation) {
   const absl::Duration start = options_.clock->MonotonicNow();
   while (result == ncclInProgress) {

@@ -1,5 +1,5 @@
-// The state that the NCCL communicators of one node share: their handles, the operations in flight,
-// the end. Implementation detail of nccl_communicator.h. Thread-safe.
+// The state shared by the NCCL communicators of one node: their handles, the operations in flight,
+// the final status. Implementation detail of nccl_communicator.h. Thread-safe.
 #pragma once
 
 #include <nccl.h>
@@ -47,18 +47,18 @@ class NcclGroup {
   int ranks() const { return static_cast<int>(devices_.size()); }
   int device(int rank) const { return devices_[rank]; }
 
-  // Calls NCCL with the rank's handle, inside one ncclGroup; returns when NCCL has taken the work.
-  // An error ends the group. Once an operation.
+  // Calls NCCL with the rank's handle, inside one ncclGroup; returns when NCCL has accepted the
+  // work. An error ends the group. Called once per operation.
   absl::Status Call(int rank, const std::string& operation,
                     absl::FunctionRef<ncclResult_t(ncclComm_t)> body);
-  // The watchdog looks after the rank's last Call from now on, until `done`. Both events have
-  // timing.
+  // Lets the watchdog watch the rank's last Call until `done`. Both events have timing.
   void Watch(int rank, CollectiveOp op, const std::string& operation,
              std::shared_ptr<CudaEvent> begin, std::shared_ptr<CudaEvent> done);
 
-  // The first end counts. `rank` failed with `why`; -1: no single one.
+  // Ends the group because `rank` failed with `why`; -1: no single rank. Only the first call
+  // counts.
   void End(int rank, const absl::Status& why);
-  // OK while the group works; else what `operation` has to return.
+  // OK while the group works; otherwise the status that `operation` must return.
   absl::Status Ended(const std::string& operation) const;
 
  private:

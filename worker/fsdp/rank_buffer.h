@@ -1,5 +1,5 @@
-// Memory of one rank that lasts longer than an operation: parameters, gradients, momentum. f32,
-// zero at first, 64-byte aligned, counted while it lives. Movable.
+// Long-lived memory of one rank: parameters, gradients, momentum. f32, initially zero, 64-byte
+// aligned, counted in a MemoryCounter. Movable.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace distro::worker {
 class RankBuffer {
  public:
   // f32 [elements] on `device`; the counter outlives the buffer. `pinned`: host memory that a GPU
-  // reads and writes beside its computing. ResourceExhausted: no memory; names category and bytes.
+  // can access while it computes. ResourceExhausted: no memory; names category and bytes.
   static absl::StatusOr<RankBuffer> Create(MemoryCategory category, int64_t elements,
                                            at::Device device, MemoryCounter* counter,
                                            bool pinned = false);

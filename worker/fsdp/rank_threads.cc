@@ -35,7 +35,7 @@ struct RankThreads::State {
   absl::Status failed ABSL_GUARDED_BY(mu);
 };
 
-// A status that only repeats another rank's failure gives way to that failure.
+// Prefers the original failure over a status that only repeats it.
 void RankThreads::State::Report(int rank, const absl::Status& status) {
   {
     absl::MutexLock lock(&mu);

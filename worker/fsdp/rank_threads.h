@@ -1,6 +1,7 @@
-// One thread a rank of the node, for as long as the node works. The training thread gives all of
-// them the same piece of work and waits for it; between two pieces the threads sleep. Training
-// calls Torch on these threads only.
+// One thread per rank of a node. The training thread runs the same function on all of them and
+// waits; between calls the threads sleep. Training calls Torch only on these threads.
+//
+//   threads.Run("gradient", [&](int rank, Communicator& communicator) { return ...; });
 //
 // Not thread-safe: one caller, which is not one of the threads.
 #pragma once
@@ -17,11 +18,11 @@
 namespace distro::worker {
 
 struct RankThreadsOptions {
-  int torch_threads = 1;  // a rank; more than 1: faster, other bits
-  // How long a rank may stay behind the first one that returns. Longer than the watchdog of the
-  // communicators, and than the difference between the slowest and the fastest piece of work.
+  int torch_threads = 1;  // per rank; more than 1 is faster but gives other bits
+  // How long a rank may take after the first one has returned. Must exceed the watchdog of the
+  // communicators, and the difference between the slowest and the fastest rank.
   absl::Duration watchdog = absl::Minutes(3);
-  // Called first on every thread: choosing the device of the rank, for one.
+  // Called first on every thread, for example to select the rank's device.
   std::function<absl::Status(int rank)> start = {};
 };
 
@@ -29,25 +30,25 @@ class RankThreads {
  public:
   using Body = std::function<absl::Status(int rank, Communicator& communicator)>;
 
-  // Starts the threads; the first Run reports what `start` failed with. Requires one communicator a
+  // Starts the threads; the first Run returns an error of `start`. Requires one communicator per
   // rank.
   RankThreads(std::vector<std::unique_ptr<Communicator>> communicators,
               const RankThreadsOptions& options);
-  // Ends the threads. A thread that still does not return (see Run) is left alone.
+  // Ends the threads. Detaches a thread that still does not return (see Run).
   ~RankThreads();
 
   int ranks() const;
 
-  // body on every rank's thread; returns when all have returned. A rank that returns an error or
-  // throws ends the group (Abort), so that nobody waits for it, and its status comes back: "rank 2:
-  // gradient: ...", the first one's. After an error every Run fails with it: the node is to be made
-  // anew. To stop together without an error, the ranks agree and return OK.
+  // Runs `body` on every rank's thread; returns when all have returned. A rank that returns an
+  // error or throws ends the group (Abort), so that no rank waits for it. Returns the first such
+  // error: "rank 2: gradient: ...". After an error every later Run fails with it: make a new node.
+  // To stop together without an error, the ranks agree and return OK.
   //
-  // DeadlineExceeded, naming the ranks: they did not return in time (watchdog). They may still use
-  // what `body` refers to: the process has to end without destroying it.
+  // DeadlineExceeded, with the ranks: they did not return in time (watchdog). They may still use
+  // what `body` refers to, so the process must exit without destroying it.
   absl::Status Run(absl::string_view phase, const Body& body);
 
-  // Run gave a rank up: it did not return.
+  // Whether a rank did not return from Run in time.
   bool stuck() const;
 
  private:

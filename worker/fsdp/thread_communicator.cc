@@ -12,10 +12,10 @@
 namespace distro::worker {
 namespace {
 
-// The parts of a chunk stay in a core's cache while they are added up.
+// Small enough that the parts of a chunk stay in a core's cache while they are summed.
 constexpr int64_t kChunkElements = int64_t{1} << 15;
 
-// What the caller's stream was given so far is done; on a CPU it always is.
+// Waits until the work on the caller's stream is done; on a CPU it always is.
 void FinishStream(const at::Device& device) {
   if (device.is_cpu()) return;
   c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();

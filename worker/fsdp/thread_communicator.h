@@ -1,7 +1,7 @@
-// Ranks that are threads of this process, on any device, several on one too (docs/fsdp.md,
-// "Communicators"). Ranks meet, each does its own share of the copying or summing in the others'
-// memory, and they meet again. Exact: sums are f32 in ascending rank order, so the same parts give
-// the same bits. On a device with streams every operation waits for the caller's stream.
+// A communicator for ranks that are threads of this process, on any device; several may share one
+// (docs/fsdp.md, "Communicators"). In an operation the ranks meet, each copies or sums its share in
+// the others' memory, and they meet again. Exact: sums are f32 in ascending rank order, so the same
+// parts give the same bits. On a device with streams every operation waits for the caller's stream.
 #pragma once
 
 #include <functional>
@@ -15,23 +15,21 @@
 namespace distro::worker {
 
 struct ThreadGroupOptions {
-  // How long a rank waits for another. Longer than the difference between the slowest and the
+  // How long a rank waits for another. Must exceed the difference between the slowest and the
   // fastest micro-batch.
   absl::Duration watchdog = absl::Minutes(2);
   const Clock* clock = Clock::Real();
 };
 
-// What the communicators of one node share. Thread-safe; the communicators keep it alive.
+// The state shared by the communicators of one node. Thread-safe; the communicators keep it alive.
 class ThreadGroup {
  public:
   virtual ~ThreadGroup() = default;
-  // One a rank. A communicator that is destroyed while the group works ends the group: "rank 2
-  // left".
+  // One per rank. Destroying a communicator while the group works ends the group: "rank 2 left".
   virtual std::vector<std::unique_ptr<Communicator>> TakeCommunicators() = 0;
-  // Ranks that wait for another now.
+  // The number of ranks that are waiting for another.
   virtual int waiting() const = 0;
-  // Lets waiting ranks look at the clock again; for clocks that jump (tests). Real time needs no
-  // call.
+  // Makes waiting ranks check the clock, for tests with a fake clock.
   virtual void CheckWatchdog() = 0;
 };
 

@@ -75,7 +75,7 @@ absl::Status RankMeeting::Meet(int rank, const RankCall& call, absl::string_view
   return meetings_ > meeting ? absl::OkStatus() : Ended(call);
 }
 
-// Everyone is present: the next meeting may begin, unless they came for different things.
+// All ranks are present: completes the meeting, or ends the group if their operations differ.
 void RankMeeting::Agree() {
   for (int rank = 1; rank < ranks_ && end_.ok(); ++rank) {
     if (calls_[rank].Matches(calls_[0])) continue;

@@ -1,5 +1,5 @@
-// The rendezvous of the ranks of thread_communicator.h, with a watchdog and an end. Implementation
-// detail of that communicator. Thread-safe.
+// The rendezvous of the ranks of thread_communicator.h, with a watchdog. Implementation detail of
+// that communicator. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace distro::worker {
 
-// What one rank brings to an operation.
+// One rank's call of an operation.
 struct RankCall {
   absl::string_view operation;  // "all-gather"; a literal
   std::string what;
@@ -35,15 +35,15 @@ class RankMeeting {
   int waiting() const;
   void CheckWatchdog();
 
-  // Brings this rank's call; returns those of all ranks once all have come.
+  // Registers this rank's call; returns those of all ranks once all have arrived.
   absl::StatusOr<std::shared_ptr<const RankCalls>> Arrive(int rank, RankCall call);
-  // This rank uses the others' memory no longer; returns once nobody does.
+  // Declares that this rank no longer uses the others' memory; returns once no rank does.
   absl::Status Depart(int rank, const RankCall& call);
 
-  // OK while nothing has ended the meeting.
+  // OK unless the group has ended.
   absl::Status Check(const RankCall& call) const;
 
-  // The first end counts. `rank` failed with `why`.
+  // Ends the group because `rank` failed with `why`. Only the first call counts.
   void End(int rank, const absl::Status& why);
 
  private:

@@ -102,7 +102,7 @@ class UnitDriver::Impl final : public UnitHooks {
     return LabelledBatch(parts_.model->architecture(), batch, device_);
   }
 
-  // The traffic of a pass, in the loop's order, without computing.
+  // Takes part in the collective operations of a pass without computing.
   absl::Status TakePart(bool backward) {
     for (int unit = 0; unit < units_; ++unit) {
       DISTRO_RETURN_IF_ERROR(Acquire(unit).status());

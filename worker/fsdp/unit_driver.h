@@ -3,8 +3,8 @@
 // and freed just after, gradients are reduced as units finish. At most prefetch_units + 1 units are
 // gathered at a time.
 //
-// One object a rank, used by that rank's thread; the ranks' calls have to match, as a
-// Communicator's. Borrows what it is given.
+// One object per rank, used by that rank's thread; the calls of all ranks must match, as for a
+// Communicator. Borrows its arguments.
 #pragma once
 
 #include <memory>
@@ -33,27 +33,27 @@ class UnitDriver {
   UnitDriver(const FsdpOptions& options, at::Device device, const Parts& parts);
   ~UnitDriver();
 
-  // Elements of this rank's parameters and gradients, in flats with gaps (shard_plan.h): a rank's
-  // shard where the strategy shards them, else the whole. ShardRun's shard_offset or whole_offset
-  // says where a run is.
+  // Elements of this rank's parameters and gradients, in flats with gaps (shard_plan.h): the rank's
+  // shard if the strategy shards them, else the whole. ShardRun's shard_offset or whole_offset is
+  // the position of a run.
   int64_t parameter_elements() const;
   int64_t gradient_elements() const;
 
   // One round of micro-batches: rank r computes micro-batch (round * R + r). Returns the mean loss
-  // of this rank's, 0 without one.
+  // of this rank's micro-batch, or 0 without one.
   //
-  //   batch         nullptr: this rank has none in this round (ranks before it have); it takes part
-  //                 in the traffic
+  //   batch         nullptr: this rank has none in this round (lower ranks have); it only takes
+  //                 part in collective operations
   //   parameters    f32 [parameter_elements()] on the device, or the host with cpu_offload; gaps
   //                 are 0
   //   accumulation  kStore: the step's first round
   //   gradient      f32 [gradient_elements()] on the device  out; sums over micro-batches, not
-  //                 means. Of use after FinishGradient
+  //                 means. Valid after FinishGradient
   absl::StatusOr<double> Gradient(const TokenBatch* batch, const at::Tensor& parameters,
                                   Accumulation accumulation, const at::Tensor& gradient);
 
-  // After the last round: reduces what was left for it. Then `gradient` has the sums over all
-  // micro-batches of all ranks: of everything with no_shard, else of this rank's runs (with
+  // Call after the last round: completes the reductions. Then `gradient` has the sums over all
+  // micro-batches of all ranks: for everything with no_shard, else for this rank's runs (with
   // shard_optimizer the rest is undefined).
   absl::Status FinishGradient(const at::Tensor& gradient);
 

@@ -1,6 +1,6 @@
 // Reads the utilization of the machine's GPUs from the NVIDIA driver's management library (NVML).
-// The library is loaded when it is there, so that the same worker runs without one. All GPUs of the
-// machine, whoever uses them.
+// The library is loaded at run time if it exists, so the same worker runs without one. Reads all
+// GPUs of the machine, including those used by other processes.
 //
 // Thread-safe.
 #pragma once
@@ -15,7 +15,7 @@ namespace distro::worker {
 
 struct GpuReading {
   uint32_t index = 0;  // as in nvidia-smi
-  // Not set where the driver does not tell.
+  // Not set if the driver does not report it.
   std::optional<uint64_t> memory_used_bytes = std::nullopt;
   std::optional<uint64_t> memory_total_bytes = std::nullopt;
   std::optional<double> utilization = std::nullopt;  // share of time in which it computed, 0 to 1

@@ -90,7 +90,8 @@ void FillDeltas(const DeltaReadings& readings, v1::DeltaTelemetry* deltas) {
   if (readings.cancelled) deltas->set_cancelled(*readings.cancelled);
 }
 
-// What the training thread knows after a round: not its phases and transfers, which go on.
+// Readings of the training thread after a round, except phases and transfers, which are read at any
+// time.
 void FillTraining(const TrainSummary& summary, v1::WorkerTelemetry* telemetry) {
   telemetry->set_version(std::string(Version()));
   telemetry->set_tokens(summary.tokens);
@@ -121,8 +122,8 @@ void FillGpus(const std::vector<GpuReading>& gpus, v1::WorkerTelemetry* telemetr
   }
 }
 
-// Phases and transfers of one moment: waiting is split by what the network did meanwhile. What is
-// not decided of a wait is in no phase yet.
+// Phases and transfers of one moment. Waiting is split by the network's activity; the undecided
+// part of a wait is in no phase yet.
 void FillTime(const std::array<absl::Duration, kPhases>& spent, const TransferStats& transfer,
               v1::WorkerTelemetry* telemetry) {
   const auto seconds = [&spent](Phase phase) {
@@ -198,7 +199,7 @@ void WorkerMetrics::Read(const std::vector<GpuReading>& gpus) {
   if (rates_.peak_flops_per_second > 0)
     now.mutable_compute()->set_peak_flops_per_second(rates_.peak_flops_per_second);
   FillGpus(gpus, &now);
-  // Clocks and counts are read one after the other: a difference may fall short by microseconds.
+  // Clocks and counters are not read atomically, so a difference may be too small by microseconds.
   RepairTelemetry(shown_, &now);
   shown_ = std::move(now);
 }

@@ -1,5 +1,5 @@
-// The worker's readings (docs/metrics.md, "Worker"): what heartbeats report, and the same on the
-// process's own /metrics. Thread-safe.
+// Collects the worker's readings for heartbeats and for the process's own /metrics
+// (docs/metrics.md, "Worker"). Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace distro::worker {
 
-// What a step costs in arithmetic, and what the devices can do of it.
+// The arithmetic of a step, and the peak rate of the devices.
 struct ComputeRates {
   double flops_per_token = 0;
   double peak_flops_per_second = 0;
@@ -29,12 +29,12 @@ class WorkerMetrics {
   // `phases` is borrowed.
   explicit WorkerMetrics(const PhaseClock* phases);
 
-  // Where transfers are read from, as long as anybody asks for readings.
+  // Sets the source of transfers; used as long as readings are requested.
   void SetTransfers(std::function<TransferStats()> read);
   void SetCompute(const ComputeRates& rates);
   // The machine's GPUs; borrowed, nullptr: none.
   void SetGpus(const GpuReader* gpus);
-  // What the training thread knows. A value that is not finite is dropped and counted.
+  // Sets the training thread's readings. Drops and counts values that are not finite.
   void Update(const TrainSummary& summary);
   void SetReady(bool ready) { ready_ = ready; }
 
@@ -45,7 +45,7 @@ class WorkerMetrics {
   ReadyReport Ready() const;
 
  private:
-  // Asks the driver, which may take its time: without the lock that the training thread needs.
+  // Queries the driver, which may be slow: without the lock that the training thread needs.
   std::vector<GpuReading> ReadGpus() ABSL_LOCKS_EXCLUDED(mu_);
   void Read(const std::vector<GpuReading>& gpus) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -1,5 +1,5 @@
-// Continues a text with a trained model, a token at a time. Plain: every token recomputes its whole
-// context. Stateless.
+// Continues a text with a trained model, one token at a time. Recomputes the whole context for
+// every token. Stateless.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace distro::worker {
 
 struct GenerateOptions {
   int count = 0;  // tokens to add
-  // 0: always the likeliest token (ties: the lowest); larger values: bolder draws.
+  // 0: always the likeliest token (ties: the lowest); larger values: more random tokens.
   double temperature = 0;
   uint64_t seed = 0;  // of the draws; unused at temperature 0
 };

@@ -25,7 +25,7 @@ Step RunUnit(const Unit& unit, absl::Span<const at::Tensor> parameters, const at
   return step;
 }
 
-// Sums the parts of each tensor's gradient until they are complete.
+// Sums the parts of each tensor's gradient until it is complete.
 class Collector {
  public:
   explicit Collector(Units units) {

@@ -16,7 +16,7 @@ at::Tensor View(absl::Span<const float> values, const std::vector<int64_t>& shap
   return at::from_blob(const_cast<float*>(values.data()), shape, at::kFloat);
 }
 
-// Units on whole buffers: nothing is gathered, gradients go where they belong.
+// Hooks for units on whole buffers: nothing is gathered, gradients are written in place.
 class BufferHooks final : public UnitHooks {
  public:
   BufferHooks(Units units, const Shapes& shapes, const TensorBuffer& parameters)

@@ -1,6 +1,5 @@
-// A model that computes on a run's buffers: loss, gradient, logits. No Torch in this header.
-// Parameters and gradients stay where they are: Torch sees views of the TensorBuffers' memory,
-// nothing is copied.
+// Computes a model's loss, gradient and logits on a run's buffers. No Torch in this header.
+// Parameters and gradients are not copied: Torch uses views of the TensorBuffers' memory.
 //
 // Immutable; thread-safe, with disjoint output buffers. Calls block and compute in the calling
 // thread with as many threads as SetTorchThreads gave it; with one, equal inputs give equal bits.
@@ -21,10 +20,10 @@ namespace distro::worker {
 
 class Unit;
 
-// Gives Torch `threads` threads for calls made by the calling thread. OpenMP keeps this number by
-// thread: every thread that calls Torch calls this first. Torch's second pool (between operations)
-// is only started by TorchScript, which is not used, and a backward pass on the CPU runs in the
-// thread that asks for it. Requires threads >= 1.
+// Sets the number of Torch's threads for calls from the calling thread. OpenMP keeps this number
+// per thread, so every thread that calls Torch must call this first. Torch's second pool (between
+// operations) is started only by TorchScript, which is not used, and a backward pass on the CPU
+// runs in the calling thread. Requires threads >= 1.
 void SetTorchThreads(int threads);
 
 // i32 [sequences, tokens.size() / sequences], row-major; borrowed.
@@ -64,7 +63,7 @@ class Model {
   // The same loss; its gradient is stored in or added onto `gradient`, f32, every tensor. A shared
   // tensor's parts (tied embeddings) are summed first, the head's before the embedding's. A sum
   // over micro-batches of equal size, divided by their number, is the gradient of the mean.
-  // `gradient` is partly written when a status other than OK comes back.
+  // After an error `gradient` is partly written.
   absl::StatusOr<double> LossAndGradient(const TokenBatch& batch, const TensorBuffer& parameters,
                                          Accumulation accumulation, TensorBuffer* gradient) const;
 

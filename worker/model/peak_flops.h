@@ -1,5 +1,5 @@
-// The peak arithmetic rate of a device: the reference of a worker's utilization (docs/metrics.md,
-// "Arithmetic").
+// Measures the peak arithmetic rate of a device, the reference for a worker's utilization
+// (docs/metrics.md, "Arithmetic").
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,12 @@ struct PeakFlopsProbe {
   at::Device device = at::kCPU;
   at::ScalarType type = at::kFloat;
   int64_t size = 512;  // rows and columns
-  // Waits until the device has done what it was given; not set: it has when a call returns.
+  // Waits until the device's work is done; not set if calls are synchronous.
   std::function<absl::Status()> finish = {};
 };
 
-// Floating-point operations a second of the fastest of a few products of square matrices, with the
-// threads that Torch has been given. Takes some ten milliseconds. ResourceExhausted, Internal:
-// Torch's errors.
+// Floating-point operations per second of the fastest of a few products of square matrices, with
+// Torch's current threads. Takes tens of milliseconds. ResourceExhausted, Internal: Torch's errors.
 absl::StatusOr<double> MeasurePeakFlops(const PeakFlopsProbe& probe);
 
 }  // namespace distro::worker

@@ -1,7 +1,7 @@
-// A model is a list of units: embedding, blocks, head with loss. A unit is a pure forward function
-// of its parameters and its input, so whoever drives the units may recompute one, gather its
-// parameters just before it and free them just after. Units hold no tensors; they are immutable and
-// thread-safe.
+// A unit of a model. A model is a list of units: embedding, blocks, head with loss. A unit is a
+// pure forward function of its parameters and its input, so the caller may recompute a unit, gather
+// its parameters just before and free them just after. Units hold no tensors; they are immutable
+// and thread-safe.
 #pragma once
 
 #include <string>
@@ -14,11 +14,11 @@
 
 namespace distro::worker {
 
-// What all units of one forward pass share. B sequences, S positions.
+// Data shared by all units of one forward pass. B sequences, S positions.
 struct Batch {
   at::Tensor tokens;               // i64 [B, S]
   at::Tensor labels;               // i64 [B, S] of each position; undefined: the head gives logits
-  std::vector<at::Tensor> tables;  // what the architecture computes once for all units
+  std::vector<at::Tensor> tables;  // computed by the architecture once for all units
 };
 
 class Unit {

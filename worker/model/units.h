@@ -1,9 +1,8 @@
-// Makes the units that compute a model, and the batches that they take. This is the half of the
-// interface of architectures with Torch; common/model/architecture.h is the other half
-// (docs/decisions/0017). A new architecture is a folder beside llama/ and a line in the table of
-// units.cc.
+// Makes the units of a model, and the batches for them. This is the Torch half of an architecture's
+// interface; common/model/architecture.h is the other half (docs/decisions/0017). To add an
+// architecture, add a folder beside llama/ and a line to the table in units.cc.
 //
-// Pure. What makes tensors throws Torch's exceptions.
+// Pure. Functions that make tensors throw Torch's exceptions.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +19,7 @@
 
 namespace distro::worker {
 
-// Every architecture that has units: the keys of distro::ModelTypes().
+// The architectures with units: the keys of distro::ModelTypes().
 std::vector<absl::string_view> TypesWithUnits();
 
 // In the order of model.Units(). Unimplemented: an architecture without units. Requires a manifest

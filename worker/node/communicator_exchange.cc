@@ -11,7 +11,7 @@ at::Tensor CommunicatorExchange::TensorOf(const SharedFloats& floats) const {
       at::TensorOptions().dtype(at::kFloat).device(memory_));
 }
 
-// Tensor::to gives the tensor itself where it is there already.
+// Tensor::to returns the same tensor if it is already there.
 absl::Status CommunicatorExchange::AllToAll(absl::string_view what,
                                             absl::Span<const int64_t> counts,
                                             const SharedFloats& send, const SharedFloats& receive) {

@@ -1,5 +1,5 @@
-// A rank's communicator as its update rule uses it: floats where the rule's state is, without
-// Torch. Borrows the communicator; used on the rank's thread.
+// Adapts a rank's communicator to its update rule, whose interface has no Torch. Borrows the
+// communicator; used on the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace distro::worker {
 
 class CommunicatorExchange final : public RankExchange {
  public:
-  // The floats are in the memory of `memory` and travel from `compute`, the rank's device.
+  // The floats are in the memory of `memory`; transfers run on `compute`, the rank's device.
   CommunicatorExchange(Communicator* communicator, at::Device memory, at::Device compute)
       : communicator_(communicator), memory_(memory), compute_(compute) {}
 
@@ -24,7 +24,7 @@ class CommunicatorExchange final : public RankExchange {
                          const SharedFloats& whole) override;
 
  private:
-  // Keeps the floats for as long as somebody has the tensor.
+  // The tensor keeps the floats alive.
   at::Tensor TensorOf(const SharedFloats& floats) const;
 
   Communicator* const communicator_;

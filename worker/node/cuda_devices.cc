@@ -1,4 +1,4 @@
-// Linked where DISTRO_CUDA is on: one rank a GPU, over NCCL.
+// Linked with DISTRO_CUDA: one rank per GPU, over NCCL.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -17,8 +17,7 @@
 namespace distro::worker {
 namespace {
 
-// Context, NCCL's buffers, libraries' workspaces, what the caching allocator cannot use of its
-// pieces.
+// For context, NCCL's buffers, libraries' workspaces, and fragmentation of the caching allocator.
 constexpr int64_t kLeastReserve = int64_t{768} << 20;
 constexpr int64_t kReserveShare = 32;
 
@@ -37,7 +36,7 @@ class CudaDevices final : public NodeDevices {
         absl::StrCat("--ranks: ", ranks, " ranks need a GPU each, and there are ", gpus));
   }
 
-  // Of the GPU that has least free. What others hold there is as good as gone.
+  // The memory of the GPU with the least free memory. Memory of other processes counts as used.
   absl::StatusOr<AvailableMemory> Memory(int ranks) const override {
     AvailableMemory available{.bytes = 0, .reserve_bytes = 0, .shared = false, .cuda = true};
     for (int rank = 0; rank < ranks; ++rank) {
@@ -75,7 +74,7 @@ class CudaDevices final : public NodeDevices {
   }
 
  private:
-  // Torch's memory, so that one allocator knows all of it.
+  // Allocates from Torch, so that one allocator manages all memory.
   static cuda::GpuAllocator TorchAllocator() {
     return {.allocate = AllocateOnGpu, .free = FreeOnGpu};
   }

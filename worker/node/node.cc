@@ -58,8 +58,7 @@ absl::Status CheckPlan(const NodeOptions& options, const Node::Parts& parts,
   return ErrorWithReason(fits.code(), "does_not_fit", fits.message());
 }
 
-// Batches with tokens of their own, and what comes of them: a rank that is stuck may look at them
-// for ever.
+// Batches that own their tokens, and their results: a stuck rank may access them at any time.
 struct SharedBatches {
   explicit SharedBatches(absl::Span<const TokenBatch> given)
       : batches(given.begin(), given.end()), losses(given.size()) {
@@ -193,7 +192,7 @@ absl::StatusOr<std::vector<double>> Node::Losses(absl::Span<const TokenBatch> ba
 }
 
 absl::StatusOr<double> Node::RunForNorm(absl::string_view operation, SumWork work) {
-  // Ranks with copies write the same sums; those of the first count.
+  // Ranks with copies write the same sums; the first rank's are used.
   using Sums = std::vector<std::vector<double>>;
   auto sums = std::make_shared<Sums>(ShardsMomentum(options_.fsdp.sharding) ? 1 : ranks(),
                                      std::vector<double>(BlockRows(layout())));

@@ -1,12 +1,11 @@
-// A worker's node: the model on R ranks (docs/fsdp.md). The training thread asks it for what the
-// algorithm does in a round; the node has every rank do its part on the rank's thread and waits for
-// all. What it holds and gives does not show how it is cut: parameters, state hash and, with equal
-// momentum, payloads are the same bits for every sharding strategy and R. One rank is a node like
-// any other.
+// A worker's node: the model on R ranks (docs/fsdp.md), one or more. The training thread calls the
+// operations of a round; the node runs each on all ranks' threads and waits for them. Results are
+// independent of sharding: parameters, state hash and, with equal momentum, payloads have the same
+// bits for every strategy and R.
 //
-// A rank that fails ends the node: the others return, the status names rank and operation, has
-// reason `rank_failed` and comes again from every later call that needs the ranks. What was in
-// memory is then of use only as far as the functions below say.
+// A rank that fails ends the node: the other ranks return, and the status, with reason
+// `rank_failed`, names rank and operation. Every later call that needs the ranks returns it again.
+// The functions below say which state remains valid.
 //
 // Not thread-safe: the training thread owns it.
 #pragma once
@@ -48,39 +47,39 @@ class Node final : public Learner {
   struct Parts {
     const Layout* layout = nullptr;
     const Model* model = nullptr;
-    // By which the worker learns.
+    // The update rule of the worker.
     const UpdateRuleKind* rule = &kSignMomentum;
-    // Has memory for a copy of the parameters: for overlap, or for local steps.
+    // Whether to allocate a copy of the parameters, for overlap or local steps.
     bool copy = false;
-    // What the plan of memory goes by: samples and positions of a micro-batch, K.
+    // For the memory plan: samples and positions of a micro-batch, K.
     int micro_batch_samples = 1;
     int sequence_length = 1;
     int kept_per_block = 0;
-    // Receives the plan; nullptr: nobody does.
+    // Optional. Receives the plan.
     Log* log = nullptr;
-    // nullptr: those of NodeOptions.
+    // Optional. Defaults to the devices of NodeOptions.
     std::shared_ptr<const NodeDevices> devices = nullptr;
   };
 
-  // Plans the memory, then starts the ranks; parameters and momentum are 0. Layout and model
-  // outlive the node, and a rank that is stuck. InvalidArgument names the option. ResourceExhausted
-  // with reason `does_not_fit`: the plan needs more than there is; names what would fit.
+  // Plans the memory, then starts the ranks; parameters and momentum are 0. Layout and model must
+  // outlive the node and any stuck rank. InvalidArgument names the option. ResourceExhausted with
+  // reason `does_not_fit`: the plan needs more memory than available; names options that would fit.
   // FailedPrecondition: there is no GPU.
   static absl::StatusOr<std::unique_ptr<Node>> Create(const NodeOptions& options,
                                                       const Parts& parts);
   ~Node() override;
 
-  // How many ranks Create makes, and what it would say about devices and ranks, before anything
-  // else is known. InvalidArgument names the flag.
+  // The number of ranks that Create would make, and its errors about devices and ranks, without
+  // other inputs. InvalidArgument names the flag.
   static absl::StatusOr<int> CheckDevices(const NodeOptions& options);
 
-  // What the process may have resident with a node, of which it has `held` without one. With ranks
-  // on CPUs: what the machine or the control group allows, or memory_limit_bytes a rank beside what
-  // is held. No bound with GPUs, each of which says by itself when its memory is full.
+  // The resident memory that the process may use with a node; it uses `held` without one. With
+  // ranks on CPUs: the limit of the machine or the control group, or `held` plus memory_limit_bytes
+  // per rank. No limit with GPUs, which report themselves when their memory is full.
   static int64_t HostMemoryFor(const NodeOptions& options, int ranks, int64_t held);
 
-  // A rank did not return in time from what it was asked. It may come back at any time, and uses
-  // what it shares with this object, which may be gone by then; layout and model have to stay.
+  // Whether a rank did not return in time. It may return at any time, even after this object is
+  // destroyed, with which it shares ownership of what it uses; layout and model must stay alive.
   bool has_stuck_rank() const;
 
   int ranks() const;
@@ -103,7 +102,7 @@ class Node final : public Learner {
   absl::StatusOr<double> FinishGradient(int64_t micro_batches);
   // Mean losses of 1 .. ranks() batches, without gradients, at the parameters.
   absl::StatusOr<std::vector<double>> Losses(absl::Span<const TokenBatch> batches);
-  // These two require Parts.copy.
+  // These two require a node with a copy.
   absl::Status MakeLookahead(float eta) override;
   absl::Status BeginLocalSteps() override;
 
@@ -118,22 +117,22 @@ class Node final : public Learner {
   absl::Status ForgetState() override;
   absl::StatusOr<double> MomentumNorm() override;
   absl::Status Feedback(const CommittedRound& round, int member) override;
-  // Of all ranks together; nothing also when a rank failed while it changed the rule's state.
+  // The total of all ranks; also nullopt if a rank failed while it changed the rule's state.
   std::optional<DeltaReadings> delta_readings() const override;
 
-  // What the ranks have spent in collective operations, together.
+  // The ranks' total time in collective operations.
   TimeByCollective collective_time() const override { return collective_time_->spent(); }
-  // Floating-point operations a second that a rank does at most, measured on the first one's
-  // device: in param_dtype on a GPU, in f32 on a CPU.
+  // Peak floating-point operations per second of a rank, measured on the first rank's device: in
+  // param_dtype on a GPU, in f32 on a CPU.
   absl::StatusOr<double> PeakFlops();
 
-  // Bytes that the ranks hold together, by category. Activations are Torch's and not counted.
+  // Total bytes of the ranks by category. Activations, which Torch allocates, are not counted.
   MemoryByCategory memory() const override;
 
   // FailedPrecondition also: a rank failed while it changed the rule's state, or a device's memory
   // cannot be read because a rank is stuck.
   absl::StatusOr<Kept> kept() const override;
-  // Whatever strategy and number of ranks the earlier process had.
+  // Works for every strategy and number of ranks of the earlier process.
   absl::Status Restore(std::shared_ptr<const StateReader::Contents> contents) override;
 
  private:
@@ -142,23 +141,24 @@ class Node final : public Learner {
 
   Node(const NodeOptions& options, const Parts& parts, ShardPlan shards, ShardPlan whole);
   absl::Status Start();
-  // `work` is kept for a rank that gets stuck: it owns or shares whatever it uses.
+  // `work` may outlive the call if a rank gets stuck: it owns or shares everything that it uses.
   absl::Status Run(absl::string_view operation, RankWork work);
-  // Work that leaves the rule's state of no use when it fails on the way.
+  // Runs work that, if it fails, leaves the rule's state invalid.
   absl::Status RunOnState(absl::string_view operation, RankWork work);
-  // What the local steps did is finite, at all ranks.
+  // Whether the outcome of the local steps is finite at all ranks.
   absl::StatusOr<bool> StepsAreFinite(const v1::StepParameters& step);
-  // Their norm over the whole model is at most the rule's delta_clip, as far as f32 goes.
+  // Scales the steps so that their norm over the whole model is at most the rule's delta_clip,
+  // within f32 precision.
   absl::Status ClipSteps();
-  // The norm of which every rank writes the sums of its block rows.
+  // The norm computed from the sums of all ranks' block rows, which `work` writes.
   using SumWork = std::function<absl::Status(Rank& rank, absl::Span<double> row_sums)>;
   absl::StatusOr<double> RunForNorm(absl::string_view operation, SumWork work);
-  // One batch a rank, for as many as there are; the losses.
+  // Runs one batch per rank, as far as there are batches; returns the losses.
   using BatchWork = std::function<absl::StatusOr<double>(Rank& rank, const TokenBatch* batch)>;
   absl::StatusOr<std::vector<double>> RunOnBatches(absl::string_view operation,
                                                    absl::Span<const TokenBatch> batches,
                                                    BatchWork work);
-  // Of all tensors, of what the ranks hold.
+  // The hashes of all tensors from the ranks' parts.
   absl::StatusOr<std::vector<uint64_t>> TensorHashes() const;
 
   const NodeOptions options_;
@@ -168,9 +168,9 @@ class Node final : public Learner {
   const std::shared_ptr<Ranks> ranks_;  // made and used on their threads
   const std::shared_ptr<CollectiveTime> collective_time_ = std::make_shared<CollectiveTime>();
   std::unique_ptr<RankThreads> threads_;
-  std::shared_ptr<Optimizer> optimizer_;  // over the ranks that together hold everything once
+  std::shared_ptr<Optimizer> optimizer_;  // over ranks that together hold every block once
   bool state_is_whole_ = true;
-  // Of the round that was applied last, until its feedback; a rank that is stuck may look at it.
+  // The results of the last applied round, until its feedback; a stuck rank may access them.
   std::shared_ptr<const DecodedRound> decoded_;
 };
 

@@ -1,5 +1,5 @@
-// The devices that a node's ranks compute on (docs/fsdp.md, "Devices"): the only thing in which a
-// node on GPUs differs from one on CPUs. Thread-safe; RankDevice is not.
+// The devices of a node's ranks (docs/fsdp.md, "Devices"): the only difference between a node on
+// GPUs and one on CPUs. Thread-safe; RankDevice is not.
 #pragma once
 
 #include <memory>
@@ -21,17 +21,16 @@
 
 namespace distro::worker {
 
-// What one rank computes with, on the current stream of the thread that made it. Where Torch's
-// tensors are and what `backend` works on is the same memory.
+// The device and backends of one rank, on the current stream of the thread that made it. Torch's
+// tensors and `backend` use the same memory.
 struct RankDevice {
   at::Device torch = at::kCPU;
   std::unique_ptr<Device> memory;
   std::unique_ptr<Backend> backend;
-  // Of local steps.
+  // For local steps.
   std::unique_ptr<DeltaBackend> deltas;
   std::unique_ptr<InnerBackend> inner;
-  // Host memory that the device reads and writes beside its computing; on a CPU there is nothing to
-  // gain.
+  // Whether to pin host memory, so that the device can access it while it computes.
   bool pins_host_memory = false;
 };
 
@@ -40,25 +39,26 @@ class NodeDevices {
   virtual ~NodeDevices() = default;
 
   virtual DeviceKind kind() const = 0;
-  // How many ranks a node has that is not told: 0 without a device.
+  // The default number of ranks; 0 without a device.
   virtual int default_ranks() const = 0;
   // InvalidArgument names --ranks: there are not as many devices; or --device: there is none.
   virtual absl::Status CheckRanks(int ranks) const = 0;
   virtual absl::StatusOr<AvailableMemory> Memory(int ranks) const = 0;
 
-  // One a rank. `timeout`: how long ranks wait for each other. `time` learns how long they do.
+  // One communicator per rank. `timeout`: how long ranks wait for each other. `time` receives the
+  // time of operations.
   virtual absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> Connect(
       int ranks, absl::Duration timeout, std::shared_ptr<CollectiveTime> time) const = 0;
 
-  // On the rank's thread, before anything else: makes the rank's device the thread's.
+  // Called first on the rank's thread: makes the rank's device the thread's current device.
   virtual absl::Status Use(int rank) const = 0;
-  // On the rank's thread, after Use.
+  // Called on the rank's thread, after Use.
   virtual absl::StatusOr<RankDevice> Open(int rank) const = 0;
 };
 
 std::shared_ptr<const NodeDevices> MakeCpuDevices();
 
-// InvalidArgument: this build has no such devices; names the one that does.
+// InvalidArgument: this build does not support such devices; names the build that does.
 absl::StatusOr<std::shared_ptr<const NodeDevices>> MakeDevices(DeviceKind kind);
 
 // The host's memory and CPU as a rank's device.

@@ -1,4 +1,4 @@
-// The node as the worker's half of the optimizer: payloads, feedback, and what is kept.
+// Node: the worker's half of the optimizer: payloads, feedback, saved state.
 #include <atomic>
 #include <utility>
 
@@ -70,7 +70,7 @@ absl::StatusOr<std::vector<SharedBytes>> Node::Compress(RoundId round,
   return EncodePending();
 }
 
-// Each rank makes every ranks()-th.
+// Each rank encodes every ranks()-th segment.
 absl::StatusOr<std::vector<SharedBytes>> Node::EncodePending() {
   auto payloads = std::make_shared<std::vector<SharedBytes>>(layout().segments());
   DISTRO_RETURN_IF_ERROR(

@@ -1,4 +1,4 @@
-// The node as a replica: its parameters come from a snapshot and the log.
+// Node: the replica, whose parameters come from a snapshot and the log.
 #include <algorithm>
 #include <utility>
 
@@ -23,8 +23,8 @@ absl::Status Node::Load(const std::string& snapshot_path, RoundId next_round, ui
   return absl::OkStatus();
 }
 
-// Nothing is computed meanwhile: all cores decode. Header and results are shared with a rank that
-// gets stuck.
+// Decodes on all cores, since nothing else runs meanwhile. Header and results are shared with the
+// ranks, one of which may get stuck.
 absl::Status Node::Apply(const CommittedRound& round) {
   return ApplyNext(round, Cores(),
                    [&](const v1::StepParameters&,
@@ -38,7 +38,8 @@ absl::Status Node::Apply(const CommittedRound& round) {
                    });
 }
 
-// Shards add up to the tensors; copies have to agree, or a device or its memory is bad.
+// Hashes of shards add up to those of the tensors. Copies must have equal hashes; otherwise a
+// device or its memory is faulty.
 absl::StatusOr<std::vector<uint64_t>> Node::TensorHashes() const {
   const auto first = (*ranks_)[0]->tensor_hashes();
   std::vector<uint64_t> sums(first.begin(), first.end());

@@ -13,7 +13,7 @@ namespace {
 // Rows of the matrices with which a device's peak is measured.
 constexpr int64_t kCpuProduct = 512, kGpuProduct = 8192;
 
-// How a buffer is laid out: as the rank's shard, or as everything.
+// The layout of a buffer: the rank's shard, or the whole model.
 enum class Extent { kShard, kWhole };
 
 int64_t OffsetOf(const ShardRun& run, Extent extent) {
@@ -205,7 +205,7 @@ absl::Status Rank::FinishGradient(int64_t micro_batches, absl::Span<double> row_
   return row_sums_->Of(gradient_runs_, row_sums);
 }
 
-// From a sum to a mean, and to where it is compressed.
+// Converts the gradient from a sum to a mean, and moves it to the memory of the rule's state.
 absl::Status Rank::MoveGradient(int64_t micro_batches) {
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < gradient_offsets_.size(); ++i) {

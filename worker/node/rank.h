@@ -1,12 +1,12 @@
 // One rank of a node (docs/fsdp.md): its part of parameters, gradient, the update rule's state
-// (momentum) and the worker's copy, and the operations of a round on them. All are in its device's
-// memory or, with cpu_offload, all but the gradient in the host's. The node's training thread asks
-// all ranks for the same operation at the same time (worker/node/node.h).
+// (momentum) and the worker's copy, and the operations of a round on them. All are in the device's
+// memory or, with cpu_offload, all but the gradient in host memory. All ranks run the same
+// operation at the same time (worker/node/node.h).
 //
-// An operation is enqueued whole and finished once: when it returns, the device has done it, and a
-// device's error is its status.
+// An operation enqueues all its work and then waits once: when it returns, the device is done, and
+// the status includes the device's errors.
 //
-// Used on the rank's thread only, unless said otherwise. Borrows layout, model and communicator.
+// Used on the rank's thread only, unless stated otherwise. Borrows layout, model and communicator.
 #pragma once
 
 #include <cstdint>
@@ -49,16 +49,15 @@ class Rank {
     Communicator* communicator = nullptr;
   };
 
-  // Parameters and momentum are 0. `copy`: has memory for one. ResourceExhausted: no memory; names
-  // what it is for.
+  // Parameters and momentum are 0. `copy`: allocates a copy of the parameters. ResourceExhausted:
+  // no memory; names its purpose.
   static absl::StatusOr<std::unique_ptr<Rank>> Create(const NodeOptions& options, bool copy,
                                                       const Parts& parts);
 
-  // Takes its parameters out of the snapshot. Requires one of the layout.
+  // Reads its parameters from the snapshot. Requires a snapshot of the layout.
   absl::Status Load(const SnapshotFile& snapshot);
   absl::Status Apply(const v1::StepParameters& step, const DecodedRound& decoded);
-  // The parts of the tensors' hashes that its parameters make, [tensors], as Load and Apply left
-  // them.
+  // Its parameters' contributions to the tensors' hashes, [tensors], after the last Load or Apply.
   absl::Span<const uint64_t> tensor_hashes() const { return hashes_->host(); }
 
   // One round of micro-batches; see UnitDriver::Gradient.
@@ -78,19 +77,19 @@ class Rank {
   absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm);
   absl::StatusOr<bool> IsFinite(const v1::StepParameters& step);
   absl::Status Compress(const v1::StepParameters& step);
-  // What the local steps did, copy - parameters, into the gradient's memory, and its squares into
-  // `row_sums`, as RowSums::Of.
+  // Writes the outcome of the local steps, copy - parameters, to the gradient's memory, and sums
+  // its squares into `row_sums`, as RowSums::Of.
   absl::Status SumOfSteps(absl::Span<double> row_sums);
-  // That many times as much: copy <- parameters + scale * (copy - parameters).
+  // Scales the outcome: copy <- parameters + scale * (copy - parameters).
   absl::Status ScaleSteps(float scale);
-  // Takes the rule's elements, what is pending, and how many local steps there were.
+  // Restores the rule's elements, the pending update, and the number of local steps.
   absl::Status Restore(const ElementBytes& elements, const std::optional<PendingUpdate>& pending,
                        uint64_t local_steps);
 
   UpdateRule& rule() { return *rule_; }
   const UpdateRule& rule() const { return *rule_; }
   RowSums& row_sums() { return *row_sums_; }
-  // The runs that its rule has, and the gradient's elements of them.
+  // The runs of its rule, and the gradient's elements of these runs.
   absl::Span<const ShardRun> runs() const { return optimizer_shard_->runs; }
   const RunSpans& gradient() const { return gradient_runs_; }
   // Its runs of the parameters, where they are.
@@ -98,8 +97,8 @@ class Rank {
   const RunSpans& parameters() const { return parameter_spans_; }
   const MemoryCounter& memory() const { return memory_; }
 
-  // Parameters or a rule's elements where the host can read them: where they are, or copies that it
-  // adds to `memory`. From any thread while the rank does nothing.
+  // Parameters or a rule's elements in host memory: the originals, or copies that it adds to
+  // `memory`. Callable from any thread while the rank is idle.
   absl::StatusOr<RunSpans> OnHost(const RunSpans& spans,
                                   std::vector<std::vector<float>>* memory) const;
 
@@ -109,13 +108,13 @@ class Rank {
   absl::Status AllocateBuffers(const NodeOptions& options, bool copy);
   void MakeSpans(Sharding sharding);
   RuleShard MakeRuleShard(Sharding sharding);
-  // The device has done what it was given, and none of it was cut short by the end of the group.
+  // Waits for the device, and checks that the group has not ended meanwhile.
   absl::Status FinishCollectives(absl::string_view what);
   absl::Status FinishHashes();
   absl::Status MoveGradient(int64_t micro_batches);
-  // The runs of the copy that other ranks have moved.
+  // Gathers the runs of the copy that other ranks have changed.
   absl::Status GatherCopy();
-  // Where parameters, their copy and the rule's state are.
+  // The device of parameters, their copy and the rule's state.
   const RankDevice& master() const { return host_.has_value() ? *host_ : compute_; }
 
   const Parts parts_;
@@ -123,7 +122,7 @@ class Rank {
   RankDevice compute_;
   std::optional<RankDevice> host_;  // with cpu_offload
   MemoryCounter memory_;
-  // Which runs it has of each: its shard, or everything.
+  // Its runs of each: its shard, or everything.
   const RankShard* parameter_shard_ = nullptr;
   const RankShard* optimizer_shard_ = nullptr;
   bool gathers_copy_ = false;     // each rank moves its runs of a copy that all have

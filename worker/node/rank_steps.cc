@@ -48,8 +48,8 @@ absl::Status Rank::MakeLookahead(float eta) {
   return rule_->Lookahead(eta, parameter_runs_, copy_runs_);
 }
 
-// Each rank has made the copy where its rule's state is: the ranges of its shard in every unit's
-// flat. One that is on the host goes through the device.
+// Each rank has changed the copy in its rule's runs: the ranges of its shard in every unit's flat.
+// A copy on the host is gathered through the device.
 absl::Status Rank::GatherCopy() {
   if (copy_is_gathered_) return absl::OkStatus();
   const at::NoGradGuard no_grad;

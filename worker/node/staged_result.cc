@@ -18,7 +18,7 @@ absl::Status Reserve(const std::vector<Segment>& segments, std::vector<T> Segmen
   return buffer->Reserve(most * sizeof(T));
 }
 
-// The array's copy in the buffer, which is made unless it is there.
+// The array's copy in the buffer; copies it unless it is already there.
 template <typename T>
 absl::Span<const T> Staged(const std::vector<T>& host, bool is_there, Device* device,
                            const DeviceBuffer& buffer) {

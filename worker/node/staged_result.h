@@ -1,5 +1,5 @@
-// A round's result where the backend of a rank's device finds it: the decoded arrays themselves on
-// the host, else a copy of one segment at a time in the device's memory. Not thread-safe.
+// Provides a round's result to the backend of a rank's device: the decoded arrays themselves on the
+// host, or a copy of one segment at a time in device memory. Not thread-safe.
 #pragma once
 
 #include <optional>
@@ -17,16 +17,16 @@ class StagedResult {
   // `device` is borrowed.
   explicit StagedResult(Device* device);
 
-  // The next round's; it stays until the device has finished. Reserves memory for the largest
-  // segment.
+  // Sets the result of the next round, which must stay alive until the device has finished.
+  // Reserves memory for the largest segment.
   absl::Status Take(const DecodedRound* decoded);
-  // Of the round's method. Valid until another segment is asked for, in the order of what is
-  // enqueued.
+  // The segment's result, by the round's method. Valid, in the order of enqueued work, until
+  // another segment is requested.
   SegmentVotes VotesOf(SegmentId segment);
   SegmentDeltas DeltasOf(SegmentId segment);
 
  private:
-  // Whether the segment is there already; from now on it is.
+  // Returns whether the segment is already staged, and marks it as staged.
   bool IsThere(SegmentId segment);
 
   Device* const device_;

@@ -7,7 +7,7 @@
 namespace distro::worker {
 namespace {
 
-// Elements of which a sum takes a copy: enough to keep a GPU busy, little beside a model.
+// Elements that a sum copies at a time: enough to keep a GPU busy, but small against a model.
 constexpr int64_t kSumElements = int64_t{1} << 22;
 
 class TorchInnerBackend final : public InnerBackend {

@@ -1,5 +1,5 @@
-// InnerBackend (worker/optimizer/inner_backend.h) by Torch's operators, on whatever device they
-// run: what a rank on a GPU steps with. Enqueued on the thread's current stream.
+// InnerBackend (worker/optimizer/inner_backend.h) by Torch's operators, for ranks on a GPU.
+// Enqueued on the thread's current stream.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace distro::worker {
 
-// Of arrays in the memory of `device`.
+// For arrays in the memory of `device`.
 std::unique_ptr<InnerBackend> MakeTorchInnerBackend(at::Device device);
 
 }  // namespace distro::worker

@@ -42,7 +42,7 @@ class TorchOrthogonalizer final : public Orthogonalizer {
   }
 
  private:
-  // Of norm 1, on the device that computes; zeros stay zeros.
+  // The matrix scaled to norm 1, on the computing device; zeros stay zeros.
   at::Tensor Normalized(const at::Tensor& matrix) const {
     const at::Tensor there = matrix.to(compute_);
     return there.div(there.norm().clamp_min(std::numeric_limits<float>::min())).to(type_);

@@ -1,5 +1,5 @@
-// Orthogonalizer (worker/optimizer/orthogonalizer.h) by Torch's matrix products: for ranks on a
-// GPU, where a matrix that is on the host (cpu_offload) goes for its Newton-Schulz and comes back.
+// Orthogonalizer (worker/optimizer/orthogonalizer.h) by Torch's matrix products, for ranks on a
+// GPU. A matrix on the host (cpu_offload) is copied to the GPU and back.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace distro::worker {
 
-// Matrices are in the memory of `memory`; products are taken on `compute`, of numbers of `type`
-// (bf16 on a GPU, as Muon's authors do).
+// Matrices are in the memory of `memory`; products are computed on `compute` in `type` (bf16 on a
+// GPU, as Muon's authors do).
 std::unique_ptr<Orthogonalizer> MakeTorchOrthogonalizer(at::Device memory, at::Device compute,
                                                         at::ScalarType type);
 

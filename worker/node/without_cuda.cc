@@ -1,4 +1,4 @@
-// Linked where DISTRO_CUDA is off.
+// Linked without DISTRO_CUDA.
 #include "worker/node/node_devices.h"
 
 namespace distro::worker {

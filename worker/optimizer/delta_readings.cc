@@ -6,7 +6,7 @@
 namespace distro::worker {
 namespace {
 
-// Rounding of scales can make a part larger than its whole.
+// part / whole, at most 1: rounding of scales can make a part larger than its whole.
 std::optional<double> Share(double part, double whole) {
   if (whole == 0) return std::nullopt;
   return std::min(part / whole, 1.0);

@@ -1,13 +1,14 @@
-// A worker's round under the deltas method (docs/algorithm.md, "Deltas"): inner steps on its own
-// copy, what came of them in an error buffer, the largest of the buffer as an update, and what came
-// back out of the buffer again. Over the runs of block rows that a rank has, on its device: the
-// buffer behind kernels/delta_backend.h, the steps behind inner_backend.h and orthogonalizer.h.
+// A worker's round under the deltas method (docs/algorithm.md, "Deltas"): takes inner steps on the
+// worker's copy, adds their outcome to the error buffer, sends the largest values of the buffer as
+// an update, and subtracts the part that the result included. Works on a rank's runs of block rows,
+// on its device: the buffer by kernels/delta_backend.h, the steps by inner_backend.h and
+// orthogonalizer.h.
 //
 //   copy x <- p
-//   rule.Step(step, norm, gradient, x);    // H times, skipped where loss or norm is no number
-//   rule.IsFinite(beta, p, x)              // at all ranks?
-//   rule.Compress(round, p, x);            // yes: an update is pending
-//   rule.Abandon();                        // no: nothing is
+//   rule.Step(step, norm, gradient, x);    // H times; skipped if loss or norm is not finite
+//   rule.IsFinite(beta, p, x)              // if so at all ranks:
+//   rule.Compress(round, p, x);            //   makes the pending update
+//   rule.Abandon();                        // else: nothing is pending
 //   rule.Feedback(results);                // when its round is committed
 //
 // Not thread-safe.
@@ -35,22 +36,22 @@ namespace distro::worker {
 // One inner step.
 struct InnerStep {
   float rate = 0;
-  float clip_norm = 1;  // the gradient is scaled down to it
+  float clip_norm = 1;  // maximum norm of the gradient
 };
 
-// By what a gradient of that norm is multiplied, so that it has `clip_norm` at most.
+// The factor that scales a gradient of this norm to at most `clip_norm`.
 inline float ClipScale(double norm, float clip_norm) {
   return norm > clip_norm ? static_cast<float>(clip_norm / norm) : 1.0f;
 }
 
-// What a round says to all workers.
+// The parameters of a round, the same for all workers.
 struct DeltaRound {
   float beta = 0;             // decay of the error buffer
-  int k = 0;                  // positions of a block
+  int k = 0;                  // positions per block
   std::vector<uint8_t> caps;  // [tensors]: the largest scale code
 };
 
-// Its element arrays, of each run f32 [elements], borrowed: zeros where a worker starts.
+// The rule's element arrays, f32 [elements] for each run, borrowed: zeros for a new worker.
 struct DeltaState {
   RunSpans error;   // e
   RunSpans first;   // the inner optimizer's
@@ -59,50 +60,50 @@ struct DeltaState {
 
 class DeltaRule {
  public:
-  // Of the shard, the state and all that the functions below take, one span a run. `tensors`: of
-  // the layout. `as_dct` [tensors]: whose blocks are sent as their DCT (MuonTensors).
+  // The state, and the arguments below, have one span per run of the shard. `tensors`: of the
+  // layout. `as_dct` [tensors]: the tensors sent as DCT (MuonTensors).
   DeltaRule(RuleShard shard, const InnerSettings& settings, std::vector<InnerTensor> tensors,
             std::vector<bool> as_dct, DeltaState state);
 
-  // Takes a gradient at `x`, of norm `norm` over the whole model, which is finite, and moves x; the
-  // gradient is lost. Status: as InnerOptimizer::Step.
+  // Takes a step with the gradient at `x`, whose norm over the whole model, `norm`, is finite;
+  // changes x and overwrites the gradient. Status: as InnerOptimizer::Step.
   absl::Status Step(const InnerStep& step, double norm, const RunSpans& gradient,
                     const RunSpans& x);
 
-  // Whether beta * e + (begin - x) is. Where it is not at any rank, the worker abstains. A status,
-  // here and below, is the device's.
+  // Whether beta * e + (begin - x) is finite. If it is not at some rank, the worker abstains. Here
+  // and below, the status is the device's.
   absl::StatusOr<bool> IsFinite(float beta, const RunSpans& begin, const RunSpans& x);
-  // e <- beta * e + (begin - x), of which the update is pending. Requires IsFinite.
+  // e <- beta * e + (begin - x), and makes the pending update from it. Requires IsFinite.
   absl::Status Compress(const DeltaRound& round, const RunSpans& begin, const RunSpans& x);
-  // Instead: e is as it was, nothing is pending, and the inner optimizer begins anew.
+  // Instead of Compress: keeps e, leaves nothing pending, and resets the inner optimizer.
   absl::Status Abandon();
-  // As a worker starts: the same, and e is 0.
+  // Resets to the state of a new worker: as Abandon, and e is 0.
   absl::Status Forget();
 
-  // What the last Compress made, over the blocks of the shard, run after run; nothing when there
-  // was none or its feedback was taken.
+  // The update of the last Compress, over the blocks of the shard, run after run; nullopt if there
+  // was none, or its feedback was applied.
   const std::optional<DeltaUpdate>& pending() const { return pending_; }
 
-  // The round of what is pending is committed: takes out of e what came back. `results`: of each
-  // segment what everybody downloads, nullptr where the worker was not included.
+  // The round of the pending update is committed: subtracts the included entries from e. `results`:
+  // the result of each segment, nullptr if the worker was not included in it.
   absl::Status Feedback(absl::Span<const DeltaResult* const> results);
-  // What is pending counts as not included.
+  // Drops the pending update as not included.
   void ForgetPending() { pending_.reset(); }
 
   const RunSpans& error() const { return state_.error; }
-  // Where the blocks of the shard are among the segments.
+  // The positions of the shard's blocks in the segments.
   const std::vector<SegmentPart>& parts() const { return parts_; }
   uint64_t inner_steps() const { return inner_.steps(); }
   const DeltaSums& sums() const { return sums_; }
 
-  // What an earlier process had; the elements are those that were given.
+  // Restores an earlier process's pending update; the elements come from the constructor.
   void RestorePending(DeltaUpdate update) { pending_ = std::move(update); }
   void RestoreInnerSteps(uint64_t steps) { inner_.RestoreSteps(steps); }
 
  private:
-  // Positions inside the tensor that a record has, which is of this block of the run.
+  // The number of a record's positions inside the tensor; it is of this block of the run.
   int CountInside(const DeltaUpdate& update, int64_t record, size_t run, int64_t block) const;
-  // Sums of an update that was made of the buffer.
+  // Sums of an update that was made from the buffer.
   absl::StatusOr<DeltaSums::Update> SumsOf(const DeltaRound& round, const RunSpans& begin,
                                            const RunSpans& x, const DeltaUpdate& update) const;
 

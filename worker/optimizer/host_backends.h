@@ -1,5 +1,4 @@
-// The backends of a rule whose state is in the host's memory: for callers that make one rule
-// without a node's ranks.
+// The backends of a rule whose state is in host memory, for callers that use a rule without a node.
 //
 //   HostBackends host;
 //   DeltaRule rule(host.Of({.layout = &layout, .runs = WholeRuns(layout)}), ...);

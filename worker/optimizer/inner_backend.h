@@ -1,15 +1,14 @@
-// The arithmetic of the inner optimizer of deltas on arrays of floats of one device
-// (docs/algorithm.md, "Deltas"): the steps of AdamW and of Muon, except Muon's work on whole
-// matrices (orthogonalizer.h); the total movement, and its clipping (delta_clip); and the sums that
-// people read. Local to a worker: ordinary float arithmetic, results of backends differ in the last
-// bits.
+// Arithmetic of the deltas method's inner optimizer on float arrays of one device
+// (docs/algorithm.md, "Deltas"): the steps of AdamW and Muon, except Muon's operation on whole
+// matrices (orthogonalizer.h); the total movement, and its clipping (delta_clip); and the sums for
+// readings. Local to a worker: ordinary float arithmetic, backends differ in the last bits.
 //
 //   inner->AdamW(step, gradient, first, second, x);
 //   inner->MakeDirection(mu, scale, gradient, buffer, direction);  // Muon; orthogonalize; then
 //   inner->MoveAlong(move, direction, x);
 //
-// Arrays of a call have one size and lie in the memory of the device. Operations are enqueued, as
-// those of kernels/backend.h; a status is the device's, and says that there was no memory.
+// Arrays of a call have the same size and are in device memory. Operations are enqueued, as those
+// of kernels/backend.h; a status is the device's, for example when it has no memory.
 #pragma once
 
 #include <cstdint>

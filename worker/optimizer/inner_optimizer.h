@@ -1,7 +1,7 @@
-// The ordinary optimizer that a worker of the deltas method runs on its own copy of the parameters
-// (docs/algorithm.md, "Deltas"): Muon for matrices inside the model, AdamW for everything else, or
-// AdamW for all. Nothing of it need be equal anywhere, but what the ranks of a node do together has
-// the bits of one rank.
+// The ordinary optimizer that a worker of the deltas method runs on its copy of the parameters
+// (docs/algorithm.md, "Deltas"): Muon for inner matrices of the model and AdamW for everything
+// else, or AdamW for all. Workers need not agree on its results, but the ranks of a node together
+// compute the bits of one rank.
 //
 //   InnerOptimizer inner(settings, tensors, shard, first, second);
 //   inner.Step(rate, gradient_scale, g, x);  // of all runs of the shard
@@ -31,15 +31,15 @@ struct InnerSettings {
   float weight_decay = 0.1f;  // of tensors that decay
 };
 
-// A tensor, whole: Muon works on matrices as such, whoever has their rows.
+// A whole tensor: Muon steps whole matrices, even if ranks hold rows of them.
 struct InnerTensor {
   MatrixShape matrix;
   bool decays = false;
-  bool inside = false;  // two dimensions or more, and neither embedding nor head: Muon steps it
+  bool inside = false;  // at least two dimensions, and neither embedding nor head: Muon steps it
 };
 
 // The tensors of a model. `units`: as UnitTensors() (common/model/architecture.h); the first unit
-// has the embedding, the last the head.
+// is the embedding, the last the head.
 std::vector<InnerTensor> InnerTensors(const Layout& layout,
                                       const std::vector<std::vector<int>>& units);
 
@@ -49,17 +49,17 @@ std::vector<bool> MuonTensors(const InnerSettings& settings, absl::Span<const In
 // Not thread-safe.
 class InnerOptimizer {
  public:
-  // State, of every run of the shard f32 [elements], zeros where a worker starts; borrowed. `first`
-  // is AdamW's first moment or Muon's buffer, `second` AdamW's second moment. `tensors`: of the
-  // layout.
+  // The state is f32 [elements] for every run of the shard, zeros for a new worker; borrowed.
+  // `first` is AdamW's first moment or Muon's buffer, `second` AdamW's second moment. `tensors`: of
+  // the layout.
   InnerOptimizer(const InnerSettings& settings, std::vector<InnerTensor> tensors, RuleShard shard,
                  RunSpans first, RunSpans second);
 
-  // x <- inner step (x, gradient_scale * gradient, rate), of every run. Steps are counted from 1,
-  // for the correction of AdamW's moments. With several ranks they step together; an error is the
-  // device's or the other ranks', and of no use is what was stepped then. The gradients are lost.
+  // x <- inner step (x, gradient_scale * gradient, rate), for every run. Steps are counted from 1,
+  // for the correction of AdamW's moments. Several ranks step together. After an error, of the
+  // device or of another rank, x and the state are invalid. Overwrites the gradients.
   absl::Status Step(float rate, float gradient_scale, const RunSpans& gradient, const RunSpans& x);
-  // As at the start. Enqueued.
+  // Resets the state to zeros. Enqueued.
   void Reset();
 
   uint64_t steps() const { return steps_; }

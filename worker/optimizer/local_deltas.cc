@@ -1,4 +1,4 @@
-// The rule of the deltas method for a worker: delta_rule.h behind update_rule.h.
+// Implements the update rule of the deltas method (update_rule.h) by delta_rule.h.
 #include <bit>
 #include <cstring>
 #include <memory>
@@ -16,7 +16,7 @@
 namespace distro::worker {
 namespace {
 
-// The arrays of what is pending: positions u16 [blocks, K], signs i8 [blocks, K], codes u8
+// The arrays of a pending update: positions u16 [blocks, K], signs i8 [blocks, K], codes u8
 // [blocks].
 std::vector<int64_t> BlockBytesOf(int k) {
   return {static_cast<int64_t>(k * sizeof(uint16_t)), k, 1};
@@ -61,7 +61,7 @@ InnerSettings SettingsOf(const v1::RunConfig& config) {
           .weight_decay = static_cast<float>(config.weight_decay())};
 }
 
-// An inner optimizer without elements steps nothing and counts the steps.
+// An inner optimizer without elements only counts the steps.
 DeltaState StateOf(const std::vector<RunSpans>& elements) {
   if (elements.size() == 1) return {.error = elements[0], .first = {}, .second = {}};
   return {.error = elements[0], .first = elements[1], .second = elements[2]};
@@ -143,7 +143,7 @@ class LocalDeltaRule final : public UpdateRule {
 
  private:
   const RuleShard shard_;
-  // Error buffer; where the rule takes the steps also the inner optimizer's first, second.
+  // The error buffer; if the rule takes the steps, also the inner optimizer's first and second.
   const std::vector<RunSpans> elements_;
   DeltaRule rule_;
 };
@@ -161,7 +161,7 @@ UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
                            std::vector<bool> by_muon, LocalStepsBy taken_by) {
   InnerSettings settings = SettingsOf(config);
   const bool steps = taken_by == LocalStepsBy::kRule;
-  // What steps nothing needs no matrix whole.
+  // A rule that takes no steps needs no whole matrices.
   if (!steps) settings.method = InnerMethod::kAdamW;
   std::vector<InnerTensor> tensors;
   for (size_t i = 0; i < by_muon.size(); ++i) {

@@ -1,7 +1,7 @@
-// The worker's half of the optimizer (docs/algorithm.md, "A worker's step") over the update rules
-// of its ranks: what is decided once a worker, and what leaves it. Its bytes do not show how the
-// model is cut: the same payloads, feedback and state for every sharding strategy and number of
-// ranks. Parameters are not its business, nor what a rule does.
+// The worker's half of the optimizer (docs/algorithm.md, "A worker's step"), over the update rules
+// of its ranks: tracks the pending round, and assembles payloads and saved state. Payloads,
+// feedback and state are independent of the sharding strategy and the number of ranks. It does not
+// handle parameters or the steps of a rule.
 //
 // Not thread-safe, except that EncodeSegment may be called from several threads.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace distro::worker {
 
-// The round whose update was handed in and whose result is not known.
+// The round whose update was sent and whose result is not known yet.
 struct PendingRound {
   RoundId round;
   int k = 0;
@@ -35,27 +35,26 @@ struct RankRule {
 class Optimizer {
  public:
   // Everything is borrowed and outlives the optimizer. Requires rules of `kind` that together hold
-  // every block once. (Further ranks may hold copies that do the same: they do not matter here.)
+  // every block exactly once. (Ranks with further copies are not passed.)
   Optimizer(const Layout* layout, const UpdateRuleKind* kind, std::vector<RankRule> ranks);
 
-  // What the rules hold as pending is of this round. What was pending before counts as not
-  // included.
+  // Sets the round of the rules' pending update. An earlier one counts as not included.
   void SetPending(const PendingRound& pending) { pending_ = pending; }
   const std::optional<PendingRound>& pending() const { return pending_; }
-  // What is pending counts as not included.
+  // Drops the pending update as not included.
   void ForgetPending() { pending_.reset(); }
-  // Whether what is pending is of this round: the rules then have to take its feedback, and nothing
-  // is pending any more.
+  // Whether the pending update is of this round. If so, it is no longer pending, and the caller
+  // must apply the rules' feedback.
   bool TakePending(RoundId round);
 
-  // The payload of a segment; the same bytes as often as it is asked for. Requires pending().
+  // The payload of a segment; every call returns the same bytes. Requires pending().
   SharedBytes EncodeSegment(SegmentId segment) const;
 
-  // Array `array` of what is pending of a segment, in order, as the pieces in which the rules hold
-  // it. Requires pending().
+  // Array `array` of a segment's pending update, as the consecutive pieces held by the rules.
+  // Requires pending().
   std::vector<absl::string_view> PendingPieces(SegmentId segment, int array) const;
-  // The rules' element arrays where they are: of every tensor its runs, in order. Requires rules in
-  // the host's memory.
+  // The rules' element arrays, borrowed: for every tensor its runs, in order. Requires rules in
+  // host memory.
   std::vector<TensorPieces> elements() const;
 
   const Layout& layout() const { return *layout_; }

@@ -1,5 +1,6 @@
-// Muon's work on whole matrices on one device, and the memory of their directions: Newton-Schulz
-// (kernels/cpu/newton_schulz.h). WholeMatrices decides which matrices are worked on where.
+// Orthogonalizes whole matrices for Muon on one device, by Newton-Schulz
+// (kernels/cpu/newton_schulz.h), and allocates their memory. WholeMatrices decides which rank
+// handles which matrix.
 //
 //   DISTRO_ASSIGN_OR_RETURN(SharedFloats u, orthogonalizer->Allocate(rows * cols));
 //   orthogonalizer->NewtonSchulz(rows, cols, /*iterations=*/5, u.floats());
@@ -15,8 +16,8 @@
 
 namespace distro::worker {
 
-// Floats that an operation may use for longer than the rank that brought them: another rank may
-// still read them when the group has ended. A copy shares them.
+// Floats with shared ownership: another rank may still read them after their rank has ended. Copies
+// share the floats.
 class SharedFloats {
  public:
   // `owner` keeps the memory.
@@ -35,7 +36,7 @@ class Orthogonalizer {
  public:
   virtual ~Orthogonalizer() = default;
 
-  // In the memory where the rule's state is; unspecified. ResourceExhausted: there is none.
+  // Allocates uninitialised memory where the rule's state is. ResourceExhausted: no memory.
   virtual absl::StatusOr<SharedFloats> Allocate(int64_t elements) = 0;
   // u <- a matrix of its singular vectors, with singular values near 1; zeros stay zeros. Enqueued.
   //

@@ -1,6 +1,6 @@
-// The collective operations by which the rules of a node's ranks exchange parts of matrices,
-// without Torch. Every rank calls the same with the same names and numbers. Used on the rank's
-// thread; blocks until the others have come.
+// Collective operations by which the rules of a node's ranks exchange parts of matrices, without
+// Torch. Every rank makes the same calls with the same names and counts. Used on the rank's thread;
+// blocks until the other ranks have called.
 #pragma once
 
 #include <cstdint>

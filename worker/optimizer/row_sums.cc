@@ -39,7 +39,7 @@ RowSums::RowSums(RuleShard shard)
     first_block_row_.push_back(first_rows[run.tensor] + run.first_block_row);
 }
 
-// One run after the other in the same workspace: the device does them in this order.
+// All runs use one workspace: the device processes them in order.
 absl::Status RowSums::Of(const RunSpans& elements, absl::Span<double> rows) {
   int64_t own_rows = 0, workspace = 0;
   for (const ShardRun& run : shard_.runs) {

@@ -1,5 +1,5 @@
-// The norm of what the ranks of a worker hold together, of any rule: each rank sums the squares of
-// its block rows, and the sums make the same bits for every cut.
+// Computes the norm of data that a worker's ranks hold together: each rank sums the squares of its
+// block rows. The bits of the result are independent of sharding.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace distro::worker {
 
-// Of one rank. As an UpdateRule not thread-safe, and finished once an operation.
+// The sums of one rank. Not thread-safe; waits once per operation, as an UpdateRule.
 class RowSums {
  public:
   explicit RowSums(RuleShard shard);

@@ -1,5 +1,5 @@
-// Locates the blocks of a rank's runs among the segments of the model: the rules of both methods
-// use it for feedback and for restored state. Pure functions.
+// Maps the blocks of a rank's runs to the segments of the model, for feedback and restored state of
+// both methods. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct SegmentPart {
 // All blocks of the runs, run after run. A segment may begin or end inside a run.
 std::vector<SegmentPart> SegmentParts(const Layout& layout, absl::Span<const ShardRun> runs);
 
-// The part's bytes of array `array` of what is pending of the whole model. Requires an update that
-// UpdateRuleKind::check has passed.
+// The part's bytes in array `array` of the whole model's pending update. Requires an update
+// accepted by UpdateRuleKind::check.
 absl::string_view BytesOf(const SegmentPart& part, const PendingUpdate& pending, int array,
                           int64_t block_bytes);
 

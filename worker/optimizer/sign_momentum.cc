@@ -14,7 +14,7 @@
 namespace distro::worker {
 namespace {
 
-// The arrays of what is pending: positions u16 [blocks, K], then the coefficients there, f32
+// The arrays of a pending update: positions u16 [blocks, K], then the coefficients there, f32
 // [blocks, K].
 std::vector<int64_t> BlockBytesOf(int k) {
   return {static_cast<int64_t>(k * sizeof(uint16_t)), static_cast<int64_t>(k * sizeof(float))};
@@ -158,8 +158,8 @@ class SignMomentum final : public UpdateRule {
   const std::vector<SegmentPart> parts_;
   std::vector<int64_t> first_pending_;  // [runs]
   int64_t blocks_ = 0;
-  int kept_ = 0;  // K of what is pending
-  // What was taken and is not compressed yet.
+  int kept_ = 0;  // K of the pending update
+  // The gradient that is not compressed yet.
   double norm_ = 0;
   RunSpans gradient_;
   TwinArray<uint16_t> positions_;

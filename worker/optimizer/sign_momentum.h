@@ -1,6 +1,6 @@
-// The rule of docs/algorithm.md: momentum, of which a block's K strongest frequencies are sent as
-// signs; what was included leaves the momentum. Everybody but tests reaches it through
-// update_rule.h.
+// The update rule of the signs method (docs/algorithm.md): sends the signs of a momentum's K
+// strongest frequencies per block, and subtracts the included ones from the momentum. Used through
+// update_rule.h, except by tests.
 #pragma once
 
 #include "absl/types/span.h"
@@ -8,9 +8,9 @@
 
 namespace distro::worker {
 
-// Appends the votes of coefficients [B, K] at `positions` [B, K] to those of the blocks before
-// them: the sign of each, a single 0 counting as +. A block whose coefficients are all 0 casts no
-// vote (docs/algorithm.md, "A worker's step"). Requires update->k = K.
+// Appends the votes for coefficients [B, K] at `positions` [B, K] to `update`: the sign of each,
+// where 0 counts as +. A block whose coefficients are all 0 casts no vote (docs/algorithm.md, "A
+// worker's step"). Requires update->k = K.
 void AppendSigns(absl::Span<const uint16_t> positions, absl::Span<const float> values,
                  SparseUpdate* update);
 

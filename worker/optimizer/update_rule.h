@@ -1,23 +1,21 @@
-// The seam between a worker and the method by which it learns (docs/algorithm.md, "A worker's
-// step"): gradient in, update out, state of its own, feedback. Trainer, node, ranks and state files
-// know a method by this header only; a further one is a further UpdateRuleKind, and a line in
+// The interface of a learning method on the worker (docs/algorithm.md, "A worker's step"): takes
+// gradients, makes updates, keeps its state, applies feedback. Trainer, node, ranks and state files
+// use a method only through this header. To add a method, add an UpdateRuleKind and a line to
 // RuleOf.
 //
-// Each rank has an UpdateRule for its runs of block rows, on its device. A run is a matrix, so a
-// rule works on its runs as if they were whole tensors, but where a step needs one whole
-// (whole_matrices.h): what it gives does not show how the model is cut. What one rank makes pending
-// of a block does not depend on other blocks; the worker puts the blocks of a segment together
-// (optimizer.h).
+// Each rank has an UpdateRule for its runs of block rows, on its device. A run is itself a matrix,
+// so a rule treats its runs as whole tensors, except where a step needs a whole matrix
+// (whole_matrices.h). Results are independent of sharding. The pending update of a block does not
+// depend on other blocks; the worker assembles the blocks of a segment (optimizer.h).
 //
-//   rule->TakeGradient(step, 0, norm, gradient, copy);  // of each step of the round
-//   rule->IsFinite(step, parameters, copy);  // of local steps: is what they did? at all ranks?
-//   rule->Compress(step, parameters, copy);  // what was taken becomes an update, which is pending
-//   kind.encode(identity, k, blocks);        // a segment of it as a payload, the same bytes as
-//                                            // often as it is asked for
-//   rule->Feedback(round, decoded, member);  // what the round took of it
+//   rule->TakeGradient(step, 0, norm, gradient, copy);  // for each step of the round
+//   rule->IsFinite(step, parameters, copy);  // with local steps: is their outcome, at all ranks?
+//   rule->Compress(step, parameters, copy);  // makes the pending update
+//   kind.encode(identity, k, blocks);        // the payload of a segment, always the same bytes
+//   rule->Feedback(round, decoded, member);  // subtracts what the round included
 //
-// An operation is enqueued whole and finished once; its status is the device's. Not thread-safe:
-// used on the rank's thread, or by others while that one does nothing.
+// An operation enqueues all its work and then waits once; its status is the device's. Not
+// thread-safe: used on the rank's thread, or by others while that thread is idle.
 #pragma once
 
 #include <cstdint>
@@ -50,32 +48,32 @@
 
 namespace distro::worker {
 
-// Elements of runs, one span a run, each f32 [run.matrix.elements]; borrowed.
+// Elements of runs, one span per run, each f32 [run.matrix.elements]; borrowed.
 using RunSpans = std::vector<absl::Span<float>>;
 
-// The part of the model that a rank's rule has, and what it computes with; borrowed but for the
-// runs. Runs are in manifest order.
+// A rank's part of the model and its backends; borrowed, except the runs. Runs are in manifest
+// order.
 struct RuleShard {
   const Layout* layout = nullptr;
   std::vector<ShardRun> runs;
   Backend* backend = nullptr;
   Device* device = nullptr;
-  // Of a rule that takes local steps; nullptr with the others.
+  // Only for a rule that takes local steps; otherwise nullptr.
   DeltaBackend* deltas = nullptr;
   InnerBackend* inner = nullptr;
   Orthogonalizer* orthogonalizer = nullptr;
-  // For what the ranks of the node do together; nullptr: this one is alone.
+  // For collective operations of the node's ranks; nullptr: there is only one rank.
   RankExchange* exchange = nullptr;
-  // What the ranks have, where each has a part of its own; nullptr: every rank has everything.
+  // The shards of all ranks; nullptr: every rank has everything.
   const ShardPlan* shards = nullptr;
 };
 
-// What is pending of consecutive blocks: of each of the rule's block arrays the bytes of these
-// blocks, in the host's memory.
+// The pending update of consecutive blocks: their bytes in each of the rule's block arrays, in host
+// memory.
 using BlockBytes = std::vector<std::string>;
 
-// What a worker has sent of a round whose result it does not know yet: enough to take it back when
-// it counts, and to send the same bytes again.
+// The update of a round whose result is not known yet: enough to apply its feedback, and to send
+// the same bytes again.
 struct PendingUpdate {
   RoundId round;
   int k = 0;                         // kept_per_block of its round
@@ -92,91 +90,95 @@ class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
 
-  // Takes the gradient of the round's step `index`, of norm `norm` over the whole model, which is
-  // finite. A rule that takes local steps moves `copy`, at which the gradient was taken; the others
-  // have one step, index 0, and borrow the gradient until Compress.
+  // Takes the gradient of the round's step `index`; `norm`, over the whole model, is finite. A rule
+  // that takes local steps changes `copy`, at which the gradient was computed. Other rules have one
+  // step, index 0, and borrow the gradient until Compress.
   virtual absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm,
                                     const RunSpans& gradient, const RunSpans& copy) = 0;
-  // Of a rule that takes local steps: whether what they did is finite. All ranks are asked before
-  // Compress, which makes an update at all of them or, with Abandon, at none.
+  // For a rule that takes local steps: whether their outcome is finite. All ranks are asked; then
+  // all call Compress, or all call Abandon.
   virtual absl::StatusOr<bool> IsFinite(const v1::StepParameters& /*step*/,
                                         const RunSpans& /*parameters*/, const RunSpans& /*copy*/) {
     return true;
   }
-  // Makes an update of what was taken, which stays pending. With local steps: `parameters` are
-  // where the copy began.
+  // Makes the pending update from the gradients. With local steps, `parameters` is the start of the
+  // copy.
   virtual absl::Status Compress(const v1::StepParameters& step, const RunSpans& parameters,
                                 const RunSpans& copy) = 0;
-  // Instead of Compress: nothing is pending, and what the local steps left behind is forgotten.
+  // Instead of Compress: leaves nothing pending, and discards the outcome of the local steps.
   virtual absl::Status Abandon() { return absl::OkStatus(); }
-  // As a worker starts, with nothing taken and nothing pending. FailedPrecondition: a rule without
+  // Resets to the state of a new worker, with nothing pending. FailedPrecondition: a rule without
   // local steps.
   virtual absl::Status Forget() {
     return absl::FailedPreconditionError("only a rule of local steps forgets its state");
   }
-  // What is pending is of this round, whose record has this worker as members[member].
+  // Applies feedback for the pending update of this round, in whose record this worker is
+  // members[member].
   virtual absl::Status Feedback(const CommittedRound& round, const DecodedRound& decoded,
                                 int member) = 0;
-  // With overlap = 1: where the next gradient is taken while the result of what is pending is
-  // awaited.
+  // With overlap = 1: computes the parameters for the next gradient, while the result of the
+  // pending update is awaited.
   virtual absl::Status Lookahead(float eta, const RunSpans& parameters, const RunSpans& out) = 0;
 
-  // What a later process goes on with. Elements were given to the rule, in the device's memory,
-  // [element_arrays]; whoever gave them saves and restores them.
+  // The state to save for a later process. The elements, [element_arrays], were passed to the rule,
+  // in device memory; their owner saves and restores them.
   virtual absl::Span<const RunSpans> elements() const = 0;
-  // In the order of UpdateRuleKind::block_bytes; of the last Compress or RestorePending.
+  // The pending update, in the order of UpdateRuleKind::block_bytes.
   virtual std::vector<BlockArray> pending() const = 0;
-  // Takes its blocks out of what is pending of the whole model, which UpdateRuleKind::check has
-  // passed.
+  // Restores its blocks from the whole model's pending update, which UpdateRuleKind::check has
+  // accepted.
   virtual absl::Status RestorePending(const PendingUpdate& pending) = 0;
-  // Local steps that the worker has taken since its state began.
+  // The number of local steps since the worker's state was created.
   virtual uint64_t local_steps() const { return 0; }
   virtual void RestoreLocalSteps(uint64_t /*steps*/) {}
-  // For people, of this rank; nothing: the rule has none.
+  // Readings of this rank; nullopt if the rule has none.
   virtual std::optional<DeltaSums> sums() const { return std::nullopt; }
 };
 
-// What is known of a rule before there is one: what its state needs, and what its payloads are.
+// A kind of rule: the needs of its state, its payloads, and a factory.
 struct UpdateRuleKind {
-  // A round has several steps, on a copy of the parameters, and what they did is sent.
+  // Whether a round has several steps on a copy of the parameters, whose outcome is sent.
   bool takes_local_steps = false;
-  // Norm that what its local steps did is scaled down to, over the whole model; 0: none.
+  // Maximum norm of the local steps' outcome over the whole model; 0: no limit.
   double delta_clip = 0;
   // Tensors that such a step needs whole at one rank, [tensors]; empty: none.
   std::vector<bool> needs_whole = {};
-  // Of deltas: whose blocks it sends as their DCT, as Open has it (v1.DeltaParameters.as_dct).
+  // With deltas: the tensors sent as DCT, in the format of Open (v1.DeltaParameters.as_dct).
   std::string as_dct = "";
-  // Arrays f32 [elements of the model] that it keeps. Zeros are where a worker starts.
+  // Number of f32 [elements of the model] arrays that it keeps. Zeros for a new worker.
   int element_arrays;
-  // Of each array of what is pending, the bytes of a block.
+  // The bytes of a block in each array of the pending update.
   std::vector<int64_t> (*block_bytes)(int k);
   // The same over all arrays.
   int64_t PendingBytes(int k) const {
     const std::vector<int64_t> bytes = block_bytes(k);
     return std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
   }
-  // InvalidArgument: what the rule cannot have left in a segment, whatever its checksums say.
+  // Checks a segment of a pending update. InvalidArgument: the rule cannot have produced it, even
+  // if its checksums are right.
   absl::Status (*check)(int k, const BlockBytes& segment);
   // The payload of a segment.
   std::string (*encode)(const PayloadIdentity& identity, int k, const BlockBytes& segment);
-  // `elements`: [element_arrays], of each a span a run; their memory outlives the rule.
+  // `elements`: [element_arrays], each with one span per run; their memory outlives the rule.
   std::function<std::unique_ptr<UpdateRule>(RuleShard shard, std::vector<RunSpans> elements)> make;
 };
 
-// Momentum of the gradient; the signs of its K strongest frequencies a block (sign_momentum.h).
+// Momentum of the gradient; sends the signs of its K strongest frequencies per block
+// (sign_momentum.h).
 extern const UpdateRuleKind kSignMomentum;
 
-// What local steps of an ordinary optimizer did; the K largest values of its blocks (delta_rule.h).
-// `config` is that of a run of deltas; `model` has the tensors of `layout`, which is borrowed.
+// Local steps of an ordinary optimizer; sends the K largest values of their outcome per block
+// (delta_rule.h). `config` is of a deltas run; `model` has the tensors of `layout`, which is
+// borrowed.
 UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
                            const Architecture& model);
 
-// Who takes the local steps: the rule, with the run's inner optimizer, or who calls it, with any.
+// Who takes the local steps: the rule, with the run's inner optimizer, or its caller, with any.
 enum class LocalStepsBy { kRule, kCaller };
 
-// The same where it is known which tensors Muon steps [tensors] (MuonTensorsOf). kCaller: the rule
-// keeps the error buffer only, TakeGradient counts a step that was taken and looks at no span, and
-// Abandon and Forget leave the inner optimizer to the caller.
+// The same with given tensors [tensors] for Muon (MuonTensorsOf). kCaller: the rule keeps only the
+// error buffer; TakeGradient counts a step and ignores the spans; Abandon and Forget leave the
+// inner optimizer to the caller.
 UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
                            std::vector<bool> by_muon, LocalStepsBy taken_by);
 

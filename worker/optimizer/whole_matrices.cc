@@ -60,7 +60,7 @@ absl::Status WholeMatrices::Orthogonalize(
     absl::FunctionRef<absl::Status(size_t run, absl::Span<float> direction)> make,
     absl::FunctionRef<absl::Status(size_t run, absl::Span<const float> direction)> use) const {
   for (const Wave& wave : waves_) {
-    // Here and not kept: between two steps the memory is the activations'.
+    // Allocated here and not kept: between two steps activations use the memory.
     DISTRO_ASSIGN_OR_RETURN(const SharedFloats directions,
                             orthogonalizer_->Allocate(wave.elements));
     const auto of = [&](const Part& part) {

@@ -1,8 +1,9 @@
-// Work on whole matrices of which each rank has rows, or which every rank has (docs/fsdp.md,
-// "Muon"): their directions go to the rank that works on them, which runs Newton-Schulz, and come
-// back. Bits are those of one rank: what is worked on is the same array.
+// Orthogonalizes whole matrices whose rows are sharded over ranks, or which every rank has
+// (docs/fsdp.md, "Muon"): sends their directions to one rank, which runs Newton-Schulz, and
+// distributes the result. The bits are those of one rank, because Newton-Schulz gets the same
+// array.
 //
-// Not thread-safe: on the rank's thread.
+// Not thread-safe: used on the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +24,9 @@ class WholeMatrices {
   // `needs_whole` [tensors]: the matrices. `iterations`: of Newton-Schulz.
   WholeMatrices(const RuleShard& shard, const std::vector<bool>& needs_whole, int iterations);
 
-  // Of every run of the matrices, an index into the shard's runs: `make` writes the direction,
-  // `use` gets what Newton-Schulz of the whole matrix made of it. With more ranks than one it is a
-  // collective operation. The first error, of those two or of what is done between them.
+  // For every run of the matrices (an index into the shard's runs), `make` writes the direction,
+  // and `use` receives its orthogonalized values. A collective operation if there are several
+  // ranks. Returns the first error of `make`, `use` or the steps between.
   absl::Status Orthogonalize(
       absl::FunctionRef<absl::Status(size_t run, absl::Span<float> direction)> make,
       absl::FunctionRef<absl::Status(size_t run, absl::Span<const float> direction)> use) const;

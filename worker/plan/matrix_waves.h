@@ -1,6 +1,6 @@
-// Assigns matrices to ranks where a step needs whole matrices and ranks hold rows of all of them
-// (docs/fsdp.md, "Muon"). Round-robin by cost: the dearest matrices first, one a rank, so that
-// ranks that work beside each other have about the same to do. Pure functions, without Torch.
+// Assigns whole matrices to ranks that hold rows of all of them (docs/fsdp.md, "Muon"). Round-robin
+// by cost, the most expensive first, so that ranks in a wave have about the same work. Pure
+// functions, without Torch.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +11,27 @@
 
 namespace distro::worker {
 
-// Matrices that are worked on at the same time: rank r has matrices[r], an index into the manifest;
-// ranks beyond them have none.
+// Matrices that are processed at the same time: rank r has matrices[r], an index into the manifest;
+// further ranks have none.
 struct MatrixWave {
   std::vector<int> matrices;
 };
 
-// Every tensor that `needs_whole` [tensors] names once, for 1 or more ranks.
+// Waves that contain every tensor of `needs_whole` [tensors] once, for at least 1 rank.
 std::vector<MatrixWave> MatrixWaves(const Layout& layout, const std::vector<bool>& needs_whole,
                                     int ranks);
 
-// [R * R]: how many elements of the wave's matrices rank s has that go to rank d, which works on
-// the matrix that they are of (Communicator::StartAllToAll).
+// [R * R]: the number of elements that rank s sends to rank d, which handles their matrix
+// (Communicator::StartAllToAll).
 std::vector<int64_t> WaveCounts(const ShardPlan& shards, const MatrixWave& wave);
 
-// Bytes that Newton-Schulz allocates while it works on a matrix (kernels/cpu/newton_schulz.cc), at
-// most: three of the matrix and two squares of its shorter side, padded as the widest kernels are.
+// Maximum bytes that Newton-Schulz allocates for a matrix (kernels/cpu/newton_schulz.cc): three
+// copies of the matrix and two squares of its shorter side, padded for the widest kernels.
 int64_t NewtonSchulzBytes(const MatrixShape& matrix);
 
 // Bytes that rank `rank` needs for the waves while it has no activations: its part of a wave, the
-// matrix that it works on, and the scratch of that. `shards`: as what the ranks hold is cut;
-// nullptr: every rank holds everything.
+// matrix that it handles, and Newton-Schulz's scratch. `shards`: of what the ranks hold; nullptr:
+// every rank holds everything.
 int64_t WaveScratchBytes(const Layout& layout, const std::vector<MatrixWave>& waves,
                          const ShardPlan* shards, int rank);
 

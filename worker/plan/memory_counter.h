@@ -15,10 +15,10 @@ namespace distro::worker {
 enum class MemoryCategory {
   kParameters,   // f32 master copy
   kGradients,    // f32 sums
-  kMomentum,     // and what the optimizer keeps beside it
-  kGathered,     // units that compute: gathered, or copied to param_dtype
-  kActivations,  // what forward keeps for backward, and what a unit needs while it computes
-  kWorkspace,    // gradients on their way, pending coefficients, lookahead
+  kMomentum,     // and other state of the optimizer
+  kGathered,     // units for computation: gathered, or copied to param_dtype
+  kActivations,  // saved by forward for backward, and temporaries of a unit
+  kWorkspace,    // gradients being reduced, pending coefficients, lookahead
 };
 inline constexpr int kMemoryCategories = 6;
 using MemoryByCategory = std::array<int64_t, kMemoryCategories>;  // bytes
@@ -31,7 +31,7 @@ class MemoryCounter {
   void Remove(MemoryCategory category, int64_t bytes);
 
   int64_t now(MemoryCategory category) const;
-  // The most since the start.
+  // The maximum since the start.
   int64_t peak(MemoryCategory category) const;
 
  private:

@@ -55,8 +55,8 @@ RankMemoryPlan PlanRank(const MemoryRequest& request, const Moment& moment, cons
 }
 
 struct Need {
-  int64_t bytes = 0;       // has to fit into available.bytes - reserve_bytes
-  int rank = 0;            // that needs most
+  int64_t bytes = 0;       // must fit into available.bytes - reserve_bytes
+  int rank = 0;            // the rank that needs most
   int64_t host_bytes = 0;  // of all ranks, with cuda
 };
 

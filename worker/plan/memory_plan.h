@@ -1,6 +1,6 @@
-// Predicts the memory of the ranks of a node, before anything is allocated (docs/fsdp.md,
-// "Memory"): by rank and category, at the moment of a step that needs most. Follows UnitDriver unit
-// by unit, and the steps of the rule after it. Pure, without Torch.
+// Predicts the memory of a node's ranks before anything is allocated (docs/fsdp.md, "Memory"): by
+// rank and category, at the peak of a step. Simulates UnitDriver unit by unit, and then the steps
+// of the rule. Pure, without Torch.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct MemoryRequest {
   FsdpOptions options;
   int sequences = 1;  // of a micro-batch
   int positions = 1;  // S
-  // Of the rule by which the worker learns: the f32 arrays of the model's elements that it keeps,
-  // and what is pending of a block, in bytes. 0 bytes: gradients alone, without a rule.
+  // Of the update rule: the number of f32 arrays of the model's elements that it keeps, and the
+  // bytes of a block's pending update. 0 bytes: only gradients, without a rule.
   int element_arrays = 0;
   int64_t block_bytes = 0;
   bool copy = false;  // a second copy of the parameters: overlap, local steps
@@ -38,8 +38,7 @@ struct MemoryRequest {
 struct RankMemoryPlan {
   MemoryByCategory bytes = {};  // on the device, at the peak
   int64_t device_bytes = 0;     // their sum
-  // On the host with cpu_offload: parameters, their copy, momentum, and the gradient that is
-  // compressed there.
+  // On the host with cpu_offload: parameters, their copy, momentum, and the gradient to compress.
   int64_t host_bytes = 0;
   std::string phase;  // of the peak: "backward of head"
 };
@@ -55,15 +54,15 @@ absl::StatusOr<MemoryPlan> PlanMemory(const MemoryRequest& request);
 
 struct AvailableMemory {
   int64_t bytes = 0;          // of each device, or of the host that CPU ranks share
-  int64_t reserve_bytes = 0;  // of it for what is not planned: context, NCCL, library workspaces
-  bool shared = true;         // all ranks together (CPU), or each rank its own (one a GPU)
+  int64_t reserve_bytes = 0;  // of these, for unplanned memory: context, NCCL, library workspaces
+  bool shared = true;         // shared by all ranks (CPU), or separate for each rank (GPU)
   bool cuda = false;
   // Of the host with cuda, for what all ranks offload together.
   int64_t host_bytes = std::numeric_limits<int64_t>::max();
 };
 
-// ResourceExhausted: the plan does not fit; names rank, phase and categories, and the sharding,
-// checkpointing or offload that would fit, or that none does.
+// ResourceExhausted: the plan does not fit. Names rank, phase and categories, and the sharding,
+// checkpointing or offload that would fit, or says that none does.
 absl::Status CheckMemory(const MemoryRequest& request, const AvailableMemory& available);
 
 }  // namespace distro::worker

@@ -9,10 +9,10 @@
 
 namespace distro::worker {
 
-// At which parameters a gradient is taken.
+// The parameters at which a gradient is computed.
 enum class GradientAt {
   kParameters,
-  kCopy,  // the worker's copy: one step ahead of them (overlap), or moved by its local steps
+  kCopy,  // the worker's copy: one step ahead (overlap), or after local steps
 };
 
 inline constexpr int kMaxRanks = 1024;
@@ -23,17 +23,17 @@ inline constexpr int kAutoMicroBatch = -1;
 
 struct NodeOptions {
   DeviceKind device = DeviceKind::kCpu;
-  // Threads that compute, each with a part of a round's samples; on GPUs at most one each. 0: one,
-  // or one a GPU.
+  // Number of ranks: threads that each compute a part of a round's samples; at most one per GPU. 0:
+  // one, or one per GPU.
   int ranks = 0;
-  // Of Torch, a rank.
+  // Torch's threads per rank.
   int torch_threads = 1;
   FsdpOptions fsdp = {};
-  // How long ranks wait for each other. Longer than the largest difference between two ranks' work:
-  // one without a micro-batch waits for a whole forward and backward pass of the others.
+  // How long ranks wait for each other. Must exceed the largest difference between two ranks' work:
+  // a rank without a micro-batch waits for a whole forward and backward pass of the others.
   absl::Duration rank_timeout = absl::Minutes(30);
-  // Memory that a rank may use, of its device; 0: what the GPU has free, or what the host has for
-  // all ranks together.
+  // Device memory that a rank may use; 0: the GPU's free memory, or the host's for all ranks
+  // together.
   uint64_t memory_limit_bytes = 0;
 };
 

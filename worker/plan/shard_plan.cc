@@ -17,7 +17,7 @@ int64_t Aligned(int64_t elements) {
 
 int64_t BlockRowElements(const MatrixShape& matrix) { return kBlockSide * matrix.cols; }
 
-// Every place where a unit's flat may be cut: the starts of its block rows, ascending, and its end.
+// All possible cuts of a unit's flat: the starts of its block rows, ascending, and its end.
 std::vector<int64_t> PossibleCuts(const Layout& layout, const UnitFlat& unit) {
   std::vector<int64_t> cuts;
   for (const FlatTensor& tensor : unit.tensors) {

@@ -1,13 +1,13 @@
-// Cuts the tensors of a model for the ranks of a node (docs/fsdp.md, "Shards"). Pure, immutable,
+// Shards the tensors of a model over the ranks of a node (docs/fsdp.md, "Shards"). Pure, immutable,
 // thread-safe, without Torch.
 //
-// A unit's tensors, in manifest order, lie one after another in the unit's *flat*: f32 or bf16
-// elements, each tensor at a multiple of kFlatAlignment elements, the gap behind it filled with
-// zeros. The block rows (64 rows of a tensor's matrix) of a unit are cut into R contiguous runs
-// that are balanced by elements, so a rank has one contiguous range of the flat, which may be
-// empty, and of a tensor one run of whole block rows or nothing. A rank's *shard* is its ranges of
-// all units, one after another. With R = 1 the shard is everything, in flats: the layout of what a
-// strategy does not shard.
+// A unit's tensors are stored consecutively, in manifest order, in the unit's *flat*: f32 or bf16
+// elements, each tensor at a multiple of kFlatAlignment elements, with zeros in the gaps. The block
+// rows (64 rows of a tensor's matrix) of a unit are divided into R contiguous parts, balanced by
+// elements. So a rank has one contiguous range of the flat, which may be empty, and of each tensor
+// at most one run of whole block rows. A rank's *shard* is the concatenation of its ranges of all
+// units. With R = 1 the shard is everything, in flats: the layout of data that a strategy does not
+// shard.
 //
 // A run of block rows is itself a matrix of fewer rows, contiguous and 64-byte aligned in the
 // shard: the operations of kernels/backend.h work on it unchanged; block b of the run is block
@@ -35,7 +35,7 @@ struct ShardRun {
   int64_t first_block = 0;      // of the tensor: first_block_row * BlocksAcross()
   MatrixShape matrix = {};      // of the run alone; matrix.elements elements
   int64_t first_element = 0;    // of the tensor
-  // The same in the shard of R = 1: where a rank that has everything has the run.
+  // The offset in the shard of R = 1, for a rank that has everything.
   int64_t whole_offset = 0;
   // Elements from the start of the rank's shard; a multiple of kFlatAlignment.
   int64_t shard_offset = 0;
@@ -51,7 +51,7 @@ struct FlatTensor {
 };
 
 struct UnitFlat {
-  std::vector<FlatTensor> tensors;  // that belong to the unit, in manifest order; may be none
+  std::vector<FlatTensor> tensors;  // owned by the unit, in manifest order; may be empty
   int64_t elements = 0;             // gaps included
   std::vector<int64_t> cuts;        // [R + 1]: rank r has [cuts[r], cuts[r+1]) of the flat
 };
@@ -74,7 +74,7 @@ class ShardPlan {
   absl::Span<const UnitFlat> units() const { return units_; }
   const RankShard& shard(int rank) const { return shards_[rank]; }
 
-  // Where a tensor's flat is: the unit that owns it and its index among the unit's tensors.
+  // The unit that owns a tensor, and the tensor's index in that unit.
   struct Place {
     int unit = 0;
     int index = 0;

@@ -42,7 +42,7 @@ class Timeline {
     return every > 0 && unit % every == 0 && unit < last_;
   }
 
-  // Tokens with their labels, labels in a row, tables.
+  // Tokens with labels, contiguous labels, tables.
   int64_t BatchBytes() const {
     const int64_t tokens = int64_t{request_.sequences} * (request_.positions + 1);
     return 16 * tokens + memory_.tables;
@@ -114,8 +114,8 @@ class Timeline {
     const int64_t next_upstream = unit > 0 ? memory_.units[unit - 1].output : 0;
     int64_t gradients = memory_.units[unit].gradients;
     const int64_t gathered = Gathered(use_, options().prefetch_units);
-    // A part of a shared tensor waits for those of the units before, and is summed with those of
-    // the units behind.
+    // A part of a shared tensor waits for the parts of earlier units, and is summed with those of
+    // later units.
     const int64_t waiting = BytesSharedWith(unit, 0, unit);
     const int64_t summed = BytesSharedWith(unit, unit + 1, last_ + 1);
     if (summed > 0) Consider("sum of gradients", unit, gathered, held_ + gradients + summed);

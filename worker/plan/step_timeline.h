@@ -1,5 +1,5 @@
-// The moments of one round of micro-batches at which a rank needs memory, and how much: the plan's
-// copy of what UnitDriver does. Implementation detail of memory_plan.h. Pure, without Torch.
+// Simulates UnitDriver in one round of micro-batches, to find the moments at which a rank needs
+// memory and how much. Implementation detail of memory_plan.h. Pure, without Torch.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The folder in which a worker keeps what is its own (docs/worker.md, "State"; docs/files.md,
-// "Files of the worker"). One process at a time.
+// The folder of a worker's own state (docs/worker.md, "State"; docs/files.md, "Files of the
+// worker"). One process at a time.
 //
 // Not thread-safe: the training thread owns it.
 #pragma once
@@ -19,21 +19,20 @@ namespace distro::worker {
 
 class StateDir {
  public:
-  // Creates the folder and takes its lock. `log` is borrowed. InvalidArgument: another worker has
-  // it.
+  // Creates and locks the folder. `log` is borrowed. InvalidArgument: another worker uses it.
   static absl::StatusOr<std::unique_ptr<StateDir>> Open(const std::string& dir, Log* log);
 
   const std::string& path() const { return dir_; }
 
-  // The name of a worker that was given none: the one that is kept here, or `fresh`, which is kept
-  // from now on. InvalidArgument: what is kept is no name.
+  // The name of a worker without a configured one: the stored name, or `fresh`, which is then
+  // stored. InvalidArgument: the stored text is not a name.
   absl::StatusOr<std::string> KeepName(const std::string& fresh);
 
-  // The state that is there; nullopt: none, or one that is damaged and was set aside.
+  // The stored state; nullopt: there is none, or it was damaged and has been set aside.
   // InvalidArgument: it is of a newer version.
   absl::StatusOr<std::optional<StateReader>> Load();
 
-  // Renames the state, so that it is not taken again and not lost. Replaces an older one that was
+  // Renames the state, so that it is neither used again nor lost. Replaces an older one that was
   // set aside.
   absl::Status SetAside(absl::string_view reason);
 

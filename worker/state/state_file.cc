@@ -53,7 +53,7 @@ std::string MakeHeader(const WorkerState& state, const Layout& layout,
   AppendLittleEndian(&fields, state.local_steps);
   AppendLittleEndian(&fields, state.pending_steps);
   AppendLittleEndian(&fields, state.pending_samples);
-  // The newest count: no record names one that is long gone.
+  // The newest are enough: no record names a process that is long gone.
   const size_t senders = std::min<size_t>(state.senders.size(), kMaxSenders);
   AppendLittleEndian(&fields, static_cast<uint32_t>(senders));
   for (size_t i = state.senders.size() - senders; i < state.senders.size(); ++i)
@@ -67,7 +67,7 @@ std::string MakeHeader(const WorkerState& state, const Layout& layout,
   return header;
 }
 
-// Our own disk's damage, whatever the reader called it.
+// Converts any read error to damage of the local file.
 absl::Status Damaged(const absl::Status& status) {
   return absl::DataLossError(absl::StrCat("damaged: ", status.message()));
 }

@@ -1,6 +1,6 @@
-// A worker's own state as a file (docs/files.md, "Files of the worker"): what its update rule keeps
-// (the momentum), what is pending, and whose they are. The file is of the rule of its run.
-// Everything that the run's log has is not in it. Functions are thread-safe; blocking.
+// The file of a worker's state (docs/files.md, "Files of the worker"): its update rule's state (the
+// momentum), the pending update, and the names of worker and run. It contains nothing that is in
+// the run's log. The format depends on the rule. Functions are thread-safe; blocking.
 #pragma once
 
 #include <cstdint>
@@ -21,27 +21,26 @@
 
 namespace distro::worker {
 
-// What is known without a layout.
+// The part that can be read without a layout.
 struct WorkerState {
   std::string run_id;
   std::string worker;  // name
   EpochId epoch;       // the highest seen of the run
   RoundId next_round;  // the first whose result is not in the momentum
-  // Incarnations of the processes that handed in what is pending.
+  // Incarnations of the processes that sent the pending update.
   std::vector<uint64_t> senders = {};
-  double pending_loss = 0;       // of the step that is pending
+  double pending_loss = 0;       // of the pending update
   uint64_t local_steps = 0;      // that the worker has taken; 0 in files of version 1
-  uint32_t pending_steps = 0;    // local steps of what is pending; 0 in files of versions 1 and 2
+  uint32_t pending_steps = 0;    // local steps of the pending update; 0 in versions 1 and 2
   uint64_t pending_samples = 0;  // first index of its slot; 0 in files of versions 1 and 2
 };
 
-// Replaces the file at `path`: after a crash it is the old one or the new one. Its bytes do not
-// show how the model is cut. Requires all elements in the host's memory, [arrays], and what
-// `optimizer` has as pending to stay as it is meanwhile.
+// Replaces the file at `path` atomically. Its bytes are independent of sharding. Requires all
+// elements in host memory, [arrays], and no change of `optimizer`'s pending update meanwhile.
 absl::Status WriteStateFile(const std::string& path, const WorkerState& state,
                             absl::Span<const TensorPieces> elements, const Optimizer& optimizer);
 
-// The file, or bytes in memory, from its beginning to its end.
+// Reads a state file, or its bytes in memory.
 class StateReader {
  public:
   // Reads the header. NotFound: there is no file. Unimplemented: it is of a newer version.
@@ -56,13 +55,14 @@ class StateReader {
   absl::Status CheckLayout(const Layout& layout) const;
 
   struct Contents {
-    // f32 little-endian, of any alignment; in `file`, or in the bytes that the reader was given.
+    // f32 little-endian, unaligned; in `file`, or in the bytes passed to the reader.
     ElementBytes elements;
     std::optional<PendingUpdate> pending;
     uint64_t local_steps = 0;
     std::shared_ptr<const MappedFile> file;
   };
-  // Checks every byte before it gives any. DataLoss: damaged. FailedPrecondition: another layout.
+  // Checks all bytes, then returns the contents. DataLoss: damaged. FailedPrecondition: another
+  // layout.
   absl::StatusOr<Contents> Read(const Layout& layout, const UpdateRuleKind& rule) const;
 
  private:

@@ -1,5 +1,5 @@
-// The large parts of a worker's state file: the rule's elements by tensor, then what is pending by
-// segment, then a checksum each (docs/files.md, "Files of the worker"). Pure functions; all views
+// The large parts of a worker's state file: the rule's elements by tensor, the pending update by
+// segment, and a checksum of each (docs/files.md, "Files of the worker"). Pure functions; all views
 // are borrowed.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace distro::worker {
 
-// A part as the pieces in which ranks hold it.
+// A part as the consecutive pieces held by ranks.
 using StatePart = std::vector<absl::string_view>;
 
 // The bytes of the parts, in the order of the file.
@@ -24,19 +24,19 @@ std::vector<StatePart> PartsOf(absl::Span<const TensorPieces> elements, const Op
 // The sizes that the parts must have; `k` 0: nothing is pending.
 std::vector<uint64_t> PartSizes(const Layout& layout, const UpdateRuleKind& rule, uint32_t k);
 
-// Whether `body` is parts of these sizes, their checksums, and the checksum of those, and nothing
-// else. InvalidArgument names the part.
+// Checks that `body` consists of parts of these sizes, their checksums, and the checksum of the
+// checksums. InvalidArgument names the part.
 absl::Status CheckParts(absl::string_view body, const std::vector<uint64_t>& sizes);
 
 // The bytes of f32 arrays as large as the model, [arrays][tensors].
 using ElementBytes = std::vector<std::vector<absl::string_view>>;
 
-// Takes the parts that come first off `body`, in which they stay. Requires a body that CheckParts
-// has passed.
+// Removes the elements' parts from the front of `body` and returns views of them. Requires a body
+// accepted by CheckParts.
 ElementBytes TakeElements(const Layout& layout, const UpdateRuleKind& rule,
                           absl::string_view* body);
-// Copies. Requires k, and a body that TakeElements has shortened. InvalidArgument: as
-// UpdateRuleKind::check.
+// Copies the pending update from `body`, after TakeElements. Requires pending->k. InvalidArgument:
+// as UpdateRuleKind::check.
 absl::Status TakePending(absl::string_view body, const Layout& layout, const UpdateRuleKind& rule,
                          PendingUpdate* pending);
 

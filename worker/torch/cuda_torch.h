@@ -1,5 +1,5 @@
-// The door to what Torch has for CUDA: its streams and its caching allocator. Only in builds with
-// DISTRO_CUDA.
+// Includes Torch's CUDA headers: streams and caching allocator. The only file that does. Only in
+// builds with DISTRO_CUDA.
 #pragma once
 
 #include <c10/cuda/CUDACachingAllocator.h>

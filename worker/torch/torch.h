@@ -1,8 +1,8 @@
-// The one door to Torch: the only file that includes its headers, and the precompiled header of
-// every target that calls distro_use_torch (cmake/DistroTorch.cmake). Used by
-// worker/{model,train,fsdp,node} alone.
+// Includes Torch's headers: the only file that does, and the precompiled header of every target
+// that calls distro_use_torch (cmake/DistroTorch.cmake). Used only by
+// worker/{model,train,fsdp,node}.
 //
-// Torch reports errors by exceptions; they end at the first line of ours (CatchTorch).
+// Torch reports errors by exceptions, which CatchTorch converts to statuses.
 #pragma once
 
 #include <ATen/Parallel.h>

@@ -1,4 +1,4 @@
-// Loss on the samples that are never trained on. Stateless.
+// Evaluates the loss on held-out samples. Stateless.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace distro::worker {
 
-// Mean loss, nats a token, of the first `max_samples` held-out samples (0: of all) at the node's
-// parameters, `batch_samples` at a time on each rank; how many ranks there are changes no bit of
-// it. InvalidArgument: there is no held-out sample. The status of `goes_on`, which is asked before
-// every round of batches, when it is not OK. Other errors: as Node.
+// Mean loss in nats per token of the first `max_samples` held-out samples (0: all) at the node's
+// parameters, `batch_samples` at a time on each rank. The bits do not depend on the number of
+// ranks. InvalidArgument: there is no held-out sample. Returns an error of `goes_on`, which is
+// called before every round of batches. Other errors: as Node.
 absl::StatusOr<double> EvaluateHeldOut(Node* node, const SampleReader& samples,
                                        uint64_t max_samples, int batch_samples,
                                        absl::FunctionRef<absl::Status()> goes_on);

@@ -1,8 +1,8 @@
-// The gradients of one round (docs/algorithm.md, "A worker's step"): of a slot's samples at the
-// parameters, at the lookahead copy when steps overlap, or of local steps one after another on the
-// copy.
+// Computes the gradients of one round (docs/algorithm.md, "A worker's step"): over a slot's samples
+// at the parameters, at the lookahead copy when steps overlap, or for local steps in sequence on
+// the copy.
 //
-// Not thread-safe: the training thread owns it. What it borrows outlives it.
+// Not thread-safe: the training thread owns it. Borrowed objects outlive it.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ class GradientStep {
     Learner* learner;
     Objective* objective;
     PhaseClock* phases;
-    // An error drops the gradient that is being taken.
+    // An error cancels the current gradient.
     std::function<absl::Status()> goes_on;
   };
 
@@ -34,14 +34,16 @@ class GradientStep {
   absl::StatusOr<Gradient> Compute(const v1::Slot& slot);
   // The same at the lookahead copy, one step of `eta` ahead. Requires a learner with such a copy.
   absl::StatusOr<Gradient> ComputeAhead(const v1::Slot& slot, float eta);
-  // The local steps of a round of deltas: on a copy of the parameters, each over an equal part of
-  // the slot's samples, in order; the first, and those that are over before `window_ends` if they
-  // take as long as those before them (monotonic, of the phase clock; infinite: all). One whose
-  // loss or norm is not finite changes nothing. The mean loss and the last norm of those that were
-  // taken; not finite when none was. Requires samples that the steps divide, and a learner with a
-  // copy. Once a step was taken it is finished, whatever goes_on says, for the inner optimizer
-  // cannot go back: so are the others where all are wanted, and none more within a window or by an
-  // objective that was ended (Cancelled).
+  // Takes the local steps of a deltas round on a copy of the parameters, each over an equal part of
+  // the slot's samples, in order. Always takes the first step, and further ones as long as they are
+  // expected to end before `window_ends`, by the duration of earlier steps (monotonic, of the phase
+  // clock; infinite: takes all). A step whose loss or norm is not finite is skipped. Returns the
+  // mean loss and the last norm of the steps taken; not finite if none was. Requires samples that
+  // the steps divide, and a learner with a copy.
+  //
+  // After the first step `goes_on` no longer cancels, because the inner optimizer cannot undo a
+  // step: the remaining steps are taken if all are wanted; with a window, or if the objective was
+  // ended (Cancelled), no more are.
   absl::StatusOr<Gradient> TakeLocalSteps(const v1::Slot& slot, const v1::StepParameters& step,
                                           absl::Duration window_ends);
 

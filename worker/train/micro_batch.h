@@ -1,5 +1,5 @@
-// The largest micro-batch that fits a worker's memory (--micro_batch_samples auto): the plan says
-// which may, and a gradient that is taken says whether it does.
+// Finds the largest micro-batch that fits a worker's memory (--micro_batch_samples auto): first by
+// the memory plan, then by computing a trial gradient.
 //
 //   FindLargestMicroBatch(MicroBatchCandidates(samples, ranks), make, TakeTrialGradient...)
 #pragma once
@@ -17,8 +17,8 @@
 
 namespace distro::worker {
 
-// Divisors of `samples` that leave a micro-batch to each rank, descending; 1 alone where there are
-// fewer samples than ranks. Requires both above 0.
+// Divisors of `samples` that give each rank a micro-batch, descending; only 1 if there are fewer
+// samples than ranks. Requires both above 0.
 std::vector<int> MicroBatchCandidates(int samples, int ranks);
 
 struct NodeOfMicroBatch {
@@ -26,18 +26,18 @@ struct NodeOfMicroBatch {
   int samples = 0;  // of a micro-batch
 };
 
-// The node of the first candidate that `make` can make and `try_step` is OK for. One that is
-// ResourceExhausted makes room for the next, and its status is logged; that of the last is the
-// answer when none fits. Other errors end it. Requires a candidate.
+// Returns the node of the first candidate for which `make` and `try_step` succeed. After
+// ResourceExhausted, logs the status, destroys the node and tries the next candidate; if none fits,
+// returns the last status. Other errors end the search. Requires at least one candidate.
 absl::StatusOr<NodeOfMicroBatch> FindLargestMicroBatch(
     absl::Span<const int> candidates,
     absl::FunctionRef<absl::StatusOr<std::unique_ptr<Node>>(int samples)> make,
     absl::FunctionRef<absl::Status(Node* node, int samples)> try_step, Log* log);
 
-// Takes a gradient of `samples` at each rank, of some tokens, at the parameters as they are; the
-// next one forgets it. ResourceExhausted: a device's memory did not do, or the process had more
-// than `memory_bytes` resident while it was taken. Where the kernel does not forget an earlier peak
-// of more than that, the plan alone decides.
+// Computes a trial gradient of `samples` arbitrary samples at each rank, at the current parameters;
+// the next gradient overwrites it. ResourceExhausted: a device's memory was not enough, or the
+// process had more than `memory_bytes` resident meanwhile. If the kernel cannot reset an earlier,
+// higher peak, only the plan decides.
 absl::Status TakeTrialGradient(Node* node, int samples, int sequence_length, int64_t memory_bytes);
 
 }  // namespace distro::worker

@@ -1,7 +1,7 @@
-// The objective of a node: micro-batches of a slot's samples, micro-batch j by rank j mod R, a
-// round of R at a time.
+// The objective of a node: divides a slot's samples into micro-batches; rank j mod R computes
+// micro-batch j, R at a time.
 //
-// Not thread-safe: the training thread owns it. What it borrows outlives it.
+// Not thread-safe: the training thread owns it. Borrowed objects outlive it.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ class NodeObjective final : public Objective {
     PhaseClock* phases;
   };
 
-  // Requires a micro-batch that divides every slot. Each gradient takes `hold_back` longer.
-  // `evaluation_samples`: held-out samples that are read at most; 0: all.
+  // Requires a micro-batch that divides every slot. `hold_back` is added to the time of each
+  // gradient. `evaluation_samples`: maximum number of held-out samples to read; 0: all.
   NodeObjective(int micro_batch_samples, absl::Duration hold_back, uint64_t evaluation_samples,
                 const Parts& parts);
 

@@ -1,6 +1,6 @@
 // The workload of distro-worker: tokens, and a model of common/model on the ranks of a node.
 //
-// Not thread-safe: one training thread. What it borrows outlives it.
+// Not thread-safe: one training thread. Borrowed objects outlive it.
 #pragma once
 
 #include <memory>
@@ -26,11 +26,11 @@ class NodeWorkload final : public Workload {
  public:
   struct Parts {
     const TokenSource* tokens;
-    // The text that all hold, of a run of local data: then `tokens` are this worker's own.
+    // The public text of a run with local data, in which `tokens` are this worker's own.
     const TokenSource* public_tokens = nullptr;
-    // TokenSource::Fingerprint of the text that all hold.
+    // TokenSource::Fingerprint of the text that all workers have.
     std::string data_fingerprint;
-    // Name of the run that is meant; empty: any.
+    // Name of the expected run; empty: any.
     std::string run_name = "";
     PhaseClock* phases;
     Log* log;
@@ -38,13 +38,12 @@ class NodeWorkload final : public Workload {
 
   NodeWorkload(const TrainerOptions& options, Parts parts)
       : options_(options), parts_(std::move(parts)) {}
-  // A rank that is stuck may come back and use layout and model: they are left to it, for the rest
-  // of the process.
+  // Does not free layout and model if a rank is stuck, since it may still use them.
   ~NodeWorkload() override;
 
   void Describe(v1::JoinRequest* request) const override;
-  // FailedPrecondition with reason `other_run` also: the run is not the one that is meant, or takes
-  // Python workers only.
+  // Also FailedPrecondition with reason `other_run`: the run is not the expected one, or accepts
+  // only Python workers.
   absl::Status Build(const v1::JoinResponse& run) override;
 
   const Layout& layout() const override { return *layout_; }

@@ -1,5 +1,5 @@
-// Computes losses and gradients of samples for the training loop. The gradient stays where the
-// loop's Learner takes it from (worker/node/learner.h). Two implementations: a node's micro-batches
+// Computes losses and gradients of samples for the training loop. Leaves the gradient where the
+// loop's Learner reads it (worker/node/learner.h). Two implementations: a node's micro-batches
 // (node_objective.h), and the loop of a Python program (worker/python/module_objective.h).
 //
 // Not thread-safe: the training thread owns it.
@@ -13,32 +13,33 @@
 
 namespace distro::worker {
 
-// A gradient that no upload has used yet; the learner holds it.
+// The numbers of a gradient that is not uploaded yet; the learner has the gradient itself.
 struct Gradient {
   double loss = 0;  // mean over the samples, nats a token
   double norm = 0;  // before clipping
   bool finite = true;
-  int local_steps = 0;    // that were begun, and whose samples were read
+  int local_steps = 0;    // started, with their samples read
   int skipped_steps = 0;  // of these, not finite
 };
 
-// Which samples are held out: of what the worker trains on, or, with local data, of what all hold.
+// The source of held-out samples: the text that the worker trains on, or, with local data, the
+// public text.
 enum class HeldOutText { kOwn, kPublic };
 
 class Objective {
  public:
   virtual ~Objective() = default;
 
-  // Asked before every part of the work; the work is dropped when it is not OK, with its status.
+  // Called before every part of the work; an error cancels the work and is returned.
   using GoesOn = absl::FunctionRef<absl::Status()>;
 
   // The mean gradient over the samples, at the parameters or at their copy.
   virtual absl::StatusOr<Gradient> GradientOf(const v1::Slot& samples, GradientAt at,
                                               GoesOn goes_on) = 0;
-  // Whether HeldOutLoss can be asked for.
+  // Whether HeldOutLoss may be called.
   virtual bool evaluates() const = 0;
-  // Mean loss, nats a token, of the held-out samples, as many as the run says, at the parameters.
-  // InvalidArgument: there is none.
+  // Mean loss in nats per token, at the parameters, of the run's number of held-out samples.
+  // InvalidArgument: there are none.
   virtual absl::StatusOr<double> HeldOutLoss(HeldOutText which, GoesOn goes_on) = 0;
 };
 

@@ -34,10 +34,10 @@ class PhaseClock {
   explicit PhaseClock(const Clock* clock)
       : clock_(clock), since_(clock->MonotonicNow()), start_(since_) {}
 
-  // Ends the running phase and begins another; returns the one that ended.
+  // Switches to another phase; returns the previous one.
   Phase Switch(Phase phase);
 
-  // What it measures with.
+  // The underlying clock.
   const Clock& clock() const { return *clock_; }
 
   // Time spent in a phase so far, the running one included.
@@ -56,7 +56,7 @@ class PhaseClock {
   std::array<absl::Duration, kPhases> spent_ ABSL_GUARDED_BY(mu_);
 };
 
-// Runs a scope in a phase and returns to the one before.
+// Switches to a phase for a scope, and back afterwards.
 class PhaseScope {
  public:
   PhaseScope(PhaseClock* clock, Phase phase) : clock_(clock), before_(clock->Switch(phase)) {}

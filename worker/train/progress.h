@@ -1,4 +1,4 @@
-// Shows the progress of training to a person: one live line on a terminal, plain lines otherwise
+// Prints the progress of training: one live line on a terminal, plain lines otherwise
 // (docs/worker.md). Not thread-safe: the training thread owns it.
 #pragma once
 

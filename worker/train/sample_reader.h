@@ -1,5 +1,5 @@
-// Samples of a run: whose they are in a round, and as rows of tokens, which tokens a sample index
-// of the run means (docs/algorithm.md, docs/data.md). Immutable; thread-safe.
+// Finds a worker's samples in a round, and reads the tokens of a sample index (docs/algorithm.md,
+// docs/data.md). Immutable; thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +17,9 @@
 
 namespace distro::worker {
 
-// Where a worker with local data reads in its own order for a round whose slot has `samples`: as
-// far in as if it had read a whole slot in every round before. It depends on the round alone, so a
-// process that is started again reads what the one before it would have read.
+// The samples that a worker with local data reads, in its own order, for a round whose slot has
+// `samples`: the position as if it had read a whole slot in every earlier round. It depends only on
+// the round, so a restarted process reads what its predecessor would have read.
 v1::Slot OwnSamples(const v1::RunConfig& config, RoundId round, uint64_t samples);
 
 // The slot of `worker`, if it has one.
@@ -33,12 +33,12 @@ inline std::optional<v1::Slot> FindSlot(const google::protobuf::RepeatedPtrField
 
 class SampleReader {
  public:
-  // `tokens` is borrowed; those of `worker`, whose name seeds their order, with local data, else
-  // the run's. InvalidArgument: there are too few tokens for one training sample at this
+  // `tokens` is borrowed. They are the run's, or, with local data, those of `worker`, whose name
+  // seeds their order. InvalidArgument: too few tokens for one training sample of this
   // sequence_length.
   static absl::StatusOr<SampleReader> Create(const TokenSource* tokens, const v1::RunConfig& config,
                                              absl::string_view worker = "");
-  // Of a text that is never trained on: every sample is held out. As above.
+  // For a text that is never trained on: every sample is held out. As above.
   static absl::StatusOr<SampleReader> OfHeldOut(const TokenSource* tokens,
                                                 const v1::RunConfig& config);
 

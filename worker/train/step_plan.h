@@ -8,8 +8,8 @@ enum class StepAction {
   kTakeEvent,  // wait for, or take, the next opened or committed round
   kGradient,   // gradient of the open round at the parameters
   kLookahead,  // gradient of the round after the open one, at the lookahead copy
-  kUpload,     // compress the gradient in hand and hand it in for the open round
-  kOffer,      // hand in again what is pending of the open round
+  kUpload,     // compress the current gradient and send it for the open round
+  kOffer,      // send the pending update of the open round again
 };
 
 struct StepState {
@@ -18,22 +18,21 @@ struct StepState {
   bool round_open = false;     // a round is open and not yet committed here
   bool has_slot = false;       // this worker has samples in the open round
   bool has_next_slot = false;  // and in the one after it
-  bool has_gradient = false;   // a gradient that no upload has used
-  bool uploaded = false;       // this session handed in its update of the open round
-  // An earlier session or process handed one in for it, and its fate is open.
+  bool has_gradient = false;   // a gradient that was not uploaded
+  bool uploaded = false;       // this session has sent its update of the open round
+  // An earlier session or process has sent an update for it, whose result is not known.
   bool has_pending = false;
 };
 
 // The rules, in order:
-// * after an upload with overlap, the lookahead gradient comes before any event: it must see the
-//   momentum as compress left it and the parameters before the open round's result, whenever that
-//   result arrives;
-// * events that are there come before a gradient is used, so that a late one is added after all
-//   committed results;
-// * what is pending of the open round is handed in again, the same bytes, rather than another
-//   update of that round;
-// * a gradient in hand serves the round that is open, also when it was made for an earlier one;
-// * without one, a worker with samples makes it at the parameters.
+// * after an upload with overlap, the lookahead gradient precedes any event: it must use the
+//   momentum after compress and the parameters before the open round's result, whenever that
+//   arrives;
+// * waiting events are handled before a gradient is used, so that a late gradient is added after
+//   all committed results;
+// * a pending update of the open round is sent again with the same bytes, instead of a new update;
+// * an existing gradient is used for the open round, even if it was computed for an earlier one;
+// * without a gradient, a worker with samples computes it at the parameters.
 StepAction NextAction(const StepState& state);
 
 }  // namespace distro::worker

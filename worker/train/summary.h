@@ -1,5 +1,5 @@
-// The summary of a training process: text for a person at the end, and the same as JSON for
-// scripts. Plain data.
+// The summary of a training process: text to print at the end, and the same as JSON for scripts.
+// Plain data.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ namespace distro::worker {
 
 // Why an update, or a part of it, was not included in its round.
 enum class Exclusion {
-  kLate,         // a segment closed before it came
+  kLate,         // a segment closed before it arrived
   kProbation,    // the worker's votes do not count yet
   kAbsent,       // the record does not name the worker: it had left, or was quarantined
   kOtherSender,  // the record names another process of this worker's name
@@ -34,10 +34,10 @@ struct TrainSummary {
   uint64_t parameters = 0;
   uint64_t next_round = 0;                       // the first round that is not in the parameters
   uint64_t rounds_applied = 0;                   // by this process
-  uint64_t updates_sent = 0;                     // handed in, abstentions not counted
-  uint64_t updates_excluded = 0;                 // of which a segment or more was not included ...
+  uint64_t updates_sent = 0;                     // without abstentions
+  uint64_t updates_excluded = 0;                 // with at least one segment not included ...
   std::array<uint64_t, kExclusions> excluded{};  // ... by reason
-  uint64_t resyncs = 0;  // times that the parameters were taken from a snapshot again
+  uint64_t resyncs = 0;  // times that the parameters were reloaded from a snapshot
   uint64_t nonfinite_steps = 0;
   uint64_t tokens = 0;                  // trained on by this process
   double training_loss = 0;             // of the last own step, nats a token
@@ -45,8 +45,8 @@ struct TrainSummary {
   double learning_rate = 0;             // of the last own step
   std::optional<double> momentum_norm;  // at the last evaluation
   std::optional<DeltaReadings> deltas;  // of a run of deltas
-  MemoryByCategory memory = {};         // what the node's ranks hold
-  TimeByCollective collectives = {};    // what they spent in collective operations
+  MemoryByCategory memory = {};         // of the node's ranks
+  TimeByCollective collectives = {};    // of the node's ranks
   std::optional<double> first_evaluation_loss;
   std::optional<double> last_evaluation_loss;
   std::optional<double> first_own_evaluation_loss;  // with local data, where the others are public

@@ -14,7 +14,7 @@
 namespace distro::worker {
 namespace {
 
-// The log that is there does not continue the parameters.
+// Whether the aggregator's log does not continue the parameters.
 bool NeedsResync(const absl::Status& status) {
   const std::string reason = ReasonOf(status);
   return reason == "diverged" || reason == "pruned";
@@ -65,13 +65,13 @@ void Trainer::Resume(const WorkerState& state) {
 
 absl::Status Trainer::Run() {
   absl::Status status = Evaluate();
-  // From the first Follow on the aggregator counts on this worker.
+  // Evaluate before Follow: afterwards rounds wait for this worker.
   if (status.ok()) status = FollowRun();
   while (NeedsResync(status) && ResyncMayHelp()) {
     status = Resync(status);
     if (status.ok()) status = FollowRun();
   }
-  // The checkpoint first: a worker that is told to stop drops an evaluation.
+  // The checkpoint first, because a stop request cancels the evaluation.
   if (status.ok() && !options_.checkpoint_dir.empty())
     status = WriteCheckpoint(options_.checkpoint_dir);
   if (status.ok() && summary_.rounds_applied > 0) status = Evaluate();
@@ -179,7 +179,7 @@ absl::Status Trainer::TakeGradient(const v1::Slot& slot, const absl::StatusOr<Gr
   return absl::OkStatus();
 }
 
-// The same again, with nothing learned in between, would go on for ever.
+// Prevents an endless loop: another resync helps only if a round was applied since the last.
 bool Trainer::ResyncMayHelp() const {
   return !resynced_at_.has_value() ||
          (rounds_since_resync_ > 0 && *resynced_at_ != parts_.learner->next_round());

@@ -1,8 +1,8 @@
-// The training loop of one worker (docs/algorithm.md, "A worker's step"; docs/worker.md): gradients
-// from samples, updates to the exchange, committed rounds into the replica. Which of these comes
-// next is decided by step_plan.h.
+// The training loop of one worker (docs/algorithm.md, "A worker's step"; docs/worker.md): computes
+// gradients, sends updates through the exchange, applies committed rounds to the replica.
+// step_plan.h decides the order of these actions.
 //
-// Not thread-safe: one training thread. What it borrows outlives it.
+// Not thread-safe: one training thread. Borrowed objects outlive it.
 #pragma once
 
 #include <cstdint>
@@ -33,24 +33,24 @@ struct TrainerOptions {
   std::string worker;
   uint64_t incarnation = 0;
   // Samples of one forward and backward pass of one rank. Larger values are faster and cost
-  // activation memory; the samples that are read do not depend on it. Must divide the run's
-  // samples_per_worker; 0: all of them at once; for TrainingRun kAutoMicroBatch: the largest that
-  // fits.
+  // activation memory; the samples read do not depend on it. Must divide the run's
+  // samples_per_worker; 0: all of them at once. TrainingRun also accepts kAutoMicroBatch: the
+  // largest that fits.
   int micro_batch_samples = 0;
-  // Time by which every gradient takes longer: tests make workers of different speeds with it.
+  // Time added to every gradient, to simulate slower workers in tests.
   absl::Duration hold_back = absl::ZeroDuration();
-  // Every round begins without state of the rounds before it, and none is kept. Deltas only.
+  // Every round starts without state of earlier rounds, and none is saved. Deltas only.
   bool stateless = false;
-  // The worker leaves when so many of its updates are in the log, or were left out of it; 0: when
-  // the run is done.
+  // The worker leaves after this many of its updates were committed or excluded; 0: when the run is
+  // done.
   uint64_t updates = 0;
   // How the node's ranks share the model and the samples.
   NodeOptions node = {};
-  // Folder that receives the model in the Hugging Face layout at the end; empty: none.
+  // Folder to which the model is written at the end, in the Hugging Face layout; empty: none.
   std::string checkpoint_dir;
-  // Also every so many rounds, into checkpoint_dir/round-<n>; 0: only at the end.
+  // Write it also every this many rounds, to checkpoint_dir/round-<n>; 0: only at the end.
   uint64_t checkpoint_interval_rounds = 0;
-  // Own state is saved after every so many of the rounds' uploads; 0: only at the end.
+  // Save the worker's state after every this many uploads; 0: only at the end.
   uint64_t state_interval_rounds = 0;
 };
 
@@ -63,7 +63,7 @@ class Trainer {
     Exchange* exchange;
     PhaseClock* phases;
     Log* log;
-    // Keeps the worker's own state; nullptr: nothing is kept.
+    // Optional. Stores the worker's state.
     StateDir* state = nullptr;
     // Joins again and loads the snapshot into the learner.
     std::function<absl::Status()> resync = nullptr;
@@ -75,18 +75,18 @@ class Trainer {
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(TrainerOptions options, Parts parts,
                                                          Observer observer);
 
-  // Goes on where an earlier process was, whose state the learner has restored.
+  // Continues from an earlier process's state, which the learner has restored.
   void Resume(const WorkerState& state);
 
   // Evaluates, follows the run and trains until it is done; then writes the checkpoint and
-  // evaluates again. When the log does not continue the parameters it takes a snapshot and the log
-  // again; the momentum stays. Otherwise the status with which the exchange ended it; `diverged` or
-  // `pruned`: a resync did not help. Cancelled: the exchange was stopped; an evaluation or a
-  // gradient that goes on is dropped at its next micro-batch. InvalidArgument: the aggregator
-  // announced samples that the run does not allow.
+  // evaluates again. If the log does not continue the parameters, it resyncs from a snapshot and
+  // keeps the momentum. Returns the final status of the exchange; `diverged` or `pruned`: a resync
+  // did not help. Cancelled: the exchange was stopped; a running evaluation or gradient is
+  // cancelled at its next micro-batch. InvalidArgument: the aggregator announced samples that the
+  // run does not allow.
   absl::Status Run();
 
-  // Keeps the worker's own state, if it is to be kept; a failure is logged.
+  // Saves the worker's state, if configured; logs a failure.
   void SaveState();
 
   const TrainSummary& summary() const { return summary_; }
@@ -96,14 +96,14 @@ class Trainer {
 
   // trainer.cc: the loop.
   absl::Status FollowRun();
-  // The run is done, or as many updates are as were asked for.
+  // Whether the run, or the configured number of updates, is done.
   bool HasDone() const;
   bool ResyncMayHelp() const;
   absl::Status Resync(const absl::Status& why);
   // Cancelled once the exchange was stopped.
   absl::Status CheckGoesOn() const;
   StepState State() const;
-  // What this worker reads for a round with these slots, in which it has one.
+  // The samples that this worker reads for a round with these slots, in which it has one.
   v1::Slot SamplesFor(RoundId round,
                       const google::protobuf::RepeatedPtrField<v1::Slot>& slots) const;
   absl::Status Step();
@@ -116,46 +116,47 @@ class Trainer {
   absl::Status WriteCheckpoint(const std::string& dir);
   void Observe();
 
-  // trainer_rounds.cc: what happens to a round.
+  // trainer_rounds.cc: the events of a round.
   absl::Status Open(OpenedRound opened);
   absl::Duration WindowEnds(const OpenedRound& opened) const;
   absl::Status CheckSlot(const v1::Slot& slot) const;
-  // Local steps of an update as the header says them: where the run has a window.
+  // The update's local steps for its header: only if the run has a window.
   uint32_t StatedSteps(int local_steps) const {
     return config_.has_round_window() ? static_cast<uint32_t>(local_steps) : 0;
   }
-  // InvalidArgument: the step of a round is of another method than the run, or of deltas with other
-  // local steps or another form of its tensors' blocks.
+  // InvalidArgument: the step of a round is of another method than the run's, or, with deltas, has
+  // other local steps or another as_dct.
   absl::Status CheckMethod(RoundId round, const v1::StepParameters& step) const;
   absl::Status Upload();
-  // What was taken for the open round as its payloads; none: it is not finite.
+  // The payloads of the open round's update; none if it is not finite.
   absl::StatusOr<std::vector<SharedBytes>> Compress();
-  // With deltas, of samples from `first` on: as the header says it.
+  // The first sample for the header, with deltas only.
   uint64_t StatedSamples(uint64_t first) const {
     return config_.method() == v1::METHOD_DELTAS ? first : 0;
   }
   // The first index of this worker's slot of the open round. Requires one.
   uint64_t FirstSample() const { return FindSlot(open_->slots(), options_.worker)->first_sample(); }
-  // What is pending is of this worker's slot of the open round. With local data a slot only counts
-  // samples.
+  // Whether the pending update is of this worker's slot of the open round. With local data a slot
+  // is only a number of samples.
   bool PendingIsOfSlot() const {
     return config_.method() != v1::METHOD_DELTAS || config_.data() == v1::DATA_LOCAL ||
            pending_samples_ == FirstSample();
   }
-  // The round is announced again, by an aggregator that was started again, with another slot: what
-  // was done of the slot before is not of this round.
+  // A restarted aggregator announced the round again, with another slot: discards the work on the
+  // old slot.
   absl::Status ChangeSlot();
-  // Local steps of the open round are taken and not sent: the inner optimizer has them already.
+  // Whether local steps of the open round were taken but not sent; the inner optimizer has already
+  // advanced.
   bool HasLocalSteps() const;
-  // They become pending: a later process sends what this one would have sent.
+  // Makes them the pending update, so that a later process sends it.
   absl::Status KeepLocalSteps();
-  // The open round closed before what local steps did was sent: it goes into the rule's state all
-  // the same, before any later result.
+  // The open round closed before the outcome of the local steps was sent: adds it to the rule's
+  // state, before any later result.
   absl::Status DropLateSteps();
   absl::Status OfferPending();
   void HandIn(RoundUpdate update);
   absl::Status Apply(const CommittedRound& round);
-  // Whether the record's member is a process that handed in what is pending.
+  // Whether the record's member is a process that sent the pending update.
   bool IsSender(const CommittedRound& round, int member) const;
   void CountOwnUpdate(const CommittedRound& round, int member);
   absl::Status AfterRound();
@@ -169,21 +170,20 @@ class Trainer {
   std::optional<v1::RoundOpen> open_;
   RoundId open_round_;
   absl::Duration window_ends_;  // of it, by the phase clock's clock; infinite without a window
-  std::optional<RoundId>
-      uploaded_round_;                  // the last that was answered, by an update or an abstention
+  std::optional<RoundId> uploaded_round_;  // the last answered by an update or an abstention
   std::optional<RoundId> sent_round_;   // the last that was answered by an update; not of before a
                                         // resync
   std::optional<RoundId> last_update_;  // the same, of before it too
   std::optional<Gradient> gradient_;
   GradientStep gradient_step_;
-  // Incarnations of the processes that handed in what is pending, the same bytes each: the record
-  // names the one whose came first.
+  // Incarnations of the processes that sent the pending update, all with the same bytes; the record
+  // names the first.
   std::vector<uint64_t> senders_;
-  double pending_loss_ = 0;        // of the step that is pending
-  int pending_steps_ = 0;          // local steps of what is pending
-  uint64_t gradient_samples_ = 0;  // first index of the slot that `gradient_` is of
-  uint64_t uploaded_samples_ = 0;  // of the slot that uploaded_round_ was answered for
-  uint64_t pending_samples_ = 0;   // of the slot that what is pending is of
+  double pending_loss_ = 0;        // of the pending update
+  int pending_steps_ = 0;          // local steps of the pending update
+  uint64_t gradient_samples_ = 0;  // first sample of the slot of `gradient_`
+  uint64_t uploaded_samples_ = 0;  // first sample of the slot of uploaded_round_
+  uint64_t pending_samples_ = 0;   // first sample of the slot of the pending update
   EpochId epoch_;                  // the highest seen
   std::optional<RoundId> resynced_at_;
   uint64_t rounds_since_resync_ = 0;

@@ -1,4 +1,4 @@
-// What happens to a round: it opens, gets this worker's update, is committed and applied.
+// Trainer: the events of a round: it opens, gets this worker's update, is committed and applied.
 #include <algorithm>
 #include <utility>
 
@@ -22,8 +22,8 @@ float LastRate(const v1::StepParameters& step) {
 }  // namespace
 
 absl::Status Trainer::Open(OpenedRound opened) {
-  // Rounds that were over when this worker joined may come with their Open too, out of the
-  // aggregator's memory: what is trained for them would only be late, and in the momentum twice.
+  // Rounds that were over when this worker joined may arrive with their Open too, from the
+  // aggregator's memory. An update for them would be late, and its gradient twice in the momentum.
   if (opened.round.value() < parts_.run->head_round()) return absl::OkStatus();
   for (const auto* slots : {&opened.open.slots(), &opened.open.next_slots()}) {
     const std::optional<v1::Slot> slot = FindSlot(*slots, options_.worker);
@@ -36,7 +36,7 @@ absl::Status Trainer::Open(OpenedRound opened) {
     return absl::InvalidArgumentError(
         absl::StrCat("round ", opened.round.value(), ": its window is not the run's"));
   const absl::Duration ends = WindowEnds(opened);
-  // Announced again after a reconnect: the window is that of the first time.
+  // A round announced again after a reconnect keeps its first window.
   const bool again = open_.has_value() && open_round_ == opened.round;
   window_ends_ = again ? std::min(window_ends_, ends) : ends;
   epoch_ = std::max(epoch_, opened.epoch);
@@ -116,7 +116,7 @@ absl::Status Trainer::Upload() {
 
 absl::StatusOr<std::vector<SharedBytes>> Trainer::Compress() {
   PhaseScope phase(parts_.phases, Phase::kCompress);
-  if (config_.method() != v1::METHOD_DELTAS)  // of local steps the rule has each gradient already
+  if (config_.method() != v1::METHOD_DELTAS)  // with local steps the rule has all gradients already
     DISTRO_RETURN_IF_ERROR(parts_.learner->TakeGradient(open_->step(), 0, gradient_->norm));
   return parts_.learner->Compress(open_round_, open_->step());
 }
@@ -175,7 +175,7 @@ void Trainer::HandIn(RoundUpdate update) {
     last_update_ = open_round_;
   }
   parts_.exchange->Upload(std::move(update));
-  // With the update pending: a later process takes its fate from the log.
+  // Saved with the pending update: a later process learns its result from the log.
   const uint64_t interval = options_.state_interval_rounds;
   if (interval > 0 && open_round_.Next().value() % interval == 0) SaveState();
 }

@@ -17,7 +17,7 @@ namespace distro::worker {
 
 namespace {
 
-// Snapshots that may be replaced by newer ones while they are fetched.
+// Attempts, because a snapshot may be replaced by a newer one while it is downloaded.
 constexpr int kSnapshotAttempts = 5;
 
 bool IsGone(const absl::Status& status) {

@@ -1,6 +1,9 @@
-// Everything a worker holds of the run it joined: configuration, workload, trainer. Built from
-// what the exchange delivers; the same for a worker process, for a worker of a simulation in one
-// process, and for a Python program.
+// Joins a run and trains: owns the configuration and the trainer, and builds the workload from the
+// exchange's data. Used by worker processes, workers of a simulation in one process, and Python
+// programs.
+//
+//   DISTRO_ASSIGN_OR_RETURN(auto run, TrainingRun::Begin(options, scratch_dir, workload, ...));
+//   return run->Train();
 //
 // Not thread-safe: one training thread.
 #pragma once
@@ -24,28 +27,28 @@ namespace distro::worker {
 
 class TrainingRun {
  public:
-  // What is borrowed outlives the run.
+  // Borrowed objects outlive the run.
   struct Parts {
     Exchange* exchange;
     PhaseClock* phases;
     Log* log;
-    // Keeps the worker's own state; nullptr: the momentum starts at 0 and ends with the process.
+    // Optional. Stores the worker's state; without it the momentum starts at 0.
     StateDir* state = nullptr;
   };
 
-  // A state that is older than this many rounds is set aside: its momentum says little about the
-  // parameters of today.
+  // A state older than this many rounds is set aside: its momentum is of little use for the current
+  // parameters.
   static constexpr uint64_t kOldestStateRounds = 1000;
 
-  // Joins, builds the workload, which is borrowed, fetches the snapshot through a file in
-  // `scratch_dir` (removed again), and goes on with the state that is kept. Besides the statuses of
-  // Exchange and Workload::Build: DataLoss: the snapshot's state hash is not the announced one.
+  // Joins, builds the workload (borrowed), downloads the snapshot to a temporary file in
+  // `scratch_dir`, and restores stored state. Statuses of Exchange and Workload::Build, and
+  // DataLoss: the snapshot's state hash is not the announced one.
   static absl::StatusOr<std::unique_ptr<TrainingRun>> Begin(const TrainerOptions& options,
                                                             const std::string& scratch_dir,
                                                             Workload* workload, const Parts& parts,
                                                             Trainer::Observer observer);
 
-  // Trainer::Run; then the worker's own state is saved, however it ended.
+  // Calls Trainer::Run, then saves the worker's state, whatever the status.
   absl::Status Train();
 
   const TrainSummary& summary() const { return trainer_->summary(); }
@@ -56,18 +59,17 @@ class TrainingRun {
               const Parts& parts)
       : options_(options), scratch_dir_(scratch_dir), workload_(workload), parts_(parts) {}
 
-  // Joins and has the snapshot as a replica; joins again while the snapshot that Join named is gone
-  // before it came. With a run id: of that run only.
+  // Joins and loads the snapshot; joins again if the snapshot was deleted before it was downloaded.
+  // With a run id: joins that run only.
   absl::Status JoinAndLoad(const v1::JoinRequest& request);
   absl::Status Join(const v1::JoinRequest& request);
   absl::Status LoadSnapshot();
   absl::Status Resync();
 
-  // The state that is kept, if it is of this worker. The Join that it is sent with may refuse its
-  // run: then it is set aside.
+  // Loads the stored state, if it is of this worker. If Join then refuses its run, it is set aside.
   absl::Status LoadState();
   absl::Status JoinWithState();
-  // Into the learner and the trainer, if it fits the run as it is now.
+  // Restores it in the learner and the trainer, if it fits the current run.
   absl::Status RestoreState();
   std::string ReasonToSetAside() const;
 

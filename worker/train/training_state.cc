@@ -1,4 +1,4 @@
-// How a TrainingRun goes on with the state that an earlier process kept.
+// TrainingRun: restores the state of an earlier process.
 #include <memory>
 #include <string>
 #include <utility>
@@ -53,8 +53,8 @@ absl::Status TrainingRun::RestoreState() {
     state_.reset();  // the file is no longer mapped
     return parts_.state->SetAside(aside);
   }
-  // Of a round that the snapshot contains, or that this log has not reached: it counts as not
-  // included.
+  // If it is of a round that the snapshot contains, or that this log has not reached, it counts as
+  // not included.
   std::optional<PendingUpdate>& pending = contents->pending;
   const bool known = pending.has_value() && pending->round >= workload_->learner()->next_round() &&
                      pending->round.value() <= run_.head_round();
