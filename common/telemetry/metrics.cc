@@ -61,7 +61,12 @@ void Histogram::Observe(double value) {
   }
 }
 
-std::vector<double> SecondsBuckets() { return {kDurationBounds.begin(), kDurationBounds.end()}; }
+std::vector<double> RoundSecondsBuckets() {
+  std::vector<double> bounds(kDurationBounds.begin(), kDurationBounds.end());
+  bounds.insert(bounds.end(),
+                {300, 600, 1800, 3600, 7200, 14400, 28800, 57600, 86400, 172800, 345600, 604800});
+  return bounds;
+}
 
 std::vector<double> MillisecondsBuckets() {
   return {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5};

@@ -21,7 +21,7 @@ function node(name, className, text) {
 }
 
 function filled(expression) {
-  return expression.split("$instance").join(parameters.get("instance") || ".*");
+  return ["namespace", "run"].reduce(function (text, name) { return text.split("$" + name).join(parameters.get(name) || ".*"); }, expression);
 }
 
 function instant(expression) {
@@ -92,11 +92,22 @@ function graph(panel, box) {
   });
 }
 
+// The color of the last threshold that the value has reached.
+function colorOf(panel, value) {
+  return panel.thresholds.reduce(function (color, step) { return step[0] === "base" || value >= step[0] ? step[1] : color; }, "");
+}
+
+function statValue(panel, query, one) {
+  var value = Number(one.value[1]), name = named(query.legend, one.metric);
+  if (panel.names) return node("div", "value " + (panel.colors[name] || ""), name);
+  return node("div", "value " + colorOf(panel, value), panel.mappings[value] || formatted(value, panel.unit));
+}
+
 function stat(panel) {
   return Promise.all(panel.queries.map(function (query) { return instant(query.expr); })).then(function (answers) {
     var found = [];
-    answers.forEach(function (result) {
-      result.forEach(function (one) { found.push(node("div", "value", formatted(Number(one.value[1]), panel.unit))); });
+    answers.forEach(function (result, i) {
+      result.forEach(function (one) { found.push(statValue(panel, panel.queries[i], one)); });
     });
     return found;
   });
@@ -137,10 +148,15 @@ function table(panel) {
   });
 }
 
+// A run, in words: "prod / demo"; a Prometheus that gives its targets no namespace has "demo".
+function ofRun(labels) {
+  return [labels.namespace, labels.run].filter(Boolean).join(" / ");
+}
+
 // "upload takes 6.7 s a round more than at the median worker: 250 kB/s, the median has 1.2 MB/s"
 function reason(one, seconds, rates) {
   var stage = one.metric.stage, text = stage + " takes " + formatted(seconds, "s") + " a round more than at the median worker";
-  var own = rates.filter(function (rate) { return rate.metric.direction === stage && rate.metric.instance === one.metric.instance; });
+  var own = rates.filter(function (rate) { return rate.metric.direction === stage && ofRun(rate.metric) === ofRun(one.metric); });
   var sorted = own.map(function (rate) { return Number(rate.value[1]); }).sort(function (a, b) { return a - b; });
   own = own.filter(function (rate) { return rate.metric.worker === one.metric.worker; });
   if (!own.length) return text;
@@ -157,7 +173,7 @@ function stragglers() {
     box.textContent = found.length ? "Holds the round up: " : "No worker holds the round up.";
     found.forEach(function (one, i) {
       var seconds = answers[1].filter(function (other) {
-        return ["worker", "stage", "instance"].every(function (label) { return other.metric[label] === one.metric[label]; });
+        return ["worker", "stage"].every(function (label) { return other.metric[label] === one.metric[label]; }) && ofRun(other.metric) === ofRun(one.metric);
       });
       if (i) box.appendChild(node("br"));
       box.appendChild(node("b", "", one.metric.worker));
@@ -187,8 +203,8 @@ function refresh(boxes) {
   });
 }
 
-function go(name, value) {
-  parameters.set(name, value);
+function go(values) {
+  Object.keys(values).forEach(function (name) { parameters.set(name, values[name]); });
   location.search = parameters.toString();
 }
 
@@ -200,7 +216,30 @@ function choice(id, name, options, chosen) {
     entry.selected = String(option[1]) === String(chosen);
     select.appendChild(entry);
   });
-  select.onchange = function () { go(name, select.value); };
+  select.onchange = function () { var values = {}; values[name] = select.value; go(values); };
+}
+
+function described(panel) {
+  var about = node("p", "about", panel.about);
+  panel.runbooks.forEach(function (place) {
+    var link = node("a", "", place.split("#")[1] === "README" ? "runbooks" : place.split("#")[1]);
+    link.href = place;
+    about.appendChild(document.createTextNode(" "));
+    about.appendChild(link);
+  });
+  return about;
+}
+
+function chooseRun(series) {
+  var select = document.getElementById("run"), chosen = ofRun({namespace: parameters.get("namespace"), run: parameters.get("run")});
+  var runs = {"all": {namespace: "", run: ""}};
+  series.forEach(function (labels) { runs[ofRun(labels) || "without a name"] = {namespace: labels.namespace || "", run: labels.run || ""}; });
+  Object.keys(runs).forEach(function (name) {
+    var entry = node("option", "", name);
+    entry.selected = name === chosen;
+    select.appendChild(entry);
+  });
+  select.onchange = function () { go(runs[select.value]); };
 }
 
 function begin() {
@@ -210,13 +249,11 @@ function begin() {
     document.getElementById("rows").appendChild(link);
   });
   choice("range", "range", Object.keys(RANGES).map(function (name) { return [name, RANGES[name]]; }), parameters.get("range") || 3600);
-  ask("label/instance/values", {"match[]": "distro_aggregator_round"}).then(function (names) {
-    choice("instance", "instance", [["all", ".*"]].concat(names.map(function (name) { return [name, name]; })), parameters.get("instance") || ".*");
-  });
+  ask("series", {"match[]": "distro_aggregator_round", start: window_().from, end: window_().to}).then(chooseRun);
   var boxes = TABLE.panels.map(function (panel) {
     var box = node("section", panel.kind + (panel.tall ? " tall" : "") + (panel.kind === "table" && panel.queries.length > 1 ? " wide" : ""));
     box.appendChild(node("h2", "", panel.title));
-    if (panel.about) box.appendChild(node("p", "about", panel.about));
+    box.appendChild(described(panel));
     box.appendChild(node("div", "body"));
     document.getElementById("panels").appendChild(box);
     return box;

@@ -1,16 +1,20 @@
-"""The Grafana dashboard: one row of panels for each row of the table."""
+"""The Grafana dashboards: one with a row of panels for each row of the table, and one with the runbooks, so that links lead
+somewhere wherever Grafana runs."""
 import json
+import re
 
-from source import fill, with_selector
+from source import RUNBOOKS, fill, with_selector
 
+UID, RUNBOOKS_UID = "distro", "distro-runbooks"
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 WIDTHS = {"graph": 12, "stat": 6, "table": 24}
+OVERVIEW_WIDTHS = {"graph": 12, "stat": 4, "table": 12}
 HEIGHTS = {"graph": 8, "stat": 4, "table": 8}
 TYPES = {"graph": "timeseries", "stat": "stat", "table": "table"}
 
 
 def expression(query):
-    return with_selector(fill(query.expression, {"range": "$__rate_interval"}), 'instance=~"$instance"')
+    return with_selector(fill(query.expression, {"range": "$__rate_interval"}), 'namespace=~"$namespace",run=~"$run"', 'worker=~"$worker"')
 
 
 def target(panel, number, query):
@@ -22,15 +26,17 @@ def target(panel, number, query):
 
 def graph_parts(panel):
     custom = {"lineWidth": 1, "fillOpacity": 0, "showPoints": "never",
-              "scaleDistribution": {"type": "log", "log": 10} if panel.log else {"type": "linear"}}
+              "scaleDistribution": {"type": "log", "log": 10} if panel.log else {"type": "linear"},
+              "thresholdsStyle": {"mode": "dashed" if panel.thresholds else "off"}}
     options = {"legend": {"displayMode": "table", "placement": "right", "showLegend": True, "calcs": ["lastNotNull"]},
                "tooltip": {"mode": "multi", "sort": "desc"}}
     return {"unit": panel.unit, "custom": custom}, options, []
 
 
 def stat_parts(panel):
-    options = {"reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False}, "colorMode": "none",
-               "graphMode": "none", "justifyMode": "auto", "orientation": "auto", "textMode": "auto"}
+    options = {"reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
+               "colorMode": "background" if panel.thresholds or panel.colors else "none",
+               "graphMode": "none", "justifyMode": "auto", "orientation": "auto", "textMode": "name" if panel.names else "auto"}
     return {"unit": panel.unit}, options, []
 
 
@@ -50,9 +56,25 @@ def table_parts(panel):
     return {"unit": panel.unit}, options, transformations
 
 
+def shown_values(panel):
+    """Of all kinds alike: thresholds, texts in the place of values, and the end of the scale."""
+    defaults = {}
+    if panel.thresholds:
+        steps = [{"value": None if at == "base" else at, "color": color} for at, color in panel.thresholds]
+        defaults["thresholds"] = {"mode": "absolute", "steps": steps}
+    if panel.mappings:
+        options = {str(value): {"text": text, "index": index} for index, (value, text) in enumerate(panel.mappings.items())}
+        defaults["mappings"] = [{"type": "value", "options": options}]
+    if panel.most is not None:
+        defaults["max"] = panel.most
+    return defaults
+
+
 def overrides(panel):
-    return [{"matcher": {"id": "byName", "options": query.legend},
-             "properties": [{"id": "unit", "value": query.unit}]} for query in panel.queries if query.unit]
+    def override(name, property_, value):
+        return {"matcher": {"id": "byName", "options": name}, "properties": [{"id": property_, "value": value}]}
+    units = [override(query.legend, "unit", query.unit) for query in panel.queries if query.unit]
+    return units + [override(name, "color", {"mode": "fixed", "fixedColor": color}) for name, color in panel.colors.items()]
 
 
 PARTS = {"graph": graph_parts, "stat": stat_parts, "table": table_parts}
@@ -62,10 +84,12 @@ def drawn(panel, number, place):
     defaults, options, transformations = PARTS[panel.kind](panel)
     entry = {"id": number, "type": TYPES[panel.kind], "title": panel.title, "description": panel.about,
              "datasource": DATASOURCE, "gridPos": place, "options": options,
-             "fieldConfig": {"defaults": defaults, "overrides": overrides(panel)},
+             "fieldConfig": {"defaults": {**defaults, **shown_values(panel)}, "overrides": overrides(panel)},
              "targets": [target(panel, index, query) for index, query in enumerate(panel.queries)]}
     if transformations:
         entry["transformations"] = transformations
+    if panel.runbooks:
+        entry["links"] = [{"title": f"Runbook: {name}", "url": runbook_link(name), "targetBlank": True} for name in panel.runbooks]
     return entry
 
 
@@ -87,29 +111,69 @@ class Grid:
 
 
 def panels(source):
-    grid, entries = Grid(), []
-    for row, members in source.rows:
+    """The first row is open; the panels of the others are inside of their row, and seen when it is opened."""
+    grid, entries, ids = Grid(), [], iter(range(1, 1000))
+    for index, (row, members) in enumerate(source.rows):
         if grid.x:
             grid.next_line()
-        entries.append({"id": len(entries) + 1, "type": "row", "title": row, "collapsed": False, "panels": [],
-                        "gridPos": grid.place(24, 1)})
+        overview, header = index == 0, {"id": next(ids), "type": "row", "title": row, "gridPos": grid.place(24, 1)}
+        widths, inside = OVERVIEW_WIDTHS if overview else WIDTHS, []
+        below = grid if overview else Grid()
+        if not overview:
+            below.y = header["gridPos"]["y"] + 1
         for panel in members:
-            place = grid.place(WIDTHS[panel.kind], HEIGHTS[panel.kind] + 4 * panel.tall)
-            entries.append(drawn(panel, len(entries) + 1, place))
+            inside.append(drawn(panel, next(ids), below.place(widths[panel.kind], HEIGHTS[panel.kind] + 4 * panel.tall)))
+        entries.append({**header, "collapsed": not overview, "panels": [] if overview else inside})
+        entries += inside if overview else []
     return entries
 
 
+def choice(name, label, of, **more):
+    """A variable that is chosen among the values of a label."""
+    return {"name": name, "type": "query", "label": label, "datasource": DATASOURCE, "query": {"query": of, "refId": name},
+            "refresh": 2, "sort": 1, **more}
+
+
 def variables():
+    everything = {"includeAll": True, "allValue": ".*", "multi": True, "current": {"text": "All", "value": "$__all"}}
+    of_run = 'namespace=~"$namespace",run=~"$run"'
     return [{"name": "datasource", "type": "datasource", "label": "Data source", "query": "prometheus"},
-            {"name": "instance", "type": "query", "label": "Aggregator", "datasource": DATASOURCE,
-             "query": {"query": "label_values(distro_aggregator_round, instance)", "refId": "instance"},
-             "includeAll": True, "allValue": ".*", "multi": True, "refresh": 2, "sort": 1,
-             "current": {"text": "All", "value": "$__all"}}]
+            choice("namespace", "Namespace", "label_values(distro_aggregator_round, namespace)", **everything),
+            choice("run", "Run", 'label_values(distro_aggregator_round{namespace=~"$namespace"}, run)', includeAll=False, multi=False),
+            choice("worker", "Worker", f"label_values(distro_worker_build_info{{{of_run}}}, worker)", **everything)]
+
+
+def document(uid, title, entries, **more):
+    whole = {"uid": uid, "title": title, "tags": ["distro"], "timezone": "browser", "editable": True, "schemaVersion": 39,
+             "graphTooltip": 1, "annotations": {"list": []}, **more, "panels": entries}
+    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
 
 
 def dashboard(source):
-    document = {"uid": "distro", "title": "DisTrO", "tags": ["distro"], "timezone": "browser", "editable": True,
-                "schemaVersion": 39, "refresh": "15s", "time": {"from": "now-1h", "to": "now"},
-                "graphTooltip": 1, "templating": {"list": variables()}, "annotations": {"list": []},
-                "panels": panels(source)}
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    links = [{"title": "Runbooks", "type": "link", "url": f"/d/{RUNBOOKS_UID}", "targetBlank": True, "icon": "doc"}]
+    return document(UID, "DisTrO", panels(source), refresh="15s", time={"from": "now-1h", "to": "now"},
+                    templating={"list": variables()}, links=links)
+
+
+def runbook_names():
+    """README, which lists them, first."""
+    return sorted((path.stem for path in RUNBOOKS.glob("*.md")), key=lambda name: (name != "README", name))
+
+
+def runbook_link(name):
+    return f"/d/{RUNBOOKS_UID}?viewPanel={runbook_names().index(name) + 1}"
+
+
+def runbook_text(name):
+    """The page as Grafana's Markdown: links to other runbooks stay within the dashboard, others are the path of their page."""
+    def link(match):
+        text, page = match[1], match[2].split("#")[0].removesuffix(".md")
+        return f"[{text}]({runbook_link(page)})" if page in runbook_names() else f"{text} (`docs/{match[2].removeprefix('../')}`)"
+    return re.sub(r"\[([^]]+)\]\(([^)]+)\)", link, (RUNBOOKS / f"{name}.md").read_text())
+
+
+def runbooks():
+    entries = [{"id": number, "type": "text", "title": "All alerts" if name == "README" else name,
+                "gridPos": {"x": 0, "y": 20 * (number - 1), "w": 24, "h": 20},
+                "options": {"mode": "markdown", "content": runbook_text(name)}} for number, name in enumerate(runbook_names(), 1)]
+    return document(RUNBOOKS_UID, "DisTrO runbooks", entries, time={"from": "now-1h", "to": "now"}, templating={"list": []})

@@ -40,7 +40,7 @@ AggregatorMetrics::AggregatorMetrics(const Clock* clock, bool insecure)
                          "Wall time of the last commit; of the start before the first.");
   last_round_timestamp_->Set(absl::ToDoubleSeconds(clock->WallNow() - absl::UnixEpoch()));
   round_duration_ =
-      registry_.AddHistogram("round_duration_seconds", "Open to commit.", SecondsBuckets());
+      registry_.AddHistogram("round_duration_seconds", "Open to commit.", RoundSecondsBuckets());
   for (const char* phase : kPhases) {
     phases_[phase] = registry_.AddCounter(
         "phase_seconds_total", "Busy seconds by phase; phases may overlap.", {{"phase", phase}});
@@ -83,7 +83,7 @@ AggregatorMetrics::AggregatorMetrics(const Clock* clock, bool insecure)
   }
   lateness_ = registry_.AddHistogram("update_lateness_seconds",
                                      "How long after the end of its round a late update came.",
-                                     SecondsBuckets());
+                                     RoundSecondsBuckets());
   const std::string log_errors_help = "Writes that failed, by the operation; they are tried again.";
   for (const DiskOperation operation : kDiskOperations) {
     const std::string name(DiskOperationName(operation));

@@ -26,7 +26,7 @@ void AddRun(const RunHost& host, const RunStatus& status, FamilyBuilder* builder
   if (const RoundManager* manager = host.manager()) {
     const RunIdentity& run = manager->run();
     builder->AddGauge(prefix + "run_info", "The run; always 1.",
-                      {{"run", run.run_id}, {"method", MethodName(run.config.method())}}, 1);
+                      {{"run_id", run.run_id}, {"method", MethodName(run.config.method())}}, 1);
     builder->AddGauge(prefix + "min_workers", "Updates that a round needs at least.", {},
                       run.config.min_workers());
     builder->AddGauge(prefix + "subscriber_lag_rounds",

@@ -45,19 +45,19 @@ void Collector::Rounds() {
   const HistoryView& history = *facts_.history;
   const bool began = status.round > RoundId(0);
   if (status.state == v1::RUN_STATE_WAITING && began)
-    Add("TrainingStalled", true, absl::StrCat("No round can close: ", status.reason));
+    Add("DistroTrainingStalled", true, absl::StrCat("No round can close: ", status.reason));
   const absl::Duration limit =
       std::max(kStalledAtLeast, absl::Seconds(kStalledRounds * history.round_seconds.value_or(0)));
   if (status.state == v1::RUN_STATE_TRAINING && history.open_for.value_or(limit) > limit) {
-    Add("TrainingStalled", true,
+    Add("DistroTrainingStalled", true,
         absl::StrFormat("The round is open for %.0f s; rounds take %.1f s. %s",
                         absl::ToDoubleSeconds(*history.open_for), history.round_seconds.value_or(0),
                         status.reason));
   }
   if (history.last_loss_missing)
-    Add("LossNotFinite", false, "No update of the last round came with a finite loss");
+    Add("DistroLossNotFinite", false, "No update of the last round came with a finite loss");
   if (history.excluded_ratio.value_or(0) > kExcludedRatio) {
-    Add("UpdatesExcluded", false,
+    Add("DistroUpdatesExcluded", false,
         absl::StrFormat("%.0f %% of the updates of the last %d rounds were not fully included",
                         100 * *history.excluded_ratio,
                         std::min<uint64_t>(history.rounds, kRecentRounds)));
@@ -71,12 +71,12 @@ void Collector::Members() {
   const auto needed = static_cast<int64_t>(facts_.min_workers);
   if (status.state == v1::RUN_STATE_TRAINING && active <= needed &&
       history.most_expected > active) {
-    Add("QuorumAtRisk", false,
+    Add("DistroQuorumAtRisk", false,
         absl::StrCat(active, " workers are active, rounds need ", needed, ", and there were ",
                      history.most_expected));
   }
   if (history.since_mismatch.value_or(kMismatchShown) < kMismatchShown) {
-    Add("ReplicasDiverged", true,
+    Add("DistroReplicasDiverged", true,
         absl::StrFormat("A state hash differed %.0f s ago (%s); %.0f did since the start",
                         absl::ToDoubleSeconds(*history.since_mismatch), status.mismatch,
                         Metric("state_hash_mismatches_total")));
@@ -86,21 +86,21 @@ void Collector::Members() {
 void Collector::Machine() {
   const std::string& disk_error = facts_.status->disk_error;
   if (!disk_error.empty())
-    Add("DiskFilling", true, absl::StrCat("The commit waits for the disk: ", disk_error));
+    Add("DistroDiskFilling", true, absl::StrCat("The commit waits for the disk: ", disk_error));
   const double size = Metric("data_dir_size_bytes");
   const double free = Metric("data_dir_free_bytes");
   if (disk_error.empty() && size > 0 && free < kFreeRatio * size) {
-    Add("DiskFilling", false,
+    Add("DistroDiskFilling", false,
         absl::StrFormat("%.1f GB are free for the data folder, %.0f %% of its disk", free / 1e9,
                         100 * free / size));
   }
   if (Metric("log_damaged_records") > 0) {
-    Add("LogDamaged", true,
+    Add("DistroLogDamaged", true,
         absl::StrFormat("%.0f records of the log are damaged: who needs one cannot go on",
                         Metric("log_damaged_records")));
   }
   if (Metric("snapshot_round") == 0 && Metric("round") >= kRoundsWithoutSnapshot) {
-    Add("SnapshotStale", false,
+    Add("DistroSnapshotStale", false,
         absl::StrFormat("No snapshot but the initial one: without an archiver the log grows for "
                         "ever, %.2f GB so far",
                         Metric("log_bytes") / 1e9));
@@ -108,7 +108,7 @@ void Collector::Machine() {
   const double expiry = Metric("tls_certificate_expiry_timestamp_seconds");
   const absl::Duration left = absl::UnixEpoch() + absl::Seconds(expiry) - facts_.now;
   if (expiry > 0 && left < kCertificateLeft) {
-    Add("CertificateExpiry", left < absl::ZeroDuration(),
+    Add("DistroCertificateExpiry", left < absl::ZeroDuration(),
         absl::StrFormat("The certificate ends in %.1f days", absl::ToDoubleHours(left) / 24));
   }
 }

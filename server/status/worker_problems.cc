@@ -32,22 +32,23 @@ std::optional<Problem> ProblemOfState(const WorkerFacts& facts) {
   switch (worker.state) {
     case v1::MEMBER_STATE_QUARANTINED:
       return Problem{Severity::kBad, absl::StrCat("Quarantined: ", worker.reason),
-                     "WorkerNotContributing"};
+                     "DistroWorkerNotContributing"};
     case v1::MEMBER_STATE_SUSPECT:
       return Problem{Severity::kBad,
                      absl::StrFormat("Silent for %.0f s: no heartbeat and no frame",
                                      absl::ToDoubleSeconds(facts.silence)),
-                     "WorkerStale"};
+                     "DistroWorkerStale"};
     case v1::MEMBER_STATE_LEFT:
       if (worker.returning)
         return Problem{Severity::kWarning, "Has not come back since the aggregator started",
-                       "WorkerStale"};
+                       "DistroWorkerStale"};
       if (facts.in_state < kRecentlyGone)
-        return Problem{Severity::kWarning, absl::StrCat("Gone: ", worker.reason), "WorkerStale"};
+        return Problem{Severity::kWarning, absl::StrCat("Gone: ", worker.reason),
+                       "DistroWorkerStale"};
       return Problem{.severity = Severity::kGone};
     case v1::MEMBER_STATE_LATE:
       return Problem{Severity::kBad, "Missed the round's deadline: rounds do not wait for it",
-                     "UpdatesExcluded"};
+                     "DistroUpdatesExcluded"};
     default:
       return std::nullopt;
   }
@@ -73,15 +74,16 @@ Problem WhySlow(const WorkerFacts& facts, const Typical& typical) {
     return {Severity::kBad,
             absl::StrCat("Slow uplink: ", RateText(*rate.up_goodput), ", most have ",
                          RateText(*typical.up_goodput), "; ", in),
-            "UplinkSaturated"};
+            "DistroUplinkSaturated"};
   }
   if (Below(rate.down_goodput, typical.down_goodput)) {
     return {Severity::kBad,
             absl::StrCat("Slow downlink: ", RateText(*rate.down_goodput), ", most have ",
                          RateText(*typical.down_goodput), "; ", in),
-            "UpdatesExcluded"};
+            "DistroUpdatesExcluded"};
   }
-  return {Severity::kWarning, absl::StrCat("Slow, and not for its link: ", in), "UpdatesExcluded"};
+  return {Severity::kWarning, absl::StrCat("Slow, and not for its link: ", in),
+          "DistroUpdatesExcluded"};
 }
 
 }  // namespace
@@ -121,11 +123,11 @@ Problem ProblemOf(const WorkerFacts& facts, const Typical& typical) {
     return {Severity::kBad,
             absl::StrFormat("Not included for %d rounds: %s", facts.rounds.missed_in_a_row,
                             facts.rounds.excluded),
-            "WorkerNotContributing"};
+            "DistroWorkerNotContributing"};
   }
   if (facts.worker.state == v1::MEMBER_STATE_JOINING && !facts.worker.resync.empty())
     return {Severity::kWarning, absl::StrCat("Begins anew: ", facts.worker.resync),
-            "ReplicasDiverged"};
+            "DistroReplicasDiverged"};
   return {};
 }
 

@@ -14,7 +14,7 @@ def worker(number, round_seconds):
     problem = ("Slow uplink: 250 kB/s, most have 1.25 MB/s; its updates are in after 12.9 s, most after 7.4 s" if slow else "")
     return {
         "name": f"node-{number:03}", "state": "active", "reason": "in time", "severity": "bad" if slow else "good", "problem": problem,
-        "runbook": "UplinkSaturated" if slow else "", "in_state_seconds": 7200 + 60 * number, "silent_seconds": 0.4, "lag_rounds": 0,
+        "runbook": "DistroUplinkSaturated" if slow else "", "in_state_seconds": 7200 + 60 * number, "silent_seconds": 0.4, "lag_rounds": 0,
         "agreement_score": math.sin(number), "probation_left": 0, "own_tokens": 0, "own_evaluation_loss": None, "loss": 2.61 + 0.04 * math.sin(11 * number),
         "tokens": 1_048_576 * 900, "sent_bytes": UPDATE * 900, "received_bytes": RESULT * 900, "tokens_per_second": 131072 / round_seconds,
         "up_bytes_per_second": UPDATE / round_seconds, "down_bytes_per_second": RESULT / round_seconds, "up_goodput": up,

@@ -99,7 +99,7 @@ def test_its_numbers_are_those_of_the_metrics(run):
 
 
 def test_only_this_port_is_asked_and_nothing_else_may_run(run):
-    for path in ("/", "/status.json", "/page/page.js", "/page/page.css", "/favicon.ico", "/runbooks/QuorumAtRisk"):
+    for path in ("/", "/status.json", "/page/page.js", "/page/page.css", "/favicon.ico", "/runbooks/DistroQuorumAtRisk"):
         headers, body = get(run, path)
         assert headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self';"), path
         assert headers["X-Content-Type-Options"] == "nosniff"

@@ -134,15 +134,3 @@ def test_an_upgrade_from_every_recorded_version_is_possible(values):
         before = json.loads(recorded.read_text()).get(values.name, {})
         assert {k: v for k, v in listed.items() if k in before} == before, recorded.name
     assert values.name in json.loads(record.read_text()), f"record {version} with DISTRO_UPDATE_GOLDEN=1"
-
-
-def test_files_are_carried_unchanged():
-    """Prometheus, Grafana, Compose and the tests read the same rules and dashboards."""
-    listed = objects(render(read_values(CHART / "ci/monitoring-values.yaml")))
-    rules = {o["metadata"]["name"]: o["spec"] for o in listed if o["kind"] == "PrometheusRule"}
-    files = sorted(CHART.glob("rules/*.yml"))
-    assert rules == {f"demo-distro-{f.stem}": yaml.safe_load(f.read_text()) for f in files} and files
-    boards = {k: v for o in listed if o["kind"] == "ConfigMap" for k, v in o["data"].items()
-              if o["metadata"]["labels"].get("grafana_dashboard") == "1"}
-    files = sorted(CHART.glob("dashboards/*.json"))
-    assert {k: json.loads(v) for k, v in boards.items()} == {f.name: json.loads(f.read_text()) for f in files} and files

@@ -126,7 +126,7 @@ def test_containers_and_probes(place, security):
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         assert container[probe]["httpGet"]["port"] == "http"
         wait_for(lambda: get(http, container[probe]["httpGet"]["path"])[0] == 200, probe)
-    assert re.search(r'distro_aggregator_run_info\{.*run="chart-', get(http, "/metrics")[1])
+    assert re.search(r'distro_aggregator_run_info\{.*run_id="chart-', get(http, "/metrics")[1])
 
     check = pod_spec(find(rendered, "Pod", "-check"))["containers"][0]
     command = [place.here(a).replace("demo-distro-headless.prod.svc:7701", http) for a in client(check, grpc, secure)]

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import charts
-from charts import CHART, CI_VALUES, find, notes, objects, pod_spec, pods, read_values, render
+from charts import CHART, CI_VALUES, MONITORING, find, notes, objects, pod_spec, pods, read_values, render
 
 SECURE = {"tls": {"existingSecret": "distro-tls"}, "auth": {"existingSecret": "distro-auth"}}
 RUN = {"config": {"name": "x"}, "initModel": {"config": {"vocab_size": 256}, "seed": 1}}
@@ -41,6 +41,7 @@ def test_schema_refuses(values, message):
     ({**SECURE, "tls": {"certManager": {"enabled": True}}}, "issuerRef.name is required"),
     ({"insecure": True, "run": {"config": RUN["config"]}}, "run.initModel.config is required with run.config"),
     ({"insecure": True, "run": {"initModel": RUN["initModel"]}}, "run.config is required with run.initModel.config"),
+    ({"insecure": True, "prometheusRule": {"enabled": True}}, "prometheusRule.enabled needs serviceMonitor.enabled"),
     ({"insecure": True, "gateway": {"enabled": True}}, "gateway.enabled needs TLS"),
     ({**SECURE, "gateway": {"enabled": True}}, "gateway.hostname and gateway.parentRefs are required"),
     ({"insecure": True, "workers": {"enabled": True}}, "workers.data.existingClaim and workers.data.path are required"),
@@ -92,10 +93,12 @@ def test_the_service_for_workers_offers_grpc_only():
     assert [p["name"] for p in find(render(charts.INSECURE), "Service")["spec"]["ports"]] == ["grpc"]
 
 
-def test_jobs_are_relabelled():
+def test_targets_have_the_labels_of_their_release():
     monitors = [o for o in objects(render(read_values(CHART / "ci/monitoring-values.yaml"))) if o["kind"] == "ServiceMonitor"]
-    jobs = {(e["path"], e["relabelings"][0]["replacement"]) for o in monitors for e in o["spec"]["endpoints"]}
-    assert jobs == {("/metrics", "distro-aggregator"), ("/metrics/workers", "distro-workers"), ("/metrics", "distro-archiver")}
+    labels = [{"path": e["path"], **{r["targetLabel"]: r["replacement"] for r in e["relabelings"]}} for o in monitors for e in o["spec"]["endpoints"]]
+    assert labels == [{"path": "/metrics", "job": "distro-aggregator", "instance": "demo-distro", "run": "demo"},
+                      {"path": "/metrics/workers", "job": "distro-workers", "instance": "demo-distro", "run": "demo"},
+                      {"path": "/metrics", "job": "distro-archiver", "instance": "demo-distro-archiver", "run": "demo"}]
     assert all(o["metadata"]["labels"]["release"] == "kube-prometheus-stack" for o in monitors)
 
 
@@ -123,23 +126,26 @@ def leaves(value, path=""):
     return [(path, json.dumps(value))]
 
 
-def test_readme_has_a_row_for_each_value():
-    rows = re.findall(r"^\| `([^`]+)` \| `([^`]*)` \| [^|]+ \|$", (CHART / "README.md").read_text(), re.M)
-    assert rows == leaves(yaml.safe_load((CHART / "values.yaml").read_text()))
+def known_paths(node, path=""):
+    """Paths of the values that a schema names."""
+    if node.get("additionalProperties") is False:
+        return [x for k, v in node["properties"].items() for x in known_paths(v, f"{path}.{k}" if path else k)]
+    return [path]
 
 
-def test_schema_has_every_value():
-    schema = json.loads((CHART / "values.schema.json").read_text())
+@pytest.mark.parametrize("chart", [CHART, MONITORING], ids=lambda p: p.name)
+def test_readme_has_a_row_for_each_value(chart):
+    rows = re.findall(r"^\| `([^`]+)` \| `([^`]*)` \| [^|]+ \|$", (chart / "README.md").read_text(), re.M)
+    assert rows == leaves(yaml.safe_load((chart / "values.yaml").read_text()))
 
-    def known(node, path=""):
-        if node.get("additionalProperties") is False:
-            return [x for k, v in node["properties"].items() for x in known(v, f"{path}.{k}" if path else k)]
-        return [path]
 
-    values = yaml.safe_load((CHART / "values.yaml").read_text())
+@pytest.mark.parametrize("chart", [CHART, MONITORING], ids=lambda p: p.name)
+def test_schema_has_every_value(chart):
+    schema = json.loads((chart / "values.schema.json").read_text())
+    values = yaml.safe_load((chart / "values.yaml").read_text())
     optional = {f"{p}.{f}" for p in ("startupProbe", "readinessProbe", "livenessProbe")
                 for f in ("initialDelaySeconds", "successThreshold")} | {"global", "resources.limits", "archiver.resources.limits"}
     optional |= {f"workers.resources.{k}" for k in ("limits", "requests")}
     named = {path for path, _ in leaves(values)}
-    for path in set(known(schema)) - optional:
+    for path in set(known_paths(schema)) - optional:
         assert any(n == path or n.startswith(path + ".") for n in named), path

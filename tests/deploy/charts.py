@@ -1,4 +1,4 @@
-"""The chart, rendered by Helm itself as a library, and what its tests compare."""
+"""The charts, rendered by Helm itself as a library, and what its tests compare."""
 
 import json
 import os
@@ -10,7 +10,9 @@ from helm_python import _native
 
 SOURCE = pathlib.Path(os.environ.get("DISTRO_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
 CHART = SOURCE / "helm" / "distro"
+MONITORING = SOURCE / "helm" / "distro-monitoring"
 CI_VALUES = sorted(CHART.glob("ci/*-values.yaml"))
+CI_MONITORING = sorted(MONITORING.glob("ci/*-values.yaml"))
 # What .Capabilities.APIVersions sees of a cluster with the operators.
 OPERATORS = ["policy/v1", "policy/v1/PodDisruptionBudget", "monitoring.coreos.com/v1", "monitoring.coreos.com/v1/ServiceMonitor"]
 INSECURE = {"insecure": True}

@@ -122,7 +122,7 @@ def test_compose_trains_and_is_watched():
         rules = wait_for(lambda: [r for g in query("/api/v1/rules").get("groups", []) for r in g["rules"]], "rules")
         wait_for(lambda: {r["health"] for g in query("/api/v1/rules")["groups"] for r in g["rules"]} == {"ok"}, "rules are evaluated")
         wait_for(lambda: len(query("/api/v1/query?query=distro_worker_round").get("result", [])) == 2, "both workers are seen")
-        assert "<html" in get(prometheus, "/consoles/index.html").lower()
+        assert "<html" in get(prometheus, "/consoles/distro.html").lower()
         print(len(rules), "rules ok")
         before = metric(get(http, "/metrics"), "distro_aggregator_round")
         compose("restart", "aggregator")

@@ -7,7 +7,8 @@ import time
 WORKERS, STRAGGLER = 40, 17
 SECONDS, STEP = 1800, 30
 UPDATE, RESULT, COMPUTE = 2.1e6, 31.4e6, 6.0  # bytes, bytes, seconds
-INSTANCE = 'instance="aggregator:7701"'
+RUN = 'namespace="made-up",run="crowd",instance="crowd-distro"'
+WHOLE = ("distro_aggregator_workers", "distro_aggregator_min_workers", "distro_aggregator_run_state")  # these are counted
 
 
 def uplink(worker):
@@ -67,15 +68,17 @@ def of_run():
     yield "instance:distro_worker_gradient_per_received_bytes:ratio5m", "", 4.9e9 / RESULT, False
     yield "distro_aggregator_workers", 'state="active"', WORKERS, False
     yield "distro_aggregator_min_workers", "", 24, False
+    yield "distro_aggregator_run_state", 'state="training"', 1, False
+    yield "distro_aggregator_build_info", 'version="made-up"', 1, False
 
 
 def lines(now):
     given = [(*series, f"worker-{worker}") for worker in range(1, WORKERS + 1) for series in of_worker(worker)]
     given += [(*series, None) for series in of_run()]
     for name, label, value, counts, worker in sorted(given, key=lambda entry: (entry[0], entry[1], entry[4] or "")):
-        labels = ",".join(filter(None, [INSTANCE, f'worker="{worker}"' if worker else "", label]))
+        labels = ",".join(filter(None, [RUN, f'worker="{worker}"' if worker else "", label]))
         for second in range(0, SECONDS + 1, STEP):
-            wobble = 1 if counts else 1 + 0.01 * math.sin(second / 97 + len(name) + hash_of(worker))
+            wobble = 1 if counts or name in WHOLE else 1 + 0.01 * math.sin(second / 97 + len(name) + hash_of(worker))
             yield f"{name}{{{labels}}} {value * second if counts else value * wobble:.6g} {now - SECONDS + second}"
     yield "# EOF"
 

@@ -11,7 +11,7 @@ import sys
 import pytest
 import yaml
 
-from charts import CHART, SOURCE, objects, read_values, render
+from charts import CHART, MONITORING, SOURCE, objects, read_values, render
 
 DOCKER = SOURCE / "docker"
 DOCKERFILES = sorted(DOCKER.glob("*.Dockerfile"))
@@ -125,13 +125,13 @@ def test_compose_names_the_images_of_the_dockerfiles():
 def test_compose_mounts_files_of_the_checkout():
     mounted = [v for s in services().values() for v in s.get("volumes", []) if v.startswith(".")]
     assert {str((DOCKER / v.split(":")[0]).resolve().relative_to(SOURCE)) for v in mounted} >= {
-        "helm/distro/rules", "helm/distro/consoles", "helm/distro/dashboards", "docker/prometheus/prometheus.yml"}
+        "helm/distro-monitoring/rules", "helm/distro-monitoring/consoles", "helm/distro-monitoring/dashboards", "docker/prometheus/prometheus.yml"}
     for volume in mounted:
         assert (DOCKER / volume.split(":")[0]).exists(), volume
 
 
 def test_prometheus_configuration(tmp_path):
-    shutil.copytree(CHART / "rules", tmp_path / "rules")
+    shutil.copytree(MONITORING / "rules", tmp_path / "rules")
     text = (DOCKER / "prometheus/prometheus.yml").read_text()
     config = tmp_path / "prometheus.yml"
     config.write_text(text.replace("/etc/prometheus/rules", str(tmp_path / "rules")))

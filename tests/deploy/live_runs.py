@@ -163,6 +163,18 @@ class Runs:
                        check=True, capture_output=True)
         new.replace(self.certificate)
 
+    def refuse_calls(self):
+        """With a token that the aggregator does not know."""
+        space = self.spaces["tls"]
+        made = space.distroctl("token", "new", "stranger", "--role", "viewer")
+        token = space.folder / "stranger.token"
+        token.write_text(re.search(r"^token +(\S+)", made, re.MULTILINE)[1])
+        token.chmod(0o600)
+        for _ in range(5):
+            refused = subprocess.run([self.programs.distroctl, "run", "show", self.aggregators["tls"].grpc, "--ca", space.folder / "certs/ca.pem",
+                                      "--token_file", token], capture_output=True, text=True)
+            assert refused.returncode == 8, refused.stderr
+
     def data_dir(self, name):
         """As the aggregator sees it, on its own file system."""
         return pathlib.Path(f"/proc/{self.aggregators[name].child.pid}/root{self.spaces[name].data_dir}")
@@ -174,7 +186,7 @@ class Runs:
             byte = record.read(1)
             record.seek(40)
             record.write(bytes([byte[0] ^ 1]))
-        self.spaces["broken"].start_archiver(self.aggregators["broken"].grpc)
+        self.archivers["broken"] = self.spaces["broken"].start_archiver(self.aggregators["broken"].grpc)
 
     def fill_disk(self):
         with open(self.data_dir("disk") / "filler", "wb", buffering=0) as filler:

@@ -36,7 +36,7 @@ DISTRO = "/srv/distro"
 LIMIT = 180  # seconds for anything that is waited for
 # Filled by GPUs, by runs of deltas or of local data, or by faults only.
 EMPTY = {panel.title for panel in Source().panels() if panel.gpu or panel.row == "Deltas"} | {
-    "How late are late updates (95 %)", "Calls that failed", "Changes of state an hour",
+    "Lateness of late updates (95th percentile)", "Failed calls", "State changes per hour",
     "Held-out loss on the worker's own text"}
 
 
@@ -162,7 +162,7 @@ def test_the_console_pages_are_filled_and_name_the_slow_link(path, chromium, row
         shown = panels(page)
         return all(shown[title] for title in wanted) and f"{SLOW} (upload takes" in page.text_content("#straggler")
     until(drawn, f"{row}: every panel is filled, and {SLOW} is named", LIMIT)
-    if row in ("Progress", "Bandwidth"):
+    if row in ("Overview", "Bandwidth"):
         keep(page, f"console_{row.lower()}_live", full_page=True)
     page.close()
 

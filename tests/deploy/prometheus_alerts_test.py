@@ -1,18 +1,26 @@
-"""Every alert against made-up series, by promtool: silent just below its threshold, pending above it, firing after its `for`."""
+"""Every alert against made-up series, by promtool: silent just below its threshold, pending above it, firing after its `for`.
+
+Each case is given twice, as two runs of the same name in two namespaces: each must raise its own alert, with its namespace."""
 import os
 import pathlib
+import re
 import subprocess
 
 import pytest
 import yaml
 
 SOURCE = pathlib.Path(os.environ.get("DISTRO_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
-RULES = SOURCE / "helm" / "distro" / "rules"
+RULES = SOURCE / "helm" / "distro-monitoring" / "rules"
+NAMESPACES = ("one", "two")
 
 
 def series(name, values, job="distro-aggregator", **labels):
-    shown = ",".join(f'{key}="{value}"' for key, value in {"instance": "a", "job": job, **labels}.items())
-    return {"series": f"{name}{{{shown}}}", "values": values}
+    return {"name": name, "labels": {"instance": "demo-distro", "run": "demo", "job": job, **labels}, "values": values}
+
+
+def written(entry, namespace):
+    shown = ",".join(f'{key}="{value}"' for key, value in {"namespace": namespace, **entry["labels"]}.items())
+    return {"series": f"{entry['name']}{{{shown}}}", "values": entry["values"]}
 
 
 def aggregator(name, values, **labels):
@@ -21,6 +29,10 @@ def aggregator(name, values, **labels):
 
 def worker(name, values, **labels):
     return series(f"distro_worker_{name}", values, job="distro-workers", **{"worker": "w1", **labels})
+
+
+def archiver(name, values, **labels):
+    return series(f"distro_archiver_{name}", values, job="distro-archiver", **labels)
 
 
 def stall(state, last="0x99", deadline="20x99", rounds="5x99"):
@@ -58,54 +70,63 @@ def rejected(reason, values):
 # A minute after the first at which a recorded series says so: groups of rules are evaluated in any order.
 # (alert, what is tried, series at one sample a minute, state by minute; "" is silent)
 CASES = [
-    ("AggregatorDown", "up", [series("up", "1x20")], {5: "", 19: ""}),
-    ("AggregatorDown", "down", [series("up", "1x5 0x20")], {5: "", 6: "pending", 7: "pending", 8: "firing"}),
-    ("AggregatorDown", "not a target", [series("up", "1x20", job="other")], {1: "pending", 3: "firing"}),
-    ("TrainingStalled", "5 deadlines", stall("training"), {1: "", 2: "pending", 4: "firing"}),
-    ("TrainingStalled", "rounds close", stall("training", last="0+60x99"), {9: "", 90: ""}),
-    ("TrainingStalled", "no deadline: 5 times the mean", stall("training", deadline="0x99"), {1: "", 2: "pending"}),
-    ("TrainingStalled", "waiting after a round", stall("waiting"), {1: "", 2: "pending", 4: "firing"}),
-    ("TrainingStalled", "waiting for the first round", stall("waiting", rounds="0x99"), {9: ""}),
-    ("TrainingStalled", "paused", stall("paused"), {9: ""}),
-    ("ReplicasDiverged", "none", [aggregator("state_hash_mismatches_total", "3x30")], {9: "", 29: ""}),
-    ("ReplicasDiverged", "one", [aggregator("state_hash_mismatches_total", "0x9 1x30")], {9: "", 10: "firing", 22: ""}),
-    ("ReplicasDiverged", "restart", [aggregator("state_hash_mismatches_total", "3x9 0x30")], {12: ""}),
-    ("LossNotFinite", "none", [worker("nonfinite_steps_total", "2x30")], {12: ""}),
-    ("LossNotFinite", "two", [worker("nonfinite_steps_total", "0x9 2x30")], {9: "", 11: "firing warning"}),
-    ("LossNotFinite", "five", [worker("nonfinite_steps_total", "0x9 5x30")], {11: "firing critical, firing warning", 25: ""}),
-    ("QuorumAtRisk", "one to spare", quorum("5x5 4x30", "3x40"), {20: ""}),
-    ("QuorumAtRisk", "none to spare", quorum("5x5 3x30", "3x40"), {5: "", 6: "pending", 11: "firing"}),
-    ("QuorumAtRisk", "there were never more", quorum("3x40", "3x40"), {30: ""}),
-    ("UpdatesExcluded", "a tenth", excluded("late", "0+10x60"), {50: ""}),
-    ("UpdatesExcluded", "above", excluded("late", "0+11x60"), {2: "pending", 30: "firing"}),
-    ("UpdatesExcluded", "on probation", excluded("probation", "0+50x60"), {50: ""}),
-    ("UpdatesRejected", "2 %", rejected("malformed", "0+2x60"), {50: ""}),
-    ("UpdatesRejected", "above", rejected("malformed", "0+3x60"), {2: "pending", 30: "firing"}),
-    ("UpdatesRejected", "late ones", rejected("late", "0+50x60"), {50: ""}),
-    ("UpdatesRejected", "restart", rejected("malformed", "0+5x20 0+5x40"), {19: "firing", 21: "firing", 30: "firing"}),
-    ("WorkerNotContributing", "included at last", contributing("active", "0x29 1x70"), {29: "", 31: "", 45: ""}),
-    ("WorkerNotContributing", "not for half an hour", contributing("active", "0+1x9 9x90"), {35: "", 42: "firing"}),
-    ("WorkerNotContributing", "in quarantine", contributing("quarantined", "9x99"), {20: "", 32: "firing"}),
-    ("WorkerNotContributing", "late", contributing("late", "9x99"), {32: ""}),
-    ("WorkerNotContributing", "no round closes", contributing("active", "9x99", rounds="7x99"), {32: "", 60: ""}),
-    ("SnapshotStale", "a new one in time", snapshot("5x350 6x300"), {349: "", 500: ""}),
-    ("SnapshotStale", "none", snapshot("5x1000"), {350: "", 361: "pending", 367: "firing"}),
-    ("SnapshotStale", "no rounds", snapshot("5x1000", rounds="7x1000"), {900: ""}),
-    ("DiskFilling", "a tenth free", disk("10x400"), {200: ""}),
-    ("DiskFilling", "less", disk("10x9 9.9x400"), {9: "", 10: "pending", 16: "firing"}),
-    ("DiskFilling", "full in less than a day", disk("99-0.07x400"), {50: "", 62: "pending", 80: "firing"}),
-    ("DiskFilling", "full in more than a day", disk("99-0.05x400"), {300: ""}),
-    ("LogDamaged", "none", [aggregator("log_damaged_records", "0x30")], {29: ""}),
-    ("LogDamaged", "one, restored", [aggregator("log_damaged_records", "0x9 1x9 0x9")], {9: "", 10: "firing", 18: "firing", 21: ""}),
-    ("CertificateExpiry", "above 7 days", [aggregator("tls_certificate_expiry_timestamp_seconds", "612001x120")], {119: ""}),
-    ("CertificateExpiry", "below", [aggregator("tls_certificate_expiry_timestamp_seconds", "604801x120")],
+    ("DistroAggregatorDown", "up", [series("up", "1x20")], {5: "", 19: ""}),
+    ("DistroAggregatorDown", "down", [series("up", "1x5 0x20")], {5: "", 6: "pending", 7: "pending", 8: "firing"}),
+    ("DistroAggregatorDown", "another target", [series("up", "0x20", job="other")], {9: ""}),
+    ("DistroTrainingStalled", "5 deadlines", stall("training"), {1: "", 2: "pending", 4: "firing"}),
+    ("DistroTrainingStalled", "rounds close", stall("training", last="0+60x99"), {9: "", 90: ""}),
+    ("DistroTrainingStalled", "no deadline: 5 times the mean", stall("training", deadline="0x99"), {1: "", 2: "pending"}),
+    ("DistroTrainingStalled", "waiting after a round", stall("waiting"), {1: "", 2: "pending", 4: "firing"}),
+    ("DistroTrainingStalled", "waiting for the first round", stall("waiting", rounds="0x99"), {9: ""}),
+    ("DistroTrainingStalled", "paused", stall("paused"), {9: ""}),
+    ("DistroReplicasDiverged", "none", [aggregator("state_hash_mismatches_total", "3x30")], {9: "", 29: ""}),
+    ("DistroReplicasDiverged", "one", [aggregator("state_hash_mismatches_total", "0x9 1x30")], {9: "", 10: "pending", 11: "firing", 22: ""}),
+    ("DistroReplicasDiverged", "restart", [aggregator("state_hash_mismatches_total", "3x9 0x30")], {12: ""}),
+    ("DistroLossNotFinite", "none", [worker("nonfinite_steps_total", "2x30")], {12: ""}),
+    ("DistroLossNotFinite", "two", [worker("nonfinite_steps_total", "0x9 2x30")], {9: "", 10: "pending warning", 11: "firing warning"}),
+    ("DistroLossNotFinite", "five", [worker("nonfinite_steps_total", "0x9 5x30")], {11: "firing critical, firing warning", 25: ""}),
+    ("DistroQuorumAtRisk", "one to spare", quorum("5x5 4x30", "3x40"), {20: ""}),
+    ("DistroQuorumAtRisk", "none to spare", quorum("5x5 3x30", "3x40"), {5: "", 6: "pending", 11: "firing"}),
+    ("DistroQuorumAtRisk", "there were never more", quorum("3x40", "3x40"), {30: ""}),
+    ("DistroUpdatesExcluded", "a tenth", excluded("late", "0+10x60"), {50: ""}),
+    ("DistroUpdatesExcluded", "above", excluded("late", "0+11x60"), {2: "pending", 30: "firing"}),
+    ("DistroUpdatesExcluded", "on probation", excluded("probation", "0+50x60"), {50: ""}),
+    ("DistroUpdatesRejected", "2 %", rejected("malformed", "0+2x60"), {50: ""}),
+    ("DistroUpdatesRejected", "above", rejected("malformed", "0+3x60"), {2: "pending", 30: "firing"}),
+    ("DistroCallsRefused", "one a second", [aggregator("calls_refused_total", "0+60x60", reason="role")], {50: ""}),
+    ("DistroCallsRefused", "more", [aggregator("calls_refused_total", "0+61x60", reason="unauthenticated")], {7: "pending", 30: "firing"}),
+    ("DistroCallsRefused", "one and one", [aggregator("calls_refused_total", "0+40x60", reason=reason) for reason in ("role", "limit")], {50: ""}),
+    ("DistroArchiverDown", "up", [series("up", "1x20", job="distro-archiver")], {5: "", 19: ""}),
+    ("DistroArchiverDown", "a restart", [series("up", "1x5 0x8 1x20", job="distro-archiver")], {8: "pending", 15: "", 18: ""}),
+    ("DistroArchiverDown", "down", [series("up", "1x5 0x20", job="distro-archiver")], {5: "", 6: "pending", 15: "pending", 16: "firing"}),
+    ("DistroArchiverBehind", "ten rounds", [archiver("lag_rounds", "10x60")], {50: ""}),
+    ("DistroArchiverBehind", "more", [archiver("lag_rounds", "0x4 11x60")], {4: "", 5: "pending", 34: "pending", 35: "firing"}),
+    ("DistroArchiverBehind", "catches up", [archiver("lag_rounds", "90-5x18 0x60")], {10: "pending", 40: ""}),
+    ("DistroUpdatesRejected", "late ones", rejected("late", "0+50x60"), {50: ""}),
+    ("DistroUpdatesRejected", "restart", rejected("malformed", "0+5x20 0+5x40"), {19: "firing", 21: "firing", 30: "firing"}),
+    ("DistroWorkerNotContributing", "included at last", contributing("active", "0x29 1x70"), {29: "", 31: "", 45: ""}),
+    ("DistroWorkerNotContributing", "not for half an hour", contributing("active", "0+1x9 9x90"), {35: "", 39: "pending", 42: "firing"}),
+    ("DistroWorkerNotContributing", "in quarantine", contributing("quarantined", "9x99"), {20: "", 32: "firing"}),
+    ("DistroWorkerNotContributing", "late", contributing("late", "9x99"), {32: ""}),
+    ("DistroWorkerNotContributing", "no round closes", contributing("active", "9x99", rounds="7x99"), {32: "", 60: ""}),
+    ("DistroSnapshotStale", "a new one in time", snapshot("5x350 6x300"), {349: "", 500: ""}),
+    ("DistroSnapshotStale", "none", snapshot("5x1000"), {350: "", 361: "pending", 367: "firing"}),
+    ("DistroSnapshotStale", "no rounds", snapshot("5x1000", rounds="7x1000"), {900: ""}),
+    ("DistroDiskFilling", "a tenth free", disk("10x400"), {200: ""}),
+    ("DistroDiskFilling", "less", disk("10x9 9.9x400"), {9: "", 10: "pending", 16: "firing"}),
+    ("DistroDiskFilling", "full in less than a day", disk("99-0.07x400"), {50: "", 62: "pending", 80: "firing"}),
+    ("DistroDiskFilling", "full in more than a day", disk("99-0.05x400"), {300: ""}),
+    ("DistroLogDamaged", "none", [aggregator("log_damaged_records", "0x30")], {29: ""}),
+    ("DistroLogDamaged", "one, restored", [aggregator("log_damaged_records", "0x9 1x9 0x9")], {9: "", 10: "pending", 11: "firing", 18: "firing", 21: ""}),
+    ("DistroCertificateExpiry", "above 7 days", [aggregator("tls_certificate_expiry_timestamp_seconds", "612001x120")], {119: ""}),
+    ("DistroCertificateExpiry", "below", [aggregator("tls_certificate_expiry_timestamp_seconds", "604801x120")],
      {0: "", 1: "pending", 62: "firing"}),
-    ("CertificateExpiry", "none", [aggregator("tls_certificate_expiry_timestamp_seconds", "0x120")], {119: ""}),
-    ("WorkerStale", "reports", [worker("last_report_timestamp_seconds", "0+60x30")], {20: ""}),
-    ("WorkerStale", "120 s", [worker("last_report_timestamp_seconds", "0x30")], {2: "", 3: "pending", 5: "firing"}),
-    ("UplinkSaturated", "90 %", [worker("transfer_seconds_total", "0+54x60", direction="upload")], {50: ""}),
-    ("UplinkSaturated", "above", [worker("transfer_seconds_total", "0+55x60", direction="upload")], {6: "pending", 22: "firing"}),
-    ("UplinkSaturated", "the downlink", [worker("transfer_seconds_total", "0+59x60", direction="download")], {50: ""}),
+    ("DistroCertificateExpiry", "none", [aggregator("tls_certificate_expiry_timestamp_seconds", "0x120")], {119: ""}),
+    ("DistroWorkerStale", "reports", [worker("last_report_timestamp_seconds", "0+60x30")], {20: ""}),
+    ("DistroWorkerStale", "120 s", [worker("last_report_timestamp_seconds", "0x30")], {2: "", 3: "pending", 5: "firing"}),
+    ("DistroUplinkSaturated", "90 %", [worker("transfer_seconds_total", "0+54x60", direction="upload")], {50: ""}),
+    ("DistroUplinkSaturated", "above", [worker("transfer_seconds_total", "0+55x60", direction="upload")], {6: "pending", 22: "firing"}),
+    ("DistroUplinkSaturated", "the downlink", [worker("transfer_seconds_total", "0+59x60", direction="download")], {50: ""}),
 ]
 
 
@@ -113,19 +134,20 @@ def expected(states):
     samples = []
     for entry in filter(None, states.split(", ")):
         state, _, severity = entry.partition(" ")
-        labels = f'alertstate="{state}"' + (f', severity="{severity}"' if severity else "")
-        samples.append({"labels": f"{{{labels}}}", "value": 1})
+        labels = f'alertstate="{state}", run="demo"' + (f', severity="{severity}"' if severity else "")
+        samples += [{"labels": f'{{{labels}, namespace="{namespace}"}}', "value": 1} for namespace in NAMESPACES]
     return samples
 
 
 def document(cases):
     tests = []
     for alert, what, given, states in cases:
-        by = "alertstate, severity" if any(" " in state for state in states.values()) else "alertstate"
+        by = "namespace, run, alertstate" + (", severity" if any(" " in state for state in states.values()) else "")
+        given = [written(entry, namespace) for entry in given for namespace in NAMESPACES]
         checks = [{"expr": f'count by ({by}) (ALERTS{{alertname="{alert}"}})', "eval_time": f"{minute}m",
                    "exp_samples": expected(state)} for minute, state in states.items()]
         tests.append({"name": f"{alert}: {what}", "interval": "1m", "input_series": given, "promql_expr_test": checks})
-    return {"rule_files": [str(RULES / "recording.yml"), str(RULES / "alerts.yml")], "evaluation_interval": "1m",
+    return {"rule_files": [str(RULES / "distro-recording.yml"), str(RULES / "distro-alerts.yml")], "evaluation_interval": "1m",
             "tests": tests}
 
 
@@ -142,21 +164,28 @@ def test_alert(tmp_path, alert):
 
 
 def test_a_wrong_expectation_fails(tmp_path):
-    assert promtool(tmp_path, [("AggregatorDown", "up", [series("up", "1x20")], {5: "pending"})]).returncode == 1
+    assert promtool(tmp_path, [("DistroAggregatorDown", "up", [series("up", "1x20")], {5: "pending"})]).returncode == 1
 
 
 def test_every_alert_is_seen_silent_and_raised():
-    alerts = {rule["alert"]: rule for rule in yaml.safe_load((RULES / "alerts.yml").read_text())["groups"][0]["rules"]}
+    alerts = {rule["alert"]: rule for rule in yaml.safe_load((RULES / "distro-alerts.yml").read_text())["groups"][0]["rules"]}
     assert set(alerts) == {case[0] for case in CASES}
     for alert in alerts:
         states = {state for case in CASES if case[0] == alert for state in case[3].values()}
         assert "" in states and any(state.startswith("firing") for state in states), alert
-        assert "for" not in alerts[alert] or "pending" in states, alert
+        assert any(state.startswith("pending") for state in states), alert
+
+
+def test_every_alert_has_the_prefix_and_waits():
+    """A single sample raises nothing."""
+    rules = yaml.safe_load((RULES / "distro-alerts.yml").read_text())["groups"][0]["rules"]
+    assert [rule["alert"] for rule in rules if not rule["alert"].startswith("Distro")] == []
+    assert [rule["alert"] for rule in rules if not re.fullmatch("[1-9][0-9]*[mh]", rule["for"])] == []
 
 
 def test_every_alert_has_its_page():
-    rules = yaml.safe_load((RULES / "alerts.yml").read_text())["groups"][0]["rules"]
+    rules = yaml.safe_load((RULES / "distro-alerts.yml").read_text())["groups"][0]["rules"]
     pages = {path.stem for path in (SOURCE / "docs" / "runbooks").glob("*.md")}
     assert pages - {"README"} == {rule["alert"] for rule in rules}
     for rule in rules:
-        assert rule["annotations"]["runbook_url"].endswith(f"/runbooks/{rule['alert']}")
+        assert rule["annotations"]["runbook_url"].endswith(f"/consoles/distro-runbooks.html#{rule['alert']}")

@@ -1,5 +1,6 @@
 """The written rules, dashboard and console pages: current, accepted by Prometheus' and Grafana's own readers, and about metrics
 that exist."""
+import html
 import html.parser
 import json
 import os
@@ -16,12 +17,12 @@ from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 SOURCE = pathlib.Path(os.environ.get("DISTRO_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
-CHART = SOURCE / "helm" / "distro"
+CHART = SOURCE / "helm" / "distro-monitoring"
 sys.path.insert(0, str(SOURCE / "scripts" / "dashboards"))
 
 from source import Source, metrics  # noqa: E402
 
-VARIABLES = {"$__rate_interval": "1m", "$instance": ".*", "${datasource}": "p"}
+VARIABLES = {"$__rate_interval": "1m", "$namespace": ".*", "$run": ".*", "$worker": ".*"}
 HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
 
 
@@ -29,20 +30,36 @@ def generate(*arguments):
     return subprocess.run([sys.executable, SOURCE / "scripts" / "generate_dashboards", *arguments], capture_output=True, text=True)
 
 
-def grafana():
-    return json.loads((CHART / "dashboards" / "distro.json").read_text())
+DASHBOARDS = ("distro", "distro-runbooks")
+
+
+def grafana(name="distro"):
+    return json.loads((CHART / "dashboards" / f"{name}.json").read_text())
+
+
+def flat(panels):
+    """Rows, and the panels of both open and collapsed ones."""
+    return [one for panel in panels for one in [panel, *panel.get("panels", [])]]
+
+
+def grafana_panels():
+    return [panel for panel in flat(grafana()["panels"]) if panel["type"] != "row"]
 
 
 def grafana_expressions():
-    return [target["expr"] for panel in grafana()["panels"] for target in panel.get("targets", [])]
+    return [target["expr"] for panel in grafana_panels() for target in panel["targets"]]
 
 
 def console_table(path):
     return json.loads(re.search(r"^var TABLE = (.*?);\n</script>", path.read_text(), re.DOTALL | re.MULTILINE)[1])
 
 
+def pages_of_rows():
+    return [path for path in (CHART / "consoles").glob("*.html") if path.name != "distro-runbooks.html"]
+
+
 def console_expressions():
-    return [query["expr"] for path in (CHART / "consoles").glob("*.html") for panel in console_table(path)["panels"]
+    return [query["expr"] for path in pages_of_rows() for panel in console_table(path)["panels"]
             for query in panel["queries"]]
 
 
@@ -66,14 +83,14 @@ def test_what_is_committed_is_current():
 
 
 def test_a_file_that_is_not_current_is_named(tmp_path):
-    for name in ("rules", "dashboards", "consoles"):
+    for name in ("rules", "parameters", "dashboards", "consoles"):
         shutil.copytree(CHART / name, tmp_path / name)
     assert generate("--check", "--out", tmp_path).returncode == 0
-    (tmp_path / "rules" / "alerts.yml").write_text("groups: []\n")
+    (tmp_path / "rules" / "distro-alerts.yml").write_text("groups: []\n")
     (tmp_path / "consoles" / "old.html").write_text("nothing writes this")
     done = generate("--check", "--out", tmp_path)
     assert done.returncode == 1
-    assert re.findall(r"(\S+): not as", done.stdout) == [str(tmp_path / "consoles/old.html"), str(tmp_path / "rules/alerts.yml")]
+    assert re.findall(r"(\S+): not as", done.stdout) == [str(tmp_path / "consoles/old.html"), str(tmp_path / "rules/distro-alerts.yml")]
 
 
 def check_rules(*paths):
@@ -81,10 +98,10 @@ def check_rules(*paths):
 
 
 def test_prometheus_reads_the_rules(tmp_path):
-    done = check_rules(CHART / "rules/recording.yml", CHART / "rules/alerts.yml")
+    done = check_rules(CHART / "rules/distro-recording.yml", CHART / "rules/distro-alerts.yml")
     assert done.returncode == 0, done.stdout + done.stderr
     bad = tmp_path / "bad.yml"
-    bad.write_text((CHART / "rules/alerts.yml").read_text().replace("== 0 or", "== 0 ore"))
+    bad.write_text((CHART / "rules/distro-alerts.yml").read_text().replace("or on (", "ore on ("))
     assert check_rules(bad).returncode == 1
 
 
@@ -100,24 +117,79 @@ def test_every_query_is_promql(tmp_path, expressions):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_grafana_keeps_every_field():
+@pytest.mark.parametrize("name", DASHBOARDS)
+def test_grafana_keeps_every_field(name):
+    assert lost(grafana(name)) == []
+    assert grafana(name)["uid"] == name
+
+
+def test_the_dashboard_has_the_rows_and_panels_of_the_table():
     document = grafana()
-    assert lost(document) == []
-    assert {panel["type"] for panel in document["panels"]} == {"row", "timeseries", "stat", "table"}
-    assert [panel["title"] for panel in document["panels"] if panel["type"] == "row"] == [row for row, _ in Source().rows]
+    assert {panel["type"] for panel in flat(document["panels"])} == {"row", "timeseries", "stat", "table"}
+    rows = [panel for panel in document["panels"] if panel["type"] == "row"]
+    assert [panel["title"] for panel in rows] == [row for row, _ in Source().rows]
+    assert [panel["title"] for panel in grafana_panels()] == [panel.title for panel in Source().panels()]
+    assert len({panel["id"] for panel in flat(document["panels"])}) == len(flat(document["panels"]))
+
+
+def test_the_overview_is_open_and_has_eight_panels_and_other_rows_are_collapsed():
+    document = grafana()
+    rows = [panel for panel in document["panels"] if panel["type"] == "row"]
+    assert [panel["collapsed"] for panel in rows] == [False] + [True] * (len(rows) - 1)
+    assert len([panel for panel in document["panels"] if panel["type"] != "row"]) == 8
+    assert all(panel["panels"] for panel in rows[1:])
+
+
+def test_each_panel_says_what_it_shows_and_has_a_unit():
+    for panel in grafana_panels():
+        assert panel["description"].endswith("."), panel["title"]
+        assert panel["fieldConfig"]["defaults"]["unit"], panel["title"]
+    shown = [panel["fieldConfig"]["defaults"] for panel in grafana_panels()]
+    assert sum("thresholds" in one for one in shown) > 10 and sum("mappings" in one for one in shown) >= 4
+
+
+def test_the_variables_are_namespace_run_and_worker():
+    variables = {one["name"]: one for one in grafana()["templating"]["list"]}
+    assert list(variables) == ["datasource", "namespace", "run", "worker"]
+    assert variables["run"]["includeAll"] is False, "several runs in one graph cannot be told apart"
+    for expression in grafana_expressions():
+        named = set(re.findall(r"\$(\w+)", expression)) - {"__rate_interval"}
+        assert named in ({"namespace", "run"}, {"namespace", "run", "worker"}, set()), expression
+        assert ("$worker" in expression) == bool(re.search("distro_worker_|instance_worker|aggregator_worker_state", expression.replace("instance:distro_worker", ""))), expression
+
+
+def test_a_link_to_a_runbook_leads_to_its_panel():
+    pages = {panel["id"]: panel["title"] for panel in grafana("distro-runbooks")["panels"]}
+    alerts = {rule["alert"] for rule in Source().alerts}
+    assert set(pages.values()) == alerts | {"All alerts"}
+    linked = [link for panel in grafana_panels() for link in panel.get("links", [])]
+    for link in linked:
+        number = re.fullmatch(r"/d/distro-runbooks\?viewPanel=(\d+)", link["url"])[1]
+        assert link["title"] == "Runbook: " + pages[int(number)].replace("All alerts", "README")
+    assert {link["title"].removeprefix("Runbook: ") for link in linked} == alerts - {"DistroAggregatorDown"} | {"README"}
 
 
 def test_a_misspelt_field_is_found():
     document = grafana()
-    graph = next(panel for panel in document["panels"] if panel["type"] == "timeseries")
+    graph = next(panel for panel in flat(document["panels"]) if panel["type"] == "timeseries")
     graph["options"]["legend"]["displayMod"] = graph["options"]["legend"].pop("displayMode")
     graph["targets"][0]["exprr"] = "up"
     assert len(lost(document)) == 2, lost(document)
 
 
-def test_no_two_panels_overlap():
+def drawn_together():
+    """Panels that are seen at the same time: with all rows closed, and with one of them open."""
+    document = grafana()
+    yield document["panels"]
+    for row in document["panels"]:
+        if row.get("panels"):
+            yield [row, *row["panels"]]
+
+
+@pytest.mark.parametrize("panels", list(drawn_together()), ids=lambda panels: panels[0]["title"])
+def test_no_two_panels_overlap(panels):
     taken = set()
-    for panel in grafana()["panels"]:
+    for panel in panels:
         place = panel["gridPos"]
         cells = {(x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])}
         assert not cells & taken and place["x"] + place["w"] <= 24, panel["title"]
@@ -136,9 +208,18 @@ class Resources(html.parser.HTMLParser):
 @pytest.mark.parametrize("path", sorted((CHART / "consoles").iterdir()), ids=lambda path: path.name)
 def test_a_console_page_needs_nothing_from_outside(path):
     reader = Resources()
-    reader.feed(path.read_text())
-    assert reader.found == []
-    assert set(re.findall(r"https?://[^\"\s]+", path.read_text())) <= {"http://www.w3.org/2000/svg"}
+    reader.feed(re.sub("<script>.*?</script>", "", path.read_text(), flags=re.DOTALL))
+    assert all(link.startswith("#") or link == "distro.html" for link in reader.found)
+    words = re.sub("<pre>.*?</pre>", "", path.read_text(), flags=re.DOTALL)  # runbooks name addresses, as text
+    assert set(re.findall(r"https?://[^\"\s]+", words)) <= {"http://www.w3.org/2000/svg"}
+
+
+def test_a_runbook_is_text_and_nothing_of_it_is_run():
+    """No braces of Prometheus' templates, no tags."""
+    text = (CHART / "consoles" / "distro-runbooks.html").read_text()
+    assert "{{" not in text and "<script" not in text
+    for path in sorted((SOURCE / "docs/runbooks").glob("*.md")):
+        assert html.escape(path.read_text()) in text, path.name
 
 
 def documented():

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import shutil
 import tempfile
 
@@ -23,12 +24,12 @@ from processes import until
 from console import page_name
 from source import Source, fill, with_selector
 
-CONSTANTS = {"short": "20s", "errors": "1m", "excluded": "20s", "long": "15s", "snapshot": "25s", "stall_seconds": 6,
-             "report_seconds": 6}
+CONSTANTS = {"rateWindow": "20s", "errorWindow": "1m", "excludedWindow": "20s", "contributionWindow": "15s", "snapshotWindow": "25s",
+             "stallSeconds": 6, "reportSeconds": 6, "archiverLagRounds": 3, "refusedCallsPerSecond": 0.01}
 LIMIT = 150  # seconds for anything that is waited for
-GPU = {"Operations between ranks", "GPU memory in use", "GPU utilization"}  # empty on a machine without
+GPU = {"Collective operations", "GPU memory in use", "GPU utilization"}  # empty on a machine without
 # Filled by faults only: lateness by a late update, failed calls by refused ones.
-NEED_FAULTS = {"How late are late updates (95 %)", "Calls that failed", "Changes of state an hour"}
+NEED_FAULTS = {"Lateness of late updates (95th percentile)", "Failed calls", "State changes per hour"}
 NEED_DELTAS = {panel.title for panel in Source().panels() if panel.row == "Deltas"}  # these runs may be of signs
 NEED_LOCAL_DATA = {"Held-out loss on the worker's own text"}
 EMPTY = GPU | NEED_FAULTS | NEED_DELTAS | NEED_LOCAL_DATA  # of healthy runs on a machine without a GPU
@@ -42,9 +43,10 @@ class World:
             self.runs = live_runs.Runs(hub, os.environ["DISTRO_BIN"])
             prometheus_server.generate(self.folder, **CONSTANTS)
             names = self.runs.aggregators
-            self.prometheus = prometheus_server.Prometheus(self.folder, [self.runs.target(name) for name in names])
+            self.prometheus = prometheus_server.Prometheus(self.folder, {name: self.runs.target(name) for name in names})
             self.ask = self.prometheus.query
             self.runs.start_workers()
+            self.watch_archivers()
             until(lambda: self.alive() and self.rounds("shaped") >= 7 and self.rounds("disk") >= 7, "rounds", LIMIT)
         except BaseException:
             self.close()
@@ -58,22 +60,25 @@ class World:
             self.prometheus.close()
         shutil.rmtree(self.folder)
 
+    def watch_archivers(self):
+        self.prometheus.watch_archivers({name: archiver.http() for name, archiver in self.runs.archivers.items()})
+
     def alive(self):
         return all(process.alive() for process in [*self.runs.aggregators.values(), *self.runs.workers.values()])
 
     def rounds(self, name):
-        return self.prometheus.value(f'sum(distro_aggregator_rounds_total{{instance="{self.runs.target(name)}"}})') or 0
+        return self.prometheus.value(f'sum(distro_aggregator_rounds_total{{run="{name}"}})') or 0
 
     def of(self, name, expression):
         """[(labels, value)] of an expression about one run."""
-        return self.ask(with_selector(expression, f'instance="{self.runs.target(name)}"'))
+        return self.ask(with_selector(expression, f'run="{name}"'))
 
     def by_worker(self, expression):
         return {labels["worker"]: value for labels, value in self.of("shaped", expression)}
 
     def await_alert(self, alert, name="shaped", **labels):
         """Until the alert was raised for a run, pending or firing; it may be over again."""
-        wanted = {"alertname": alert, "instance": self.runs.target(name), **labels}
+        wanted = {"alertname": alert, "run": name, **labels}
         matchers = ",".join(f'{key}="{value}"' for key, value in wanted.items())
         until(lambda: self.ask(f"count_over_time(ALERTS{{{matchers}}}[10m])"), f"{wanted} is raised", LIMIT)
 
@@ -104,7 +109,7 @@ def comes_true(condition, found):
 
 def queries():
     """(panel, expression) of all panels, with the windows of this test."""
-    values = {"range": CONSTANTS["short"]}
+    values = {"range": CONSTANTS["rateWindow"]}
     return [(panel, fill(query.expression, values)) for panel in Source(CONSTANTS).panels() for query in panel.queries]
 
 
@@ -134,8 +139,9 @@ def test_every_panel_has_samples(world):
 
 def test_every_query_of_grafana_has_samples(world):
     document = json.loads((world.folder / "dashboards" / "distro.json").read_text())
-    drawn = [panel for panel in document["panels"] if panel["type"] != "row" and panel["title"] not in EMPTY]
-    texts = [target["expr"].replace("$__rate_interval", CONSTANTS["short"]).replace("$instance", ".*")
+    drawn = [panel for row in document["panels"] for panel in [row, *row.get("panels", [])]
+             if panel["type"] != "row" and panel["title"] not in EMPTY]
+    texts = [re.sub(r"\$(namespace|run|worker)", ".*", target["expr"].replace("$__rate_interval", CONSTANTS["rateWindow"]))
              for panel in drawn for target in panel["targets"]]
     assert len(texts) > 80
 
@@ -155,7 +161,7 @@ def test_values_can_be_true(world):
     unless it is drawn below zero."""
     for panel, text in queries():
         for labels, value in world.ask(text):
-            lowest = -math.inf if text.startswith("-") or panel.title.startswith("Spread") else 0
+            lowest = -math.inf if text.startswith("-") or panel.title in ("Spread of the loss", "Spare workers") else 0
             highest = 1.3 if panel.unit == "percentunit" else 1e10 if panel.unit == "s" else math.inf
             assert not value < lowest and not value > highest and not value < -highest, (panel.title, text, labels, value)
 
@@ -208,13 +214,12 @@ def test_the_straggler_is_named_and_why(world):
 
 def test_console_pages_show_it(world):
     """Every page draws without an error, nothing is empty, and `slow` is named at the top of each."""
-    target = world.runs.target("shaped")
     with browser() as chromium:
         for row, members in Source().rows:
             wanted = {panel.title for panel in members} - EMPTY
 
             def missing():
-                page = opened(chromium, f"{world.prometheus.url}/consoles/{page_name(row)}?range=60&instance={target}")
+                page = opened(chromium, f"{world.prometheus.url}/consoles/{page_name(row)}?range=60&run=shaped")
                 straggler, shown = page.text_content("#straggler"), panels(page)
                 return ([] if "slow (upload takes" in straggler else [straggler]) + sorted(title for title in wanted if not shown[title])
             comes_true(lambda: missing() == [], lambda: (row, missing()))
@@ -228,26 +233,32 @@ def test_each_alert_is_raised_by_what_it_is_for(world):
     runs.proxies["disk-3"].flip = True
     runs.archivers["disk"].kill()
     assert live_runs.corrupt_replica(runs.workers["fast-2"]) > 0
-    world.await_alert("LossNotFinite", "broken", severity="critical", worker="broken")
+    runs.refuse_calls()
+    world.await_alert("DistroCallsRefused", "tls", reason="unauthenticated")
+    world.await_alert("DistroLossNotFinite", "broken", severity="critical", worker="broken")
+    runs.aggregators["broken"].await_round(6)
     runs.workers["broken"].freeze()  # the only one of its run
-    world.await_alert("ReplicasDiverged")
-    world.await_alert("CertificateExpiry", "tls")
-    world.await_alert("TrainingStalled", "broken")
-    world.await_alert("WorkerStale", "broken", worker="broken")
+    world.await_alert("DistroReplicasDiverged")
+    world.await_alert("DistroCertificateExpiry", "tls")
+    world.await_alert("DistroTrainingStalled", "broken")
+    world.await_alert("DistroWorkerStale", "broken", worker="broken")
+    world.await_alert("DistroArchiverDown", "disk")
     runs.damage_log()
-    world.await_alert("LogDamaged", "broken")
-    world.await_alert("UpdatesRejected", "disk")
-    world.await_alert("QuorumAtRisk", "disk")  # disk-3 is in quarantine for what it sent
-    world.await_alert("WorkerNotContributing", "disk", worker="disk-3", state="quarantined")
-    world.await_alert("SnapshotStale", "disk")
-    world.await_alert("UplinkSaturated", worker="slow")
+    world.watch_archivers()
+    world.await_alert("DistroArchiverBehind", "broken")  # it cannot get past the damaged record
+    world.await_alert("DistroLogDamaged", "broken")
+    world.await_alert("DistroUpdatesRejected", "disk")
+    world.await_alert("DistroQuorumAtRisk", "disk")  # disk-3 is in quarantine for what it sent
+    world.await_alert("DistroWorkerNotContributing", "disk", worker="disk-3", state="quarantined")
+    world.await_alert("DistroSnapshotStale", "disk")
+    world.await_alert("DistroUplinkSaturated", worker="slow")
     # Not while the corrupt replica's hash is in a round: without `slow` nobody would have a majority there, and all would take the snapshot again.
     until(lambda: runs.workers["fast-2"].log().count(" joined worker=") > 1, "fast-2 joins again", LIMIT)
     runs.aggregators["shaped"].await_state("fast-2", "active")
     runs.links["slow"].shape(up=SLOW / 7)  # beyond the deadline
     runs.fill_disk()
-    world.await_alert("DiskFilling", "disk")
-    world.await_alert("UpdatesExcluded")
+    world.await_alert("DistroDiskFilling", "disk")
+    world.await_alert("DistroUpdatesExcluded")
 
 
 def test_what_alerts_say_is_complete(world):
@@ -265,7 +276,7 @@ def test_each_panel_of_faults_has_samples(world):
 
 def test_an_aggregator_that_is_killed(world):
     world.runs.aggregators["shaped"].kill()
-    world.await_alert("AggregatorDown")
+    world.await_alert("DistroAggregatorDown")
 
 
 def test_every_alert_was_raised(world):

@@ -23,17 +23,22 @@ def generate(folder, **constants):
     subprocess.run([sys.executable, SOURCE / "scripts" / "generate_dashboards", "--out", folder, *chosen], check=True)
 
 
-def scrape(job, path, targets):
-    return {"job_name": job, "metrics_path": path, "static_configs": [{"targets": list(targets)}]}
+def labelled(targets):
+    """With the labels that the chart's ServiceMonitors give: `targets` is {run: address}."""
+    return [{"targets": [address], "labels": {"run": run}} for run, address in targets.items()]
 
 
 class Prometheus:
-    """`folder` has rules/ and consoles/."""
+    """`folder` has rules/ and consoles/; aggregators are {run: address of the HTTP port}."""
 
-    def __init__(self, folder, targets, *flags):
+    def __init__(self, folder, aggregators):
+        self.archivers = folder / "archivers.json"
+        self.watch_archivers({})
+        jobs = [{"job_name": "distro-aggregator", "static_configs": labelled(aggregators)},
+                {"job_name": "distro-workers", "metrics_path": "/metrics/workers", "static_configs": labelled(aggregators)},
+                {"job_name": "distro-archiver", "file_sd_configs": [{"files": [str(self.archivers)], "refresh_interval": "1s"}]}]
         config = {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "rule_files": [f"{folder}/rules/*.yml"],
-                  "scrape_configs": [scrape("distro-aggregator", "/metrics", targets),
-                                     scrape("distro-workers", "/metrics/workers", targets)]}
+                  "scrape_configs": jobs}
         (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
         self.log_path = folder / "prometheus.log"
         with self.log_path.open("w") as log:
@@ -41,7 +46,7 @@ class Prometheus:
                 # ends with the thread that started it, also when ctest kills the test
                 ["setpriv", "--pdeathsig", "KILL", "--", "prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/tsdb",
                  "--web.listen-address=127.0.0.1:0", f"--web.console.templates={folder}/consoles",
-                 f"--web.console.libraries={folder}/consoles", *flags], stderr=log, stdout=log, cwd=folder)
+                 f"--web.console.libraries={folder}/consoles"], stderr=log, stdout=log, cwd=folder)
         end = time.monotonic() + 60
         while not (found := LISTENING.search(self.log_path.read_text())):
             assert self.child.poll() is None and time.monotonic() < end, self.log_path.read_text()
@@ -51,6 +56,12 @@ class Prometheus:
     def close(self):
         self.child.send_signal(signal.SIGTERM)
         self.child.wait()
+
+    def watch_archivers(self, targets):
+        """{run: address}, in the place of those before."""
+        new = self.archivers.with_suffix(".new")
+        new.write_text(json.dumps(labelled(targets)))
+        new.replace(self.archivers)
 
     def api(self, path, **values):
         with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(values)}", timeout=30) as answer:

@@ -143,3 +143,24 @@ affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
+
+{{/* Labels of a scraped target. `instance` is the release's, not the pod's address, which changes when the pod moves; `run`
+tells runs apart, with the namespace, which the operator adds. Arguments: root, job, instance. */}}
+{{- define "distro.targetLabels" -}}
+- {targetLabel: job, replacement: {{ .job }}}
+- {targetLabel: instance, replacement: {{ .instance | quote }}}
+- {targetLabel: run, replacement: {{ .root.Release.Name | quote }}}
+{{- end }}
+
+{{/* The alert that a target of this run is missing. Arguments: root, alert, job, instance, for, severity, what. */}}
+{{- define "distro.missingTarget" -}}
+- alert: {{ .alert }}
+  expr: absent(up{job={{ .job | quote }},namespace={{ .root.Release.Namespace | quote }},run={{ .root.Release.Name | quote }},instance={{ .instance | quote }}})
+  for: {{ .for }}
+  labels:
+    severity: {{ .severity }}
+  annotations:
+    summary: Prometheus has no target for the {{ .what }} of a run.
+    description: {{ printf "The pod of %s in namespace %s is missing, or its ServiceMonitor is." .instance .root.Release.Namespace | quote }}
+    runbook_url: {{ printf "%s%s" (default "{{ $externalURL }}/consoles/distro-runbooks.html#" .root.Values.prometheusRule.runbookBaseUrl) .alert | quote }}
+{{- end }}

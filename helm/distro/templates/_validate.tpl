@@ -28,6 +28,9 @@
 {{- if and .Values.run.initModel.config (not .Values.run.config) }}
 {{- fail "run.config is required with run.initModel.config: the run's configuration (run.json)." }}
 {{- end }}
+{{- if and .Values.prometheusRule.enabled (not .Values.serviceMonitor.enabled) }}
+{{- fail "prometheusRule.enabled needs serviceMonitor.enabled: its alert looks for the targets that the ServiceMonitor makes." }}
+{{- end }}
 {{- if and .Values.gateway.enabled .Values.insecure }}
 {{- fail "gateway.enabled needs TLS: a TLSRoute passes TLS through by the name in it." }}
 {{- end }}

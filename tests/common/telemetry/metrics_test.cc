@@ -1,5 +1,6 @@
 #include "common/telemetry/metrics.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <thread>
@@ -53,7 +54,7 @@ TEST(MetricsRegistryTest, DropsAndCountsWhatWouldPoisonASeries) {
   MetricsRegistry registry("distro_test_");
   Counter* counter = registry.AddCounter("a_total", "A.");
   Gauge* gauge = registry.AddGauge("b", "B.");
-  Histogram* histogram = registry.AddHistogram("c_seconds", "C.", SecondsBuckets());
+  Histogram* histogram = registry.AddHistogram("c_seconds", "C.", RoundSecondsBuckets());
   counter->Increment(2);
   gauge->Set(3);
   for (const double bad : {kNan, kInfinity, -kInfinity}) {
@@ -70,6 +71,18 @@ TEST(MetricsRegistryTest, DropsAndCountsWhatWouldPoisonASeries) {
   EXPECT_THAT(text, HasSubstr("distro_test_c_seconds_count 0\n"));
   EXPECT_THAT(text, Not(HasSubstr("an\n")));
   EXPECT_THAT(MetricsText(registry.Collect()), HasSubstr("distro_test_dropped_values_total 13\n"));
+}
+
+TEST(MetricsRegistryTest, ARoundOfDaysHasABucket) {
+  const std::vector<double> bounds = RoundSecondsBuckets();
+  EXPECT_TRUE(std::ranges::is_sorted(bounds, std::ranges::less_equal()));
+  EXPECT_EQ(bounds.front(), 0.05);
+  EXPECT_EQ(bounds.back(), 7 * 86400);
+  MetricsRegistry registry("distro_test_");
+  registry.AddHistogram("round_seconds", "R.", bounds)->Observe(6 * 86400);
+  const std::string text = MetricsText(registry.Collect());
+  EXPECT_THAT(text, HasSubstr("distro_test_round_seconds_bucket{le=\"345600\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("distro_test_round_seconds_bucket{le=\"604800\"} 1\n"));
 }
 
 TEST(MetricsRegistryTest, CountsFromManyThreads) {

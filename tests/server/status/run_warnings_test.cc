@@ -50,7 +50,7 @@ TEST_F(RunWarningsTest, ARoundThatStaysOpen) {
   history_.open_for = absl::Seconds(59);
   EXPECT_THAT(Names(), IsEmpty());
   history_.open_for = absl::Seconds(61);
-  EXPECT_THAT(Names(), ElementsAre("TrainingStalled"));
+  EXPECT_THAT(Names(), ElementsAre("DistroTrainingStalled"));
   history_.round_seconds = 20;
   EXPECT_THAT(Names(), IsEmpty());
 }
@@ -58,7 +58,7 @@ TEST_F(RunWarningsTest, ARoundThatStaysOpen) {
 TEST_F(RunWarningsTest, WaitingIsAWarningOnceThereWereRounds) {
   status_.state = v1::RUN_STATE_WAITING;
   status_.reason = "1 of 2 workers";
-  EXPECT_THAT(Names(), ElementsAre("TrainingStalled"));
+  EXPECT_THAT(Names(), ElementsAre("DistroTrainingStalled"));
   EXPECT_THAT(Warnings()[0].what, HasSubstr("1 of 2 workers"));
   status_.round = RoundId(0);
   EXPECT_THAT(Names(), IsEmpty());
@@ -66,7 +66,7 @@ TEST_F(RunWarningsTest, WaitingIsAWarningOnceThereWereRounds) {
 
 TEST_F(RunWarningsTest, AQuorumThatOneMoreLossWouldBreak) {
   status_.workers[1].state = v1::MEMBER_STATE_LEFT;
-  EXPECT_THAT(Names(), ElementsAre("QuorumAtRisk"));
+  EXPECT_THAT(Names(), ElementsAre("DistroQuorumAtRisk"));
   history_.most_expected = 1;  // there never were more
   EXPECT_THAT(Names(), IsEmpty());
 }
@@ -76,17 +76,18 @@ TEST_F(RunWarningsTest, CriticalOnesComeFirst) {
   history_.last_loss_missing = true;
   history_.since_mismatch = absl::Minutes(9);
   status_.mismatch = "round 7, of an archiver, in t1";
-  EXPECT_THAT(Names(), ElementsAre("ReplicasDiverged", "LossNotFinite", "UpdatesExcluded"));
+  EXPECT_THAT(Names(), ElementsAre("DistroReplicasDiverged", "DistroLossNotFinite",
+                                   "DistroUpdatesExcluded"));
   EXPECT_THAT(Warnings()[0].what, HasSubstr("(round 7, of an archiver, in t1)"));
   history_.since_mismatch = absl::Minutes(11);
   history_.excluded_ratio = 0.1;
-  EXPECT_THAT(Names(), ElementsAre("LossNotFinite"));
+  EXPECT_THAT(Names(), ElementsAre("DistroLossNotFinite"));
 }
 
 TEST_F(RunWarningsTest, TheDiskAndTheCertificate) {
   SetMetric("data_dir_free_bytes", 99);
   SetMetric("tls_certificate_expiry_timestamp_seconds", 1'000'000 + 6 * 86400);
-  EXPECT_THAT(Names(), ElementsAre("DiskFilling", "CertificateExpiry"));
+  EXPECT_THAT(Names(), ElementsAre("DistroDiskFilling", "DistroCertificateExpiry"));
   status_.disk_error = "no space left";
   EXPECT_TRUE(Warnings()[0].critical);
   EXPECT_THAT(Warnings()[0].what, HasSubstr("no space left"));
@@ -94,14 +95,14 @@ TEST_F(RunWarningsTest, TheDiskAndTheCertificate) {
 
 TEST_F(RunWarningsTest, ADamagedRecordIsCritical) {
   SetMetric("log_damaged_records", 2);
-  EXPECT_THAT(Names(), ElementsAre("LogDamaged"));
+  EXPECT_THAT(Names(), ElementsAre("DistroLogDamaged"));
   EXPECT_TRUE(Warnings()[0].critical);
   EXPECT_THAT(Warnings()[0].what, HasSubstr("2 records"));
 }
 
 TEST_F(RunWarningsTest, ALogThatIsNeverPruned) {
   SetMetric("round", 1000);
-  EXPECT_THAT(Names(), ElementsAre("SnapshotStale"));
+  EXPECT_THAT(Names(), ElementsAre("DistroSnapshotStale"));
   SetMetric("snapshot_round", 900);
   EXPECT_THAT(Names(), IsEmpty());
 }

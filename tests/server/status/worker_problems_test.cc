@@ -37,7 +37,7 @@ TEST(WorkerProblemsTest, TheCauseOfALateUpdateIsNamed) {
   EXPECT_EQ(
       up.what,
       "Slow uplink: 200 kB/s, most have 1 MB/s; its updates are in after 12.0 s, most after 4.0 s");
-  EXPECT_EQ(up.runbook, "UplinkSaturated");
+  EXPECT_EQ(up.runbook, "DistroUplinkSaturated");
   EXPECT_THAT(Judge(Active(12, 1e6, 1e6)).what,
               StartsWith("Slow downlink: 1 MB/s, most have 10 MB/s"));
   EXPECT_THAT(Judge(Active(12, 1e6)).what, StartsWith("Slow, and not for its link"));
