@@ -82,10 +82,14 @@ std::vector<Command> Commands(Console* console) {
       InitModelCommand(console), CertsCommand(console),      InviteCommand(console),
       TokenNewCommand(console),  TokenRevokeCommand(console)};
   for (Command& command : commands) {
-    command.flags.push_back({.name = "output",
-                             .value = &console->output,
-                             .help = "text for people, json for programs (docs/tools.md).",
-                             .choices = {"text", "json"}});
+    const bool plans = command.name == "plan";
+    command.flags.push_back(
+        {.name = "output",
+         .value = &console->output,
+         .help = absl::StrCat("text for people, json for programs (docs/tools.md)",
+                              plans ? ", helm for the chart." : "."),
+         .choices = {"text", "json"}});
+    if (plans) command.flags.back().choices.push_back("helm");
   }
   return commands;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +18,7 @@
 #include "common/run/run_config.h"
 #include "common/update/combine_deltas.h"
 #include "distro/v1/run.pb.h"
+#include "tools/distroctl/plan_cluster.h"
 #include "tools/distroctl/plan_report.h"
 #include "worker/optimizer/update_rule.h"
 #include "worker/plan/memory_plan.h"
@@ -73,6 +76,12 @@ PlanOptions OfTheOtherMethod(PlanOptions o) {
   return o;
 }
 
+// A model is named as other commands name it, by its folder, or by the file that counts here.
+std::string ConfigOf(const std::string& model) {
+  std::error_code error;
+  return std::filesystem::is_directory(model, error) ? absl::StrCat(model, "/config.json") : model;
+}
+
 double UpdateBytes(const Layout& layout, const PlanMethod& m) {
   if (m.deltas) return EntropyBytes(static_cast<double>(layout.blocks()), m.kept, kDeltaUpdateBits);
   double bytes = 0;
@@ -86,7 +95,7 @@ double UpdateBytes(const Layout& layout, const PlanMethod& m) {
 
 // With no two workers of one mind: the most there can be.
 double ResultBytes(const Layout& layout, const PlanMethod& m, const PlanOptions& o) {
-  const double sent = static_cast<double>(o.nodes) * m.kept;
+  const double sent = static_cast<double>(o.workers) * m.kept;
   return MostBytes(static_cast<double>(layout.blocks()),
                    o.kept_votes == 0 ? sent : std::min<double>(o.kept_votes, sent),
                    m.deltas ? kDeltaResultBits : kSignsBits);
@@ -135,9 +144,9 @@ PlanBaseline BaselineOf(const Layout& layout, const PlanOptions& o) {
   PlanBaseline baseline;
   baseline.parameters = static_cast<double>(layout.elements());
   baseline.gradient = GradientBytes(baseline.parameters);
-  baseline.all_reduce = ReceivedFromAll(baseline.gradient, o.nodes);
-  baseline.ring = RingAllReduceBytes(baseline.gradient, o.nodes);
-  baseline.zero3 = Zero3Bytes(baseline.gradient, o.nodes);
+  baseline.all_reduce = ReceivedFromAll(baseline.gradient, o.workers);
+  baseline.ring = RingAllReduceBytes(baseline.gradient, o.workers);
+  baseline.zero3 = Zero3Bytes(baseline.gradient, o.workers);
   const double slower = 1e6 * std::min(o.up_mbps, o.down_mbps);
   baseline.ring_seconds = o.compute_seconds + TransferSeconds(baseline.ring, slower);
   baseline.zero3_seconds = o.compute_seconds + TransferSeconds(baseline.zero3, slower);
@@ -147,10 +156,10 @@ PlanBaseline BaselineOf(const Layout& layout, const PlanOptions& o) {
 PlanServer ServerOf(double parameters, const PlanMethod& m, const PlanOptions& o) {
   PlanServer server;
   const double rounds_a_day = kSecondsADay / m.round;
-  server.sent_a_day = rounds_a_day * o.nodes * m.result;
-  server.received_a_day = rounds_a_day * o.nodes * m.update;
-  server.up_mbps = 8e-6 * o.nodes * m.result / m.round;
-  server.down_mbps = 8e-6 * o.nodes * m.update / m.round;
+  server.sent_a_day = rounds_a_day * o.workers * m.result;
+  server.received_a_day = rounds_a_day * o.workers * m.update;
+  server.up_mbps = 8e-6 * o.workers * m.result / m.round;
+  server.down_mbps = 8e-6 * o.workers * m.update / m.round;
   const double model = 4 * parameters;
   // The initial model, two snapshots and one that arrives, and the rounds after the older: a
   // model's bytes of results lie between two snapshots.
@@ -163,7 +172,7 @@ PlanServer ServerOf(double parameters, const PlanMethod& m, const PlanOptions& o
 
 PlanPipeline PipelineOf(const ModelSizes& model, const PlanOptions& o) {
   PlanPipeline pipeline;
-  const int stages = std::min(o.nodes, model.layers);
+  const int stages = std::min(o.workers, model.layers);
   const int micro_batches = o.micro_batches_of_pipeline;
   pipeline.stages = stages;
   pipeline.bubble = PipelineBubble(stages, micro_batches);
@@ -227,8 +236,10 @@ WorkerRound RoundOfWorker(double step_seconds, double window_seconds, int local_
 }
 
 absl::Status PlanOptions::Validate() const {
-  if (config.empty()) return absl::InvalidArgumentError("--config: is required, a config.json");
-  DISTRO_RETURN_IF_ERROR(Range("nodes", nodes, 1, 1024));
+  if (model.empty())
+    return absl::InvalidArgumentError(
+        "--model: is required, a folder with config.json, or the file");
+  DISTRO_RETURN_IF_ERROR(Range("workers", workers, 1, 1024));
   DISTRO_RETURN_IF_ERROR(Range("gpus", gpus, 1, 64));
   DISTRO_RETURN_IF_ERROR(Range("gpu_memory_gb", gpu_memory_gb, 0.001, 1e4));
   DISTRO_RETURN_IF_ERROR(Range("up_mbps", up_mbps, 1e-3, 1e6));
@@ -257,9 +268,10 @@ absl::StatusOr<Report> MakePlan(const PlanOptions& given) {
   PlanOptions options = given;
   if (!options.step_seconds.empty())
     options.compute_seconds = *std::ranges::max_element(options.step_seconds);
-  DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(options.config, kMaxConfigBytes));
+  const std::string path = ConfigOf(options.model);
+  DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfigBytes));
   const absl::StatusOr<std::shared_ptr<const Architecture>> model = ParseModelConfig(json);
-  if (!model.ok()) return Annotate(model.status(), options.config);
+  if (!model.ok()) return Annotate(model.status(), path);
   DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create((*model)->Tensors()));
   DISTRO_ASSIGN_OR_RETURN(const Layout layout,
                           Layout::Create(std::move(manifest), kDefaultSegmentBlocks));
@@ -272,9 +284,14 @@ absl::StatusOr<Report> MakePlan(const PlanOptions& given) {
   plan.run_days = plan.method.round * static_cast<double>(options.rounds) / kSecondsADay;
   plan.baseline = BaselineOf(layout, options);
   plan.server = ServerOf(plan.baseline.parameters, plan.method, options);
+  plan.cluster = ClusterOf({.parameters = plan.baseline.parameters,
+                            .blocks = static_cast<double>(layout.blocks()),
+                            .workers = options.workers},
+                           plan.method);
   plan.pipeline = PipelineOf((*model)->sizes(), options);
   DISTRO_ASSIGN_OR_RETURN(plan.memories, MemoriesOf(config, **model, layout, options));
-  Report report = {.text = PlanText(plan, options), .json = PlanJson(plan)};
+  Report report = {
+      .text = PlanText(plan, options), .json = PlanJson(plan), .helm = HelmValues(plan.cluster)};
   const bool fits = std::any_of(plan.memories.begin(), plan.memories.end(),
                                 [](const PlanMemory& memory) { return memory.fits; });
   if (!fits) {

@@ -1,4 +1,4 @@
-// `distroctl plan`: what a run of a model on so many nodes will take, by either method, before
+// `distroctl plan`: what a run of a model with so many workers will take, by either method, before
 // anything is bought or started; and the formulas behind it, which docs/tools.md, "plan", has in
 // words with their sources. Bits a second for links, decimal units. Memory is what workers plan
 // with: worker/plan/memory_plan.h.
@@ -19,10 +19,10 @@
 namespace distro::tools {
 
 struct PlanOptions {
-  std::string config;           // config.json of the model. Required.
-  int nodes = 32;               // W
+  std::string model;            // a folder with config.json, or that file. Required.
+  int workers = 32;             // W
   int gpus = 1;                 // R, of a node
-  double gpu_memory_gb = 80;    // of each; with deltas of a node
+  double gpu_memory_gb = 80;    // of each; with deltas of a worker
   double up_mbps = 10;          // of a node
   double down_mbps = 100;       // of a node
   double compute_seconds = 10;  // a step's gradient takes on a node

@@ -40,12 +40,14 @@ Command PlanCommand(const Console* console) {
   return {
       .name = "plan",
       .summary =
-          "Memory, bytes and seconds of a run, from its model and its links; nothing is started.",
-      .flags = {{.name = "config",
-                 .value = &given->options.config,
-                 .help = "config.json of the model, Hugging Face layout. Required.",
+          "What a run needs, from its model, workers and links: memory, bytes, seconds, the "
+          "aggregator's machine; nothing is started.",
+      .flags = {{.name = "model",
+                 .value = &given->options.model,
+                 .help = "The model: a folder with config.json, Hugging Face layout, or that file. "
+                         "Required.",
                  .takes = Takes::kFile},
-                flag("nodes", &o.nodes, "Workers: machines with links of their own."),
+                flag("workers", &o.workers, "Workers: machines with links of their own."),
                 flag("gpus", &o.gpus, "GPUs of a node."),
                 flag("gpu_memory_gb", &o.gpu_memory_gb,
                      "Memory of a GPU, with deltas of a node, 10^9 bytes."),
@@ -82,12 +84,14 @@ Command PlanCommand(const Console* console) {
           R"(A round is H steps and one exchange; tables are of a step, and have both methods, the other one with its own K.
 Formulas and their sources: docs/tools.md, "plan". Results are the most there can be: workers that agree make them
 smaller. Memory is what a worker plans for its rank at the start, of the rank that needs most; a strategy "fits" with 1 GB
-to spare for CUDA and libraries; 5 when none does. What the link really does: distroctl bench-link.
+to spare for CUDA and libraries; 5 when none does. What the aggregator and the archiver need is from measurements
+(docs/performance.md, "Aggregator under load"); --output helm writes it as values of the chart. What the link really does: distroctl bench-link.
 
 Example:
-  distroctl plan --config examples/llama_1b2/config.json --nodes 8 --local_steps 5 --gpu_memory_gb 128 --up_mbps 10 --down_mbps 100
-  distroctl plan --config examples/llama_1b2/config.json --nodes 3 --step_seconds 4,8,32 --local_steps 60 --window_seconds 240
-  distroctl plan --config examples/llama_1b2/config.json --method signs --nodes 32 --gpus 8 --gpu_memory_gb 80 --kept_votes 32)",
+  distroctl plan --model examples/llama_1b2 --workers 8 --local_steps 5 --gpu_memory_gb 128 --up_mbps 10 --down_mbps 100
+  distroctl plan --model examples/llama_1b2 --workers 3 --step_seconds 4,8,32 --local_steps 60 --window_seconds 240
+  distroctl plan --model examples/llama_1b2 --workers 32 --local_steps 5 --output helm > sizes.yaml
+  distroctl plan --model examples/llama_1b2 --method signs --workers 32 --gpus 8 --gpu_memory_gb 80 --kept_votes 32)",
       .run = [given, console]() -> absl::StatusOr<int> {
         if (!given->overlap.empty()) given->options.overlap = given->overlap == "1";
         return console->Show(MakePlan(given->options));

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tools/distroctl/plan.h"
+#include "tools/distroctl/plan_cluster.h"
 #include "tools/distroctl/report.h"
 
 namespace distro::tools {
@@ -49,7 +50,7 @@ std::string TrafficTable(const Plan& plan, const PlanOptions& o) {
   add("ring All-Reduce, ZeRO-1, ZeRO-2", b.ring, b.ring, b.ring_seconds);
   add("ZeRO-3 / FSDP over all nodes", b.zero3, b.zero3, b.zero3_seconds);
   return absl::StrCat(table.Text(), "\nAll-Reduce as the report counts it: ", Bytes(b.all_reduce),
-                      " received a step from ", o.nodes - 1, " peers");
+                      " received a step from ", o.workers - 1, " peers");
 }
 
 std::string MethodText(const Plan& plan, const PlanOptions& o) {
@@ -92,7 +93,8 @@ std::string ServerText(const Plan& plan, const PlanOptions& o) {
       absl::StrFormat(" (%.0f and %.0f Mbit/s on average)\n", s.up_mbps, s.down_mbps),
       "disk of the aggregator: ", Bytes(s.disk_with_archiver), " with an archiver, ",
       Bytes(s.disk_without_archiver), " without one at the end of ", o.rounds, " rounds\n",
-      "a join downloads ", Bytes(s.join), " at most: ", Seconds(s.join_seconds));
+      ClusterText(plan.cluster), "\n", "a join downloads ", Bytes(s.join),
+      " at most: ", Seconds(s.join_seconds));
 }
 
 std::string PipelineText(const PlanPipeline& p, const PlanOptions& o) {
@@ -193,6 +195,7 @@ nlohmann::json PlanJson(const Plan& plan) {
                {"pipeline_boundary_bytes", p.bytes},
                {"pipeline_step_seconds", p.step},
                {"memory", std::move(memories)}});
+  json.update(ClusterJson(plan.cluster));
   return json;
 }
 

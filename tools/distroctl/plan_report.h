@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
+#include "tools/distroctl/plan_cluster.h"
 #include "worker/plan/memory_plan.h"
 
 namespace distro::tools {
@@ -83,6 +84,7 @@ struct Plan {
   double run_days = 0;
   PlanBaseline baseline;
   PlanServer server;
+  PlanCluster cluster;
   PlanPipeline pipeline;
   std::vector<PlanMemory> memories;
 };

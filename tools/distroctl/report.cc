@@ -20,7 +20,7 @@ absl::StatusOr<int> Console::Show(const absl::StatusOr<Report>& report) const {
   if (json()) {
     *out << WriteJson(report->json);
   } else {
-    *out << report->text << "\n";
+    *out << (output == "helm" ? report->helm : report->text) << "\n";
   }
   out->flush();
   DISTRO_RETURN_IF_ERROR(report->verdict);

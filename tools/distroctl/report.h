@@ -21,6 +21,7 @@ namespace distro::tools {
 struct Report {
   std::string text;     // lines, no newline at the end
   nlohmann::json json;  // the same facts; hashes as 16 hex digits, times in seconds, sizes in bytes
+  std::string helm = {};  // of `plan`: values of the chart, YAML, no newline at the end
   // The command did its work. Aborted: what it looked at is not as it should be (exit code 5).
   absl::Status verdict = absl::OkStatus();
 };

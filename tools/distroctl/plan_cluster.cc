@@ -1,0 +1,115 @@
+#include "tools/distroctl/plan_cluster.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tools/distroctl/plan_report.h"
+#include "tools/distroctl/report.h"
+
+namespace distro::tools {
+namespace {
+
+constexpr double kSecondsADay = 86400;
+constexpr double kGibi = 1024.0 * 1024 * 1024;
+
+// docs/performance.md, "Aggregator under load", the dearest rows: seconds of processor time for a
+// position that a worker sends.
+constexpr double kSignsSecondsAPosition = 38e-9;
+constexpr double kDeltasSecondsAPosition = 70e-9;
+// The aggregator's share of a round beyond which it, and not links and GPUs, sets the pace.
+constexpr double kShareOfRound = 0.1;
+constexpr double kLeastCores = 0.5;
+// Its resident memory there is below this and twice the round's updates and 7.5 results, in each row.
+constexpr double kBaseMemory = 0.4e9;
+constexpr double kUpdatesHeld = 2;
+constexpr double kResultsHeld = 7.5;
+// Those rows are of two cores; each more combines in memory of its own.
+constexpr double kMeasuredCores = 2;
+constexpr double kMemoryACore = 134e6;
+// docs/archiver.md, "Does it keep up?": parameters a second and core, AVX2.
+constexpr double kReplayedASecond = 283e6;
+// Its parameters, one decoded round of 4 bytes an entry, three results, and the process itself.
+constexpr double kEntryBytes = 4;
+constexpr double kArchiverResults = 3;
+constexpr double kArchiverBase = 0.3e9;
+// Copies of the parameters on the volumes: helm/distro/README.md, "Disk". A fifth stays free, twice
+// what DistroDiskFilling asks for.
+constexpr double kAggregatorCopies = 7;
+constexpr double kArchiverCopies = 7;
+constexpr double kDiskUse = 0.8;
+
+double AggregatorMemory(const PlanMethod& m, int workers, double cores) {
+  const double more_cores = std::max(0.0, std::ceil(cores) - kMeasuredCores);
+  return kBaseMemory + kUpdatesHeld * workers * m.update + kResultsHeld * m.result +
+         kMemoryACore * more_cores;
+}
+
+double ArchiverMemory(const PlanSize& size, const PlanMethod& m) {
+  const double entries = std::min<double>(static_cast<double>(size.workers) * m.kept, 4096);
+  return kArchiverBase + 4 * size.parameters + kEntryBytes * entries * size.blocks +
+         kArchiverResults * m.result;
+}
+
+// "2Gi"
+std::string Gibi(double bytes) { return absl::StrFormat("%.0fGi", std::ceil(bytes / kGibi)); }
+
+// "500m", "2500m"
+std::string Cores(double cores) { return absl::StrFormat("%.0fm", 500 * std::ceil(2 * cores)); }
+
+}  // namespace
+
+PlanCluster ClusterOf(const PlanSize& size, const PlanMethod& m) {
+  PlanCluster cluster;
+  const double positions = size.workers * size.blocks * m.kept;
+  cluster.aggregator_cpu_seconds =
+      positions * (m.deltas ? kDeltasSecondsAPosition : kSignsSecondsAPosition);
+  cluster.aggregator_cores =
+      std::max(kLeastCores, cluster.aggregator_cpu_seconds / (kShareOfRound * m.round));
+  cluster.aggregator_memory = AggregatorMemory(m, size.workers, cluster.aggregator_cores);
+  cluster.aggregator_disk = kAggregatorCopies * 4 * size.parameters / kDiskUse;
+  cluster.egress_a_day = kSecondsADay / m.round * size.workers * m.result;
+  cluster.egress_bits_per_second = 8 * size.workers * m.result / m.round;
+  cluster.archiver_threads = std::max(1.0, std::ceil(size.parameters / kReplayedASecond / m.round));
+  cluster.archiver_memory = ArchiverMemory(size, m);
+  cluster.archiver_disk = kArchiverCopies * 4 * size.parameters / kDiskUse;
+  return cluster;
+}
+
+std::string ClusterText(const PlanCluster& c) {
+  return absl::StrCat(
+      absl::StrFormat(
+          "aggregator: %.1f cores (%.1f s of processor time a round, within a tenth of it), ",
+          c.aggregator_cores, c.aggregator_cpu_seconds),
+      Bytes(c.aggregator_memory), " of memory, a volume of ", Bytes(c.aggregator_disk), ", ",
+      Bytes(c.egress_a_day), " of egress a day\n",
+      absl::StrFormat("archiver: %.0f cores, ", c.archiver_threads), Bytes(c.archiver_memory),
+      " of memory, a volume of ", Bytes(c.archiver_disk));
+}
+
+nlohmann::json ClusterJson(const PlanCluster& c) {
+  return {{"aggregator_cpu_seconds_a_round", c.aggregator_cpu_seconds},
+          {"aggregator_cores", c.aggregator_cores},
+          {"aggregator_memory_bytes", c.aggregator_memory},
+          {"aggregator_volume_bytes", c.aggregator_disk},
+          {"archiver_threads", c.archiver_threads},
+          {"archiver_memory_bytes", c.archiver_memory},
+          {"archiver_volume_bytes", c.archiver_disk}};
+}
+
+std::string HelmValues(const PlanCluster& c) {
+  return absl::StrCat(
+      "# distroctl plan --output helm: requests and sizes, rounded up (docs/tools.md, \"plan\").\n",
+      absl::StrFormat("# Egress of the aggregator: %s a day, %.0f Mbit/s on average.\n",
+                      Bytes(c.egress_a_day), 1e-6 * c.egress_bits_per_second),
+      "resources:\n  requests:\n    cpu: ", Cores(c.aggregator_cores),
+      "\n    memory: ", Gibi(c.aggregator_memory),
+      "\npersistence:\n  size: ", Gibi(c.aggregator_disk),
+      absl::StrFormat("\narchiver:\n  threads: %.0f", c.archiver_threads),
+      "\n  resources:\n    requests:\n      cpu: ", Cores(c.archiver_threads),
+      "\n      memory: ", Gibi(c.archiver_memory),
+      "\n  persistence:\n    size: ", Gibi(c.archiver_disk));
+}
+
+}  // namespace distro::tools
