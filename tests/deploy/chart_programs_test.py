@@ -7,12 +7,14 @@ import pathlib
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
 
 import pytest
+import yaml
 
 from charts import INSECURE, SOURCE, find, notes, pod_spec, render
 
@@ -150,6 +152,69 @@ def test_second_start_keeps_the_initial_model(place):
     place.processes.close()
     (place.root / "ports").unlink()
     place.aggregator(pod_spec(find(rendered, "StatefulSet")))
+
+
+def join_test(security):
+    """The container of the join test, as a command here: token and data are where the pod has them, the port is free."""
+    values = {**security, **WITH_RUN, "joinTest": {"enabled": True, "volume": {"emptyDir": {}}, "path": "text.txt", "timeoutSeconds": 60,
+                                                   **({"tokenSecret": "t"} if "tls" in security else {})}}
+    return pod_spec(find(render(values), "Pod", "-join"))["containers"][0]
+
+
+@pytest.mark.parametrize("security", [INSECURE, SECURE], ids=["insecure", "tls"])
+def test_the_join_test_joins_and_leaves(place, security):
+    secure = "tls" in security
+    if secure:
+        credentials(place)
+        subprocess.run(f"{BIN}/distroctl token new demo-distro-join --role worker > join.txt; awk '$1 == \"line\" {{ sub(/^line +/, \"\"); print }}' "
+                       "join.txt >> etc/distro/auth/tokens", shell=True, cwd=place.root, check=True)
+        token = re.search(r"^token +(\S+)", (place.root / "join.txt").read_text(), re.M)[1]
+        place.mount({"token": {"token": token}})
+    rendered = render({**security, **WITH_RUN})
+    place.mount({"run": find(rendered, "ConfigMap", "-run")["data"]})
+    grpc, http = place.aggregator(pod_spec(find(rendered, "StatefulSet")))
+    (place.root / "training-data").mkdir()
+    shutil.copy(SOURCE / "docs/algorithm.md", place.root / "training-data/text.txt")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [place.here(a).replace("7703", str(port)) for a in client(join_test(security), grpc, secure)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=place.root,
+                          env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "TMPDIR": str(place.root / "tmp")})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " joined " in done.stderr
+    wait_for(lambda: 'distro_aggregator_worker_changes_total{reason="left"} 1\n' in get(http, "/metrics")[1], "the aggregator saw it leave")
+
+
+def test_the_join_test_fails_when_there_is_nothing_to_join(place):
+    (place.root / "training-data").mkdir()
+    shutil.copy(SOURCE / "docs/algorithm.md", place.root / "training-data/text.txt")
+    command = [place.here(a) for a in client(join_test(INSECURE), "127.0.0.1:1", False)] + ["--connect_timeout=1s"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=place.root,
+                          env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "TMPDIR": str(place.root / "tmp")})
+    assert 11 <= done.returncode <= 18, (done.returncode, done.stderr)
+
+
+def quantity(text):
+    """In bytes or cores."""
+    number, unit = re.fullmatch(r"(\d+)(m|Gi)", text).groups()
+    return int(number) * {"m": 0.001, "Gi": 2**30}[unit]
+
+
+def test_the_plan_gives_values_of_the_chart_and_the_defaults_fit_what_they_say():
+    """README.md, "Sizes": the defaults fit 1.2 B parameters and 8 workers of deltas with 5 local steps."""
+    done = subprocess.run([BIN / "distroctl", "plan", "--model", SOURCE / "examples/llama_1b2", "--workers", "8", "--local_steps", "5", "--output", "helm"],
+                          capture_output=True, text=True, check=True)
+    planned = yaml.safe_load(done.stdout)
+    listed = render({**INSECURE, **planned})
+    aggregator = find(listed, "StatefulSet")["spec"]
+    assert aggregator["template"]["spec"]["containers"][0]["resources"] == planned["resources"]
+    assert aggregator["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"] == planned["persistence"]["size"]
+    defaults = yaml.safe_load((SOURCE / "helm/distro/values.yaml").read_text())
+    for part, least in ((defaults, planned), (defaults["archiver"], planned["archiver"])):
+        for name in ("cpu", "memory"):
+            assert quantity(part["resources"]["requests"][name]) >= quantity(least["resources"]["requests"][name]), name
+        assert quantity(part["persistence"]["size"]) >= quantity(least["persistence"]["size"])
 
 
 def test_an_argument_that_the_program_does_not_know_is_seen(place):

@@ -4,6 +4,7 @@ import json
 import re
 
 import helm_python as helm
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -24,6 +25,8 @@ by_name = {"ids": lambda p: p.name.removesuffix("-values.yaml")}
     ({"persistence": {"size": "10GBx"}}, "/persistence/size.*does not match pattern"),
     ({"persistence": {"accessModes": ["ReadOnlyMany"]}}, "/persistence/accessModes/0.*must be one of"),
     ({"image": {"pullPolicy": "Sometimes"}}, "/image/pullPolicy.*must be one of"),
+    ({"image": {"digest": "sha256:12"}}, "/image/digest.*does not match pattern"),
+    ({"image": {"registry": "https://registry.example"}}, "/image/registry.*does not match pattern"),
     ({"drainGraceSeconds": -1}, "/drainGraceSeconds.*minimum: got -1, want 0"),
     ({"extraArgs": ["log_level=debug"]}, "/extraArgs/0.*does not match pattern"),
     ({"service": {"publicAddress": "https://a.example"}}, "/service/publicAddress.*does not match pattern"),
@@ -42,6 +45,10 @@ def test_schema_refuses(values, message):
     ({"insecure": True, "run": {"config": RUN["config"]}}, "run.initModel.config is required with run.config"),
     ({"insecure": True, "run": {"initModel": RUN["initModel"]}}, "run.config is required with run.initModel.config"),
     ({"insecure": True, "prometheusRule": {"enabled": True}}, "prometheusRule.enabled needs serviceMonitor.enabled"),
+    ({**SECURE, "tls": {"certManager": {"enabled": True, "issuerRef": {"name": "x"}, "includeInternalNames": False}}},
+     "tls.certManager.dnsNames or gateway.hostname is required with includeInternalNames: false"),
+    ({"insecure": True, "joinTest": {"enabled": True}}, "joinTest.volume and joinTest.path are required"),
+    ({**SECURE, "joinTest": {"enabled": True, "volume": {"emptyDir": {}}, "path": "p"}}, "that of the worker demo-distro-join"),
     ({"insecure": True, "gateway": {"enabled": True}}, "gateway.enabled needs TLS"),
     ({**SECURE, "gateway": {"enabled": True}}, "gateway.hostname and gateway.parentRefs are required"),
     ({"insecure": True, "workers": {"enabled": True}}, "workers.data.existingClaim and workers.data.path are required"),
@@ -50,6 +57,113 @@ def test_schema_refuses(values, message):
 def test_contradictions_are_refused_with_the_remedy(values, message):
     with pytest.raises(helm.HelmRenderError, match=message):
         render(values)
+
+
+def test_the_registry_is_required_and_the_error_says_how_to_push():
+    with pytest.raises(helm.HelmRenderError, match="(?s)image.registry is required.*docker build.*docker push.*--set image.registry="):
+        render({**charts.INSECURE, "image": {"registry": ""}})
+
+
+def images(values):
+    return {c["image"] for o in pods(objects(render(values))) for c in pod_spec(o)["containers"] + pod_spec(o).get("initContainers", [])}
+
+
+def test_images_are_those_of_the_registry():
+    assert images({**charts.INSECURE, "image": {"registry": "registry.example:5000/team"}}) == {
+        "registry.example:5000/team/distro/aggregator:0.1.0", "registry.example:5000/team/distro/tools:0.1.0"}
+
+
+def test_a_digest_takes_the_place_of_the_tag():
+    digest = "sha256:" + 64 * "a"
+    found = images({**charts.INSECURE, "image": {"tag": "1", "digest": digest}, "toolsImage": {"tag": "2"}})
+    assert found == {f"registry.example/distro/aggregator@{digest}", "registry.example/distro/tools:2"}
+
+
+def test_workers_are_of_the_image_that_was_run():
+    values = {**charts.INSECURE, "workers": {"enabled": True, "data": {"existingClaim": "c", "path": "p"}}}
+    container = pod_spec(find(render(values), "StatefulSet", "-worker"))["containers"][0]
+    assert container["image"] == "registry.example/distro/worker-cpu:0.1.0"
+    assert "limits" not in container["resources"] and "--device=cuda" not in container["args"]
+
+
+def test_a_certificate_of_a_public_issuer_has_public_names_only_and_clients_ask_for_one():
+    listed = objects(render(read_values(CHART / "ci/public-issuer-values.yaml")))
+    assert find(listed, "Certificate")["spec"]["dnsNames"] == ["aggregator.example"]
+    for workload in (find(listed, "StatefulSet", "-archiver"), find(listed, "Pod", "-check")):
+        args = pod_spec(workload)["containers"][0]["args"]
+        assert "--server_name=aggregator.example" in args and not [a for a in args if a.startswith("--ca=")]
+    inside = find(render(read_values(CHART / "ci/cert-manager-values.yaml")), "Certificate")["spec"]["dnsNames"]
+    assert inside == ["demo-distro.prod.svc", "demo-distro-headless.prod.svc", "aggregator.example"]
+
+
+def test_pods_get_what_the_values_add():
+    listed = objects(render(read_values(CHART / "ci/extras-values.yaml")))
+    for suffix, variable, mount in (("", "TZ", "/scratch"), ("-archiver", "RCLONE_CONFIG", "/etc/rclone"), ("-worker", "POD_NAME", "/dev/shm")):
+        spec = pod_spec(find(listed, "StatefulSet", suffix))
+        assert variable in [e["name"] for e in spec["containers"][0]["env"]], suffix
+        assert mount in [m["mountPath"] for m in spec["containers"][0]["volumeMounts"]], suffix
+        assert spec["topologySpreadConstraints"], suffix
+
+
+def egress(listed, suffix):
+    """(peer, port) of each rule."""
+    rules = find(listed, "NetworkPolicy", suffix)["spec"]["egress"]
+    return [(json.dumps(rule.get("to")), port["port"]) for rule in rules for port in rule.get("ports", [{"port": None}])]
+
+
+def test_archiver_and_workers_reach_names_the_aggregator_and_what_is_added():
+    listed = objects(render(read_values(CHART / "ci/extras-values.yaml")))
+    for suffix, added in (("-archiver", ('[{"ipBlock": {"cidr": "198.51.100.0/24"}}]', 443)), ("-worker", (None, None))):
+        found = egress(listed, suffix)
+        assert [port for _, port in found[:3]] == [53, 53, "grpc"]
+        assert '"app.kubernetes.io/component": "aggregator"' in found[2][0]
+        assert len(found) == 4 and (added[1] is None or found[3] == added)
+        policy = find(listed, "NetworkPolicy", suffix)["spec"]
+        assert policy["policyTypes"] == ["Ingress", "Egress"] and [p["port"] for p in policy["ingress"][0]["ports"]] == ["http"]
+    assert find(listed, "NetworkPolicy")["spec"]["egress"] == []
+
+
+def test_the_join_test_uses_the_credential_of_its_own_name():
+    pod = pod_spec(find(render(read_values(CHART / "ci/extras-values.yaml")), "Pod", "-join"))
+    args = pod["containers"][0]["args"]
+    assert "--name=demo-distro-join" in args and "--token_file=/etc/distro/token/token" in args
+    assert [v["secret"]["secretName"] for v in pod["volumes"] if v["name"] == "token"] == ["distro-join-token"]
+
+
+def examples():
+    return {p.name: yaml.safe_load(p.read_text()) for p in (CHART / "examples").glob("*.yaml")}
+
+
+def test_examples_are_about_the_objects_of_a_release():
+    listed = objects(render(read_values(CHART / "ci/gateway-values.yaml"), namespace="distro"))
+    claim = find(listed, "StatefulSet")["spec"]["volumeClaimTemplates"][0]
+    name = f"{claim['metadata']['name']}-{find(listed, 'StatefulSet')['metadata']['name']}-0"
+    snapshot, restored = examples()["volume-snapshot.yaml"], examples()["restore-volume.yaml"]
+    assert snapshot["spec"]["source"] == {"persistentVolumeClaimName": name}
+    assert restored["metadata"]["name"] == name and restored["spec"]["dataSource"]["name"] == snapshot["metadata"]["name"]
+    assert restored["metadata"]["labels"].items() >= find(listed, "StatefulSet")["spec"]["selector"]["matchLabels"].items()
+    assert {k: restored["spec"][k] for k in ("accessModes", "resources")} == claim["spec"]
+    (listener,) = examples()["gateway.yaml"]["spec"]["listeners"]
+    text = (CHART / "examples/gateway.yaml").read_text()
+    assert f"sectionName: {listener['name']}" in text.split("apiVersion")[0]
+
+
+def test_examples_have_the_fields_of_their_kinds():
+    """A claim by its schema; of a VolumeSnapshot and a Gateway no package here has one, so that their fields are compared with a list."""
+    kubernetes_validate.validate(examples()["restore-volume.yaml"], "1.37", strict=True)
+    snapshot, gateway = examples()["volume-snapshot.yaml"], examples()["gateway.yaml"]
+    assert (snapshot["apiVersion"], snapshot["kind"]) == ("snapshot.storage.k8s.io/v1", "VolumeSnapshot")
+    assert set(snapshot["spec"]) == {"volumeSnapshotClassName", "source"}
+    assert set(gateway["spec"]) == {"gatewayClassName", "listeners"}
+    for listener in gateway["spec"]["listeners"]:
+        assert set(listener) == {"name", "protocol", "port", "tls", "allowedRoutes"} and listener["tls"] == {"mode": "Passthrough"}
+        assert set(listener["allowedRoutes"]) == {"namespaces", "kinds"}
+
+
+def test_the_readme_says_what_happens_when_a_node_is_lost():
+    text = (CHART / "README.md").read_text()
+    for words in ("RTO", "RPO", "out-of-service=nodeshutdown:NoExecute", "kubectl delete node", "--force"):
+        assert words in text, words
 
 
 def restricted(spec):
@@ -145,7 +259,7 @@ def test_schema_has_every_value(chart):
     values = yaml.safe_load((chart / "values.yaml").read_text())
     optional = {f"{p}.{f}" for p in ("startupProbe", "readinessProbe", "livenessProbe")
                 for f in ("initialDelaySeconds", "successThreshold")} | {"global", "resources.limits", "archiver.resources.limits"}
-    optional |= {f"workers.resources.{k}" for k in ("limits", "requests")}
+    optional |= {f"{p}.resources.{k}" for p in ("workers", "joinTest") for k in ("limits", "requests")}
     named = {path for path, _ in leaves(values)}
     for path in set(known_paths(schema)) - optional:
         assert any(n == path or n.startswith(path + ".") for n in named), path

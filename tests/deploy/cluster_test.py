@@ -1,61 +1,41 @@
 """The life of a release on a real cluster: install, `helm test`, training through the Service, a pod that is killed, upgrade,
 rollback, uninstall, install again. The run goes on each time, and what was committed keeps its hashes.
 
-    KUBECONFIG            the cluster; its nodes have the images, and service addresses answer from this machine
-    DISTRO_IMAGE_PREFIX   for example localhost/distro: PREFIX/aggregator and PREFIX/tools are installed
-    DISTRO_IMAGE_TAG      their tag; default: test
-    DISTRO_BIN            distroctl and distro-worker of the same build
-
-It makes a namespace of its own and deletes it at the end, volumes too.
+What it needs of the environment: cluster.py. It makes a namespace of its own and deletes it at the end, volumes too.
 """
 
 import contextlib
 import copy
 import json
 import os
-import pathlib
 import re
 import secrets
 import socket
 import subprocess
-import time
 
 import helm_python as helm
 import pytest
 
+import cluster
 from charts import CHART, SOURCE, objects, pod_spec, pods, render
+from cluster import BIN, KUBECONFIG, LIMIT, SMALL, wait_for
 
-KUBECONFIG, PREFIX = os.environ.get("KUBECONFIG"), os.environ.get("DISTRO_IMAGE_PREFIX")
-TAG = os.environ.get("DISTRO_IMAGE_TAG", "test")
-BIN = pathlib.Path(os.environ.get("DISTRO_BIN", SOURCE / "build/dev/bin"))
-pytestmark = pytest.mark.skipif(not (KUBECONFIG and PREFIX), reason="needs a cluster: set KUBECONFIG and DISTRO_IMAGE_PREFIX (docs/deploy.md)")
+pytestmark = cluster.needed
 
 NAMESPACE = f"distro-test-{secrets.token_hex(3)}"
 HOST = f"demo-distro.{NAMESPACE}.svc"
 MODEL = {**json.loads((SOURCE / "examples/demo/config.json").read_text()), "num_hidden_layers": 1}
 RUN = {"name": "cluster", "rounds": 1000000, "warmup_rounds": 5, "sequence_length": 32, "samples_per_worker": 1, "held_out_fraction": 0,
        "start_workers": 2, "round_deadline": "10s", "probation_rounds": 0}
-SMALL = {"requests": {"cpu": "50m", "memory": "64Mi"}}
 VALUES = {
-    "image": {"repository": f"{PREFIX}/aggregator", "tag": TAG}, "toolsImage": {"repository": f"{PREFIX}/tools", "tag": TAG},
+    **cluster.IMAGES,
     "tls": {"existingSecret": "distro-tls"}, "auth": {"existingSecret": "distro-auth"}, "resources": SMALL, "drainGraceSeconds": 10,
     "persistence": {"size": "1Gi"}, "archiver": {"resources": SMALL, "persistence": {"size": "1Gi"}},
     "run": {"config": RUN, "initModel": {"config": MODEL, "seed": 1}}, "readinessProbe": {"periodSeconds": 1}}
-LIMIT = 300
 
 
 def kubectl(*arguments, text=None):
-    done = subprocess.run(["kubectl", "-n", NAMESPACE, *arguments], input=text, capture_output=True, text=True, timeout=LIMIT)
-    assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
-    return done.stdout
-
-
-def wait_for(condition, what):
-    end = time.monotonic() + LIMIT
-    while not (found := condition()):
-        assert time.monotonic() < end, f"not within {LIMIT} s: {what}"
-        time.sleep(0.2)
-    return found
+    return cluster.kubectl(NAMESPACE, *arguments, text=text)
 
 
 @pytest.fixture(scope="module")

@@ -33,18 +33,40 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 
-{{/* "repository:tag" of an image's values. Arguments: root, image. */}}
+{{/* "registry/repository:tag", or "@digest" where there is one. Arguments: root, image. */}}
 {{- define "distro.image" -}}
-{{- printf "%s:%s" .image.repository (default .root.Chart.AppVersion .image.tag) | quote }}
+{{- $name := printf "%s/%s" .root.Values.image.registry .image.repository }}
+{{- if .image.digest }}
+{{- printf "%s@%s" $name .image.digest | quote }}
+{{- else }}
+{{- printf "%s:%s" $name (default .root.Chart.AppVersion .image.tag) | quote }}
+{{- end }}
 {{- end }}
 
 {{- define "distro.tlsSecret" -}}
 {{- if .Values.tls.certManager.enabled }}{{ include "distro.fullname" . }}-tls{{ else }}{{ .Values.tls.existingSecret }}{{ end }}
 {{- end }}
 
-{{/* Where pods of the cluster find the aggregator; a name of the certificate that cert-manager makes. */}}
+{{/* Where pods of the cluster find the aggregator. */}}
 {{- define "distro.serviceHost" -}}
 {{ include "distro.fullname" . }}.{{ .Release.Namespace }}.svc
+{{- end }}
+
+{{/* Names for which the certificate of cert-manager is issued, as a list. A public issuer refuses names of the cluster. */}}
+{{- define "distro.dnsNames" -}}
+{{- $names := list }}
+{{- if .Values.tls.certManager.includeInternalNames }}
+{{- $names = list (include "distro.serviceHost" .) (printf "%s-headless.%s.svc" (include "distro.fullname" .) .Release.Namespace) }}
+{{- end }}
+{{- with .Values.gateway.hostname }}{{ $names = append $names . }}{{ end }}
+{{- toJson (concat $names .Values.tls.certManager.dnsNames | uniq) }}
+{{- end }}
+
+{{/* The name in the certificate that pods of the cluster ask for; empty: that of the service, under which they connect. */}}
+{{- define "distro.serverName" -}}
+{{- if .Values.tls.serverName }}{{ .Values.tls.serverName }}
+{{- else if and .Values.tls.certManager.enabled (not .Values.tls.certManager.includeInternalNames) }}{{ include "distro.dnsNames" . | fromJsonArray | first }}
+{{- end }}
 {{- end }}
 
 {{/* What every pod has in common. */}}
@@ -67,6 +89,9 @@ securityContext:
 {{- else }}
 {{- if .root.Values.tls.caKey }}
 - --ca=/etc/distro/ca/ca.crt
+{{- end }}
+{{- with include "distro.serverName" .root }}
+- --server_name={{ . }}
 {{- end }}
 - --token_file={{ .token }}
 {{- end }}
@@ -128,7 +153,7 @@ persistentVolumeClaimRetentionPolicy:
 {{- end }}
 {{- end }}
 
-{{/* Argument: values with nodeSelector, tolerations and affinity. */}}
+{{/* Argument: values with nodeSelector, tolerations, affinity and topologySpreadConstraints. */}}
 {{- define "distro.placement" -}}
 {{- with .nodeSelector }}
 nodeSelector:
@@ -141,6 +166,39 @@ tolerations:
 {{- with .affinity }}
 affinity:
   {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Ingress of a pod's HTTP port: what networkPolicy.httpFrom says. Argument: root. */}}
+{{- define "distro.httpIngress" -}}
+- ports:
+    - {port: http, protocol: TCP}
+  from:
+    {{- if .Values.networkPolicy.httpFrom }}
+    {{- toYaml .Values.networkPolicy.httpFrom | nindent 4 }}
+    {{- else }}
+    - namespaceSelector: {}
+    {{- end }}
+{{- end }}
+
+{{/* Egress of a client of the aggregator: names, gRPC, and what the values add. Arguments: root, more. */}}
+{{- define "distro.clientEgress" -}}
+- ports:
+    - {port: 53, protocol: UDP}
+    - {port: 53, protocol: TCP}
+- to:
+    - podSelector:
+        matchLabels:
+          {{- include "distro.selectorLabels" .root | nindent 10 }}
+          app.kubernetes.io/component: aggregator
+  ports:
+    - {port: grpc, protocol: TCP}
+{{- with .more }}
+{{ toYaml . }}
 {{- end }}
 {{- end }}
 

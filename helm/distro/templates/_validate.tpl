@@ -1,6 +1,18 @@
 {{/* What the schema cannot say in words that help. */}}
 {{- define "distro.validate" -}}
 {{- $tls := .Values.tls }}
+{{- if not .Values.image.registry }}
+{{- fail (printf "image.registry is required: no images are published. Build and push them from the checkout, then give the registry:\n  for image in aggregator tools; do docker build -t REGISTRY/distro/$image:%s -f docker/$image.Dockerfile . && docker push REGISTRY/distro/$image:%s; done\n  helm install ... --set image.registry=REGISTRY" .Chart.AppVersion .Chart.AppVersion) }}
+{{- end }}
+{{- if and $tls.certManager.enabled (not $tls.certManager.includeInternalNames) (eq (include "distro.dnsNames" .) "[]") }}
+{{- fail "tls.certManager.dnsNames or gateway.hostname is required with includeInternalNames: false: the certificate needs a name." }}
+{{- end }}
+{{- if and .Values.joinTest.enabled (or (not .Values.joinTest.volume) (not .Values.joinTest.path)) }}
+{{- fail "joinTest.volume and joinTest.path are required with joinTest.enabled: where the run's training data lies." }}
+{{- end }}
+{{- if and .Values.joinTest.enabled (not .Values.insecure) (not .Values.joinTest.tokenSecret) }}
+{{- fail (printf "joinTest.tokenSecret is required with TLS: a secret with the entry token, that of the worker %s-join." (include "distro.fullname" .)) }}
+{{- end }}
 {{- if .Values.insecure }}
 {{- if or $tls.existingSecret $tls.certManager.enabled .Values.auth.existingSecret .Values.auth.clientCASecret }}
 {{- fail "insecure: true contradicts tls and auth: plaintext uses none of them. Give one or the other." }}
