@@ -2,6 +2,7 @@
 these objects, its rules, jobs and targets, is made of them here; Debian's Prometheus cannot ask a cluster itself."""
 import json
 import signal
+import threading
 import urllib.request
 
 import yaml
@@ -46,13 +47,24 @@ def targets(monitor, endpoint, services):
 
 
 class ClusterPrometheus(prometheus_server.Prometheus):
-    """follow() reads rules and monitors of the cluster again, each query its endpoints."""
+    """follow() reads rules and monitors of the cluster again; its endpoints are read all the time."""
 
     def __init__(self, folder):
         (folder / "rules").mkdir()
         (folder / "consoles").mkdir()
         super().__init__(folder, {})
-        self.folder, self.jobs = folder, {}
+        self.folder, self.jobs, self.ends = folder, {}, threading.Event()
+        self.watcher = threading.Thread(target=self.watch)
+        self.watcher.start()
+
+    def close(self):
+        self.ends.set()
+        self.watcher.join()
+        super().close()
+
+    def watch(self):
+        while not self.ends.wait(2):
+            self.discover()
 
     def follow(self):
         for old in (self.folder / "rules").iterdir():
@@ -62,7 +74,6 @@ class ClusterPrometheus(prometheus_server.Prometheus):
             (self.folder / "rules" / name).write_text(yaml.safe_dump(rule["spec"]))
         self.jobs = {f"{monitor['metadata']['namespace']}-{monitor['metadata']['name']}-{number}": (monitor, endpoint)
                      for monitor in listed("servicemonitor") for number, endpoint in enumerate(monitor["spec"]["endpoints"])}
-        self.discover()
         jobs = [{"job_name": name, "metrics_path": endpoint["path"], "file_sd_configs": [{"files": [f"{self.folder}/{name}.json"]}]}
                 for name, (_, endpoint) in self.jobs.items()]
         config = {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "rule_files": [f"{self.folder}/rules/*.yml"],
@@ -71,15 +82,11 @@ class ClusterPrometheus(prometheus_server.Prometheus):
         self.child.send_signal(signal.SIGHUP)
 
     def discover(self):
-        services = listed("endpoints")
-        for name, (monitor, endpoint) in self.jobs.items():
+        jobs, services = self.jobs, listed("endpoints")
+        for name, (monitor, endpoint) in jobs.items():
             new = self.folder / f"{name}.new"
             new.write_text(json.dumps(targets(monitor, endpoint, services)))
             new.replace(self.folder / f"{name}.json")
-
-    def query(self, expression):
-        self.discover()
-        return super().query(expression)
 
     def loaded(self):
         """Whether the last configuration was read, and is the one in use."""

@@ -48,7 +48,7 @@ def start_worker(ends, folder, namespace):
     log = ends.enter_context((folder / f"{namespace}.log").open("w"))
     # ends with the thread that started it, also when ctest kills the test
     process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", BIN / "distro-worker", "--aggregator", address, "--insecure",
-                                "--data", SOURCE / "docs/algorithm.md", "--name", "worker-1"], stdout=log, stderr=log)
+                                "--data", SOURCE / "docs/algorithm.md", "--name", "worker-1", "--hold_back", "200ms"], stdout=log, stderr=log)
     ends.callback(lambda: (process.kill(), process.wait()))
 
 
