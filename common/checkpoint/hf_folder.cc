@@ -6,13 +6,11 @@
 #include <filesystem>
 #include <system_error>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/checkpoint/shard_index.h"
 #include "common/checkpoint/snapshot.h"
 
 namespace distro {
@@ -34,46 +32,6 @@ absl::StatusOr<json> ParseConfig(const std::string& text) {
   if (!config.ok()) return Annotate(config.status(), kConfigName);
   if (!config->is_object()) return absl::InvalidArgumentError("config.json: is not a JSON object");
   return config;
-}
-
-absl::StatusOr<std::vector<SafetensorsFile>> OpenFiles(const std::string& folder) {
-  std::vector<SafetensorsFile> files;
-  if (fs::exists(PathOf(folder, kModelName))) {
-    DISTRO_ASSIGN_OR_RETURN(SafetensorsFile file,
-                            SafetensorsFile::Open(PathOf(folder, kModelName)));
-    files.push_back(std::move(file));
-    return files;
-  }
-  if (fs::exists(PathOf(folder, kShardIndexName))) return OpenShards(folder);
-  return absl::NotFoundError(absl::StrCat(folder, ": has neither ", kModelName, " nor ",
-                                          kShardIndexName,
-                                          "; save the model with safe_serialization=True"));
-}
-
-// A constant, stored by transformers before 4.31.
-bool IsConstant(absl::string_view name) { return absl::EndsWith(name, ".rotary_emb.inv_freq"); }
-
-absl::StatusOr<Manifest> ManifestOf(const std::vector<SafetensorsFile>& files) {
-  std::vector<TensorSpec> specs;
-  for (const SafetensorsFile& file : files) {
-    for (const SafetensorsTensor& tensor : file.tensors()) {
-      if (IsConstant(tensor.name)) continue;
-      if (!IsConvertibleToFloat(tensor.dtype)) {
-        return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, ": dtype ",
-                                                       tensor.dtype,
-                                                       " cannot be trained; use F32, BF16 or F16"));
-      }
-      specs.push_back({tensor.name, tensor.shape});
-    }
-  }
-  return Manifest::Create(std::move(specs));
-}
-
-const SafetensorsTensor* FindIn(const std::vector<SafetensorsFile>& files, absl::string_view name) {
-  for (const SafetensorsFile& file : files) {
-    if (const SafetensorsTensor* tensor = file.Find(name); tensor != nullptr) return tensor;
-  }
-  return nullptr;
 }
 
 absl::StatusOr<std::string> ConfigOfFloatWeights(const std::string& config_json) {
@@ -102,19 +60,8 @@ absl::StatusOr<CheckpointFolder> OpenCheckpointFolder(const std::string& folder)
   DISTRO_ASSIGN_OR_RETURN(std::string config,
                           ReadFile(PathOf(folder, kConfigName), kMaxConfigBytes));
   DISTRO_RETURN_IF_ERROR(Annotate(ParseConfig(config).status(), folder));
-  DISTRO_ASSIGN_OR_RETURN(std::vector<SafetensorsFile> files, OpenFiles(folder));
-  absl::StatusOr<Manifest> manifest = ManifestOf(files);
-  if (!manifest.ok()) return Annotate(manifest.status(), folder);
-  return CheckpointFolder(std::move(config), std::move(files), *std::move(manifest));
-}
-
-absl::Status CheckpointFolder::ReadInto(const Layout& layout, TensorBuffer* out) const {
-  DISTRO_RETURN_IF_ERROR(CheckSameTensors(layout.manifest(), manifest_));
-  for (int i = 0; i < out->tensors(); ++i) {
-    const SafetensorsTensor* tensor = FindIn(files_, manifest_.tensors()[i].name);
-    DISTRO_RETURN_IF_ERROR(CopyToFloat(*tensor, out->tensor(i)));
-  }
-  return absl::OkStatus();
+  DISTRO_ASSIGN_OR_RETURN(StoredTensors tensors, OpenStoredTensors(folder));
+  return CheckpointFolder(std::move(config), std::move(tensors));
 }
 
 absl::Status WriteCheckpointFolder(const std::string& folder, const std::string& config_json,

@@ -2,13 +2,12 @@
 // model.safetensors, or beside model.safetensors.index.json and the files that it names.
 #pragma once
 
-#include <map>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/checkpoint/safetensors.h"
+#include "common/checkpoint/stored_tensors.h"
 #include "common/layout/layout.h"
 #include "common/layout/manifest.h"
 #include "common/layout/tensor_buffer.h"
@@ -19,24 +18,30 @@ namespace distro {
 class CheckpointFolder {
  public:
   const std::string& config_json() const { return config_json_; }
-  // All trainable tensors: those of the files, except "*.rotary_emb.inv_freq", a constant that old
-  // files carry.
-  const Manifest& manifest() const { return manifest_; }
+  const Manifest& manifest() const { return tensors_.manifest(); }
 
-  // Widens every tensor to f32. InvalidArgument: the layout has another manifest; names the first
-  // tensor that differs. Requires a buffer of `layout`.
-  absl::Status ReadInto(const Layout& layout, TensorBuffer* out) const;
+  // As StoredTensors::ReadInto.
+  absl::Status ReadInto(const Layout& layout, TensorBuffer* out) const {
+    return tensors_.ReadInto(layout, out);
+  }
 
  private:
   friend absl::StatusOr<CheckpointFolder> OpenCheckpointFolder(const std::string& folder);
-  CheckpointFolder(std::string config_json, std::vector<SafetensorsFile> files, Manifest manifest)
-      : config_json_(std::move(config_json)),
-        files_(std::move(files)),
-        manifest_(std::move(manifest)) {}
+  CheckpointFolder(std::string config_json, StoredTensors tensors)
+      : config_json_(std::move(config_json)), tensors_(std::move(tensors)) {}
 
   std::string config_json_;
-  std::vector<SafetensorsFile> files_;  // no tensor is in two of them
-  Manifest manifest_;
+  StoredTensors tensors_;
+};
+
+// config.json must be a JSON object; what it says about an architecture is not looked at. NotFound,
+// InvalidArgument: as OpenStoredTensors, and of config.json.
+absl::StatusOr<CheckpointFolder> OpenCheckpointFolder(const std::string& folder);
+CheckpointFolder(std::string config_json, StoredTensors tensors)
+    : config_json_(std::move(config_json)), tensors_(std::move(tensors)) {}
+
+std::string config_json_;
+StoredTensors tensors_;
 };
 
 // model.safetensors wins over an index, as in transformers. config.json must be a JSON object; what

@@ -8,6 +8,7 @@
 #include "tools/distroctl/check_connection.h"
 #include "tools/distroctl/create_run.h"
 #include "tools/distroctl/credentials.h"
+#include "tools/distroctl/init_model.h"
 #include "tools/distroctl/invite.h"
 #include "tools/distroctl/log_verify.h"
 #include "tools/distroctl/operate.h"
