@@ -211,15 +211,18 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
                          .run_name = options.run,
                          .phases = phases,
                          .log = log});
-  DISTRO_ASSIGN_OR_RETURN(
-      const std::unique_ptr<TrainingRun> run,
-      TrainingRun::Begin(
-          trainer, scratch_dir, &workload,
-          {.exchange = exchange, .phases = phases, .log = log, .state = self.state.get()},
-          [&](const TrainSummary& reading) {
-            metrics->Update(reading);
-            if (reading.rounds_applied > 0) progress.Update(ReadingOf(reading, rounds));
-          }));
+  DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<TrainingRun> run,
+                          TrainingRun::Begin(trainer, scratch_dir, &workload,
+                                             {.exchange = exchange,
+                                              .phases = phases,
+                                              .log = log,
+                                              .state = self.state.get(),
+                                              .wants_companions = !options.checkpoint_dir.empty()},
+                                             [&](const TrainSummary& reading) {
+                                               metrics->Update(reading);
+                                               if (reading.rounds_applied > 0)
+                                                 progress.Update(ReadingOf(reading, rounds));
+                                             }));
   rounds = run->run().config().rounds();
   DISTRO_ASSIGN_OR_RETURN(const ComputeRates compute,
                           MeasureCompute(run->run(), workload, options));

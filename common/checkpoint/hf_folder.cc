@@ -43,7 +43,8 @@ absl::StatusOr<std::string> ConfigOfFloatWeights(const std::string& config_json)
 }
 
 absl::Status WriteFiles(const std::string& folder, const std::string& config, const Layout& layout,
-                        const TensorPieces& tensors) {
+                        const TensorPieces& tensors, const Companions& companions) {
+  DISTRO_RETURN_IF_ERROR(WriteCompanions(folder, companions));
   DISTRO_RETURN_IF_ERROR(WriteSnapshot(PathOf(folder, kModelName), layout, tensors, {}));
   return WriteFileAtomically(PathOf(folder, kConfigName), config);
 }
@@ -65,15 +66,16 @@ absl::StatusOr<CheckpointFolder> OpenCheckpointFolder(const std::string& folder)
 }
 
 absl::Status WriteCheckpointFolder(const std::string& folder, const std::string& config_json,
-                                   const Layout& layout, const TensorPieces& tensors) {
+                                   const Layout& layout, const TensorPieces& tensors,
+                                   const Companions& companions) {
   DISTRO_ASSIGN_OR_RETURN(const std::string config, ConfigOfFloatWeights(config_json));
   const std::string target = Normalised(folder), temporary = absl::StrCat(target, ".tmp");
   std::error_code error;
-  if (fs::exists(target, error)) return WriteFiles(target, config, layout, tensors);
+  if (fs::exists(target, error)) return WriteFiles(target, config, layout, tensors, companions);
   fs::remove_all(temporary, error);
   if (error) return ErrnoToStatus(error.value(), "remove", temporary);
   DISTRO_RETURN_IF_ERROR(CreateFolders(temporary));
-  DISTRO_RETURN_IF_ERROR(WriteFiles(temporary, config, layout, tensors));
+  DISTRO_RETURN_IF_ERROR(WriteFiles(temporary, config, layout, tensors, companions));
   if (rename(temporary.c_str(), target.c_str()) != 0)
     return ErrnoToStatus(errno, "rename to", target);
   const fs::path parent = fs::path(target).parent_path();

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/checkpoint/companions.h"
 #include "common/checkpoint/stored_tensors.h"
 #include "common/layout/layout.h"
 #include "common/layout/manifest.h"
@@ -51,17 +52,19 @@ StoredTensors tensors_;
 // manifest may hold.
 absl::StatusOr<CheckpointFolder> OpenCheckpointFolder(const std::string& folder);
 
-// Writes config.json and model.safetensors (f32, canonical). "dtype" and "torch_dtype" become
+// Writes config.json, model.safetensors (f32, canonical) and the companions. "dtype" and "torch_dtype" become
 // "float32" where `config_json` has them, so that the weights are opened as what they are; all else
 // in it stays. A folder that does not exist appears whole or not at all: it is written as
 // "<folder>.tmp", which is removed first when a crash has left one, then renamed. In one that
-// exists, the two files are replaced one after the other, each atomically. InvalidArgument:
-// config_json is not a JSON object. Requires tensors of `layout`.
+// exists, these files are replaced one after the other, each atomically, and others stay.
+// InvalidArgument: config_json is not a JSON object. Requires tensors of `layout`.
 absl::Status WriteCheckpointFolder(const std::string& folder, const std::string& config_json,
-                                   const Layout& layout, const TensorPieces& tensors);
+                                   const Layout& layout, const TensorPieces& tensors,
+                                   const Companions& companions = {});
 inline absl::Status WriteCheckpointFolder(const std::string& folder, const std::string& config_json,
-                                          const Layout& layout, const TensorBuffer& tensors) {
-  return WriteCheckpointFolder(folder, config_json, layout, PiecesOf(tensors));
+                                          const Layout& layout, const TensorBuffer& tensors,
+                                          const Companions& companions = {}) {
+  return WriteCheckpointFolder(folder, config_json, layout, PiecesOf(tensors), companions);
 }
 
 }  // namespace distro

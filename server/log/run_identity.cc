@@ -25,6 +25,8 @@ absl::StatusOr<v1::StoredRun> ParseRunFile(absl::string_view bytes) {
     return absl::DataLossError(absl::StrCat("its configuration: ", config.status().message()));
   }
   *run.mutable_config() = *config;
+  if (const absl::Status list = CheckCompanionList(run.companions()); !list.ok())
+    return absl::DataLossError(list.message());
   return run;
 }
 

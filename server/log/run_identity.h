@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/checkpoint/companions.h"
 #include "common/layout/layout.h"
 #include "common/round/round_method.h"
 #include "distro/v1/run.pb.h"
@@ -22,6 +23,8 @@ struct RunIdentity {
   std::string initial_snapshot_path;
   std::shared_ptr<const Layout> layout;
   std::shared_ptr<const RoundMethod> method;
+  CompanionList companions = {};    // checked
+  std::string companions_dir = {};  // which has a file of each name
 };
 
 // run.pb: the same as one file with a checksum (docs/files.md). Pure functions.

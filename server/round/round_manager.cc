@@ -45,6 +45,7 @@ v1::JoinResponse RoundManager::Welcome() const {
   response.set_model_config_json(run().model_config_json);
   const Sha256Digest& manifest = layout().manifest().hash();
   response.set_manifest_hash(manifest.data(), manifest.size());
+  *response.mutable_companions() = run().companions;
   response.set_epoch(shared_.context.epoch.value());
   *response.mutable_snapshot() = newest_snapshot();
   response.set_log_bytes_per_second(shared_.attendance.log_bytes_per_second());

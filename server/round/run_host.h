@@ -34,7 +34,7 @@ class RunHost {
   // FailedPrecondition: the folder holds another run.
   absl::Status CreateFromFolder(const v1::RunConfig& config, const std::string& checkpoint_dir);
 
-  // An upload of a run. First the header: where the snapshot's bytes go on, or the id of the run
+  // An upload of a run. First the header: where the bytes of snapshot and companions go on, or the id of the run
   // that exists. InvalidArgument: the configuration is refused. FailedPrecondition: there is
   // another run.
   absl::StatusOr<v1::CreateRunResponse> BeginCreate(const v1::CreateRunHeader& header);
@@ -65,6 +65,8 @@ class RunHost {
  private:
   absl::Status ContinueLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RunRounds(RoundManager* manager);
+  absl::Status CreateUploaded(const v1::CreateRunHeader& header, const Sha256Digest& sha256)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckNotDraining() const;
   void WarnOfGrace(const v1::RunConfig& config);
 

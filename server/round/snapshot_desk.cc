@@ -135,7 +135,12 @@ absl::StatusOr<SnapshotDesk::StoredFile> SnapshotDesk::Find(absl::string_view sh
     DISTRO_ASSIGN_OR_RETURN(std::string path, snapshots_->PathOf(sha256));
     return StoredFile{std::move(path), info.size_bytes()};
   }
-  return absl::NotFoundError("sha256: no snapshot has it (any more)");
+  const RunIdentity& run = manager_->run();
+  for (const v1::CompanionFile& file : run.companions) {
+    if (file.sha256() == sha256)
+      return StoredFile{absl::StrCat(run.companions_dir, "/", file.name()), file.size_bytes()};
+  }
+  return absl::NotFoundError("sha256: no snapshot has it (any more), and no companion");
 }
 
 void SnapshotDesk::Run() {

@@ -42,6 +42,7 @@ absl::Status AdminService::TellRun(const v1::GetRunRequest& /*request*/,
   response->set_manifest_hash(manifest_hash.data(), manifest_hash.size());
   for (v1::SnapshotInfo& info : desk->List()) *response->add_snapshots() = std::move(info);
   response->set_first_round(desk->first_round().value());
+  *response->mutable_companions() = manager->run().companions;
   return absl::OkStatus();
 }
 

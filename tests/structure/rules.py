@@ -15,7 +15,7 @@ USES = {
     "common/codec": "common/update",
     "common/run": "common/layout proto",
     "common/model": "common/layout",
-    "common/checkpoint": "common/layout",
+    "common/checkpoint": "common/layout proto",  # how a run lists what travels with its checkpoints
     "kernels": "common/update",
     "kernels/cpu": "kernels",
     "kernels/cuda": "kernels",

@@ -4,6 +4,7 @@
 //   lock                           held by the one archiver that works here (flock)
 //   state                          which run, round and file; written last, atomically
 //   snapshot-<round>.safetensors   the parameters before that round
+//   companions/                    files of the run that travel to every checkpoint
 //   *.part, *.tmp                  not complete
 //   set_aside/                     what the last Reset() put away
 //
@@ -41,6 +42,7 @@ class ArchiveFolder {
   absl::Status Reset();
 
   std::string SnapshotPath(uint64_t round) const;
+  std::string CompanionsPath() const { return path_ + "/companions"; }
 
  private:
   ArchiveFolder(std::string path, FolderLock lock)

@@ -79,6 +79,12 @@ absl::Status Archiver::Follow(uint64_t* replayed) {
   };
   DISTRO_ASSIGN_OR_RETURN(Archive archive, OpenArchive(run, std::move(held), options_.threads,
                                                        folder_.get(), fetch, log_));
+  DISTRO_ASSIGN_OR_RETURN(
+      archive.companions,
+      CollectCompanions(run.companions(), folder_->CompanionsPath(),
+                        [&](const v1::CompanionFile& file, const std::string& path) {
+                          return FetchCompanion(follower, client_->snapshots(), file, path);
+                        }));
   log_->Info("follows", {{"run", run.run_id()},
                          {"epoch", run.epoch()},
                          {"round", archive.replica->next_round().value()},

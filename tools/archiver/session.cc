@@ -206,8 +206,9 @@ void Session::PublishFolder() {
   if (options.dir.empty()) return;
   const ArchiverPhaseScope phase(parts_.metrics, parts_.clock, ArchiverPhase::kPublish);
   const uint64_t in_use = round_in_use_;
-  const absl::Status status = Publish(options, *archive_.replica, run_.model_config_json(),
-                                      in_use == 0 ? std::nullopt : std::optional(RoundId(in_use)));
+  const absl::Status status =
+      Publish(options, *archive_.replica, run_.model_config_json(), archive_.companions,
+              in_use == 0 ? std::nullopt : std::optional(RoundId(in_use)));
   if (!status.ok()) {
     parts_.metrics->failures_publish->Increment();
     parts_.log->Error("folder not published", {{"round", next_round_.load()}, {"status", status}});

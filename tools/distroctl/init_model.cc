@@ -31,6 +31,7 @@ struct Initial {
   Manifest manifest;
   std::function<absl::Status(const Layout&, TensorBuffer*)> fill;
   std::string origin;  // "seed 1", "from weights.safetensors"
+  Companions companions = {};
 };
 
 absl::Status CheckFlags(const InitModelOptions& options) {
@@ -89,12 +90,17 @@ absl::StatusOr<std::string> ReadConfig(const InitModelOptions& options) {
 
 absl::StatusOr<Initial> OfTensors(const std::string& path) {
   DISTRO_ASSIGN_OR_RETURN(StoredTensors opened, OpenStoredTensors(path));
+  Companions companions;
+  if (std::filesystem::is_directory(path)) {
+    DISTRO_ASSIGN_OR_RETURN(companions, ReadCompanions(path));
+  }
   const auto stored = std::make_shared<const StoredTensors>(std::move(opened));
   return Initial{.config_json = {},
                  .manifest = stored->manifest(),
                  .fill = [stored](const Layout& layout,
                                   TensorBuffer* out) { return stored->ReadInto(layout, out); },
-                 .origin = absl::StrCat("from ", path)};
+                 .origin = absl::StrCat("from ", path),
+                 .companions = std::move(companions)};
 }
 
 absl::StatusOr<Initial> OfManifest(const std::string& path, uint64_t seed) {
@@ -149,7 +155,8 @@ absl::StatusOr<Report> InitModel(const InitModelOptions& options) {
                           Layout::Create(std::move(initial.manifest), kDefaultSegmentBlocks));
   DISTRO_ASSIGN_OR_RETURN(TensorBuffer weights, MakeBuffer(layout));
   DISTRO_RETURN_IF_ERROR(initial.fill(layout, &weights));
-  DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(options.out, initial.config_json, layout, weights));
+  DISTRO_RETURN_IF_ERROR(
+      WriteCheckpointFolder(options.out, initial.config_json, layout, weights, initial.companions));
   const size_t tensors = layout.manifest().tensors().size();
   Report report{
       .text = absl::StrCat("wrote ", options.out, ": ", layout.elements(), " parameters in ",

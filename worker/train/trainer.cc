@@ -230,8 +230,9 @@ absl::Status Trainer::Evaluate() {
 absl::Status Trainer::WriteCheckpoint(const std::string& dir) {
   PhaseScope phase(parts_.phases, Phase::kCheckpoint);
   DISTRO_ASSIGN_OR_RETURN(const Learner::HostTensors parameters, parts_.learner->parameters());
-  DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(dir, parts_.run->model_config_json(),
-                                               parts_.learner->layout(), parameters.pieces));
+  DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(
+      dir, parts_.run->model_config_json(), parts_.learner->layout(), parameters.pieces,
+      parts_.companions == nullptr ? Companions() : *parts_.companions));
   summary_.checkpoint_dir = dir;
   parts_.log->Info("checkpoint written",
                    {{"round", parts_.learner->next_round().value()}, {"dir", dir}});

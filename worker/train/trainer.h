@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/log.h"
+#include "common/checkpoint/companions.h"
 #include "common/exchange/exchange.h"
 #include "common/round_log/round_assembler.h"
 #include "distro/v1/session.pb.h"
@@ -65,6 +66,8 @@ class Trainer {
     Log* log;
     // Keeps the worker's own state; nullptr: nothing is kept.
     StateDir* state = nullptr;
+    // Written beside every checkpoint.
+    const Companions* companions = nullptr;
     // Joins again and loads the snapshot into the learner.
     std::function<absl::Status()> resync = nullptr;
   };

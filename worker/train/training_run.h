@@ -31,6 +31,8 @@ class TrainingRun {
     Log* log;
     // Keeps the worker's own state; nullptr: the momentum starts at 0 and ends with the process.
     StateDir* state = nullptr;
+    // Whether the run's companions are fetched: for whoever writes checkpoints.
+    bool wants_companions = false;
   };
 
   // A state that is older than this many rounds is set aside: its momentum says little about the
@@ -50,6 +52,8 @@ class TrainingRun {
 
   const TrainSummary& summary() const { return trainer_->summary(); }
   const v1::JoinResponse& run() const { return run_; }
+  // Where they are wanted; constant after Begin.
+  const Companions& companions() const { return companions_; }
 
  private:
   TrainingRun(const TrainerOptions& options, const std::string& scratch_dir, Workload* workload,
@@ -61,6 +65,7 @@ class TrainingRun {
   absl::Status JoinAndLoad(const v1::JoinRequest& request);
   absl::Status Join(const v1::JoinRequest& request);
   absl::Status LoadSnapshot();
+  absl::Status LoadCompanions();
   absl::Status Resync();
 
   // The state that is kept, if it is of this worker. The Join that it is sent with may refuse its
@@ -79,6 +84,7 @@ class TrainingRun {
 
   std::optional<StateReader> state_;  // until it is restored
   v1::JoinResponse run_;
+  Companions companions_;
   bool built_ = false;  // the workload
   std::unique_ptr<Trainer> trainer_;
 };
