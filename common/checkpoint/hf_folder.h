@@ -38,19 +38,6 @@ class CheckpointFolder {
 // config.json must be a JSON object; what it says about an architecture is not looked at. NotFound,
 // InvalidArgument: as OpenStoredTensors, and of config.json.
 absl::StatusOr<CheckpointFolder> OpenCheckpointFolder(const std::string& folder);
-CheckpointFolder(std::string config_json, StoredTensors tensors)
-    : config_json_(std::move(config_json)), tensors_(std::move(tensors)) {}
-
-std::string config_json_;
-StoredTensors tensors_;
-};
-
-// model.safetensors wins over an index, as in transformers. config.json must be a JSON object; what
-// it says about an architecture is not looked at. NotFound: a file is missing. InvalidArgument
-// names file and tensor: a damaged file or index, a file name that leaves the folder, a tensor that
-// is missing, in two files, not listed or of a dtype that cannot be trained, a tensor that no
-// manifest may hold.
-absl::StatusOr<CheckpointFolder> OpenCheckpointFolder(const std::string& folder);
 
 // Writes config.json, model.safetensors (f32, canonical) and the companions. "dtype" and "torch_dtype" become
 // "float32" where `config_json` has them, so that the weights are opened as what they are; all else

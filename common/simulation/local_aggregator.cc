@@ -111,7 +111,7 @@ void LocalAggregator::Start() {
                                                 *run_.layout, run_.config, Present());
   plan_ = PlanOf(start);
   log_hash_ = Xxh3(start.SerializeAsString());
-  step_ = run_.method->Step(round_, {});
+  step_ = run_.method->Step(round_, {}, nullptr);
   OpenRound();
 }
 
@@ -219,7 +219,8 @@ void LocalAggregator::CommitWhenComplete() {
     answers_.clear();
     plan_.Advance(*committed->header);
     const auto& medians = committed->header->scale_medians();
-    step_ = run_.method->Step(round_, {medians.data(), static_cast<size_t>(medians.size())});
+    step_ =
+        run_.method->Step(round_, {medians.data(), static_cast<size_t>(medians.size())}, nullptr);
     OpenRound();
   }
 }

@@ -72,7 +72,7 @@ std::string RunFilePath(const std::string& data_dir) { return data_dir + "/run.p
 absl::StatusOr<std::shared_ptr<const RunIdentity>> ReadRun(const std::string& data_dir,
                                                            SnapshotCheck check) {
   DISTRO_ASSIGN_OR_RETURN(const v1::StoredRun stored, ReadRunFile(data_dir));
-  const std::string snapshot = SnapshotPath(data_dir, 0);
+  const std::string snapshot = SnapshotPath(data_dir, stored.initial_snapshot().round());
   if (check == SnapshotCheck::kSha256) {
     const absl::Status status = CheckStoredSnapshot(snapshot, stored.initial_snapshot());
     if (!status.ok()) return RunDamage(status.message());
@@ -86,7 +86,7 @@ absl::StatusOr<std::shared_ptr<const RunIdentity>> ReadRun(const std::string& da
   return std::make_shared<const RunIdentity>(
       RunIdentity{stored.run_id(), stored.config(), stored.model_config_json(),
                   stored.initial_snapshot(), snapshot, *std::move(layout), *std::move(method),
-                  stored.companions(), CompanionsDir(data_dir)});
+                  stored.companions(), CompanionsDir(data_dir), stored.created_sha256()});
 }
 
 absl::StatusOr<std::vector<v1::SnapshotInfo>> ReadSnapshotList(const std::string& data_dir) {

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/run/run_config.h"
-#include "server/log/framed_message.h"
+#include "common/wire/framed_message.h"
 
 namespace distro::server {
 namespace {

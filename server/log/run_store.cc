@@ -175,7 +175,7 @@ absl::Status RunStore::CheckSameRun(const v1::RunConfig& config,
     return differs("configuration");
   }
   if (model_config_json != identity_->model_config_json) return differs("config.json");
-  if (DigestBytes(sha256) != identity_->initial_snapshot.sha256()) return differs("initial model");
+  if (DigestBytes(sha256) != identity_->created_sha256()) return differs("initial model");
   const bool both = !companions.empty() && !identity_->companions.empty();
   if (both && !SameCompanions(companions, identity_->companions))
     return differs("tokenizer or other file that travels with the model");
@@ -205,9 +205,16 @@ absl::Status RunStore::CreateRun(const v1::RunConfig& config, absl::string_view 
   snapshot.set_sha256(DigestBytes(sha256));
   snapshot.set_state_hash(*state_hash);
   const std::string run_id = NewRunId(complete.name());
-  return Publish({run_id, std::move(complete), std::string(model_config_json), std::move(snapshot),
-                  SnapshotPath(data_dir_, 0), *std::move(layout), std::move(method),
-                  DescribeCompanions(companions), CompanionsDir(data_dir_)},
+  return Publish({run_id,
+                  std::move(complete),
+                  std::string(model_config_json),
+                  std::move(snapshot),
+                  SnapshotPath(data_dir_, 0),
+                  *std::move(layout),
+                  std::move(method),
+                  DescribeCompanions(companions),
+                  CompanionsDir(data_dir_),
+                  {}},
                  incoming, companions);
 }
 

@@ -29,6 +29,7 @@ class Decrees {
   absl::Status Resume();
   absl::Status Evict(const std::string& name, absl::string_view reason);
   absl::Status Admit(const std::string& name);
+  absl::StatusOr<v1::Extension> Extend(uint64_t rounds);
 
   // Makes durable whom rules put into quarantine since.
   absl::Status WriteQuarantines();

@@ -79,6 +79,10 @@ class RoundManager {
   }
   // NotFound: the name is not in quarantine.
   absl::Status Admit(const std::string& name) { return decrees_.Admit(name); }
+  // Gives the run `rounds` rounds, also once it is done; as they are already: OK again.
+  // FailedPrecondition: fewer than it has, or it is done and learns nothing at its last rate, 0.
+  // InvalidArgument: more than a run may have.
+  absl::StatusOr<v1::Extension> Extend(uint64_t rounds) { return decrees_.Extend(rounds); }
 
   // Does all that is due and returns the monotonic time at which there may be more. A disk that
   // fails is tried again every second. An error is final: the process must stop (another one took

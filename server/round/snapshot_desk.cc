@@ -28,6 +28,8 @@ absl::Status CheckVouched(const RoundLog& round_log, const v1::SnapshotInfo& inf
     return absl::InvalidArgumentError(absl::StrCat("snapshot: round ", round.value(),
                                                    " is not of the rounds 1 to ", next.value()));
   }
+  if (round < round_log.begin())
+    return Failed("diverged", round, "the log has no record of it any more");
   const uint64_t chain = round_log.HashBefore(round);
   if (info.log_hash() != chain) {
     return Failed(
@@ -52,8 +54,9 @@ absl::Status CheckVouched(const RoundLog& round_log, const v1::SnapshotInfo& inf
 }
 
 void LeaveOutUnvouched(const RoundLog& round_log, SnapshotStore* snapshots, Log* log) {
-  for (const v1::SnapshotInfo& info : snapshots->List()) {
-    if (info.round() == 0) continue;
+  std::vector<v1::SnapshotInfo> later = snapshots->List();
+  later.pop_back();  // the initial one, which needs no voucher
+  for (const v1::SnapshotInfo& info : later) {
     const absl::Status status = CheckVouched(round_log, info);
     if (status.ok()) continue;
     log->Error("snapshot left out: the log does not vouch for it",

@@ -72,6 +72,8 @@ class Broadcast {
   // No frames will follow: subscriptions end with `status` when they have sent what is there; those
   // that still read the log end at once when it is not OK.
   void End(const absl::Status& status);
+  // Frames follow after all: an End that was OK is taken back, for subscriptions that come now.
+  void Continue();
 
   // Adds a subscriber; an older one of the same worker is closed. From now on Close reaches it.
   void Add(const std::shared_ptr<Subscriber>& subscriber);

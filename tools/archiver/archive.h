@@ -22,6 +22,7 @@ struct Archive {
   std::vector<std::unique_ptr<Backend>> backends;
   std::unique_ptr<Replica> replica;
   ArchiveState state;          // of the folder
+  v1::StoredArchive log;       // what is kept beside the copy
   Companions companions = {};  // of the run
 };
 

@@ -14,6 +14,7 @@
 #include "tools/distroctl/operate.h"
 #include "tools/distroctl/plan.h"
 #include "tools/distroctl/replay_log.h"
+#include "tools/distroctl/restore_run.h"
 #include "tools/distroctl/stored_log.h"
 #include "tools/distroctl/workers.h"
 
@@ -74,14 +75,28 @@ ExitCode ExitCodeFor(const absl::Status& status) {
 }
 
 std::vector<Command> Commands(Console* console) {
-  std::vector<Command> commands = {
-      RunCreateCommand(console), RunShowCommand(console),    RunPauseCommand(console),
-      RunResumeCommand(console), WorkersCommand(console),    EvictCommand(console),
-      AdmitCommand(console),     CheckCommand(console),      CheckConnectionCommand(console),
-      BenchLinkCommand(console), LogLsCommand(console),      LogShowCommand(console),
-      LogVerifyCommand(console), LogReplayCommand(console),  PlanCommand(console),
-      InitModelCommand(console), CertsCommand(console),      InviteCommand(console),
-      TokenNewCommand(console),  TokenRevokeCommand(console)};
+  std::vector<Command> commands = {RunCreateCommand(console),
+                                   RunShowCommand(console),
+                                   RunPauseCommand(console),
+                                   RunResumeCommand(console),
+                                   RunExtendCommand(console),
+                                   RunRestoreCommand(console),
+                                   WorkersCommand(console),
+                                   EvictCommand(console),
+                                   AdmitCommand(console),
+                                   CheckCommand(console),
+                                   CheckConnectionCommand(console),
+                                   BenchLinkCommand(console),
+                                   LogLsCommand(console),
+                                   LogShowCommand(console),
+                                   LogVerifyCommand(console),
+                                   LogReplayCommand(console),
+                                   PlanCommand(console),
+                                   InitModelCommand(console),
+                                   CertsCommand(console),
+                                   InviteCommand(console),
+                                   TokenNewCommand(console),
+                                   TokenRevokeCommand(console)};
   for (Command& command : commands) {
     command.flags.push_back({.name = "output",
                              .value = &console->output,

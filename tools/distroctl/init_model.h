@@ -17,12 +17,12 @@ namespace distro::tools {
 struct InitModelOptions {
   // A config.json, Hugging Face layout. Required, unless one of the next two is given: then it is
   // only written beside the tensors.
-  std::string config;
-  std::string from_safetensors;  // a file, or a folder that OpenStoredTensors takes
-  std::string from_manifest;     // a file that ParseTensorManifest takes
+  std::string config = {};
+  std::string from_safetensors = {};  // a file, or a folder that OpenStoredTensors takes
+  std::string from_manifest = {};     // a file that ParseTensorManifest takes
   // With one of these two: the matrices that are not inside the model, embedding and head. Not
   // given: what config.json lists (common/model/listed_tensors.h).
-  std::optional<std::vector<std::string>> outside;
+  std::optional<std::vector<std::string>> outside = {};
   std::string out;  // folder to write. Required; must not hold a checkpoint yet.
   uint64_t seed = 0;
 };

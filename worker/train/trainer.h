@@ -158,6 +158,8 @@ class Trainer {
   absl::Status OfferPending();
   void HandIn(RoundUpdate update);
   absl::Status Apply(const CommittedRound& round);
+  // As a record or a Join says the number of rounds; 0: does not.
+  void TakeExtension(uint64_t rounds);
   // Whether the record's member is a process that handed in what is pending.
   bool IsSender(const CommittedRound& round, int member) const;
   void CountOwnUpdate(const CommittedRound& round, int member);
@@ -167,6 +169,7 @@ class Trainer {
   const Parts parts_;
   const Observer observer_;
   const v1::RunConfig config_;  // a copy: a resync replaces what `parts_.run` holds
+  uint64_t rounds_;             // of the run, as far as the log has come
 
   // The round that is open, as announced; kept until its commit.
   std::optional<v1::RoundOpen> open_;
