@@ -100,7 +100,7 @@ absl::Status RoundLog::LoadStart() {
   absl::MutexLock lock(&mu_);
   begin_ = first_round_ = RoundId(start->first_round());
   const uint64_t before =
-      start->first_round() > 0 ? start->predecessor_hash() : reader->chain_hash();
+      start->predecessor_hash() != 0 ? start->predecessor_hash() : reader->chain_hash();
   start_ = std::move(start);
   Append({.hash = before, .bytes = reader->file_bytes()});
   return absl::OkStatus();

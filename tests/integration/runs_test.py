@@ -34,7 +34,7 @@ class CreateTest(ProcessTest):
         self.assertIn("created run", created)
         native = space.start_worker("native", aggregator.grpc)
         self.assertEqual(native.exit_code(), 3, native.log())
-        self.assertIn("the run's model is a PyTorch module", native.log())
+        self.assertIn("model is a PyTorch module", native.log())
         self.assertIn("distro-train", native.log())
 
     def test_from_tensors_a_run_is_created_with_their_bits(self):
@@ -82,7 +82,7 @@ class CompanionsTest(ProcessTest):
 
     def test_a_restart_keeps_them_and_a_damaged_one_is_named(self):
         space = self.workspace
-        aggregator = self.create(rounds=4)
+        aggregator = self.create(rounds=8)
         aggregator.kill()
         again = space.start_aggregator(log_name="again")
         self.finish([space.start_worker("w", again.grpc, "--checkpoint_dir", space.folder / "saved")])
@@ -96,10 +96,11 @@ class CompanionsTest(ProcessTest):
     def test_workers_of_another_tokenizer_are_refused(self):
         space = self.workspace
         pinned = hashlib.sha256(TOKENIZER).hexdigest()
-        aggregator = self.create(tokenizer_sha256=pinned, rounds=4)
+        aggregator = self.create(tokenizer_sha256=pinned, rounds=8)
         text = space.start_worker("text", aggregator.grpc)
         self.assertEqual(text.exit_code(), 3, text.log())
-        self.assertIn(f"this worker's tokens are bytes, the run's are of {pinned}", text.log())
+        self.assertIn("tokens are bytes", text.log())
+        self.assertIn(pinned, text.log())
         self.assertIn("distro-data --tokenizer", text.log())
         indexes = {name: self.write_index(name, sha256) for name, sha256 in (("right", pinned), ("wrong", "a" * 64))}
         wrong = self.start_with_data("wrong", aggregator, indexes["wrong"])
@@ -196,7 +197,7 @@ class ExtendTest(ProcessTest):
         archiver = self.archive(aggregator, "archiver_again")
         self.assert_ended_at(20, [again], archiver)
         self.assertIn("going on with the worker's state", again.log())
-        self.assertEqual(again.summary()["rounds_applied"], 8)
+        self.assertEqual(again.summary()["next_round"], 20)
         self.assertEqual(len(set(self.rates()[12:])), 1, "the lowest rate stays")
         self.assertGreater(self.rates()[-1], 0)
 
@@ -333,10 +334,10 @@ class RoundLinesTest(ProcessTest):
 
     def test_a_file_of_ones_own_and_none(self):
         space = self.workspace
-        aggregator = space.create_run(rounds=3)
+        aggregator = space.create_run(rounds=8)
         worker = space.start_worker("a", aggregator.grpc, "--metrics_file", space.folder / "mine.jsonl")
         self.finish([worker])
-        self.assertEqual([line["round"] for line in self.lines(space.folder / "mine.jsonl")], [0, 1, 2])
+        self.assertEqual([line["round"] for line in self.lines(space.folder / "mine.jsonl")], list(range(8)))
         self.assertEqual(list(space.folder.glob("**/metrics.jsonl")), [], "without a state_dir there is no other")
         refused = space.start_worker("b", aggregator.grpc, "--metrics_file", space.folder / "absent" / "x")
         self.assertEqual(refused.exit_code(), 2)
