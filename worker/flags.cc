@@ -133,6 +133,11 @@ std::vector<Flag> Flags(WorkerOptions* o) {
        .value = &o->summary,
        .help = "Write the closing summary to this file as JSON.",
        .takes = Takes::kFile},
+      {.name = "metrics_file",
+       .value = &o->metrics_file,
+       .help = "Append a JSON line a round to this file; without it to metrics.jsonl in "
+               "--state_dir, where there is one.",
+       .takes = Takes::kFile},
       ConnectTimeoutFlag(&o->connect_timeout),
       {.name = "http",
        .value = &o->http,

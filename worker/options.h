@@ -58,6 +58,9 @@ struct WorkerOptions {
   uint64_t state_interval_rounds = 100;
   // File for the summary as JSON; empty: none.
   std::string summary;
+  // File for a JSON line a round; empty: metrics.jsonl in `state_dir`, or none without it. Bounded
+  // to twice kMaxRoundLineBytes.
+  std::string metrics_file;
   // How long it looks for an aggregator that answers, before the first answer; 0: for ever. Smaller
   // values say sooner what is wrong, and do not wait for one that is starting.
   absl::Duration connect_timeout = absl::Seconds(60);

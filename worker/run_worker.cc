@@ -29,6 +29,7 @@
 #include "worker/data/token_file.h"
 #include "worker/metrics/gpu_readings.h"
 #include "worker/metrics/metrics.h"
+#include "worker/metrics/round_lines.h"
 #include "worker/model/model.h"
 #include "worker/node/node.h"
 #include "worker/state/state_dir.h"
@@ -59,9 +60,9 @@ absl::StatusOr<std::string> MakeScratchDir() {
   return pattern;
 }
 
-ProgressReading ReadingOf(const TrainSummary& summary, uint64_t rounds) {
+ProgressReading ReadingOf(const TrainSummary& summary) {
   return {.round = summary.next_round,
-          .rounds = rounds,
+          .rounds = summary.rounds,
           .loss = summary.training_loss,
           .evaluation_loss = summary.last_evaluation_loss,
           .tokens = summary.tokens,
@@ -185,6 +186,16 @@ void Report(const WorkerOptions& options, const TrainSummary& summary, Log* log)
   std::_Exit(code);
 }
 
+// Null: none are written.
+absl::StatusOr<std::unique_ptr<RoundLines>> OpenRoundLines(const WorkerOptions& options, Log* log) {
+  std::string path = options.metrics_file;
+  if (path.empty() && !options.state_dir.empty()) path = options.state_dir + "/metrics.jsonl";
+  if (path.empty()) return nullptr;
+  auto lines = RoundLines::Open(path, log, Clock::Real());
+  if (!lines.ok()) return Annotate(lines.status(), "--metrics_file");
+  return lines;
+}
+
 // Trains and fills in `summary`, also when it fails on the way.
 absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exchange,
                    PhaseClock* phases, WorkerMetrics* metrics, Log* log, TrainSummary* summary) {
@@ -201,8 +212,8 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
     if (self.state == nullptr) std::filesystem::remove_all(scratch_dir, ignored);
   });
   SetTorchThreads(options.threads);
+  DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<RoundLines> lines, OpenRoundLines(options, log));
   Progress progress(stdout, /*live=*/isatty(STDOUT_FILENO) != 0, Clock::Real());
-  uint64_t rounds = 0;
   const TrainerOptions trainer = TrainerOptionsOf(options, self);
   NodeWorkload workload(trainer,
                         {.tokens = &tokens,
@@ -211,16 +222,19 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
                          .run_name = options.run,
                          .phases = phases,
                          .log = log});
-  DISTRO_ASSIGN_OR_RETURN(
-      const std::unique_ptr<TrainingRun> run,
-      TrainingRun::Begin(
-          trainer, scratch_dir, &workload,
-          {.exchange = exchange, .phases = phases, .log = log, .state = self.state.get()},
-          [&](const TrainSummary& reading) {
-            metrics->Update(reading);
-            if (reading.rounds_applied > 0) progress.Update(ReadingOf(reading, rounds));
-          }));
-  rounds = run->run().config().rounds();
+  DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<TrainingRun> run,
+                          TrainingRun::Begin(trainer, scratch_dir, &workload,
+                                             {.exchange = exchange,
+                                              .phases = phases,
+                                              .log = log,
+                                              .state = self.state.get(),
+                                              .wants_companions = !options.checkpoint_dir.empty()},
+                                             [&](const TrainSummary& reading) {
+                                               metrics->Update(reading);
+                                               if (lines != nullptr) lines->Add(reading);
+                                               if (reading.rounds_applied > 0)
+                                                 progress.Update(ReadingOf(reading));
+                                             }));
   DISTRO_ASSIGN_OR_RETURN(const ComputeRates compute,
                           MeasureCompute(run->run(), workload, options));
   metrics->SetCompute(compute);

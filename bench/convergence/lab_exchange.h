@@ -61,6 +61,9 @@ class LabExchange final : public Exchange {
 
   absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request) override;
   absl::Status DownloadSnapshot(const v1::SnapshotInfo& snapshot, const std::string& path) override;
+  absl::Status DownloadCompanion(const v1::CompanionFile& file, const std::string& path) override {
+    return exchange_->DownloadCompanion(file, path);
+  }
   absl::Status Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) override;
   absl::StatusOr<RoundEvent> Next() override;
   bool Ready() override;

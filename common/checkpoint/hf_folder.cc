@@ -6,13 +6,11 @@
 #include <filesystem>
 #include <system_error>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/checkpoint/shard_index.h"
 #include "common/checkpoint/snapshot.h"
 
 namespace distro {
@@ -36,46 +34,6 @@ absl::StatusOr<json> ParseConfig(const std::string& text) {
   return config;
 }
 
-absl::StatusOr<std::vector<SafetensorsFile>> OpenFiles(const std::string& folder) {
-  std::vector<SafetensorsFile> files;
-  if (fs::exists(PathOf(folder, kModelName))) {
-    DISTRO_ASSIGN_OR_RETURN(SafetensorsFile file,
-                            SafetensorsFile::Open(PathOf(folder, kModelName)));
-    files.push_back(std::move(file));
-    return files;
-  }
-  if (fs::exists(PathOf(folder, kShardIndexName))) return OpenShards(folder);
-  return absl::NotFoundError(absl::StrCat(folder, ": has neither ", kModelName, " nor ",
-                                          kShardIndexName,
-                                          "; save the model with safe_serialization=True"));
-}
-
-// A constant, stored by transformers before 4.31.
-bool IsConstant(absl::string_view name) { return absl::EndsWith(name, ".rotary_emb.inv_freq"); }
-
-absl::StatusOr<Manifest> ManifestOf(const std::vector<SafetensorsFile>& files) {
-  std::vector<TensorSpec> specs;
-  for (const SafetensorsFile& file : files) {
-    for (const SafetensorsTensor& tensor : file.tensors()) {
-      if (IsConstant(tensor.name)) continue;
-      if (!IsConvertibleToFloat(tensor.dtype)) {
-        return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, ": dtype ",
-                                                       tensor.dtype,
-                                                       " cannot be trained; use F32, BF16 or F16"));
-      }
-      specs.push_back({tensor.name, tensor.shape});
-    }
-  }
-  return Manifest::Create(std::move(specs));
-}
-
-const SafetensorsTensor* FindIn(const std::vector<SafetensorsFile>& files, absl::string_view name) {
-  for (const SafetensorsFile& file : files) {
-    if (const SafetensorsTensor* tensor = file.Find(name); tensor != nullptr) return tensor;
-  }
-  return nullptr;
-}
-
 absl::StatusOr<std::string> ConfigOfFloatWeights(const std::string& config_json) {
   DISTRO_ASSIGN_OR_RETURN(json config, ParseConfig(config_json));
   for (const char* key : {"dtype", "torch_dtype"}) {
@@ -85,7 +43,8 @@ absl::StatusOr<std::string> ConfigOfFloatWeights(const std::string& config_json)
 }
 
 absl::Status WriteFiles(const std::string& folder, const std::string& config, const Layout& layout,
-                        const TensorPieces& tensors) {
+                        const TensorPieces& tensors, const Companions& companions) {
+  DISTRO_RETURN_IF_ERROR(WriteCompanions(folder, companions));
   DISTRO_RETURN_IF_ERROR(WriteSnapshot(PathOf(folder, kModelName), layout, tensors, {}));
   return WriteFileAtomically(PathOf(folder, kConfigName), config);
 }
@@ -102,31 +61,21 @@ absl::StatusOr<CheckpointFolder> OpenCheckpointFolder(const std::string& folder)
   DISTRO_ASSIGN_OR_RETURN(std::string config,
                           ReadFile(PathOf(folder, kConfigName), kMaxConfigBytes));
   DISTRO_RETURN_IF_ERROR(Annotate(ParseConfig(config).status(), folder));
-  DISTRO_ASSIGN_OR_RETURN(std::vector<SafetensorsFile> files, OpenFiles(folder));
-  absl::StatusOr<Manifest> manifest = ManifestOf(files);
-  if (!manifest.ok()) return Annotate(manifest.status(), folder);
-  return CheckpointFolder(std::move(config), std::move(files), *std::move(manifest));
-}
-
-absl::Status CheckpointFolder::ReadInto(const Layout& layout, TensorBuffer* out) const {
-  DISTRO_RETURN_IF_ERROR(CheckSameTensors(layout.manifest(), manifest_));
-  for (int i = 0; i < out->tensors(); ++i) {
-    const SafetensorsTensor* tensor = FindIn(files_, manifest_.tensors()[i].name);
-    DISTRO_RETURN_IF_ERROR(CopyToFloat(*tensor, out->tensor(i)));
-  }
-  return absl::OkStatus();
+  DISTRO_ASSIGN_OR_RETURN(StoredTensors tensors, OpenStoredTensors(folder));
+  return CheckpointFolder(std::move(config), std::move(tensors));
 }
 
 absl::Status WriteCheckpointFolder(const std::string& folder, const std::string& config_json,
-                                   const Layout& layout, const TensorPieces& tensors) {
+                                   const Layout& layout, const TensorPieces& tensors,
+                                   const Companions& companions) {
   DISTRO_ASSIGN_OR_RETURN(const std::string config, ConfigOfFloatWeights(config_json));
   const std::string target = Normalised(folder), temporary = absl::StrCat(target, ".tmp");
   std::error_code error;
-  if (fs::exists(target, error)) return WriteFiles(target, config, layout, tensors);
+  if (fs::exists(target, error)) return WriteFiles(target, config, layout, tensors, companions);
   fs::remove_all(temporary, error);
   if (error) return ErrnoToStatus(error.value(), "remove", temporary);
   DISTRO_RETURN_IF_ERROR(CreateFolders(temporary));
-  DISTRO_RETURN_IF_ERROR(WriteFiles(temporary, config, layout, tensors));
+  DISTRO_RETURN_IF_ERROR(WriteFiles(temporary, config, layout, tensors, companions));
   if (rename(temporary.c_str(), target.c_str()) != 0)
     return ErrnoToStatus(errno, "rename to", target);
   const fs::path parent = fs::path(target).parent_path();

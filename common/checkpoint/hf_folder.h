@@ -2,13 +2,13 @@
 // model.safetensors, or beside model.safetensors.index.json and the files that it names.
 #pragma once
 
-#include <map>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/checkpoint/safetensors.h"
+#include "common/checkpoint/companions.h"
+#include "common/checkpoint/stored_tensors.h"
 #include "common/layout/layout.h"
 #include "common/layout/manifest.h"
 #include "common/layout/tensor_buffer.h"
@@ -19,44 +19,39 @@ namespace distro {
 class CheckpointFolder {
  public:
   const std::string& config_json() const { return config_json_; }
-  // All trainable tensors: those of the files, except "*.rotary_emb.inv_freq", a constant that old
-  // files carry.
-  const Manifest& manifest() const { return manifest_; }
+  const Manifest& manifest() const { return tensors_.manifest(); }
 
-  // Widens every tensor to f32. InvalidArgument: the layout has another manifest; names the first
-  // tensor that differs. Requires a buffer of `layout`.
-  absl::Status ReadInto(const Layout& layout, TensorBuffer* out) const;
+  // As StoredTensors::ReadInto.
+  absl::Status ReadInto(const Layout& layout, TensorBuffer* out) const {
+    return tensors_.ReadInto(layout, out);
+  }
 
  private:
   friend absl::StatusOr<CheckpointFolder> OpenCheckpointFolder(const std::string& folder);
-  CheckpointFolder(std::string config_json, std::vector<SafetensorsFile> files, Manifest manifest)
-      : config_json_(std::move(config_json)),
-        files_(std::move(files)),
-        manifest_(std::move(manifest)) {}
+  CheckpointFolder(std::string config_json, StoredTensors tensors)
+      : config_json_(std::move(config_json)), tensors_(std::move(tensors)) {}
 
   std::string config_json_;
-  std::vector<SafetensorsFile> files_;  // no tensor is in two of them
-  Manifest manifest_;
+  StoredTensors tensors_;
 };
 
-// model.safetensors wins over an index, as in transformers. config.json must be a JSON object; what
-// it says about an architecture is not looked at. NotFound: a file is missing. InvalidArgument
-// names file and tensor: a damaged file or index, a file name that leaves the folder, a tensor that
-// is missing, in two files, not listed or of a dtype that cannot be trained, a tensor that no
-// manifest may hold.
+// config.json must be a JSON object; what it says about an architecture is not looked at. NotFound,
+// InvalidArgument: as OpenStoredTensors, and of config.json.
 absl::StatusOr<CheckpointFolder> OpenCheckpointFolder(const std::string& folder);
 
-// Writes config.json and model.safetensors (f32, canonical). "dtype" and "torch_dtype" become
+// Writes config.json, model.safetensors (f32, canonical) and the companions. "dtype" and "torch_dtype" become
 // "float32" where `config_json` has them, so that the weights are opened as what they are; all else
 // in it stays. A folder that does not exist appears whole or not at all: it is written as
 // "<folder>.tmp", which is removed first when a crash has left one, then renamed. In one that
-// exists, the two files are replaced one after the other, each atomically. InvalidArgument:
-// config_json is not a JSON object. Requires tensors of `layout`.
+// exists, these files are replaced one after the other, each atomically, and others stay.
+// InvalidArgument: config_json is not a JSON object. Requires tensors of `layout`.
 absl::Status WriteCheckpointFolder(const std::string& folder, const std::string& config_json,
-                                   const Layout& layout, const TensorPieces& tensors);
+                                   const Layout& layout, const TensorPieces& tensors,
+                                   const Companions& companions = {});
 inline absl::Status WriteCheckpointFolder(const std::string& folder, const std::string& config_json,
-                                          const Layout& layout, const TensorBuffer& tensors) {
-  return WriteCheckpointFolder(folder, config_json, layout, PiecesOf(tensors));
+                                          const Layout& layout, const TensorBuffer& tensors,
+                                          const Companions& companions = {}) {
+  return WriteCheckpointFolder(folder, config_json, layout, PiecesOf(tensors), companions);
 }
 
 }  // namespace distro

@@ -1,5 +1,7 @@
 #include "common/checkpoint/initial_snapshot.h"
 
+#include <utility>
+
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/hf_folder.h"
@@ -19,11 +21,13 @@ absl::StatusOr<InitialSnapshot> PrepareInitialSnapshot(const std::string& checkp
   DISTRO_ASSIGN_OR_RETURN(const CheckpointFolder folder, OpenCheckpointFolder(checkpoint_dir));
   DISTRO_ASSIGN_OR_RETURN(const Layout layout,
                           Layout::Create(folder.manifest(), kDefaultSegmentBlocks));
+  DISTRO_ASSIGN_OR_RETURN(Companions companions, ReadCompanions(checkpoint_dir));
   TensorBuffer parameters(layout);
   DISTRO_RETURN_IF_ERROR(folder.ReadInto(layout, &parameters));
   DISTRO_RETURN_IF_ERROR(WriteSnapshot(out_path, layout, parameters, {}));
   DISTRO_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(out_path));
-  return InitialSnapshot{folder.config_json(), file.bytes().size(), Sha256(file.bytes())};
+  return InitialSnapshot{folder.config_json(), file.bytes().size(), Sha256(file.bytes()),
+                         std::move(companions)};
 }
 
 }  // namespace distro

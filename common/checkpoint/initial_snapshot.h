@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/checksum.h"
+#include "common/checkpoint/companions.h"
 
 namespace distro {
 
@@ -14,10 +15,11 @@ struct InitialSnapshot {
   std::string model_config_json;  // the folder's config.json
   uint64_t bytes = 0;             // size of the file
   Sha256Digest sha256{};
+  Companions companions;  // of the folder
 };
 
 // Writes the snapshot to `out_path`, durably and atomically. Holds all parameters in memory while
-// it runs. NotFound, InvalidArgument: as OpenCheckpointFolder.
+// it runs. NotFound, InvalidArgument: as OpenCheckpointFolder and ReadCompanions.
 absl::StatusOr<InitialSnapshot> PrepareInitialSnapshot(const std::string& checkpoint_dir,
                                                        const std::string& out_path);
 

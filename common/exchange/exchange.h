@@ -51,6 +51,11 @@ class Exchange {
   virtual absl::Status DownloadSnapshot(const v1::SnapshotInfo& snapshot,
                                         const std::string& path) = 0;
 
+  // Fetches a companion that Join named (docs/checkpoints.md) into the file `path`, resuming and
+  // checking its SHA-256. Statuses as DownloadSnapshot, but `too_slow`.
+  virtual absl::Status DownloadCompanion(const v1::CompanionFile& file,
+                                         const std::string& path) = 0;
+
   // Subscribes to the run from `next_round`, whose predecessor has the chain hash `log_hash`.
   // `layout` is borrowed until Leave.
   virtual absl::Status Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) = 0;

@@ -30,18 +30,22 @@ void FillNormal(uint64_t stream, float deviation, absl::Span<float> values) {
 
 }  // namespace
 
+void FillInitial(absl::string_view name, const InitialValues& initial, uint64_t seed,
+                 absl::Span<float> out) {
+  if (initial.deviation == 0) {
+    std::fill(out.begin(), out.end(), initial.constant);
+  } else {
+    FillNormal(SplitMix64(seed, Xxh3(name)), initial.deviation, out);
+  }
+}
+
 absl::Status InitWeights(const Architecture& model, const Layout& layout, uint64_t seed,
                          TensorBuffer* out) {
   DISTRO_ASSIGN_OR_RETURN(const Manifest expected, Manifest::Create(model.Tensors()));
   DISTRO_RETURN_IF_ERROR(CheckSameTensors(expected, layout.manifest()));
   for (int i = 0; i < out->tensors(); ++i) {
     const TensorSpec& tensor = layout.manifest().tensors()[i];
-    const InitialValues initial = model.Initial(tensor);
-    if (initial.deviation == 0) {
-      std::fill(out->tensor(i).begin(), out->tensor(i).end(), initial.constant);
-    } else {
-      FillNormal(SplitMix64(seed, Xxh3(tensor.name)), initial.deviation, out->tensor(i));
-    }
+    FillInitial(tensor.name, model.Initial(tensor), seed, out->tensor(i));
   }
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
@@ -28,7 +29,7 @@ absl::StatusOr<std::vector<bool>> ListedTensorsInside(const Layout& layout,
   if (listed == config->end() || !listed->is_array()) {
     return Refuse(
         "is not there or no list: name the matrices that are embedding or head, [] for none "
-        "(distro_train.save_initial writes it)");
+        "(distro_train.save_initial and distroctl init-model --outside write it)");
   }
   const auto tensors = layout.manifest().tensors();
   std::vector<bool> inside;
@@ -44,6 +45,18 @@ absl::StatusOr<std::vector<bool>> ListedTensorsInside(const Layout& layout,
     inside[found - tensors.begin()] = false;
   }
   return inside;
+}
+
+absl::StatusOr<std::string> WithListedOutside(absl::string_view config_json,
+                                              std::vector<std::string> names) {
+  absl::StatusOr<nlohmann::json> config = ParseJson(config_json);
+  if (!config.ok())
+    return absl::InvalidArgumentError(absl::StrCat("config.json: ", config.status().message()));
+  if (!config->is_object()) return absl::InvalidArgumentError("config.json: is not a JSON object");
+  std::ranges::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  (*config)[std::string(kKey)] = std::move(names);
+  return WriteJson(*config);
 }
 
 }  // namespace distro

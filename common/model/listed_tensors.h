@@ -7,6 +7,7 @@
 // Pure; thread-safe.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,5 +21,10 @@ namespace distro {
 // and the remedy.
 absl::StatusOr<std::vector<bool>> ListedTensorsInside(const Layout& layout,
                                                       absl::string_view config_json);
+
+// `config_json` with the key set to `names`, for a new run. InvalidArgument: it is not a JSON
+// object.
+absl::StatusOr<std::string> WithListedOutside(absl::string_view config_json,
+                                              std::vector<std::string> names);
 
 }  // namespace distro

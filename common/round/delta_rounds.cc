@@ -37,8 +37,9 @@ class DeltaRounds final : public RoundMethod {
               std::vector<bool> as_dct)
       : config_(config), layout_(std::move(layout)), as_dct_(std::move(as_dct)) {}
 
-  v1::StepParameters Step(RoundId round, absl::Span<const uint32_t> medians) const override {
-    const std::vector<float> rates = LocalRates(config_, round);
+  v1::StepParameters Step(RoundId round, absl::Span<const uint32_t> medians,
+                          const v1::Extension* extension) const override {
+    const std::vector<float> rates = LocalRates(config_, round, extension);
     v1::StepParameters step;
     step.set_clip_norm(static_cast<float>(config_.clip_norm()));
     step.set_kept_per_block(config_.kept_per_block());

@@ -3,7 +3,7 @@
 // seam is worker/optimizer/update_rule.h; a further method is a further class, and a line in
 // MakeRoundMethod.
 //
-//   v1::StepParameters step = method.Step(round, medians);             // into Open and the record
+//   v1::StepParameters step = method.Step(round, medians, nullptr);    // into Open and the record
 //   DISTRO_RETURN_IF_ERROR(method.CheckUpdate(payload, place, step));  // of each that arrives
 //   result = method.Combine(place, payloads, Keep::kNothing, threads, clock);
 //
@@ -66,8 +66,9 @@ class RoundMethod {
   virtual ~RoundMethod() = default;
 
   // What Open and the record of the round say. `medians`: scale_medians of the record before it;
-  // none for round 0.
-  virtual v1::StepParameters Step(RoundId round, absl::Span<const uint32_t> medians) const = 0;
+  // none for round 0. `extension`: the newest of the run, or null.
+  virtual v1::StepParameters Step(RoundId round, absl::Span<const uint32_t> medians,
+                                  const v1::Extension* extension) const = 0;
 
   // OK: `payload` is an update that an encoder makes, and that the round allows; `step` is the
   // round's. InvalidArgument names what differs.

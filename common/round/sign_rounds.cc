@@ -38,8 +38,9 @@ class SignRounds final : public RoundMethod {
   SignRounds(const v1::RunConfig& config, std::shared_ptr<const Layout> layout)
       : config_(config), layout_(std::move(layout)) {}
 
-  v1::StepParameters Step(RoundId round, absl::Span<const uint32_t> /*medians*/) const override {
-    return SignStep(config_, round);
+  v1::StepParameters Step(RoundId round, absl::Span<const uint32_t> /*medians*/,
+                          const v1::Extension* extension) const override {
+    return SignStep(config_, round, extension);
   }
 
   absl::Status CheckUpdate(absl::string_view payload, RoundPlace place,

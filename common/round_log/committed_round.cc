@@ -190,6 +190,7 @@ absl::StatusOr<CommittedRound> MakeCommittedRound(absl::string_view header_bytes
   round.header = std::make_shared<const v1::RoundHeader>(std::move(header));
   round.hash = Xxh3(header_bytes);
   round.payloads = std::move(payloads);
+  round.header_bytes = std::make_shared<const std::string>(header_bytes);
   return round;
 }
 

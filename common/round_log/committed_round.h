@@ -25,6 +25,7 @@ struct CommittedRound {
   std::shared_ptr<const v1::RoundHeader> header;
   uint64_t hash = 0;                  // XXH3-64 of the header's bytes: the chain hash
   std::vector<SharedBytes> payloads;  // [segments]
+  SharedBytes header_bytes = {};      // of the record; null: this round was made here
 
   RoundId round() const { return RoundId(header->round()); }
   // Index into header->members(), or -1.

@@ -14,6 +14,7 @@ namespace {
 constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
 constexpr size_t kMaxNameBytes = 63;    // ValidateName
 constexpr uint32_t kMostVotes = 32767;  // of a block, and so the most workers
+constexpr uint64_t kMostRounds = uint64_t{1} << 32;
 
 // Bytes of an element of a repeated field: tag, length, message. Every field number of a header is
 // below 16.
@@ -77,6 +78,10 @@ uint64_t LargestRest() {
   header.mutable_duration()->set_nanos(-1);
   header.set_reason("complete");
   header.set_paused(true);
+  v1::Extension* const extension = header.mutable_extension();
+  extension->set_rounds(kMostRounds);
+  extension->set_from_round(kMostRounds);
+  extension->set_from_rate(1);
   return header.ByteSizeLong();
 }
 

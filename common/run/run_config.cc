@@ -12,6 +12,7 @@
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
 #include "common/run/method_config.h"
+#include "common/run/pinned_tokenizer.h"
 #include "common/run/run_checks.h"
 
 namespace distro {
@@ -213,6 +214,14 @@ absl::Status CheckDeadline(const v1::RunConfig& config) {
           : "exceeds round_deadline: lower it or raise round_deadline");
 }
 
+absl::Status CheckPinnedTokenizer(const v1::RunConfig& config) {
+  if (!config.has_tokenizer_sha256() || IsSha256Text(config.tokenizer_sha256()))
+    return absl::OkStatus();
+  return RefuseKey("tokenizer_sha256",
+                   "is not 64 hexadecimal digits: give what `sha256sum tokenizer.json` prints, or "
+                   "the \"sha256\" that the index of distro-data has under \"tokenizer\"");
+}
+
 absl::Status CheckPinnedData(const v1::RunConfig& config) {
   if (!config.has_data_fingerprint()) return absl::OkStatus();
   const std::string& fingerprint = config.data_fingerprint();
@@ -221,9 +230,7 @@ absl::Status CheckPinnedData(const v1::RunConfig& config) {
                      absl::StrCat("has ", fingerprint.size(), " characters, outside 1 to ",
                                   kMaxFingerprintBytes));
   }
-  const auto is_hex = [](char c) { return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f'); };
-  const bool is_sha256 = fingerprint.size() == 64 && std::ranges::all_of(fingerprint, is_hex);
-  if (config.workers() == v1::WORKERS_PYTHON || is_sha256) return absl::OkStatus();
+  if (config.workers() == v1::WORKERS_PYTHON || IsSha256Text(fingerprint)) return absl::OkStatus();
   return RefuseKey("data_fingerprint",
                    "is not 64 hexadecimal digits: give what `distro-worker fingerprint --data "
                    "FILE` prints");
@@ -243,6 +250,7 @@ absl::Status Check(const v1::RunConfig& config) {
       Required<uint32_t>("samples_per_worker", config.samples_per_worker(), kMaxCount));
   DISTRO_RETURN_IF_ERROR(InRange("held_out_fraction", config.held_out_fraction(), 0.0, 0.5));
   DISTRO_RETURN_IF_ERROR(CheckPinnedData(config));
+  DISTRO_RETURN_IF_ERROR(CheckPinnedTokenizer(config));
   DISTRO_RETURN_IF_ERROR(CheckWorkers(config));
   DISTRO_RETURN_IF_ERROR(CheckWindow(config));
   DISTRO_RETURN_IF_ERROR(CheckDeadline(config));

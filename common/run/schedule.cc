@@ -11,30 +11,77 @@ uint32_t StepsOfRound(const v1::RunConfig& config) {
   return std::max<uint32_t>(1, config.local_steps());
 }
 
-float LearningRate(const v1::RunConfig& config, uint64_t step) {
-  const uint64_t steps_a_round = StepsOfRound(config);
-  const double peak = config.peak_learning_rate();
-  const double low = config.min_learning_rate();
-  const uint64_t warmup = config.warmup_rounds() * steps_a_round;
-  const uint64_t steps = config.rounds() * steps_a_round;
-  const uint64_t t = std::min(step, steps);
-  if (t < warmup) {
-    return static_cast<float>(peak * static_cast<double>(t + 1) / static_cast<double>(warmup));
+namespace {
+
+// Where a cosine goes from, until when, and where to: in steps and f64.
+struct Decline {
+  uint64_t first = 0;
+  uint64_t end = 0;
+  double from = 0;
+  double to = 0;
+
+  double RateAt(uint64_t step) const {
+    if (end <= first) return to;
+    const double angle = std::numbers::pi * static_cast<double>(std::min(step, end) - first) /
+                         static_cast<double>(end - first);
+    return to + (from - to) * (1 + std::cos(angle)) / 2;
   }
-  const double angle =
-      std::numbers::pi * static_cast<double>(t - warmup) / static_cast<double>(steps - warmup);
-  return static_cast<float>(low + (peak - low) * (1 + std::cos(angle)) / 2);
+};
+
+uint64_t WarmupSteps(const v1::RunConfig& config) {
+  return config.warmup_rounds() * StepsOfRound(config);
 }
 
-std::vector<float> LocalRates(const v1::RunConfig& config, RoundId round) {
+// The first step of an extension's cosine: warm-up is not cut short.
+uint64_t FirstStep(const v1::RunConfig& config, uint64_t from_round) {
+  return std::max(from_round * StepsOfRound(config), WarmupSteps(config));
+}
+
+double RateAt(const v1::RunConfig& config, uint64_t step, const v1::Extension* extension) {
+  const uint64_t steps_a_round = StepsOfRound(config);
+  const double peak = config.peak_learning_rate();
+  const uint64_t warmup = WarmupSteps(config);
+  if (step < warmup) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
+  if (extension != nullptr && step >= FirstStep(config, extension->from_round())) {
+    return Decline{.first = FirstStep(config, extension->from_round()),
+                   .end = extension->rounds() * steps_a_round,
+                   .from = extension->from_rate(),
+                   .to = config.min_learning_rate()}
+        .RateAt(step);
+  }
+  return Decline{.first = warmup,
+                 .end = config.rounds() * steps_a_round,
+                 .from = peak,
+                 .to = config.min_learning_rate()}
+      .RateAt(step);
+}
+
+}  // namespace
+
+float LearningRate(const v1::RunConfig& config, uint64_t step, const v1::Extension* extension) {
+  return static_cast<float>(RateAt(config, step, extension));
+}
+
+v1::Extension ExtendSchedule(const v1::RunConfig& config, const v1::Extension* before, RoundId from,
+                             uint64_t rounds) {
+  v1::Extension extension;
+  extension.set_rounds(rounds);
+  extension.set_from_round(from.value());
+  extension.set_from_rate(RateAt(config, FirstStep(config, from.value()), before));
+  return extension;
+}
+
+std::vector<float> LocalRates(const v1::RunConfig& config, RoundId round,
+                              const v1::Extension* extension) {
   std::vector<float> rates;
   for (uint64_t h = 0; h < config.local_steps(); ++h)
-    rates.push_back(LearningRate(config, round.value() * config.local_steps() + h));
+    rates.push_back(LearningRate(config, round.value() * config.local_steps() + h, extension));
   return rates;
 }
 
-v1::StepParameters SignStep(const v1::RunConfig& config, RoundId round) {
-  const float eta = LearningRate(config, round.value());
+v1::StepParameters SignStep(const v1::RunConfig& config, RoundId round,
+                            const v1::Extension* extension) {
+  const float eta = LearningRate(config, round.value(), extension);
   const float eta_lambda = static_cast<float>(static_cast<double>(eta) * config.weight_decay());
   v1::StepParameters step;
   step.set_eta_bits(std::bit_cast<uint32_t>(eta));

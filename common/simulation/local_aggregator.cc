@@ -9,6 +9,7 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/run/local_data.h"
+#include "common/run/pinned_tokenizer.h"
 #include "common/update/delta_caps.h"
 
 namespace distro {
@@ -62,6 +63,7 @@ absl::Status LocalAggregator::CheckJoin(const v1::JoinRequest& request) {
                            absl::StrCat("this is run ", run_id, ", not ", request.run_id()));
   }
   DISTRO_RETURN_IF_ERROR(CheckOwnTokens(run_.config, request.own_tokens()));
+  DISTRO_RETURN_IF_ERROR(CheckTokenizer(run_.config, request.tokenizer()));
   if (run_.config.has_data_fingerprint())
     data_fingerprint_ = run_.config.data_fingerprint();
   else if (members_.empty())
@@ -109,7 +111,7 @@ void LocalAggregator::Start() {
                                                 *run_.layout, run_.config, Present());
   plan_ = PlanOf(start);
   log_hash_ = Xxh3(start.SerializeAsString());
-  step_ = run_.method->Step(round_, {});
+  step_ = run_.method->Step(round_, {}, nullptr);
   OpenRound();
 }
 
@@ -217,7 +219,8 @@ void LocalAggregator::CommitWhenComplete() {
     answers_.clear();
     plan_.Advance(*committed->header);
     const auto& medians = committed->header->scale_medians();
-    step_ = run_.method->Step(round_, {medians.data(), static_cast<size_t>(medians.size())});
+    step_ =
+        run_.method->Step(round_, {medians.data(), static_cast<size_t>(medians.size())}, nullptr);
     OpenRound();
   }
 }

@@ -53,6 +53,11 @@ absl::Status LocalExchange::DownloadSnapshot(const v1::SnapshotInfo& snapshot,
   return WriteFileAtomically(path, file.bytes());
 }
 
+absl::Status LocalExchange::DownloadCompanion(const v1::CompanionFile& file,
+                                              const std::string& /*path*/) {
+  return absl::NotFoundError(file.name());
+}
+
 absl::Status LocalExchange::Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) {
   if (worker_.name().empty()) return absl::FailedPreconditionError("Follow: Join comes first");
   if (next_round == RoundId(0)) return absl::OkStatus();

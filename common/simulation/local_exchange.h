@@ -25,6 +25,8 @@ class LocalExchange final : public Exchange {
   // from the first.
   absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request) override;
   absl::Status DownloadSnapshot(const v1::SnapshotInfo& snapshot, const std::string& path) override;
+  // NotFound: a run of one process has none.
+  absl::Status DownloadCompanion(const v1::CompanionFile& file, const std::string& path) override;
   absl::Status Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) override;
   absl::StatusOr<RoundEvent> Next() override;
   bool Ready() override { return queue()->Ready(); }

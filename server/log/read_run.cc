@@ -63,6 +63,8 @@ std::string SnapshotPath(const std::string& data_dir, uint64_t round) {
   return absl::StrCat(data_dir, "/snapshots/", round, ".safetensors");
 }
 
+std::string CompanionsDir(const std::string& data_dir) { return data_dir + "/companions"; }
+
 std::string SnapshotListPath(const std::string& data_dir) { return data_dir + "/snapshots.pb"; }
 
 std::string RunFilePath(const std::string& data_dir) { return data_dir + "/run.pb"; }
@@ -70,10 +72,12 @@ std::string RunFilePath(const std::string& data_dir) { return data_dir + "/run.p
 absl::StatusOr<std::shared_ptr<const RunIdentity>> ReadRun(const std::string& data_dir,
                                                            SnapshotCheck check) {
   DISTRO_ASSIGN_OR_RETURN(const v1::StoredRun stored, ReadRunFile(data_dir));
-  const std::string snapshot = SnapshotPath(data_dir, 0);
+  const std::string snapshot = SnapshotPath(data_dir, stored.initial_snapshot().round());
   if (check == SnapshotCheck::kSha256) {
     const absl::Status status = CheckStoredSnapshot(snapshot, stored.initial_snapshot());
     if (!status.ok()) return RunDamage(status.message());
+    const auto companions = ReadListedCompanions(stored.companions(), CompanionsDir(data_dir));
+    if (!companions.ok()) return RunDamage(companions.status().message());
   }
   auto layout = LayoutOfSnapshot(snapshot, stored.config());
   if (!layout.ok()) return RunDamage(absl::StrCat(snapshot, ": ", layout.status().message()));
@@ -81,7 +85,8 @@ absl::StatusOr<std::shared_ptr<const RunIdentity>> ReadRun(const std::string& da
   if (!method.ok()) return RunDamage(method.status().message());
   return std::make_shared<const RunIdentity>(
       RunIdentity{stored.run_id(), stored.config(), stored.model_config_json(),
-                  stored.initial_snapshot(), snapshot, *std::move(layout), *std::move(method)});
+                  stored.initial_snapshot(), snapshot, *std::move(layout), *std::move(method),
+                  stored.companions(), CompanionsDir(data_dir), stored.created_sha256()});
 }
 
 absl::StatusOr<std::vector<v1::SnapshotInfo>> ReadSnapshotList(const std::string& data_dir) {

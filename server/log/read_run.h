@@ -15,7 +15,7 @@
 namespace distro::server {
 
 enum class SnapshotCheck {
-  kSha256,  // reads the whole initial snapshot and compares its SHA-256
+  kSha256,  // reads the whole initial snapshot and the companions, and compares their SHA-256
   kHead,    // only the names and shapes of its tensors
 };
 
@@ -33,6 +33,8 @@ absl::Status CheckStoredSnapshot(const std::string& path, const v1::SnapshotInfo
 
 // Of the snapshot before `round`; 0 is the initial one.
 std::string SnapshotPath(const std::string& data_dir, uint64_t round);
+// Of the files that travel to every checkpoint, each by its name.
+std::string CompanionsDir(const std::string& data_dir);
 std::string SnapshotListPath(const std::string& data_dir);
 std::string RunFilePath(const std::string& data_dir);
 

@@ -55,14 +55,19 @@ absl::Status RoundLog::WriteStart(const v1::StartHeader& start) {
   return absl::OkStatus();
 }
 
+RoundId RoundLog::begin() const {
+  absl::MutexLock lock(&mu_);
+  return begin_;
+}
+
 RoundId RoundLog::next_round() const {
   absl::MutexLock lock(&mu_);
-  return RoundId(links_.empty() ? 0 : links_.size() - 1);
+  return RoundId(links_.empty() ? 0 : begin_.value() + links_.size() - 1);
 }
 
 uint64_t RoundLog::HashBefore(RoundId round) const {
   absl::MutexLock lock(&mu_);
-  return links_[round.value()].hash;
+  return links_[round.value() - begin_.value()].hash;
 }
 
 RoundId RoundLog::first_round() const {
@@ -72,7 +77,7 @@ RoundId RoundLog::first_round() const {
 
 bool RoundLog::pruned(RoundId round) const {
   absl::MutexLock lock(&mu_);
-  return links_[round.value() + 1].pruned;
+  return links_[round.value() - begin_.value() + 1].pruned;
 }
 
 absl::StatusOr<v1::RoundHeader> RoundLog::Header(RoundId round) const {
@@ -155,22 +160,23 @@ absl::Status RoundLog::CommitRound(RoundId round, absl::string_view header_bytes
 }
 
 absl::Status RoundLog::Prune(RoundId first_kept) {
-  uint64_t end;
+  uint64_t first, end;
   {
     absl::MutexLock lock(&mu_);
-    if (first_kept.value() >= links_.size()) {
+    if (first_kept.value() >= begin_.value() + links_.size()) {
       return absl::InvalidArgumentError(
           absl::StrCat("prune: round ", first_kept.value(), " is not in the log"));
     }
     first_round_ = std::max(first_round_, first_kept);
+    first = begin_.value();
     end = first_kept.value();
   }
   bool changed = false;
   absl::Status status;  // the first error
-  for (uint64_t i = 0; i < end && (status.ok() || absl::IsDataLoss(status)); ++i) {
+  for (uint64_t i = first; i < end && (status.ok() || absl::IsDataLoss(status)); ++i) {
     {
       absl::MutexLock lock(&mu_);
-      if (links_[i + 1].pruned) continue;
+      if (LinkOf(RoundId(i)).pruned) continue;
     }
     changed = true;
     const absl::Status dropped = PruneRound(RoundId(i));
@@ -189,7 +195,7 @@ absl::Status RoundLog::PruneRound(RoundId round) {
                           NewFile(PathOf(round), RecordKind::kPruned, round, 0));
   DISTRO_RETURN_IF_ERROR(file.Replace(reader->header_bytes()));
   absl::MutexLock lock(&mu_);
-  Link& link = links_[round.value() + 1];
+  Link& link = LinkOf(round);
   bytes_ = bytes_ - link.bytes + file.bytes();
   link.bytes = file.bytes();
   link.pruned = true;

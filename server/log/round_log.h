@@ -83,12 +83,15 @@ class RoundLog {
   const v1::StartHeader& start() const;  // requires has_start()
   absl::Status WriteStart(const v1::StartHeader& start);
 
+  // The first round that the log has a record of: 0, but where a run was restored from an archive
+  // (restored_run.h).
+  RoundId begin() const;
   // The first round that is not in the log.
   RoundId next_round() const;
   // Chain hash of the record before `round`: of the start record for 0. Requires has_start() and
-  // round <= next_round().
+  // begin() <= round <= next_round().
   uint64_t HashBefore(RoundId round) const;
-  // Header of a stored round, parsed. Requires round < next_round(). DataLoss: the file changed
+  // Header of a stored round, parsed. Requires begin() <= round < next_round(). DataLoss: the file changed
   // since it was verified.
   absl::StatusOr<v1::RoundHeader> Header(RoundId round) const;
   // With payloads; whoever holds it can read it to its end, also while it is pruned. OutOfRange
@@ -140,6 +143,10 @@ class RoundLog {
   absl::StatusOr<std::shared_ptr<const RecordReader>> OpenUnchanged(RoundId round) const;
   absl::Status PruneRound(RoundId round);
   void Append(const Link& link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Of the round's own record.
+  Link& LinkOf(RoundId round) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return links_[round.value() - begin_.value() + 1];
+  }
   std::string PathOf(RoundId round) const;
 
   // Constant after Open.
@@ -156,7 +163,8 @@ class RoundLog {
 
   mutable absl::Mutex mu_;
   std::unique_ptr<const v1::StartHeader> start_ ABSL_GUARDED_BY(mu_);  // never changes once set
-  std::vector<Link> links_ ABSL_GUARDED_BY(mu_);  // of the start record, round 0, round 1, ...
+  RoundId begin_ ABSL_GUARDED_BY(mu_);
+  std::vector<Link> links_ ABSL_GUARDED_BY(mu_);  // before round begin_, of it, of the next, ...
   RoundId first_round_ ABSL_GUARDED_BY(mu_);
   uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
 };

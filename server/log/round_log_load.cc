@@ -77,9 +77,11 @@ absl::Status RoundLog::Load(int verify_payloads) {
     return StartDamage(
         absl::DataLossError(absl::StrCat(dir_, "/", kStartRecordName, ": is missing")));
   }
+  const uint64_t first = begin().value();
   for (uint64_t i = 0; i < rounds; ++i) {
     const bool verify = rounds - i <= static_cast<uint64_t>(verify_payloads);
-    DISTRO_RETURN_IF_ERROR(RoundDamage(LoadRound(RoundId(i), verify), RoundId(i)));
+    const RoundId round(first + i);
+    DISTRO_RETURN_IF_ERROR(RoundDamage(LoadRound(round, verify), round));
   }
   return absl::OkStatus();
 }
@@ -96,8 +98,11 @@ absl::Status RoundLog::LoadStart() {
     return absl::DataLossError(absl::StrCat(path, ": belongs to a run with another model"));
   }
   absl::MutexLock lock(&mu_);
+  begin_ = first_round_ = RoundId(start->first_round());
+  const uint64_t before =
+      start->predecessor_hash() != 0 ? start->predecessor_hash() : reader->chain_hash();
   start_ = std::move(start);
-  Append({.hash = reader->chain_hash(), .bytes = reader->file_bytes()});
+  Append({.hash = before, .bytes = reader->file_bytes()});
   return absl::OkStatus();
 }
 

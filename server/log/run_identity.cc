@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/run/run_config.h"
-#include "server/log/framed_message.h"
+#include "common/wire/framed_message.h"
 
 namespace distro::server {
 namespace {
@@ -25,6 +25,8 @@ absl::StatusOr<v1::StoredRun> ParseRunFile(absl::string_view bytes) {
     return absl::DataLossError(absl::StrCat("its configuration: ", config.status().message()));
   }
   *run.mutable_config() = *config;
+  if (const absl::Status list = CheckCompanionList(run.companions()); !list.ok())
+    return absl::DataLossError(list.message());
   return run;
 }
 

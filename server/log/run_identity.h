@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/checkpoint/companions.h"
 #include "common/layout/layout.h"
 #include "common/round/round_method.h"
 #include "distro/v1/run.pb.h"
@@ -18,10 +19,20 @@ struct RunIdentity {
   std::string run_id;
   v1::RunConfig config;  // complete
   std::string model_config_json;
-  v1::SnapshotInfo initial_snapshot;  // round 0; log_hash is 0 (the start record comes later)
+  // Of round 0, its log_hash 0 (the start record comes later); of a restored run a later round's.
+  // It is never dropped.
+  v1::SnapshotInfo initial_snapshot;
   std::string initial_snapshot_path;
   std::shared_ptr<const Layout> layout;
   std::shared_ptr<const RoundMethod> method;
+  CompanionList companions = {};    // checked
+  std::string companions_dir = {};  // which has a file of each name
+  // Of a restored run: that of the model that it was created with, 32 bytes. Otherwise empty.
+  std::string restored_from_sha256 = {};
+
+  const std::string& created_sha256() const {
+    return restored_from_sha256.empty() ? initial_snapshot.sha256() : restored_from_sha256;
+  }
 };
 
 // run.pb: the same as one file with a checksum (docs/files.md). Pure functions.

@@ -1,5 +1,6 @@
 #include "server/log/run_store.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <random>
 #include <system_error>
@@ -43,6 +44,12 @@ absl::Status CheckModelConfig(absl::string_view json) {
   if (!parsed.ok()) return Annotate(parsed.status(), "config.json");
   if (parsed->is_object()) return absl::OkStatus();
   return absl::InvalidArgumentError("config.json: is not a JSON object");
+}
+
+bool SameCompanions(const CompanionList& a, const CompanionList& b) {
+  return std::ranges::equal(a, b, [](const v1::CompanionFile& one, const v1::CompanionFile& other) {
+    return one.name() == other.name() && one.sha256() == other.sha256();
+  });
 }
 
 absl::Status RemoveTemporaryFiles(const std::string& dir, Disk* disk, Log* log) {
@@ -113,6 +120,14 @@ std::string RunStore::IncomingPath(const Sha256Digest& sha256) const {
   return absl::StrCat(data_dir_, "/incoming/", ToHex(sha256), ".part");
 }
 
+// Named by what it is to become.
+std::string RunStore::IncomingPath(const CompanionList& list) const {
+  std::string names;
+  for (const v1::CompanionFile& file : list)
+    absl::StrAppend(&names, file.name(), "\n", file.sha256());
+  return absl::StrCat(data_dir_, "/incoming/companions-", ToHex(Sha256(names)), ".part");
+}
+
 absl::StatusOr<uint64_t> RunStore::IncomingBytes(const Sha256Digest& sha256) const {
   return FileSizeOrZero(IncomingPath(sha256));
 }
@@ -126,31 +141,55 @@ absl::Status RunStore::AppendIncoming(const Sha256Digest& sha256, uint64_t snaps
   return AppendToFile(disk_, IncomingPath(sha256), snapshot_bytes, offset, data);
 }
 
+absl::StatusOr<uint64_t> RunStore::IncomingCompanionBytes(const CompanionList& list) const {
+  return FileSizeOrZero(IncomingPath(list));
+}
+
+absl::Status RunStore::AppendIncomingCompanions(const CompanionList& list, uint64_t offset,
+                                                absl::string_view data) {
+  return AppendToFile(disk_, IncomingPath(list), CompanionBytes(list), offset, data);
+}
+
+absl::StatusOr<Companions> RunStore::IncomingCompanions(const CompanionList& list) {
+  if (list.empty()) return Companions();
+  const std::string path = IncomingPath(list);
+  DISTRO_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, CompanionBytes(list)));
+  absl::StatusOr<Companions> companions = SplitCompanions(list, bytes);
+  if (!companions.ok()) DISTRO_RETURN_IF_ERROR(disk_->Unlink(path));
+  return companions;
+}
+
 absl::Status RunStore::CheckSameRun(const v1::RunConfig& config,
-                                    absl::string_view model_config_json,
-                                    const Sha256Digest& sha256) const {
+                                    absl::string_view model_config_json, const Sha256Digest& sha256,
+                                    const CompanionList& companions) const {
+  v1::RunConfig asked = config;
+  // Whoever repeats the creation of a run without a method means the one that it has.
+  if (asked.method() == v1::METHOD_UNSPECIFIED) asked.set_method(identity_->config.method());
+  DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig complete, CompleteRunConfig(asked));
   const auto differs = [&](absl::string_view what) {
     return absl::AlreadyExistsError(
         absl::StrCat("the data folder holds run ", identity_->run_id, ", which has another ", what,
                      ": give the new run an aggregator with an empty --data_dir"));
   };
-  if (!google::protobuf::util::MessageDifferencer::Equals(config, identity_->config)) {
+  if (!google::protobuf::util::MessageDifferencer::Equals(complete, identity_->config)) {
     return differs("configuration");
   }
   if (model_config_json != identity_->model_config_json) return differs("config.json");
-  if (DigestBytes(sha256) != identity_->initial_snapshot.sha256()) return differs("initial model");
+  if (DigestBytes(sha256) != identity_->created_sha256()) return differs("initial model");
+  const bool both = !companions.empty() && !identity_->companions.empty();
+  if (both && !SameCompanions(companions, identity_->companions))
+    return differs("tokenizer or other file that travels with the model");
   return absl::OkStatus();
 }
 
 absl::Status RunStore::CreateRun(const v1::RunConfig& config, absl::string_view model_config_json,
-                                 uint64_t snapshot_bytes, const Sha256Digest& sha256) {
-  v1::RunConfig asked = config;
-  // Whoever repeats the creation of a run without a method means the one that it has.
-  if (has_run() && asked.method() == v1::METHOD_UNSPECIFIED)
-    asked.set_method(identity_->config.method());
-  DISTRO_ASSIGN_OR_RETURN(v1::RunConfig complete, CompleteRunConfig(asked));
-  if (has_run()) return CheckSameRun(complete, model_config_json, sha256);
+                                 uint64_t snapshot_bytes, const Sha256Digest& sha256,
+                                 const Companions& companions) {
+  if (has_run())
+    return CheckSameRun(config, model_config_json, sha256, DescribeCompanions(companions));
+  DISTRO_ASSIGN_OR_RETURN(v1::RunConfig complete, CompleteRunConfig(config));
   DISTRO_RETURN_IF_ERROR(CheckModelConfig(model_config_json));
+  DISTRO_RETURN_IF_ERROR(CheckPinnedTokenizer(complete.tokenizer_sha256(), companions));
   const std::string incoming = IncomingPath(sha256);
   DISTRO_RETURN_IF_ERROR(
       AsUpload(CheckIncoming(disk_, incoming, snapshot_bytes, sha256), incoming));
@@ -166,12 +205,32 @@ absl::Status RunStore::CreateRun(const v1::RunConfig& config, absl::string_view 
   snapshot.set_sha256(DigestBytes(sha256));
   snapshot.set_state_hash(*state_hash);
   const std::string run_id = NewRunId(complete.name());
-  return Publish({run_id, std::move(complete), std::string(model_config_json), std::move(snapshot),
-                  SnapshotPath(data_dir_, 0), *std::move(layout), std::move(method)},
-                 incoming);
+  return Publish({run_id,
+                  std::move(complete),
+                  std::string(model_config_json),
+                  std::move(snapshot),
+                  SnapshotPath(data_dir_, 0),
+                  *std::move(layout),
+                  std::move(method),
+                  DescribeCompanions(companions),
+                  CompanionsDir(data_dir_),
+                  {}},
+                 incoming, companions);
 }
 
-absl::Status RunStore::Publish(RunIdentity identity, const std::string& incoming) {
+absl::Status RunStore::WriteCompanionFiles(const Companions& companions) {
+  if (companions.empty()) return absl::OkStatus();
+  const std::string folder = CompanionsDir(data_dir_);
+  DISTRO_RETURN_IF_ERROR(disk_->CreateFolder(folder));
+  for (const Companion& companion : companions) {
+    DISTRO_RETURN_IF_ERROR(
+        WriteAtomically(disk_, absl::StrCat(folder, "/", companion.name), companion.bytes));
+  }
+  return disk_->FsyncFolder(data_dir_);
+}
+
+absl::Status RunStore::Publish(RunIdentity identity, const std::string& incoming,
+                               const Companions& companions) {
   const std::string& snapshot = identity.initial_snapshot_path;
   DISTRO_RETURN_IF_ERROR(RemoveIfThere(disk_, snapshot));  // of a creation that did not finish
   DISTRO_RETURN_IF_ERROR(disk_->Link(incoming, snapshot));
@@ -180,13 +239,16 @@ absl::Status RunStore::Publish(RunIdentity identity, const std::string& incoming
       WriteAtomically(disk_, data_dir_ + "/run.json", RunConfigToJson(identity.config)));
   DISTRO_RETURN_IF_ERROR(
       WriteAtomically(disk_, data_dir_ + "/model_config.json", identity.model_config_json));
+  DISTRO_RETURN_IF_ERROR(WriteCompanionFiles(companions));
   v1::StoredRun stored;
   stored.set_run_id(identity.run_id);
   *stored.mutable_config() = identity.config;
   stored.set_model_config_json(identity.model_config_json);
   *stored.mutable_initial_snapshot() = identity.initial_snapshot;
+  *stored.mutable_companions() = identity.companions;
   DISTRO_RETURN_IF_ERROR(WriteAtomically(disk_, RunFilePath(data_dir_), EncodeRunFile(stored)));
   disk_->Unlink(incoming).IgnoreError();  // a second name of the snapshot
+  if (!companions.empty()) disk_->Unlink(IncomingPath(identity.companions)).IgnoreError();
   DISTRO_RETURN_IF_ERROR(UseRun(std::make_shared<const RunIdentity>(std::move(identity))));
   log_->Info("run created", {{"run", identity_->run_id},
                              {"parameters", identity_->layout->elements()},
@@ -203,7 +265,8 @@ absl::Status RunStore::CreateRunFromFolder(const v1::RunConfig& config,
                           PrepareInitialSnapshot(checkpoint_dir, prepared));
   const std::string incoming = IncomingPath(snapshot.sha256);
   if (!has_run()) DISTRO_RETURN_IF_ERROR(disk_->Rename(prepared, incoming));
-  return CreateRun(config, snapshot.model_config_json, snapshot.bytes, snapshot.sha256);
+  return CreateRun(config, snapshot.model_config_json, snapshot.bytes, snapshot.sha256,
+                   snapshot.companions);
 }
 
 }  // namespace distro::server

@@ -8,6 +8,7 @@
 //   run.pb                      the run; written last: with it the run exists
 //   run.json  model_config.json copies of what run.pb holds, for people; never read
 //   incoming/<sha256>.part      a snapshot that is still being uploaded
+//   companions/<name>           files that travel to every checkpoint
 //   snapshots/<round>.safetensors
 //   rounds/start.record  rounds/<round>.record
 //
@@ -62,13 +63,28 @@ class RunStore {
   // IncomingBytes() again.
   absl::Status AppendIncoming(const Sha256Digest& sha256, uint64_t snapshot_bytes, uint64_t offset,
                               absl::string_view data);
+  // Upload of the companions, one after the other as one sequence of bytes. `list` was checked.
+  // Statuses as of the snapshot.
+  absl::StatusOr<uint64_t> IncomingCompanionBytes(const CompanionList& list) const;
+  absl::Status AppendIncomingCompanions(const CompanionList& list, uint64_t offset,
+                                        absl::string_view data);
+  // What was uploaded of them. InvalidArgument: incomplete, or not what was announced: then the
+  // upload is removed.
+  absl::StatusOr<Companions> IncomingCompanions(const CompanionList& list);
+
   // Checks size and SHA-256 of the upload, its manifest and tensors, computes the state hash, and
   // makes the run durable. InvalidArgument: configuration, model or snapshot are refused; a
-  // snapshot that does not match its SHA-256 is removed. AlreadyExists: the folder holds another
-  // run; the same run again is OK. Reason "disk": there is no run; try again.
+  // snapshot that does not match its SHA-256 is removed; companions without the tokenizer that the
+  // run pins are refused. AlreadyExists: the folder holds another run; the same run again is OK,
+  // also where one of both has no companions, as older versions created it. Reason "disk": there is
+  // no run; try again.
   absl::Status CreateRun(const v1::RunConfig& config, absl::string_view model_config_json,
-                         uint64_t snapshot_bytes, const Sha256Digest& sha256);
-  // The same from a checkpoint folder on this machine (`--run`, `--model`). NotFound: a file is
+                         uint64_t snapshot_bytes, const Sha256Digest& sha256,
+                         const Companions& companions = {});
+  // OK: what is asked for is the run that is here (CreateRun). Requires has_run().
+  absl::Status CheckSameRun(const v1::RunConfig& config, absl::string_view model_config_json,
+                            const Sha256Digest& sha256, const CompanionList& companions) const;
+  // CreateRun of a checkpoint folder on this machine (`--run`, `--model`). NotFound: a file is
   // missing there.
   absl::Status CreateRunFromFolder(const v1::RunConfig& config, const std::string& checkpoint_dir);
 
@@ -83,11 +99,12 @@ class RunStore {
   absl::Status Prepare();
   absl::Status LoadRun();
   absl::Status UseRun(std::shared_ptr<const RunIdentity> run);
-  absl::Status CheckSameRun(const v1::RunConfig& config, absl::string_view model_config_json,
-                            const Sha256Digest& sha256) const;
-  absl::Status Publish(RunIdentity identity, const std::string& incoming);
+  absl::Status Publish(RunIdentity identity, const std::string& incoming,
+                       const Companions& companions);
+  absl::Status WriteCompanionFiles(const Companions& companions);
 
   std::string IncomingPath(const Sha256Digest& sha256) const;
+  std::string IncomingPath(const CompanionList& list) const;
 
   const std::string data_dir_;
   const FolderLock lock_;

@@ -10,7 +10,7 @@
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/initial_snapshot.h"
-#include "server/log/framed_message.h"
+#include "common/wire/framed_message.h"
 #include "server/log/incoming_file.h"
 #include "server/log/read_run.h"
 #include "server/log/snapshot_check.h"
@@ -121,6 +121,10 @@ absl::Status SnapshotStore::CheckAnnounced(const v1::SnapshotInfo& info) const {
     return absl::InvalidArgumentError(absl::StrCat(NameOf(info), ": ", info.size_bytes(),
                                                    " bytes, every snapshot of this run has ",
                                                    run_->initial_snapshot.size_bytes()));
+  }
+  if (info.round() <= run_->initial_snapshot.round()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        NameOf(info), ": the run goes on from that of round ", run_->initial_snapshot.round()));
   }
   absl::MutexLock lock(&mu_);
   for (const v1::SnapshotInfo& listed : later_) {
@@ -235,7 +239,7 @@ absl::Status SnapshotStore::Publish(const std::string& incoming, const v1::Snaps
 
 void SnapshotStore::RemoveUnlisted(const std::vector<v1::SnapshotInfo>& listed) {
   for (const auto& path : FilesIn(data_dir_ + "/snapshots", ".safetensors")) {
-    const bool kept = path == SnapshotPath(data_dir_, 0) ||
+    const bool kept = path == run_->initial_snapshot_path ||
                       std::any_of(listed.begin(), listed.end(), [&](const auto& info) {
                         return path == SnapshotPath(data_dir_, info.round());
                       });

@@ -41,7 +41,7 @@ class SnapshotStore {
   // An upload: the bytes that are there already, where the archiver goes on; size_bytes when the
   // snapshot is listed. InvalidArgument: the SHA-256 has not 32 bytes, the round is 0, or the size
   // is not that of every snapshot of this run. AlreadyExists: another snapshot of this round is
-  // listed. FailedPrecondition: older than the two that are kept.
+  // listed. FailedPrecondition: older than the two that are kept, or than the initial one.
   absl::StatusOr<uint64_t> IncomingBytes(const v1::SnapshotInfo& info) const;
   // Appends. The same statuses, and InvalidArgument: `offset` is not IncomingBytes(), or the data
   // goes beyond size_bytes. Reason "disk": not stored; ask IncomingBytes() again. Two unfinished

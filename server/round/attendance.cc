@@ -12,6 +12,7 @@
 #include "common/round_log/committed_round.h"
 #include "common/round_log/header_bound.h"
 #include "common/run/local_data.h"
+#include "common/run/pinned_tokenizer.h"
 #include "common/wire/proto_time.h"
 #include "server/session/worker_version.h"
 
@@ -77,6 +78,7 @@ absl::StatusOr<bool> Attendance::Join(const v1::JoinRequest& request) {
   DISTRO_RETURN_IF_ERROR(CheckWorkerVersion(request.version(), Version()));
   DISTRO_RETURN_IF_ERROR(CheckLink(request.download_bytes_per_second()));
   DISTRO_RETURN_IF_ERROR(CheckOwnTokens(run_->config, request.own_tokens()));
+  DISTRO_RETURN_IF_ERROR(CheckTokenizer(run_->config, request.tokenizer()));
   const Worker* before = members_.Find(request.worker().name());
   const uint64_t old_incarnation = before == nullptr ? 0 : before->incarnation;
   DISTRO_RETURN_IF_ERROR(members_.Join(request.worker(), request.data_fingerprint(),

@@ -32,6 +32,13 @@ void Control::Set(v1::RunState state, std::string reason) {
                      {"reason", reason_}});
 }
 
+void Control::Extended(uint64_t rounds) {
+  log_->Info("extended", {{"round", course_->head().value()}, {"rounds", rounds}});
+  if (state_ == v1::RUN_STATE_DONE)
+    Set(v1::RUN_STATE_WAITING, absl::StrCat("extended to ", rounds, " rounds"));
+  ShowPause();
+}
+
 void Control::Restore(const v1::StoredAdmission& decided) {
   paused_ = decided.paused();
   pause_reason_ = decided.pause_reason();

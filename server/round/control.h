@@ -29,6 +29,9 @@ class Control {
   v1::RunState visible_state() const { return draining() ? v1::RUN_STATE_DRAINING : state_; }
   const std::string& reason() const { return reason_; }
 
+  // The run has so many rounds now: one that was done waits for workers again.
+  void Extended(uint64_t rounds);
+
   // Pause --------------------------------------------------------------------------------------
 
   void Restore(const v1::StoredAdmission& decided);

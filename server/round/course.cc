@@ -36,7 +36,8 @@ absl::StatusOr<std::vector<v1::Member>> Course::Restore(
   std::vector<v1::Member> members = MembersOf(plan_.slots);
   // Record r has the slots of r + 2: those of head and head + 1 are in the last two records.
   const uint64_t head = head_.value();
-  for (uint64_t r = head < kRestoredRounds ? 0 : head - kRestoredRounds; r < head; ++r) {
+  const uint64_t most = head < kRestoredRounds ? 0 : head - kRestoredRounds;
+  for (uint64_t r = std::max(most, round_log.begin().value()); r < head; ++r) {
     DISTRO_ASSIGN_OR_RETURN(const v1::RoundHeader header, round_log.Header(RoundId(r)));
     learn(header);
     Advance(header);
@@ -52,7 +53,8 @@ absl::StatusOr<std::vector<v1::Member>> Course::Restore(
 void Course::Open(const Membership& members, absl::Duration deadline, SegmentId audited,
                   absl::Duration now) {
   round_.emplace(head_, run_->layout->segments(), plan_.slots, now, audited,
-                 run_->method->Step(head_, medians_), WeighingOf(run_->config));
+                 run_->method->Step(head_, medians_, extension_ ? &*extension_ : nullptr),
+                 WeighingOf(run_->config));
   round_->SetExpected(members);
   deadline_ = deadline;
   opened_before_ = true;
@@ -111,6 +113,7 @@ v1::RoundHeader Course::MakeHeader(const Membership& members, uint64_t predecess
   *header.mutable_duration() = ToProto(clock.MonotonicNow() - round_->opened_at());
   header.set_reason(by_deadline_ ? "deadline" : "complete");
   header.set_paused(paused);
+  if (extension_) *header.mutable_extension() = *extension_;
   DropReasonsUnlessFits(&header);
   return header;
 }
@@ -127,6 +130,16 @@ CommittedRoundInfo Course::Describe(const v1::RoundHeader& header, absl::Duratio
 void Course::Advance(const v1::RoundHeader& header) {
   plan_.Advance(header);
   medians_ = {header.scale_medians().begin(), header.scale_medians().end()};
+  if (header.has_extension()) Extend(header.extension());
+}
+
+v1::Extension Course::ExtensionTo(uint64_t rounds) const {
+  const RoundId from = round_ ? head_.Next() : head_;
+  return ExtendSchedule(run_->config, extension_ ? &*extension_ : nullptr, from, rounds);
+}
+
+void Course::Extend(const v1::Extension& extension) {
+  if (extension.rounds() > rounds()) extension_ = extension;
 }
 
 void Course::Finish(const v1::RoundHeader& header) {

@@ -44,9 +44,17 @@ class Course {
   void Start(const v1::StartHeader& start) { plan_ = PlanOf(start); }
 
   RoundId head() const { return head_; }  // open, or opens next
+  // Of the run: those that it was created with, or more.
+  uint64_t rounds() const { return extension_ ? extension_->rounds() : run_->config.rounds(); }
+  // Not set: the run was not extended.
+  const std::optional<v1::Extension>& extension() const { return extension_; }
+  // What an extension to `rounds` is now: rates from the first round that is not open follow it.
+  v1::Extension ExtensionTo(uint64_t rounds) const;
+  // Extends; one to no more rounds than there are changes nothing.
+  void Extend(const v1::Extension& extension);
   // Rounds are left to open, and the head's record gives samples of one.
-  bool has_rounds() const { return head_.value() < run_->config.rounds(); }
-  bool gives_samples() const { return head_.value() + 2 < run_->config.rounds(); }
+  bool has_rounds() const { return head_.value() < rounds(); }
+  bool gives_samples() const { return head_.value() + 2 < rounds(); }
   const std::vector<v1::Slot>& slots() const { return plan_.slots; }
   Round* round() { return round_ ? &*round_ : nullptr; }  // null: none is open
   const Round* round() const { return round_ ? &*round_ : nullptr; }
@@ -91,6 +99,7 @@ class Course {
   RoundId head_;
   SlotPlan plan_;                  // of head_ and the round after it
   std::vector<uint32_t> medians_;  // of the record before head_
+  std::optional<v1::Extension> extension_;
   std::optional<Round> round_;
   absl::Duration deadline_ = absl::InfiniteDuration();
   bool opened_before_ = false;

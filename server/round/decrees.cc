@@ -1,9 +1,30 @@
 #include "server/round/decrees.h"
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "server/session/admission.h"
 
 namespace distro::server {
+namespace {
+
+constexpr uint64_t kMaxRounds = uint64_t{1} << 32;
+
+absl::Status CheckExtension(const Course& course, const v1::RunConfig& config, uint64_t rounds) {
+  if (rounds > kMaxRounds)
+    return absl::InvalidArgumentError(absl::StrCat("rounds: ", rounds, " are above ", kMaxRounds));
+  if (rounds < course.rounds() || (rounds == course.rounds() && !course.extension())) {
+    return absl::FailedPreconditionError(absl::StrCat("rounds: the run has ", course.rounds(),
+                                                      " and is extended by more, not to ", rounds));
+  }
+  if (course.head().value() < course.rounds() || config.min_learning_rate() > 0)
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "rounds: the run is done and its min_learning_rate is 0, so that it would learn nothing "
+      "more: "
+      "begin a new run from its last checkpoint");
+}
+
+}  // namespace
 
 absl::Status Decrees::Decide(Edit edit, Act act) {
   absl::MutexLock admin(&mu_);
@@ -33,6 +54,29 @@ absl::Status Decrees::Resume() {
                   shared_->control.Resume();
                   return absl::OkStatus();
                 });
+}
+
+absl::StatusOr<v1::Extension> Decrees::Extend(uint64_t rounds) {
+  v1::Extension extension;
+  {
+    absl::MutexLock lock(&shared_->mu);
+    const Course& course = shared_->course;
+    DISTRO_RETURN_IF_ERROR(CheckExtension(course, shared_->context.run->config, rounds));
+    if (rounds == course.rounds() && course.extension()) return *course.extension();
+    extension = course.ExtensionTo(rounds);
+  }
+  DISTRO_RETURN_IF_ERROR(
+      Decide([&](const v1::StoredAdmission& now) { return WithExtension(now, extension); },
+             [&](const v1::StoredAdmission& /*next*/) {
+               shared_->mu.AssertHeld();
+               // Rounds may have opened while it was written: their rates are told already.
+               extension = shared_->course.ExtensionTo(rounds);
+               shared_->course.Extend(extension);
+               shared_->control.Extended(rounds);
+               shared_->broadcast.Continue();
+               return absl::OkStatus();
+             }));
+  return extension;
 }
 
 absl::Status Decrees::Evict(const std::string& name, absl::string_view reason) {

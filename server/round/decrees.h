@@ -28,6 +28,7 @@ class Decrees {
   absl::Status Resume();
   absl::Status Evict(const std::string& name, absl::string_view reason);
   absl::Status Admit(const std::string& name);
+  absl::StatusOr<v1::Extension> Extend(uint64_t rounds);
 
   // Writes the names that rules have put into quarantine since the last write.
   absl::Status WriteQuarantines();

@@ -49,6 +49,10 @@ absl::Status Lineage::CheckChain(RoundId head, RoundId from, uint64_t hash) cons
     return Diverged(absl::StrCat("round ", from.value(), " is ahead of the log, which ends before ",
                                  head.value()));
   }
+  if (from < round_log_->begin()) {
+    return Diverged(absl::StrCat("round ", from.value(), " is before the log, which begins with ",
+                                 round_log_->begin().value()));
+  }
   const uint64_t ours = round_log_->HashBefore(from);
   if (hash == ours) return absl::OkStatus();
   return Diverged(absl::StrCat("before round ", from.value(), " the chain hash is ", ToHex(ours),

@@ -42,9 +42,11 @@ v1::JoinResponse RoundManager::Welcome() const {
   v1::JoinResponse response;
   response.set_run_id(run().run_id);
   *response.mutable_config() = run().config;
+  response.mutable_config()->set_rounds(shared_.course.rounds());
   response.set_model_config_json(run().model_config_json);
   const Sha256Digest& manifest = layout().manifest().hash();
   response.set_manifest_hash(manifest.data(), manifest.size());
+  *response.mutable_companions() = run().companions;
   response.set_epoch(shared_.context.epoch.value());
   *response.mutable_snapshot() = newest_snapshot();
   response.set_log_bytes_per_second(shared_.attendance.log_bytes_per_second());
@@ -206,6 +208,10 @@ RunStatus RoundManager::status() const {
                    .reason = shared_.control.reason(),
                    .epoch = shared_.context.epoch,
                    .round = head,
+                   .rounds = shared_.course.rounds(),
+                   .data_fingerprint = shared_.context.files.rounds->has_start()
+                                           ? shared_.attendance.members().fingerprint()
+                                           : "",
                    .log_hash = shared_.lineage.HashBefore(head),
                    .disk_error = shared_.disk.error(),
                    .mismatch = shared_.integrity.mismatch(),

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/companions.h"
 #include "common/run/run_config.h"
 #include "common/wire/proto_time.h"
 #include "server/log/disk.h"
@@ -23,6 +24,11 @@ absl::StatusOr<Sha256Digest> ReadDigest(const std::string& bytes) {
   }
   std::copy(bytes.begin(), bytes.end(), digest.begin());
   return digest;
+}
+
+// Companions of a header that was checked.
+uint64_t UploadBytes(const v1::CreateRunHeader& header) {
+  return header.snapshot_bytes() + CompanionBytes(header.companions());
 }
 
 absl::Status OtherRun(const absl::Status& status) {
@@ -153,44 +159,68 @@ absl::StatusOr<v1::CreateRunResponse> RunHost::BeginCreate(const v1::CreateRunHe
   if (header.model_config_json().size() > kMaxModelConfigBytes) {
     return absl::InvalidArgumentError("model_config_json: larger than 1 MiB");
   }
-  if (header.snapshot_bytes() == 0)
-    return absl::InvalidArgumentError("snapshot_bytes: must not be 0");
+  if (header.snapshot_bytes() == 0 || header.snapshot_bytes() > UINT64_MAX - kMaxCompanionBytes) {
+    return absl::InvalidArgumentError("snapshot_bytes: must not be 0, nor near 2^64");
+  }
+  DISTRO_RETURN_IF_ERROR(CheckCompanionList(header.companions()));
   absl::MutexLock lock(&mu_);
   if (store_->has_run()) {
-    DISTRO_RETURN_IF_ERROR(OtherRun(store_->CreateRun(header.config(), header.model_config_json(),
-                                                      header.snapshot_bytes(), sha256)));
+    DISTRO_RETURN_IF_ERROR(OtherRun(store_->CheckSameRun(
+        header.config(), header.model_config_json(), sha256, header.companions())));
     return RunIdResponse(*store_);
   }
-  DISTRO_ASSIGN_OR_RETURN(const uint64_t offset, store_->IncomingBytes(sha256));
+  DISTRO_ASSIGN_OR_RETURN(uint64_t offset, store_->IncomingBytes(sha256));
+  if (offset == header.snapshot_bytes()) {
+    DISTRO_ASSIGN_OR_RETURN(const uint64_t behind,
+                            store_->IncomingCompanionBytes(header.companions()));
+    offset += behind;
+  }
+  if (offset == UploadBytes(header)) {  // all bytes came before; only the run was not made
+    DISTRO_RETURN_IF_ERROR(CreateUploaded(header, sha256));
+    return RunIdResponse(*store_);
+  }
   v1::CreateRunResponse response;
-  if (offset == header.snapshot_bytes()) {  // all bytes arrived before, but the run was not created
-    DISTRO_RETURN_IF_ERROR(store_->CreateRun(header.config(), header.model_config_json(),
-                                             header.snapshot_bytes(), sha256));
-    DISTRO_RETURN_IF_ERROR(ContinueLocked());
-    return RunIdResponse(*store_);
-  }
   response.set_offset(offset);
   return response;
+}
+
+absl::Status RunHost::CreateUploaded(const v1::CreateRunHeader& header,
+                                     const Sha256Digest& sha256) {
+  DISTRO_ASSIGN_OR_RETURN(const Companions companions,
+                          store_->IncomingCompanions(header.companions()));
+  DISTRO_RETURN_IF_ERROR(OtherRun(store_->CreateRun(header.config(), header.model_config_json(),
+                                                    header.snapshot_bytes(), sha256, companions)));
+  return ContinueLocked();
 }
 
 absl::StatusOr<std::optional<v1::CreateRunResponse>> RunHost::AddFrame(
     const v1::CreateRunHeader& header, const v1::SnapshotFrame& frame) {
   DISTRO_ASSIGN_OR_RETURN(const Sha256Digest sha256, ReadDigest(header.snapshot_sha256()));
-  const uint64_t total = header.snapshot_bytes();
-  if (frame.offset() > total || frame.data().size() > total - frame.offset() ||
-      frame.data().empty()) {
+  const uint64_t snapshot = header.snapshot_bytes();
+  const uint64_t total = UploadBytes(header);
+  const uint64_t end = frame.offset() < snapshot ? snapshot : total;  // no frame is of both
+  if (frame.offset() > end || frame.data().size() > end - frame.offset() || frame.data().empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("frame: ", frame.data().size(), " bytes at offset ", frame.offset(),
-                     " are none or pass the snapshot's end at ", total));
+                     " are none or pass the ", frame.offset() < snapshot ? "snapshot" : "upload",
+                     "'s end at ", end));
   }
   DISTRO_RETURN_IF_ERROR(CheckNotDraining());
   absl::MutexLock lock(&mu_);
   if (store_->has_run()) return absl::FailedPreconditionError("a run was created in the meantime");
-  DISTRO_RETURN_IF_ERROR(store_->AppendIncoming(sha256, total, frame.offset(), frame.data()));
+  if (frame.offset() < snapshot) {
+    DISTRO_RETURN_IF_ERROR(store_->AppendIncoming(sha256, snapshot, frame.offset(), frame.data()));
+  } else {
+    DISTRO_ASSIGN_OR_RETURN(const uint64_t stored, store_->IncomingBytes(sha256));
+    if (stored < snapshot) {
+      return absl::InvalidArgumentError(absl::StrCat("frame: of the companions, and only ", stored,
+                                                     " bytes of the snapshot are there"));
+    }
+    DISTRO_RETURN_IF_ERROR(store_->AppendIncomingCompanions(
+        header.companions(), frame.offset() - snapshot, frame.data()));
+  }
   if (frame.offset() + frame.data().size() < total) return std::nullopt;
-  DISTRO_RETURN_IF_ERROR(
-      OtherRun(store_->CreateRun(header.config(), header.model_config_json(), total, sha256)));
-  DISTRO_RETURN_IF_ERROR(ContinueLocked());
+  DISTRO_RETURN_IF_ERROR(CreateUploaded(header, sha256));
   return RunIdResponse(*store_);
 }
 

@@ -35,7 +35,7 @@ class RunHost {
   absl::Status CreateFromFolder(const v1::RunConfig& config, const std::string& checkpoint_dir);
 
   // Starts or resumes the upload of a run with its header. The response has the offset from which
-  // to send the snapshot, or the id of the run that exists. InvalidArgument: the configuration is
+  // to send snapshot and companions, or the id of the run that exists. InvalidArgument: the configuration is
   // refused. FailedPrecondition: there is another run.
   absl::StatusOr<v1::CreateRunResponse> BeginCreate(const v1::CreateRunHeader& header);
   // Adds a frame of the snapshot. The last one creates the run, and the response names it; nullopt
@@ -65,6 +65,8 @@ class RunHost {
  private:
   absl::Status ContinueLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RunRounds(RoundManager* manager);
+  absl::Status CreateUploaded(const v1::CreateRunHeader& header, const Sha256Digest& sha256)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckNotDraining() const;
   void WarnOfGrace(const v1::RunConfig& config);
 

@@ -20,10 +20,12 @@ struct RunStatus {
   v1::RunState state = v1::RUN_STATE_WAITING;
   std::string reason;  // what it waits for
   EpochId epoch;
-  RoundId round;           // the head
-  uint64_t log_hash = 0;   // of the last record
-  std::string disk_error;  // why the last write failed, without a path; empty: it succeeded
-  std::string mismatch;    // the last state hash that differed: round, owner, tensors
+  RoundId round;                 // the head
+  uint64_t rounds = 0;           // of the run
+  std::string data_fingerprint;  // of the workers' data; empty before the run has started
+  uint64_t log_hash = 0;         // of the last record
+  std::string disk_error;        // why the last write failed, without a path; empty: it succeeded
+  std::string mismatch;          // the last state hash that differed: round, owner, tensors
   absl::Duration deadline =
       absl::InfiniteDuration();  // of the open round, or of the last; from Open
   std::vector<Worker> workers;

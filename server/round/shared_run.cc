@@ -57,6 +57,7 @@ absl::Status SharedRun::Restore(const v1::StoredAdmission& decided) {
                             }));
     members.Restore(last);
   }
+  if (decided.has_extension()) course.Extend(decided.extension());
   control.Restore(decided);
   for (const v1::QuarantinedWorker& entry : decided.quarantined()) members.Quarantine(entry);
   quarantines_written = members.quarantine_changes();

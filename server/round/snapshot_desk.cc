@@ -28,6 +28,8 @@ absl::Status CheckVouched(const RoundLog& round_log, const v1::SnapshotInfo& inf
     return absl::InvalidArgumentError(absl::StrCat("snapshot: round ", round.value(),
                                                    " is not of the rounds 1 to ", next.value()));
   }
+  if (round < round_log.begin())
+    return Failed("diverged", round, "the log has no record of it any more");
   const uint64_t chain = round_log.HashBefore(round);
   if (info.log_hash() != chain) {
     return Failed(
@@ -52,8 +54,9 @@ absl::Status CheckVouched(const RoundLog& round_log, const v1::SnapshotInfo& inf
 }
 
 void LeaveOutUnvouched(const RoundLog& round_log, SnapshotStore* snapshots, Log* log) {
-  for (const v1::SnapshotInfo& info : snapshots->List()) {
-    if (info.round() == 0) continue;
+  std::vector<v1::SnapshotInfo> later = snapshots->List();
+  later.pop_back();  // the initial one, which needs no voucher
+  for (const v1::SnapshotInfo& info : later) {
     const absl::Status status = CheckVouched(round_log, info);
     if (status.ok()) continue;
     log->Error("snapshot left out: the log does not vouch for it",
@@ -135,7 +138,12 @@ absl::StatusOr<SnapshotDesk::StoredFile> SnapshotDesk::Find(absl::string_view sh
     DISTRO_ASSIGN_OR_RETURN(std::string path, snapshots_->PathOf(sha256));
     return StoredFile{std::move(path), info.size_bytes()};
   }
-  return absl::NotFoundError("sha256: no snapshot has it (any more)");
+  const RunIdentity& run = manager_->run();
+  for (const v1::CompanionFile& file : run.companions) {
+    if (file.sha256() == sha256)
+      return StoredFile{absl::StrCat(run.companions_dir, "/", file.name()), file.size_bytes()};
+  }
+  return absl::NotFoundError("sha256: no snapshot has it (any more), and no companion");
 }
 
 void SnapshotDesk::Run() {

@@ -81,7 +81,7 @@ class SnapshotDesk {
   };
   // The snapshots that can be downloaded, newest first, the initial one last.
   std::vector<v1::SnapshotInfo> List() const { return snapshots_->List(); }
-  // A listed snapshot. NotFound: it is not, or no longer, listed.
+  // A listed snapshot, or a companion of the run. NotFound: neither is, or no longer, listed.
   absl::StatusOr<StoredFile> Find(absl::string_view sha256) const;
   // The first round whose results the log still has.
   RoundId first_round() const { return round_log_->first_round(); }

@@ -33,6 +33,10 @@ absl::Status AdminService::TellRun(const v1::GetRunRequest& /*request*/,
   const RunStatus status = manager->status();
   response->set_run_id(manager->run().run_id);
   *response->mutable_config() = manager->run().config;
+  response->mutable_config()->set_rounds(status.rounds);
+  response->set_created_rounds(manager->run().config.rounds());
+  response->set_created_sha256(manager->run().created_sha256());
+  response->set_data_fingerprint(status.data_fingerprint);
   response->set_state(status.state);
   response->set_reason(status.reason);
   response->set_round(status.round.value());
@@ -42,6 +46,7 @@ absl::Status AdminService::TellRun(const v1::GetRunRequest& /*request*/,
   response->set_manifest_hash(manifest_hash.data(), manifest_hash.size());
   for (v1::SnapshotInfo& info : desk->List()) *response->add_snapshots() = std::move(info);
   response->set_first_round(desk->first_round().value());
+  *response->mutable_companions() = manager->run().companions;
   return absl::OkStatus();
 }
 
@@ -83,6 +88,20 @@ absl::Status AdminService::TakeResume(const v1::ResumeRequest& /*request*/,
                                       v1::ResumeResponse* /*response*/) {
   RoundManager* manager = host_->manager();
   return manager == nullptr ? NoRun() : manager->Resume();
+}
+
+grpc::ServerUnaryReactor* AdminService::Extend(grpc::CallbackServerContext* context,
+                                               const grpc::ByteBuffer* request,
+                                               grpc::ByteBuffer* response) {
+  return desk_->Answer({context, Rpc::kExtend, request, response}, this, &AdminService::TakeExtend);
+}
+
+absl::Status AdminService::TakeExtend(const v1::ExtendRequest& request,
+                                      v1::ExtendResponse* response) {
+  RoundManager* manager = host_->manager();
+  if (manager == nullptr) return NoRun();
+  DISTRO_ASSIGN_OR_RETURN(*response->mutable_extension(), manager->Extend(request.rounds()));
+  return absl::OkStatus();
 }
 
 grpc::ServerUnaryReactor* AdminService::Evict(grpc::CallbackServerContext* context,

@@ -18,9 +18,10 @@ using AdminMethods = v1::AdminService::WithRawCallbackMethod_CreateRun<
         v1::AdminService::WithRawCallbackMethod_ListWorkers<
             v1::AdminService::WithRawCallbackMethod_Pause<
                 v1::AdminService::WithRawCallbackMethod_Resume<
-                    v1::AdminService::WithRawCallbackMethod_Evict<
-                        v1::AdminService::WithRawCallbackMethod_Admit<
-                            v1::AdminService::Service>>>>>>>;
+                    v1::AdminService::WithRawCallbackMethod_Extend<
+                        v1::AdminService::WithRawCallbackMethod_Evict<
+                            v1::AdminService::WithRawCallbackMethod_Admit<
+                                v1::AdminService::Service>>>>>>>>;
 
 class AdminService final : public AdminMethods {
  public:
@@ -42,6 +43,9 @@ class AdminService final : public AdminMethods {
   grpc::ServerUnaryReactor* Resume(grpc::CallbackServerContext* context,
                                    const grpc::ByteBuffer* request,
                                    grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* Extend(grpc::CallbackServerContext* context,
+                                   const grpc::ByteBuffer* request,
+                                   grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* Evict(grpc::CallbackServerContext* context,
                                   const grpc::ByteBuffer* request,
                                   grpc::ByteBuffer* response) override;
@@ -55,6 +59,7 @@ class AdminService final : public AdminMethods {
                            v1::ListWorkersResponse* response);
   absl::Status TakePause(const v1::PauseRequest& request, v1::PauseResponse* response);
   absl::Status TakeResume(const v1::ResumeRequest& request, v1::ResumeResponse* response);
+  absl::Status TakeExtend(const v1::ExtendRequest& request, v1::ExtendResponse* response);
   absl::Status TakeEvict(const v1::EvictRequest& request, v1::EvictResponse* response);
   absl::Status TakeAdmit(const v1::AdmitRequest& request, v1::AdmitResponse* response);
 

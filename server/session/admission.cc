@@ -52,6 +52,11 @@ absl::StatusOr<v1::StoredAdmission> WithPause(v1::StoredAdmission admission,
   return admission;
 }
 
+v1::StoredAdmission WithExtension(v1::StoredAdmission admission, const v1::Extension& extension) {
+  *admission.mutable_extension() = extension;
+  return admission;
+}
+
 v1::StoredAdmission WithoutPause(v1::StoredAdmission admission) {
   admission.set_paused(false);
   admission.clear_pause_reason();

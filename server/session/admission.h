@@ -30,4 +30,7 @@ absl::StatusOr<v1::StoredAdmission> WithPause(v1::StoredAdmission admission,
 
 v1::StoredAdmission WithoutPause(v1::StoredAdmission admission);
 
+// With the run extended.
+v1::StoredAdmission WithExtension(v1::StoredAdmission admission, const v1::Extension& extension);
+
 }  // namespace distro::server

@@ -54,7 +54,7 @@ json RoundPart(const StatusFacts& facts) {
   const auto open = history.open_for;
   const bool has_deadline = status.deadline != absl::InfiniteDuration();
   return {{"number", status.round.value()},
-          {"of", facts.run == nullptr ? 0 : facts.run->config.rounds()},
+          {"of", facts.run == nullptr ? 0 : facts.status.rounds},
           {"open_seconds", open ? json(absl::ToDoubleSeconds(*open)) : json(nullptr)},
           {"deadline_seconds",
            has_deadline ? json(absl::ToDoubleSeconds(status.deadline)) : json(nullptr)},

@@ -55,6 +55,11 @@ void Broadcast::End(const absl::Status& status) {
   news_ = true;
 }
 
+void Broadcast::Continue() {
+  absl::MutexLock lock(&mu_);
+  if (end_ && end_->ok()) end_.reset();
+}
+
 void Broadcast::Add(const std::shared_ptr<Subscriber>& subscriber) {
   absl::MutexLock lock(&mu_);
   if (!subscriber->worker.empty()) {

@@ -74,6 +74,8 @@ class Broadcast {
   // No more frames will follow: subscriptions end with `status` after the frames in the ring; those
   // that still read the log end at once if it is not OK.
   void End(const absl::Status& status);
+  // Frames follow after all: an End that was OK is taken back, for subscriptions that come now.
+  void Continue();
 
   // Adds a subscriber, and closes an older one of the same worker. From now on Close applies to it.
   void Add(const std::shared_ptr<Subscriber>& subscriber);

@@ -200,6 +200,7 @@ class Workspace:
         self.processes = []
         self.proxies = []
         self.model = {}  # other values than MODEL has
+        self.beside_model = {}  # further files of the initial folder
         self.text = self.folder / "text.txt"
         self.text.write_text(text(1))
 
@@ -225,6 +226,8 @@ class Workspace:
         (self.folder / "config.json").write_text(json.dumps({**MODEL, **self.model}))
         self.distroctl("init-model", "--config", self.folder / "config.json", "--seed", 1, "--out",
                        self.folder / "model")
+        for name, content in self.beside_model.items():
+            (self.folder / "model" / name).write_bytes(content)
         return self.folder / "model"
 
     def distroctl(self, *arguments, code=0):

@@ -45,6 +45,7 @@ class PythonRunsTest(ProcessTest):
 
     def test_beside_a_worker_in_cpp(self):
         space = self.workspace
+        space.beside_model = {"tokenizer.json": b"of the run", "generation_config.json": b"{}"}
         aggregator = space.create_run(rounds=50, start_workers=2, min_workers=2, peak_learning_rate=0.01)
         native = space.start_worker("native", aggregator.grpc)
         python = self.llama("python", aggregator, "--batch_size", "1", "--folder", space.folder / "saved")
@@ -60,6 +61,8 @@ class PythonRunsTest(ProcessTest):
         exported = space.distroctl("log", "replay", "--data_dir", space.data_dir)
         self.assertIn(readings["state_hash"], exported)
         self.assertEqual(json.loads((space.folder / "saved" / "config.json").read_text())["model_type"], "llama")
+        for name, content in space.beside_model.items():
+            self.assertEqual((space.folder / "saved" / name).read_bytes(), content, "travels with the run")
 
     def test_two_of_a_model_of_their_own(self):
         aggregator = self.create_plain_run(rounds=30, start_workers=2, min_workers=2, peak_learning_rate=0.01)

@@ -15,7 +15,7 @@ USES = {
     "common/codec": "common/update",
     "common/run": "common/layout proto",
     "common/model": "common/layout",
-    "common/checkpoint": "common/layout",
+    "common/checkpoint": "common/layout proto",  # how a run lists what travels with its checkpoints
     "kernels": "common/update",
     "kernels/cpu": "kernels",
     "kernels/cuda": "kernels",
@@ -65,7 +65,7 @@ USES = {
     "worker/metrics": "common/telemetry worker/train",  # observes it; it does not know it
     "worker/python": "common/client/member common/round worker/train",  # a worker inside a Python program; distro-worker does not know it
     "worker": "common/client/member worker/metrics",
-    "tools/distroctl": "common/client common/http kernels/replica server/auth/tokens server/log worker/optimizer",  # `plan` says what a worker checks at its start
+    "tools/distroctl": "common/client common/http kernels/replica server/auth/tokens server/log tools/archiver worker/optimizer",  # `plan` says what a worker checks at its start, `run restore` reads an archive
     "tools/archiver": "common/client/follow common/telemetry kernels/replica",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/process kernels/replica",

@@ -9,6 +9,7 @@
 #include "common/base/status_util.h"
 #include "common/checkpoint/snapshot.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "tools/archiver/archive_log.h"
 
 namespace distro::tools {
 namespace {
@@ -34,6 +35,8 @@ absl::StatusOr<Archive> Read(const v1::GetRunResponse& run, const ArchiveState& 
   const std::string path = folder.SnapshotPath(state.snapshot.round());
   Archive archive;
   archive.state = state;
+  archive.log = ArchiveOf(run);
+  if (const auto kept = folder.LoadLog(state)) *archive.log.mutable_headers() = kept->headers();
   DISTRO_ASSIGN_OR_RETURN(archive.layout, LayoutOf(run, path));
   TensorBuffer parameters(*archive.layout);
   DISTRO_RETURN_IF_ERROR(ReadSnapshot(path, *archive.layout, &parameters));
@@ -73,7 +76,7 @@ absl::StatusOr<Archive> FetchNewest(const v1::GetRunResponse& run, uint64_t epoc
   DISTRO_RETURN_IF_ERROR(fetch(state.snapshot, folder->SnapshotPath(state.snapshot.round())));
   absl::StatusOr<Archive> archive = Read(run, state, threads, *folder);
   if (!archive.ok()) return Annotate(archive.status(), "the aggregator's newest snapshot");
-  DISTRO_RETURN_IF_ERROR(folder->SaveState(state));
+  DISTRO_RETURN_IF_ERROR(folder->SaveState(state, archive->log));
   return archive;
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/log.h"
+#include "common/checkpoint/companions.h"
 #include "distro/v1/admin.pb.h"
 #include "kernels/replica/replica.h"
 #include "tools/archiver/archive_folder.h"
@@ -20,7 +21,9 @@ struct Archive {
   std::unique_ptr<Layout> layout;
   std::vector<std::unique_ptr<Backend>> backends;
   std::unique_ptr<Replica> replica;
-  ArchiveState state;  // of the folder
+  ArchiveState state;          // of the folder
+  v1::StoredArchive log;       // what is kept beside the copy
+  Companions companions = {};  // of the run
 };
 
 // Writes a snapshot's file. Statuses as AggregatorClient::FetchSnapshot.

@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/snapshot.h"
+#include "tools/archiver/archive_log.h"
 
 namespace distro::tools {
 namespace {
@@ -18,6 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMaxStateBytes = 1 << 16;
+// A header has up to 1000 KiB, and so has what the run is.
+constexpr uint64_t kMaxLogBytes = (kArchivedHeaders + 8) * kMaxRoundHeaderBytes;
 
 absl::Status CheckFile(const std::string& path, const v1::SnapshotInfo& info) {
   const absl::StatusOr<MappedFile> file = MappedFile::Open(path);
@@ -55,6 +58,10 @@ std::string ArchiveFolder::SnapshotPath(uint64_t round) const {
   return absl::StrCat(path_, "/snapshot-", round, ".safetensors");
 }
 
+std::string ArchiveFolder::LogPath(uint64_t round) const {
+  return absl::StrCat(path_, "/log-", round, ".pb");
+}
+
 std::string ArchiveFolder::StatePath() const { return path_ + "/state"; }
 
 absl::StatusOr<std::optional<ArchiveState>> ArchiveFolder::Load() const {
@@ -68,7 +75,16 @@ absl::StatusOr<std::optional<ArchiveState>> ArchiveFolder::Load() const {
   return *state;
 }
 
-absl::Status ArchiveFolder::Save(const Replica& replica, ArchiveState* state) {
+std::optional<v1::StoredArchive> ArchiveFolder::LoadLog(const ArchiveState& state) const {
+  const auto bytes = ReadFile(LogPath(state.snapshot.round()), kMaxLogBytes);
+  if (!bytes.ok()) return std::nullopt;
+  absl::StatusOr<v1::StoredArchive> log = ParseArchiveLog(*bytes);
+  if (!log.ok() || log->run().run_id() != state.run_id) return std::nullopt;
+  return *std::move(log);
+}
+
+absl::Status ArchiveFolder::Save(const Replica& replica, const v1::StoredArchive& log,
+                                 ArchiveState* state) {
   const uint64_t round = replica.next_round().value();
   const std::string path = SnapshotPath(round);
   DISTRO_RETURN_IF_ERROR(WriteSnapshot(path, replica.layout(), replica.parameters(), {}));
@@ -77,24 +93,27 @@ absl::Status ArchiveFolder::Save(const Replica& replica, ArchiveState* state) {
   saved.snapshot.set_log_hash(replica.log_hash());
   saved.snapshot.set_state_hash(replica.StateHash());
   DISTRO_RETURN_IF_ERROR(FillIn(path, &saved.snapshot));
-  DISTRO_RETURN_IF_ERROR(SaveState(saved));
+  DISTRO_RETURN_IF_ERROR(SaveState(saved, log));
   *state = std::move(saved);
   return absl::OkStatus();
 }
 
-absl::Status ArchiveFolder::SaveState(const ArchiveState& state) {
+absl::Status ArchiveFolder::SaveState(const ArchiveState& state, const v1::StoredArchive& log) {
+  DISTRO_RETURN_IF_ERROR(
+      WriteFileAtomically(LogPath(state.snapshot.round()), EncodeArchiveLog(log)));
   DISTRO_RETURN_IF_ERROR(WriteFileAtomically(StatePath(), EncodeArchiveState(state)));
-  RemoveOtherSnapshots(state.snapshot.round());
+  RemoveOtherRounds(state.snapshot.round());
   return absl::OkStatus();
 }
 
-void ArchiveFolder::RemoveOtherSnapshots(uint64_t kept_round) const {
-  const std::string kept = SnapshotPath(kept_round);
+void ArchiveFolder::RemoveOtherRounds(uint64_t kept_round) const {
+  const std::string kept = SnapshotPath(kept_round), kept_log = LogPath(kept_round);
   std::vector<fs::path> old;
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(path_, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (absl::StartsWith(name, "snapshot-") && entry.path() != kept) old.push_back(entry.path());
+    const bool of_round = absl::StartsWith(name, "snapshot-") || absl::StartsWith(name, "log-");
+    if (of_round && entry.path() != kept && entry.path() != kept_log) old.push_back(entry.path());
   }
   for (const fs::path& path : old) fs::remove(path, ignored);
 }
@@ -109,7 +128,8 @@ absl::Status ArchiveFolder::Reset() {
   for (const fs::directory_entry& entry : fs::directory_iterator(path_, error)) {
     const std::string name = entry.path().filename().string();
     const bool whole = !absl::EndsWith(name, ".part") && !absl::EndsWith(name, ".tmp");
-    if (name == "state" || (absl::StartsWith(name, "snapshot-") && whole)) {
+    const bool of_round = absl::StartsWith(name, "snapshot-") || absl::StartsWith(name, "log-");
+    if (name == "state" || (of_round && whole)) {
       moved.push_back(entry.path());
     }
   }

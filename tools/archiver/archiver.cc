@@ -8,6 +8,7 @@
 #include "common/base/checksum.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_util.h"
 #include "common/client/backoff.h"
 #include "common/client/follow/head_watch.h"
 #include "common/client/follow/snapshot_fetch.h"
@@ -35,6 +36,11 @@ absl::StatusOr<std::unique_ptr<Archiver>> Archiver::Create(ArchiverOptions optio
                                                           .backoff = archiver->options_.backoff,
                                                           .seed = RandomWord()}));
   DISTRO_ASSIGN_OR_RETURN(archiver->folder_, ArchiveFolder::Open(archiver->options_.data_dir));
+  const std::string& lines = archiver->options_.metrics_file;
+  absl::StatusOr<std::unique_ptr<RoundLines>> opened = RoundLines::Open(
+      lines.empty() ? archiver->options_.data_dir + "/metrics.jsonl" : lines, log, clock);
+  if (!opened.ok()) return Annotate(opened.status(), "--metrics_file");
+  archiver->lines_ = *std::move(opened);
   if (const std::string& command = archiver->options_.publish.command; !command.empty())
     archiver->publish_command_ = std::make_unique<ShellCommand>(command);
   return archiver;
@@ -79,6 +85,12 @@ absl::Status Archiver::Follow(uint64_t* replayed) {
   };
   DISTRO_ASSIGN_OR_RETURN(Archive archive, OpenArchive(run, std::move(held), options_.threads,
                                                        folder_.get(), fetch, log_));
+  DISTRO_ASSIGN_OR_RETURN(
+      archive.companions,
+      CollectCompanions(run.companions(), folder_->CompanionsPath(),
+                        [&](const v1::CompanionFile& file, const std::string& path) {
+                          return FetchCompanion(follower, client_->snapshots(), file, path);
+                        }));
   log_->Info("follows", {{"run", run.run_id()},
                          {"epoch", run.epoch()},
                          {"round", archive.replica->next_round().value()},
@@ -91,6 +103,7 @@ absl::Status Archiver::Follow(uint64_t* replayed) {
                    .metrics = metrics_,
                    .log = log_,
                    .clock = clock_,
+                   .lines = lines_.get(),
                    .publish_command = publish_command_.get()});
   const absl::Status status = session.Run();
   *replayed = session.replayed_rounds();

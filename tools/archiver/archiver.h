@@ -22,6 +22,7 @@
 #include "tools/archiver/archive_folder.h"
 #include "tools/archiver/metrics.h"
 #include "tools/archiver/options.h"
+#include "tools/archiver/round_lines.h"
 
 namespace distro::tools {
 
@@ -66,6 +67,7 @@ class Archiver {
   TransferMeter meter_;
   std::unique_ptr<AggregatorClient> client_;
   std::unique_ptr<ArchiveFolder> folder_;
+  std::unique_ptr<RoundLines> lines_;
   std::unique_ptr<ShellCommand> publish_command_;  // nullptr: there is none
 };
 

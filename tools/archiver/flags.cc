@@ -47,6 +47,11 @@ std::vector<Flag> Flags(ArchiverOptions* o) {
       {.name = "threads",
        .value = &o->threads,
        .help = "Threads that replay; more are faster up to the number of cores."},
+      {.name = "metrics_file",
+       .value = &o->metrics_file,
+       .help =
+           "Append a JSON line a round to this file; without it to metrics.jsonl in --data_dir.",
+       .takes = Takes::kFile},
       {.name = "once",
        .value = &o->once,
        .help = "Catch up with the round that is open now, save, publish, and end."},

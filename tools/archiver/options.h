@@ -30,6 +30,9 @@ struct ArchiverOptions {
   bool upload_snapshots = true;
   // Threads that replay. Larger values are faster up to the number of cores; no bit depends on it.
   int threads = 1;
+  // File for a JSON line a round; empty: metrics.jsonl in `data_dir`. Bounded to twice
+  // kMaxRoundLineBytes.
+  std::string metrics_file = {};
   // Ends once the round that is the head at the start is reached.
   bool once = false;
   // How long it looks for an aggregator that answers, before the first answer; 0: for ever. Smaller

@@ -55,12 +55,13 @@ std::string PublishedPath(const PublishOptions& options, RoundId round) {
 }
 
 absl::Status Publish(const PublishOptions& options, const Replica& replica,
-                     const std::string& config_json, std::optional<RoundId> in_use) {
+                     const std::string& config_json, const Companions& companions,
+                     std::optional<RoundId> in_use) {
   if (options.dir.empty()) return absl::OkStatus();
   DISTRO_RETURN_IF_ERROR(CreateFolders(options.dir));
   const RoundId round = replica.next_round();
   DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(PublishedPath(options, round), config_json,
-                                               replica.layout(), replica.parameters()));
+                                               replica.layout(), replica.parameters(), companions));
   const std::vector<std::pair<uint64_t, fs::path>> folders = List(options.dir, round);
   for (size_t i = options.keep; options.keep > 0 && i < folders.size(); ++i) {
     if (in_use != RoundId(folders[i].first)) DISTRO_RETURN_IF_ERROR(Remove(folders[i].second));

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/checkpoint/companions.h"
 #include "kernels/replica/replica.h"
 
 namespace distro::tools {
@@ -22,7 +23,8 @@ struct PublishOptions {
 // not that of `in_use`. Folders of later rounds are of a history that the run has lost (its
 // aggregator went back to a backup): they stay until their round comes again.
 absl::Status Publish(const PublishOptions& options, const Replica& replica,
-                     const std::string& config_json, std::optional<RoundId> in_use = std::nullopt);
+                     const std::string& config_json, const Companions& companions,
+                     std::optional<RoundId> in_use = std::nullopt);
 
 // Where the folder is, or would be.
 std::string PublishedPath(const PublishOptions& options, RoundId round);

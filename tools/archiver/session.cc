@@ -15,6 +15,7 @@
 #include "common/client/follow/head_watch.h"
 #include "common/client/follow/round_feed.h"
 #include "common/round_log/log_reference.h"
+#include "tools/archiver/archive_log.h"
 #include "tools/archiver/published_folders.h"
 
 namespace distro::tools {
@@ -33,6 +34,7 @@ Session::Session(v1::GetRunResponse run, Archive archive, Parts parts)
       archive_(std::move(archive)),
       reconnects_(Reconnects()),
       next_round_(archive_.replica->next_round().value()),
+      rounds_(run_.config().rounds()),
       stored_round_(run_.snapshots(0).round()),
       reports_(kReportsWaiting, [this](const v1::ReportStateRequest& r) { SendReport(r); }),
       uploads_(1, [this](const Upload& upload) { SendSnapshot(upload); }),
@@ -48,7 +50,7 @@ absl::Status Session::Run() {
                        {.run_id = run_.run_id(),
                         .next_round = archive_.replica->next_round(),
                         .log_hash = archive_.replica->log_hash(),
-                        .rounds = RoundId(run_.config().rounds())},
+                        .rounds = RoundId(rounds_)},
                        &queue);
   const HeadWatch watch(follower, parts_.client->control(), parts_.options->poll_interval,
                         [this](const v1::GetRunResponse& run) { ObserveHead(run); });
@@ -67,9 +69,7 @@ absl::Status Session::Run() {
   return Finished() && !stopped() ? Finish() : Save();
 }
 
-uint64_t Session::End() const {
-  return parts_.options->once ? run_.round() : run_.config().rounds();
-}
+uint64_t Session::End() const { return parts_.options->once ? run_.round() : rounds_.load(); }
 
 // The copy moves on last: an upload that is cut goes on from the one before, also in the next
 // process.
@@ -98,10 +98,12 @@ absl::Status Session::Replay(EventQueue* queue) {
     DISTRO_RETURN_IF_ERROR(event.status());
     if (stopped()) return client_state()->end_status();
     const CommittedRound& round = std::get<CommittedRound>(*event);
+    rounds_ = std::max(rounds_.load(), round.header->extension().rounds());
     OfferSnapshot(round);
     DISTRO_RETURN_IF_ERROR(Apply(round));
     archive_.state.epoch = std::max(archive_.state.epoch, client_state()->view().epoch.value());
     if (!Finished() && IntervalEnds()) EndInterval();
+    WriteLine(round);
   }
   return absl::OkStatus();
 }
@@ -113,6 +115,7 @@ absl::Status Session::Apply(const CommittedRound& round) {
     const ArchiverPhaseScope phase(parts_.metrics, parts_.clock, ArchiverPhase::kApply);
     DISTRO_RETURN_IF_ERROR(replica->Apply(round));
   }
+  AddHeader(round, &archive_.log);
   ++replayed_;
   const uint64_t bytes = ResultBytes(*round.header);
   archive_.state.result_bytes += bytes;
@@ -125,6 +128,17 @@ absl::Status Session::Apply(const CommittedRound& round) {
                                        {"state_hash", ToHex(replica->StateHash())}});
   QueueReport();
   return absl::OkStatus();
+}
+
+void Session::WriteLine(const CommittedRound& round) {
+  if (parts_.lines == nullptr) return;
+  const uint64_t head = client_state()->view().head.value();
+  RoundReading reading{.run_id = run_.run_id(),
+                       .rounds = rounds_,
+                       .lag_rounds = head - std::min<uint64_t>(head, next_round_),
+                       .state_hash = archive_.replica->StateHash()};
+  for (int i = 0; i < kArchiverPhases; ++i) reading.seconds[i] = parts_.metrics->phases[i]->value();
+  parts_.lines->Add(*round.header, std::move(reading));
 }
 
 void Session::CompareHashes(const CommittedRound& round) {
@@ -182,11 +196,20 @@ void Session::EndInterval() {
   upload_due_ = true;
 }
 
+void Session::LearnFingerprint() {
+  if (!archive_.log.data_fingerprint().empty()) return;
+  const absl::StatusOr<v1::GetRunResponse> run =
+      GetRun(parts_.client->follower(), parts_.client->control());
+  if (run.ok()) archive_.log.set_data_fingerprint(run->data_fingerprint());
+}
+
 absl::Status Session::Save() {
   const ArchiverPhaseScope phase(parts_.metrics, parts_.clock, ArchiverPhase::kSave);
+  LearnFingerprint();
   const bool there = archive_.state.snapshot.round() == archive_.replica->next_round().value();
-  const absl::Status status = there ? parts_.folder->SaveState(archive_.state)
-                                    : parts_.folder->Save(*archive_.replica, &archive_.state);
+  const absl::Status status =
+      there ? parts_.folder->SaveState(archive_.state, archive_.log)
+            : parts_.folder->Save(*archive_.replica, archive_.log, &archive_.state);
   if (!status.ok()) {
     parts_.metrics->failures_save->Increment();
     parts_.log->Error("own copy not saved", {{"round", next_round_.load()}, {"status", status}});
@@ -206,8 +229,9 @@ void Session::PublishFolder() {
   if (options.dir.empty()) return;
   const ArchiverPhaseScope phase(parts_.metrics, parts_.clock, ArchiverPhase::kPublish);
   const uint64_t in_use = round_in_use_;
-  const absl::Status status = Publish(options, *archive_.replica, run_.model_config_json(),
-                                      in_use == 0 ? std::nullopt : std::optional(RoundId(in_use)));
+  const absl::Status status =
+      Publish(options, *archive_.replica, run_.model_config_json(), archive_.companions,
+              in_use == 0 ? std::nullopt : std::optional(RoundId(in_use)));
   if (!status.ok()) {
     parts_.metrics->failures_publish->Increment();
     parts_.log->Error("folder not published", {{"round", next_round_.load()}, {"status", status}});

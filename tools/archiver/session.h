@@ -16,6 +16,7 @@
 #include "tools/archiver/lag_trend.h"
 #include "tools/archiver/metrics.h"
 #include "tools/archiver/options.h"
+#include "tools/archiver/round_lines.h"
 
 namespace distro::tools {
 
@@ -28,6 +29,7 @@ class Session {
     ArchiverMetrics* metrics;
     Log* log;
     const Clock* clock;
+    RoundLines* lines = nullptr;              // optional
     ShellCommand* publish_command = nullptr;  // optional
   };
 
@@ -54,6 +56,7 @@ class Session {
 
   absl::Status Replay(EventQueue* queue);
   absl::Status Apply(const CommittedRound& round);
+  void WriteLine(const CommittedRound& round);
   void CompareHashes(const CommittedRound& round);
   v1::ReportStateRequest StateNow() const;
   void QueueReport();
@@ -61,6 +64,8 @@ class Session {
   // Saves and publishes, and a snapshot is due; what fails is logged and counted, and the next
   // interval tries again.
   void EndInterval();
+  // Of a run that had not started when the session began; without an answer the next save asks.
+  void LearnFingerprint();
   absl::Status Save();
   void PublishFolder();
   // Before a round is applied: uploads the parameters when a snapshot is due, or this is the last
@@ -103,6 +108,7 @@ class Session {
   uint64_t reconnects_;
 
   std::atomic<uint64_t> next_round_;          // of the replica
+  std::atomic<uint64_t> rounds_;              // of the run, as far as the log was replayed
   std::atomic<uint64_t> stored_round_;        // of the newest snapshot that the aggregator has
   std::atomic<uint64_t> round_in_use_ = 0;    // whose folder the publish command has; 0: none
   std::atomic<bool> command_failed_ = false;  // the last time

@@ -8,11 +8,13 @@
 #include "tools/distroctl/check_connection.h"
 #include "tools/distroctl/create_run.h"
 #include "tools/distroctl/credentials.h"
+#include "tools/distroctl/init_model.h"
 #include "tools/distroctl/invite.h"
 #include "tools/distroctl/log_verify.h"
 #include "tools/distroctl/operate.h"
 #include "tools/distroctl/plan.h"
 #include "tools/distroctl/replay_log.h"
+#include "tools/distroctl/restore_run.h"
 #include "tools/distroctl/stored_log.h"
 #include "tools/distroctl/workers.h"
 
@@ -73,14 +75,28 @@ ExitCode ExitCodeFor(const absl::Status& status) {
 }
 
 std::vector<Command> Commands(Console* console) {
-  std::vector<Command> commands = {
-      RunCreateCommand(console), RunShowCommand(console),    RunPauseCommand(console),
-      RunResumeCommand(console), WorkersCommand(console),    EvictCommand(console),
-      AdmitCommand(console),     CheckCommand(console),      CheckConnectionCommand(console),
-      BenchLinkCommand(console), LogLsCommand(console),      LogShowCommand(console),
-      LogVerifyCommand(console), LogReplayCommand(console),  PlanCommand(console),
-      InitModelCommand(console), CertsCommand(console),      InviteCommand(console),
-      TokenNewCommand(console),  TokenRevokeCommand(console)};
+  std::vector<Command> commands = {RunCreateCommand(console),
+                                   RunShowCommand(console),
+                                   RunPauseCommand(console),
+                                   RunResumeCommand(console),
+                                   RunExtendCommand(console),
+                                   RunRestoreCommand(console),
+                                   WorkersCommand(console),
+                                   EvictCommand(console),
+                                   AdmitCommand(console),
+                                   CheckCommand(console),
+                                   CheckConnectionCommand(console),
+                                   BenchLinkCommand(console),
+                                   LogLsCommand(console),
+                                   LogShowCommand(console),
+                                   LogVerifyCommand(console),
+                                   LogReplayCommand(console),
+                                   PlanCommand(console),
+                                   InitModelCommand(console),
+                                   CertsCommand(console),
+                                   InviteCommand(console),
+                                   TokenNewCommand(console),
+                                   TokenRevokeCommand(console)};
   for (Command& command : commands) {
     const bool plans = command.name == "plan";
     command.flags.push_back(

@@ -9,12 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/checkpoint/hf_folder.h"
 #include "common/checkpoint/initial_snapshot.h"
-#include "common/layout/layout.h"
-#include "common/layout/tensor_buffer.h"
-#include "common/model/architecture.h"
-#include "common/model/init_weights.h"
 #include "common/round/run_model.h"
 #include "common/round_log/header_bound.h"
 #include "common/rpc/status.h"
@@ -38,33 +33,55 @@ absl::StatusOr<v1::RunConfig> ReadRunFile(const std::string& path) {
   return config;
 }
 
-// Sends the snapshot from the offset that the server names, or nothing when it answers that the run
-// exists. A failed write means that the server ended the call; its status tells why, so it is not
+// A file within what is uploaded: the snapshot, and the companions behind it.
+struct UploadPart {
+  uint64_t begin = 0;
+  absl::string_view bytes;
+  uint64_t end() const { return begin + bytes.size(); }
+};
+
+// Sends them from the offset that the server names, or nothing when it answers that the run
+// exists. No frame is of two parts. A failed write means that the server ended the call; its status tells why, so it is not
 // looked at here.
-absl::Status SendSnapshot(absl::string_view snapshot, Stream* stream,
-                          const std::function<void(absl::string_view)>& progress,
-                          std::string* run_id) {
+absl::Status SendParts(absl::Span<const UploadPart> parts, Stream* stream,
+                       const std::function<void(absl::string_view)>& progress,
+                       std::string* run_id) {
   v1::CreateRunResponse response;
   if (!stream->Read(&response)) return absl::OkStatus();
   if (response.has_run_id()) {
     *run_id = response.run_id();
     return absl::OkStatus();
   }
-  if (!response.has_offset() || response.offset() > snapshot.size()) {
-    return absl::InternalError("the aggregator did not name an offset within the snapshot");
-  }
+  const uint64_t total = parts.back().end();
+  if (!response.has_offset() || response.offset() > total)
+    return absl::InternalError("the aggregator did not name an offset within the upload");
   v1::CreateRunRequest request;
-  for (uint64_t offset = response.offset(); offset < snapshot.size();) {
-    const uint64_t bytes = FrameBytes(offset, snapshot.size());
-    request.mutable_frame()->set_offset(offset);
-    request.mutable_frame()->set_data(snapshot.data() + offset, bytes);
-    if (!stream->Write(request)) return absl::OkStatus();
-    offset += bytes;
-    if (offset % kProgressBytes == 0 || offset == snapshot.size()) {
-      progress(absl::StrCat("uploaded ", offset, " of ", snapshot.size(), " bytes"));
+  uint64_t offset = response.offset();
+  for (const UploadPart& part : parts) {
+    while (offset < part.end()) {
+      const uint64_t bytes = FrameBytes(offset - part.begin, part.bytes.size());
+      request.mutable_frame()->set_offset(offset);
+      request.mutable_frame()->set_data(part.bytes.data() + (offset - part.begin), bytes);
+      if (!stream->Write(request)) return absl::OkStatus();
+      offset += bytes;
+      if (offset % kProgressBytes == 0 || offset == total)
+        progress(absl::StrCat("uploaded ", offset, " of ", total, " bytes"));
     }
   }
   return absl::OkStatus();
+}
+
+// Older versions make a run without them.
+absl::Status CheckStored(v1::AdminService::StubInterface* admin, const Companions& companions) {
+  if (companions.empty()) return absl::OkStatus();
+  grpc::ClientContext context;
+  v1::GetRunResponse run;
+  DISTRO_RETURN_IF_ERROR(FromGrpcStatus(admin->GetRun(&context, {}, &run)));
+  if (run.companions_size() == static_cast<int>(companions.size())) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("run ", run.run_id(), " exists without ", companions.front().name,
+                   " and other files that travel with a model: it was created without them, or by "
+                   "an aggregator of an older version; copy them beside its checkpoints yourself"));
 }
 
 absl::Status FinishStream(Stream* stream, std::string* run_id) {
@@ -101,6 +118,7 @@ absl::StatusOr<Report> CreateRun(const CreateRunOptions& options,
   // Before hours of upload.
   DISTRO_RETURN_IF_ERROR(CheckModelOfRun(config, *layout, initial.model_config_json));
   DISTRO_RETURN_IF_ERROR(CheckHeaderBound(config, HeaderShapeOf(config, *layout)));
+  DISTRO_RETURN_IF_ERROR(CheckPinnedTokenizer(config.tokenizer_sha256(), initial.companions));
 
   v1::CreateRunRequest request;
   v1::CreateRunHeader& header = *request.mutable_header();
@@ -108,19 +126,23 @@ absl::StatusOr<Report> CreateRun(const CreateRunOptions& options,
   header.set_model_config_json(initial.model_config_json);
   header.set_snapshot_bytes(snapshot.bytes().size());
   header.set_snapshot_sha256(initial.sha256.data(), initial.sha256.size());
+  *header.mutable_companions() = DescribeCompanions(initial.companions);
+  std::vector<UploadPart> parts = {{0, snapshot.bytes()}};
+  for (const Companion& companion : initial.companions)
+    parts.push_back({parts.back().end(), companion.bytes});
 
   grpc::ClientContext context;
   const std::unique_ptr<Stream> stream = admin->CreateRun(&context);
   stream->Write(request);
   std::string run_id;
   std::string existing;
-  if (absl::Status status = SendSnapshot(snapshot.bytes(), stream.get(), progress, &existing);
-      !status.ok()) {
+  if (absl::Status status = SendParts(parts, stream.get(), progress, &existing); !status.ok()) {
     context.TryCancel();
     stream->Finish().error_code();
     return status;
   }
   DISTRO_RETURN_IF_ERROR(FinishStream(stream.get(), &run_id));
+  DISTRO_RETURN_IF_ERROR(CheckStored(admin, initial.companions));
   if (!existing.empty()) {
     return Report{
         .text = absl::StrCat("run ", existing, " exists; nothing more had to be uploaded"),
@@ -151,7 +173,7 @@ Command RunCreateCommand(const Console* console) {
                                  .takes = Takes::kFolder}},
                                &given->channel),
       .help =
-          R"(The model is uploaded as float32; cut off, the same command goes on where it was. Repeated when the run exists, it
+          R"(The model is uploaded as float32, with tokenizer and companions of its folder; cut off, the same command goes on where it was. Repeated when the run exists, it
 names that run; another configuration or model is refused. Workers that were started before it wait for the run. Role admin.
 
 Example:
@@ -159,58 +181,6 @@ Example:
       .run = [given, console]() -> absl::StatusOr<int> {
         DISTRO_ASSIGN_OR_RETURN(const auto admin, OpenAdmin(given->channel));
         return console->Show(CreateRun(given->options, admin.get(), console->progress));
-      }};
-}
-
-absl::StatusOr<Report> InitModel(const InitModelOptions& options) {
-  if (options.config.empty())
-    return absl::InvalidArgumentError("--config: is required, a config.json");
-  if (options.out.empty()) return absl::InvalidArgumentError("--out: is required, a new folder");
-  if (std::filesystem::exists(options.out + "/config.json")) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(options.out, ": holds a checkpoint already; choose another folder"));
-  }
-  DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(options.config, kMaxConfigBytes));
-  const absl::StatusOr<std::shared_ptr<const Architecture>> model = ParseModelConfig(json);
-  if (!model.ok()) return Annotate(model.status(), options.config);
-  DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create((*model)->Tensors()));
-  DISTRO_ASSIGN_OR_RETURN(const Layout layout,
-                          Layout::Create(std::move(manifest), kDefaultSegmentBlocks));
-  TensorBuffer weights(layout);
-  DISTRO_RETURN_IF_ERROR(InitWeights(**model, layout, options.seed, &weights));
-  DISTRO_RETURN_IF_ERROR(
-      WriteCheckpointFolder(options.out, (*model)->ConfigJson(), layout, weights));
-  const size_t tensors = layout.manifest().tensors().size();
-  return Report{.text = absl::StrCat("wrote ", options.out, ": ", layout.elements(),
-                                     " parameters in ", tensors, " tensors, seed ", options.seed),
-                .json = {{"folder", options.out},
-                         {"parameters", layout.elements()},
-                         {"tensors", tensors},
-                         {"seed", options.seed}}};
-}
-
-Command InitModelCommand(const Console* console) {
-  const auto options = std::make_shared<InitModelOptions>();
-  return {
-      .name = "init-model",
-      .summary = "Writes random initial weights, the same bytes on every machine.",
-      .flags = {{.name = "config",
-                 .value = &options->config,
-                 .help = "config.json of the model, Hugging Face layout. Required.",
-                 .takes = Takes::kFile},
-                {.name = "out",
-                 .value = &options->out,
-                 .help = "Folder to write. Required.",
-                 .takes = Takes::kFolder},
-                {.name = "seed", .value = &options->seed, .help = "Seed of the weights."}},
-      .help =
-          R"(Writes config.json and model.safetensors, which transformers opens and `distroctl run create --model` takes.
-A folder that holds a checkpoint is not touched. A checkpoint that was trained elsewhere serves just as well.
-
-Example:
-  distroctl init-model --config examples/demo/config.json --seed 1 --out initial)",
-      .run = [options, console]() -> absl::StatusOr<int> {
-        return console->Show(InitModel(*options));
       }};
 }
 

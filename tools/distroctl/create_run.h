@@ -1,5 +1,4 @@
-// `distroctl init-model` and `run create`: what a run begins with. Random initial weights for a
-// model configuration; and a run with its initial model, handed to an empty aggregator.
+// `distroctl run create`: hands a run and its initial model to an empty aggregator.
 #pragma once
 
 #include <cstdint>
@@ -28,18 +27,5 @@ absl::StatusOr<Report> CreateRun(const CreateRunOptions& options,
                                  const std::function<void(absl::string_view)>& progress);
 
 Command RunCreateCommand(const Console* console);
-
-struct InitModelOptions {
-  std::string config;  // path of a config.json, Hugging Face layout. Required.
-  std::string out;     // folder to write. Required; must not hold a checkpoint yet.
-  uint64_t seed = 0;
-};
-
-// Writes config.json and model.safetensors; the same bytes from the same seed on every machine.
-// Returns a line for people. InvalidArgument: the configuration. AlreadyExists: `out` holds a
-// checkpoint.
-absl::StatusOr<Report> InitModel(const InitModelOptions& options);
-
-Command InitModelCommand(const Console* console);
 
 }  // namespace distro::tools

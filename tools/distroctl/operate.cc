@@ -48,6 +48,23 @@ absl::StatusOr<Report> ResumeRun(Admin* admin) {
   return Report{.text = "resumed: rounds open", .json = {{"paused", false}}};
 }
 
+absl::StatusOr<Report> ExtendRun(Admin* admin, uint64_t rounds) {
+  if (rounds == 0)
+    return absl::InvalidArgumentError("--rounds: is required, how many the run has from now on");
+  v1::ExtendRequest request;
+  request.set_rounds(rounds);
+  DISTRO_ASSIGN_OR_RETURN(const v1::ExtendResponse response,
+                          CallAdmin(admin, &Admin::Extend, request));
+  const v1::Extension& extension = response.extension();
+  return Report{.text = absl::StrFormat(
+                    "extended to %d rounds: from round %d on the learning rate falls from "
+                    "%g to the end's; start workers and archivers that have ended again",
+                    extension.rounds(), extension.from_round(), extension.from_rate()),
+                .json = {{"rounds", extension.rounds()},
+                         {"from_round", extension.from_round()},
+                         {"from_rate", extension.from_rate()}}};
+}
+
 absl::StatusOr<Report> EvictWorker(Admin* admin, const std::string& name,
                                    absl::string_view reason) {
   DISTRO_RETURN_IF_ERROR(ValidateName(name, "NAME"));
@@ -109,6 +126,33 @@ Example:
             DISTRO_ASSIGN_OR_RETURN(const auto admin, OpenAdmin(given->channel));
             return console->Show(ResumeRun(admin.get()));
           }};
+}
+
+Command RunExtendCommand(const Console* console) {
+  struct Given {
+    ChannelOptions channel;
+    uint64_t rounds = 0;
+  };
+  const auto given = std::make_shared<Given>();
+  return {
+      .name = "run extend",
+      .arguments = {{"HOST:PORT", &given->channel.aggregator}},
+      .summary = "Gives the run more rounds, while it trains or once it is done.",
+      .flags = WithClientFlags({{.name = "rounds",
+                                 .value = &given->rounds,
+                                 .help = "Their number from now on, in all. Required."}},
+                               &given->channel),
+      .help =
+          R"(The learning rate goes on where it is, from the next round that opens, along a cosine to min_learning_rate at the new
+end; once the run is done it stays there. Workers that train learn of it; those that have ended, and archivers, are started
+again. A repeat is harmless. Role admin.
+
+Example:
+  distroctl run extend aggregator.example:7700 --rounds 20000 --ca ca.pem --token_file admin.token)",
+      .run = [given, console]() -> absl::StatusOr<int> {
+        DISTRO_ASSIGN_OR_RETURN(const auto admin, OpenAdmin(given->channel));
+        return console->Show(ExtendRun(admin.get(), given->rounds));
+      }};
 }
 
 Command EvictCommand(const Console* console) {

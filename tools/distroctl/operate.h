@@ -1,8 +1,9 @@
 // `distroctl run show`, and what an operator decides about a run: `run pause`, `run resume`,
-// `evict` and `admit`. Each decision is durable on the aggregator before it answers, so that a
+// `run extend`, `evict` and `admit`. Each decision is durable on the aggregator before it answers, so that a
 // restart changes nothing, and may be repeated.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -18,6 +19,10 @@ absl::StatusOr<Report> PauseRun(v1::AdminService::StubInterface* admin, absl::st
 
 absl::StatusOr<Report> ResumeRun(v1::AdminService::StubInterface* admin);
 
+// Gives the run `rounds` rounds, also once it is done. FailedPrecondition: fewer than it has, or it
+// would learn nothing more. InvalidArgument: 0, or more than a run may have.
+absl::StatusOr<Report> ExtendRun(v1::AdminService::StubInterface* admin, uint64_t rounds);
+
 // Nothing is accepted from a worker of this name, known or not, until AdmitWorker. InvalidArgument:
 // a bad name or reason.
 absl::StatusOr<Report> EvictWorker(v1::AdminService::StubInterface* admin, const std::string& name,
@@ -28,6 +33,7 @@ absl::StatusOr<Report> AdmitWorker(v1::AdminService::StubInterface* admin, const
 
 Command RunPauseCommand(const Console* console);
 Command RunResumeCommand(const Console* console);
+Command RunExtendCommand(const Console* console);
 Command EvictCommand(const Console* console);
 Command AdmitCommand(const Console* console);
 

@@ -61,7 +61,7 @@ absl::StatusOr<CommittedRound> ReadRound(const server::RecordReader& record, con
 absl::StatusOr<v1::SnapshotInfo> FirstSnapshot(const std::string& data_dir,
                                                const StoredLog& stored) {
   const uint64_t first_round = stored.log->first_round().value();
-  if (first_round == 0) return stored.run->initial_snapshot;
+  if (first_round <= stored.run->initial_snapshot.round()) return stored.run->initial_snapshot;
   DISTRO_ASSIGN_OR_RETURN(const auto listed, server::ReadSnapshotList(data_dir));
   for (const v1::SnapshotInfo& info : listed) {
     if (info.round() < first_round || info.round() > stored.log->next_round().value()) continue;
@@ -113,7 +113,7 @@ absl::Status ApplyAll(const server::RoundLog& log, Replica* replica, Comparison*
   return absl::OkStatus();
 }
 
-std::string Text(const StoredLog& stored, RoundId first, Replica* replica,
+std::string Text(const StoredLog& stored, uint64_t rounds, RoundId first, Replica* replica,
                  const Comparison& comparison) {
   const std::string from =
       first == RoundId(0) ? ""
@@ -121,9 +121,9 @@ std::string Text(const StoredLog& stored, RoundId first, Replica* replica,
   std::string text = absl::StrFormat(
       "run     %s\nrounds  %d of %d, %d bytes%s\nlog     %s\nstate   %s\n"
       "members %d state hashes reported, %d differ",
-      stored.run->run_id, replica->next_round().value(), stored.run->config.rounds(),
-      stored.log->bytes(), from, ToHex(replica->log_hash()), ToHex(replica->StateHash()),
-      comparison.reported, comparison.different);
+      stored.run->run_id, replica->next_round().value(), rounds, stored.log->bytes(), from,
+      ToHex(replica->log_hash()), ToHex(replica->StateHash()), comparison.reported,
+      comparison.different);
   for (const std::string& line : comparison.named) absl::StrAppend(&text, "\n        ", line);
   return text;
 }
@@ -142,11 +142,12 @@ absl::StatusOr<Report> ReplayLog(const ReplayLogOptions& options,
                                     stored, backend.get()));
   Comparison comparison;
   DISTRO_RETURN_IF_ERROR(ApplyAll(*stored.log, &replica, &comparison, progress));
-  Report report = {.text = Text(stored, RoundId(first.round()), &replica, comparison),
+  DISTRO_ASSIGN_OR_RETURN(const uint64_t rounds, RoundsOf(stored));
+  Report report = {.text = Text(stored, rounds, RoundId(first.round()), &replica, comparison),
                    .json = {{"run_id", stored.run->run_id},
                             {"first_round", first.round()},
                             {"next_round", replica.next_round().value()},
-                            {"rounds", stored.run->config.rounds()},
+                            {"rounds", rounds},
                             {"bytes", stored.log->bytes()},
                             {"log_hash", ToHex(replica.log_hash())},
                             {"state_hash", ToHex(replica.StateHash())},

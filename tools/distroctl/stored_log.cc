@@ -128,6 +128,14 @@ absl::StatusOr<StoredLog> OpenStoredLog(const std::string& data_dir, server::Sna
   return stored;
 }
 
+absl::StatusOr<uint64_t> RoundsOf(const StoredLog& stored) {
+  const RoundId next = stored.log->next_round();
+  if (next == stored.log->begin()) return stored.run->config.rounds();
+  DISTRO_ASSIGN_OR_RETURN(const v1::RoundHeader newest,
+                          stored.log->Header(RoundId(next.value() - 1)));
+  return std::max(stored.run->config.rounds(), newest.extension().rounds());
+}
+
 int IncludedMembers(const v1::RoundHeader& header) {
   int count = 0;
   for (int i = 0; i < header.members_size(); ++i) count += IsIncluded(header, i) ? 1 : 0;
@@ -145,7 +153,8 @@ absl::StatusOr<Report> ListLog(const LogLsOptions& options) {
   Table table(
       {">ROUND", ">EPOCH", ">MEMBERS", ">INCLUDED", ">BYTES", "PAYLOADS", "HASH", "REASON"});
   nlohmann::json rounds = nlohmann::json::array();
-  for (RoundId round(options.from); round.value() < end; round = round.Next()) {
+  const RoundId first = std::max(RoundId(options.from), stored.log->begin());
+  for (RoundId round = first; round.value() < end; round = round.Next()) {
     DISTRO_ASSIGN_OR_RETURN(const v1::RoundHeader header, stored.log->Header(round));
     const bool kept = round >= stored.log->first_round();
     const std::string hash = ToHex(stored.log->HashBefore(round.Next()));
@@ -194,6 +203,11 @@ absl::StatusOr<Report> ShowRound(const LogShowOptions& options) {
                           OpenStoredLog(options.data_dir, server::SnapshotCheck::kHead));
   const uint64_t end = stored.log->next_round().value();
   const uint64_t wanted = options.round.value_or(end == 0 ? 0 : end - 1);
+  if (wanted < stored.log->begin().value()) {
+    return absl::NotFoundError(
+        absl::StrCat("round ", wanted, ": is not in the log, which goes on from round ",
+                     stored.log->begin().value(), " since the run was restored from an archive"));
+  }
   if (wanted >= end) {
     return absl::NotFoundError(
         absl::StrCat("round ", wanted, ": is not in the log, which has ", end, " rounds"));

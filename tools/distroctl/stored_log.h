@@ -25,6 +25,9 @@ struct StoredLog {
 // holds no run. DataLoss: a file is damaged; the message names it.
 absl::StatusOr<StoredLog> OpenStoredLog(const std::string& data_dir, server::SnapshotCheck check);
 
+// Rounds of the run, as its newest record says it.
+absl::StatusOr<uint64_t> RoundsOf(const StoredLog& stored);
+
 // Members whose update is in at least one segment.
 int IncludedMembers(const v1::RoundHeader& header);
 

@@ -11,6 +11,7 @@
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/run/pinned_tokenizer.h"
 #include "worker/data/token_paths.h"
 
 namespace distro::worker {
@@ -154,6 +155,15 @@ absl::StatusOr<std::string> TokenSource::Fingerprint() const {
   std::string fingerprint = ToHex(hash.Finish());
   if (index_.has_value() && index_->fingerprint != fingerprint) return DamagedShard();
   return fingerprint;
+}
+
+std::string TokenSource::tokenizer() const {
+  const bool bytes = index_.has_value() ? index_->tokenizer_sha256.empty()
+                                        : std::ranges::all_of(pieces_, [](const Piece& piece) {
+                                            return piece.format == TokenFormat::kText;
+                                          });
+  if (bytes) return std::string(kByteTokenizer);
+  return index_.has_value() ? index_->tokenizer_sha256 : "";
 }
 
 absl::Status TokenSource::DamagedShard() const {

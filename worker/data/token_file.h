@@ -42,6 +42,10 @@ class TokenSource {
 
   int64_t tokens() const { return tokens_; }
 
+  // What made the tokens, as JoinRequest.tokenizer says it: the SHA-256 that the index has, "bytes"
+  // of text, empty: not known.
+  std::string tokenizer() const;
+
   // Tokens [begin, begin + out.size()). Requires them to lie in 0..tokens(), and ids below 2^31
   // (ValidateVocabulary).
   void Read(int64_t begin, absl::Span<int32_t> out) const;

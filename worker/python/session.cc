@@ -100,14 +100,17 @@ absl::Status Session::Train() {
 }
 
 absl::StatusOr<std::unique_ptr<TrainingRun>> Session::Begin(const std::string& scratch_dir) {
-  return TrainingRun::Begin(
-      {.worker = options_.name,
-       .incarnation = RandomWord() | 1,
-       .checkpoint_dir = "",
-       .state_interval_rounds = options_.state_interval_rounds},
-      scratch_dir, &workload_,
-      {.exchange = exchange_.get(), .phases = &phases_, .log = &log_, .state = state_.get()},
-      [](const TrainSummary&) {});
+  return TrainingRun::Begin({.worker = options_.name,
+                             .incarnation = RandomWord() | 1,
+                             .checkpoint_dir = "",
+                             .state_interval_rounds = options_.state_interval_rounds},
+                            scratch_dir, &workload_,
+                            {.exchange = exchange_.get(),
+                             .phases = &phases_,
+                             .log = &log_,
+                             .state = state_.get(),
+                             .wants_companions = true},
+                            [](const TrainSummary&) {});
 }
 
 std::vector<std::string> Session::TakeLog() {
@@ -133,7 +136,7 @@ std::string Session::Summary() const { return SummaryJson(run_->summary()); }
 absl::Status Session::Save(const std::string& folder) {
   DISTRO_ASSIGN_OR_RETURN(const Learner::HostTensors parameters, workload_.learner()->parameters());
   return WriteCheckpointFolder(folder, run_->run().model_config_json(), workload_.layout(),
-                               parameters.pieces);
+                               parameters.pieces, run_->companions());
 }
 
 absl::StatusOr<std::vector<int64_t>> Session::SamplesOf(const Request& request,

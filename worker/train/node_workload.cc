@@ -20,6 +20,7 @@ NodeWorkload::~NodeWorkload() {
 
 void NodeWorkload::Describe(v1::JoinRequest* request) const {
   request->set_data_fingerprint(parts_.data_fingerprint);
+  request->set_tokenizer(parts_.tokens->tokenizer());
   if (parts_.public_tokens != nullptr) request->set_own_tokens(parts_.tokens->tokens());
 }
 

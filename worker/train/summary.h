@@ -33,6 +33,7 @@ struct TrainSummary {
   std::string run_id;
   uint64_t parameters = 0;
   uint64_t next_round = 0;                       // the first round that is not in the parameters
+  uint64_t rounds = 0;                           // of the run
   uint64_t rounds_applied = 0;                   // by this process
   uint64_t updates_sent = 0;                     // without abstentions
   uint64_t updates_excluded = 0;                 // with at least one segment not included ...

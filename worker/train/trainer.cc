@@ -44,6 +44,7 @@ Trainer::Trainer(TrainerOptions options, Parts parts, Observer observer)
       parts_(std::move(parts)),
       observer_(std::move(observer)),
       config_(parts_.run->config()),
+      rounds_(config_.rounds()),
       gradient_step_({.learner = parts_.learner,
                       .objective = parts_.objective,
                       .phases = parts_.phases,
@@ -92,7 +93,7 @@ absl::Status Trainer::FollowRun() {
 bool Trainer::HasDone() const {
   const RoundId next = parts_.learner->next_round();
   const bool enough = options_.updates > 0 && summary_.updates_sent >= options_.updates;
-  return next.value() >= config_.rounds() || (enough && last_update_ < next);
+  return next.value() >= rounds_ || (enough && last_update_ < next);
 }
 
 absl::Status Trainer::CheckGoesOn() const {
@@ -106,7 +107,7 @@ StepState Trainer::State() const {
   if (!state.round_open) return state;
   state.uploaded = uploaded_round_ == open_round_;
   state.has_slot = FindSlot(open_->slots(), options_.worker).has_value();
-  const bool last = open_round_.value() + 1 == config_.rounds();
+  const bool last = open_round_.value() + 1 == rounds_;
   state.has_next_slot = !last && FindSlot(open_->next_slots(), options_.worker).has_value();
   const std::optional<PendingRound>& pending = parts_.learner->pending();
   state.has_pending = !state.uploaded && pending.has_value() && pending->round == open_round_ &&
@@ -197,6 +198,7 @@ absl::Status Trainer::Resync(const absl::Status& why) {
   sent_round_.reset();
   gradient_.reset();
   DISTRO_RETURN_IF_ERROR(parts_.resync());
+  TakeExtension(parts_.run->config().rounds());
   const std::optional<PendingRound>& pending = parts_.learner->pending();
   if (pending.has_value() && pending->round < parts_.learner->next_round())
     parts_.learner->ForgetPending();
@@ -230,8 +232,9 @@ absl::Status Trainer::Evaluate() {
 absl::Status Trainer::WriteCheckpoint(const std::string& dir) {
   PhaseScope phase(parts_.phases, Phase::kCheckpoint);
   DISTRO_ASSIGN_OR_RETURN(const Learner::HostTensors parameters, parts_.learner->parameters());
-  DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(dir, parts_.run->model_config_json(),
-                                               parts_.learner->layout(), parameters.pieces));
+  DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(
+      dir, parts_.run->model_config_json(), parts_.learner->layout(), parameters.pieces,
+      parts_.companions == nullptr ? Companions() : *parts_.companions));
   summary_.checkpoint_dir = dir;
   parts_.log->Info("checkpoint written",
                    {{"round", parts_.learner->next_round().value()}, {"dir", dir}});
@@ -239,6 +242,7 @@ absl::Status Trainer::WriteCheckpoint(const std::string& dir) {
 }
 
 void Trainer::Observe() {
+  summary_.rounds = rounds_;
   summary_.next_round = parts_.learner->next_round().value();
   summary_.transfer = parts_.exchange->stats();
   for (int i = 0; i < kPhases; ++i)

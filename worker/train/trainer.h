@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/log.h"
+#include "common/checkpoint/companions.h"
 #include "common/exchange/exchange.h"
 #include "common/round_log/round_assembler.h"
 #include "distro/v1/session.pb.h"
@@ -65,6 +66,8 @@ class Trainer {
     Log* log;
     // Optional. Stores the worker's state.
     StateDir* state = nullptr;
+    // Written beside every checkpoint.
+    const Companions* companions = nullptr;
     // Joins again and loads the snapshot into the learner.
     std::function<absl::Status()> resync = nullptr;
   };
@@ -156,6 +159,8 @@ class Trainer {
   absl::Status OfferPending();
   void HandIn(RoundUpdate update);
   absl::Status Apply(const CommittedRound& round);
+  // Takes the number of rounds that a record or Join states; 0: none is stated.
+  void TakeExtension(uint64_t rounds);
   // Whether the record's member is a process that sent the pending update.
   bool IsSender(const CommittedRound& round, int member) const;
   void CountOwnUpdate(const CommittedRound& round, int member);
@@ -165,6 +170,7 @@ class Trainer {
   const Parts parts_;
   const Observer observer_;
   const v1::RunConfig config_;  // a copy: a resync replaces what `parts_.run` holds
+  uint64_t rounds_;             // of the run, as far as the log has come
 
   // The round that is open, as announced; kept until its commit.
   std::optional<v1::RoundOpen> open_;

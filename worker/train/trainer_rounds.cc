@@ -217,7 +217,14 @@ absl::Status Trainer::Apply(const CommittedRound& round) {
     epoch_ = std::max(epoch_, EpochId(round.header->epoch()));
     ++rounds_since_resync_;
   }
+  TakeExtension(round.header->extension().rounds());
   return AfterRound();
+}
+
+void Trainer::TakeExtension(uint64_t rounds) {
+  if (rounds <= rounds_) return;
+  rounds_ = rounds;
+  parts_.log->Info("the run has more rounds", {{"rounds", rounds}});
 }
 
 bool Trainer::IsSender(const CommittedRound& round, int member) const {
@@ -246,7 +253,7 @@ void Trainer::CountOwnUpdate(const CommittedRound& round, int member) {
 absl::Status Trainer::AfterRound() {
   const uint64_t round = parts_.learner->next_round().value();
   const auto due = [round](uint64_t interval) { return interval > 0 && round % interval == 0; };
-  if (round < config_.rounds()) {
+  if (round < rounds_) {
     if (due(config_.evaluation_interval_rounds())) DISTRO_RETURN_IF_ERROR(Evaluate());
     if (!options_.checkpoint_dir.empty() && due(options_.checkpoint_interval_rounds)) {
       DISTRO_RETURN_IF_ERROR(

@@ -35,6 +35,7 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Begin(const TrainerOpt
   auto run = absl::WrapUnique(new TrainingRun(options, scratch_dir, workload, parts));
   if (parts.state != nullptr) DISTRO_RETURN_IF_ERROR(run->LoadState());
   DISTRO_RETURN_IF_ERROR(run->JoinWithState());
+  if (parts.wants_companions) DISTRO_RETURN_IF_ERROR(run->LoadCompanions());
   TrainerOptions chosen = options;
   chosen.micro_batch_samples = workload->micro_batch_samples();
   DISTRO_ASSIGN_OR_RETURN(run->trainer_,
@@ -46,6 +47,7 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Begin(const TrainerOpt
                                            .phases = parts.phases,
                                            .log = parts.log,
                                            .state = parts.state,
+                                           .companions = &run->companions_,
                                            .resync = [run = run.get()] { return run->Resync(); }},
                                           std::move(observer)));
   if (run->state_.has_value()) DISTRO_RETURN_IF_ERROR(run->RestoreState());
@@ -95,6 +97,19 @@ absl::Status TrainingRun::Resync() {
   v1::JoinRequest request;
   request.set_run_id(run_.run_id());
   return JoinAndLoad(request);
+}
+
+absl::Status TrainingRun::LoadCompanions() {
+  const std::string folder = absl::StrCat(scratch_dir_, "/companions");
+  const auto remove = absl::MakeCleanup([&folder] {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  });
+  const auto fetch = [this](const v1::CompanionFile& file, const std::string& path) {
+    return parts_.exchange->DownloadCompanion(file, path);
+  };
+  DISTRO_ASSIGN_OR_RETURN(companions_, CollectCompanions(run_.companions(), folder, fetch));
+  return absl::OkStatus();
 }
 
 absl::Status TrainingRun::LoadSnapshot() {

@@ -34,6 +34,8 @@ class TrainingRun {
     Log* log;
     // Optional. Stores the worker's state; without it the momentum starts at 0.
     StateDir* state = nullptr;
+    // Whether the run's companions are fetched: for whoever writes checkpoints.
+    bool wants_companions = false;
   };
 
   // A state older than this many rounds is set aside: its momentum is of little use for the current
@@ -53,6 +55,8 @@ class TrainingRun {
 
   const TrainSummary& summary() const { return trainer_->summary(); }
   const v1::JoinResponse& run() const { return run_; }
+  // Where they are wanted; constant after Begin.
+  const Companions& companions() const { return companions_; }
 
  private:
   TrainingRun(const TrainerOptions& options, const std::string& scratch_dir, Workload* workload,
@@ -64,6 +68,7 @@ class TrainingRun {
   absl::Status JoinAndLoad(const v1::JoinRequest& request);
   absl::Status Join(const v1::JoinRequest& request);
   absl::Status LoadSnapshot();
+  absl::Status LoadCompanions();
   absl::Status Resync();
 
   // Loads the stored state, if it is of this worker. If Join then refuses its run, it is set aside.
@@ -81,6 +86,7 @@ class TrainingRun {
 
   std::optional<StateReader> state_;  // until it is restored
   v1::JoinResponse run_;
+  Companions companions_;
   bool built_ = false;  // the workload
   std::unique_ptr<Trainer> trainer_;
 };

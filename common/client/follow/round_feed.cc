@@ -1,5 +1,6 @@
 #include "common/client/follow/round_feed.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -29,6 +30,7 @@ RoundFeed::RoundFeed(const Follower& follower, Connection* connection, const Lay
       queue_(queue),
       next_round_(start_.next_round),
       log_hash_(start_.log_hash),
+      rounds_(start_.rounds),
       reasons_("subscription broken", follower.log, follower.clock) {
   follower_.state->Update([this](ClientView& view) {
     view.next_round = start_.next_round;
@@ -142,6 +144,7 @@ absl::Status RoundFeed::Commit(CommittedRound round) {
   }
   next_round_ = next_round_.Next();
   log_hash_ = round.hash;
+  rounds_ = std::max(rounds_, RoundId(round.header->extension().rounds()));
   follower_.state->Update([&](ClientView& view) { view.next_round = next_round_; });
   follower_.meter->EndResult();
   Deliver(std::move(round));

@@ -38,7 +38,7 @@ class RoundFeed {
     v1::WorkerIdentity worker = {};  // of a member
     RoundId next_round;
     uint64_t log_hash = 0;  // chain hash of the record before it; 0 when round 0's is not known
-    RoundId rounds;         // of the run
+    RoundId rounds;         // of the run, as far as is known: an extension is in the records
   };
 
   // All borrowed. The queue gets committed rounds, a member's also those that open.
@@ -58,7 +58,7 @@ class RoundFeed {
   absl::Status Commit(CommittedRound round);
   void Deliver(RoundEvent event);
   void Measure(const v1::SubscribeRoundsResponse& frame);
-  bool done() const { return next_round_ >= start_.rounds; }
+  bool done() const { return next_round_ >= rounds_; }
 
   // Constant after construction.
   const Follower follower_;
@@ -70,6 +70,7 @@ class RoundFeed {
   // Of the feed's thread.
   RoundId next_round_;
   uint64_t log_hash_;
+  RoundId rounds_;
   bool progressed_ = false;  // the stream opened or committed a round
   std::optional<absl::Duration> last_segment_frame_;
   FlightTime flight_;  // of the stream

@@ -108,4 +108,12 @@ absl::Status FetchSnapshot(const Follower& follower, Connection* connection,
   }
 }
 
+absl::Status FetchCompanion(const Follower& follower, Connection* connection,
+                            const v1::CompanionFile& file, const std::string& path) {
+  v1::SnapshotInfo info;
+  info.set_size_bytes(file.size_bytes());
+  info.set_sha256(file.sha256());
+  return Annotate(FetchSnapshot(follower, connection, info, path), file.name());
+}
+
 }  // namespace distro

@@ -1,4 +1,4 @@
-// Fetches a snapshot into a file. An interrupted download goes on where it was, also in a later
+// Fetches a snapshot, or a companion of the run, into a file. An interrupted download goes on where it was, also in a later
 // process.
 #pragma once
 
@@ -17,5 +17,9 @@ namespace distro {
 // Otherwise its refusal, the status that ended the client, or that of the disk.
 absl::Status FetchSnapshot(const Follower& follower, Connection* connection,
                            const v1::SnapshotInfo& snapshot, const std::string& path);
+
+// The same of a companion.
+absl::Status FetchCompanion(const Follower& follower, Connection* connection,
+                            const v1::CompanionFile& file, const std::string& path);
 
 }  // namespace distro

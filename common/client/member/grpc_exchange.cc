@@ -151,6 +151,14 @@ absl::Status GrpcExchange::DownloadSnapshot(const v1::SnapshotInfo& snapshot,
   return absl::OkStatus();
 }
 
+absl::Status GrpcExchange::DownloadCompanion(const v1::CompanionFile& file,
+                                             const std::string& path) {
+  if (running_ == nullptr)
+    return absl::FailedPreconditionError("DownloadCompanion: Join comes first");
+  return FetchCompanion(running_->background().follower(), connections_->download.get(), file,
+                        path);
+}
+
 absl::Status GrpcExchange::Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) {
   if (running_ == nullptr) return absl::FailedPreconditionError("Follow: Join comes first");
   if (running_->following())

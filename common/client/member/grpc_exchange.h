@@ -85,6 +85,7 @@ class GrpcExchange final : public Exchange {
 
   absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request) override;
   absl::Status DownloadSnapshot(const v1::SnapshotInfo& snapshot, const std::string& path) override;
+  absl::Status DownloadCompanion(const v1::CompanionFile& file, const std::string& path) override;
   absl::Status Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) override;
   absl::StatusOr<RoundEvent> Next() override;
   bool Ready() override;

@@ -40,10 +40,9 @@ absl::Status Session::CheckSameRun(const v1::JoinResponse& response) const {
         "run ", response.run_id(), ": manifest ", absl::BytesToHexString(response.manifest_hash()),
         " differs from ", absl::BytesToHexString(manifest_hash_), " at the first Join"));
   }
-  if (response.config().segment_blocks() != segment_blocks_ ||
-      response.config().rounds() != rounds_.value()) {
-    return OtherRunError(absl::StrCat("run ", response.run_id(),
-                                      ": segment_blocks or rounds changed since the first Join"));
+  if (response.config().segment_blocks() != segment_blocks_) {
+    return OtherRunError(
+        absl::StrCat("run ", response.run_id(), ": segment_blocks changed since the first Join"));
   }
   return absl::OkStatus();
 }

@@ -33,6 +33,7 @@ enum class Rpc {
   kListWorkers,
   kPause,
   kResume,
+  kExtend,
   kEvict,
   kAdmit,
   kMeasureLink,
@@ -47,7 +48,7 @@ struct RpcRule {
 };
 
 // A row for each method of all services, in the order of Rpc.
-inline constexpr std::array<RpcRule, 16> kRpcRules = {{
+inline constexpr std::array<RpcRule, 17> kRpcRules = {{
     //                                                            worker archiver viewer admin
     {Rpc::kJoin, "distro.v1.AggregatorService.Join", {true, false, false, false}},
     {Rpc::kHeartbeat, "distro.v1.AggregatorService.Heartbeat", {true, false, false, false}},
@@ -68,6 +69,7 @@ inline constexpr std::array<RpcRule, 16> kRpcRules = {{
     {Rpc::kListWorkers, "distro.v1.AdminService.ListWorkers", {false, false, true, true}},
     {Rpc::kPause, "distro.v1.AdminService.Pause", {false, false, false, true}},
     {Rpc::kResume, "distro.v1.AdminService.Resume", {false, false, false, true}},
+    {Rpc::kExtend, "distro.v1.AdminService.Extend", {false, false, false, true}},
     {Rpc::kEvict, "distro.v1.AdminService.Evict", {false, false, false, true}},
     {Rpc::kAdmit, "distro.v1.AdminService.Admit", {false, false, false, true}},
     {Rpc::kMeasureLink, "distro.v1.LinkService.MeasureLink", {true, true, false, true}},

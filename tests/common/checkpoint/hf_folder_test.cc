@@ -71,6 +71,18 @@ TEST_F(HfFolderTest, ReadsShards) {
   EXPECT_THAT(tensors.tensor(0), ElementsAre(1, 2, 3, 4));
 }
 
+TEST_F(HfFolderTest, TensorsAreReadWithoutAConfiguration) {
+  WriteTensors("any.safetensors", {{"a", {2}, all_.subspan(4)}});
+  WriteTensors("model.safetensors", {{"b", {2}, all_.subspan(4)}});
+  const auto of_file = OpenStoredTensors(folder_.File("any.safetensors"));
+  ASSERT_TRUE(of_file.ok()) << of_file.status();
+  EXPECT_THAT(of_file->manifest().tensors(), ElementsAre(TensorSpec{"a", {2}}));
+  const auto of_folder = OpenStoredTensors(folder_.path());
+  ASSERT_TRUE(of_folder.ok()) << of_folder.status();
+  EXPECT_THAT(of_folder->manifest().tensors(), ElementsAre(TensorSpec{"b", {2}}));
+  EXPECT_EQ(OpenStoredTensors(folder_.File("absent")).status().code(), absl::StatusCode::kNotFound);
+}
+
 TEST_F(HfFolderTest, WidensBfloat16) {
   WriteText("config.json", "{}");
   std::string bytes;

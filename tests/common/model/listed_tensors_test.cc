@@ -37,5 +37,15 @@ TEST_F(ListedTensorsTest, WhatIsWrongIsNamedWithTheRemedy) {
   EXPECT_THAT(Refusal(R"({"distro_outside": [3]})"), HasSubstr("\"3\""));
 }
 
+TEST_F(ListedTensorsTest, AListIsWrittenIntoTheModelsOwnConfiguration) {
+  const auto config = WithListedOutside(R"({"model_type": "x"})", {"head", "embed", "head"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_THAT(*config, HasSubstr("\"model_type\": \"x\""));
+  EXPECT_THAT(*ListedTensorsInside(layout_, *config), ElementsAre(false, true, false, false));
+  for (const char* wrong : {"", "[]", "{"}) {
+    EXPECT_EQ(WithListedOutside(wrong, {}).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
 }  // namespace
 }  // namespace distro

@@ -74,7 +74,7 @@ class DeltaRoundsTest : public ::testing::Test {
 
 TEST_F(DeltaRoundsTest, OpenCarriesTheRatesOfItsLocalSteps) {
   const v1::RunConfig config = Config(/*local_steps=*/3);
-  const v1::StepParameters step = Method(config)->Step(RoundId(20), {});
+  const v1::StepParameters step = Method(config)->Step(RoundId(20), {}, nullptr);
   EXPECT_THAT(
       InnerRates(step.deltas()),
       ElementsAre(LearningRate(config, 60), LearningRate(config, 61), LearningRate(config, 62)));
@@ -89,18 +89,18 @@ TEST_F(DeltaRoundsTest, OpenCarriesTheRatesOfItsLocalSteps) {
 TEST_F(DeltaRoundsTest, CapsFollowTheMediansOfTheRecordBefore) {
   const auto method = Method(Config());
   const std::vector<float> rates = LocalRates(Config(), RoundId(20));
-  const v1::StepParameters first = method->Step(RoundId(20), {});
+  const v1::StepParameters first = method->Step(RoundId(20), {}, nullptr);
   EXPECT_EQ(static_cast<uint8_t>(first.deltas().caps()[0]), DeltaCap(rates, std::nullopt));
   const uint8_t floor = DeltaCap(rates, uint8_t{0});
   const uint32_t median = floor + 5u;
-  const v1::StepParameters later = method->Step(RoundId(20), {median + 1, 0u});
+  const v1::StepParameters later = method->Step(RoundId(20), {median + 1, 0u}, nullptr);
   EXPECT_EQ(static_cast<uint8_t>(later.deltas().caps()[0]), median + 2);
   EXPECT_EQ(later.deltas().caps()[1], first.deltas().caps()[1]) << "no worker had a code";
 }
 
 TEST_F(DeltaRoundsTest, AnUpdateAboveItsCapIsInvalid) {
   const auto method = Method(Config());
-  v1::StepParameters step = method->Step(kPlace.round, {});
+  v1::StepParameters step = method->Step(kPlace.round, {}, nullptr);
   DeltaUpdate update = Update(1);
   for (uint8_t& code : update.codes) code = std::min<uint8_t>(code, 100);
   step.mutable_deltas()->set_caps("\xC8\xC8");

@@ -60,6 +60,9 @@ v1::RoundHeader LargestHeader(uint32_t members, uint32_t segments) {
   header.mutable_duration()->set_nanos(999'999'999);
   header.set_reason("complete");
   header.set_paused(true);
+  header.mutable_extension()->set_rounds(uint64_t{1} << 32);
+  header.mutable_extension()->set_from_round((uint64_t{1} << 32) - 1);
+  header.mutable_extension()->set_from_rate(0.5);
   return header;
 }
 

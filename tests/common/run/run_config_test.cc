@@ -134,6 +134,18 @@ TEST(ParseRunConfigTest, DataMayBeNamedByItsFingerprint) {
     ExpectRefused(named(length, R"(, "workers": "python")"), "data_fingerprint: has ");
 }
 
+TEST(ParseRunConfigTest, ATokenizerMayBePinned) {
+  const auto pinned = [](absl::string_view sha256) {
+    return With(absl::StrCat(R"("tokenizer_sha256": ")", sha256, "\""));
+  };
+  const auto config = ParseRunConfig(pinned(std::string(64, 'a')));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->tokenizer_sha256(), std::string(64, 'a'));
+  for (const std::string& wrong :
+       {std::string(), std::string("bytes"), std::string(63, 'a'), std::string(64, 'A')})
+    ExpectRefused(pinned(wrong), "tokenizer_sha256: is not 64 hexadecimal digits", "sha256sum");
+}
+
 TEST(ParseRunConfigTest, ReadsEveryKindOfValue) {
   const auto config = ParseRunConfig(With(
       R"("method": "signs", "seed": 18446744073709551615, "beta": 0, "segment_blocks": 1e3, "round_deadline": "1.25s",

@@ -45,6 +45,55 @@ TEST(LearningRateTest, StartsAtThePeakWithoutWarmup) {
   EXPECT_EQ(LearningRate(config, 0), 4e-4f);
 }
 
+TEST(ExtendScheduleTest, TheRateGoesOnWhereItIsAndEndsLater) {
+  const v1::Extension extension = ExtendSchedule(Config(), nullptr, RoundId(10000), 50000);
+  EXPECT_EQ(extension.rounds(), 50000u);
+  EXPECT_EQ(extension.from_round(), 10000u);
+  EXPECT_EQ(LearningRate(Config(), 9999, &extension), LearningRate(Config(), 9999));
+  EXPECT_EQ(LearningRate(Config(), 10000, &extension), LearningRate(Config(), 10000));
+  float before = LearningRate(Config(), 10000, &extension);
+  for (uint64_t step = 10001; step < 50000; step += 37) {
+    const float rate = LearningRate(Config(), step, &extension);
+    EXPECT_LE(rate, before) << step;
+    before = rate;
+  }
+  const float half = LearningRate(Config(), 30000, &extension);
+  EXPECT_FLOAT_EQ(half, static_cast<float>((4e-5 + extension.from_rate()) / 2));
+  EXPECT_FLOAT_EQ(LearningRate(Config(), 50000, &extension), 4e-5f);
+}
+
+TEST(ExtendScheduleTest, ARunThatIsDoneStaysAtItsLowestRate) {
+  const v1::Extension extension = ExtendSchedule(Config(), nullptr, RoundId(25000), 26000);
+  EXPECT_EQ(extension.from_rate(), Config().min_learning_rate());
+  for (const uint64_t step : {25000, 25500, 25999})
+    EXPECT_EQ(LearningRate(Config(), step, &extension), 4e-5f);
+}
+
+TEST(ExtendScheduleTest, WarmUpIsNotCutShort) {
+  const v1::Extension extension = ExtendSchedule(Config(), nullptr, RoundId(100), 50000);
+  EXPECT_EQ(LearningRate(Config(), 399, &extension), 4e-4f);
+  EXPECT_EQ(LearningRate(Config(), 200, &extension), LearningRate(Config(), 200));
+  EXPECT_EQ(LearningRate(Config(), 400, &extension), 4e-4f);
+  EXPECT_FLOAT_EQ(LearningRate(Config(), 400 + 24800, &extension), 2.2e-4f) << "half of the way";
+}
+
+TEST(ExtendScheduleTest, AnotherOneGoesOnFromTheOneBefore) {
+  const v1::Extension first = ExtendSchedule(Config(), nullptr, RoundId(10000), 50000);
+  const v1::Extension second = ExtendSchedule(Config(), &first, RoundId(40000), 60000);
+  EXPECT_EQ(LearningRate(Config(), 40000, &second), LearningRate(Config(), 40000, &first));
+  EXPECT_GT(LearningRate(Config(), 49999, &second), LearningRate(Config(), 49999, &first));
+}
+
+TEST(ExtendScheduleTest, WithDeltasStepsCount) {
+  v1::RunConfig config = Config();
+  config.set_method(v1::METHOD_DELTAS);
+  config.set_local_steps(5);
+  const v1::Extension extension = ExtendSchedule(config, nullptr, RoundId(10000), 50000);
+  EXPECT_EQ(LocalRates(config, RoundId(9999), &extension), LocalRates(config, RoundId(9999)));
+  EXPECT_EQ(LocalRates(config, RoundId(10000), &extension)[0], LearningRate(config, 50000));
+  EXPECT_GT(LocalRates(config, RoundId(10000), &extension)[4], LearningRate(config, 50004));
+}
+
 TEST(SignStepTest, CarriesTheBitsOfTheUpdate) {
   const v1::StepParameters step = SignStep(Config(), RoundId(123));
   const float eta = LearningRate(Config(), 123);

@@ -6,9 +6,9 @@
 #include "common/base/checksum.h"
 #include "common/base/file.h"
 #include "common/base/reason.h"
+#include "common/wire/framed_message.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/log/framed_message.h"
 #include "server/log/snapshot_store.h"
 #include "tests/testing/scratch_folder.h"
 #include "tests/testing/server/faulty_disk.h"
@@ -116,7 +116,7 @@ TEST(AdmissionFileTest, RefusesANewerVersionByName) {
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(ReasonOf(status), "version");
   EXPECT_EQ(status.message(),
-            "format version 3 is newer than this program knows (1): use a newer distro-aggregator");
+            "format version 3 is newer than this program knows (1): use a newer version of it");
   EXPECT_EQ(ParseAdmission(OfVersion(good, 0)).status().code(), absl::StatusCode::kDataLoss);
 }
 

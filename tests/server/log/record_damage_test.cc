@@ -151,7 +151,7 @@ TEST_F(RecordDamageTest, ARecordOfANewerVersionIsRefusedByName) {
   EXPECT_EQ(ReasonOf(status), "version");
   EXPECT_EQ(status.message(), Path("0000000001.record") +
                                   ": format version 3 is newer than this program knows (1): use a "
-                                  "newer distro-aggregator");
+                                  "newer version of it");
 }
 
 TEST_F(RecordDamageTest, ALogOfAnotherModel) {

@@ -125,6 +125,78 @@ TEST_F(RunStoreTest, RefusesASecondOwner) {
   EXPECT_TRUE(Open().ok());
 }
 
+// Files that travel with the run.
+class RunCompanionsTest : public RunStoreTest {
+ protected:
+  absl::Status Create(RunStore* store, const Companions& companions) {
+    v1::RunConfig config = Config();
+    config.set_tokenizer_sha256(ToHex(Sha256("of the run")));
+    return store->CreateRun(config, prepared_.model_config_json, snapshot_.size(), prepared_.sha256,
+                            companions);
+  }
+  const Companions companions_ = {{"tokenizer.json", "of the run"},
+                                  {"tokenizer_config.json", "{}"}};
+  const CompanionList list_ = DescribeCompanions(companions_);
+};
+
+TEST_F(RunCompanionsTest, AreUploadedInPiecesAndKept) {
+  {
+    auto store = Open();
+    ASSERT_TRUE(Upload(store->get()).ok());
+    EXPECT_EQ(*(*store)->IncomingCompanionBytes(list_), 0u);
+    ASSERT_TRUE((*store)->AppendIncomingCompanions(list_, 0, "of the ").ok());
+    EXPECT_EQ((*store)->IncomingCompanions(list_).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << "not whole";
+    EXPECT_EQ(*(*store)->IncomingCompanionBytes(list_), 0u) << "so it was removed";
+    ASSERT_TRUE((*store)->AppendIncomingCompanions(list_, 0, "of the run{").ok());
+    EXPECT_EQ((*store)->AppendIncomingCompanions(list_, 11, "}too much").code(),
+              absl::StatusCode::kInvalidArgument);
+    ASSERT_TRUE((*store)->AppendIncomingCompanions(list_, 11, "}").ok());
+    const auto companions = (*store)->IncomingCompanions(list_);
+    ASSERT_TRUE(companions.ok()) << companions.status();
+    const absl::Status created = Create(store->get(), *companions);
+    ASSERT_TRUE(created.ok()) << created;
+    EXPECT_EQ(*(*store)->IncomingCompanionBytes(list_), 0u) << "nothing is left of the upload";
+  }
+  EXPECT_EQ(*ReadFile(Data("companions/tokenizer.json")), "of the run");
+  auto store = Open();
+  ASSERT_TRUE(store.ok()) << store.status();
+  ASSERT_EQ((*store)->run()->companions.size(), 2);
+  EXPECT_EQ((*store)->run()->companions[1].name(), "tokenizer_config.json");
+}
+
+TEST_F(RunCompanionsTest, ThatTheRunDoesNotPinAreRefused) {
+  auto store = Open();
+  ASSERT_TRUE(Upload(store->get()).ok());
+  const absl::Status status = Create(store->get(), {{"tokenizer.json", "another"}});
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("tokenizer_sha256"));
+  EXPECT_FALSE((*store)->has_run());
+}
+
+TEST_F(RunCompanionsTest, TellRunsApartWhereBothHaveSome) {
+  auto store = Open();
+  ASSERT_TRUE(Upload(store->get()).ok());
+  ASSERT_TRUE(Create(store->get(), companions_).ok());
+  EXPECT_TRUE(Create(store->get(), companions_).ok());
+  EXPECT_TRUE(Create(store->get(), {}).ok()) << "by an older version";
+  EXPECT_EQ(Create(store->get(), {{"tokenizer.json", "another"}}).code(),
+            absl::StatusCode::kAlreadyExists);
+}
+
+TEST_F(RunCompanionsTest, DamagedOrMissingOnesAreNamedAtTheStart) {
+  {
+    auto store = Open();
+    ASSERT_TRUE(Upload(store->get()).ok());
+    ASSERT_TRUE(Create(store->get(), companions_).ok());
+  }
+  Overwrite(Data("companions/tokenizer.json"), "of the rum");
+  ExpectDataLoss(Data("companions/tokenizer.json"), "SHA-256");
+  std::filesystem::remove(Data("companions/tokenizer.json"));
+  EXPECT_EQ(Open().status().code(), absl::StatusCode::kDataLoss);
+}
+
 TEST_F(RunStoreTest, CreatesARunAndFindsItAgain) {
   CreateARun();
   auto store = Open();

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "common/checkpoint/snapshot.h"
 #include "gtest/gtest.h"
@@ -27,7 +28,9 @@ class ArchiveFolderTest : public ::testing::Test {
     ArchiveState state;
     state.run_id = "run-1";
     state.epoch = 7;
-    EXPECT_TRUE(folder_->Save(small_.replica, &state).ok());
+    log_.mutable_run()->set_run_id("run-1");
+    log_.set_data_fingerprint(absl::StrCat("before ", round));
+    EXPECT_TRUE(folder_->Save(small_.replica, log_, &state).ok());
     return state;
   }
   bool Exists(const std::string& name) const {
@@ -36,6 +39,7 @@ class ArchiveFolderTest : public ::testing::Test {
 
   ScratchFolder scratch_;
   SmallReplica small_;
+  v1::StoredArchive log_;
   std::unique_ptr<ArchiveFolder> folder_;
 };
 
@@ -69,6 +73,22 @@ TEST_F(ArchiveFolderTest, HoldsWhatWasSavedLast) {
   ASSERT_TRUE(ReadSnapshot(folder_->SnapshotPath(5), small_.layout, &parameters).ok());
   EXPECT_EQ(StateHash(small_.layout, parameters, small_.backend.get()), small_.replica.StateHash());
   EXPECT_FALSE(Exists("snapshot-2.safetensors"));
+  EXPECT_EQ(folder_->LoadLog(**held)->data_fingerprint(), "before 5");
+  EXPECT_FALSE(Exists("log-2.pb"));
+}
+
+TEST_F(ArchiveFolderTest, ACopyWithoutALogIsACopy) {
+  Open();
+  ArchiveState state = Save(2);
+  std::filesystem::remove(scratch_.File("data/log-2.pb"));
+  EXPECT_TRUE((*folder_->Load()).has_value()) << "as older versions left it";
+  EXPECT_FALSE(folder_->LoadLog(state).has_value());
+  Save(3);
+  ASSERT_TRUE(WriteFileAtomically(scratch_.File("data/log-3.pb"), "damaged").ok());
+  EXPECT_FALSE(folder_->LoadLog(**folder_->Load()).has_value());
+  state = Save(4);
+  state.run_id = "run-2";
+  EXPECT_FALSE(folder_->LoadLog(state).has_value()) << "of another run";
 }
 
 TEST_F(ArchiveFolderTest, EverySnapshotHasTheSameSize) {
@@ -112,6 +132,7 @@ TEST_F(ArchiveFolderTest, ResetPutsEverythingAside) {
   EXPECT_FALSE((*folder_->Load()).has_value());
   EXPECT_TRUE(Exists("set_aside/state"));
   EXPECT_TRUE(Exists("set_aside/snapshot-2.safetensors"));
+  EXPECT_TRUE(Exists("set_aside/log-2.pb"));
   Save(3);
   ASSERT_TRUE(folder_->Reset().ok());
   EXPECT_TRUE(Exists("set_aside/snapshot-3.safetensors"));

@@ -245,7 +245,7 @@ TEST_F(ArchiverTest, TheIntervalFollowsTheBytes) {
     ArchiveState state = **(*folder)->Load();
     EXPECT_EQ(state.result_bytes, 0);
     state.result_bytes = 4 * layout_.elements() - 1;
-    ASSERT_TRUE((*folder)->SaveState(state).ok());
+    ASSERT_TRUE((*folder)->SaveState(state, {}).ok());
   }
   AdvanceTo(7);
   ASSERT_TRUE(Run(options).ok());
@@ -372,7 +372,7 @@ TEST_F(ArchiverTest, WaitsWhileAnOlderAggregatorAnswers) {
     auto folder = ArchiveFolder::Open(folder_.File("archive"));
     ArchiveState state = **(*folder)->Load();
     state.epoch += 1'000'000;
-    ASSERT_TRUE((*folder)->SaveState(state).ok());
+    ASSERT_TRUE((*folder)->SaveState(state, {}).ok());
   }
   AdvanceTo(2);
   ArchiverMetrics metrics;
@@ -400,7 +400,7 @@ TEST_F(ArchiverTest, AFolderOfAnotherRunOfALaterEpochIsRefused) {
     ArchiveState state = **(*folder)->Load();
     state.run_id = "other-00000001";
     state.epoch += 1'000'000;
-    ASSERT_TRUE((*folder)->SaveState(state).ok());
+    ASSERT_TRUE((*folder)->SaveState(state, {}).ok());
   }
   const absl::Status status = Run(Options());
   EXPECT_EQ(ReasonOf(status), "other_run") << status;

@@ -20,7 +20,8 @@ class PublishedFoldersTest : public ::testing::Test {
   void PublishAt(uint64_t round, int keep) {
     small_.AdvanceTo(round);
     const absl::Status status =
-        Publish({.dir = scratch_.File("models"), .keep = keep}, small_.replica, "{\"a\": 1}");
+        Publish({.dir = scratch_.File("models"), .keep = keep}, small_.replica, "{\"a\": 1}",
+                {{"tokenizer.json", "of the run"}});
     ASSERT_TRUE(status.ok()) << status;
   }
   std::set<std::string> Names() const {
@@ -38,6 +39,7 @@ TEST_F(PublishedFoldersTest, HoldTheModel) {
   PublishAt(2, 3);
   EXPECT_TRUE(IsPublished({.dir = scratch_.File("models"), .keep = 3}, RoundId(2)));
   EXPECT_FALSE(IsPublished({.dir = scratch_.File("models"), .keep = 3}, RoundId(3)));
+  EXPECT_EQ(*ReadFile(scratch_.File("models/round-2/tokenizer.json")), "of the run");
   const auto folder = OpenCheckpointFolder(scratch_.File("models/round-2"));
   ASSERT_TRUE(folder.ok()) << folder.status();
   TensorBuffer parameters(small_.layout);
@@ -72,7 +74,7 @@ TEST_F(PublishedFoldersTest, OfALostHistoryDoNotCount) {
 }
 
 TEST_F(PublishedFoldersTest, NothingWithoutAFolder) {
-  EXPECT_TRUE(Publish({.dir = "", .keep = 3}, small_.replica, "{}").ok());
+  EXPECT_TRUE(Publish({.dir = "", .keep = 3}, small_.replica, "{}", {}).ok());
 }
 
 }  // namespace

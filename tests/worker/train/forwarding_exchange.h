@@ -21,6 +21,9 @@ class ForwardingExchange : public Exchange {
                                 const std::string& path) override {
     return inner_.DownloadSnapshot(snapshot, path);
   }
+  absl::Status DownloadCompanion(const v1::CompanionFile& file, const std::string& path) override {
+    return inner_.DownloadCompanion(file, path);
+  }
   absl::Status Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) override {
     return inner_.Follow(layout, next_round, log_hash);
   }

@@ -44,7 +44,8 @@ TEST(RpcRulesTest, LetSomebodyCallEachMethod) {
 }
 
 TEST(RpcRulesTest, LeaveWhatChangesTheRunToAdmins) {
-  for (const Rpc rpc : {Rpc::kCreateRun, Rpc::kPause, Rpc::kResume, Rpc::kEvict, Rpc::kAdmit})
+  for (const Rpc rpc :
+       {Rpc::kCreateRun, Rpc::kPause, Rpc::kResume, Rpc::kExtend, Rpc::kEvict, Rpc::kAdmit})
     for (const Role role : kRoles) EXPECT_EQ(MayCall(role, rpc), role == Role::kAdmin);
 }
 

@@ -1,4 +1,4 @@
-// Small files of the data folder that are one message: magic, version, message, checksum
+// Small files of aggregator and archiver that are one message: magic, version, message, checksum
 // (docs/files.md). Pure functions; own disk: every fault is DataLoss.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "google/protobuf/message_lite.h"
 
-namespace distro::server {
+namespace distro {
 
 // magic[8] u32 version=1 message u64 XXH3-64 of all bytes before it. `magic` has 8 bytes.
 std::string EncodeFramedMessage(absl::string_view magic,
@@ -24,4 +24,4 @@ absl::Status ParseFramedMessage(absl::string_view bytes, absl::string_view magic
 // newer than `known`; the message says that a newer program is needed.
 absl::Status CheckFormatVersion(uint32_t version, uint32_t known);
 
-}  // namespace distro::server
+}  // namespace distro

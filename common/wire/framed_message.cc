@@ -1,4 +1,4 @@
-#include "server/log/framed_message.h"
+#include "common/wire/framed_message.h"
 
 #include <climits>
 #include <cstring>
@@ -10,7 +10,7 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 
-namespace distro::server {
+namespace distro {
 namespace {
 
 constexpr uint32_t kVersion = 1;
@@ -53,7 +53,7 @@ absl::Status CheckFormatVersion(uint32_t version, uint32_t known) {
   return ErrorWithReason(
       absl::StatusCode::kFailedPrecondition, "version",
       absl::StrCat("format version ", version, " is newer than this program knows (", known,
-                   "): use a newer distro-aggregator"));
+                   "): use a newer version of it"));
 }
 
-}  // namespace distro::server
+}  // namespace distro

@@ -1,0 +1,43 @@
+// The trainable tensors of safetensors files: of one file, or of a folder with model.safetensors or
+// with model.safetensors.index.json and the files that it names (docs/checkpoints.md).
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/checkpoint/safetensors.h"
+#include "common/layout/layout.h"
+#include "common/layout/manifest.h"
+#include "common/layout/tensor_buffer.h"
+
+namespace distro {
+
+// Opened files, which are mapped. Immutable, thread-safe.
+class StoredTensors {
+ public:
+  // All tensors of the files, except "*.rotary_emb.inv_freq", a constant that old files carry.
+  const Manifest& manifest() const { return manifest_; }
+
+  // Widens every tensor to f32. InvalidArgument: the layout has another manifest; names the first
+  // tensor that differs. Requires a buffer of `layout`.
+  absl::Status ReadInto(const Layout& layout, TensorBuffer* out) const;
+
+ private:
+  friend absl::StatusOr<StoredTensors> OpenStoredTensors(const std::string& path);
+  StoredTensors(std::vector<SafetensorsFile> files, Manifest manifest)
+      : files_(std::move(files)), manifest_(std::move(manifest)) {}
+
+  std::vector<SafetensorsFile> files_;  // no tensor is in two of them
+  Manifest manifest_;
+};
+
+// `path` is a file or a folder; in a folder model.safetensors wins over an index, as in
+// transformers. NotFound: a file is missing. InvalidArgument names file and tensor: a damaged file
+// or index, a file name that leaves the folder, a tensor that is missing, in two files, not listed
+// or of a dtype that cannot be trained, a tensor that no manifest may hold.
+absl::StatusOr<StoredTensors> OpenStoredTensors(const std::string& path);
+
+}  // namespace distro

@@ -1,0 +1,39 @@
+// A model as a list of its tensors, and of how each begins: what a run of `"workers": "python"` is
+// made from where no weights are at hand (docs/checkpoints.md, "A manifest of tensors").
+//
+//   {"format": "distro-tensors", "version": 1, "tensors": [
+//     {"name": "wte.weight", "shape": [256, 64], "init": "normal", "std": 0.02},
+//     {"name": "norm.weight", "shape": [64], "init": "ones"},
+//     {"name": "norm.bias", "shape": [64], "init": "zeros"}]}
+//
+// Pure; thread-safe. The bytes may be anything.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/layout/layout.h"
+#include "common/layout/manifest.h"
+#include "common/layout/tensor_buffer.h"
+#include "common/model/architecture.h"
+
+namespace distro {
+
+inline constexpr uint64_t kMaxTensorManifestBytes = 16 << 20;
+
+struct TensorManifest {
+  Manifest manifest;
+  std::vector<InitialValues> initial;  // [tensors], in the manifest's order
+};
+
+// InvalidArgument names the tensor and the key: not JSON, another version, a key that is missing,
+// unknown or out of its range, or tensors that Manifest::Create refuses.
+absl::StatusOr<TensorManifest> ParseTensorManifest(absl::string_view json);
+
+// Fills `out` as InitWeights does for a model. Requires a buffer of `layout`, whose manifest is
+// that of `tensors`.
+void InitTensors(const TensorManifest& tensors, uint64_t seed, TensorBuffer* out);
+
+}  // namespace distro
