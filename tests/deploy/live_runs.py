@@ -173,7 +173,7 @@ class Runs:
         for _ in range(5):
             refused = subprocess.run([self.programs.distroctl, "run", "show", self.aggregators["tls"].grpc, "--ca", space.folder / "certs/ca.pem",
                                       "--token_file", token], capture_output=True, text=True)
-            assert refused.returncode == 8, refused.stderr
+            assert refused.returncode == 3, refused.stderr
 
     def data_dir(self, name):
         """As the aggregator sees it, on its own file system."""
