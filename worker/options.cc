@@ -31,11 +31,7 @@ absl::Status ValidateNode(const NodeOptions& node) {
 absl::Status WorkerOptions::TakeInvite(absl::Time now) {
   DISTRO_ASSIGN_OR_RETURN(const std::optional<Invite> invite, distro::TakeInvite(&channel, now));
   if (!invite.has_value()) return absl::OkStatus();
-  if (invite->role != "worker") {
-    return absl::InvalidArgumentError(absl::StrCat("--invite: ", channel.tls.invite,
-                                                   ": is for the role ", invite->role,
-                                                   ", and this is a worker"));
-  }
+  DISTRO_RETURN_IF_ERROR(CheckInviteRole(*invite, channel.tls.invite, "worker"));
   if (!name.empty() && name != invite->name) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--name: ", name, ": the invite's token is that of ", invite->name, ": leave --name out"));

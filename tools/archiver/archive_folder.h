@@ -40,6 +40,7 @@ class ArchiveFolder {
   // Puts state and snapshot into set_aside/, in the place of what is there.
   absl::Status Reset();
 
+  const std::string& path() const { return path_; }
   std::string SnapshotPath(uint64_t round) const;
 
  private:
