@@ -7,7 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
+#include "common/base/reason.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_util.h"
 #include "common/http/http_endpoint.h"
 #include "common/run/run_config.h"
 #include "common/telemetry/metric_families.h"
@@ -166,7 +168,10 @@ absl::Status AggregatorServer::Parts::LoadRun() {
   }
   DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(options.run, kMaxRunJsonBytes));
   DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, ReadRunConfig(json));
-  return host->CreateFromFolder(config, options.model);
+  const absl::Status status = host->CreateFromFolder(config, options.model);
+  if (ReasonOf(status) == "other_run")
+    return Annotate(status, absl::StrCat("--data_dir: ", options.data_dir));
+  return status;
 }
 
 absl::Status AggregatorServer::Parts::StartGrpc(std::function<void(absl::Status)> on_fatal) {

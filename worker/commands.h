@@ -14,17 +14,22 @@ namespace distro::worker {
 // --data_format, of whatever reads tokens.
 Flag DataFormatFlag(std::string* value);
 
+// --tokenizer_command, of whatever continues text.
+Flag TokenizerCommandFlag(std::string* value);
+
 struct GenerateCommandOptions {
-  std::string model;         // checkpoint folder, Hugging Face layout. Required.
-  std::string prompt;        // UTF-8 text to continue. Required.
+  std::string model;   // checkpoint folder, Hugging Face layout. Required.
+  std::string prompt;  // UTF-8 text to continue. Required.
+  // Command that turns text into the model's tokens and back; empty: they are bytes.
+  std::string tokenizer_command;
   int tokens = 200;          // to add
   double temperature = 0.8;  // 0: always the likeliest token; larger values draw more boldly
   uint64_t seed = 0;         // of the draws
   int threads = 1;           // of Torch
 };
 
-// The prompt and its continuation; bytes that are not UTF-8 come as U+FFFD. InvalidArgument: an
-// option, or the checkpoint is not a Llama of 256 tokens.
+// The prompt and its continuation; what is not UTF-8 comes as U+FFFD. InvalidArgument: an option, a
+// checkpoint that is none of a Llama, or the statuses of Tokenizer.
 absl::StatusOr<std::string> GenerateText(const GenerateCommandOptions& options);
 
 struct FingerprintOptions {

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
+#include "common/base/version.h"
 #include "common/client/options/invite.h"
 
 namespace distro::worker {
@@ -31,11 +32,7 @@ absl::Status ValidateNode(const NodeOptions& node) {
 absl::Status WorkerOptions::TakeInvite(absl::Time now) {
   DISTRO_ASSIGN_OR_RETURN(const std::optional<Invite> invite, distro::TakeInvite(&channel, now));
   if (!invite.has_value()) return absl::OkStatus();
-  if (invite->role != "worker") {
-    return absl::InvalidArgumentError(absl::StrCat("--invite: ", channel.tls.invite,
-                                                   ": is for the role ", invite->role,
-                                                   ", and this is a worker"));
-  }
+  DISTRO_RETURN_IF_ERROR(CheckInviteRole(*invite, channel.tls.invite, "worker"));
   if (!name.empty() && name != invite->name) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--name: ", name, ": the invite's token is that of ", invite->name, ": leave --name out"));
@@ -70,10 +67,45 @@ absl::Status WorkerOptions::Validate() const {
   if (stateless && !state_dir.empty())
     return absl::InvalidArgumentError("--stateless: keeps nothing: leave --state_dir out");
   DISTRO_RETURN_IF_ERROR(ValidateNode(node));
+  DISTRO_RETURN_IF_ERROR(sample.Validate());
   if (checkpoint_interval_rounds > 0 && checkpoint_dir.empty()) {
     return absl::InvalidArgumentError("--checkpoint_interval_rounds: needs --checkpoint_dir");
   }
   return absl::OkStatus();
+}
+
+void WorkerOptions::WriteTo(Log* log) const {
+  log->Info("starting", {{"version", Version()},
+                         {"aggregator", channel.aggregator},
+                         {"insecure", channel.insecure},
+                         {"connect_timeout", absl::FormatDuration(connect_timeout)},
+                         {"data", data},
+                         {"public_data", public_data},
+                         {"stateless", stateless},
+                         {"updates", updates},
+                         {"hold_back", absl::FormatDuration(hold_back)},
+                         {"threads", threads},
+                         {"micro_batch_samples", micro_batch_samples},
+                         {"device", Name(node.device)},
+                         {"ranks", node.ranks},
+                         {"sharding", Name(node.fsdp.sharding)},
+                         {"param_dtype", Name(node.fsdp.param_dtype)},
+                         {"reduce_dtype", Name(node.fsdp.reduce_dtype)},
+                         {"activation_checkpointing", node.fsdp.checkpoint_every},
+                         {"prefetch_units", node.fsdp.prefetch_units},
+                         {"reduce_every_micro_batch", node.fsdp.reduce_every_micro_batch},
+                         {"cpu_offload", node.fsdp.cpu_offload},
+                         {"memory_limit_bytes", node.memory_limit_bytes},
+                         {"checkpoint_dir", checkpoint_dir},
+                         {"checkpoint_interval_rounds", checkpoint_interval_rounds},
+                         {"state_dir", state_dir},
+                         {"state_interval_rounds", state_interval_rounds},
+                         {"sample_prompt", sample.prompt},
+                         {"sample_interval_rounds", sample.interval_rounds},
+                         {"sample_tokens", sample.tokens},
+                         {"tokenizer_command", sample.tokenizer_command},
+                         {"summary", summary},
+                         {"http", http}});
 }
 
 }  // namespace distro::worker

@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "common/client/options/channel_options.h"
 #include "worker/plan/node_options.h"
+#include "worker/train/sample_options.h"
 
 namespace distro::worker {
 
@@ -56,6 +57,8 @@ struct WorkerOptions {
   // less momentum with a process that is killed; each save writes 4 bytes a parameter while
   // training waits.
   uint64_t state_interval_rounds = 100;
+  // What the model continues while it is trained.
+  SampleOptions sample = {};
   // File for the summary as JSON; empty: none.
   std::string summary;
   // File for a JSON line a round; empty: metrics.jsonl in `state_dir`, or none without it. Bounded
@@ -74,6 +77,8 @@ struct WorkerOptions {
   absl::Status TakeInvite(absl::Time now);
   // InvalidArgument names the flag and the remedy.
   absl::Status Validate() const;
+  // One line, for the start of the process.
+  void WriteTo(Log* log) const;
 };
 
 }  // namespace distro::worker

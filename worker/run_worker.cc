@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
@@ -22,7 +21,6 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/base/version.h"
 #include "common/client/member/grpc_exchange.h"
 #include "common/model/architecture.h"
 #include "common/telemetry/serve_metrics.h"
@@ -32,27 +30,16 @@
 #include "worker/metrics/round_lines.h"
 #include "worker/model/model.h"
 #include "worker/node/node.h"
-#include "worker/state/state_dir.h"
+#include "worker/self.h"
 #include "worker/train/node_workload.h"
 #include "worker/train/phase_clock.h"
 #include "worker/train/progress.h"
+#include "worker/train/sample_writer.h"
 #include "worker/train/summary.h"
 #include "worker/train/training_run.h"
 
 namespace distro::worker {
 namespace {
-
-// The host's name in the alphabet of worker names and a suffix that keeps workers of one host
-// apart.
-std::string DefaultName() {
-  char host[256] = "worker";
-  gethostname(host, sizeof(host) - 1);
-  std::string name;
-  for (const char c : absl::string_view(host).substr(0, 54)) {
-    name.push_back(absl::ascii_isalnum(c) ? absl::ascii_tolower(c) : '-');
-  }
-  return absl::StrCat(name, "-", absl::Hex(RandomWord() & 0xffffffff, absl::kZeroPad8));
-}
 
 absl::StatusOr<std::string> MakeScratchDir() {
   std::string pattern = (std::filesystem::temp_directory_path() / "distro-worker-XXXXXX").string();
@@ -98,25 +85,6 @@ absl::StatusOr<std::string> FingerprintOf(const WorkerOptions& options, const To
       absl::StrCat(
           options.public_data.empty() ? "--data: " : "--public_data: ", "its fingerprint is ",
           fingerprint, ", and the invite is for a run on ", options.data_fingerprint));
-}
-
-// What a process is and keeps: decided before it connects.
-struct Self {
-  std::string name;
-  std::unique_ptr<StateDir> state;  // null: nothing is kept
-};
-
-absl::StatusOr<Self> MakeSelf(const WorkerOptions& options, Log* log) {
-  Self self{.name = options.name.empty() ? DefaultName() : options.name, .state = nullptr};
-  if (options.state_dir.empty()) return self;
-  absl::StatusOr<std::unique_ptr<StateDir>> state = StateDir::Open(options.state_dir, log);
-  if (!state.ok()) return Annotate(state.status(), "--state_dir");
-  self.state = *std::move(state);
-  if (!options.name.empty()) return self;
-  absl::StatusOr<std::string> kept = self.state->KeepName(self.name);
-  if (!kept.ok()) return Annotate(kept.status(), "--state_dir");
-  self.name = *std::move(kept);
-  return self;
 }
 
 // A folder for what is downloaded: the state's, where an interrupted download goes on, or one that
@@ -196,6 +164,25 @@ absl::StatusOr<std::unique_ptr<RoundLines>> OpenRoundLines(const WorkerOptions& 
   return lines;
 }
 
+// Nothing where no samples are asked for.
+absl::StatusOr<std::optional<SampleWriter>> MakeSampleWriter(const WorkerOptions& options,
+                                                             const Self& self,
+                                                             const v1::JoinResponse& run,
+                                                             NodeWorkload* workload, Log* log) {
+  if (options.sample.prompt.empty()) return std::nullopt;
+  DISTRO_ASSIGN_OR_RETURN(
+      SampleWriter writer,
+      SampleWriter::Create(
+          options.sample,
+          {.node = workload->mutable_node(),
+           .positions = static_cast<int>(run.config().sequence_length()),
+           .vocab_size = workload->vocab_size(),
+           .rounds = run.config().rounds(),
+           .file = self.state == nullptr ? "" : absl::StrCat(self.state->path(), "/samples.jsonl"),
+           .log = log}));
+  return writer;
+}
+
 // Trains and fills in `summary`, also when it fails on the way.
 absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exchange,
                    PhaseClock* phases, WorkerMetrics* metrics, Log* log, TrainSummary* summary) {
@@ -214,6 +201,10 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
   SetTorchThreads(options.threads);
   DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<RoundLines> lines, OpenRoundLines(options, log));
   Progress progress(stdout, /*live=*/isatty(STDOUT_FILENO) != 0, Clock::Real());
+  std::optional<SampleWriter> samples;
+  const auto goes_on = [exchange] {
+    return exchange->stopped() ? absl::CancelledError("stopped") : absl::OkStatus();
+  };
   const TrainerOptions trainer = TrainerOptionsOf(options, self);
   NodeWorkload workload(trainer,
                         {.tokens = &tokens,
@@ -232,9 +223,14 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
                                              [&](const TrainSummary& reading) {
                                                metrics->Update(reading);
                                                if (lines != nullptr) lines->Add(reading);
-                                               if (reading.rounds_applied > 0)
-                                                 progress.Update(ReadingOf(reading));
+                                               if (reading.rounds_applied == 0) return;
+                                               progress.Update(ReadingOf(reading));
+                                               if (!samples.has_value()) return;
+                                               const PhaseScope phase(phases, Phase::kEvaluate);
+                                               samples->Observe(reading.next_round, reading.rounds,
+                                                                goes_on);
                                              }));
+  DISTRO_ASSIGN_OR_RETURN(samples, MakeSampleWriter(options, self, run->run(), &workload, log));
   DISTRO_ASSIGN_OR_RETURN(const ComputeRates compute,
                           MeasureCompute(run->run(), workload, options));
   metrics->SetCompute(compute);
@@ -274,40 +270,10 @@ absl::Status Connect(const WorkerOptions& options, const Self& self, StopSignal*
   return status;
 }
 
-void LogStart(const WorkerOptions& options, Log* log) {
-  log->Info("starting", {{"version", Version()},
-                         {"aggregator", options.channel.aggregator},
-                         {"insecure", options.channel.insecure},
-                         {"connect_timeout", absl::FormatDuration(options.connect_timeout)},
-                         {"data", options.data},
-                         {"public_data", options.public_data},
-                         {"stateless", options.stateless},
-                         {"updates", options.updates},
-                         {"hold_back", absl::FormatDuration(options.hold_back)},
-                         {"threads", options.threads},
-                         {"micro_batch_samples", options.micro_batch_samples},
-                         {"device", Name(options.node.device)},
-                         {"ranks", options.node.ranks},
-                         {"sharding", Name(options.node.fsdp.sharding)},
-                         {"param_dtype", Name(options.node.fsdp.param_dtype)},
-                         {"reduce_dtype", Name(options.node.fsdp.reduce_dtype)},
-                         {"activation_checkpointing", options.node.fsdp.checkpoint_every},
-                         {"prefetch_units", options.node.fsdp.prefetch_units},
-                         {"reduce_every_micro_batch", options.node.fsdp.reduce_every_micro_batch},
-                         {"cpu_offload", options.node.fsdp.cpu_offload},
-                         {"memory_limit_bytes", options.node.memory_limit_bytes},
-                         {"checkpoint_dir", options.checkpoint_dir},
-                         {"checkpoint_interval_rounds", options.checkpoint_interval_rounds},
-                         {"state_dir", options.state_dir},
-                         {"state_interval_rounds", options.state_interval_rounds},
-                         {"summary", options.summary},
-                         {"http", options.http}});
-}
-
 }  // namespace
 
 ExitCode RunWorker(const WorkerOptions& options, StopSignal* stop, Log* log) {
-  LogStart(options, log);
+  options.WriteTo(log);
   if (options.channel.insecure)
     log->Warning("plaintext: bytes and names of this run can be read and changed on the way");
   TrainSummary summary;

@@ -60,8 +60,11 @@ absl::Status WriteAndSync(const std::string& path, absl::Span<const absl::string
 }  // namespace
 
 absl::Status ErrnoToStatus(int error_number, absl::string_view what, absl::string_view path) {
-  return absl::Status(CodeForErrno(error_number),
-                      absl::StrCat(what, " ", path, ": ", strerror(error_number)));
+  const absl::StatusCode code = CodeForErrno(error_number);
+  const bool full = code == absl::StatusCode::kResourceExhausted;
+  return absl::Status(
+      code, absl::StrCat(what, " ", path, ": ", strerror(error_number),
+                         full ? ": make room there, or give a folder on another disk" : ""));
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes) {

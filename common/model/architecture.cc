@@ -54,6 +54,14 @@ absl::StatusOr<std::shared_ptr<const Architecture>> ParseModelConfig(absl::strin
   return reader.status();
 }
 
+absl::Status CheckSequenceLength(uint32_t sequence_length, const ModelSizes& sizes) {
+  if (sequence_length <= static_cast<uint32_t>(sizes.max_positions)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("sequence_length: ", sequence_length,
+                   " exceeds the model's max_position_embeddings, ", sizes.max_positions,
+                   ": lower it in run.json, or raise max_position_embeddings in config.json"));
+}
+
 std::vector<std::vector<int>> UnitTensors(const Architecture& model, const Manifest& manifest) {
   const auto tensors = manifest.tensors();
   std::vector<std::vector<int>> units;

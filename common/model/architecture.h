@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/layout/layout.h"
@@ -103,6 +104,10 @@ std::vector<absl::string_view> ModelTypes();
 // The model of a Hugging Face config.json. InvalidArgument: not a JSON object, a model_type that is
 // not built, or what the architecture refuses; names the key and the remedy.
 absl::StatusOr<std::shared_ptr<const Architecture>> ParseModelConfig(absl::string_view json);
+
+// Whether sequences of this length fit the model. InvalidArgument: they exceed its positions; the
+// message names both keys and the remedy.
+absl::Status CheckSequenceLength(uint32_t sequence_length, const ModelSizes& sizes);
 
 // Of each unit, indices into the manifest: what shards and memory are planned by. Requires a
 // manifest that holds exactly model.Tensors().

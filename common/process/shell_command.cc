@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,7 +17,6 @@
 #include <cstdint>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/file.h"
@@ -28,32 +29,11 @@ namespace {
 
 constexpr size_t kLineBytes = 1000;
 
-// Bytes of two outputs as lines.
-class Lines {
- public:
-  explicit Lines(absl::FunctionRef<void(absl::string_view)> line) : line_(line) {}
-
-  void Add(absl::string_view bytes) {
-    for (const char byte : bytes) {
-      if (byte == '\n') {
-        End();
-      } else if (current_.size() < kLineBytes) {
-        current_.push_back(byte);
-      }
-    }
-  }
-  void End() {
-    if (current_.empty()) return;
-    line_(current_);
-    last_ = std::move(current_);
-    current_.clear();
-  }
-  const std::string& last() const { return last_; }
-
- private:
-  const absl::FunctionRef<void(absl::string_view)> line_;
-  std::string current_;
-  std::string last_;
+// What a shell reads and writes; -1 as input: nothing.
+struct Streams {
+  int input = -1;
+  int output = -1;
+  int errors = -1;
 };
 
 std::vector<std::string> EnvironmentWith(const ShellCommand::Variables& variables) {
@@ -76,10 +56,10 @@ std::vector<char*> Pointers(std::vector<std::string>* strings) {
   return pointers;
 }
 
-// Starts the shell with both outputs connected to `output` and no other file of this process, in
-// its own process group, with default signal handling.
+// Starts the shell with these streams and no other file of this process, in its own process group,
+// with default signal handling.
 absl::StatusOr<pid_t> Spawn(const std::string& command, const ShellCommand::Variables& variables,
-                            int output) {
+                            const Streams& streams) {
   std::vector<std::string> arguments = {"/bin/sh", "-c", command};
   std::vector<std::string> environment = EnvironmentWith(variables);
   posix_spawn_file_actions_t files;
@@ -90,9 +70,13 @@ absl::StatusOr<pid_t> Spawn(const std::string& command, const ShellCommand::Vari
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
   });
-  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&files, output, STDERR_FILENO);
+  if (streams.input < 0) {
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  } else {
+    posix_spawn_file_actions_adddup2(&files, streams.input, STDIN_FILENO);
+  }
+  posix_spawn_file_actions_adddup2(&files, streams.output, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&files, streams.errors, STDERR_FILENO);
   posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
   sigset_t none, all;
   sigemptyset(&none);
@@ -123,18 +107,88 @@ int Milliseconds(absl::Duration duration) {
                                                     std::max(duration, absl::ZeroDuration())));
 }
 
-// Reads the available output; returns false at its end.
-bool ReadSome(int output, Lines* lines) {
-  std::array<char, 4096> buffer;
-  while (true) {
-    const ssize_t bytes = read(output, buffer.data(), buffer.size());
-    if (bytes < 0) return errno == EAGAIN || errno == EINTR;
-    if (bytes == 0) return false;
-    lines->Add(absl::string_view(buffer.data(), bytes));
+// A file without a name, deleted with its descriptor.
+class MemoryFile {
+ public:
+  MemoryFile() : fd_(memfd_create("distro_filter", MFD_CLOEXEC)) {}
+  ~MemoryFile() {
+    if (fd_ >= 0) close(fd_);
   }
-}
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  int fd() const { return fd_; }
+
+  // The reader begins at the first byte.
+  absl::Status Fill(absl::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = write(fd_, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return ErrnoToStatus(errno, "write", "the input of a command");
+      bytes.remove_prefix(written);
+    }
+    if (lseek(fd_, 0, SEEK_SET) == 0) return absl::OkStatus();
+    return ErrnoToStatus(errno, "rewind", "the input of a command");
+  }
+
+  absl::StatusOr<std::string> Contents(int64_t max_bytes) const {
+    struct stat info;
+    if (fstat(fd_, &info) != 0) return ErrnoToStatus(errno, "read", "the output of a command");
+    if (info.st_size > max_bytes)
+      return absl::ResourceExhaustedError(absl::StrCat("wrote more than ", max_bytes, " bytes"));
+    std::string bytes(info.st_size, '\0');
+    for (size_t done = 0; done < bytes.size();) {
+      const ssize_t read = pread(fd_, &bytes[done], bytes.size() - done, done);
+      if (read < 0 && errno == EINTR) continue;
+      if (read <= 0) return ErrnoToStatus(errno, "read", "the output of a command");
+      done += read;
+    }
+    return bytes;
+  }
+
+ private:
+  const int fd_;
+};
 
 }  // namespace
+
+// Bytes of an output as lines.
+class ShellCommand::Lines {
+ public:
+  explicit Lines(absl::FunctionRef<void(absl::string_view)> line) : line_(line) {}
+
+  void Add(absl::string_view bytes) {
+    for (const char byte : bytes) {
+      if (byte == '\n') {
+        End();
+      } else if (current_.size() < kLineBytes) {
+        current_.push_back(byte);
+      }
+    }
+  }
+  void End() {
+    if (current_.empty()) return;
+    line_(current_);
+    last_ = std::move(current_);
+    current_.clear();
+  }
+  // Reads the available output; returns false at its end.
+  bool ReadSome(int output) {
+    std::array<char, 4096> buffer;
+    while (true) {
+      const ssize_t bytes = read(output, buffer.data(), buffer.size());
+      if (bytes < 0) return errno == EAGAIN || errno == EINTR;
+      if (bytes == 0) return false;
+      Add(absl::string_view(buffer.data(), bytes));
+    }
+  }
+  const std::string& last() const { return last_; }
+
+ private:
+  const absl::FunctionRef<void(absl::string_view)> line_;
+  std::string current_;
+  std::string last_;
+};
 
 ShellCommand::ShellCommand(std::string command, absl::Duration patience)
     : command_(std::move(command)), patience_(patience), stop_(eventfd(0, EFD_CLOEXEC)) {}
@@ -146,6 +200,40 @@ void ShellCommand::Stop() {
   static_cast<void>(write(stop_, &one, sizeof(one)));
 }
 
+absl::StatusOr<int> ShellCommand::Await(int shell, int output, Lines* lines) {
+  const int process = static_cast<int>(syscall(SYS_pidfd_open, shell, 0));
+  const auto close_process = absl::MakeCleanup([&] { close(process); });
+  if (process < 0) {
+    kill(-shell, SIGKILL);
+    waitpid(shell, nullptr, 0);
+    return ErrnoToStatus(errno, "watch", command_);
+  }
+  bool stopped = false;
+  absl::Time kill_at = absl::InfiniteFuture();
+  std::array<pollfd, 3> events = {{{process, POLLIN, 0}, {output, POLLIN, 0}, {stop_, POLLIN, 0}}};
+  while (true) {
+    const int ready = poll(events.data(), events.size(), Milliseconds(kill_at - absl::Now()));
+    if (ready < 0 && errno == EINTR) continue;
+    if (absl::Now() >= kill_at) {
+      kill(-shell, SIGKILL);
+      kill_at = absl::InfiniteFuture();
+    }
+    if (events[2].revents != 0) {
+      stopped = true;
+      kill_at = absl::Now() + patience_;
+      events[2].fd = -1;
+      kill(-shell, SIGTERM);
+    }
+    if (output >= 0 && !lines->ReadSome(output)) events[1].fd = -1;
+    if (events[0].revents != 0) break;
+  }
+  int status = 0;
+  while (waitpid(shell, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (stopped) return absl::CancelledError("stopped");
+  return status;
+}
+
 absl::Status ShellCommand::Run(const Variables& variables,
                                absl::FunctionRef<void(absl::string_view line)> line) {
   int pipes[2];
@@ -153,44 +241,33 @@ absl::Status ShellCommand::Run(const Variables& variables,
   const auto close_pipe = absl::MakeCleanup([&] { close(pipes[0]); });
   // The command's end of the pipe blocks, as programs expect.
   fcntl(pipes[1], F_SETFL, 0);
-  const absl::StatusOr<pid_t> pid = Spawn(command_, variables, pipes[1]);
+  const absl::StatusOr<pid_t> shell =
+      Spawn(command_, variables, {.output = pipes[1], .errors = pipes[1]});
   close(pipes[1]);
-  DISTRO_RETURN_IF_ERROR(pid.status());
-  const int process = static_cast<int>(syscall(SYS_pidfd_open, *pid, 0));
-  const auto close_process = absl::MakeCleanup([&] { close(process); });
-  if (process < 0) {
-    kill(-*pid, SIGKILL);
-    waitpid(*pid, nullptr, 0);
-    return ErrnoToStatus(errno, "watch", command_);
-  }
+  DISTRO_RETURN_IF_ERROR(shell.status());
   Lines lines(line);
-  bool stopped = false;
-  absl::Time kill_at = absl::InfiniteFuture();
-  std::array<pollfd, 3> events = {
-      {{process, POLLIN, 0}, {pipes[0], POLLIN, 0}, {stop_, POLLIN, 0}}};
-  while (true) {
-    const int ready = poll(events.data(), events.size(), Milliseconds(kill_at - absl::Now()));
-    if (ready < 0 && errno == EINTR) continue;
-    if (absl::Now() >= kill_at) {
-      kill(-*pid, SIGKILL);
-      kill_at = absl::InfiniteFuture();
-    }
-    if (events[2].revents != 0) {
-      stopped = true;
-      kill_at = absl::Now() + patience_;
-      events[2].fd = -1;
-      kill(-*pid, SIGTERM);
-    }
-    if (!ReadSome(pipes[0], &lines)) events[1].fd = -1;
-    if (events[0].revents != 0) break;
-  }
-  int status = 0;
-  while (waitpid(*pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  ReadSome(pipes[0], &lines);
+  const absl::StatusOr<int> status = Await(*shell, pipes[0], &lines);
+  lines.ReadSome(pipes[0]);
   lines.End();
-  if (stopped) return absl::CancelledError("stopped");
-  return EndOf(status, lines.last());
+  DISTRO_RETURN_IF_ERROR(status.status());
+  return EndOf(*status, lines.last());
+}
+
+absl::StatusOr<std::string> ShellCommand::Filter(absl::string_view input) {
+  MemoryFile given, output, errors;
+  for (const MemoryFile* file : {&given, &output, &errors})
+    if (file->fd() < 0) return ErrnoToStatus(errno, "make", "a file in memory");
+  DISTRO_RETURN_IF_ERROR(given.Fill(input));
+  DISTRO_ASSIGN_OR_RETURN(
+      const pid_t shell,
+      Spawn(command_, {}, {.input = given.fd(), .output = output.fd(), .errors = errors.fd()}));
+  DISTRO_ASSIGN_OR_RETURN(const int status, Await(shell, /*output=*/-1, nullptr));
+  DISTRO_ASSIGN_OR_RETURN(const std::string complaints, errors.Contents(kMaxFilteredBytes));
+  Lines lines([](absl::string_view) {});
+  lines.Add(complaints);
+  lines.End();
+  DISTRO_RETURN_IF_ERROR(EndOf(status, lines.last()));
+  return output.Contents(kMaxFilteredBytes);
 }
 
 }  // namespace distro

@@ -1,18 +1,21 @@
 // Runs a shell command that the operator configured: passes its output to the log as lines, and
-// returns its result as a status.
+// returns its result as a status. Or runs it as a filter, from bytes to bytes.
 //
 //   ShellCommand command("rclone copy $DISTRO_FOLDER remote:models/");
 //   absl::Status end = command.Run({{"DISTRO_FOLDER", folder}}, [&](absl::string_view line) {...});
+//   absl::StatusOr<std::string> sorted = ShellCommand("sort").Filter(text);
 //
-// Thread-safe; one Run at a time.
+// Thread-safe; one Run or Filter at a time.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
@@ -38,11 +41,23 @@ class ShellCommand {
   absl::Status Run(const Variables& variables,
                    absl::FunctionRef<void(absl::string_view line)> line);
 
-  // Sends the process group SIGTERM, and after `patience` SIGKILL. Later calls of Run return
-  // Cancelled. Callable from any thread.
+  // Runs the command with `input` on its standard input and returns its standard output. Statuses as
+  // Run; the message of Aborted has the last line of standard error. ResourceExhausted: more than
+  // kMaxFilteredBytes of output.
+  absl::StatusOr<std::string> Filter(absl::string_view input);
+  static constexpr int64_t kMaxFilteredBytes = 64 << 20;
+
+  // Sends the process group SIGTERM, and after `patience` SIGKILL. Later calls of Run and Filter
+  // return Cancelled. Callable from any thread.
   void Stop();
 
  private:
+  class Lines;
+
+  // Waits for the end of the shell; `lines` gets what can be read from `output` (-1: nothing).
+  // Returns what waitpid says. Cancelled: Stop was called.
+  absl::StatusOr<int> Await(int shell, int output, Lines* lines);
+
   const std::string command_;
   const absl::Duration patience_;
   const int stop_;  // an eventfd that is readable from Stop on

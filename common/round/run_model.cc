@@ -26,12 +26,7 @@ absl::Status CheckModelOfRun(const v1::RunConfig& config, const Layout& layout,
   if (config.workers() == v1::WORKERS_PYTHON) return absl::OkStatus();
   DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<const Architecture> model,
                           ModelOfRun(layout, model_config_json));
-  const int positions = model->sizes().max_positions;
-  if (config.sequence_length() <= static_cast<uint32_t>(positions)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("sequence_length: ", config.sequence_length(),
-                   " exceeds the model's max_position_embeddings, ", positions,
-                   ": lower it in run.json, or raise max_position_embeddings in config.json"));
+  return CheckSequenceLength(config.sequence_length(), model->sizes());
 }
 
 }  // namespace distro

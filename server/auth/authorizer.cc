@@ -81,9 +81,12 @@ absl::StatusOr<Caller> Authorizer::Identify(const ShownCredential& shown) const 
 absl::StatusOr<Caller> Authorizer::FromToken(absl::string_view header) const {
   if (!absl::ConsumePrefix(&header, kBearer) || !IsToken(header))
     return Unauthenticated("the authorization is not a bearer token of 43 characters");
-  std::optional<TokenOwner> owner;
-  if (tokens_ != nullptr) owner = tokens_->Find(header);
-  if (!owner) return Unauthenticated("the token is not known: it was revoked, or is another run's");
+  if (tokens_ == nullptr) {
+    return Unauthenticated(
+        "this aggregator knows no tokens, only client certificates (--cert, --key)");
+  }
+  absl::StatusOr<TokenOwner> owner = tokens_->Find(header);
+  if (!owner.ok()) return Unauthenticated(owner.status().message());
   return Caller(std::move(owner->name), owner->role, observer_);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "common/base/utc_time.h"
 
 namespace distro::server {
 namespace {
@@ -99,6 +100,12 @@ absl::StatusOr<std::unique_ptr<ServerTls>> ServerTls::Open(const TlsFiles& files
                                                            AuthObserver* observer) {
   std::unique_ptr<ServerTls> tls(new ServerTls(files, clock, log, observer));
   DISTRO_ASSIGN_OR_RETURN(TlsMaterial material, ReadTlsFiles(files));
+  if (const absl::Time now = clock->WallNow(); now > material.expiry) {
+    log->Error(
+        "the certificate has ended by this machine's clock: clients whose clock says so "
+        "too refuse it",
+        {{"file", files.cert}, {"ended", UtcText(material.expiry)}, {"clock", UtcText(now)}});
+  }
   absl::MutexLock lock(&tls->mu_);
   tls->served_ = {std::make_shared<const TlsMaterial>(std::move(material)), 1};
   return tls;

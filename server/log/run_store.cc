@@ -5,11 +5,15 @@
 #include <random>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "common/base/file.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
@@ -50,6 +54,20 @@ bool SameCompanions(const CompanionList& a, const CompanionList& b) {
   return std::ranges::equal(a, b, [](const v1::CompanionFile& one, const v1::CompanionFile& other) {
     return one.name() == other.name() && one.sha256() == other.sha256();
   });
+}
+
+// "seed: 7 -> 8, ..."; empty: they are equal.
+std::string DifferentKeys(const v1::RunConfig& stored, const v1::RunConfig& asked) {
+  std::string lines;
+  google::protobuf::util::MessageDifferencer differencer;
+  differencer.ReportDifferencesToString(&lines);
+  differencer.Compare(stored, asked);
+  std::vector<std::string> keys = absl::StrSplit(lines, '\n', absl::SkipEmpty());
+  for (std::string& key : keys) {
+    absl::string_view text = key;
+    if (absl::ConsumePrefix(&text, "modified: ")) key = std::string(text);
+  }
+  return absl::StrJoin(keys, ", ");
 }
 
 absl::Status RemoveTemporaryFiles(const std::string& dir, Disk* disk, Log* log) {
@@ -171,9 +189,8 @@ absl::Status RunStore::CheckSameRun(const v1::RunConfig& config,
         absl::StrCat("the data folder holds run ", identity_->run_id, ", which has another ", what,
                      ": give the new run an aggregator with an empty --data_dir"));
   };
-  if (!google::protobuf::util::MessageDifferencer::Equals(complete, identity_->config)) {
-    return differs("configuration");
-  }
+  const std::string keys = DifferentKeys(identity_->config, complete);
+  if (!keys.empty()) return differs(absl::StrCat("configuration (", keys, ")"));
   if (model_config_json != identity_->model_config_json) return differs("config.json");
   if (DigestBytes(sha256) != identity_->created_sha256()) return differs("initial model");
   const bool both = !companions.empty() && !identity_->companions.empty();

@@ -53,7 +53,7 @@ USES = {
     "server/status": "common/telemetry server/round",
     "server": "server/metrics server/status",
     # The worker. Torch is in the model, the sharding and the training loop only.
-    "worker/data": "common/run",
+    "worker/data": "common/process common/run",  # a tokenizer is a command
     "worker/plan": "common/model",  # without Torch, for the optimizer and distroctl too
     "worker/optimizer": "kernels kernels/cpu common/round_log worker/plan",  # and what it computes with on the host
     "worker/state": "worker/optimizer",

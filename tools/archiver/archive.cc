@@ -55,12 +55,13 @@ absl::StatusOr<Archive> Read(const v1::GetRunResponse& run, const ArchiveState& 
 }
 
 // Why the folder's copy is of no use; empty: it is.
-absl::StatusOr<std::string> Useless(const v1::GetRunResponse& run, const ArchiveState& held) {
+absl::StatusOr<std::string> Useless(const v1::GetRunResponse& run, const ArchiveState& held,
+                                    const std::string& folder) {
   if (held.run_id != run.run_id()) {
-    return ErrorWithReason(
-        absl::StatusCode::kFailedPrecondition, "other_run",
-        absl::StrCat("the folder holds run ", held.run_id, ", the aggregator run ", run.run_id(),
-                     ": another run needs another --data_dir"));
+    return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_run",
+                           absl::StrCat("--data_dir: ", folder, ": holds run ", held.run_id,
+                                        ", and the aggregator run ", run.run_id(),
+                                        ": give each run a folder of its own"));
   }
   if (held.snapshot.round() >= run.first_round()) return std::string();
   return absl::StrCat("its round ", held.snapshot.round(), " is before the log's first, ",
@@ -94,7 +95,7 @@ absl::StatusOr<Archive> OpenArchive(const v1::GetRunResponse& run,
   }
   if (held.ok() && held->has_value()) {
     epoch = (*held)->epoch;
-    DISTRO_ASSIGN_OR_RETURN(useless, Useless(run, **held));
+    DISTRO_ASSIGN_OR_RETURN(useless, Useless(run, **held, folder->path()));
     if (useless.empty()) {
       absl::StatusOr<Archive> archive = Read(run, **held, threads, *folder);
       if (archive.ok()) return archive;

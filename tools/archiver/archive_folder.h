@@ -47,6 +47,7 @@ class ArchiveFolder {
   // Puts state and snapshot into set_aside/, in the place of what is there.
   absl::Status Reset();
 
+  const std::string& path() const { return path_; }
   std::string SnapshotPath(uint64_t round) const;
   std::string CompanionsPath() const { return path_ + "/companions"; }
 

@@ -6,7 +6,6 @@
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "common/client/options/client_flags.h"
-#include "common/client/options/invite.h"
 #include "common/client/probe/connection_fault.h"
 #include "tools/archiver/exit_code.h"
 
@@ -97,18 +96,17 @@ and ends; a second signal ends at once.)";
 }  // namespace
 
 Program ArchiverProgram(ArchiverOptions* options, std::function<absl::StatusOr<int>()> run) {
-  return {
-      .name = "distro-archiver",
-      .summary = "follows a run without training: replays its log bit for bit, on CPUs.",
-      .commands = {{.flags = WithClientFlags(Flags(options), &options->channel),
-                    .run = [options, run = std::move(run)]() -> absl::StatusOr<int> {
-                      DISTRO_RETURN_IF_ERROR(TakeInvite(&options->channel, absl::Now()).status());
-                      DISTRO_RETURN_IF_ERROR(options->Validate());
-                      return run();
-                    }}},
-      .help = kHelp,
-      .exit_codes = ExitCodes(),
-      .exit_code = ArchiverExitCodeFor};
+  return {.name = "distro-archiver",
+          .summary = "follows a run without training: replays its log bit for bit, on CPUs.",
+          .commands = {{.flags = WithClientFlags(Flags(options), &options->channel),
+                        .run = [options, run = std::move(run)]() -> absl::StatusOr<int> {
+                          DISTRO_RETURN_IF_ERROR(options->TakeInvite(absl::Now()));
+                          DISTRO_RETURN_IF_ERROR(options->Validate());
+                          return run();
+                        }}},
+          .help = kHelp,
+          .exit_codes = ExitCodes(),
+          .exit_code = ArchiverExitCodeFor};
 }
 
 }  // namespace distro::tools

@@ -2,9 +2,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/address.h"
+#include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/client/options/invite.h"
 
 namespace distro::tools {
+
+absl::Status ArchiverOptions::TakeInvite(absl::Time now) {
+  DISTRO_ASSIGN_OR_RETURN(const std::optional<Invite> invite, distro::TakeInvite(&channel, now));
+  return invite.has_value() ? CheckInviteRole(*invite, channel.tls.invite, "archiver")
+                            : absl::OkStatus();
+}
 
 absl::Status ArchiverOptions::Validate() const {
   if (channel.aggregator.empty())

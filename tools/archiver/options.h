@@ -49,6 +49,9 @@ struct ArchiverOptions {
   BackoffOptions backoff;
   LogLevel log_level = LogLevel::kInfo;
 
+  // Takes the address from the invite of `channel`, if there is one. The statuses of
+  // distro::TakeInvite; InvalidArgument: it is not an archiver's.
+  absl::Status TakeInvite(absl::Time now);
   // InvalidArgument names the flag and the remedy.
   absl::Status Validate() const;
 };

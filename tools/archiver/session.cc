@@ -12,6 +12,7 @@
 #include "common/base/checksum.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_util.h"
 #include "common/client/follow/head_watch.h"
 #include "common/client/follow/round_feed.h"
 #include "common/round_log/log_reference.h"
@@ -82,6 +83,10 @@ absl::Status Session::Finish() {
   archive_.state.published_round = next_round_;
   archive_.state.result_bytes = 0;
   DISTRO_RETURN_IF_ERROR(Save());
+  if (!publish_status_.ok()) {
+    return Annotate(publish_status_, absl::StrCat("--publish_dir: round ", next_round_.load(),
+                                                  " is not published; start it again"));
+  }
   if (!command_failed_) return absl::OkStatus();
   return absl::UnknownError(absl::StrCat(
       "--publish_command: failed for the last folder, ",
@@ -229,12 +234,13 @@ void Session::PublishFolder() {
   if (options.dir.empty()) return;
   const ArchiverPhaseScope phase(parts_.metrics, parts_.clock, ArchiverPhase::kPublish);
   const uint64_t in_use = round_in_use_;
-  const absl::Status status =
+  publish_status_ =
       Publish(options, *archive_.replica, run_.model_config_json(), archive_.companions,
               in_use == 0 ? std::nullopt : std::optional(RoundId(in_use)));
-  if (!status.ok()) {
+  if (!publish_status_.ok()) {
     parts_.metrics->failures_publish->Increment();
-    parts_.log->Error("folder not published", {{"round", next_round_.load()}, {"status", status}});
+    parts_.log->Error("folder not published",
+                      {{"round", next_round_.load()}, {"status", publish_status_}});
     return;
   }
   parts_.metrics->folders_published->Increment();

@@ -107,6 +107,8 @@ class Session {
   Pace pace_ = Pace::kKeepsUp;
   uint64_t reconnects_;
 
+  absl::Status publish_status_;  // of the last folder
+
   std::atomic<uint64_t> next_round_;          // of the replica
   std::atomic<uint64_t> rounds_;              // of the run, as far as the log was replayed
   std::atomic<uint64_t> stored_round_;        // of the newest snapshot that the aggregator has

@@ -1,7 +1,6 @@
 #include "worker/fsdp/unit_driver.h"
 
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -45,7 +44,7 @@ class UnitDriver::Impl final : public UnitHooks {
 
   absl::StatusOr<double> Gradient(const TokenBatch* batch, const at::Tensor& parameters,
                                   Accumulation accumulation, const at::Tensor& gradient) {
-    DISTRO_RETURN_IF_ERROR(Check(batch, parameters));
+    DISTRO_RETURN_IF_ERROR(Check(batch, parameters, /*labels=*/1));
     DISTRO_RETURN_IF_ERROR(CheckElements("gradients", gradient, gradient_elements()));
     const at::NoGradGuard no_grad;
     gathered_.Begin(UnitUses(units_, /*backward=*/true), parameters);
@@ -68,7 +67,7 @@ class UnitDriver::Impl final : public UnitHooks {
   }
 
   absl::StatusOr<double> Loss(const TokenBatch* batch, const at::Tensor& parameters) {
-    DISTRO_RETURN_IF_ERROR(Check(batch, parameters));
+    DISTRO_RETURN_IF_ERROR(Check(batch, parameters, /*labels=*/1));
     const at::NoGradGuard no_grad;
     gathered_.Begin(UnitUses(units_, /*backward=*/false), parameters);
     if (batch == nullptr) {
@@ -78,6 +77,22 @@ class UnitDriver::Impl final : public UnitHooks {
     DISTRO_ASSIGN_OR_RETURN(const at::Tensor loss,
                             Forward(parts_.model->units(), MakeBatch(*batch), *this));
     return loss.item<double>();
+  }
+
+  absl::StatusOr<std::vector<float>> NextLogits(const TokenBatch* batch,
+                                                const at::Tensor& parameters) {
+    DISTRO_RETURN_IF_ERROR(Check(batch, parameters, /*labels=*/0));
+    const at::NoGradGuard no_grad;
+    gathered_.Begin(UnitUses(units_, /*backward=*/false), parameters);
+    if (batch == nullptr) {
+      DISTRO_RETURN_IF_ERROR(TakePart(/*backward=*/false));
+      return std::vector<float>();
+    }
+    const Batch asked = UnlabelledBatch(parts_.model->architecture(), *batch, device_);
+    DISTRO_ASSIGN_OR_RETURN(const at::Tensor logits, Forward(parts_.model->units(), asked, *this));
+    const at::Tensor last = logits.select(0, 0).select(0, -1).to(at::kCPU, at::kFloat).contiguous();
+    const float* const values = last.const_data_ptr<float>();
+    return std::vector<float>(values, values + last.numel());
   }
 
   absl::StatusOr<std::vector<at::Tensor>> Acquire(int unit) override {
@@ -92,10 +107,10 @@ class UnitDriver::Impl final : public UnitHooks {
   }
 
  private:
-  absl::Status Check(const TokenBatch* batch, const at::Tensor& parameters) const {
+  absl::Status Check(const TokenBatch* batch, const at::Tensor& parameters, int labels) const {
     DISTRO_RETURN_IF_ERROR(CheckElements("parameters", parameters, parameter_elements()));
     return batch == nullptr ? absl::OkStatus()
-                            : CheckBatch(parts_.model->architecture(), *batch, /*labels=*/1);
+                            : CheckBatch(parts_.model->architecture(), *batch, labels);
   }
 
   Batch MakeBatch(const TokenBatch& batch) const {
@@ -145,6 +160,11 @@ absl::Status UnitDriver::FinishGradient(const at::Tensor& gradient) {
 
 absl::StatusOr<double> UnitDriver::Loss(const TokenBatch* batch, const at::Tensor& parameters) {
   return CatchTorch("loss", [&] { return impl_->Loss(batch, parameters); });
+}
+
+absl::StatusOr<std::vector<float>> UnitDriver::NextLogits(const TokenBatch* batch,
+                                                          const at::Tensor& parameters) {
+  return CatchTorch("logits", [&] { return impl_->NextLogits(batch, parameters); });
 }
 
 }  // namespace distro::worker

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -59,6 +60,11 @@ class UnitDriver {
 
   // The mean loss of this rank's sequences, without gradients; nullptr: takes part, returns 0.
   absl::StatusOr<double> Loss(const TokenBatch* batch, const at::Tensor& parameters);
+
+  // Logits of the token after a sequence, without gradients, f32 [vocab_size]; nullptr: takes part,
+  // returns none. Requires one sequence.
+  absl::StatusOr<std::vector<float>> NextLogits(const TokenBatch* batch,
+                                                const at::Tensor& parameters);
 
  private:
   class Impl;

@@ -32,25 +32,34 @@ int32_t Draw(absl::Span<const float> logits, double temperature, double uniform)
 
 }  // namespace
 
-absl::StatusOr<std::vector<int32_t>> Generate(const Model& model, const TensorBuffer& parameters,
+absl::StatusOr<std::vector<int32_t>> Generate(NextLogits next, int positions,
                                               absl::Span<const int32_t> prompt,
                                               const GenerateOptions& options) {
   if (prompt.empty()) return absl::InvalidArgumentError("the prompt is empty");
   if (options.count < 0) return absl::InvalidArgumentError("count is negative");
   if (!(options.temperature >= 0)) return absl::InvalidArgumentError("temperature is negative");
-  const size_t vocabulary = model.architecture().sizes().vocab_size;
   std::vector<int32_t> text(prompt.begin(), prompt.end());
   for (int i = 0; i < options.count; ++i) {
-    const size_t seen = std::min<size_t>(text.size(), model.architecture().sizes().max_positions);
-    DISTRO_ASSIGN_OR_RETURN(
-        const std::vector<float> logits,
-        model.Logits({.tokens = absl::MakeConstSpan(text).last(seen), .sequences = 1}, parameters));
-    const auto next = absl::MakeConstSpan(logits).last(vocabulary);
+    const size_t seen = std::min<size_t>(text.size(), positions);
+    DISTRO_ASSIGN_OR_RETURN(const std::vector<float> logits,
+                            next(absl::MakeConstSpan(text).last(seen)));
     const double uniform = static_cast<double>(SplitMix64(options.seed, i) >> 11) * 0x1p-53;
-    text.push_back(options.temperature == 0 ? Likeliest(next)
-                                            : Draw(next, options.temperature, uniform));
+    text.push_back(options.temperature == 0 ? Likeliest(logits)
+                                            : Draw(logits, options.temperature, uniform));
   }
   return std::vector<int32_t>(text.begin() + static_cast<int64_t>(prompt.size()), text.end());
+}
+
+absl::StatusOr<std::vector<int32_t>> Generate(const Model& model, const TensorBuffer& parameters,
+                                              absl::Span<const int32_t> prompt,
+                                              const GenerateOptions& options) {
+  const ModelSizes& sizes = model.architecture().sizes();
+  const auto next = [&](absl::Span<const int32_t> tokens) -> absl::StatusOr<std::vector<float>> {
+    DISTRO_ASSIGN_OR_RETURN(const std::vector<float> logits,
+                            model.Logits({.tokens = tokens, .sequences = 1}, parameters));
+    return std::vector<float>(logits.end() - sizes.vocab_size, logits.end());
+  };
+  return Generate(next, sizes.max_positions, prompt, options);
 }
 
 }  // namespace distro::worker

@@ -41,7 +41,9 @@ class CudaDevices final : public NodeDevices {
     AvailableMemory available{.bytes = 0, .reserve_bytes = 0, .shared = false, .cuda = true};
     for (int rank = 0; rank < ranks; ++rank) {
       DISTRO_ASSIGN_OR_RETURN(const GpuMemory memory, MemoryOfGpu(rank));
-      if (rank == 0 || memory.free_bytes < available.bytes) available.bytes = memory.free_bytes;
+      if (rank > 0 && memory.free_bytes >= available.bytes) continue;
+      available.bytes = memory.free_bytes;
+      available.held_bytes = memory.total_bytes - memory.free_bytes;
     }
     available.reserve_bytes = std::max(kLeastReserve, available.bytes / kReserveShare);
     const int64_t host = HostMemoryBytes();

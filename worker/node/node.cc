@@ -191,6 +191,22 @@ absl::StatusOr<std::vector<double>> Node::Losses(absl::Span<const TokenBatch> ba
                       [](Rank& rank, const TokenBatch* batch) { return rank.Loss(batch); });
 }
 
+absl::StatusOr<std::vector<float>> Node::NextLogits(absl::Span<const int32_t> tokens) {
+  struct Shared {
+    const std::vector<int32_t> tokens;
+    std::vector<float> logits;
+  };
+  const auto shared = std::make_shared<Shared>(Shared{{tokens.begin(), tokens.end()}, {}});
+  DISTRO_RETURN_IF_ERROR(Run("logits", [shared](Rank& rank, int number) -> absl::Status {
+    const TokenBatch batch{.tokens = shared->tokens, .sequences = 1};
+    DISTRO_ASSIGN_OR_RETURN(std::vector<float> logits,
+                            rank.NextLogits(number == 0 ? &batch : nullptr));
+    if (number == 0) shared->logits = std::move(logits);
+    return absl::OkStatus();
+  }));
+  return shared->logits;
+}
+
 absl::StatusOr<double> Node::RunForNorm(absl::string_view operation, SumWork work) {
   // Ranks with copies write the same sums; the first rank's are used.
   using Sums = std::vector<std::vector<double>>;

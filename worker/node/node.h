@@ -102,6 +102,9 @@ class Node final : public Learner {
   absl::StatusOr<double> FinishGradient(int64_t micro_batches);
   // Mean losses of 1 .. ranks() batches, without gradients, at the parameters.
   absl::StatusOr<std::vector<double>> Losses(absl::Span<const TokenBatch> batches);
+  // Logits of the next token, f32 [vocab_size], at the parameters, computed by the first rank.
+  // Requires 1 .. max_positions tokens of the vocabulary.
+  absl::StatusOr<std::vector<float>> NextLogits(absl::Span<const int32_t> tokens);
   // These two require a node with a copy.
   absl::Status MakeLookahead(float eta) override;
   absl::Status BeginLocalSteps() override;

@@ -225,6 +225,13 @@ absl::StatusOr<double> Rank::Loss(const TokenBatch* batch) {
   return loss;
 }
 
+absl::StatusOr<std::vector<float>> Rank::NextLogits(const TokenBatch* batch) {
+  DISTRO_ASSIGN_OR_RETURN(std::vector<float> logits,
+                          driver_->NextLogits(batch, parameters_.tensor()));
+  DISTRO_RETURN_IF_ERROR(FinishCollectives("logits"));
+  return logits;
+}
+
 absl::StatusOr<double> Rank::PeakFlops() {
   const bool gpu = compute_.memory->has_own_memory();
   return MeasurePeakFlops(

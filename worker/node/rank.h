@@ -67,6 +67,8 @@ class Rank {
   // `row_sums`, as RowSums::Of.
   absl::Status FinishGradient(int64_t micro_batches, absl::Span<double> row_sums);
   absl::StatusOr<double> Loss(const TokenBatch* batch);
+  // UnitDriver::NextLogits, at the parameters.
+  absl::StatusOr<std::vector<float>> NextLogits(const TokenBatch* batch);
   // See Node::PeakFlops.
   absl::StatusOr<double> PeakFlops();
 

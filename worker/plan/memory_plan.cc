@@ -92,10 +92,15 @@ std::string Shortage(const MemoryRequest& request, const Need& need,
                         " of the host for what --cpu_offload puts there, and there are ",
                         Megabytes(available.host_bytes));
   }
+  const bool others = need.bytes <= Usable(available) + available.held_bytes;
   return absl::StrCat(
       available.shared ? absl::StrCat(request.ranks, " ranks need ") : "a rank needs ",
       Megabytes(need.bytes), " and there are ", Megabytes(Usable(available)), " (",
-      Megabytes(available.bytes), " less a reserve of ", Megabytes(available.reserve_bytes), ")");
+      Megabytes(available.bytes), " less a reserve of ", Megabytes(available.reserve_bytes), ")",
+      others ? absl::StrCat(" on a GPU of which others hold ", Megabytes(available.held_bytes),
+                            " (nvidia-smi names them): end them, or choose another GPU with "
+                            "CUDA_VISIBLE_DEVICES")
+             : "");
 }
 
 // Cheapest first: more sharding, then recomputation, then the host's memory.

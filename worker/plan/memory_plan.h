@@ -57,6 +57,9 @@ struct AvailableMemory {
   int64_t reserve_bytes = 0;  // of these, for unplanned memory: context, NCCL, library workspaces
   bool shared = true;         // shared by all ranks (CPU), or separate for each rank (GPU)
   bool cuda = false;
+  // Of each device, what is not free before the worker takes anything: other processes' and the
+  // driver's.
+  int64_t held_bytes = 0;
   // Of the host with cuda, for what all ranks offload together.
   int64_t host_bytes = std::numeric_limits<int64_t>::max();
 };

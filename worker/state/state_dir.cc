@@ -53,7 +53,7 @@ absl::StatusOr<std::optional<StateReader>> StateDir::Load() {
     case absl::StatusCode::kNotFound:
       return std::optional<StateReader>();
     case absl::StatusCode::kDataLoss:
-      DISTRO_RETURN_IF_ERROR(SetAside(reader.status().message()));
+      DISTRO_RETURN_IF_ERROR(SetAside("", reader.status().message()));
       return std::optional<StateReader>();
     case absl::StatusCode::kUnimplemented:
       return absl::InvalidArgumentError(reader.status().message());
@@ -62,10 +62,19 @@ absl::StatusOr<std::optional<StateReader>> StateDir::Load() {
   }
 }
 
-absl::Status StateDir::SetAside(absl::string_view reason) {
-  const std::string path = StatePath(), aside = absl::StrCat(path, ".aside");
-  log_->Warning("the worker's state is set aside; the momentum starts at 0",
-                {{"reason", reason}, {"kept_as", aside}});
+absl::Status StateDir::SetAside(absl::string_view run_id, absl::string_view reason) {
+  const std::string path = StatePath();
+  if (run_id.find('/') != absl::string_view::npos) run_id = "";  // no part of a file's name
+  const std::string aside =
+      absl::StrCat(path, run_id.empty() ? "" : absl::StrCat(".", run_id), ".aside");
+  log_->Warning(
+      "the worker's state is set aside; the momentum starts at 0",
+      {{"reason", reason},
+       {"kept_as", aside},
+       {"remedy", run_id.empty() ? std::string()
+                                 : absl::StrCat("give each run a --state_dir of its own; to go on "
+                                                "with this one, rename it to ",
+                                                path)}});
   std::error_code error;
   std::filesystem::rename(path, aside, error);
   if (error) return ErrnoToStatus(error.value(), "rename", path);

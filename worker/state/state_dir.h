@@ -32,9 +32,10 @@ class StateDir {
   // InvalidArgument: it is of a newer version.
   absl::StatusOr<std::optional<StateReader>> Load();
 
-  // Renames the state, so that it is neither used again nor lost. Replaces an older one that was
-  // set aside.
-  absl::Status SetAside(absl::string_view reason);
+  // Renames the state, so that it is neither used again nor lost; the log says how to continue with
+  // it. Replaces an older one of the same run that was set aside. `run_id` is empty for a damaged
+  // state.
+  absl::Status SetAside(absl::string_view run_id, absl::string_view reason);
 
   // As WriteStateFile.
   absl::Status Save(const WorkerState& state, absl::Span<const TensorPieces> elements,

@@ -42,11 +42,7 @@ absl::Status NodeWorkload::Build(const v1::JoinResponse& run) {
   DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<const Architecture> architecture,
                           ParseModelConfig(run.model_config_json()));
   const ModelSizes& sizes = architecture->sizes();
-  if (run.config().sequence_length() > static_cast<uint32_t>(sizes.max_positions)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("sequence_length: ", run.config().sequence_length(),
-                     " exceeds the model's max_position_embeddings, ", sizes.max_positions));
-  }
+  DISTRO_RETURN_IF_ERROR(CheckSequenceLength(run.config().sequence_length(), sizes));
   DISTRO_RETURN_IF_ERROR(OpenSamples(run.config(), sizes.vocab_size));
   DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create(architecture->Tensors()));
   if (!HasTensorsOf(run, manifest)) {

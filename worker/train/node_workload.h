@@ -51,8 +51,10 @@ class NodeWorkload final : public Workload {
   Objective* objective() override { return objective_.get(); }
   int micro_batch_samples() const override { return micro_batch_samples_; }
 
-  // These two require Build.
+  // These require Build.
   const Node& node() const { return *node_; }
+  Node* mutable_node() { return node_.get(); }
+  int vocab_size() const { return model_->architecture().sizes().vocab_size; }
   // Node::PeakFlops.
   absl::StatusOr<double> PeakFlops() { return node_->PeakFlops(); }
 

@@ -13,10 +13,11 @@ namespace distro::worker {
 absl::Status TrainingRun::LoadState() {
   DISTRO_ASSIGN_OR_RETURN(state_, parts_.state->Load());
   if (!state_.has_value() || state_->state().worker == options_.worker) return absl::OkStatus();
+  const std::string run_id = state_->state().run_id;
   const std::string reason =
       absl::StrCat("it is of worker ", state_->state().worker, ", this is ", options_.worker);
   state_.reset();
-  return parts_.state->SetAside(reason);
+  return parts_.state->SetAside(run_id, reason);
 }
 
 absl::Status TrainingRun::JoinWithState() {
@@ -28,8 +29,7 @@ absl::Status TrainingRun::JoinWithState() {
   const absl::Status status = JoinAndLoad(request);
   if (ReasonOf(status) != "other_run") return status;
   state_.reset();
-  DISTRO_RETURN_IF_ERROR(
-      parts_.state->SetAside(absl::StrCat("it is of run ", run_id, ": ", status.message())));
+  DISTRO_RETURN_IF_ERROR(parts_.state->SetAside(run_id, absl::StrCat("it is of run ", run_id)));
   return JoinAndLoad({});
 }
 
@@ -50,8 +50,9 @@ absl::Status TrainingRun::RestoreState() {
     aside = std::string(contents.status().message());
   }
   if (!contents.ok()) {
+    const std::string run_id = state_->state().run_id;
     state_.reset();  // the file is no longer mapped
-    return parts_.state->SetAside(aside);
+    return parts_.state->SetAside(run_id, aside);
   }
   // If it is of a round that the snapshot contains, or that this log has not reached, it counts as
   // not included.

@@ -131,4 +131,11 @@ absl::StatusOr<std::optional<Invite>> TakeInvite(ChannelOptions* channel, absl::
   return *std::move(invite);
 }
 
+absl::Status CheckInviteRole(const Invite& invite, absl::string_view path, absl::string_view role) {
+  if (invite.role == role) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--invite: ", path, ": is for the role ", invite.role, ", and this program is ",
+                   role, ": ask for one of that role (distroctl invite NAME --role ", role, ")"));
+}
+
 }  // namespace distro

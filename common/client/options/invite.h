@@ -21,6 +21,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -57,5 +58,9 @@ absl::StatusOr<Invite> ReadInvite(const std::string& path);
 // address from it unless another was given. Unauthenticated: it has expired. Otherwise as
 // ReadInvite, after "--invite: ".
 absl::StatusOr<std::optional<Invite>> TakeInvite(ChannelOptions* channel, absl::Time now);
+
+// Whether the invite in `path` is for this role, which is that of the program. InvalidArgument names
+// both.
+absl::Status CheckInviteRole(const Invite& invite, absl::string_view path, absl::string_view role);
 
 }  // namespace distro

@@ -2,9 +2,11 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/base/utc_time.h"
 
 namespace distro::server {
 
@@ -32,15 +34,25 @@ absl::StatusOr<TokenTable> TokenStore::Read() const {
   return table;
 }
 
-std::optional<TokenOwner> TokenStore::Find(absl::string_view token) {
+absl::StatusOr<TokenOwner> TokenStore::Find(absl::string_view token) {
   std::shared_ptr<const TokenTable> table;
   {
     absl::MutexLock lock(&mu_);
     if (watch_.Changed()) Reload();
     table = table_;
   }
-  const std::optional<TokenOwner> owner = table->Find(token);
-  return owner.has_value() && clock_->WallNow() > owner->expires ? std::nullopt : owner;
+  std::optional<TokenOwner> owner = table->Find(token);
+  if (!owner) {
+    return absl::UnauthenticatedError(
+        "the token is not known: it was revoked, or is another run's");
+  }
+  const absl::Time now = clock_->WallNow();
+  if (now <= owner->expires) return *std::move(owner);
+  return absl::UnauthenticatedError(
+      absl::StrCat("the token of ", owner->name, " expired at ", UtcText(owner->expires),
+                   ", and the aggregator's clock says ", UtcText(now),
+                   ": ask for a new invite (distroctl invite --replace), or have that clock set if "
+                   "it is wrong"));
 }
 
 void TokenStore::Reload() {

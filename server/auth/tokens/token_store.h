@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -34,8 +33,9 @@ class TokenStore {
                                                           const Clock* clock, Log* log,
                                                           AuthObserver* observer);
 
-  // The token's owner, by the file as of at most a second ago; nullopt if unknown or expired.
-  std::optional<TokenOwner> Find(absl::string_view token);
+  // The token's owner, by the file as of at most a second ago. Unauthenticated, with a message for
+  // the caller: unknown, or expired by this machine's clock.
+  absl::StatusOr<TokenOwner> Find(absl::string_view token);
 
  private:
   TokenStore(std::string path, const Clock* clock, Log* log, AuthObserver* observer);

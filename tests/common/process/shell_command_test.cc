@@ -93,5 +93,34 @@ TEST_F(ShellCommandTest, ACommandThatDoesNotStopIsKilled) {
   EXPECT_EQ(EndOfStopped(&command).code(), StatusCode::kCancelled);
 }
 
+TEST(ShellFilterTest, GivesTheStandardOutputOfWhatIsOnItsInput) {
+  EXPECT_EQ(*ShellCommand("tr a-z A-Z").Filter("two\nlines, no end"), "TWO\nLINES, NO END");
+  EXPECT_EQ(*ShellCommand("cat").Filter(""), "");
+  EXPECT_EQ(*ShellCommand("echo heard >&2; cat; cat").Filter("once"), "once");
+}
+
+TEST(ShellFilterTest, TakesMoreThanAPipeHolds) {
+  const std::string bytes(1 << 20, '\0');
+  EXPECT_EQ(*ShellCommand("cat").Filter(bytes), bytes);
+  EXPECT_EQ(*ShellCommand("echo nothing read").Filter(bytes), "nothing read\n");
+}
+
+TEST(ShellFilterTest, AnEndThatIsNotWellHasTheLastLineOfItsErrors) {
+  const auto filtered = ShellCommand("echo half; echo no such token >&2; exit 2").Filter("x");
+  EXPECT_EQ(filtered.status(), absl::AbortedError("ended with 2: no such token"));
+}
+
+TEST(ShellFilterTest, AnOutputWithoutAnEndIsRefused) {
+  const std::string command =
+      absl::StrCat("head -c ", ShellCommand::kMaxFilteredBytes + 1, " /dev/zero");
+  EXPECT_EQ(ShellCommand(command).Filter("").status().code(), StatusCode::kResourceExhausted);
+}
+
+TEST(ShellFilterTest, AStopEndsIt) {
+  ShellCommand command("sleep 1000");
+  command.Stop();
+  EXPECT_EQ(command.Filter("").status().code(), StatusCode::kCancelled);
+}
+
 }  // namespace
 }  // namespace distro

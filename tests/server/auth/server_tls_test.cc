@@ -136,6 +136,16 @@ TEST_F(ServerTlsTest, KnowsWhenTheCertificateInUseEnds) {
   EXPECT_EQ(tls_->expiry(), expiry_);
 }
 
+// By a clock that is years ahead, too: who operates the aggregator reads here what clients say.
+TEST_F(ServerTlsTest, SaysAtTheStartThatTheCertificateHasEnded) {
+  Start();
+  EXPECT_THAT(logged_, ::testing::Not(::testing::HasSubstr("has ended")));
+  server_->Shutdown();
+  clock_.Advance(absl::Hours(24 * 365 * 10));
+  Start();
+  EXPECT_THAT(logged_, ::testing::HasSubstr("the certificate has ended by this machine's clock"));
+}
+
 TEST_F(ServerTlsTest, NamesTheFileThatCannotBeUsed) {
   const auto open = [this](const char* ca, const char* cert, const char* key) {
     return ServerTls::Open({folder_.File(ca), folder_.File(cert), folder_.File(key)}, &clock_,

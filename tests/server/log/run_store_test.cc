@@ -270,7 +270,7 @@ TEST_F(RunStoreTest, KeepsTheRunItHas) {
   EXPECT_TRUE(Create(store->get(), Config()).ok());
   const absl::Status other_name = Create(store->get(), Config("other"));
   EXPECT_EQ(other_name.code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_THAT(std::string(other_name.message()), HasSubstr("another configuration"));
+  EXPECT_THAT(std::string(other_name.message()), HasSubstr("another configuration (name: "));
   Sha256Digest other_sha256 = prepared_.sha256;
   other_sha256[0] ^= 1;
   EXPECT_EQ((*store)

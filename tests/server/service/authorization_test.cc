@@ -16,6 +16,7 @@
 #include "server/auth/tokens/tokens_file.h"
 #include "tests/server/service/raw_call.h"
 #include "tests/server/service/tls_fixture.h"
+#include "tests/testing/troubleshooting_page.h"
 
 namespace distro::testing {
 namespace {
@@ -230,7 +231,10 @@ TEST_F(AuthorizationTest, AnInviteIsCaAndTokenUntilItExpires) {
   Write("guest.invite", InviteText(invite));
   EXPECT_TRUE(Call(*channel, method).ok());
   clock_.Advance(absl::Seconds(100));
-  EXPECT_EQ(ReasonOf(Call(*channel, method)), "unauthenticated") << "it has expired";
+  const absl::Status expired = Call(*channel, method);
+  EXPECT_EQ(ReasonOf(expired), "unauthenticated");
+  EXPECT_THAT(std::string(expired.message()), HasSubstr("the token of guest expired at "));
+  EXPECT_TRUE(TroubleshootingPageHas(expired.message(), "HOST:PORT", "/nowhere/")) << expired;
 }
 
 // What a worker is told when the disk fails is an operation, not a path.

@@ -2,8 +2,12 @@
 
 #include <functional>
 
+#include "absl/time/clock.h"
+#include "common/base/file.h"
+#include "common/client/options/invite.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/scratch_folder.h"
 
 namespace distro::tools {
 namespace {
@@ -43,6 +47,25 @@ TEST(ArchiverOptionsTest, NamesTheFlagThatIsWrong) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << flag;
     EXPECT_THAT(std::string(status.message()), HasSubstr(flag));
   }
+}
+
+TEST(ArchiverOptionsTest, AnInviteIsAnArchivers) {
+  const testing::ScratchFolder folder;
+  Invite invite = {.aggregator = "aggregator.example:7700",
+                   .name = "archiver",
+                   .role = "archiver",
+                   .token = std::string(43, 't')};
+  ArchiverOptions options;
+  options.channel.tls.invite = folder.File("archiver.invite");
+  ASSERT_TRUE(WriteFileAtomically(options.channel.tls.invite, InviteText(invite)).ok());
+  EXPECT_EQ(options.TakeInvite(absl::Now()), absl::OkStatus());
+  EXPECT_EQ(options.channel.aggregator, "aggregator.example:7700");
+  invite.role = "worker";
+  ASSERT_TRUE(WriteFileAtomically(options.channel.tls.invite, InviteText(invite)).ok());
+  const absl::Status status = options.TakeInvite(absl::Now());
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("is for the role worker, and this program is archiver"));
 }
 
 }  // namespace

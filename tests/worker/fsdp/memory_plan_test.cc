@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/troubleshooting_page.h"
 #include "tests/worker/fsdp/counting_allocator.h"
 #include "tests/worker/fsdp/node.h"
 #include "tests/worker/model/tiny_model.h"
@@ -179,6 +180,22 @@ TEST_F(MemoryCheckTest, NamesOffloadOnAGpuOnly) {
   cpu.cuda = false;
   EXPECT_THAT(CheckMemory(request_, cpu).message(),
               AllOf(HasSubstr("no strategy would fit"), Not(HasSubstr("cpu_offload"))));
+}
+
+// The plan would fit, had another process not filled the GPU.
+TEST_F(MemoryCheckTest, NamesWhatOthersHoldOfAGpu) {
+  const int64_t peak = Peak({.sharding = Sharding::kNoShard});
+  AvailableMemory filled{
+      .bytes = 1'000'000, .shared = false, .cuda = true, .held_bytes = peak, .host_bytes = 0};
+  const absl::Status status = CheckMemory(request_, filled);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  const std::string message(status.message());
+  EXPECT_THAT(message, HasSubstr("of which others hold"));
+  EXPECT_TRUE(distro::testing::TroubleshootingPageHas(message.substr(0, message.find(": rank=")),
+                                                      "HOST:PORT", "/nowhere/"))
+      << message;
+  filled.held_bytes = 0;
+  EXPECT_THAT(CheckMemory(request_, filled).message(), Not(HasSubstr("others hold")));
 }
 
 // Parameters, lookahead copy, momentum with what is pending, and the gradient that is compressed

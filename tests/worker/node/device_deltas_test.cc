@@ -3,7 +3,6 @@
 #include <bit>
 #include <limits>
 
-#include "common/run/run_config.h"
 #include "gmock/gmock.h"
 #include "tests/testing/round_builder.h"
 #include "tests/worker/node/devices_under_test.h"
@@ -16,24 +15,11 @@ using distro::testing::BuildDeltaRound;
 using distro::testing::Committed;
 using testing::DevicesUnderTest;
 using ::testing::IsEmpty;
-using testing::kSequence;
 using testing::NodeCase;
 using ::testing::Not;
 
 // Far above what bf16's products change in a step of this rate, far below a step.
 constexpr double kShare = 1e-2;
-
-v1::RunConfig Config(double delta_clip) {
-  v1::RunConfig config;
-  config.set_name("deltas");
-  config.set_method(v1::METHOD_DELTAS);
-  config.set_rounds(10);
-  config.set_sequence_length(kSequence);
-  config.set_samples_per_worker(2);
-  config.set_local_steps(2);
-  if (delta_clip > 0) config.set_delta_clip(delta_clip);
-  return *CompleteRunConfig(config);
-}
 
 class DeviceDeltasTest : public testing::NodeFixture,
                          public ::testing::WithParamInterface<NodeCase> {
@@ -46,7 +32,7 @@ class DeviceDeltasTest : public testing::NodeFixture,
     node_ = MakeNode(how_, rule_);
   }
   UpdateRuleKind RuleWith(double delta_clip) const {
-    return RuleOf(Config(delta_clip), &tiny_.layout, tiny_.model->architecture());
+    return RuleOf(testing::DeltasConfig(delta_clip), &tiny_.layout, tiny_.model->architecture());
   }
   v1::StepParameters DeltaStep(float rate = 0.01f) const {
     v1::StepParameters step;

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "common/run/run_config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/round_builder.h"
@@ -18,17 +17,6 @@ using distro::testing::Committed;
 using ::testing::IsEmpty;
 using testing::kSequence;
 using testing::RandomTokens;
-
-v1::RunConfig Config() {
-  v1::RunConfig config;
-  config.set_name("deltas");
-  config.set_method(v1::METHOD_DELTAS);
-  config.set_rounds(10);
-  config.set_sequence_length(kSequence);
-  config.set_samples_per_worker(2);
-  config.set_local_steps(2);
-  return *CompleteRunConfig(config);
-}
 
 class LocalStepsNodeTest : public testing::NodeFixture {
  protected:
@@ -63,7 +51,8 @@ class LocalStepsNodeTest : public testing::NodeFixture {
     return bytes;
   }
 
-  const UpdateRuleKind rule_ = RuleOf(Config(), &tiny_.layout, tiny_.model->architecture());
+  const UpdateRuleKind rule_ =
+      RuleOf(testing::DeltasConfig(), &tiny_.layout, tiny_.model->architecture());
 };
 
 TEST_F(LocalStepsNodeTest, ALocalStepMovesTheCopyAndNotTheParameters) {

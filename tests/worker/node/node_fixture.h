@@ -9,6 +9,7 @@
 #include "absl/base/casts.h"
 #include "common/base/file.h"
 #include "common/checkpoint/snapshot.h"
+#include "common/run/run_config.h"
 #include "gtest/gtest.h"
 #include "tests/testing/scratch_folder.h"
 #include "tests/worker/model/tiny_model.h"
@@ -46,6 +47,21 @@ inline v1::StepParameters Step() {
   step.set_clip_norm(0.5f);
   step.set_kept_per_block(3);
   return step;
+}
+
+// A run of deltas for the fixture's model; a clip of 0: none.
+inline v1::RunConfig DeltasConfig(double delta_clip = 0, int local_steps = 2,
+                                  v1::InnerOptimizer inner = v1::INNER_OPTIMIZER_UNSPECIFIED) {
+  v1::RunConfig config;
+  config.set_name("deltas");
+  config.set_method(v1::METHOD_DELTAS);
+  config.set_rounds(10);
+  config.set_sequence_length(kSequence);
+  config.set_samples_per_worker(2);
+  config.set_local_steps(local_steps);
+  config.set_inner_optimizer(inner);
+  if (delta_clip > 0) config.set_delta_clip(delta_clip);
+  return *CompleteRunConfig(config);
 }
 
 class NodeFixture : public ::testing::Test {

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
 #include "common/codec/delta_payload.h"
-#include "common/run/run_config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/plain_deltas.h"
@@ -26,7 +25,6 @@ using distro::testing::Committed;
 using distro::testing::DecodeDeltaUpdate;
 using testing::AllCases;
 using ::testing::IsEmpty;
-using testing::kSequence;
 using testing::NodeCase;
 
 constexpr int kKept = 5;
@@ -58,16 +56,7 @@ LlamaConfig OddConfig(bool tied) {
 }
 
 v1::RunConfig ConfigOf(const ModelCase& model) {
-  v1::RunConfig config;
-  config.set_name("deltas");
-  config.set_method(v1::METHOD_DELTAS);
-  config.set_rounds(10);
-  config.set_sequence_length(kSequence);
-  config.set_samples_per_worker(2);
-  config.set_local_steps(model.local_steps);
-  config.set_inner_optimizer(model.inner);
-  if (model.delta_clip > 0) config.set_delta_clip(model.delta_clip);
-  return *CompleteRunConfig(config);
+  return testing::DeltasConfig(model.delta_clip, model.local_steps, model.inner);
 }
 
 class ShardedDeltasTest : public testing::NodeFixture,

@@ -102,7 +102,7 @@ class TrainingStateTest : public ::testing::Test {
     return TrainWorker(tiny_, {.name = name, .exchange = &exchange, .state_dir = dir_});
   }
   void ExpectTheSameBits(uint32_t overlap, RoundId Stopping::*stop) const;
-  bool SetAside() const { return ReadFile(dir_ + "/worker.state.aside").ok(); }
+  bool SetAside() const { return ReadFile(dir_ + "/worker.state.tiny-local.aside").ok(); }
 
   const TinyRun tiny_;
   const std::string dir_ = tiny_.File("state");
@@ -193,6 +193,15 @@ TEST_F(TrainingStateTest, StateOfAnotherRunIsSetAside) {
   ASSERT_TRUE(result.status.ok()) << result.status;
   EXPECT_EQ(result.summary.run_id, "other-local");
   EXPECT_TRUE(SetAside());
+}
+
+// Who mixed two folders up, and again on the way back, has lost neither state.
+TEST_F(TrainingStateTest, EachRunsStateIsSetAsideByItself) {
+  LocalAggregator first(MakeRun(1, 0)), second(MakeRun(1, 0, "other")), third(MakeRun(1, 0));
+  for (LocalAggregator* run : {&first, &second, &third})
+    ASSERT_TRUE(TrainAlone(run, "w0").status.ok());
+  EXPECT_TRUE(SetAside());
+  EXPECT_TRUE(ReadFile(dir_ + "/worker.state.other-local.aside").ok());
 }
 
 TEST_F(TrainingStateTest, StateOfAnotherLayoutIsSetAside) {

@@ -8,4 +8,5 @@ encoders       text to tokens
 pool           encoding in several processes, in order
 shards         token and boundary files, and going on after an interruption
 convert        the whole of it
+translate      text to tokens and back, for other programs
 """

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 
+from . import translate
 from .convert import Options, convert
 from .encoders import open_tokenizer
 from .errors import FinishedError, InputError, ProcessError
@@ -25,6 +26,8 @@ Inputs are read in the order that they are given in, and make one sequence of to
 
 Behind each document comes the token that ends one (--end_token). A document of more than 256 KiB is encoded in pieces,
 cut behind lines. An empty one is left out.
+
+`distro-data tokenizer` turns text into the numbers of tokens and back, for other programs (`distro-data tokenizer --help`).
 
 The same inputs, tokenizer and flags give the same bytes, whatever --processes says. An interrupted conversion goes on when
 the same command is given again, even after kill -9, and ends with the same bytes.
@@ -89,7 +92,10 @@ def run(flags):
 
 
 def main(arguments=None):
-    flags = parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] == ["tokenizer"]:
+        return translate.main(words[1:])
+    flags = parser().parse_args(words)
     try:
         return run(flags)
     except InputError as wrong:

@@ -63,6 +63,12 @@ class BytesEncoder:
             memoryview(tokens).cast("B")[::2] = text
             yield tokens
 
+    def vocabulary_size(self):
+        return BYTE_VOCABULARY
+
+    def decode(self, tokens):
+        return bytes(tokens)
+
 
 class JsonEncoder:
     """A tokenizer.json, without its template (no token is put before a text), cutting off or filling up. A text that spells
@@ -99,6 +105,9 @@ class JsonEncoder:
         for encoding in self.tokenizer.encode_batch_fast([text.decode() for text in texts], add_special_tokens=False):
             yield encoding.ids
 
+    def decode(self, tokens):
+        return self.tokenizer.decode(tokens, skip_special_tokens=False).encode()
+
 
 class SentencePieceEncoder:
     def __init__(self, path):
@@ -125,6 +134,15 @@ class SentencePieceEncoder:
     def encode(self, texts):
         return self.processor.encode([text.decode() for text in texts], out_type=int, num_threads=1)
 
+    def decode(self, tokens):
+        return self.processor.decode(tokens).encode()
+
+
+def make_encoder(tokenizer):
+    """What encodes texts, [UTF-8 bytes] -> the tokens of each, and decodes tokens to UTF-8."""
+    makers = {"bytes": lambda path: BytesEncoder(), "tokenizer.json": JsonEncoder, "sentencepiece": SentencePieceEncoder}
+    return makers[tokenizer.kind](tokenizer.path)
+
 
 class Encoder:
     """Encodes units: lists of (text, ends its document)."""
@@ -132,8 +150,7 @@ class Encoder:
     def __init__(self, tokenizer):
         self.end_token = tokenizer.end_token
         self.typecode = "H" if tokenizer.token_bytes == 2 else "I"
-        makers = {"bytes": lambda path: BytesEncoder(), "tokenizer.json": JsonEncoder, "sentencepiece": SentencePieceEncoder}
-        self.encoder = makers[tokenizer.kind](tokenizer.path)
+        self.encoder = make_encoder(tokenizer)
 
     def encode(self, unit):
         """(array of the tokens, [tokens up to the end of each document that ends here])"""

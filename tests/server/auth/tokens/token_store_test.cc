@@ -41,13 +41,13 @@ TEST_F(TokenStoreTest, TakesAChangedFileWithinASecond) {
   Write(Line('a'));
   Open();
   Write(Line('a') + Line('b'));
-  EXPECT_FALSE(store_->Find(Token('b')).has_value());
+  EXPECT_FALSE(store_->Find(Token('b')).ok());
   clock_.Advance(absl::Seconds(1));
-  EXPECT_TRUE(store_->Find(Token('b')).has_value());
-  EXPECT_TRUE(store_->Find(Token('a')).has_value());
+  EXPECT_TRUE(store_->Find(Token('b')).ok());
+  EXPECT_TRUE(store_->Find(Token('a')).ok());
   Write(Line('b'));
   clock_.Advance(absl::Seconds(1));
-  EXPECT_FALSE(store_->Find(Token('a')).has_value());
+  EXPECT_FALSE(store_->Find(Token('a')).ok());
   EXPECT_THAT(observer_.reloads, ::testing::ElementsAre("tokens ok", "tokens ok"));
 }
 
@@ -56,9 +56,9 @@ TEST_F(TokenStoreTest, ATokenIsNobodysOnceItHasExpired) {
       absl::FromUnixSeconds(absl::ToUnixSeconds(clock_.WallNow())) + absl::Seconds(60);
   Write(TokensLine("w1", Role::kWorker, Token('a'), until));
   Open();
-  EXPECT_TRUE(store_->Find(Token('a')).has_value());
+  EXPECT_TRUE(store_->Find(Token('a')).ok());
   clock_.Advance(absl::Seconds(61));
-  EXPECT_FALSE(store_->Find(Token('a')).has_value());
+  EXPECT_FALSE(store_->Find(Token('a')).ok());
 }
 
 TEST_F(TokenStoreTest, KeepsTheOldTokensWhenTheFileIsBadOrGone) {
@@ -66,14 +66,14 @@ TEST_F(TokenStoreTest, KeepsTheOldTokensWhenTheFileIsBadOrGone) {
   Open();
   Write("w1 worker nonsense\n");
   clock_.Advance(absl::Seconds(1));
-  EXPECT_TRUE(store_->Find(Token('a')).has_value());
+  EXPECT_TRUE(store_->Find(Token('a')).ok());
   EXPECT_THAT(logged_, ::testing::HasSubstr("line 1"));
   ASSERT_EQ(unlink(path_.c_str()), 0);
   clock_.Advance(absl::Seconds(1));
-  EXPECT_TRUE(store_->Find(Token('a')).has_value());
+  EXPECT_TRUE(store_->Find(Token('a')).ok());
   Write(Line('b'));
   clock_.Advance(absl::Seconds(1));
-  EXPECT_FALSE(store_->Find(Token('a')).has_value());
+  EXPECT_FALSE(store_->Find(Token('a')).ok());
   EXPECT_THAT(observer_.reloads,
               ::testing::ElementsAre("tokens error", "tokens error", "tokens ok"));
 }
@@ -84,7 +84,7 @@ TEST_F(TokenStoreTest, SaysOnceThatAFileIsBad) {
   Write("nonsense");
   for (int i = 0; i < 5; ++i) {
     clock_.Advance(absl::Seconds(1));
-    EXPECT_TRUE(store_->Find(Token('a')).has_value());
+    EXPECT_TRUE(store_->Find(Token('a')).ok());
   }
   EXPECT_EQ(observer_.reloads.size(), 1u);
 }

@@ -1,0 +1,256 @@
+"""Mistakes of creation, data, folders, credentials and clocks, each made once with real programs. What is printed is what
+docs/troubleshooting.md says, word for word, with parts that differ in capitals; the exit codes are those of its tables.
+
+No way to the aggregator: connection_test.py, and tests/server/service/connection_faults_test.cc.
+"""
+import array
+import json
+import pathlib
+import re
+import subprocess
+
+import processes
+from processes import ProcessTest
+
+PAGE = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "troubleshooting.md").read_text()
+MOUNT = 'mkdir -p "$0" && mount -t tmpfs -o size=16k tmpfs "$0" && exec "$@"'
+# What differs from case to case, and what the page writes for it.
+PLACEHOLDERS = (
+    (r"[0-9a-f]{64}", "FINGERPRINT"),
+    (r"\b(test|other)-[0-9a-f]{8}\b", "RUN"),
+    (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "DATE"),
+    (r"127\.0\.0\.1:\d+", "HOST:PORT"),
+    (r"is that of (worker|archiver) [a-z0-9]+", r"is that of \1 NAME"),
+    (r"is for run \w+, and the aggregator at its address holds \w+", "is for run NAME, and the aggregator at its address holds NAME"),
+)
+
+
+class MistakesTest(ProcessTest):
+    def setUp(self):
+        super().setUp()
+        self.made = 0
+
+    def assert_on_page(self, said, begin):
+        """`said` from `begin` to the end of its line or value is on the page."""
+        said = said.replace("\\'", "'")
+        self.assertIn(begin, said)
+        words = re.match(r"[^\n]*", said[said.index(begin):])[0]
+        words = re.split(r'" (?:remedy|kept_as)=| \[distro/', words)[0]
+        words = re.sub(rf"{re.escape(str(self.workspace.folder))}/[^ :]*", "PATH", words)
+        for pattern, written in PLACEHOLDERS:
+            words = re.sub(pattern, written, words)
+        words = re.sub(r"(?<![\w.-])[1-9]\d*(?![\w-]| bits)", "N", words)
+        self.assertIn(words, PAGE, "docs/troubleshooting.md does not have these words")
+
+    def expect(self, process, code, begin):
+        self.assertEqual(process.exit_code(), code, process.log())
+        self.assert_on_page(process.log().splitlines()[-1], begin)
+
+    def worker(self, address, *flags, name="w"):
+        self.made += 1
+        return self.workspace.start_worker(name, address, *flags, log_name=f"worker-{self.made}")
+
+    def aggregator_ends(self, code, begin, *flags, prefix=(), **places):
+        self.made += 1
+        process = self.workspace.start(f"aggregator-{self.made}", [*prefix, *self.workspace.aggregator_command(*flags, **places)])
+        self.expect(process, code, begin)
+
+    def run_created(self, begin, code=2, **run):
+        """`run create` of such a run ends with the code."""
+        aggregator = self.workspace.start_aggregator(log_name=f"empty-{self.made}", data_dir=self.workspace.folder / f"empty-{self.made}")
+        self.made += 1
+        said = self.workspace.distroctl("run", "create", aggregator.grpc, "--run", self.workspace.write_run(**run), "--model",
+                                        self.workspace.folder / "model", "--insecure", code=code)
+        self.assert_on_page(said, begin)
+
+
+class CreationTest(MistakesTest):
+    def test_a_model_that_no_cpp_worker_trains(self):
+        model = self.workspace.init_model()
+        config = json.loads((model / "config.json").read_text())
+        (model / "config.json").write_text(json.dumps({**config, "model_type": "qwen2"}))
+        self.run_created("config.json: model_type")
+
+    def test_sequences_longer_than_the_models_positions(self):
+        self.workspace.init_model()
+        self.run_created("sequence_length: ", sequence_length=64)
+
+
+class DataTest(MistakesTest):
+    def write(self, name, code, values):
+        path = self.workspace.folder / name
+        path.write_bytes(array.array(code, values).tobytes())
+        return path
+
+    def test_32_bit_tokens_in_a_bin_file(self):
+        path = self.write("tokens.bin", "I", [20000 + i % 4000 for i in range(4000)])
+        self.expect(self.worker("127.0.0.1:1", "--data", path), 2, "--data: ")
+
+    def test_tokens_above_the_vocabulary(self):
+        aggregator = self.workspace.create_run(start_workers=1)
+        path = self.write("tokens.u16", "H", [i % 256 for i in range(4000)] + [777] + [1] * 99)
+        self.expect(self.worker(aggregator.grpc, "--data", path), 2, str(path))
+
+    def test_other_data_than_the_runs(self):
+        space = self.workspace
+        aggregator = space.create_run(start_workers=2)
+        self.worker(aggregator.grpc, name="first")
+        aggregator.await_state("first", "active")
+        other = space.folder / "other.txt"
+        other.write_text(processes.text(2))
+        self.expect(self.worker(aggregator.grpc, "--data", other), 3, "data_fingerprint: ")
+
+    def write_index(self, **changes):
+        shard = self.write("shard-00000.u16", "H", [i % 256 for i in range(4000)])
+        index = self.workspace.folder / "index.json"
+        index.write_text(json.dumps({
+            "format": "distro-tokens", "version": 1, "dtype": "uint16", "vocabulary_size": 256, "tokens": 4000,
+            "fingerprint": "0" * 64, "tokenizer": {"kind": "bytes", "sha256": None, "end_token": None},
+            "documents": {"name": "documents.u64", "count": 1, "sha256": "0" * 64},
+            "shards": [{"name": shard.name, "tokens": 4000, "sha256": "0" * 64}], **changes}))
+        return index, shard
+
+    def test_half_a_copy_of_a_data_set(self):
+        index, shard = self.write_index()
+        shard.write_bytes(shard.read_bytes()[:-2])
+        self.expect(self.worker("127.0.0.1:1", "--data", index), 2, "--data: ")
+
+    def test_a_shard_of_another_data_set(self):
+        index, _ = self.write_index()
+        self.expect(self.worker("127.0.0.1:1", "--data", index), 2, str(self.workspace.folder))
+
+    def test_data_of_a_tokenizer_with_more_tokens_than_the_model(self):
+        space = self.workspace
+        aggregator = space.create_run(start_workers=1)
+        index, shard = self.write_index(vocabulary_size=50257)
+        fingerprint = subprocess.run([self.binaries.worker, "fingerprint", "--data", str(shard)], capture_output=True, text=True, check=True)
+        index, shard = self.write_index(vocabulary_size=50257, fingerprint=fingerprint.stdout.split()[0])
+        self.expect(self.worker(aggregator.grpc, "--data", index), 2, "the data's index")
+
+
+class FolderTest(MistakesTest):
+    def test_another_run_on_the_folder_of_an_aggregator(self):
+        space = self.workspace
+        first = space.create_run()
+        self.aggregator_ends(3, "distro-aggregator: ")
+        first.signal(15)
+        first.exit_code()
+        other = space.write_run(name="other")
+        self.aggregator_ends(3, "distro-aggregator: ", "--run", other, "--model", space.folder / "model")
+
+    def test_the_state_of_another_run(self):
+        space = self.workspace
+        first, state = space.create_run(), space.folder / "state"
+        self.assertEqual(self.worker(first.grpc, "--state_dir", state, "--updates", 2).exit_code(), 0)
+        second = space.start_aggregator("--run", space.write_run(name="other"), "--model", space.folder / "model", log_name="second",
+                                        data_dir=space.folder / "second")
+        worker = self.worker(second.grpc, "--state_dir", state, "--updates", 2)
+        self.assertEqual(worker.exit_code(), 0)
+        self.assert_on_page(worker.log(), "the worker's state is set aside")
+        (aside,) = state.glob("worker.state.test-*.aside")
+        (state / "worker.state").unlink()
+        aside.rename(state / "worker.state")
+        again = self.worker(first.grpc, "--state_dir", state, "--updates", 2)
+        self.assertEqual(again.exit_code(), 0)
+        self.assertIn("going on with the worker's state", again.log())
+
+    def test_two_workers_on_a_state_folder(self):
+        space = self.workspace
+        aggregator, state = space.create_run(), space.folder / "state"
+        self.worker(aggregator.grpc, "--state_dir", state, name="first")
+        aggregator.await_state("first", "active")
+        self.expect(self.worker(aggregator.grpc, "--state_dir", state), 2, "--state_dir: ")
+
+    def test_the_copy_of_another_run(self):
+        space = self.workspace
+        self.assertEqual(space.start_archiver(space.create_run().grpc, "--once").exit_code(), 0)
+        second = space.start_aggregator("--run", space.write_run(name="other"), "--model", space.folder / "model", log_name="second",
+                                        data_dir=space.folder / "second")
+        self.expect(space.start_archiver(second.grpc, "--once", log_name="second-archiver"), 3, "--data_dir: ")
+
+
+class FullDiskTest(MistakesTest):
+    """A disk that is full at the start: a tmpfs of 16 KiB in a namespace of the program's own."""
+
+    def setUp(self):
+        super().setUp()
+        self.full = self.workspace.folder / "full"
+        self.prefix = ("unshare", "-rm", "sh", "-c", MOUNT, self.full)
+        try_it = subprocess.run([*self.prefix, "true"], capture_output=True, text=True)
+        if try_it.returncode != 0:
+            self.skipTest(f"a tmpfs cannot be mounted here: {try_it.stderr.strip()}")
+
+    def test_of_an_aggregator(self):
+        space = self.workspace
+        self.aggregator_ends(1, "distro-aggregator: ", "--run", space.write_run(), "--model", space.init_model(), prefix=self.prefix,
+                             data_dir=self.full / "data")
+
+    def test_of_a_worker_and_an_archiver(self):
+        space = self.workspace
+        aggregator = space.create_run()
+        worker = [*self.prefix, space.binaries.worker, "--aggregator", aggregator.grpc, "--data", space.text, "--insecure", "--state_dir",
+                  self.full / "state"]
+        self.expect(space.start("worker", worker), 1, "snapshot: write ")
+        archiver = [*self.prefix, space.binaries.archiver, "--aggregator", aggregator.grpc, "--insecure", "--data_dir",
+                    self.full / "archive"]
+        self.expect(space.start("archiver", archiver), 1, "snapshot: write ")
+        publisher = [*self.prefix, space.binaries.archiver, "--aggregator", aggregator.grpc, "--insecure", "--once", "--data_dir",
+                     space.folder / "archive", "--publish_dir", self.full / "models"]
+        self.expect(space.start("publisher", publisher), 1, "--publish_dir: ")
+
+
+class CredentialsTest(MistakesTest):
+    def setUp(self):
+        super().setUp()
+        space = self.workspace
+        self.tls, self.tokens = space.folder / "tls", space.folder / "tokens"
+        space.distroctl("certs", "--out", self.tls, "--host", "127.0.0.1")
+
+    def invite(self, name, *flags, tokens=None):
+        out = self.workspace.folder / f"{name}-{self.made}.invite"
+        self.made += 1
+        self.workspace.distroctl("invite", name, "--aggregator", "127.0.0.1:1", "--ca", self.tls / "ca.pem", "--tokens_file",
+                                 tokens or self.tokens, "--out", out, *flags)
+        return out
+
+    def token_of(self, invite):
+        path = invite.with_suffix(".token")
+        path.write_text(re.search(r"^token (\S+)$", invite.read_text(), re.MULTILINE)[1])
+        return path
+
+    def start(self, *prefix, log_name="aggregator"):
+        space = self.workspace
+        port_file = space.folder / f"{log_name}.ports"
+        command = [*prefix, self.binaries.aggregator, "--data_dir", space.folder / log_name, "--listen", "127.0.0.1:0", "--http",
+                   "127.0.0.1:0", "--port_file", port_file, "--cert", self.tls / "server.pem", "--key", self.tls / "server-key.pem",
+                   "--tokens_file", self.tokens, "--run", space.write_run(), "--model", space.folder / "model"]
+        space.processes.append(processes.Aggregator(log_name, command, space.folder, port_file))
+        return space.processes[-1].await_ports()
+
+    def joins(self, aggregator, *flags):
+        self.made += 1
+        return self.workspace.start(f"worker-{self.made}", [self.binaries.worker, "--aggregator", aggregator.grpc, "--data",
+                                                            self.workspace.text, *flags])
+
+    def test_tokens_and_invites_of_somebody_else(self):
+        space = self.workspace
+        space.init_model()
+        own, archiver = self.invite("w1"), self.invite("archiver", "--role", "archiver")
+        other = self.invite("w1", tokens=space.folder / "tokens-of-another-run")
+        another_run = self.invite("w3", "--run", space.write_run(name="other"))
+        aggregator = self.start()
+        self.expect(self.joins(aggregator, "--invite", other), 8, "the token is not known")
+        token = ("--ca", self.tls / "ca.pem", "--token_file")
+        self.expect(self.joins(aggregator, *token, self.token_of(own), "--name", "w2"), 8, "the credential is that of worker w1, the")
+        self.expect(self.joins(aggregator, *token, self.token_of(archiver), "--name", "archiver"), 8, "the credential is that of archiver")
+        self.expect(self.joins(aggregator, "--invite", another_run), 3, "--invite: is for run")
+        self.expect(self.joins(aggregator, "--invite", archiver), 2, "--invite: ")
+        expired = space.folder / "expired.invite"
+        expired.write_text(own.read_text().replace("\ntoken", "\nexpires 2020-01-01T00:00:00Z\ntoken", 1))
+        self.expect(self.joins(aggregator, "--invite", expired), 8, "--invite: ")
+        worker_as_archiver = [self.binaries.archiver, "--invite", own, "--aggregator", aggregator.grpc, "--data_dir", space.folder / "copy"]
+        self.expect(space.start("archiver", worker_as_archiver), 2, "--invite: ")
+
+
+if __name__ == "__main__":
+    processes.main()

@@ -1,0 +1,81 @@
+#include "worker/train/sample_writer.h"
+
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/file.h"
+#include "common/base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "worker/model/generate.h"
+
+namespace distro::worker {
+namespace {
+
+// Those of `distro-worker generate`, which gives the same text of the same parameters.
+constexpr double kTemperature = 0.8;
+constexpr uint64_t kSeed = 0;
+
+}  // namespace
+
+absl::Status SampleOptions::Validate() const {
+  if (tokens < 1)
+    return absl::InvalidArgumentError(absl::StrCat("--sample_tokens: ", tokens, " is below 1"));
+  if (prompt.empty() && !tokenizer_command.empty()) {
+    return absl::InvalidArgumentError(
+        "--tokenizer_command: has nothing to encode without --sample_prompt: give both");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SampleWriter> SampleWriter::Create(const SampleOptions& options, Parts parts) {
+  DISTRO_ASSIGN_OR_RETURN(Tokenizer tokenizer,
+                          Tokenizer::Create(options.tokenizer_command, parts.vocab_size));
+  DISTRO_ASSIGN_OR_RETURN(std::vector<int32_t> prompt, tokenizer.Encode(options.prompt));
+  return SampleWriter(options, std::move(tokenizer), std::move(prompt), std::move(parts));
+}
+
+bool SampleWriter::IsDue(uint64_t round, uint64_t rounds) const {
+  if (last_ == round) return false;
+  if (round >= rounds) return true;
+  return options_.interval_rounds > 0 && round % options_.interval_rounds == 0;
+}
+
+void SampleWriter::Observe(uint64_t next_round, uint64_t rounds,
+                           absl::FunctionRef<absl::Status()> goes_on) {
+  if (!IsDue(next_round, rounds)) return;
+  last_ = next_round;
+  const absl::StatusOr<std::string> text = Sample(goes_on);
+  if (!goes_on().ok()) return;
+  if (!text.ok()) {
+    parts_.log->Warning("no sample", {{"round", next_round}, {"status", text.status()}});
+    return;
+  }
+  parts_.log->Info("sample", {{"round", next_round}, {"text", *text}});
+  const absl::Status written = Append(next_round, *text);
+  if (!written.ok())
+    parts_.log->Warning("sample not written", {{"round", next_round}, {"status", written}});
+}
+
+absl::StatusOr<std::string> SampleWriter::Sample(absl::FunctionRef<absl::Status()> goes_on) const {
+  const auto next = [&](absl::Span<const int32_t> tokens) -> absl::StatusOr<std::vector<float>> {
+    DISTRO_RETURN_IF_ERROR(goes_on());
+    return parts_.node->NextLogits(tokens);
+  };
+  DISTRO_ASSIGN_OR_RETURN(
+      const std::vector<int32_t> added,
+      Generate(next, parts_.positions, prompt_,
+               {.count = options_.tokens, .temperature = kTemperature, .seed = kSeed}));
+  std::vector<int32_t> all = prompt_;
+  all.insert(all.end(), added.begin(), added.end());
+  return tokenizer_.Decode(all);
+}
+
+absl::Status SampleWriter::Append(uint64_t round, const std::string& text) const {
+  if (parts_.file.empty()) return absl::OkStatus();
+  std::ofstream file(parts_.file, std::ios::app);
+  file << nlohmann::ordered_json{{"round", round}, {"text", text}}.dump() << '\n' << std::flush;
+  if (file) return absl::OkStatus();
+  return ErrnoToStatus(errno, "write", parts_.file);
+}
+
+}  // namespace distro::worker
