@@ -131,7 +131,7 @@ class RefusalTest(unittest.TestCase):
         for arguments, what in (({"name": "A worker"}, "name"), ({"token": "a", "token_file": "b"}, "token, token_file"),
                                 ({"insecure": False}, "--token_file"), ({"url": "ftp://x:1"}, "ftp"),
                                 ({"state_interval_rounds": -1}, "state_interval_rounds"),
-                                ({"model": Plain().half()}, "model.float"),
+                                ({"model": Plain().double()}, "model.float"),
                                 ({"model": Plain().requires_grad_(False)}, "no parameter that requires a gradient")):
             with self.assertRaisesRegex(ValueError, what):
                 self.connect(**arguments)
@@ -146,7 +146,7 @@ class RefusalTest(unittest.TestCase):
 
         thread = threading.Thread(target=tick)
         thread.start()
-        with self.assertRaisesRegex(distro_train.Unreachable, "0.3 s"):
+        with self.assertRaisesRegex(distro_train.NotReachable, "0.3 s"):
             self.connect()
         stop.set()
         thread.join()
@@ -159,7 +159,7 @@ class RefusalTest(unittest.TestCase):
             def first():
                 try:
                     self.connect(state_dir=folder, timeout=2)
-                except distro_train.Unreachable:
+                except distro_train.NotReachable:
                     pass
                 except ValueError as error:
                     errors.append(error)

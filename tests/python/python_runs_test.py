@@ -70,6 +70,41 @@ class PythonRunsTest(ProcessTest):
         self.finish([by_run, by_sgd])
         self.assert_learned(by_run)
 
+    def test_a_bf16_module_beside_a_worker_in_cpp(self):
+        space = self.workspace
+        aggregator = space.create_run(rounds=30, start_workers=3, min_workers=3, peak_learning_rate=0.01)
+        native = space.start_worker("native", aggregator.grpc)
+        by_run = self.llama("python", aggregator, "--dtype", "bfloat16", "--folder", space.folder / "saved")
+        by_sgd = self.llama("sgd", aggregator, "--dtype", "bfloat16", "--sgd")
+        self.finish([by_run, by_sgd, native])  # equal state hashes
+        self.assert_learned(by_run)
+        held = by_run.summary()["bytes"]
+        parameters = by_run.summary()["parameters"]
+        self.assertEqual(held, {"module_bytes": 2 * parameters, "master_bytes": 4 * parameters, "host_bytes": 0,
+                                "replica_bytes": 4 * parameters, "rule_bytes": 4 * parameters})
+        self.assertAlmostEqual(by_run.summary()["own_evaluation_loss"], native.summary()["last_evaluation_loss"], delta=0.05)
+
+    def test_on_a_gpu_beside_a_worker_in_cpp(self):
+        asked = self.workspace.start("cuda", [PYTHON, "-c", "import sys, torch; sys.exit(0 if torch.cuda.is_available() else 3)"])
+        if asked.exit_code() != 0:
+            self.skipTest("torch.cuda.is_available() is False")
+        space = self.workspace
+        aggregator = space.create_run(rounds=30, start_workers=3, min_workers=3, peak_learning_rate=0.01)
+        native = space.start_worker("native", aggregator.grpc)
+        single = self.llama("single", aggregator, "--device", "cuda")
+        half = self.llama("half", aggregator, "--device", "cuda", "--dtype", "bfloat16")
+        self.finish([single, half, native])
+        for worker in (single, half):
+            self.assert_learned(worker)
+        self.assertEqual(single.summary()["bytes"]["host_bytes"], 4 * single.summary()["parameters"])
+
+    def test_signs_of_a_bf16_module(self):
+        aggregator = self.workspace.create_run(rounds=20, start_workers=2, min_workers=2, method="signs", local_steps=None, overlap=1)
+        native = self.workspace.start_worker("native", aggregator.grpc)
+        python = self.llama("python", aggregator, "--dtype", "bfloat16")
+        self.finish([python, native])
+        self.assert_learned(python)
+
     def test_signs(self):
         aggregator = self.workspace.create_run(rounds=30, start_workers=2, min_workers=2, method="signs", local_steps=None,
                                                overlap=1)

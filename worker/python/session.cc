@@ -38,7 +38,7 @@ Session::Session(SessionOptions options, ModuleTensors module)
              lines_.emplace_back(line);
            }),
       phases_(Clock::Real()),
-      workload_(&module_, options_.data_fingerprint, &program_, &phases_) {}
+      workload_(&module_, options_.data_fingerprint, &program_, &phases_, options_.threads) {}
 
 Session::~Session() {
   program_.Abandon();
@@ -126,6 +126,28 @@ std::string Session::Describe() {
                         {"muon", std::move(muon)},
                         {"local_steps", kept.ok() ? kept->local_steps : 0}}
       .dump();
+}
+
+std::map<std::string, at::Tensor> Session::Masters() const {
+  std::map<std::string, at::Tensor> masters;
+  for (size_t i = 0; i < module_.masters().size(); ++i)
+    masters[module_.manifest().tensors()[i].name] = module_.masters()[i];
+  return masters;
+}
+
+std::string Session::DescribeMemory() const {
+  const int arrays = workload_.rule().element_arrays;
+  nlohmann::json described;
+  for (size_t i = 0; i < module_.masters().size(); ++i) {
+    const ModuleTensors::Memory memory = module_.MemoryOf(i);
+    const int64_t array = module_.masters()[i].numel() * static_cast<int64_t>(sizeof(float));
+    described[module_.manifest().tensors()[i].name] = {{"module", memory.module},
+                                                       {"master", memory.master},
+                                                       {"host", memory.host},
+                                                       {"replica", array},
+                                                       {"rule", arrays * array}};
+  }
+  return described.dump();
 }
 
 std::string Session::Summary() const { return SummaryJson(run_->summary()); }

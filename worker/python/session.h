@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,8 @@ struct SessionOptions {
   std::string state_dir;
   // It is kept after so many rounds' uploads, and at the end; 0: at the end only.
   uint64_t state_interval_rounds = 1;
+  // That compress and apply a round.
+  int threads = 1;
 };
 
 class Session {
@@ -63,6 +66,13 @@ class Session {
 
   // Lines that were logged since the last call.
   std::vector<std::string> TakeLog();
+
+  // What an inner optimizer steps, by name (module_tensors.h).
+  std::map<std::string, at::Tensor> Masters() const;
+  // The bytes in which each parameter lies, as JSON: by name `module`, `master`, `host` (as
+  // ModuleTensors::Memory), `replica` and `rule`, those of the run's parameters and of the error
+  // buffer or momentum. Requires that kJoined was asked.
+  std::string DescribeMemory() const;
 
   // These require that kJoined was asked. What the run is, as JSON: `config` as run.json, `run_id`,
   // `muon` (names of the tensors that Muon steps), `local_steps` (that an earlier process took,
@@ -83,7 +93,7 @@ class Session {
   absl::StatusOr<std::unique_ptr<TrainingRun>> Begin(const std::string& scratch_dir);
 
   const SessionOptions options_;
-  const ModuleTensors module_;
+  ModuleTensors module_;
 
   mutable absl::Mutex mu_;
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mu_);

@@ -41,7 +41,7 @@ class GradientStep {
   // taken; not finite when none was. Requires samples that the steps divide, and a learner with a
   // copy. Once a step was taken it is finished, whatever goes_on says, for the inner optimizer
   // cannot go back: so are the others where all are wanted, and none more within a window or by an
-  // objective that was ended (Cancelled).
+  // objective or a learner that was ended (Cancelled); what that one did of a step stays.
   absl::StatusOr<Gradient> TakeLocalSteps(const v1::Slot& slot, const v1::StepParameters& step,
                                           absl::Duration window_ends);
 

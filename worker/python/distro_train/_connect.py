@@ -33,8 +33,8 @@ def connect(
     token_file   file with this worker's token, one line; or `token`, the token itself
     insecure     plaintext, nobody is authenticated: for tests
     name         of this worker in the run, [a-z0-9-]{1,63}
-    model        parameters that require a gradient are trained: float32, contiguous, on the CPU,
-                 with the names and shapes of the run's model
+    model        parameters that require a gradient are trained: float32, or bfloat16 or float16 with
+                 a float32 master copy, with the names and shapes of the run's model
     state_dir    folder in which this worker's own state is kept, one a worker; None: none is, and a
                  process that is started again begins without momentum
     state_interval_rounds

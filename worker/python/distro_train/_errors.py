@@ -12,7 +12,7 @@ class Error(Exception):
         self.reason = reason
 
 
-class Unreachable(Error):
+class NotReachable(Error):
     """Nobody answered in time."""
 
     remedy = "check the address and that the aggregator runs"
@@ -45,7 +45,7 @@ class NotAuthorized(Error):
 class Quarantined(Error):
     """Nothing is accepted from this worker until an operator admits it."""
 
-    remedy = "mend the cause, then: distroctl admit NAME"
+    remedy = "fix the cause, then: distroctl admit NAME"
 
 
 class Replaced(Error):

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import torch
 
-from ._errors import Unreachable, error_of
+from ._errors import NotReachable, error_of
+from ._memory import ParameterMemory
 from ._state import InnerState
 
 if TYPE_CHECKING:
@@ -60,14 +61,26 @@ class Run:
         self._given = 0
         self._stepped = 0
         self._loss = 0.0
-        #: Trained parameters by name.
+        #: Trained parameters by name: the module's own tensors.
         self.named_parameters = named_parameters
+        #: What the inner optimizer steps, float32, by name in the same order: the module's own tensor
+        #: where that is float32, else a master copy of it on its device.
+        self.masters = _masters(session, named_parameters)
         #: run.json with every default, as a dictionary.
         self.config: dict[str, Any] = {}
         #: Names of the tensors that Muon steps by default.
         self.muon: frozenset[str] = frozenset()
         #: Name of the run, and what it was created as.
         self.run_id = ""
+
+    @property
+    def parameters(self) -> dict[str, ParameterMemory]:
+        """Which memory holds which trained parameter, by name."""
+        held = json.loads(self._session.describe_memory())
+        return {
+            name: ParameterMemory.of(parameter, held[name])
+            for name, parameter in self.named_parameters.items()
+        }
 
     @property
     def done(self) -> bool:
@@ -154,7 +167,7 @@ class Run:
         end = None if timeout is None else time.monotonic() + timeout
         while self._asked == "":
             if end is not None and time.monotonic() > end:
-                raise Unreachable(f"no run was joined within {timeout} s")
+                raise NotReachable(f"no run was joined within {timeout} s")
             self._serve(self._wait())
         self._raise_if_failed()
         found = json.loads(self._session.describe())
@@ -186,8 +199,15 @@ class Run:
             for parameter in self.named_parameters.values():
                 if parameter.grad is not None:
                     parameter.grad.div_(self._batches)
+        self._finish_devices()
         self._session.answer(self._loss / self._batches)
         return self._advance()
+
+    def _finish_devices(self) -> None:
+        """What this thread enqueued is done: the C++ side reads it on streams of its own."""
+        for device in {parameter.device for parameter in self.named_parameters.values()}:
+            if device.type != "cpu":
+                torch.accelerator.synchronize(device)
 
     def _advance(self) -> bool:
         """Serves the training thread until it asks for a gradient or has ended; whether a round ended."""
@@ -223,6 +243,7 @@ class Run:
                 self._optimizer.step_inner(rate)
             else:
                 self._optimizer.reset_inner()
+            self._finish_devices()
             self._session.answer(0.0)
 
     def _keep(self, local_steps: int) -> float:
@@ -242,6 +263,11 @@ class Run:
         code, reason, message = self._session.ending()
         if code != "OK":
             raise error_of(code, reason, message)
+
+
+def _masters(session: Any, named_parameters: dict[str, torch.nn.Parameter]) -> dict[str, torch.Tensor]:
+    masters: dict[str, torch.Tensor] = session.masters()
+    return {name: masters[name] for name in named_parameters}
 
 
 def _close_later(run: Run) -> Callable[[], None]:
