@@ -61,6 +61,19 @@ class PythonRunsTest(ProcessTest):
         self.assertIn(readings["state_hash"], exported)
         self.assertEqual(json.loads((space.folder / "saved" / "config.json").read_text())["model_type"], "llama")
 
+    def test_samples_are_read_ahead_and_once(self):
+        space = self.workspace
+        aggregator = space.create_run(rounds=20, start_workers=2, min_workers=2, samples_per_worker=4, local_steps=2)
+        workers = [self.llama(f"python-{i}", aggregator, "--batch_size", "2") for i in range(2)]
+        self.finish(workers)
+        read = []
+        for worker in workers:
+            readings = worker.summary()
+            self.assertEqual(readings["batches"], 20 * 2 * 2)
+            self.assertGreater(readings["batches_ahead"], readings["batches"] // 2)
+            read += readings["given"][:20 * 8]  # then what is held out
+        self.assertEqual(len(set(read)), len(read), "no sample is another worker's too")
+
     def test_two_of_a_model_of_their_own(self):
         aggregator = self.create_plain_run(rounds=30, start_workers=2, min_workers=2, peak_learning_rate=0.01)
         native = self.workspace.start_worker("native", aggregator.grpc)
@@ -112,6 +125,19 @@ class PythonRunsTest(ProcessTest):
         python = self.llama("python", aggregator)
         self.finish([python, native])
         self.assert_learned(python)
+
+    def test_a_data_loader_forks_after_connect(self):
+        aggregator = self.workspace.create_run(rounds=6, start_workers=2, min_workers=2)
+        native = self.workspace.start_worker("native", aggregator.grpc)
+        python = self.llama("python", aggregator, "--loader_workers", "2")
+        self.finish([python, native])
+
+    def test_a_scheduler_acts_on_the_inner_optimizer(self):
+        aggregator = self.workspace.create_run(rounds=6, start_workers=1, min_workers=1, local_steps=2)
+        python = self.llama("python", aggregator, "--sgd", "--schedule")
+        self.finish([python])
+        rates = [float(rate) for rate in re.findall(r"rate=(\S+)", python.out_path.read_text())]
+        self.assertEqual(rates, [0.05 * 0.5 ** (step // 5) for step in range(1, 13)])
 
     def test_killed_and_started_again(self):
         space = self.workspace

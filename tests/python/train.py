@@ -17,11 +17,13 @@ class Text:
     def __init__(self, path, length):
         self.tokens = torch.frombuffer(bytearray(pathlib.Path(path).read_bytes()), dtype=torch.uint8).long()
         self.length = length
+        self.given = []  # indices, in the order in which they were read
 
     def __len__(self):
         return (len(self.tokens) - 1) // self.length
 
     def __getitem__(self, index):
+        self.given.append(index)
         return self.tokens[index * self.length:(index + 1) * self.length + 1]
 
 
@@ -49,6 +51,8 @@ def main():
     parser.add_argument("--sgd", action="store_true")
     parser.add_argument("--dtype", default="float32", help="of the module")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--schedule", action="store_true", help="halve the rate of --sgd every fifth step")
+    parser.add_argument("--loader_workers", type=int, default=0, help="processes of a DataLoader that is read after each round")
     args = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
     torch.set_num_threads(1)
@@ -62,12 +66,20 @@ def main():
         optimizer = distro_train.Optimizer(run, sgd if args.sgd else None)
         moments = len(optimizer.state_dict().get("parts", [{"state": {}}])[0]["state"])
         print(f"begins moments={moments}", flush=True)
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=5, gamma=0.5) if args.schedule else None
+        loader = torch.utils.data.DataLoader(text, batch_size=4, num_workers=args.loader_workers,
+                                             multiprocessing_context="fork" if args.loader_workers else None)
         for batch in run.batches(text, torch.stack, args.batch_size):
             loss = model(batch.to(args.device))
             loss.backward()
-            exchanged += optimizer.step(loss)
-            print(f"step loss={loss.item():.4f} exchanged={exchanged}", flush=True)
-        readings = {**run.summary(), "exchanged": exchanged, "done": run.done,
+            ended = optimizer.step(loss)
+            exchanged += ended
+            if schedule is not None:
+                schedule.step()
+            if ended and args.loader_workers:
+                next(iter(loader))
+            print(f"step loss={loss.item():.4f} exchanged={exchanged} rate={optimizer.param_groups[0].get('lr')}", flush=True)
+        readings = {**run.summary(), "exchanged": exchanged, "done": run.done, "given": text.given,
                     "own_evaluation_loss": held_out_loss(model, text, run.config, args.device),
                     "bytes": {field: sum(getattr(one, field) for one in run.parameters.values()) for field in
                               ("module_bytes", "master_bytes", "host_bytes", "replica_bytes", "rule_bytes")}}

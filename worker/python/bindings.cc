@@ -89,7 +89,12 @@ class PythonSession final : public torch::CustomClassHolder {
   void Close() { session_.Close(); }
   Ending HowItEnded() { return EndingOf(session_.program().end_status()); }
 
-  std::vector<int64_t> Samples(int64_t size) { return OrThrow(session_.SamplesOf(request_, size)); }
+  std::vector<int64_t> Samples(int64_t size) {
+    return OrThrow(session_.SamplesOf(request_.samples, size));
+  }
+  std::vector<int64_t> Expected(int64_t size) {
+    return OrThrow(session_.SamplesOf(request_.expected, size));
+  }
   std::vector<std::string> TakeLog() { return session_.TakeLog(); }
   c10::Dict<std::string, at::Tensor> Masters() {
     c10::Dict<std::string, at::Tensor> masters;
@@ -129,6 +134,7 @@ TORCH_LIBRARY(distro_train, library) {
       .def("close", &PythonSession::Close)
       .def("ending", &PythonSession::HowItEnded)
       .def("samples", &PythonSession::Samples)
+      .def("expected", &PythonSession::Expected)
       .def("take_log", &PythonSession::TakeLog)
       .def("masters", &PythonSession::Masters)
       .def("describe", &PythonSession::Describe)

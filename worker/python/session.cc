@@ -158,8 +158,7 @@ absl::Status Session::Save(const std::string& folder) {
                                parameters.pieces);
 }
 
-absl::StatusOr<std::vector<int64_t>> Session::SamplesOf(const Request& request,
-                                                        int64_t size) const {
+absl::StatusOr<std::vector<int64_t>> Session::SamplesOf(const v1::Slot& slot, int64_t size) const {
   const v1::RunConfig& config = run_->run().config();
   // As a text in which every token but the first is a sample.
   absl::StatusOr<DataSplit> split = SplitSamples(size + 1, 1, config.held_out_fraction());
@@ -167,7 +166,7 @@ absl::StatusOr<std::vector<int64_t>> Session::SamplesOf(const Request& request,
     return Annotate(split.status(), absl::StrCat("a data set of ", size, " samples"));
   const Sampler sampler(split->training_samples, config.seed());
   std::vector<int64_t> samples;
-  ForEachRange(request.samples, [&](uint64_t first, uint64_t count) {
+  ForEachRange(slot, [&](uint64_t first, uint64_t count) {
     for (uint64_t i = 0; i < count; ++i) samples.push_back(sampler.SampleAt(first + i));
   });
   return samples;

@@ -82,9 +82,9 @@ class Session {
   std::string Summary() const;
   // The parameters before the next round as a checkpoint folder.
   absl::Status Save(const std::string& folder);
-  // Indices into a data set of `size` samples, in the order in which they are to be read.
+  // A slot as indices into a data set of `size` samples, in the order in which they are to be read.
   // InvalidArgument: there are too few.
-  absl::StatusOr<std::vector<int64_t>> SamplesOf(const Request& request, int64_t size) const;
+  absl::StatusOr<std::vector<int64_t>> SamplesOf(const v1::Slot& slot, int64_t size) const;
 
  private:
   absl::Status Open();

@@ -30,8 +30,8 @@ RunSpans SpansOf(TensorBuffer* buffer) {
   return spans;
 }
 
-ThreadedRule::Part::Part(int number, const Layout& layout, std::vector<ShardRun> runs)
-    : number(number),
+ThreadedRule::Part::Part(int index, const Layout& layout, std::vector<ShardRun> runs)
+    : number(index),
       shard(host.Of({.layout = &layout, .runs = std::move(runs)})),
       row_sums(shard) {}
 

@@ -69,7 +69,7 @@ class ThreadedRule {
 
  private:
   struct Part {
-    Part(int number, const Layout& layout, std::vector<ShardRun> runs);
+    Part(int index, const Layout& layout, std::vector<ShardRun> runs);
     RunSpans Of(const RunSpans& tensors) const;
 
     const int number;
