@@ -223,10 +223,11 @@ absl::Status CheckPinnedData(const v1::RunConfig& config) {
   }
   const auto is_hex = [](char c) { return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f'); };
   const bool is_sha256 = fingerprint.size() == 64 && std::ranges::all_of(fingerprint, is_hex);
-  if (config.workers() == v1::WORKERS_PYTHON || is_sha256) return absl::OkStatus();
+  if (config.workers() == v1::WORKERS_PYTHON || is_sha256 || fingerprint == kAnyData)
+    return absl::OkStatus();
   return RefuseKey("data_fingerprint",
                    "is not 64 hexadecimal digits: give what `distro-worker fingerprint --data "
-                   "FILE` prints");
+                   "FILE` prints, or \"any\", with which no worker's data is compared");
 }
 
 absl::Status Check(const v1::RunConfig& config) {

@@ -9,6 +9,7 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/run/local_data.h"
+#include "common/run/run_config.h"
 #include "common/update/delta_caps.h"
 
 namespace distro {
@@ -62,6 +63,7 @@ absl::Status LocalAggregator::CheckJoin(const v1::JoinRequest& request) {
                            absl::StrCat("this is run ", run_id, ", not ", request.run_id()));
   }
   DISTRO_RETURN_IF_ERROR(CheckOwnTokens(run_.config, request.own_tokens()));
+  if (run_.config.data_fingerprint() == kAnyData) return absl::OkStatus();
   if (run_.config.has_data_fingerprint())
     data_fingerprint_ = run_.config.data_fingerprint();
   else if (members_.empty())

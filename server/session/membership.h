@@ -35,9 +35,10 @@ struct MembershipOptions {
   int max_workers = 1;                                      // sessions at one time
   absl::Duration lease;                                     // silence after which a worker has gone
   absl::Duration suspect_after = absl::InfiniteDuration();  // silence after which it is SUSPECT
-  int min_workers = 1;                // ACTIVE workers that rules leave in the run
-  uint32_t probation_rounds = 0;      // good updates before a joiner's votes count
-  std::string data_fingerprint = {};  // that run.json names; empty: that of the first who joins
+  int min_workers = 1;            // ACTIVE workers that rules leave in the run
+  uint32_t probation_rounds = 0;  // good updates before a joiner's votes count
+  // That run.json names; empty: that of the first who joins; kAnyData: nobody's is compared.
+  std::string data_fingerprint = {};
 };
 
 // A worker's place in the log against ours, as its heartbeat tells it.
@@ -76,8 +77,9 @@ class Membership {
 
   // Begins a session, or repeats it; `own_tokens` as it says them. The newest join of a name wins:
   // an incarnation that another one replaced stays out. Ends a resync that the worker was told of:
-  // it begins from a snapshot. Reasons in quotes. InvalidArgument: bad name or incarnation, no
-  // fingerprint. FailedPrecondition "other_data": other data than the run's (both are named).
+  // it begins from a snapshot. Reasons in quotes. InvalidArgument: bad name or incarnation, a
+  // fingerprint that is too long. FailedPrecondition "other_data": other data than the run's (both are
+  // named), or no fingerprint where the run compares them.
   // Aborted "replaced": by a newer process. ResourceExhausted "full": max_workers are in session.
   // PermissionDenied "quarantined": with why, and what ends it.
   absl::Status Join(const v1::WorkerIdentity& identity, const std::string& data_fingerprint,
@@ -136,6 +138,7 @@ class Membership {
 
  private:
   int Sessions() const;
+  bool TakesAnyData() const;
   // Drop the worker that left first, or went into quarantine first, when too many are remembered.
   void ForgetLeft();
   void ForgetQuarantined();

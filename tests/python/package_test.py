@@ -1,10 +1,15 @@
 """The package by itself, without a run: its inner optimizer, its files, what it refuses."""
 import copy
+import importlib.util
 import json
 import logging
 import math
+import os
 import pathlib
 import pickle
+import pty
+import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -15,7 +20,7 @@ from distro_train._errors import error_of
 from distro_train._inner import RunOptimizer
 from distro_train._library import trainable
 from distro_train._progress import Progress
-from distro_train._reader import Reader, parts_of_step, parts_of_steps
+from distro_train._reader import Reader, check_fingerprint, parts_of_step, parts_of_steps
 from distro_train._state import InnerState
 from plain import Plain
 
@@ -241,6 +246,17 @@ class ProgressTest(unittest.TestCase):
         self.assertIn("round 5 of 10, loss 0.5000", logged.output[0])
         progress.close()
 
+    @unittest.skipUnless(importlib.util.find_spec("tqdm"), "tqdm is not installed")
+    def test_on_a_terminal_it_is_a_bar(self):
+        ours, terminal = pty.openpty()
+        self.addCleanup(os.close, ours)
+        program = "from distro_train._progress import Progress; bar = Progress(4, 1); bar.round_ended(0.25); bar.close()"
+        subprocess.run([sys.executable, "-B", "-c", program], stderr=terminal, check=True)
+        os.close(terminal)
+        shown = os.read(ours, 65536).decode()
+        self.assertIn("2/4", shown)
+        self.assertIn("loss=0.2500", shown)
+
 
 class RefusalTest(unittest.TestCase):
     def connect(self, model=None, **arguments):
@@ -251,10 +267,22 @@ class RefusalTest(unittest.TestCase):
         for arguments, what in (({"name": "A worker"}, "name"), ({"token": "a", "token_file": "b"}, "token, token_file"),
                                 ({"insecure": False}, "--token_file"), ({"url": "ftp://x:1"}, "ftp"),
                                 ({"state_interval_rounds": -1}, "state_interval_rounds"),
+                                ({"fingerprint": ""}, "128 bytes"), ({"fingerprint": "x" * 129}, "128 bytes"),
+                                ({"fingerprint": [1, 2]}, "None of a list is no text.*attribute `fingerprint`"),
                                 ({"model": Plain().double()}, "model.float"),
                                 ({"model": Plain().requires_grad_(False)}, "no parameter that requires a gradient")):
             with self.assertRaisesRegex(ValueError, what):
                 self.connect(**arguments)
+
+    def test_a_data_set_is_the_one_that_was_said(self):
+        class Named(list):
+            fingerprint = "one"
+
+        check_fingerprint(Named(), "one")
+        check_fingerprint(Named(), None)
+        check_fingerprint([], "two")
+        with self.assertRaisesRegex(ValueError, "'one' is not 'two'"):
+            check_fingerprint(Named(), "two")
 
     def test_nobody_answers(self):
         ticks = []

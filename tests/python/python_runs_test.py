@@ -193,6 +193,20 @@ class PythonRunsTest(ProcessTest):
         self.finish([python])
         self.assertEqual(list(space.folder.glob("distro-train-*")), [], "nothing of the token is left")
 
+    def test_data_that_is_not_said(self):
+        space = self.workspace
+        aggregator = space.create_run(rounds=10)
+        refused = self.llama("refused", aggregator, "--no_fingerprint")
+        self.assertEqual(refused.exit_code(), 1)
+        self.assertIn("OtherData", refused.log())
+        self.assertIn('"data_fingerprint": "any"', refused.log())
+
+    def test_any_data(self):
+        space = self.workspace
+        aggregator = space.create_run(rounds=10, start_workers=2, min_workers=2, data_fingerprint="any")
+        native = space.start_worker("native", aggregator.grpc)
+        self.finish([self.llama("python", aggregator, "--no_fingerprint"), native])
+
     def test_refused(self):
         space = self.workspace
         aggregator = space.create_run(rounds=10, start_workers=2)

@@ -17,6 +17,7 @@ class Text:
     def __init__(self, path, length):
         self.tokens = torch.frombuffer(bytearray(pathlib.Path(path).read_bytes()), dtype=torch.uint8).long()
         self.length = length
+        self.fingerprint = distro_train.fingerprint_of_tokens(str(path))
         self.given = []  # indices, in the order in which they were read
 
     def __len__(self):
@@ -51,6 +52,7 @@ def main():
     parser.add_argument("--sgd", action="store_true")
     parser.add_argument("--dtype", default="float32", help="of the module")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--no_fingerprint", action="store_true")
     parser.add_argument("--schedule", action="store_true", help="halve the rate of --sgd every fifth step")
     parser.add_argument("--loader_workers", type=int, default=0, help="processes of a DataLoader that is read after each round")
     args = parser.parse_args()
@@ -62,7 +64,7 @@ def main():
     exchanged = 0
     with distro_train.connect(args.aggregator, ca=args.ca, token=args.token, insecure=args.ca is None, name=args.name,
                               model=model, state_dir=args.state_dir,
-                              fingerprint=distro_train.fingerprint_of_tokens(args.text)) as run:
+                              fingerprint=None if args.no_fingerprint else text) as run:
         optimizer = distro_train.Optimizer(run, sgd if args.sgd else None)
         moments = len(optimizer.state_dict().get("parts", [{"state": {}}])[0]["state"])
         print(f"begins moments={moments}", flush=True)

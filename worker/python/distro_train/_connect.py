@@ -12,6 +12,7 @@ from . import _library
 from ._follower import Follower
 from ._lead import Lead
 from ._ranks import ranks as find_ranks
+from ._reader import Fingerprinted
 from ._run import Run
 
 
@@ -26,7 +27,7 @@ def connect(
     model: torch.nn.Module,
     state_dir: str | None = None,
     state_interval_rounds: int = 1,
-    fingerprint: str,
+    fingerprint: str | Fingerprinted | None,
     timeout: float | None = None,
 ) -> Run:
     """Joins the run of an aggregator and loads its newest parameters into `model`.
@@ -43,8 +44,10 @@ def connect(
                  process that is started again begins without momentum
     state_interval_rounds
                  rounds between saves; 0: only when it is closed
-    fingerprint  text that all workers of the run share and that names its data
-                 (fingerprint_of_tokens for the files of distro-worker)
+    fingerprint  names the run's data, the same on all workers: a text of 1 to 128 bytes
+                 (fingerprint_of_tokens for the files of distro-worker), or the data set, whose
+                 attribute `fingerprint` is that text. None: not said, which a run allows whose
+                 run.json has "data_fingerprint": "any"
     timeout      seconds to wait for a run to join; None: as long as it takes
 
     After torch.distributed.init_process_group all its processes are one worker, and each calls this
@@ -56,6 +59,7 @@ def connect(
         raise ValueError("token, token_file: give one of them")
     if state_interval_rounds < 0:
         raise ValueError(f"state_interval_rounds: {state_interval_rounds} is below 0")
+    said = _text_of(fingerprint)
     names, parameters = _library.trainable(model)
     named = dict(zip(names, parameters))
     ranks = find_ranks()
@@ -72,17 +76,31 @@ def connect(
             "insecure": "1" if insecure else "",
             "name": name,
             "state_dir": state_dir or "",
-            "fingerprint": fingerprint,
+            "fingerprint": said or "",
         }
         session: Any = _library.new_session(names, parameters, options, state_interval_rounds)
         worker = Lead(session, named, state_dir, ranks)
-    run = Run(worker, named, fingerprint, own_token_file, ranks)
+    run = Run(worker, named, said, own_token_file, ranks)
     try:
         run.begin(timeout)
     except BaseException:
         run.close()
         raise
     return run
+
+
+def _text_of(fingerprint: str | Fingerprinted | None) -> str | None:
+    """ValueError: neither a text nor a data set that has one."""
+    if fingerprint is None:
+        return None
+    text = fingerprint if isinstance(fingerprint, str) else getattr(fingerprint, "fingerprint", None)
+    if not isinstance(text, str) or not 1 <= len(text.encode()) <= 128:
+        raise ValueError(
+            f"fingerprint: {text!r} of a {type(fingerprint).__name__} is no text of 1 to 128 bytes: give one that is "
+            "the same on every worker, such as a hash of the data; or a data set with an attribute `fingerprint`; or "
+            'None, for a run with "data_fingerprint": "any"'
+        )
+    return text
 
 
 def _write_token(token: str) -> str:

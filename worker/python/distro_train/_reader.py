@@ -23,6 +23,13 @@ class MapDataset(Protocol[Sample]):
     def __getitem__(self, index: int, /) -> Sample: ...
 
 
+class Fingerprinted(Protocol):
+    """A data set that says which one it is."""
+
+    @property
+    def fingerprint(self) -> str: ...
+
+
 class Reader(Generic[Item, Batch]):
     """Reads and collates on a thread of its own, which is the only one that touches the data set: the
     batches that are expected, in their order and a few at a time, and whatever else is taken.
