@@ -230,10 +230,13 @@ absl::Status CheckPinnedData(const v1::RunConfig& config) {
                      absl::StrCat("has ", fingerprint.size(), " characters, outside 1 to ",
                                   kMaxFingerprintBytes));
   }
-  if (config.workers() == v1::WORKERS_PYTHON || IsSha256Text(fingerprint)) return absl::OkStatus();
+  if (config.workers() == v1::WORKERS_PYTHON || IsSha256Text(fingerprint) ||
+      fingerprint == kAnyData) {
+    return absl::OkStatus();
+  }
   return RefuseKey("data_fingerprint",
                    "is not 64 hexadecimal digits: give what `distro-worker fingerprint --data "
-                   "FILE` prints");
+                   "FILE` prints, or \"any\", with which no worker's data is compared");
 }
 
 absl::Status Check(const v1::RunConfig& config) {

@@ -12,6 +12,9 @@ namespace distro {
 // Of the name of a run's data, whoever made it.
 inline constexpr size_t kMaxFingerprintBytes = 128;
 
+// The data_fingerprint of a run in which nobody's data is compared.
+inline constexpr absl::string_view kAnyData = "any";
+
 // The keys that the file has. InvalidArgument names the key, the value, the range and the remedy:
 // an unknown key, a value out of range, or a contradiction between two keys.
 absl::StatusOr<v1::RunConfig> ReadRunConfig(absl::string_view json);

@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/run/local_data.h"
 #include "common/run/pinned_tokenizer.h"
+#include "common/run/run_config.h"
 #include "common/update/delta_caps.h"
 
 namespace distro {
@@ -64,6 +65,7 @@ absl::Status LocalAggregator::CheckJoin(const v1::JoinRequest& request) {
   }
   DISTRO_RETURN_IF_ERROR(CheckOwnTokens(run_.config, request.own_tokens()));
   DISTRO_RETURN_IF_ERROR(CheckTokenizer(run_.config, request.tokenizer()));
+  if (run_.config.data_fingerprint() == kAnyData) return absl::OkStatus();
   if (run_.config.has_data_fingerprint())
     data_fingerprint_ = run_.config.data_fingerprint();
   else if (members_.empty())

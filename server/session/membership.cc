@@ -68,10 +68,18 @@ void Membership::FixFingerprint(const std::string& fingerprint) {
   fingerprint_is_fixed_ = true;
 }
 
+bool Membership::TakesAnyData() const { return options_.data_fingerprint == kAnyData; }
+
 absl::Status Membership::CheckFingerprint(const std::string& fingerprint) const {
-  if (fingerprint.empty() || fingerprint.size() > kMaxFingerprintBytes) {
+  if (fingerprint.size() > kMaxFingerprintBytes) {
     return absl::InvalidArgumentError(absl::StrCat("data_fingerprint: ", fingerprint.size(),
-                                                   " bytes are outside 1..", kMaxFingerprintBytes));
+                                                   " bytes exceed ", kMaxFingerprintBytes));
+  }
+  if (TakesAnyData()) return absl::OkStatus();
+  if (fingerprint.empty()) {
+    return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_data",
+                           "data_fingerprint: this worker says none; the run compares them: give "
+                           "it, or create the run with \"data_fingerprint\": \"any\"");
   }
   if (!fingerprint_.empty() && fingerprint != fingerprint_) {
     return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_data",
@@ -126,7 +134,7 @@ absl::Status Membership::Join(const v1::WorkerIdentity& identity,
         absl::StrCat("max_workers: all ", options_.max_workers, " places are taken"));
   }
   if (!known) it = workers_.emplace(identity.name(), Worker{.name = identity.name()}).first;
-  fingerprint_ = data_fingerprint;
+  if (!TakesAnyData()) fingerprint_ = data_fingerprint;
   it->second.resync.clear();
   it->second.own_tokens = own_tokens;
   if (!in_session || it->second.incarnation != identity.incarnation())

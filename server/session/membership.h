@@ -34,9 +34,10 @@ struct MembershipOptions {
   int max_workers = 1;                                      // sessions at one time
   absl::Duration lease;                                     // silence after which a worker has gone
   absl::Duration suspect_after = absl::InfiniteDuration();  // silence after which it is SUSPECT
-  int min_workers = 1;                // ACTIVE workers that rules must leave in the run
-  uint32_t probation_rounds = 0;      // good updates before a joiner's votes count
-  std::string data_fingerprint = {};  // from run.json; empty: that of the first worker to join
+  int min_workers = 1;            // ACTIVE workers that rules must leave in the run
+  uint32_t probation_rounds = 0;  // good updates before a joiner's votes count
+  // From run.json; empty: that of the first worker to join; kAnyData: none is compared.
+  std::string data_fingerprint = {};
 };
 
 // A worker's position relative to the log, by its heartbeat.
@@ -74,10 +75,11 @@ class Membership {
 
   // Starts a session, or repeats it; `own_tokens` as reported. The newest join of a name wins: a
   // replaced incarnation cannot return. Ends a pending resync, since the worker starts from a
-  // snapshot. Status reasons in quotes. InvalidArgument: invalid name or incarnation, no
-  // fingerprint. FailedPrecondition "other_data": the data differ from the run's (names both).
-  // Aborted "replaced": a newer process has joined. ResourceExhausted "full": max_workers are in
-  // session. PermissionDenied "quarantined": with the reason, and how to end it.
+  // snapshot. Status reasons in quotes. InvalidArgument: invalid name or incarnation, a fingerprint
+  // that is too long. FailedPrecondition "other_data": the data differ from the run's (names both),
+  // or no fingerprint where the run compares them. Aborted "replaced": a newer process has joined.
+  // ResourceExhausted "full": max_workers are in session. PermissionDenied "quarantined": with the
+  // reason, and how to end it.
   absl::Status Join(const v1::WorkerIdentity& identity, const std::string& data_fingerprint,
                     absl::Duration now, uint64_t own_tokens = 0);
 
@@ -133,6 +135,7 @@ class Membership {
 
  private:
   int Sessions() const;
+  bool TakesAnyData() const;
   // Drops the worker that left first, or was quarantined first, when too many are remembered.
   void ForgetLeft();
   void ForgetQuarantined();

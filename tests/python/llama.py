@@ -17,9 +17,9 @@ class Norm(nn.Module):
 def rotate(x, theta):
     """x [batch, heads, positions, size]: rotary position embedding, halves apart."""
     size = x.shape[-1]
-    frequencies = theta ** (-torch.arange(0, size, 2) / size)
-    angles = torch.arange(x.shape[2])[:, None] * frequencies
-    cos, sin = torch.cat([angles, angles], -1).cos(), torch.cat([angles, angles], -1).sin()
+    frequencies = theta ** (-torch.arange(0, size, 2, device=x.device) / size)
+    angles = torch.arange(x.shape[2], device=x.device)[:, None] * frequencies
+    cos, sin = (torch.cat([part, part], -1).to(x.dtype) for part in (angles.cos(), angles.sin()))
     return x * cos + torch.cat([-x[..., size // 2:], x[..., :size // 2]], -1) * sin
 
 
@@ -93,4 +93,4 @@ class Llama(nn.Module):
     def forward(self, samples):
         """samples i64 [batch, positions + 1]; the mean loss, nats a token."""
         logits = self.lm_head(self.model(samples[:, :-1]))
-        return functional.cross_entropy(logits.flatten(0, 1), samples[:, 1:].flatten())
+        return functional.cross_entropy(logits.float().flatten(0, 1), samples[:, 1:].flatten())

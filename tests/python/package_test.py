@@ -1,9 +1,15 @@
 """The package by itself, without a run: its inner optimizer, its files, what it refuses."""
 import copy
+import importlib.util
 import json
 import logging
 import math
+import os
 import pathlib
+import pickle
+import pty
+import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -12,6 +18,9 @@ import distro_train
 import torch
 from distro_train._errors import error_of
 from distro_train._inner import RunOptimizer
+from distro_train._library import trainable
+from distro_train._progress import Progress
+from distro_train._reader import Reader, check_fingerprint, parts_of_step, parts_of_steps
 from distro_train._state import InnerState
 from plain import Plain
 
@@ -122,6 +131,133 @@ class StateTest(unittest.TestCase):
             self.assertIn("begins anew", logged.output[0])
 
 
+class Letters:
+    """Samples that can be held up, and fail."""
+
+    def __init__(self, size=100):
+        self.size = size
+        self.read = []
+        self.threads = set()
+        self.go = threading.Semaphore(0)
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, index):
+        self.threads.add(threading.current_thread().name)
+        if not self.go.acquire(timeout=60):
+            raise TimeoutError
+        if index >= 90:
+            raise IndexError(f"sample {index}")
+        self.read.append(index)
+        return index
+
+
+class ReaderTest(unittest.TestCase):
+    def setUp(self):
+        self.letters = Letters()
+        self.reader = Reader(self.letters, list)
+        self.addCleanup(self.letters.go.release, 1000)
+        self.addCleanup(self.reader.__exit__, None, None, None)
+
+    def await_all_begun(self):
+        self.reader._thread.submit(int).result()  # behind them
+
+    def test_what_is_expected_is_read_before_it_is_taken(self):
+        self.reader.expect([[1, 2], [3, 4], [5, 6]])
+        self.letters.go.release(6)
+        self.await_all_begun()
+        self.assertEqual(self.letters.read, [1, 2, 3, 4, 5, 6], "nothing was taken yet")
+        self.letters.go.release(2)
+        self.assertEqual([self.reader.take(batch) for batch in ([1, 2], [3, 4], [5, 6], [7, 8])],
+                         [[1, 2], [3, 4], [5, 6], [7, 8]])
+        self.assertEqual((self.reader.taken, self.reader.ahead), (4, 3))
+        self.assertEqual({name.split("_")[0] for name in self.letters.threads}, {"distro-train-reader"})
+
+    def test_it_is_bounded(self):
+        self.letters.go.release(1000)
+        self.reader.expect([[i] for i in range(50)])
+        self.reader.take([0])
+        self.reader.take([1])
+        self.await_all_begun()
+        self.assertEqual(self.letters.read, list(range(10)), "two that were taken and eight")
+
+    def test_what_was_not_expected_is_read_and_what_is_not_wanted_is_dropped(self):
+        self.reader.expect([[1], [2], [3]])  # the thread is held up in the first
+        self.reader.expect([[7], [8]])
+        self.letters.go.release(100)
+        self.assertEqual([self.reader.take([9]), self.reader.take([7]), self.reader.take([8])], [[9], [7], [8]])
+        self.assertNotIn(3, self.letters.read)
+
+    def test_a_sample_that_cannot_be_read_is_raised_where_it_is_taken(self):
+        self.reader.expect([[1], [95], [2]])
+        self.letters.go.release(100)
+        self.assertEqual(self.reader.take([1]), [1])
+        with self.assertRaisesRegex(IndexError, "sample 95"):
+            self.reader.take([95])
+        self.assertEqual(self.reader.take([2]), [2])
+
+    def test_processes_share_a_step(self):
+        self.assertEqual(parts_of_step(range(8), 0, 1, None), [list(range(8))])
+        self.assertEqual(parts_of_step(range(8), 1, 2, 2), [[4, 5], [6, 7]])
+        self.assertEqual(parts_of_steps(range(11), 4, 1, 2, None), [[2, 3], [6, 7]])
+        with self.assertRaisesRegex(ValueError, "3 processes"):
+            parts_of_step(range(8), 0, 3, None)
+        with self.assertRaisesRegex(ValueError, "batch_size: 3"):
+            parts_of_step(range(8), 0, 1, 3)
+
+
+class ModelTest(unittest.TestCase):
+    def test_wrapped_modules_are_the_one_inside(self):
+        plain = Plain()
+        names, parameters = trainable(plain)
+        compiled = torch.compile(plain, backend="eager")
+        compiled_inside = Plain()
+        compiled_inside.head = torch.compile(compiled_inside.head, backend="eager")
+        for model in (compiled, torch.compile(compiled, backend="eager")):
+            inside_names, inside = trainable(model)
+            self.assertEqual(inside_names, names)
+            self.assertTrue(all(a is b for a, b in zip(inside, parameters)))
+        self.assertEqual(trainable(compiled_inside)[0], names)
+
+    def test_sharded_modules_are_refused_by_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=0, world_size=1)
+            self.addCleanup(torch.distributed.destroy_process_group)
+            self.assertEqual(trainable(torch.nn.parallel.DistributedDataParallel(Plain()))[0], trainable(Plain())[0])
+            import torch.distributed.fsdp as fsdp
+            with self.assertRaisesRegex(ValueError, "FullyShardedDataParallel.*DistributedDataParallel"):
+                trainable(fsdp.FullyShardedDataParallel(Plain(), sharding_strategy=fsdp.ShardingStrategy.NO_SHARD,
+                                                        device_id=torch.device("cpu")))
+            sharded = Plain()
+            fsdp.fully_shard(sharded, mesh=torch.distributed.init_device_mesh("cpu", (1,)))
+            with self.assertRaisesRegex(ValueError, "'letters.weight': is a DTensor.*FSDP2"):
+                trainable(sharded)
+
+
+class ProgressTest(unittest.TestCase):
+    def test_without_a_terminal_it_is_logged_now_and_then(self):
+        progress = Progress(10, 3)
+        with self.assertNoLogs("distro_train"):
+            progress.round_ended(1.0)
+        progress._logged -= 60
+        with self.assertLogs("distro_train", logging.INFO) as logged:
+            progress.round_ended(0.5)
+        self.assertIn("round 5 of 10, loss 0.5000", logged.output[0])
+        progress.close()
+
+    @unittest.skipUnless(importlib.util.find_spec("tqdm"), "tqdm is not installed")
+    def test_on_a_terminal_it_is_a_bar(self):
+        ours, terminal = pty.openpty()
+        self.addCleanup(os.close, ours)
+        program = "from distro_train._progress import Progress; bar = Progress(4, 1); bar.round_ended(0.25); bar.close()"
+        subprocess.run([sys.executable, "-B", "-c", program], stderr=terminal, check=True)
+        os.close(terminal)
+        shown = os.read(ours, 65536).decode()
+        self.assertIn("2/4", shown)
+        self.assertIn("loss=0.2500", shown)
+
+
 class RefusalTest(unittest.TestCase):
     def connect(self, model=None, **arguments):
         given = {"insecure": True, "name": "w", "fingerprint": "data", "timeout": 0.3, **arguments}
@@ -131,10 +267,22 @@ class RefusalTest(unittest.TestCase):
         for arguments, what in (({"name": "A worker"}, "name"), ({"token": "a", "token_file": "b"}, "token, token_file"),
                                 ({"insecure": False}, "--token_file"), ({"url": "ftp://x:1"}, "ftp"),
                                 ({"state_interval_rounds": -1}, "state_interval_rounds"),
-                                ({"model": Plain().half()}, "model.float"),
+                                ({"fingerprint": ""}, "128 bytes"), ({"fingerprint": "x" * 129}, "128 bytes"),
+                                ({"fingerprint": [1, 2]}, "None of a list is no text.*attribute `fingerprint`"),
+                                ({"model": Plain().double()}, "model.float"),
                                 ({"model": Plain().requires_grad_(False)}, "no parameter that requires a gradient")):
             with self.assertRaisesRegex(ValueError, what):
                 self.connect(**arguments)
+
+    def test_a_data_set_is_the_one_that_was_said(self):
+        class Named(list):
+            fingerprint = "one"
+
+        check_fingerprint(Named(), "one")
+        check_fingerprint(Named(), None)
+        check_fingerprint([], "two")
+        with self.assertRaisesRegex(ValueError, "'one' is not 'two'"):
+            check_fingerprint(Named(), "two")
 
     def test_nobody_answers(self):
         ticks = []
@@ -146,7 +294,7 @@ class RefusalTest(unittest.TestCase):
 
         thread = threading.Thread(target=tick)
         thread.start()
-        with self.assertRaisesRegex(distro_train.Unreachable, "0.3 s"):
+        with self.assertRaisesRegex(distro_train.NotReachable, "0.3 s"):
             self.connect()
         stop.set()
         thread.join()
@@ -159,7 +307,7 @@ class RefusalTest(unittest.TestCase):
             def first():
                 try:
                     self.connect(state_dir=folder, timeout=2)
-                except distro_train.Unreachable:
+                except distro_train.NotReachable:
                     pass
                 except ValueError as error:
                     errors.append(error)
@@ -181,6 +329,8 @@ class RefusalTest(unittest.TestCase):
             self.assertIs(type(error), kind)
             self.assertEqual(error.reason, reason)
             self.assertRegex(str(error), r"^why \(.+\)$")
+            again = pickle.loads(pickle.dumps(error))  # another process of the worker hears it
+            self.assertEqual((type(again), str(again), again.reason), (kind, str(error), reason))
         self.assertIs(type(error_of("UNAUTHENTICATED", "", "why")), distro_train.NotAuthorized)
         self.assertIs(type(error_of("INTERNAL", "", "why")), distro_train.Error)
 

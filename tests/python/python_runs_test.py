@@ -64,6 +64,19 @@ class PythonRunsTest(ProcessTest):
         for name, content in space.beside_model.items():
             self.assertEqual((space.folder / "saved" / name).read_bytes(), content, "travels with the run")
 
+    def test_samples_are_read_ahead_and_once(self):
+        space = self.workspace
+        aggregator = space.create_run(rounds=20, start_workers=2, min_workers=2, samples_per_worker=4, local_steps=2)
+        workers = [self.llama(f"python-{i}", aggregator, "--batch_size", "2") for i in range(2)]
+        self.finish(workers)
+        read = []
+        for worker in workers:
+            readings = worker.summary()
+            self.assertEqual(readings["batches"], 20 * 2 * 2)
+            self.assertGreater(readings["batches_ahead"], readings["batches"] // 2)
+            read += readings["given"][:20 * 8]  # then what is held out
+        self.assertEqual(len(set(read)), len(read), "no sample is another worker's too")
+
     def test_two_of_a_model_of_their_own(self):
         aggregator = self.create_plain_run(rounds=30, start_workers=2, min_workers=2, peak_learning_rate=0.01)
         native = self.workspace.start_worker("native", aggregator.grpc)
@@ -73,6 +86,41 @@ class PythonRunsTest(ProcessTest):
         self.finish([by_run, by_sgd])
         self.assert_learned(by_run)
 
+    def test_a_bf16_module_beside_a_worker_in_cpp(self):
+        space = self.workspace
+        aggregator = space.create_run(rounds=30, start_workers=3, min_workers=3, peak_learning_rate=0.01)
+        native = space.start_worker("native", aggregator.grpc)
+        by_run = self.llama("python", aggregator, "--dtype", "bfloat16", "--folder", space.folder / "saved")
+        by_sgd = self.llama("sgd", aggregator, "--dtype", "bfloat16", "--sgd")
+        self.finish([by_run, by_sgd, native])  # equal state hashes
+        self.assert_learned(by_run)
+        held = by_run.summary()["bytes"]
+        parameters = by_run.summary()["parameters"]
+        self.assertEqual(held, {"module_bytes": 2 * parameters, "master_bytes": 4 * parameters, "host_bytes": 0,
+                                "replica_bytes": 4 * parameters, "rule_bytes": 4 * parameters})
+        self.assertAlmostEqual(by_run.summary()["own_evaluation_loss"], native.summary()["last_evaluation_loss"], delta=0.05)
+
+    def test_on_a_gpu_beside_a_worker_in_cpp(self):
+        asked = self.workspace.start("cuda", [PYTHON, "-c", "import sys, torch; sys.exit(0 if torch.cuda.is_available() else 3)"])
+        if asked.exit_code() != 0:
+            self.skipTest("torch.cuda.is_available() is False")
+        space = self.workspace
+        aggregator = space.create_run(rounds=30, start_workers=3, min_workers=3, peak_learning_rate=0.01)
+        native = space.start_worker("native", aggregator.grpc)
+        single = self.llama("single", aggregator, "--device", "cuda")
+        half = self.llama("half", aggregator, "--device", "cuda", "--dtype", "bfloat16")
+        self.finish([single, half, native])
+        for worker in (single, half):
+            self.assert_learned(worker)
+        self.assertEqual(single.summary()["bytes"]["host_bytes"], 4 * single.summary()["parameters"])
+
+    def test_signs_of_a_bf16_module(self):
+        aggregator = self.workspace.create_run(rounds=20, start_workers=2, min_workers=2, method="signs", local_steps=None, overlap=1)
+        native = self.workspace.start_worker("native", aggregator.grpc)
+        python = self.llama("python", aggregator, "--dtype", "bfloat16")
+        self.finish([python, native])
+        self.assert_learned(python)
+
     def test_signs(self):
         aggregator = self.workspace.create_run(rounds=30, start_workers=2, min_workers=2, method="signs", local_steps=None,
                                                overlap=1)
@@ -80,6 +128,19 @@ class PythonRunsTest(ProcessTest):
         python = self.llama("python", aggregator)
         self.finish([python, native])
         self.assert_learned(python)
+
+    def test_a_data_loader_forks_after_connect(self):
+        aggregator = self.workspace.create_run(rounds=6, start_workers=2, min_workers=2)
+        native = self.workspace.start_worker("native", aggregator.grpc)
+        python = self.llama("python", aggregator, "--loader_workers", "2")
+        self.finish([python, native])
+
+    def test_a_scheduler_acts_on_the_inner_optimizer(self):
+        aggregator = self.workspace.create_run(rounds=6, start_workers=1, min_workers=1, local_steps=2)
+        python = self.llama("python", aggregator, "--sgd", "--schedule")
+        self.finish([python])
+        rates = [float(rate) for rate in re.findall(r"rate=(\S+)", python.out_path.read_text())]
+        self.assertEqual(rates, [0.05 * 0.5 ** (step // 5) for step in range(1, 13)])
 
     def test_killed_and_started_again(self):
         space = self.workspace
@@ -134,6 +195,20 @@ class PythonRunsTest(ProcessTest):
         python = self.llama("python", aggregator, *secret, token)
         self.finish([python])
         self.assertEqual(list(space.folder.glob("distro-train-*")), [], "nothing of the token is left")
+
+    def test_data_that_is_not_said(self):
+        space = self.workspace
+        aggregator = space.create_run(rounds=10)
+        refused = self.llama("refused", aggregator, "--no_fingerprint")
+        self.assertEqual(refused.exit_code(), 1)
+        self.assertIn("OtherData", refused.log())
+        self.assertIn('"data_fingerprint": "any"', refused.log())
+
+    def test_any_data(self):
+        space = self.workspace
+        aggregator = space.create_run(rounds=10, start_workers=2, min_workers=2, data_fingerprint="any")
+        native = space.start_worker("native", aggregator.grpc)
+        self.finish([self.llama("python", aggregator, "--no_fingerprint"), native])
 
     def test_refused(self):
         space = self.workspace

@@ -17,20 +17,28 @@ class Text:
     def __init__(self, path, length):
         self.tokens = torch.frombuffer(bytearray(pathlib.Path(path).read_bytes()), dtype=torch.uint8).long()
         self.length = length
+        self.fingerprint = distro_train.fingerprint_of_tokens(str(path))
+        self.given = []  # indices, in the order in which they were read
 
     def __len__(self):
         return (len(self.tokens) - 1) // self.length
 
     def __getitem__(self, index):
+        self.given.append(index)
         return self.tokens[index * self.length:(index + 1) * self.length + 1]
 
 
-def held_out_loss(model, text, config):
+def held_out_loss(model, text, config, device):
     """Of the first evaluation_samples held-out samples, as distro-worker has it."""
     held_out = -(-len(text) * config["held_out_fraction"] // 1)
     first = len(text) - int(held_out)
     with torch.no_grad():
-        return model(torch.stack([text[first + i] for i in range(int(config["evaluation_samples"]))])).item()
+        samples = torch.stack([text[first + i] for i in range(int(config["evaluation_samples"]))])
+        return model(samples.to(device)).item()
+
+
+def sgd(parameters):
+    return torch.optim.SGD(parameters, lr=0.05)
 
 
 def main():
@@ -42,26 +50,41 @@ def main():
     parser.add_argument("--length", type=int, default=16)
     parser.add_argument("--batch_size", type=int)
     parser.add_argument("--sgd", action="store_true")
+    parser.add_argument("--dtype", default="float32", help="of the module")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--no_fingerprint", action="store_true")
+    parser.add_argument("--schedule", action="store_true", help="halve the rate of --sgd every fifth step")
+    parser.add_argument("--loader_workers", type=int, default=0, help="processes of a DataLoader that is read after each round")
     args = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
     torch.set_num_threads(1)
     model = Llama(json.loads(pathlib.Path(args.config).read_text())) if args.config else Plain(seed=len(args.name))
+    model = model.to(args.device, getattr(torch, args.dtype))
     text = Text(args.text, args.length)
     exchanged = 0
     with distro_train.connect(args.aggregator, ca=args.ca, token=args.token, insecure=args.ca is None, name=args.name,
                               model=model, state_dir=args.state_dir,
-                              fingerprint=distro_train.fingerprint_of_tokens(args.text)) as run:
-        inner = torch.optim.SGD(model.parameters(), lr=0.05) if args.sgd else None
-        optimizer = distro_train.Optimizer(run, inner)
+                              fingerprint=None if args.no_fingerprint else text) as run:
+        optimizer = distro_train.Optimizer(run, sgd if args.sgd else None)
         moments = len(optimizer.state_dict().get("parts", [{"state": {}}])[0]["state"])
         print(f"begins moments={moments}", flush=True)
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=5, gamma=0.5) if args.schedule else None
+        loader = torch.utils.data.DataLoader(text, batch_size=4, num_workers=args.loader_workers,
+                                             multiprocessing_context="fork" if args.loader_workers else None)
         for batch in run.batches(text, torch.stack, args.batch_size):
-            loss = model(batch)
+            loss = model(batch.to(args.device))
             loss.backward()
-            exchanged += optimizer.step(loss)
-            print(f"step loss={loss.item():.4f} exchanged={exchanged}", flush=True)
-        readings = {**run.summary(), "exchanged": exchanged, "done": run.done,
-                    "own_evaluation_loss": held_out_loss(model, text, run.config)}
+            ended = optimizer.step(loss)
+            exchanged += ended
+            if schedule is not None:
+                schedule.step()
+            if ended and args.loader_workers:
+                next(iter(loader))
+            print(f"step loss={loss.item():.4f} exchanged={exchanged} rate={optimizer.param_groups[0].get('lr')}", flush=True)
+        readings = {**run.summary(), "exchanged": exchanged, "done": run.done, "given": text.given,
+                    "own_evaluation_loss": held_out_loss(model, text, run.config, args.device),
+                    "bytes": {field: sum(getattr(one, field) for one in run.parameters.values()) for field in
+                              ("module_bytes", "master_bytes", "host_bytes", "replica_bytes", "rule_bytes")}}
         if args.folder:
             run.save(args.folder)
     pathlib.Path(args.summary).write_text(json.dumps(readings))

@@ -74,7 +74,7 @@ absl::StatusOr<Invite> Fill(const InviteOptions& options, absl::Time now) {
   const absl::StatusOr<v1::RunConfig> config = ParseRunConfig(json);
   if (!config.ok()) return Annotate(config.status(), options.run);
   invite.run = config->name();
-  invite.data_fingerprint = config->data_fingerprint();
+  if (config->data_fingerprint() != kAnyData) invite.data_fingerprint = config->data_fingerprint();
   return invite;
 }
 

@@ -44,7 +44,8 @@ SessionOptions OptionsOf(const Texts& given, int64_t state_interval_rounds) {
           .name = Text(given, "name"),
           .data_fingerprint = Text(given, "fingerprint"),
           .state_dir = Text(given, "state_dir"),
-          .state_interval_rounds = static_cast<uint64_t>(state_interval_rounds)};
+          .state_interval_rounds = static_cast<uint64_t>(state_interval_rounds),
+          .threads = at::get_num_threads()};
 }
 
 const char* NameOf(Request::Kind kind) {
@@ -88,9 +89,20 @@ class PythonSession final : public torch::CustomClassHolder {
   void Close() { session_.Close(); }
   Ending HowItEnded() { return EndingOf(session_.program().end_status()); }
 
-  std::vector<int64_t> Samples(int64_t size) { return OrThrow(session_.SamplesOf(request_, size)); }
+  std::vector<int64_t> Samples(int64_t size) {
+    return OrThrow(session_.SamplesOf(request_.samples, size));
+  }
+  std::vector<int64_t> Expected(int64_t size) {
+    return OrThrow(session_.SamplesOf(request_.expected, size));
+  }
   std::vector<std::string> TakeLog() { return session_.TakeLog(); }
+  c10::Dict<std::string, at::Tensor> Masters() {
+    c10::Dict<std::string, at::Tensor> masters;
+    for (const auto& [name, master] : session_.Masters()) masters.insert(name, master);
+    return masters;
+  }
   std::string Describe() { return session_.Describe(); }
+  std::string DescribeMemory() { return session_.DescribeMemory(); }
   std::string Summary() { return session_.Summary(); }
   Ending Save(const std::string& folder) { return EndingOf(session_.Save(folder)); }
 
@@ -105,10 +117,10 @@ std::string FingerprintOf(const std::string& path) {
 
 void WriteFolder(const std::string& folder, const std::string& config_json,
                  const std::vector<std::string>& names, const std::vector<at::Tensor>& parameters) {
-  const ModuleTensors module = OrThrow(ModuleTensors::Create(names, parameters));
+  ModuleTensors module = OrThrow(ModuleTensors::Create(names, parameters));
   const Layout layout = OrThrow(Layout::Create(module.manifest(), kDefaultSegmentBlocks));
   TensorPieces pieces;
-  for (const absl::Span<float> tensor : OrThrow(module.Elements())) pieces.push_back({tensor});
+  for (const absl::Span<float> tensor : OrThrow(module.ReadElements())) pieces.push_back({tensor});
   OrThrow(WriteCheckpointFolder(folder, config_json, layout, pieces));
 }
 
@@ -122,8 +134,11 @@ TORCH_LIBRARY(distro_train, library) {
       .def("close", &PythonSession::Close)
       .def("ending", &PythonSession::HowItEnded)
       .def("samples", &PythonSession::Samples)
+      .def("expected", &PythonSession::Expected)
       .def("take_log", &PythonSession::TakeLog)
+      .def("masters", &PythonSession::Masters)
       .def("describe", &PythonSession::Describe)
+      .def("describe_memory", &PythonSession::DescribeMemory)
       .def("summary", &PythonSession::Summary)
       .def("save", &PythonSession::Save);
   library.def("fingerprint", &FingerprintOf);

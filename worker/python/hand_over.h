@@ -36,6 +36,9 @@ struct Request {
   };
   Kind kind = Kind::kEnd;
   v1::Slot samples = {};
+  // kGradient, the first one of a round: samples that will be asked for soon, these first
+  // (Objective::Expect).
+  v1::Slot expected = {};
   bool begins_round = false;  // kGradient: the module was set to the run's parameters
   float rate = 0;
   uint64_t local_steps = 0;

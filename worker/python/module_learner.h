@@ -1,7 +1,7 @@
-// A learner over the tensors of a PyTorch module: one process, one rank, whole tensors in the
-// host's memory. The replica's parameters are its own; the module is the worker's copy, which local
-// steps move and which is set to the parameters when a round begins. Local steps are the program's
-// inner optimizer: TakeGradient clips the module's gradients and asks for one (hand_over.h).
+// A learner over the tensors of a PyTorch module (module_tensors.h). The replica's parameters, f32 in
+// the host's memory, are its own; the module is the worker's copy, which local steps move and which
+// is set to the parameters when a round begins. Local steps are the program's inner optimizer:
+// TakeGradient clips the gradients of the module's masters and asks for one (hand_over.h).
 //
 // Not thread-safe: the training thread owns it. What it borrows outlives it.
 #pragma once
@@ -18,21 +18,21 @@
 #include "kernels/backend.h"
 #include "kernels/replica/host_update.h"
 #include "worker/node/learner.h"
-#include "worker/optimizer/host_backends.h"
 #include "worker/optimizer/optimizer.h"
-#include "worker/optimizer/row_sums.h"
 #include "worker/optimizer/update_rule.h"
 #include "worker/python/hand_over.h"
 #include "worker/python/module_tensors.h"
+#include "worker/python/threaded_rule.h"
 
 namespace distro::worker {
 
 class ModuleLearner final : public Learner {
  public:
   // Of a rule that takes no local steps itself (LocalStepsBy::kCaller), or that has none. `layout`
-  // is of the module's manifest. Parameters and the rule's state are 0.
-  ModuleLearner(const Layout* layout, const ModuleTensors* module, UpdateRuleKind rule,
-                HandOver* program);
+  // is of the module's manifest. Parameters and the rule's state are 0. Rounds are compressed and
+  // applied by `threads` threads, 1 at least; how many changes no bit.
+  ModuleLearner(const Layout* layout, ModuleTensors* module, UpdateRuleKind rule, HandOver* program,
+                int threads);
 
   const UpdateRuleKind& rule() const override { return kind_; }
   absl::Status Load(const std::string& snapshot_path, RoundId next_round,
@@ -40,12 +40,12 @@ class ModuleLearner final : public Learner {
   absl::Status Apply(const CommittedRound& round) override;
   absl::StatusOr<HostTensors> parameters() const override;
   absl::Status MakeLookahead(float eta) override;
-  // module <- parameters. InvalidArgument, here and below: as ModuleTensors::Elements.
+  // module <- parameters. InvalidArgument, here and below: as ModuleTensors.
   absl::Status BeginLocalSteps() override;
   // Whether the module was set to the parameters, or ahead of them, since this was asked last.
   bool TakeBegun() { return std::exchange(begun_, false); }
   // Of the module's gradients.
-  absl::StatusOr<double> GradientNorm();
+  absl::StatusOr<double> GradientNorm() { return module_->GradientNorm(); }
 
   absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm) override;
   absl::StatusOr<std::vector<SharedBytes>> Compress(RoundId round,
@@ -67,23 +67,16 @@ class ModuleLearner final : public Learner {
   absl::Status Restore(std::shared_ptr<const StateReader::Contents> contents) override;
 
  private:
-  RunSpans SpansOf(TensorBuffer* buffer);
-  std::vector<RunSpans> Elements();
-  absl::StatusOr<double> NormOf(const RunSpans& elements);
   absl::Status ClipSteps(const RunSpans& module);
 
-  const ModuleTensors* const module_;
+  ModuleTensors* const module_;
   const UpdateRuleKind kind_;
   HandOver* const program_;
-  const std::vector<std::unique_ptr<Backend>> backends_;  // one a core
-  const HostBackends host_;
+  const std::vector<std::unique_ptr<Backend>> backends_;  // one a thread
   const HostUpdater updater_;
-  const RuleShard shard_;
   TensorBuffer parameters_;
-  std::vector<TensorBuffer> elements_;  // of the rule
-  const std::unique_ptr<UpdateRule> rule_;
+  ThreadedRule rule_;
   Optimizer optimizer_;
-  RowSums row_sums_;
   bool begun_ = false;
   std::optional<DecodedRound> decoded_;  // of the round that was applied last, until its feedback
 };

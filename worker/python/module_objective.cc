@@ -15,6 +15,7 @@ absl::StatusOr<Gradient> ModuleObjective::GradientOf(const v1::Slot& samples, Gr
     PhaseScope phase(phases_, Phase::kForwardBackward);  // the program's reading too
     DISTRO_ASSIGN_OR_RETURN(gradient.loss, program_->Ask({.kind = Request::Kind::kGradient,
                                                           .samples = samples,
+                                                          .expected = std::exchange(expected_, {}),
                                                           .begins_round = learner_->TakeBegun()}));
   }
   PhaseScope phase(phases_, Phase::kCompress);

@@ -3,6 +3,8 @@
 // Not thread-safe: the training thread owns it. What it borrows outlives it.
 #pragma once
 
+#include <utility>
+
 #include "absl/status/statusor.h"
 #include "distro/v1/run.pb.h"
 #include "worker/python/hand_over.h"
@@ -17,6 +19,7 @@ class ModuleObjective final : public Objective {
   ModuleObjective(ModuleLearner* learner, HandOver* program, PhaseClock* phases)
       : learner_(learner), program_(program), phases_(phases) {}
 
+  void Expect(v1::Slot samples) override { expected_ = std::move(samples); }
   // Cancelled also: the program computes no more.
   absl::StatusOr<Gradient> GradientOf(const v1::Slot& samples, GradientAt at,
                                       GoesOn goes_on) override;
@@ -28,6 +31,7 @@ class ModuleObjective final : public Objective {
   ModuleLearner* const learner_;
   HandOver* const program_;
   PhaseClock* const phases_;
+  v1::Slot expected_;  // that the program was not told yet
 };
 
 }  // namespace distro::worker

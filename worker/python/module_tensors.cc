@@ -1,6 +1,7 @@
 #include "worker/python/module_tensors.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -11,26 +12,35 @@
 namespace distro::worker {
 namespace {
 
+constexpr absl::string_view kWhat = "the module's tensors";
+
 absl::Status Refuse(absl::string_view name, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("parameter \"", name, "\": ", why));
 }
 
-absl::Status Check(const TensorSpec& spec, const at::Tensor& tensor) {
-  if (!tensor.device().is_cpu()) {
-    return Refuse(spec.name, absl::StrCat("is on ", tensor.device().str(),
-                                          "; only CPUs train here: model.cpu()"));
+absl::Status CheckKind(const TensorSpec& spec, const at::Tensor& tensor) {
+  if (tensor.is_meta())
+    return Refuse(spec.name, "is on meta and has no values: model.to_empty(device=...) first");
+  if (tensor.layout() != at::kStrided)
+    return Refuse(spec.name, "is sparse; only dense parameters are trained here");
+  const at::ScalarType type = tensor.scalar_type();
+  if (type != at::kFloat && type != at::kBFloat16 && type != at::kHalf) {
+    return Refuse(spec.name, absl::StrCat("is ", at::toString(type),
+                                          "; float32, bfloat16 and float16 are trained here: "
+                                          "model.float()"));
   }
-  if (tensor.scalar_type() != at::kFloat) {
-    return Refuse(spec.name, absl::StrCat("is ", at::toString(tensor.scalar_type()),
-                                          "; only float32 is trained here: model.float() "
-                                          "(autocast computes in bfloat16 without it)"));
-  }
-  if (!tensor.is_contiguous()) {
-    return Refuse(spec.name,
-                  "is not contiguous: parameter.data = parameter.data.contiguous() before connect");
-  }
-  if (!tensor.requires_grad()) {
-    return Refuse(spec.name, "does not require a gradient: leave it out, or requires_grad_()");
+  if (tensor.requires_grad()) return absl::OkStatus();
+  return Refuse(spec.name, "does not require a gradient: leave it out, or requires_grad_()");
+}
+
+// What a tensor is now against what it was.
+absl::Status CheckSame(const TensorSpec& spec, const at::Tensor& tensor, const at::Tensor& master) {
+  DISTRO_RETURN_IF_ERROR(CheckKind(spec, tensor));
+  if (tensor.device() != master.device()) {
+    return Refuse(
+        spec.name,
+        absl::StrCat("is on ", tensor.device().str(), " and was on ", master.device().str(),
+                     " when the run was joined: move the model before connect"));
   }
   if (tensor.sizes() == at::IntArrayRef(spec.shape)) return absl::OkStatus();
   return Refuse(spec.name,
@@ -38,11 +48,42 @@ absl::Status Check(const TensorSpec& spec, const at::Tensor& tensor) {
                              absl::StrJoin(spec.shape, ", "), "] when the run was joined"));
 }
 
+bool IsHostMemory(const at::Tensor& tensor) {
+  return tensor.device().is_cpu() && tensor.scalar_type() == at::kFloat && tensor.is_contiguous();
+}
+
+// Where `tensor` is the host's floats: itself; else `twin`, made when it is needed.
+const at::Tensor& HostOf(const at::Tensor& tensor, at::Tensor* twin) {
+  if (IsHostMemory(tensor)) return tensor;
+  if (!twin->defined()) *twin = at::empty(tensor.sizes(), at::kFloat);
+  return *twin;
+}
+
 absl::Span<float> SpanOf(const at::Tensor& tensor) {
   return {tensor.data_ptr<float>(), static_cast<size_t>(tensor.numel())};
 }
 
+at::Tensor MasterOf(const at::Tensor& tensor) {
+  if (tensor.scalar_type() == at::kFloat) return tensor;
+  const at::NoGradGuard no_grad;
+  at::Tensor master = at::empty(tensor.sizes(), tensor.options().dtype(at::kFloat));
+  master.copy_(tensor);
+  return master.set_requires_grad(true);
+}
+
+int64_t BytesOf(const at::Tensor& tensor) {
+  return tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : 0;
+}
+
 }  // namespace
+
+ModuleTensors::ModuleTensors(Manifest manifest, std::vector<at::Tensor> tensors)
+    : manifest_(std::move(manifest)),
+      tensors_(std::move(tensors)),
+      host_(tensors_.size()),
+      host_gradients_(tensors_.size()) {
+  for (const at::Tensor& tensor : tensors_) masters_.push_back(MasterOf(tensor));
+}
 
 absl::StatusOr<ModuleTensors> ModuleTensors::Create(std::vector<std::string> names,
                                                     std::vector<at::Tensor> tensors) {
@@ -58,7 +99,7 @@ absl::StatusOr<ModuleTensors> ModuleTensors::Create(std::vector<std::string> nam
   std::map<std::string, at::Tensor> by_name;
   for (size_t i = 0; i < names.size(); ++i) {
     specs.push_back({.name = names[i], .shape = tensors[i].sizes().vec()});
-    DISTRO_RETURN_IF_ERROR(Check(specs.back(), tensors[i]));
+    DISTRO_RETURN_IF_ERROR(CheckKind(specs.back(), tensors[i]));
     const auto twin = std::ranges::find_if(
         by_name, [&](const auto& one) { return one.second.data_ptr() == tensors[i].data_ptr(); });
     if (twin != by_name.end())
@@ -69,32 +110,141 @@ absl::StatusOr<ModuleTensors> ModuleTensors::Create(std::vector<std::string> nam
   DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create(std::move(specs)));
   std::vector<at::Tensor> ordered;
   for (const TensorSpec& spec : manifest.tensors()) ordered.push_back(by_name[spec.name]);
-  return ModuleTensors(std::move(manifest), std::move(ordered));
+  return CatchTorch(kWhat, [&]() -> absl::StatusOr<ModuleTensors> {
+    return ModuleTensors(std::move(manifest), std::move(ordered));
+  });
 }
 
-absl::StatusOr<RunSpans> ModuleTensors::Elements() const {
-  RunSpans spans;
+ModuleTensors::Memory ModuleTensors::MemoryOf(size_t i) const {
+  return {.module = BytesOf(tensors_[i]),
+          .master = HasMaster(i) ? BytesOf(masters_[i]) : 0,
+          .host = BytesOf(host_[i]) + BytesOf(host_gradients_[i])};
+}
+
+int64_t ModuleTensors::GradientBytes() const {
+  int64_t bytes = 0;
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    DISTRO_RETURN_IF_ERROR(Check(manifest_.tensors()[i], tensors_[i]));
-    spans.push_back(SpanOf(tensors_[i]));
+    bytes += BytesOf(tensors_[i].grad());
+    if (HasMaster(i)) bytes += BytesOf(masters_[i].grad());
   }
-  return spans;
+  return bytes;
 }
 
-absl::StatusOr<RunSpans> ModuleTensors::Gradients() const {
+absl::Status ModuleTensors::Check() const {
+  for (size_t i = 0; i < tensors_.size(); ++i)
+    DISTRO_RETURN_IF_ERROR(CheckSame(manifest_.tensors()[i], tensors_[i], masters_[i]));
+  return absl::OkStatus();
+}
+
+void ModuleTensors::Finish() const {
+  at::Device finished(at::kCPU);  // tensors of one device follow each other
+  for (const at::Tensor& tensor : tensors_) {
+    const at::Device device = std::exchange(finished, tensor.device());
+    if (finished.is_cpu() || finished == device) continue;
+    c10::impl::VirtualGuardImpl(finished.type()).synchronizeDevice(finished.index());
+  }
+}
+
+absl::StatusOr<RunSpans> ModuleTensors::Elements() {
+  DISTRO_RETURN_IF_ERROR(Check());
+  return CatchTorch(kWhat, [&]() -> absl::StatusOr<RunSpans> {
+    RunSpans spans;
+    for (size_t i = 0; i < masters_.size(); ++i)
+      spans.push_back(SpanOf(HostOf(masters_[i], &host_[i])));
+    return spans;
+  });
+}
+
+absl::Status ModuleTensors::ShowElements() {
   const at::NoGradGuard no_grad;
-  RunSpans spans;
-  for (size_t i = 0; i < tensors_.size(); ++i) {
-    const TensorSpec& spec = manifest_.tensors()[i];
-    DISTRO_RETURN_IF_ERROR(Check(spec, tensors_[i]));
-    at::Tensor& gradient = tensors_[i].mutable_grad();
-    if (!gradient.defined()) gradient = at::zeros(tensors_[i].sizes(), tensors_[i].options());
-    if (gradient.layout() != at::kStrided)
-      return Refuse(spec.name, "its gradient is sparse: leave sparse=True out of the embedding");
-    if (!gradient.is_contiguous()) gradient = gradient.contiguous();
-    spans.push_back(SpanOf(gradient));
-  }
+  const absl::Status status = CatchTorch(kWhat, [&] {
+    for (size_t i = 0; i < masters_.size(); ++i) {
+      if (!IsHostMemory(masters_[i])) masters_[i].copy_(host_[i]);
+    }
+    return absl::OkStatus();
+  });
+  return status.ok() ? ShowMasters() : status;
+}
+
+absl::StatusOr<RunSpans> ModuleTensors::ReadElements() {
+  const at::NoGradGuard no_grad;
+  DISTRO_ASSIGN_OR_RETURN(RunSpans spans, Elements());
+  DISTRO_RETURN_IF_ERROR(CatchTorch(kWhat, [&] {
+    for (size_t i = 0; i < masters_.size(); ++i) {
+      if (!IsHostMemory(masters_[i])) host_[i].copy_(masters_[i]);
+    }
+    return absl::OkStatus();
+  }));
   return spans;
+}
+
+absl::Status ModuleTensors::ShowMasters() {
+  const at::NoGradGuard no_grad;
+  DISTRO_RETURN_IF_ERROR(Check());
+  return CatchTorch(kWhat, [&] {
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (HasMaster(i)) tensors_[i].copy_(masters_[i]);
+    }
+    Finish();
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<at::Tensor> ModuleTensors::GradientOf(size_t i) const {
+  at::Tensor& gradient = tensors_[i].mutable_grad();
+  if (!gradient.defined()) gradient = at::zeros(tensors_[i].sizes(), tensors_[i].options());
+  if (gradient.layout() == at::kStrided) return gradient;
+  return Refuse(manifest_.tensors()[i].name,
+                "its gradient is sparse: leave sparse=True out of the embedding");
+}
+
+absl::StatusOr<double> ModuleTensors::GradientNorm() {
+  const at::NoGradGuard no_grad;
+  DISTRO_RETURN_IF_ERROR(Check());
+  return CatchTorch(kWhat, [&]() -> absl::StatusOr<double> {
+    std::vector<at::Tensor> norms;  // of all tensors, before the first is waited for
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      DISTRO_ASSIGN_OR_RETURN(const at::Tensor gradient, GradientOf(i));
+      norms.push_back(gradient.norm(2, at::kFloat));
+    }
+    double squares = 0;
+    for (const at::Tensor& norm : norms) squares += std::pow(double{norm.item<float>()}, 2);
+    return std::sqrt(squares);
+  });
+}
+
+absl::Status ModuleTensors::ScaleGradients(float scale) {
+  const at::NoGradGuard no_grad;
+  DISTRO_RETURN_IF_ERROR(Check());
+  return CatchTorch(kWhat, [&]() -> absl::Status {
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      DISTRO_ASSIGN_OR_RETURN(at::Tensor gradient, GradientOf(i));
+      if (HasMaster(i)) {
+        at::Tensor& of_master = masters_[i].mutable_grad();
+        if (!of_master.defined()) of_master = at::empty(masters_[i].sizes(), masters_[i].options());
+        of_master.copy_(gradient);
+        gradient = of_master;
+      }
+      if (scale != 1) gradient.mul_(scale);
+    }
+    Finish();
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<RunSpans> ModuleTensors::Gradients() {
+  const at::NoGradGuard no_grad;
+  DISTRO_RETURN_IF_ERROR(Check());
+  return CatchTorch(kWhat, [&]() -> absl::StatusOr<RunSpans> {
+    RunSpans spans;
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      DISTRO_ASSIGN_OR_RETURN(const at::Tensor gradient, GradientOf(i));
+      const at::Tensor& host = HostOf(gradient, &host_gradients_[i]);
+      if (!host.is_same(gradient)) host.copy_(gradient);
+      spans.push_back(SpanOf(host));
+    }
+    return spans;
+  });
 }
 
 }  // namespace distro::worker

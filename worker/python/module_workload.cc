@@ -46,7 +46,8 @@ absl::Status ModuleWorkload::Build(const v1::JoinResponse& run) {
     DISTRO_ASSIGN_OR_RETURN(by_muon_, MuonTensorsOf(config, *layout_, run.model_config_json()));
     rule = LocalDeltas(config, layout_.get(), by_muon_, LocalStepsBy::kCaller);
   }
-  learner_ = std::make_unique<ModuleLearner>(layout_.get(), module_, std::move(rule), program_);
+  learner_ =
+      std::make_unique<ModuleLearner>(layout_.get(), module_, std::move(rule), program_, threads_);
   objective_ = std::make_unique<ModuleObjective>(learner_.get(), program_, phases_);
   return absl::OkStatus();
 }

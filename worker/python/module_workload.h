@@ -21,12 +21,14 @@ namespace distro::worker {
 
 class ModuleWorkload final : public Workload {
  public:
-  ModuleWorkload(const ModuleTensors* module, std::string data_fingerprint, HandOver* program,
-                 PhaseClock* phases)
+  // Rounds are compressed and applied by `threads` threads, 1 at least.
+  ModuleWorkload(ModuleTensors* module, std::string data_fingerprint, HandOver* program,
+                 PhaseClock* phases, int threads)
       : module_(module),
         data_fingerprint_(std::move(data_fingerprint)),
         program_(program),
-        phases_(phases) {}
+        phases_(phases),
+        threads_(threads) {}
 
   void Describe(v1::JoinRequest* request) const override;
   // InvalidArgument names the first tensor in which the module differs from the run's model, where
@@ -38,16 +40,18 @@ class ModuleWorkload final : public Workload {
   Objective* objective() override { return objective_.get(); }
   int micro_batch_samples() const override { return 1; }
 
-  // Of each tensor, whether Muon steps it; none with signs. Requires Build.
+  // These require Build. Of each tensor, whether Muon steps it; none with signs.
   const std::vector<bool>& by_muon() const { return by_muon_; }
+  const UpdateRuleKind& rule() const { return learner_->rule(); }
 
  private:
   absl::Status CheckTensors(const v1::JoinResponse& run) const;
 
-  const ModuleTensors* const module_;
+  ModuleTensors* const module_;
   const std::string data_fingerprint_;
   HandOver* const program_;
   PhaseClock* const phases_;
+  const int threads_;
   std::unique_ptr<Layout> layout_;
   std::vector<bool> by_muon_;
   std::unique_ptr<ModuleLearner> learner_;

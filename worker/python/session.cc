@@ -38,7 +38,7 @@ Session::Session(SessionOptions options, ModuleTensors module)
              lines_.emplace_back(line);
            }),
       phases_(Clock::Real()),
-      workload_(&module_, options_.data_fingerprint, &program_, &phases_) {}
+      workload_(&module_, options_.data_fingerprint, &program_, &phases_, options_.threads) {}
 
 Session::~Session() {
   program_.Abandon();
@@ -131,6 +131,28 @@ std::string Session::Describe() {
       .dump();
 }
 
+std::map<std::string, at::Tensor> Session::Masters() const {
+  std::map<std::string, at::Tensor> masters;
+  for (size_t i = 0; i < module_.masters().size(); ++i)
+    masters[module_.manifest().tensors()[i].name] = module_.masters()[i];
+  return masters;
+}
+
+std::string Session::DescribeMemory() const {
+  const int arrays = workload_.rule().element_arrays;
+  nlohmann::json described;
+  for (size_t i = 0; i < module_.masters().size(); ++i) {
+    const ModuleTensors::Memory memory = module_.MemoryOf(i);
+    const int64_t array = module_.masters()[i].numel() * static_cast<int64_t>(sizeof(float));
+    described[module_.manifest().tensors()[i].name] = {{"module", memory.module},
+                                                       {"master", memory.master},
+                                                       {"host", memory.host},
+                                                       {"replica", array},
+                                                       {"rule", arrays * array}};
+  }
+  return described.dump();
+}
+
 std::string Session::Summary() const { return SummaryJson(run_->summary()); }
 
 absl::Status Session::Save(const std::string& folder) {
@@ -139,8 +161,7 @@ absl::Status Session::Save(const std::string& folder) {
                                parameters.pieces, run_->companions());
 }
 
-absl::StatusOr<std::vector<int64_t>> Session::SamplesOf(const Request& request,
-                                                        int64_t size) const {
+absl::StatusOr<std::vector<int64_t>> Session::SamplesOf(const v1::Slot& slot, int64_t size) const {
   const v1::RunConfig& config = run_->run().config();
   // As a text in which every token but the first is a sample.
   absl::StatusOr<DataSplit> split = SplitSamples(size + 1, 1, config.held_out_fraction());
@@ -148,7 +169,7 @@ absl::StatusOr<std::vector<int64_t>> Session::SamplesOf(const Request& request,
     return Annotate(split.status(), absl::StrCat("a data set of ", size, " samples"));
   const Sampler sampler(split->training_samples, config.seed());
   std::vector<int64_t> samples;
-  ForEachRange(request.samples, [&](uint64_t first, uint64_t count) {
+  ForEachRange(slot, [&](uint64_t first, uint64_t count) {
     for (uint64_t i = 0; i < count; ++i) samples.push_back(sampler.SampleAt(first + i));
   });
   return samples;

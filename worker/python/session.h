@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,8 @@ struct SessionOptions {
   std::string state_dir;
   // It is kept after so many rounds' uploads, and at the end; 0: at the end only.
   uint64_t state_interval_rounds = 1;
+  // That compress and apply a round.
+  int threads = 1;
 };
 
 class Session {
@@ -64,6 +67,13 @@ class Session {
   // Lines that were logged since the last call.
   std::vector<std::string> TakeLog();
 
+  // What an inner optimizer steps, by name (module_tensors.h).
+  std::map<std::string, at::Tensor> Masters() const;
+  // The bytes in which each parameter lies, as JSON: by name `module`, `master`, `host` (as
+  // ModuleTensors::Memory), `replica` and `rule`, those of the run's parameters and of the error
+  // buffer or momentum. Requires that kJoined was asked.
+  std::string DescribeMemory() const;
+
   // These require that kJoined was asked. What the run is, as JSON: `config` as run.json, `run_id`,
   // `muon` (names of the tensors that Muon steps), `local_steps` (that an earlier process took,
   // whose state this one goes on with).
@@ -72,9 +82,9 @@ class Session {
   std::string Summary() const;
   // The parameters before the next round as a checkpoint folder.
   absl::Status Save(const std::string& folder);
-  // Indices into a data set of `size` samples, in the order in which they are to be read.
+  // A slot as indices into a data set of `size` samples, in the order in which they are to be read.
   // InvalidArgument: there are too few.
-  absl::StatusOr<std::vector<int64_t>> SamplesOf(const Request& request, int64_t size) const;
+  absl::StatusOr<std::vector<int64_t>> SamplesOf(const v1::Slot& slot, int64_t size) const;
 
  private:
   absl::Status Open();
@@ -83,7 +93,7 @@ class Session {
   absl::StatusOr<std::unique_ptr<TrainingRun>> Begin(const std::string& scratch_dir);
 
   const SessionOptions options_;
-  const ModuleTensors module_;
+  ModuleTensors module_;
 
   mutable absl::Mutex mu_;
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mu_);

@@ -50,7 +50,9 @@ absl::StatusOr<Gradient> GradientStep::TakeLocalSteps(const v1::Slot& slot,
       continue;
     }
     PhaseScope phase(parts_.phases, Phase::kCompress);
-    DISTRO_RETURN_IF_ERROR(parts_.learner->TakeGradient(step, index, last.norm));
+    const absl::Status moved = parts_.learner->TakeGradient(step, index, last.norm);
+    if (must_go_on_ && absl::IsCancelled(moved)) break;
+    DISTRO_RETURN_IF_ERROR(moved);
     must_go_on_ = true;
     taken.loss += last.loss;
     taken.norm = last.norm;

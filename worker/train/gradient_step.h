@@ -42,8 +42,8 @@ class GradientStep {
   // the steps divide, and a learner with a copy.
   //
   // After the first step `goes_on` no longer cancels, because the inner optimizer cannot undo a
-  // step: the remaining steps are taken if all are wanted; with a window, or if the objective was
-  // ended (Cancelled), no more are.
+  // step: the remaining steps are taken if all are wanted; with a window, or if the objective or
+  // the learner was ended (Cancelled), no more are; what that one did of a step stays.
   absl::StatusOr<Gradient> TakeLocalSteps(const v1::Slot& slot, const v1::StepParameters& step,
                                           absl::Duration window_ends);
 

@@ -152,8 +152,17 @@ v1::Slot Trainer::SamplesFor(RoundId round,
   return OwnSamples(config_, round, SamplesOf(slot));
 }
 
+v1::Slot Trainer::WithNextSamples(v1::Slot slot) const {
+  const bool last = open_round_.value() + 1 >= config_.rounds();
+  if (last || !FindSlot(open_->next_slots(), options_.worker).has_value()) return slot;
+  const v1::Slot next = SamplesFor(open_round_.Next(), open_->next_slots());
+  for (const v1::SampleRange& range : RangesOf(next)) *slot.add_more() = range;
+  return slot;
+}
+
 absl::Status Trainer::ComputeGradient() {
   const v1::Slot slot = SamplesFor(open_round_, open_->slots());
+  parts_.objective->Expect(WithNextSamples(slot));
   if (options_.stateless) DISTRO_RETURN_IF_ERROR(parts_.learner->ForgetState());
   gradient_samples_ = FirstSample();
   if (config_.method() == v1::METHOD_DELTAS)
@@ -163,6 +172,7 @@ absl::Status Trainer::ComputeGradient() {
 
 absl::Status Trainer::ComputeLookaheadGradient() {
   const v1::Slot slot = SamplesFor(open_round_.Next(), open_->next_slots());
+  parts_.objective->Expect(slot);
   return TakeGradient(
       slot, gradient_step_.ComputeAhead(slot, absl::bit_cast<float>(open_->step().eta_bits())));
 }

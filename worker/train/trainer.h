@@ -109,6 +109,8 @@ class Trainer {
   // The samples that this worker reads for a round with these slots, in which it has one.
   v1::Slot SamplesFor(RoundId round,
                       const google::protobuf::RepeatedPtrField<v1::Slot>& slots) const;
+  // Those of a slot of the open round, and behind them those announced for the next one.
+  v1::Slot WithNextSamples(v1::Slot slot) const;
   absl::Status Step();
   absl::Status TakeEvent();
   absl::Status ComputeGradient();

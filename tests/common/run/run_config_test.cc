@@ -130,6 +130,7 @@ TEST(ParseRunConfigTest, DataMayBeNamedByItsFingerprint) {
     ExpectRefused(named(wrong, ""), "data_fingerprint: is not 64 hexadecimal digits",
                   "distro-worker fingerprint");
   EXPECT_TRUE(ParseRunConfig(named("my data", R"(, "workers": "python")")).ok());
+  EXPECT_TRUE(ParseRunConfig(named("any", "")).ok());
   for (const std::string& length : {std::string(), std::string(129, 'a')})
     ExpectRefused(named(length, R"(, "workers": "python")"), "data_fingerprint: has ");
 }

@@ -81,6 +81,30 @@ TEST_F(MembershipTest, DataThatTheRunNamesIsAskedOfTheFirstWorkerToo) {
   EXPECT_EQ(ReasonOf(members.Join(Identity("b", 1), "wrong", Seconds(0))), "other_data");
 }
 
+TEST_F(MembershipTest, DataThatIsNotSaidIsOtherData) {
+  const absl::Status status = members_.Join(Identity("a", 1), "", Seconds(0));
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(status), "other_data");
+  EXPECT_THAT(status.message(), HasSubstr("\"any\""));
+  EXPECT_EQ(members_.Find("a"), nullptr);
+}
+
+TEST_F(MembershipTest, ARunOfAnyDataComparesNone) {
+  Membership members({.max_workers = 4, .lease = Seconds(30), .data_fingerprint = "any"}, &log_);
+  EXPECT_EQ(members.Join(Identity("a", 1), "", Seconds(0)), absl::OkStatus());
+  EXPECT_EQ(members.Join(Identity("b", 1), "one", Seconds(0)), absl::OkStatus());
+  EXPECT_EQ(members.Join(Identity("c", 1), "two", Seconds(0)), absl::OkStatus());
+  EXPECT_EQ(members.fingerprint(), "any") << "of the start record";
+  EXPECT_EQ(members.Join(Identity("d", 1), std::string(129, 'a'), Seconds(0)).code(),
+            StatusCode::kInvalidArgument);
+}
+
+// A worker cannot open a run by what it says.
+TEST_F(MembershipTest, AnyIsTheRunsToSay) {
+  ASSERT_EQ(members_.Join(Identity("a", 1), "any", Seconds(0)), absl::OkStatus());
+  EXPECT_EQ(ReasonOf(members_.Join(Identity("b", 1), "one", Seconds(0))), "other_data");
+}
+
 TEST_F(MembershipTest, TheRunsDataIsNeverForgotten) {
   members_.FixFingerprint("right");
   EXPECT_EQ(members_.Join(Identity("a", 1), "wrong", Seconds(0)).code(),
@@ -94,7 +118,6 @@ TEST_F(MembershipTest, BadIdentitiesAreRefused) {
             StatusCode::kInvalidArgument);
   EXPECT_EQ(members_.Join(Identity("a", 0), "data", Seconds(0)).code(),
             StatusCode::kInvalidArgument);
-  EXPECT_EQ(members_.Join(Identity("a", 1), "", Seconds(0)).code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(members_.Join(Identity("a", 1), std::string(1000, 'x'), Seconds(0)).code(),
             StatusCode::kInvalidArgument);
 }

@@ -40,6 +40,20 @@ class InviteCommandTest : public ::testing::Test {
   const absl::Time now_ = absl::FromUnixSeconds(1800000000);
 };
 
+TEST_F(InviteCommandTest, OfARunOfAnyDataNamesNone) {
+  ASSERT_TRUE(WriteFileAtomically(folder_.File("run.json"),
+                                  R"({"name": "demo", "rounds": 5, "sequence_length": 8,
+                                      "samples_per_worker": 1, "data_fingerprint": "any"})")
+                  .ok());
+  InviteOptions options = Options();
+  options.run = folder_.File("run.json");
+  ASSERT_TRUE(MakeInvite(options, now_).ok());
+  const auto invite = ReadInvite(options.out);
+  ASSERT_TRUE(invite.ok()) << invite.status();
+  EXPECT_EQ(invite->run, "demo");
+  EXPECT_EQ(invite->data_fingerprint, "");
+}
+
 TEST_F(InviteCommandTest, HasWhatAMachineNeedsAndTheAggregatorKnowsItsToken) {
   ASSERT_TRUE(
       MakeCerts({.out = folder_.File("tls"), .hosts = {"localhost"}, .workers = {}}, now_).ok());

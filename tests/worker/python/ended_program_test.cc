@@ -47,19 +47,24 @@ class EndedProgramTest : public ::testing::Test {
     const std::vector<bool> none(names.size(), false);
     learner_ = std::make_unique<ModuleLearner>(
         &native_.layout, module_.get(),
-        LocalDeltas(native_.config, &native_.layout, none, LocalStepsBy::kCaller), &program_);
+        LocalDeltas(native_.config, &native_.layout, none, LocalStepsBy::kCaller), &program_,
+        /*threads=*/2);
   }
 
-  // Of a round of two local steps.
-  absl::StatusOr<Gradient> Take(Objective* objective) {
+  // Of a round of two local steps. The program answers `steps` of them, and then is closed.
+  absl::StatusOr<Gradient> Take(Objective* objective, int steps = 2) {
     PhaseClock phases(Clock::Real());
     GradientStep step(
         {.learner = learner_.get(), .objective = objective, .phases = &phases, .goes_on = [] {
            return absl::CancelledError("stopped");
          }});
-    std::thread program([&] {
-      while (program_.Wait(absl::Seconds(60))->kind == Request::Kind::kStep)
-        EXPECT_TRUE(program_.Answer(0).ok());
+    std::thread program([&, steps]() mutable {
+      while (program_.Wait(absl::Seconds(60))->kind == Request::Kind::kStep) {
+        if (steps-- > 0)
+          EXPECT_TRUE(program_.Answer(0).ok());
+        else
+          program_.Close();
+      }
     });
     const absl::StatusOr<Gradient> gradient =
         step.TakeLocalSteps(ConsecutiveSamples(0, 4), native_.step, absl::InfiniteDuration());
@@ -81,6 +86,15 @@ TEST_F(EndedProgramTest, TheStepsUntilThenAreTheRounds) {
   EXPECT_EQ(gradient->local_steps, 1);
   EXPECT_TRUE(gradient->finite);
   EXPECT_EQ(gradient->loss, 2);
+}
+
+TEST_F(EndedProgramTest, AnEndInsideAStepLeavesTheStepsBefore) {
+  Scripted objective(2, absl::OkStatus());
+  const absl::StatusOr<Gradient> gradient = Take(&objective, /*steps=*/1);
+  ASSERT_TRUE(gradient.ok()) << gradient.status();
+  EXPECT_TRUE(gradient->finite);
+  Scripted again(2, absl::OkStatus());
+  EXPECT_TRUE(absl::IsCancelled(Take(&again, /*steps=*/0).status())) << "there is none before";
 }
 
 TEST_F(EndedProgramTest, WithoutAStepThereIsNothing) {

@@ -1,5 +1,8 @@
 #include "worker/python/module_tensors.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -23,7 +26,7 @@ std::string Refusal(const at::Tensor& tensor) {
 
 TEST(ModuleTensorsTest, AreInTheOrderOfTheManifest) {
   const at::Tensor b = Parameter({2, 3}, 2), a = Parameter({4}, 1);
-  const auto module = ModuleTensors::Create({"b", "a"}, {b, a});
+  auto module = ModuleTensors::Create({"b", "a"}, {b, a});
   ASSERT_TRUE(module.ok()) << module.status();
   EXPECT_THAT(module->manifest().tensors(),
               ElementsAre(TensorSpec{"a", {4}}, TensorSpec{"b", {2, 3}}));
@@ -35,13 +38,11 @@ TEST(ModuleTensorsTest, AreInTheOrderOfTheManifest) {
 }
 
 TEST(ModuleTensorsTest, WhatCannotBeTrainedIsNamedWithTheRemedy) {
-  EXPECT_THAT(Refusal(Parameter({2}, 0, at::kHalf)),
-              AllOf(HasSubstr("\"layer.weight\": is Half"), HasSubstr("model.float()")));
-  EXPECT_THAT(Refusal(at::zeros({4, 2}).t().requires_grad_()),
-              AllOf(HasSubstr("not contiguous"), HasSubstr(".contiguous()")));
+  EXPECT_THAT(Refusal(Parameter({2}, 0, at::kDouble)),
+              AllOf(HasSubstr("\"layer.weight\": is Double"), HasSubstr("model.float()")));
   EXPECT_THAT(Refusal(at::zeros({2})), HasSubstr("requires_grad_()"));
   EXPECT_THAT(Refusal(at::empty({2}, at::TensorOptions(at::kMeta)).requires_grad_()),
-              AllOf(HasSubstr("is on meta"), HasSubstr("model.cpu()")));
+              AllOf(HasSubstr("is on meta"), HasSubstr("model.to_empty(")));
   EXPECT_THAT(Refusal(at::zeros({}).requires_grad_()), HasSubstr("layer.weight"));
 }
 
@@ -59,7 +60,7 @@ TEST(ModuleTensorsTest, TensorsAreNamedOnceAndThereIsOne) {
 
 TEST(ModuleTensorsTest, AChangeBehindItsBackIsNoticed) {
   at::Tensor tensor = Parameter({2, 3});
-  const auto module = ModuleTensors::Create({"a"}, {tensor});
+  auto module = ModuleTensors::Create({"a"}, {tensor});
   tensor.set_data(at::ones({2, 3}));
   EXPECT_THAT((*module->Elements())[0], Each(1)) << "other memory is fine";
   tensor.set_data(at::ones({3, 3}));
@@ -69,15 +70,90 @@ TEST(ModuleTensorsTest, AChangeBehindItsBackIsNoticed) {
   EXPECT_THAT(std::string(module->Gradients().status().message()), HasSubstr("is Double"));
 }
 
+TEST(ModuleTensorsTest, ATensorOfFloatsIsItsOwnMaster) {
+  const at::Tensor tensor = Parameter({2, 3}, 1);
+  auto module = ModuleTensors::Create({"a"}, {tensor});
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_TRUE(module->masters()[0].is_same(tensor));
+  ASSERT_TRUE(module->ShowElements().ok());
+  ASSERT_TRUE(module->ReadElements().ok());
+  ASSERT_TRUE(module->ScaleGradients(1).ok());
+  EXPECT_EQ(module->MemoryOf(0).module, 24);
+  EXPECT_EQ(module->MemoryOf(0).master, 0);
+  EXPECT_EQ(module->MemoryOf(0).host, 0);
+  EXPECT_EQ(module->GradientBytes(), 24);
+}
+
+// 1 + 2^-10 is a float and no bf16.
+TEST(ModuleTensorsTest, ShortFloatsHaveAMasterOfFloats) {
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    const float fine = 1 + 0x1p-12f;
+    const at::Tensor tensor = Parameter({2, 2}, 3, type);
+    auto module = ModuleTensors::Create({"a"}, {tensor});
+    ASSERT_TRUE(module.ok()) << module.status();
+    EXPECT_THAT((*module->ReadElements())[0], Each(3)) << "the module's values";
+    std::ranges::fill((*module->Elements())[0], fine);
+    ASSERT_TRUE(module->ShowElements().ok());
+    EXPECT_THAT((*module->ReadElements())[0], Each(fine)) << "nothing is lost in the master";
+    EXPECT_EQ(tensor.scalar_type(), type);
+    EXPECT_TRUE(tensor.detach().eq(1).all().item<bool>()) << "rounded";
+
+    at::Tensor master = module->masters()[0];
+    EXPECT_TRUE(master.is_leaf());
+    {
+      const at::NoGradGuard no_grad;
+      master.fill_(5);
+    }
+    ASSERT_TRUE(module->ShowMasters().ok());
+    EXPECT_TRUE(tensor.detach().eq(5).all().item<bool>());
+    EXPECT_EQ(module->MemoryOf(0).module, 8);
+    EXPECT_EQ(module->MemoryOf(0).master, 16);
+  }
+}
+
+TEST(ModuleTensorsTest, GradientsOfShortFloatsAreScaledInTheMaster) {
+  const at::Tensor tensor = Parameter({4}, 0, at::kBFloat16);
+  tensor.mutable_grad() = at::full({4}, 3, at::kBFloat16);
+  auto module = ModuleTensors::Create({"a"}, {tensor});
+  EXPECT_EQ(*module->GradientNorm(), 6);
+  ASSERT_TRUE(module->ScaleGradients(1.0f / 3).ok());
+  EXPECT_EQ(module->masters()[0].grad().data_ptr<float>()[2], 3 * (1.0f / 3));
+  EXPECT_EQ(tensor.grad()[2].item<float>(), 3) << "as backward left it";
+  EXPECT_THAT((*module->Gradients())[0], Each(3));
+}
+
+// Columns that lie one after another, which the rule cannot read as they are.
+TEST(ModuleTensorsTest, TensorsOfAnyStridesAreTrained) {
+  const at::Tensor tensor = at::zeros({3, 2}).t().requires_grad_();
+  auto module = ModuleTensors::Create({"a"}, {tensor});
+  ASSERT_TRUE(module.ok()) << module.status();
+  const auto elements = module->Elements();
+  std::ranges::copy(std::vector<float>{0, 1, 2, 3, 4, 5}, (*elements)[0].begin());
+  ASSERT_TRUE(module->ShowElements().ok());
+  EXPECT_EQ(tensor[0][1].item<float>(), 1);
+  EXPECT_EQ(tensor[1][0].item<float>(), 3);
+  EXPECT_THAT((*module->ReadElements())[0], ElementsAre(0, 1, 2, 3, 4, 5));
+}
+
 TEST(ModuleTensorsTest, GradientsAreThereAndContiguous) {
   const at::Tensor used = Parameter({3, 2}), unused = Parameter({2});
   used.mutable_grad() = at::arange(6, at::kFloat).view({2, 3}).t();
-  const auto module = ModuleTensors::Create({"a", "b"}, {used, unused});
+  auto module = ModuleTensors::Create({"a", "b"}, {used, unused});
   const auto gradients = module->Gradients();
   ASSERT_TRUE(gradients.ok()) << gradients.status();
   EXPECT_THAT((*gradients)[0], ElementsAre(0, 3, 1, 4, 2, 5));
-  EXPECT_EQ((*gradients)[0].data(), used.grad().data_ptr<float>()) << "which the step sees";
   EXPECT_THAT((*gradients)[1], ElementsAre(0, 0));
+  EXPECT_FLOAT_EQ(*module->GradientNorm(), std::sqrt(55.0f));
+  ASSERT_TRUE(module->ScaleGradients(2).ok());
+  EXPECT_EQ(used.grad()[1][1].item<float>(), 8) << "which the step sees";
+}
+
+TEST(ModuleTensorsTest, SparseGradientsAreRefused) {
+  const at::Tensor tensor = Parameter({2});
+  auto module = ModuleTensors::Create({"embed"}, {tensor});
+  tensor.mutable_grad() = at::zeros({2}).to_sparse();
+  EXPECT_THAT(std::string(module->GradientNorm().status().message()),
+              AllOf(HasSubstr("\"embed\""), HasSubstr("sparse=True")));
 }
 
 }  // namespace

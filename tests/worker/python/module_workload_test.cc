@@ -36,7 +36,8 @@ class ModuleWorkloadTest : public ::testing::Test {
     module_ = std::make_unique<ModuleTensors>(*ModuleTensors::Create(names, parameters));
   }
   absl::Status Build() {
-    workload_ = std::make_unique<ModuleWorkload>(module_.get(), "data", &program_, &phases_);
+    workload_ =
+        std::make_unique<ModuleWorkload>(module_.get(), "data", &program_, &phases_, /*threads=*/1);
     return workload_->Build(run_);
   }
 

@@ -21,15 +21,16 @@ from ._errors import (
     Diverged,
     Error,
     NotAuthorized,
+    NotReachable,
     OtherData,
     OtherRun,
     OtherVersion,
     Quarantined,
     Replaced,
     TooSlow,
-    Unreachable,
 )
 from ._library import fingerprint_of_tokens, save_initial
+from ._memory import ParameterMemory
 from ._optimizer import Optimizer
 from ._run import Run
 
@@ -37,15 +38,16 @@ __all__ = [
     "Diverged",
     "Error",
     "NotAuthorized",
+    "NotReachable",
     "Optimizer",
     "OtherData",
     "OtherRun",
     "OtherVersion",
+    "ParameterMemory",
     "Quarantined",
     "Replaced",
     "Run",
     "TooSlow",
-    "Unreachable",
     "connect",
     "fingerprint_of_tokens",
     "save_initial",

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import tempfile
+from typing import Any
 
 import torch
 
 from . import _library
-from ._errors import error_of
+from ._follower import Follower
+from ._lead import Lead
+from ._ranks import ranks as find_ranks
+from ._reader import Fingerprinted
 from ._run import Run
 
 
@@ -23,7 +27,7 @@ def connect(
     model: torch.nn.Module,
     state_dir: str | None = None,
     state_interval_rounds: int = 1,
-    fingerprint: str,
+    fingerprint: str | Fingerprinted | None,
     timeout: float | None = None,
 ) -> Run:
     """Joins the run of an aggregator and loads its newest parameters into `model`.
@@ -33,15 +37,21 @@ def connect(
     token_file   file with this worker's token, one line; or `token`, the token itself
     insecure     plaintext, nobody is authenticated: for tests
     name         of this worker in the run, [a-z0-9-]{1,63}
-    model        parameters that require a gradient are trained: float32, contiguous, on the CPU,
-                 with the names and shapes of the run's model
+    model        parameters that require a gradient are trained: float32, or bfloat16 or float16 with
+                 a float32 master copy, with the names and shapes of the run's model. What
+                 torch.compile or DistributedDataParallel made of a module is that module
     state_dir    folder in which this worker's own state is kept, one a worker; None: none is, and a
                  process that is started again begins without momentum
     state_interval_rounds
                  rounds between saves; 0: only when it is closed
-    fingerprint  text that all workers of the run share and that names its data
-                 (fingerprint_of_tokens for the files of distro-worker)
+    fingerprint  names the run's data, the same on all workers: a text of 1 to 128 bytes
+                 (fingerprint_of_tokens for the files of distro-worker), or the data set, whose
+                 attribute `fingerprint` is that text. None: not said, which a run allows whose
+                 run.json has "data_fingerprint": "any"
     timeout      seconds to wait for a run to join; None: as long as it takes
+
+    After torch.distributed.init_process_group all its processes are one worker, and each calls this
+    with the same arguments: rank 0 joins the run, the others get what the module is to be from it.
 
     ValueError: an argument or a parameter that cannot be; names it and says what to do. Error: the
     run cannot be joined; its class says why."""
@@ -49,31 +59,53 @@ def connect(
         raise ValueError("token, token_file: give one of them")
     if state_interval_rounds < 0:
         raise ValueError(f"state_interval_rounds: {state_interval_rounds} is below 0")
-    own_token_file = None
-    if token is not None:
-        handle, own_token_file = tempfile.mkstemp(prefix="distro-train-")  # readable by us alone
-        with os.fdopen(handle, "w") as file:
-            file.write(token + "\n")
+    said = _text_of(fingerprint)
     names, parameters = _library.trainable(model)
-    options = {
-        "aggregator": url,
-        "ca": ca or "",
-        "token_file": own_token_file or token_file or "",
-        "insecure": "1" if insecure else "",
-        "name": name,
-        "state_dir": state_dir or "",
-        "fingerprint": fingerprint,
-    }
-    session = _library.new_session(names, parameters, options, state_interval_rounds)
-    run = Run(session, dict(zip(names, parameters)), state_dir, own_token_file)
+    named = dict(zip(names, parameters))
+    ranks = find_ranks()
+    worker: Lead | Follower
+    own_token_file = None
+    if ranks is not None and ranks.rank > 0:
+        worker = Follower(named, ranks)
+    else:
+        own_token_file = None if token is None else _write_token(token)
+        options = {
+            "aggregator": url,
+            "ca": ca or "",
+            "token_file": own_token_file or token_file or "",
+            "insecure": "1" if insecure else "",
+            "name": name,
+            "state_dir": state_dir or "",
+            "fingerprint": said or "",
+        }
+        session: Any = _library.new_session(names, parameters, options, state_interval_rounds)
+        worker = Lead(session, named, state_dir, ranks)
+    run = Run(worker, named, said, own_token_file, ranks)
     try:
-        code, reason, message = session.start()
-        if code == "INVALID_ARGUMENT":
-            raise ValueError(message)
-        if code != "OK":
-            raise error_of(code, reason, message)
         run.begin(timeout)
     except BaseException:
         run.close()
         raise
     return run
+
+
+def _text_of(fingerprint: str | Fingerprinted | None) -> str | None:
+    """ValueError: neither a text nor a data set that has one."""
+    if fingerprint is None:
+        return None
+    text = fingerprint if isinstance(fingerprint, str) else getattr(fingerprint, "fingerprint", None)
+    if not isinstance(text, str) or not 1 <= len(text.encode()) <= 128:
+        raise ValueError(
+            f"fingerprint: {text!r} of a {type(fingerprint).__name__} is no text of 1 to 128 bytes: give one that is "
+            "the same on every worker, such as a hash of the data; or a data set with an attribute `fingerprint`; or "
+            'None, for a run with "data_fingerprint": "any"'
+        )
+    return text
+
+
+def _write_token(token: str) -> str:
+    """A file with it; its path."""
+    handle, path = tempfile.mkstemp(prefix="distro-train-")  # readable by us alone
+    with os.fdopen(handle, "w") as file:
+        file.write(token + "\n")
+    return path

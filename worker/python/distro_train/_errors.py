@@ -1,5 +1,7 @@
 """How a run can end, by the reason that docs/protocol.md, "Statuses", has for it."""
 
+from __future__ import annotations
+
 
 class Error(Exception):
     """A run ended, or could not begin. `reason` is the word that logs and metrics have for it, or
@@ -10,9 +12,13 @@ class Error(Exception):
     def __init__(self, message: str, reason: str = "") -> None:
         super().__init__(f"{message} ({self.remedy})" if self.remedy else message)
         self.reason = reason
+        self._message = message
+
+    def __reduce__(self) -> tuple[type[Error], tuple[str, str]]:
+        return type(self), (self._message, self.reason)
 
 
-class Unreachable(Error):
+class NotReachable(Error):
     """Nobody answered in time."""
 
     remedy = "check the address and that the aggregator runs"
@@ -45,7 +51,7 @@ class NotAuthorized(Error):
 class Quarantined(Error):
     """Nothing is accepted from this worker until an operator admits it."""
 
-    remedy = "mend the cause, then: distroctl admit NAME"
+    remedy = "fix the cause, then: distroctl admit NAME"
 
 
 class Replaced(Error):

@@ -19,7 +19,7 @@ class RunOptimizer(torch.optim.Optimizer):
 
     def __init__(
         self,
-        named: Mapping[str, torch.nn.Parameter],
+        named: Mapping[str, torch.Tensor],
         muon: frozenset[str],
         config: Mapping[str, Any],
     ) -> None:

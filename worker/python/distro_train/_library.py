@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import pathlib
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
+
+_WHOLE_ONLY = "each process must have the whole module: use DistributedDataParallel"
 
 torch.ops.load_library(  # type: ignore[no-untyped-call]
     str(pathlib.Path(__file__).parent / "libdistro_train.so")
@@ -15,8 +18,23 @@ torch.ops.load_library(  # type: ignore[no-untyped-call]
 
 
 def trainable(model: torch.nn.Module) -> tuple[list[str], list[torch.nn.Parameter]]:
-    """Names and parameters of what is trained, tied ones once."""
-    named = [(name, value) for name, value in model.named_parameters() if value.requires_grad]
+    """Names and parameters of what is trained, tied ones once; those of the module inside what
+    torch.compile or DistributedDataParallel made of it.
+
+    ValueError: parts of the parameters are in other processes (FSDP)."""
+    sharded = sys.modules.get("torch.distributed.fsdp")
+    if sharded is not None and any(isinstance(one, sharded.FullyShardedDataParallel) for one in model.modules()):
+        raise ValueError(f"model: is in FullyShardedDataParallel; {_WHOLE_ONLY}")
+    inside: Any = model
+    while isinstance(inside, torch.nn.parallel.DistributedDataParallel) or hasattr(inside, "_orig_mod"):
+        inside = inside._orig_mod if hasattr(inside, "_orig_mod") else inside.module
+    named = [
+        (name.replace("_orig_mod.", ""), value) for name, value in inside.named_parameters() if value.requires_grad
+    ]
+    tensors = sys.modules.get("torch.distributed.tensor")
+    for name, value in named:
+        if tensors is not None and isinstance(value, tensors.DTensor):
+            raise ValueError(f"parameter {name!r}: is a DTensor (fully_shard, FSDP2); {_WHOLE_ONLY}")
     return [name for name, _ in named], [value for _, value in named]
 
 
@@ -28,8 +46,7 @@ def new_session(
 ) -> Any:
     """worker/python/session.h. ValueError: parameters that cannot be trained as they are."""
     session = torch.classes.distro_train.Session
-    return session(names, list(parameters), options,
-                   state_interval_rounds)
+    return session(names, list(parameters), options, state_interval_rounds)
 
 
 def fingerprint_of_tokens(path: str) -> str:

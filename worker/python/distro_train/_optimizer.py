@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,34 +13,38 @@ from ._run import Run
 
 _log = logging.getLogger("distro_train")
 
+MakeInner = Callable[[list[torch.Tensor]], torch.optim.Optimizer]
+
 
 class Optimizer(torch.optim.Optimizer):
     """Steps the module of a run.
 
-    With method "deltas" it wraps `inner`, any torch.optim.Optimizer over the module's parameters,
-    with whatever rate and scheduler it has; every H-th step exchanges. Without `inner` it takes what
-    run.json says (Muon and AdamW, at the run's rates). With method "signs" the step is the run's
-    own and there is no inner optimizer.
+    With method "deltas" it wraps an inner optimizer, with whatever rate and scheduler it has; every
+    H-th step exchanges. Without `inner` it takes what run.json says (Muon and AdamW, at the run's
+    rates). With method "signs" the step is the run's own and there is no inner optimizer.
+
+    inner  a function from the parameters to step to a torch.optim.Optimizer over them:
+           `lambda parameters: torch.optim.AdamW(parameters, lr=1e-3)`. It is called once, with
+           `list(run.masters.values())`: float32, the module's own tensors where these are float32.
+           Or such an optimizer itself, over the parameters of a float32 module.
 
     `param_groups`, `state`, `state_dict` and `load_state_dict` are the inner optimizer's.
 
     Gradients are the program's to make, clipping is the run's (clip_norm). They are set to None after
     each step, so a loop needs no zero_grad.
 
-    ValueError: an inner optimizer with method "signs", or one that does not have the module's
-    parameters. RuntimeError: the run has an optimizer already."""
+    ValueError: an inner optimizer with method "signs", or one that does not step what the run
+    trains. RuntimeError: the run has an optimizer already."""
 
-    def __init__(self, run: Run, inner: torch.optim.Optimizer | None = None) -> None:
+    def __init__(self, run: Run, inner: torch.optim.Optimizer | MakeInner | None = None) -> None:
         deltas = run.config["method"] == "deltas"
         if inner is not None and not deltas:
             raise ValueError('inner: the run\'s method is "signs", whose step is its own: leave inner out')
+        self._by_run = RunOptimizer(run.masters, run.muon, run.config) if deltas and inner is None else None
+        self.inner: torch.optim.Optimizer | None = self._by_run
         if inner is not None:
-            held = {id(p) for group in inner.param_groups for p in group["params"]}
-            missing = [name for name, p in run.named_parameters.items() if id(p) not in held]
-            if missing:
-                raise ValueError(f"inner: does not step {missing[0]!r}, which the run trains")
-        self._by_run = RunOptimizer(run.named_parameters, run.muon, run.config) if deltas and inner is None else None
-        self.inner: torch.optim.Optimizer | None = inner or self._by_run
+            self.inner = inner if isinstance(inner, torch.optim.Optimizer) else inner(list(run.masters.values()))
+            _check_steps(self.inner, run)
         self._run = run
         super().__init__(list(run.named_parameters.values()), {})
         if self.inner is not None:
@@ -60,6 +65,14 @@ class Optimizer(torch.optim.Optimizer):
         batch was taken since the last step."""
         return self._run.take(loss.item() if isinstance(loss, torch.Tensor) else loss)
 
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Of the module's parameters, whatever it is that the inner optimizer steps."""
+        for parameter in self._run.named_parameters.values():
+            if set_to_none:
+                parameter.grad = None
+            elif parameter.grad is not None:
+                parameter.grad.zero_()
+
     def state_dict(self) -> dict[str, Any]:
         return {} if self.inner is None else self.inner.state_dict()
 
@@ -67,6 +80,7 @@ class Optimizer(torch.optim.Optimizer):
         if self.inner is not None:
             self.inner.load_state_dict(state_dict)
             self.param_groups = self.inner.param_groups
+            self.state = self.inner.state
 
     def step_inner(self, rate: float) -> None:
         """Called by the run. The gradients are clipped."""
@@ -82,3 +96,19 @@ class Optimizer(torch.optim.Optimizer):
             self._by_run.reset()
         elif self.inner is not None:
             self.inner.state.clear()
+
+
+def _check_steps(inner: torch.optim.Optimizer, run: Run) -> None:
+    """ValueError: it does not step what is to be stepped; names the first parameter and the remedy."""
+    held = {id(p) for group in inner.param_groups for p in group["params"]}
+    for name, master in run.masters.items():
+        if id(master) in held:
+            continue
+        parameter = run.named_parameters[name]
+        if id(parameter) in held:
+            raise ValueError(
+                f"inner: steps {name!r}, which is {str(parameter.dtype).removeprefix('torch.')}, and what is "
+                "stepped is its float32 master copy: give a function, "
+                "inner=lambda parameters: torch.optim.AdamW(parameters, lr=1e-3)"
+            )
+        raise ValueError(f"inner: does not step {name!r}, which the run trains")

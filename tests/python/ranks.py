@@ -1,0 +1,64 @@
+"""Two processes as one worker, by DistributedDataParallel over gloo: what a user's program is with several GPUs. Each prints a line a
+step, and a hash of its parameters after every round."""
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import sys
+
+import distro_train
+import torch
+from llama import Llama
+from train import Text
+
+
+def bits(model):
+    """A hash of the parameters' bits."""
+    digest = hashlib.sha256()
+    for parameter in model.parameters():
+        digest.update(parameter.detach().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for flag in ("aggregator", "name", "text", "summary", "config", "store"):
+        parser.add_argument(f"--{flag}", required=True)
+    parser.add_argument("--rank", type=int, required=True)
+    parser.add_argument("--state_dir")
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--signs", action="store_true")
+    parser.add_argument("--die_at", type=int, default=-1, help="step in which this process ends with an error")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(args.rank)  # modules begin differently
+    torch.distributed.init_process_group("gloo", init_method=f"file://{args.store}", rank=args.rank, world_size=2)
+    inner = Llama(json.loads(pathlib.Path(args.config).read_text())).to(getattr(torch, args.dtype))
+    model = torch.nn.parallel.DistributedDataParallel(inner)
+    text = Text(args.text, 16)
+    hashes, steps = [], 0
+    with distro_train.connect(args.aggregator, insecure=True, name=args.name, model=model, state_dir=args.state_dir,
+                              fingerprint=distro_train.fingerprint_of_tokens(args.text)) as run:
+        optimizer = distro_train.Optimizer(run, None if args.signs else lambda parameters: torch.optim.AdamW(parameters, lr=0.01))
+        hashes.append(bits(inner))
+        for batch in run.batches(text, torch.stack):
+            loss = model(batch)
+            loss.backward()
+            if steps == args.die_at:
+                raise MemoryError("as planned")
+            if optimizer.step(loss):
+                hashes.append(bits(inner))
+            steps += 1
+            print(f"step loss={loss.item():.4f} samples={len(batch)}", flush=True)
+        readings = {**run.summary(), "hashes": hashes, "done": run.done, "given": text.given}
+    pathlib.Path(args.summary).write_text(json.dumps(readings))
+    torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except distro_train.Error as error:
+        print(f"ended by {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        os._exit(5)

@@ -1,0 +1,71 @@
+"""The other processes of a worker: they compute gradients, and rank 0 says what becomes of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ._ranks import Ranks
+
+if TYPE_CHECKING:
+    from ._optimizer import Optimizer
+
+
+class Follower:
+    """What Lead is for rank 0, with its functions."""
+
+    def __init__(self, named_parameters: dict[str, torch.nn.Parameter], ranks: Ranks) -> None:
+        self._parameters = named_parameters
+        self._ranks = ranks
+        self.asked = ""
+
+    def masters(self) -> dict[str, torch.Tensor]:
+        """What nobody steps here: rank 0 does."""
+        return dict(self._parameters)
+
+    def join(self, timeout: float | None) -> dict[str, Any]:
+        found = self._listen()
+        self.asked = "joined"
+        return found
+
+    def attach(self, optimizer: Optimizer) -> None:
+        pass
+
+    def advance(self, loss: float) -> bool:
+        told = self._listen()
+        self.asked = told["asked"]
+        return bool(told["round_ended"])
+
+    def samples(self, size: int) -> tuple[list[int], list[int]]:
+        given: tuple[list[int], list[int]] = self._listen(tensors=False)["samples"]
+        return given
+
+    def ending(self) -> tuple[str, str, str]:
+        return ("OK", "", "")  # another one is raised where it is heard
+
+    def memory(self) -> dict[str, Any]:
+        return {
+            name: {"module": parameter.nbytes, "master": 0, "host": 0, "replica": 0, "rule": 0}
+            for name, parameter in self._parameters.items()
+        }
+
+    def summary(self) -> dict[str, Any]:
+        return {}
+
+    def save(self, folder: str) -> None:
+        pass
+
+    def close(self) -> None:
+        self.asked = "end"
+
+    def _listen(self, tensors: bool = True) -> dict[str, Any]:
+        told: dict[str, Any] = {}
+        while not told:  # a sign of life
+            told = self._ranks.share()
+        if "error" in told:
+            raise told["error"]
+        if tensors:
+            self._ranks.share_tensors(self._parameters.values())
+        done: dict[str, Any] = told["done"]
+        return done

@@ -1,0 +1,199 @@
+"""The process of a worker that talks with the aggregator: serves the training thread of the C++ side."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ._errors import Error, NotReachable, error_of
+from ._ranks import Ranks
+from ._state import InnerState
+
+if TYPE_CHECKING:
+    from ._optimizer import Optimizer
+
+_log = logging.getLogger("distro_train")
+_LEVELS = {"DEBUG": logging.DEBUG, "INFO": logging.INFO, "WARN": logging.WARNING, "ERROR": logging.ERROR}
+_POLL_MILLISECONDS = 100  # between looks at signals while the C++ side works
+_SIGN_OF_LIFE_SECONDS = 5  # that the other processes hear while it does
+
+
+class Lead:
+    """What is asked of the program by `session` (worker/python/session.h), and with several processes
+    what the others need of it."""
+
+    def __init__(
+        self,
+        session: Any,
+        named_parameters: dict[str, torch.nn.Parameter],
+        state_dir: str | None,
+        ranks: Ranks | None,
+    ) -> None:
+        self._session = session
+        self._parameters = named_parameters
+        self._state_dir = state_dir
+        self._ranks = ranks
+        self._heard = 0.0
+        self._optimizer: Optimizer | None = None
+        self._state: InnerState | None = None
+        self._closed = False
+        #: What the training thread waits for: joined, gradient, end; empty while it works.
+        self.asked = ""
+
+    def masters(self) -> dict[str, torch.Tensor]:
+        masters: dict[str, torch.Tensor] = self._session.masters()
+        return {name: masters[name] for name in self._parameters}
+
+    def join(self, timeout: float | None) -> dict[str, Any]:
+        """Starts, and waits until the run is joined; what it is (Session::Describe). All processes
+        have the run's parameters."""
+        found = self._shared(lambda: self._join(timeout))
+        if self._state_dir is not None:
+            self._state = InnerState(self._state_dir, found["run_id"], found["local_steps"])
+        return found
+
+    def attach(self, optimizer: Optimizer) -> None:
+        """The optimizer goes on with the state that is kept."""
+        self._optimizer = optimizer
+        if self._state is None or optimizer.inner is None:
+            return
+        inner = self._state.load()
+        if inner is not None:
+            optimizer.load_state_dict(inner)
+
+    def advance(self, loss: float) -> bool:
+        """Answers what is asked, with the loss of a step, and serves the training thread until it asks
+        for a gradient or has ended; whether a round ended. All processes have what the module is then."""
+        self._finish_devices()
+        return bool(self._shared(lambda: self._advance(loss))["round_ended"])
+
+    def samples(self, size: int) -> tuple[list[int], list[int]]:
+        """Of the step, and those that are expected from it on, when a round begins."""
+        if self._ranks is None:
+            return self._session.samples(size), self._session.expected(size)
+        given: tuple[list[int], list[int]] = self._shared(
+            lambda: {"samples": (self._session.samples(size), self._session.expected(size))}, tensors=False
+        )["samples"]
+        return given
+
+    def ending(self) -> tuple[str, str, str]:
+        """With which the training thread ended: code, reason, message."""
+        how: tuple[str, str, str] = self._session.ending()
+        return how
+
+    def memory(self) -> dict[str, Any]:
+        held: dict[str, Any] = json.loads(self._session.describe_memory())
+        return held
+
+    def summary(self) -> dict[str, Any]:
+        readings: dict[str, Any] = json.loads(self._session.summary())
+        return readings
+
+    def save(self, folder: str) -> None:
+        code, _, message = self._session.save(folder)
+        if code != "OK":
+            raise OSError(message)
+
+    def close(self) -> None:
+        self._closed = True
+        self._session.close()
+        while self.asked != "end":
+            self._serve(self._wait())
+
+    def _join(self, timeout: float | None) -> dict[str, Any]:
+        code, reason, message = self._session.start()
+        if code == "INVALID_ARGUMENT":
+            raise ValueError(message)
+        if code != "OK":
+            raise error_of(code, reason, message)
+        end = None if timeout is None else time.monotonic() + timeout
+        while self.asked == "":
+            if end is not None and time.monotonic() > end:
+                raise NotReachable(f"no run was joined within {timeout} s")
+            self._serve(self._wait())
+        self._raise_if_failed()
+        found: dict[str, Any] = json.loads(self._session.describe())
+        return found
+
+    def _advance(self, loss: float) -> dict[str, Any]:
+        if self.asked in ("joined", "gradient"):
+            self._session.answer(loss)
+        self.asked = ""
+        begins = True
+        while self.asked == "":
+            request = self._wait()
+            begins = request[1]
+            self._serve(request)
+        self._raise_if_failed()
+        return {"round_ended": begins or self.asked == "end", "asked": self.asked}
+
+    def _shared(self, work: Any, tensors: bool = True) -> dict[str, Any]:
+        """work(), and the other processes have what it gave, or why it gave nothing, and the module."""
+        if self._ranks is None:
+            alone: dict[str, Any] = work()
+            return alone
+        try:
+            done: dict[str, Any] = work()
+        except BaseException as error:
+            told = error if isinstance(error, (Error, ValueError)) else Error(f"rank 0: {error!r}")
+            with contextlib.suppress(Error):  # who has gone too need not hear it
+                self._ranks.share({"error": told})
+            raise
+        self._ranks.share({"done": done})
+        if tensors:
+            self._ranks.share_tensors(self._parameters.values())
+        return done
+
+    def _finish_devices(self) -> None:
+        """What this thread enqueued is done: the C++ side reads it on streams of its own."""
+        for device in {parameter.device for parameter in self._parameters.values()}:
+            if device.type != "cpu":
+                torch.accelerator.synchronize(device)
+
+    def _wait(self) -> tuple[str, bool, float, int]:
+        """What is asked; empty when nothing is for a while, so that signals are seen."""
+        request: tuple[str, bool, float, int] = self._session.wait(_POLL_MILLISECONDS)
+        for line in self._session.take_log():
+            _, level, text = line.split(maxsplit=2)
+            _log.log(_LEVELS[level], "%s", text.rstrip("\n"))
+        if self._ranks is not None and not self._closed and time.monotonic() > self._heard + _SIGN_OF_LIFE_SECONDS:
+            self._ranks.share({})
+            self._heard = time.monotonic()
+        return request
+
+    def _serve(self, request: tuple[str, bool, float, int]) -> None:
+        kind, _, rate, local_steps = request
+        if kind in ("joined", "gradient", "end"):
+            self.asked = kind
+        elif kind == "save":
+            self._session.answer(self._keep(local_steps))
+        elif kind and self._optimizer is not None:
+            if kind == "step":
+                self._optimizer.step_inner(rate)
+            else:
+                self._optimizer.reset_inner()
+            self._finish_devices()
+            self._session.answer(0.0)
+
+    def _keep(self, local_steps: int) -> float:
+        """1: the inner optimizer's state is kept."""
+        if self._optimizer is None or self._state is None:
+            return 1.0  # nothing was stepped since it was kept
+        try:
+            self._state.save(local_steps, self._optimizer.state_dict())
+        except OSError as error:
+            _log.error("the inner optimizer's state was not kept: %s", error)
+            return 0.0
+        return 1.0
+
+    def _raise_if_failed(self) -> None:
+        if self.asked != "end" or self._closed:
+            return
+        code, reason, message = self.ending()
+        if code != "OK":
+            raise error_of(code, reason, message)

@@ -1,0 +1,43 @@
+"""Which memory holds a trained parameter."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import torch
+
+
+@dataclasses.dataclass(frozen=True)
+class ParameterMemory:
+    """Where the elements of a trained parameter lie, and in how many bytes.
+
+    dtype, device  of the module's own tensor, which holds module_bytes
+    master_bytes   of the float32 copy on the same device that the inner optimizer steps; 0: it steps
+                   the module's own tensor
+    host_bytes     of copies in the host's memory of what a device or another float type holds
+    replica_bytes  of the run's parameters after the last round, float32 in the host's memory
+    rule_bytes     of the error buffer (deltas) or the momentum (signs), float32 in the host's memory
+
+    The inner optimizer's state and the gradients are not in it."""
+
+    dtype: torch.dtype
+    device: torch.device
+    module_bytes: int
+    master_bytes: int
+    host_bytes: int
+    replica_bytes: int
+    rule_bytes: int
+
+    @classmethod
+    def of(cls, parameter: torch.Tensor, held: Mapping[str, int]) -> ParameterMemory:
+        """Of what the C++ side says that it has of a parameter."""
+        return cls(
+            dtype=parameter.dtype,
+            device=parameter.device,
+            module_bytes=held["module"],
+            master_bytes=held["master"],
+            host_bytes=held["host"],
+            replica_bytes=held["replica"],
+            rule_bytes=held["rule"],
+        )

@@ -1,0 +1,71 @@
+"""The processes of one worker: what rank 0, which talks with the aggregator, shares with the others."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from ._errors import Error
+
+#: Silence of another process after which it counts as gone. One that ends is noticed at once.
+_TIMEOUT = datetime.timedelta(minutes=5)
+
+
+class Ranks:
+    """The processes of torch.distributed's default group, by a group of their own for what is no
+    gradient. Every process calls the same functions in the same order. Error: another one has gone."""
+
+    def __init__(self) -> None:
+        self._dist = torch.distributed
+        self.rank = self._dist.get_rank()
+        self.size = self._dist.get_world_size()
+        self._group = self._dist.new_group(backend="gloo", timeout=_TIMEOUT)
+
+    def share(self, message: Any = None) -> Any:
+        """What rank 0 gave."""
+        holder = [message]
+        self._guard(lambda: self._dist.broadcast_object_list(holder, src=0, group=self._group))
+        return holder[0]
+
+    def share_tensors(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Those of rank 0, to the bit, in every process."""
+        self._guard(lambda: self._broadcast(tensors))
+
+    def mean(self, value: float) -> float:
+        """Over all processes; the same bits in each."""
+        sum_of_all = torch.tensor(value, dtype=torch.float64)
+        self._guard(lambda: self._dist.all_reduce(sum_of_all, group=self._group))
+        return sum_of_all.item() / self.size
+
+    def _broadcast(self, tensors: Iterable[torch.Tensor]) -> None:
+        pending, copies = [], []
+        for tensor in tensors:
+            own = tensor.detach()
+            sent = own.contiguous()
+            if sent.data_ptr() != own.data_ptr():
+                copies.append((own, sent))
+            # As bytes: not every backend has every type of float.
+            group = self._group if sent.device.type == "cpu" else None
+            pending.append(self._dist.broadcast(sent.view(-1).view(torch.uint8), src=0, group=group, async_op=True))
+        for work in pending:
+            if work is not None:
+                work.wait()
+        for own, sent in copies:
+            own.copy_(sent)
+
+    def _guard(self, operation: Any) -> None:
+        try:
+            operation()
+        except RuntimeError as error:
+            raise Error(f"another process of this worker has gone: {error}") from error
+
+
+def ranks() -> Ranks | None:
+    """None: this process is alone."""
+    dist = torch.distributed
+    if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
+        return None
+    return Ranks()

@@ -1,0 +1,122 @@
+"""Reads batches before they are asked for."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Any, Generic, Protocol, TypeVar
+
+Sample = TypeVar("Sample", covariant=True)
+Item = TypeVar("Item")
+Batch = TypeVar("Batch")
+
+_AHEAD = 8  # batches that are read and not taken
+
+
+class MapDataset(Protocol[Sample]):
+    """A map-style data set: torch.utils.data.Dataset with a length, a list, ..."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Sample: ...
+
+
+class Fingerprinted(Protocol):
+    """A data set that says which one it is."""
+
+    @property
+    def fingerprint(self) -> str: ...
+
+
+class Reader(Generic[Item, Batch]):
+    """Reads and collates on a thread of its own, which is the only one that touches the data set: the
+    batches that are expected, in their order and a few at a time, and whatever else is taken.
+
+    A context manager: leaving it drops what was read and not taken. One thread uses it."""
+
+    def __init__(self, dataset: MapDataset[Item], collate: Callable[[list[Item]], Batch]) -> None:
+        self._dataset = dataset
+        self._collate = collate
+        self._thread = concurrent.futures.ThreadPoolExecutor(1, "distro-train-reader")
+        self._expected: list[tuple[int, ...]] = []
+        self._begun: OrderedDict[tuple[int, ...], concurrent.futures.Future[Batch]] = OrderedDict()
+        #: Batches that were taken, and those of them that were there already.
+        self.taken = self.ahead = 0
+
+    def expect(self, batches: Iterable[Sequence[int]]) -> None:
+        """These will probably be taken next, in this order. What was expected before and is not among
+        them is dropped."""
+        self._expected = [tuple(batch) for batch in batches]
+        wanted = set(self._expected)
+        for batch in [batch for batch in self._begun if batch not in wanted]:
+            self._begun.pop(batch).cancel()
+        self._begin_more()
+
+    def take(self, samples: Sequence[int]) -> Batch:
+        """The batch of these samples. Whatever the data set or collate raises."""
+        key = tuple(samples)
+        reading = self._begun.pop(key, None)
+        self.taken += 1
+        self.ahead += reading is not None and reading.done()
+        if key in self._expected:
+            del self._expected[: self._expected.index(key) + 1]
+        if reading is None:
+            reading = self._thread.submit(self._read, key)
+        self._begin_more()
+        return reading.result()
+
+    def _begin_more(self) -> None:
+        for batch in self._expected:
+            if len(self._begun) >= _AHEAD:
+                return
+            if batch not in self._begun:
+                self._begun[batch] = self._thread.submit(self._read, batch)
+
+    def _read(self, samples: tuple[int, ...]) -> Batch:
+        return self._collate([self._dataset[i] for i in samples])
+
+    def __enter__(self) -> Reader[Item, Batch]:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def parts_of_step(samples: Sequence[int], rank: int, ranks: int, batch_size: int | None) -> list[list[int]]:
+    """The batches of one process of a step's samples, which the processes share evenly.
+
+    ValueError: they do not divide."""
+    if len(samples) % ranks != 0:
+        raise ValueError(
+            f"the {len(samples)} samples of a step do not divide over {ranks} processes: "
+            "start as many as divide samples_per_worker of run.json"
+        )
+    own = len(samples) // ranks
+    batch = own if batch_size is None else batch_size
+    if batch < 1 or own % batch != 0:
+        raise ValueError(f"batch_size: {batch} does not divide the {own} samples of a step")
+    return [list(samples[first : first + batch]) for first in range(rank * own, (rank + 1) * own, batch)]
+
+
+def parts_of_steps(
+    samples: Sequence[int], of_step: int, rank: int, ranks: int, batch_size: int | None
+) -> list[list[int]]:
+    """The same of several steps with `of_step` samples each; a rest that is no step is left out."""
+    batches: list[list[int]] = []
+    for first in range(0, len(samples) - of_step + 1, of_step):
+        batches += parts_of_step(samples[first : first + of_step], rank, ranks, batch_size)
+    return batches
+
+
+def check_fingerprint(dataset: Any, said: str | None) -> None:
+    """ValueError: the data set has another fingerprint than was said when the run was joined."""
+    own = getattr(dataset, "fingerprint", None)
+    if said is not None and isinstance(own, str) and own != said:
+        raise ValueError(f"dataset.fingerprint: {own!r} is not {said!r}, which connect was given")
