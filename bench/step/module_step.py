@@ -34,9 +34,11 @@ def measure_run(binaries, config, options):
     """Readings of a program that is alone in a run."""
     space = processes.Workspace(binaries)
     try:
-        run = space.write_run(rounds=options.rounds, sequence_length=step.SEQUENCE, samples_per_worker=step.SAMPLES, method="deltas",
-                              local_steps=options.local_steps, start_workers=1, data_fingerprint="any",
-                              warmup_rounds=0, workers="python")
+        keys = {**dict.fromkeys(processes.METHODS["signs"]), **processes.METHODS["deltas"]}  # None: without the key
+        run = space.write_run(**{**keys, "method": "deltas", "rounds": options.rounds, "sequence_length": step.SEQUENCE,
+                                 "samples_per_worker": step.SAMPLES, "local_steps": options.local_steps, "start_workers": 1,
+                                 "segment_blocks": 1024, "kept_per_block": 32, "warmup_rounds": 0, "workers": "python",
+                                 "data_fingerprint": "any"})
         run_program(options.python, config, "--initial", space.folder / "initial")
         aggregator = space.start_aggregator("--run", run, "--model", space.folder / "initial")
         return run_program(options.python, config, "--threads", options.threads, "--aggregator", aggregator.grpc)

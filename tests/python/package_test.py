@@ -11,6 +11,7 @@ import pty
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import unittest
 
@@ -214,10 +215,9 @@ class ModelTest(unittest.TestCase):
         compiled = torch.compile(plain, backend="eager")
         compiled_inside = Plain()
         compiled_inside.head = torch.compile(compiled_inside.head, backend="eager")
-        for model in (compiled, torch.compile(compiled, backend="eager")):
-            inside_names, inside = trainable(model)
-            self.assertEqual(inside_names, names)
-            self.assertTrue(all(a is b for a, b in zip(inside, parameters)))
+        inside_names, inside = trainable(compiled)
+        self.assertEqual(inside_names, names)
+        self.assertTrue(all(a is b for a, b in zip(inside, parameters)))
         self.assertEqual(trainable(compiled_inside)[0], names)
 
     def test_sharded_modules_are_refused_by_name(self):
@@ -228,7 +228,7 @@ class ModelTest(unittest.TestCase):
             import torch.distributed.fsdp as fsdp
             with self.assertRaisesRegex(ValueError, "FullyShardedDataParallel.*DistributedDataParallel"):
                 trainable(fsdp.FullyShardedDataParallel(Plain(), sharding_strategy=fsdp.ShardingStrategy.NO_SHARD,
-                                                        device_id=torch.device("cpu")))
+                                                        use_orig_params=True, device_id=torch.device("cpu")))
             sharded = Plain()
             fsdp.fully_shard(sharded, mesh=torch.distributed.init_device_mesh("cpu", (1,)))
             with self.assertRaisesRegex(ValueError, "'letters.weight': is a DTensor.*FSDP2"):
@@ -250,6 +250,7 @@ class ProgressTest(unittest.TestCase):
     def test_on_a_terminal_it_is_a_bar(self):
         ours, terminal = pty.openpty()
         self.addCleanup(os.close, ours)
+        termios.tcsetwinsize(terminal, (24, 100))
         program = "from distro_train._progress import Progress; bar = Progress(4, 1); bar.round_ended(0.25); bar.close()"
         subprocess.run([sys.executable, "-B", "-c", program], stderr=terminal, check=True)
         os.close(terminal)
