@@ -31,3 +31,24 @@ function(distro_pytest)
     ENVIRONMENT "DISTRO_BIN=${CMAKE_BINARY_DIR}/bin;DISTRO_SOURCE=${CMAKE_SOURCE_DIR}"
     SKIP_REGULAR_EXPRESSION "(^|\n)[0-9]+ skipped in ")
 endfunction()
+
+# DISTRO_TRANSFORMERS_PYTHON: a Python with PyTorch and the packages of tests/python/trainers/requirements.txt. Default: what
+# scripts/install_dependencies --with_transformers puts into .deps/transformers.
+set(DISTRO_TRANSFORMERS_PYTHON "${CMAKE_SOURCE_DIR}/.deps/transformers/bin/python3" CACHE FILEPATH
+  "Python with PyTorch and the packages of tests/python/trainers/requirements.txt")
+
+# distro_transformers_test(NAME evaluate_test SCRIPT evaluate_test.py ARGS ...)   one ctest entry with the label `transformers`
+#
+# Runs SCRIPT of this folder in that Python, with the built package distro_train and without Hugging Face's servers. The
+# presets leave the label out; scripts/test --transformers runs it. Absent where that Python is, and with sanitizers, whose
+# runtime Python would have to load first.
+function(distro_transformers_test)
+  cmake_parse_arguments(PARSE_ARGV 0 ARG "" "NAME;SCRIPT" "ARGS")
+  if(DISTRO_SANITIZERS OR NOT EXISTS "${DISTRO_TRANSFORMERS_PYTHON}")
+    return()
+  endif()
+  distro_command_test(NAME ${ARG_NAME} COMMAND "${DISTRO_TRANSFORMERS_PYTHON}" -B ${ARG_SCRIPT} ${ARG_ARGS}
+    WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
+  set_tests_properties(${ARG_NAME} PROPERTIES TIMEOUT 900 LABELS transformers ENVIRONMENT
+    "HF_HUB_OFFLINE=1;DISTRO_TORCH_PYTHON=${DISTRO_TRANSFORMERS_PYTHON};DISTRO_PYTHON_PACKAGE=${CMAKE_BINARY_DIR}/python;PYTHONPATH=${CMAKE_BINARY_DIR}/python")
+endfunction()

@@ -1,6 +1,6 @@
-// Our side of the comparison with transformers (test_compatibility.py, started by
-// scripts/test_compatibility): opens a checkpoint, or makes one with random weights, trains it with
-// plain gradient descent, writes it and its logits.
+// Our side of the comparison with transformers (transformers_checkpoints_test.py): opens a
+// checkpoint, or makes one with random weights, trains it with plain gradient descent, writes it
+// and its logits.
 #include <cstdint>
 #include <cstring>
 #include <iostream>
@@ -151,7 +151,7 @@ int main(int argc, char** argv) {
       {.name = "llama_check",
        .summary = "opens or makes a checkpoint, trains it, and writes it and its logits.",
        .commands = {{.flags = distro::worker::Flags(&options),
-                     .help = R"(Called by scripts/test_compatibility.)",
+                     .help = R"(Called by transformers_checkpoints_test.py.)",
                      .run = [&options] { return distro::worker::Main(options); }}}},
       argc, argv);
 }

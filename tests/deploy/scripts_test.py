@@ -32,7 +32,7 @@ def dry_run(folder, *flags):
     """What it says in a checkout that has nothing, on a machine where nothing is installed; that it changed nothing."""
     for path in ("scripts/install_dependencies", "scripts/libtorch-requirements.txt", "scripts/cuda-requirements.txt",
                  "tests/deploy/requirements.txt", "tests/hostile/requirements.txt", "tests/python/requirements.txt",
-                 "tools/data/requirements.txt"):
+                 "tests/python/trainers/requirements.txt", "tools/data/requirements.txt"):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SOURCE / path, folder / path)
     programs = folder / "programs"
@@ -51,16 +51,16 @@ def dry_run(folder, *flags):
 
 
 def test_dry_run_of_install_dependencies_changes_nothing(tmp_path):
-    said = dry_run(tmp_path, "--with_tests", "--with_clang", "--cuda")
+    said = dry_run(tmp_path, "--with_tests", "--with_transformers", "--with_clang", "--cuda")
     assert all(words in said for words in ("apt-get", " chromium", " clang-tidy", ".deps/python", ".deps/deploy", ".deps/hostile",
-                                           ".deps/pytorch", ".deps/data", ".deps/cuda"))
+                                           ".deps/pytorch", ".deps/transformers", ".deps/data", ".deps/cuda"))
 
 
 def test_what_only_tests_use_is_not_installed_for_a_build(tmp_path):
     said = dry_run(tmp_path)
     assert ".deps/python" in said and " cmake" in said
     assert not any(words in said for words in ("chromium", "prometheus-alertmanager", "shellcheck", ".deps/deploy", ".deps/data",
-                                               ".deps/pytorch"))
+                                               ".deps/pytorch", ".deps/transformers"))
 
 
 def test_what_distro_data_needs_is_installed_alone(tmp_path):

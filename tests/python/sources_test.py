@@ -1,17 +1,18 @@
-"""The package's sources hold to mypy --strict and to ruff, as its pyproject.toml says."""
+"""The package's sources hold to mypy --strict and to ruff, as its pyproject.toml says; the examples to ruff."""
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
 
+EXAMPLES = sys.argv.pop()
 FOLDER = sys.argv.pop()
 
 
 class SourcesTest(unittest.TestCase):
-    def check(self, module, *arguments):
+    def check(self, module, *arguments, folder=FOLDER):
         with tempfile.TemporaryDirectory() as cache:
-            done = subprocess.run([sys.executable, "-m", module, *arguments, "--cache-dir", cache, str(FOLDER)], cwd=FOLDER,
+            done = subprocess.run([sys.executable, "-m", module, *arguments, "--cache-dir", cache, folder], cwd=folder,
                                   capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
@@ -20,9 +21,11 @@ class SourcesTest(unittest.TestCase):
 
     def test_ruff(self):
         self.check("ruff", "check")
+        self.check("ruff", "check", "--config", f"{FOLDER}/pyproject.toml", folder=EXAMPLES)
 
     def test_there_are_sources(self):
         self.assertTrue((pathlib.Path(FOLDER) / "distro_train" / "__init__.py").exists())
+        self.assertTrue((pathlib.Path(EXAMPLES) / "nanogpt.py").exists())
 
 
 if __name__ == "__main__":

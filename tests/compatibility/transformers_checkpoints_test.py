@@ -1,4 +1,4 @@
-"""Checkpoints between DisTrO and transformers, both ways. Started by scripts/test_compatibility.
+"""Checkpoints between DisTrO and transformers, both ways (scripts/test --transformers).
 
 written here, opened there:  random weights, trained a little here; transformers gives the same logits.
 saved there, opened here:    save_pretrained (one file, sharded, bf16); the same logits here; it trains here with the

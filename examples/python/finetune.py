@@ -1,0 +1,135 @@
+"""Fine-tunes a language model of Hugging Face on conversations, in a run of DisTrO: all of it, or LoRA adapters.
+
+    python finetune.py init --model Qwen/Qwen3-0.6B --lora 16 --out initial    # once: what the run begins with
+    distroctl run create HOST:7700 --run run.json --model initial              # once: the run
+    python finetune.py train --model Qwen/Qwen3-0.6B --lora 16 --aggregator HOST:7700 --data chat.jsonl --name w1
+
+With --lora only the adapters are trained and sent, a few megabytes, and every worker has the model under them; without, the
+run is of the whole model. run.json has "workers": "python", for adapters also "inner_optimizer": "adamw".
+
+A line of the data is a conversation: {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", ...}]}
+Only what the assistant says is learned: all other tokens have the label -100, which no loss counts.
+"""
+import argparse
+import hashlib
+import json
+import logging
+import pathlib
+
+import distro_train
+import torch
+from distro_train.transformers import RunTrainer
+from transformers import AutoModelForCausalLM, AutoTokenizer, TrainingArguments
+
+NOT_LEARNED = -100
+
+
+class Conversations:
+    """A map-style data set: tokens and labels of the conversation of a line."""
+
+    def __init__(self, path, tokenizer, length):
+        self.lines = path.read_text(encoding="utf-8").splitlines()
+        self.tokenizer, self.length = tokenizer, length
+        # All workers need the same data, tokens and length: this says so, and a worker that differs is refused.
+        what = json.dumps([self.lines, tokenizer.chat_template, sorted(tokenizer.get_vocab().items()), length])
+        self.fingerprint = "chat-" + hashlib.sha256(what.encode()).hexdigest()
+
+    def __len__(self):
+        return len(self.lines)
+
+    def __getitem__(self, index):
+        messages = json.loads(self.lines[index])["messages"]
+        tokens, labels = [], []
+        for turn, message in enumerate(messages):
+            if message["role"] != "assistant":
+                continue
+            before = self.render(messages[:turn], add_generation_prompt=True)
+            after = self.render(messages[:turn + 1])
+            if before[:len(tokens)] != tokens or after[:len(before)] != before:
+                raise ValueError(f"line {index + 1}: the template writes earlier turns anew: split the conversation")
+            labels += [NOT_LEARNED] * (len(before) - len(tokens)) + after[len(before):]
+            tokens = after
+        if all(label == NOT_LEARNED for label in labels[1:self.length]):
+            raise ValueError(f"line {index + 1}: no answer within the first {self.length} tokens")
+        return {"input_ids": tokens[:self.length], "labels": labels[:self.length]}
+
+    def render(self, messages, **options):
+        return self.tokenizer.apply_chat_template(messages, tokenize=True, return_dict=False, **options)
+
+    def collate(self, samples):
+        """Samples of different lengths as one batch, filled up at their ends."""
+        longest = max(len(sample["input_ids"]) for sample in samples)
+
+        def filled(key, value):
+            return torch.tensor([sample[key] + [value] * (longest - len(sample[key])) for sample in samples])
+
+        tokens = filled("input_ids", self.tokenizer.pad_token_id or 0)
+        there = torch.tensor([[i < len(sample["input_ids"]) for i in range(longest)] for sample in samples])
+        return {"input_ids": tokens, "labels": filled("labels", NOT_LEARNED), "attention_mask": there.long()}
+
+
+def load(args):
+    """The model, f32, with what is trained requiring a gradient."""
+    model = AutoModelForCausalLM.from_pretrained(args.model, dtype=torch.float32)
+    if args.lora:
+        from peft import LoraConfig, get_peft_model
+
+        model = get_peft_model(model, LoraConfig(r=args.lora, lora_alpha=2 * args.lora, target_modules="all-linear"))
+    return model
+
+
+def init(args):
+    model = load(args)
+    ends = [model.get_input_embeddings().weight, model.get_output_embeddings().weight]  # no inner layers
+    outside = [name for name, p in model.named_parameters() if p.requires_grad and any(p is end for end in ends)]
+    distro_train.save_initial(model, args.out, outside=outside, config=model.config.to_dict())
+    AutoTokenizer.from_pretrained(args.model).save_pretrained(args.out)
+    print(f"{sum(p.numel() for p in model.parameters() if p.requires_grad):,} parameters in {args.out}")
+
+
+def train(args):
+    tokenizer = AutoTokenizer.from_pretrained(args.model)
+    data = Conversations(args.data, tokenizer, args.length)
+    model = load(args).to(args.device)
+    with distro_train.connect(args.aggregator, ca=args.ca, token_file=args.token_file, insecure=args.insecure,
+                              name=args.name, model=model, state_dir=args.state_dir,
+                              fingerprint=data.fingerprint) as run:
+        settings = TrainingArguments(
+            output_dir=args.out, use_cpu=args.device == "cpu", bf16=args.bf16, save_strategy="no", report_to="none",
+            per_device_train_batch_size=args.batch_size or run.config["samples_per_worker"],
+            logging_steps=run.config["local_steps"], disable_tqdm=True)
+        trainer = RunTrainer(run=run, model=model, args=settings, train_dataset=data, data_collator=data.collate)
+        trainer.train()  # until the run is done
+        trainer.save_model(args.out)  # with --lora a folder of peft
+        tokenizer.save_pretrained(args.out)
+        print(f"done: state {run.summary()['state_hash']}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    make = commands.add_parser("init", help="write what the run begins with")
+    work = commands.add_parser("train", help="train in the run until it is over")
+    for command, does in ((make, init), (work, train)):
+        command.set_defaults(command=does)
+        command.add_argument("--model", required=True, help="name or folder; without --lora also the folder of init")
+        command.add_argument("--lora", type=int, default=0, metavar="RANK", help="train adapters of this rank only")
+        command.add_argument("--out", required=command is make, default="trained", help="folder to write")
+    work.add_argument("--aggregator", required=True, metavar="HOST:PORT")
+    work.add_argument("--data", required=True, type=pathlib.Path, help="conversations, the same on every worker")
+    work.add_argument("--length", type=int, default=1024, help="tokens that a conversation is cut to (default 1024)")
+    work.add_argument("--name", required=True, help="of this worker: one of its own in the run")
+    work.add_argument("--state_dir", help="folder of this worker, to go on after a crash with its momentum")
+    work.add_argument("--ca", help="PEM file that says whom to trust, where the aggregator has its own certificate")
+    work.add_argument("--token_file", help="file with this worker's token")
+    work.add_argument("--insecure", action="store_true", help="no TLS: for tests on one machine")
+    work.add_argument("--batch_size", type=int, help="samples in memory at once; smaller ones are accumulated")
+    work.add_argument("--bf16", action="store_true", help="compute in bf16; the parameters stay f32")
+    work.add_argument("--device", default="cpu", help="cpu or cuda")
+    args = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
+    args.command(args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""examples/python/finetune.py with two workers: a whole model of an architecture that is no Llama, and a LoRA adapter.
+
+The workers are transformers.Trainer in a run (distro_train/transformers.py).
+"""
+import json
+import pathlib
+import sys
+
+import models
+import peft
+import safetensors.torch
+import torch
+import transformers
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+from examples import EXAMPLES, ExampleTest  # noqa: E402
+import processes  # noqa: E402
+
+sys.path.insert(0, str(EXAMPLES))
+import finetune  # noqa: E402
+
+ROUNDS = 20
+
+
+class FinetuneTest(ExampleTest):
+    script = "finetune.py"
+
+    def setUp(self):
+        super().setUp()
+        self.tokenizer = models.byte_tokenizer()
+        self.base, self.initial, self.data = (self.workspace.folder / name for name in ("base", "initial", "chat.jsonl"))
+        models.save(models.qwen(self.tokenizer), self.tokenizer, self.base)
+        models.write_conversations(self.data)
+
+    def train(self, name, aggregator, model, *flags):
+        return self.start_script(name, "train", "--aggregator", aggregator.grpc, "--insecure", "--model", model, "--data", self.data,
+                                 "--name", name, "--out", self.workspace.folder / name, *flags)
+
+    def test_a_whole_model(self):
+        self.run_to_its_end("init", "init", "--model", self.base, "--out", self.initial)
+        aggregator = self.start_run(self.initial, rounds=ROUNDS, peak_learning_rate=0.02)
+        workers = [self.train("plain", aggregator, self.base),
+                   self.train("saving", aggregator, self.initial, "--bf16", "--batch_size", "2")]
+        self.assert_equal_states(workers)
+        for worker in workers:
+            self.assert_learned(worker, 1.0, ROUNDS)
+        config = json.loads((self.initial / "config.json").read_text())
+        self.assertEqual(config["distro_outside"], ["model.embed_tokens.weight"])
+        trained = [transformers.AutoModelForCausalLM.from_pretrained(self.workspace.folder / worker.name).state_dict()
+                   for worker in workers]
+        self.assertTrue(all(torch.equal(value, trained[1][name]) for name, value in trained[0].items()))
+
+    def test_an_adapter(self):
+        self.run_to_its_end("init", "init", "--model", self.base, "--out", self.initial, "--lora", "4")
+        aggregator = self.start_run(self.initial, rounds=ROUNDS, peak_learning_rate=0.1, inner_optimizer="adamw")
+        workers = [self.train(name, aggregator, self.base, "--lora", "4") for name in ("one", "two")]
+        self.assert_equal_states(workers)
+        for worker in workers:
+            self.assert_learned(worker, 0.2, ROUNDS)
+        run = safetensors.torch.load_file(self.initial / "model.safetensors")
+        self.assertTrue(run and all("lora_" in name for name in run), "only adapters are trained and sent")
+        base = transformers.AutoModelForCausalLM.from_pretrained(self.base)
+        before = base.state_dict()
+        adapted = peft.PeftModel.from_pretrained(base, self.workspace.folder / "one")
+        whole = {name.replace(".base_layer", "").removeprefix("base_model.model."): value
+                 for name, value in adapted.state_dict().items()}
+        self.assertTrue(all(torch.equal(value, whole[name]) for name, value in before.items()), "the model under it stays")
+
+    def test_other_lengths_are_other_data(self):
+        self.run_to_its_end("init", "init", "--model", self.base, "--out", self.initial)
+        aggregator = self.start_run(self.initial, rounds=10)
+        first = self.train("first", aggregator, self.base)
+        aggregator.await_state("first", "active")
+        other = self.train("other", aggregator, self.base, "--length", "100")
+        self.assertEqual(other.exit_code(), 1)
+        self.assertIn("OtherData", other.log())
+        first.kill()
+
+
+class ConversationsTest(ExampleTest):
+    def setUp(self):
+        super().setUp()
+        self.tokenizer = models.byte_tokenizer()
+
+    def data(self, *conversations, length=100):
+        path = self.workspace.folder / "data.jsonl"
+        path.write_text("".join(json.dumps({"messages": [{"role": role, "content": content} for role, content in turns]}) + "\n"
+                                for turns in conversations))
+        return finetune.Conversations(path, self.tokenizer, length)
+
+    def learned(self, sample):
+        return self.tokenizer.decode([label for label in sample["labels"] if label != -100])
+
+    def test_only_answers_are_learned(self):
+        data = self.data([("user", "Hi"), ("assistant", "Hello"), ("user", "Bye"), ("assistant", "So long"), ("user", "?")],
+                         [("user", "A longer question"), ("assistant", "x")])
+        self.assertEqual(self.tokenizer.decode(data[0]["input_ids"]),
+                         "<|user|>Hi<|end|><|assistant|>Hello<|end|><|user|>Bye<|end|><|assistant|>So long<|end|>")
+        self.assertEqual(self.learned(data[0]), "Hello<|end|>So long<|end|>")
+        batch = data.collate([data[0], data[1]])
+        self.assertEqual({name: value.shape[0] for name, value in batch.items()},
+                         {"input_ids": 2, "labels": 2, "attention_mask": 2})
+        self.assertEqual(batch["attention_mask"].sum(1).tolist(), [len(data[0]["labels"]), len(data[1]["labels"])])
+        self.assertTrue((batch["labels"][batch["attention_mask"] == 0] == -100).all())
+
+    def test_a_line_without_an_answer_is_named(self):
+        for turns, length in (([("user", "Hi")], 100), ([("user", "a" * 50), ("assistant", "x")], 20)):
+            with self.assertRaisesRegex(ValueError, "line 1: no answer"):
+                self.data(turns, length=length)[0]
+
+    def test_a_template_that_rewrites_earlier_turns_is_refused(self):
+        self.tokenizer.chat_template = "{{ messages | length }}" + models.TEMPLATE
+        with self.assertRaisesRegex(ValueError, "line 1: the template"):
+            self.data([("user", "Hi"), ("assistant", "Hello")])[0]
+
+    def test_the_fingerprint_is_of_all_that_makes_a_sample(self):
+        turns = [("user", "Hi"), ("assistant", "Hello")]
+        same = {self.data(turns).fingerprint, self.data(turns).fingerprint}
+        other = {self.data(turns, turns).fingerprint, self.data(turns, length=99).fingerprint}
+        self.tokenizer.chat_template += " "
+        other.add(self.data(turns).fingerprint)
+        self.assertEqual((len(same), len(other), len(same | other)), (1, 3, 4))
+
+
+if __name__ == "__main__":
+    processes.main()

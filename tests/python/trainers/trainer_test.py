@@ -1,0 +1,138 @@
+"""distro_train.transformers: Trainer in a run of one worker, in this process. finetune_test.py has two."""
+import pathlib
+import sys
+
+import distro_train
+import models
+import torch
+import transformers
+from distro_train.transformers import RunTrainer
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+from examples import ExampleTest  # noqa: E402
+import processes  # noqa: E402
+
+LENGTH = 24
+
+
+class Lines:
+    """Samples of equal length."""
+
+    def __len__(self):
+        return 200
+
+    def __getitem__(self, index):
+        tokens = [(index % 5) * 7 + place * (index % 3) for place in range(LENGTH)]
+        return {"input_ids": tokens, "labels": tokens}
+
+
+class TrainerTest(ExampleTest):
+    def setUp(self):
+        super().setUp()
+        torch.set_num_threads(1)
+        self.tokenizer = models.byte_tokenizer()
+
+    def join(self, name="w", model=None, **overrides):
+        """A run of its own and this process in it."""
+        initial = self.workspace.folder / f"initial-{name}"
+        model = model or models.qwen(self.tokenizer)
+        distro_train.save_initial(model, str(initial), outside=["model.embed_tokens.weight"])
+        run = self.workspace.write_run(**{"workers": "python", "rounds": 8, "peak_learning_rate": 0.01, **overrides})
+        aggregator = self.workspace.start_aggregator("--run", run, "--model", initial, log_name=f"aggregator-{name}",
+                                                     data_dir=self.workspace.folder / f"data-{name}")
+        run = distro_train.connect(aggregator.grpc, insecure=True, name=name, model=model, fingerprint="lines", timeout=60)
+        self.addCleanup(run.close)
+        return run, model
+
+    def arguments(self, **more):
+        return transformers.TrainingArguments(**{
+            "output_dir": str(self.workspace.folder / "out"), "use_cpu": True, "save_strategy": "no", "report_to": "none",
+            "disable_tqdm": True, "logging_steps": 1, "per_device_train_batch_size": 2, **more})
+
+    def trainer(self, run, model, args, **more):
+        return RunTrainer(run=run, model=model, args=args, train_dataset=Lines(), **more)
+
+    def logged(self, trainer, key):
+        return [line[key] for line in trainer.state.log_history if key in line]
+
+    def test_trains_as_a_loop_over_the_batches_does(self):
+        run, model = self.join("loop")
+        optimizer, losses, rates = distro_train.Optimizer(run), [], []
+        collate = transformers.default_data_collator
+        for batch in run.batches(Lines(), collate):
+            loss = model(**batch).loss
+            loss.backward()
+            optimizer.step(loss)
+            losses.append(loss.item())
+            rates.append(optimizer.param_groups[0]["lr"])
+        run, model = self.join("trainer")
+        args = self.arguments()
+        trainer = self.trainer(run, model, args, data_collator=collate)
+        trainer.train()
+        self.assertTrue(run.done)
+        self.assertEqual(trainer.state.global_step, 16, "8 rounds of 2 local steps")
+        for own, wanted in zip(self.logged(trainer, "loss"), losses, strict=True):
+            self.assertAlmostEqual(own, wanted, places=3)
+        self.assertEqual(self.logged(trainer, "learning_rate"), rates)
+        self.assertLess(losses[-1], losses[0] - 0.5)
+        self.assertEqual((args.max_steps, args.gradient_accumulation_steps), (-1, 1), "the user's arguments stay")
+
+    def test_an_optimizer_and_a_schedule_of_the_user(self):
+        run, model = self.join()
+        inner = torch.optim.SGD(model.parameters(), lr=0.2)
+        schedule = torch.optim.lr_scheduler.LambdaLR(inner, lambda step: 1 / (step + 1))
+        trainer = self.trainer(run, model, self.arguments(eval_strategy="steps", eval_steps=5), optimizers=(inner, schedule),
+                               eval_dataset=torch.utils.data.Subset(Lines(), range(190, 200)))
+        trainer.train()
+        self.assertTrue(run.done)
+        for step, rate in enumerate(self.logged(trainer, "learning_rate")):
+            self.assertAlmostEqual(rate, 0.2 / (step + 1))
+        self.assertEqual(len(self.logged(trainer, "eval_loss")), 3)
+
+    def test_signs(self):
+        run, model = self.join(method="signs", local_steps=None, kept_per_block=4, beta=0.9)
+        trainer = self.trainer(run, model, self.arguments(bf16=True, gradient_checkpointing=True))
+        trainer.train()
+        self.assertTrue(run.done)
+        rates = self.logged(trainer, "learning_rate")
+        self.assertEqual(len(rates), trainer.state.global_step)
+        self.assertAlmostEqual(max(rates), 0.01)
+
+    def test_max_steps_ends_before_the_run_does(self):
+        run, model = self.join(rounds=30)
+        trainer = self.trainer(run, model, self.arguments(max_steps=3))
+        trainer.train()
+        self.assertEqual((trainer.state.global_step, run.done), (3, False))
+        trainer.args.max_steps = 5
+        trainer.train()
+        self.assertEqual((trainer.state.global_step, run.done), (5, False), "and may go on")
+
+    def test_goes_on_behind_its_own_count_of_steps(self):
+        run, model = self.join(rounds=6)
+        trainer = self.trainer(run, model, self.arguments())
+        trainer.args.max_steps = 5  # as after a round that was opened again: more steps than were foreseen
+        trainer.train()
+        self.assertEqual((trainer.state.global_step, run.done), (12, True))
+
+    def test_what_cannot_be_in_a_run_is_refused(self):
+        run, model = self.join()
+        for args, more, what in (
+                ({"auto_find_batch_size": True}, {}, "auto_find_batch_size"),
+                ({"load_best_model_at_end": True, "eval_strategy": "steps", "save_strategy": "steps"}, {}, "load_best_model"),
+                ({"per_device_train_batch_size": 3}, {}, "3 does not divide the 4 samples"),
+                ({"gradient_accumulation_steps": 4}, {}, "4 batches of 2 are not the 4 samples"),
+                ({}, {"optimizers": (None, object())}, "the inner optimizer that it acts on"),
+                ({}, {"model": models.qwen(self.tokenizer)}, "'model.embed_tokens.weight' of the run is not in it")):
+            with self.subTest(what), self.assertRaisesRegex(ValueError, what):
+                self.trainer(run, more.pop("model", model), self.arguments(**args), **more)
+        args = self.arguments()
+        args.fp16 = True
+        with self.assertRaisesRegex(ValueError, "fp16.*bf16=True"):
+            self.trainer(run, model, args)
+        trainer = self.trainer(run, model, self.arguments())
+        with self.assertRaisesRegex(ValueError, "state_dir"):
+            trainer.train(resume_from_checkpoint="somewhere")
+
+
+if __name__ == "__main__":
+    processes.main()

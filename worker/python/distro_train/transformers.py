@@ -1,0 +1,190 @@
+"""Trains with transformers.Trainer in a run. Loads the package transformers, which nothing else of this package does.
+
+    from distro_train.transformers import RunTrainer
+
+    with distro_train.connect(..., model=model) as run:
+        trainer = RunTrainer(run=run, model=model, args=args, train_dataset=dataset, data_collator=collate)
+        trainer.train()                       # returns when the run is done
+        trainer.save_model("trained")
+
+For trainers that derive from transformers.Trainer: `class RunSFTTrainer(RunTrainerMixin, trl.SFTTrainer): pass`.
+
+A callback alone could not do it: it sees no loss, and Trainer's own data loader asks for a batch before the step
+that decides which samples come next.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import transformers
+
+from ._optimizer import Optimizer
+from ._run import Run
+
+_REFUSED = {
+    "fp16": "its loss scaling skips steps; use bf16=True",
+    "auto_find_batch_size": "set per_device_train_batch_size",
+    "load_best_model_at_end": "the model has the run's last parameters at the end",
+    "deepspeed": "leave it out: a run shards nothing",
+    "fsdp": "leave it out: a run shards nothing",
+}
+
+
+class RunTrainerMixin:
+    """Before transformers.Trainer, or a class that derives from it: its training happens in `run`.
+
+    The run says which samples are trained on, in which order, how many a step has and when training
+    ends; `train` returns then, or after `max_steps` where that is set. Its method, inner optimizer,
+    rates and clipping replace those of TrainingArguments: optim, learning_rate, weight_decay,
+    warmup, lr_scheduler_type, max_grad_norm, num_train_epochs and seeds of data are not read. With
+    optimizers=(inner, scheduler) as Trainer takes them, `inner` is the inner optimizer of a run of
+    deltas and the scheduler, given or of TrainingArguments, acts on it.
+
+    per_device_train_batch_size divides samples_per_worker of run.json; gradients are accumulated
+    over a step. Logging, evaluation, saving, bf16, gradient checkpointing and torch_compile are
+    Trainer's. What it logs as loss is the mean over the step's labels.
+
+    ValueError: arguments that cannot be in a run, another model than the run's; names them and says
+    what to do. `train` raises what Optimizer.step does."""
+
+    def __init__(
+        self,
+        *positional: Any,
+        run: Run,
+        model: torch.nn.Module,
+        args: Any,
+        optimizers: tuple[Any, Any] = (None, None),
+        callbacks: list[Any] | None = None,
+        **named: Any,
+    ) -> None:
+        _check(run, model, args)
+        inner, scheduler = optimizers
+        if inner is None and scheduler is not None:
+            raise ValueError("optimizers: a scheduler wants the inner optimizer that it acts on beside it")
+        self.run = run
+        self._step = _Step(run, inner)
+        if inner is None:
+            scheduler = _RunRates(self._step)
+        args = copy.copy(args)
+        args.gradient_accumulation_steps = run.config["samples_per_worker"] // args.per_device_train_batch_size
+        args.max_grad_norm = 0.0
+        ends = _EndsWithRun(run, limited=args.max_steps > 0)
+        if args.max_steps <= 0:
+            rounds = run.config["rounds"] - run.summary()["next_round"]
+            args.max_steps = max(1, rounds * run.config["local_steps"])
+        super().__init__(  # type: ignore[call-arg]
+            *positional,
+            model=model,
+            args=args,
+            optimizers=(self._step, scheduler),
+            callbacks=[ends, *(callbacks or [])],
+            **named,
+        )
+
+    def get_train_dataloader(self) -> _Batches:
+        """The batches of this worker's steps."""
+        loader = super().get_train_dataloader()  # type: ignore[misc]  # which has Trainer's view of both
+        size = self.args.per_device_train_batch_size  # type: ignore[attr-defined]
+        return _Batches(self.run, loader.dataset, loader.collate_fn, size)
+
+    def training_step(self, *positional: Any, **named: Any) -> torch.Tensor:
+        """Trainer's, of a part of a step; parts add up to the step's loss."""
+        loss: torch.Tensor = super().training_step(*positional, **named)  # type: ignore[misc]
+        self._step.loss += loss.item()
+        return loss
+
+    def train(self, resume_from_checkpoint: Any = None, **named: Any) -> Any:
+        """Trainer's. Goes on by itself where connect had the state_dir of an earlier process."""
+        if resume_from_checkpoint:
+            raise ValueError("resume_from_checkpoint: the run has the parameters, and state_dir of connect the rest")
+        return super().train(**named)  # type: ignore[misc]
+
+
+class RunTrainer(RunTrainerMixin, transformers.Trainer):  # type: ignore[misc]
+    """transformers.Trainer in a run."""
+
+
+class _Step(Optimizer):
+    """Optimizer as Trainer calls it: `step` without the loss, which is added up here before."""
+
+    def __init__(self, run: Run, inner: torch.optim.Optimizer | None) -> None:
+        super().__init__(run, inner)
+        self.loss = 0.0
+        for group in self.param_groups:
+            group.setdefault("lr", 0.0)  # of signs, which has no inner optimizer
+
+    def step(self, closure: Any = None) -> bool:  # type: ignore[override]
+        loss, self.loss = self.loss, 0.0
+        ended = super().step(loss)
+        if self.inner is None:
+            for group in self.param_groups:
+                group["lr"] = self._run.summary()["learning_rate"]
+        return ended
+
+
+class _RunRates(torch.optim.lr_scheduler.LRScheduler):
+    """Leaves the rates as the run sets them; what Trainer logs is that of the last step."""
+
+    def get_lr(self) -> list[float | torch.Tensor]:
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+    def get_last_lr(self) -> list[float | torch.Tensor]:
+        return self.get_lr()
+
+
+class _EndsWithRun(transformers.TrainerCallback):  # type: ignore[misc]
+    """Trainer's count of steps is a guess for its progress bar, unless the user gave it: rounds may take fewer steps
+    than H, or one again. Comes directly behind Trainer's own callback, which stops at that count."""
+
+    def __init__(self, run: Run, limited: bool) -> None:
+        self._run = run
+        self._limited = limited
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        control.should_training_stop = self._run.done or (self._limited and control.should_training_stop)
+
+
+class _Batches:
+    """What Trainer takes for a data loader: no length, and nothing is read before the step that decides it."""
+
+    def __init__(self, run: Run, dataset: Any, collate: Any, size: int) -> None:
+        self._run = run
+        self._dataset = dataset
+        self._collate = collate
+        self._size = size
+
+    def __iter__(self) -> Iterator[Any]:
+        for parts in self._run.batches(self._dataset, self._parts):
+            yield from parts
+
+    def _parts(self, samples: list[Any]) -> list[Any]:
+        return [self._collate(samples[first : first + self._size]) for first in range(0, len(samples), self._size)]
+
+
+def _check(run: Run, model: torch.nn.Module, args: Any) -> None:
+    for name, remedy in _REFUSED.items():
+        if getattr(args, name):
+            raise ValueError(f"args.{name}: cannot be in a run: {remedy}")
+    if args.world_size > 1 or args.n_gpu > 1:
+        raise ValueError("args: a run's trainer has one process and one device: CUDA_VISIBLE_DEVICES names one")
+    samples, size = run.config["samples_per_worker"], args.per_device_train_batch_size
+    if samples % size != 0:
+        raise ValueError(f"args.per_device_train_batch_size: {size} does not divide the {samples} samples of a step")
+    if args.gradient_accumulation_steps not in (1, samples // size):
+        raise ValueError(
+            f"args.gradient_accumulation_steps: {args.gradient_accumulation_steps} batches of {size} are not the "
+            f"{samples} samples of a step: leave it out"
+        )
+    held = {id(parameter) for parameter in model.parameters()}
+    for name, parameter in run.named_parameters.items():
+        if id(parameter) not in held:
+            raise ValueError(f"model: {name!r} of the run is not in it: give the module that connect was given")
+        if parameter.device.type != args.device.type:
+            raise ValueError(
+                f"model: is on {parameter.device.type!r}, and Trainer would move it to {args.device.type!r}: do that "
+                "before connect, or set args.use_cpu"
+            )
