@@ -15,7 +15,9 @@ namespace {
 
 void* AllocateWithCuda(size_t bytes) {
   void* memory = nullptr;
-  return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
+  if (cudaMalloc(&memory, bytes) == cudaSuccess) return memory;
+  cudaGetLastError();  // or the next launch would report it as its own
+  return nullptr;
 }
 
 class RealGpu final : public Gpu {

@@ -77,8 +77,8 @@ class Communicator {
                                                  const at::Tensor& send,
                                                  const at::Tensor& receive) = 0;
 
-  // Waits until the operation is done. Requires a transfer of this object, and only one Wait for
-  // it.
+  // Waits until the operation is done. Internal: the transfer is not under way: it was not started
+  // by this object, or was waited for already.
   virtual absl::Status Wait(Transfer transfer) = 0;
 
   // Returns when every rank has called it.

@@ -132,11 +132,11 @@ void GatheredUnits::Fill(Flat* flat, int64_t elements) {
 void GatheredUnits::Free(int flat) {
   Flat& target = flats_[flat];
   if (!target.here) return;
+  Finish(flat).IgnoreError();  // only a pass that has failed frees what is still being gathered
   c10::StorageImpl* storage = target.memory.storage().unsafeGetStorageImpl();
   storage->set_data_ptr_noswap(at::DataPtr(nullptr, device_));
   storage->set_nbytes(0);
   target.here = false;
-  target.transfer.reset();
   memory_->Remove(MemoryCategory::kGathered, target.memory.numel() * c10::elementSize(type_));
 }
 

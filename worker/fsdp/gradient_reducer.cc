@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 
@@ -26,9 +27,7 @@ GradientReducer::GradientReducer(const FsdpOptions& options, const Model& model,
       sharded_(ShardsGradients(options.sharding) && communicator->ranks() > 1) {}
 
 GradientReducer::~GradientReducer() {
-  if (under_way_.has_value()) {
-    memory_->Remove(MemoryCategory::kWorkspace, under_way_->counted_bytes);
-  }
+  End().IgnoreError();  // whoever ends here with a reduction under way has failed already
 }
 
 // Whether gradients are accumulated locally: there is nothing to reduce, or not yet.
@@ -85,12 +84,14 @@ at::Tensor GradientReducer::FlatOf(int unit, std::vector<TensorGradient> gradien
 absl::Status GradientReducer::Reduce(int unit, const at::Tensor& part, Accumulation accumulation,
                                      int64_t counted_bytes) {
   memory_->Add(MemoryCategory::kWorkspace, counted_bytes);
-  under_way_.emplace(UnderWay{.transfer = {}, .part = part, .counted_bytes = counted_bytes});
+  absl::Cleanup forget = [&] { memory_->Remove(MemoryCategory::kWorkspace, counted_bytes); };
   DISTRO_ASSIGN_OR_RETURN(
-      under_way_->transfer,
+      const Transfer transfer,
       communicator_->StartReduceScatter(
           absl::StrCat(model_.units()[unit]->name(), " gradients"), shards_.units()[unit].cuts,
           part, TorchType(options_.reduce_dtype), accumulation, OwnSum(unit)));
+  std::move(forget).Cancel();
+  under_way_ = {.transfer = transfer, .part = part, .counted_bytes = counted_bytes};
   return absl::OkStatus();
 }
 

@@ -1,7 +1,6 @@
 #include "worker/fsdp/nccl_communicator.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "worker/fsdp/collective_checks.h"
 #include "worker/fsdp/nccl_group.h"
+#include "worker/fsdp/transfers.h"
 
 namespace distro::worker {
 namespace {
@@ -88,13 +88,8 @@ class NcclCommunicator final : public Communicator {
   }
 
   absl::Status Wait(Transfer transfer) override {
-    const auto found = transfers_.find(transfer.number);
-    const auto [operation, done] = found->second;
-    transfers_.erase(found);
-    DISTRO_RETURN_IF_ERROR(group_->Ended(operation));
-    return CudaStatus(
-        operation,
-        cudaStreamWaitEvent(c10::cuda::getCurrentCUDAStream(device_.index()), done->get()));
+    DISTRO_ASSIGN_OR_RETURN(const UnderWay under_way, transfers_.Take(transfer));
+    return WaitOnStream(under_way);
   }
 
   // A byte of each rank comes to everyone.
@@ -120,6 +115,10 @@ class NcclCommunicator final : public Communicator {
   void Abort(const absl::Status& why) override { group_->End(rank_, why); }
 
  private:
+  struct UnderWay {
+    std::string operation;
+    std::shared_ptr<CudaEvent> done;
+  };
   using Enqueue = absl::FunctionRef<absl::Status(const std::string& operation)>;
 
   absl::Status CudaStatus(const std::string& operation, cudaError_t error) {
@@ -135,6 +134,7 @@ class NcclCommunicator final : public Communicator {
                                  const absl::Status& arguments, Enqueue enqueue) {
     const std::string operation = absl::StrCat(name, " \"", what, "\"");
     absl::Status status = arguments;
+    Transfer transfer;
     if (status.ok()) {
       status = CatchTorch(operation, [&]() -> absl::Status {
         const c10::cuda::CUDAGuard guard(device_);
@@ -149,11 +149,11 @@ class NcclCommunicator final : public Communicator {
         auto done = std::make_shared<CudaEvent>(CudaEvent::Timing::kYes);
         DISTRO_RETURN_IF_ERROR(CudaStatus(operation, cudaEventRecord(done->get(), stream_)));
         group_->Watch(rank_, op, operation, begin, done);
-        transfers_[++last_transfer_] = {operation, std::move(done)};
+        transfer = transfers_.Add({.operation = operation, .done = std::move(done)});
         return absl::OkStatus();
       });
     }
-    if (status.ok()) return Transfer{last_transfer_};
+    if (status.ok()) return transfer;
     group_->End(rank_, status);
     return status;
   }
@@ -223,24 +223,28 @@ class NcclCommunicator final : public Communicator {
 
   // Polls instead of waiting inside CUDA, where the thread could not be woken.
   absl::Status WaitOnHost(Transfer transfer) {
-    const auto [operation, done] = transfers_.at(transfer.number);
-    while (!done->done()) {
-      const absl::Status ended = group_->Ended(operation);
-      if (!ended.ok()) {
-        transfers_.erase(transfer.number);
-        return ended;
-      }
+    DISTRO_ASSIGN_OR_RETURN(const UnderWay under_way, transfers_.Take(transfer));
+    while (!under_way.done->done()) {
+      DISTRO_RETURN_IF_ERROR(group_->Ended(under_way.operation));
       absl::SleepFor(kWaitInterval);
     }
-    return Wait(transfer);
+    return WaitOnStream(under_way);
+  }
+
+  // What the caller's stream of this rank's device is given next comes after the operation.
+  absl::Status WaitOnStream(const UnderWay& under_way) {
+    const c10::cuda::CUDAGuard guard(device_);
+    DISTRO_RETURN_IF_ERROR(group_->Ended(under_way.operation));
+    return CudaStatus(under_way.operation,
+                      cudaStreamWaitEvent(c10::cuda::getCurrentCUDAStream(device_.index()),
+                                          under_way.done->get()));
   }
 
   const int rank_;
   const std::shared_ptr<NcclGroup> group_;
   const at::Device device_;
   const c10::cuda::CUDAStream stream_;
-  std::map<int64_t, std::pair<std::string, std::shared_ptr<CudaEvent>>> transfers_;
-  int64_t last_transfer_ = 0;
+  Transfers<UnderWay> transfers_;
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "worker/fsdp/collective_checks.h"
 #include "worker/fsdp/thread_group.h"
+#include "worker/fsdp/transfers.h"
 
 namespace distro::worker {
 namespace {
@@ -85,12 +86,14 @@ class ThreadCommunicator final : public Communicator {
               });
   }
 
-  absl::Status Wait(Transfer) override { return absl::OkStatus(); }  // done when it returned
+  // The operation was done when Start returned.
+  absl::Status Wait(Transfer transfer) override { return transfers_.Take(transfer).status(); }
 
   absl::Status Barrier(absl::string_view what) override {
-    return Do(Call("barrier", what, {}), absl::OkStatus(), at::kCPU,
-              [](const RankCalls&) { return absl::OkStatus(); })
-        .status();
+    DISTRO_ASSIGN_OR_RETURN(const Transfer transfer,
+                            Do(Call("barrier", what, {}), absl::OkStatus(), at::kCPU,
+                               [](const RankCalls&) { return absl::OkStatus(); }));
+    return Wait(transfer);
   }
 
   absl::Status Check(absl::string_view what) const override {
@@ -100,6 +103,7 @@ class ThreadCommunicator final : public Communicator {
   void Abort(const absl::Status& why) override { meeting_->End(rank_, why); }
 
  private:
+  struct Done {};
   using Share = std::function<absl::Status(const RankCalls& calls)>;
 
   static RankCall Call(absl::string_view operation, absl::string_view what,
@@ -130,7 +134,7 @@ class ThreadCommunicator final : public Communicator {
     if (!own.ok()) return Fail(call, own);
     calls.reset();  // the others' tensors are theirs alone again
     DISTRO_RETURN_IF_ERROR(meeting_->Depart(rank_, call));
-    return Transfer{};
+    return transfers_.Add(Done{});
   }
 
   absl::Status Fail(const RankCall& call, const absl::Status& why) {
@@ -173,6 +177,7 @@ class ThreadCommunicator final : public Communicator {
 
   const int rank_;
   const std::shared_ptr<RankMeeting> meeting_;
+  Transfers<Done> transfers_;
 };
 
 class Group final : public ThreadGroup {

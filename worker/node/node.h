@@ -168,9 +168,9 @@ class Node final : public Learner {
   const Parts parts_;
   const std::shared_ptr<const ShardPlan> shards_;
   const std::shared_ptr<const ShardPlan> whole_;
-  const std::shared_ptr<Ranks> ranks_;  // made and used on their threads
+  std::unique_ptr<RankThreads> threads_;  // owns the communicators, which outlive the ranks
+  const std::shared_ptr<Ranks> ranks_;    // made and used on their threads
   const std::shared_ptr<CollectiveTime> collective_time_ = std::make_shared<CollectiveTime>();
-  std::unique_ptr<RankThreads> threads_;
   std::shared_ptr<Optimizer> optimizer_;  // over ranks that together hold every block once
   bool state_is_whole_ = true;
   // The results of the last applied round, until its feedback; a stuck rank may access them.

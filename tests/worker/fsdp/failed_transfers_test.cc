@@ -1,0 +1,190 @@
+// What becomes of transfers when an operation of a rank fails: each that was started is waited for
+// before its memory is freed, and none that was not started is.
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/worker/fsdp/ranks.h"
+#include "tests/worker/model/tiny_model.h"
+#include "worker/fsdp/thread_communicator.h"
+#include "worker/fsdp/transfers.h"
+#include "worker/fsdp/unit_driver.h"
+
+namespace distro::worker {
+namespace {
+
+using ::distro::worker::testing::OnEveryRank;
+using ::distro::worker::testing::RandomTokens;
+using ::distro::worker::testing::TinyConfig;
+using ::distro::worker::testing::TinyModel;
+using ::testing::Each;
+using ::testing::IsEmpty;
+
+constexpr int kRanks = 2;
+
+// A rank's communicator of which one Start fails, after which the group has ended.
+class FailingCommunicator final : public Communicator {
+ public:
+  // The Start number `fails_at`, from 0.
+  FailingCommunicator(Communicator* communicator, int fails_at)
+      : communicator_(communicator), starts_left_(fails_at) {}
+
+  int rank() const override { return communicator_->rank(); }
+  int ranks() const override { return communicator_->ranks(); }
+
+  absl::StatusOr<Transfer> StartAllGather(absl::string_view what, absl::Span<const int64_t> cuts,
+                                          const at::Tensor& shard,
+                                          const at::Tensor& whole) override {
+    return Start([&] { return communicator_->StartAllGather(what, cuts, shard, whole); });
+  }
+  absl::StatusOr<Transfer> StartReduceScatter(absl::string_view what,
+                                              absl::Span<const int64_t> cuts,
+                                              const at::Tensor& part, at::ScalarType part_type,
+                                              Accumulation accumulation,
+                                              const at::Tensor& sum) override {
+    return Start([&] {
+      return communicator_->StartReduceScatter(what, cuts, part, part_type, accumulation, sum);
+    });
+  }
+  absl::StatusOr<Transfer> StartAllToAll(absl::string_view what, absl::Span<const int64_t> counts,
+                                         const at::Tensor& send,
+                                         const at::Tensor& receive) override {
+    return Start([&] { return communicator_->StartAllToAll(what, counts, send, receive); });
+  }
+  absl::Status Wait(Transfer transfer) override {
+    under_way_.erase(transfer.number);
+    return communicator_->Wait(transfer);
+  }
+  absl::Status Barrier(absl::string_view what) override { return communicator_->Barrier(what); }
+  absl::Status Check(absl::string_view what) const override { return communicator_->Check(what); }
+  void Abort(const absl::Status& why) override { communicator_->Abort(why); }
+
+  bool has_failed() const { return starts_left_ < 0; }
+  // Numbers of transfers that were started and not waited for.
+  const std::set<int64_t>& under_way() const { return under_way_; }
+
+ private:
+  template <typename Operation>
+  absl::StatusOr<Transfer> Start(const Operation& operation) {
+    if (starts_left_-- == 0) {
+      const absl::Status status = absl::UnavailableError("this start fails");
+      communicator_->Abort(status);
+      return status;
+    }
+    absl::StatusOr<Transfer> transfer = operation();
+    if (transfer.ok()) under_way_.insert(transfer->number);
+    return transfer;
+  }
+
+  Communicator* const communicator_;
+  int starts_left_;
+  std::set<int64_t> under_way_;
+};
+
+struct FailedStep {
+  absl::Status first, second;  // of two gradient steps of one driver
+  bool has_failed = false;     // there were as many Starts
+  std::set<int64_t> left;      // under way after the driver is gone
+};
+
+class FailedTransfersTest : public ::testing::TestWithParam<FsdpOptions> {
+ protected:
+  // Two steps by rank; Start number `fails_at` of every rank fails.
+  std::vector<FailedStep> Steps(int fails_at) {
+    auto communicators = MakeThreadGroup(kRanks, {})->TakeCommunicators();
+    std::vector<FailedStep> steps(kRanks);
+    OnEveryRank(communicators, [&](int rank, Communicator& communicator) {
+      FailingCommunicator failing(&communicator, fails_at);
+      FailedStep& step = steps[rank];
+      {
+        UnitDriver driver(GetParam(), at::kCPU,
+                          {.model = tiny_.model.get(),
+                           .shards = &shards_,
+                           .whole = &whole_,
+                           .communicator = &failing,
+                           .memory = &memory_[rank]});
+        step.first = Step(driver, rank);
+        step.second = Step(driver, rank);
+      }
+      step.left = failing.under_way();
+      step.has_failed = failing.has_failed();
+      return absl::OkStatus();
+    });
+    return steps;
+  }
+
+  static absl::Status Step(UnitDriver& driver, int rank) {
+    const std::vector<int32_t> tokens = RandomTokens(12, 40, rank);
+    const TokenBatch batch{.tokens = tokens, .sequences = 1};
+    const at::Tensor parameters = at::ones({driver.parameter_elements()}, at::kFloat);
+    const at::Tensor gradient = at::zeros({driver.gradient_elements()}, at::kFloat);
+    const auto loss = driver.Gradient(&batch, parameters, Accumulation::kStore, gradient);
+    return loss.ok() ? driver.FinishGradient(gradient) : loss.status();
+  }
+
+  std::vector<std::vector<int>> Units() const {
+    return UnitTensors(Llama(config_), tiny_.layout.manifest());
+  }
+
+  const LlamaConfig config_ = TinyConfig();
+  const TinyModel tiny_{config_};
+  const ShardPlan shards_ = ShardPlan::Create(tiny_.layout, Units(), kRanks).value();
+  const ShardPlan whole_ = ShardPlan::Create(tiny_.layout, Units(), 1).value();
+  std::vector<MemoryCounter> memory_{kRanks};
+};
+
+TEST_P(FailedTransfersTest, AreWaitedForBeforeTheirMemoryIsFreed) {
+  int fails_at = 0;
+  for (bool has_failed = true; has_failed; ++fails_at) {
+    for (const FailedStep& step : Steps(fails_at)) {
+      SCOPED_TRACE(absl::StrCat("start ", fails_at));
+      EXPECT_THAT(step.left, IsEmpty());
+      has_failed = step.has_failed;
+    }
+  }
+  EXPECT_GT(fails_at, 4);  // every Start of the two steps has failed once
+  for (const MemoryCounter& memory : memory_) {
+    EXPECT_EQ(memory.now(MemoryCategory::kGathered), 0);
+    EXPECT_EQ(memory.now(MemoryCategory::kWorkspace), 0);
+  }
+}
+
+// The next step returns why the group ended, not a transfer that nobody started.
+TEST_P(FailedTransfersTest, TheNextStepSaysWhyTheGroupEnded) {
+  for (const FailedStep& step : Steps(/*fails_at=*/1)) {
+    EXPECT_FALSE(step.first.ok());
+    EXPECT_EQ(step.second.code(), absl::StatusCode::kAborted) << step.second;
+  }
+}
+
+std::string StrategyName(const ::testing::TestParamInfo<FsdpOptions>& strategy) {
+  return std::string(Name(strategy.param.sharding));
+}
+INSTANTIATE_TEST_SUITE_P(Strategies, FailedTransfersTest,
+                         ::testing::Values(FsdpOptions{.sharding = Sharding::kFullShard,
+                                                       .prefetch_units = 2},
+                                           FsdpOptions{.sharding = Sharding::kShardGradOp},
+                                           FsdpOptions{.sharding = Sharding::kNoShard}),
+                         StrategyName);
+
+TEST(TransfersTest, OneIsTakenOnce) {
+  Transfers<std::string> transfers;
+  const Transfer first = transfers.Add("first"), second = transfers.Add("second");
+  EXPECT_EQ(transfers.Take(second).value(), "second");
+  EXPECT_EQ(transfers.Take(first).value(), "first");
+  EXPECT_EQ(transfers.Take(first).status().code(), absl::StatusCode::kInternal);
+}
+
+TEST(TransfersTest, OneThatWasNotStartedIsAnError) {
+  auto communicators = MakeThreadGroup(1, {})->TakeCommunicators();
+  EXPECT_EQ(communicators[0]->Wait(Transfer{}).code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(communicators[0]->Wait(Transfer{.number = 7}).code(), absl::StatusCode::kInternal);
+}
+
+}  // namespace
+}  // namespace distro::worker
