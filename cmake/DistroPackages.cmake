@@ -1,4 +1,4 @@
-# Debian's packages. Nothing is downloaded here: what is missing is installed by scripts/install_dependencies.
+# Debian's packages. Nothing is downloaded here: scripts/install_dependencies installs missing ones.
 set(DISTRO_INSTALL_HINT "run scripts/install_dependencies (--dry_run shows what it would do)")
 
 macro(distro_require package)

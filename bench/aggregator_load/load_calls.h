@@ -1,5 +1,5 @@
-// The two streams of a synthetic worker (load_worker.h), as gRPC's reactors. Each tells its worker
-// how it ended, once.
+// The two streams of a synthetic worker (load_worker.h), as gRPC reactors. Each reports its final
+// status to its worker, once.
 #pragma once
 
 #include <atomic>
@@ -31,8 +31,8 @@ class LoadWorker::Subscription final : public grpc::ClientReadReactor<v1::Subscr
   absl::Status taken_;
 };
 
-// The upload of one round: the header, then each segment that the aggregator does not hold, from
-// segment round % segments on. Deletes itself when it has ended.
+// Uploads the update of one round: the header, then each segment that the aggregator does not have,
+// starting with segment round % segments. Deletes itself when it has ended.
 class LoadWorker::Upload final
     : public grpc::ClientBidiReactor<v1::UploadUpdateRequest, v1::UploadUpdateResponse> {
  public:

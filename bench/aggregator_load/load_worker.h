@@ -1,10 +1,10 @@
-// A synthetic worker: it joins, follows the rounds, and sends a synthetic update of every round
-// that opens, by the protocol of docs/protocol.md and without a thread of its own (gRPC's
-// callbacks). What it receives is counted and compared with the commit; one that verifies puts the
-// rounds together as a real worker does. It knows no error that may pass: the first ends it.
+// A synthetic worker: it joins, follows the rounds, and sends a synthetic update for every round
+// that opens, with the protocol of docs/protocol.md and without a thread of its own (gRPC's
+// callbacks). It counts the bytes it receives and compares them with the commit; with verification
+// it assembles the rounds as a real worker does. It does not retry: the first error ends it.
 //
-// Uploads and subscription have a connection each, as a worker's; control is shared by the workers
-// of a process.
+// Uploads and subscription have a connection each, as a worker's; the workers of a process share
+// the connection for control calls.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ namespace distro::bench {
 
 using Stub = v1::AggregatorService::Stub;
 
-// What the workers of a process share; borrowed, outlives them.
+// Shared by the workers of a process; borrowed, outlives them.
 struct LoadRun {
   std::string aggregator;   // host:port
   Stub* control = nullptr;  // a connection
@@ -47,13 +47,13 @@ class LoadWorker {
   // Requires that it has ended.
   ~LoadWorker();
 
-  // Says that the worker lives and where it is.
+  // Sends a heartbeat with the worker's round.
   void Heartbeat();
   // Makes it end soon, if it has not ended.
   void Cancel();
   // Whether it has ended within `timeout`.
   bool AwaitEnd(absl::Duration timeout) const;
-  // OK: it has received the whole run. Requires that it has ended.
+  // OK if it has received the whole run. Requires that it has ended.
   absl::Status status() const;
 
  private:

@@ -1,8 +1,8 @@
-// The uploads of synthetic workers: random updates of the run's method, in which no two workers
-// agree and results are as large as they can be, or updates recorded from workers of a small model,
-// repeated over the blocks of the run. They are made once; a round's payload is one of them with
-// the round and the segment written into its header, so that the machine's cores serve the
-// aggregator and not the encoding. Within a segment all workers' updates differ.
+// The uploads of synthetic workers: either random updates of the run's method, in which no two
+// workers agree and results have the maximum size, or updates recorded from workers of a small
+// model, repeated over the blocks of the run. They are encoded once; a round's payload is one of
+// them with the round and the segment written into its header, so that the CPU time goes to the
+// aggregator and not to encoding. Within a segment all workers' updates differ.
 //
 //   SyntheticUpdates updates(&layout, first, workers, SignUpdates(&layout, k, recorded));
 //
@@ -38,8 +38,8 @@ UpdateMaker SignUpdates(const Layout* layout, int k, absl::Span<const SparseUpda
 // Deltas, random, with scale codes of at most `cap`. Borrows the layout.
 UpdateMaker DeltaUpdates(const Layout* layout, int k, uint8_t cap);
 
-// The largest code that every round of a run of deltas allows, whatever its workers send: the caps
-// of Open are never below. `config` is complete.
+// The largest scale code that every round of a run of deltas allows, whatever its workers send: the
+// caps of Open are never lower. `config` is complete.
 uint8_t LeastCap(const v1::RunConfig& config);
 
 class SyntheticUpdates {

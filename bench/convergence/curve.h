@@ -1,4 +1,4 @@
-// A learning curve: what a run had learned, sent and received at each evaluation. As CSV for
+// A learning curve: held-out loss, sent and received bytes of a run at each evaluation. As CSV for
 // programs and as lines for people. Not thread-safe.
 #pragma once
 
@@ -29,7 +29,7 @@ class Curve {
   int points() const { return static_cast<int>(points_.size()); }
   const CurvePoint& point(int i) const { return points_[i].point; }
 
-  // Says at most every ten seconds how far the run is and when it will be done, on standard error.
+  // Prints progress and estimated end of the run to standard error, at most every ten seconds.
   void Progress(uint64_t round);
 
   // round,tokens,held_out_loss,sent_bytes,received_bytes,seconds

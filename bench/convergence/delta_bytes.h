@@ -1,9 +1,9 @@
-// Bytes of the variants of the lab, for which there is no wire format; runs of the real method
-// count its payloads. Positions and signs are encoded as payloads of the signs method are, and
-// counted. Numbers beside them (scales, levels) cost what an adaptive arithmetic coder would spend:
-// -log2 of how often a number came before, over the whole run. With K of at most 8, where positions
-// are records, a scale is a byte. A float value is 16 bits; scales of whole tensors are not
-// counted. Not thread-safe.
+// Estimates the bytes of the lab's variants, which have no wire format; runs of the real method
+// count its payloads. Positions and signs are encoded like payloads of the signs method, and
+// counted. The other numbers (scales, levels) cost what an adaptive arithmetic coder would spend:
+// -log2 of the number's frequency so far in the run. With K of at most 8, where positions are
+// records, a scale is a byte. A float value is 16 bits; scales of whole tensors are not counted.
+// Not thread-safe.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace distro::worker {
 // The cost of a sequence of small numbers.
 class AdaptiveCost {
  public:
-  // Bits of the next number, below 512, which is then known.
+  // Returns the bits of the next number, below 512, and adds it to the statistics.
   double Add(int number);
 
  private:

@@ -1,6 +1,6 @@
-// The messages between the workers of the lab under the deltas method, in a form for variants that
-// the real system does not have: a value in units of 2^-44 for every position, blocks or their DCT,
-// other levels. Where no variant asks for more, messages go through the arithmetic of the real
+// The messages of the lab's workers with the deltas method, in a form that also serves variants
+// that the real system does not have: a value in units of 2^-44 for every position, blocks as
+// elements or as DCT, other levels. Without such a variant, messages use the arithmetic of the real
 // system (common/update, kernels/cpu). Pure functions.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace distro::worker {
 
-// The blocks of a model, and which tensors' travel as their DCT.
+// The blocks of a model, and which tensors are sent as DCT.
 struct BlockForms {
   const Layout* layout = nullptr;  // borrowed
   std::vector<bool> as_dct = {};   // [tensors]
@@ -36,7 +36,7 @@ struct DeltaMessage {
 
 DeltaMessage MessageOf(const DeltaUpdate& update);
 
-// What a worker with the error buffer `a` sends under settings.values.
+// The message of a worker with the error buffer `a`, according to settings.values.
 DeltaMessage EncodeVariant(const DeltasSettings& settings, const BlockForms& forms,
                            const RunSpans& a);
 
@@ -52,8 +52,8 @@ DeltaMeans CombineMessages(absl::Span<const DeltaMessage* const> messages, const
 std::vector<AgreementCounts> CompareMessages(absl::Span<const DeltaMessage* const> messages,
                                              const BlockForms& forms);
 
-// Means as they arrive: rounded to `levels` levels that are 2^step apart, and which level each has
-// (the least is dropped). One level: the mean magnitude of the block.
+// Means as workers receive them: rounded to `levels` levels that are 2^step apart, with the level
+// of each (the lowest is dropped). One level: the mean magnitude of the block.
 struct RoundedMeans {
   DeltaMeans means;
   std::vector<uint8_t> levels;  // [E]

@@ -1,5 +1,5 @@
-// The aggregator of the lab's runs of the deltas method: what a round tells its workers, and what
-// comes of what they sent. Not thread-safe.
+// The aggregator of the lab's runs of the deltas method: makes the parameters of each round, and
+// the result of the workers' messages. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace distro::worker {
 
-// What all replicas apply of a round, and of what its workers take feedback.
+// The result of a round: applied by all replicas, and the basis of the workers' feedback.
 struct DeltasOutcome {
   DeltaResult result;         // of the real system
   RoundedMeans means;         // the same; of variants what they have in its place
@@ -36,11 +36,11 @@ class DeltasAggregator {
   DeltasAggregator(const DeltasSettings* settings, const v1::RunConfig* config,
                    const BlockForms* forms);
 
-  // What round `round` says, whose window of `steps` inner steps begins with step `step` of the
-  // run.
+  // The parameters of round `round`, whose window of `steps` inner steps begins with step `step` of
+  // the run.
   DeltaRound Open(uint64_t round, uint64_t step, int steps);
-  // `workers` [W]: those that take part, nullptr for others. They all have an update; who is not
-  // included hears so here.
+  // `workers` [W]: those that take part, nullptr for others. All of them have an update; those that
+  // are not included are informed.
   DeltasOutcome Close(absl::Span<DeltasWorker* const> workers);
 
   // Of the first worker.

@@ -1,6 +1,6 @@
 // The settings of a run of the deltas method in the lab (docs/algorithm.md, "Deltas"), read from
 // JSON: the method's own settings, faults of its workers, and variants that the real system does
-// not have. Names, meanings and defaults stand here only; unknown names are refused.
+// not have. Names, meanings and defaults are documented only here; unknown names are refused.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct DeltasSettings {
   double beta1 = 0.9;
   double beta2 = 0.95;
 
-  // What happens to workers.
+  // Faults of workers.
   double miss = 0;                // probability that an update misses its round
   bool stateless = false;         // every round begins without error buffer and inner state
   std::vector<int> worker_steps;  // of each in a window; empty: all of them
@@ -59,13 +59,13 @@ absl::StatusOr<DeltasSettings> ParseDeltasSettings(absl::string_view json);
 
 // Steps of a worker in a window of `window` steps.
 int StepsOf(const DeltasSettings& settings, int worker, int window);
-// What its update counts by them.
+// The weight of its update with so many steps.
 int WeightOf(const DeltasSettings& settings, int worker, int window);
 
 InnerSettings InnerOf(const DeltasSettings& settings, double weight_decay);
 
-// Whether the run needs nothing but what the real system does, whatever is transformed: it goes
-// through the arithmetic of common/update and kernels from end to end.
+// Whether the run uses no variant, apart from the choice of transformed tensors: all its arithmetic
+// is that of common/update and kernels.
 bool IsReal(const DeltasSettings& settings);
 
 }  // namespace distro::worker

@@ -22,7 +22,7 @@ namespace distro::worker {
 
 RunSpans SpansOf(TensorBuffer* buffer);
 
-// What all workers share; borrowed.
+// Shared by all workers; borrowed.
 struct DeltasLab {
   const DeltasSettings* settings = nullptr;
   const v1::RunConfig* config = nullptr;
@@ -39,7 +39,7 @@ class DeltasWorker {
 
   // Takes inner step `step` of the run on its own copy.
   absl::Status Step(uint64_t step);
-  // The window is over: makes the round's message and the update behind it.
+  // Ends the window: makes the round's message and the update that it encodes.
   absl::Status Compress(const DeltaRound& round, TensorBuffer* parameters);
 
   int index() const { return index_; }
@@ -54,7 +54,7 @@ class DeltasWorker {
   void FeedbackOfMessage(const DeltaMeans& returned);
   void Missed() { rule_.ForgetPending(); }
 
-  // Goes on from p; or, with overlap, from p and what it has done since the last window's end.
+  // Continues from p; with overlap, from p plus its changes since the end of the last window.
   absl::Status GoOnFrom(const TensorBuffer& parameters);
   void CarryOnto(const TensorBuffer& parameters);
 

@@ -1,4 +1,4 @@
-// The held-out loss of parameters, as every method of the lab is judged by it. Not thread-safe.
+// The held-out loss of parameters, by which the lab compares all methods. Not thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Replaces the update of a hostile worker of the lab. The worker's own error feedback does not
-// change, so that it goes on choosing positions as others do. Pure.
+// change, so that it continues to choose positions as others do. Pure.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct HostileRound {
 void Attack(const DeltasSettings& settings, const Layout& layout, const HostileRound& round,
             DeltaUpdate* update);
 
-// The same of signs alone: "inverted" (also the name's beginning) turns every one, "random" every
-// second by chance, anything else none.
+// The same for signs alone: "inverted" (also as a prefix of the name) flips every sign, "random"
+// flips each with probability 1/2, any other attack flips none.
 void AttackSigns(const std::string& attack, uint64_t seed, absl::Span<int8_t> signs);
 
 }  // namespace distro::worker

@@ -1,10 +1,10 @@
-// An Exchange for experiments: results that come late, updates that miss their round, and variants
-// of the algorithm that the real system does not have, so that what each rule is worth can be
-// measured. Everything else is the exchange behind it.
+// An Exchange for experiments: delayed results, updates that miss their round, and variants of the
+// algorithm that the real system does not have, to measure the effect of each rule. Everything else
+// is passed to the underlying exchange.
 //
-// A missed update is turned into an abstention: the round closes without it and the record says so,
-// as when it comes too late over a network. All variants change what this worker sees of a result,
-// the same for every worker.
+// A missed update becomes an abstention: the round closes without it and the record says so, as
+// when it is late over a network. Variants change the results that this worker receives, equally
+// for every worker.
 #pragma once
 
 #include <cstdint>

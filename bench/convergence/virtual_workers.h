@@ -1,6 +1,5 @@
-// The run that is measured: W workers in threads of one process, everything of theirs as in a real
-// run but the exchange, which is local (common/simulation/local_aggregator.h) behind a LabExchange
-// each.
+// The measured run: W workers in threads of one process. All is as in a real run, except that the
+// exchange is local (common/simulation/local_aggregator.h), with a LabExchange for each worker.
 #pragma once
 
 #include <string>

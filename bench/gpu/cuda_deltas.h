@@ -1,5 +1,5 @@
-// Times what a worker and a replica of the deltas method do on a GPU, over all tensors of a model:
-// single elements, and blocks as their DCT.
+// Measures the operations of a worker and a replica of the deltas method on a GPU, over all tensors
+// of a model, sent as elements and as DCT.
 #pragma once
 
 #include "bench/gpu/timed_kernels.h"

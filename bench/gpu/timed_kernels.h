@@ -1,5 +1,5 @@
-// For programs that time kernels on a GPU: arrays of the device, and the time of an operation as a
-// line of JSON. What fails ends the program.
+// For programs that time kernels on a GPU: device arrays, and the time of an operation as a line of
+// JSON. An error ends the program.
 #pragma once
 
 #include <cuda_runtime_api.h>

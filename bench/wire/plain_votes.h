@@ -1,6 +1,5 @@
-// Votes as plain numbers: what other compressors are given, and the file in which a recorded round
-// is kept. Of each block the number of its votes, then position and value of each; all u16,
-// little-endian.
+// Votes as plain numbers: the input of other compressors, and the file format of a recorded round.
+// For each block the number of its votes, then position and value of each; all u16, little-endian.
 #pragma once
 
 #include <string>

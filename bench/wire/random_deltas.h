@@ -13,9 +13,9 @@
 
 namespace distro::bench {
 
-// One worker's update. Every 101st record is empty. Scales wander about code 120, for all workers
-// alike but for one code up or down; the difference of two blocks has an entropy of about 3 bits.
-// Both are as in a run.
+// One worker's update. Every 101st record is empty. Scales follow a random walk near code 120, the
+// same for all workers within one code; the difference of two blocks has an entropy of about 3
+// bits. Both are as in a run.
 inline DeltaUpdate RandomDelta(int k, int64_t blocks, uint64_t worker, Agreement agreement = {}) {
   SparseUpdate update = RandomUpdate(k, blocks, worker, agreement);
   DeltaUpdate delta = {.k = k,
@@ -33,7 +33,7 @@ inline DeltaUpdate RandomDelta(int k, int64_t blocks, uint64_t worker, Agreement
   return delta;
 }
 
-// What comes of `workers` such updates, of weight 1 each.
+// The result of `workers` such updates, of weight 1 each.
 inline DeltaResult RandomDeltaResult(int workers, int k, int64_t blocks, uint64_t seed,
                                      Agreement agreement = {}) {
   std::vector<DeltaUpdate> updates;

@@ -14,7 +14,7 @@
 
 namespace distro::bench {
 
-// How workers of a synthetic round agree.
+// The agreement between workers of a synthetic round.
 struct Agreement {
   double hot = 0;         // the share of choices that fall on positions all workers know
   int hot_positions = 8;  // a block

@@ -36,26 +36,26 @@ void Append(const GapBlock<DeltaFormat>& block, DeltaResult* deltas) {
 
 // Some groups of a body, decoded.
 template <typename Format, typename Decoded>
-struct Part {
+struct DecodedGroups {
   absl::Status status;
   Decoded decoded;
   GapModel<Format> model;
 };
 
 template <typename Format, typename Decoded>
-Part<Format, Decoded> DecodePart(const std::shared_ptr<const GapBody<Format>>& body,
-                                 uint32_t first_group, uint32_t end_group) {
-  Part<Format, Decoded> part;
+DecodedGroups<Format, Decoded> DecodeGroupRange(const std::shared_ptr<const GapBody<Format>>& body,
+                                                uint32_t first_group, uint32_t end_group) {
+  DecodedGroups<Format, Decoded> groups;
   GapDecoder<Format> decoder(body, first_group);
   GapBlock<Format> block;
   const uint64_t end = std::min<uint64_t>(body->blocks(), uint64_t{end_group} * kGroupBlocks);
   for (uint64_t i = uint64_t{first_group} * kGroupBlocks; i < end; ++i) {
-    part.status = decoder.NextBlock(&block);
-    if (!part.status.ok()) return part;
-    Append(block, &part.decoded);
+    groups.status = decoder.NextBlock(&block);
+    if (!groups.status.ok()) return groups;
+    Append(block, &groups.decoded);
   }
-  part.model = decoder.model();
-  return part;
+  groups.model = decoder.model();
+  return groups;
 }
 
 template <typename Format>
@@ -72,20 +72,21 @@ absl::StatusOr<Decoded> Decode(absl::string_view bytes, uint32_t blocks, int thr
   DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<const GapBody<Format>> body,
                           GapBody<Format>::Open(bytes, blocks));
   const uint32_t part_groups = threads == 1 ? std::max(body->groups(), 1u) : kPartGroups;
-  std::vector<Part<Format, Decoded>> parts((body->groups() + part_groups - 1) / part_groups);
+  std::vector<DecodedGroups<Format, Decoded>> parts((body->groups() + part_groups - 1) /
+                                                    part_groups);
   RunParallel(threads, static_cast<int64_t>(parts.size()), [&](int /*thread*/, int64_t i) {
     const uint32_t first = static_cast<uint32_t>(i) * part_groups;
-    parts[i] =
-        DecodePart<Format, Decoded>(body, first, std::min(body->groups(), first + part_groups));
+    parts[i] = DecodeGroupRange<Format, Decoded>(body, first,
+                                                 std::min(body->groups(), first + part_groups));
   });
   GapModel<Format> model;
   uint64_t entries = 0;
   std::vector<Decoded> decoded;
-  for (Part<Format, Decoded>& part : parts) {
-    DISTRO_RETURN_IF_ERROR(part.status);
-    AddModel<Format>(part.model, &model);
-    entries += part.decoded.positions.size();
-    decoded.push_back(std::move(part.decoded));
+  for (DecodedGroups<Format, Decoded>& groups : parts) {
+    DISTRO_RETURN_IF_ERROR(groups.status);
+    AddModel<Format>(groups.model, &model);
+    entries += groups.decoded.positions.size();
+    decoded.push_back(std::move(groups.decoded));
   }
   DISTRO_RETURN_IF_ERROR(body->CheckModel(model));
   if (entries > UINT32_MAX)

@@ -24,8 +24,8 @@ std::vector<GroupRange> Cut(uint32_t blocks, int threads) {
   return CutEvenly<GroupRange>(groups, parts);
 }
 
-// What comes of some groups of blocks.
-struct Part {
+// The combination of some groups of blocks.
+struct CombinedGroups {
   DeltaResult result;
   uint64_t entries = 0;                  // before download = top
   std::vector<LargestCodes> codes = {};  // [payloads]
@@ -95,40 +95,41 @@ class DeltaRounds final : public RoundMethod {
   }
 
   // What a thread needs to combine groups of a segment; borrowed.
-  struct Work {
+  struct SegmentInput {
     PayloadExpectation expected;
     std::vector<WeightedDeltaPayload> payloads;
     int64_t weights = 0;  // of all of them
     std::vector<BlockExtent> extents;
     std::vector<int> tensors;
   };
-  absl::StatusOr<Part> CombineGroups(const Work& work, GroupRange range) const;
+  absl::StatusOr<CombinedGroups> CombineGroups(const SegmentInput& input, GroupRange range) const;
 
   const v1::RunConfig config_;
   const std::shared_ptr<const Layout> layout_;
   const std::vector<bool> as_dct_;  // [tensors]
 };
 
-absl::StatusOr<Part> DeltaRounds::CombineGroups(const Work& work, GroupRange range) const {
-  Part part;
-  part.codes.assign(work.payloads.size(), LargestCodes(layout_->tensors().size()));
+absl::StatusOr<CombinedGroups> DeltaRounds::CombineGroups(const SegmentInput& input,
+                                                          GroupRange range) const {
+  CombinedGroups groups;
+  groups.codes.assign(input.payloads.size(), LargestCodes(layout_->tensors().size()));
   absl::StatusOr<DeltaMeans> means = CombineDeltaPayloads(
-      work.payloads, work.expected, work.extents, RuleOf(work.weights), range,
+      input.payloads, input.expected, input.extents, RuleOf(input.weights), range,
       [&](size_t payload, uint32_t block, const GapBlock<DeltaFormat>& sent) {
         if (sent.count == 0) return;
-        std::optional<uint8_t>& largest = part.codes[payload][work.tensors[block]];
+        std::optional<uint8_t>& largest = groups.codes[payload][input.tensors[block]];
         largest = std::max<uint8_t>(largest.value_or(0), sent.code);
       });
   if (!means.ok()) return Damaged(means.status());
-  part.entries = means->values.size();
+  groups.entries = means->values.size();
   if (config_.download() == v1::DOWNLOAD_MODE_TOP) {
     means = KeepLargest(
         *means, static_cast<int>(config_.kept_votes_per_block()), config_.seed(),
-        work.expected.round,
-        layout_->SegmentFirstBlock(work.expected.segment) + int64_t{range.first} * kGroupBlocks);
+        input.expected.round,
+        layout_->SegmentFirstBlock(input.expected.segment) + int64_t{range.first} * kGroupBlocks);
   }
-  part.result = RoundToLevels(*means);
-  return part;
+  groups.result = RoundToLevels(*means);
+  return groups;
 }
 
 absl::StatusOr<SegmentResult> DeltaRounds::Combine(RoundPlace place,
@@ -136,28 +137,28 @@ absl::StatusOr<SegmentResult> DeltaRounds::Combine(RoundPlace place,
                                                    Keep /*keep*/, int threads,
                                                    const Clock& clock) const {
   const absl::Duration start = clock.MonotonicNow();
-  Work work = {.expected = Expect(place),
-               .payloads = {},
-               .extents = DeltaExtents(*layout_, as_dct_, place.segment),
-               .tensors = TensorsOf(place.segment)};
+  SegmentInput input = {.expected = Expect(place),
+                        .payloads = {},
+                        .extents = DeltaExtents(*layout_, as_dct_, place.segment),
+                        .tensors = TensorsOf(place.segment)};
   for (const SentPayload& sent : payloads) {
-    work.payloads.push_back({.bytes = *sent.bytes, .weight = sent.weight});
-    work.weights += sent.weight;
+    input.payloads.push_back({.bytes = *sent.bytes, .weight = sent.weight});
+    input.weights += sent.weight;
   }
-  const std::vector<GroupRange> ranges = Cut(work.expected.blocks, threads);
-  std::vector<absl::StatusOr<Part>> parts(ranges.size());
+  const std::vector<GroupRange> ranges = Cut(input.expected.blocks, threads);
+  std::vector<absl::StatusOr<CombinedGroups>> parts(ranges.size());
   RunParallel(threads, static_cast<int64_t>(ranges.size()),
-              [&](int /*thread*/, int64_t i) { parts[i] = CombineGroups(work, ranges[i]); });
+              [&](int /*thread*/, int64_t i) { parts[i] = CombineGroups(input, ranges[i]); });
   SegmentResult result;
-  result.sent_votes = payloads.size() * uint64_t{work.expected.blocks} * config_.kept_per_block();
+  result.sent_votes = payloads.size() * uint64_t{input.expected.blocks} * config_.kept_per_block();
   result.largest_codes.resize(payloads.size());
   std::vector<DeltaResult> results;
-  for (absl::StatusOr<Part>& part : parts) {
-    DISTRO_RETURN_IF_ERROR(part.status());
-    result.entries += part->entries;
+  for (absl::StatusOr<CombinedGroups>& groups : parts) {
+    DISTRO_RETURN_IF_ERROR(groups.status());
+    result.entries += groups->entries;
     for (size_t i = 0; i < payloads.size(); ++i)
-      AddLargestCodes(part->codes[i], &result.largest_codes[i]);
-    results.push_back(std::move(part->result));
+      AddLargestCodes(groups->codes[i], &result.largest_codes[i]);
+    results.push_back(std::move(groups->result));
   }
   const DeltaResult all = Concatenate(std::move(results));
   const absl::Duration combined = clock.MonotonicNow();

@@ -134,7 +134,7 @@ Program AggregatorProgram(AggregatorOptions* options, std::function<absl::Status
       .help = kHelp,
       .exit_codes = {{0, "asked to stop"},
                      {1, "failure, such as a listening socket that fails: start it again"},
-                     {2, "a flag, file or configuration must be mended"},
+                     {2, "a flag, file or configuration must be fixed"},
                      {3,
                       "the data folder belongs to another process or another run, or a newer "
                       "aggregator has taken this one's place"},

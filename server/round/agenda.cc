@@ -16,17 +16,17 @@ bool IsBack(const Worker* worker) {
          (worker->in_session() && worker->state != v1::MEMBER_STATE_JOINING);
 }
 
-Work Do(Work::Kind kind) { return {.kind = kind, .closed = {}}; }
-Work WaitUntil(absl::Duration at) { return {.at = at, .closed = {}}; }
+RoundTask Do(RoundTask::Kind kind) { return {.kind = kind, .closed = {}}; }
+RoundTask WaitUntil(absl::Duration at) { return {.at = at, .closed = {}}; }
 
-Work NextOpenWork(const Agenda& a, absl::Duration now) {
-  if (!a.course->has_rounds()) return Do(Work::kDone);
+RoundTask NextOpenTask(const Agenda& a, absl::Duration now) {
+  if (!a.course->has_rounds()) return Do(RoundTask::kDone);
   a.control->ShowPause();
   if (a.control->paused()) return {};
   if (!a.started) {
     const int active = a.members->Count(v1::MEMBER_STATE_ACTIVE);
     const int wanted = static_cast<int>(a.config->start_workers());
-    if (active >= wanted) return Do(Work::kStart);
+    if (active >= wanted) return Do(RoundTask::kStart);
     a.control->Set(v1::RUN_STATE_WAITING,
                    absl::StrCat(active, " of start_workers ", wanted, " are active"));
     return {};
@@ -37,35 +37,36 @@ Work NextOpenWork(const Agenda& a, absl::Duration now) {
   const auto back = std::ranges::count_if(
       slots, [&a](const v1::Slot& slot) { return IsBack(a.members->Find(slot.worker())); });
   const bool all_back = back == static_cast<int64_t>(slots.size());
-  if (a.course->opened_before() || all_back || now >= a.grace_ends) return Do(Work::kOpen);
+  if (a.course->opened_before() || all_back || now >= a.grace_ends) return Do(RoundTask::kOpen);
   a.control->Set(v1::RUN_STATE_WAITING, absl::StrCat("after a restart: ", back, " of ",
                                                      slots.size(), " workers are back"));
   return WaitUntil(a.grace_ends);
 }
 
-Work CloseDecided(const Agenda& a, const RoundDecision& decision) {
-  Work work = Do(Work::kClose);
+RoundTask CloseDecided(const Agenda& a, const RoundDecision& decision) {
+  RoundTask task = Do(RoundTask::kClose);
   a.control->Set(v1::RUN_STATE_TRAINING, decision.reason);
   if (decision.by_deadline) a.course->CloseByDeadline();
   for (const std::string& name :
-       CloseSegments(decision.segments, a.course->round(), &work.closed)) {
+       CloseSegments(decision.segments, a.course->round(), &task.closed)) {
     a.course->round()->Forgo(name);
     a.members->Apply(name, MemberEvent::kMissedDeadline);
   }
-  return work;
+  return task;
 }
 
-Work CommitDecided(const Agenda& a, int wanted) {
+RoundTask CommitDecided(const Agenda& a, int wanted) {
   a.members->EnterSynced();
   const int counted = a.members->Counted();
-  if (!a.course->gives_samples() || counted >= wanted || a.header_made) return Do(Work::kCommit);
+  if (!a.course->gives_samples() || counted >= wanted || a.header_made)
+    return Do(RoundTask::kCommit);
   a.control->Set(v1::RUN_STATE_WAITING,
                  absl::StrCat(counted, " of min_workers ", wanted,
                               " are there to get samples of round ", a.course->head().value() + 2));
   return {};
 }
 
-Work NextRoundWork(const Agenda& a, absl::Duration now) {
+RoundTask NextRoundTask(const Agenda& a, absl::Duration now) {
   const Course& course = *a.course;
   const RoundPolicyOptions policy{.min_workers = static_cast<int>(a.config->min_workers()),
                                   .deadline = course.deadline()};
@@ -73,37 +74,37 @@ Work NextRoundWork(const Agenda& a, absl::Duration now) {
   if (decision.action == RoundAction::kClose) return CloseDecided(a, decision);
   if (decision.action == RoundAction::kCommit) return CommitDecided(a, policy.min_workers);
   if (!decision.enough_can_come && !course.CountedWithoutSamples(*a.members).empty())
-    return Do(Work::kReopen);
+    return Do(RoundTask::kReopen);
   a.control->Set(decision.enough_can_come ? v1::RUN_STATE_TRAINING : v1::RUN_STATE_WAITING,
                  decision.reason);
   return WaitUntil(now < course.deadline_at() ? course.deadline_at() : absl::InfiniteDuration());
 }
 
 // Lets the open round continue as long as it may; opens no other.
-Work NextDrainWork(const Agenda& a, absl::Duration now) {
+RoundTask NextDrainTask(const Agenda& a, absl::Duration now) {
   const absl::Duration ends = a.control->drain_ends();
-  if (a.course->round() == nullptr || now >= ends) return Do(Work::kDrained);
+  if (a.course->round() == nullptr || now >= ends) return Do(RoundTask::kDrained);
   if (now < a.retry_at) return WaitUntil(std::min(a.retry_at, ends));
-  Work work = NextRoundWork(a, now);
-  if (work.kind == Work::kClose || work.kind == Work::kCommit) return work;
-  if (now >= a.course->deadline_at()) return Do(Work::kDrained);  // it waits for min_workers
-  return WaitUntil(std::min({work.at, ends, a.members->NextExpiry()}));
+  RoundTask task = NextRoundTask(a, now);
+  if (task.kind == RoundTask::kClose || task.kind == RoundTask::kCommit) return task;
+  if (now >= a.course->deadline_at()) return Do(RoundTask::kDrained);  // it waits for min_workers
+  return WaitUntil(std::min({task.at, ends, a.members->NextExpiry()}));
 }
 
 }  // namespace
 
-Work NextWork(const Agenda& a, absl::Duration now) {
+RoundTask NextTask(const Agenda& a, absl::Duration now) {
   if (a.control->ended()) return {};
   if (a.control->state() == v1::RUN_STATE_DONE)
-    return Do(a.control->draining() ? Work::kDrained : Work::kNone);
+    return Do(a.control->draining() ? RoundTask::kDrained : RoundTask::kNone);
   a.members->ExpireLeases(now);
   a.members->SuspectSilent(now);
-  if (a.control->draining()) return NextDrainWork(a, now);
+  if (a.control->draining()) return NextDrainTask(a, now);
   if (now < a.retry_at) return WaitUntil(a.retry_at);
-  if (a.members->quarantine_changes() != a.quarantines_written) return Do(Work::kAdmission);
-  Work work = a.course->round() != nullptr ? NextRoundWork(a, now) : NextOpenWork(a, now);
-  if (work.kind == Work::kNone) work.at = std::min(work.at, a.members->NextExpiry());
-  return work;
+  if (a.members->quarantine_changes() != a.quarantines_written) return Do(RoundTask::kAdmission);
+  RoundTask task = a.course->round() != nullptr ? NextRoundTask(a, now) : NextOpenTask(a, now);
+  if (task.kind == RoundTask::kNone) task.at = std::min(task.at, a.members->NextExpiry());
+  return task;
 }
 
 }  // namespace distro::server

@@ -1,5 +1,5 @@
-// Chooses the round thread's next piece of work. Decide() judges the open round alone; here its
-// answer is combined with sessions, restarts, pauses and drains.
+// Chooses the round thread's next task. Decide() considers only the open round; here its result is
+// combined with sessions, restarts, pauses and drains.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace distro::server {
 
-struct Work {
+struct RoundTask {
   enum Kind { kNone, kAdmission, kStart, kOpen, kReopen, kClose, kCommit, kDone, kDrained };
   Kind kind = kNone;
   absl::Duration at = absl::InfiniteDuration();  // kNone: when to look again
@@ -36,6 +36,6 @@ struct Agenda {
 
 // Ends leases, sets in `control` what the run waits for, and removes closing segments from the
 // round.
-Work NextWork(const Agenda& agenda, absl::Duration now);
+RoundTask NextTask(const Agenda& agenda, absl::Duration now);
 
 }  // namespace distro::server

@@ -18,18 +18,18 @@ constexpr absl::Duration kRetryInterval = absl::Seconds(1);
 
 absl::StatusOr<absl::Duration> Conductor::Step() {
   while (true) {
-    const Work work = FindWork();
-    if (work.kind == Work::kNone) return work.at;
-    if (absl::Status status = Do(work); !status.ok()) {
+    const RoundTask task = FindTask();
+    if (task.kind == RoundTask::kNone) return task.at;
+    if (absl::Status status = Do(task); !status.ok()) {
       DISTRO_RETURN_IF_ERROR(HandleError(status));
     }
   }
 }
 
-Work Conductor::FindWork() {
+RoundTask Conductor::FindTask() {
   const absl::Duration now = shared_->now();
   absl::MutexLock lock(&shared_->mu);
-  return NextWork({.config = &context_.run->config,
+  return NextTask({.config = &context_.run->config,
                    .control = &shared_->control,
                    .members = &shared_->attendance.members(),
                    .course = &shared_->course,
@@ -52,28 +52,28 @@ absl::Status Conductor::HandleError(const absl::Status& error) {
   return absl::OkStatus();
 }
 
-absl::Status Conductor::Do(const Work& work) {
-  switch (work.kind) {
-    case Work::kNone:
+absl::Status Conductor::Do(const RoundTask& task) {
+  switch (task.kind) {
+    case RoundTask::kNone:
       break;
-    case Work::kAdmission:
+    case RoundTask::kAdmission:
       return decrees_->WriteQuarantines();
-    case Work::kStart:
+    case RoundTask::kStart:
       return WriteStart();
-    case Work::kOpen:
+    case RoundTask::kOpen:
       OpenRound();
       break;
-    case Work::kReopen:
+    case RoundTask::kReopen:
       ReopenRound();
       break;
-    case Work::kClose:
-      return CloseSegments(work.closed);
-    case Work::kCommit:
+    case RoundTask::kClose:
+      return CloseSegments(task.closed);
+    case RoundTask::kCommit:
       return CommitRound();
-    case Work::kDone:
+    case RoundTask::kDone:
       FinishRun();
       break;
-    case Work::kDrained:
+    case RoundTask::kDrained:
       shared_->EndNow();
       break;
   }

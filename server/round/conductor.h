@@ -28,8 +28,8 @@ class Conductor {
   absl::StatusOr<absl::Duration> Step();
 
  private:
-  Work FindWork();
-  absl::Status Do(const Work& work);
+  RoundTask FindTask();
+  absl::Status Do(const RoundTask& task);
   // Returns OK if the step will be retried.
   absl::Status HandleError(const absl::Status& error);
 

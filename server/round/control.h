@@ -22,7 +22,7 @@ class Control {
 
   // State --------------------------------------------------------------------------------------
 
-  // Logs when the state changes, or what it waits for.
+  // Logs each change of the state or of the awaited condition.
   void Set(v1::RunState state, std::string reason);
   v1::RunState state() const { return state_; }
   // As peers see it.

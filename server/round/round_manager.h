@@ -5,7 +5,7 @@
 //     Course      head, samples, the open round     Attendance  workers, their states and times
 //     Control     state, pause, drain               Integrity   verdicts on states and votes
 //     Lineage     run, epoch and chain of a peer    DiskTrouble failures of the disk
-//   Conductor   the round thread: NextWork() selects a task, Recorder writes the record
+//   Conductor   the round thread: NextTask() selects a task, Recorder writes the record
 //   Decrees     decisions: written first, then acted on
 //
 // Thread-safe. One thread (the run host's, or a test) calls Step(). Other functions may be called

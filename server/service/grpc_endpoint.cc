@@ -94,8 +94,8 @@ absl::Status CheckOpenFiles() {
 }  // namespace
 
 // In order of dependency.
-struct GrpcEndpoint::Parts {
-  Parts(const AggregatorOptions& options_in, const GrpcSources& sources_in)
+struct GrpcEndpoint::Impl {
+  Impl(const AggregatorOptions& options_in, const GrpcSources& sources_in)
       : options(options_in),
         sources(sources_in),
         aggregator(sources.host, sources.desk, sources.gate, sources.transfers, sources.reports,
@@ -123,7 +123,7 @@ struct GrpcEndpoint::Parts {
   std::unique_ptr<Sweeper> sweeper;
 };
 
-absl::Status GrpcEndpoint::Parts::Listen() {
+absl::Status GrpcEndpoint::Impl::Listen() {
   DISTRO_ASSIGN_OR_RETURN(const auto host_port, SplitAddress(options.listen));
   const auto& [host, port] = host_port;
   auto listening = Acceptor::Listen(host, port, sources.desk->connections(), sources.log);
@@ -134,7 +134,7 @@ absl::Status GrpcEndpoint::Parts::Listen() {
 }
 
 // For services that are not ours; ours check by themselves, and return reasons.
-void GrpcEndpoint::Parts::AskForCredentials() {
+void GrpcEndpoint::Impl::AskForCredentials() {
   sources.tls->SetCallCheck(
       [authorizer = sources.authorizer](absl::string_view path, const ShownCredential& shown) {
         const bool asks = absl::StartsWith(path, "/grpc.reflection.") || path == kHealthWatch;
@@ -142,7 +142,7 @@ void GrpcEndpoint::Parts::AskForCredentials() {
       });
 }
 
-absl::Status GrpcEndpoint::Parts::Serve() {
+absl::Status GrpcEndpoint::Impl::Serve() {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   BoundConnections(options.limits, &builder);
@@ -163,7 +163,7 @@ absl::Status GrpcEndpoint::Parts::Serve() {
   return absl::OkStatus();
 }
 
-void GrpcEndpoint::Parts::Accept(std::function<void(absl::Status)> on_dead) {
+void GrpcEndpoint::Impl::Accept(std::function<void(absl::Status)> on_dead) {
   acceptor->Start(
       [this](int fd) {
         grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
@@ -183,34 +183,34 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(
     std::function<void(absl::Status)> on_dead) {
   DISTRO_RETURN_IF_ERROR(CheckOpenFiles());
   std::unique_ptr<GrpcEndpoint> endpoint(
-      new GrpcEndpoint(std::make_unique<Parts>(options, sources)));
-  DISTRO_RETURN_IF_ERROR(endpoint->parts_->Listen());
-  DISTRO_RETURN_IF_ERROR(endpoint->parts_->Serve());
-  endpoint->parts_->Accept(std::move(on_dead));
+      new GrpcEndpoint(std::make_unique<Impl>(options, sources)));
+  DISTRO_RETURN_IF_ERROR(endpoint->impl_->Listen());
+  DISTRO_RETURN_IF_ERROR(endpoint->impl_->Serve());
+  endpoint->impl_->Accept(std::move(on_dead));
   return endpoint;
 }
 
-GrpcEndpoint::GrpcEndpoint(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+GrpcEndpoint::GrpcEndpoint(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 GrpcEndpoint::~GrpcEndpoint() { Stop(); }
 
 void GrpcEndpoint::Stop() {
-  parts_->stopping = true;
-  parts_->sweeper.reset();
-  if (parts_->acceptor != nullptr) parts_->acceptor->Stop();
-  if (parts_->grpc == nullptr) return;
-  parts_->grpc->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
-  parts_->grpc->Wait();
-  parts_->grpc.reset();
+  impl_->stopping = true;
+  impl_->sweeper.reset();
+  if (impl_->acceptor != nullptr) impl_->acceptor->Stop();
+  if (impl_->grpc == nullptr) return;
+  impl_->grpc->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
+  impl_->grpc->Wait();
+  impl_->grpc.reset();
 }
 
-const std::string& GrpcEndpoint::address() const { return parts_->address; }
+const std::string& GrpcEndpoint::address() const { return impl_->address; }
 
-bool GrpcEndpoint::accepting() const { return parts_->acceptor->accepting(); }
+bool GrpcEndpoint::accepting() const { return impl_->acceptor->accepting(); }
 
 void GrpcEndpoint::SayNotServing() {
-  parts_->stopping = true;
-  parts_->grpc->GetHealthCheckService()->SetServingStatus(false);
+  impl_->stopping = true;
+  impl_->grpc->GetHealthCheckService()->SetServingStatus(false);
 }
 
 namespace {

@@ -55,9 +55,9 @@ class GrpcEndpoint {
   void SayNotServing();
 
  private:
-  struct Parts;
-  explicit GrpcEndpoint(std::unique_ptr<Parts> parts);
-  const std::unique_ptr<Parts> parts_;
+  struct Impl;
+  explicit GrpcEndpoint(std::unique_ptr<Impl> impl);
+  const std::unique_ptr<Impl> impl_;
 };
 
 // Limits gRPC's own log lines on standard error to 20 per minute: gRPC writes one for every failed

@@ -20,7 +20,7 @@ absl::Status CheckAllToAll(int rank, int ranks, absl::Span<const int64_t> counts
                            const at::Tensor& send, const at::Tensor& receive);
 
 // Offsets [R + 1] of the parts for counts accepted by CheckAllToAll: SendCuts of what `rank` sends,
-// by receiving rank; ReceiveCuts of what it receives, by sending rank.
+// by receiving rank; ReceiveCuts those of the received bytes, by sending rank.
 std::vector<int64_t> SendCuts(int rank, int ranks, absl::Span<const int64_t> counts);
 std::vector<int64_t> ReceiveCuts(int rank, int ranks, absl::Span<const int64_t> counts);
 

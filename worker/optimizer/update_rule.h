@@ -173,7 +173,7 @@ extern const UpdateRuleKind kSignMomentum;
 UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
                            const Architecture& model);
 
-// Who takes the local steps: the rule, with the run's inner optimizer, or its caller, with any.
+// Whether the rule takes the local steps, with the run's inner optimizer, or its caller, with any.
 enum class LocalStepsBy { kRule, kCaller };
 
 // The same with given tensors [tensors] for Muon (MuonTensorsOf). kCaller: the rule keeps only the

@@ -51,7 +51,7 @@ const FaultRule& RuleOf(FaultKind kind);
 bool IsFinal(const ConnectionFault& fault);
 
 // "WHAT; REMEDY", with the kind's reason. Unavailable where it may pass, Unauthenticated for a
-// client's certificate, otherwise InvalidArgument: a flag or a certificate must be mended.
+// client's certificate, otherwise InvalidArgument: a flag or a certificate must be fixed.
 absl::Status StatusOf(const ConnectionFault& fault);
 
 // The exit code of a status of StatusOf, or of one with the same reason; none: of another status.
