@@ -31,7 +31,7 @@ def test_shellcheck_sees_a_mistake(tmp_path):
 def dry_run(folder, *flags):
     """What it says in a checkout that has nothing, on a machine where nothing is installed; that it changed nothing."""
     for path in ("scripts/install_dependencies", "scripts/libtorch-requirements.txt", "scripts/cuda-requirements.txt",
-                 "tests/deploy/requirements.txt", "tests/hostile/requirements.txt", "tests/python/requirements.txt",
+                 "scripts/release-requirements.txt", "tests/deploy/requirements.txt", "tests/hostile/requirements.txt", "tests/python/requirements.txt",
                  "tools/data/requirements.txt"):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SOURCE / path, folder / path)
@@ -51,9 +51,9 @@ def dry_run(folder, *flags):
 
 
 def test_dry_run_of_install_dependencies_changes_nothing(tmp_path):
-    said = dry_run(tmp_path, "--with_tests", "--with_clang", "--cuda")
-    assert all(words in said for words in ("apt-get", " chromium", " clang-tidy", ".deps/python", ".deps/deploy", ".deps/hostile",
-                                           ".deps/pytorch", ".deps/data", ".deps/cuda"))
+    said = dry_run(tmp_path, "--with_tests", "--with_clang", "--with_release", "--cuda")
+    assert all(words in said for words in ("apt-get", " chromium", " clang-tidy", " debootstrap", ".deps/python", ".deps/deploy",
+                                           ".deps/hostile", ".deps/pytorch", ".deps/data", ".deps/release", ".deps/cuda"))
 
 
 def test_what_only_tests_use_is_not_installed_for_a_build(tmp_path):
@@ -61,6 +61,36 @@ def test_what_only_tests_use_is_not_installed_for_a_build(tmp_path):
     assert ".deps/python" in said and " cmake" in said
     assert not any(words in said for words in ("chromium", "prometheus-alertmanager", "shellcheck", ".deps/deploy", ".deps/data",
                                                ".deps/pytorch"))
+
+
+def on_system(tmp_path, os_release, *flags):
+    """What install_dependencies does where /etc/os-release is another; in a mount namespace of its own."""
+    other = tmp_path / "os-release"
+    other.write_text(os_release)
+    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount --bind "$0" /etc/os-release && exec "$@"', other,
+               SOURCE / "scripts/install_dependencies", "--dry_run", *flags]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if "unshare:" in done.stderr or "mount:" in done.stderr:
+        pytest.skip(f"this machine allows no mount namespace: {done.stderr.strip()}")
+    return done
+
+
+@pytest.mark.parametrize("os_release, named", [
+    ('PRETTY_NAME="Ubuntu 24.04.1 LTS"\nID=ubuntu\nVERSION_ID="24.04"\n', "Ubuntu 24.04.1 LTS"),
+    ('PRETTY_NAME="Debian GNU/Linux 13 (trixie)"\nID=debian\nVERSION_ID="13"\n', "Debian GNU/Linux 13 (trixie)"),
+    ("", "without /etc/os-release")])
+def test_another_system_is_refused_before_anything_is_done(tmp_path, os_release, named):
+    done = on_system(tmp_path, os_release)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert f"this system is {named}, " in done.stderr and "supported is Debian 12 (bookworm) on x86-64" in done.stderr
+
+
+def test_debian_12_is_supported(tmp_path):
+    assert on_system(tmp_path, 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nID=debian\nVERSION_ID="12"\n').returncode == 0
+
+
+def test_distro_data_asks_for_no_system(tmp_path):
+    assert on_system(tmp_path, "ID=other\n", "--only_data").returncode == 0
 
 
 def test_what_distro_data_needs_is_installed_alone(tmp_path):
