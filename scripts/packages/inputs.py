@@ -1,0 +1,95 @@
+"""Debian's packages of which something is inside a program: what the build linked and which headers it compiled.
+
+    inputs.packages(build_dir, ["distro-aggregator"])
+
+reads the build's own records (ninja: what a target is made of, and which headers each object read) and the shared libraries
+that the loader finds, and asks dpkg whose files those are.
+"""
+
+import dataclasses
+import pathlib
+import re
+import subprocess
+
+SYSTEM = ("glibc", "linux")  # of these a program has the interface only
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Package:
+    """A binary package of this machine. `source` and `source_version` name what it was built from."""
+
+    name: str
+    version: str
+    source: str
+    source_version: str
+    architecture: str
+    homepage: str
+
+    @property
+    def copyright_file(self):
+        return pathlib.Path("/usr/share/doc") / self.name / "copyright"
+
+
+def output_of(*command):
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout
+
+
+def target_inputs(build, target):
+    """Every file that the target is made of, as ninja knows it; objects relative to the build folder."""
+    return set(output_of("ninja", "-C", build, "-t", "inputs", target).splitlines())
+
+
+def headers(build):
+    """Object -> the headers that the compiler read for it."""
+    read, current = {}, None
+    for line in output_of("ninja", "-C", build, "-t", "deps").splitlines():
+        if line.startswith("    "):
+            read[current].add(line.strip())
+        elif line:
+            current = line.split(":", 1)[0]
+            read[current] = set()
+    return read
+
+
+def loaded(file):
+    """The shared libraries that the loader finds for a program or library."""
+    return set(re.findall(r"=> (/\S+)", output_of("ldd", file)))
+
+
+def files(build, target, output):
+    """The files outside the checkout that are in `output`, the program or library of `target`."""
+    made_of = target_inputs(build, target)
+    read = headers(build)
+    found = set(made_of) | loaded(output)
+    for item in made_of:
+        found |= read.get(item, set())
+    return {path for path in found if path.startswith(("/usr/", "/lib/", "/lib64/"))}
+
+
+def owners(paths):
+    """The names of the packages that own these files. Files that no package owns are the machine's own: an error."""
+    real = sorted({str(pathlib.Path(path).resolve()) for path in paths})
+    done = subprocess.run(["dpkg", "-S", *real], capture_output=True, text=True)
+    names, known = set(), set()
+    for line in done.stdout.splitlines():
+        owner, _, path = line.partition(": ")
+        names |= {part.strip() for part in owner.split(",")}
+        known.add(path)
+    # A package may own it by the name that it had before /lib became a link.
+    missing = [path.removeprefix("/usr") for path in real if path not in known]
+    if missing:
+        done = subprocess.run(["dpkg", "-S", *missing], capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"no Debian package owns {done.stderr.strip()}")
+        names |= {part.strip() for line in done.stdout.splitlines() for part in line.partition(": ")[0].split(",")}
+    return names
+
+
+FIELDS = ("${Package}", "${Version}", "${source:Package}", "${source:Version}", "${Architecture}", "${Homepage}")
+
+
+def packages(build, target, output):
+    """The packages of which something is in the program or library of a target, by name."""
+    names = sorted(owners(files(build, target, output)))
+    rows = output_of("dpkg-query", "-W", "-f", "\t".join(FIELDS) + "\n", *names).splitlines()
+    return sorted(Package(*row.split("\t")) for row in rows)
