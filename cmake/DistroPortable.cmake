@@ -1,4 +1,4 @@
-# DISTRO_PORTABLE: programs that need of a machine only libc, libstdc++ and a LibTorch folder, for scripts/package_worker.
+# DISTRO_PORTABLE: programs that need of a machine only libc, libstdc++ and a LibTorch folder, for scripts/package_programs and the Debian packages.
 # Debian's packages are linked from their static archives where they have one. What has none (prometheus-cpp), OpenSSL and
 # zlib, which stay shared, and LibTorch are looked for beside the program: lib/ holds the former, torch is a link to the last.
 option(DISTRO_PORTABLE "Link Debian's packages statically, find LibTorch beside the program" OFF)

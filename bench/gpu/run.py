@@ -2,10 +2,10 @@
 """Builds for the GPU of this machine, tests the kernels on it, and prints the whole table: kernels against their floors and against
 PyTorch's operations, training against eager PyTorch and torch.compile. Below nine minutes.
 
-    bench/gpu/run.py [--archive distro-worker.tar.gz] [--out FOLDER]
+    bench/gpu/run.py [--archive distro-VERSION-linux-x86_64-cuda.tar.gz] [--out FOLDER]
 
 Needs a GPU and python3 with PyTorch 2.11. Without --archive it builds (preset cuda): CUDA toolkit, gRPC and what else the build
-needs. With one, made elsewhere by `scripts/package_worker --cuda --benchmarks`, it runs the programs in there. Prints what is
+needs. With one, made elsewhere by `scripts/package_programs --cuda --benchmarks`, it runs the programs in there. Prints what is
 missing and ends with status 3 where something is. --out keeps what every step printed.
 """
 import argparse
@@ -76,8 +76,8 @@ def unpack(archive, folder):
     subprocess.run(["tar", "-C", folder, "-xzf", archive], check=True)
     where = "import os, torch; print(os.path.dirname(torch.__file__))"
     torch = subprocess.run(["python3", "-c", where], check=True, capture_output=True, text=True).stdout.strip()
-    (folder / "distro-worker/torch").symlink_to(torch)
-    return lambda name: folder / "distro-worker/bin" / name
+    (folder / "distro/torch").symlink_to(torch)
+    return lambda name: folder / "distro/bin" / name
 
 
 def build(runner):

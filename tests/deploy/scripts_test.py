@@ -93,6 +93,47 @@ def test_distro_data_asks_for_no_system(tmp_path):
     assert on_system(tmp_path, "ID=other\n", "--only_data").returncode == 0
 
 
+def test_one_version_everywhere():
+    """CMake's is that of programs, wheel and packages; what cannot read it says the same."""
+    def said(path, pattern):
+        return set(re.findall(pattern, (SOURCE / path).read_text(), re.M))
+    version = said("CMakeLists.txt", r"project\(distro VERSION (\S+)")
+    assert len(version) == 1
+    assert said("helm/distro/Chart.yaml", r"^(?:version|appVersion): (\S+)$") == version
+    assert said("docker/compose.yaml", r"DISTRO_TAG:-([^}]+)}") == version
+    for dockerfile in (SOURCE / "docker").glob("*.Dockerfile"):
+        assert said(dockerfile, r"^ARG VERSION=(\S+)$") == version, dockerfile
+    assert said("CHANGELOG.md", r"\A(?:.*\n)*?## (\S+)") == version, "the newest section"
+
+
+def release(*flags, path=None):
+    environment = {**os.environ, **({"PATH": path} if path else {})}
+    return subprocess.run([SOURCE / "scripts/release", *flags], capture_output=True, text=True, env=environment)
+
+
+def test_release_says_what_it_cannot_make_before_it_makes_anything(tmp_path):
+    """Without Buildah and Podman; into a folder that holds something."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("bash", "cat", "dirname", "git", "grep", "ls", "realpath", "sed", "env"):
+        (tools / name).symlink_to(shutil.which(name))
+    out = tmp_path / "out"
+    done = release("--out", out, "--uncommitted", path=str(tools))
+    assert (done.returncode, done.stdout) == (3, "") and "--without images" in done.stderr, done.stderr
+    assert not out.exists()
+    out.mkdir()
+    (out / "kept").touch()
+    done = release("--out", out, "--uncommitted", "--without", "images")
+    assert done.returncode == 3 and "is not empty" in done.stderr
+    assert [path.name for path in out.iterdir()] == ["kept"]
+
+
+def test_release_knows_its_parts():
+    for flags in (["--without", "nothing"], ["--without", "deb", "--without", "deb"], ["--bogus"]):
+        done = release(*flags)
+        assert done.returncode == 2 and "--help" in done.stderr, flags
+
+
 def test_what_distro_data_needs_is_installed_alone(tmp_path):
     said = dry_run(tmp_path, "--only_data")
     assert ".deps/data" in said
