@@ -99,7 +99,8 @@ def test_one_version_everywhere():
         return set(re.findall(pattern, (SOURCE / path).read_text(), re.M))
     version = said("CMakeLists.txt", r"project\(distro VERSION (\S+)")
     assert len(version) == 1
-    assert said("helm/distro/Chart.yaml", r"^(?:version|appVersion): (\S+)$") == version
+    for chart in (SOURCE / "helm").glob("*/Chart.yaml"):
+        assert said(chart, r'^(?:version|appVersion): "?([^\s"]+)"?$') == version, chart
     assert said("docker/compose.yaml", r"DISTRO_TAG:-([^}]+)}") == version
     for dockerfile in (SOURCE / "docker").glob("*.Dockerfile"):
         assert said(dockerfile, r"^ARG VERSION=(\S+)$") == version, dockerfile
