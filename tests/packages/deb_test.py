@@ -75,7 +75,7 @@ def test_worker_without_libtorch_names_the_remedy(installed):
 
 
 class Site:
-    """A run in a root: what an operator does by README.Debian, on this host and on free ports."""
+    """A run in a root: what an operator does by README.Debian, on this host; the aggregator takes a free port."""
 
     def __init__(self, root, workspace):
         self.root, self.space = root, workspace
@@ -90,11 +90,6 @@ class Site:
     def type(self, *commands):
         self.root.run("sh", "-e", "-c", "\n".join(("cd /root/run", *commands)))
 
-    def renew_invites(self, address):
-        """The same invites for the address that the aggregator has."""
-        self.type(*(f"{command} --replace".replace("127.0.0.1:7700", address) for command in self.commands if "distroctl invite" in command),
-                  *(command for command in self.commands if command.startswith("chmod")))
-
     def start(self, kind, name, command, user, *more):
         process = kind(name, self.root.command(*command, user=user), self.space.folder, *more)
         self.space.processes.append(process)
@@ -107,14 +102,14 @@ class Site:
         command = service_command(self.root, "distro-aggregator", flags)
         return self.start(Aggregator, "aggregator", command, "distro", ports).await_ports()
 
-    def start_archiver(self):
+    def start_archiver(self, aggregator):
         flags = [flag for flag in default_flags(self.root, "distro-archiver") if not flag.startswith("--http")]
-        command = service_command(self.root, "distro-archiver", [*flags, "--http=127.0.0.1:0"])
+        command = service_command(self.root, "distro-archiver", [*flags, f"--aggregator={aggregator.grpc}", "--http=127.0.0.1:0"])
         return self.start(Archiver, "archiver", command, "distro")
 
-    def start_worker(self, name):
-        command = ["distro-worker", "--invite", f"/root/run/{name}.invite", "--data", self.space.text, "--summary",
-                   self.space.folder / f"{name}.json"]
+    def start_worker(self, name, aggregator):
+        command = ["distro-worker", "--invite", f"/root/run/{name}.invite", "--aggregator", aggregator.grpc, "--data", self.space.text,
+                   "--summary", self.space.folder / f"{name}.json"]
         return self.start(Worker, name, command, "root")
 
 
@@ -130,13 +125,11 @@ def test_service_trains_workers_of_the_package(with_torch, workspace):
     """README.Debian as printed, the units' commands as their user with the default flags: TLS, tokens, two workers, an archiver."""
     site = Site(with_torch, workspace)
     site.type(*site.commands, site.commands[5].replace("invite w1 ", "invite w2 "))
-    site.commands.append(site.commands[5].replace("invite w1 ", "invite w2 "))
     aggregator = site.start_aggregator()
-    site.renew_invites(aggregator.grpc)
     run = workspace.write_run(rounds=20, start_workers=2, min_workers=2, peak_learning_rate=0.01)
     site.type(f"distroctl run create {aggregator.grpc} --invite admin.invite --run {run} --model {workspace.init_model()}")
-    archiver = site.start_archiver()
-    workers = [site.start_worker(name) for name in ("w1", "w2")]
+    archiver = site.start_archiver(aggregator)
+    workers = [site.start_worker(name, aggregator) for name in ("w1", "w2")]
     for process in (*workers, archiver):
         assert process.exit_code() == 0, workspace.logs()
     assert len({worker.summary()["state_hash"] for worker in workers}) == 1
