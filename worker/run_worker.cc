@@ -177,7 +177,6 @@ absl::StatusOr<std::optional<SampleWriter>> MakeSampleWriter(const WorkerOptions
           {.node = workload->mutable_node(),
            .positions = static_cast<int>(run.config().sequence_length()),
            .vocab_size = workload->vocab_size(),
-           .rounds = run.config().rounds(),
            .file = self.state == nullptr ? "" : absl::StrCat(self.state->path(), "/samples.jsonl"),
            .log = log}));
   return writer;

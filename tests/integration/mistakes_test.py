@@ -187,13 +187,15 @@ class FullDiskTest(MistakesTest):
 
     def test_of_a_worker_and_an_archiver(self):
         space = self.workspace
-        aggregator = space.create_run()
+        aggregator = space.create_run(rounds=8)
         worker = [*self.prefix, space.binaries.worker, "--aggregator", aggregator.grpc, "--data", space.text, "--insecure", "--state_dir",
                   self.full / "state"]
         self.expect(space.start("worker", worker), 1, "snapshot: write ")
         archiver = [*self.prefix, space.binaries.archiver, "--aggregator", aggregator.grpc, "--insecure", "--data_dir",
                     self.full / "archive"]
         self.expect(space.start("archiver", archiver), 1, "snapshot: write ")
+        trains = space.start_worker("trains", aggregator.grpc)
+        self.assertEqual(trains.exit_code(), 0, trains.log())
         publisher = [*self.prefix, space.binaries.archiver, "--aggregator", aggregator.grpc, "--insecure", "--once", "--data_dir",
                      space.folder / "archive", "--publish_dir", self.full / "models"]
         self.expect(space.start("publisher", publisher), 1, "--publish_dir: ")

@@ -43,7 +43,9 @@ class SamplesTest(ProcessTest):
     def test_a_tokenizer_that_fails_is_said_at_the_start(self):
         space = self.workspace
         aggregator = space.create_run(rounds=ROUNDS, start_workers=1)
-        command = "sh -c 'echo no such file >&2; exit 1' tokenizer"
+        fails = space.folder / "fails"
+        fails.write_text("echo no such file >&2; exit 1\n")
+        command = f"sh {fails}"
         worker = space.start_worker("w", aggregator.grpc, "--sample_prompt", PROMPT, "--tokenizer_command", command)
         self.assertEqual(worker.exit_code(), 2, worker.log())
         self.assertIn(f"--tokenizer_command: {command} encode: ended with 1: no such file", worker.log())
