@@ -4,8 +4,8 @@
     distroctl run create HOST:7700 --run run.json --model initial              # once: the run
     python finetune.py train --model Qwen/Qwen3-0.6B --lora 16 --aggregator HOST:7700 --data chat.jsonl --name w1
 
-With --lora only the adapters are trained and sent, a few megabytes, and every worker has the model under them; without, the
-run is of the whole model. run.json has "workers": "python", for adapters also "inner_optimizer": "adamw".
+With --lora only the adapters are trained and sent, a few megabytes, and every worker has the model under them; without,
+the run is of the whole model. run.json has "workers": "python", for adapters also "inner_optimizer": "adamw".
 
 A line of the data is a conversation: {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", ...}]}
 Only what the assistant says is learned: all other tokens have the label -100, which no loss counts.
