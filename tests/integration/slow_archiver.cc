@@ -23,7 +23,7 @@ namespace {
 // The newest snapshot of the aggregator is then the replica's.
 absl::Status Store(const std::string& run_id, tools::AggregatorClient* client,
                    FirstContact* contact, tools::ArchiveFolder* folder, tools::Archive* archive) {
-  DISTRO_RETURN_IF_ERROR(folder->Save(*archive->replica, &archive->state));
+  DISTRO_RETURN_IF_ERROR(folder->Save(*archive->replica, archive->log, &archive->state));
   v1::UploadSnapshotHeader header;
   header.set_run_id(run_id);
   *header.mutable_snapshot() = archive->state.snapshot;

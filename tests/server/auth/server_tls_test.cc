@@ -140,9 +140,10 @@ TEST_F(ServerTlsTest, KnowsWhenTheCertificateInUseEnds) {
 TEST_F(ServerTlsTest, SaysAtTheStartThatTheCertificateHasEnded) {
   Start();
   EXPECT_THAT(logged_, ::testing::Not(::testing::HasSubstr("has ended")));
-  server_->Shutdown();
   clock_.Advance(absl::Hours(24 * 365 * 10));
-  Start();
+  EXPECT_TRUE(ServerTls::Open({folder_.File("ca"), folder_.File("cert"), folder_.File("key")},
+                              &clock_, &log_, &observer_)
+                  .ok());
   EXPECT_THAT(logged_, ::testing::HasSubstr("the certificate has ended by this machine's clock"));
 }
 

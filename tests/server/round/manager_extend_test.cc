@@ -137,11 +137,12 @@ TEST_F(ManagerExtendTest, SubscriptionsFollowAgainAfterTheEnd) {
   ASSERT_TRUE(ended.ok()) << ended.status();
   EXPECT_EQ((*ended)->Next().status().code(), StatusCode::kOutOfRange);
   ASSERT_TRUE(manager_->Extend(3).ok());
-  const auto goes_on = manager_->Subscribe(request);
-  ASSERT_TRUE(goes_on.ok());
   Activate("a");
   Step();
-  EXPECT_TRUE((*goes_on)->Next().ok()) << "round 1 is open";
+  const auto goes_on = manager_->Subscribe(request);
+  ASSERT_TRUE(goes_on.ok());
+  const auto next = (*goes_on)->Next();
+  EXPECT_TRUE(next.ok()) << "round 1 is open: " << next.status();
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/base/reason.h"
 #include "common/client/channel.h"
 #include "common/client/options/invite.h"
@@ -234,7 +235,9 @@ TEST_F(AuthorizationTest, AnInviteIsCaAndTokenUntilItExpires) {
   const absl::Status expired = Call(*channel, method);
   EXPECT_EQ(ReasonOf(expired), "unauthenticated");
   EXPECT_THAT(std::string(expired.message()), HasSubstr("the token of guest expired at "));
-  EXPECT_TRUE(TroubleshootingPageHas(expired.message(), "HOST:PORT", "/nowhere/")) << expired;
+  EXPECT_TRUE(TroubleshootingPageHas(absl::StrReplaceAll(expired.message(), {{"guest", "NAME"}}),
+                                     "HOST:PORT", "/nowhere/"))
+      << expired;
 }
 
 // What a worker is told when the disk fails is an operation, not a path.

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "common/base/reason.h"
+#include "common/base/version.h"
 #include "common/http/http_get.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/stubs/logging.h"
@@ -109,6 +110,7 @@ class HostileTest : public ServerTest {
     request.mutable_worker()->set_name("c");
     request.mutable_worker()->set_incarnation(1);
     request.set_data_fingerprint("data");
+    request.set_version(std::string(Version()));
     change(request);
     v1::JoinResponse response;
     grpc::ClientContext context;

@@ -25,8 +25,8 @@ class TokenizerCommandTest : public ::testing::Test {
   TokenizerCommandTest() {
     EXPECT_TRUE(WriteFileAtomically(script_, R"(
 case $1 in
-  encode) od -An -v -tu1 -w1 | awk '{ print $1 >= 48 && $1 <= 57 ? $1 + 500 : $1 }' ;;
-  decode) tr ' ' '\n' | awk '{ printf "%c", $1 >= 500 ? $1 - 500 : $1 }' ;;
+  encode) od -An -v -tu1 -w1 | awk '{ print ($1 >= 48 && $1 <= 57 ? $1 + 500 : $1) }' ;;
+  decode) tr ' ' '\n' | awk '{ printf "%c", ($1 >= 500 ? $1 - 500 : $1) }' ;;
   *) echo "no direction" >&2; exit 2 ;;
 esac
 )")

@@ -67,7 +67,8 @@ class RoundLinesTest : public ::testing::Test {
   testing::ScratchFolder folder_;
   testing::FakeClock clock_;
   std::string said_;
-  Log log_{LogLevel::kInfo, Clock::Real(), [this](absl::string_view line) { said_ += line; }};
+  Log log_{LogLevel::kInfo, Clock::Real(),
+           [this](absl::string_view line) { said_ += std::string(line); }};
 };
 
 TEST_F(RoundLinesTest, AreOneForEachRoundOverProcesses) {
