@@ -64,9 +64,9 @@ absl::StatusOr<Companions> ReadListedCompanions(const CompanionList& list,
 using CompanionFetcher =
     std::function<absl::Status(const v1::CompanionFile& file, const std::string& path)>;
 
-// Of a list that a peer gives: checks it, fetches into `folder`, which is created, what is not there
-// with its SHA-256, and reads all. InvalidArgument: as CheckCompanionList. Otherwise the statuses of
-// `fetch` and of the disk.
+// Of a list that a peer gives: checks it, fetches into `folder`, which is created, what is not
+// there with its SHA-256, and reads all. InvalidArgument: as CheckCompanionList. Otherwise the
+// statuses of `fetch` and of the disk.
 absl::StatusOr<Companions> CollectCompanions(const CompanionList& list, const std::string& folder,
                                              const CompanionFetcher& fetch);
 

@@ -39,11 +39,11 @@ class CheckpointFolder {
 // InvalidArgument: as OpenStoredTensors, and of config.json.
 absl::StatusOr<CheckpointFolder> OpenCheckpointFolder(const std::string& folder);
 
-// Writes config.json, model.safetensors (f32, canonical) and the companions. "dtype" and "torch_dtype" become
-// "float32" where `config_json` has them, so that the weights are opened as what they are; all else
-// in it stays. A folder that does not exist appears whole or not at all: it is written as
-// "<folder>.tmp", which is removed first when a crash has left one, then renamed. In one that
-// exists, these files are replaced one after the other, each atomically, and others stay.
+// Writes config.json, model.safetensors (f32, canonical) and the companions. "dtype" and
+// "torch_dtype" become "float32" where `config_json` has them, so that the weights are opened as
+// what they are; all else in it stays. A folder that does not exist appears whole or not at all: it
+// is written as "<folder>.tmp", which is removed first when a crash has left one, then renamed. In
+// one that exists, these files are replaced one after the other, each atomically, and others stay.
 // InvalidArgument: config_json is not a JSON object. Requires tensors of `layout`.
 absl::Status WriteCheckpointFolder(const std::string& folder, const std::string& config_json,
                                    const Layout& layout, const TensorPieces& tensors,

@@ -41,9 +41,9 @@ class ShellCommand {
   absl::Status Run(const Variables& variables,
                    absl::FunctionRef<void(absl::string_view line)> line);
 
-  // Runs the command with `input` on its standard input and returns its standard output. Statuses as
-  // Run; the message of Aborted has the last line of standard error. ResourceExhausted: more than
-  // kMaxFilteredBytes of output.
+  // Runs the command with `input` on its standard input and returns its standard output. Statuses
+  // as Run; the message of Aborted has the last line of standard error. ResourceExhausted: more
+  // than kMaxFilteredBytes of output.
   absl::StatusOr<std::string> Filter(absl::string_view input);
   static constexpr int64_t kMaxFilteredBytes = 64 << 20;
 

@@ -1,5 +1,5 @@
-// Compares the tokenizer of a worker's data with the one that a run pins (`tokenizer_sha256`). Pure;
-// used by the aggregator and by the one inside a process.
+// Compares the tokenizer of a worker's data with the one that a run pins (`tokenizer_sha256`).
+// Pure; used by the aggregator and by the one inside a process.
 #pragma once
 
 #include "absl/status/status.h"
@@ -12,8 +12,8 @@ namespace distro {
 inline constexpr absl::string_view kByteTokenizer = "bytes";
 
 // `tokenizer` as JoinRequest has it. OK: the run pins none, this one, or the worker does not know.
-// InvalidArgument: it is no SHA-256 and not kByteTokenizer. FailedPrecondition "other_data": another
-// one; the message names both and the remedy.
+// InvalidArgument: it is no SHA-256 and not kByteTokenizer. FailedPrecondition "other_data":
+// another one; the message names both and the remedy.
 absl::Status CheckTokenizer(const v1::RunConfig& config, absl::string_view tokenizer);
 
 // 64 digits of lower-case hexadecimal.

@@ -16,8 +16,8 @@ namespace distro {
 
 // eta of docs/algorithm.md, "Schedule", of a step of the run: computed in f64, rounded to f32. With
 // signs a round is a step; with deltas local step h of round t is step t * local_steps + h, and
-// warm-up and end count in steps too. `config` is complete. `extension`: the newest of the run; null
-// while it has the rounds that it was created with.
+// warm-up and end count in steps too. `config` is complete. `extension`: the newest of the run;
+// null while it has the rounds that it was created with.
 float LearningRate(const v1::RunConfig& config, uint64_t step,
                    const v1::Extension* extension = nullptr);
 
@@ -30,9 +30,9 @@ std::vector<float> LocalRates(const v1::RunConfig& config, RoundId round,
 v1::StepParameters SignStep(const v1::RunConfig& config, RoundId round,
                             const v1::Extension* extension = nullptr);
 
-// The extension of a run to `rounds`, decided when no round from `from` on was open; `before` is the
-// newest until then, or null. Its cosine begins at the rate that the schedule until then has there,
-// so that no rate jumps, and ends at min_learning_rate.
+// The extension of a run to `rounds`, decided when no round from `from` on was open; `before` is
+// the newest until then, or null. Its cosine begins at the rate that the schedule until then has
+// there, so that no rate jumps, and ends at min_learning_rate.
 v1::Extension ExtendSchedule(const v1::RunConfig& config, const v1::Extension* before, RoundId from,
                              uint64_t rounds);
 

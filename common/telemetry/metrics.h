@@ -76,7 +76,8 @@ class Histogram {
   DroppedValues* const dropped_;
 };
 
-// Upper bounds in seconds: for rounds, from 50 ms to seven days, and for operations of milliseconds.
+// Upper bounds in seconds: for rounds, from 50 ms to seven days, and for operations of
+// milliseconds.
 std::vector<double> RoundSecondsBuckets();
 std::vector<double> MillisecondsBuckets();
 

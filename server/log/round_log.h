@@ -91,8 +91,8 @@ class RoundLog {
   // Chain hash of the record before `round`: of the start record for 0. Requires has_start() and
   // begin() <= round <= next_round().
   uint64_t HashBefore(RoundId round) const;
-  // Header of a stored round, parsed. Requires begin() <= round < next_round(). DataLoss: the file changed
-  // since it was verified.
+  // Header of a stored round, parsed. Requires begin() <= round < next_round(). DataLoss: the file
+  // changed since it was verified.
   absl::StatusOr<v1::RoundHeader> Header(RoundId round) const;
   // With payloads; whoever holds it can read it to its end, also while it is pruned. OutOfRange
   // (reason "pruned"): round < first_round(). DataLoss: the file is missing or changed since it was

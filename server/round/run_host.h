@@ -35,8 +35,8 @@ class RunHost {
   absl::Status CreateFromFolder(const v1::RunConfig& config, const std::string& checkpoint_dir);
 
   // Starts or resumes the upload of a run with its header. The response has the offset from which
-  // to send snapshot and companions, or the id of the run that exists. InvalidArgument: the configuration is
-  // refused. FailedPrecondition: there is another run.
+  // to send snapshot and companions, or the id of the run that exists. InvalidArgument: the
+  // configuration is refused. FailedPrecondition: there is another run.
   absl::StatusOr<v1::CreateRunResponse> BeginCreate(const v1::CreateRunHeader& header);
   // Adds a frame of the snapshot. The last one creates the run, and the response names it; nullopt
   // before.

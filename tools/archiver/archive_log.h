@@ -1,6 +1,6 @@
-// What an archiver keeps beside its copy of the parameters, so that the run can be restored when the
-// aggregator's disk is gone (`distroctl run restore`): what the run is, and the headers of the last
-// rounds that are in the copy. One file a copy, docs/files.md, "Files of the archiver".
+// What an archiver keeps beside its copy of the parameters, so that the run can be restored when
+// the aggregator's disk is gone (`distroctl run restore`): what the run is, and the headers of the
+// last rounds that are in the copy. One file a copy, docs/files.md, "Files of the archiver".
 #pragma once
 
 #include <string>

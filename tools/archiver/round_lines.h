@@ -1,5 +1,5 @@
-// One JSON line a replayed round (docs/metrics.md, "A line a round"), in a file that a process which
-// is killed leaves readable.
+// One JSON line a replayed round (docs/metrics.md, "A line a round"), in a file that a process
+// which is killed leaves readable.
 //
 //   {"time": 1763728000.125, "run": "demo-1a2b3c4d", "round": 41, "rounds": 400, "epoch": 184,
 //    "members": 3, "included": 2, "received_bytes": 8192, "lag_rounds": 0,

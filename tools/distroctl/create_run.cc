@@ -41,8 +41,8 @@ struct UploadPart {
 };
 
 // Sends them from the offset that the server names, or nothing when it answers that the run
-// exists. No frame is of two parts. A failed write means that the server ended the call; its status tells why, so it is not
-// looked at here.
+// exists. No frame is of two parts. A failed write means that the server ended the call; its status
+// tells why, so it is not looked at here.
 absl::Status SendParts(absl::Span<const UploadPart> parts, Stream* stream,
                        const std::function<void(absl::string_view)>& progress,
                        std::string* run_id) {

@@ -1,6 +1,6 @@
 // `distroctl run show`, and what an operator decides about a run: `run pause`, `run resume`,
-// `run extend`, `evict` and `admit`. Each decision is durable on the aggregator before it answers, so that a
-// restart changes nothing, and may be repeated.
+// `run extend`, `evict` and `admit`. Each decision is durable on the aggregator before it answers,
+// so that a restart changes nothing, and may be repeated.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,8 @@ constexpr double kDeltasSecondsAPosition = 70e-9;
 // The aggregator's share of a round beyond which it, and not links and GPUs, sets the pace.
 constexpr double kShareOfRound = 0.1;
 constexpr double kLeastCores = 0.5;
-// Its resident memory there is below this and twice the round's updates and 7.5 results, in each row.
+// Its resident memory there is below this and twice the round's updates and 7.5 results, in each
+// row.
 constexpr double kBaseMemory = 0.4e9;
 constexpr double kUpdatesHeld = 2;
 constexpr double kResultsHeld = 7.5;

@@ -1,5 +1,5 @@
-// `distroctl run restore`: a data folder for a new aggregator, from the folder of an archiver, where
-// the old one is gone. Nothing is asked of a network.
+// `distroctl run restore`: a data folder for a new aggregator, from the folder of an archiver,
+// where the old one is gone. Nothing is asked of a network.
 #pragma once
 
 #include <string>

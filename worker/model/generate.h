@@ -1,5 +1,5 @@
-// Continues tokens with a trained model, one token at a time. Recomputes the whole context for every
-// token. Stateless.
+// Continues tokens with a trained model, one token at a time. Recomputes the whole context for
+// every token. Stateless.
 #pragma once
 
 #include <cstdint>

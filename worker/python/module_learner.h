@@ -1,7 +1,8 @@
-// A learner over the tensors of a PyTorch module (module_tensors.h). The replica's parameters, f32 in
-// the host's memory, are its own; the module is the worker's copy, which local steps move and which
-// is set to the parameters when a round begins. Local steps are the program's inner optimizer:
-// TakeGradient clips the gradients of the module's masters and asks for one (hand_over.h).
+// A learner over the tensors of a PyTorch module (module_tensors.h). The replica's parameters, f32
+// in the host's memory, are its own; the module is the worker's copy, which local steps move and
+// which is set to the parameters when a round begins. Local steps are the program's inner
+// optimizer: TakeGradient clips the gradients of the module's masters and asks for one
+// (hand_over.h).
 //
 // Not thread-safe: the training thread owns it. What it borrows outlives it.
 #pragma once

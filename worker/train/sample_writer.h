@@ -1,6 +1,6 @@
 // Has the model that is being trained continue a prompt every so many rounds, for people: a line of
-// the log, and of a file (docs/worker.md, "Samples"). What is drawn depends on the parameters alone,
-// so that samples of different rounds can be compared; training's bits do not depend on it.
+// the log, and of a file (docs/worker.md, "Samples"). What is drawn depends on the parameters
+// alone, so that samples of different rounds can be compared; training's bits do not depend on it.
 //
 // Not thread-safe: one training thread. What it borrows outlives it.
 #pragma once
@@ -35,9 +35,9 @@ class SampleWriter {
   // Encodes the prompt. The statuses of Tokenizer.
   static absl::StatusOr<SampleWriter> Create(const SampleOptions& options, Parts parts);
 
-  // Writes a sample where one is due with the parameters before `next_round` of `rounds`; once a round.
-  // It is dropped when `goes_on` is not OK, which is asked before every token. What fails is logged:
-  // training does not depend on it.
+  // Writes a sample where one is due with the parameters before `next_round` of `rounds`; once a
+  // round. It is dropped when `goes_on` is not OK, which is asked before every token. What fails is
+  // logged: training does not depend on it.
   void Observe(uint64_t next_round, uint64_t rounds, absl::FunctionRef<absl::Status()> goes_on);
 
  private:

@@ -1,5 +1,5 @@
-// Fetches a snapshot, or a companion of the run, into a file. An interrupted download goes on where it was, also in a later
-// process.
+// Fetches a snapshot, or a companion of the run, into a file. An interrupted download goes on where
+// it was, also in a later process.
 #pragma once
 
 #include <string>

@@ -59,8 +59,8 @@ absl::StatusOr<Invite> ReadInvite(const std::string& path);
 // ReadInvite, after "--invite: ".
 absl::StatusOr<std::optional<Invite>> TakeInvite(ChannelOptions* channel, absl::Time now);
 
-// Whether the invite in `path` is for this role, which is that of the program. InvalidArgument names
-// both.
+// Whether the invite in `path` is for this role, which is that of the program. InvalidArgument
+// names both.
 absl::Status CheckInviteRole(const Invite& invite, absl::string_view path, absl::string_view role);
 
 }  // namespace distro

@@ -130,7 +130,8 @@ TEST_F(RestoredRunTest, TheStoreHasTheSameRunWithTheCopyAsItsFirstSnapshot) {
 }
 
 TEST_F(RestoredRunTest, WhatDoesNotBelongTogetherIsRefused) {
-  ExpectRefused([](RestoredRun& r) { r.archive.mutable_headers()->RemoveLast(); }, "does not continue the one before");
+  ExpectRefused([](RestoredRun& r) { r.archive.mutable_headers()->RemoveLast(); },
+                "does not continue the one before");
   ExpectRefused([](RestoredRun& r) { r.archive.mutable_headers()->DeleteSubrange(0, 2); },
                 "at least 2 are needed");
   ExpectRefused([](RestoredRun& r) { r.archive.mutable_headers()->DeleteSubrange(1, 1); },
