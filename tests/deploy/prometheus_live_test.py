@@ -228,12 +228,12 @@ def test_console_pages_show_it(world):
 def test_each_alert_is_raised_by_what_it_is_for(world):
     runs = world.runs
     runs.start_broken_worker()  # weights whose products overflow
+    runs.refuse_calls()
     runs.end_certificate_soon()
     runs.links["slow"].shape(up=SLOW / 4)  # the others wait for it, but not longer than the deadline
     runs.proxies["disk-3"].flip = True
     runs.archivers["disk"].kill()
     assert live_runs.corrupt_replica(runs.workers["fast-2"]) > 0
-    runs.refuse_calls()
     world.await_alert("DistroCallsRefused", "tls", reason="unauthenticated")
     world.await_alert("DistroLossNotFinite", "broken", severity="critical", worker="broken")
     runs.aggregators["broken"].await_round(6)
