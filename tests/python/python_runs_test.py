@@ -145,7 +145,7 @@ class PythonRunsTest(ProcessTest):
     def test_killed_and_started_again(self):
         space = self.workspace
         aggregator = space.create_run(rounds=60, start_workers=2, min_workers=1, peak_learning_rate=0.01)
-        native = space.start_worker("native", aggregator.grpc, "--hold_back", "30ms")
+        native = space.start_worker("native", aggregator.grpc, "--hold_back", "200ms")
         state = ("--state_dir", space.folder / "state")
         killed = self.llama("python", aggregator, *state, log_name="killed")
         aggregator.await_round(10)
