@@ -42,7 +42,7 @@ def main():
             failed = True
     failed |= subprocess.run([clang_format, "--dry-run", "-Werror", *sources], check=False).returncode != 0
     print(f"{len(sources)} files")
-    sys.exit("clang-format -i mends what it complains about" if failed else 0)
+    sys.exit("clang-format -i fixes what it complains about" if failed else 0)
 
 
 if __name__ == "__main__":

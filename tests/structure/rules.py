@@ -60,7 +60,7 @@ USES = {
     "worker/torch": "",
     "worker/model": "common/model worker/torch",
     "worker/fsdp": "worker/model worker/plan",
-    "worker/node": "kernels/cuda kernels/replica worker/fsdp worker/optimizer worker/state",
+    "worker/node": "common/process kernels/cuda kernels/replica worker/fsdp worker/optimizer worker/state",
     "worker/train": "common/exchange worker/data worker/node",
     "worker/metrics": "common/telemetry worker/train",  # observes it; it does not know it
     "worker/python": "common/client/member common/round worker/train",  # a worker inside a Python program; distro-worker does not know it

@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +18,7 @@
 #include "common/model/init_weights.h"
 #include "common/model/listed_tensors.h"
 #include "common/model/tensor_manifest.h"
+#include "common/process/host_memory.h"
 
 namespace distro::tools {
 namespace {
@@ -137,11 +137,15 @@ absl::StatusOr<Initial> OfAnyModel(const InitModelOptions& options, int segment_
                    "; --outside NAME,NAME sets it, --outside= where there are none"));
 }
 
-absl::StatusOr<TensorBuffer> MakeBuffer(const Layout& layout) try {
-  return TensorBuffer(layout);
-} catch (const std::bad_alloc&) {
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "the model's ", layout.elements(), " parameters do not fit in the memory of this machine"));
+// The kernel may promise memory that it does not have and then kill the process.
+absl::Status CheckMemory(const Layout& layout) {
+  const int64_t needed = layout.elements() * int64_t{sizeof(float)};
+  const int64_t memory = HostMemoryBytes();
+  if (needed <= memory) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the model's ", layout.elements(), " parameters take ", needed,
+                   " bytes as float32; the memory of this machine is ", memory,
+                   " bytes: run init-model on a larger one"));
 }
 
 }  // namespace
@@ -153,7 +157,8 @@ absl::StatusOr<Report> InitModel(const InitModelOptions& options) {
                                                  : OfAnyModel(options, kDefaultSegmentBlocks));
   DISTRO_ASSIGN_OR_RETURN(const Layout layout,
                           Layout::Create(std::move(initial.manifest), kDefaultSegmentBlocks));
-  DISTRO_ASSIGN_OR_RETURN(TensorBuffer weights, MakeBuffer(layout));
+  DISTRO_RETURN_IF_ERROR(CheckMemory(layout));
+  TensorBuffer weights(layout);
   DISTRO_RETURN_IF_ERROR(initial.fill(layout, &weights));
   DISTRO_RETURN_IF_ERROR(
       WriteCheckpointFolder(options.out, initial.config_json, layout, weights, initial.companions));

@@ -1,8 +1,8 @@
 #include <utility>
 
+#include "common/process/host_memory.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/cpu_delta_backend.h"
-#include "worker/fsdp/host_memory.h"
 #include "worker/fsdp/thread_communicator.h"
 #include "worker/node/node_devices.h"
 

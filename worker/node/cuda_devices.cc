@@ -5,10 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/process/host_memory.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/gpu_delta_backend.h"
 #include "worker/fsdp/cuda_device.h"
-#include "worker/fsdp/host_memory.h"
 #include "worker/fsdp/nccl_communicator.h"
 #include "worker/fsdp/thread_communicator.h"
 #include "worker/node/node_devices.h"

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "worker/fsdp/host_memory.h"
+#include "common/process/host_memory.h"
 #include "worker/fsdp/rank_threads.h"
 #include "worker/model/unit.h"
 #include "worker/node/node_devices.h"

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "worker/fsdp/host_memory.h"
+#include "common/process/host_memory.h"
 
 namespace distro::worker {
 

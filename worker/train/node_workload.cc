@@ -7,7 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/model/architecture.h"
-#include "worker/fsdp/host_memory.h"
+#include "common/process/host_memory.h"
 #include "worker/train/micro_batch.h"
 
 namespace distro::worker {

@@ -160,9 +160,9 @@ TEST_F(AnyModelTest, WhatIsWrongIsNamedWithTheFlag) {
                 "header_length");
 }
 
-TEST_F(AnyModelTest, ParametersThatNoMachineHasRoomForAreRefused) {
+TEST_F(AnyModelTest, ParametersBeyondTheMachinesMemoryAreRefused) {
   std::string huge = kManifest;
-  huge.replace(huge.find("[8, 4]"), 6, "[268435456, 1023]");
+  huge.replace(huge.find("[8, 4]"), 6, "[1048576, 245760]");
   ASSERT_TRUE(WriteFileAtomically(manifest_, huge).ok());
   const absl::Status status = InitModel(FromManifest("a")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/process/host_memory.h"
 #include "common/simulation/local_aggregator.h"
 #include "common/simulation/local_exchange.h"
 #include "common/simulation/local_run.h"
@@ -13,7 +14,6 @@
 #include "gtest/gtest.h"
 #include "kernels/replica/replica.h"
 #include "tests/testing/worker/training.h"
-#include "worker/fsdp/host_memory.h"
 
 namespace distro::worker {
 namespace {

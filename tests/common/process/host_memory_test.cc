@@ -1,4 +1,4 @@
-#include "worker/fsdp/host_memory.h"
+#include "common/process/host_memory.h"
 
 #include <filesystem>
 #include <fstream>
@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/testing/scratch_folder.h"
 
-namespace distro::worker {
+namespace distro {
 namespace {
 
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
@@ -62,4 +62,4 @@ TEST_F(ControlGroupTest, DamagedFilesLimitNothing) {
 TEST(HostMemoryTest, ThereIsSome) { EXPECT_GT(HostMemoryBytes(), 0); }
 
 }  // namespace
-}  // namespace distro::worker
+}  // namespace distro

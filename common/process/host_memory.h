@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace distro::worker {
+namespace distro {
 
 // The machine's memory or the control group's limit, whichever is less.
 int64_t HostMemoryBytes();
@@ -26,4 +26,4 @@ int64_t ResidentBytes();
 int64_t PeakResidentBytes();
 void ForgetPeakResidentBytes();
 
-}  // namespace distro::worker
+}  // namespace distro

@@ -1,4 +1,4 @@
-#include "worker/fsdp/host_memory.h"
+#include "common/process/host_memory.h"
 
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-namespace distro::worker {
+namespace distro {
 namespace {
 
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
@@ -85,4 +85,4 @@ int64_t HostMemoryBytes() {
   return std::min(machine, ControlGroupMemoryLimit(""));
 }
 
-}  // namespace distro::worker
+}  // namespace distro
