@@ -56,8 +56,8 @@ std::function<void(absl::Status)> Once(std::function<void(absl::Status)> call) {
 }  // namespace
 
 // In order of dependency: the last is stopped first.
-struct AggregatorServer::Parts {
-  Parts(const AggregatorOptions& options_in, const Clock* clock_in, Log* log_in)
+struct AggregatorServer::Impl {
+  Impl(const AggregatorOptions& options_in, const Clock* clock_in, Log* log_in)
       : options(options_in),
         clock(clock_in),
         log(log_in),
@@ -100,7 +100,7 @@ struct AggregatorServer::Parts {
   std::string http_address;
 };
 
-absl::Status AggregatorServer::Parts::OpenCredentials() {
+absl::Status AggregatorServer::Impl::OpenCredentials() {
   if (options.insecure) {
     authorizer = std::make_unique<Authorizer>(&connections);
     return absl::OkStatus();
@@ -114,8 +114,8 @@ absl::Status AggregatorServer::Parts::OpenCredentials() {
   return absl::OkStatus();
 }
 
-absl::Status AggregatorServer::Parts::OpenHost(Disk* disk,
-                                               std::function<void(absl::Status)> on_fatal) {
+absl::Status AggregatorServer::Impl::OpenHost(Disk* disk,
+                                              std::function<void(absl::Status)> on_fatal) {
   DISTRO_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store,
                           RunStore::Open(options.data_dir, disk, clock, log));
   const RoundManagerOptions rounds{.suspect_after = options.SuspectAfter(),
@@ -129,7 +129,7 @@ absl::Status AggregatorServer::Parts::OpenHost(Disk* disk,
   return absl::OkStatus();
 }
 
-absl::Status AggregatorServer::Parts::StartHttp() {
+absl::Status AggregatorServer::Impl::StartHttp() {
   DISTRO_ASSIGN_OR_RETURN(const auto address, SplitAddress(options.http));
   std::vector<HttpRoute> routes;
   routes.push_back(HealthRoute());
@@ -151,7 +151,7 @@ absl::Status AggregatorServer::Parts::StartHttp() {
   return absl::OkStatus();
 }
 
-std::vector<prometheus::MetricFamily> AggregatorServer::Parts::AllMetrics() {
+std::vector<prometheus::MetricFamily> AggregatorServer::Impl::AllMetrics() {
   if (tls != nullptr) metrics.SetCertificateExpiry(tls->expiry());
   std::vector<prometheus::MetricFamily> families = metrics.Collect(*host, options.data_dir);
   AppendFamilies(StreamMetrics(gate), &families);
@@ -160,7 +160,7 @@ std::vector<prometheus::MetricFamily> AggregatorServer::Parts::AllMetrics() {
   return families;
 }
 
-absl::Status AggregatorServer::Parts::LoadRun() {
+absl::Status AggregatorServer::Impl::LoadRun() {
   if (options.run.empty()) {
     DISTRO_RETURN_IF_ERROR(host->Continue());
     if (host->manager() == nullptr) log->Info("no run yet: waiting for one to be created");
@@ -174,7 +174,7 @@ absl::Status AggregatorServer::Parts::LoadRun() {
   return status;
 }
 
-absl::Status AggregatorServer::Parts::StartGrpc(std::function<void(absl::Status)> on_fatal) {
+absl::Status AggregatorServer::Impl::StartGrpc(std::function<void(absl::Status)> on_fatal) {
   desk = std::make_unique<CallDesk>(authorizer.get(), &call_rates, &metrics, log);
   const GrpcSources sources{.host = host.get(),
                             .tls = tls.get(),
@@ -190,7 +190,7 @@ absl::Status AggregatorServer::Parts::StartGrpc(std::function<void(absl::Status)
   return absl::OkStatus();
 }
 
-ReadyReport AggregatorServer::Parts::Ready() const {
+ReadyReport AggregatorServer::Impl::Ready() const {
   ReadyReport report{.ready = loaded && !draining, .checks = {}};
   report.checks.push_back({"loaded", loaded, loaded ? "" : "the run is being loaded"});
   report.checks.push_back({"not_draining", !draining, ""});
@@ -222,48 +222,48 @@ absl::StatusOr<std::unique_ptr<AggregatorServer>> AggregatorServer::Start(
   if (options.insecure)
     log->Warning("insecure: all traffic is plaintext and nobody is authenticated");
   std::unique_ptr<AggregatorServer> server(
-      new AggregatorServer(std::make_unique<Parts>(options, clock, log)));
-  Parts* const parts = server->parts_.get();
-  DISTRO_RETURN_IF_ERROR(parts->OpenCredentials());
-  DISTRO_RETURN_IF_ERROR(parts->OpenHost(disk, on_fatal));
-  DISTRO_RETURN_IF_ERROR(parts->StartHttp());
-  DISTRO_RETURN_IF_ERROR(parts->LoadRun());
-  DISTRO_RETURN_IF_ERROR(parts->StartGrpc(on_fatal));
-  parts->loaded = true;
+      new AggregatorServer(std::make_unique<Impl>(options, clock, log)));
+  Impl* const impl = server->impl_.get();
+  DISTRO_RETURN_IF_ERROR(impl->OpenCredentials());
+  DISTRO_RETURN_IF_ERROR(impl->OpenHost(disk, on_fatal));
+  DISTRO_RETURN_IF_ERROR(impl->StartHttp());
+  DISTRO_RETURN_IF_ERROR(impl->LoadRun());
+  DISTRO_RETURN_IF_ERROR(impl->StartGrpc(on_fatal));
+  impl->loaded = true;
   const std::string addresses =
-      absl::StrCat("grpc=", parts->grpc->address(), " http=", parts->http_address);
-  log->Info("listening", {{"grpc", parts->grpc->address()}, {"http", parts->http_address}});
+      absl::StrCat("grpc=", impl->grpc->address(), " http=", impl->http_address);
+  log->Info("listening", {{"grpc", impl->grpc->address()}, {"http", impl->http_address}});
   if (!options.port_file.empty())
     DISTRO_RETURN_IF_ERROR(WriteFileAtomically(options.port_file, addresses + "\n"));
   return server;
 }
 
-AggregatorServer::AggregatorServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+AggregatorServer::AggregatorServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 AggregatorServer::~AggregatorServer() {
-  parts_->SayDraining();
-  if (parts_->host != nullptr) parts_->host->Stop();
-  if (parts_->grpc != nullptr) parts_->grpc->Stop();
-  parts_->http.reset();  // it uses the others
-  parts_->grpc.reset();
-  parts_->host.reset();
+  impl_->SayDraining();
+  if (impl_->host != nullptr) impl_->host->Stop();
+  if (impl_->grpc != nullptr) impl_->grpc->Stop();
+  impl_->http.reset();  // it uses the others
+  impl_->grpc.reset();
+  impl_->host.reset();
 }
 
-void AggregatorServer::Parts::SayDraining() {
+void AggregatorServer::Impl::SayDraining() {
   if (draining.exchange(true)) return;
   if (grpc != nullptr) grpc->SayNotServing();
 }
 
 void AggregatorServer::Drain() {
-  parts_->SayDraining();
-  parts_->host->Drain();
+  impl_->SayDraining();
+  impl_->host->Drain();
 }
 
 void AggregatorServer::AwaitDrained() const {
-  parts_->host->AwaitDrained(parts_->options.drain_grace + kDrainMargin);
+  impl_->host->AwaitDrained(impl_->options.drain_grace + kDrainMargin);
 }
 
-const std::string& AggregatorServer::grpc_address() const { return parts_->grpc->address(); }
-const std::string& AggregatorServer::http_address() const { return parts_->http_address; }
+const std::string& AggregatorServer::grpc_address() const { return impl_->grpc->address(); }
+const std::string& AggregatorServer::http_address() const { return impl_->http_address; }
 
 }  // namespace distro::server

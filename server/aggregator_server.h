@@ -43,9 +43,9 @@ class AggregatorServer {
   const std::string& http_address() const;
 
  private:
-  struct Parts;
-  explicit AggregatorServer(std::unique_ptr<Parts> parts);
-  const std::unique_ptr<Parts> parts_;
+  struct Impl;
+  explicit AggregatorServer(std::unique_ptr<Impl> impl);
+  const std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace distro::server

@@ -25,12 +25,12 @@
 #include "common/model/architecture.h"
 #include "common/telemetry/serve_metrics.h"
 #include "worker/data/token_file.h"
+#include "worker/local_identity.h"
 #include "worker/metrics/gpu_readings.h"
 #include "worker/metrics/metrics.h"
 #include "worker/metrics/round_lines.h"
 #include "worker/model/model.h"
 #include "worker/node/node.h"
-#include "worker/self.h"
 #include "worker/train/node_workload.h"
 #include "worker/train/phase_clock.h"
 #include "worker/train/progress.h"
@@ -89,14 +89,14 @@ absl::StatusOr<std::string> FingerprintOf(const WorkerOptions& options, const To
 
 // A folder for what is downloaded: the state's, where an interrupted download goes on, or one that
 // goes with the process.
-absl::StatusOr<std::string> ScratchDir(const Self& self) {
-  return self.state != nullptr ? self.state->path() : MakeScratchDir();
+absl::StatusOr<std::string> ScratchDir(const LocalIdentity& identity) {
+  return identity.state != nullptr ? identity.state->path() : MakeScratchDir();
 }
 
-TrainerOptions TrainerOptionsOf(const WorkerOptions& options, const Self& self) {
+TrainerOptions TrainerOptionsOf(const WorkerOptions& options, const LocalIdentity& identity) {
   NodeOptions node = options.node;
   node.torch_threads = options.threads;
-  return {.worker = self.name,
+  return {.worker = identity.name,
           .incarnation = RandomWord() | 1,
           .micro_batch_samples = options.micro_batch_samples,
           .hold_back = options.hold_back,
@@ -143,13 +143,13 @@ void Report(const WorkerOptions& options, const TrainSummary& summary, Log* log)
 }
 
 // A thread that does not return uses what would be destroyed on the way out.
-[[noreturn]] void EndWithoutCleanUp(const WorkerOptions& options, const Self& self,
+[[noreturn]] void EndWithoutCleanUp(const WorkerOptions& options, const LocalIdentity& identity,
                                     const absl::Status& status, const TrainSummary& summary,
                                     Exchange* exchange, Log* log) {
   Report(options, summary, log);
   exchange->Leave(std::string(status.message()));
   const ExitCode code = ExitCodeFor(status, 0);
-  LogEnd(status, code, self.name, log);
+  LogEnd(status, code, identity.name, log);
   std::fflush(nullptr);
   std::_Exit(code);
 }
@@ -166,24 +166,25 @@ absl::StatusOr<std::unique_ptr<RoundLines>> OpenRoundLines(const WorkerOptions& 
 
 // Nothing where no samples are asked for.
 absl::StatusOr<std::optional<SampleWriter>> MakeSampleWriter(const WorkerOptions& options,
-                                                             const Self& self,
+                                                             const LocalIdentity& identity,
                                                              const v1::JoinResponse& run,
                                                              NodeWorkload* workload, Log* log) {
   if (options.sample.prompt.empty()) return std::nullopt;
   DISTRO_ASSIGN_OR_RETURN(
       SampleWriter writer,
-      SampleWriter::Create(
-          options.sample,
-          {.node = workload->mutable_node(),
-           .positions = static_cast<int>(run.config().sequence_length()),
-           .vocab_size = workload->vocab_size(),
-           .file = self.state == nullptr ? "" : absl::StrCat(self.state->path(), "/samples.jsonl"),
-           .log = log}));
+      SampleWriter::Create(options.sample,
+                           {.node = workload->mutable_node(),
+                            .positions = static_cast<int>(run.config().sequence_length()),
+                            .vocab_size = workload->vocab_size(),
+                            .file = identity.state == nullptr
+                                        ? ""
+                                        : absl::StrCat(identity.state->path(), "/samples.jsonl"),
+                            .log = log}));
   return writer;
 }
 
 // Trains and fills in `summary`, also when it fails on the way.
-absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exchange,
+absl::Status Train(const WorkerOptions& options, const LocalIdentity& identity, Exchange* exchange,
                    PhaseClock* phases, WorkerMetrics* metrics, Log* log, TrainSummary* summary) {
   DISTRO_ASSIGN_OR_RETURN(const TokenSource tokens, OpenData(options));
   DISTRO_ASSIGN_OR_RETURN(const std::optional<TokenSource> public_tokens, OpenPublicData(options));
@@ -192,10 +193,10 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
       FingerprintOf(options, public_tokens.has_value() ? *public_tokens : tokens));
   DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<HttpEndpoint> endpoint,
                           ServeMetrics(options.http, metrics, log));
-  DISTRO_ASSIGN_OR_RETURN(const std::string scratch_dir, ScratchDir(self));
+  DISTRO_ASSIGN_OR_RETURN(const std::string scratch_dir, ScratchDir(identity));
   const auto remove = absl::MakeCleanup([&] {
     std::error_code ignored;
-    if (self.state == nullptr) std::filesystem::remove_all(scratch_dir, ignored);
+    if (identity.state == nullptr) std::filesystem::remove_all(scratch_dir, ignored);
   });
   SetTorchThreads(options.threads);
   DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<RoundLines> lines, OpenRoundLines(options, log));
@@ -204,7 +205,7 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
   const auto goes_on = [exchange] {
     return exchange->stopped() ? absl::CancelledError("stopped") : absl::OkStatus();
   };
-  const TrainerOptions trainer = TrainerOptionsOf(options, self);
+  const TrainerOptions trainer = TrainerOptionsOf(options, identity);
   NodeWorkload workload(trainer,
                         {.tokens = &tokens,
                          .public_tokens = public_tokens.has_value() ? &*public_tokens : nullptr,
@@ -217,7 +218,7 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
                                              {.exchange = exchange,
                                               .phases = phases,
                                               .log = log,
-                                              .state = self.state.get(),
+                                              .state = identity.state.get(),
                                               .wants_companions = !options.checkpoint_dir.empty()},
                                              [&](const TrainSummary& reading) {
                                                metrics->Update(reading);
@@ -229,7 +230,7 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
                                                samples->Observe(reading.next_round, reading.rounds,
                                                                 goes_on);
                                              }));
-  DISTRO_ASSIGN_OR_RETURN(samples, MakeSampleWriter(options, self, run->run(), &workload, log));
+  DISTRO_ASSIGN_OR_RETURN(samples, MakeSampleWriter(options, identity, run->run(), &workload, log));
   DISTRO_ASSIGN_OR_RETURN(const ComputeRates compute,
                           MeasureCompute(run->run(), workload, options));
   metrics->SetCompute(compute);
@@ -238,7 +239,7 @@ absl::Status Train(const WorkerOptions& options, const Self& self, Exchange* exc
   progress.Finish();
   *summary = run->summary();
   if (workload.node().has_stuck_rank())
-    EndWithoutCleanUp(options, self, status, *summary, exchange, log);
+    EndWithoutCleanUp(options, identity, status, *summary, exchange, log);
   return status;
 }
 
@@ -250,8 +251,8 @@ GrpcExchangeOptions ExchangeOptionsOf(const WorkerOptions& options, WorkerMetric
   return exchange;
 }
 
-absl::Status Connect(const WorkerOptions& options, const Self& self, StopSignal* stop, Log* log,
-                     TrainSummary* summary) {
+absl::Status Connect(const WorkerOptions& options, const LocalIdentity& identity, StopSignal* stop,
+                     Log* log, TrainSummary* summary) {
   PhaseClock phases(Clock::Real());
   const std::unique_ptr<GpuReader> gpus = GpuReader::Open();
   WorkerMetrics metrics(&phases);
@@ -264,7 +265,8 @@ absl::Status Connect(const WorkerOptions& options, const Self& self, StopSignal*
     exchange->Stop();
   });
   const auto unregister = absl::MakeCleanup([stop] { stop->SetHandler(nullptr); });
-  const absl::Status status = Train(options, self, exchange.get(), &phases, &metrics, log, summary);
+  const absl::Status status =
+      Train(options, identity, exchange.get(), &phases, &metrics, log, summary);
   exchange->Leave(status.ok() ? "done" : std::string(status.message()));
   return status;
 }
@@ -276,12 +278,13 @@ ExitCode RunWorker(const WorkerOptions& options, StopSignal* stop, Log* log) {
   if (options.channel.insecure)
     log->Warning("plaintext: bytes and names of this run can be read and changed on the way");
   TrainSummary summary;
-  const absl::StatusOr<Self> self = MakeSelf(options, log);
-  absl::Status status = self.ok() ? Node::CheckDevices(options.node).status() : self.status();
-  if (status.ok()) status = Connect(options, *self, stop, log, &summary);
+  const absl::StatusOr<LocalIdentity> identity = OpenLocalIdentity(options, log);
+  absl::Status status =
+      identity.ok() ? Node::CheckDevices(options.node).status() : identity.status();
+  if (status.ok()) status = Connect(options, *identity, stop, log, &summary);
   if (!summary.run_id.empty()) Report(options, summary, log);
   const ExitCode code = ExitCodeFor(status, stop->signal());
-  LogEnd(status, code, self.ok() ? self->name : "", log);
+  LogEnd(status, code, identity.ok() ? identity->name : "", log);
   return code;
 }
 

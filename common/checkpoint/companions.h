@@ -1,6 +1,6 @@
-// The companions of a run: files of its initial folder, such as the tokenizer, that travel
-// unchanged to every checkpoint (docs/checkpoints.md, "Companions"). Which names travel is fixed
-// here: nobody can make a peer write any other file.
+// The companions of a run: files of its initial folder, such as the tokenizer, that every
+// checkpoint contains unchanged (docs/checkpoints.md, "Companions"). Only the names in the list
+// here are allowed, so a peer cannot make another write any other file.
 //
 //   upload      ReadCompanions(folder), DescribeCompanions      distroctl, the aggregator's --model
 //   download    CheckCompanionList, then each file by its SHA-256
@@ -23,7 +23,7 @@
 
 namespace distro {
 
-// Of all companions of a run together.
+// Limit for all companions of a run together.
 inline constexpr uint64_t kMaxCompanionBytes = 64 << 20;
 
 struct Companion {
@@ -35,46 +35,48 @@ struct Companion {
 using Companions = std::vector<Companion>;
 using CompanionList = google::protobuf::RepeatedPtrField<v1::CompanionFile>;
 
-// The names that travel, ascending.
+// The allowed names, ascending.
 absl::Span<const absl::string_view> CompanionNames();
 
-// Those that `folder` has. InvalidArgument: one is empty, or they exceed kMaxCompanionBytes.
+// Reads the companions in `folder`. InvalidArgument: one is empty, or they exceed
+// kMaxCompanionBytes.
 absl::StatusOr<Companions> ReadCompanions(const std::string& folder);
 
 // Name, size and SHA-256 of each.
 CompanionList DescribeCompanions(const Companions& companions);
 
-// Of a list that a peer or a file gives, before a byte of it is reserved. InvalidArgument: names
-// that do not travel, repeat or do not ascend, a size of 0, a SHA-256 without 32 bytes, or more
+// Checks a list from a peer or a file, before any memory is reserved for it. InvalidArgument: names
+// that are not allowed, repeat or do not ascend, a size of 0, a SHA-256 without 32 bytes, or more
 // than kMaxCompanionBytes together.
 absl::Status CheckCompanionList(const CompanionList& list);
 
-// Of a list that was checked.
+// The sum of the sizes. Requires a checked list.
 uint64_t CompanionBytes(const CompanionList& list);
 
-// The files of `list`, which was checked, one after the other in `bytes`. InvalidArgument: sizes or
-// a SHA-256 are not those of the list; names the file.
+// Splits `bytes`, the files of `list` one after the other. Requires a checked list.
+// InvalidArgument: the sizes or a SHA-256 differ from the list; names the file.
 absl::StatusOr<Companions> SplitCompanions(const CompanionList& list, absl::string_view bytes);
 
-// The same from `folder`, where each is a file of its name. InvalidArgument also: one is missing.
+// Reads the files of `list` from `folder`, by name. InvalidArgument: one is missing, or its SHA-256
+// differs.
 absl::StatusOr<Companions> ReadListedCompanions(const CompanionList& list,
                                                 const std::string& folder);
 
-// Fetches one file of a list into `path`, verified.
+// Downloads one file of a list to `path` and verifies it.
 using CompanionFetcher =
     std::function<absl::Status(const v1::CompanionFile& file, const std::string& path)>;
 
-// Of a list that a peer gives: checks it, fetches into `folder`, which is created, what is not
-// there with its SHA-256, and reads all. InvalidArgument: as CheckCompanionList. Otherwise the
-// statuses of `fetch` and of the disk.
+// Checks a peer's list, creates `folder`, fetches the files that are not there with their SHA-256,
+// and reads all. InvalidArgument: as CheckCompanionList. Otherwise the statuses of `fetch` and of
+// the disk.
 absl::StatusOr<Companions> CollectCompanions(const CompanionList& list, const std::string& folder,
                                              const CompanionFetcher& fetch);
 
-// Each atomically, over one that is there. The folder exists.
+// Writes each file atomically, and replaces existing ones. The folder must exist.
 absl::Status WriteCompanions(const std::string& folder, const Companions& companions);
 
-// `pinned` is a run's tokenizer_sha256, or empty. InvalidArgument: there is a tokenizer among the
-// companions, and none of them is the pinned one.
+// `pinned` is a run's tokenizer_sha256, or empty. InvalidArgument: the companions include
+// tokenizers, and none has the pinned SHA-256.
 absl::Status CheckPinnedTokenizer(absl::string_view pinned, const Companions& companions);
 
 }  // namespace distro

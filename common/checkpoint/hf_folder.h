@@ -35,16 +35,16 @@ class CheckpointFolder {
   StoredTensors tensors_;
 };
 
-// config.json must be a JSON object; what it says about an architecture is not looked at. NotFound,
-// InvalidArgument: as OpenStoredTensors, and of config.json.
+// Opens a folder. Its config.json must be a JSON object; the architecture in it is not checked.
+// NotFound, InvalidArgument: as OpenStoredTensors, or of config.json.
 absl::StatusOr<CheckpointFolder> OpenCheckpointFolder(const std::string& folder);
 
-// Writes config.json, model.safetensors (f32, canonical) and the companions. "dtype" and
-// "torch_dtype" become "float32" where `config_json` has them, so that the weights are opened as
-// what they are; all else in it stays. A folder that does not exist appears whole or not at all: it
-// is written as "<folder>.tmp", which is removed first when a crash has left one, then renamed. In
-// one that exists, these files are replaced one after the other, each atomically, and others stay.
-// InvalidArgument: config_json is not a JSON object. Requires tensors of `layout`.
+// Writes config.json, model.safetensors (f32, canonical) and the companions. If `config_json` has
+// "dtype" or "torch_dtype", they become "float32", so that readers load the weights with the right
+// type; everything else in it stays. A new folder appears whole or not at all: it is written as
+// "<folder>.tmp" (one left by a crash is removed first), then renamed. In an existing folder these
+// files are replaced one by one, each atomically, and other files stay. InvalidArgument:
+// config_json is not a JSON object. Requires tensors of `layout`.
 absl::Status WriteCheckpointFolder(const std::string& folder, const std::string& config_json,
                                    const Layout& layout, const TensorPieces& tensors,
                                    const Companions& companions = {});

@@ -1,5 +1,5 @@
-// A checkpoint folder made into the file that a run begins with: one snapshot of f32 tensors. The
-// same folder always gives the same bytes, wherever it is done. Thread-safe, blocking.
+// Converts a checkpoint folder to the file with which a run begins: one snapshot of f32 tensors.
+// The same folder gives the same bytes on every machine. Thread-safe, blocking.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct InitialSnapshot {
   Companions companions;  // of the folder
 };
 
-// Writes the snapshot to `out_path`, durably and atomically. Holds all parameters in memory while
-// it runs. NotFound, InvalidArgument: as OpenCheckpointFolder and ReadCompanions.
+// Writes the snapshot to `out_path`, durably and atomically. Holds all parameters in memory
+// meanwhile. NotFound, InvalidArgument: as OpenCheckpointFolder and ReadCompanions.
 absl::StatusOr<InitialSnapshot> PrepareInitialSnapshot(const std::string& checkpoint_dir,
                                                        const std::string& out_path);
 

@@ -1,5 +1,5 @@
-// The JSON header of a safetensors file, read event by event: nothing is built that the format does
-// not have, so a hostile header costs no more memory than a few times its own size. Part of
+// Parses the JSON header of a safetensors file event by event. It stores only what the format
+// allows, so a hostile header costs at most a few times its own size in memory. Part of
 // safetensors; pure.
 #pragma once
 
@@ -14,14 +14,14 @@
 
 namespace distro {
 
-// "reason: what", InvalidArgument.
+// InvalidArgument with the message "reason: what".
 absl::Status SafetensorsError(absl::string_view reason, absl::string_view what);
 
 struct SafetensorsEntry {
   std::string name;
   std::string dtype;
   std::vector<int64_t> shape;
-  uint64_t begin = 0;  // of the data, in bytes; begin <= end
+  uint64_t begin = 0;  // offset into the data, in bytes; begin <= end
   uint64_t end = 0;
 };
 
@@ -30,9 +30,9 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-// Checks the structure: types, unique keys and names, names of 1 to 512 bytes, known dtypes,
-// dimensions of at most 2^63 - 1 and no more than 64 of them, end - begin equal to the size that
-// shape and dtype say. Where the tensors lie is for the caller to check.
+// Checks types, unique keys and names, names of 1 to 512 bytes, known dtypes, at most 64 dimensions
+// of at most 2^63 - 1, and that end - begin is the size given by shape and dtype. The caller checks
+// where the tensors lie.
 absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::string_view text);
 
 }  // namespace distro

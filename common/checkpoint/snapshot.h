@@ -1,7 +1,7 @@
-// A snapshot: the parameters before one round, as a single canonical safetensors file with every
-// tensor of the manifest in f32 and nothing else. The same parameters and metadata always give the
-// same bytes. The file of a peer and one of our own disk are read alike: InvalidArgument says what
-// is wrong, and the caller knows whose fault that is.
+// A snapshot: the parameters before a round, as one canonical safetensors file with every tensor of
+// the manifest in f32 and nothing else. The same parameters and metadata give the same bytes. A
+// peer's file and a local one are read alike: InvalidArgument says what is wrong, and the caller
+// knows where the file came from.
 #pragma once
 
 #include <map>
@@ -29,18 +29,16 @@ inline absl::Status WriteSnapshot(const std::string& path, const Layout& layout,
   return WriteSnapshot(path, layout, PiecesOf(tensors), metadata);
 }
 
-// What the file holds. InvalidArgument: damaged, not all f32, or not a manifest.
+// The tensors in the file. InvalidArgument: damaged, not all f32, or not a valid manifest.
 absl::StatusOr<Manifest> SnapshotManifest(const std::string& path);
 
-// A snapshot of a layout, mapped: for readers that take parts of it.
+// A mapped snapshot of a layout, for readers that need parts of it.
 class SnapshotFile {
  public:
-  // InvalidArgument: as above, or the tensors are not those of the layout; names the first that
-  // differs.
+  // InvalidArgument: as above, or the tensors differ from the layout's; names the first that does.
   static absl::StatusOr<SnapshotFile> Open(const std::string& path, const Layout& layout);
 
-  // f32 little-endian, row-major, of any alignment; lives as long as the object, also when it
-  // moves.
+  // f32 little-endian, row-major, unaligned; valid as long as the object, even when it is moved.
   absl::string_view tensor(int i) const { return file_.tensors()[i].bytes; }
 
  private:
@@ -48,8 +46,8 @@ class SnapshotFile {
   SafetensorsFile file_;
 };
 
-// InvalidArgument: as above, or the tensors are not those of the layout; names the first that
-// differs. Requires a buffer of `layout`, which is untouched when the result is an error.
+// InvalidArgument: as above, or the tensors differ from the layout's; names the first that does.
+// Requires a buffer of `layout`; it is unchanged after an error.
 absl::Status ReadSnapshot(const std::string& path, const Layout& layout, TensorBuffer* out);
 
 }  // namespace distro

@@ -1,5 +1,5 @@
-// The trainable tensors of safetensors files: of one file, or of a folder with model.safetensors or
-// with model.safetensors.index.json and the files that it names (docs/checkpoints.md).
+// The trainable tensors in safetensors files: one file, or a folder with model.safetensors or with
+// model.safetensors.index.json and the files that it lists (docs/checkpoints.md).
 #pragma once
 
 #include <string>
@@ -15,10 +15,11 @@
 
 namespace distro {
 
-// Opened files, which are mapped. Immutable, thread-safe.
+// Opened, mapped files. Immutable, thread-safe.
 class StoredTensors {
  public:
-  // All tensors of the files, except "*.rotary_emb.inv_freq", a constant that old files carry.
+  // All tensors of the files except "*.rotary_emb.inv_freq", a constant in files of old
+  // transformers versions.
   const Manifest& manifest() const { return manifest_; }
 
   // Widens every tensor to f32. InvalidArgument: the layout has another manifest; names the first
@@ -34,10 +35,10 @@ class StoredTensors {
   Manifest manifest_;
 };
 
-// `path` is a file or a folder; in a folder model.safetensors wins over an index, as in
+// `path` is a file or a folder. In a folder model.safetensors has precedence over an index, as in
 // transformers. NotFound: a file is missing. InvalidArgument names file and tensor: a damaged file
-// or index, a file name that leaves the folder, a tensor that is missing, in two files, not listed
-// or of a dtype that cannot be trained, a tensor that no manifest may hold.
+// or index; a file name outside the folder; a tensor that is missing, in two files, not listed, of
+// a dtype that cannot be trained, or not allowed in a manifest.
 absl::StatusOr<StoredTensors> OpenStoredTensors(const std::string& path);
 
 }  // namespace distro

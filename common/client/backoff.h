@@ -48,9 +48,9 @@ class Backoff {
   int attempts_ = 0;
 };
 
-// The delay before the next attempt after a call that ended with `status`: the backoff's, after
-// what the status asks to wait, so that those who were all told the same time do not come back in
-// the same instant.
+// The delay before the next attempt after a call that ended with `status`: the time that the status
+// asks to wait, plus the backoff's, so that clients that were all told the same time do not return
+// at the same instant.
 inline absl::Duration DelayAfter(const absl::Status& status, Backoff* backoff) {
   return RetryAfterOf(status).value_or(absl::ZeroDuration()) + backoff->Next();
 }

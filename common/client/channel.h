@@ -13,14 +13,13 @@
 
 namespace distro {
 
-// A channel with its own connection; it connects when it is used, so an absent aggregator is no
-// error here. Pings an idle connection every 60 s and gives it up when a ping is not answered
-// within 60 s (a slow uplink may hold a whole upload before the ping).
+// Opens a channel with its own connection. It connects at the first call, so an aggregator that is
+// down is no error here. An idle connection is pinged every 60 s and dropped when a ping gets no
+// answer within 60 s (on a slow uplink a whole upload may be ahead of the ping).
 //
-// TLS unless `insecure`: certificates and keys that change on disk are used from the next
-// connection on, the token file is read at each call. InvalidArgument: the URL, or credentials that
-// cannot be used; names the flag or the file. NotFound, PermissionDenied: a file that cannot be
-// read.
+// Uses TLS unless `insecure`. Certificates and keys that change on disk are used from the next
+// connection on; the token file is read at each call. InvalidArgument: a bad URL or unusable
+// credentials; names the flag or the file. NotFound, PermissionDenied: a file cannot be read.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ChannelOptions& options);
 
 }  // namespace distro

@@ -1,6 +1,6 @@
-// The state that the threads of one client of an aggregator share: the position of the run, the
-// calls in flight, and the end. Threads meet here and nowhere else: each waits for a change, looks
-// at the view, acts alone.
+// The state shared by the threads of one client of an aggregator: the position in the run, the
+// calls in flight, and whether the client has ended. Threads communicate only through it: each
+// waits for a change, reads the view, and acts on its own.
 //
 //   ClientCall call(&state);                        // cancelled by End
 //   stub->GetRun(call.context(), ...);
@@ -28,55 +28,56 @@ struct ClientView {
   uint64_t version = 0;        // rises with every change below
   EpochId epoch;               // the highest seen
   RoundId head;                // open or next to open, as the aggregator last said
-  RoundId next_round;          // the first whose commit was not received
+  RoundId next_round;          // the first round whose commit has not been received
   bool head_wanted = false;    // a call was refused: ask at once where the run stands
-  bool following = false;      // the client has parameters and follows the log with them
-  bool subscribed = false;     // a subscription is open ...
-  bool delivering = false;     // ... and waits for who takes the rounds, not for the network
-  EpochId subscription_epoch;  // of the frames of the open subscription
-  absl::Duration last_frame;   // monotonic time of its last frame, or of its opening
-  uint64_t reopens = 0;        // subscriptions that were given up because they lagged in silence
+  bool following = false;      // the client has parameters and follows the log
+  bool subscribed = false;     // a subscription is open
+  bool delivering = false;     // blocked on the consumer of the rounds, not on the network
+  EpochId subscription_epoch;  // of the open subscription's frames
+  absl::Duration last_frame;   // monotonic time of its last frame; before the first, of its opening
+  uint64_t reopens = 0;        // subscriptions closed early, such as for lagging silently
   uint64_t opens = 0;          // rounds that opened
-  uint64_t returns = 0;        // times that the aggregator answered again after it had not
+  uint64_t returns = 0;        // times the aggregator answered again after an outage
 };
 
-// Why the open subscription should be given up and opened again, or empty: it lags what the
-// aggregator said, and no frame came for `patience`. Pure.
+// Returns why the open subscription should be closed and reopened, or an empty string. It should
+// when it is behind what the aggregator said and no frame came for `patience`. Pure.
 std::string ReasonToReopen(const ClientView& view, absl::Duration now, absl::Duration patience);
 
-// What an answer of a lower epoch than is known means: its sender was replaced. Unavailable with
-// reason `fenced`.
+// The status for an answer whose epoch is below the highest known: its sender has been replaced.
+// Unavailable with reason `fenced`.
 absl::Status FencedError(EpochId epoch, EpochId newest);
 
 class ClientState {
  public:
-  // What is known at the beginning.
+  // Starts with the epoch and the head that are already known.
   explicit ClientState(EpochId epoch = EpochId(), RoundId head = RoundId());
   ClientState(const ClientState&) = delete;
   ClientState& operator=(const ClientState&) = delete;
 
   ClientView view() const;
 
-  // Changes the view: `change` runs under the lock and must not call back.
+  // Changes the view. `change` runs under the lock and must not call this object.
   void Update(const std::function<void(ClientView&)>& change);
-  // The epoch only rises.
+  // Raises the view's epoch; never lowers it.
   void ObserveEpoch(EpochId epoch);
-  // A frame of the open subscription came.
+  // Records a frame of the open subscription.
   void ObserveFrame(EpochId epoch, absl::Duration now);
-  // The aggregator said where it stands.
+  // Records where the aggregator says the run stands.
   void ObserveHead(EpochId epoch, RoundId head);
   void WantHead();
-  // Gives the open subscription up when ReasonToReopen says so; returns that.
+  // Closes the open subscription if ReasonToReopen says so. Returns the reason.
   std::string ReopenIfSilent(absl::Duration now, absl::Duration patience);
 
-  // Waits for a version above `seen`, for `timeout` at most. False: the client has ended.
+  // Waits until the version is above `seen`, at most `timeout`. False: the client has ended.
   bool AwaitChange(uint64_t seen, absl::Duration timeout) const;
-  // Waits whatever changes. False: the client has ended.
+  // Waits for `duration`, regardless of changes. False: the client has ended.
   bool Sleep(absl::Duration duration) const;
-  // The same, but wakes when the aggregator is back or a subscription was given up since `start`.
+  // Like Sleep, but also wakes when the aggregator is back or a subscription was closed since
+  // `start`.
   bool SleepUnlessNews(absl::Duration duration, const ClientView& start) const;
 
-  // Ends the client: wakes every waiter, cancels all calls, also those that begin later. The first
+  // Ends the client: wakes all waiters and cancels all calls, including later ones. The first
   // status stays.
   void End(absl::Status status);
   bool ended() const;
@@ -86,7 +87,7 @@ class ClientState {
  private:
   friend class ClientCall;
 
-  // Wakes the waiters and cancels the calls that the new view makes useless.
+  // Wakes the waiters and cancels the calls that the new view makes unnecessary.
   void Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable absl::Mutex mu_;
@@ -97,8 +98,8 @@ class ClientState {
   std::set<class ClientCall*> calls_ ABSL_GUARDED_BY(mu_);
 };
 
-// The context of a client's call: cancelled when the client ends or `still_wanted` no longer holds
-// of its view. `state` is borrowed.
+// The gRPC context of one call. It is cancelled when the client ends, or when `still_wanted` is
+// false for the current view. `state` is borrowed.
 class ClientCall {
  public:
   using StillWanted = std::function<bool(const ClientView&)>;

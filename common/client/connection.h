@@ -1,6 +1,6 @@
-// One of a client's connections to its aggregator. It can be made anew: an answer `fenced` says
-// that the process behind it was replaced, and as long as that one lives the connection would stay
-// with it, whatever the address means by now.
+// One of a client's connections to its aggregator. After an answer `fenced` it reconnects: the
+// process behind the connection has been replaced, but while that process lives the connection
+// would stay with it, even if the address now leads to the successor.
 //
 // Thread-safe.
 #pragma once
@@ -23,14 +23,14 @@ class Connection {
   using Stub = v1::AggregatorService::StubInterface;
   using AdminStub = v1::AdminService::StubInterface;
 
-  // Connects when it is used. InvalidArgument, FailedPrecondition: as OpenChannel.
+  // Connects at the first call. InvalidArgument, FailedPrecondition: as OpenChannel.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(const ChannelOptions& options);
 
-  // For the calls that begin now; those keep it alive.
+  // For calls that begin now; the returned stub keeps its connection alive.
   std::shared_ptr<Stub> stub() const;
   std::shared_ptr<AdminStub> admin() const;
 
-  // Heeds how a call ended: after `fenced` the next calls look the address up and connect again.
+  // Looks at how a call ended: after `fenced` the next calls resolve the address and connect again.
   void Heed(const absl::Status& status);
 
  private:

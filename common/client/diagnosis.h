@@ -1,5 +1,5 @@
-// Why a client cannot talk with its aggregator: the probe below gRPC (probe/probe.h), and at its
-// end gRPC itself, which asks whether the server serves. Blocking; thread-safe.
+// Explains why a client cannot reach its aggregator: runs the probe below gRPC (probe/probe.h),
+// then asks the aggregator's gRPC health service. Blocking; thread-safe.
 //
 //   const absl::Status status = CallSomething();
 //   if (MayBeTheConnection(status)) DISTRO_RETURN_IF_ERROR(Explain(status, {.channel = channel}));
@@ -11,17 +11,17 @@
 
 namespace distro {
 
-// The look with its last step, "health", when those before it succeeded. A server that does not
-// serve (it drains, or is about to start) is found all the same, so that is no fault. Errors as
-// Probe and OpenChannel.
+// Runs the probe, and its last step, "health", if the others succeeded. A server that answers but
+// does not serve (it is draining or starting) is no fault. Errors as Probe and OpenChannel.
 absl::StatusOr<ConnectionLook> Diagnose(const ProbeOptions& options);
 
-// Whether a call that ended so may not have reached an aggregator: what it says itself of a refusal
-// has a reason or a code of its own.
+// Whether a call with this status may not have reached an aggregator. A refusal by the aggregator
+// itself has a reason or a code of its own.
 bool MayBeTheConnection(const absl::Status& status);
 
-// What a look found, as a status (connection_fault.h); `failed`, the status of a call, where that
-// may not be the connection, where all is well, or where the look could not be.
+// The fault that a diagnosis finds, as a status (connection_fault.h). Returns `failed`, the status
+// of a call, unchanged if the connection cannot be its cause, or if the diagnosis finds no fault or
+// cannot run.
 absl::Status Explain(const absl::Status& failed, const ProbeOptions& options);
 
 }  // namespace distro

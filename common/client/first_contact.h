@@ -1,6 +1,6 @@
-// Bounds the first attempts of a client to reach its aggregator, and reports them: a wrong flag
-// ends them at once, an aggregator that is about to start is waited for until --connect_timeout,
-// and an aggregator that was reached once is waited for without end.
+// Limits the first attempts of a client to reach its aggregator, and reports them. A wrong flag
+// ends the client at once. An aggregator that is not up yet is awaited until --connect_timeout. One
+// that has answered once is awaited without limit.
 //
 //   FirstContact contact(channel, absl::Seconds(60), log, clock);
 //   contact.Begin();
@@ -30,27 +30,27 @@ namespace distro {
 
 class FirstContact {
  public:
-  // `timeout` counts from the first Begin; infinite: for ever. `log` and `clock` are borrowed.
+  // `timeout` counts from the first Begin; infinite: no limit. `log` and `clock` are borrowed.
   FirstContact(const ChannelOptions& channel, absl::Duration timeout, Log* log, const Clock* clock);
 
-  // Calls are about to be made.
+  // Call before the first attempt.
   void Begin() {
     if (!begun_) begun_ = clock_->MonotonicNow();
   }
 
-  // A call failed, after Begin. OK: it is worth another attempt, and the log says why it waits.
-  // Otherwise what the client ends with, one of connection_fault.h. Looks at the connection, some
-  // seconds at the most; `wanted` false ends that, with OK.
+  // A call failed, after Begin. OK: try again; the log says what the client waits for. Otherwise
+  // the status that the client ends with, one of connection_fault.h. Diagnoses the connection,
+  // which takes up to some seconds; stops with OK once `wanted` returns false.
   absl::Status Failed(const absl::Status& status, const std::function<bool()>& wanted);
 
-  // What a client ends with whose call failed for good: `status`, or what was met in the place of
-  // an aggregator. Looks as above.
+  // The status that a client ends with whose call failed for good: `status`, or the fault of the
+  // connection if that is the cause. Diagnoses as above.
   absl::Status Explained(const absl::Status& status, const std::function<bool()>& wanted) const;
 
   // From now on no failure ends the client.
   void Answered() { answered_ = true; }
 
-  // Until the next attempt is the last.
+  // Time until the attempt that is the last.
   absl::Duration Left() const;
 
  private:

@@ -1,5 +1,5 @@
-// The standard question whether a gRPC server serves (grpc.health.v1), which anybody may ask an
-// aggregator. Blocking; thread-safe.
+// Asks a gRPC server whether it serves (grpc.health.v1). An aggregator answers without credentials.
+// Blocking; thread-safe.
 #pragma once
 
 #include <functional>
@@ -11,9 +11,9 @@
 
 namespace distro {
 
-// Whether the whole server serves; false: it is draining, or has not started. Does not wait for a
-// connection that fails. Unimplemented: a server without this service. Cancelled: `wanted`, asked
-// every 100 ms, is false. Otherwise the statuses of a call.
+// Whether the server as a whole serves; false: it is draining or has not started. Fails at once if
+// the connection fails. Unimplemented: the server has no health service. Cancelled: `wanted`,
+// called every 100 ms, returned false. Otherwise the statuses of a call.
 absl::StatusOr<bool> AskHealth(const std::shared_ptr<grpc::Channel>& channel,
                                absl::Duration timeout,
                                const std::function<bool()>& wanted = nullptr);

@@ -1,5 +1,5 @@
-// Translates a measured link into seconds a round, and says whether the other workers would wait
-// for it. Pure; no gRPC here.
+// Translates a measured link into seconds per round, and tells whether it would delay the other
+// workers. Pure; no gRPC here.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace distro {
 
-// Bytes and the seconds that they took: from the first write to the last answer.
+// Bytes, and the seconds from the first write to the last answer.
 struct LinkTransfer {
   uint64_t bytes = 0;
   double seconds = 0;
@@ -21,28 +21,28 @@ struct LinkTransfer {
 struct LinkMeasurement {
   double round_trip_seconds = 0;  // the fastest of a few
   LinkTransfer up_alone, down_alone, up_together, down_together;
-  uint64_t update_bytes = 0;  // payloads that the prediction is for
+  uint64_t update_bytes = 0;  // payload sizes of the prediction
   uint64_t result_bytes = 0;
-  v1::LinkNeeds needs;  // what the aggregator said; empty without a run
+  v1::LinkNeeds needs;  // from the aggregator; empty without a run
 };
 
-// With the slower of the rates alone and together, since a worker's upload of a round and its
-// download of another overlap.
+// Predicted with the lower of the rates alone and together, because a worker's upload of one round
+// overlaps its download of another.
 struct LinkPrediction {
-  double upload_seconds = 0;  // an update, with one round trip
+  double upload_seconds = 0;  // of an update, with one round trip
   double download_seconds = 0;
-  // Of a round in which nothing else takes time: the longer of the two with overlap 1, their sum
-  // with overlap 0.
+  // Seconds of a round without compute: the longer of the two with overlap 1, their sum with
+  // overlap 0.
   double exchange_seconds = 0;
-  // The others' round, as the aggregator measured it; 0: not known.
+  // Seconds of the other workers' round, measured by the aggregator; 0: not known.
   double round_seconds = 0;
-  // A round takes longer with this link than it does now.
+  // With this link a round would take longer than it does now.
   bool straggler = false;
 };
 
 LinkPrediction PredictLink(const LinkMeasurement& measurement);
 
-// Lines for people, without a newline at the end; the same for programs.
+// One line per fact, for people, without a newline at the end; and the same as JSON.
 std::string LinkText(const LinkMeasurement& measurement);
 nlohmann::json LinkJson(const LinkMeasurement& measurement);
 

@@ -1,5 +1,5 @@
 // Decides how a client reacts to a failed call (docs/exchange.md, "What happens when something
-// fails"): by the status's reason, by its code where there is none, never by its text. Pure.
+// fails"): by the status's reason, or by its code if it has none, never by its text. Pure.
 #pragma once
 
 #include "absl/status/status.h"
@@ -7,14 +7,14 @@
 namespace distro {
 
 enum class StatusAction {
-  // The aggregator is away, busy, or an older one: the same call may succeed later.
+  // The aggregator is unreachable, busy, or an old process: the same call may succeed later.
   kRetry,
-  // It does not know this session, or the call came at the wrong moment: ask where the run stands.
-  // Who has no session has nothing to mend: an answer that does not change.
+  // The aggregator does not know this session, or the call came at the wrong time: ask where the
+  // run stands. Without a session: a final refusal.
   kRejoin,
-  // The log is not this replica's, or begins later: a snapshot and the log again.
+  // The log is not this replica's, or begins later: load a snapshot and follow the log again.
   kResync,
-  // An answer that does not change: the client ends with this status.
+  // A final refusal: the client ends with this status.
   kEnd,
 };
 

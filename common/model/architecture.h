@@ -1,5 +1,5 @@
 // The static properties of a model: sizes, tensors, units, operations, memory. This is the half of
-// the interface of architectures without Torch; worker/model/units.h is the other half
+// an architecture's interface without Torch; worker/model/units.h is the other half
 // (docs/decisions/0017). A new architecture is a folder beside llama/ and a line in the table of
 // architecture.cc.
 //
@@ -23,12 +23,12 @@
 
 namespace distro {
 
-// What every architecture has.
+// Sizes common to all architectures.
 struct ModelSizes {
-  int hidden_size = 0;  // elements that go from unit to unit, for each position
+  int hidden_size = 0;  // elements between units, per position
   int layers = 0;       // units between the first and the last
   int vocab_size = 0;
-  int max_positions = 0;  // of a sequence
+  int max_positions = 0;  // of one sequence
 };
 
 // A part of a model that is computed, gathered and recomputed as a whole.
@@ -37,25 +37,25 @@ struct UnitSpec {
   std::vector<std::string> tensors;  // in the order in which the unit takes its parameters
 };
 
-// How a tensor begins: normal about 0, or the same constant everywhere when `deviation` is 0.
+// Initial values of a tensor: normal around 0, or `constant` everywhere if `deviation` is 0.
 struct InitialValues {
   float deviation = 0;
   float constant = 0;
 };
 
-// Bytes of one unit for one micro-batch. Its parameters, its input and the gradient of its output
-// are not in them.
+// Bytes of one unit for one micro-batch, without its parameters, its input and the gradient of its
+// output.
 struct UnitMemory {
   int64_t output = 0;
-  int64_t saved = 0;          // kept by the graph from forward to backward, without the output
-  int64_t forward_peak = 0;   // most at a time in forward with a graph: with output and saved
+  int64_t saved = 0;          // kept by autograd from forward to backward; without output
+  int64_t forward_peak = 0;   // peak in forward with a graph; includes output and saved
   int64_t plain_peak = 0;     // the same without a graph
-  int64_t backward_peak = 0;  // most at a time in backward: with saved and gradients, not output
+  int64_t backward_peak = 0;  // peak in backward; includes saved and gradients, not output
   int64_t gradients = 0;      // of the parameters, in their type
 };
 
 struct ModelMemory {
-  int64_t tables = 0;             // what all units share beside the tokens
+  int64_t tables = 0;             // shared by all units, except the tokens
   std::vector<UnitMemory> units;  // in the order of Units()
 };
 
@@ -65,27 +65,27 @@ class Architecture {
   Architecture(const Architecture&) = delete;
   Architecture& operator=(const Architecture&) = delete;
 
-  // The architecture's name in config.json, and the key of both tables.
+  // The architecture's name in config.json, and its key in both tables.
   absl::string_view model_type() const { return model_type_; }
   const ModelSizes& sizes() const { return sizes_; }
 
-  // A config.json that transformers opens (4 and 5; dtype float32) and ParseModelConfig reads back
-  // as the same model.
+  // A config.json that transformers 4 and 5 open (dtype float32), and from which ParseModelConfig
+  // reads the same model.
   virtual std::string ConfigJson() const = 0;
 
-  // The trainable tensors, f32, named and shaped as in transformers, in the order of the data flow.
+  // The trainable tensors, f32, with transformers' names and shapes, in the order of the data flow.
   virtual std::vector<TensorSpec> Tensors() const = 0;
-  // In the order of the data flow; the first takes tokens, the last makes loss or logits. Every
-  // tensor is in one unit or more.
+  // In the order of the data flow; the first takes tokens, the last returns loss or logits. Every
+  // tensor is in at least one unit.
   virtual std::vector<UnitSpec> Units() const = 0;
-  // As transformers has them, in kind; `tensor` is one of Tensors().
+  // The same distributions as in transformers; `tensor` is one of Tensors().
   virtual InitialValues Initial(const TensorSpec& tensor) const = 0;
 
-  // Floating-point operations of forward and backward for one token in a sequence of
-  // `sequence_length` (docs/metrics.md, "Arithmetic").
+  // Floating-point operations of forward and backward per token, in sequences of `sequence_length`
+  // (docs/metrics.md, "Arithmetic").
   virtual double FlopsPerToken(int sequence_length) const = 0;
-  // `element_bytes` of what computes: 4 (f32) or 2 (bf16). With a CPU's kernels; those of CUDA need
-  // no more than some workspace beside.
+  // `element_bytes` is the compute type's size: 4 (f32) or 2 (bf16). Calculated for CPU kernels;
+  // CUDA kernels need only some workspace more.
   virtual ModelMemory Memory(int64_t sequences, int64_t positions, int64_t element_bytes) const = 0;
 
  protected:
@@ -98,24 +98,23 @@ class Architecture {
   const ModelSizes sizes_;
 };
 
-// Every architecture's key.
+// The keys of all architectures.
 std::vector<absl::string_view> ModelTypes();
 
-// The model of a Hugging Face config.json. InvalidArgument: not a JSON object, a model_type that is
-// not built, or what the architecture refuses; names the key and the remedy.
+// The model of a Hugging Face config.json. InvalidArgument: not a JSON object, an unknown
+// model_type, or refused by the architecture; names the key and the remedy.
 absl::StatusOr<std::shared_ptr<const Architecture>> ParseModelConfig(absl::string_view json);
 
-// Whether sequences of this length fit the model. InvalidArgument: they exceed its positions; the
-// message names both keys and the remedy.
+// Checks that sequences of this length fit the model. InvalidArgument: they exceed its positions;
+// the message names both keys and the remedy.
 absl::Status CheckSequenceLength(uint32_t sequence_length, const ModelSizes& sizes);
 
-// Of each unit, indices into the manifest: what shards and memory are planned by. Requires a
-// manifest that holds exactly model.Tensors().
+// The tensors of each unit, as indices into the manifest. Shards and memory are planned with them.
+// Requires a manifest with exactly model.Tensors().
 std::vector<std::vector<int>> UnitTensors(const Architecture& model, const Manifest& manifest);
 
-// Of each tensor, whether it is a matrix inside the model, which Muon steps: of two dimensions or
-// more, and neither in the first unit nor in the last, which have embedding and head. `units` as
-// UnitTensors gives them.
+// For each tensor, whether Muon steps it: a matrix (two dimensions or more) inside the model, in
+// neither the first unit nor the last, which hold embedding and head. `units` as from UnitTensors.
 std::vector<bool> TensorsInside(const Layout& layout, const std::vector<std::vector<int>>& units);
 
 }  // namespace distro

@@ -1,5 +1,5 @@
-// Typed reading of one JSON object's keys: the first thing that is wrong is kept and named by its
-// key. For the architectures; not thread-safe.
+// Reads the keys of one JSON object with types and ranges, and keeps the first error, which names
+// its key. For architectures; not thread-safe.
 #pragma once
 
 #include <string>
@@ -12,29 +12,30 @@ namespace distro {
 
 class ConfigReader {
  public:
-  // Borrows `object`, which must be a JSON object. `prefix` goes before every key in messages.
+  // Borrows `object`, which must be a JSON object. Messages put `prefix` before every key.
   ConfigReader(const nlohmann::json& object, std::string prefix)
       : object_(object), prefix_(std::move(prefix)) {}
 
   const absl::Status& status() const { return status_; }
-  // The value; null when the key is absent or null.
+  // The value; nullptr if the key is absent or null.
   const nlohmann::json* Find(const char* key) const;
 
-  // Each returns `fallback` when the key is absent or null, and after an error.
+  // These return `fallback` if the key is absent or null, and after an error.
   int64_t Integer(const char* key, int64_t min, int64_t max, int64_t fallback);
   int64_t RequiredInteger(const char* key, int64_t min, int64_t max);
   double Number(const char* key, double min, double max, double fallback);
   bool Bool(const char* key, bool fallback);
   std::string String(const char* key, absl::string_view fallback);
 
-  // The key must be absent, null or equal to `built`; `remedy` says what to do otherwise.
+  // These require that the key is absent, null or equal to `built`, the supported value; `remedy`
+  // says what to do otherwise.
   void RequireBool(const char* key, bool built, absl::string_view remedy);
   void RequireNumber(const char* key, double built, absl::string_view remedy);
   void RequireString(const char* key, absl::string_view built, absl::string_view remedy);
   void RequireAbsent(const char* key, absl::string_view remedy);
 
   void Refuse(absl::string_view key, absl::string_view message);
-  // The same, and shows the value. Requires that Find(key) is not null.
+  // Like Refuse, and shows the value. Requires that Find(key) is not nullptr.
   void RefuseValue(const char* key, absl::string_view message);
 
  private:

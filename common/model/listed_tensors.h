@@ -1,6 +1,6 @@
-// Names the matrices inside a model whose architecture this project does not know: a run of
-// `"workers": "python"`. Its config.json lists in the key `distro_outside` the matrices that are
-// not inside, embedding and head.
+// Finds the matrices inside a model whose architecture this project does not know: in a run of
+// `"workers": "python"`. Its config.json lists the matrices outside, embedding and head, in the key
+// `distro_outside`.
 //
 //   {"model_type": "gpt2", "distro_outside": ["wpe.weight", "wte.weight"]}
 //
@@ -16,13 +16,13 @@
 
 namespace distro {
 
-// Of each tensor, as TensorsInside (architecture.h): of two dimensions or more, and not listed.
-// InvalidArgument: no JSON object, no such key, or a name in it that no tensor has; names the key
+// For each tensor, as TensorsInside (architecture.h): whether it has two dimensions or more and is
+// not listed. InvalidArgument: no JSON object, no such key, or an unknown name in it; names the key
 // and the remedy.
 absl::StatusOr<std::vector<bool>> ListedTensorsInside(const Layout& layout,
                                                       absl::string_view config_json);
 
-// `config_json` with the key set to `names`, for a new run. InvalidArgument: it is not a JSON
+// Sets the key in `config_json` to `names`, for a new run. InvalidArgument: it is not a JSON
 // object.
 absl::StatusOr<std::string> WithListedOutside(absl::string_view config_json,
                                               std::vector<std::string> names);

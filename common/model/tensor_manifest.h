@@ -1,12 +1,12 @@
-// A model as a list of its tensors, and of how each begins: what a run of `"workers": "python"` is
-// made from where no weights are at hand (docs/checkpoints.md, "A manifest of tensors").
+// A model as a list of tensors with their initial values. A run of `"workers": "python"` is made
+// from it when there are no weights yet (docs/checkpoints.md, "A manifest of tensors").
 //
 //   {"format": "distro-tensors", "version": 1, "tensors": [
 //     {"name": "wte.weight", "shape": [256, 64], "init": "normal", "std": 0.02},
 //     {"name": "norm.weight", "shape": [64], "init": "ones"},
 //     {"name": "norm.bias", "shape": [64], "init": "zeros"}]}
 //
-// Pure; thread-safe. The bytes may be anything.
+// Pure; thread-safe. The input may be untrusted.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +28,11 @@ struct TensorManifest {
   std::vector<InitialValues> initial;  // [tensors], in the manifest's order
 };
 
-// InvalidArgument names the tensor and the key: not JSON, another version, a key that is missing,
-// unknown or out of its range, or tensors that Manifest::Create refuses.
+// InvalidArgument names the tensor and the key: not JSON, another version, a missing or unknown
+// key, a value out of range, or tensors that Manifest::Create refuses.
 absl::StatusOr<TensorManifest> ParseTensorManifest(absl::string_view json);
 
-// Fills `out` as InitWeights does for a model. Requires a buffer of `layout`, whose manifest is
-// that of `tensors`.
+// Fills `out` like InitWeights. Requires a buffer of `layout`, whose manifest is that of `tensors`.
 void InitTensors(const TensorManifest& tensors, uint64_t seed, TensorBuffer* out);
 
 }  // namespace distro

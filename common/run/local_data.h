@@ -1,6 +1,6 @@
-// Workers that train on tokens of their own (docs/local_data.md): what they say at Join, and how
-// their updates count by it. Pure functions, used by the aggregator and by the one inside a
-// process.
+// Runs in which each worker trains on its own tokens (docs/local_data.md): what workers say at
+// Join, and the weights of their updates. Pure functions, used by the aggregator and by
+// LocalAggregator.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 
 namespace distro {
 
-// The most tokens that a worker may say it has.
+// The largest number of tokens that a worker may report.
 inline constexpr uint64_t kMostOwnTokens = uint64_t{1} << 48;
 
-// What JoinRequest.own_tokens says against the run's `data`. FailedPrecondition "other_data": a
-// worker with tokens of its own and a run of shared data, or the other way round; the message says
-// which flag to give or to leave out. InvalidArgument: more than kMostOwnTokens.
+// Checks JoinRequest.own_tokens against the run's `data`. FailedPrecondition "other_data": a worker
+// with its own tokens in a run of shared data, or the reverse; the message names the flag to give
+// or to omit. InvalidArgument: more than kMostOwnTokens.
 absl::Status CheckOwnTokens(const v1::RunConfig& config, uint64_t own_tokens);
 
-// Weights of workers by the tokens that each says it has [workers], with weighting "data":
-// 8 * own / m, rounded half up and kept within 1..15, m the lower median of those that are not 0.
-// Nobody checks what a worker says: measured against the middle one, a lie makes it count less than
-// twice as much as that one. 0 tokens, a worker that has not said any, count 1.
+// Weights of workers by the number of tokens that each reports [workers], for weighting "data": 8 *
+// own / m, rounded half up and limited to 1..15. m is the lower median of the numbers that are not
+// 0. The numbers are not verified, but the limit makes a false one count less than twice as much as
+// the median. A worker that reports none (0) has weight 1.
 std::vector<int> DataWeights(absl::Span<const uint64_t> own_tokens);
 
 }  // namespace distro

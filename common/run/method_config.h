@@ -1,5 +1,5 @@
-// The keys of a run that only one method has: their defaults, ranges, and that the other method
-// does not take them. Pure functions.
+// The keys of a run that belong to one method: defaults, ranges, and their refusal with the other
+// method. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace distro {
 
-// What deltas allow, in run.json and in what a round says.
+// Limits of the deltas method, in run.json and in the messages of a round.
 inline constexpr uint32_t kMaxLocalSteps = 1000;
-// Above 0, so that its product with a unit is exact.
+// Large enough that its product with a unit is exact.
 inline constexpr double kLeastOuterRate = 0x1p-82;
 inline constexpr double kLargestOuterRate = 2;
 

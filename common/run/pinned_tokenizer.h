@@ -1,5 +1,5 @@
-// Compares the tokenizer of a worker's data with the one that a run pins (`tokenizer_sha256`).
-// Pure; used by the aggregator and by the one inside a process.
+// Compares the tokenizer of a worker's data with the one pinned by the run (`tokenizer_sha256`).
+// Pure; used by the aggregator and by LocalAggregator.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,15 +8,15 @@
 
 namespace distro {
 
-// What JoinRequest.tokenizer says where a token is a byte.
+// The value of JoinRequest.tokenizer if each token is a byte.
 inline constexpr absl::string_view kByteTokenizer = "bytes";
 
-// `tokenizer` as JoinRequest has it. OK: the run pins none, this one, or the worker does not know.
-// InvalidArgument: it is no SHA-256 and not kByteTokenizer. FailedPrecondition "other_data":
-// another one; the message names both and the remedy.
+// `tokenizer` is JoinRequest.tokenizer. OK: the run pins none, or this one, or the worker does not
+// know its tokenizer. InvalidArgument: neither a SHA-256 nor kByteTokenizer. FailedPrecondition
+// "other_data": another tokenizer; the message names both and the remedy.
 absl::Status CheckTokenizer(const v1::RunConfig& config, absl::string_view tokenizer);
 
-// 64 digits of lower-case hexadecimal.
+// Whether `text` is 64 lower-case hexadecimal digits.
 bool IsSha256Text(absl::string_view text);
 
 }  // namespace distro

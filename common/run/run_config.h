@@ -9,21 +9,20 @@
 
 namespace distro {
 
-// Of the name of a run's data, whoever made it.
+// Limit of the name of a run's data.
 inline constexpr size_t kMaxFingerprintBytes = 128;
 
-// The data_fingerprint of a run in which nobody's data is compared.
+// The data_fingerprint of a run that does not compare the workers' data.
 inline constexpr absl::string_view kAnyData = "any";
 
-// The keys that the file has. InvalidArgument names the key, the value, the range and the remedy:
-// an unknown key, a value out of range, or a contradiction between two keys.
+// Parses the file and sets only its keys. InvalidArgument names the key, the value, the range and
+// the remedy: an unknown key, a value out of range, or a contradiction between two keys.
 absl::StatusOr<v1::RunConfig> ReadRunConfig(absl::string_view json);
 
-// The same with every default filled in.
+// The same, with all defaults filled in.
 absl::StatusOr<v1::RunConfig> ParseRunConfig(absl::string_view json);
 
-// The same for a message that came from a peer. Idempotent: a complete configuration stays as it
-// is.
+// The same for a message from a peer. Idempotent: a complete configuration stays as it is.
 absl::StatusOr<v1::RunConfig> CompleteRunConfig(v1::RunConfig config);
 
 // Pretty-printed run.json that ParseRunConfig reads back to the same message.

@@ -1,6 +1,6 @@
-// An archiver's connections to its aggregator: control, subscription and snapshots each have one,
-// so that a snapshot never delays a round. Thread-safe. Blocking; the end of the follower's state
-// ends every call.
+// An archiver's connections to its aggregator. Control, subscription and snapshots each have one,
+// so that a snapshot never delays a round. Thread-safe. Blocking; all calls end when the follower's
+// state ends.
 #pragma once
 
 #include <memory>
@@ -18,14 +18,14 @@ namespace distro::tools {
 
 class AggregatorClient {
  public:
-  // What `follower` points at is borrowed. The statuses of OpenChannel.
+  // The objects in `follower` are borrowed. The statuses of OpenChannel.
   static absl::StatusOr<std::unique_ptr<AggregatorClient>> Open(const ChannelOptions& channel,
                                                                 const Follower& follower);
 
-  // Until it is stored or refused; goes on where an attempt ended. One of a round that is not
-  // committed yet ("no_reference") waits.
+  // Uploads until the snapshot is stored or refused; resumes an interrupted attempt. Waits if the
+  // aggregator has not committed the snapshot's round yet ("no_reference").
   absl::Status SendSnapshot(const v1::UploadSnapshotHeader& header, absl::string_view bytes);
-  // Until it is taken or refused.
+  // Repeats until the report is accepted or refused.
   absl::Status ReportState(const v1::ReportStateRequest& request);
 
   const Follower& follower() const { return follower_; }

@@ -1,13 +1,13 @@
-// The archiver's data folder (docs/files.md, "Files of the archiver"): one snapshot of the replica
-// with what restoring the run takes besides, and the state that names both.
+// The archiver's data folder (docs/files.md, "Files of the archiver"): one snapshot of the replica,
+// the other files needed to restore the run, and the state that names them.
 //
-//   lock                           held by the one archiver that works here (flock)
-//   state                          which run, round and file; written last, atomically
-//   snapshot-<round>.safetensors   the parameters before that round
-//   log-<round>.pb                 what the run is, and the headers of the last rounds before it
-//   companions/                    files of the run that travel to every checkpoint
-//   *.part, *.tmp                  not complete
-//   set_aside/                     what the last Reset() put away
+//  lock                           held by the one archiver that uses the folder (flock)
+//  state                          which run, round and file; written last, atomically
+//  snapshot-<round>.safetensors   the parameters before that round
+//  log-<round>.pb                 the run, and the headers of the last rounds before it
+//  companions/                    the run's companions
+//  *.part, *.tmp                  incomplete
+//  set_aside/                     files that the last Reset() moved away
 //
 // Not thread-safe. Blocking.
 #pragma once
@@ -30,21 +30,21 @@ class ArchiveFolder {
   // Creates the folder and takes the lock. FailedPrecondition: another process holds it.
   static absl::StatusOr<std::unique_ptr<ArchiveFolder>> Open(const std::string& path);
 
-  // What the folder holds; not set: nothing yet. The snapshot's size and SHA-256 are verified.
-  // DataLoss: the state or its file is damaged or missing.
+  // The state of the stored snapshot; nullopt: nothing is stored yet. Verifies the snapshot's size
+  // and SHA-256. DataLoss: the state or its snapshot is damaged or missing.
   absl::StatusOr<std::optional<ArchiveState>> Load() const;
 
-  // What is kept beside the snapshot of `state`. Not set: nothing, as older versions left it, or
-  // what cannot be read.
+  // The file beside the snapshot of `state`. nullopt: older versions wrote none, or it cannot be
+  // read.
   std::optional<v1::StoredArchive> LoadLog(const ArchiveState& state) const;
 
-  // Writes the replica's parameters, `log` and then `state`, whose snapshot it fills in; removes
-  // older ones. After an error the folder holds what it held before.
+  // Writes the replica's parameters, `log` and then `state`, and fills in the snapshot in `state`;
+  // removes older ones. After an error the folder holds what it held before.
   absl::Status Save(const Replica& replica, const v1::StoredArchive& log, ArchiveState* state);
-  // Lists a snapshot file that is at SnapshotPath(state.snapshot.round()) already.
+  // Writes the state of a snapshot file that is already at SnapshotPath(state.snapshot.round()).
   absl::Status SaveState(const ArchiveState& state, const v1::StoredArchive& log);
 
-  // Puts state and snapshot into set_aside/, in the place of what is there.
+  // Moves state and snapshot to set_aside/, and replaces its previous content.
   absl::Status Reset();
 
   const std::string& path() const { return path_; }

@@ -1,6 +1,7 @@
-// What an archiver keeps beside its copy of the parameters, so that the run can be restored when
-// the aggregator's disk is gone (`distroctl run restore`): what the run is, and the headers of the
-// last rounds that are in the copy. One file a copy, docs/files.md, "Files of the archiver".
+// The file that an archiver stores beside its copy of the parameters, so that the run can be
+// restored if the aggregator's disk is lost (`distroctl run restore`): a description of the run,
+// and the headers of the last rounds in the copy. One file per copy; docs/files.md, "Files of the
+// archiver".
 #pragma once
 
 #include <string>
@@ -13,19 +14,19 @@
 
 namespace distro::tools {
 
-// Headers that are kept: what an aggregator looks at when it starts.
+// Number of headers: as many as an aggregator reads at its start.
 inline constexpr int kArchivedHeaders = 64;
 
-// Without headers. `run` is an answer of GetRun with a run.
+// Without headers. `run` is a GetRun response with a run.
 v1::StoredArchive ArchiveOf(const v1::GetRunResponse& run);
 
-// `round` is applied: its header comes behind the others, the oldest may go. One that does not
-// follow them begins anew.
+// Appends the header of `round`, which has been applied, and drops the oldest above
+// kArchivedHeaders. A header that does not follow the last one replaces all.
 void AddHeader(const CommittedRound& round, v1::StoredArchive* archive);
 
 std::string EncodeArchiveLog(const v1::StoredArchive& archive);
 
-// DataLoss: not what EncodeArchiveLog makes. FailedPrecondition: of a newer version.
+// DataLoss: not written by EncodeArchiveLog. FailedPrecondition: by a newer version.
 absl::StatusOr<v1::StoredArchive> ParseArchiveLog(absl::string_view bytes);
 
 }  // namespace distro::tools

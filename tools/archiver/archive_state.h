@@ -1,5 +1,5 @@
-// The archiver's own state: which snapshot of which run its folder holds (docs/files.md, "Files of
-// the archiver"). Pure functions.
+// The archiver's state file: the run and the snapshot in its folder (docs/files.md, "Files of the
+// archiver"). Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@ namespace distro::tools {
 
 struct ArchiveState {
   std::string run_id;
-  uint64_t epoch = 0;         // the highest that was seen
-  v1::SnapshotInfo snapshot;  // the file beside it; log_hash is what the subscription goes on with
-  uint64_t published_round = 0;  // of the last interval that ended; 0: none did
+  uint64_t epoch = 0;            // the highest seen
+  v1::SnapshotInfo snapshot;     // the file beside it; the subscription continues from its log_hash
+  uint64_t published_round = 0;  // of the last interval that ended; 0: none
   uint64_t result_bytes = 0;     // of the rounds since then
 };
 
-// What a run id may be: 1 to 128 of [a-z0-9-].
+// Whether `text` is a valid run id: 1 to 128 of [a-z0-9-].
 bool IsRunId(absl::string_view text);
 
-// Requires a run id that IsRunId and a snapshot with 32 bytes of SHA-256.
+// Requires a run id accepted by IsRunId and a snapshot with 32 bytes of SHA-256.
 std::string EncodeArchiveState(const ArchiveState& state);
 
-// DataLoss: not what EncodeArchiveState makes. FailedPrecondition: of a newer version.
+// DataLoss: not written by EncodeArchiveState. FailedPrecondition: by a newer version.
 absl::StatusOr<ArchiveState> ParseArchiveState(absl::string_view text);
 
 }  // namespace distro::tools

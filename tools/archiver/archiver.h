@@ -1,5 +1,5 @@
-// The archiver: follows a run's log without taking part, holds its parameters bit for bit, and
-// gives them away: state hashes and verified snapshots to the aggregator, Hugging Face folders to
+// The archiver: follows a run's log without training, holds the parameters bit for bit, and
+// distributes them: state hashes and verified snapshots to the aggregator, Hugging Face folders to
 // people (docs/archiver.md).
 //
 // Run() is for one thread; Stop() may come from any.
@@ -29,15 +29,15 @@ namespace distro::tools {
 class Archiver {
  public:
   // `options` are validated; `metrics`, `log` and `clock` are borrowed. FailedPrecondition: another
-  // process works in the data folder. The statuses of OpenChannel.
+  // process uses the data folder. The statuses of OpenChannel.
   static absl::StatusOr<std::unique_ptr<Archiver>> Create(ArchiverOptions options,
                                                           ArchiverMetrics* metrics, Log* log,
                                                           const Clock* clock);
 
-  // Follows until the run is done, until the head with `once`, or until Stop(); then its copy is
-  // saved. OK in all three cases. FailedPrecondition "other_run": the folder is of another run.
-  // "diverged", "pruned": starting again from the newest snapshot did not help. Otherwise what
-  // cannot be mended from here.
+  // Follows until the run is done, the head is reached (with `once`), or Stop(); then saves its
+  // copy and returns OK. FailedPrecondition "other_run": the folder belongs to another run;
+  // "diverged", "pruned": a new start from the newest snapshot did not help. Otherwise an error
+  // that the archiver cannot fix.
   absl::Status Run();
   void Stop() {
     state_.End(absl::CancelledError("stopped"));
@@ -51,10 +51,11 @@ class Archiver {
         log_(log),
         clock_(clock),
         contact_(options_.channel, PatienceOf(options_.connect_timeout), log, clock) {}
-  // The aggregator's run. Of the run of `held`, which may be nullptr: only an answer of its epoch
-  // or a later one. Epochs of two runs do not compare: who serves another run may have a lower one.
+  // Waits for the aggregator's run. If it is the run of `held`, which may be nullptr, accepts only
+  // an answer of its epoch or a later one. Epochs of different runs do not compare: another run may
+  // have a lower one.
   absl::StatusOr<v1::GetRunResponse> AwaitRunAfter(const ArchiveState* held);
-  // From the beginning of a replay to its end; adds what it replayed.
+  // One replay, from its snapshot to its end. Adds the number of rounds that it replayed.
   absl::Status Follow(uint64_t* replayed);
 
   // Constant after construction.
@@ -62,13 +63,13 @@ class Archiver {
   ArchiverMetrics* const metrics_;
   Log* const log_;
   const Clock* const clock_;
-  FirstContact contact_;  // of the thread that runs
+  FirstContact contact_;  // of the thread in Run()
   ClientState state_;
   TransferMeter meter_;
   std::unique_ptr<AggregatorClient> client_;
   std::unique_ptr<ArchiveFolder> folder_;
   std::unique_ptr<RoundLines> lines_;
-  std::unique_ptr<ShellCommand> publish_command_;  // nullptr: there is none
+  std::unique_ptr<ShellCommand> publish_command_;  // optional
 };
 
 }  // namespace distro::tools

@@ -1,5 +1,5 @@
-// Work that another thread does in order, newest kept: when too much waits, the oldest that was not
-// begun is dropped. Thread-safe.
+// Runs jobs in order on another thread. When too many wait, the oldest waiting job is dropped.
+// Thread-safe.
 #pragma once
 
 #include <deque>
@@ -15,11 +15,11 @@ namespace distro::tools {
 template <typename Job>
 class BackgroundQueue {
  public:
-  // `work` is called on the queue's thread; it ends soon once its owner stops. At most `most` jobs
-  // wait.
+  // `work` is called on the queue's thread and must end soon after its owner stops. At most `most`
+  // jobs wait.
   BackgroundQueue(size_t most, std::function<void(const Job&)> work)
       : most_(most), work_(std::move(work)), thread_([this] { Run(); }) {}
-  // Drops what waits; a job that was begun is finished.
+  // Drops the waiting jobs; finishes the running one.
   ~BackgroundQueue() {
     {
       absl::MutexLock lock(&mu_);
@@ -31,7 +31,7 @@ class BackgroundQueue {
   BackgroundQueue(const BackgroundQueue&) = delete;
   BackgroundQueue& operator=(const BackgroundQueue&) = delete;
 
-  // False: the oldest job that waited was dropped for it.
+  // False: the oldest waiting job was dropped to make room.
   bool Add(Job job) {
     absl::MutexLock lock(&mu_);
     jobs_.push_back(std::move(job));
@@ -73,7 +73,7 @@ class BackgroundQueue {
   std::deque<Job> jobs_ ABSL_GUARDED_BY(mu_);
   bool working_ ABSL_GUARDED_BY(mu_) = false;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
-  std::thread thread_;  // last: it begins when the rest is there
+  std::thread thread_;  // last: starts after the other members are initialized
 };
 
 }  // namespace distro::tools

@@ -10,19 +10,19 @@ namespace distro::tools {
 enum ArchiverExitCode : int {
   kArchiverDone =
       0,  // the run is done, the head is reached with --once, or a signal came: all is saved
-  kArchiverFailed = 1,       // anything that is not below
-  kArchiverUsage = 2,        // a flag, a file or the configuration must be mended
-  kArchiverRefused = 3,      // the folder is of another run, or held by another process
+  kArchiverFailed = 1,       // anything not listed below
+  kArchiverUsage = 2,        // fix a flag, a file or the configuration
+  kArchiverRefused = 3,      // the folder belongs to another run, or another process uses it
   kArchiverDiverged = 5,     // the log does not continue the newest snapshot either
   kArchiverCredentials = 8,  // the aggregator does not accept the credentials
-  // 11 to 18: no way to the aggregator (common/client/probe/connection_fault.h).
+  // 11 to 18: the aggregator cannot be reached (common/client/probe/connection_fault.h).
 };
 
-// By the status's reason (docs/protocol.md, "Statuses"), or by its code where it has none; never by
-// its text.
+// Chosen by the status's reason (docs/protocol.md, "Statuses"), or by its code if it has none;
+// never by its text.
 ArchiverExitCode ArchiverExitCodeFor(const absl::Status& status);
 
-// What a person does about it; empty where there is nothing general to say.
+// What a person can do about it; empty if there is no general advice.
 std::string ArchiverRemedyFor(ArchiverExitCode code);
 
 }  // namespace distro::tools

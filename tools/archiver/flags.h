@@ -1,4 +1,4 @@
-// The command line of distro-archiver: the flags that fill its options, and what --help teaches.
+// The command line of distro-archiver: the flags for its options, and the text of --help.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// Does a follower keep up? Judged by how the number of rounds that it lags changes over a minute.
-// Pure; not thread-safe.
+// Judges whether a follower keeps up, by how its lag in rounds changes over a minute. Pure; not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ struct LagJudgement {
 
 class LagTrend {
  public:
-  // A lag of up to this many rounds is keeping up.
+  // A follower with at most this lag keeps up.
   static constexpr uint64_t kFewRounds = 2;
   static constexpr absl::Duration kWindow = absl::Minutes(1);
 
-  // A reading, in the order of monotonic time; `lag` is in rounds. Falling behind takes a whole
-  // window: the lag is above kFewRounds and larger than at the window's beginning.
+  // Adds a reading, in the order of monotonic time; `lag` is in rounds. "Falls behind" needs a
+  // whole window: the lag is above kFewRounds and larger than at the window's start.
   LagJudgement Add(absl::Duration now, uint64_t lag);
 
  private:

@@ -17,7 +17,7 @@
 
 namespace distro::tools {
 
-// What the replaying thread does; the phases sum to its time since it began to replay.
+// Activities of the replaying thread; the phases sum to its time since the replay began.
 enum class ArchiverPhase { kWait, kApply, kSave, kPublish };
 inline constexpr int kArchiverPhases = 4;
 
@@ -50,7 +50,7 @@ struct ArchiverMetrics {
   std::atomic<bool> falls_behind = false;
 };
 
-// Adds the time of its life to a phase. All borrowed.
+// Adds its lifetime to a phase. All borrowed.
 class ArchiverPhaseScope {
  public:
   ArchiverPhaseScope(ArchiverMetrics* metrics, const Clock* clock, ArchiverPhase phase)

@@ -14,43 +14,45 @@
 namespace distro::tools {
 
 struct ArchiverOptions {
-  // The aggregator and how to talk with it. Required.
+  // The aggregator's address, TLS and credentials. Required.
   ChannelOptions channel;
-  // Folder of its own copy of the parameters. Required. Holds two snapshots at most, while one
-  // replaces the other.
+  // Folder for its own copy of the parameters. Required. Holds one snapshot, and a second while
+  // that is replaced.
   std::string data_dir;
-  // Where Hugging Face folders are published, and how many stay.
+  // Where to publish Hugging Face folders, and how many to keep.
   PublishOptions publish;
-  // Rounds between snapshots (and published folders); 0: as soon as the results since the last one
-  // have as many bytes as the parameters. Smaller values let joiners start nearer the head and the
-  // aggregator drop rounds sooner; each costs a pass over the parameters, two files of them, and an
-  // upload.
+  // Rounds between snapshots (and published folders); 0: whenever the results since the last one
+  // have as many bytes as the parameters. With smaller values joiners start nearer the head and the
+  // aggregator drops rounds sooner; each snapshot costs a pass over the parameters, two files of
+  // their size, and an upload.
   uint64_t snapshot_interval_rounds = 0;
-  // Whether snapshots are uploaded to the aggregator.
+  // Whether to upload snapshots to the aggregator.
   bool upload_snapshots = true;
-  // Threads that replay. Larger values are faster up to the number of cores; no bit depends on it.
+  // Threads of the replay. Larger values are faster up to the number of cores; the parameters do
+  // not depend on it.
   int threads = 1;
-  // File for a JSON line a round; empty: metrics.jsonl in `data_dir`. Bounded to twice
+  // File with one JSON line per round; empty: metrics.jsonl in `data_dir`. Limited to twice
   // kMaxRoundLineBytes.
   std::string metrics_file = {};
-  // Ends once the round that is the head at the start is reached.
+  // Ends when the round that was the head at the start is reached.
   bool once = false;
-  // How long it looks for an aggregator that answers, before the first answer; 0: for ever. Smaller
-  // values say sooner what is wrong, and do not wait for one that is starting.
+  // How long to wait for the first answer of an aggregator; 0: no limit. Smaller values report an
+  // error sooner, but may not wait for an aggregator that is starting.
   absl::Duration connect_timeout = absl::Seconds(60);
   // Address of /metrics, /healthz and /readyz; port 0 takes a free one and logs it.
   std::string http = "127.0.0.1:0";
-  // Time between questions where the aggregator stands. Larger values see a lag later.
+  // Time between two requests for the aggregator's round. With larger values a lag is noticed
+  // later.
   absl::Duration poll_interval = absl::Seconds(2);
-  // A subscription that lags the head is given up after this long without a frame. Larger values
+  // A subscription that is behind the head is closed after this long without a frame. Larger values
   // wait longer on a dead connection.
   absl::Duration patience = absl::Seconds(30);
-  // Delays before another attempt.
+  // Delays between attempts.
   BackoffOptions backoff;
   LogLevel log_level = LogLevel::kInfo;
 
   // Takes the address from the invite of `channel`, if there is one. The statuses of
-  // distro::TakeInvite; InvalidArgument: it is not an archiver's.
+  // distro::TakeInvite; InvalidArgument: the invite is not for an archiver.
   absl::Status TakeInvite(absl::Time now);
   // InvalidArgument names the flag and the remedy.
   absl::Status Validate() const;

@@ -1,5 +1,5 @@
-// The Hugging Face folders that an archiver publishes: `<dir>/round-<n>`, each whole or not there.
-// Blocking; not thread-safe.
+// The Hugging Face folders that an archiver publishes: `<dir>/round-<n>`. Each appears whole or not
+// at all. Blocking; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@ namespace distro::tools {
 
 struct PublishOptions {
   std::string dir;  // empty: nothing is published
-  int keep = 3;     // newest folders that stay; 0: all
-  // For the shell, after each folder that was published; empty: none.
+  int keep = 3;     // newest folders to keep; 0: all
+  // Shell command to run after each published folder; empty: none.
   std::string command = {};
 };
 
-// Writes `round-<next_round>`, over one that is there, and removes older ones beyond `keep`, but
-// not that of `in_use`. Folders of later rounds are of a history that the run has lost (its
-// aggregator went back to a backup): they stay until their round comes again.
+// Writes `round-<next_round>`, replacing an existing one, and removes older ones beyond `keep`,
+// except that of `in_use`. Folders of later rounds belong to a history that the run has lost (its
+// aggregator was restored from a backup): they stay until their round is published again.
 absl::Status Publish(const PublishOptions& options, const Replica& replica,
                      const std::string& config_json, const Companions& companions,
                      std::optional<RoundId> in_use = std::nullopt);
 
-// Where the folder is, or would be.
+// The folder's path, whether it exists or not.
 std::string PublishedPath(const PublishOptions& options, RoundId round);
 
-// Whether that folder is there.
+// Whether that folder exists.
 bool IsPublished(const PublishOptions& options, RoundId round);
 
 }  // namespace distro::tools

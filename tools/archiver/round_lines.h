@@ -1,11 +1,11 @@
-// One JSON line a replayed round (docs/metrics.md, "A line a round"), in a file that a process
-// which is killed leaves readable.
+// One JSON line per replayed round (docs/metrics.md, "A line a round"). The file stays readable if
+// the process is killed.
 //
 //   {"time": 1763728000.125, "run": "demo-1a2b3c4d", "round": 41, "rounds": 400, "epoch": 184,
 //    "members": 3, "included": 2, "received_bytes": 8192, "lag_rounds": 0,
 //    "state_hash": "0123456789abcdef", "seconds": {"wait": 0.5, "apply": 0.01, ...}}
 //
-// Not thread-safe: of the replaying thread.
+// Not thread-safe: used by the replaying thread.
 #pragma once
 
 #include <array>
@@ -24,16 +24,16 @@
 
 namespace distro::tools {
 
-// Of the file, and of the one before it.
+// Limit of the file, and of its predecessor.
 inline constexpr uint64_t kMaxRoundLineBytes = 64 << 20;
 
-// What the header of a round does not say.
+// The fields of a line that are not in the round's header.
 struct RoundReading {
   std::string run_id;
-  uint64_t rounds = 0;      // of the run
-  uint64_t lag_rounds = 0;  // behind the aggregator, once this one is replayed
-  uint64_t state_hash = 0;  // of the parameters after it
-  std::array<double, kArchiverPhases> seconds = {};  // since the round before
+  uint64_t rounds = 0;                               // of the run
+  uint64_t lag_rounds = 0;                           // behind the aggregator, after this round
+  uint64_t state_hash = 0;                           // of the parameters after the round
+  std::array<double, kArchiverPhases> seconds = {};  // since the previous round
 };
 
 // Without a line feed.
@@ -41,12 +41,12 @@ std::string RoundLine(const v1::RoundHeader& header, const RoundReading& reading
 
 class RoundLines {
  public:
-  // Opens or goes on with `path`. `log` and `clock` are borrowed. The statuses of LineFile::Open.
+  // Opens `path` and appends to it. `log` and `clock` are borrowed. The statuses of LineFile::Open.
   static absl::StatusOr<std::unique_ptr<RoundLines>> Open(const std::string& path, Log* log,
                                                           const Clock* clock);
 
-  // A line that cannot be written is lost, and the log says why. `reading.seconds` are those since
-  // the process began; the line has the difference to the call before.
+  // A line that cannot be written is lost; the log says why. `reading.seconds` count from the start
+  // of the process; the line has the difference from the previous call.
   void Add(const v1::RoundHeader& header, RoundReading reading);
 
  private:

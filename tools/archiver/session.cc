@@ -28,9 +28,9 @@ constexpr size_t kReportsWaiting = 64;  // as many rounds as the aggregator comp
 
 }  // namespace
 
-Session::Session(v1::GetRunResponse run, Archive archive, Parts parts)
+Session::Session(v1::GetRunResponse run, Archive archive, Context context)
     : run_(std::move(run)),
-      parts_(parts),
+      context_(context),
       parameter_bytes_(4 * static_cast<uint64_t>(archive.layout->elements())),
       archive_(std::move(archive)),
       reconnects_(Reconnects()),
@@ -40,27 +40,27 @@ Session::Session(v1::GetRunResponse run, Archive archive, Parts parts)
       reports_(kReportsWaiting, [this](const v1::ReportStateRequest& r) { SendReport(r); }),
       uploads_(1, [this](const Upload& upload) { SendSnapshot(upload); }),
       published_(1, [this](const Published& published) { RunPublishCommand(published); }) {
-  parts_.metrics->round->Set(static_cast<double>(next_round_));
-  parts_.metrics->snapshot_round->Set(static_cast<double>(archive_.state.snapshot.round()));
+  context_.metrics->round->Set(static_cast<double>(next_round_));
+  context_.metrics->snapshot_round->Set(static_cast<double>(archive_.state.snapshot.round()));
 }
 
 absl::Status Session::Run() {
-  const Follower& follower = parts_.client->follower();
+  const Follower& follower = context_.client->follower();
   EventQueue queue(kRoundsAhead, UINT64_MAX);
-  const RoundFeed feed(follower, parts_.client->rounds(), archive_.layout.get(),
+  const RoundFeed feed(follower, context_.client->rounds(), archive_.layout.get(),
                        {.run_id = run_.run_id(),
                         .next_round = archive_.replica->next_round(),
                         .log_hash = archive_.replica->log_hash(),
                         .rounds = RoundId(rounds_)},
                        &queue);
-  const HeadWatch watch(follower, parts_.client->control(), parts_.options->poll_interval,
+  const HeadWatch watch(follower, context_.client->control(), context_.options->poll_interval,
                         [this](const v1::GetRunResponse& run) { ObserveHead(run); });
-  parts_.metrics->ready = true;
+  context_.metrics->ready = true;
   // What an earlier process did not get done.
   const ArchiveState& state = archive_.state;
   const RoundId round(state.snapshot.round());
   const bool ended = round > RoundId(0) && state.published_round == round.value();
-  if (ended && !IsPublished(parts_.options->publish, round)) PublishFolder();
+  if (ended && !IsPublished(context_.options->publish, round)) PublishFolder();
   // At an end nobody vouched for what was published last: the round before was offered.
   upload_due_ = state.published_round > stored_round_ + 1;
   QueueReport();
@@ -70,7 +70,7 @@ absl::Status Session::Run() {
   return Finished() && !stopped() ? Finish() : Save();
 }
 
-uint64_t Session::End() const { return parts_.options->once ? run_.round() : rounds_.load(); }
+uint64_t Session::End() const { return context_.options->once ? run_.round() : rounds_.load(); }
 
 // The copy moves on last: an upload that is cut goes on from the one before, also in the next
 // process.
@@ -90,14 +90,14 @@ absl::Status Session::Finish() {
   if (!command_failed_) return absl::OkStatus();
   return absl::UnknownError(absl::StrCat(
       "--publish_command: failed for the last folder, ",
-      PublishedPath(parts_.options->publish, RoundId(next_round_)), ": run it for that one"));
+      PublishedPath(context_.options->publish, RoundId(next_round_)), ": run it for that one"));
 }
 
 absl::Status Session::Replay(EventQueue* queue) {
   while (!Finished()) {
     absl::StatusOr<RoundEvent> event = absl::UnknownError("");
     {
-      const ArchiverPhaseScope phase(parts_.metrics, parts_.clock, ArchiverPhase::kWait);
+      const ArchiverPhaseScope phase(context_.metrics, context_.clock, ArchiverPhase::kWait);
       event = queue->Pop();
     }
     DISTRO_RETURN_IF_ERROR(event.status());
@@ -117,7 +117,7 @@ absl::Status Session::Apply(const CommittedRound& round) {
   Replica* const replica = archive_.replica.get();
   CompareHashes(round);
   {
-    const ArchiverPhaseScope phase(parts_.metrics, parts_.clock, ArchiverPhase::kApply);
+    const ArchiverPhaseScope phase(context_.metrics, context_.clock, ArchiverPhase::kApply);
     DISTRO_RETURN_IF_ERROR(replica->Apply(round));
   }
   AddHeader(round, &archive_.log);
@@ -125,25 +125,26 @@ absl::Status Session::Apply(const CommittedRound& round) {
   const uint64_t bytes = ResultBytes(*round.header);
   archive_.state.result_bytes += bytes;
   next_round_ = replica->next_round().value();
-  parts_.metrics->replayed_rounds->Increment();
-  parts_.metrics->received_bytes->Increment(static_cast<double>(bytes));
-  parts_.metrics->round->Set(static_cast<double>(next_round_));
-  parts_.log->Debug("round replayed", {{"round", round.round().value()},
-                                       {"bytes", bytes},
-                                       {"state_hash", ToHex(replica->StateHash())}});
+  context_.metrics->replayed_rounds->Increment();
+  context_.metrics->received_bytes->Increment(static_cast<double>(bytes));
+  context_.metrics->round->Set(static_cast<double>(next_round_));
+  context_.log->Debug("round replayed", {{"round", round.round().value()},
+                                         {"bytes", bytes},
+                                         {"state_hash", ToHex(replica->StateHash())}});
   QueueReport();
   return absl::OkStatus();
 }
 
 void Session::WriteLine(const CommittedRound& round) {
-  if (parts_.lines == nullptr) return;
+  if (context_.lines == nullptr) return;
   const uint64_t head = client_state()->view().head.value();
   RoundReading reading{.run_id = run_.run_id(),
                        .rounds = rounds_,
                        .lag_rounds = head - std::min<uint64_t>(head, next_round_),
                        .state_hash = archive_.replica->StateHash()};
-  for (int i = 0; i < kArchiverPhases; ++i) reading.seconds[i] = parts_.metrics->phases[i]->value();
-  parts_.lines->Add(*round.header, std::move(reading));
+  for (int i = 0; i < kArchiverPhases; ++i)
+    reading.seconds[i] = context_.metrics->phases[i]->value();
+  context_.lines->Add(*round.header, std::move(reading));
 }
 
 void Session::CompareHashes(const CommittedRound& round) {
@@ -156,10 +157,10 @@ void Session::CompareHashes(const CommittedRound& round) {
     }
   }
   if (others.empty()) return;
-  parts_.metrics->state_hash_mismatches->Increment(static_cast<double>(others.size()));
-  parts_.log->Error("state hashes differ", {{"round", round.round().value()},
-                                            {"state_hash", ToHex(replica.StateHash())},
-                                            {"workers", absl::StrJoin(others, " ")}});
+  context_.metrics->state_hash_mismatches->Increment(static_cast<double>(others.size()));
+  context_.log->Error("state hashes differ", {{"round", round.round().value()},
+                                              {"state_hash", ToHex(replica.StateHash())},
+                                              {"workers", absl::StrJoin(others, " ")}});
 }
 
 v1::ReportStateRequest Session::StateNow() const {
@@ -176,14 +177,14 @@ v1::ReportStateRequest Session::StateNow() const {
 void Session::QueueReport() { reports_.Add(StateNow()); }
 
 void Session::SendReport(const v1::ReportStateRequest& request) {
-  const absl::Status status = parts_.client->ReportState(request);
+  const absl::Status status = context_.client->ReportState(request);
   if (status.ok() || stopped()) return;
-  parts_.log->Warning("state report refused", {{"round", request.round()}, {"status", status}});
+  context_.log->Warning("state report refused", {{"round", request.round()}, {"status", status}});
 }
 
 bool Session::IntervalEnds() const {
   const uint64_t round = archive_.replica->next_round().value();
-  const uint64_t interval = parts_.options->snapshot_interval_rounds;
+  const uint64_t interval = context_.options->snapshot_interval_rounds;
   if (interval > 0) return round % interval == 0;
   return archive_.state.result_bytes >= parameter_bytes_;
 }
@@ -204,48 +205,49 @@ void Session::EndInterval() {
 void Session::LearnFingerprint() {
   if (!archive_.log.data_fingerprint().empty()) return;
   const absl::StatusOr<v1::GetRunResponse> run =
-      GetRun(parts_.client->follower(), parts_.client->control());
+      GetRun(context_.client->follower(), context_.client->control());
   if (run.ok()) archive_.log.set_data_fingerprint(run->data_fingerprint());
 }
 
 absl::Status Session::Save() {
-  const ArchiverPhaseScope phase(parts_.metrics, parts_.clock, ArchiverPhase::kSave);
+  const ArchiverPhaseScope phase(context_.metrics, context_.clock, ArchiverPhase::kSave);
   LearnFingerprint();
   const bool there = archive_.state.snapshot.round() == archive_.replica->next_round().value();
   const absl::Status status =
-      there ? parts_.folder->SaveState(archive_.state, archive_.log)
-            : parts_.folder->Save(*archive_.replica, archive_.log, &archive_.state);
+      there ? context_.folder->SaveState(archive_.state, archive_.log)
+            : context_.folder->Save(*archive_.replica, archive_.log, &archive_.state);
   if (!status.ok()) {
-    parts_.metrics->failures_save->Increment();
-    parts_.log->Error("own copy not saved", {{"round", next_round_.load()}, {"status", status}});
+    context_.metrics->failures_save->Increment();
+    context_.log->Error("own copy not saved", {{"round", next_round_.load()}, {"status", status}});
     return status;
   }
   if (there) return absl::OkStatus();
   const uint64_t round = archive_.state.snapshot.round();
-  parts_.metrics->snapshot_round->Set(static_cast<double>(round));
-  parts_.log->Info("own copy saved", {{"round", round},
-                                      {"bytes", archive_.state.snapshot.size_bytes()},
-                                      {"state_hash", ToHex(archive_.state.snapshot.state_hash())}});
+  context_.metrics->snapshot_round->Set(static_cast<double>(round));
+  context_.log->Info("own copy saved",
+                     {{"round", round},
+                      {"bytes", archive_.state.snapshot.size_bytes()},
+                      {"state_hash", ToHex(archive_.state.snapshot.state_hash())}});
   return absl::OkStatus();
 }
 
 void Session::PublishFolder() {
-  const PublishOptions& options = parts_.options->publish;
+  const PublishOptions& options = context_.options->publish;
   if (options.dir.empty()) return;
-  const ArchiverPhaseScope phase(parts_.metrics, parts_.clock, ArchiverPhase::kPublish);
+  const ArchiverPhaseScope phase(context_.metrics, context_.clock, ArchiverPhase::kPublish);
   const uint64_t in_use = round_in_use_;
   publish_status_ =
       Publish(options, *archive_.replica, run_.model_config_json(), archive_.companions,
               in_use == 0 ? std::nullopt : std::optional(RoundId(in_use)));
   if (!publish_status_.ok()) {
-    parts_.metrics->failures_publish->Increment();
-    parts_.log->Error("folder not published",
-                      {{"round", next_round_.load()}, {"status", publish_status_}});
+    context_.metrics->failures_publish->Increment();
+    context_.log->Error("folder not published",
+                        {{"round", next_round_.load()}, {"status", publish_status_}});
     return;
   }
-  parts_.metrics->folders_published->Increment();
-  parts_.log->Info("folder published", {{"round", next_round_.load()}, {"dir", options.dir}});
-  if (parts_.publish_command == nullptr) return;
+  context_.metrics->folders_published->Increment();
+  context_.log->Info("folder published", {{"round", next_round_.load()}, {"dir", options.dir}});
+  if (context_.publish_command == nullptr) return;
   published_.Add({archive_.replica->next_round(), archive_.replica->StateHash()});
 }
 
@@ -253,25 +255,25 @@ void Session::RunPublishCommand(const Published& published) {
   const uint64_t round = published.round.value();
   if (stopped()) return;
   round_in_use_ = round;
-  const absl::Status status = parts_.publish_command->Run(
+  const absl::Status status = context_.publish_command->Run(
       {{"DISTRO_FOLDER",
-        std::filesystem::absolute(PublishedPath(parts_.options->publish, published.round))},
+        std::filesystem::absolute(PublishedPath(context_.options->publish, published.round))},
        {"DISTRO_ROUND", absl::StrCat(round)},
        {"DISTRO_RUN", run_.run_id()},
        {"DISTRO_STATE_HASH", ToHex(published.state_hash)}},
       [&](absl::string_view line) {
-        parts_.log->Info("publish command says", {{"round", round}, {"line", line}});
+        context_.log->Info("publish command says", {{"round", round}, {"line", line}});
       });
   round_in_use_ = 0;
   if (absl::IsCancelled(status)) return;
   command_failed_ = !status.ok();
   if (status.ok()) {
-    parts_.log->Info("publish command done", {{"round", round}});
+    context_.log->Info("publish command done", {{"round", round}});
     return;
   }
-  parts_.metrics->failures_command->Increment();
-  parts_.log->Error("publish command failed: the next folder tries again",
-                    {{"round", round}, {"status", status}});
+  context_.metrics->failures_command->Increment();
+  context_.log->Error("publish command failed: the next folder tries again",
+                      {{"round", round}, {"status", status}});
 }
 
 // The aggregator takes parameters only where the record of the round says that they are right
@@ -281,14 +283,14 @@ void Session::OfferSnapshot(const CommittedRound& committed) {
   const uint64_t round = committed.round().value();
   const bool wanted = upload_due_ || round + 1 == End();
   if (committed.round() != replica.next_round()) return;  // Apply will say what is wrong
-  if (!parts_.options->upload_snapshots || !wanted || round <= stored_round_) return;
+  if (!context_.options->upload_snapshots || !wanted || round <= stored_round_) return;
   const std::optional<LogReference> reference = ReferenceOf(*committed.header);
   if (!reference || reference->state_hash != replica.StateHash()) {
     if (!std::exchange(upload_waits_, true)) {
-      parts_.log->Warning("snapshot waits: the record does not vouch for it",
-                          {{"round", round},
-                           {"state_hash", ToHex(replica.StateHash())},
-                           {"reference", reference ? ToHex(reference->state_hash) : "none"}});
+      context_.log->Warning("snapshot waits: the record does not vouch for it",
+                            {{"round", round},
+                             {"state_hash", ToHex(replica.StateHash())},
+                             {"reference", reference ? ToHex(reference->state_hash) : "none"}});
     }
     return;
   }
@@ -300,14 +302,14 @@ void Session::OfferSnapshot(const CommittedRound& committed) {
 
 void Session::QueueUpload() {
   const v1::SnapshotInfo& snapshot = archive_.state.snapshot;
-  uploads_.Add({snapshot, parts_.folder->SnapshotPath(snapshot.round())});
+  uploads_.Add({snapshot, context_.folder->SnapshotPath(snapshot.round())});
 }
 
 void Session::SendSnapshot(const Upload& upload) {
   const uint64_t round = upload.snapshot.round();
   const absl::StatusOr<MappedFile> file = MappedFile::Open(upload.path);
   if (absl::IsNotFound(file.status())) {
-    parts_.log->Info("snapshot not sent: the own copy has moved on", {{"round", round}});
+    context_.log->Info("snapshot not sent: the own copy has moved on", {{"round", round}});
     return;
   }
   absl::Status status = file.status();
@@ -315,43 +317,43 @@ void Session::SendSnapshot(const Upload& upload) {
     v1::UploadSnapshotHeader header;
     header.set_run_id(run_.run_id());
     *header.mutable_snapshot() = upload.snapshot;
-    status = parts_.client->SendSnapshot(header, file->bytes());
+    status = context_.client->SendSnapshot(header, file->bytes());
   }
   if (stopped()) return;
   if (!status.ok()) {
-    parts_.metrics->failures_upload->Increment();
-    parts_.log->Error("snapshot not stored", {{"round", round}, {"status", status}});
+    context_.metrics->failures_upload->Increment();
+    context_.log->Error("snapshot not stored", {{"round", round}, {"status", status}});
     return;
   }
   stored_round_ = std::max(stored_round_.load(), round);
-  parts_.metrics->snapshots_uploaded->Increment();
-  parts_.log->Info("snapshot stored by the aggregator",
-                   {{"round", round}, {"bytes", upload.snapshot.size_bytes()}});
+  context_.metrics->snapshots_uploaded->Increment();
+  context_.log->Info("snapshot stored by the aggregator",
+                     {{"round", round}, {"bytes", upload.snapshot.size_bytes()}});
 }
 
 uint64_t Session::Reconnects() const {
-  return parts_.client->follower().meter->stats(parts_.clock->MonotonicNow()).reconnects;
+  return context_.client->follower().meter->stats(context_.clock->MonotonicNow()).reconnects;
 }
 
 void Session::ObserveHead(const v1::GetRunResponse& run) {
   if (run.run_id() != run_.run_id()) return;
   client_state()->ObserveHead(EpochId(run.epoch()), RoundId(run.round()));
-  ReopenIfSilent(parts_.client->follower(), parts_.options->patience);
+  ReopenIfSilent(context_.client->follower(), context_.options->patience);
   const uint64_t next = next_round_;
   const uint64_t lag = run.round() > next ? run.round() - next : 0;
-  const LagJudgement judgement = trend_.Add(parts_.clock->MonotonicNow(), lag);
-  parts_.metrics->lag_rounds->Set(static_cast<double>(lag));
-  parts_.metrics->falls_behind = judgement.pace == Pace::kFallsBehind;
+  const LagJudgement judgement = trend_.Add(context_.clock->MonotonicNow(), lag);
+  context_.metrics->lag_rounds->Set(static_cast<double>(lag));
+  context_.metrics->falls_behind = judgement.pace == Pace::kFallsBehind;
   const uint64_t reconnects = Reconnects();
-  parts_.metrics->reconnects->Increment(static_cast<double>(reconnects - reconnects_));
+  context_.metrics->reconnects->Increment(static_cast<double>(reconnects - reconnects_));
   reconnects_ = reconnects;
   if (judgement.pace == pace_) return;
   if (judgement.pace == Pace::kFallsBehind) {
-    parts_.log->Warning("falls behind: more --threads, or a faster link or disk, would help",
-                        {{"round", next}, {"reason", judgement.reason}});
+    context_.log->Warning("falls behind: more --threads, or a faster link or disk, would help",
+                          {{"round", next}, {"reason", judgement.reason}});
   } else {
-    parts_.log->Info(judgement.pace == Pace::kKeepsUp ? "keeps up" : "catches up",
-                     {{"round", next}, {"reason", judgement.reason}});
+    context_.log->Info(judgement.pace == Pace::kKeepsUp ? "keeps up" : "catches up",
+                       {{"round", next}, {"reason", judgement.reason}});
   }
   pace_ = judgement.pace;
 }

@@ -1,6 +1,6 @@
-// One replay, from a snapshot to the end of the feed: applies rounds, compares hashes, and sees to
-// what is due between rounds. Lives on the thread that replays; what must not hold it up has
-// threads of its own.
+// One replay, from a snapshot to the end of the feed: applies rounds, compares hashes, and saves,
+// publishes and uploads between rounds. Runs on the replaying thread; slow work has threads of its
+// own.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ namespace distro::tools {
 
 class Session {
  public:
-  struct Parts {
+  struct Context {
     const ArchiverOptions* options;
     AggregatorClient* client;
     ArchiveFolder* folder;
@@ -33,18 +33,19 @@ class Session {
     ShellCommand* publish_command = nullptr;  // optional
   };
 
-  // All parts are borrowed. `run` is the answer that `archive` was opened with.
-  Session(v1::GetRunResponse run, Archive archive, Parts parts);
+  // Everything in `context` is borrowed. `run` is the response that `archive` was opened with.
+  Session(v1::GetRunResponse run, Archive archive, Context context);
 
-  // Until the run is done, the head of `run` with options.once, or a stop: OK, and everything is
-  // saved and sent; after a stop only saved. Otherwise the status that ended it.
+  // Replays until the run is done, the head of `run` is reached (with options.once), or a stop.
+  // Then returns OK, with everything saved and sent; after a stop only saved. Otherwise the status
+  // that ended it.
   absl::Status Run();
 
-  // Rounds that were applied.
+  // Number of rounds applied.
   uint64_t replayed_rounds() const { return replayed_; }
 
  private:
-  // A folder that the publish command gets.
+  // A folder for the publish command.
   struct Published {
     RoundId round;
     uint64_t state_hash = 0;
@@ -61,31 +62,32 @@ class Session {
   v1::ReportStateRequest StateNow() const;
   void QueueReport();
   bool IntervalEnds() const;
-  // Saves and publishes, and a snapshot is due; what fails is logged and counted, and the next
+  // Saves, publishes, and requests an upload. A failure is logged and counted, and the next
   // interval tries again.
   void EndInterval();
-  // Of a run that had not started when the session began; without an answer the next save asks.
+  // Learns the data fingerprint, if the run had not started when the session began. If there is no
+  // answer, the next save asks again.
   void LearnFingerprint();
   absl::Status Save();
   void PublishFolder();
-  // Before a round is applied: uploads the parameters when a snapshot is due, or this is the last
-  // round that will vouch for one, and the round's record says that they are right. Otherwise the
-  // next round decides again.
+  // Called before a round is applied. Uploads the parameters if a snapshot is due or no later round
+  // will confirm one, and if the round's record confirms their hash. Otherwise the next round
+  // decides again.
   void OfferSnapshot(const CommittedRound& round);
-  // Requires a replica at the round of the snapshot.
+  // Requires a replica at the snapshot's round.
   void QueueUpload();
-  ClientState* client_state() const { return parts_.client->follower().state; }
+  ClientState* client_state() const { return context_.client->follower().state; }
   bool stopped() const { return client_state()->ended(); }
-  // Subscriptions that were opened again since the process began.
+  // Times the subscription was reopened since the process began.
   uint64_t Reconnects() const;
-  // The first round that is not wanted.
+  // The first round not to replay.
   uint64_t End() const;
-  // The rounds that were wanted are all applied.
+  // Whether all rounds up to End() are applied.
   bool Finished() const { return next_round_ >= End(); }
-  // Publishes what the last round made, and saves it once everything is sent.
+  // Publishes the final parameters, and saves them once everything is sent.
   absl::Status Finish();
 
-  // On threads of their own.
+  // Called on other threads:
   void SendReport(const v1::ReportStateRequest& request);
   void SendSnapshot(const Upload& upload);
   void RunPublishCommand(const Published& published);
@@ -93,16 +95,16 @@ class Session {
 
   // Constant after construction.
   const v1::GetRunResponse run_;
-  const Parts parts_;
+  const Context context_;
   const uint64_t parameter_bytes_;
 
-  // Of the replaying thread.
+  // Of the replaying thread:
   Archive archive_;
   uint64_t replayed_ = 0;
   bool upload_due_ = false;
-  bool upload_waits_ = false;  // and it was said that no record vouches for one
+  bool upload_waits_ = false;  // already logged that no record confirms one
 
-  // Of the watch.
+  // Of the thread of HeadWatch:
   LagTrend trend_;
   Pace pace_ = Pace::kKeepsUp;
   uint64_t reconnects_;
@@ -110,10 +112,10 @@ class Session {
   absl::Status publish_status_;  // of the last folder
 
   std::atomic<uint64_t> next_round_;          // of the replica
-  std::atomic<uint64_t> rounds_;              // of the run, as far as the log was replayed
-  std::atomic<uint64_t> stored_round_;        // of the newest snapshot that the aggregator has
-  std::atomic<uint64_t> round_in_use_ = 0;    // whose folder the publish command has; 0: none
-  std::atomic<bool> command_failed_ = false;  // the last time
+  std::atomic<uint64_t> rounds_;              // of the run, according to the replayed log
+  std::atomic<uint64_t> stored_round_;        // of the aggregator's newest snapshot
+  std::atomic<uint64_t> round_in_use_ = 0;    // the folder of the running publish command; 0: none
+  std::atomic<bool> command_failed_ = false;  // at its last run
   BackgroundQueue<v1::ReportStateRequest> reports_;
   BackgroundQueue<Upload> uploads_;
   BackgroundQueue<Published> published_;

@@ -1,4 +1,4 @@
-// Connects the commands with HOST:PORT to the admin service of their aggregator. Blocking.
+// Connects commands with HOST:PORT to their aggregator's admin service. Blocking.
 #pragma once
 
 #include <memory>
@@ -17,11 +17,11 @@
 
 namespace distro::tools {
 
-// Of one call; the same for all commands.
+// Timeout of one call; the same for all commands.
 inline constexpr absl::Duration kCallTimeout = absl::Seconds(20);
 
-// Connected: the aggregator has answered whether it serves. As OpenChannel; where there is no
-// answer, what stands in between (common/client/probe/connection_fault.h).
+// Connects, and waits until the aggregator answers a health check. Statuses as OpenChannel; without
+// an answer, the fault of the connection (common/client/probe/connection_fault.h).
 inline absl::StatusOr<std::unique_ptr<v1::AdminService::Stub>> OpenAdmin(
     const ChannelOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, OpenChannel(options));

@@ -1,5 +1,5 @@
-// `distroctl check` and `bench-link`: can this aggregator, and the link to it, be used? The first
-// is what `helm test` runs; what distro-worker has under the name of the second is the same code
+// `distroctl check` and `bench-link`: test whether an aggregator, and the link to it, can be used.
+// `helm test` runs the first. distro-worker has the second too, with the same code
 // (common/client/link_bench.h).
 #pragma once
 
@@ -15,13 +15,13 @@ namespace distro::tools {
 
 struct CheckOptions {
   ChannelOptions channel;
-  std::string http;          // "host:port" of the HTTP side; empty: it is not looked at
-  bool require_run = false;  // no run is a failure, not a warning
-  absl::Duration timeout = absl::Seconds(10);  // of each question
+  std::string http;                            // "host:port" of the HTTP server; empty: skipped
+  bool require_run = false;                    // a missing run is a failure, not a warning
+  absl::Duration timeout = absl::Seconds(10);  // of each check
 };
 
-// A line for each question: ok, warning or failed. The verdict is Aborted when something failed.
-// InvalidArgument: the options; a peer that does not answer is an answer here.
+// One line per check: ok, warning or failed. The verdict is Aborted if one failed. InvalidArgument:
+// the options. A peer that does not answer is a result, not an error.
 absl::StatusOr<Report> CheckAggregator(const CheckOptions& options);
 
 Command CheckCommand(const Console* console);

@@ -1,5 +1,5 @@
-// `distroctl check-connection`: every step of the way to an aggregator, what was seen at each, and
-// what is in the way (docs/troubleshooting.md). It needs no role: what it asks is anybody's.
+// `distroctl check-connection`: tests every step of the connection to an aggregator and shows the
+// results and the fault (docs/troubleshooting.md). Needs no role.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -9,8 +9,8 @@
 
 namespace distro::tools {
 
-// The verdict is what StatusOf (common/client/probe/connection_fault.h) makes of a fault. The
-// statuses of Diagnose: the options.
+// The verdict is the fault's status, as StatusOf (common/client/probe/connection_fault.h) gives it.
+// Fails with the statuses of Diagnose, for the options.
 absl::StatusOr<Report> CheckConnection(const ProbeOptions& options);
 
 // Pure.

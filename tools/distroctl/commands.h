@@ -1,5 +1,5 @@
-// All commands of distroctl, and how they end (docs/tools.md). A command's file makes it: flags,
-// words and what it does.
+// All commands of distroctl, and their exit codes (docs/tools.md). Each command's own file has its
+// flags, texts and function.
 #pragma once
 
 #include <iosfwd>
@@ -14,24 +14,24 @@ namespace distro::tools {
 
 enum ExitCode : int {
   kExitDone = 0,
-  kExitFailed = 1,    // a disk or something else fails
-  kExitUsage = 2,     // a flag, file or configuration must be mended
-  kExitRefused = 3,   // the aggregator or a file that is there stands against it; credentials
+  kExitFailed = 1,    // a disk error or another failure
+  kExitUsage = 2,     // fix a flag, file or configuration
+  kExitRefused = 3,   // the aggregator refuses, a file exists already, or credentials
   kExitDamaged = 4,   // stored data is damaged
-  kExitFault = 5,     // the command is done, and what it looked at is not as it should be
+  kExitFault = 5,     // the command was done, and what it checked is faulty
   kExitNoAnswer = 6,  // no aggregator answers at this address, or not in time: try again
-  // 13 to 17: what stands between, where trying again cannot help
+  // 13 to 17: faults of the connection for which trying again cannot help
   // (common/client/probe/connection_fault.h).
 };
 
 ExitCode ExitCodeFor(const absl::Status& status);
 
-// In the order of --help. They write to `console`, which is borrowed, and whose output --output
-// sets.
+// All commands, in the order of --help. They write to `console`, which is borrowed; --output sets
+// its format.
 std::vector<Command> Commands(Console* console);
 
-// Runs `words`, a command line without the program's name: the result goes to `out`, errors and
-// progress to `error`.
+// Runs `words`, a command line without the program's name. Results go to `out`, errors and progress
+// to `error`.
 int RunCommandLine(const std::vector<std::string>& words, std::ostream* out, std::ostream* error);
 
 }  // namespace distro::tools

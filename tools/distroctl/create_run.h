@@ -1,4 +1,4 @@
-// `distroctl run create`: hands a run and its initial model to an empty aggregator.
+// `distroctl run create`: uploads a run and its initial model to an aggregator without a run.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ struct CreateRunOptions {
   std::string model;  // checkpoint folder, Hugging Face layout. Required.
 };
 
-// Uploads both, resuming an upload that was interrupted, and returns a line for people. `progress`
-// gets a line now and then. InvalidArgument: run.json or the checkpoint; FailedPrecondition,
-// AlreadyExists: the aggregator holds another run.
+// Uploads both, resuming an interrupted upload, and returns one line for people. `progress` gets
+// occasional lines. InvalidArgument: run.json or the checkpoint. FailedPrecondition, AlreadyExists:
+// the aggregator holds another run.
 absl::StatusOr<Report> CreateRun(const CreateRunOptions& options,
                                  v1::AdminService::StubInterface* admin,
                                  const std::function<void(absl::string_view)>& progress);

@@ -1,5 +1,5 @@
-// `distroctl certs`, `token new` and `token revoke`: what shows an aggregator and its peers who is
-// who (docs/security.md).
+// `distroctl certs`, `token new` and `token revoke`: make and revoke the credentials of an
+// aggregator and its peers (docs/security.md).
 #pragma once
 
 #include <string>
@@ -18,19 +18,19 @@ struct CertsOptions {
   std::vector<std::string> workers;  // names of workers that get a client certificate
 };
 
-// Writes ca.pem, server.pem, admin.pem and worker-NAME.pem, each with its -key.pem of mode 0600; a
-// CA that is there goes on, and so later calls add workers or renew. Returns the files, several
-// lines. InvalidArgument: an option, or the CA that is there.
+// Writes ca.pem, server.pem, admin.pem and worker-NAME.pem, each with its -key.pem of mode 0600.
+// Uses an existing CA, so later calls can add workers or renew certificates. Returns the files, one
+// per line. InvalidArgument: an option, or the existing CA.
 absl::StatusOr<Report> MakeCerts(const CertsOptions& options, absl::Time now);
 
 Command CertsCommand(const Console* console);
 
-// A new token, and its line for the tokens file: "token TOKEN\nline NAME ROLE HASH". It is kept
-// nowhere. InvalidArgument: the name or the role.
+// Makes a token, and its line for the tokens file: "token TOKEN\nline NAME ROLE HASH". Stores
+// neither. InvalidArgument: the name or the role.
 absl::StatusOr<Report> MakeToken(const std::string& name, const std::string& role);
 
-// Drops all tokens of a name from a tokens file, which keeps its mode. InvalidArgument: no file is
-// named, or it is damaged. NotFound: the name has none, or there is no file.
+// Removes all tokens of a name from a tokens file, whose mode stays. InvalidArgument: no file was
+// given, or it is damaged. NotFound: the name has no token, or there is no file.
 absl::StatusOr<Report> RevokeTokens(const std::string& name, const std::string& tokens_file);
 
 Command TokenNewCommand(const Console* console);

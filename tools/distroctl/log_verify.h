@@ -1,4 +1,4 @@
-// `distroctl log verify`: every byte of a data folder against its checksums.
+// `distroctl log verify`: checks every byte of a data folder against its checksums.
 #pragma once
 
 #include <functional>
@@ -12,17 +12,17 @@
 namespace distro::tools {
 
 struct LogVerifyOptions {
-  // An aggregator's data folder. Required. Only read, also while the aggregator runs.
+  // An aggregator's data folder. Required. Only read; the aggregator may be running.
   std::string data_dir;
 };
 
 // Verifies run.pb, epoch, admission.pb, snapshots.pb, the SHA-256 of every snapshot, every header,
-// the hash chain, and every payload that is kept. Nothing is applied: that is ReplayLog. Returns
-// run, rounds, bytes and the last hash. `progress` gets a line now and then.
+// the hash chain, and every payload that is stored. Applies nothing: ReplayLog does. Returns run,
+// rounds, bytes and the last hash. `progress` gets occasional lines.
 //
 // InvalidArgument, NotFound: as OpenStoredLog. DataLoss: something is damaged; the message names
-// file and part of all that was found (ten at most; after a damaged header the chain cannot be
-// followed, so it is the only one).
+// file and part of each fault (at most ten; a damaged header is the last, because the chain cannot
+// be followed beyond it).
 absl::StatusOr<Report> VerifyLog(const LogVerifyOptions& options,
                                  const std::function<void(absl::string_view)>& progress);
 

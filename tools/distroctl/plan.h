@@ -1,7 +1,7 @@
-// `distroctl plan`: what a run of a model with so many workers will take, by either method, before
-// anything is bought or started; and the formulas behind it, which docs/tools.md, "plan", has in
-// words with their sources. Bits a second for links, decimal units. Memory is what workers plan
-// with: worker/plan/memory_plan.h.
+// `distroctl plan`: calculates what a run of a model with a number of workers needs, with either
+// method, before anything is bought or started. The formulas are explained, with their sources, in
+// docs/tools.md, "plan". Links are in bits per second, units are decimal. Memory is planned with
+// the workers' own code: worker/plan/memory_plan.h.
 #pragma once
 
 #include <algorithm>
@@ -21,51 +21,53 @@ namespace distro::tools {
 struct PlanOptions {
   std::string model;            // a folder with config.json, or that file. Required.
   int workers = 32;             // W
-  int gpus = 1;                 // R, of a node
+  int gpus = 1;                 // R, per node
   double gpu_memory_gb = 80;    // of each; with deltas of a worker
   double up_mbps = 10;          // of a node
   double down_mbps = 100;       // of a node
-  double compute_seconds = 10;  // a step's gradient takes on a node
-  // The same of workers that differ, the longest in place of compute_seconds; empty: all are alike.
+  double compute_seconds = 10;  // of one step's gradient on a node
+  // Seconds per step of workers of different speeds; the longest replaces compute_seconds. Empty:
+  // all are alike.
   std::vector<double> step_seconds = {};
   double window_seconds = 0;           // round_window of deltas; 0: all take H steps
   uint64_t rounds = 25000;             // of the run
   std::string method = "deltas";       // or "signs"
-  int local_steps = 1;                 // H; with signs 1
+  int local_steps = 1;                 // H; 1 with signs
   int kept = 0;                        // K; 0: the method's default
   int kept_votes = 0;                  // K' of download = top; 0: lossless
-  std::optional<bool> overlap = {};    // of signs alone; empty: the method's default
-  int micro_batch = 1;                 // samples
+  std::optional<bool> overlap = {};    // K' of download = top; 0: lossless
+  int micro_batch = 1;                 // signs only; empty: the method's default
   int sequence_length = 2048;          // tokens
   std::string param_dtype = "f32";     // of the worker: f32 or bf16
-  int activation_checkpointing = 0;    // of the worker: every how many units; 0: none
-  int micro_batches_of_pipeline = 32;  // for the comparison with a pipeline over the same links
+  int activation_checkpointing = 0;    // of the worker: f32 or bf16
+  int micro_batches_of_pipeline = 32;  // of the worker: every n-th unit; 0: none
 
   // InvalidArgument names the flag.
   absl::Status Validate() const;
 };
 
-// The verdict is Aborted when no strategy fits the memory.
+// The verdict is Aborted if no strategy fits the memory.
 absl::StatusOr<Report> MakePlan(const PlanOptions& given);
 
 Command PlanCommand(const Console* console);
 
-// Bytes of 16-bit gradients of all parameters: what data parallelism moves.
+// Bytes of the 16-bit gradients of all parameters, as moved by data parallelism.
 inline double GradientBytes(double parameters) { return 2 * parameters; }
 
 inline double TransferSeconds(double bytes, double bits_per_second) {
   return 8 * bytes / bits_per_second;
 }
 
-// What each of n peers receives a step when all send `bytes` to all: the report's All-Reduce, and
-// its DisTrO without an aggregator.
+// Bytes that each of n peers receives per step if all send `bytes` to all: the report's All-Reduce,
+// and its DisTrO without an aggregator.
 inline double ReceivedFromAll(double bytes, int n) { return bytes * (n - 1); }
-// What each of n sends, and receives, in a ring All-Reduce of `bytes`; ZeRO-1 and -2 move the same.
+// Bytes that each of n peers sends, and receives, in a ring All-Reduce of `bytes`; the same for
+// ZeRO-1 and -2.
 inline double RingAllReduceBytes(double bytes, int n) { return 2 * bytes * (n - 1) / n; }
 // ZeRO-3: parameters are gathered twice, gradients scattered once.
 inline double Zero3Bytes(double bytes, int n) { return 3 * bytes * (n - 1) / n; }
 
-// What a payload says beside where its entries are.
+// Bits of a payload besides the positions of its entries.
 struct PayloadBits {
   double entry = 0;
   double block = 0;
@@ -73,12 +75,13 @@ struct PayloadBits {
 inline constexpr PayloadBits kSignsBits = {.entry = 1, .block = 0};
 // A block's scale is near that of the block before (docs/decisions/0019).
 inline constexpr PayloadBits kDeltaUpdateBits = {.entry = 1, .block = 3};
-// 95 to 98 % of the entries are of level 0 (docs/payload_format.md, "How near the entropy").
+// Because 95 to 98 % of the entries are of level 0 (docs/payload_format.md, "How near the
+// entropy").
 inline constexpr PayloadBits kDeltaResultBits = {.entry = 1.3, .block = 3};
 
 // Bytes of a payload with `entries` of the 4096 positions in each of `blocks` blocks: log2 C(4096,
-// entries) bits for where they are, and `bits`. A record codec's update has whole bits a block; see
-// UpdateBytes for that.
+// entries) bits for the positions, plus `bits`. The update of a record codec has whole bits per
+// block; see UpdateBytes.
 inline double EntropyBytes(double blocks, double entries, const PayloadBits& bits) {
   const double others = kBlockElements - entries;
   const double sets =
@@ -86,15 +89,15 @@ inline double EntropyBytes(double blocks, double entries, const PayloadBits& bit
   return blocks * (sets / std::log(2.0) + bits.entry * entries + bits.block) / 8;
 }
 
-// The most that it takes with up to so many entries. It is not where they are most: of a full block
-// nothing need be said but the signs.
+// The largest EntropyBytes for up to this many entries. A full block is not the largest: it needs
+// no bits for positions.
 inline double MostBytes(double blocks, double entries, const PayloadBits& bits) {
-  // One entry more takes bits.entry, and log2((4096 - entries) / entries) for where it is.
+  // One more entry costs bits.entry, plus log2((4096 - entries) / entries) for its position.
   const double dearest = kBlockElements / (1 + std::exp2(-bits.entry));
   return EntropyBytes(blocks, std::min(entries, dearest), bits);
 }
 
-// What a worker whose steps take `step_seconds` does in a round.
+// The part of a round done by a worker whose steps take `step_seconds`.
 struct WorkerRound {
   int steps = 0;
   int weight = 1;      // of its update (DeltaWeight)
@@ -103,7 +106,7 @@ struct WorkerRound {
 // As docs/speeds.md, "What happens in a window"; window_seconds 0: no window.
 WorkerRound RoundOfWorker(double step_seconds, double window_seconds, int local_steps);
 
-// Share of time in which a pipeline of so many stages idles, with so many micro-batches a step.
+// Share of idle time in a pipeline with this many stages and micro-batches per step.
 inline double PipelineBubble(int stages, int micro_batches) {
   return static_cast<double>(stages - 1) / (micro_batches + stages - 1);
 }

@@ -1,12 +1,12 @@
-// What the aggregator and the archiver of a planned run need of a cluster: CPU, memory, disk and
-// egress, from figures that were measured, and the chart's values for it. Pure.
+// Calculates the CPU, memory, disk and egress that the aggregator and the archiver of a planned run
+// need, from measured figures, and the chart's values for them. Pure.
 //
 //   const PlanCluster cluster = ClusterOf({.parameters = 1.2e9, .blocks = 294177, .workers = 32},
 //                                         method);
 //   std::cout << HelmValues(cluster);   // resources: ...
 //
-// docs/tools.md, "plan", has the formulas; docs/performance.md, "Aggregator under load", and
-// docs/archiver.md, "Does it keep up?", the measurements.
+// Formulas: docs/tools.md, "plan". Measurements: docs/performance.md, "Aggregator under load", and
+// docs/archiver.md, "Does it keep up?".
 #pragma once
 
 #include <string>
@@ -25,23 +25,23 @@ struct PlanSize {
 
 // Bytes, decimal; seconds of processor time; cores.
 struct PlanCluster {
-  double aggregator_cpu_seconds = 0;  // a round
-  double aggregator_cores = 0;        // with which that takes a tenth of the round
+  double aggregator_cpu_seconds = 0;  // per round
+  double aggregator_cores = 0;        // so that this takes a tenth of the round
   double aggregator_memory = 0;
   double aggregator_disk = 0;
   double egress_a_day = 0;
   double egress_bits_per_second = 0;  // mean
-  double archiver_threads = 0;        // a core each
+  double archiver_threads = 0;        // one core each
   double archiver_memory = 0;
   double archiver_disk = 0;
 };
 
-// Requires a round that takes time.
+// Requires a round of non-zero duration.
 PlanCluster ClusterOf(const PlanSize& size, const PlanMethod& method);
 
 std::string ClusterText(const PlanCluster& cluster);
 nlohmann::json ClusterJson(const PlanCluster& cluster);
-// Values of helm/distro, YAML: requests, sizes of volumes, the archiver's threads; rounded up.
+// Values for helm/distro as YAML: requests, sizes of volumes, the archiver's threads; rounded up.
 std::string HelmValues(const PlanCluster& cluster);
 
 }  // namespace distro::tools

@@ -1,4 +1,4 @@
-// A plan as values, and how it is written. Pure.
+// A plan as numbers, and its text and JSON. Pure.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ namespace distro::tools {
 
 struct PlanOptions;
 
-// What a worker exchanges and waits for a round, by one method.
+// A worker's traffic and times per round with one method.
 struct PlanMethod {
-  bool deltas = false;  // else signs
+  bool deltas = false;  // otherwise signs
   int kept = 0;         // K
   int local_steps = 1;  // H
   bool overlap = false;
@@ -23,19 +23,19 @@ struct PlanMethod {
   double upload = 0;  // seconds
   double download = 0;
   double compute = 0;       // of H steps
-  double with_overlap = 0;  // a round; signs alone
+  double with_overlap = 0;  // a round; signs only
   double without_overlap = 0;
-  double round = 0;  // of the two, as the run is set
+  double round = 0;  // that of the two which the run uses
 
   double step() const { return round / local_steps; }
 };
 
-// The model, and a step of it with data parallelism over the same links.
+// The model, and the traffic of one of its steps with data parallelism over the same links.
 struct PlanBaseline {
   double parameters = 0;  // their number
   double gradient = 0;    // bytes, 16-bit
-  double all_reduce = 0;  // received a step when all send to all
-  double ring = 0;        // each way a step
+  double all_reduce = 0;  // received per step if all send to all
+  double ring = 0;        // each way per step
   double zero3 = 0;
   double ring_seconds = 0;
   double zero3_seconds = 0;
@@ -44,7 +44,7 @@ struct PlanBaseline {
 struct PlanServer {
   double sent_a_day = 0;  // bytes
   double received_a_day = 0;
-  double up_mbps = 0;  // of the aggregator, on average
+  double up_mbps = 0;  // of the aggregator, mean
   double down_mbps = 0;
   double disk_with_archiver = 0;  // bytes
   double disk_without_archiver = 0;
@@ -52,35 +52,35 @@ struct PlanServer {
   double join_seconds = 0;
 };
 
-// A worker of its own speed, with the others.
+// One worker, with its own speed.
 struct PlanWorker {
   double step_seconds = 0;
   int steps = 0;  // a round
   int weight = 1;
   double steps_a_day = 0;
-  double busy = 0;  // share of time in which it computes
+  double busy = 0;  // share of time spent computing
 };
 
-// The same model cut by layers over the same links.
+// The same model divided by layers over the same links.
 struct PlanPipeline {
   int stages = 0;
   double bubble = 0;                 // idle share of a stage's time
   double bytes = 0;                  // of a micro-batch at a boundary, each way
-  double seconds_a_micro_batch = 0;  // of them on the slower direction
-  double link_seconds = 0;           // of a step, at one boundary, there and back
-  double step = 0;                   // the longer of compute with the bubble, and the link
+  double seconds_a_micro_batch = 0;  // for those bytes in the slower direction
+  double link_seconds = 0;           // per step, at one boundary, both ways
+  double step = 0;                   // the longer of compute with bubble, and the link
 };
 
 struct PlanMemory {
   worker::Sharding sharding = worker::Sharding::kNoShard;
-  worker::RankMemoryPlan gpu;  // that needs most
+  worker::RankMemoryPlan gpu;  // the GPU that needs most
   bool fits = false;
 };
 
 struct Plan {
   PlanMethod method;
-  std::vector<PlanWorker> workers;  // none: all are alike
-  PlanMethod other;                 // with its own K, one step a round, over the same links
+  std::vector<PlanWorker> workers;  // empty: all are alike
+  PlanMethod other;                 // with its own K, one step per round, over the same links
   double run_days = 0;
   PlanBaseline baseline;
   PlanServer server;

@@ -1,4 +1,4 @@
-// Files with secrets of an operator. Blocking.
+// Writes files with an operator's secrets. Blocking.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace distro::tools {
 
-// Writes a file that only its owner ever sees: it has mode 0600 before it has bytes and its name.
+// Writes a file readable only by its owner: it has mode 0600 before it gets content and its name.
 absl::Status WritePrivate(const std::string& path, const std::string& bytes);
 
-// Writes a file anew, whole or not at all, with the mode that it has; 0600 where there is none.
+// Replaces a file atomically and keeps its mode; 0600 for a new file.
 absl::Status RewriteKeepingMode(const std::string& path, const std::string& bytes);
 
 }  // namespace distro::tools

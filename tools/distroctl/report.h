@@ -21,33 +21,34 @@ namespace distro::tools {
 struct Report {
   std::string text;     // lines, no newline at the end
   nlohmann::json json;  // the same facts; hashes as 16 hex digits, times in seconds, sizes in bytes
-  std::string helm = {};  // of `plan`: values of the chart, YAML, no newline at the end
-  // The command did its work. Aborted: what it looked at is not as it should be (exit code 5).
+  std::string helm = {};  // of `plan`: the chart's values as YAML, no newline at the end
+  // OK: the command found no fault. Aborted: what it checked is faulty (exit code 5).
   absl::Status verdict = absl::OkStatus();
 };
 
-// Where a command writes while it runs, and how. Not thread-safe.
+// Where a command writes, and in which format. Not thread-safe.
 struct Console {
   std::function<void(absl::string_view line)> progress;  // for people, standard error
   std::ostream* out = nullptr;                           // borrowed
   std::string output = "text";                           // --output
 
   bool json() const { return output == "json"; }
-  // Writes the report. 0, or the status that it has, or came instead of it.
+  // Writes the report. Returns 0, the report's verdict if that is an error, or the error in its
+  // place.
   absl::StatusOr<int> Show(const absl::StatusOr<Report>& report) const;
 };
 
-// A table for people: columns as wide as their widest cell, two spaces between. Bytes that a
-// terminal would obey, or that are not UTF-8, are escaped in every cell: what workers say of
-// themselves ends up here. Not thread-safe.
+// A table for people: columns as wide as their widest cell, with two spaces between. Cells are
+// untrusted (workers choose some of their text): control bytes and bytes that are not UTF-8 are
+// escaped. Not thread-safe.
 class Table {
  public:
-  // Headings; one that begins with '>' stands to the right, and so do its cells.
+  // A heading that begins with '>' is right-aligned, and so are its cells.
   explicit Table(std::vector<std::string> headings);
 
   // Requires as many cells as headings.
   void Add(std::vector<std::string> cells);
-  // Lines, the headings first; no newline at the end, no blanks at the end of a line.
+  // The table as lines, headings first; no newline at the end, no trailing spaces.
   std::string Text() const;
 
  private:

@@ -1,5 +1,5 @@
-// `distroctl run restore`: a data folder for a new aggregator, from the folder of an archiver,
-// where the old one is gone. Nothing is asked of a network.
+// `distroctl run restore`: makes a data folder for a new aggregator from an archiver's folder,
+// after the old one is lost. Uses no network.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 namespace distro::tools {
 
 struct RestoreRunOptions {
-  std::string archive;   // data folder of an archiver, which does not run. Required. Only read.
+  std::string archive;   // data folder of an archiver that is not running. Required. Only read.
   std::string data_dir;  // folder to write, new or empty. Required.
 };
 
-// Writes the folder and returns a line for people: the round with which the run goes on.
-// InvalidArgument: the archive has not what it takes; says what. NotFound: there is no archive.
-// FailedPrecondition: an archiver works on it. AlreadyExists: `data_dir` holds something. DataLoss:
-// the archive is damaged.
+// Writes the folder and returns one line for people: the round at which the run continues.
+// InvalidArgument: the archive is incomplete; says what is missing. NotFound: there is no archive.
+// FailedPrecondition: an archiver uses it. AlreadyExists: `data_dir` is not empty. DataLoss: the
+// archive is damaged.
 absl::StatusOr<Report> RestoreRun(const RestoreRunOptions& options);
 
 Command RunRestoreCommand(const Console* console);

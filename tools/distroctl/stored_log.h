@@ -1,5 +1,5 @@
-// The log of a data folder for commands that only look at it, also while an aggregator writes to
-// it; and the two that print it: `distroctl log ls` and `log show`. Thread-safe, blocking.
+// Opens the log of a data folder for reading, even while an aggregator writes to it; and two
+// commands that print it: `distroctl log ls` and `log show`. Thread-safe, blocking.
 #pragma once
 
 #include <cstdint>
@@ -25,19 +25,19 @@ struct StoredLog {
 // holds no run. DataLoss: a file is damaged; the message names it.
 absl::StatusOr<StoredLog> OpenStoredLog(const std::string& data_dir, server::SnapshotCheck check);
 
-// Rounds of the run, as its newest record says it.
+// The run's number of rounds, from its newest record.
 absl::StatusOr<uint64_t> RoundsOf(const StoredLog& stored);
 
-// Members whose update is in at least one segment.
+// The number of members whose update is in at least one segment.
 int IncludedMembers(const v1::RoundHeader& header);
 
 struct LogLsOptions {
   std::string data_dir;      // an aggregator's data folder. Required. Only read.
   uint64_t from = 0;         // the first round
-  uint64_t to = UINT64_MAX;  // the first round that is not listed; the end of the log at most
+  uint64_t to = UINT64_MAX;  // the first round not to list; clamped to the end of the log
 };
 
-// Columns: round, epoch, members, those included, bytes of the results, "kept" or "pruned", chain
+// Columns: round, epoch, members, included members, bytes of the results, "kept" or "pruned", chain
 // hash, reason. Statuses of OpenStoredLog; InvalidArgument: --from is above --to.
 absl::StatusOr<Report> ListLog(const LogLsOptions& options);
 
@@ -45,10 +45,10 @@ Command LogLsCommand(const Console* console);
 
 struct LogShowOptions {
   std::string data_dir;           // an aggregator's data folder. Required. Only read.
-  std::optional<uint64_t> round;  // not set: the newest
+  std::optional<uint64_t> round;  // nullopt: the newest
 };
 
-// Several lines: the round, its members and the samples of the round after the next. Statuses of
+// Several lines: the round, its members, and the samples of the round after the next. Statuses of
 // OpenStoredLog; NotFound: the round is not in the log.
 absl::StatusOr<Report> ShowRound(const LogShowOptions& options);
 

@@ -1,4 +1,4 @@
-// `distroctl workers`: the workers that an aggregator knows, once or again and again.
+// `distroctl workers`: lists the workers that an aggregator knows, once or repeatedly.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -9,18 +9,18 @@
 
 namespace distro::tools {
 
-// What the aggregator said at one time.
+// An answer of the aggregator, with its time.
 struct WorkersSample {
   v1::GetRunResponse run;
   v1::ListWorkersResponse list;
-  absl::Time at;  // when it was asked; only differences count
+  absl::Time at;  // of the request; only differences matter
 };
 
 absl::StatusOr<WorkersSample> AskForWorkers(v1::AdminService::StubInterface* admin, absl::Time now);
 
-// A line for the run, then one a worker. With a sample of before, also what each moved a second
-// since then: counters of a process that was started again meanwhile count from 0. Pure; `before`
-// may be null.
+// One line for the run, then one per worker. With an earlier sample also the tokens and bytes per
+// second since then; a restarted process's counters are taken from 0. Pure; `before` may be
+// nullptr.
 Report WorkersReport(const WorkersSample& sample, const WorkersSample* before);
 
 Command WorkersCommand(const Console* console);

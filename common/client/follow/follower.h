@@ -1,5 +1,5 @@
-// The objects that the parts of a client that follows a log share. All borrowed; all outlive the
-// parts.
+// The objects shared by the parts of a client that follows a run's log. All are borrowed and
+// outlive the parts.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ struct Follower {
   Log* log = nullptr;
   const Clock* clock = nullptr;
   BackoffOptions backoff;
-  // Of the delays' jitter: differs from process to process.
+  // Seed of the jitter in delays; differs from process to process.
   uint64_t seed = 0;
-  // It has a session, which another Join can mend and which ends with the feed.
+  // The client has a session: another Join can restore it, and it ends with the feed.
   bool member = false;
 };
 
-// Whether a call that failed so may succeed later. When it is for the aggregator to say where the
-// run stands, asks it.
+// Whether a call that failed with this status may succeed later. If a member must first learn where
+// the run stands, also requests that.
 inline bool MayPass(const Follower& follower, const absl::Status& status) {
   const StatusAction action = ActionFor(status);
   if (action != StatusAction::kRejoin || !follower.member) return action == StatusAction::kRetry;

@@ -1,5 +1,5 @@
-// Asks the aggregator for its run, for clients without a session: again and again until a run
-// exists, or from time to time. All borrowed, as in Follower.
+// Asks the aggregator for its run, for clients without a session: repeatedly until a run exists, or
+// periodically. All pointers are borrowed, as in Follower.
 #pragma once
 
 #include <functional>
@@ -15,22 +15,22 @@
 
 namespace distro {
 
-// One attempt, 10 s at most. Unavailable with reason `fenced`: the answer is that of an aggregator
-// that was replaced, its epoch is below the highest seen.
+// One attempt, 10 s at most. Unavailable with reason `fenced`: an aggregator that has been replaced
+// answered (its epoch is below the highest seen).
 absl::StatusOr<v1::GetRunResponse> GetRun(const Follower& follower, Connection* connection);
 
-// Until there is an answer with a run and a snapshot. Otherwise the answer that does not change,
-// what ended the client, or what `contact` ends it with.
+// Blocks until an answer has a run and a snapshot. Otherwise returns a final refusal, the status
+// that ended the client, or the one with which `contact` ends it.
 absl::StatusOr<v1::GetRunResponse> AwaitRun(const Follower& follower, Connection* connection,
                                             FirstContact* contact);
 
-// A thread of its own, which calls the observer. Thread-safe.
+// Asks periodically, on a thread of its own, and passes each answer to the observer. Thread-safe.
 class HeadWatch {
  public:
-  // An aggregator that does not answer is asked again after `interval`.
+  // Waits `interval` between calls, also after a call without an answer.
   HeadWatch(const Follower& follower, Connection* connection, absl::Duration interval,
             std::function<void(const v1::GetRunResponse&)> observer);
-  // No call of the observer is running afterwards.
+  // When it returns, the observer is not running and will not be called.
   ~HeadWatch();
   HeadWatch(const HeadWatch&) = delete;
   HeadWatch& operator=(const HeadWatch&) = delete;

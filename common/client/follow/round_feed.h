@@ -1,16 +1,15 @@
-// The log as it comes: a thread of its own reads SubscribeRounds into a queue, and opens it again
-// from the last committed round whenever it breaks. Rounds that nobody takes hold back the stream,
-// not fill memory.
+// Follows the log: a thread reads SubscribeRounds into a queue, and reopens the stream from the
+// last committed round whenever it breaks. If the queue is full, the stream waits, so memory is
+// bounded.
 //
 //   EventQueue queue(2, UINT64_MAX);
 //   const RoundFeed feed(follower, connection, &layout, {.run_id = ..., ...}, &queue);
 //   while (true) {
 //     absl::StatusOr<RoundEvent> event = queue.Pop();
 //
-// The queue is closed with what ended the feed: OutOfRange, the run is done; the status that ended
-// the client; FailedPrecondition "diverged" or "pruned", the log does not continue this replica;
-// another answer that does not change. A member's session ends with the last two as well.
-// Thread-safe.
+// When the feed ends it closes the queue with one of: OutOfRange, the run is done; the status that
+// ended the client; FailedPrecondition "diverged" or "pruned", the log does not continue this
+// replica; another final refusal. The last two also end a member's session. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -35,24 +34,25 @@ class RoundFeed {
  public:
   struct Start {
     std::string run_id;
-    v1::WorkerIdentity worker = {};  // of a member
+    v1::WorkerIdentity worker = {};  // of a member; empty without a session
     RoundId next_round;
-    uint64_t log_hash = 0;  // chain hash of the record before it; 0 when round 0's is not known
-    RoundId rounds;         // of the run, as far as is known: an extension is in the records
+    // Chain hash of the record before next_round; 0 when round 0's is not known.
+    uint64_t log_hash = 0;
+    RoundId rounds;  // of the run, as far as known: extensions are in the records
   };
 
-  // All borrowed. The queue gets committed rounds, a member's also those that open.
+  // All borrowed. The queue receives committed rounds; a member's also receives opened ones.
   RoundFeed(const Follower& follower, Connection* connection, const Layout* layout, Start start,
             EventQueue* queue);
-  // Closes the queue and drops what waits there; the client goes on.
+  // Closes the queue and drops its content; the client continues.
   ~RoundFeed();
   RoundFeed(const RoundFeed&) = delete;
   RoundFeed& operator=(const RoundFeed&) = delete;
 
  private:
   void Run();
-  // One stream, from opening to its end. Never OK with rounds missing. `start` is the view before
-  // it.
+  // Reads one stream from opening to end. Never returns OK while rounds are missing. `start` is the
+  // view before the stream.
   absl::Status Stream(const ClientView& start);
   absl::Status Take(RoundAssembler* assembler, v1::SubscribeRoundsResponse frame);
   absl::Status Commit(CommittedRound round);
@@ -67,7 +67,7 @@ class RoundFeed {
   const Start start_;
   EventQueue* const queue_;
 
-  // Of the feed's thread.
+  // Of the feed's thread:
   RoundId next_round_;
   uint64_t log_hash_;
   RoundId rounds_;
@@ -80,8 +80,8 @@ class RoundFeed {
   std::thread thread_;  // last: it begins when the rest is there
 };
 
-// For who hears where the aggregator stands: gives up a subscription that lags it without a frame
-// for `patience`.
+// For parts that learn where the aggregator stands: closes a subscription that is behind it and has
+// had no frame for `patience`.
 void ReopenIfSilent(const Follower& follower, absl::Duration patience);
 
 }  // namespace distro

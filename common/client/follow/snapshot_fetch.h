@@ -1,5 +1,5 @@
-// Fetches a snapshot, or a companion of the run, into a file. An interrupted download goes on where
-// it was, also in a later process.
+// Downloads a snapshot or a companion of the run into a file. An interrupted download resumes where
+// it stopped, even in a later process.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace distro {
 
-// Writes `path`.part, checks its size and SHA-256, renames it to `path`. Retries while the
-// aggregator is away. Blocks. InvalidArgument: the bytes are not those of the SHA-256; nothing is
-// kept. FailedPrecondition with reason `pruned`: the aggregator has this snapshot no more.
-// Otherwise its refusal, the status that ended the client, or that of the disk.
+// Writes `path`.part, checks its size and SHA-256, and renames it to `path`. Retries while the
+// aggregator is unreachable. Blocks. InvalidArgument: the bytes do not have the SHA-256; they are
+// deleted. FailedPrecondition with reason `pruned`: the aggregator no longer has this snapshot.
+// Otherwise the aggregator's refusal, the status that ended the client, or a status of the disk.
 absl::Status FetchSnapshot(const Follower& follower, Connection* connection,
                            const v1::SnapshotInfo& snapshot, const std::string& path);
 
-// The same of a companion.
+// The same for a companion.
 absl::Status FetchCompanion(const Follower& follower, Connection* connection,
                             const v1::CompanionFile& file, const std::string& path);
 

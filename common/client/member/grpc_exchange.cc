@@ -27,19 +27,19 @@ absl::Duration HeartbeatInterval(const v1::JoinResponse& response) {
 
 }  // namespace
 
-RunningSession::RunningSession(const Background& background, std::shared_ptr<Session> session,
+RunningSession::RunningSession(const SessionContext& context, std::shared_ptr<Session> session,
                                std::shared_ptr<EventQueue> queue, const Connections& connections,
                                absl::Duration heartbeat_interval)
-    : background_(background),
+    : context_(context),
       session_(std::move(session)),
       queue_(std::move(queue)),
       connections_(connections),
-      heartbeat_(background, connections.control.get(), heartbeat_interval),
-      uploader_(background, connections.upload.get()),
+      heartbeat_(context, connections.control.get(), heartbeat_interval),
+      uploader_(context, connections.upload.get()),
       heartbeat_thread_([this] { heartbeat_.Run(); }) {}
 
 void RunningSession::Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) {
-  feed_ = std::make_unique<RoundFeed>(background_.follower(), connections_.download.get(), layout,
+  feed_ = std::make_unique<RoundFeed>(context_.follower(), connections_.download.get(), layout,
                                       RoundFeed::Start{.run_id = session_->run_id(),
                                                        .worker = session_->worker(),
                                                        .next_round = next_round,
@@ -79,7 +79,7 @@ GrpcExchange::GrpcExchange(const GrpcExchangeOptions& options,
 
 GrpcExchange::~GrpcExchange() { Stop(); }
 
-Background GrpcExchange::BackgroundOf(Session* session) {
+SessionContext GrpcExchange::ContextOf(Session* session) {
   return {.session = session, .options = &options_, .meter = &meter_, .log = log_, .clock = clock_};
 }
 
@@ -100,9 +100,9 @@ absl::StatusOr<v1::JoinResponse> GrpcExchange::Join(const v1::JoinRequest& asked
   // Until there is an answer, a session without a run carries the cancellation.
   const auto joining = std::make_shared<Session>(request, v1::JoinResponse());
   DISTRO_RETURN_IF_ERROR(SetCurrent(joining));
-  DISTRO_ASSIGN_OR_RETURN(v1::JoinResponse response,
-                          JoinUntilAnswered(BackgroundOf(joining.get()),
-                                            connections_->control.get(), request, &contact_));
+  DISTRO_ASSIGN_OR_RETURN(
+      v1::JoinResponse response,
+      JoinUntilAnswered(ContextOf(joining.get()), connections_->control.get(), request, &contact_));
   const auto session = std::make_shared<Session>(request, response);
   const auto queue = std::make_shared<EventQueue>(options_.queued_events, options_.queued_bytes);
   {
@@ -111,7 +111,7 @@ absl::StatusOr<v1::JoinResponse> GrpcExchange::Join(const v1::JoinRequest& asked
     current_ = session;
     queue_ = queue;
   }
-  running_ = std::make_unique<RunningSession>(BackgroundOf(session.get()), session, queue,
+  running_ = std::make_unique<RunningSession>(ContextOf(session.get()), session, queue,
                                               *connections_, HeartbeatInterval(response));
   return response;
 }
@@ -128,9 +128,9 @@ absl::Status GrpcExchange::DownloadSnapshot(const v1::SnapshotInfo& snapshot,
                                             const std::string& path) {
   if (running_ == nullptr)
     return absl::FailedPreconditionError("DownloadSnapshot: Join comes first");
-  const Background& background = running_->background();
+  const SessionContext& context = running_->context();
   const absl::Status fetched =
-      FetchSnapshot(background.follower(), connections_->download.get(), snapshot, path);
+      FetchSnapshot(context.follower(), connections_->download.get(), snapshot, path);
   // What was named in Join is there no more: another session must be told of another snapshot.
   if (!fetched.ok() && ActionFor(fetched) == StatusAction::kResync)
     running_->session()->End(fetched);
@@ -139,9 +139,9 @@ absl::Status GrpcExchange::DownloadSnapshot(const v1::SnapshotInfo& snapshot,
   Session* const session = running_->session();
   const bool under_way = session->view().head > RoundId(snapshot.round());
   if (!under_way || meter_.download_bytes_per_second() == 0) return absl::OkStatus();
-  DISTRO_ASSIGN_OR_RETURN(const v1::JoinResponse again,
-                          JoinUntilAnswered(background, connections_->control.get(),
-                                            session->RejoinRequest(), &contact_));
+  DISTRO_ASSIGN_OR_RETURN(
+      const v1::JoinResponse again,
+      JoinUntilAnswered(context, connections_->control.get(), session->RejoinRequest(), &contact_));
   DISTRO_RETURN_IF_ERROR(session->CheckSameRun(again));
   log_->Info("snapshot fetched", {{"round", snapshot.round()},
                                   {"bytes", snapshot.size_bytes()},
@@ -155,8 +155,7 @@ absl::Status GrpcExchange::DownloadCompanion(const v1::CompanionFile& file,
                                              const std::string& path) {
   if (running_ == nullptr)
     return absl::FailedPreconditionError("DownloadCompanion: Join comes first");
-  return FetchCompanion(running_->background().follower(), connections_->download.get(), file,
-                        path);
+  return FetchCompanion(running_->context().follower(), connections_->download.get(), file, path);
 }
 
 absl::Status GrpcExchange::Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) {

@@ -1,8 +1,8 @@
 // An Exchange with an aggregator over gRPC (docs/exchange.md).
 //
-// Control (Join, Heartbeat, Leave), uploads, and downloads (subscription, snapshot) have a
-// connection each. A session has three threads (RunningSession). Leave and the destructor end and
-// join them; after Leave, and after a session that ended by itself, Join may begin another one
+// Control (Join, Heartbeat, Leave), uploads, and downloads (subscription, snapshot) each have their
+// own connection. A session has three threads (RunningSession). Leave and the destructor end and
+// join them. After Leave, or after a session that ended by itself, Join may begin another session
 // unless Stop was called.
 //
 // Thread-safety as in Exchange: one thread calls, Stop and stats come from any.
@@ -20,7 +20,7 @@
 #include "common/base/log.h"
 #include "common/client/connection.h"
 #include "common/client/follow/round_feed.h"
-#include "common/client/member/background.h"
+#include "common/client/member/context.h"
 #include "common/client/member/heartbeat.h"
 #include "common/client/member/session.h"
 #include "common/client/member/uploader.h"
@@ -34,26 +34,26 @@ struct Connections {
   std::unique_ptr<Connection> control, upload, download;
 };
 
-// A session with its threads: Heartbeat from its construction on, RoundFeed and Uploader from
-// Follow on. They meet in Session only. One thread calls; Shutdown ends and joins the others.
+// A session with its threads: Heartbeat runs from construction, RoundFeed and Uploader from Follow.
+// They share state only through Session. One thread calls; Shutdown ends and joins the others.
 class RunningSession {
  public:
-  // `background.session` is `session`; the connections are borrowed.
-  RunningSession(const Background& background, std::shared_ptr<Session> session,
+  // `context.session` is `session`; the connections are borrowed.
+  RunningSession(const SessionContext& context, std::shared_ptr<Session> session,
                  std::shared_ptr<EventQueue> queue, const Connections& connections,
                  absl::Duration heartbeat_interval);
   ~RunningSession() { Shutdown(); }
   RunningSession(const RunningSession&) = delete;
   RunningSession& operator=(const RunningSession&) = delete;
 
-  // Once. `layout` is borrowed.
+  // Called once. `layout` is borrowed.
   void Follow(const Layout* layout, RoundId next_round, uint64_t log_hash);
   bool following() const { return feed_ != nullptr; }
 
   // Ends and joins all threads. Idempotent.
   void Shutdown();
 
-  const Background& background() const { return background_; }
+  const SessionContext& context() const { return context_; }
   Session* session() { return session_.get(); }
   EventQueue* queue() { return queue_.get(); }
   Heartbeat* heartbeat() { return &heartbeat_; }
@@ -61,7 +61,7 @@ class RunningSession {
 
  private:
   // Constant after construction.
-  const Background background_;
+  const SessionContext context_;
   const std::shared_ptr<Session> session_;
   const std::shared_ptr<EventQueue> queue_;
   const Connections& connections_;
@@ -76,8 +76,8 @@ class RunningSession {
 
 class GrpcExchange final : public Exchange {
  public:
-  // Connects when it is used. `log` and `clock` are borrowed. InvalidArgument: the URL.
-  // FailedPrecondition: plaintext was not allowed.
+  // Connects at the first call. `log` and `clock` are borrowed. InvalidArgument: the URL.
+  // FailedPrecondition: plaintext is not allowed.
   static absl::StatusOr<std::unique_ptr<GrpcExchange>> Create(const GrpcExchangeOptions& options,
                                                               Log* log,
                                                               const Clock* clock = Clock::Real());
@@ -102,9 +102,9 @@ class GrpcExchange final : public Exchange {
 
   // Makes `session` the one that Stop ends. Cancelled: Stop was called.
   absl::Status SetCurrent(std::shared_ptr<Session> session);
-  // Joins the threads of the session and keeps what a later one must know.
+  // Joins the session's threads and keeps what a later session needs.
   void EndSession();
-  Background BackgroundOf(Session* session);
+  SessionContext ContextOf(Session* session);
 
   // Constant after construction.
   const GrpcExchangeOptions options_;
@@ -114,11 +114,11 @@ class GrpcExchange final : public Exchange {
 
   TransferMeter meter_;  // has its own locking
 
-  // Of the calling thread.
+  // Of the calling thread:
   std::unique_ptr<RunningSession> running_;  // null before Join and after Leave
   FirstContact contact_;
-  std::string run_id_;  // of the last session that ended ...
-  EpochId epoch_;       // ... and the highest epoch it has seen
+  std::string run_id_;  // of the last session that ended
+  EpochId epoch_;       // the highest that session has seen
 
   mutable absl::Mutex mu_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;

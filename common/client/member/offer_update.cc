@@ -139,25 +139,25 @@ absl::Status Finish(Stream* stream) {
 
 }  // namespace
 
-absl::Status OfferUpdate(const Background& background, Connection* connection,
+absl::Status OfferUpdate(const SessionContext& context, Connection* connection,
                          const RoundUpdate& update, EpochId epoch) {
-  ClientCall call(background.session, [round = update.round, epoch](const ClientView& view) {
+  ClientCall call(context.session, [round = update.round, epoch](const ClientView& view) {
     return view.epoch == epoch && view.next_round <= round;
   });
   call.context()->set_wait_for_ready(true);
   const std::shared_ptr<Connection::Stub> stub = connection->stub();
   const std::unique_ptr<Stream> stream = stub->UploadUpdate(call.context());
-  Upload upload(stream.get(), update, background.meter);
+  Upload upload(stream.get(), update, context.meter);
   bool complete = false;
-  if (upload.SendHeader(background.session->worker(), epoch) && upload.ReadHeld()) {
+  if (upload.SendHeader(context.session->worker(), epoch) && upload.ReadHeld()) {
     const bool sends = upload.left() > 0;
-    if (sends) background.meter->BeginUpload(background.clock->MonotonicNow());
+    if (sends) context.meter->BeginUpload(context.clock->MonotonicNow());
     complete = upload.SendSegments() && upload.ReadAcks();
-    if (sends) background.meter->EndUpload(background.clock->MonotonicNow(), complete);
+    if (sends) context.meter->EndUpload(context.clock->MonotonicNow(), complete);
   }
   if (upload.late() > 0) {
-    background.log->Info("segments were late, they stay in the momentum",
-                         {{"round", update.round.value()}, {"segments", upload.late()}});
+    context.log->Info("segments were late, they stay in the momentum",
+                      {{"round", update.round.value()}, {"segments", upload.late()}});
   }
   if (!upload.protocol_error().ok()) call.context()->TryCancel();
   const absl::Status status = Finish(stream.get());

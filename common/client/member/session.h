@@ -1,4 +1,4 @@
-// The state that the threads of one session with an aggregator share: a client's state, and the
+// The state shared by the threads of one session with an aggregator: a client's state, and the
 // response to Join.
 //
 // Thread-safe.
@@ -16,7 +16,8 @@ namespace distro {
 
 class Session : public ClientState {
  public:
-  // `request` began the session, or will: then `response` is empty.
+  // `request` is the Join that began the session, or will begin it; in that case `response` is
+  // empty.
   Session(v1::JoinRequest request, const v1::JoinResponse& response);
 
   // Constant.
@@ -24,11 +25,11 @@ class Session : public ClientState {
   const std::string& run_id() const { return request_.run_id(); }
   RoundId rounds() const { return rounds_; }
 
-  // Asks to join again: the run and the highest epoch seen are filled in.
+  // The request to join again, with the run and the highest epoch seen.
   v1::JoinRequest RejoinRequest() const;
 
-  // The session may go on, as far as `response` to a repeated Join tells. FailedPrecondition,
-  // reason `other_run`, names what differs.
+  // Whether the session may continue after `response` to a repeated Join. FailedPrecondition with
+  // reason `other_run` names what differs.
   absl::Status CheckSameRun(const v1::JoinResponse& response) const;
 
  private:

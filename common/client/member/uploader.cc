@@ -30,11 +30,11 @@ bool RefusesTheUpdateOnly(const absl::Status& status) {
 
 }  // namespace
 
-Uploader::Uploader(const Background& background, Connection* connection)
-    : background_(background),
+Uploader::Uploader(const SessionContext& context, Connection* connection)
+    : context_(context),
       connection_(connection),
-      backoff_(background.options->backoff, background.session->worker().incarnation() + 1),
-      reasons_("upload interrupted", background.log, background.clock) {}
+      backoff_(context.options->backoff, context.session->worker().incarnation() + 1),
+      reasons_("upload interrupted", context.log, context.clock) {}
 
 void Uploader::Add(RoundUpdate update) {
   {
@@ -42,11 +42,11 @@ void Uploader::Add(RoundUpdate update) {
     const RoundId round = update.round;
     pending_[round] = Pending{.update = std::move(update), .accepted = EpochId()};
   }
-  background_.session->Update([](ClientView&) {});
+  context_.session->Update([](ClientView&) {});
 }
 
 void Uploader::Run() {
-  Session* const session = background_.session;
+  Session* const session = context_.session;
   while (!session->ended()) {
     const ClientView view = session->view();
     const std::optional<RoundUpdate> update = NextOffer(view);
@@ -54,7 +54,7 @@ void Uploader::Run() {
       session->AwaitChange(view.version, absl::InfiniteDuration());
       continue;
     }
-    const absl::Status status = OfferUpdate(background_, connection_, *update, view.epoch);
+    const absl::Status status = OfferUpdate(context_, connection_, *update, view.epoch);
     if (session->ended()) return;
     Handle(*update, view, status);
   }
@@ -71,8 +71,7 @@ std::optional<RoundUpdate> Uploader::NextOffer(const ClientView& view) {
     }
     const bool late = pending.refused || !pending.offered;
     if (over && late && pending.accepted == EpochId()) {
-      background_.log->Info("update was late, it stays in the momentum",
-                            {{"round", round.value()}});
+      context_.log->Info("update was late, it stays in the momentum", {{"round", round.value()}});
     }
     it = over ? pending_.erase(it) : std::next(it);
   }
@@ -98,15 +97,14 @@ void Uploader::Handle(const RoundUpdate& update, const ClientView& start,
   }
   if (MayBeDamaged(update.round, status)) {
     reasons_.Failed(status.ToString());
-    background_.meter->AddRetry(RetriedRpc::kUpload, status.code());
+    context_.meter->AddRetry(RetriedRpc::kUpload, status.code());
     return Await(update.round, start, /*refused=*/false, DelayAfter(status, &backoff_));
   }
   const StatusAction action = ActionFor(status);
   if (action == StatusAction::kEnd || action == StatusAction::kResync) {
-    background_.log->Error("update rejected",
-                           {{"round", update.round.value()}, {"status", status}});
+    context_.log->Error("update rejected", {{"round", update.round.value()}, {"status", status}});
     if (action == StatusAction::kResync || !RefusesTheUpdateOnly(status))
-      background_.session->End(status);
+      context_.session->End(status);
     Forget(update);
     return;
   }
@@ -115,24 +113,24 @@ void Uploader::Handle(const RoundUpdate& update, const ClientView& start,
     absl::MutexLock lock(&mu_);
     if (auto it = pending_.find(update.round); it != pending_.end()) it->second.refused = true;
   }
-  const ClientView view = background_.session->view();
+  const ClientView view = context_.session->view();
   if (view.next_round > update.round || view.epoch != epoch) return;  // it was cancelled for that
-  if (refused) background_.session->WantHead();
+  if (refused) context_.session->WantHead();
   if (!refused) reasons_.Failed(status.ToString());
-  background_.meter->AddRetry(RetriedRpc::kUpload, status.code());
+  context_.meter->AddRetry(RetriedRpc::kUpload, status.code());
   Await(update.round, start, refused, DelayAfter(status, &backoff_));
 }
 
 void Uploader::Await(RoundId round, const ClientView& start, bool refused, absl::Duration delay) {
   const absl::Time due = absl::Now() + delay;
   while (true) {
-    const ClientView view = background_.session->view();
+    const ClientView view = context_.session->view();
     const absl::Duration left = due - absl::Now();
     const bool over = view.next_round > round || (refused && view.head > round);
     if (over || view.epoch != start.epoch || view.returns != start.returns) return;
     if (view.opens != start.opens) return;
     if (left <= absl::ZeroDuration()) return;
-    if (!background_.session->AwaitChange(view.version, left)) return;
+    if (!context_.session->AwaitChange(view.version, left)) return;
   }
 }
 

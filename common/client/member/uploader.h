@@ -1,6 +1,6 @@
-// Sends updates in the background: one thread that offers each update to the aggregator, again
-// after every cut and to every new epoch, until its round is committed. What the aggregator holds
-// is not sent twice.
+// Sends updates in the background: a thread offers each update to the aggregator until its round is
+// committed, again after every interruption and to every new epoch. Segments that the aggregator
+// already has are not sent again.
 //
 // Run() is the thread's body; Add is thread-safe.
 #pragma once
@@ -12,16 +12,16 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/reason_log.h"
 #include "common/client/connection.h"
-#include "common/client/member/background.h"
+#include "common/client/member/context.h"
 #include "common/exchange/exchange.h"
 
 namespace distro {
 
 class Uploader {
  public:
-  Uploader(const Background& background, Connection* connection);
+  Uploader(const SessionContext& context, Connection* connection);
 
-  // Keeps the update until its round is committed or refused for good. Does not block.
+  // Keeps the update until its round is committed or it is refused for good. Does not block.
   void Add(RoundUpdate update);
 
   void Run();
@@ -29,28 +29,28 @@ class Uploader {
  private:
   struct Pending {
     RoundUpdate update;
-    EpochId accepted;      // the epoch that acknowledged all of it; 0 before
+    EpochId accepted;      // the epoch in which all of it was acknowledged; 0: none
     bool refused = false;  // FailedPrecondition: its round may be over
-    bool offered = false;  // a stream of it was begun, which may have brought all of it
-    int malformed = 0;     // how often it was refused for its bytes
+    bool offered = false;  // a stream was begun; the aggregator may have received all of it
+    int malformed = 0;     // how often its bytes were refused
   };
 
-  // Forgets updates whose round is over; the oldest of the others that this epoch has not
-  // acknowledged.
+  // Removes updates whose round is over. Returns the oldest of the others that is not acknowledged
+  // in this epoch.
   std::optional<RoundUpdate> NextOffer(const ClientView& view);
-  // Whether the bytes of the update may be right, and were changed on the way: it was refused for
-  // them, not too often yet.
+  // Whether the update may have been damaged on the way: its bytes were refused, but fewer than
+  // kMaxMalformed times.
   bool MayBeDamaged(RoundId round, const absl::Status& status);
   // `start` is the session's view when the offer began.
   void Handle(const RoundUpdate& update, const ClientView& start, const absl::Status& status);
-  // Waits before the next attempt, but not past news of the epoch, the round or an opening one, or
-  // the aggregator's return.
+  // Waits `delay` before the next attempt; returns early when the epoch or the round changes, a
+  // round opens, or the aggregator is back.
   void Await(RoundId round, const ClientView& start, bool refused, absl::Duration delay);
-  // Unless the worker has put another update in its place meanwhile.
+  // Removes the update, unless the worker has replaced it meanwhile.
   void Forget(const RoundUpdate& update);
 
   // Constant after construction.
-  const Background background_;
+  const SessionContext context_;
   Connection* const connection_;
 
   Backoff backoff_;  // of the thread

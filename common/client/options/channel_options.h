@@ -1,6 +1,6 @@
 // The options of a connection to an aggregator: address, encryption and credentials
-// (docs/security.md). The same flags in distro-worker, distro-archiver and distroctl. Plain data;
-// no gRPC here.
+// (docs/security.md). distro-worker, distro-archiver and distroctl have the same flags for them.
+// Plain data; no gRPC here.
 #pragma once
 
 #include <string>
@@ -13,16 +13,16 @@
 namespace distro {
 
 struct ClientTls {
-  // PEM file of the CAs that may have issued the aggregator's certificate. Empty: the system's.
+  // PEM file of the CAs to trust for the aggregator's certificate. Empty: the system's.
   std::string ca = {};
-  // PEM files of the client's own certificate, chain included, and its key. Both or neither.
+  // PEM files of the client's own certificate, with its chain, and its key. Both or neither.
   std::string cert = {};
   std::string key = {};
-  // An invite (invite.h), which has CA and token: instead of the four others.
+  // Path of an invite (invite.h), which contains CA and token: used instead of the other four.
   std::string invite = {};
-  // File that holds the client's token, one line.
+  // File with the client's token, one line.
   std::string token_file = {};
-  // Name that the aggregator's certificate must have; empty: the address's host.
+  // Name expected in the aggregator's certificate; empty: the address's host.
   std::string server_name = {};
 
   bool operator==(const ClientTls&) const = default;
@@ -32,15 +32,15 @@ struct ChannelOptions {
   // "host:port", optionally after grpc:// or http://, or grpcs:// or https:// for TLS only. IPv6
   // addresses in brackets.
   std::string aggregator;
-  // Plaintext, and nobody is authenticated.
+  // Plaintext, without authentication.
   bool insecure = false;
-  // Without `insecure`.
+  // Used unless `insecure`.
   ClientTls tls = {};
 };
 
-// Of --connect_timeout, where 0 means for ever. InvalidArgument: below 0.
+// Checks --connect_timeout; 0 means no limit. InvalidArgument: below 0.
 absl::Status ValidateConnectTimeout(absl::Duration timeout);
-// As long as it is meant.
+// The timeout as a duration: 0 becomes infinite.
 inline absl::Duration PatienceOf(absl::Duration connect_timeout) {
   return connect_timeout == absl::ZeroDuration() ? absl::InfiniteDuration() : connect_timeout;
 }
@@ -49,8 +49,9 @@ inline absl::Duration PatienceOf(absl::Duration connect_timeout) {
 // outside 1..65535.
 absl::StatusOr<std::string> ParseAggregatorUrl(absl::string_view url);
 
-// InvalidArgument names the flags and the remedy: neither a certificate nor a token where TLS is
-// spoken, half a certificate, or TLS flags beside --insecure, which would not do what they say.
+// InvalidArgument names the flags and the remedy: TLS without a certificate or a token, a
+// certificate without its key or the reverse, or TLS flags with --insecure, which would ignore
+// them.
 absl::Status ValidateClientTls(bool insecure, const ClientTls& tls);
 
 }  // namespace distro

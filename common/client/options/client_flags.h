@@ -1,5 +1,5 @@
-// The flags that say how a client talks with its aggregator (docs/security.md): the same seven in
-// distro-worker, distro-archiver and distroctl, with the same words.
+// The flags of a connection to an aggregator (docs/security.md): the same seven, with the same help
+// texts, in distro-worker, distro-archiver and distroctl.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,11 @@
 
 namespace distro {
 
-// `own`, and behind them the seven, which set all of `channel` but its address; it is borrowed.
+// Returns `own` followed by the seven, which set all of `channel` except its address. `channel` is
+// borrowed.
 std::vector<Flag> WithClientFlags(std::vector<Flag> own, ChannelOptions* channel);
 
-// --connect_timeout, of those that stay (ValidateConnectTimeout).
+// --connect_timeout, for programs that keep running (ValidateConnectTimeout).
 Flag ConnectTimeoutFlag(absl::Duration* timeout);
 
 }  // namespace distro

@@ -1,5 +1,5 @@
-// Reads the files of a client's identity: the contents of its PEM files and its token, whether they
-// are files of their own or in an invite (invite.h).
+// Reads the files of a client's identity: its PEM files and its token, from separate files or from
+// an invite (invite.h).
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@
 namespace distro {
 
 struct ClientTlsFiles {
-  TlsFiles files;  // `ca` is the invite's path where the invite has the CAs
+  TlsFiles files;  // with an invite that has CAs, `ca` is the invite's path
   TlsMaterial material;
 };
 
-// The statuses of ReadInvite and ReadTlsFiles, after the flags that named the files.
+// The statuses of ReadInvite and ReadTlsFiles; messages name the flags first.
 absl::StatusOr<ClientTlsFiles> ReadClientTls(const ClientTls& tls);
 
-// The token that calls carry; requires `token_file` or `invite`. The statuses of ReadTokenFile and
-// ReadInvite, after the flag that named the file.
+// The token that calls carry. Requires `token_file` or `invite`. The statuses of ReadTokenFile and
+// ReadInvite; messages name the flag first.
 absl::StatusOr<std::string> ReadClientToken(const ClientTls& tls);
 
 }  // namespace distro

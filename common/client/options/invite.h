@@ -1,6 +1,6 @@
-// An invite: one file with everything that a machine needs to take part in a run but its data. The
-// operator makes it (`distroctl invite`) and hands it on; it is as secret as the token in it
-// (docs/invites.md).
+// An invite: one file with everything that a machine needs to join a run, except its data. The
+// operator makes it (`distroctl invite`) and passes it on; it contains a token and must be kept as
+// secret as one (docs/invites.md).
 //
 //   distro-invite 1
 //   aggregator aggregator.example:7700
@@ -12,9 +12,8 @@
 //   expires 2026-12-24T00:00:00Z
 //   -----BEGIN CERTIFICATE-----
 //   ...
-//
-// A line is a key and its value. What begins with the first certificate is the CA of the
-// aggregator: the file is a PEM file, too. Pure but for ReadInvite.
+// Each line is a key and its value. From the first certificate on, the file is the aggregator's CA
+// in PEM form, so the whole file can be used as a PEM file. Pure, except ReadInvite.
 #pragma once
 
 #include <cstdint>
@@ -37,30 +36,30 @@ struct Invite {
   std::string role = {};        // worker, archiver, viewer or admin
   std::string token = {};
   std::string run = {};                         // name of the run; empty: any
-  std::string data_fingerprint = {};            // of the run's data; empty: not said
+  std::string data_fingerprint = {};            // of the run's data; empty: not given
   absl::Time expires = absl::InfiniteFuture();  // in whole seconds
-  std::string ca = {};  // PEM; empty: the aggregator's certificate is one of the system's CAs
+  std::string ca = {};                          // PEM; empty: the system's CAs
 
   bool operator==(const Invite&) const = default;
 };
 
-// InvalidArgument names the line or the key: no invite, a key that is not known or stands twice,
-// one of the first four missing, a value that is none. No message has the token.
+// InvalidArgument names the line or the key: not an invite, an unknown or repeated key, one of the
+// first four missing, or an invalid value. No message contains the token.
 absl::StatusOr<Invite> ParseInvite(absl::string_view text);
 
-// Requires values that ParseInvite takes.
+// Requires values that ParseInvite accepts.
 std::string InviteText(const Invite& invite);
 
 // The statuses of ReadFile, and of ParseInvite after "PATH: ".
 absl::StatusOr<Invite> ReadInvite(const std::string& path);
 
-// What a program does about --invite: nothing without one, else reads it and takes the aggregator's
-// address from it unless another was given. Unauthenticated: it has expired. Otherwise as
-// ReadInvite, after "--invite: ".
+// Applies --invite: reads the file, if the flag is given, and takes the aggregator's address from
+// it unless another was given. Unauthenticated: the invite has expired. Otherwise as ReadInvite,
+// after "--invite: ".
 absl::StatusOr<std::optional<Invite>> TakeInvite(ChannelOptions* channel, absl::Time now);
 
-// Whether the invite in `path` is for this role, which is that of the program. InvalidArgument
-// names both.
+// Checks that the invite in `path` is for `role`, the role of this program. InvalidArgument names
+// both.
 absl::Status CheckInviteRole(const Invite& invite, absl::string_view path, absl::string_view role);
 
 }  // namespace distro

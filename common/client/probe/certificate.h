@@ -1,5 +1,5 @@
-// Describes a server's certificate for people. The certificate is untrusted input: the text is
-// bounded and has no control characters.
+// Describes a server's certificate for people. The certificate is untrusted input: texts are
+// bounded and contain no control characters.
 #pragma once
 
 #include <openssl/x509.h>
@@ -13,16 +13,16 @@
 namespace distro {
 
 struct CertificateFacts {
-  std::string subject;             // CN, or all of the name where it has none
-  std::string issuer;              // the same of who signed it
-  std::vector<std::string> names;  // hosts and IP addresses it is for, 16 at most
+  std::string subject;             // CN, or the whole name if it has none
+  std::string issuer;              // the same of the issuer
+  std::vector<std::string> names;  // hosts and IP addresses, 16 at most
   absl::Time not_before = absl::InfinitePast();
   absl::Time not_after = absl::InfinitePast();
 };
 
 CertificateFacts FactsOf(const X509* certificate);
 
-// Of a subject or an issuer: its CN, or all of it.
+// The CN of a subject or an issuer, or the whole name if it has none.
 std::string NameText(const X509_NAME* name);
 
 // "2026-11-24 03:14 UTC".

@@ -1,5 +1,5 @@
-// The faults between a client and its aggregator, one word each: the same word in the log, the exit
-// code and docs/troubleshooting.md. Pure; no sockets, no gRPC.
+// The faults of the connection between a client and its aggregator. Each has one word, which the
+// log, the exit code and docs/troubleshooting.md use. Pure; no sockets, no gRPC.
 //
 //   if (look.fault) return StatusOf(*look.fault);
 //   ...
@@ -16,48 +16,48 @@
 namespace distro {
 
 enum class FaultKind {
-  kUnresolved,        // DNS does not know the name, or does not answer
+  kUnresolved,        // DNS does not know the name or does not answer
   kUnreachable,       // refused, dropped, no route
   kTlsMismatch,       // one end speaks TLS, the other plaintext
-  kOtherService,      // what listens there is no aggregator
-  kUntrusted,         // the aggregator's certificate is of a CA that is not known here
-  kNameMismatch,      // it is for another name
-  kCertificateDates,  // it has ended or not begun, by this machine's clock
-  kNoAnswer,          // a connection, and then silence or its end
+  kOtherService,      // the server there is not an aggregator
+  kUntrusted,         // the aggregator's certificate is from an unknown CA
+  kNameMismatch,      // the certificate is for another name
+  kCertificateDates,  // the certificate has expired or is not valid yet, by this machine's clock
+  kNoAnswer,          // connected, then silence or a closed connection
   kOwnCertificate,    // the aggregator refuses this client's certificate
 };
 
 struct ConnectionFault {
   FaultKind kind = FaultKind::kNoAnswer;
-  std::string what = {};    // what was seen, and at which address
-  std::string remedy = {};  // what a person does about it
-  // What was seen may not be what a call meets (a proxy that gRPC goes through): never at once.
+  std::string what = {};    // the observation, with the address
+  std::string remedy = {};  // how to fix it
+  // A call may meet something else (gRPC uses a proxy, the probe does not): never final.
   bool doubtful = false;
 };
 
-// How a kind is told to people and programs.
+// How a kind is presented to people and programs.
 struct FaultRule {
   FaultKind kind;
   absl::string_view reason;   // of the status
-  int exit_code;              // of distro-worker and distro-archiver; 0: that of the reason
-  bool passes;                // an aggregator that is about to start looks the same: worth waiting
+  int exit_code;              // of distro-worker and distro-archiver; 0: the reason's
+  bool passes;                // worth waiting: a starting aggregator looks the same
   absl::string_view summary;  // for --help
 };
 
 std::span<const FaultRule> FaultRules();
 const FaultRule& RuleOf(FaultKind kind);
 
-// Whether trying again cannot help.
+// Whether another attempt cannot help.
 bool IsFinal(const ConnectionFault& fault);
 
-// "WHAT; REMEDY", with the kind's reason. Unavailable where it may pass, Unauthenticated for a
+// "WHAT; REMEDY", with the kind's reason. Unavailable if it may pass, Unauthenticated for a
 // client's certificate, otherwise InvalidArgument: a flag or a certificate must be fixed.
 absl::Status StatusOf(const ConnectionFault& fault);
 
-// The exit code of a status of StatusOf, or of one with the same reason; none: of another status.
+// The exit code for a status from StatusOf or with the same reason; nullopt for other statuses.
 std::optional<int> ConnectionExitCode(const absl::Status& status);
 
-// Whether it is one of those.
+// Whether `code` is one of these exit codes.
 bool IsConnectionExitCode(int code);
 
 }  // namespace distro

@@ -1,6 +1,5 @@
-// The message and the remedy of each fault between a client and its aggregator: the sentences of
-// docs/troubleshooting.md. Pure: from an observation to a ConnectionFault. `address` is the
-// aggregator's, as it was given.
+// The message and the remedy of each fault, with the sentences of docs/troubleshooting.md. Pure:
+// turns an observation into a ConnectionFault. `address` is the aggregator's, as given.
 #pragma once
 
 #include <string>
@@ -18,33 +17,33 @@ ConnectionFault Unresolved(absl::string_view address, absl::string_view host,
                            const absl::Status& why);
 ConnectionFault Unreachable(absl::string_view address, const absl::Status& why);
 
-// TLS was spoken, and the server speaks plaintext; and the other way about.
+// One side spoke TLS and the other plaintext.
 ConnectionFault PlaintextServer(absl::string_view address);
 ConnectionFault TlsServer(absl::string_view address);
 
 ConnectionFault Http1Server(absl::string_view address);
-// It answered with bytes of something else.
+// The server sent bytes of another protocol.
 ConnectionFault UnknownServer(absl::string_view address, absl::string_view first_bytes);
-// TLS without HTTP/2 inside; `alpn` is what the server chose.
+// TLS without HTTP/2 inside; `alpn` is the protocol that the server chose.
 ConnectionFault NoHttp2(absl::string_view address, absl::string_view alpn);
-// HTTP/2, and no health service behind it.
+// HTTP/2, but no gRPC health service.
 ConnectionFault NoAggregator(absl::string_view address);
 
-// A connection, and then nothing, or its end.
+// The connection was made, then silent or closed.
 ConnectionFault NoAnswer(absl::string_view address, const absl::Status& why);
 
-// What a certificate was judged by.
+// What a certificate was checked against.
 struct CertificateWishes {
   std::string ca_file;                // --ca; empty: the system's CAs
-  std::vector<std::string> ca_names;  // in it
+  std::vector<std::string> ca_names;  // the names of the CAs in ca_file
   std::string server_name;
   absl::Time now;
 };
-// Of a handshake that was refused by us. All its faults are named, the remedy is that of the first.
+// For a handshake that this side refused. Names all faults; the remedy is that of the first.
 ConnectionFault BadCertificate(absl::string_view address, const TlsHandshake& seen,
                                const CertificateWishes& wishes);
 
-// The server ended TLS with an alert; `cert_file` is --cert, which may be empty.
+// The server ended TLS with an alert; `cert_file` is --cert and may be empty.
 ConnectionFault RefusedByServer(absl::string_view address, absl::string_view cert_file,
                                 absl::string_view alert);
 

@@ -1,6 +1,6 @@
-// Looks at the way to an aggregator, below gRPC: name, connection, TLS, HTTP/2. It is asked when a
-// call failed, and by `distroctl check-connection`; that all is well is for a call to say
-// (common/client/diagnosis.h). Blocking; thread-safe; nothing is kept.
+// Probes the path to an aggregator below gRPC: name, connection, TLS, HTTP/2. Used when a call has
+// failed, and by `distroctl check-connection`. Only a call can show that everything works
+// (common/client/diagnosis.h). Blocking; thread-safe; keeps no state.
 //
 //   const absl::StatusOr<ConnectionLook> look = Probe({.channel = options.channel});
 //   if (look.ok() && look->fault) return StatusOf(*look->fault);
@@ -22,36 +22,37 @@ namespace distro {
 
 struct ProbeOptions {
   ChannelOptions channel;
-  // Of each step. Longer than the slowest handshake; a host that drops everything costs so much.
+  // Limit of each step. Should exceed the slowest handshake; a host that drops all packets costs
+  // this long.
   absl::Duration step_timeout = absl::Seconds(10);
-  // Asked every 100 ms while a step waits; false: Cancelled. Empty: always wanted.
+  // Called every 100 ms while a step waits; false: Cancelled. Empty: always wanted.
   std::function<bool()> wanted = nullptr;
-  // Whose calendar certificates are judged by; borrowed.
+  // The clock for the dates of certificates; borrowed.
   const Clock* clock = Clock::Real();
 };
 
 struct ProbeStep {
   std::string name;  // "resolve", "connect", "tls", "http2", "health"
   bool ok = false;
-  std::string seen;  // for people, one line
+  std::string seen;  // one line, for people
   absl::Duration took;
 };
 
 struct ConnectionLook {
   std::string address;           // host:port
-  std::vector<ProbeStep> steps;  // as far as they went; the last one may have failed
+  std::vector<ProbeStep> steps;  // those that ran; only the last may have failed
   std::vector<std::string> ip_addresses;
   std::optional<CertificateFacts> certificate;
-  std::string tls_version;  // "TLSv1.3"; empty: plaintext, or it did not get so far
+  std::string tls_version;  // "TLSv1.3"; empty: plaintext, or not reached
   std::string alpn;
-  std::string health;  // of the aggregator: SERVING, NOT_SERVING; empty: it was not asked
-  // The environment's variable for a proxy that gRPC goes through and the look does not.
+  std::string health;  // of the aggregator: SERVING, NOT_SERVING; empty: not asked
+  // The environment variable of a proxy that gRPC uses and the probe does not.
   std::string proxy_variable;
-  std::optional<ConnectionFault> fault;  // of the step that failed
+  std::optional<ConnectionFault> fault;  // of the failed step
 };
 
 // InvalidArgument, NotFound, PermissionDenied: the address or the files of the flags cannot be
-// used. Cancelled: it is not wanted any more. What the way is like is an answer, no error.
+// used. Cancelled: `wanted` returned false. Faults of the connection are results, not errors.
 absl::StatusOr<ConnectionLook> Probe(const ProbeOptions& options);
 
 }  // namespace distro

@@ -1,4 +1,4 @@
-// Names, addresses and connections with a deadline on each: nothing here blocks longer. Not
+// Resolves names and connects, with a deadline for every operation: nothing here blocks longer. Not
 // thread-safe.
 //
 //   const Deadline deadline(absl::Seconds(10), wanted);
@@ -22,17 +22,17 @@
 
 namespace distro {
 
-// Until when a step may take, by a clock that nobody sets; and whether anybody still wants it.
+// The time limit of a step, on the monotonic clock, and whether the caller still wants its result.
 class Deadline {
  public:
-  // A day at most. `wanted` is asked every 100 ms while something waits; empty: until the end.
+  // `limit` is at most a day. `wanted` is called every 100 ms while something waits; empty: always.
   explicit Deadline(absl::Duration limit, std::function<bool()> wanted = nullptr);
 
-  // Whether time is left, and somebody wants it.
+  // Whether time is left and the result is still wanted.
   bool Goes() const;
-  // How long to wait before that is asked again: 1 to 100.
+  // How long to wait before Goes() is asked again: 1 to 100.
   int SliceMilliseconds() const;
-  // DeadlineExceeded "no answer within 10s", or Cancelled. Requires that it no longer Goes().
+  // DeadlineExceeded "no answer within 10s", or Cancelled. Requires that Goes() is false.
   absl::Status Why() const;
 
  private:
@@ -48,26 +48,26 @@ struct SocketAddress {
   std::string Text() const;  // "127.0.0.1", "2001:db8::1"
 };
 
-// At most 8 addresses of a name or a literal, in the system's order. Unavailable: what the resolver
-// says. DeadlineExceeded, Cancelled: of the deadline; the look-up then ends by itself, in a thread
-// of its own, since the system's resolver cannot be told to stop.
+// Resolves a name or a literal to at most 8 addresses, in the system's order. Unavailable: the
+// resolver's error. DeadlineExceeded, Cancelled: of the deadline; the lookup then continues in its
+// own thread until it ends, because the system's resolver cannot be stopped.
 absl::StatusOr<std::vector<SocketAddress>> Resolve(const std::string& host, int port,
                                                    const Deadline& deadline);
 
-// Bytes both ways.
+// A bidirectional stream of bytes.
 class ByteStream {
  public:
   virtual ~ByteStream() = default;
-  // All of `bytes`. Unavailable: the connection broke. Otherwise of the deadline.
+  // Sends all of `bytes`. Unavailable: the connection broke. Otherwise the deadline's status.
   virtual absl::Status Send(absl::string_view bytes, const Deadline& deadline) = 0;
-  // 1 to `limit` bytes, or none at the end of the stream. Errors as Send.
+  // Receives 1 to `limit` bytes; an empty string at the end of the stream. Errors as Send.
   virtual absl::StatusOr<std::string> Receive(size_t limit, const Deadline& deadline) = 0;
 };
 
 class TcpStream final : public ByteStream {
  public:
-  // To the first that answers; all are tried at the same time. Unavailable: what each says, such
-  // as "127.0.0.1: connection refused". Otherwise of the deadline.
+  // Connects to all addresses at the same time and keeps the first that answers. Unavailable: the
+  // error of each, such as "127.0.0.1: connection refused". Otherwise the deadline's status.
   static absl::StatusOr<std::unique_ptr<TcpStream>> Connect(
       const std::vector<SocketAddress>& addresses, const Deadline& deadline);
   ~TcpStream() override;
@@ -76,13 +76,13 @@ class TcpStream final : public ByteStream {
 
   absl::Status Send(absl::string_view bytes, const Deadline& deadline) override;
   absl::StatusOr<std::string> Receive(size_t limit, const Deadline& deadline) override;
-  // To which it leads.
+  // The address it is connected to.
   const std::string& address() const { return address_; }
 
  private:
   TcpStream(int fd, std::string address) : fd_(fd), address_(std::move(address)) {}
 
-  const int fd_;  // does not block
+  const int fd_;  // non-blocking
   const std::string address_;
 };
 

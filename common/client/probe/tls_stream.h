@@ -1,7 +1,7 @@
-// TLS over a stream, as a client that wants to know what is wrong: all faults of the server's
-// certificate are collected, and what it says of itself is kept, before the handshake is broken
-// off. The own certificate is shown only to a server that was found right. OpenSSL's; the streams'
-// deadlines; 256 KiB at most are read in a handshake.
+// TLS over a stream, for a client that diagnoses a connection: it collects all faults of the
+// server's certificate, and its facts, before it ends the handshake. It sends its own certificate
+// only to a server whose certificate is valid. Uses OpenSSL and the stream's deadlines; reads at
+// most 256 KiB in a handshake.
 //
 //   TlsStream tls(&tcp, config);
 //   const TlsHandshake seen = tls.Handshake(deadline);
@@ -24,35 +24,35 @@
 namespace distro {
 
 struct TlsConfig {
-  // The CAs that count (empty: the system's), and the own certificate, or none.
+  // The trusted CAs (empty: the system's), and the client's own certificate, if any.
   TlsMaterial material;
-  // That the certificate must be for; a name is also asked for (SNI), an IP address is not.
+  // The name expected in the certificate; also sent as SNI, unless it is an IP address.
   std::string server_name;
-  // By which certificates have begun or ended.
+  // The time at which certificates must be valid.
   absl::Time now = absl::InfinitePast();
 };
 
 struct TlsHandshake {
   enum class Result {
     kDone,
-    kRefusedByUs,    // the certificate; see the three faults
+    kRefusedByUs,    // the certificate is bad; see the three faults
     kRefusedByPeer,  // an alert; see `error`
-    kNoTls,          // what came is no TLS: see first_bytes, which may be empty
-    kInterrupted,    // see `status`; Internal: of this machine
+    kNoTls,          // the peer does not speak TLS: see first_bytes, which may be empty
+    kInterrupted,    // see `status`; Internal: a fault of this machine
   };
   Result result = Result::kInterrupted;
   absl::Status status = absl::OkStatus();
-  std::string error;        // OpenSSL's words
-  std::string first_bytes;  // as far as greeting.h looks
+  std::string error;        // OpenSSL's text
+  std::string first_bytes;  // at most what greeting.h reads
 
   std::optional<CertificateFacts> certificate;
   std::string version;  // "TLSv1.3"
-  std::string alpn;     // that the server chose; empty: none
+  std::string alpn;     // chosen by the server; empty: none
 
-  // Of the certificate, or of one between it and its CA.
-  std::string untrusted;  // OpenSSL's words for why no CA that counts is behind it
+  // Of the certificate, or of one between it and its CA:
+  std::string untrusted;  // OpenSSL's text on why no trusted CA has issued it
   bool name_mismatch = false;
-  std::optional<CertificateFacts> out_of_date;  // which of them
+  std::optional<CertificateFacts> out_of_date;  // the certificate that is out of date
 };
 
 class TlsStream final : public ByteStream {
@@ -61,15 +61,15 @@ class TlsStream final : public ByteStream {
   TlsStream(ByteStream* below, TlsConfig config);
   ~TlsStream() override;
 
-  // Once.
+  // Call once.
   TlsHandshake Handshake(const Deadline& deadline);
 
-  // After a handshake that is done. Unauthenticated: the peer ends it with an alert, such as about
-  // the own certificate.
+  // After a completed handshake. Unauthenticated: the peer ends it with an alert, for example about
+  // the client's certificate.
   absl::Status Send(absl::string_view bytes, const Deadline& deadline) override;
   absl::StatusOr<std::string> Receive(size_t limit, const Deadline& deadline) override;
 
-  // Names of the CAs in --ca, 4 at most; empty: the system's count.
+  // Names of the CAs in --ca, at most 4; empty: the system's CAs are used.
   const std::vector<std::string>& ca_names() const { return ca_names_; }
 
  private:
@@ -83,10 +83,11 @@ class TlsStream final : public ByteStream {
   absl::Status UseOwnCertificate();
   static int VerifyChain(X509_STORE_CTX* store, void* self);
   static int NoteFault(int ok, X509_STORE_CTX* store);
-  // What OpenSSL wants to send, then what it waits for. OutOfRange: the peer closed.
+  // Flush sends what OpenSSL has to send; Feed reads what it waits for. OutOfRange: the peer
+  // closed.
   absl::Status Flush(const Deadline& deadline);
   absl::Status Feed(const Deadline& deadline);
-  // Repeats `step`, an operation of OpenSSL, until it is done.
+  // Repeats `step`, an OpenSSL operation, until it is complete.
   template <typename Step>
   absl::StatusOr<int> Pump(const Step& step, const Deadline& deadline);
 
@@ -95,9 +96,9 @@ class TlsStream final : public ByteStream {
   std::vector<std::string> ca_names_;
   std::unique_ptr<SSL_CTX, Freed> context_;
   std::unique_ptr<SSL, Freed> ssl_;
-  BIO* from_peer_ = nullptr;  // of ssl_, as the next
-  BIO* to_peer_ = nullptr;
-  size_t received_ = 0;  // bytes, in all
+  BIO* from_peer_ = nullptr;  // owned by ssl_
+  BIO* to_peer_ = nullptr;    // owned by ssl_
+  size_t received_ = 0;       // bytes in total
   TlsHandshake seen_;
 };
 

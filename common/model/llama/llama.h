@@ -1,8 +1,8 @@
 // The Llama of a Hugging Face config.json (LlamaForCausalLM): embedding, config.layers blocks,
-// head. worker/model/llama has its arithmetic.
+// head. worker/model/llama does its arithmetic.
 //
-// Keys that change the arithmetic and are not built are refused by name; keys that LlamaForCausalLM
-// itself ignores (token ids, pretraining_tp, use_cache, versions) are ignored here too.
+// Refuses, by name, keys that change the arithmetic in unsupported ways. Ignores keys that
+// LlamaForCausalLM itself ignores (token ids, pretraining_tp, use_cache, versions).
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ class Llama final : public Architecture {
   // Matrices are [out, in]; lm_head.weight only when the embeddings are not tied.
   std::vector<TensorSpec> Tensors() const override;
   std::vector<UnitSpec> Units() const override;
-  // Norms are 1, matrices have the deviation initializer_range.
+  // Norms are 1; matrices have the deviation initializer_range.
   InitialValues Initial(const TensorSpec& tensor) const override;
 
   //   6 * (elements of the matrices that multiply) + 12 * layers * heads * head_dim * S
@@ -55,22 +55,22 @@ class Llama final : public Architecture {
   // masked half (as PaLM, appendix B, counts).
   double FlopsPerToken(int sequence_length) const override;
 
-  // Which results autograd keeps of worker/model/llama/llama_units.cc and which temporaries live at
-  // the same time, followed operation by operation (docs/fsdp.md, "Memory"). A change there changes
-  // this; a test compares it with what an allocator counts.
+  // Follows worker/model/llama/llama_units.cc operation by operation: the results that autograd
+  // keeps, and the temporaries that are alive at the same time (docs/fsdp.md, "Memory"). A change
+  // there requires one here; a test compares it with an allocator's count.
   ModelMemory Memory(int64_t sequences, int64_t positions, int64_t element_bytes) const override;
 
  private:
   const LlamaConfig config_;
 };
 
-// From the keys of transformers 5 (dtype, rope_parameters) and of older ones (torch_dtype,
+// Reads the keys of transformers 5 (dtype, rope_parameters) and of older versions (torch_dtype,
 // rope_theta, rope_scaling). Absent or null keys have transformers' defaults; hidden_size,
-// num_hidden_layers, num_attention_heads, intermediate_size and vocab_size must be there. The dtype
-// is not read: the weights name their own. InvalidArgument names the key and the remedy: a value of
-// the wrong type or out of range, head counts that do not divide, an odd head_dim, another class,
-// or a feature that is not built (partial RoPE, scaling but Llama 3's, biases, dropout, sliding
-// window, quantization, a hidden_act other than silu).
+// num_hidden_layers, num_attention_heads, intermediate_size and vocab_size are required. Ignores
+// the dtype, because the weights have their own. InvalidArgument names the key and the remedy: a
+// value of the wrong type or out of range, head counts that do not divide, an odd head_dim, another
+// class, or an unsupported feature (partial RoPE, scaling other than Llama 3's, biases, dropout,
+// sliding window, quantization, a hidden_act other than silu).
 absl::StatusOr<std::shared_ptr<const Architecture>> ReadLlama(ConfigReader& reader);
 
 }  // namespace distro

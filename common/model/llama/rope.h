@@ -1,5 +1,5 @@
-// The rotary position embedding of a Llama's config.json: a base, and for Llama 3.1 to 3.3 how the
-// frequencies are stretched for contexts longer than those of the pretraining (rope_type "llama3").
+// The rotary position embedding in a Llama's config.json: a base, and for Llama 3.1 to 3.3 the
+// scaling of the frequencies for contexts longer than in pretraining (rope_type "llama3").
 #pragma once
 
 #include <optional>
@@ -11,9 +11,9 @@ namespace distro {
 
 class ConfigReader;
 
-// rope_type "llama3". Wavelengths are in positions: those above original_max_positions /
-// low_freq_factor are `factor` times as long, those below original_max_positions / high_freq_factor
-// stay, and between the two the one goes over into the other.
+// rope_type "llama3". Wavelengths, in positions, above original_max_positions / low_freq_factor are
+// multiplied by `factor`; those below original_max_positions / high_freq_factor stay; between the
+// two the scaling is interpolated.
 struct RopeScaling {
   double factor = 1;            // 1 or more
   double low_freq_factor = 1;   // above 0
@@ -30,16 +30,16 @@ struct Rope {
   bool operator==(const Rope&) const = default;
 };
 
-// From rope_parameters (transformers 5), or rope_theta and rope_scaling (older). Absent: theta
-// 10000, unscaled. InvalidArgument names the key and the remedy: another rope_type, partial RoPE, a
-// value out of range, or the two ways contradicting each other.
+// Reads rope_parameters (transformers 5), or rope_theta and rope_scaling (older versions). Absent:
+// theta 10000, unscaled. InvalidArgument names the key and the remedy: another rope_type, partial
+// RoPE, a value out of range, or a contradiction between old and new keys.
 absl::StatusOr<Rope> ReadRope(ConfigReader& config);
 
-// Sets the keys that both ReadRope and every transformers read back as the same.
+// Sets keys from which ReadRope and every version of transformers read the same.
 void WriteRope(const Rope& rope, nlohmann::json* config);
 
-// The frequency, in radians a position, that the scaling makes of one of an unscaled RoPE. In f32,
-// operation by operation as transformers computes it (_compute_llama3_parameters).
+// The scaled frequency, in radians per position, of an unscaled one. In f32, operation by operation
+// as transformers computes it (_compute_llama3_parameters).
 float ScaledFrequency(const RopeScaling& scaling, float frequency);
 
 }  // namespace distro
