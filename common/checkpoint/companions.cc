@@ -19,7 +19,7 @@ constexpr absl::string_view kNames[] = {"chat_template.jinja",    "chat_template
                                         "generation_config.json", "special_tokens_map.json",
                                         "tokenizer.json",         "tokenizer.model",
                                         "tokenizer_config.json"};
-// Those that the index of distro-data names as a tokenizer.
+// The companions that are tokenizers, as distro-data names them in its index.
 constexpr absl::string_view kTokenizers[] = {"tokenizer.json", "tokenizer.model"};
 
 absl::Status Wrong(absl::string_view name, absl::string_view what) {

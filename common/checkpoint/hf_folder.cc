@@ -49,7 +49,7 @@ absl::Status WriteFiles(const std::string& folder, const std::string& config, co
   return WriteFileAtomically(PathOf(folder, kConfigName), config);
 }
 
-// Without a "/" at the end, so that "<folder>.tmp" is beside it.
+// Removes a "/" at the end, so that "<folder>.tmp" is beside the folder.
 std::string Normalised(const std::string& folder) {
   const fs::path path = fs::path(folder).lexically_normal();
   return path.has_filename() ? path.string() : path.parent_path().string();

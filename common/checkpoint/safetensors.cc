@@ -26,8 +26,7 @@ absl::StatusOr<absl::string_view> ReadHeaderText(ByteReader& reader) {
   return reader.ReadBytes(*length, "header");
 }
 
-// InvalidArgument unless the tensors, taken by their place, cover `size` bytes without gap or
-// overlap.
+// InvalidArgument unless the tensors, sorted by offset, cover `size` bytes without gap or overlap.
 absl::Status CheckPlaces(const std::vector<SafetensorsEntry>& entries, uint64_t size) {
   std::vector<const SafetensorsEntry*> by_place;
   for (const SafetensorsEntry& entry : entries) by_place.push_back(&entry);

@@ -18,10 +18,10 @@ constexpr size_t kMaxDimensions = 64;
 constexpr size_t kMaxNameBytes = 512;  // as in a manifest
 constexpr uint64_t kMaxCount = INT64_MAX;
 
-// Text of a stranger for a message: short and without control characters.
+// Text from an untrusted file, for a message: short and without control characters.
 std::string Shown(absl::string_view text) { return absl::Utf8SafeCHexEscape(text.substr(0, 200)); }
 
-// Bits of an element; 0 when the format has no such dtype.
+// Bits per element; 0 if the format has no such dtype.
 int BitsOf(absl::string_view dtype) {
   static constexpr std::pair<absl::string_view, int> kBits[] = {
       {"BOOL", 8}, {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8},
@@ -34,7 +34,7 @@ int BitsOf(absl::string_view dtype) {
   return 0;
 }
 
-// InvalidArgument unless end - begin is what shape and dtype say; never wraps around.
+// InvalidArgument unless end - begin is the size given by shape and dtype; never overflows.
 absl::Status CheckSize(const SafetensorsEntry& entry) {
   const auto fail = [&](absl::string_view reason, absl::string_view what) {
     return SafetensorsError(reason, absl::StrCat("tensor ", Shown(entry.name), ": ", what));
@@ -159,7 +159,7 @@ class HeaderHandler final : public nlohmann::json_sax<json> {
         in_metadata_ ? "metadata" : absl::StrCat("tensor ", Shown(entry_.name));
     return depth_ < 2 ? absl::StrCat(name, ": ") : absl::StrCat(name, ": ", Shown(field_), ": ");
   }
-  // A value of a type that the format does not have here.
+  // A value whose type the format does not allow here.
   bool Misplaced(absl::string_view what) { return Refuse(absl::StrCat("holds ", what)); }
   bool Refuse(absl::string_view what) {
     const absl::string_view reason = in_metadata_               ? "metadata"
@@ -193,7 +193,7 @@ absl::Status SafetensorsError(absl::string_view reason, absl::string_view what) 
 absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::string_view text) {
   if (text.empty() || text[0] != '{')
     return SafetensorsError("json", "the header does not begin with {");
-  // The library takes a zero byte for the end of the text.
+  // nlohmann-json takes a zero byte for the end of the text.
   if (const size_t zero = text.find('\0'); zero != absl::string_view::npos) {
     return SafetensorsError("json", absl::StrCat("header byte ", zero, " is zero"));
   }

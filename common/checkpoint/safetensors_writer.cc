@@ -64,7 +64,7 @@ absl::Status CheckMetadata(const std::map<std::string, std::string>& metadata) {
   return absl::OkStatus();
 }
 
-// Length and header. Objects of this JSON type keep their keys in ascending order.
+// Length and header. This JSON type keeps an object's keys in ascending order.
 std::string HeaderOf(const std::vector<FloatTensor>& tensors,
                      const std::map<std::string, std::string>& metadata) {
   nlohmann::json header = {{"__metadata__", metadata}};
@@ -90,7 +90,7 @@ absl::Status WriteSafetensors(const std::string& path, std::vector<FloatTensor> 
             [](const FloatTensor& a, const FloatTensor& b) { return a.name < b.name; });
   DISTRO_RETURN_IF_ERROR(Annotate(CheckTensors(tensors), path));
   DISTRO_RETURN_IF_ERROR(Annotate(CheckMetadata(metadata), path));
-  metadata["format"] = "pt";  // transformers opens no other
+  metadata["format"] = "pt";  // required by transformers
   const std::string header = HeaderOf(tensors, metadata);
   std::vector<absl::string_view> pieces = {header};
   for (const FloatTensor& tensor : tensors) {

@@ -29,7 +29,7 @@ absl::Status CheckFileName(absl::string_view tensor, absl::string_view file) {
                                  " is not the name of a .safetensors file in the folder"));
 }
 
-// Both ways: what the index places in this file is there, and nothing else is.
+// Checks both directions: the file has all tensors that the index places in it, and no others.
 absl::Status CheckShard(const SafetensorsFile& file, const std::string& name,
                         const std::map<std::string, std::string>& index) {
   for (const auto& [tensor, shard] : index) {

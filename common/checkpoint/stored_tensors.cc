@@ -29,7 +29,7 @@ absl::StatusOr<std::vector<SafetensorsFile>> OpenFiles(const std::string& path) 
                                           "; save the model with safe_serialization=True"));
 }
 
-// A constant, stored by transformers before 4.31.
+// A constant; transformers before 4.31 stored it.
 bool IsConstant(absl::string_view name) { return absl::EndsWith(name, ".rotary_emb.inv_freq"); }
 
 absl::StatusOr<Manifest> ManifestOf(const std::vector<SafetensorsFile>& files) {

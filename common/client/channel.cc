@@ -26,8 +26,8 @@ bool AsksForTls(absl::string_view url) {
 
 constexpr unsigned kRefreshSeconds = 10;
 
-// Reads the token at each call, so that a new one needs no new process. A small file: no thread of
-// its own.
+// Reads the token at each call, so that a new token needs no restart. The file is small, so gRPC's
+// thread reads it.
 class TokenFromFile final : public grpc::MetadataCredentialsPlugin {
  public:
   explicit TokenFromFile(ClientTls tls) : tls_(std::move(tls)) {}
@@ -60,8 +60,7 @@ std::shared_ptr<grpc::ChannelCredentials> TlsConnection(const TlsFiles& tls) {
   return grpc::experimental::TlsCredentials(options);
 }
 
-// Checks the files first, and says what is wrong by their names. Requires ValidateClientTls(false,
-// tls).
+// Checks the files first, so that errors name them. Requires ValidateClientTls(false, tls).
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> TlsChannelCredentials(
     const ClientTls& tls) {
   DISTRO_ASSIGN_OR_RETURN(const ClientTlsFiles read, ReadClientTls(tls));
@@ -79,14 +78,14 @@ grpc::ChannelArguments Arguments() {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 60'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // Callers wait with a backoff of their own; the channel must not add much to it. An attempt to
-  // connect that has no answer is given up after as long as a server gives a handshake.
+  // Callers have their own backoff, to which the channel must not add much. A connection attempt
+  // without an answer ends after the time that a server gives a handshake.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 10'000);
-  // A Join response carries a model configuration of up to 1 MiB and more.
+  // A Join response carries a model configuration of 1 MiB or more.
   arguments.SetMaxReceiveMessageSize(2 * kMaxMessageBytes);
-  // As the aggregator, which never compresses: what is compressed is refused before it is inflated.
+  // The aggregator never compresses; a compressed message is refused before it is inflated.
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
   return arguments;

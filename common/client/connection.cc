@@ -29,7 +29,7 @@ std::shared_ptr<Connection::AdminStub> Connection::admin() const {
 void Connection::Heed(const absl::Status& status) {
   if (ReasonOf(status) != "fenced") return;
   absl::StatusOr<Stubs> again = Dial(options_);
-  if (!again.ok()) return;  // the files of the credentials are being replaced: the next call tries
+  if (!again.ok()) return;  // the credentials' files are being replaced: the next call tries again
   absl::MutexLock lock(&mu_);
   stubs_ = *std::move(again);
 }

@@ -41,14 +41,15 @@ absl::Status FirstContact::Explained(const absl::Status& status,
 }
 
 absl::Status FirstContact::Failed(const absl::Status& status, const std::function<bool()>& wanted) {
-  if (!answered_ && !MayBeTheConnection(status)) Answered();  // only an aggregator says such things
+  if (!answered_ && !MayBeTheConnection(status))
+    Answered();  // only an aggregator returns such a status
   if (answered_) {
     reasons_.Failed(status.ToString());
     return absl::OkStatus();
   }
   const absl::StatusOr<ConnectionLook> look = Diagnose(Options(wanted));
   if (!look.ok() && !absl::IsCancelled(look.status())) return look.status();
-  if (!look.ok()) return absl::OkStatus();  // nobody wants it any more
+  if (!look.ok()) return absl::OkStatus();  // `wanted` is false
   if (!look->fault) {
     Answered();
     reasons_.Failed(status.ToString());

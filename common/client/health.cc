@@ -14,8 +14,8 @@
 namespace distro {
 namespace {
 
-// HealthCheckResponse with status SERVING: field 1, a number. The messages are two bytes, so that
-// no generated code is needed; the request is empty.
+// HealthCheckResponse with status SERVING: field 1, a number. The request is empty and the answer
+// two bytes, so no generated code is needed.
 constexpr absl::string_view kServing("\x08\x01", 2);
 constexpr absl::Duration kSlice = absl::Milliseconds(100);
 

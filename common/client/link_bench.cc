@@ -20,7 +20,7 @@ using Stream = grpc::ClientReaderWriterInterface<v1::MeasureLinkRequest, v1::Mea
 
 constexpr uint64_t kMessageBytes = 64 * 1024;
 constexpr uint64_t kMaxTransferBytes = uint64_t{255} << 20;  // below the aggregator's limit
-constexpr uint64_t kMinTransferBytes = 64 * 1024;            // less measures the round trip
+constexpr uint64_t kMinTransferBytes = 64 * 1024;            // fewer would measure the round trip
 constexpr int kRoundTrips = 5;
 constexpr absl::Duration kConnectTimeout = absl::Seconds(20);
 // 1.2 B parameters, K = 4; 32 workers, the 32 strongest votes of a block.
@@ -29,21 +29,20 @@ constexpr uint64_t kDefaultResultBytes = 11'000'000;
 
 enum class Direction { kUp, kDown };
 
-// The aggregator may send what it likes: nothing of an answer is used before it is compared with
-// what was asked for.
+// The answer is untrusted: compares it with the request before it is used.
 absl::Status CheckAnswer(const v1::MeasureLinkResponse& answer, uint64_t sent, uint64_t asked) {
   if (answer.received_bytes() <= sent && answer.data().size() == asked) return absl::OkStatus();
   return absl::InternalError("the aggregator answers with other sizes than it was asked for");
 }
 
-// Something in between closes streams, or an aggregator that stops: no measurement, however good
-// the status.
+// A proxy ended the stream, or the aggregator is stopping: not a measurement, even if the status is
+// OK.
 absl::Status EndedEarly() {
   return absl::UnavailableError(
       "the aggregator ended the stream before all had moved: measure again");
 }
 
-// One connection that moves bytes one way.
+// One connection that moves bytes in one direction.
 class Lane {
  public:
   static absl::StatusOr<std::unique_ptr<Lane>> Open(const ChannelOptions& options) {
@@ -55,8 +54,8 @@ class Lane {
     for (size_t i = 0; i < noise_.size(); ++i) noise_[i] = static_cast<char>(SplitMix64(2, i));
   }
 
-  // The fastest of a few round trips of an empty message on a connection that is there; and what
-  // the run needs.
+  // The fastest of a few round trips of an empty message on an open connection. Fills in the run's
+  // needs.
   absl::StatusOr<double> RoundTrip(v1::LinkNeeds* needs) {
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + kConnectTimeout));
@@ -64,7 +63,7 @@ class Lane {
     v1::MeasureLinkResponse answer;
     absl::Duration fastest = absl::InfiniteDuration();
     bool going = true;
-    for (int i = 0; going && i <= kRoundTrips; ++i) {  // the first one connects
+    for (int i = 0; going && i <= kRoundTrips; ++i) {  // the first one also connects
       const absl::Time begin = absl::Now();
       going = stream->Write({}) && stream->Read(&answer);
       if (going && i > 0) fastest = std::min(fastest, absl::Now() - begin);
@@ -76,7 +75,7 @@ class Lane {
     return absl::ToDoubleSeconds(fastest);
   }
 
-  // Moves `bytes`, or what goes through in `limit`.
+  // Moves `bytes`, or as many as pass within `limit`.
   absl::StatusOr<LinkTransfer> Transfer(Direction direction, uint64_t bytes, absl::Duration limit) {
     grpc::ClientContext context;
     const absl::Time begin = absl::Now();
@@ -125,7 +124,7 @@ class Lane {
   }
 
   const std::unique_ptr<v1::LinkService::Stub> stub_;
-  std::string noise_;  // does not compress
+  std::string noise_;  // incompressible
 };
 
 uint64_t Measured(uint64_t bytes) {
@@ -134,7 +133,8 @@ uint64_t Measured(uint64_t bytes) {
 
 uint64_t FirstSet(uint64_t a, uint64_t b, uint64_t c) { return a != 0 ? a : b != 0 ? b : c; }
 
-// Before a round has closed: what so many workers send, which a result does not exceed by much.
+// Used before the first round has closed: the updates of all workers together, which a result
+// hardly exceeds.
 uint64_t ExpectedResult(const v1::LinkNeeds& needs) {
   return FirstSet(needs.result_bytes(), needs.update_bytes() * std::max(1u, needs.workers()), 0);
 }

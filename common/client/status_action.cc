@@ -13,7 +13,7 @@ struct ReasonAction {
   StatusAction action;
 };
 
-// Reasons for which the code alone does not say what to do (docs/protocol.md, "Statuses").
+// Reasons whose status code does not determine the action (docs/protocol.md, "Statuses").
 constexpr ReasonAction kByReason[] = {
     {"diverged", StatusAction::kResync},   {"pruned", StatusAction::kResync},
     {"no_session", StatusAction::kRejoin}, {"draining", StatusAction::kRetry},

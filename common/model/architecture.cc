@@ -17,7 +17,7 @@ struct Reader {
   absl::StatusOr<std::shared_ptr<const Architecture>> (*read)(ConfigReader&);
 };
 
-// Every architecture, with the reader of its keys. worker/model/units.cc has the other table.
+// All architectures, with the readers of their keys. worker/model/units.cc has the other table.
 constexpr Reader kArchitectures[] = {
     {"llama", &ReadLlama},
 };

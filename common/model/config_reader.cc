@@ -7,7 +7,7 @@ namespace {
 
 using nlohmann::json;
 
-// The value for a message, cut short: it comes from a file that nobody checked.
+// The value for a message, shortened, because the file is untrusted.
 std::string Shown(const json& value) {
   std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
   if (text.size() > 60) text = absl::StrCat(text.substr(0, 57), "...");

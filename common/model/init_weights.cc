@@ -16,7 +16,7 @@ constexpr int SumOfParts(uint64_t word) {
                           (word >> 48));
 }
 
-// About normal, in units of 2^-16 standard deviations.
+// Approximately normal, in units of 2^-16 standard deviations.
 constexpr int Normal(uint64_t stream, uint64_t i) {
   return SumOfParts(SplitMix64(stream, 3 * i)) + SumOfParts(SplitMix64(stream, 3 * i + 1)) +
          SumOfParts(SplitMix64(stream, 3 * i + 2)) - kMeanOfSum;

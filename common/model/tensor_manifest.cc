@@ -24,7 +24,7 @@ constexpr double kDefaultDeviation = 0.02;
 
 absl::Status Wrong(absl::string_view what) { return absl::InvalidArgumentError(what); }
 
-// A name of the file as a message shows it.
+// A name from the file, escaped and shortened for a message.
 std::string Shown(absl::string_view name) {
   return absl::StrCat("\"", absl::Utf8SafeCHexEscape(name.substr(0, 80)), "\"");
 }
@@ -86,7 +86,7 @@ absl::StatusOr<Tensor> ParseTensor(const json& value) {
   return tensor;
 }
 
-// Before anything else: a newer version may mean something else by its keys.
+// Checked first, because a newer version may give the keys another meaning.
 absl::Status CheckVersion(const json& value) {
   if (!value.is_object() || !value.contains("format") || value["format"] != "distro-tensors" ||
       !value.contains("version")) {

@@ -44,7 +44,7 @@ std::vector<int> DataWeights(absl::Span<const uint64_t> own_tokens) {
   if (some.empty()) return weights;
   const uint64_t twice = 2 * LowerMedian(std::move(some));
   for (size_t i = 0; i < weights.size(); ++i) {
-    // Twice the median is more than the largest weight.
+    // Twice the median already gives more than the largest weight.
     const uint64_t tokens = std::min(own_tokens[i], twice);
     const uint64_t weight = (2 * kMedianWeight * tokens + twice / 2) / twice;
     weights[i] = static_cast<int>(std::clamp<uint64_t>(weight, 1, kMostWeight));

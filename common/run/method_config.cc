@@ -14,12 +14,12 @@ namespace distro {
 namespace {
 
 constexpr uint32_t kMaxKept = 4096;            // positions of a block
-constexpr uint32_t kMaxVotes = 32767;          // sum of |V| over a block, and so workers
-constexpr uint32_t kDefaultMaxWorkers = 1024;  // unless K of the signs asks for fewer
-// A record has room for as many where samples come back in pieces of a step.
+constexpr uint32_t kMaxVotes = 32767;          // sum of |V| over a block; limits the workers too
+constexpr uint32_t kDefaultMaxWorkers = 1024;  // unless K of the signs requires fewer
+// A record has room for this many workers when samples come back in pieces of one step.
 constexpr uint32_t kDefaultMaxWorkersOfWindow = 256;
 
-// Refuses the keys that are set, as having no meaning with `method`.
+// Refuses the given keys if they are set, because they have no meaning with `method`.
 absl::Status RefuseSet(const v1::RunConfig& config, std::initializer_list<absl::string_view> keys,
                        absl::string_view method) {
   for (const absl::string_view key : keys) {

@@ -18,7 +18,7 @@
 namespace distro {
 namespace {
 
-// Of a run that does not name one, when it is created.
+// The method of a new run whose run.json names none.
 constexpr v1::Method kDefaultMethod = v1::METHOD_DELTAS;
 constexpr uint64_t kMaxRounds = uint64_t{1} << 32;
 constexpr uint32_t kMaxCount = 1 << 20;  // samples, tokens of a sample, blocks of a segment
@@ -35,7 +35,7 @@ absl::Status Required(absl::string_view key, T value, T high) {
   return RefuseKey(key, absl::StrCat("is required and not 0: give 1 to ", high));
 }
 
-// What a peer's message can hold and a JSON text cannot.
+// Refuses values that a message can hold and a JSON text cannot.
 absl::Status CheckMessage(const v1::RunConfig& config) {
   if (!config.GetReflection()->GetUnknownFields(config).empty()) {
     return RefuseKey("run configuration",
@@ -68,8 +68,8 @@ bool Less(const google::protobuf::Duration& a, const google::protobuf::Duration&
   return a.seconds() != b.seconds() ? a.seconds() < b.seconds() : a.nanos() < b.nanos();
 }
 
-// What a round_deadline leaves when the window is over; the deadline where there is no window.
-// Requires durations in their range.
+// The part of round_deadline after the window; all of it without a window. Requires durations in
+// their range.
 google::protobuf::Duration AfterWindow(const v1::RunConfig& config) {
   google::protobuf::Duration left = config.round_deadline();
   if (!config.has_round_window()) return left;
@@ -89,7 +89,7 @@ bool IsDuration(const google::protobuf::Duration& value) {
 
 void FillDeadlineDefault(v1::RunConfig& config) {
   if (!config.has_round_deadline() || config.has_min_round_deadline()) return;
-  if (!IsDuration(config.round_deadline())) return;  // which is refused
+  if (!IsDuration(config.round_deadline())) return;  // it is refused later
   if (config.has_round_window() && !IsDuration(config.round_window())) return;
   google::protobuf::Duration least;
   least.set_seconds(kDefaultMinDeadlineSeconds);

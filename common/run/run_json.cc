@@ -1,5 +1,5 @@
-// The JSON side of run_config.h: keys are the names of the message's fields, values as proto3's
-// JSON form has them, but for enumerations, whose names are short: "lossless", "top".
+// The JSON form of run_config.h. Keys are the message's field names and values have proto3's JSON
+// form, except that enumerations have short names: "lossless", "top".
 #include <cmath>
 #include <string>
 
@@ -24,7 +24,7 @@ using nlohmann::json;
 
 constexpr size_t kMaxJsonBytes = 1 << 20;
 
-// A text of the file as a message shows it: escaped and cut short.
+// A text from the file, escaped and shortened for a message.
 std::string Shown(absl::string_view text) { return absl::CHexEscape(text.substr(0, 80)); }
 
 std::string AllKeys() {
@@ -35,7 +35,7 @@ std::string AllKeys() {
   return absl::StrJoin(keys, ", ");
 }
 
-// Whole numbers; 1e6 is one too, because templating tools print numbers like that.
+// Reads whole numbers, also in the form 1e6, because templating tools print such numbers.
 absl::StatusOr<uint64_t> WholeNumber(absl::string_view key, const json& value, uint64_t most) {
   constexpr double kExact = 9007199254740992;  // 2^53
   uint64_t number = most;
@@ -51,7 +51,7 @@ absl::StatusOr<uint64_t> WholeNumber(absl::string_view key, const json& value, u
       key, absl::StrCat(Shown(value.dump(-1, ' ', true)), " is not a whole number of 0 to ", most));
 }
 
-// DOWNLOAD_MODE_TOP is "top": the name without its enumeration's.
+// The name without its enumeration's prefix: DOWNLOAD_MODE_TOP is "top".
 std::string NameOf(const EnumValueDescriptor* value) {
   const absl::string_view unset = value->type()->FindValueByNumber(0)->name();
   absl::string_view prefix = unset;
@@ -88,7 +88,7 @@ absl::Status SetDuration(absl::string_view key, const json& value,
   return absl::OkStatus();
 }
 
-// A field of RunConfig that is a message is a duration.
+// The field as a duration: RunConfig has no other messages.
 google::protobuf::Duration* MutableDuration(const FieldDescriptor* field, v1::RunConfig& config) {
   return static_cast<google::protobuf::Duration*>(
       config.GetReflection()->MutableMessage(&config, field));

@@ -24,7 +24,7 @@ void Append(uint64_t first, uint64_t samples, v1::Slot* slot) {
   AddRange(first, samples, slot->mutable_more());
 }
 
-// As ForEachRange, of what is left behind the first `skip` samples.
+// Like ForEachRange, without the first `skip` samples.
 template <typename Function>
 void ForEachRangeAfter(const v1::Slot& slot, uint64_t skip, const Function& range) {
   ForEachRange(slot, [&](uint64_t first, uint64_t samples) {

@@ -13,7 +13,7 @@ uint32_t StepsOfRound(const v1::RunConfig& config) {
 
 namespace {
 
-// Where a cosine goes from, until when, and where to: in steps and f64.
+// A cosine: its start, end and target, in steps and f64.
 struct Decline {
   uint64_t first = 0;
   uint64_t end = 0;
@@ -32,7 +32,7 @@ uint64_t WarmupSteps(const v1::RunConfig& config) {
   return config.warmup_rounds() * StepsOfRound(config);
 }
 
-// The first step of an extension's cosine: warm-up is not cut short.
+// The first step of an extension's cosine; an extension does not shorten the warm-up.
 uint64_t FirstStep(const v1::RunConfig& config, uint64_t from_round) {
   return std::max(from_round * StepsOfRound(config), WarmupSteps(config));
 }

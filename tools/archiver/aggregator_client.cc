@@ -19,8 +19,8 @@ constexpr absl::Duration kControlTimeout = absl::Seconds(10);
 using SnapshotUpload =
     grpc::ClientReaderWriterInterface<v1::UploadSnapshotRequest, v1::UploadSnapshotResponse>;
 
-// Sends what is missing after `offset`. A failed write means that the aggregator ended the call:
-// its status says why.
+// Sends the bytes after `offset`. A failed write means that the aggregator ended the call: its
+// status says why.
 void SendFrames(absl::string_view bytes, uint64_t offset, SnapshotUpload* stream, uint64_t* sent) {
   v1::UploadSnapshotRequest request;
   while (offset < bytes.size()) {
@@ -33,8 +33,8 @@ void SendFrames(absl::string_view bytes, uint64_t offset, SnapshotUpload* stream
   }
 }
 
-// Repeats `attempt` until it succeeds or its status does not change. It says whether it got
-// anywhere.
+// Repeats `attempt` until it succeeds or is refused for good. `attempt` also says whether it made
+// progress.
 absl::Status Persist(const Follower& follower, const std::string& failing, uint64_t salt,
                      const std::function<absl::Status(bool* progressed)>& attempt) {
   Backoff backoff(follower.backoff, follower.seed + salt);

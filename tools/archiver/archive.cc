@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<Layout>> LayoutOf(const v1::GetRunResponse& run,
   return std::make_unique<Layout>(std::move(layout));
 }
 
-// The replica of the folder's snapshot.
+// Loads the replica from the folder's snapshot.
 absl::StatusOr<Archive> Read(const v1::GetRunResponse& run, const ArchiveState& state, int threads,
                              const ArchiveFolder& folder) {
   const std::string path = folder.SnapshotPath(state.snapshot.round());
@@ -54,7 +54,7 @@ absl::StatusOr<Archive> Read(const v1::GetRunResponse& run, const ArchiveState& 
                                           ToHex(state.snapshot.state_hash())));
 }
 
-// Why the folder's copy is of no use; empty: it is.
+// The reason why the folder's copy cannot be used; empty: it can.
 absl::StatusOr<std::string> Useless(const v1::GetRunResponse& run, const ArchiveState& held,
                                     const std::string& folder) {
   if (held.run_id != run.run_id()) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr absl::string_view kMagic = "DSTRARCH";
 
-// Whether the round's record comes behind the last header.
+// Whether the round's record directly follows the last header.
 bool Follows(const v1::StoredArchive& archive, const v1::RoundHeader& round) {
   return archive.headers().empty() || Xxh3(*archive.headers().rbegin()) == round.predecessor_hash();
 }

@@ -23,7 +23,7 @@ absl::Status Damaged(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("state: ", what));
 }
 
-// The lines in their order; each is "key value\n".
+// Reads the lines in order; each is "key value\n".
 class LineReader {
  public:
   explicit LineReader(absl::string_view text) : text_(text) {}
@@ -75,7 +75,7 @@ absl::Status ReadSnapshotInfo(LineReader* lines, v1::SnapshotInfo* snapshot) {
   return absl::OkStatus();
 }
 
-// The text without its last line, which is its checksum.
+// The text without its last line, the checksum.
 absl::StatusOr<absl::string_view> CheckedBody(absl::string_view text) {
   constexpr absl::string_view kKey = "checksum ";
   constexpr size_t kBytes = kKey.size() + 17;

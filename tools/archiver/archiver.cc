@@ -18,7 +18,7 @@
 namespace distro::tools {
 namespace {
 
-// Beginnings in sequence that lead to no round, after which another one would not help either.
+// Consecutive starts without a replayed round, after which another one would not help either.
 constexpr int kFruitlessBeginnings = 3;
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder that is being removed has this name first, so that nobody opens half of it.
+// A folder gets this name before it is removed, so that no reader opens half of it.
 constexpr absl::string_view kRemoved = ".removed";
 
 // Folders of rounds up to `last`, newest first.

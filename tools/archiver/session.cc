@@ -1,7 +1,6 @@
 #include "tools/archiver/session.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,9 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/checksum.h"
-#include "common/base/file.h"
 #include "common/base/status_macros.h"
-#include "common/base/status_util.h"
 #include "common/client/follow/head_watch.h"
 #include "common/client/follow/round_feed.h"
 #include "common/round_log/log_reference.h"
@@ -22,7 +19,7 @@
 namespace distro::tools {
 namespace {
 
-// Replaying a round overlaps with receiving the next; more would only cost memory.
+// Replaying a round overlaps with receiving the next; more rounds would only cost memory.
 constexpr size_t kRoundsAhead = 2;
 constexpr size_t kReportsWaiting = 64;  // as many rounds as the aggregator compares
 
@@ -36,10 +33,15 @@ Session::Session(v1::GetRunResponse run, Archive archive, Context context)
       reconnects_(Reconnects()),
       next_round_(archive_.replica->next_round().value()),
       rounds_(run_.config().rounds()),
-      stored_round_(run_.snapshots(0).round()),
       reports_(kReportsWaiting, [this](const v1::ReportStateRequest& r) { SendReport(r); }),
-      uploads_(1, [this](const Upload& upload) { SendSnapshot(upload); }),
-      published_(1, [this](const Published& published) { RunPublishCommand(published); }) {
+      uploader_(&run_,
+                {.client = context_.client, .metrics = context_.metrics, .log = context_.log}),
+      publisher_(&run_, {.options = &context_.options->publish,
+                         .state = client_state(),
+                         .metrics = context_.metrics,
+                         .log = context_.log,
+                         .clock = context_.clock,
+                         .command = context_.publish_command}) {
   context_.metrics->round->Set(static_cast<double>(next_round_));
   context_.metrics->snapshot_round->Set(static_cast<double>(archive_.state.snapshot.round()));
 }
@@ -56,13 +58,13 @@ absl::Status Session::Run() {
   const HeadWatch watch(follower, context_.client->control(), context_.options->poll_interval,
                         [this](const v1::GetRunResponse& run) { ObserveHead(run); });
   context_.metrics->ready = true;
-  // What an earlier process did not get done.
+  // Publishes a folder that an earlier process did not finish.
   const ArchiveState& state = archive_.state;
   const RoundId round(state.snapshot.round());
   const bool ended = round > RoundId(0) && state.published_round == round.value();
-  if (ended && !IsPublished(context_.options->publish, round)) PublishFolder();
-  // At an end nobody vouched for what was published last: the round before was offered.
-  upload_due_ = state.published_round > stored_round_ + 1;
+  if (ended && !IsPublished(context_.options->publish, round)) Publish();
+  // At the end of a run no record confirms the last parameters, so the round before was offered.
+  upload_due_ = state.published_round > uploader_.stored_round() + 1;
   QueueReport();
   const absl::Status status = Replay(&queue);
   archive_.state.epoch = std::max(archive_.state.epoch, client_state()->view().epoch.value());
@@ -72,25 +74,18 @@ absl::Status Session::Run() {
 
 uint64_t Session::End() const { return context_.options->once ? run_.round() : rounds_.load(); }
 
-// The copy moves on last: an upload that is cut goes on from the one before, also in the next
-// process.
+// Saves the final copy only after the uploads: an interrupted upload resumes from the copy before
+// it, even in the next process.
 absl::Status Session::Finish() {
-  if (archive_.state.published_round != next_round_) PublishFolder();
+  if (archive_.state.published_round != next_round_) Publish();
   reports_.AwaitIdle();
-  uploads_.AwaitIdle();
-  published_.AwaitIdle();
+  uploader_.AwaitIdle();
+  publisher_.AwaitIdle();
   if (stopped()) return absl::OkStatus();
   archive_.state.published_round = next_round_;
   archive_.state.result_bytes = 0;
   DISTRO_RETURN_IF_ERROR(Save());
-  if (!publish_status_.ok()) {
-    return Annotate(publish_status_, absl::StrCat("--publish_dir: round ", next_round_.load(),
-                                                  " is not published; start it again"));
-  }
-  if (!command_failed_) return absl::OkStatus();
-  return absl::UnknownError(absl::StrCat(
-      "--publish_command: failed for the last folder, ",
-      PublishedPath(context_.options->publish, RoundId(next_round_)), ": run it for that one"));
+  return publisher_.LastStatus();
 }
 
 absl::Status Session::Replay(EventQueue* queue) {
@@ -198,7 +193,7 @@ void Session::EndInterval() {
     archive_.state = std::move(before);
     return;
   }
-  PublishFolder();
+  Publish();
   upload_due_ = true;
 }
 
@@ -231,59 +226,16 @@ absl::Status Session::Save() {
   return absl::OkStatus();
 }
 
-void Session::PublishFolder() {
-  const PublishOptions& options = context_.options->publish;
-  if (options.dir.empty()) return;
-  const ArchiverPhaseScope phase(context_.metrics, context_.clock, ArchiverPhase::kPublish);
-  const uint64_t in_use = round_in_use_;
-  publish_status_ =
-      Publish(options, *archive_.replica, run_.model_config_json(), archive_.companions,
-              in_use == 0 ? std::nullopt : std::optional(RoundId(in_use)));
-  if (!publish_status_.ok()) {
-    context_.metrics->failures_publish->Increment();
-    context_.log->Error("folder not published",
-                        {{"round", next_round_.load()}, {"status", publish_status_}});
-    return;
-  }
-  context_.metrics->folders_published->Increment();
-  context_.log->Info("folder published", {{"round", next_round_.load()}, {"dir", options.dir}});
-  if (context_.publish_command == nullptr) return;
-  published_.Add({archive_.replica->next_round(), archive_.replica->StateHash()});
-}
+void Session::Publish() { publisher_.Publish(*archive_.replica, archive_.companions); }
 
-void Session::RunPublishCommand(const Published& published) {
-  const uint64_t round = published.round.value();
-  if (stopped()) return;
-  round_in_use_ = round;
-  const absl::Status status = context_.publish_command->Run(
-      {{"DISTRO_FOLDER",
-        std::filesystem::absolute(PublishedPath(context_.options->publish, published.round))},
-       {"DISTRO_ROUND", absl::StrCat(round)},
-       {"DISTRO_RUN", run_.run_id()},
-       {"DISTRO_STATE_HASH", ToHex(published.state_hash)}},
-      [&](absl::string_view line) {
-        context_.log->Info("publish command says", {{"round", round}, {"line", line}});
-      });
-  round_in_use_ = 0;
-  if (absl::IsCancelled(status)) return;
-  command_failed_ = !status.ok();
-  if (status.ok()) {
-    context_.log->Info("publish command done", {{"round", round}});
-    return;
-  }
-  context_.metrics->failures_command->Increment();
-  context_.log->Error("publish command failed: the next folder tries again",
-                      {{"round", round}, {"status", status}});
-}
-
-// The aggregator takes parameters only where the record of the round says that they are right
+// The aggregator accepts parameters only if the round's record confirms their hash
 // (docs/protocol.md, "Snapshots").
 void Session::OfferSnapshot(const CommittedRound& committed) {
   const Replica& replica = *archive_.replica;
   const uint64_t round = committed.round().value();
   const bool wanted = upload_due_ || round + 1 == End();
   if (committed.round() != replica.next_round()) return;  // Apply will say what is wrong
-  if (!context_.options->upload_snapshots || !wanted || round <= stored_round_) return;
+  if (!context_.options->upload_snapshots || !wanted || round <= uploader_.stored_round()) return;
   const std::optional<LogReference> reference = ReferenceOf(*committed.header);
   if (!reference || reference->state_hash != replica.StateHash()) {
     if (!std::exchange(upload_waits_, true)) {
@@ -297,38 +249,8 @@ void Session::OfferSnapshot(const CommittedRound& committed) {
   if (archive_.state.snapshot.round() != round && !Save().ok()) return;
   upload_due_ = false;
   upload_waits_ = false;
-  QueueUpload();
-}
-
-void Session::QueueUpload() {
   const v1::SnapshotInfo& snapshot = archive_.state.snapshot;
-  uploads_.Add({snapshot, context_.folder->SnapshotPath(snapshot.round())});
-}
-
-void Session::SendSnapshot(const Upload& upload) {
-  const uint64_t round = upload.snapshot.round();
-  const absl::StatusOr<MappedFile> file = MappedFile::Open(upload.path);
-  if (absl::IsNotFound(file.status())) {
-    context_.log->Info("snapshot not sent: the own copy has moved on", {{"round", round}});
-    return;
-  }
-  absl::Status status = file.status();
-  if (status.ok()) {
-    v1::UploadSnapshotHeader header;
-    header.set_run_id(run_.run_id());
-    *header.mutable_snapshot() = upload.snapshot;
-    status = context_.client->SendSnapshot(header, file->bytes());
-  }
-  if (stopped()) return;
-  if (!status.ok()) {
-    context_.metrics->failures_upload->Increment();
-    context_.log->Error("snapshot not stored", {{"round", round}, {"status", status}});
-    return;
-  }
-  stored_round_ = std::max(stored_round_.load(), round);
-  context_.metrics->snapshots_uploaded->Increment();
-  context_.log->Info("snapshot stored by the aggregator",
-                     {{"round", round}, {"bytes", upload.snapshot.size_bytes()}});
+  uploader_.Add(snapshot, context_.folder->SnapshotPath(snapshot.round()));
 }
 
 uint64_t Session::Reconnects() const {

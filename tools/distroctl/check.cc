@@ -37,7 +37,7 @@ const char* Word(Result result) {
   return result == Result::kOk ? "ok" : result == Result::kWarning ? "warning" : "failed";
 }
 
-// The questions so far.
+// The results of the checks so far.
 class Findings {
  public:
   void Add(std::string question, Result result, std::string detail) {
@@ -92,7 +92,7 @@ void CheckRun(const std::shared_ptr<grpc::Channel>& channel, const CheckOptions&
                    " of ", run.config().rounds(), run.reason().empty() ? "" : ": ", run.reason()));
 }
 
-// The value of a metric without labels. Not set: it is not there.
+// The value of a metric without labels; nullopt: it is missing.
 std::optional<double> Metric(absl::string_view body, absl::string_view name) {
   for (absl::string_view line : absl::StrSplit(body, '\n')) {
     double value;
@@ -106,7 +106,7 @@ std::optional<double> Metric(absl::string_view body, absl::string_view name) {
 void CheckCertificate(absl::string_view metrics, Findings* findings) {
   const std::optional<double> expiry =
       Metric(metrics, "distro_aggregator_tls_certificate_expiry_timestamp_seconds");
-  if (!expiry || *expiry <= 0) return;  // 0: it has none
+  if (!expiry || *expiry <= 0) return;  // 0: does not expire
   const absl::Time ends = absl::UnixEpoch() + absl::Seconds(*expiry);
   const absl::Duration left = ends - absl::Now();
   findings->Add(

@@ -48,7 +48,7 @@ std::vector<ExitCodeHelp> ExitCodes() {
 }  // namespace
 
 ExitCode ExitCodeFor(const absl::Status& status) {
-  // What may pass is kExitNoAnswer, by its code.
+  // A fault that may pass is kExitNoAnswer, by its status code.
   const std::optional<int> of_connection = ConnectionExitCode(status);
   if (of_connection && !absl::IsUnavailable(status)) return static_cast<ExitCode>(*of_connection);
   switch (status.code()) {

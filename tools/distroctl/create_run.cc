@@ -33,16 +33,16 @@ absl::StatusOr<v1::RunConfig> ReadRunFile(const std::string& path) {
   return config;
 }
 
-// A file within what is uploaded: the snapshot, and the companions behind it.
+// One file of the upload: the snapshot, followed by the companions.
 struct UploadPart {
   uint64_t begin = 0;
   absl::string_view bytes;
   uint64_t end() const { return begin + bytes.size(); }
 };
 
-// Sends them from the offset that the server names, or nothing when it answers that the run
-// exists. No frame is of two parts. A failed write means that the server ended the call; its status
-// tells why, so it is not looked at here.
+// Sends the files from the offset that the server names, or nothing if it answers that the run
+// exists. No frame crosses two files. A failed write means that the server ended the call; the
+// caller reads its status.
 absl::Status SendParts(absl::Span<const UploadPart> parts, Stream* stream,
                        const std::function<void(absl::string_view)>& progress,
                        std::string* run_id) {
@@ -71,7 +71,7 @@ absl::Status SendParts(absl::Span<const UploadPart> parts, Stream* stream,
   return absl::OkStatus();
 }
 
-// Older versions make a run without them.
+// Aggregators of older versions create the run without companions.
 absl::Status CheckStored(v1::AdminService::StubInterface* admin, const Companions& companions) {
   if (companions.empty()) return absl::OkStatus();
   grpc::ClientContext context;
@@ -115,14 +115,14 @@ absl::StatusOr<Report> CreateRun(const CreateRunOptions& options,
                           PrepareInitialSnapshot(options.model, path));
   DISTRO_ASSIGN_OR_RETURN(const MappedFile snapshot, MappedFile::Open(path));
   DISTRO_ASSIGN_OR_RETURN(const auto layout, server::LayoutOfSnapshot(path, config));
-  // Before hours of upload.
+  // Checked before hours of upload.
   DISTRO_RETURN_IF_ERROR(CheckModelOfRun(config, *layout, initial.model_config_json));
   DISTRO_RETURN_IF_ERROR(CheckHeaderBound(config, HeaderShapeOf(config, *layout)));
   DISTRO_RETURN_IF_ERROR(CheckPinnedTokenizer(config.tokenizer_sha256(), initial.companions));
 
   v1::CreateRunRequest request;
   v1::CreateRunHeader& header = *request.mutable_header();
-  *header.mutable_config() = asked;  // a run that is there may have other defaults
+  *header.mutable_config() = asked;  // an existing run may have other defaults
   header.set_model_config_json(initial.model_config_json);
   header.set_snapshot_bytes(snapshot.bytes().size());
   header.set_snapshot_sha256(initial.sha256.data(), initial.sha256.size());

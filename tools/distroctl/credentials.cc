@@ -21,7 +21,7 @@ namespace {
 
 constexpr absl::Duration kCaValid = absl::Hours(24 * 3650);
 constexpr absl::Duration kValid = absl::Hours(24 * 365);
-// For clocks that are behind.
+// Certificates start this much earlier, for clocks that are behind.
 constexpr absl::Duration kSlack = absl::Hours(1);
 constexpr uint64_t kMaxPemBytes = 1 << 20;
 

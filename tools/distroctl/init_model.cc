@@ -25,7 +25,7 @@ namespace {
 
 constexpr uint64_t kMaxConfigBytes = 1 << 20;
 
-// What is about to be written.
+// The contents of the files to write.
 struct Initial {
   std::string config_json;
   Manifest manifest;
@@ -79,7 +79,7 @@ absl::StatusOr<Initial> OfArchitecture(const InitModelOptions& options) {
                  .origin = absl::StrCat("seed ", options.seed)};
 }
 
-// The model's own keys: of --config, or of the folder that has the tensors; else none.
+// The model's config.json: that of --config, or of the folder with the tensors, or empty.
 absl::StatusOr<std::string> ReadConfig(const InitModelOptions& options) {
   if (!options.config.empty()) return ReadFile(options.config, kMaxConfigBytes);
   const std::string beside = options.from_safetensors + "/config.json";
@@ -137,7 +137,7 @@ absl::StatusOr<Initial> OfAnyModel(const InitModelOptions& options, int segment_
                    "; --outside NAME,NAME sets it, --outside= where there are none"));
 }
 
-// The kernel may promise memory that it does not have and then kill the process.
+// The kernel may grant memory that it does not have and then kill the process.
 absl::Status CheckMemory(const Layout& layout) {
   const int64_t needed = layout.elements() * int64_t{sizeof(float)};
   const int64_t memory = HostMemoryBytes();

@@ -42,7 +42,7 @@ absl::Status Check(const InviteOptions& options, const std::string& out) {
       absl::StrCat(out, ": is there: --replace makes a new one and revokes what it holds"));
 }
 
-// The tokens file with one line more.
+// The tokens file with one more line.
 absl::StatusOr<std::string> WithToken(const InviteOptions& options, server::Role role,
                                       const Invite& invite) {
   absl::StatusOr<std::string> text = ReadFile(options.tokens_file, server::kMaxTokensFileBytes);
@@ -98,7 +98,7 @@ absl::StatusOr<Report> MakeInvite(const InviteOptions& options, absl::Time now) 
   DISTRO_ASSIGN_OR_RETURN(const std::string tokens, WithToken(options, *role, invite));
   DISTRO_RETURN_IF_ERROR(WritePrivate(out, text));
   if (const absl::Status status = RewriteKeepingMode(options.tokens_file, tokens); !status.ok()) {
-    unlink(out.c_str());  // nobody would know its token
+    unlink(out.c_str());  // nobody could know its token
     return status;
   }
   const std::string until = invite.expires == absl::InfiniteFuture()

@@ -22,12 +22,12 @@ namespace {
 constexpr absl::Duration kProgressInterval = absl::Seconds(2);
 constexpr size_t kNamed = 10;
 
-// What is damaged, so far.
+// The damage found so far.
 struct Findings {
   uint64_t count = 0;
   std::vector<std::string> named;  // the first ones
 
-  // An error that is no damage is given back.
+  // Returns errors that are not damage.
   absl::Status Add(const absl::Status& status) {
     if (status.ok() || !absl::IsDataLoss(status)) return status;
     if (++count <= kNamed) named.emplace_back(status.message());
@@ -35,8 +35,8 @@ struct Findings {
   }
 };
 
-// The number of snapshots besides the initial one. An aggregator may drop one meanwhile: then it is
-// not in the list any more.
+// Returns the number of snapshots besides the initial one. An aggregator may delete one meanwhile:
+// then the list no longer has it.
 absl::StatusOr<size_t> VerifySnapshots(const std::string& data_dir, Findings* findings) {
   DISTRO_ASSIGN_OR_RETURN(const std::vector<v1::SnapshotInfo> listed,
                           server::ReadSnapshotList(data_dir));
@@ -58,7 +58,7 @@ absl::Status VerifyPayloads(const server::RoundLog& log, Findings* findings,
   const RoundId end = log.next_round();
   for (RoundId round = log.first_round(); round < end; round = round.Next()) {
     const auto record = log.OpenRecord(round);
-    if (ReasonOf(record.status()) == "pruned") continue;  // by the aggregator, meanwhile
+    if (ReasonOf(record.status()) == "pruned") continue;  // deleted by the aggregator meanwhile
     const absl::Status status = record.ok() ? (*record)->VerifyPayloads() : record.status();
     DISTRO_RETURN_IF_ERROR(findings->Add(status));
     if (absl::Now() - said < kProgressInterval) continue;

@@ -1,4 +1,4 @@
-// distroctl: prepares runs and looks at them. See commands.h, or `distroctl help`.
+// distroctl: prepares, inspects and operates runs. See commands.h, or `distroctl help`.
 #include <iostream>
 
 #include "tools/distroctl/commands.h"

@@ -19,8 +19,8 @@
 #include "common/update/combine_deltas.h"
 #include "distro/v1/run.pb.h"
 #include "tools/distroctl/plan_cluster.h"
+#include "tools/distroctl/plan_memory.h"
 #include "tools/distroctl/plan_report.h"
-#include "worker/optimizer/update_rule.h"
 #include "worker/plan/memory_plan.h"
 
 namespace distro::tools {
@@ -28,7 +28,6 @@ namespace {
 
 constexpr uint64_t kMaxConfigBytes = 1 << 20;
 constexpr double kSecondsADay = 86400;
-constexpr double kReservedBytes = 1e9;  // CUDA context, NCCL, libraries
 
 absl::Status Range(absl::string_view flag, double value, double least, double most) {
   if (value >= least && value <= most) return absl::OkStatus();
@@ -53,7 +52,7 @@ absl::Status CheckMethod(const PlanOptions& o) {
       "--overlap: 1: deltas have none: remove the flag, or give --method signs");
 }
 
-// The run that is planned: it knows the defaults of its method.
+// The configuration of the planned run, which fills in its method's defaults.
 absl::StatusOr<v1::RunConfig> RunOf(const PlanOptions& o) {
   v1::RunConfig config;
   config.set_name("plan");
@@ -76,7 +75,8 @@ PlanOptions OfTheOtherMethod(PlanOptions o) {
   return o;
 }
 
-// A model is named as other commands name it, by its folder, or by the file that counts here.
+// The path of config.json: `model` is a checkpoint folder, as in other commands, or the file
+// itself.
 std::string ConfigOf(const std::string& model) {
   std::error_code error;
   return std::filesystem::is_directory(model, error) ? absl::StrCat(model, "/config.json") : model;
@@ -93,7 +93,7 @@ double UpdateBytes(const Layout& layout, const PlanMethod& m) {
   return bytes;
 }
 
-// With no two workers of one mind: the most there can be.
+// The largest result: no two workers agree on a position.
 double ResultBytes(const Layout& layout, const PlanMethod& m, const PlanOptions& o) {
   const double sent = static_cast<double>(o.workers) * m.kept;
   return MostBytes(static_cast<double>(layout.blocks()),
@@ -161,8 +161,8 @@ PlanServer ServerOf(double parameters, const PlanMethod& m, const PlanOptions& o
   server.up_mbps = 8e-6 * o.workers * m.result / m.round;
   server.down_mbps = 8e-6 * o.workers * m.update / m.round;
   const double model = 4 * parameters;
-  // The initial model, two snapshots and one that arrives, and the rounds after the older: a
-  // model's bytes of results lie between two snapshots.
+  // The initial model, two snapshots, one being uploaded, and the rounds after the older snapshot:
+  // results as large as the model lie between two snapshots.
   server.disk_with_archiver = 4 * model + 2 * model;
   server.disk_without_archiver = model + m.result * static_cast<double>(o.rounds);
   server.join = model + model;  // a snapshot, and at most as much of the log
@@ -182,47 +182,6 @@ PlanPipeline PipelineOf(const ModelSizes& model, const PlanOptions& o) {
   pipeline.link_seconds = 2 * micro_batches * pipeline.seconds_a_micro_batch;
   pipeline.step = std::max(o.compute_seconds / (1 - pipeline.bubble), pipeline.link_seconds);
   return pipeline;
-}
-
-PlanMemory MemoryOf(worker::Sharding sharding, const worker::MemoryPlan& plan,
-                    const PlanOptions& o) {
-  const auto by_device_bytes = [](const worker::RankMemoryPlan& a,
-                                  const worker::RankMemoryPlan& b) {
-    return a.device_bytes < b.device_bytes;
-  };
-  const worker::RankMemoryPlan& gpu =
-      *std::max_element(plan.ranks.begin(), plan.ranks.end(), by_device_bytes);
-  return {.sharding = sharding,
-          .gpu = gpu,
-          .fits = static_cast<double>(gpu.device_bytes) + kReservedBytes <= 1e9 * o.gpu_memory_gb};
-}
-
-absl::StatusOr<std::vector<PlanMemory>> MemoriesOf(const v1::RunConfig& config,
-                                                   const Architecture& model, const Layout& layout,
-                                                   const PlanOptions& o) {
-  DISTRO_ASSIGN_OR_RETURN(const worker::FloatType type, worker::ParseFloatType(o.param_dtype));
-  const worker::UpdateRuleKind rule = worker::RuleOf(config, &layout, model);
-  worker::MemoryRequest request = {
-      .model = &model,
-      .layout = &layout,
-      .units = UnitTensors(model, layout.manifest()),
-      .ranks = o.gpus,
-      .options = {.param_dtype = type, .checkpoint_every = o.activation_checkpointing},
-      .sequences = o.micro_batch,
-      .positions = o.sequence_length,
-      .element_arrays = rule.element_arrays,
-      .block_bytes = rule.PendingBytes(static_cast<int>(config.kept_per_block())),
-      .copy = config.overlap() == 1 || rule.takes_local_steps,
-      .needs_whole = rule.needs_whole};
-  std::vector<PlanMemory> memories;
-  for (const worker::Sharding sharding :
-       {worker::Sharding::kNoShard, worker::Sharding::kShardOptimizer,
-        worker::Sharding::kShardGradOp, worker::Sharding::kFullShard}) {
-    request.options.sharding = sharding;
-    DISTRO_ASSIGN_OR_RETURN(const worker::MemoryPlan plan, worker::PlanMemory(request));
-    memories.push_back(MemoryOf(sharding, plan, o));
-  }
-  return memories;
 }
 
 }  // namespace
@@ -289,7 +248,7 @@ absl::StatusOr<Report> MakePlan(const PlanOptions& given) {
                             .workers = options.workers},
                            plan.method);
   plan.pipeline = PipelineOf((*model)->sizes(), options);
-  DISTRO_ASSIGN_OR_RETURN(plan.memories, MemoriesOf(config, **model, layout, options));
+  DISTRO_ASSIGN_OR_RETURN(plan.memories, PlanMemories(config, **model, layout, options));
   Report report = {
       .text = PlanText(plan, options), .json = PlanJson(plan), .helm = HelmValues(plan.cluster)};
   const bool fits = std::any_of(plan.memories.begin(), plan.memories.end(),

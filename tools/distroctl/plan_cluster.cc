@@ -14,29 +14,29 @@ namespace {
 constexpr double kSecondsADay = 86400;
 constexpr double kGibi = 1024.0 * 1024 * 1024;
 
-// docs/performance.md, "Aggregator under load", the dearest rows: seconds of processor time for a
-// position that a worker sends.
+// docs/performance.md, "Aggregator under load", its most expensive rows: seconds of processor time
+// per position that a worker sends.
 constexpr double kSignsSecondsAPosition = 38e-9;
 constexpr double kDeltasSecondsAPosition = 70e-9;
-// The aggregator's share of a round beyond which it, and not links and GPUs, sets the pace.
+// Above this share of a round the aggregator, not links and GPUs, limits the rate.
 constexpr double kShareOfRound = 0.1;
 constexpr double kLeastCores = 0.5;
-// Its resident memory there is below this and twice the round's updates and 7.5 results, in each
-// row.
+// In each of those rows its resident memory is below this plus twice the round's updates plus 7.5
+// results.
 constexpr double kBaseMemory = 0.4e9;
 constexpr double kUpdatesHeld = 2;
 constexpr double kResultsHeld = 7.5;
-// Those rows are of two cores; each more combines in memory of its own.
+// Measured with two cores; each further core combines in its own memory.
 constexpr double kMeasuredCores = 2;
 constexpr double kMemoryACore = 134e6;
-// docs/archiver.md, "Does it keep up?": parameters a second and core, AVX2.
+// docs/archiver.md, "Does it keep up?": parameters per second and core, AVX2.
 constexpr double kReplayedASecond = 283e6;
-// Its parameters, one decoded round of 4 bytes an entry, three results, and the process itself.
+// Its parameters, one decoded round of 4 bytes per entry, three results, and the process itself.
 constexpr double kEntryBytes = 4;
 constexpr double kArchiverResults = 3;
 constexpr double kArchiverBase = 0.3e9;
 // Copies of the parameters on the volumes: helm/distro/README.md, "Disk". A fifth stays free, twice
-// what DistroDiskFilling asks for.
+// the share at which DistroDiskFilling fires.
 constexpr double kAggregatorCopies = 7;
 constexpr double kArchiverCopies = 7;
 constexpr double kDiskUse = 0.8;

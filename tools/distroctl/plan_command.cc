@@ -1,4 +1,4 @@
-// The plan's flags and what explains them.
+// The flags and the help text of `distroctl plan`.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -28,7 +28,7 @@ absl::StatusOr<std::vector<double>> ParseSeconds(absl::string_view text) {
 Command PlanCommand(const Console* console) {
   struct Given {
     PlanOptions options;
-    std::string overlap;  // empty: not given
+    std::string overlap;  // empty: default
   };
   const auto given = std::make_shared<Given>();
   PlanOptions& o = given->options;

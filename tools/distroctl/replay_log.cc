@@ -26,7 +26,7 @@ absl::Status Damage(absl::string_view path, absl::string_view what) {
   return absl::DataLossError(absl::StrCat(path, ": ", what));
 }
 
-// What the members of rounds said about their parameters, against the replay.
+// Compares the hashes that members reported with those of the replay.
 struct Comparison {
   uint64_t reported = 0;
   uint64_t different = 0;
@@ -57,7 +57,7 @@ absl::StatusOr<CommittedRound> ReadRound(const server::RecordReader& record, con
   return round;
 }
 
-// The snapshot to begin with: the earliest from which the log still has all results.
+// The first snapshot of the replay: the earliest from which the log still has all results.
 absl::StatusOr<v1::SnapshotInfo> FirstSnapshot(const std::string& data_dir,
                                                const StoredLog& stored) {
   const uint64_t first_round = stored.log->first_round().value();
@@ -132,7 +132,7 @@ std::string Text(const StoredLog& stored, uint64_t rounds, RoundId first, Replic
 
 absl::StatusOr<Report> ReplayLog(const ReplayLogOptions& options,
                                  const std::function<void(absl::string_view)>& progress) {
-  // The payloads are verified when they are replayed.
+  // The replay verifies the payloads.
   DISTRO_ASSIGN_OR_RETURN(const StoredLog stored,
                           OpenStoredLog(options.data_dir, server::SnapshotCheck::kSha256));
   DISTRO_ASSIGN_OR_RETURN(const v1::SnapshotInfo first, FirstSnapshot(options.data_dir, stored));

@@ -16,7 +16,7 @@
 namespace distro::tools {
 namespace {
 
-// The folder's lock is held by what is returned.
+// The returned object holds the folder's lock.
 absl::StatusOr<std::unique_ptr<ArchiveFolder>> OpenArchiveFolder(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path + "/state", ignored)) {

@@ -22,7 +22,7 @@ namespace {
 using Admin = v1::AdminService::StubInterface;
 
 struct Rates {
-  double tokens, sent_bytes, received_bytes;  // a second
+  double tokens, sent_bytes, received_bytes;  // per second
 };
 
 double Rate(uint64_t now, uint64_t before, double seconds) {
@@ -92,7 +92,7 @@ struct WatchOptions {
   uint64_t count = 0;
 };
 
-// One screen: the terminal is cleared before it; into a file each follows the last.
+// Shows one report: clears a terminal first; appends to a file.
 void ShowScreen(const Report& report, const Console& console) {
   if (console.json()) {
     *console.out << report.json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)

@@ -13,7 +13,7 @@ namespace {
 
 constexpr absl::Duration kTimeout = absl::Seconds(10);
 
-// What keeps an answer from being one to begin with.
+// An error if a client cannot start from this answer.
 absl::Status CheckUsable(const v1::GetRunResponse& run) {
   if (run.run_id().empty()) return absl::UnavailableError("there is no run yet");
   if (run.snapshots().empty()) return absl::UnavailableError("there is no snapshot yet");

@@ -51,7 +51,7 @@ void RoundFeed::Run() {
   Backoff backoff(follower_.backoff, follower_.seed);
   absl::Status refused;
   while (refused.ok()) {
-    const ClientView start = state->view();  // before the question: who closes changes it after
+    const ClientView start = state->view();  // read first: closing changes it afterwards
     if (done() || closing_ || state->ended()) break;
     progressed_ = false;
     const absl::Status status = Stream(start);
@@ -102,7 +102,7 @@ absl::Status RoundFeed::Stream(const ClientView& start) {
   v1::SubscribeRoundsResponse frame;
   while (taken.ok() && !done() && stream->Read(&frame)) taken = Take(&assembler, std::move(frame));
   if (!taken.ok() || done()) call.context()->TryCancel();
-  while (stream->Read(&frame)) {  // Finish() waits for ever while messages are unread
+  while (stream->Read(&frame)) {  // Finish() does not return while messages are unread
   }
   const absl::Status finished = FromGrpcStatus(stream->Finish());
   if (!taken.ok()) return taken;
@@ -119,8 +119,8 @@ absl::Status RoundFeed::Take(RoundAssembler* assembler, v1::SubscribeRoundsRespo
   if (!event.ok())
     return absl::UnavailableError(absl::StrCat("bad frame: ", event.status().message()));
   state->ObserveFrame(epoch, follower_.clock->MonotonicNow());
-  // Parts of a result are no progress: a stream that ends before its commit each time is to come
-  // back ever later.
+  // Parts of a result are not progress: if a stream always ends before its commit, the backoff must
+  // keep growing.
   if (std::holds_alternative<std::monostate>(*event)) return absl::OkStatus();
   if (!progressed_) reasons_.Succeeded("subscription restored");
   progressed_ = true;
@@ -177,7 +177,7 @@ void RoundFeed::Measure(const v1::SubscribeRoundsResponse& frame) {
   }
   const uint64_t bytes = frame.segment().data().size();
   follower_.meter->AddReceived(bytes, since, now);
-  // Rounds of the past come as fast as they can; those of the present wait for other workers.
+  // Past rounds arrive as fast as the link allows; the current one waits for other workers.
   const bool past = RoundId(frame.round()).Next() < follower_.state->view().head;
   if (past && last_segment_frame_.has_value())
     follower_.meter->AddBulk(bytes, now - *last_segment_frame_);

@@ -15,12 +15,12 @@
 namespace distro {
 namespace {
 
-// How one stream ended.
+// The result of one stream.
 struct SnapshotStream {
-  // OK: all bytes are there. FailedPrecondition, reason "pruned": the aggregator has dropped this
-  // snapshot.
+  // OK: all bytes have arrived. FailedPrecondition, reason "pruned": the aggregator has deleted
+  // this snapshot.
   absl::Status status;
-  // The failure is that of the disk or of a bad frame: no reason to try again.
+  // The disk or a bad frame failed: do not retry.
   bool ours = false;
 };
 
@@ -35,7 +35,7 @@ absl::Status Take(const v1::DownloadSnapshotResponse& frame, uint64_t size_bytes
   return part->Append(frame.data());
 }
 
-// What the end of a stream means; `taken`: what its frames did.
+// Interprets the end of a stream; `taken` is the status of handling its frames.
 SnapshotStream Judge(const absl::Status& taken, const absl::Status& finished,
                      const v1::SnapshotInfo& snapshot, const PartFile& part) {
   if (!taken.ok()) return {.status = taken, .ours = true};
@@ -48,7 +48,7 @@ SnapshotStream Judge(const absl::Status& taken, const absl::Status& finished,
                                                         " of ", snapshot.size_bytes(), " bytes"))};
 }
 
-// One stream: appends to `part` what is missing, and tells the meter its rate.
+// One stream: appends the missing bytes to `part`, and reports the rate to the meter.
 SnapshotStream Receive(const Follower& follower, Connection* connection,
                        const v1::SnapshotInfo& snapshot, PartFile* part) {
   if (part->size() == snapshot.size_bytes()) return {};
@@ -58,7 +58,7 @@ SnapshotStream Receive(const Follower& follower, Connection* connection,
   request.set_sha256(snapshot.sha256());
   request.set_offset(part->size());
   const absl::Duration begin = follower.clock->MonotonicNow();
-  absl::Duration last = begin;  // silence after the last frame says nothing about the link's rate
+  absl::Duration last = begin;  // excludes the silence after the last frame from the link's rate
   const std::shared_ptr<Connection::Stub> stub = connection->stub();
   const auto stream = stub->DownloadSnapshot(call.context(), request);
   absl::Status taken;
@@ -68,7 +68,7 @@ SnapshotStream Receive(const Follower& follower, Connection* connection,
     last = follower.clock->MonotonicNow();
   }
   if (!taken.ok()) call.context()->TryCancel();
-  while (stream->Read(&frame)) {  // Finish() waits for ever while messages are unread
+  while (stream->Read(&frame)) {  // Finish() does not return while messages are unread
   }
   const SnapshotStream end = Judge(taken, FromGrpcStatus(stream->Finish()), snapshot, *part);
   follower.meter->AddBulk(part->size() - request.offset(), last - begin);
@@ -82,7 +82,7 @@ SnapshotStream Receive(const Follower& follower, Connection* connection,
 absl::Status FetchSnapshot(const Follower& follower, Connection* connection,
                            const v1::SnapshotInfo& snapshot, const std::string& path) {
   DISTRO_ASSIGN_OR_RETURN(PartFile part, PartFile::Open(path, snapshot.size_bytes()));
-  bool resumed = part.size() > 0;  // its first bytes may be of another snapshot
+  bool resumed = part.size() > 0;  // its first bytes may belong to another snapshot
   Backoff backoff(follower.backoff, follower.seed + 2);
   ReasonLog reasons("snapshot download interrupted", follower.log, follower.clock);
   while (true) {

@@ -18,7 +18,7 @@ constexpr size_t kMaxReasonBytes = 200;  // LeaveRequest.reason
 
 absl::Status StoppedError() { return absl::CancelledError("stopped"); }
 
-// What Join said, within reason; 5 s when it said nothing.
+// The interval from Join, limited to a sensible range; 5 s if it has none.
 absl::Duration HeartbeatInterval(const v1::JoinResponse& response) {
   if (!response.has_heartbeat_interval()) return absl::Seconds(5);
   return std::clamp(FromProto(response.heartbeat_interval()), absl::Milliseconds(10),
@@ -97,7 +97,7 @@ absl::StatusOr<v1::JoinResponse> GrpcExchange::Join(const v1::JoinRequest& asked
   v1::JoinRequest request = asked;
   if (request.run_id() == run_id_)
     request.set_epoch(std::max<uint64_t>(request.epoch(), epoch_.value()));
-  // Until there is an answer, a session without a run carries the cancellation.
+  // Until Join is answered, a session without a run lets Stop cancel it.
   const auto joining = std::make_shared<Session>(request, v1::JoinResponse());
   DISTRO_RETURN_IF_ERROR(SetCurrent(joining));
   DISTRO_ASSIGN_OR_RETURN(
@@ -131,11 +131,11 @@ absl::Status GrpcExchange::DownloadSnapshot(const v1::SnapshotInfo& snapshot,
   const SessionContext& context = running_->context();
   const absl::Status fetched =
       FetchSnapshot(context.follower(), connections_->download.get(), snapshot, path);
-  // What was named in Join is there no more: another session must be told of another snapshot.
+  // The snapshot that Join named no longer exists: a new session must name another.
   if (!fetched.ok() && ActionFor(fetched) == StatusAction::kResync)
     running_->session()->End(fetched);
   DISTRO_RETURN_IF_ERROR(fetched);
-  // Before it trains, a link that can never catch up with a run under way is told so.
+  // Asks the aggregator before training starts whether this link can ever catch up with the run.
   Session* const session = running_->session();
   const bool under_way = session->view().head > RoundId(snapshot.round());
   if (!under_way || meter_.download_bytes_per_second() == 0) return absl::OkStatus();
@@ -196,7 +196,7 @@ void GrpcExchange::Leave(const std::string& reason) {
   const absl::string_view shortened = absl::string_view(reason).substr(0, kMaxReasonBytes);
   request.set_reason(std::string(shortened.substr(0, ValidUtf8Prefix(shortened))));
   EndSession();
-  if (refused) return;  // the aggregator knows
+  if (refused) return;  // the aggregator knows already
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + options_.leave_timeout));
   v1::LeaveResponse response;

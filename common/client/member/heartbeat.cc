@@ -14,7 +14,7 @@
 namespace distro {
 namespace {
 
-// The last attempt of a time that is over.
+// The minimum wait of the last attempt, when the time is over.
 constexpr absl::Duration kShortestWait = absl::Seconds(1);
 
 }  // namespace
@@ -22,7 +22,7 @@ constexpr absl::Duration kShortestWait = absl::Seconds(1);
 absl::StatusOr<v1::JoinResponse> JoinOnce(const SessionContext& context, Connection* connection,
                                           const v1::JoinRequest& asked, absl::Duration wait) {
   v1::JoinRequest request = asked;
-  // Who follows the log has nothing to catch up with, whatever its link once was.
+  // A worker that follows the log is not catching up: its earlier rate does not matter.
   if (!context.session->view().following)
     request.set_download_bytes_per_second(context.meter->download_bytes_per_second());
   v1::JoinResponse response;
@@ -133,7 +133,7 @@ absl::StatusOr<v1::HeartbeatResponse> Heartbeat::Send() {
   }
   v1::HeartbeatResponse response;
   ClientCall call(context_.session);
-  // While nobody waits for a connection nobody polls it, and gRPC would look for it every 5 s only.
+  // While no call waits for a connection, gRPC polls it only every 5 s.
   call.context()->set_wait_for_ready(failing_);
   call.context()->set_deadline(absl::ToChronoTime(absl::Now() + context_.options->rpc_timeout));
   request.set_epoch(context_.session->view().epoch.value());
@@ -146,7 +146,7 @@ absl::StatusOr<v1::HeartbeatResponse> Heartbeat::Send() {
   connection_->Heed(status);
   DISTRO_RETURN_IF_ERROR(status);
   context_.meter->AddControl(request.ByteSizeLong(), response.ByteSizeLong());
-  // What waited for a connection tells nothing of the link.
+  // The time of a call that waited for a connection says nothing about the link.
   if (!failing_) {
     context_.meter->AddHeartbeat(context_.clock->MonotonicNow() - begin, context_.clock->WallNow());
   }
@@ -177,7 +177,7 @@ void Heartbeat::ObeyDirective(const v1::HeartbeatResponse& response) {
     case v1::DIRECTIVE_QUARANTINED:
       return end(absl::StatusCode::kPermissionDenied, "quarantined", response.reason());
     case v1::DIRECTIVE_RESYNC:
-      // It is about parameters that this session follows the log with.
+      // Concerns the parameters with which this session follows the log.
       if (!session->view().following) return;
       return end(absl::StatusCode::kFailedPrecondition, "diverged", response.reason());
     default:
@@ -217,7 +217,7 @@ absl::Status Heartbeat::Rejoin() {
   session->Update([&](ClientView& view) {
     view.epoch = std::max(view.epoch, EpochId(response->epoch()));
     view.head = RoundId(response->head_round());
-    view.head_wanted = true;  // a new session does not know yet what this worker has
+    view.head_wanted = true;  // the new session does not know this worker's round yet
     ++view.returns;
   });
   failing_ = false;

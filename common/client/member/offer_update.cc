@@ -13,7 +13,7 @@ namespace {
 
 using Stream = grpc::ClientReaderWriterInterface<v1::UploadUpdateRequest, v1::UploadUpdateResponse>;
 
-// Acknowledgements that may be on their way: few enough for the stream's receive window.
+// Unread acknowledgements: few enough for the stream's receive window.
 constexpr size_t kMaxUnread = 1024;
 
 class Upload {
@@ -21,12 +21,12 @@ class Upload {
   Upload(Stream* stream, const RoundUpdate& update, TransferMeter* meter)
       : stream_(stream), update_(update), meter_(meter), done_(update.payloads.size(), false) {}
 
-  // Each returns false when the stream broke, or the aggregator broke its rules (then
+  // These return false when the stream broke, or when the aggregator broke the protocol (then
   // protocol_error() is not OK).
   bool SendHeader(const v1::WorkerIdentity& worker, EpochId epoch);
   bool ReadHeld();
   bool SendSegments();
-  // All that still comes; true when every segment is done then.
+  // Reads the remaining acknowledgements; true if every segment is done.
   bool ReadAcks() {
     while (ReadAck()) {
     }
@@ -34,7 +34,7 @@ class Upload {
   }
 
   size_t left() const { return update_.payloads.size() - finished_; }
-  size_t late() const { return late_; }  // acknowledged, but their segment had closed
+  size_t late() const { return late_; }  // acknowledged after their segment had closed
   const absl::Status& protocol_error() const { return protocol_error_; }
 
  private:
@@ -129,7 +129,7 @@ bool Upload::SendSegment(uint32_t segment) {
   return true;
 }
 
-// gRPC's Finish() waits for ever while messages are unread.
+// gRPC's Finish() does not return while messages are unread.
 absl::Status Finish(Stream* stream) {
   v1::UploadUpdateResponse unread;
   while (stream->Read(&unread)) {

@@ -10,11 +10,11 @@
 namespace distro {
 namespace {
 
-// Offers of an update whose bytes are refused. The aggregator quarantines a worker after three in a
-// row.
+// How often an update is offered whose bytes are refused. The aggregator quarantines a worker after
+// three refusals in a row.
 constexpr int kMaxMalformed = 2;
 
-// The update alone is refused, not this worker.
+// Whether the refusal concerns only this update, not this worker.
 bool RefusesTheUpdateOnly(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kAborted:
@@ -114,7 +114,7 @@ void Uploader::Handle(const RoundUpdate& update, const ClientView& start,
     if (auto it = pending_.find(update.round); it != pending_.end()) it->second.refused = true;
   }
   const ClientView view = context_.session->view();
-  if (view.next_round > update.round || view.epoch != epoch) return;  // it was cancelled for that
+  if (view.next_round > update.round || view.epoch != epoch) return;  // cancelled because of that
   if (refused) context_.session->WantHead();
   if (!refused) reasons_.Failed(status.ToString());
   context_.meter->AddRetry(RetriedRpc::kUpload, status.code());

@@ -23,7 +23,7 @@ namespace {
 constexpr absl::string_view kMagic = "distro-invite 1";
 constexpr absl::string_view kKeys[] = {"aggregator", "name", "role",   "token",
                                        "run",        "data", "expires"};
-constexpr size_t kRequired = 4;  // the first of them
+constexpr size_t kRequired = 4;  // the first four keys
 constexpr size_t kMaxValueBytes = 256;
 
 absl::Status Bad(absl::string_view what, absl::string_view why) {
@@ -39,7 +39,7 @@ bool IsPrintable(absl::string_view value) {
 
 using Values = std::map<absl::string_view, absl::string_view>;
 
-// The lines before the certificates.
+// Parses the lines before the certificates.
 absl::StatusOr<Values> ReadLines(absl::string_view head) {
   Values values;
   int number = 1;

@@ -15,7 +15,7 @@ namespace distro {
 namespace {
 
 constexpr size_t kMaxNames = 16;
-constexpr size_t kMaxNameBytes = 253;  // of a host
+constexpr size_t kMaxNameBytes = 253;  // of a host name
 
 std::string Shown(absl::string_view text) {
   return absl::CHexEscape(text.substr(0, kMaxNameBytes));

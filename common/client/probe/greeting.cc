@@ -16,7 +16,7 @@ unsigned char Byte(absl::string_view bytes, size_t i) {
   return static_cast<unsigned char>(bytes[i]);
 }
 
-// Length (3 bytes), type 4, no flags, stream 0; a whole number of settings of 6 bytes.
+// Length (3 bytes), type 4, no flags, stream 0; the length is a multiple of a setting's 6 bytes.
 bool IsSettings(absl::string_view bytes) {
   if (bytes.size() < kFrameHeaderBytes) return false;
   const size_t length = Byte(bytes, 0) << 16 | Byte(bytes, 1) << 8 | Byte(bytes, 2);
@@ -24,7 +24,7 @@ bool IsSettings(absl::string_view bytes) {
          bytes.substr(4, 5) == absl::string_view("\0\0\0\0\0", 5);
 }
 
-// Alert or handshake, of any version: 3.x.
+// An alert or a handshake, of any version 3.x.
 bool IsTlsRecord(absl::string_view bytes) {
   return bytes.size() >= 3 && (Byte(bytes, 0) == 21 || Byte(bytes, 0) == 22) &&
          Byte(bytes, 1) == 3 && Byte(bytes, 2) <= 4;

@@ -22,14 +22,14 @@ namespace {
 
 constexpr size_t kReadBytes = 4096;
 
-// The variables that gRPC heeds, in its order.
+// The variables that gRPC reads, in its order.
 std::string ProxyVariable(const std::string& host) {
   for (const char* exceptions : {"no_grpc_proxy", "no_proxy"}) {
     const char* const hosts = std::getenv(exceptions);
     if (hosts == nullptr) continue;
     for (absl::string_view each : absl::StrSplit(hosts, ',', absl::SkipWhitespace()))
       if (absl::EndsWith(host, absl::StripAsciiWhitespace(each))) return "";
-    break;  // as gRPC, which reads the first that is set
+    break;  // gRPC reads only the first that is set
   }
   for (const char* variable : {"grpc_proxy", "https_proxy", "http_proxy"}) {
     const char* const value = std::getenv(variable);
@@ -43,7 +43,7 @@ std::string CertificateText(const CertificateFacts& facts) {
                       ", ", DateText(facts.not_before), " to ", DateText(facts.not_after));
 }
 
-// One look, step by step.
+// One run of the probe, step by step.
 class Looking {
  public:
   Looking(const ProbeOptions& options, HostPort to) : options_(options), to_(std::move(to)) {}
@@ -59,8 +59,8 @@ class Looking {
     return given.empty() ? to_.host : given;
   }
 
-  // Each says in `seen_` what it saw, and sets look_.fault where it failed. Cancelled, or an error
-  // of this machine.
+  // Each step writes its observation to `seen_`, and sets look_.fault if it failed. Returns
+  // Cancelled, or an error of this machine.
   absl::Status FindAddresses();
   absl::Status Connect();
   absl::Status SecureIt();
@@ -68,9 +68,9 @@ class Looking {
 
   absl::Status Blame(ConnectionFault fault);
   absl::Status BlameHandshake(const TlsHandshake& seen);
-  // Before the same server is asked in another way.
+  // Closes the connection, before the same server is tried in another way.
   void HangUp();
-  // For a peer that hangs up without a word: whether it would talk if spoken to in the other way.
+  // For a peer that closes without a word: tests whether it answers plaintext HTTP/2.
   bool SpeaksPlaintextHttp2() const;
   bool SpeaksTls() const;
   bool SpeaksWithoutOwnCertificate() const;
@@ -147,7 +147,7 @@ bool Looking::SpeaksWithoutOwnCertificate() const {
                              .server_name = server_name(),
                              .now = options_.clock->WallNow()});
   if (tls.Handshake(deadline).result != TlsHandshake::Result::kDone) return false;
-  const auto answer = tls.Receive(kReadBytes, deadline);  // a server begins by itself
+  const auto answer = tls.Receive(kReadBytes, deadline);  // an HTTP/2 server sends first
   return answer.ok() && GreetingOf(*answer) == Greeting::kHttp2;
 }
 
@@ -202,7 +202,7 @@ absl::Status Looking::SpeakHttp2() {
       tls_ != nullptr ? static_cast<ByteStream*>(tls_.get()) : static_cast<ByteStream*>(tcp_.get());
   absl::Status status = stream->Send(Http2Preface(), deadline);
   std::string bytes;
-  // The first frame's header tells; it may come in pieces.
+  // The first frame's header identifies HTTP/2; it may come in pieces.
   while (status.ok() && GreetingOf(bytes) != Greeting::kHttp2 && bytes.size() < kGreetingBytes) {
     const absl::StatusOr<std::string> more = stream->Receive(kReadBytes, deadline);
     status = more.status();
@@ -229,7 +229,7 @@ absl::Status Looking::SpeakHttp2() {
   }
   const bool closed = !absl::IsDeadlineExceeded(status);
   HangUp();
-  // Many servers hang up without the alert that would say so.
+  // Many servers close without the alert that would explain it.
   if (closed && !material_.cert.empty() && SpeaksWithoutOwnCertificate()) {
     return Blame(RefusedByServer(look_.address, options_.channel.tls.cert, "it hangs up"));
   }

@@ -28,7 +28,7 @@ std::string ErrorText(int error) {
   return absl::AsciiStrToLower(std::string(std::strerror(error)));
 }
 
-// What the thread of a look-up and who waits for it share; the result is there when it is done.
+// Shared by the look-up's thread and its caller; the result is valid when it is done.
 struct LookUp {
   absl::Notification done;
   absl::StatusOr<std::vector<SocketAddress>> result = absl::UnknownError("no result");
@@ -58,7 +58,7 @@ absl::StatusOr<std::vector<SocketAddress>> AskSystem(const std::string& host, in
   return found;
 }
 
-// The descriptor of an attempt to connect; -1: none. Sets `error` when it failed at once.
+// The descriptor of a connection attempt; -1: none. Sets `error` if it failed at once.
 int BeginConnect(const SocketAddress& address, int* error) {
   const int fd =
       socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
@@ -137,7 +137,7 @@ absl::StatusOr<std::vector<SocketAddress>> Resolve(const std::string& host, int 
 
 absl::StatusOr<std::unique_ptr<TcpStream>> TcpStream::Connect(
     const std::vector<SocketAddress>& addresses, const Deadline& deadline) {
-  std::vector<pollfd> open;  // one an address; -1: failed
+  std::vector<pollfd> open;  // one per address; -1: failed
   std::vector<std::string> errors;
   const auto failed = [&](size_t i, int error) {
     errors.push_back(absl::StrCat(addresses[i].Text(), ": ", ErrorText(error)));

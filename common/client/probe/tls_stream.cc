@@ -20,9 +20,9 @@ namespace {
 constexpr size_t kMaxReceivedBytes = 256 << 10;
 constexpr size_t kReadBytes = 16 << 10;
 constexpr size_t kMaxCaNames = 4;
-// What gRPC offers, in the protocol's form: length and name.
+// The protocol that gRPC offers, in ALPN's form: length and name.
 constexpr unsigned char kAlpn[] = {2, 'h', '2'};
-// gRPC's own, for another file in the place of the system's CAs.
+// gRPC's variable for a file that replaces the system's CAs.
 constexpr char kRootsVariable[] = "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH";
 
 using OwnedBio = std::unique_ptr<BIO, decltype(&BIO_free)>;
@@ -36,7 +36,7 @@ OwnedX509 NextCertificate(BIO* bio) {
   return OwnedX509(PEM_read_bio_X509(bio, nullptr, nullptr, nullptr), X509_free);
 }
 
-// The newest error of OpenSSL in this thread, in words.
+// OpenSSL's newest error in this thread, as text.
 std::string TakeError() {
   const unsigned long error = ERR_peek_last_error();  // NOLINT: OpenSSL's type
   const char* const reason = ERR_reason_error_string(error);
@@ -44,7 +44,7 @@ std::string TakeError() {
   return reason == nullptr ? "unknown error" : reason;
 }
 
-// OpenSSL's reasons for the alerts of a peer begin here: 1000 and the alert's number.
+// OpenSSL's error codes for a peer's alerts are 1000 plus the alert's number.
 bool IsAlert(unsigned long error) {  // NOLINT: OpenSSL's type
   return ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) >= SSL_AD_REASON_OFFSET &&
          ERR_GET_REASON(error) < SSL_AD_REASON_OFFSET + 256;
@@ -71,7 +71,7 @@ TlsStream::~TlsStream() = default;
 
 absl::Status TlsStream::UseCas() {
   X509_STORE* const store = SSL_CTX_get_cert_store(context_.get());
-  // As gRPC: a certificate in --ca counts whether it is a root or not.
+  // As gRPC: trusts a certificate in --ca whether it is a root or not.
   X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN | X509_V_FLAG_TRUSTED_FIRST);
   if (config_.material.ca.empty()) {
     const char* const file = std::getenv(kRootsVariable);
@@ -87,7 +87,7 @@ absl::Status TlsStream::UseCas() {
     if (X509_STORE_add_cert(store, ca.get()) != 1)
       return absl::InternalError(absl::StrCat("--ca: ", TakeError()));
   }
-  ERR_clear_error();  // the end of the file is one
+  ERR_clear_error();  // the end of the file sets one
   return absl::OkStatus();
 }
 
@@ -126,7 +126,7 @@ absl::Status TlsStream::SetUp() {
   SSL_set_app_data(ssl_.get(), this);
   from_peer_ = BIO_new(BIO_s_mem());
   to_peer_ = BIO_new(BIO_s_mem());
-  SSL_set_bio(ssl_.get(), from_peer_, to_peer_);  // which owns them now
+  SSL_set_bio(ssl_.get(), from_peer_, to_peer_);  // which takes ownership
   SSL_set_connect_state(ssl_.get());
   return absl::OkStatus();
 }
@@ -141,7 +141,7 @@ int TlsStream::VerifyChain(X509_STORE_CTX* store, void* self) {
   return seen.untrusted.empty() && !seen.name_mismatch && !seen.out_of_date ? 1 : 0;
 }
 
-// Goes on, so that all of them are known.
+// Continues after a fault, so that all of them are collected.
 int TlsStream::NoteFault(int ok, X509_STORE_CTX* store) {
   if (ok == 1) return 1;
   const auto* const ssl =
@@ -151,7 +151,7 @@ int TlsStream::NoteFault(int ok, X509_STORE_CTX* store) {
   switch (const int error = X509_STORE_CTX_get_error(store); error) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
     case X509_V_ERR_CERT_NOT_YET_VALID:
-      // Those of CAs come first; the server's own says more.
+      // The CAs' certificates come first; the server's own, which comes last, is the most useful.
       if (about != nullptr) seen.out_of_date = FactsOf(about);
       break;
     case X509_V_ERR_HOSTNAME_MISMATCH:

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kF32 = 4;
 
-// Adds up what is alive and remembers the most.
+// Tracks the live bytes and their maximum.
 class Live {
  public:
   explicit Live(int64_t bytes) : now_(bytes), peak_(bytes) {}
@@ -16,7 +16,7 @@ class Live {
     peak_ = std::max(peak_, now_);
   }
   void Drop(int64_t bytes) { now_ -= bytes; }
-  // Needed for a moment, beside what is alive.
+  // Temporaries that exist only for a moment, besides the live bytes.
   void Need(int64_t bytes) { peak_ = std::max(peak_, now_ + bytes); }
   int64_t peak() const { return peak_; }
 
@@ -44,11 +44,10 @@ struct Sizes {
         vocabulary_weight(int64_t{config.hidden_size} * config.vocab_size * e),
         norm_weight(config.hidden_size * e) {}
 
-  // What a norm keeps: the statistics, the normed input, and in bf16 the input in f32; without its
-  // result.
+  // Bytes that a norm saves: the statistics, the normalized input, and in bf16 the input in f32;
+  // without its result.
   int64_t NormSaved() const { return statistics + hidden + (e == kF32 ? 0 : wide); }
-  // What its backward needs at its widest, in f32, beside what is saved and the gradient that
-  // comes.
+  // Peak of a norm's backward, in f32, besides the saved bytes and the incoming gradient.
   int64_t NormBackward() const { return 3 * wide; }
 
   const int64_t e;
@@ -71,14 +70,14 @@ UnitMemory Embedding(const Sizes& s) {
           .gradients = s.vocabulary_weight};
 }
 
-// From `saved` on, in the order in which autograd goes back.
+// Starts from `saved`, and follows autograd's order backwards.
 int64_t BlockBackward(const Sizes& s, int64_t saved) {
   const int64_t keys = s.repeated > 0 ? s.repeated : s.key;
   Live live(saved);
   live.Add(s.inner + s.inner_weight);   // down: gradients of its input and weight
   live.Drop(s.inner);                   // its input
   live.Add(2 * s.inner);                // product: gradients of both factors
-  live.Drop(3 * s.inner);               // that of the product, both factors
+  live.Drop(3 * s.inner);               // the product's gradient, and both factors
   live.Add(s.hidden + s.inner_weight);  // up
   live.Drop(s.inner);
   live.Add(s.inner);  // silu

@@ -38,7 +38,7 @@ RopeScaling ReadScaling(ConfigReader& reader) {
   return scaling;
 }
 
-// Either way to name the type; "type" is the older one.
+// Accepts both names of the type's key; "type" is the older one.
 bool IsScaled(ConfigReader& reader) {
   bool scaled = false;
   for (const char* key : {"rope_type", "type"}) {
@@ -52,7 +52,7 @@ bool IsScaled(ConfigReader& reader) {
   return scaled;
 }
 
-// "rope_parameters" or "rope_scaling"; `fallback` when there is none.
+// Reads "rope_parameters" or "rope_scaling"; returns `fallback` if the key is absent.
 absl::StatusOr<Rope> ReadObject(ConfigReader& config, const char* key, const Rope& fallback) {
   const json* object = config.Find(key);
   if (object == nullptr) return fallback;
