@@ -13,7 +13,7 @@
 #include "common/base/reason_log.h"
 #include "common/client/connection.h"
 #include "common/client/first_contact.h"
-#include "common/client/member/context.h"
+#include "common/client/member/session_context.h"
 
 namespace distro {
 

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "common/base/ids.h"
 #include "common/client/connection.h"
-#include "common/client/member/context.h"
+#include "common/client/member/session_context.h"
 #include "common/exchange/exchange.h"
 
 namespace distro {

@@ -12,7 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/reason_log.h"
 #include "common/client/connection.h"
-#include "common/client/member/context.h"
+#include "common/client/member/session_context.h"
 #include "common/exchange/exchange.h"
 
 namespace distro {
