@@ -16,7 +16,9 @@
 #include "tools/archiver/lag_trend.h"
 #include "tools/archiver/metrics.h"
 #include "tools/archiver/options.h"
+#include "tools/archiver/publisher.h"
 #include "tools/archiver/round_lines.h"
+#include "tools/archiver/snapshot_uploader.h"
 
 namespace distro::tools {
 
@@ -45,16 +47,6 @@ class Session {
   uint64_t replayed_rounds() const { return replayed_; }
 
  private:
-  // A folder for the publish command.
-  struct Published {
-    RoundId round;
-    uint64_t state_hash = 0;
-  };
-  struct Upload {
-    v1::SnapshotInfo snapshot;
-    std::string path;
-  };
-
   absl::Status Replay(EventQueue* queue);
   absl::Status Apply(const CommittedRound& round);
   void WriteLine(const CommittedRound& round);
@@ -69,13 +61,11 @@ class Session {
   // answer, the next save asks again.
   void LearnFingerprint();
   absl::Status Save();
-  void PublishFolder();
+  void Publish();
   // Called before a round is applied. Uploads the parameters if a snapshot is due or no later round
   // will confirm one, and if the round's record confirms their hash. Otherwise the next round
   // decides again.
   void OfferSnapshot(const CommittedRound& round);
-  // Requires a replica at the snapshot's round.
-  void QueueUpload();
   ClientState* client_state() const { return context_.client->follower().state; }
   bool stopped() const { return client_state()->ended(); }
   // Times the subscription was reopened since the process began.
@@ -89,8 +79,6 @@ class Session {
 
   // Called on other threads:
   void SendReport(const v1::ReportStateRequest& request);
-  void SendSnapshot(const Upload& upload);
-  void RunPublishCommand(const Published& published);
   void ObserveHead(const v1::GetRunResponse& run);
 
   // Constant after construction.
@@ -109,16 +97,11 @@ class Session {
   Pace pace_ = Pace::kKeepsUp;
   uint64_t reconnects_;
 
-  absl::Status publish_status_;  // of the last folder
-
-  std::atomic<uint64_t> next_round_;          // of the replica
-  std::atomic<uint64_t> rounds_;              // of the run, according to the replayed log
-  std::atomic<uint64_t> stored_round_;        // of the aggregator's newest snapshot
-  std::atomic<uint64_t> round_in_use_ = 0;    // the folder of the running publish command; 0: none
-  std::atomic<bool> command_failed_ = false;  // at its last run
+  std::atomic<uint64_t> next_round_;  // of the replica
+  std::atomic<uint64_t> rounds_;      // of the run, according to the replayed log
   BackgroundQueue<v1::ReportStateRequest> reports_;
-  BackgroundQueue<Upload> uploads_;
-  BackgroundQueue<Published> published_;
+  SnapshotUploader uploader_;
+  Publisher publisher_;
 };
 
 }  // namespace distro::tools
