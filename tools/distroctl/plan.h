@@ -35,12 +35,12 @@ struct PlanOptions {
   int local_steps = 1;                 // H; 1 with signs
   int kept = 0;                        // K; 0: the method's default
   int kept_votes = 0;                  // K' of download = top; 0: lossless
-  std::optional<bool> overlap = {};    // K' of download = top; 0: lossless
-  int micro_batch = 1;                 // signs only; empty: the method's default
+  std::optional<bool> overlap = {};    // signs only; empty: the method's default
+  int micro_batch = 1;                 // samples
   int sequence_length = 2048;          // tokens
   std::string param_dtype = "f32";     // of the worker: f32 or bf16
-  int activation_checkpointing = 0;    // of the worker: f32 or bf16
-  int micro_batches_of_pipeline = 32;  // of the worker: every n-th unit; 0: none
+  int activation_checkpointing = 0;    // of the worker: every n-th unit; 0: none
+  int micro_batches_of_pipeline = 32;  // of the pipeline that is compared
 
   // InvalidArgument names the flag.
   absl::Status Validate() const;
