@@ -44,11 +44,9 @@ absl::StatusOr<v1::JoinResponse> LocalAggregator::Join(const v1::JoinRequest& re
     DISTRO_RETURN_IF_ERROR(JoinAgain(request, std::move(queue)));
     return MakeResponse();
   }
-  const Member member{.incarnation = request.worker().incarnation(),
-                      .own_tokens = request.own_tokens(),
-                      .queue = std::move(queue),
-                      .left = false};
-  if (!members_.emplace(request.worker().name(), member).second) {
+  if (!members_.Add(request.worker().name(), {.incarnation = request.worker().incarnation(),
+                                              .own_tokens = request.own_tokens(),
+                                              .queue = std::move(queue)})) {
     return absl::AlreadyExistsError(
         absl::StrCat("worker ", request.worker().name(), " has joined already"));
   }
@@ -68,7 +66,7 @@ absl::Status LocalAggregator::CheckJoin(const v1::JoinRequest& request) {
   if (run_.config.data_fingerprint() == kAnyData) return absl::OkStatus();
   if (run_.config.has_data_fingerprint())
     data_fingerprint_ = run_.config.data_fingerprint();
-  else if (members_.empty())
+  else if (members_.size() == 0)
     data_fingerprint_ = request.data_fingerprint();
   if (request.data_fingerprint() == data_fingerprint_) return absl::OkStatus();
   return ErrorWithReason(
@@ -79,8 +77,8 @@ absl::Status LocalAggregator::CheckJoin(const v1::JoinRequest& request) {
 
 absl::Status LocalAggregator::JoinAgain(const v1::JoinRequest& request,
                                         std::shared_ptr<EventQueue> queue) {
-  const auto member = members_.find(request.worker().name());
-  if (!run_.keeps_log || member == members_.end() || member->second.left)
+  LocalMember* const member = members_.Find(request.worker().name());
+  if (!run_.keeps_log || member == nullptr || member->left)
     return absl::FailedPreconditionError("the local run has begun: nobody may join now");
   for (const CommittedRound& round : log_) queue->Push(round);
   if (round_.value() < run_.config.rounds()) {
@@ -88,8 +86,8 @@ absl::Status LocalAggregator::JoinAgain(const v1::JoinRequest& request,
   } else {
     queue->Close(Done(), /*drop=*/false);
   }
-  member->second.incarnation = request.worker().incarnation();
-  member->second.queue = std::move(queue);
+  member->incarnation = request.worker().incarnation();
+  member->queue = std::move(queue);
   return absl::OkStatus();
 }
 
@@ -110,25 +108,17 @@ void LocalAggregator::Start() {
   const v1::StartHeader start = MakeStartHeader({.run_id = RunId(run_),
                                                  .data_fingerprint = data_fingerprint_,
                                                  .state_hash = run_.snapshot.state_hash()},
-                                                *run_.layout, run_.config, Present());
+                                                *run_.layout, run_.config, members_.Present());
   plan_ = PlanOf(start);
   log_hash_ = Xxh3(start.SerializeAsString());
   step_ = run_.method->Step(round_, {}, nullptr);
   OpenRound();
 }
 
-std::vector<std::string> LocalAggregator::Present() const {
-  std::vector<std::string> names;
-  for (const auto& [name, member] : members_) {
-    if (!member.left) names.push_back(name);
-  }
-  return names;
-}
-
 void LocalAggregator::OpenRound() {
   WeighByData();
-  if (round_.value() < run_.config.rounds()) return Broadcast(Opened());
-  CloseQueues(Done());
+  if (round_.value() < run_.config.rounds()) return members_.Broadcast(Opened());
+  members_.CloseQueues(Done());
 }
 
 OpenedRound LocalAggregator::Opened() const {
@@ -166,10 +156,9 @@ absl::Status LocalAggregator::CheckPayloads(const RoundUpdate& update) {
 absl::Status LocalAggregator::Upload(const std::string& worker, RoundUpdate update) {
   DISTRO_RETURN_IF_ERROR(CheckPayloads(update));
   absl::MutexLock lock(&mu_);
-  const auto member = members_.find(worker);
+  const LocalMember* const member = members_.Find(worker);
   const auto slot = std::ranges::find(plan_.slots, worker, &v1::Slot::worker);
-  if (!started_ || update.round != round_ || member == members_.end() ||
-      slot == plan_.slots.end()) {
+  if (!started_ || update.round != round_ || member == nullptr || slot == plan_.slots.end()) {
     return absl::FailedPreconditionError(absl::StrCat("round ", update.round.value(), ": worker ",
                                                       worker, ": has no samples, or round ",
                                                       round_.value(), " is the open one"));
@@ -178,7 +167,7 @@ absl::Status LocalAggregator::Upload(const std::string& worker, RoundUpdate upda
                           .first_sample = update.first_sample,
                           .abstain = update.abstain};
   DISTRO_RETURN_IF_ERROR(CheckClaim(weighing_, claim, *slot));
-  const Answer answer{.incarnation = member->second.incarnation, .update = std::move(update)};
+  const Answer answer{.incarnation = member->incarnation, .update = std::move(update)};
   if (const auto [earlier, is_first] = answers_.emplace(worker, answer); !is_first) {
     // An earlier process with the same name has uploaded already: its bytes count.
     if (earlier->second.incarnation != answer.incarnation) return absl::OkStatus();
@@ -192,29 +181,26 @@ absl::Status LocalAggregator::Upload(const std::string& worker, RoundUpdate upda
 
 void LocalAggregator::Leave(const v1::WorkerIdentity& worker) {
   absl::MutexLock lock(&mu_);
-  const auto member = members_.find(worker.name());
-  if (member == members_.end() || member->second.incarnation != worker.incarnation()) return;
-  if (!started_) {
-    members_.erase(member);
-    return;
-  }
-  member->second.left = true;
+  LocalMember* const member = members_.Find(worker.name());
+  if (member == nullptr || member->incarnation != worker.incarnation()) return;
+  if (!started_) return members_.Remove(worker.name());
+  member->left = true;
   CommitWhenComplete();
 }
 
 void LocalAggregator::CommitWhenComplete() {
   // Closes several rounds in a row only if no remaining worker has samples in the next ones; closes
   // none when all have left.
-  while (round_.value() < run_.config.rounds() && !Present().empty()) {
+  while (round_.value() < run_.config.rounds() && !members_.Present().empty()) {
     for (const v1::Slot& slot : plan_.slots) {
-      if (!answers_.contains(slot.worker()) && !members_.at(slot.worker()).left) return;
+      if (!answers_.contains(slot.worker()) && !members_.Get(slot.worker()).left) return;
     }
     absl::StatusOr<CommittedRound> committed = Commit();
     if (!committed.ok()) {
-      CloseQueues(committed.status());
+      members_.CloseQueues(committed.status());
       return;
     }
-    Broadcast(*committed);
+    members_.Broadcast(*committed);
     if (run_.keeps_log) log_.push_back(*committed);
     log_hash_ = committed->hash;
     round_ = round_.Next();
@@ -250,7 +236,8 @@ absl::StatusOr<CommittedRound> LocalAggregator::Commit() {
     outcome.scale_medians = ScaleMedians(codes, run_.layout->tensors().size());
   v1::RoundHeader header = MakeRoundHeader(outcome);
   const bool goes_on = round_.value() + 2 < run_.config.rounds();
-  plan_.Give(goes_on ? Present() : std::vector<std::string>(), run_.config, plan_.slots, &header);
+  plan_.Give(goes_on ? members_.Present() : std::vector<std::string>(), run_.config, plan_.slots,
+             &header);
   header.set_reason("all are in");
   return MakeCommittedRound(header.SerializeAsString(), std::move(results), *run_.layout);
 }
@@ -262,7 +249,7 @@ int LocalAggregator::WeightOf(const std::string& worker, const RoundUpdate& upda
 void LocalAggregator::WeighByData() {
   std::vector<uint64_t> own_tokens;
   for (const v1::Slot& slot : plan_.slots)
-    own_tokens.push_back(members_.at(slot.worker()).own_tokens);
+    own_tokens.push_back(members_.Get(slot.worker()).own_tokens);
   const std::vector<int> weights = DataWeights(own_tokens);
   for (size_t i = 0; i < weights.size(); ++i) data_weights_[plan_.slots[i].worker()] = weights[i];
 }
@@ -273,8 +260,8 @@ std::vector<RecordedMember> LocalAggregator::Members() const {
     auto& [member, included] = members.emplace_back();
     member.set_name(slot.worker());
     member.set_weight(1);
-    member.set_state(members_.at(slot.worker()).left ? v1::MEMBER_STATE_LEFT
-                                                     : v1::MEMBER_STATE_ACTIVE);
+    member.set_state(members_.Get(slot.worker()).left ? v1::MEMBER_STATE_LEFT
+                                                      : v1::MEMBER_STATE_ACTIVE);
     const auto answer = answers_.find(slot.worker());
     if (answer == answers_.end()) continue;
     const RoundUpdate& update = answer->second.update;
@@ -298,16 +285,6 @@ std::vector<SentPayload> LocalAggregator::Payloads(SegmentId segment) const {
     payloads.push_back({update.payloads[segment.value()], WeightOf(slot.worker(), update)});
   }
   return payloads;
-}
-
-void LocalAggregator::Broadcast(const RoundEvent& event) {
-  for (const auto& [name, member] : members_) {
-    if (!member.left) member.queue->Push(event);
-  }
-}
-
-void LocalAggregator::CloseQueues(const absl::Status& status) {
-  for (const auto& [name, member] : members_) member.queue->Close(status, /*drop=*/false);
 }
 
 }  // namespace distro

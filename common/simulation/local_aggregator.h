@@ -24,6 +24,7 @@
 #include "common/round/record.h"
 #include "common/round/round_method.h"
 #include "common/round/weighing.h"
+#include "common/simulation/local_members.h"
 #include "distro/v1/run.pb.h"
 #include "distro/v1/session.pb.h"
 
@@ -61,12 +62,6 @@ class LocalAggregator {
   void Leave(const v1::WorkerIdentity& worker);
 
  private:
-  struct Member {
-    uint64_t incarnation = 0;
-    uint64_t own_tokens = 0;  // with local data
-    std::shared_ptr<EventQueue> queue;
-    bool left = false;
-  };
   struct Answer {
     uint64_t incarnation = 0;
     RoundUpdate update;
@@ -79,7 +74,6 @@ class LocalAggregator {
   OpenedRound Opened() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Done() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckPayloads(const RoundUpdate& update) ABSL_LOCKS_EXCLUDED(mu_);
-  std::vector<std::string> Present() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Start() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OpenRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void WeighByData() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -90,8 +84,6 @@ class LocalAggregator {
   // The workers with samples in the open round, and their payloads of a segment, in the same order.
   std::vector<RecordedMember> Members() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<SentPayload> Payloads(SegmentId segment) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Broadcast(const RoundEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void CloseQueues(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Constant after construction.
   const LocalRun run_;
@@ -100,7 +92,7 @@ class LocalAggregator {
   absl::Mutex mu_;
   bool started_ ABSL_GUARDED_BY(mu_) = false;
   std::string data_fingerprint_ ABSL_GUARDED_BY(mu_);
-  std::map<std::string, Member> members_ ABSL_GUARDED_BY(mu_);
+  LocalMembers members_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, Answer> answers_ ABSL_GUARDED_BY(mu_);    // of the open round
   std::map<std::string, int> data_weights_ ABSL_GUARDED_BY(mu_);  // of who has samples in it
   std::vector<CommittedRound> log_ ABSL_GUARDED_BY(mu_);          // with keeps_log
