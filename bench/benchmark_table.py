@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a program of Google Benchmark and prints its rates as a table, implementations of an operation side by side.
+"""Runs a Google Benchmark program and prints its rates as a table, with the implementations of an operation side by side.
 
     bench/benchmark_table.py build/release/bench/kernels_benchmark --benchmark_min_time=0.3
 
@@ -13,7 +13,7 @@ IMPLEMENTATIONS = ("reference", "vector128", "avx2", "avx512")
 
 
 def rates(program, flags):
-    """Millions of items a second, by name."""
+    """Millions of items per second, by name."""
     command = [program, "--benchmark_format=json", *flags]
     report = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     failed = [row["name"] for row in report["benchmarks"] if row.get("error_occurred")]
@@ -23,7 +23,7 @@ def rates(program, flags):
 
 
 def table(measured):
-    """{operation: {implementation: rate}} as lines; an operation of which there is one has it in the first column."""
+    """{operation: {implementation: rate}} as lines. An operation with one implementation has it in the first column."""
     rows = {}
     for name, rate in measured.items():
         parts = name.removeprefix("BM_").split("/")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a worker of deltas does with its error buffer, beside signs' Compress and Feedback, each against its floor: the plain loop that
+"""The operations of a deltas worker on its error buffer, and signs' Compress and Feedback, each compared with its floor: the plain loop that
 moves the bytes which the operation has to move, in the same run, in turn. Prints a table; one thread, the best of five.
 
     bench/deltas_table.py build/release/bench/deltas_benchmark --benchmark_min_time=0.2
@@ -12,14 +12,14 @@ import sys
 
 PARAMETERS = 1205e6  # of the 1.2 B layout
 REPEAT = ("--benchmark_format=json", "--benchmark_repetitions=5", "--benchmark_enable_random_interleaving=true")
-# The floor of each operation: bytes a parameter that have to be read or written; None: K scattered elements of a block.
+# The floor of each operation: bytes per parameter to read or write; None: K scattered elements of a block.
 FLOORS = {"signs, Compress": 12, "signs, Feedback": 8, "DeltaIsFinite": 12, "FormDelta": 16, "AppendLargest, elements": 4,
           "AppendLargest, DCT": 4, "SubtractReturned, elements": None, "SubtractReturned, DCT": 8}
 HEADER = "| operation | to move, bytes a parameter | millions a second | floor | times the floor | 1.2 B, ms |"
 
 
 def best(report):
-    """Of each name the repetition with the highest rate."""
+    """The repetition with the highest rate, by name."""
     rows = {}
     for row in report["benchmarks"]:
         name = row["run_name"]
@@ -29,7 +29,7 @@ def best(report):
 
 
 def floor_of(name):
-    """The name of the floor's row, and what it moves."""
+    """The name of the floor's row, and its bytes."""
     operation, _, k = name.partition("/")
     size = FLOORS[operation]
     if size is None:
@@ -38,7 +38,7 @@ def floor_of(name):
 
 
 def table(rows):
-    """The lines of the table, in the order of FLOORS, and what Muon takes."""
+    """The lines of the table, in the order of FLOORS, and Muon's time."""
     lines = [HEADER, "|" + "---|" * (HEADER.count("|") - 1)]
     known = [name for name in rows if name.partition("/")[0] in FLOORS]
     for name in sorted(known, key=lambda name: (list(FLOORS).index(name.partition("/")[0]), len(name), name)):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tables that were measured on this machine into a page: what is between `<!-- table: NAME -->` and `<!-- end -->` becomes
+"""Writes tables measured on this machine into a page: the text between `<!-- table: NAME -->` and `<!-- end -->` becomes
 the day, the machine and NAME.txt.
 
     bench/page.py docs/performance.md build/reproduce/load.txt
@@ -18,7 +18,7 @@ def hardware():
 
 
 def fill(page, contents):
-    """Replaces each place of `page` that a {name: text} names."""
+    """Replaces the tables of `page` that {name: text} names."""
     text = page.read_text()
     for name, content in contents.items():
         pattern = rf"(<!-- table: {name} -->\n).*?(<!-- end -->)"
@@ -29,7 +29,7 @@ def fill(page, contents):
 
 
 def measured(file):
-    """A table under the day of its file and this machine."""
+    """A table below the date of its file and this machine's name."""
     return f"{datetime.date.fromtimestamp(file.stat().st_mtime)}, {hardware()}:\n\n{file.read_text().strip()}"
 
 

@@ -1,4 +1,4 @@
-"""A Llama of our layout in plain PyTorch: what training is compared with, on a card (gpu/reference.py) and on a processor
+"""A Llama of our layout in plain PyTorch, the reference for training on a card (gpu/reference.py) and on a CPU
 (step/pytorch_step.py)."""
 import torch
 import torch.nn.functional as F
@@ -15,7 +15,7 @@ def matrices(config):
 
 
 class Llama(torch.nn.Module):
-    """Weights in f32, random; computes in `compute`, norms, loss and what is rotated in f32."""
+    """Weights in f32, random; computes in `compute`, but norms, loss and rotation in f32."""
 
     def __init__(self, config, device, compute):
         super().__init__()

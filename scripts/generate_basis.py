@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints kernels/basis_constants.h: the 65 magnitudes that the DCT-II basis of length 64 is made of.
+"""Prints kernels/basis_constants.h: the 65 magnitudes in the DCT-II basis of length 64.
 
     python3 scripts/generate_basis.py > kernels/basis_constants.h
 

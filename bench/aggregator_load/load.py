@@ -22,7 +22,7 @@ import load_run  # noqa: E402
 import processes  # noqa: E402
 import recording  # noqa: E402
 
-# (workers, votes kept of a block; 0: all, rounds that are measured)
+# (workers, votes kept per block (0: all), measured rounds)
 SHORT = {"signs": ((8, 0, 3), (32, 0, 3), (32, 32, 3)), "deltas": ((8, 0, 3), (32, 0, 2))}
 FULL = {"signs": ((8, 0, 8), (8, 32, 8), (32, 0, 5), (32, 32, 5), (128, 32, 3), (512, 32, 2)),
         "deltas": ((8, 0, 5), (32, 0, 3))}
@@ -37,7 +37,7 @@ HEADER = ("| updates | W | down | sent MB | received MB | rounds/s | aggregator 
 
 
 def floor_seconds(build, space, workers, up, down, rounds):
-    """Wall seconds a round of the streaming loop, and its server's processor seconds."""
+    """Wall seconds per round of the streaming loop, and its server's processor seconds."""
     server = space.start("floor-server", [build / "stream_floor", "--listen", "127.0.0.1:0"])
     processes.until(lambda: server.alive() and server.out_path.read_text().endswith("\n"), "the floor's server listens")
     clients = space.start("floor-clients", [build / "stream_floor", "--server", server.out_path.read_text().strip(), "--workers", workers,
@@ -82,8 +82,8 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, required=True, help="build folder with distro-aggregator, aggregator_load, stream_floor")
     parser.add_argument("--short", action="store_true", help="W = 8 and 32 at few rounds")
     parser.add_argument("--method", nargs="+", choices=tuple(FULL), default=["signs"], help="what the workers send (default: signs)")
-    parser.add_argument("--text", type=pathlib.Path, help="text that the workers learn from whose updates are recorded; needs --out")
-    parser.add_argument("--out", type=pathlib.Path, help="folder for what is recorded, which is kept")
+    parser.add_argument("--text", type=pathlib.Path, help="training text of the workers whose updates are recorded; needs --out")
+    parser.add_argument("--out", type=pathlib.Path, help="folder in which recordings are kept")
     options = parser.parse_args()
     if options.text and not options.out:
         parser.error("--text: give --out, too, a folder for what is recorded")

@@ -1,5 +1,5 @@
-"""A run of synthetic workers against a real aggregator, as bench/aggregator_load and bench/links make it: its model, its
-configuration, what the workers' processes saw of its rounds; and the head of the tables that come of it."""
+"""A run of synthetic workers against a real aggregator, for bench/aggregator_load and bench/links: its model, its
+configuration, the rounds as the workers' processes saw them, and the headings of the tables."""
 import json
 import math
 import pathlib
@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/integration"))
 import processes  # noqa: E402
 
-# Of run.json, what both methods take.
+# The keys of run.json that both methods have.
 COMMON = {key: value for key, value in processes.RUN.items() if not any(key in keys for keys in processes.METHODS.values())}
 REPORT_BLOCKS = 294177  # of the 1.2 B layout (tests/common/codec/payload_test.cc)
 KEPT = {"signs": 4, "deltas": 32}  # K, the defaults
@@ -19,13 +19,13 @@ KEPT = {"signs": 4, "deltas": 32}  # K, the defaults
 RATES = {"signs": {}, "deltas": {"peak_learning_rate": 1e-3, "min_learning_rate": 1e-3}}
 MOST_GATES = 2**20 // 64  # blocks of a matrix of the deltas' model (common/model/llama)
 CLOCK_TICKS = 100  # a second, in /proc; the kernel's USER_HZ
-# Threads that carry 512 workers come late; nobody is given up for that.
+# With 512 workers some threads run late: a long lease keeps their sessions.
 PATIENCE = ("--heartbeat_interval", "2s", "--suspect_after", "5m", "--lease", "10m", "--log_level", "warning")
 
 
 def write_model(folder, blocks, method="signs"):
-    """A model of `blocks` blocks with few elements, all zero. Signs: one tensor [64 * blocks, 1]. Deltas, where the aggregator asks
-    which tensors Muon steps: a Llama of width 2, nearly all of whose blocks are of wide matrices inside, as the report's."""
+    """A model of `blocks` blocks with few elements, all zero. Signs: one tensor [64 * blocks, 1]. Deltas: a Llama of width 2,
+    because the aggregator must know which tensors Muon steps. As in the report's model, nearly all blocks are of wide inner matrices."""
     folder.mkdir()
     if method == "signs":
         write_zeros(folder, {}, {"w": [64 * blocks, 1]})
@@ -76,7 +76,7 @@ class Load:
         run = {**COMMON, "method": method, "start_workers": workers, "min_workers": workers, "rounds": rounds, "warmup_rounds": 0,
                "kept_per_block": KEPT[method], "segment_blocks": segment_blocks, **RATES[method]}
         if method == "signs":
-            run["workers"] = "python"  # a model that no worker of ours has
+            run["workers"] = "python"  # a model that distro-worker does not support
         if keep:
             run |= {"download": "top", "kept_votes_per_block": keep}
         run_file = self.space.folder / "run.json"
@@ -96,13 +96,13 @@ class Load:
         self.space.close()
 
     def start(self, first=0, count=None, address=None, prefix=()):
-        """Workers `first` on, in a process of their own."""
+        """Starts workers from number `first` on, in their own process."""
         command = [*prefix, self.program, "--aggregator", address or self.aggregator.grpc, "--workers", count or self.workers,
                    "--first", first, "--blocks", self.blocks, *self.updates]
         return self.space.start(f"load-{first}", command)
 
     def result(self, clients, limit):
-        """Waits for the clients' end; the rounds that they saw together."""
+        """Waits for the clients to end. Returns their rounds, merged."""
         for client in clients:
             if code := client.exit_code(limit):
                 raise AssertionError(f"{client.name} ended with {code}: {client.log()}{self.aggregator.log()[-2000:]}")
@@ -110,7 +110,7 @@ class Load:
 
 
 def merge(seen):
-    """Rounds as several processes saw them: [process][round] to [round]."""
+    """Merges the rounds that several processes saw: [process][round] to [round]."""
     merged = []
     for rounds in zip(*seen, strict=True):
         hashes = {one["hash"] for one in rounds}
@@ -125,28 +125,28 @@ def merge(seen):
 
 
 def print_head(header):
-    """The head of a table whose rows follow as they are measured."""
+    """Prints the headings of a table; its rows follow as they are measured."""
     print(header + "\n|" + "---|" * (header.count("|") - 1), flush=True)
 
 
 def update_bytes(aggregator, workers, rounds):
-    """Of one worker's upload, on average, as the aggregator counted them."""
+    """Mean bytes of one worker's upload, as the aggregator counted them."""
     return round(aggregator.metric("distro_aggregator_received_bytes_total", kind="update") / (workers * rounds))
 
 
 def seconds_a_round(rounds):
-    """From the first round's commit on, so that joining and connecting do not count."""
+    """Seconds from the first round's commit, so that joining and connecting do not count."""
     return (rounds[-1]["committed"] - rounds[0]["committed"]) / (len(rounds) - 1)
 
 
 def segment_delays(rounds):
-    """Of every segment after the first round: seconds from its last upload byte to its first and to its last result byte."""
+    """For every segment after the first round: seconds from its last upload byte to its first and to its last result byte."""
     segments = [segment for one in rounds[1:] for segment in one["segments"]]
     return [first - sent for sent, _, first, _ in segments], [last - sent for sent, _, _, last in segments]
 
 
 def early_share(rounds):
-    """Of the segments but each round's last one: how many had a result byte at a worker before the last upload was acknowledged."""
+    """Share of segments, without each round's last, that had a result byte at a worker before the last upload was acknowledged."""
     early = total = 0
     for one in rounds[1:]:
         end = max(acknowledged for _, acknowledged, _, _ in one["segments"])
@@ -160,7 +160,7 @@ def percentile(values, share):
 
 
 def result_latency(aggregator):
-    """Mean seconds from a segment's last upload byte to its first result byte, as the aggregator's own histogram has them."""
+    """Mean seconds from a segment's last upload byte to its first result byte, from the aggregator's own histogram."""
     name = "distro_aggregator_result_latency_seconds"
     return aggregator.metric(f"{name}_sum") / aggregator.metric(f"{name}_count")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws learning curves out of the CSV files of `convergence`: held-out loss against tokens, bytes on the wire, and time on slow links.
+"""Draws learning curves from the CSV files of `convergence`: held-out loss against tokens, bytes on the wire, and time on slow links.
 
     bench/convergence/curves.py --out docs/images AdamW=build/study/a.csv "DisTrO"=build/study/b.csv
 
@@ -12,18 +12,18 @@ from xml.sax.saxutils import escape
 
 from lab import read_curve
 
-WIDTH, HEIGHT = 760, 420  # of everything but the legend below
+WIDTH, HEIGHT = 760, 420  # without the legend below
 LEFT, RIGHT, TOP, BOTTOM = 64, 28, 44, 52
 LEGEND_ROW = 22
-# Distinguishable with every kind of colour vision, on white and on black.
+# Distinguishable with every type of colour vision, on white and on black.
 LIGHT = ("#0072b2", "#d55e00", "#00805c", "#a34c83", "#7a6000")
 DARK = ("#56b4e9", "#ff8a4c", "#3fd0a4", "#e79ac6", "#e6c84c")
-STEPS_PER_SECOND = 100  # of a worker of 0.3 M parameters and 256 tokens, on one core: its computing
+STEPS_PER_SECOND = 100  # compute rate of a worker with 0.3 M parameters and 256 tokens, on one core
 SLOW, FAST = (10e6, 100e6), (1e9, 1e9)  # bits a second up, down
 
 
 def seconds(point, up, down):
-    """Of computing and then exchanging so many rounds; up and down run at the same time, in bits a second."""
+    """Seconds to compute and then exchange this many rounds; up and down, in bits per second, overlap."""
     return point["round"] / STEPS_PER_SECOND + max(8 * point["sent_bytes"] / up, 8 * point["received_bytes"] / down)
 
 
@@ -38,7 +38,7 @@ def decades(low, high):
 
 
 class Axis:
-    """Values to pixels: from `start` to `end`, which the ticks' range and the values both fit into."""
+    """Maps values to pixels from `start` to `end`; the range covers ticks and values."""
 
     def __init__(self, values, start, end, log):
         low, high = min(values), max(values)
@@ -72,7 +72,7 @@ def style():
 
 
 def head(title, width, height):
-    """The beginning of an SVG."""
+    """The opening of an SVG file."""
     return [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}">', style(),
             f'<rect class="paper" width="{width}" height="{height}"/>', f'<text class="title" x="{LEFT}" y="24">{escape(title)}</text>']
 

@@ -10,7 +10,7 @@ GAP = 14
 
 
 def frontier(points):
-    """Those of (cost, loss) of lower loss than every cheaper one, by cost."""
+    """The (cost, loss) points with a lower loss than every cheaper one, sorted by cost."""
     best, kept = float("inf"), []
     for cost, loss in sorted(points):
         if loss < best:
@@ -20,7 +20,7 @@ def frontier(points):
 
 
 def panel(left, title, groups, y):
-    """`groups`: [[(cost, loss)]], coloured in their order."""
+    """`groups`: [[(cost, loss)]], which get colours in order."""
     right = left + PANEL - GAP
     every = [point for points in groups for point in points]
     x = Axis([cost for cost, _ in every], left + LEFT, right, log=True)

@@ -1,5 +1,5 @@
-"""Runs of the program `convergence`, each once. A finished run is a line of results/*.jsonl: what was run, and its curve. So a study goes on
-where it stopped, on any machine, and its tables are made of what is known."""
+"""Runs of the program `convergence`, each once. A finished run is a line of results/*.jsonl with its settings and its curve. So a study can
+continue on any machine, and its tables use all finished runs."""
 import concurrent.futures
 import csv
 import dataclasses
@@ -18,7 +18,7 @@ TOKENS = 2048  # of all workers, a step
 SEQUENCE = 128
 SEEDS = (1, 2, 3)
 
-# 0.31 M parameters; every matrix is whole blocks of 64 x 64.
+# 0.31 M parameters; every matrix consists of whole blocks of 64 x 64.
 MODEL = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "vocab_size": 256, "hidden_size": 128,
     "intermediate_size": 192, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "rms_norm_eps": 1e-5,
@@ -33,7 +33,7 @@ MODELS = {
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One run. Fields of None are left to the program; `deltas` are settings of that method, as pairs in the order of their names."""
+    """One run. Fields that are None have the program's defaults; `deltas` are that method's settings, as pairs sorted by name."""
     method: str = "deltas"  # or signs, adamw, muon, sgd
     lr: float = 4e-3
     seed: int = 1
@@ -42,7 +42,7 @@ class Run:
     workers: int = 8
     tokens: int = TOKENS  # of all workers, a step
     model: str = "0.3M"
-    text: int = 0  # of the texts that the lab has
+    text: int = 0  # index into the lab's texts
     beta: float | None = None   # of signs, of SGD's momentum, of Muon's buffer
     beta1: float | None = None  # of AdamW
     beta2: float | None = None
@@ -54,11 +54,11 @@ class Run:
         return [dataclasses.replace(self, seed=seed) for seed in SEEDS]
 
     def value(self, name):
-        """Of a field; under deltas, of one of their settings. None of what it has not."""
+        """The value of a field or, with deltas, of one of their settings; None if it is not set."""
         return getattr(self, name, None) if self._is_field(name) else dict(self.deltas).get(name)
 
     def having(self, **changes):
-        """The same run but for some fields or, under deltas, settings of theirs; None takes a setting away."""
+        """The same run with other fields or, with deltas, other settings; None removes a setting."""
         fields = {name: value for name, value in changes.items() if self._is_field(name)}
         settings = dict(self.deltas) | {name: value for name, value in changes.items() if name not in fields}
         fields["deltas"] = tuple(sorted((name, value) for name, value in settings.items() if value is not None))
@@ -86,7 +86,7 @@ class Run:
 
 
 def parameters(config):
-    """Of a Llama whose embedding is its head."""
+    """Number of parameters of a Llama with tied embedding and head."""
     hidden, layers = config["hidden_size"], config["num_hidden_layers"]
     return config["vocab_size"] * hidden + layers * (4 * hidden ** 2 + 3 * hidden * config["intermediate_size"] + 2 * hidden) + hidden
 
@@ -111,11 +111,11 @@ def read_curve(path):
 
 
 class NotRun(Exception):
-    """Something was asked for that no run has measured yet."""
+    """The requested run has not been measured yet."""
 
 
 def described(run, text):
-    """What is written of a run: its fields, without those that are left to the program, and the name of its text."""
+    """The stored form of a run: its fields, without those that have the program's defaults, and the name of its text."""
     fields = {field.name: getattr(run, field.name) for field in dataclasses.fields(run)}
     fields |= {"text": text, "deltas": dict(run.deltas) or None}
     return {name: value for name, value in fields.items() if value is not None}
@@ -127,7 +127,7 @@ def key(run, text):
 
 
 class Lab:
-    """Runs `jobs` at a time, whichever threads ask for them, with scratch files in `out`; with 0 nothing is run, and what is missing is left out."""
+    """Executes up to `jobs` runs at a time, from any thread, with scratch files in `out`. With 0 it executes none; missing runs are left out."""
 
     def __init__(self, build, texts, out, results, jobs):
         self.program, self.distroctl = build / "bin/convergence", build / "bin/distroctl"
@@ -136,7 +136,7 @@ class Lab:
         self.seconds = []  # of the runs of this process
         self.lock = threading.Lock()
         self.pool = concurrent.futures.ThreadPoolExecutor(max(1, jobs))
-        self.asked = {}  # futures by key, of runs that are under way or wait
+        self.asked = {}  # futures by key, of active and waiting runs
         self.lines = {}
         for file in sorted(self.results.glob("*.jsonl")):
             for line in file.read_text().splitlines():
@@ -144,12 +144,12 @@ class Lab:
                 self.lines[json.dumps(one["run"], sort_keys=True)] = one
 
     def known(self, runs):
-        """{run: its last held-out loss} of those that were run."""
+        """{run: its last held-out loss}, for finished runs."""
         found = {run: self._line(run) for run in runs}
         return {run: line["curve"][-1][2] for run, line in found.items() if line}
 
     def curves(self, runs):
-        """Of each run, its curve: rows of numbers by column name. Raises NotRun when there is none of any."""
+        """The curve of each run: rows of numbers by column name. Raises NotRun if no run has one."""
         self.run(runs)
         found = [self._line(run) for run in runs]
         found = [[dict(zip(("round", "tokens", "held_out_loss", "sent_bytes", "received_bytes"), point)) for point in line["curve"]]
@@ -173,7 +173,7 @@ class Lab:
         return len(self.lines)
 
     def screened(self):
-        """The lines of the first text at the size of a screening, whose workers are all honest and there."""
+        """The lines of the first text at screening size, with honest workers that miss nothing."""
         usual = described(Run(), self.names[0])
         fields = [name for name in usual if name not in ("method", "lr", "deltas")]
         return [line for line in self.lines.values()
@@ -181,7 +181,7 @@ class Lab:
                 and not {"attack", "miss", "first_round"} & (line["run"].get("deltas") or {}).keys()]
 
     def run(self, runs):
-        """Those that were not run before."""
+        """The runs without a result."""
         if self.jobs == 0:
             return
         with self.lock:

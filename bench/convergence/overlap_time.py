@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does a step with overlap take the longer of computing and exchanging instead of their sum? Prints a table.
+"""Measures whether a step with overlap takes the longer of computing and exchanging, not their sum. Prints a table.
 
     bench/convergence/overlap_time.py --build build/release --text FILE --out build/overlap
 
@@ -13,7 +13,7 @@ import subprocess
 import lab
 
 ROUNDS = 40
-SAMPLES = 16  # about as long to compute as the delay, on a core of 2024
+SAMPLES = 16  # takes about as long to compute as the delay, on a core of 2024
 DELAYS = ("0s", "200ms")
 
 

@@ -1,4 +1,5 @@
-"""The questions of the study: each a function of a lab whose answer is a table. One seed chooses, three show what was chosen."""
+"""The questions of the study: each is a function of a lab that returns a table. Settings are chosen with one seed; the chosen ones are
+measured with three."""
 from lab import MODELS, STEPS, parameters
 from tuning import (BASES, CHOICES, METHODS, RATES, SHOWN, bytes_of, climb, deltas, loss_of, loss_of_seeds, rows_of, table, traffic_of, tuned)
 
@@ -12,7 +13,7 @@ def question(function):
 
 @question
 def methods(lab):
-    """Every method tuned by itself, from a first guess until every neighbour loses, one seed; then three of the best. Bytes of a step."""
+    """Every method, tuned from a first guess until no neighbour is better (one seed); then three seeds of the best. Bytes per step."""
     lab.run([first for first, _ in METHODS.values()])
 
     def cells(name):
@@ -24,13 +25,13 @@ def methods(lab):
 
 
 def each(lab, variants, header="setting"):
-    """One seed of each named run, with the bytes of a step."""
+    """One seed of each named run, with the bytes per step."""
     return table([header, "held-out loss", "sent", "received"], rows_of(lab, variants, lambda run: [loss_of(lab, run), *traffic_of(lab, run)]))
 
 
 @question
 def attackers(lab):
-    """One of eight workers is hostile; the round after which agreement suspects it, and the loss when it is then left out."""
+    """One of eight workers is hostile: the round after which agreement suspects it, and the loss if it is then excluded."""
     never = (0, 0, 0, 0, 0, 0, 0, 10**6)
     attacks = (("none", {}), ("none, seven workers", {"first_round": never}), ("the cap everywhere, signs as they are", {"attack": "cap"}), ("random signs", {"attack": "random"}),
                ("inverted signs, its own scales", {"attack": "inverted", "attack_multiple": 0}),
@@ -61,8 +62,8 @@ def attackers(lab):
 
 @question
 def length(lab):
-    """The distance over the length of the run: settings as tuned for 300 steps, the same share of warm-up; one seed. Of 1000 steps the better of the
-    tuned rate and the next lower one; 3000 steps with that."""
+    """The difference over the length of the run: settings tuned for 300 steps, the same share of warm-up, one seed. 1000 steps use the better of
+    the tuned rate and the next lower one; 3000 steps use the same."""
     def cells(name):
         best, _ = tuned(lab, name)
         long, _ = climb(lab, best.having(steps=1000, warmup=100), {"lr": neighbours_of(best.lr, METHODS[name][1]["lr"])})
@@ -76,7 +77,7 @@ def length(lab):
 
 @question
 def windows(lab):
-    """H inner steps, everything sent as it is: the ceiling of what a window can do, by the tokens of a worker and step. The better of two rates, with few."""
+    """H inner steps with everything sent unchanged, the best that a window can reach, by tokens per worker and step. With few tokens, the better of two rates."""
     def cells(at):
         window, tokens = at
         base = deltas(window, 4096, beta=0.0, mu=0.8, transform="none", values="float", levels=0, divisor="all", cap_growth=256)
@@ -111,7 +112,7 @@ def combining(lab):
 
 @question
 def inner(lab):
-    """What runs inside."""
+    """The inner optimizer."""
     base = BASES[1][1]
     variants = [("as tuned", base)]
     variants += [(f"mu {mu:g}", base.having(mu=mu)) for mu in (0.9, 0.98)]
@@ -133,7 +134,7 @@ def values(lab):
 
 @question
 def transform(lab):
-    """The DCT of a block in the place of the block, each tuned; three seeds. Then a longer run."""
+    """Blocks sent as DCT or as they are, each tuned; three seeds, then a longer run."""
     def cells(at):
         name, on = at
         base, grids = METHODS[name]
@@ -164,7 +165,7 @@ def download(lab):
 
 @question
 def outer(lab):
-    """The outer step, and where weight decays."""
+    """The outer step, and the place of weight decay."""
     base = BASES[1][1]
     variants = [("as it is", base), ("outer rate 0.65 over the last tenth", base.having(alpha_end=0.65)), ("decay in the update", base.having(decay_in_update=True))]
     variants += [(f"outer rate {alpha:g}", base.having(alpha=alpha)) for alpha in (0.7, 1.4)]
@@ -174,7 +175,7 @@ def outer(lab):
 
 @question
 def missed(lab):
-    """Updates that miss their round, and workers that come late."""
+    """Updates that miss their round, and workers that join late."""
     variants = []
     for name, base in BASES:
         late = STEPS // 3 // base.value("window")
@@ -193,7 +194,7 @@ def overlap(lab):
 
 @question
 def speeds(lab):
-    """Eight workers whose speeds are as 1 to 9 beside eight of one speed: as many tokens a round and in all, the same number of rounds."""
+    """Eight workers with speeds from 1 to 9, compared with eight of one speed: the same tokens per round, and the same number of rounds."""
     h5 = dict(BASES)["H = 5"]
     steps, rounds = (1, 1, 2, 2, 8, 8, 9, 9), 60  # 40 steps a round, as eight times five
     window = h5.having(window=9, steps=9 * rounds, warmup=54)
@@ -204,7 +205,7 @@ def speeds(lab):
 
 @question
 def stateless(lab):
-    """Workers that keep nothing from round to round, as clients that come for single rounds."""
+    """Workers without state between rounds, such as clients that take part in single rounds."""
     variants = [(f"{name}, {what}", base.having(**keeps)) for name, base in BASES
                 for what, keeps in (("state kept", {}), ("nothing kept", {"stateless": True}))]
     return each(lab, variants)
@@ -218,7 +219,7 @@ def workers(lab):
 
 @question
 def thirty_two(lab):
-    """W = 32 and 4096 tokens a step, the rate tuned for each: what learns best with the bytes of the report, 0.0187 bits up and 0.58 down a parameter and step?"""
+    """W = 32 and 4096 tokens a step, the rate tuned for each: which settings learn best with the report's bytes, 0.0187 bits up and 0.58 down per parameter and step."""
     h1, h5 = (base for _, base in BASES)
     methods = (("AdamW, All-Reduce", tuned(lab, "AdamW, All-Reduce")[0].having(tokens=4096)), ("Muon, All-Reduce", tuned(lab, "Muon, All-Reduce")[0].having(tokens=4096)),
                *((f"H = {run.value('window')}, K = {run.value('k')}", run.having(workers=32, tokens=4096))
@@ -233,7 +234,7 @@ def thirty_two(lab):
 
 @question
 def sizes(lab):
-    """A second text, the rate tuned again, and a larger model, with the settings of the smaller one."""
+    """A second text, with the rate tuned again, and a larger model, with the settings of the smaller one."""
     def cells(variant):
         name, what = variant
         best, _ = tuned(lab, name)

@@ -25,7 +25,7 @@ from tuning import NOT_RUN, SHOWN, rows_of, size, table, tuned  # noqa: E402
 
 
 def short_comparison(lab):
-    """A hundred steps, one seed, at good settings of three hundred."""
+    """A hundred steps, one seed, with good settings for three hundred."""
     runs = [("All-Reduce, AdamW", Run(method="adamw", lr=2e-3, beta1=0.8, beta2=0.95)), ("DisTrO, K = 64", Run(method="signs", lr=5e-3, beta=0.9, k=64))]
     def cells(run):
         end = lab.curves([run.having(steps=100, warmup=10)])[0][-1]
@@ -35,11 +35,11 @@ def short_comparison(lab):
 
 KINDS = {("deltas", "muon"): "Muon inside", ("deltas", "adamw"): "AdamW inside", ("signs", None): "signs", ("muon", None): "Muon, All-Reduce",
          ("adamw", None): "AdamW, All-Reduce"}
-WORST = 2.5  # a loss above it is not drawn
+WORST = 2.5  # losses above it are not drawn
 
 
 def draw_frontier(lab, folder):
-    """Every run at the size of a screening, of every method."""
+    """All runs at screening size, of every method."""
     groups = {name: [] for name in KINDS.values()}
     for line in lab.screened():
         run, (steps, _, loss, sent, received) = line["run"], line["curve"][-1]
@@ -64,7 +64,7 @@ def draw_curves(lab, folder):
 
 
 def answer(lab, name):
-    """The question's table, of what has been run."""
+    """The question's table, from the finished runs."""
     try:
         lines = QUESTIONS[name](lab).splitlines()
     except NotRun:
@@ -77,7 +77,7 @@ def answer(lab, name):
 
 
 def write_report(lab, file):
-    """Fills the places of the page for every question and for `conditions`."""
+    """Fills in the page's tables for every question and for `conditions`."""
     tables = {name: answer(lab, name) for name in QUESTIONS}
     tables["conditions"] = (f"{datetime.date.today()}: {lab.count()} runs, of {STEPS} steps of {TOKENS} tokens where nothing else is said; "
                             "held-out loss in nats a byte; one seed, or mean and range of three.")
@@ -89,11 +89,11 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, required=True, help="build folder with bin/convergence and bin/distroctl")
     parser.add_argument("--text", type=pathlib.Path, action="append", required=True, help="text to learn from, a megabyte or more; a second one for `sizes`")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for models and scratch files")
-    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent / "results", help="folder of *.jsonl, a line a finished run")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, a core each")
+    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent / "results", help="folder of *.jsonl, one line per finished run")
+    parser.add_argument("--jobs", type=int, default=1, help="parallel runs, one core each")
     parser.add_argument("--question", action="append", choices=QUESTIONS, help="default: all")
     parser.add_argument("--short", action="store_true", help="only AdamW and signs once, a hundred steps")
-    parser.add_argument("--report", type=pathlib.Path, help="page that receives the tables of what has been run")
+    parser.add_argument("--report", type=pathlib.Path, help="page into which the tables of the finished runs are written")
     options = parser.parse_args()
     results = options.out / "results" if options.short else options.results
     lab = Lab(options.build, options.text, options.out, results, jobs=0 if options.report else options.jobs)

@@ -1,4 +1,4 @@
-"""Which settings a method is shown with: first guesses, what is tuned of each, and the climb from one to the other; rows of tables of runs.
+"""Tunes the settings of each method: first guesses, the fields to tune, and the search; also makes table rows of runs.
 
     best, tried = tuned(lab, "AdamW, All-Reduce")
     print(table(["run", "loss"], rows_of(lab, [("tuned", best)], lambda run: [loss_of(lab, run)])))
@@ -20,7 +20,7 @@ def table(header, rows):
 
 
 def rows_of(lab, variants, cells):
-    """A row of each (name, value): the name and cells(value), a list; what was not run says so. As many rows at a time as the lab has jobs."""
+    """One row per (name, value): the name and cells(value), a list; missing runs are marked. Computes as many rows at a time as the lab has jobs."""
     def row(variant):
         name, value = variant
         try:
@@ -43,12 +43,12 @@ def loss_of(lab, run):
 
 
 def loss_of_seeds(lab, run):
-    """Of three seeds, as far as they were run."""
+    """Mean and range of three seeds, of those that were run."""
     return spread(lab.losses(run.seeds()))
 
 
 def bytes_of(lab, run):
-    """(sent, received) of a worker in a step."""
+    """(sent, received) bytes per worker and step."""
     end = lab.curves([run])[0][-1]
     return end["sent_bytes"] / end["round"], end["received_bytes"] / end["round"]
 
@@ -68,8 +68,8 @@ def neighbours(run, field, grid):
 
 
 def climb(lab, base, grids):
-    """(best run, settings tried), one seed: from `base`, or the best that is known, until both neighbours in every field lose. A lab that runs
-    nothing goes as far as its runs allow, and says "so far"."""
+    """(best run, settings tried), one seed: from `base`, or the best known run, until both neighbours in every field are worse. A lab that executes
+    nothing goes as far as its finished runs allow, and marks the result "so far"."""
     every = [base.having(**dict(zip(grids, values))) for values in itertools.product(*grids.values())]
     while True:
         known = lab.known(every)
@@ -94,7 +94,7 @@ CHOICES = {"lr": RATES, "beta": BETAS}
 MUON = CHOICES | {"mu": BETAS}
 SIGNS = {"lr": (1e-3, 2e-3, 5e-3, 1e-2, 2e-2), "beta": BETAS}
 INSIDE = {"lr": 4e-3, "beta": 0.8, "inner": "adamw", "beta1": 0.7, "beta2": 0.99}
-# First guesses, and what is tuned of each.
+# First guesses, and the fields to tune.
 METHODS = {
     "Muon inside, H = 1, K = 32": (deltas(1, 32, lr=1.6e-2, beta=0.7, mu=0.9), MUON),
     "Muon inside, H = 5, K = 32": (deltas(5, 32, lr=1.6e-2, beta=0.8, mu=0.8), MUON),
@@ -108,7 +108,7 @@ METHODS = {
     "signs, K = 128": (Run(method="signs", lr=5e-3, beta=0.98, k=128), SIGNS),
 }
 SHOWN = ("AdamW, All-Reduce", "Muon, All-Reduce", "Muon inside, H = 1, K = 8", "Muon inside, H = 5, K = 32", "signs, K = 32")
-# What every question changes one thing of: near what the climbs of these two ended with.
+# The base settings of which each question changes one: near the results of tuning these two.
 BASES = (("H = 1", deltas(1, 32, lr=1.6e-2, beta=0.7, mu=0.9)), ("H = 5", deltas(5, 32, lr=1.6e-2, beta=0.8, mu=0.8)))
 
 

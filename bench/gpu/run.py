@@ -34,7 +34,7 @@ class Runner:
         return BUDGET_SECONDS - (time.monotonic() - self.begin)
 
     def run(self, name, command, limit):
-        """What the command printed, or None; says what went wrong."""
+        """The command's output; on failure prints the error and returns None."""
         begin = time.monotonic()
         try:
             done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=max(1, min(limit, self.left())))
@@ -49,7 +49,7 @@ class Runner:
         return done.stdout
 
     def rows(self, name, command, limit):
-        """The lines of JSON that it printed, by their names."""
+        """The command's lines of JSON, by name."""
         rows = [json.loads(line) for line in (self.run(name, command, limit) or "").splitlines() if line.startswith("{")]
         return {row["name"]: row for row in rows}
 
@@ -106,7 +106,7 @@ def training_table(rows):
 
 
 def failures(passed, ours, reference, training):
-    """What did not give its figures: `passed` by test, rows by name, `training` by model."""
+    """The items without figures: `passed` by test, rows by name, `training` by model."""
     failed = [test for test, ok in passed.items() if not ok]
     failed += [name for name, rows in (("kernels", ours), ("operations", reference)) if not rows]
     for model, results in training.items():

@@ -23,7 +23,7 @@ import shaped_links  # noqa: E402
 KEEP = 32
 MBPS = 1e6
 REPORT_SECONDS = 6.94  # 86.8 MB at 100 Mbps
-LONG_QUEUE, SHORT_QUEUE = "500ms", "30ms"  # queues: a modem that holds as much as it can, and one that does not
+LONG_QUEUE, SHORT_QUEUE = "500ms", "30ms"  # queues: a modem with a long queue, and one with a short queue
 # (links, up and down Mbps of all, up of the last worker, queues, measured rounds)
 CASES = (("10 up, 100 down", 10, 100, None, LONG_QUEUE, 5), ("10 up, 100 down; queues of 30 ms", 10, 100, None, SHORT_QUEUE, 5),
          ("20, 20", 20, 20, None, LONG_QUEUE, 3), ("1000, 1000", 1000, 1000, None, LONG_QUEUE, 5),
@@ -33,24 +33,24 @@ LIMIT_SECONDS = 280  # of one case
 
 
 def shaped_bytes(prefix=()):
-    """What the shapers of a namespace let through: with the headers of each packet, which a device does not count of packets in one piece."""
+    """Bytes passed by the shapers of a namespace, with the headers of each packet; a device counts the headers of a combined packet once."""
     found = subprocess.run([*prefix, "tc", "-j", "-s", "qdisc", "show"], check=True, capture_output=True).stdout
     return sum(one["bytes"] for one in json.loads(found) if one["kind"] == "tbf")
 
 
 def wire_bytes(links):
-    """(from workers, to workers), of all links together."""
+    """Bytes (from workers, to workers), of all links together."""
     return sum(shaped_bytes(link.prefix) for link in links), shaped_bytes()
 
 
 def least_seconds(up_bytes, down_bytes, up, down, segments):
-    """What a round takes at least: the longer way, and the last segment. Bytes a worker, bits a second."""
+    """The least seconds of a round: the slower direction, plus the last segment. Bytes per worker, bits per second."""
     ways = 8 * up_bytes / up, 8 * down_bytes / down
     return max(ways), min(ways) / segments
 
 
 def run_rounds(build, links, rounds, **layout):
-    """Rounds of one worker a link; what the links carried; the aggregator's own seconds from a segment's last byte to its result's first."""
+    """Rounds with one worker per link; the bytes of the links; the aggregator's seconds from a segment's last byte to its result's first."""
     with load_run.Load(build, len(links), rounds + 1, KEEP, listen="0.0.0.0:0", **layout) as load:
         port = load.aggregator.grpc.rsplit(":", 1)[1]
         before = wire_bytes(links)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What slow links cost training that computes: real workers of a small model, whose links are made fast and slow in turn while the run
+"""Measures the cost of slow links for real training: workers of a small model, whose links are made fast and slow in turn while the run
 goes on, so that what else the machine does falls on both. Prints a table: seconds a step, with and without overlap.
 
     bench/links/training.py --build build/release
@@ -24,8 +24,8 @@ MODEL = {"hidden_size": 256, "intermediate_size": 704, "num_attention_heads": 4,
 RUN = {"sequence_length": 32, "samples_per_worker": 64, "kept_per_block": 43, "segment_blocks": 64, "beta": 0.95}
 WORKERS = 2
 FAST = 1000e6  # bits a second
-SHARE = 0.65  # of a step on fast links
-SETTLE = 3  # rounds at the begin of each phase that do not count
+SHARE = 0.65  # of a step on fast links: the time of an update on a slow uplink
+SETTLE = 3  # rounds at the start of each phase that do not count
 PHASE, PHASES = 12, 4  # rounds; fast and slow in turn
 PATIENCE = ("--heartbeat_interval", "1s", "--suspect_after", "60s", "--lease", "5m")
 
@@ -44,13 +44,13 @@ class Training:
                                        "--name", f"w{i}", "--insecure", "--threads", 1])
 
     def step_seconds(self, end):
-        """Of the last rounds before `end`: from one commit to the next."""
+        """Seconds from one commit to the next, for the last rounds before `end`."""
         times = [datetime.fromisoformat(time) for time in re.findall(r"(?m)^(\S+)Z .*round committed", self.aggregator.log())]
         counted = times[end - self.phase + SETTLE:end]
         return [(after - before).total_seconds() for before, after in zip(counted, counted[1:])]
 
     def run(self):
-        """Steps on fast links and on slow ones; the bits a second of a slow uplink."""
+        """Seconds per step on fast links and on slow ones; the bits per second of a slow uplink."""
         steps, slow = {"fast": [], "slow": []}, None
         for number in range(PHASES):
             kind = ("fast", "slow")[number % 2]

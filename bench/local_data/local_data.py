@@ -43,7 +43,7 @@ def arithmetic(own_bytes):
 
 
 def texts(own_bytes):
-    """The own text by worker, and the public one."""
+    """The workers' own texts, and the public one."""
     kinds = {"perl": manual("perl/*/pod/*.pod", "perl-doc", own_bytes), "cmake": manual("cmake-*/Help/**/*.rst", "cmake-data", own_bytes),
              "arithmetic": arithmetic(own_bytes)}
     own = {name: text.encode()[:own_bytes] for name, text in kinds.items()}
@@ -52,7 +52,7 @@ def texts(own_bytes):
 
 
 def run(programs, own, public, names, rounds, seed, flags, **overrides):
-    """Summary by worker."""
+    """Each worker's summary."""
     space = Workspace(programs)
     try:
         space.model = MODEL
@@ -74,7 +74,7 @@ def run(programs, own, public, names, rounds, seed, flags, **overrides):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=pathlib.Path, required=True, help="folder of distro-aggregator, distro-worker and distroctl")
-    parser.add_argument("--own_bytes", type=int, default=60_000, help="of each worker's text")
+    parser.add_argument("--own_bytes", type=int, default=60_000, help="bytes of each worker's text")
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()

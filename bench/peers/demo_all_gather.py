@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The exchange of published DeMo: for every tensor, positions as int64 and amplitudes as float32 are gathered from every worker, over gloo.
-Of the report's 1.2 B layout with K = 4; its bytes are its own, whatever --up_bytes says. Transforms and optimizer are left out."""
+For the report's 1.2 B layout with K = 4; it ignores --up_bytes, because its format determines its bytes. No transforms, no optimizer."""
 import peer
 
 peer.enter_environment(*peer.PYTORCH)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Flower's server and W clients, a process each, over gRPC: a round sends --down_bytes to every client and takes --up_bytes from each. Nothing
-is combined: what is measured is the moving of the bytes alone."""
+is combined: it measures only the transfer."""
 import logging
 import multiprocessing
 import os
@@ -28,7 +28,7 @@ class UpdateClient(Client):
 
 
 class MoveBytes(Strategy):
-    """Notes, after each round, the time and the processor time of the server and of all clients."""
+    """Records, after each round, the time and the processor time of the server and of all clients."""
 
     def __init__(self, listening, workers, down_bytes):
         self.listening, self.workers, self.result, self.times = listening, workers, Parameters([bytes(down_bytes)], "bytes"), []

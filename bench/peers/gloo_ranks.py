@@ -23,7 +23,7 @@ def _rank(rank, workers, rounds, store, make_round, results):
 
 
 def time_rounds(workers, rounds, make_round):
-    """(wall seconds, processor seconds of all ranks) of a round. make_round(workers) is called in each rank and returns what a round does."""
+    """(wall seconds, processor seconds of all ranks) of a round. make_round(workers) is called in each rank and returns the function of a round."""
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     fork = multiprocessing.get_context("fork")  # ranks share the pages of the libraries
     results = fork.SimpleQueue()

@@ -1,4 +1,4 @@
-"""What the peers share: each runs in a virtual environment of its own, times rounds of W processes of this machine, and prints a line of JSON.
+"""Shared by the peers. Each runs in its own virtual environment, times rounds of W processes on this machine, and prints a line of JSON.
 
     NAME.py --workers 8 --up_bytes 1765926 --down_bytes 11050000 --rounds 3
 """
@@ -15,7 +15,7 @@ PYTORCH = ("bench-python", ("torch==2.11.0", "numpy"))  # the one that bench/ref
 
 
 def enter_environment(name, packages):
-    """Goes on in .deps/NAME, a virtual environment that is made when it is not there."""
+    """Restarts this program in the virtual environment .deps/NAME, and makes it if it is missing."""
     folder = ROOT / ".deps" / name
     if pathlib.Path(sys.prefix) == folder:
         return
@@ -32,12 +32,12 @@ def enter_environment(name, packages):
 def parse_arguments(doc):
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=int, required=True)
-    parser.add_argument("--up_bytes", type=int, required=True, help="of a worker's update")
-    parser.add_argument("--down_bytes", type=int, required=True, help="of the result; used where there is one")
-    parser.add_argument("--rounds", type=int, required=True, help="that are timed; one more goes first")
+    parser.add_argument("--up_bytes", type=int, required=True, help="bytes of a worker's update")
+    parser.add_argument("--down_bytes", type=int, required=True, help="bytes of the result, for peers that have one")
+    parser.add_argument("--rounds", type=int, required=True, help="timed rounds; one more is run first")
     return parser.parse_args()
 
 
 def report(sent, received, seconds, processor_seconds, server_seconds=None):
-    """Of one round: bytes of one worker, wall seconds, processor seconds of all processes and of the server's."""
+    """Prints, per round: bytes of one worker, wall seconds, processor seconds of all processes and of the server's."""
     print(json.dumps({"sent": sent, "received": received, "seconds": seconds, "cpu": processor_seconds, "server_cpu": server_seconds}))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a user would take instead of the aggregator, on the same machine in the same run with the same bytes: PyTorch's gloo, the exchange of
+"""Alternatives to the aggregator, on the same machine in the same run with the same bytes: PyTorch's gloo, the exchange of
 published DeMo, Flower's server. Prints a table; beside them the aggregator and the gRPC streaming loop of bench/aggregator_load.
 
     bench/peers/run.py --build build/release            W = 8 and 32; installs PyTorch and Flower into .deps with pip, once
@@ -17,7 +17,7 @@ sys.path.insert(0, str(FOLDER.parent / "aggregator_load"))
 import load  # noqa: E402
 import load_run  # noqa: E402
 
-# (workers, rounds that are timed)
+# (workers, timed rounds)
 WORKERS = ((8, 4), (32, 2))
 PEERS = (("gloo all-gather of the updates", "gloo_all_gather.py"), ("Flower, 1.41", "flower.py"), ("DeMo's all-gather", "demo_all_gather.py"))
 HEADER = "| W | | sent MB | received MB | wall s a round | CPU s a round, all processes | of these the server's | wall to the aggregator's |"

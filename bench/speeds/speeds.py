@@ -21,17 +21,17 @@ from processes import Workspace, programs_in  # noqa: E402
 HOLD_BACK = {"fast": "50ms", "middle": "210ms", "slow": "430ms"}
 SAMPLES, LENGTH = 4, 16
 WINDOW = {"round_window": "5s", "local_steps": 120}
-FIXED = {"local_steps": 12}  # what the slow one takes in the window
+FIXED = {"local_steps": 12}  # the steps of the slow worker in the window
 
 
 def tokens_of(header, local_steps):
-    """By worker."""
+    """The tokens of a round, by worker."""
     return {member["name"]: member.get("local_steps", local_steps) * SAMPLES * LENGTH
             for member in header["members"] if member["segments"]}
 
 
 def run(programs, names, rounds, hold_back=None, **config):
-    """Tokens a second by worker between the first commit and the last, all tokens, and the held-out loss at the end."""
+    """Tokens per second by worker between the first commit and the last, all tokens, and the held-out loss at the end."""
     space = Workspace(programs)
     try:
         aggregator = space.create_run(rounds=rounds, start_workers=len(names), min_workers=len(names), max_workers=8,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A worker's step beside the same model in PyTorch on the same cores, and where its time goes. Prints two tables.
+"""Compares a worker's step with the same model in PyTorch on the same cores, and shows the share of each phase. Prints two tables.
 
     python3 -m venv .deps/bench-python && .deps/bench-python/bin/pip install torch==2.11.0 numpy
     bench/step/step.py --build build/release --text FILE --python .deps/bench-python/bin/python
@@ -20,7 +20,7 @@ import processes  # noqa: E402
 
 BASE = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "vocab_size": 256, "rms_norm_eps": 1e-5,
         "rope_theta": 10000.0, "max_position_embeddings": 256, "tie_word_embeddings": False}
-# The demo's, and one whose matrices are wide enough to keep a core busy.
+# The demo's model, and one with matrices large enough to keep a core busy.
 MODELS = (
     {"hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 4},
     {"hidden_size": 512, "intermediate_size": 1408, "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 8},
@@ -30,7 +30,7 @@ NO_STEP = ("idle", "wait", "evaluate", "checkpoint")  # phases
 
 
 def train(binaries, model, text, threads, rounds):
-    """The summary of a worker that has trained alone."""
+    """Trains one worker alone and returns its summary."""
     space = processes.Workspace(binaries)
     space.model = model
     try:
@@ -48,7 +48,7 @@ def train(binaries, model, text, threads, rounds):
 
 
 def step_phases(summary, rounds):
-    """Seconds of a step by phase, without what belongs to no step."""
+    """Seconds of a step by phase, without the phases outside steps."""
     return {name: seconds / rounds for name, seconds in summary["phase_seconds"].items() if name not in NO_STEP}
 
 
@@ -59,7 +59,7 @@ def pytorch_rate(python, config, threads, steps, *flags):
 
 
 def measure(binaries, model, options):
-    """Millions of parameters, the least step by phase, and PyTorch's tokens a second, eager and compiled."""
+    """Millions of parameters, the fastest step by phase, and PyTorch's tokens per second, eager and compiled."""
     config = options.out / "config.json"
     config.write_text(json.dumps(model))
     steps, eager, compiled = [], [], []

@@ -1,5 +1,5 @@
-"""Votes and updates of a small model after 60 rounds of training, made once: what the wire carries in earnest (wire.py), and what
-synthetic workers upload (aggregator_load/load.py)."""
+"""Votes and updates of a small model after 60 rounds of training, made once: realistic data for wire.py,
+and the uploads of synthetic workers (aggregator_load/load.py)."""
 import json
 import pathlib
 import subprocess

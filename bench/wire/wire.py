@@ -30,7 +30,7 @@ def zstd_bytes(file):
 def sizes(options, workers, arguments):
     plain = options.out / "plain"
     plain.mkdir(exist_ok=True)
-    keep = ",".join(str(count) for count in KEEP if count < K * workers)  # as many as a block can have is all of them
+    keep = ",".join(str(count) for count in KEEP if count < K * workers)  # not those that a block cannot exceed
     output = subprocess.run([options.build / "bin/wire_sizes", "--workers", str(workers), "--k", str(K), "--keep", keep, "--plain", plain,
                              *arguments], check=True, capture_output=True, text=True).stdout
     rows = [json.loads(line) for line in output.splitlines()]
@@ -42,8 +42,8 @@ def sizes(options, workers, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, required=True, help="build folder with bin/convergence, bin/distroctl, bin/wire_sizes")
-    parser.add_argument("--text", type=pathlib.Path, help="text that the recorded runs learn from; without it, random votes only")
-    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for recorded votes, which are kept")
+    parser.add_argument("--text", type=pathlib.Path, help="training text of the recorded runs; default: random votes only")
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder in which recorded votes are kept")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     print("| votes | W | down | sent MB | received MB | bits a vote | to entropy | to the report's | to all uploads | zstd -19 / ours |")

@@ -1,4 +1,4 @@
-"""Console pages for Prometheus: one for each row of the table, and a library with what they share, without anything from outside.
+"""Console pages for Prometheus: one for each row of the table, and a library of shared templates. They load nothing from other hosts.
 
 Their names begin with `distro`, so that they can lie beside other pages. Prometheus runs them through Go's templates, in
 which two opening braces begin an action: those of console.html and console.lib alone.
@@ -10,9 +10,9 @@ import re
 from source import HERE, KEY, RUNBOOKS, fill, with_selector
 
 EXCESS = "instance_worker_stage:distro_worker_excess_seconds:per_round5m"
-# Not the time between rounds: that is too long for minutes after a start or a pause.
+# Not the time between rounds, which is too long for minutes after a start or a pause.
 ROUND = "(rate(distro_aggregator_round_duration_seconds_sum[$range]) / (rate(distro_aggregator_round_duration_seconds_count[$range]) > 0))"
-STRAGGLERS = {  # who holds the round up by more than a tenth of it
+STRAGGLERS = {  # workers that delay a round by more than a tenth of it
     "share": f"topk(3, {EXCESS} / on ({KEY}) group_left () {ROUND} > 0.1)",
     "seconds": EXCESS,
     "rates": "instance_worker_direction:distro_worker_goodput_bytes:rate5m"}
@@ -28,7 +28,7 @@ def expression(text):
 
 
 def legend(text):
-    """Words and names of labels in turns: "{{worker}} up" is ["", "worker", " up"]."""
+    """Text and label names in turn: "{{worker}} up" is ["", "worker", " up"]."""
     return re.split(r"\{\{(\w+)\}\}", text)
 
 
@@ -58,7 +58,7 @@ def filled(template, **parts):
 
 
 def library():
-    """What all pages share; in Prometheus's words a console library."""
+    """The templates of all pages: Prometheus's console library."""
     return filled("console.lib", STYLE=(HERE / "console.css").read_text(), CHART=(HERE / "chart.js").read_text(),
                   SCRIPT=(HERE / "console.js").read_text())
 

@@ -1,5 +1,5 @@
-"""The Grafana dashboards: one with a row of panels for each row of the table, and one with the runbooks, so that links lead
-somewhere wherever Grafana runs."""
+"""The Grafana dashboards: one with a row of panels for each row of the table, and one with the runbooks, so that links
+work wherever Grafana runs."""
 import json
 import re
 
@@ -57,7 +57,7 @@ def table_parts(panel):
 
 
 def shown_values(panel):
-    """Of all kinds alike: thresholds, texts in the place of values, and the end of the scale."""
+    """The options common to all kinds of panel: thresholds, value mappings, and the end of the scale."""
     defaults = {}
     if panel.thresholds:
         steps = [{"value": None if at == "base" else at, "color": color} for at, color in panel.thresholds]
@@ -111,7 +111,7 @@ class Grid:
 
 
 def panels(source):
-    """The first row is open; the panels of the others are inside of their row, and seen when it is opened."""
+    """The first row is open. The panels of the others are inside their collapsed rows."""
     grid, entries, ids = Grid(), [], iter(range(1, 1000))
     for index, (row, members) in enumerate(source.rows):
         if grid.x:
@@ -129,7 +129,7 @@ def panels(source):
 
 
 def choice(name, label, of, **more):
-    """A variable that is chosen among the values of a label."""
+    """A variable whose options are the values of a label."""
     return {"name": name, "type": "query", "label": label, "datasource": DATASOURCE, "query": {"query": of, "refId": name},
             "refresh": 2, "sort": 1, **more}
 
@@ -156,7 +156,7 @@ def dashboard(source):
 
 
 def runbook_names():
-    """README, which lists them, first."""
+    """The runbooks; README, which lists them, is first."""
     return sorted((path.stem for path in RUNBOOKS.glob("*.md")), key=lambda name: (name != "README", name))
 
 

@@ -17,12 +17,12 @@ def recording(source):
 
 
 def alert(rule, runbooks):
-    """`runbooks` is what comes before the alert's name in the link to its runbook."""
+    """`runbooks` is the link to a runbook, without the alert's name at its end."""
     return {"alert": rule["alert"], "expr": rule["expr"], "for": rule["for"], "labels": {"severity": rule["severity"]},
             "annotations": {"summary": rule["summary"], "description": rule["description"], "runbook_url": runbooks + rule["alert"]}}
 
 
 def alerts(source, runbooks):
     text = dump("alerts.yaml", "distro.alerts", [alert(rule, runbooks) for rule in source.alerts])
-    # In quotes also where a name stands for the beginning: what the chart puts there may need them.
+    # Quoted even if it begins with a ${name}: the chart's value may need quotes.
     return re.sub(r"^( +runbook_url: )([^'].*)$", r"\1'\2'", text, flags=re.MULTILINE)

@@ -6,7 +6,7 @@ import yaml
 
 HERE = pathlib.Path(__file__).parent
 RUNBOOKS = HERE.parents[1] / "docs" / "runbooks"
-KEY = "namespace, run, instance"  # the labels that tell runs apart: every join and every sum keeps them
+KEY = "namespace, run, instance"  # the labels that identify a run: every join and every sum keeps them
 METRIC = re.compile(r"(?<![\w:])((?:[a-z_]+:)?distro_[a-z0-9_:]+|process_[a-z_]+|grpc_server_[a-z_]+|ALERTS|up(?=\{))(\{[^}]*\})?")
 # Series that have the label `worker`, so that the dashboard's variable can choose among them.
 OF_A_WORKER = re.compile(r"instance_worker|distro_worker_|distro_aggregator_worker_(state|included|agreement)")
@@ -18,18 +18,18 @@ KNOWN = {"title", "kind", "unit", "queries", "by", "about", "gpu", "log", "tall"
 
 
 def fill(expression, values):
-    """The expression on one line, with $names of `values` filled in; what is not in `values` is an error."""
+    """The expression on one line, with $names of `values` filled in; a name that is not in `values` is an error."""
     filled = re.sub(r"\$([A-Za-z_]+)", lambda match: str(values[match[1]]), expression)
     return " ".join(filled.split())
 
 
 def fill_words(text, values):
-    """Words for people, with $names of `values` filled in; Prometheus fills in $labels and $value."""
+    """Text for people, with $names of `values` filled in; Prometheus fills in $labels and $value."""
     return re.sub(r"\$([A-Za-z_]+)", lambda match: str(values.get(match[1], match[0])), text)
 
 
 def with_selector(expression, selector, of_a_worker=""):
-    """The expression with more label matchers at each metric; `of_a_worker` where there is a label `worker`."""
+    """The expression with more label matchers at each metric; `of_a_worker` for metrics with a label `worker`."""
     def add(match):
         more = of_a_worker if OF_A_WORKER.match(match[1]) else ""
         return match[1] + "{" + ",".join(filter(None, [(match[2] or "{}")[1:-1], selector, more])) + "}"
@@ -47,7 +47,7 @@ class Query:
 
 
 class Panel:
-    """A panel as panels.yaml describes it; what is left out has its default."""
+    """A panel as in panels.yaml; missing keys have defaults."""
 
     def __init__(self, row, entry, values):
         assert not set(entry) - KNOWN, f"{entry['title']}: {set(entry) - KNOWN} is not known"
@@ -75,7 +75,7 @@ class Panel:
 
     @property
     def states(self):
-        """What is shown is the label `state`; the value is 1."""
+        """Shows the label `state`; the value is 1."""
         return "state" in self.by
 
 
@@ -96,7 +96,7 @@ class Source:
         for rule in self.alerts:
             rule.update({name: fill_words(rule[name], self.constants) for name in ("summary", "description")})
         rows = yaml.safe_load((HERE / "panels.yaml").read_text())["rows"]
-        # Panels show thresholds as numbers: those that the files have, also where a rule has the name of a value.
+        # Panels show thresholds as numbers, even if a rule has the name of a chart value.
         shown = {**rules["constants"], "key": KEY, **{name: value for name, value in self.constants.items() if "${" not in str(value)}}
         self.rows = [(row["row"], [Panel(row["row"], entry, shown) for entry in row["panels"]]) for row in rows]
 
@@ -105,6 +105,6 @@ class Source:
 
     @classmethod
     def with_names(cls):
-        """Constants stand as ${name}, for who fills them in later: the chart."""
+        """Constants are written as ${name}, for the chart to fill in."""
         names = yaml.safe_load((HERE / "rules.yaml").read_text())["constants"]
         return cls({name: f"${{{name}}}" for name in names}.items())

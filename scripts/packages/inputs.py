@@ -1,4 +1,4 @@
-"""Debian's packages of which something is inside a program: what the build linked and which headers it compiled.
+"""Finds the Debian packages that are part of a program: the libraries that it links and the headers that it compiles.
 
     inputs.packages(build_dir, ["distro-aggregator"])
 
@@ -11,7 +11,7 @@ import pathlib
 import re
 import subprocess
 
-SYSTEM = ("glibc", "linux")  # of these a program has the interface only
+SYSTEM = ("glibc", "linux")  # a program contains only their interface
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -35,7 +35,7 @@ def output_of(*command):
 
 
 def target_inputs(build, target):
-    """Every file that the target is made of, as ninja knows it; objects relative to the build folder."""
+    """All input files of the target, according to ninja; objects relative to the build folder."""
     return set(output_of("ninja", "-C", build, "-t", "inputs", target).splitlines())
 
 
@@ -75,7 +75,7 @@ def owners(paths):
         owner, _, path = line.partition(": ")
         names |= {part.strip() for part in owner.split(",")}
         known.add(path)
-    # A package may own it by the name that it had before /lib became a link.
+    # A package may own the file under /lib, from before /lib became a link.
     missing = [path.removeprefix("/usr") for path in real if path not in known]
     if missing:
         done = subprocess.run(["dpkg", "-S", *missing], capture_output=True, text=True)
@@ -89,7 +89,7 @@ FIELDS = ("${Package}", "${Version}", "${source:Package}", "${source:Version}", 
 
 
 def packages(build, target, output):
-    """The packages of which something is in the program or library of a target, by name."""
+    """The packages that are part of a target's program or library, by name."""
     names = sorted(owners(files(build, target, output)))
     rows = output_of("dpkg-query", "-W", "-f", "\t".join(FIELDS) + "\n", *names).splitlines()
     return sorted(Package(*row.split("\t")) for row in rows)

@@ -1,4 +1,4 @@
-"""Writes the licences of what is inside programs: THIRD_PARTY_LICENSES, one section a source package.
+"""Writes the licences of everything inside the programs: THIRD_PARTY_LICENSES, one section per source package.
 
 usage: notices.py --build DIR --out FILE TARGET=FILE...      such as distro-worker=build/package/bin/distro-worker
 """

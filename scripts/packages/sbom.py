@@ -22,7 +22,7 @@ TORCH = "2.11.0"  # scripts/libtorch-requirements.txt
 
 
 def component_of(package):
-    """A Debian package as a component; the purl says from which source."""
+    """A Debian package as a component; its purl names the source package."""
     qualifiers = {"arch": package.architecture, "distro": "debian-12", "upstream": f"{package.source}@{package.source_version}"}
     url = PackageURL("deb", "debian", package.name, package.version, qualifiers)
     references = [ExternalReference(type=ExternalReferenceType.WEBSITE, url=XsUri(package.homepage))] if package.homepage else []

@@ -2,5 +2,5 @@ import sys
 
 from .command_line import main
 
-if __name__ == "__main__":  # processes of the pool import this file too
+if __name__ == "__main__":  # the pool's processes also import this file
     sys.exit(main())

@@ -42,7 +42,7 @@ examples:
 exit codes:
   0    done
   1    failure: a disk that is full, a process that was killed; the same command goes on
-  2    a flag, an input or the output folder must be mended: the message names it, with line or row
+  2    a flag, an input or the output folder must be fixed: the message names it, with line or row
   3    --out holds a finished index; nothing was done
   130  interrupted; the same command goes on
 """
@@ -66,7 +66,7 @@ def parser():
                       help="folder for shards, documents.u64 and index.json: a new one, or that of an interrupted conversion")
     made.add_argument("--field", default="text", metavar="NAME", help="field or column that holds the text; default: %(default)s")
     made.add_argument("--input_format", default="auto", choices=("auto", *FORMATS),
-                      help="of every input that is a file; auto: by its name")
+                      help="format of the inputs that are files; auto: by name")
     made.add_argument("--end_token", default="auto", metavar="TOKEN",
                       help="comes behind every document; none: nothing. auto: of a tokenizer.json the one of <|endoftext|>,"
                       " <|end_of_text|>, </s>, <eos> that it has; of a SentencePiece model its own; with bytes a newline, and"

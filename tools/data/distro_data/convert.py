@@ -20,7 +20,7 @@ from .progress import Progress, size
 
 INDEX = "index.json"
 PROGRESS = "progress.json"
-CONVERSION = 1  # a change of cutting or encoding that makes other tokens of the same input raises it
+CONVERSION = 1  # raise it when a change of cutting or encoding gives other tokens for the same input
 UNIT_BYTES = 1 << 20
 CHECKPOINT_SECONDS = 10
 
@@ -37,16 +37,16 @@ class Options:
 
 @dataclasses.dataclass
 class Unit:
-    """What one process encodes at a time."""
+    """The work that a process encodes at once."""
     pieces: list = dataclasses.field(default_factory=list)  # (text, ends its document)
     size: int = 0
     empty: int = 0      # documents without text
-    place: list = None  # number of a file, place in it: where the next unit begins
-    done: int = 0       # bytes of all files before that
+    place: list = None  # (number of a file, place in it) of the next unit
+    done: int = 0       # bytes of all files before `place`
 
 
 def units(files, place):
-    """All of `files` from `place` on, which is a unit's; [] is the begin."""
+    """The units of `files` from a unit's `place` on; [] is the start."""
     number, *inner = place or [0]
     unit = Unit()
     before = sum(file.size for file in files[:number])
@@ -68,7 +68,7 @@ def units(files, place):
 
 
 def settings(options):
-    """What must be the same for a conversion to go on."""
+    """The settings that must be the same for a conversion to continue."""
     tokenizer = options.tokenizer
     return {"conversion": CONVERSION, "inputs": inputs.identity(options.files), "formats": [type(file).__name__ for file in options.files],
             "field": options.field, "tokenizer": [tokenizer.kind, tokenizer.sha256, tokenizer.library],
@@ -77,7 +77,7 @@ def settings(options):
 
 @contextlib.contextmanager
 def own(folder):
-    """The folder, which is made, for this process alone."""
+    """Creates the folder and locks it for this process."""
     try:
         os.makedirs(folder, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
@@ -94,7 +94,7 @@ def own(folder):
 
 
 def load_state(options):
-    """What an earlier process left, or where a new conversion begins. FinishedError, InputError: the folder is not for us."""
+    """The state that an earlier process left, or that of a new conversion. FinishedError, InputError: the folder cannot be used."""
     def path(name):
         return os.path.join(options.out, name)
     begin = {"settings": settings(options), "place": [], "done": 0, "empty": 0, "writer": None}
@@ -121,7 +121,7 @@ def load_state(options):
 
 
 def convert(options):
-    """Begins or goes on; gives the index and how many documents were empty. Interrupted at any moment, the same call goes on."""
+    """Starts or continues a conversion. Returns the index and the number of empty documents. After an interruption, the same call continues."""
     with own(options.out):
         state = load_state(options)
         if state["writer"]:
@@ -141,7 +141,7 @@ def convert(options):
 
 
 def forget(folder):
-    """What only an unfinished conversion needs. The name that load_state goes by is the last to go."""
+    """Removes the files of an unfinished conversion; last the one that load_state looks for."""
     with contextlib.suppress(FileNotFoundError):
         os.remove(os.path.join(folder, PROGRESS + ".new"))
     os.remove(os.path.join(folder, PROGRESS))

@@ -18,9 +18,9 @@ class Tokenizer:
     kind: str               # "bytes", "tokenizer.json" or "sentencepiece"
     path: str               # of its file; "" for bytes
     sha256: str | None      # of its file; None for bytes
-    library: str            # what encodes, with its version; "" for bytes
+    library: str            # the encoding library with its version; "" for bytes
     vocabulary_size: int    # every token is below it
-    end_token: int | None   # comes behind every document
+    end_token: int | None   # follows every document
 
     @property
     def token_bytes(self):
@@ -28,7 +28,7 @@ class Tokenizer:
 
 
 def open_tokenizer(name, end_token, only_text):
-    """`name`: "bytes" or a file; `end_token`: "auto", "none" or a token's text. InputError: what cannot be."""
+    """`name`: "bytes" or a file; `end_token`: "auto", "none" or a token's text. InputError: it cannot be used."""
     if name == "bytes":
         return Tokenizer("bytes", "", None, "", BYTE_VOCABULARY, end_of_bytes(end_token, only_text))
     if os.path.isdir(name):
@@ -71,8 +71,8 @@ class BytesEncoder:
 
 
 class JsonEncoder:
-    """A tokenizer.json, without its template (no token is put before a text), cutting off or filling up. A text that spells
-    a special token is text."""
+    """A tokenizer.json, without its template (no token precedes a text), truncation or padding. The text of
+    a special token is encoded as plain text."""
 
     def __init__(self, path):
         os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the pool's processes are the parallelism
@@ -80,14 +80,14 @@ class JsonEncoder:
         self.path = path
         try:
             self.tokenizer = tokenizers.Tokenizer.from_file(path)
-        except Exception as wrong:  # what the library raises, whatever is wrong
+        except Exception as wrong:  # the library raises plain exceptions
             raise InputError(f"{path}: is not a tokenizer.json that the library tokenizers {tokenizers.__version__} reads: {wrong}") from None
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
         self.tokenizer.encode_special_tokens = True
 
     def vocabulary_size(self):
-        return max(self.tokenizer.get_vocab(with_added_tokens=True).values()) + 1  # numbers may be left out
+        return max(self.tokenizer.get_vocab(with_added_tokens=True).values()) + 1  # there may be gaps
 
     def end_token(self, name):
         special = [token.content for token in self.tokenizer.get_added_tokens_decoder().values() if token.special]
@@ -139,7 +139,7 @@ class SentencePieceEncoder:
 
 
 def make_encoder(tokenizer):
-    """What encodes texts, [UTF-8 bytes] -> the tokens of each, and decodes tokens to UTF-8."""
+    """Functions that encode texts ([UTF-8 bytes] -> the tokens of each) and decode tokens to UTF-8."""
     makers = {"bytes": lambda path: BytesEncoder(), "tokenizer.json": JsonEncoder, "sentencepiece": SentencePieceEncoder}
     return makers[tokenizer.kind](tokenizer.path)
 

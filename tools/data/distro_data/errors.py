@@ -1,8 +1,8 @@
-"""What ends a conversion, by what the caller can do about it. Messages name the file, the place in it and the remedy."""
+"""The errors that end a conversion, by what the caller can do. Messages name the file, the place in it and the remedy."""
 
 
 class InputError(Exception):
-    """A flag, an input or the output folder must be mended: exit code 2."""
+    """A flag, an input or the output folder must be fixed: exit code 2."""
 
 
 class FinishedError(Exception):

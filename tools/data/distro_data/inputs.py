@@ -1,5 +1,5 @@
-"""Which files the inputs on the command line mean, in order, and what tells that they are the same ones when a conversion
-goes on."""
+"""Lists the files of the command line's inputs, in order, and identifies them, so that a conversion continues only with the
+same ones."""
 
 import json
 import os
@@ -79,5 +79,5 @@ def read_json(path):
 
 
 def identity(files):
-    """As the files are now."""
+    """The present identity of the files."""
     return [[os.path.abspath(file.path), (about := os.stat(file.path)).st_size, about.st_mtime_ns] for file in files]

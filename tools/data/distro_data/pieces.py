@@ -1,4 +1,4 @@
-"""Where a long document is cut, so that memory is bounded. Pure.
+"""Cuts long documents into pieces, so that memory is bounded. Pure.
 
 Each piece is encoded by itself, so the cut is part of what makes the tokens: the same for every input format and every
 number of processes. It falls where tokenizers separate words anyway.

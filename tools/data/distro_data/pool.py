@@ -1,4 +1,4 @@
-"""Encodes units in several processes and gives the results in the order of the units, with a bounded number on the way."""
+"""Encodes units in several processes and returns the results in the order of the units. A bounded number is in progress."""
 
 import collections
 import concurrent.futures
@@ -16,7 +16,7 @@ _encoder = None  # of a process of the pool
 
 
 def _begin(tokenizer):
-    """In a process of the pool: an interruption is for the first process to see, and whose end ends this one too."""
+    """Runs in a process of the pool. It ignores interrupts, which the first process handles, and ends when that process ends."""
     global _encoder
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

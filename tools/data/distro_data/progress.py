@@ -1,4 +1,4 @@
-"""What a person sees of long work, on standard error: on a terminal one live line, otherwise a line now and then."""
+"""Shows the progress of long work on standard error: on a terminal one live line, otherwise a line from time to time."""
 
 import sys
 import time
@@ -11,7 +11,7 @@ class Progress:
     def __init__(self, what, total_bytes, done_bytes=0, stream=None, clock=time.monotonic):
         self.what = what
         self.total = max(1, total_bytes)
-        self.begun_at_bytes = done_bytes  # by an earlier process: it took none of our time
+        self.begun_at_bytes = done_bytes  # done by an earlier process, not counted in the rate
         self.stream = stream or sys.stderr
         self.clock = clock
         self.live = self.stream.isatty()

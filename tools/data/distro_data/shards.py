@@ -1,10 +1,10 @@
-"""The files of an output folder: shards of tokens, document boundaries, and what is needed to go on after an end at any
+"""The files of an output folder: shards of tokens, document boundaries, and the state needed to continue after an end at any
 moment.
 
     writer = Writer(folder, token_bytes=2, shard_tokens=1 << 27)
     writer.write(tokens, ends)
     save(folder / "progress.json", {"writer": writer.checkpoint(), ...})   # from here another process can go on
-    writer = Writer(folder, 2, 1 << 27, state["writer"])                   # which cuts off what came after
+    writer = Writer(folder, 2, 1 << 27, state["writer"])                   # which truncates what came after
 """
 
 import array
@@ -19,10 +19,10 @@ CHUNK_BYTES = 1 << 22
 
 
 class HashedFile:
-    """A file that is appended to, and the SHA-256 of all that is in it."""
+    """An append-only file with the SHA-256 of its content."""
 
     def __init__(self, path, size=None):
-        """`size`: goes on after so many bytes of the file that is there. InputError: it has fewer."""
+        """Continues after `size` bytes of an existing file. InputError: it has fewer."""
         self.path = path
         self.hash = hashlib.sha256()
         self.size = 0
@@ -58,7 +58,7 @@ class Writer:
         self.token_bytes = token_bytes
         self.shard_tokens = shard_tokens
         state = state or {"shards": [], "open_tokens": None, "documents": None}
-        self.shards = state["shards"]  # of the index: those that are whole
+        self.shards = state["shards"]  # complete shards, as in the index
         self.tokens = sum(shard["tokens"] for shard in self.shards) + (state["open_tokens"] or 0)
         self.end = 0  # of the last document
         self.shard = None
@@ -70,8 +70,8 @@ class Writer:
             self.end = documents["end"]
 
     def write(self, tokens, ends):
-        """`tokens`: an array; `ends`: places in it where documents end. A document without a token is left out. Gives how
-        many these were, and whether a shard became whole."""
+        """`tokens`: an array; `ends`: places in it where documents end. A document without a token is left out. Returns their
+        number, and whether a shard was completed."""
         empty = 0
         for end in ends:
             if self.tokens + end == self.end:
@@ -94,7 +94,7 @@ class Writer:
         return empty, whole
 
     def checkpoint(self):
-        """On disk is what it says, and perhaps more."""
+        """The state of the writer. The disk holds at least what it says."""
         if self.shard is not None:
             self.shard.sync()
         self.documents.sync()
@@ -103,7 +103,7 @@ class Writer:
                 "documents": {"bytes": self.documents.size, "end": self.end}}
 
     def finish(self):
-        """The last shard is whole, however short."""
+        """Completes the last shard, however short."""
         if self.shard is not None:
             self._close_shard()
         self.documents.sync()

@@ -1,4 +1,4 @@
-"""One input file as documents, cut into pieces, from any place on.
+"""Reads one input file as documents, cut into pieces, from any place on.
 
 `pieces(place)` yields every Piece from `place` on; `place` is what an earlier piece said, or START. Reading needs the
 memory of a few rows, or of a row group's column in a parquet file. InputError names file and line or row.
@@ -18,8 +18,8 @@ MAX_LINE_BYTES = 1 << 28
 class Piece(typing.NamedTuple):
     text: bytes  # UTF-8; empty: a document without text
     ends: bool   # the last of its document
-    place: list  # numbers: where the next one begins
-    done: int    # bytes of the file that were read, about
+    place: list  # numbers: the start of the next piece
+    done: int    # bytes of the file read so far, approximately
 
 
 def check_utf8(text, where):
@@ -106,7 +106,7 @@ class JsonLines(Rows):
         try:
             return (value or "").encode("utf-8")
         except UnicodeEncodeError:
-            raise InputError(f"{name}: field \"{self.field}\" has half a surrogate pair, which no text has; mend the line") from None
+            raise InputError(f"{name}: field \"{self.field}\" has half a surrogate pair, which is not valid text; fix the line") from None
 
 
 class Columns(Rows):

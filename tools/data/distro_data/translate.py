@@ -1,4 +1,4 @@
-"""distro-data tokenizer: text into the numbers of tokens and back, for programs that read no tokenizer themselves.
+"""distro-data tokenizer: converts text to token numbers and back, for programs that cannot read a tokenizer.
 
 Standard input to standard output, so that it is a `--tokenizer_command` (docs/data.md, "A tokenizer as a command").
 """
@@ -23,7 +23,7 @@ Nothing is put before or behind the text. distro-worker runs both:
 EPILOG = """\
 exit codes:
   0  done
-  2  the tokenizer or the input must be mended: the message says what
+  2  the tokenizer or the input must be fixed: the message says what
 """
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 
@@ -55,7 +55,7 @@ def parse(given):
 
 
 def decode(encoder, given):
-    """The text. A model may have more tokens than its tokenizer: what this one does not know is U+FFFD."""
+    """The text. A model may have more tokens than its tokenizer: unknown tokens become U+FFFD."""
     size = encoder.vocabulary_size()
     known = itertools.groupby(parse(given), lambda token: token < size)
     return b"".join(encoder.decode(list(run)) if inside else (UNKNOWN * len(list(run))).encode() for inside, run in known)
