@@ -12,14 +12,14 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 find_program(DISTRO_CCACHE ccache)
 if(DISTRO_CCACHE)
-  # Depending on the compiler's own list of headers, it does not preprocess a file that it then has compiled. Precompiled
-  # headers need the relaxed checks; base_dir lets build folders share the cache.
+  # Depend mode uses the compiler's own list of headers and saves preprocessing each file. Precompiled headers need the
+  # relaxed checks; base_dir lets build folders share the cache.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
       CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${DISTRO_CCACHE})
 endif()
 
-# Private to our own targets, so that generated and foreign code is not held to them.
+# Private to our own targets: they do not apply to generated and third-party code.
 add_library(distro_warnings INTERFACE)
 set(cxx_warnings -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wno-unused-parameter)
 set(cuda_warnings -Xcompiler=-Wall,-Wextra,-Wno-unused-parameter)

@@ -37,14 +37,14 @@ foreach(name torch torch_cuda c10_cuda)
   set_target_properties(torchlib::so_${name} PROPERTIES
     IMPORTED_LOCATION "${DISTRO_TORCH_DIR}/lib/lib${name}.so" IMPORTED_SONAME "lib${name}.so")
 endforeach()
-# Nothing names a symbol of these libraries, they register themselves: the linker must not drop them. libtorch.so exports parts of a
-# std::filesystem of its own, which ends programs that get them: the system's comes first.
+# These libraries register themselves and no code refers to their symbols, so the linker must be told to keep them. libtorch.so exports
+# parts of its own std::filesystem, which crash programs that use them: the system's is linked first.
 add_library(torchlib::cuda INTERFACE IMPORTED GLOBAL)
 target_link_libraries(torchlib::cuda INTERFACE stdc++ torchlib::cpu torchlib::so_torch torchlib::so_torch_cuda torchlib::so_c10_cuda
   CUDA::cudart)
 target_link_options(torchlib::cuda INTERFACE "LINKER:--no-as-needed")
 
-# One libnccl.so.2 a process: the one that Torch loads, from the package beside it, else the toolkit's of the same version.
+# A process must have one libnccl.so.2: the one that Torch loads, from the package beside it, else the toolkit's of the same version.
 get_filename_component(torch_packages "${DISTRO_TORCH_DIR}" DIRECTORY)
 find_path(DISTRO_NCCL_INCLUDE nccl.h PATHS "${torch_packages}/nvidia/nccl/include" NO_DEFAULT_PATH)
 find_file(DISTRO_NCCL_LIBRARY libnccl.so.2 PATHS "${torch_packages}/nvidia/nccl/lib" NO_DEFAULT_PATH)

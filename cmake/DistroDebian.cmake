@@ -1,9 +1,9 @@
-# Debian packages of the programs of DISTRO_PORTABLE, by CPack (scripts/package_deb): what their bits need is in the package or
-# in every Debian since 12 and every Ubuntu since 22.04.
+# Debian packages of the programs of DISTRO_PORTABLE, by CPack (scripts/package_deb). All libraries that they need are in the package
+# or in every Debian since 12 and every Ubuntu since 22.04.
 #   distro-aggregator   aggregator, archiver, distroctl, their units, a user
 #   distro-worker       the worker; LibTorch is where /etc/distro/torch points
-# Programs are in /usr/lib/<package>/bin, with links in /usr/bin: there they find their own libraries, and LibTorch, by the
-# RPATH of DistroPortable.cmake.
+# Programs are in /usr/lib/<package>/bin, with links in /usr/bin. From there the RPATH of DistroPortable.cmake
+# finds their libraries and LibTorch.
 if(NOT DISTRO_PORTABLE OR NOT DISTRO_WORKER)
   return()
 endif()

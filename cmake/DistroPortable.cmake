@@ -7,7 +7,7 @@ if(NOT DISTRO_PORTABLE)
   return()
 endif()
 
-# FILE.so -> FILE.a where that exists.
+# FILE.so -> FILE.a, if that exists.
 function(distro_archive_of library out)
   string(REGEX REPLACE "\\.so[.0-9]*$" ".a" archive "${library}")
   if(library MATCHES "\\.so[.0-9]*$" AND EXISTS "${archive}")
@@ -38,10 +38,10 @@ endforeach()
 find_library(DISTRO_RE2_ARCHIVE libre2.a REQUIRED)  # its target names no path
 set_target_properties(re2::re2 PROPERTIES INTERFACE_LINK_LIBRARIES "${DISTRO_RE2_ARCHIVE}")
 
-# Archives refer to one another in circles.
+# The archives have circular references.
 set(CMAKE_CXX_LINK_EXECUTABLE
   "<CMAKE_CXX_COMPILER> <FLAGS> <CMAKE_CXX_LINK_FLAGS> <LINK_FLAGS> <OBJECTS> -o <TARGET> -Wl,--start-group <LINK_LIBRARIES> -Wl,--end-group")
-# Torch must not find another protobuf or OpenSSL in the program; RPATH, unlike RUNPATH, counts for the libraries' own needs.
+# Torch must not find another protobuf or OpenSSL in the program; RPATH, unlike RUNPATH, also applies to the libraries that libraries need.
 add_link_options("LINKER:--exclude-libs,ALL" "LINKER:--gc-sections" "LINKER:--disable-new-dtags" -s)
 set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib" "$ORIGIN/../torch/lib" "$ORIGIN/../torch/../nvidia/cu13/lib" "$ORIGIN/../torch/../nvidia/nccl/lib")

@@ -1,6 +1,5 @@
 # DISTRO_DEPLOY_PYTHON: the Python of tests/deploy and tests/browser, with the packages of tests/deploy/requirements.txt.
-# Default: what scripts/install_dependencies --with_tests puts into .deps/deploy. Where there is none, those tests are
-# absent.
+# Default: .deps/deploy, made by scripts/install_dependencies --with_tests. Without it those tests are not defined.
 set(DISTRO_DEPLOY_PYTHON "${CMAKE_SOURCE_DIR}/.deps/deploy/bin/python3" CACHE FILEPATH
   "Python with the packages of tests/deploy/requirements.txt")
 if(NOT EXISTS "${DISTRO_DEPLOY_PYTHON}")
@@ -10,9 +9,10 @@ endif()
 
 # distro_pytest(NAME chart_test [SERIAL] [TIMEOUT 300] [COST 70] [LABELS slow])   one ctest entry that runs NAME.py of this folder
 #
-# In pytest. SERIAL: with no other test beside it. COST: seconds, of a test so long that it is to begin early. The programs
-# of the build are in the folder that DISTRO_BIN names; DISTRO_SOURCE is the checkout. Folders of tests are in the build tree, one for each entry: what pytest takes by itself is
-# shared, and sessions that run at the same time clean it up under each other's feet. A file of which every test is skipped shows as skipped.
+# Runs it with pytest. SERIAL: no other test runs at the same time. COST: seconds of a long test, so that ctest starts it early.
+# DISTRO_BIN is the folder of the build's programs, DISTRO_SOURCE the checkout. Each entry has its own folder of temporary files in the
+# build tree, because pytest's default is shared and concurrent sessions delete each other's files. If every test of a file is skipped,
+# the entry is shown as skipped.
 function(distro_pytest)
   cmake_parse_arguments(PARSE_ARGV 0 ARG "SERIAL" "NAME;TIMEOUT;COST" "LABELS")
   if(NOT EXISTS "${DISTRO_DEPLOY_PYTHON}")
@@ -32,16 +32,16 @@ function(distro_pytest)
     SKIP_REGULAR_EXPRESSION "(^|\n)[0-9]+ skipped in ")
 endfunction()
 
-# DISTRO_TRANSFORMERS_PYTHON: a Python with PyTorch and the packages of tests/python/trainers/requirements.txt. Default: what
-# scripts/install_dependencies --with_transformers puts into .deps/transformers.
+# DISTRO_TRANSFORMERS_PYTHON: a Python with PyTorch and the packages of tests/python/trainers/requirements.txt. Default:
+# .deps/transformers, made by scripts/install_dependencies --with_transformers.
 set(DISTRO_TRANSFORMERS_PYTHON "${CMAKE_SOURCE_DIR}/.deps/transformers/bin/python3" CACHE FILEPATH
   "Python with PyTorch and the packages of tests/python/trainers/requirements.txt")
 
 # distro_transformers_test(NAME evaluate_test SCRIPT evaluate_test.py ARGS ...)   one ctest entry with the label `transformers`
 #
 # Runs SCRIPT of this folder in that Python, with the built package distro_train and without Hugging Face's servers. The
-# presets leave the label out; scripts/test --transformers runs it. Absent where that Python is, and with sanitizers, whose
-# runtime Python would have to load first.
+# presets exclude the label; scripts/test --transformers runs it. Not defined without that Python, nor with sanitizers, because
+# Python would have to load their runtime first.
 function(distro_transformers_test)
   cmake_parse_arguments(PARSE_ARGV 0 ARG "" "NAME;SCRIPT" "ARGS")
   if(DISTRO_SANITIZERS OR NOT EXISTS "${DISTRO_TRANSFORMERS_PYTHON}")

@@ -2,10 +2,10 @@
 # distro_executable(NAME distroctl SRCS ... DEPS ...)
 # distro_test(NAME codec_test SRCS ... DEPS ...)    one binary, one ctest entry; runs in the test folder of the build
 # distro_command_test(NAME processes_test COMMAND ... WORKING_DIRECTORY ...)   one ctest entry, add_test with file names (no
-#     target names); with sanitizers it also fails when a program that it started, at whatever depth, wrote a report
+#     target names); with sanitizers it also fails if any program that it started, directly or not, wrote a report
 # distro_benchmark(NAME codec_benchmark SRCS ... DEPS ...)
 # distro_fuzz_target(NAME payload_fuzz SRCS ... DEPS ...)   only with DISTRO_FUZZ; one ctest entry with the label fuzz
-#     that runs it for 10 s; seeds, where there are any, in tests/fuzz/corpus/<name>
+#     that runs it for 10 s; seeds, if any, are in tests/fuzz/corpus/<name>
 # distro_use_grpc(<target>)    for a target whose sources include gRPC: links distro::proto_grpc, shares its
 #     precompiled header (distro_use_torch is in DistroTorch.cmake)
 #
@@ -26,7 +26,7 @@ function(distro_library)
   add_library(distro::${ARG_NAME} ALIAS ${target})
 endfunction()
 
-# What every program of ours has in common, whatever it is for.
+# The settings common to all our programs.
 function(distro_program target srcs deps)
   add_executable(${target} ${srcs})
   target_include_directories(${target} PRIVATE "${CMAKE_SOURCE_DIR}")
@@ -93,7 +93,7 @@ function(distro_fuzz_target)
   distro_program(${ARG_NAME} "${ARG_SRCS}" "${ARG_DEPS}")
   target_link_options(${ARG_NAME} PRIVATE -fsanitize=fuzzer)
   add_dependencies(fuzz_targets ${ARG_NAME})
-  # What libFuzzer finds goes into the first folder, in the build tree; the seeds are only read.
+  # libFuzzer writes its findings to the first folder, in the build tree; it only reads the seeds.
   set(found "${CMAKE_CURRENT_BINARY_DIR}/corpus/${ARG_NAME}")
   set(seeds "${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${ARG_NAME}")
   if(NOT EXISTS "${seeds}")
@@ -106,7 +106,7 @@ function(distro_fuzz_target)
 endfunction()
 
 # Precompiled headers. Each has an owner, a target that compiles it; others share the owner's:
-#   distro_proto         std, Abseil, protobuf, our messages      every target, unless another is said
+#   distro_proto         std, Abseil, protobuf, our messages      every target without another one below
 #   distro_proto_grpc    the same and gRPC with our services      distro_use_grpc
 #   distro_torch         worker/torch/torch.h                     distro_use_torch
 #   distro_test_headers  as gRPC's and GoogleTest                 every target in tests/ without Torch
@@ -121,16 +121,16 @@ set(DISTRO_GRPC_HEADERS
   <grpcpp/grpcpp.h> <grpcpp/generic/async_generic_service.h> <grpcpp/impl/codegen/proto_utils.h>
   <grpcpp/support/client_callback.h> <grpcpp/support/server_callback.h>)
 
-# GCC takes a precompiled header only where the code generation flags and the predefined macros are equal: a program that
-# shares one with libraries is compiled with -fPIC like them, not with -fPIE, what has no threads with -pthread, and
-# generated code with -Wpedantic, which withdraws a macro, like our own.
+# GCC uses a precompiled header only if the code generation flags and the predefined macros are equal. So a program that
+# shares one with libraries is compiled with -fPIC like them, not with -fPIE; code without threads is compiled with
+# -pthread; and generated code with -Wpedantic, which removes a macro, like our own.
 function(distro_match_pch_flags target)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-fPIC;-pthread;-Wpedantic>")
 endfunction()
 
-# Makes `target` the owner of a precompiled header, of headers by name: a path of this checkout would keep ccache from
-# sharing what uses it with other checkouts.
+# Makes `target` the owner of a precompiled header. Headers are given by name: with paths of this checkout, ccache could not
+# share results with other checkouts.
 function(distro_own_headers target)
   target_precompile_headers(${target} PRIVATE ${ARGN})
   distro_match_pch_flags(${target})
@@ -148,14 +148,14 @@ function(distro_use_grpc target)
   endif()
 endfunction()
 
-# What the owner of the tests' header and those who share it have in common. Most of a test's compilation is templates that
-# run once: -Og; what is tested stays as it is.
+# The flags common to the owner of the tests' header and its users. Tests are compiled with -Og, because most of their code
+# is templates that run once; the tested libraries keep their own flags.
 function(distro_compile_as_test target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Og>)
   target_compile_definitions(${target} PRIVATE GTEST_HAS_PTHREAD=1)  # as GoogleTest's targets
 endfunction()
 
-# For the end of a folder's CMakeLists.txt, when it is known what `target` uses.
+# Call it at the end of a folder's CMakeLists.txt, when the libraries of `target` are known.
 function(distro_share_usual_headers target)
   foreach(property PRECOMPILE_HEADERS PRECOMPILE_HEADERS_REUSE_FROM DISABLE_PRECOMPILE_HEADERS)
     get_target_property(value ${target} ${property})

@@ -1,8 +1,8 @@
-# LibTorch out of the pip wheel, without the wheel's own CMake package: that one puts an old protobuf in front of the
+# LibTorch from the pip wheel, without the wheel's own CMake package, which puts an old protobuf before the
 # system's and rewrites CUDA flags (docs/development.md, "LibTorch").
 #
-# DISTRO_TORCH_DIR: a folder with include/ and lib/ of LibTorch 2.11.0. Default: what scripts/install_dependencies puts
-# into .deps; with DISTRO_CUDA first what `--cuda` adds, which holds the libraries that Torch loads on a GPU.
+# DISTRO_TORCH_DIR: a folder with include/ and lib/ of LibTorch 2.11.0. Default: the one that scripts/install_dependencies
+# puts into .deps; with DISTRO_CUDA first the one of `--cuda`, with the libraries that Torch loads on a GPU.
 set(DISTRO_TORCH_DIR "" CACHE PATH "LibTorch 2.11.0 (folder with include/ and lib/)")
 if(NOT DISTRO_TORCH_DIR AND NOT "$ENV{DISTRO_TORCH_DIR}" STREQUAL "")
   set(DISTRO_TORCH_DIR "$ENV{DISTRO_TORCH_DIR}" CACHE PATH "" FORCE)
