@@ -1,6 +1,6 @@
 """The package by itself, without a run: its inner optimizer, its files, what it refuses."""
+import contextlib
 import copy
-import importlib.util
 import json
 import logging
 import math
@@ -246,17 +246,32 @@ class ProgressTest(unittest.TestCase):
         self.assertIn("round 5 of 10, loss 0.5000", logged.output[0])
         progress.close()
 
-    @unittest.skipUnless(importlib.util.find_spec("tqdm"), "tqdm is not installed")
     def test_on_a_terminal_it_is_a_bar(self):
+        shown = self.of_a_program_on_a_terminal("")
+        self.assertIn("2/4", shown)
+        self.assertIn("loss=0.2500", shown)
+
+    def test_on_a_terminal_without_tqdm_there_is_none(self):
+        self.assertEqual(self.of_a_program_on_a_terminal("import sys; sys.modules['tqdm'] = None; "), "")
+
+    def test_without_a_terminal_there_is_none(self):
+        done = subprocess.run([sys.executable, "-B", "-c", self.PROGRAM], capture_output=True, text=True, check=True)
+        self.assertEqual((done.stdout, done.stderr), ("", ""))
+
+    PROGRAM = "from distro_train._progress import Progress; bar = Progress(4, 1); bar.round_ended(0.25); bar.close()"
+
+    def of_a_program_on_a_terminal(self, first):
+        """What it shows on stderr, a terminal of 24 lines of 100 columns."""
         ours, terminal = pty.openpty()
         self.addCleanup(os.close, ours)
         termios.tcsetwinsize(terminal, (24, 100))
-        program = "from distro_train._progress import Progress; bar = Progress(4, 1); bar.round_ended(0.25); bar.close()"
-        subprocess.run([sys.executable, "-B", "-c", program], stderr=terminal, check=True)
+        subprocess.run([sys.executable, "-B", "-c", first + self.PROGRAM], stderr=terminal, check=True)
         os.close(terminal)
-        shown = os.read(ours, 65536).decode()
-        self.assertIn("2/4", shown)
-        self.assertIn("loss=0.2500", shown)
+        shown = b""
+        with contextlib.suppress(OSError):  # EIO: nobody has the terminal any more
+            while part := os.read(ours, 65536):
+                shown += part
+        return shown.decode()
 
 
 class RefusalTest(unittest.TestCase):
@@ -270,6 +285,7 @@ class RefusalTest(unittest.TestCase):
                                 ({"state_interval_rounds": -1}, "state_interval_rounds"),
                                 ({"fingerprint": ""}, "128 bytes"), ({"fingerprint": "x" * 129}, "128 bytes"),
                                 ({"fingerprint": [1, 2]}, "None of a list is no text.*attribute `fingerprint`"),
+                                ({"tokenizer": "none.json"}, "tokenizer: none.json: No such file.*SHA-256"),
                                 ({"model": Plain().double()}, "model.float"),
                                 ({"model": Plain().requires_grad_(False)}, "no parameter that requires a gradient")):
             with self.assertRaisesRegex(ValueError, what):

@@ -1,4 +1,5 @@
 """Workers in Python, as real processes: beside one in C++, alone, killed and started again, interrupted, refused."""
+import hashlib
 import json
 import os
 import pathlib
@@ -169,6 +170,7 @@ class PythonRunsTest(ProcessTest):
         stopped.signal(signal.SIGINT)
         self.assertEqual(stopped.exit_code(), -signal.SIGINT, "Python's own way to end")
         self.assertIn("KeyboardInterrupt", stopped.log())
+        processes.until(lambda: "left" in aggregator.changes("python"), "python has left")
         python = self.llama("python", aggregator, *state)
         self.finish([python, native])
         self.assertIn("going on with the worker's state", python.log())
@@ -203,6 +205,20 @@ class PythonRunsTest(ProcessTest):
         self.assertEqual(refused.exit_code(), 1)
         self.assertIn("OtherData", refused.log())
         self.assertIn('"data_fingerprint": "any"', refused.log())
+
+    def test_a_pinned_tokenizer(self):
+        space = self.workspace
+        tokenizer = space.folder / "tokenizer.json"
+        tokenizer.write_text("{}")
+        pinned = hashlib.sha256(tokenizer.read_bytes()).hexdigest()
+        aggregator = space.create_run(rounds=3, tokenizer_sha256=pinned)
+        for name, given, message in (("silent", (), "give connect(tokenizer=...)"),
+                                     ("other", ("--tokenizer", "bytes"), "this worker's tokens are bytes")):
+            refused = self.llama(name, aggregator, *given)
+            self.assertEqual(refused.exit_code(), 1)
+            self.assertIn("OtherData", refused.log())
+            self.assertIn(message, refused.log())
+        self.finish([self.llama("python", aggregator, "--tokenizer", tokenizer)])
 
     def test_any_data(self):
         space = self.workspace
