@@ -1,7 +1,7 @@
 """The cluster that tests run in, where the environment names one:
 
     KUBECONFIG            the cluster; its nodes have the images, and pod and service addresses answer from this machine
-    DISTRO_IMAGE_PREFIX   for example localhost/distro: PREFIX/aggregator and PREFIX/tools are installed
+    DISTRO_IMAGE_PREFIX   for example localhost/distro: PREFIX/aggregator, PREFIX/tools and PREFIX/worker-cpu are run
     DISTRO_IMAGE_TAG      their tag; default: test
     DISTRO_BIN            distroctl and distro-worker of the same build
 """
@@ -19,7 +19,8 @@ TAG = os.environ.get("DISTRO_IMAGE_TAG", "test")
 BIN = pathlib.Path(os.environ.get("DISTRO_BIN", SOURCE / "build/dev/bin"))
 LIMIT = 300
 SMALL = {"requests": {"cpu": "50m", "memory": "64Mi"}}
-IMAGES = {"image": {"registry": PREFIX, "repository": "aggregator", "tag": TAG}, "toolsImage": {"repository": "tools", "tag": TAG}}
+IMAGES = {"image": {"registry": PREFIX, "repository": "aggregator", "tag": TAG}, "toolsImage": {"repository": "tools", "tag": TAG},
+          "workers": {"image": {"repository": "worker-cpu", "tag": TAG}}}
 
 needed = pytest.mark.skipif(not (KUBECONFIG and PREFIX), reason="needs a cluster: set KUBECONFIG and DISTRO_IMAGE_PREFIX (docs/deploy.md)")
 

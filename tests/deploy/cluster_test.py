@@ -1,5 +1,6 @@
-"""The life of a release on a real cluster: install, `helm test`, training through the Service, a pod that is killed, upgrade,
-rollback, uninstall, install again. The run goes on each time, and what was committed keeps its hashes.
+"""The life of a release on a real cluster: install, `helm test` with a worker that joins and leaves, training through the
+Service, a pod that is killed, upgrade, rollback, uninstall, install again. The run goes on each time, and what was committed
+keeps its hashes.
 
 What it needs of the environment: cluster.py. It makes a namespace of its own and deletes it at the end, volumes too.
 """
@@ -31,7 +32,9 @@ VALUES = {
     **cluster.IMAGES,
     "tls": {"existingSecret": "distro-tls"}, "auth": {"existingSecret": "distro-auth"}, "resources": SMALL, "drainGraceSeconds": 10,
     "persistence": {"size": "1Gi"}, "archiver": {"resources": SMALL, "persistence": {"size": "1Gi"}},
-    "run": {"config": RUN, "initModel": {"config": MODEL, "seed": 1}}, "readinessProbe": {"periodSeconds": 1}}
+    "run": {"config": RUN, "initModel": {"config": MODEL, "seed": 1}}, "readinessProbe": {"periodSeconds": 1},
+    "joinTest": {"enabled": True, "volume": {"configMap": {"name": "corpus"}}, "path": "algorithm.md", "tokenSecret": "distro-join",
+                 "resources": SMALL}}
 
 
 def kubectl(*arguments, text=None):
@@ -44,10 +47,13 @@ def credentials(tmp_path_factory):
     folder = tmp_path_factory.mktemp("credentials")
     readme = (CHART / "README.md").read_text()
     script = re.search(r"^distroctl certs.*?viewer.token$", readme, re.M | re.S).group()
-    script = script.replace("demo-distro.distro.svc", HOST).replace("-n distro ", f"-n {NAMESPACE} ").replace(" worker-1;", " worker-1 worker-2;")
-    script = script.replace("${name%-1}", "${name%-[12]}")
+    script = script.replace("demo-distro.distro.svc", HOST).replace("-n distro ", f"-n {NAMESPACE} ")
+    script = script.replace(" worker-1;", " worker-1 worker-2 demo-distro-join;")
+    script = script.replace("${name%-1}", "$(case $name in *-*) echo worker;; *) echo $name; esac)")
     kubectl("create", "namespace", NAMESPACE)
     subprocess.run(["bash", "-euc", script], cwd=folder, env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}, check=True)
+    kubectl("create", "secret", "generic", "distro-join", f"--from-file=token={folder}/demo-distro-join.token")
+    kubectl("create", "configmap", "corpus", f"--from-file={SOURCE}/docs/algorithm.md")
     yield folder
     kubectl("delete", "namespace", NAMESPACE, "--timeout=240s")
 
@@ -125,8 +131,9 @@ def test_the_server_takes_the_pods(credentials):
 
 def test_life_of_a_release(release):
     release.install()
-    said = release.helm.test("demo", timeout=120, logs=True)
+    said = release.helm.test("demo", timeout=LIMIT, logs=True)
     print(said["logs"] if "logs" in said else said)
+    assert " joined " in kubectl("logs", "demo-distro-join"), "a worker joined the run, and left"
     workers = [release.start_worker(name) for name in ("worker-1", "worker-2")]
     release.trains("installed")
     run, known = release.show()["run"], {}
@@ -166,7 +173,7 @@ def test_life_of_a_release(release):
             worker.wait(LIMIT)
         workers = [release.start_worker(name) for name in ("worker-1", "worker-2")]
     goes_on("installed again")
-    release.helm.test("demo", timeout=120)
+    release.helm.test("demo", timeout=LIMIT)
 
     for worker in workers:
         worker.terminate()
