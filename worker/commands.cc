@@ -31,7 +31,7 @@ Flag DataFormatFlag(std::string* value) {
   return {.name = "data_format",
           .value = value,
           .help =
-              "Of each file of --data: text, llmc, uint16, uint32, or auto: by its name "
+              "Format of the files of --data: text, llmc, uint16, uint32, or auto: by name "
               "(docs/data.md).",
           .choices = {"auto", "text", "llmc", "uint16", "uint32"}};
 }
@@ -68,7 +68,7 @@ Command GenerateCommand() {
                     {.name = "tokens", .value = &options->tokens, .help = "Tokens to add."},
                     {.name = "temperature",
                      .value = &options->temperature,
-                     .help = "0 takes the likeliest token, larger values draw more boldly."},
+                     .help = "0 takes the most likely token; larger values vary more."},
                     {.name = "seed", .value = &options->seed, .help = "Seed of the draws."},
                     {.name = "threads", .value = &options->threads, .help = "Torch threads."}},
           .help = R"(Examples:
@@ -103,37 +103,36 @@ absl::StatusOr<int> BenchLink(const LinkBenchOptions& options) {
 
 Command BenchLinkCommand() {
   const auto options = std::make_shared<LinkBenchOptions>();
-  return {
-      .name = "bench-link",
-      .arguments = {{"HOST:PORT", &options->channel.aggregator}},
-      .summary =
-          "Measures the link with payloads of the run's size; would this worker be the straggler?",
-      .flags = WithClientFlags({}, &options->channel),
-      .help = R"(Says whether this worker would hold up the others: exit code 9.
+  return {.name = "bench-link",
+          .arguments = {{"HOST:PORT", &options->channel.aggregator}},
+          .summary =
+              "Measures the link with payloads as large as the run's: would this worker be a "
+              "straggler?",
+          .flags = WithClientFlags({}, &options->channel),
+          .help = R"(Ends with exit code 9 if this worker would delay the others.
 
 Example:
   distro-worker bench-link HOST:PORT --ca FILE --token_file FILE)",
-      .run = [options] { return BenchLink(*options); }};
+          .run = [options] { return BenchLink(*options); }};
 }
 
 Command TextFloorCommand() {
   const auto options = std::make_shared<TextFloorOptions>();
-  return {
-      .name = "text-floor",
-      .summary = "Prints the losses on held-out text that a trained byte model has to get below.",
-      .flags = {{.name = "data",
-                 .value = &options->data,
-                 .help = "Text (UTF-8). Required.",
-                 .takes = Takes::kFile},
-                {.name = "sequence_length",
-                 .value = &options->sequence_length,
-                 .help = "As in the run's configuration."},
-                {.name = "held_out_fraction",
-                 .value = &options->held_out_fraction,
-                 .help = "As in the run's configuration."}},
-      .help = R"(Example:
+  return {.name = "text-floor",
+          .summary = "Prints the losses on held-out text that a trained byte model must beat.",
+          .flags = {{.name = "data",
+                     .value = &options->data,
+                     .help = "Text (UTF-8). Required.",
+                     .takes = Takes::kFile},
+                    {.name = "sequence_length",
+                     .value = &options->sequence_length,
+                     .help = "As in the run's configuration."},
+                    {.name = "held_out_fraction",
+                     .value = &options->held_out_fraction,
+                     .help = "As in the run's configuration."}},
+          .help = R"(Example:
   distro-worker text-floor --data FILE --sequence_length N --held_out_fraction F)",
-      .run = [options] { return Print(TextFloorReport(*options)); }};
+          .run = [options] { return Print(TextFloorReport(*options)); }};
 }
 
 }  // namespace
@@ -182,7 +181,7 @@ absl::StatusOr<std::string> DataFingerprint(const FingerprintOptions& options) {
 
 absl::StatusOr<std::string> TextFloorReport(const TextFloorOptions& options) {
   if (options.data.empty()) return absl::InvalidArgumentError("--data: is required, a text");
-  // Opened as tokens for its checks; the bytes of a text are its tokens.
+  // Opened as tokens, for their checks; a byte of text is a token.
   const absl::StatusOr<TokenSource> tokens =
       TokenSource::OpenFile(options.data, TokenFormat::kText);
   if (!tokens.ok()) return Annotate(tokens.status(), "--data");

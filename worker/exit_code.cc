@@ -61,22 +61,22 @@ std::string RemedyFor(ExitCode code, absl::string_view worker) {
     case kExitRefused:
       return "check --data and --aggregator";
     case kExitReplaced:
-      return "nothing, or another --name";
+      return "nothing to do, or use another --name";
     case kExitDiverged:
       return "start it again; if that does not help, compare its memory and its disk with those of "
              "others";
     case kExitVersion:
       return "run the aggregator's version, or the minor version before it";
     case kExitQuarantined:
-      return absl::StrCat("mend the cause, then: distroctl admit ", worker);
+      return absl::StrCat("fix the cause, then: distroctl admit ", worker);
     case kExitCredentials:
       return "check this worker's certificate or token, and that it was made for this name";
     case kExitTooSlow:
       return "use a faster link, or a run with smaller results";
     case kExitRank:
-      return "start it again; where memory ran out see --sharding, else suspect the device";
+      return "start it again; if memory ran out see --sharding, otherwise suspect the device";
     default:
-      return IsConnectionExitCode(code) ? "the status says it; docs/troubleshooting.md" : "";
+      return IsConnectionExitCode(code) ? "see the status, and docs/troubleshooting.md" : "";
   }
 }
 

@@ -38,13 +38,13 @@ std::vector<Flag> Flags(WorkerOptions* o) {
       DataFormatFlag(&o->data_format),
       {.name = "public_data",
        .value = &o->public_data,
-       .help = "Text or token file, by its name, that every worker of a run of local data holds "
-               "and is evaluated on; --data is then this worker's own and stays here "
+       .help = "Text or token file, by its name, that all workers of a run of local data hold and "
+               "are evaluated on; --data is then this worker's own and stays here "
                "(docs/local_data.md).",
        .takes = Takes::kFile},
       {.name = "name",
        .value = &o->name,
-       .help = "Name in the run, [a-z0-9-]{1,63}. Default: the name that --state_dir keeps, else "
+       .help = "Name in the run, [a-z0-9-]{1,63}. Default: the name stored in --state_dir, else "
                "the host's name and a random suffix."},
       {.name = "threads",
        .value = &o->threads,
@@ -53,55 +53,54 @@ std::vector<Flag> Flags(WorkerOptions* o) {
        .value = ParsedAs(&o->micro_batch_samples, ParseMicroBatch, "0"),
        .help = "Samples of one forward and backward pass, a divisor of the run's "
                "samples_per_worker; 0: all at once, by one rank; auto: the largest that fits the "
-               "memory, with something for every rank. Smaller values need less memory and give "
-               "several ranks something to do; the samples that are read are the same."},
+               "memory and gives every rank some. Smaller values need less memory and can be "
+               "shared by several ranks; the samples that are read are the same."},
       {.name = "hold_back",
        .value = &o->hold_back,
-       .help = "Time by which every gradient takes longer, such as 200ms: to try how a run goes "
-               "with a slower machine."},
+       .help = "Delay added to every gradient, such as 200ms: to try a run with a slower machine."},
       {.name = "stateless",
        .value = &o->stateless,
-       .help = "Begin every round without state of the rounds before it, and keep none: for a "
-               "worker that comes and goes. Runs of deltas only."},
+       .help = "Begin every round without state of earlier rounds, and keep none: for a worker "
+               "that takes part in single rounds. Runs of deltas only."},
       {.name = "updates",
        .value = &o->updates,
        .help = "Leave after this many updates of its own; 0: stay until the run is done."},
       {.name = "device",
        .value = ParsedAs(&o->node.device, ParseDeviceKind, Name(o->node.device)),
-       .help = "What this node computes on: cpu, or cuda, one rank a GPU, in programs that were "
-               "built for it.",
+       .help = "Device of this node: cpu, or cuda with one rank per GPU, in programs built for it.",
        .choices = {"cpu", "cuda"}},
       {.name = "ranks",
        .value = &o->node.ranks,
-       .help = "Ranks of this node, up to 1024: threads that each compute every so many "
-               "micro-batches (docs/fsdp.md). 0: one; with --device cuda one a GPU, which are also "
-               "the most there can be."},
+       .help =
+           "Ranks of this node, up to 1024: threads that share its micro-batches "
+           "(docs/fsdp.md). 0: one; with --device cuda one per GPU, which is also the maximum."},
       {.name = "sharding",
        .value = ParsedAs(&fsdp->sharding, ParseSharding, Name(fsdp->sharding)),
-       .help = "What each rank keeps a part of only: no_shard nothing, shard_optimizer the "
-               "momentum, shard_grad_op gradients too, full_shard parameters too.",
+       .help = "What is divided among the ranks: no_shard nothing, shard_optimizer the momentum, "
+               "shard_grad_op also the gradients, full_shard also the parameters.",
        .choices = {"no_shard", "shard_optimizer", "shard_grad_op", "full_shard"}},
       {.name = "param_dtype",
        .value = ParsedAs(&fsdp->param_dtype, ParseFloatType, Name(fsdp->param_dtype)),
-       .help = "Of the copy that computes: f32, or bf16, which needs half its memory. What is "
-               "trained stays f32.",
+       .help = "Type of the copy used for computing: f32, or bf16, which needs half its memory. "
+               "The trained parameters stay f32.",
        .choices = {"f32", "bf16"}},
       {.name = "reduce_dtype",
        .value = ParsedAs(&fsdp->reduce_dtype, ParseFloatType, Name(fsdp->reduce_dtype)),
-       .help = "In which gradients travel between ranks: f32, or bf16, which is half the traffic.",
+       .help = "Type of gradients sent between ranks: f32, or bf16, which is half the traffic.",
        .choices = {"f32", "bf16"}},
       {.name = "activation_checkpointing",
        .value = &fsdp->checkpoint_every,
-       .help = "Every how many units (embedding, layers, head) activations are computed again "
-               "instead of kept; 0: none, 1: every unit."},
+       .help = "Every n-th unit (embedding, layers, head) recomputes its activations instead of "
+               "keeping them; 0: none, 1: every unit."},
       {.name = "prefetch_units",
        .value = &fsdp->prefetch_units,
-       .help = "full_shard: units that are gathered ahead of the one that computes; each costs its "
+       .help = "With full_shard: units gathered ahead of the one being computed; each costs its "
                "memory."},
       {.name = "reduce_every_micro_batch",
        .value = &fsdp->reduce_every_micro_batch,
-       .help = "Ranks add their gradients after every micro-batch, which gives the bits of one "
-               "rank; false: once a step, less traffic, with no_shard and shard_optimizer."},
+       .help =
+           "Ranks add their gradients after every micro-batch, which gives the same bits as one "
+           "rank; false: once per step, with less traffic, for no_shard and shard_optimizer."},
       {.name = "cpu_offload",
        .value = &fsdp->cpu_offload,
        .help =
@@ -112,27 +111,29 @@ std::vector<Flag> Flags(WorkerOptions* o) {
        .help = "How long ranks wait for each other before the worker ends with exit code 10."},
       {.name = "memory_limit_bytes",
        .value = ByteSize{&o->node.memory_limit_bytes},
-       .help = "Memory that a rank may use, by the plan that is made at the start; 0: its share of "
-               "what the device has."},
+       .help = "Memory that a rank may use in the plan made at the start; 0: its share of the "
+               "device's memory."},
       {.name = "checkpoint_dir",
        .value = &o->checkpoint_dir,
        .help = "Write the model here at the end, in the Hugging Face layout.",
        .takes = Takes::kFolder},
       {.name = "checkpoint_interval_rounds",
        .value = &o->checkpoint_interval_rounds,
-       .help = "Also into checkpoint_dir/round-N every so many rounds; 0: not."},
+       .help = "Also write checkpoint_dir/round-N every this many rounds; 0: do not."},
       {.name = "state_dir",
        .value = &o->state_dir,
-       .help = "Keep the worker's own state (momentum, name) here, with which a restarted process "
-               "goes on.",
+       .help = "Store the worker's own state (momentum, name) here, from which a restarted process "
+               "continues.",
        .takes = Takes::kFolder},
       {.name = "state_interval_rounds",
        .value = &o->state_interval_rounds,
-       .help = "Save it after every so many rounds, and at the end; 0: at the end only."},
+       .help =
+           "Rounds between saves of the state; it is also saved at the end. 0: only at the end."},
       {.name = "sample_prompt",
        .value = &o->sample.prompt,
-       .help = "Text that the model continues every so many rounds: into the log, and into "
-               "samples.jsonl of --state_dir."},
+       .help =
+           "Text that the model continues every --sample_interval_rounds; written to the log and "
+           "to samples.jsonl in --state_dir."},
       {.name = "sample_interval_rounds",
        .value = &o->sample.interval_rounds,
        .help = "Rounds between samples; 0: one at the end. Training waits while one is made."},
@@ -146,8 +147,8 @@ std::vector<Flag> Flags(WorkerOptions* o) {
        .takes = Takes::kFile},
       {.name = "metrics_file",
        .value = &o->metrics_file,
-       .help = "Append a JSON line a round to this file; without it to metrics.jsonl in "
-               "--state_dir, where there is one.",
+       .help = "File to which one JSON line per round is appended. Default: metrics.jsonl in "
+               "--state_dir, if that is given.",
        .takes = Takes::kFile},
       ConnectTimeoutFlag(&o->connect_timeout),
       {.name = "http",
@@ -160,7 +161,7 @@ std::vector<ExitCodeHelp> ExitCodes() {
   std::vector<ExitCodeHelp> codes = {
       {kExitDone, "the run is done"},
       {kExitFailed, "failure"},
-      {kExitUsage, "a flag, file or configuration must be mended"},
+      {kExitUsage, "a flag, file or configuration must be fixed"},
       {kExitRefused, "refused by the aggregator"},
       {kExitReplaced, "replaced by a newer process of the same name"},
       {kExitDiverged, "the parameters diverged from the run's log and a resync did not help"},
@@ -182,7 +183,7 @@ constexpr char kHelp[] = R"(Examples:
       data comes from the aggregator. SIGINT or SIGTERM leaves the run; a second signal ends at once.
 
   distro-worker --invite w2.invite --data FILE --state_dir DIR
-      The same with a file that the operator made (`distroctl invite w2`): it has address, name, CA and token.)";
+      The same with a file from the operator (`distroctl invite w2`), which contains address, name, CA and token.)";
 
 }  // namespace
 

@@ -58,7 +58,7 @@ ProgressReading ReadingOf(const TrainSummary& summary) {
           .wait = summary.phases[static_cast<int>(Phase::kWait)]};
 }
 
-// Of a run of local data.
+// The public text of a run of local data; nullopt without the flag.
 absl::StatusOr<std::optional<TokenSource>> OpenPublicData(const WorkerOptions& options) {
   if (options.public_data.empty()) return std::nullopt;
   absl::StatusOr<TokenSource> tokens = OpenTokens(options.public_data, TokenFormat::kAuto);
@@ -74,7 +74,7 @@ absl::StatusOr<TokenSource> OpenData(const WorkerOptions& options) {
   return tokens;
 }
 
-// Of the text that the aggregator compares, read once: a worker may join many times.
+// The fingerprint that the aggregator compares, computed once: a worker may join many times.
 // FailedPrecondition with reason `other_data`: the invite names another.
 absl::StatusOr<std::string> FingerprintOf(const WorkerOptions& options, const TokenSource& tokens) {
   DISTRO_ASSIGN_OR_RETURN(std::string fingerprint, tokens.Fingerprint());
@@ -87,8 +87,8 @@ absl::StatusOr<std::string> FingerprintOf(const WorkerOptions& options, const To
           fingerprint, ", and the invite is for a run on ", options.data_fingerprint));
 }
 
-// A folder for what is downloaded: the state's, where an interrupted download goes on, or one that
-// goes with the process.
+// A folder for downloads: that of the state, in which an interrupted download can be resumed, or a
+// temporary one.
 absl::StatusOr<std::string> ScratchDir(const LocalIdentity& identity) {
   return identity.state != nullptr ? identity.state->path() : MakeScratchDir();
 }
@@ -108,7 +108,7 @@ TrainerOptions TrainerOptionsOf(const WorkerOptions& options, const LocalIdentit
           .state_interval_rounds = options.state_interval_rounds};
 }
 
-// The peak of one rank, for as many ranks as have a GPU, or cores, of their own.
+// The peak of one rank, times the number of ranks with a GPU, or cores, of their own.
 absl::StatusOr<ComputeRates> MeasureCompute(const v1::JoinResponse& run, NodeWorkload& workload,
                                             const WorkerOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<const Architecture> model,
@@ -122,7 +122,7 @@ absl::StatusOr<ComputeRates> MeasureCompute(const v1::JoinResponse& run, NodeWor
                       .peak_flops_per_second = of_one * ranks};
 }
 
-// An end that was asked for is no error.
+// A requested end is not an error.
 void LogEnd(const absl::Status& status, ExitCode code, const std::string& worker, Log* log) {
   if (status.ok()) return;
   if (code == kExitInterrupted || code == kExitTerminated) {
@@ -142,7 +142,7 @@ void Report(const WorkerOptions& options, const TrainSummary& summary, Log* log)
   if (!status.ok()) log->Error("summary was not written", {{"reason", status}});
 }
 
-// A thread that does not return uses what would be destroyed on the way out.
+// A stuck thread still uses objects that a normal exit would destroy.
 [[noreturn]] void EndWithoutCleanUp(const WorkerOptions& options, const LocalIdentity& identity,
                                     const absl::Status& status, const TrainSummary& summary,
                                     Exchange* exchange, Log* log) {
@@ -154,7 +154,7 @@ void Report(const WorkerOptions& options, const TrainSummary& summary, Log* log)
   std::_Exit(code);
 }
 
-// Null: none are written.
+// nullptr: no lines are written.
 absl::StatusOr<std::unique_ptr<RoundLines>> OpenRoundLines(const WorkerOptions& options, Log* log) {
   std::string path = options.metrics_file;
   if (path.empty() && !options.state_dir.empty()) path = options.state_dir + "/metrics.jsonl";
@@ -164,7 +164,7 @@ absl::StatusOr<std::unique_ptr<RoundLines>> OpenRoundLines(const WorkerOptions& 
   return lines;
 }
 
-// Nothing where no samples are asked for.
+// nullopt if no samples are requested.
 absl::StatusOr<std::optional<SampleWriter>> MakeSampleWriter(const WorkerOptions& options,
                                                              const LocalIdentity& identity,
                                                              const v1::JoinResponse& run,
@@ -183,7 +183,7 @@ absl::StatusOr<std::optional<SampleWriter>> MakeSampleWriter(const WorkerOptions
   return writer;
 }
 
-// Trains and fills in `summary`, also when it fails on the way.
+// Trains, and fills in `summary` even if training fails.
 absl::Status Train(const WorkerOptions& options, const LocalIdentity& identity, Exchange* exchange,
                    PhaseClock* phases, WorkerMetrics* metrics, Log* log, TrainSummary* summary) {
   DISTRO_ASSIGN_OR_RETURN(const TokenSource tokens, OpenData(options));

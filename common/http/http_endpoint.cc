@@ -37,7 +37,7 @@ std::string AddressOf(const tcp::endpoint& from) {
   return PeerOf(address).address;
 }
 
-// Of this thread.
+// CPU time of this thread.
 absl::Duration ProcessorTime() {
   timespec used = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);

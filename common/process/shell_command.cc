@@ -29,7 +29,7 @@ namespace {
 
 constexpr size_t kLineBytes = 1000;
 
-// What a shell reads and writes; -1 as input: nothing.
+// The standard streams of a shell; -1 as input: empty.
 struct Streams {
   int input = -1;
   int output = -1;

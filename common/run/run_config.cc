@@ -189,7 +189,7 @@ absl::Status CheckWindow(const v1::RunConfig& config) {
                                        "remove the key to have every worker take local_steps"));
   if (config.has_round_deadline() && !Less(config.round_window(), config.round_deadline())) {
     return RefuseKey("round_window",
-                     "is not below round_deadline: nobody's update would be in time: lower it or "
+                     "is not below round_deadline: no update would arrive in time: lower it or "
                      "raise round_deadline");
   }
   return absl::OkStatus();

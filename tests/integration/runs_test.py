@@ -247,7 +247,7 @@ class RestoreTest(ProcessTest):
         aggregator.await_round(copy + 6)
         run_id = json.loads(space.distroctl("run", "show", aggregator.grpc, "--insecure", "--output", "json"))["run_id"]
         self.lose(aggregator)
-        self.assertIn(f"restored {run_id} in {space.data_dir}: it goes on with round {copy}", self.restore())
+        self.assertIn(f"restored {run_id} in {space.data_dir}: it continues at round {copy}", self.restore())
         self.assertIn("holds something already", self.restore(code=3))
         again = space.start_aggregator("--run", space.folder / "run.json", "--model", space.folder / "model", log_name="again",
                                        listen=aggregator.grpc)
@@ -270,7 +270,7 @@ class RestoreTest(ProcessTest):
         archiver.signal(signal.SIGTERM)
         self.assertEqual(archiver.exit_code(), 0)
         copy = self.saved(archiver)[-1]
-        self.assertIn(f"it goes on with round {copy}", self.restore())
+        self.assertIn(f"it continues at round {copy}", self.restore())
         again = space.start_aggregator(log_name="again", listen=aggregator.grpc)
         self.finish_all(workers, self.archive(again.grpc, "archiver_again"))
 

@@ -28,14 +28,14 @@ ArchiverExitCode ArchiverExitCodeFor(const absl::Status& status) {
 std::string ArchiverRemedyFor(ArchiverExitCode code) {
   switch (code) {
     case kArchiverRefused:
-      return "another --data_dir for another run; one archiver a folder";
+      return "use another --data_dir for another run; a folder can have one archiver";
     case kArchiverDiverged:
       return "start it again; if that does not help, verify the aggregator's folder: distroctl log "
              "replay";
     case kArchiverCredentials:
       return "check the certificate or token, and that its role is archiver";
     default:
-      return IsConnectionExitCode(code) ? "the reason says it; docs/troubleshooting.md" : "";
+      return IsConnectionExitCode(code) ? "see the reason, and docs/troubleshooting.md" : "";
   }
 }
 

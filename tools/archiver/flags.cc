@@ -19,41 +19,41 @@ std::vector<Flag> Flags(ArchiverOptions* o) {
        .help = "Address of the aggregator, host:port. Required without --invite."},
       {.name = "data_dir",
        .value = &o->data_dir,
-       .help = "Folder of the archiver's own copy of the parameters, with which it goes on after a "
-               "restart. Required.",
+       .help =
+           "Folder for the archiver's own copy of the parameters, from which it continues after "
+           "a restart. Required.",
        .takes = Takes::kFolder},
       {.name = "publish_dir",
        .value = &o->publish.dir,
-       .help = "Publish the model here, in folders round-N of the Hugging Face layout. Empty: not.",
+       .help =
+           "Publish the model here, in folders round-N of the Hugging Face layout. Empty: do not.",
        .takes = Takes::kFolder},
       {.name = "keep",
        .value = &o->publish.keep,
-       .help = "Newest folders of --publish_dir that stay; 0: all."},
+       .help = "Number of newest folders to keep in --publish_dir; 0: all."},
       {.name = "publish_command",
        .value = &o->publish.command,
-       .help = "Run by the shell after each published folder, with DISTRO_FOLDER, DISTRO_ROUND, "
-               "DISTRO_RUN and DISTRO_STATE_HASH set: uploads it somewhere, for example."},
+       .help = "Shell command to run after each published folder, for example to upload it. "
+               "DISTRO_FOLDER, DISTRO_ROUND, DISTRO_RUN and DISTRO_STATE_HASH are set."},
       {.name = "snapshot_interval_rounds",
        .value = &o->snapshot_interval_rounds,
-       .help =
-           "Rounds between snapshots and published folders; 0: as soon as the results since the "
-           "last one have as many bytes as the parameters."},
+       .help = "Rounds between snapshots and published folders; 0: whenever the results since the "
+               "last one have as many bytes as the parameters."},
       {.name = "upload_snapshots",
        .value = &o->upload_snapshots,
-       .help =
-           "Upload snapshots to the aggregator: workers that join then start near the head, and "
-           "old rounds are dropped."},
+       .help = "Upload snapshots to the aggregator, so that workers that join start near the head "
+               "and old rounds can be deleted."},
       {.name = "threads",
        .value = &o->threads,
        .help = "Threads that replay; more are faster up to the number of cores."},
       {.name = "metrics_file",
        .value = &o->metrics_file,
-       .help =
-           "Append a JSON line a round to this file; without it to metrics.jsonl in --data_dir.",
+       .help = "File to which one JSON line per round is appended. Default: metrics.jsonl in "
+               "--data_dir.",
        .takes = Takes::kFile},
       {.name = "once",
        .value = &o->once,
-       .help = "Catch up with the round that is open now, save, publish, and end."},
+       .help = "Catch up with the round that is open at the start, save, publish, and end."},
       ConnectTimeoutFlag(&o->connect_timeout),
       {.name = "http",
        .value = &o->http,
@@ -65,8 +65,8 @@ std::vector<ExitCodeHelp> ExitCodes() {
   std::vector<ExitCodeHelp> codes = {
       {kArchiverDone, "the run is done, --once is done, or a signal came"},
       {kArchiverFailed, "failure"},
-      {kArchiverUsage, "a flag, file or configuration must be mended"},
-      {kArchiverRefused, "the folder is of another run or in use"},
+      {kArchiverUsage, "a flag, file or configuration must be fixed"},
+      {kArchiverRefused, "the folder belongs to another run or is in use"},
       {kArchiverDiverged, "the log does not continue the newest snapshot"},
       {kArchiverCredentials, "credentials refused"}};
   for (const FaultRule& rule : FaultRules())
@@ -78,19 +78,19 @@ constexpr char kHelp[] = R"(Examples:
   distro-archiver --aggregator HOST:PORT --data_dir DIR --ca FILE --token_file FILE
       Holds the run's parameters, compares the state hash of every round with the workers', and uploads
       verified snapshots to the aggregator, so that joiners start near the head and old rounds can be
-      dropped. Goes on where it was after a restart, however it ended.
+      deleted. Continues where it was after any restart.
 
   distro-archiver ... --publish_dir DIR --keep 3
       Also publishes the model as DIR/round-N, in the Hugging Face layout.
 
   distro-archiver ... --publish_dir DIR --publish_command 'rclone copy "$DISTRO_FOLDER" remote:models/'
-      And has each folder copied elsewhere.
+      Also copies each folder elsewhere.
 
   distro-archiver ... --once
       Catches up and ends, for a cron job or to look at a run.
 
-One archiver a run is enough; its --threads must replay a round in less time than one takes
-(docs/archiver.md). It says in its log and metrics when it falls behind. SIGINT or SIGTERM saves its copy
+One archiver per run is enough; its --threads must replay a round in less time than a round takes
+(docs/archiver.md). Its log and metrics show when it falls behind. SIGINT or SIGTERM saves its copy
 and ends; a second signal ends at once.)";
 
 }  // namespace

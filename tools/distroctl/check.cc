@@ -176,21 +176,21 @@ Command CheckCommand(const Console* console) {
   return {
       .name = "check",
       .arguments = {{"HOST:PORT", &options->channel.aggregator}},
-      .summary = "Connection, health, run; with --http readiness, metrics, certificate and disk.",
+      .summary =
+          "Checks connection, health, run; with --http readiness, metrics, certificate, disk.",
       .flags = WithClientFlags(
           {{.name = "http",
             .value = &options->http,
-            .help = "host:port of the aggregator's HTTP side, inside its network; empty: it is not "
-                    "looked at."},
+            .help = "host:port of the aggregator's HTTP server, inside its network; empty: not "
+                    "checked."},
            {.name = "require_run",
             .value = &options->require_run,
-            .help = "Fails when there is no run yet, which is a warning otherwise."},
+            .help = "A missing run is a failure; otherwise it is a warning."},
            {.name = "timeout", .value = &options->timeout, .help = "Of each question."}},
           &options->channel),
       .help =
-          R"(All questions are asked, whatever the first answers are; 5 when one failed. Warnings do not fail: plaintext, no run
-yet, a certificate that ends within 14 days, less than a tenth of the disk free. `helm test` runs this. Role viewer or
-more.
+          R"(All checks are made, even after a failure; the exit code is then 5. Only warnings: plaintext, no run yet, a certificate
+that expires within 14 days, less than a tenth of the disk free. `helm test` runs this. Role viewer or higher.
 
 Examples:
   distroctl check aggregator.example:7700 --ca ca.pem --token_file viewer.token
@@ -207,26 +207,26 @@ Command BenchLinkCommand(const Console* console) {
   return {
       .name = "bench-link",
       .arguments = {{"HOST:PORT", &options->channel.aggregator}},
-      .summary = "Measures the link with payloads of the run's size; would it be the straggler?",
+      .summary = "Measures the link with payloads as large as the run's: would it be a straggler?",
       .flags = WithClientFlags(
           {{.name = "update_bytes",
             .value = ByteSize{&options->update_bytes},
-            .help =
-                "Payload of an update; 0: the run's, or that of 1.2 B parameters where there is "
-                "no run."},
+            .help = "Payload of an update; 0: the run's, or that of 1.2 B parameters if there is "
+                    "no run."},
            {.name = "result_bytes",
             .value = ByteSize{&options->result_bytes},
             .help = "Payload of a result; 0: the mean of the run's, or as above with 32 workers."},
            {.name = "transfer_limit",
             .value = &options->transfer_limit,
-            .help = "Each of the three steps ends then, and counts what has moved. 100ms to 60s."}},
+            .help = "Limit of each of the three steps; what has moved until then counts. 100ms to "
+                    "60s."}},
           &options->channel),
       .help =
-          R"(Run it on the machine that shall train, before a GPU is committed. It moves an update up, a result down, then both at
-once, each on a connection of its own as a worker does, and takes the slower rates. A round on this link takes at least
-the longer of upload and download (their sum with overlap 0). When that is more than the run's rounds take now, the others
-would wait for this worker: exit code 5. A run that trains meanwhile shares the aggregator's link: the figures are what a
-worker would get. Role worker, archiver or admin; distro-worker bench-link does the same.
+          R"(Run it on the machine that will train, before a GPU is committed. It uploads an update, downloads a result, then does both
+at once on separate connections, as a worker does, and uses the lower rates. A round on this link takes at least the longer
+of upload and download (their sum with overlap 0). If that is longer than the run's rounds take now, the other workers
+would wait for this one: exit code 5. A run that is training shares the aggregator's link, so the figures are what a worker
+would get. Role worker, archiver or admin; distro-worker bench-link does the same.
 
 Example:
   distroctl bench-link aggregator.example:7700 --ca ca.pem --token_file w7.token)",

@@ -72,15 +72,15 @@ Command CheckConnectionCommand(const Console* console) {
   return {
       .name = "check-connection",
       .arguments = {{"HOST:PORT", &options->channel.aggregator}},
-      .summary = "The way to an aggregator: name, connection, TLS, HTTP/2, health; what is wrong.",
+      .summary = "Tests the path to an aggregator: name, connection, TLS, HTTP/2, health.",
       .flags = WithClientFlags(
           {{.name = "timeout", .value = &options->step_timeout, .help = "Of each step."}},
           &options->channel),
       .help =
-          R"(The steps end with the first that fails; the message says what was seen and what to do about it, and the exit code is
-that of the fault (docs/troubleshooting.md): 6 where trying again may help, 13 to 17 where a flag or a certificate must be
-mended. The certificate is shown with its CA, names and dates also where it is refused. Needs no role: a credential that
-the aggregator does not know is not noticed here, but by `distroctl check`.
+          R"(Stops at the first step that fails. The message has the observation and the remedy, and the exit code is
+that of the fault (docs/troubleshooting.md): 6 if trying again may help, 13 to 17 if a flag or a certificate must be
+fixed. The certificate is shown with its CA, names and dates even if it is refused. Needs no role, and does not detect a
+credential that the aggregator does not know: `distroctl check` does.
 
 Examples:
   distroctl check-connection aggregator.example:7700 --ca ca.pem --token_file w7.token

@@ -22,20 +22,19 @@ namespace distro::tools {
 namespace {
 
 constexpr char kHelp[] =
-    R"(A command with HOST:PORT also wants --ca FILE and either --token_file FILE or --cert FILE --key FILE, or --insecure.
---output json prints for programs. Results go to standard output, the rest to standard error.
+    R"(A command with HOST:PORT also requires --ca FILE and either --token_file FILE or --cert FILE --key FILE, or --insecure.
+--output json prints JSON for programs. Results go to standard output, the rest to standard error.
 For completion in bash: source <(distroctl completion bash))";
 
 std::vector<ExitCodeHelp> ExitCodes() {
   std::vector<ExitCodeHelp> codes = {
       {kExitDone, "done"},
-      {kExitFailed, "failure: a disk, or something that has no number below"},
-      {kExitUsage, "a flag, file or configuration must be mended; the message names it"},
+      {kExitFailed, "failure: a disk error, or anything not listed below"},
+      {kExitUsage, "a flag, file or configuration must be fixed; the message names it"},
       {kExitRefused,
-       "refused: by the aggregator, for the credentials, or since the target is there already"},
+       "refused: by the aggregator, for bad credentials, or because the target exists"},
       {kExitDamaged, "stored data is damaged; the message names the file"},
-      {kExitFault,
-       "done, and what was looked at is not as it should be (check, bench-link, log replay, plan)"},
+      {kExitFault, "done, but a fault was found (check, bench-link, log replay, plan)"},
       {kExitNoAnswer,
        "no aggregator answers at this address, or not in time; trying again may help"}};
   for (const FaultRule& rule : FaultRules()) {
@@ -114,7 +113,7 @@ int RunCommandLine(const std::vector<std::string>& words, std::ostream* out, std
   Console console = {.progress = [error](absl::string_view line) { *error << line << "\n"; },
                      .out = out};
   const Program program = {.name = "distroctl",
-                           .summary = "prepares runs, looks at them, and says what they will cost.",
+                           .summary = "prepares, inspects and operates runs, and plans their cost.",
                            .commands = Commands(&console),
                            .help = kHelp,
                            .exit_codes = ExitCodes(),

@@ -173,8 +173,9 @@ Command RunCreateCommand(const Console* console) {
                                  .takes = Takes::kFolder}},
                                &given->channel),
       .help =
-          R"(The model is uploaded as float32, with tokenizer and companions of its folder; cut off, the same command goes on where it was. Repeated when the run exists, it
-names that run; another configuration or model is refused. Workers that were started before it wait for the run. Role admin.
+          R"(Uploads the model as float32, with the tokenizer and companions in its folder. If interrupted, the same command resumes.
+If the run exists already, it prints that run; another configuration or model is refused. Workers may be started
+earlier: they wait for the run. Role admin.
 
 Example:
   distroctl run create aggregator.example:7700 --run run.json --model initial --ca ca.pem --token_file admin.token)",

@@ -101,9 +101,9 @@ Command CertsCommand(const Console* console) {
                  .value = &options->workers,
                  .help = "Workers that get a client certificate."}},
       .help =
-          R"(Writes ca.pem, server.pem, admin.pem and worker-NAME.pem, each with its -key.pem (mode 0600). Called again it goes on
-with the CA that is there: so workers are added, and certificates renewed (they last a year). The CA's key lies beside
-what it signs: not for production (docs/security.md).
+          R"(Writes ca.pem, server.pem, admin.pem and worker-NAME.pem, each with its -key.pem (mode 0600). A later call uses
+the existing CA, to add workers or to renew certificates (they are valid for a year). The CA's key is stored beside
+the certificates: not for production (docs/security.md).
 
 Examples:
   distroctl certs --out tls --host aggregator.example,10.0.0.5 --worker w1,w2
@@ -135,8 +135,8 @@ absl::StatusOr<Report> RevokeTokens(const std::string& name, const std::string& 
   DISTRO_RETURN_IF_ERROR(RewriteKeepingMode(tokens_file, *kept));
   return Report{
       .text = absl::StrCat("revoked the tokens of ", name,
-                           ": the aggregator refuses them within a second; a stream that is open "
-                           "goes on until it ends (distroctl evict ends it)"),
+                           ": the aggregator refuses them within a second; an open stream "
+                           "continues until it ends (distroctl evict ends it)"),
       .json = {{"name", name}, {"revoked", true}}};
 }
 
@@ -155,8 +155,8 @@ Command TokenNewCommand(const Console* console) {
                  .help = "What its owner may do (docs/security.md). Required.",
                  .choices = {"worker", "archiver", "viewer", "admin"}}},
       .help =
-          R"(The file holds a hash, so a lost token cannot be printed again: make another. Several lines of a name are valid at
-once, which is how tokens are rotated. The aggregator reads the file again when it changes.
+          R"(The file holds a hash, so a lost token cannot be printed again: make another. A name may have several valid lines, so
+that tokens can be rotated. The aggregator rereads the file when it changes.
 
 Example:
   distroctl token new w7 --role worker)",
@@ -174,13 +174,13 @@ Command TokenRevokeCommand(const Console* console) {
   return {
       .name = "token revoke",
       .arguments = {{"NAME", &given->name}},
-      .summary = "Drops the tokens of a name from the aggregator's tokens file.",
+      .summary = "Removes a name's tokens from the aggregator's tokens file.",
       .flags = {{.name = "tokens_file",
                  .value = &given->tokens_file,
                  .help = "The aggregator's tokens file. Required.",
                  .takes = Takes::kFile}},
       .help =
-          R"(A stream that is open goes on until it ends; `distroctl evict NAME` ends a worker's at once.
+          R"(An open stream continues until it ends; `distroctl evict NAME` ends a worker's at once.
 
 Example:
   distroctl token revoke w7 --tokens_file tokens)",

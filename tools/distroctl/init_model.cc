@@ -118,7 +118,7 @@ absl::StatusOr<Initial> OfManifest(const std::string& path, uint64_t seed) {
                  .origin = absl::StrCat("seed ", seed)};
 }
 
-// Of a model that this project knows nothing of: its list of what is outside is the caller's.
+// For a model whose architecture is unknown here: the caller lists the outside matrices.
 absl::StatusOr<Initial> OfAnyModel(const InitModelOptions& options, int segment_blocks) {
   DISTRO_ASSIGN_OR_RETURN(Initial initial, options.from_manifest.empty()
                                                ? OfTensors(options.from_safetensors)
@@ -183,11 +183,11 @@ Command InitModelCommand(const Console* console) {
   };
   return {
       .name = "init-model",
-      .summary = "Writes the folder that a run begins with, random weights or those of a file.",
+      .summary = "Writes a run's initial folder, with random weights or those of a file.",
       .flags = {{.name = "config",
                  .value = &options->config,
                  .help = "config.json of the model, Hugging Face layout. Required without the next "
-                         "two; with one of them it is only written beside the tensors.",
+                         "two; with one of them it is only copied beside the tensors.",
                  .takes = Takes::kFile},
                 {.name = "from-safetensors",
                  .value = &options->from_safetensors,
@@ -200,16 +200,16 @@ Command InitModelCommand(const Console* console) {
                  .takes = Takes::kFile},
                 {.name = "outside",
                  .value = ParsedText{outside, ""},
-                 .help = "Of a model for Python workers: the matrices that are embedding or head, "
-                         "between commas. Without it, those that config.json lists."},
+                 .help = "For a model for Python workers: the matrices that are embedding or head, "
+                         "separated by commas. Default: those that config.json lists."},
                 {.name = "out",
                  .value = &options->out,
                  .help = "Folder to write. Required.",
                  .takes = Takes::kFolder},
                 {.name = "seed", .value = &options->seed, .help = "Seed of the weights."}},
       .help =
-          R"(Writes config.json and model.safetensors, which `distroctl run create --model` takes. A folder that holds a
-checkpoint is not touched. A checkpoint of a model that distro-worker has serves as it is.
+          R"(Writes config.json and model.safetensors, for `distroctl run create --model`. Does not change a folder that
+contains a checkpoint. A checkpoint of a model that distro-worker supports can be used directly.
 
 Examples:
   distroctl init-model --config examples/demo/config.json --seed 1 --out initial

@@ -115,10 +115,10 @@ Command InviteCommand(const Console* console) {
   return {
       .name = "invite",
       .arguments = {{"NAME", &o->name}},
-      .summary = "Makes one file with which a machine takes part: address, CA, token, name.",
+      .summary = "Makes one file with which a machine joins a run: address, CA, token, name.",
       .flags = {{.name = "aggregator",
                  .value = &o->aggregator,
-                 .help = "HOST:PORT by which that machine reaches the aggregator. Required."},
+                 .help = "HOST:PORT at which that machine reaches the aggregator. Required."},
                 {.name = "tokens_file",
                  .value = &o->tokens_file,
                  .help = "The aggregator's tokens file, which gets a line. Required.",
@@ -133,22 +133,21 @@ Command InviteCommand(const Console* console) {
                  .choices = {"worker", "archiver", "viewer", "admin"}},
                 {.name = "run",
                  .value = &o->run,
-                 .help = "run.json of the run that is meant: a worker refuses another one, and "
-                         "other data than its data_fingerprint, when it names one.",
+                 .help = "run.json of the run: a worker then refuses another run, and data other "
+                         "than its data_fingerprint, if it has one.",
                  .takes = Takes::kFile},
                 {.name = "valid",
                  .value = &o->valid,
-                 .help = "Time after which the invite is void, such as 720h. Default: for ever."},
+                 .help = "Time until the invite expires, such as 720h. Default: never."},
                 {.name = "replace",
                  .value = &o->replace,
-                 .help =
-                     "Revoke the name's earlier tokens, and write over an invite that is there."},
+                 .help = "Revoke the name's earlier tokens, and overwrite an existing invite."},
                 {.name = "out",
                  .value = &o->out,
                  .help = "File to write. Default: NAME.invite.",
                  .takes = Takes::kFile}},
       .help =
-          R"(The file is as secret as the token in it; the aggregator keeps a hash and reads its tokens file again when it changes.
+          R"(Keep the file secret: it contains a token. The aggregator stores only a hash, and rereads its tokens file when it changes.
 `distroctl token revoke NAME` makes it void.
 
 Example:

@@ -104,14 +104,14 @@ Command LogVerifyCommand(const Console* console) {
   const auto options = std::make_shared<LogVerifyOptions>();
   return {
       .name = "log verify",
-      .summary = "Verifies checksums, hash chain, snapshots and every result that is kept.",
+      .summary = "Verifies checksums, hash chain, snapshots and every stored result.",
       .flags = {{.name = "data_dir",
                  .value = &options->data_dir,
                  .help = "Data folder of an aggregator; only read. Required.",
                  .takes = Takes::kFolder}},
       .help =
-          R"(Says on standard error how far it is. Damage ends with 4 and names file and part of all that was found, ten at most.
-What to do then: docs/operations.md, "Backup and restore". The aggregator may be running; a backup is verified the same way.
+          R"(Prints its progress on standard error. If it finds damage, it names file and part (ten at most) and ends with 4. The
+remedy is in docs/operations.md, "Backup and restore". The aggregator may be running; a backup is verified the same way.
 
 Example:
   distroctl log verify --data_dir backup)",

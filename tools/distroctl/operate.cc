@@ -20,7 +20,7 @@ using Admin = v1::AdminService::StubInterface;
 Flag ReasonFlag(std::string* reason) {
   return {.name = "reason",
           .value = reason,
-          .help = "Why, at most 200 bytes: in logs and lists, and for an evicted worker."};
+          .help = "Reason, at most 200 bytes; shown in logs and lists, and to an evicted worker."};
 }
 
 nlohmann::json SnapshotsJson(const v1::GetRunResponse& run) {
@@ -96,10 +96,11 @@ Command RunPauseCommand(const Console* console) {
   return {
       .name = "run pause",
       .arguments = {{"HOST:PORT", &given->channel.aggregator}},
-      .summary = "The open round ends, no other opens until `run resume`; workers stay in session.",
+      .summary =
+          "Ends the open round and opens no other until `run resume`; workers keep sessions.",
       .flags = WithClientFlags({ReasonFlag(&given->reason)}, &given->channel),
       .help =
-          R"(Outlives a restart of the aggregator. A repeat is harmless; the last reason stays. Role admin.
+          R"(Remains in force after a restart of the aggregator. May be repeated; the last reason stays. Role admin.
 
 Example:
   distroctl run pause aggregator.example:7700 --reason "new switch" --ca ca.pem --token_file admin.token)",
@@ -118,7 +119,7 @@ Command RunResumeCommand(const Console* console) {
           .arguments = {{"HOST:PORT", &given->channel.aggregator}},
           .summary = "Ends a pause: rounds open again.",
           .flags = WithClientFlags({}, &given->channel),
-          .help = R"(A repeat is harmless. Role admin.
+          .help = R"(May be repeated. Role admin.
 
 Example:
   distroctl run resume aggregator.example:7700 --ca ca.pem --token_file admin.token)",
@@ -137,15 +138,14 @@ Command RunExtendCommand(const Console* console) {
   return {
       .name = "run extend",
       .arguments = {{"HOST:PORT", &given->channel.aggregator}},
-      .summary = "Gives the run more rounds, while it trains or once it is done.",
-      .flags = WithClientFlags({{.name = "rounds",
-                                 .value = &given->rounds,
-                                 .help = "Their number from now on, in all. Required."}},
-                               &given->channel),
+      .summary = "Gives the run more rounds, during training or after its end.",
+      .flags = WithClientFlags(
+          {{.name = "rounds", .value = &given->rounds, .help = "The new total number. Required."}},
+          &given->channel),
       .help =
-          R"(The learning rate goes on where it is, from the next round that opens, along a cosine to min_learning_rate at the new
-end; once the run is done it stays there. Workers that train learn of it; those that have ended, and archivers, are started
-again. A repeat is harmless. Role admin.
+          R"(From the next round that opens, the learning rate follows a cosine from its present value to min_learning_rate at the new
+end. If the run was done, the rate stays at its last value. Training workers are told; start workers and archivers that have
+ended again. May be repeated. Role admin.
 
 Example:
   distroctl run extend aggregator.example:7700 --rounds 20000 --ca ca.pem --token_file admin.token)",
@@ -165,10 +165,10 @@ Command EvictCommand(const Console* console) {
   return {.name = "evict",
           .arguments = {{"NAME", &given->name}, {"HOST:PORT", &given->channel.aggregator}},
           .summary =
-              "Nothing is accepted from the worker of this name until `admit`; it is told why, and "
-              "ends.",
+              "Refuses everything from the worker of this name until `admit`; the worker is told "
+              "the reason and ends.",
           .flags = WithClientFlags({ReasonFlag(&given->reason)}, &given->channel),
-          .help = R"(Also of a name that was never seen. Outlives restarts. Role admin.
+          .help = R"(The name need not be known. Remains in force after restarts. Role admin.
 
 Example:
   distroctl evict w7 aggregator.example:7700 --reason "bad memory" --ca ca.pem --token_file admin.token)",
@@ -191,7 +191,7 @@ Command AdmitCommand(const Console* console) {
           "Ends a quarantine, by `evict` or by a rule: the worker of this name may join again.",
       .flags = WithClientFlags({}, &given->channel),
       .help =
-          R"(It joins as a newcomer: on probation, its counts begin anew. A name that is not in quarantine ends with 2. Role admin.
+          R"(The worker joins as a new one: on probation, with counts from 0. A name that is not in quarantine ends with 2. Role admin.
 
 Example:
   distroctl admit w7 aggregator.example:7700 --ca ca.pem --token_file admin.token)",
@@ -236,11 +236,11 @@ Command RunShowCommand(const Console* console) {
   return {
       .name = "run show",
       .arguments = {{"HOST:PORT", &given->channel.aggregator}},
-      .summary = "Where the run stands, for what or whom it waits, and its whole configuration.",
+      .summary = "Shows the run's state, what or whom it waits for, and its full configuration.",
       .flags = WithClientFlags({}, &given->channel),
       .help =
           R"(`state` is empty (no run yet), waiting, training, paused, draining or done; `hash` is the chain hash of the last
-record. Role viewer or more.
+record. Role viewer or higher.
 
 Examples:
   distroctl run show aggregator.example:7700 --ca ca.pem --token_file viewer.token

@@ -175,8 +175,8 @@ Command LogReplayCommand(const Console* console) {
       .help =
           R"(Reads the initial model and every record in order, verifies SHA-256, checksums and the hash chain, applies each round on
 the CPU, and compares the state hash before it with those that its members reported. `state` is what every replica must
-hold after these rounds. Where old results were dropped it begins with the earliest snapshot that the log continues.
-Hashes that differ end with 5: the log is whole, those workers were not. The aggregator may be running.
+hold after these rounds. If old results were deleted, it begins with the earliest snapshot that the log continues.
+If hashes differ, it ends with 5: the log is intact, those workers were not. The aggregator may be running.
 
 Example:
   distroctl log replay --data_dir data)",

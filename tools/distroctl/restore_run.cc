@@ -68,7 +68,7 @@ absl::StatusOr<Report> RestoreRun(const RestoreRunOptions& options) {
   const std::string& run_id = restored.archive.run().run_id();
   const uint64_t round = restored.snapshot.round();
   return Report{.text = absl::StrCat("restored ", run_id, " in ", options.data_dir,
-                                     ": it goes on with round ", round,
+                                     ": it continues at round ", round,
                                      "; start the aggregator on this folder"),
                 .json = {{"run_id", run_id}, {"round", round}, {"data_dir", options.data_dir}}};
 }
@@ -77,7 +77,7 @@ Command RunRestoreCommand(const Console* console) {
   const auto options = std::make_shared<RestoreRunOptions>();
   return {
       .name = "run restore",
-      .summary = "Makes a data folder for an aggregator from an archiver's, when its disk is gone.",
+      .summary = "Makes a data folder for an aggregator from an archiver's, after a disk loss.",
       .flags = {{.name = "archive",
                  .value = &options->archive,
                  .help = "Data folder of an archiver that was stopped; only read. Required.",
@@ -87,8 +87,8 @@ Command RunRestoreCommand(const Console* console) {
                  .help = "Folder to write, new or empty. Required.",
                  .takes = Takes::kFolder}},
       .help =
-          R"(The run goes on with the first round that is not in the archiver's copy; workers and archiver that were ahead take a
-snapshot again. What is lost: docs/operations.md. A newer backup of the folder itself is the better choice.
+          R"(The run continues at the first round that is not in the archiver's copy; workers and archivers that were ahead load a
+snapshot again. docs/operations.md lists what is lost. A newer backup of the folder itself is the better choice.
 
 Example:
   distroctl run restore --archive archive --data_dir data

@@ -178,7 +178,7 @@ Command LogLsCommand(const Console* console) {
   return {
       .name = "log ls",
       .summary =
-          "A line for each round of a data folder: members, bytes, chain hash, why it closed.",
+          "Lists the rounds of a data folder: members, bytes, chain hash, reason of closing.",
       .flags = {{.name = "data_dir",
                  .value = &options->data_dir,
                  .help = "Data folder of an aggregator; only read. Required.",
@@ -186,10 +186,10 @@ Command LogLsCommand(const Console* console) {
                 {.name = "from", .value = &options->from, .help = "The first round."},
                 {.name = "to",
                  .value = &options->to,
-                 .help = "The round before which the list ends; without it, the end of the log."}},
+                 .help = "The first round not to list. Default: the end of the log."}},
       .help =
-          R"(INCLUDED counts the members whose update is in at least one segment. PAYLOADS says pruned where the results were
-dropped since a snapshot holds what they did. The aggregator may be running.
+          R"(INCLUDED counts the members whose update is in at least one segment. PAYLOADS is pruned if the results were
+deleted because a snapshot contains them. The aggregator may be running.
 
 Example:
   distroctl log ls --data_dir data --from 1200)",
@@ -205,8 +205,8 @@ absl::StatusOr<Report> ShowRound(const LogShowOptions& options) {
   const uint64_t wanted = options.round.value_or(end == 0 ? 0 : end - 1);
   if (wanted < stored.log->begin().value()) {
     return absl::NotFoundError(
-        absl::StrCat("round ", wanted, ": is not in the log, which goes on from round ",
-                     stored.log->begin().value(), " since the run was restored from an archive"));
+        absl::StrCat("round ", wanted, ": is not in the log, which begins at round ",
+                     stored.log->begin().value(), " because the run was restored from an archive"));
   }
   if (wanted >= end) {
     return absl::NotFoundError(
@@ -251,14 +251,14 @@ Command LogShowCommand(const Console* console) {
   return {
       .name = "log show",
       .arguments = {{"ROUND", &given->round, /*required=*/false}},
-      .summary = "The header of a round, or of the newest: members, hashes, step, samples.",
+      .summary = "Shows the header of a round (default: the newest): members, hashes, samples.",
       .flags = {{.name = "data_dir",
                  .value = &given->data_dir,
                  .help = "Data folder of an aggregator; only read. Required.",
                  .takes = Takes::kFolder}},
       .help =
-          R"(SEGMENTS says in how many segments a member's update is; STATE HASH is what it reported with its upload. The
-aggregator may be running.
+          R"(SEGMENTS is the number of segments that include a member's update; STATE HASH is the hash it reported with its
+upload. The aggregator may be running.
 
 Examples:
   distroctl log show --data_dir data

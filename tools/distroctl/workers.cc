@@ -176,24 +176,23 @@ Command WorkersCommand(const Console* console) {
   return {
       .name = "workers",
       .arguments = {{"HOST:PORT", &options->channel.aggregator}},
-      .summary = "Lists the workers: state and why, loss, bytes; with --watch again and again.",
+      .summary = "Lists the workers: state and reason, loss, bytes; repeatedly with --watch.",
       .flags = WithClientFlags(
           {{.name = "watch",
             .value = &options->watch,
-            .help = "Goes on until a signal comes, and shows what each moves a second. With "
-                    "--output json one line a time."},
+            .help = "Repeats until a signal, and shows rates per second. With --output json one "
+                    "line each time."},
            {.name = "interval",
             .value = &options->interval,
-            .help = "Of --watch: time between looks, 100ms or more."},
+            .help = "With --watch: time between two lists, 100ms or more."},
            {.name = "count",
             .value = &options->count,
-            .help = "Of --watch: ends after so many looks; 0: does not."}},
+            .help = "With --watch: number of lists; 0: no limit."}},
           &options->channel),
       .help =
-          R"(STATE: docs/protocol.md, "Membership". PROBATION: good updates that are still needed before its votes count. NEXT ROUND:
-the first that is not in its parameters, as its last heartbeat said. SILENCE: time since it was heard. SENT, RECEIVED:
-payload since its process started. Who has the bad link: the one with the smallest SENT/S, or in state late. Role viewer
-or more.
+          R"(STATE: docs/protocol.md, "Membership". PROBATION: good updates still needed before its votes count. NEXT ROUND:
+the first that is not in its parameters, by its last heartbeat. SILENCE: time since its last message. SENT, RECEIVED:
+payload since its process started. A bad link shows as the smallest SENT/S, or as state late. Role viewer or higher.
 
 Examples:
   distroctl workers aggregator.example:7700 --watch --ca ca.pem --token_file viewer.token

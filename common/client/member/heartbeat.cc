@@ -197,7 +197,7 @@ void Heartbeat::LogRunState(const v1::HeartbeatResponse& response) {
     context_.log->Info("the run is paused; waiting for distroctl run resume",
                        {{"round", response.head_round()}, {"reason", response.reason()}});
   }
-  if (paused_ && !paused) context_.log->Info("the run goes on");
+  if (paused_ && !paused) context_.log->Info("the run continues");
   paused_ = paused;
 }
 

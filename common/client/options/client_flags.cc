@@ -9,16 +9,16 @@ std::vector<Flag> WithClientFlags(std::vector<Flag> own, ChannelOptions* channel
   std::vector<Flag> flags = {
       {.name = "invite",
        .value = &tls->invite,
-       .help = "File of `distroctl invite`: has the aggregator's address, CA and token, and whose "
-               "it is.",
+       .help = "File made by `distroctl invite`: contains the aggregator's address and CA, a name "
+               "and its token.",
        .takes = Takes::kFile},
       {.name = "ca",
        .value = &tls->ca,
-       .help = "PEM file of the CAs of the aggregator's certificate; empty: the system's.",
+       .help = "PEM file of the CAs to trust for the aggregator; empty: the system's.",
        .takes = Takes::kFile},
       {.name = "cert",
        .value = &tls->cert,
-       .help = "PEM file of the own certificate, with --key (docs/security.md).",
+       .help = "PEM file of this client's certificate, with --key (docs/security.md).",
        .takes = Takes::kFile},
       {.name = "key",
        .value = &tls->key,
@@ -26,14 +26,14 @@ std::vector<Flag> WithClientFlags(std::vector<Flag> own, ChannelOptions* channel
        .takes = Takes::kFile},
       {.name = "token_file",
        .value = &tls->token_file,
-       .help = "File with the own token, read at each call; instead of --cert and --key.",
+       .help = "File with this client's token, read at each call; instead of --cert and --key.",
        .takes = Takes::kFile},
       {.name = "server_name",
        .value = &tls->server_name,
-       .help = "Name that the aggregator's certificate has; empty: the address's host."},
+       .help = "Name expected in the aggregator's certificate; empty: the address's host."},
       {.name = "insecure",
        .value = &channel->insecure,
-       .help = "Talk plaintext, which shows nobody who this is, instead of the other six: "
+       .help = "Use plaintext, without authentication, instead of the other six: "
                "--invite, --ca, --cert, --key, --token_file, --server_name."}};
   for (Flag& flag : flags) own.push_back(std::move(flag));
   return own;
@@ -43,8 +43,8 @@ Flag ConnectTimeoutFlag(absl::Duration* timeout) {
   return {.name = "connect_timeout",
           .value = timeout,
           .help =
-              "How long to look for an aggregator that answers, before the first answer; 0: for "
-              "ever. An aggregator that was reached once is always waited for."};
+              "How long to wait for the aggregator's first answer; 0: no limit. An aggregator "
+              "that has answered once is always waited for."};
 }
 
 }  // namespace distro

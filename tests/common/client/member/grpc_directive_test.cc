@@ -114,7 +114,7 @@ TEST_F(DirectiveTest, ADrainingAggregatorAndAPausedRunAreSaidOnce) {
   aggregator_->Change([](AggregatorState& state) {
     state.heartbeat_response.set_run_state(v1::RUN_STATE_TRAINING);
   });
-  ASSERT_TRUE(lines_.Await("the run goes on"));
+  ASSERT_TRUE(lines_.Await("the run continues"));
   EXPECT_EQ(lines_.Count("aggregator is about to stop"), 1);
   EXPECT_EQ(lines_.Count("the run is paused"), 1);
 }

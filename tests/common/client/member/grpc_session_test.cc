@@ -31,7 +31,7 @@ TEST_F(GrpcExchangeTest, JoinEndsWhenNobodyAnswersBeforeTheTimeout) {
   EXPECT_EQ(lines_.Count("waiting for the aggregator"), 0);
 }
 
-// The flags are wrong, and no time mends them.
+// The flags are wrong, and waiting does not fix them.
 TEST_F(GrpcExchangeTest, JoinEndsAtOnceWhereTlsMeetsPlaintext) {
   testing::ScratchFolder folder;
   options_.channel.insecure = false;

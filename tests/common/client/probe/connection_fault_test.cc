@@ -29,8 +29,8 @@ TEST(ConnectionFaultTest, EveryKindHasARowAReasonAndACodeOfItsOwn) {
 
 TEST(ConnectionFaultTest, AStatusSaysWhatAndWhatToDoAndLeadsToTheCode) {
   const absl::Status status =
-      StatusOf({.kind = FaultKind::kUntrusted, .what = "a:1: seen", .remedy = "mend it"});
-  EXPECT_EQ(status.message(), "a:1: seen; mend it");
+      StatusOf({.kind = FaultKind::kUntrusted, .what = "a:1: seen", .remedy = "fix it"});
+  EXPECT_EQ(status.message(), "a:1: seen; fix it");
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(ReasonOf(status), "untrusted");
   EXPECT_EQ(ConnectionExitCode(status), 15);
