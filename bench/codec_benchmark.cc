@@ -44,7 +44,7 @@ void BM_Unrank(benchmark::State& state) {
 }
 BENCHMARK(BM_Unrank)->ArgName("K")->Arg(1)->Arg(2)->Arg(3)->Arg(4)->Arg(5)->Arg(6)->Arg(8);
 
-// What a worker's payload costs the aggregator: decode and add. Items are coefficients.
+// The cost of a worker's payload at the aggregator: decode and add. Items are coefficients.
 void BM_DecodeAccumulate(benchmark::State& state) {
   const int k = static_cast<int>(state.range(0));
   const std::string bytes = EncodeUpdate(kIdentity, bench::RandomUpdate(k, kBlocks, 0));
@@ -92,7 +92,7 @@ void BM_DecodeVotes(benchmark::State& state) {
 }
 BENCHMARK(BM_DecodeVotes)->ArgName("workers")->Arg(8)->Arg(32);
 
-// A whole segment of the report's layout, by wall time: its groups are shared.
+// A whole segment of the report's layout, in wall time, because threads share its groups.
 void BM_DecodeVotesTogether(benchmark::State& state) {
   constexpr uint32_t kSegmentBlocks = 16384;
   const std::string bytes = EncodeVotes(kIdentity, bench::RandomVotes(32, 4, kSegmentBlocks, 1));
@@ -108,7 +108,7 @@ void BM_DecodeVotesTogether(benchmark::State& state) {
 }
 BENCHMARK(BM_DecodeVotesTogether)->ArgName("threads")->Arg(1)->Arg(2)->Arg(4)->UseRealTime();
 
-// The floor of both: the plain numbers read and written once.
+// The floor of both: reads and writes the plain numbers once.
 void BM_CopyVotes(benchmark::State& state) {
   const Votes votes = bench::RandomVotes(static_cast<int>(state.range(0)), 4, kBlocks, 1);
   Votes copy = votes;
@@ -138,7 +138,7 @@ void BM_CombinePayloads(benchmark::State& state) {
 }
 BENCHMARK(BM_CombinePayloads)->ArgName("K")->Arg(4)->Arg(16);
 
-// The same of deltas. Items are coefficients, or entries of a result.
+// The same for deltas. Items are coefficients, or entries of a result.
 void BM_EncodeDeltaUpdate(benchmark::State& state) {
   const int k = static_cast<int>(state.range(0));
   const DeltaUpdate update = bench::RandomDelta(k, kBlocks, 0);

@@ -1,6 +1,6 @@
-// A segment of the report's layout from its updates to its result, as the aggregator does it when
-// the last one is in: decoded, summed, cut, encoded. K = 4, random votes, wall time; items are the
-// coefficients that all workers sent. Run: combine_benchmark
+// Combines a segment of the report's layout as the aggregator does after its last update: decode,
+// sum, cut, encode. K = 4, random votes, wall time; items are the coefficients sent by all workers.
+// Run: combine_benchmark
 #include <memory>
 #include <string>
 #include <vector>

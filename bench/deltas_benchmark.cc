@@ -1,8 +1,7 @@
-// What a worker of deltas does with its error buffer, on one thread, beside signs' Compress and
-// Feedback, which are its counterparts; and the floors: plain loops that move what the operations
-// have to move. All arrays are larger than caches, as a model's are. Muon's step is computing and
-// has no such floor; it counts operations. deltas_table.py makes the table of it, and knows which
-// floor is whose.
+// The operations of a deltas worker on its error buffer, on one thread, with signs' Compress and
+// Feedback for comparison, and their floors: plain loops that move the same bytes. All arrays are
+// larger than the caches, as a model's are. Muon's step is bound by arithmetic and has no such
+// floor; its operations are counted. deltas_table.py makes the table, and assigns the floors.
 //
 //   deltas_benchmark --benchmark_filter=AppendLargest
 //
@@ -53,8 +52,8 @@ void ReportWide(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * kWide.elements);
 }
 
-// Fills the caches with something else, outside the time that is measured: for what touches so
-// little that it would find its own again.
+// Fills the caches with other data, outside the measured time: for operations that touch so little
+// memory that it would stay in the cache.
 void EvictCaches(benchmark::State& state, const std::vector<float>& other) {
   state.PauseTiming();
   float sum = 0;
@@ -63,8 +62,8 @@ void EvictCaches(benchmark::State& state, const std::vector<float>& other) {
   state.ResumeTiming();
 }
 
-// Bytes a parameter: 4, one array is read; 8, one is read and written; 12 and 16, one and two more
-// are read. Integers, so that the compiler may add in any order.
+// Bytes per parameter: 4, one array is read; 8, one is read and written; 12 and 16, one and two
+// more are read. Integers, so that the compiler may reorder the additions.
 void Floor(benchmark::State& state) {
   const int64_t bytes = state.range(0);
   const std::vector<uint32_t> first(kWide.elements, 1), second(kWide.elements, 2);
@@ -85,7 +84,7 @@ void Floor(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * kWide.elements * bytes);
 }
 
-// K elements of each block that lie as those of an update do, each read and written.
+// K elements of each block, at positions as in an update, each read and written.
 void ScatteredFloor(benchmark::State& state, int k) {
   const DeltaUpdate update = RandomDelta(k, kWideBlocks.count, 1);
   std::vector<uint32_t> elements;
@@ -161,8 +160,8 @@ void AppendLargestOf(benchmark::State& state, int k, bool as_dct) {
   ReportWide(state);
 }
 
-// What comes back of the first of eight workers that agree in nothing: all but the positions at
-// which another's value took its own away.
+// The returned part for the first of eight workers without agreement: all positions except those at
+// which another worker's value cancelled its own.
 void Subtract(benchmark::State& state, int k, bool as_dct) {
   const DeltaResult result = RandomDeltaResult(kWorkers, k, kWideBlocks.count, /*seed=*/1);
   const DeltaUpdate update = RandomDelta(k, kWideBlocks.count, /*worker=*/1000);
@@ -180,7 +179,8 @@ void Subtract(benchmark::State& state, int k, bool as_dct) {
   ReportWide(state);
 }
 
-// Multiplications and additions of Newton-Schulz' products; A is symmetric, half of it is needed.
+// Multiplications and additions of the Newton-Schulz products; A is symmetric, so half of it is
+// computed.
 void MuonStep(benchmark::State& state) {
   const worker::InnerSettings settings;
   std::vector<float> gradient = RandomFloats(3, kMatrix.elements);

@@ -1,6 +1,6 @@
-// Every operation of every backend that this CPU runs, on one thread; what else a worker of deltas
-// does is in deltas_benchmark.cc. items_per_second counts parameters; the bytes are those of the
-// element arrays, each read or written once.
+// Measures every operation of every backend that this CPU supports, on one thread;
+// deltas_benchmark.cc measures the other operations of a deltas worker. items_per_second counts
+// parameters; the bytes are those of the element arrays, each read or written once.
 //
 //   kernels_benchmark --benchmark_filter=Compress/avx2 --benchmark_format=json
 #include <benchmark/benchmark.h>
@@ -23,7 +23,7 @@ namespace {
 
 using BackendFactory = std::function<std::unique_ptr<Backend>()>;
 
-// `entries` votes of +-1 a block, spread evenly over the positions.
+// `entries` votes of +-1 per block, spread evenly over the positions.
 Votes RandomVotes(int64_t blocks, int entries) {
   Votes votes;
   const int step = kBlockElements / entries;
@@ -114,7 +114,7 @@ void RowSums(benchmark::State& state, const BackendFactory& make) {
   Report(state, kMatrix.elements, 4);
 }
 
-// Elements move where a result has an entry; of frequencies, every element of the block does.
+// Of elements only those with an entry move; of frequencies every element of the block does.
 void ApplyDeltas(benchmark::State& state, const BackendFactory& make, bool as_dct) {
   const std::unique_ptr<Backend> backend = make();
   const Votes votes = RandomVotes(kBlocks.count, static_cast<int>(state.range(0)));

@@ -1,7 +1,7 @@
-// What a follower of the log pays for a round: parameters a second of decoding, update and state
-// hash, each alone and in the one pass that Replica makes of them, and the floor: the same memory
-// read and written once. Everything is measured in one run, in turn; the best of --repeats counts.
-// Rates a core are per second of processor time.
+// Measures the cost of a round for a follower of the log: parameters per second of decoding, update
+// and state hash, each alone and in Replica's single pass, and the floor, which reads and writes
+// the same memory once. Everything is measured in one run, in turn; the best of --repeats counts.
+// Rates per core are per second of processor time.
 //
 //   replay_benchmark --parameters 100000000 --threads 2
 #include <cstdio>
@@ -73,11 +73,11 @@ double ProcessorSeconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-template <typename Work>
-void Measure(Timing* best, const Work& work) {
+template <typename Function>
+void Measure(Timing* best, const Function& function) {
   const absl::Time wall = absl::Now();
   const double processor = ProcessorSeconds();
-  work();
+  function();
   best->processor = std::min(best->processor, ProcessorSeconds() - processor);
   best->wall = std::min(best->wall, absl::ToDoubleSeconds(absl::Now() - wall));
 }
@@ -134,8 +134,8 @@ class Replay {
     return absl::InvalidArgumentError("--backend: this CPU has no " + name);
   }
 
-  // All segments have the same votes, the last one fewer blocks: making them costs more than
-  // replaying them.
+  // All segments have the same votes, the last one fewer blocks, because making votes takes longer
+  // than replaying them.
   void MakeVotes() {
     const int64_t blocks = std::min<int64_t>(layout_.blocks(), layout_.segment_blocks());
     votes_ = bench::RandomVotes(options_.workers, options_.kept_per_block, blocks, 1);

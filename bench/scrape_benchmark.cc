@@ -1,5 +1,5 @@
-// What a scrape of /metrics/workers costs the aggregator: collecting and writing the page, by
-// number of workers.
+// Measures the cost of a scrape of /metrics/workers at the aggregator: collecting and writing the
+// page, by number of workers.
 #include <string>
 
 #include "absl/strings/str_cat.h"

@@ -36,7 +36,7 @@ LoadWorker::Upload::Upload(LoadWorker* worker, OpenRound open)
   header->set_epoch(worker->epoch_);
   header->set_round(round_.value());
   header->set_first_sample(open.first_sample);
-  // Nobody has parameters: from round 1 on all report the same made-up hash.
+  // There are no parameters: from round 1 on all workers report the same invented hash.
   header->set_state_hash(round_ == RoundId(0) ? worker->initial_state_ : round_.value());
   header->set_loss(2);
 }

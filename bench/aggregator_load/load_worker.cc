@@ -147,7 +147,7 @@ absl::Status LoadWorker::TakeCommit(RoundId round, const std::string& bytes) {
   return run_->times->Committed(round, hash, result_bytes);
 }
 
-// Every worker of the run is in every segment, and the result came whole.
+// Checks that every segment includes all workers of the run, and that the result is complete.
 absl::Status LoadWorker::CheckCommit(const v1::RoundHeader& header) {
   for (int s = 0; s < header.segments_size(); ++s) {
     const std::string where = absl::StrCat("round ", header.round(), ": segment ", s);

@@ -1,8 +1,8 @@
 // Synthetic workers of a run, many in one process, against an aggregator; load.py starts both and
-// makes the table. They send what the run's method sends. Its model has as many blocks as asked for
-// and few parameters: with signs one tensor [64 * blocks, 1], with deltas the one of its
-// config.json, for there the aggregator knows which tensors Muon steps. Prints a line of JSON a
-// round (round_times.h) when the run is done.
+// makes the table. They send updates of the run's method. The model has the given number of blocks
+// and few parameters: with signs one tensor [64 * blocks, 1]; with deltas the one in its
+// config.json, because the aggregator must know which tensors Muon steps. Prints one line of JSON
+// per round (round_times.h) when the run is done.
 //
 //   aggregator_load --aggregator HOST:PORT --workers 32 --blocks 294177
 #include <iostream>
@@ -66,7 +66,7 @@ absl::StatusOr<Layout> MakeLayout(int64_t blocks, const v1::JoinResponse& joined
   return layout;
 }
 
-// What workers of the run send; it borrows the layout and `recorded`, which is filled here.
+// The updates of the run's workers. Borrows the layout and `recorded`, which it fills.
 absl::StatusOr<UpdateMaker> MakeUpdates(const Options& options, const v1::RunConfig& config,
                                         const Layout* layout, std::vector<SparseUpdate>* recorded) {
   const int kept = static_cast<int>(config.kept_per_block());
@@ -82,7 +82,7 @@ absl::StatusOr<UpdateMaker> MakeUpdates(const Options& options, const v1::RunCon
   return SignUpdates(layout, kept, *recorded);
 }
 
-// Heartbeats in turn until all have ended; one that fails ends the others.
+// Sends the workers' heartbeats in turn until all have ended; one that fails ends the others.
 absl::Status Attend(const std::vector<std::unique_ptr<LoadWorker>>& workers,
                     absl::Duration interval) {
   absl::Status first_error;

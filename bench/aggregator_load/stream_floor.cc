@@ -1,6 +1,6 @@
-// The floor under an aggregator's throughput: the same bytes up and down over plain gRPC streams,
-// with as many connections, in frames of the same size, by two processes as well, and nothing else:
-// no protobuf, no checks, no rounds to wait for.
+// The floor of an aggregator's cost: the same bytes up and down over plain gRPC streams, with the
+// same number of connections, frames of the same size and two processes, but without protobuf,
+// checks, or rounds to wait for.
 //
 //   stream_floor --listen 127.0.0.1:0
 //       prints the address it listens on and serves until it is killed
@@ -59,7 +59,7 @@ constexpr char kUp[] = "/floor/Up";
 constexpr char kDown[] = "/floor/Down";
 constexpr char kBytes[] = "bytes";  // metadata: how many a client wants
 
-// Frames of zeros until `bytes` are out; their memory is shared.
+// Sends frames of zeros until `bytes` are sent; they share memory.
 class Frames {
  public:
   explicit Frames(uint64_t bytes) : left_(bytes), zeros_(std::string(kMaxFrameBytes, '\0')) {}
@@ -76,7 +76,7 @@ class Frames {
   const grpc::Slice zeros_;
 };
 
-// Either side of a stream: sends its frames and drops what comes.
+// One side of a stream: sends its frames and discards what it receives.
 template <typename Reactor>
 class Side : public Reactor {
  public:
@@ -111,7 +111,7 @@ class Side : public Reactor {
   grpc::ByteBuffer out_;
 };
 
-// Up: reads to the end. Down: writes as many bytes as the client wants; reads of a client that
+// Up: reads to the end. Down: writes as many bytes as the client requests; reads from a client that
 // sends nothing end at once.
 class ServerSide final : public Side<grpc::ServerGenericBidiReactor> {
  public:
@@ -177,7 +177,7 @@ int Serve(const std::string& address) {
   return 0;
 }
 
-// Seconds in which every client moved its bytes.
+// Seconds until every client had moved its bytes.
 double Move(const std::vector<std::shared_ptr<grpc::Channel>>& channels, uint64_t up,
             uint64_t down) {
   absl::BlockingCounter left(static_cast<int>(channels.size()));

@@ -23,13 +23,13 @@
 namespace distro::bench {
 namespace {
 
-// Places in a payload (docs/payload_format.md, "Header"); all numbers are little-endian.
+// Offsets in a payload (docs/payload_format.md, "Header"); all numbers are little-endian.
 constexpr size_t kRoundOffset = 16;
 constexpr size_t kSegmentOffset = 24;
 constexpr size_t kChecksumBytes = 8;
 
-// Between the blocks that workers beyond the recorded ones take and those of the workers before;
-// prime, so that few fall together.
+// Offset, in blocks, between the updates of a recorded worker and of the further worker that reuses
+// them; prime, so that few coincide.
 constexpr int64_t kOtherBlocks = 37;
 
 SparseUpdate Repeat(absl::Span<const SparseUpdate> recorded, int64_t blocks, int worker) {

@@ -19,7 +19,7 @@
 namespace distro::worker {
 namespace {
 
-// One training run with All-Reduce, from the model that the run begins with.
+// One training run with All-Reduce, from the run's initial model.
 class Baseline {
  public:
   Baseline(const LocalRun& run, const SampleReader& samples, const Model& model,
@@ -65,7 +65,7 @@ class Baseline {
     return optimizer_.Step(eta, SpansOf(&gradient_), SpansOf(&parameters_));
   }
 
-  // The mean over the samples of all workers: the next ones, whoever takes which.
+  // The mean over the next samples of all workers, in any division among them.
   absl::Status Gradient() {
     const auto samples = static_cast<int>(config_.start_workers() * config_.samples_per_worker());
     samples_.ReadTraining(ConsecutiveSamples(next_sample_, samples), &tokens_);

@@ -20,22 +20,22 @@ using Block = std::array<float, kBlockElements>;
 constexpr MatrixShape kOneBlock = {
     .rows = kBlockSide, .cols = kBlockSide, .elements = kBlockElements};
 
-// Calls work(tensor, site, block number in the model) for each block.
-template <typename Work>
-void ForEachBlock(const Layout& layout, Work work) {
+// Calls function(tensor, site, block number in the model) for each block.
+template <typename Function>
+void ForEachBlock(const Layout& layout, const Function& function) {
   for (size_t i = 0; i < layout.tensors().size(); ++i) {
     const TensorLayout& tensor = layout.tensors()[i];
     for (int64_t b = 0; b < tensor.matrix.Blocks(); ++b)
-      work(i, SiteOf(tensor.matrix, b), tensor.first_block + b);
+      function(i, SiteOf(tensor.matrix, b), tensor.first_block + b);
   }
 }
 
 // The elements of a block where they are, with zeros around.
-template <typename Work>
-void ForEachElement(const BlockSite& site, Work work) {
+template <typename Function>
+void ForEachElement(const BlockSite& site, const Function& function) {
   for (int r = 0; r < site.rows; ++r) {
     const int cols = r + 1 == site.rows ? site.last_cols : site.cols;
-    for (int c = 0; c < cols; ++c) work(r * kBlockSide + c, site.offset + r * site.stride + c);
+    for (int c = 0; c < cols; ++c) function(r * kBlockSide + c, site.offset + r * site.stride + c);
   }
 }
 
@@ -51,12 +51,12 @@ SentBlock BlockOf(const DeltaMessage& message, int64_t block) {
           .values = absl::MakeSpan(message.values).subspan(first, k)};
 }
 
-// Frequencies are all of a block's.
+// A block has all its frequencies.
 BlockExtent ExtentOfBlock(const BlockSite& site, bool transform) {
   return transform ? BlockExtent{} : ExtentOf(site);
 }
 
-// The basis [frequency, sample], and the same on its side.
+// The basis [frequency, sample] and its transpose.
 struct BasisMatrices {
   Block upright, on_its_side;
   BasisMatrices() {
@@ -90,7 +90,7 @@ float FromUnits(int64_t units) {
 }
 int64_t Signed(float like, int64_t magnitude) { return like < 0 ? -magnitude : magnitude; }
 
-// M of the mean magnitude of some values; 0 below the smallest scale.
+// The scale code M of the mean magnitude of some values; 0 below the smallest scale.
 int64_t MeanScale(absl::Span<const float> values) {
   int64_t sum = 0;
   for (const float x : values) sum += ScaleUnits(x);
@@ -99,7 +99,7 @@ int64_t MeanScale(absl::Span<const float> values) {
   return code.has_value() ? ScaleOf(*code) : 0;
 }
 
-// One sign a value and one scale for the larger half, one for the smaller.
+// One sign per value; one scale for the larger half and one for the smaller.
 void TwoLevels(absl::Span<const float> chosen, absl::Span<int64_t> values) {
   std::vector<int> order(chosen.size());
   std::iota(order.begin(), order.end(), 0);
@@ -116,7 +116,7 @@ void TwoLevels(absl::Span<const float> chosen, absl::Span<int64_t> values) {
   }
 }
 
-// The values of a block under settings.values; those of "tensor" follow later.
+// The values of a block, by settings.values; those of "tensor" are set later.
 void EncodeBlock(const DeltasSettings& settings, const Block& c, DeltaMessage* message,
                  std::vector<float>* chosen) {
   DeltaUpdate update{.k = settings.k, .positions = {}, .signs = {}, .codes = {}};
@@ -173,7 +173,7 @@ DeltaMessage EncodeVariant(const DeltasSettings& settings, const BlockForms& for
   if (settings.values != "tensor") return message;
   size_t entry = 0;
   for (const std::vector<float>& values : of_tensor) {
-    // A scale is chosen for 4096 numbers at most: of a larger tensor's, their mean.
+    // A scale is calculated from at most 4096 numbers: a larger tensor's from their mean.
     double sum = 0;
     for (const float x : values) sum += std::abs(x);
     const int64_t scale = ScaleOf(ScaleCodeOf(sum / static_cast<double>(values.size())));

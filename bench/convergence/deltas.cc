@@ -77,7 +77,7 @@ class DeltasRun {
  private:
   using Workers = std::vector<DeltasWorker*>;
 
-  // Those that take part, nullptr for others.
+  // The workers that take part; nullptr for the others.
   Workers Active(uint64_t round) const {
     Workers active;
     for (size_t w = 0; w < workers_.size(); ++w) {

@@ -13,7 +13,7 @@
 namespace distro::worker {
 namespace {
 
-// Takes the members of an object by name, and remembers what was wrong first.
+// Reads the members of an object by name, and keeps the first error.
 class Reader {
  public:
   explicit Reader(const nlohmann::json& object) : object_(object) {}

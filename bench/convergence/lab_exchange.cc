@@ -22,7 +22,7 @@ uint64_t Bytes(const std::vector<SharedBytes>& payloads) {
   return bytes;
 }
 
-// The record as if everything of `worker` had been included.
+// The record as if every segment had included `worker`.
 void Include(const std::string& worker, uint64_t incarnation, v1::RoundHeader* header) {
   for (int i = 0; i < header->members_size(); ++i) {
     if (header->members(i).name() != worker) continue;
@@ -39,7 +39,7 @@ absl::StatusOr<Votes> Decode(const Layout& layout, RoundId round, SegmentId segm
   return DecodeVotes(payload, ExpectPayload(layout, round, segment));
 }
 
-// The payload as it was made here, which therefore decodes.
+// The payload was encoded here, so it decodes.
 SparseUpdate OwnUpdate(const std::string& payload, const PayloadExpectation& expected) {
   SparseUpdate update = {.k = expected.k, .positions = {}, .signs = {}};
   UpdateReader reader = UpdateReader::Create(payload, expected).value();

@@ -1,6 +1,6 @@
-// How a run learns: W workers in one process by the signs method or by deltas, or the same run with
-// AdamW, Muon or SGD and averaged gradients. Prints the held-out loss at every evaluation, and
-// writes the curve as CSV. study.py runs many.
+// Trains W workers in one process with signs or deltas, or the same run with AdamW, Muon or SGD on
+// averaged gradients. Prints the held-out loss at every evaluation, and writes the curve as CSV.
+// study.py starts many runs.
 //
 //   convergence --run run.json --model DIR --data FILE --workers 8
 //   convergence ... --method adamw --csv adamw.csv
@@ -130,7 +130,7 @@ std::vector<Flag> Flags(Options* o) {
        .help = "Apply the sign of each sum of votes in the place of the sum."}};
 }
 
-// One value a worker out of "x" or "x,y,z".
+// One value per worker, from "x" or "x,y,z".
 template <typename Number, typename Parse>
 absl::StatusOr<std::vector<Number>> PerWorker(absl::string_view flag, const std::string& text,
                                               int workers, Parse parse) {

@@ -124,7 +124,7 @@ def inner(lab):
 
 @question
 def values(lab):
-    """What is sent of a position."""
+    """The values sent per position."""
     rows = []
     for name, base in BASES:
         rows += [(f"{name}, {what}", base.having(values=value) if value != "bit" else base)
@@ -150,7 +150,7 @@ def transform(lab):
 
 @question
 def download(lab):
-    """What travels down: levels, and results cut to the largest K' of a block."""
+    """Results: levels, and results cut to the largest K' of a block."""
     base = BASES[1][1]
     variants = [("8 levels, half an octave apart", base), ("floats", base.having(levels=0))]
     variants += [(f"{levels} levels, {step:g} octaves apart", base.having(levels=levels, level_step=step))

@@ -19,7 +19,7 @@
 namespace distro::worker {
 namespace {
 
-// Adds a point whenever the worker has evaluated anew.
+// Adds a point after each evaluation of the worker.
 class CurveObserver {
  public:
   CurveObserver(Curve* curve, const LabExchange* exchange, uint64_t workers)
@@ -50,7 +50,7 @@ struct Worker {
   int micro_batch_samples = 0;
 };
 
-// `curve`: of the first worker, otherwise nullptr.
+// `curve` is set for the first worker, otherwise nullptr.
 absl::Status Train(const Worker& worker, const TokenSource& tokens, LocalAggregator* aggregator,
                    Curve* curve) {
   SetTorchThreads(1);

@@ -11,7 +11,7 @@ namespace distro::bench {
 namespace {
 
 constexpr float kBeta = 0.8f;
-constexpr int kWorkers = 8;  // whose entries come back, where nobody agrees
+constexpr int kWorkers = 8;  // all their entries are returned, because none agree
 
 template <typename T>
 std::vector<T> Download(const T* device, int64_t count) {
@@ -60,7 +60,7 @@ class DeltasBench {
     Check(cudaStreamSynchronize(timer_.stream()));
     MakeResult();
     const double entries = static_cast<double>(host_offsets_.back()) / layout_.blocks();
-    // An element that is moved is read in a sector of 32 bytes.
+    // A moved element reads a sector of 32 bytes.
     const double moved = as_dct_ ? 8 : 36.0 * k_ / kBlockElements;
     Report("feedback deltas", record + moved + (2 * entries + 4) / kBlockElements,
            [&](const TensorLayout& tensor, int64_t start) { Feedback(tensor, start); });
@@ -87,8 +87,8 @@ class DeltasBench {
     });
   }
 
-  // All that was sent came back, among what seven others sent, spread over the frequencies or over
-  // what the tensor has of the block.
+  // All sent positions are returned, among those of seven other workers, spread over the
+  // frequencies or over the block's elements in the tensor.
   void MakeResult() {
     const std::vector<uint16_t> sent = Download(sent_, layout_.blocks() * k_);
     std::vector<uint16_t> positions;
@@ -162,7 +162,7 @@ class DeltasBench {
   const bool as_dct_;
   Timer& timer_;
   std::vector<uint32_t> host_offsets_ = {0};
-  // On the device: what is sent, and the result.
+  // On the device: the sent update, and the result.
   uint16_t* const sent_;
   int8_t* const sent_signs_;
   uint8_t* const sent_codes_;

@@ -1,5 +1,5 @@
-// Times the operations of kernels/cuda over all tensors of a model on one GPU, one launch a tensor
-// as a worker makes them.
+// Times the operations of kernels/cuda over all tensors of a model on one GPU, with one launch per
+// tensor, as in a worker.
 //
 //   gpu_kernels examples/llama_1b2/config.json
 //
@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kSegmentBlocks = 16384;
 
-// All arrays of a worker, tensor after tensor; sparse ones block after block.
+// All arrays of a worker, one tensor after the other; sparse ones one block after the other.
 class Bench {
  public:
   explicit Bench(const Layout& layout)

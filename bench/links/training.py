@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Measures the cost of slow links for real training: workers of a small model, whose links are made fast and slow in turn while the run
-goes on, so that what else the machine does falls on both. Prints a table: seconds a step, with and without overlap.
+"""Measures the cost of slow links for real training: workers of a small model, whose links are made fast and slow in turn during the
+run, so that other load on the machine affects both. Prints a table: seconds a step, with and without overlap.
 
     bench/links/training.py --build build/release
 

@@ -1,9 +1,8 @@
-// Bytes of a round on the wire: what each of W workers sends and receives, for votes that a
-// training run left and for synthetic ones. Prints JSON, an object a line; wire.py makes the table
-// of it.
+// Bytes of a round on the wire: sent and received by each of W workers, for recorded votes of a
+// training run and for synthetic ones. Prints one JSON object per line; wire.py makes the table.
 //
 //   wire_sizes --workers 32 --k 4 --keep 0,16,32,64
-//       random votes, nobody agrees
+//       random votes without agreement
 //   wire_sizes ... --hot 0.3 --positive 0.9
 //       three of ten choices on positions that all know
 //   wire_sizes ... --recorded FILE
@@ -131,7 +130,7 @@ int main(int argc, char** argv) {
        .summary = "says how many bytes a round is on the wire, as JSON, an object a line.",
        .commands = {{.flags = distro::Flags(&options),
                      .help = R"(Examples:
-  wire_sizes --workers 32 --k 4 --keep 0,16,32,64              random votes, nobody agrees
+  wire_sizes --workers 32 --k 4 --keep 0,16,32,64              random votes without agreement
   wire_sizes ... --hot 0.3 --positive 0.9                       three of ten choices on positions that all know
   wire_sizes ... --recorded FILE                                votes that convergence --record_votes FILE wrote
   wire_sizes ... --plain DIR                                    also writes the votes as plain numbers)",

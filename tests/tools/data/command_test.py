@@ -77,7 +77,7 @@ class CommandTest(FolderTest):
         full = run_data(*arguments, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, resource.RLIM_INFINITY)))
         self.assertEqual(full.returncode, 1, full.stderr)
         self.assertIn("File too large", full.stderr)
-        self.assertIn("the same command goes on", full.stderr)
+        self.assertIn("the same command continues", full.stderr)
         self.assertFalse((out / "index.json").exists())
         self.assertIn("30000 tokens", self.run_data(*arguments))
 

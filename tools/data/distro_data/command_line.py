@@ -24,13 +24,13 @@ Inputs are read in the order that they are given in, and make one sequence of to
   .parquet          one document a row; --field names the column
   a folder          a dataset that Hugging Face's `datasets` saved with save_to_disk; --field names the column
 
-Behind each document comes the token that ends one (--end_token). A document of more than 256 KiB is encoded in pieces,
-cut behind lines. An empty one is left out.
+The end token (--end_token) follows each document. A document of more than 256 KiB is encoded in pieces that end at
+lines. An empty one is left out.
 
-`distro-data tokenizer` turns text into the numbers of tokens and back, for other programs (`distro-data tokenizer --help`).
+`distro-data tokenizer` converts text to token numbers and back, for other programs (`distro-data tokenizer --help`).
 
-The same inputs, tokenizer and flags give the same bytes, whatever --processes says. An interrupted conversion goes on when
-the same command is given again, even after kill -9, and ends with the same bytes.
+The same inputs, tokenizer and flags give the same bytes, for any --processes. After an interruption, even by kill -9, the
+same command continues the conversion, and the result has the same bytes.
 """
 EPILOG = """\
 examples:
@@ -41,10 +41,10 @@ examples:
 
 exit codes:
   0    done
-  1    failure: a disk that is full, a process that was killed; the same command goes on
+  1    failure: such as a full disk or a killed process; the same command continues
   2    a flag, an input or the output folder must be fixed: the message names it, with line or row
   3    --out holds a finished index; nothing was done
-  130  interrupted; the same command goes on
+  130  interrupted; the same command continues
 """
 EXIT_FAILED, EXIT_USAGE, EXIT_FINISHED, EXIT_INTERRUPTED = 1, 2, 3, 130
 
@@ -103,9 +103,9 @@ def main(arguments=None):
     except FinishedError as wrong:
         return fail(wrong, EXIT_FINISHED)
     except (ProcessError, OSError) as wrong:
-        return fail(f"{wrong}; the same command goes on where this one ended", EXIT_FAILED)
+        return fail(f"{wrong}; the same command continues where this one ended", EXIT_FAILED)
     except KeyboardInterrupt:
-        return fail("interrupted; the same command goes on where this one ended", EXIT_INTERRUPTED)
+        return fail("interrupted; the same command continues where this one ended", EXIT_INTERRUPTED)
 
 
 def fail(message, code):

@@ -125,7 +125,7 @@ def convert(options):
     with own(options.out):
         state = load_state(options)
         if state["writer"]:
-            print(f"going on at {size(state['done'])} of {size(sum(file.size for file in options.files))}", file=sys.stderr)
+            print(f"continuing at {size(state['done'])} of {size(sum(file.size for file in options.files))}", file=sys.stderr)
         writer = shards.Writer(options.out, options.tokenizer.token_bytes, options.shard_tokens, state["writer"])
         with contextlib.closing(writer):
             encode(options, state, writer)

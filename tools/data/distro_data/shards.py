@@ -3,7 +3,7 @@ moment.
 
     writer = Writer(folder, token_bytes=2, shard_tokens=1 << 27)
     writer.write(tokens, ends)
-    save(folder / "progress.json", {"writer": writer.checkpoint(), ...})   # from here another process can go on
+    save(folder / "progress.json", {"writer": writer.checkpoint(), ...})   # another process can continue from here
     writer = Writer(folder, 2, 1 << 27, state["writer"])                   # which truncates what came after
 """
 
