@@ -45,7 +45,7 @@ def main():
     parser = argparse.ArgumentParser()
     for flag in ("aggregator", "name", "text", "summary"):
         parser.add_argument(f"--{flag}", required=True)
-    for flag in ("config", "state_dir", "folder", "ca", "token"):
+    for flag in ("config", "state_dir", "folder", "ca", "token", "tokenizer"):
         parser.add_argument(f"--{flag}")
     parser.add_argument("--length", type=int, default=16)
     parser.add_argument("--batch_size", type=int)
@@ -64,7 +64,7 @@ def main():
     exchanged = 0
     with distro_train.connect(args.aggregator, ca=args.ca, token=args.token, insecure=args.ca is None, name=args.name,
                               model=model, state_dir=args.state_dir,
-                              fingerprint=None if args.no_fingerprint else text) as run:
+                              fingerprint=None if args.no_fingerprint else text, tokenizer=args.tokenizer) as run:
         optimizer = distro_train.Optimizer(run, sgd if args.sgd else None)
         moments = len(optimizer.state_dict().get("parts", [{"state": {}}])[0]["state"])
         print(f"begins moments={moments}", flush=True)

@@ -43,6 +43,7 @@ SessionOptions OptionsOf(const Texts& given, int64_t state_interval_rounds) {
                       .tls = {.ca = Text(given, "ca"), .token_file = Text(given, "token_file")}},
           .name = Text(given, "name"),
           .data_fingerprint = Text(given, "fingerprint"),
+          .tokenizer = Text(given, "tokenizer"),
           .state_dir = Text(given, "state_dir"),
           .state_interval_rounds = static_cast<uint64_t>(state_interval_rounds),
           .threads = at::get_num_threads()};

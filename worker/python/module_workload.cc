@@ -13,6 +13,7 @@ namespace distro::worker {
 
 void ModuleWorkload::Describe(v1::JoinRequest* request) const {
   request->set_data_fingerprint(data_fingerprint_);
+  request->set_tokenizer(tokenizer_);
 }
 
 absl::Status ModuleWorkload::CheckTensors(const v1::JoinResponse& run) const {
@@ -35,6 +36,15 @@ absl::Status ModuleWorkload::Build(const v1::JoinResponse& run) {
   if (config.data() == v1::DATA_LOCAL) {
     return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_data",
                            "the run is of local data, which only distro-worker trains on");
+  }
+  // The aggregator compares a tokenizer that is named. A file of tokens may not know its own; a
+  // program does.
+  if (config.has_tokenizer_sha256() && tokenizer_.empty()) {
+    return ErrorWithReason(
+        absl::StatusCode::kFailedPrecondition, "other_data",
+        absl::StrCat("tokenizer: the run's data is of the tokenizer ", config.tokenizer_sha256(),
+                     ", and this program named none: give connect(tokenizer=...) the tokenizer's "
+                     "file, its SHA-256 or \"bytes\""));
   }
   DISTRO_RETURN_IF_ERROR(CheckTensors(run));
   DISTRO_ASSIGN_OR_RETURN(Layout layout,

@@ -1,4 +1,4 @@
-// The workload of a Python program: its module, and a fingerprint of its data.
+// The workload of a Python program: its module, and what it says of its data.
 //
 // Not thread-safe: one training thread. What it borrows outlives it.
 #pragma once
@@ -21,18 +21,21 @@ namespace distro::worker {
 
 class ModuleWorkload final : public Workload {
  public:
-  // Rounds are compressed and applied by `threads` threads, 1 at least.
-  ModuleWorkload(ModuleTensors* module, std::string data_fingerprint, HandOver* program,
-                 PhaseClock* phases, int threads)
+  // `data_fingerprint` and `tokenizer` as JoinRequest has them. Rounds are compressed and applied by
+  // `threads` threads, 1 at least.
+  ModuleWorkload(ModuleTensors* module, std::string data_fingerprint, std::string tokenizer,
+                 HandOver* program, PhaseClock* phases, int threads)
       : module_(module),
         data_fingerprint_(std::move(data_fingerprint)),
+        tokenizer_(std::move(tokenizer)),
         program_(program),
         phases_(phases),
         threads_(threads) {}
 
   void Describe(v1::JoinRequest* request) const override;
   // InvalidArgument names the first tensor in which the module differs from the run's model, where
-  // that is known. FailedPrecondition with reason `other_data`: the run is of local data.
+  // that is known. FailedPrecondition with reason `other_data`: the run is of local data, or pins a
+  // tokenizer and the program named none.
   absl::Status Build(const v1::JoinResponse& run) override;
 
   const Layout& layout() const override { return *layout_; }
@@ -49,6 +52,7 @@ class ModuleWorkload final : public Workload {
 
   ModuleTensors* const module_;
   const std::string data_fingerprint_;
+  const std::string tokenizer_;
   HandOver* const program_;
   PhaseClock* const phases_;
   const int threads_;

@@ -38,7 +38,8 @@ Session::Session(SessionOptions options, ModuleTensors module)
              lines_.emplace_back(line);
            }),
       phases_(Clock::Real()),
-      workload_(&module_, options_.data_fingerprint, &program_, &phases_, options_.threads) {}
+      workload_(&module_, options_.data_fingerprint, options_.tokenizer, &program_, &phases_,
+                options_.threads) {}
 
 Session::~Session() {
   program_.Abandon();

@@ -42,6 +42,8 @@ struct SessionOptions {
   std::string name;
   // The same on every worker of the run, 1 to 128 bytes.
   std::string data_fingerprint;
+  // What made the tokens, as JoinRequest.tokenizer; empty: not said.
+  std::string tokenizer;
   // Folder for the worker's own state; empty: none is kept.
   std::string state_dir;
   // It is kept after so many rounds' uploads, and at the end; 0: at the end only.

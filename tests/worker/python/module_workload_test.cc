@@ -36,13 +36,14 @@ class ModuleWorkloadTest : public ::testing::Test {
     module_ = std::make_unique<ModuleTensors>(*ModuleTensors::Create(names, parameters));
   }
   absl::Status Build() {
-    workload_ =
-        std::make_unique<ModuleWorkload>(module_.get(), "data", &program_, &phases_, /*threads=*/1);
+    workload_ = std::make_unique<ModuleWorkload>(module_.get(), "data", tokenizer_, &program_,
+                                                 &phases_, /*threads=*/1);
     return workload_->Build(run_);
   }
 
   const Llama model_{testing::kSmallLlama};
   v1::JoinResponse run_;
+  std::string tokenizer_;
   HandOver program_;
   PhaseClock phases_{Clock::Real()};
   std::unique_ptr<ModuleTensors> module_;
@@ -87,6 +88,24 @@ TEST_F(ModuleWorkloadTest, OtherTensorsAreNamed) {
 TEST_F(ModuleWorkloadTest, LocalDataIsForOthers) {
   run_.mutable_config()->set_data(v1::DATA_LOCAL);
   EXPECT_EQ(ReasonOf(Build()), "other_data");
+}
+
+TEST_F(ModuleWorkloadTest, TellsTheAggregatorItsTokenizer) {
+  tokenizer_ = std::string(64, 'a');
+  ASSERT_EQ(Build(), absl::OkStatus());
+  v1::JoinRequest request;
+  workload_->Describe(&request);
+  EXPECT_EQ(request.tokenizer(), tokenizer_);
+  EXPECT_EQ(request.data_fingerprint(), "data");
+}
+
+TEST_F(ModuleWorkloadTest, ARunThatPinsATokenizerWantsItNamed) {
+  run_.mutable_config()->set_tokenizer_sha256(std::string(64, 'a'));
+  const absl::Status status = Build();
+  EXPECT_EQ(ReasonOf(status), "other_data");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("connect(tokenizer=...)"));
+  tokenizer_ = std::string(64, 'a');
+  EXPECT_EQ(Build(), absl::OkStatus());
 }
 
 }  // namespace

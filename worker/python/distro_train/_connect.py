@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import pathlib
+import re
 import tempfile
 from typing import Any
 
@@ -28,6 +31,7 @@ def connect(
     state_dir: str | None = None,
     state_interval_rounds: int = 1,
     fingerprint: str | Fingerprinted | None,
+    tokenizer: str | os.PathLike[str] | None = None,
     timeout: float | None = None,
 ) -> Run:
     """Joins the run of an aggregator and loads its newest parameters into `model`.
@@ -48,6 +52,9 @@ def connect(
                  (fingerprint_of_tokens for the files of distro-worker), or the data set, whose
                  attribute `fingerprint` is that text. None: not said, which a run allows whose
                  run.json has "data_fingerprint": "any"
+    tokenizer    what made the tokens: the tokenizer's file, its SHA-256 in hexadecimal, or "bytes"
+                 where a token is a byte. Needed in a run that has "tokenizer_sha256" in run.json,
+                 and compared with it
     timeout      seconds to wait for a run to join; None: as long as it takes
 
     After torch.distributed.init_process_group all its processes are one worker, and each calls this
@@ -77,6 +84,7 @@ def connect(
             "name": name,
             "state_dir": state_dir or "",
             "fingerprint": said or "",
+            "tokenizer": "" if tokenizer is None else _name_of_tokenizer(os.fspath(tokenizer)),
         }
         session: Any = _library.new_session(names, parameters, options, state_interval_rounds)
         worker = Lead(session, named, state_dir, ranks)
@@ -101,6 +109,19 @@ def _text_of(fingerprint: str | Fingerprinted | None) -> str | None:
             'None, for a run with "data_fingerprint": "any"'
         )
     return text
+
+
+def _name_of_tokenizer(tokenizer: str) -> str:
+    """As the aggregator compares it. ValueError: it is neither a file nor a name."""
+    if tokenizer == "bytes" or re.fullmatch("[0-9a-f]{64}", tokenizer):
+        return tokenizer
+    try:
+        return hashlib.sha256(pathlib.Path(tokenizer).read_bytes()).hexdigest()
+    except OSError as error:
+        raise ValueError(
+            f"tokenizer: {tokenizer}: {error.strerror}; give the tokenizer's file, its SHA-256 in hexadecimal, or "
+            '"bytes"'
+        ) from None
 
 
 def _write_token(token: str) -> str:
