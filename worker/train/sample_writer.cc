@@ -1,9 +1,6 @@
 #include "worker/train/sample_writer.h"
 
-#include <fstream>
-
 #include "absl/strings/str_cat.h"
-#include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "worker/model/generate.h"
@@ -70,12 +67,12 @@ absl::StatusOr<std::string> SampleWriter::Sample(absl::FunctionRef<absl::Status(
   return tokenizer_.Decode(all);
 }
 
-absl::Status SampleWriter::Append(uint64_t round, const std::string& text) const {
+absl::Status SampleWriter::Append(uint64_t round, const std::string& text) {
   if (parts_.file.empty()) return absl::OkStatus();
-  std::ofstream file(parts_.file, std::ios::app);
-  file << nlohmann::ordered_json{{"round", round}, {"text", text}}.dump() << '\n' << std::flush;
-  if (file) return absl::OkStatus();
-  return ErrnoToStatus(errno, "write", parts_.file);
+  if (lines_ == nullptr) {
+    DISTRO_ASSIGN_OR_RETURN(lines_, LineFile::Open(parts_.file, kMaxSampleFileBytes));
+  }
+  return lines_->Append(nlohmann::ordered_json{{"round", round}, {"text", text}}.dump());
 }
 
 }  // namespace distro::worker

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,12 +15,16 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/line_file.h"
 #include "common/base/log.h"
 #include "worker/data/tokenizer.h"
 #include "worker/node/node.h"
 #include "worker/train/sample_options.h"
 
 namespace distro::worker {
+
+// Of the file, and of the one before it.
+inline constexpr uint64_t kMaxSampleFileBytes = 64 << 20;
 
 class SampleWriter {
  public:
@@ -49,13 +54,14 @@ class SampleWriter {
         parts_(std::move(parts)) {}
   bool IsDue(uint64_t round, uint64_t rounds) const;
   absl::StatusOr<std::string> Sample(absl::FunctionRef<absl::Status()> goes_on) const;
-  absl::Status Append(uint64_t round, const std::string& text) const;
+  absl::Status Append(uint64_t round, const std::string& text);
 
   SampleOptions options_;
   Tokenizer tokenizer_;
   std::vector<int32_t> prompt_;
   Parts parts_;
-  std::optional<uint64_t> last_;  // round of the last sample
+  std::optional<uint64_t> last_;     // round of the last sample
+  std::unique_ptr<LineFile> lines_;  // from the first sample on
 };
 
 }  // namespace distro::worker
