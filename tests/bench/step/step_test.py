@@ -1,5 +1,6 @@
 """bench/step: a worker alone gives the phases of its step; and what writes measured tables into pages."""
 import argparse
+import os
 import pathlib
 import sys
 import tempfile
@@ -8,6 +9,7 @@ import unittest
 BENCH = pathlib.Path(__file__).resolve().parents[3] / "bench"
 sys.path[:0] = [str(BENCH), str(BENCH / "step"), str(pathlib.Path(__file__).resolve().parents[1])]
 import benchmark_table  # noqa: E402
+import module_step  # noqa: E402
 import page  # noqa: E402
 import step  # noqa: E402
 from binaries import BIN  # noqa: E402
@@ -25,6 +27,23 @@ class StepTest(unittest.TestCase):
         self.assertEqual((parameters, eager, compiled), ("0.1 M", None, None))
         self.assertEqual(set(phases), {"data", "forward_backward", "compress", "apply"})
         self.assertTrue(all(seconds > 0 for name, seconds in phases.items() if name != "data"), phases)
+
+
+@unittest.skipUnless(os.environ.get("DISTRO_TORCH_PYTHON"), "without the Python with PyTorch")
+class ModuleStepTest(unittest.TestCase):
+    def test_a_program_is_measured_plain_and_in_a_run(self):
+        binaries = step.processes.programs_in(BIN)
+        with tempfile.TemporaryDirectory() as folder:
+            options = argparse.Namespace(out=pathlib.Path(folder), build=pathlib.Path(BIN).parent, threads=1, steps=10,
+                                         repeat=1, python=os.environ["DISTRO_TORCH_PYTHON"])
+            small = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2}
+            plain, runs = module_step.measure(binaries, step.BASE | small, options)
+        self.assertGreater(plain, 0)
+        self.assertEqual(set(runs), {1, 5})
+        for run in runs.values():
+            self.assertGreater(run["parameters"], 50000)
+            self.assertGreater(run["step"], run["ours"])
+            self.assertGreater(run["ours"], 0)
 
 
 class TableTest(unittest.TestCase):
