@@ -97,7 +97,7 @@ def train(args):
         settings = TrainingArguments(
             output_dir=args.out, use_cpu=args.device == "cpu", bf16=args.bf16, save_strategy="no", report_to="none",
             per_device_train_batch_size=args.batch_size or run.config["samples_per_worker"],
-            logging_steps=run.config["local_steps"], disable_tqdm=True)
+            logging_steps=run.config.get("local_steps", 1), disable_tqdm=True)
         trainer = RunTrainer(run=run, model=model, args=settings, train_dataset=data, data_collator=data.collate)
         trainer.train()  # until the run is done
         trainer.save_model(args.out)  # with --lora a folder of peft

@@ -108,6 +108,7 @@ std::string SummaryJson(const TrainSummary& summary) {
       {"resyncs", summary.resyncs},
       {"tokens", summary.tokens},
       {"training_loss", summary.training_loss},
+      {"learning_rate", summary.learning_rate},
       {"state_hash", ToHex(summary.state_hash)},
       {"sent_payload_bytes", summary.transfer.sent_payload_bytes},
       {"received_payload_bytes", summary.transfer.received_payload_bytes},

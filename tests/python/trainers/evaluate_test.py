@@ -34,6 +34,13 @@ def answered(model, tokenizer):
     return right / len(QUESTIONS)
 
 
+def with_included(page):
+    """The text of a task's file, and of the one that it goes on from."""
+    text = page.read_text()
+    included = re.search(r"^include: (\S+)$", text, re.M)
+    return text + with_included(page.parent / included[1]) if included else text
+
+
 class EvaluateTest(ExampleTest):
     script = "finetune.py"
 
@@ -70,9 +77,9 @@ class EvaluateTest(ExampleTest):
         self.assertEqual([task for task, _ in table], command.split(","))
         for task, metric in table:
             self.assertIn(task, known.all_subtasks)
-            config = pathlib.Path(known.task_index[task]["yaml_path"] if isinstance(known.task_index[task], dict)
-                                  else known.task_index[task].yaml_path).read_text()
-            self.assertIn(f"- metric: {metric}", config)
+            described = known.task_index[task]
+            page = pathlib.Path(described["yaml_path"] if isinstance(described, dict) else described.yaml_path)
+            self.assertIn(f"- metric: {metric}", with_included(page))
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ class RunTrainerMixin:
         ends = _EndsWithRun(run, limited=args.max_steps > 0)
         if args.max_steps <= 0:
             rounds = run.config["rounds"] - run.summary()["next_round"]
-            args.max_steps = max(1, rounds * run.config["local_steps"])
+            args.max_steps = max(1, rounds * run.config.get("local_steps", 1))
         super().__init__(  # type: ignore[call-arg]
             *positional,
             model=model,
