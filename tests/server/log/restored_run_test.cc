@@ -27,6 +27,7 @@ using ::testing::HasSubstr;
 
 constexpr uint64_t kRound = 7;    // of the copy
 constexpr uint64_t kHeaders = 3;  // rounds 4 to 6
+constexpr uint64_t kHashBefore = 99;
 
 class RestoredRunTest : public ::testing::Test {
  protected:
@@ -41,21 +42,26 @@ class RestoredRunTest : public ::testing::Test {
     run.set_model_config_json("{}");
     run.set_created_sha256(std::string(32, 'c'));
     restored_.archive.set_data_fingerprint("data");
-    uint64_t hash = 99;
-    for (uint64_t round = kRound - kHeaders; round < kRound; ++round) {
+    restored_.epoch = 41;
+    v1::SnapshotInfo& snapshot = restored_.snapshot;
+    const std::string bytes = *ReadFile(restored_.snapshot_path);
+    snapshot.set_size_bytes(bytes.size());
+    snapshot.set_sha256(DigestBytes(Sha256(bytes)));
+    snapshot.set_state_hash(*CheckedStateHash(restored_.snapshot_path, layout_));
+    SetRounds(kRound - kHeaders, kRound);
+  }
+  // The copy is of before round `end`, and the archive has the headers from `first` on.
+  void SetRounds(uint64_t first, uint64_t end) {
+    restored_.archive.clear_headers();
+    uint64_t hash = kHashBefore;
+    for (uint64_t round = first; round < end; ++round) {
       const std::string header =
           testing::BuildRound(layout_, RoundId(round), hash).header.SerializeAsString();
       hash = Xxh3(header);
       restored_.archive.add_headers(header);
     }
-    restored_.epoch = 41;
-    v1::SnapshotInfo& snapshot = restored_.snapshot;
-    const std::string bytes = *ReadFile(restored_.snapshot_path);
-    snapshot.set_round(kRound);
-    snapshot.set_size_bytes(bytes.size());
-    snapshot.set_sha256(DigestBytes(Sha256(bytes)));
-    snapshot.set_state_hash(*CheckedStateHash(restored_.snapshot_path, layout_));
-    snapshot.set_log_hash(hash);
+    restored_.snapshot.set_round(end);
+    restored_.snapshot.set_log_hash(hash);
   }
   absl::Status Write() { return WriteRestoredRun(folder_.File("data"), restored_, &disk_); }
   void ExpectRefused(const std::function<void(RestoredRun&)>& change, const std::string& message) {
@@ -84,7 +90,7 @@ TEST_F(RestoredRunTest, TheLogGoesOnAfterTheCopy) {
   EXPECT_EQ((*log)->next_round(), RoundId(kRound));
   EXPECT_EQ((*log)->first_round(), RoundId(kRound)) << "no results before it";
   EXPECT_EQ((*log)->HashBefore(RoundId(kRound)), restored_.snapshot.log_hash());
-  EXPECT_EQ((*log)->HashBefore((*log)->begin()), 99u);
+  EXPECT_EQ((*log)->HashBefore((*log)->begin()), kHashBefore);
   EXPECT_EQ((*log)->start().data_fingerprint(), "data");
   EXPECT_EQ((*log)->Header(RoundId(kRound - 1))->round(), kRound - 1);
   const testing::BuiltRound next =
@@ -99,6 +105,23 @@ TEST_F(RestoredRunTest, TheLogGoesOnAfterTheCopy) {
   const auto again = RoundLog::Open(folder_.File("data/rounds"), &layout_, 2, &disk_, &log_);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ((*again)->next_round(), RoundId(kRound + 1));
+}
+
+// The archiver was there from the first round on: round 0 follows the start of the run that is gone,
+// which the new one's start has other bytes than.
+TEST_F(RestoredRunTest, TheHeadersOfAYoungRunBeginWithRoundZero) {
+  SetRounds(0, 3);
+  ASSERT_EQ(Write(), absl::OkStatus());
+  const auto log = RoundLog::Open(folder_.File("data/rounds"), &layout_, 2, &disk_, &log_);
+  ASSERT_TRUE(log.ok()) << log.status();
+  EXPECT_EQ((*log)->begin(), RoundId(0));
+  EXPECT_EQ((*log)->HashBefore(RoundId(0)), kHashBefore);
+  EXPECT_EQ((*log)->first_round(), RoundId(3)) << "no results before it";
+  EXPECT_EQ((*log)->next_round(), RoundId(3));
+  EXPECT_EQ((*log)->HashBefore(RoundId(3)), restored_.snapshot.log_hash());
+  EXPECT_EQ((*log)->Header(RoundId(0))->round(), 0u);
+  const auto run = ReadRun(folder_.File("data"), SnapshotCheck::kSha256);
+  EXPECT_TRUE(run.ok()) << run.status();
 }
 
 TEST_F(RestoredRunTest, TheStoreHasTheSameRunWithTheCopyAsItsFirstSnapshot) {
