@@ -211,7 +211,7 @@ class PythonRunsTest(ProcessTest):
         tokenizer = space.folder / "tokenizer.json"
         tokenizer.write_text("{}")
         pinned = hashlib.sha256(tokenizer.read_bytes()).hexdigest()
-        aggregator = space.create_run(rounds=3, tokenizer_sha256=pinned)
+        aggregator = space.create_run(rounds=10, tokenizer_sha256=pinned)
         for name, given, message in (("silent", (), "give connect(tokenizer=...)"),
                                      ("other", ("--tokenizer", "bytes"), "this worker's tokens are bytes")):
             refused = self.llama(name, aggregator, *given)
