@@ -110,6 +110,11 @@ class ClientCall {
   ClientCall& operator=(const ClientCall&) = delete;
 
   grpc::ClientContext* context() { return &context_; }
+  // Ends the call after `limit`. `waits`: until then it waits for a connection; otherwise it fails
+  // as soon as a connection attempt has failed. A call after a failed one must wait: gRPC reads a
+  // connection while a call waits for it, otherwise only every 5 s, and a handshake of several
+  // round trips is over its time before it is through.
+  void EndAfter(absl::Duration limit, bool waits);
 
  private:
   friend class ClientState;

@@ -52,6 +52,8 @@ class FirstContact {
 
   // Time until the attempt that is the last.
   absl::Duration Left() const;
+  // How long the next attempt may wait for a connection: Left, and 1 s for the last one.
+  absl::Duration ConnectionWait() const { return std::max(Left(), absl::Seconds(1)); }
 
  private:
   ProbeOptions Options(const std::function<bool()>& wanted) const;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/memory/memory.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "common/base/reason_log.h"
 #include "common/base/status_macros.h"
 #include "common/client/backoff.h"
@@ -33,15 +33,17 @@ void SendFrames(absl::string_view bytes, uint64_t offset, SnapshotUpload* stream
   }
 }
 
-// Repeats `attempt` until it succeeds or is refused for good. `attempt` also says whether it made
-// progress.
+// `waits`: for a connection, since the attempt before failed. `progressed` is false at the call.
+using Attempt = std::function<absl::Status(bool waits, bool* progressed)>;
+
+// Repeats `attempt` until it succeeds or is refused for good.
 absl::Status Persist(const Follower& follower, const std::string& failing, uint64_t salt,
-                     const std::function<absl::Status(bool* progressed)>& attempt) {
+                     const Attempt& attempt) {
   Backoff backoff(follower.backoff, follower.seed + salt);
   ReasonLog reasons(failing, follower.log, follower.clock);
-  while (true) {
+  for (bool waits = false;; waits = true) {
     bool progressed = false;
-    const absl::Status status = attempt(&progressed);
+    const absl::Status status = attempt(waits, &progressed);
     if (status.ok()) return status;
     if (follower.state->ended()) return follower.state->end_status();
     if (!MayPass(follower, status)) return status;
@@ -63,8 +65,9 @@ absl::StatusOr<std::unique_ptr<AggregatorClient>> AggregatorClient::Open(
 }
 
 absl::Status AggregatorClient::SendOnce(const v1::UploadSnapshotHeader& header,
-                                        absl::string_view bytes, uint64_t* sent) {
+                                        absl::string_view bytes, bool waits, uint64_t* sent) {
   ClientCall call(follower_.state);
+  call.context()->set_wait_for_ready(waits);
   const std::shared_ptr<Connection::Stub> stub = snapshots_->stub();
   const std::unique_ptr<SnapshotUpload> stream = stub->UploadSnapshot(call.context());
   v1::UploadSnapshotRequest request;
@@ -87,17 +90,17 @@ absl::Status AggregatorClient::SendOnce(const v1::UploadSnapshotHeader& header,
 
 absl::Status AggregatorClient::SendSnapshot(const v1::UploadSnapshotHeader& header,
                                             absl::string_view bytes) {
-  return Persist(follower_, "snapshot upload interrupted", 3, [&](bool* progressed) {
+  return Persist(follower_, "snapshot upload interrupted", 3, [&](bool waits, bool* progressed) {
     uint64_t sent = 0;
-    const absl::Status status = SendOnce(header, bytes, &sent);
+    const absl::Status status = SendOnce(header, bytes, waits, &sent);
     *progressed = sent > 0;
     return status;
   });
 }
 
-absl::Status AggregatorClient::ReportOnce(const v1::ReportStateRequest& request) {
+absl::Status AggregatorClient::ReportOnce(const v1::ReportStateRequest& request, bool waits) {
   ClientCall call(follower_.state);
-  call.context()->set_deadline(absl::ToChronoTime(absl::Now() + kControlTimeout));
+  call.EndAfter(kControlTimeout, waits);
   v1::ReportStateResponse response;
   const absl::Status status =
       FromGrpcStatus(control_->stub()->ReportState(call.context(), request, &response));
@@ -106,7 +109,8 @@ absl::Status AggregatorClient::ReportOnce(const v1::ReportStateRequest& request)
 }
 
 absl::Status AggregatorClient::ReportState(const v1::ReportStateRequest& request) {
-  return Persist(follower_, "state not reported", 4, [&](bool*) { return ReportOnce(request); });
+  return Persist(follower_, "state not reported", 4,
+                 [&](bool waits, bool*) { return ReportOnce(request, waits); });
 }
 
 }  // namespace distro::tools

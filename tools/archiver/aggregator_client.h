@@ -35,9 +35,9 @@ class AggregatorClient {
 
  private:
   explicit AggregatorClient(const Follower& follower) : follower_(follower) {}
-  absl::Status SendOnce(const v1::UploadSnapshotHeader& header, absl::string_view bytes,
+  absl::Status SendOnce(const v1::UploadSnapshotHeader& header, absl::string_view bytes, bool waits,
                         uint64_t* sent);
-  absl::Status ReportOnce(const v1::ReportStateRequest& request);
+  absl::Status ReportOnce(const v1::ReportStateRequest& request, bool waits);
 
   // Constant after construction.
   const Follower follower_;

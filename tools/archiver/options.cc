@@ -19,7 +19,7 @@ absl::Status ArchiverOptions::Validate() const {
     return absl::InvalidArgumentError("--aggregator: is required, for example 127.0.0.1:7700");
   if (const auto target = ParseAggregatorUrl(channel.aggregator); !target.ok())
     return Annotate(target.status(), "--aggregator");
-  if (absl::Status status = ValidateClientTls(channel.insecure, channel.tls); !status.ok())
+  if (absl::Status status = ValidateCredential(channel.insecure, channel.tls); !status.ok())
     return status;
   if (absl::Status status = ValidateConnectTimeout(connect_timeout); !status.ok()) return status;
   if (data_dir.empty())

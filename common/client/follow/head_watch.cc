@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "common/client/backoff.h"
 #include "common/rpc/status.h"
@@ -27,9 +26,11 @@ absl::Status CheckUsable(const v1::GetRunResponse& run) {
 
 }  // namespace
 
-absl::StatusOr<v1::GetRunResponse> GetRun(const Follower& follower, Connection* connection) {
+absl::StatusOr<v1::GetRunResponse> GetRun(const Follower& follower, Connection* connection,
+                                          absl::Duration wait) {
   ClientCall call(follower.state);
-  call.context()->set_deadline(absl::ToChronoTime(absl::Now() + kTimeout));
+  const bool waits = wait > absl::ZeroDuration();
+  call.EndAfter(waits ? std::min(wait, kTimeout) : kTimeout, waits);
   v1::GetRunResponse response;
   absl::Status status =
       FromGrpcStatus(connection->admin()->GetRun(call.context(), v1::GetRunRequest(), &response));
@@ -45,9 +46,10 @@ absl::StatusOr<v1::GetRunResponse> AwaitRun(const Follower& follower, Connection
                                             FirstContact* contact) {
   Backoff backoff(follower.backoff, follower.seed + 1);
   const auto wanted = [&follower] { return !follower.state->ended(); };
+  absl::Duration wait = absl::ZeroDuration();
   contact->Begin();
   while (true) {
-    absl::StatusOr<v1::GetRunResponse> run = GetRun(follower, connection);
+    absl::StatusOr<v1::GetRunResponse> run = GetRun(follower, connection, wait);
     if (run.ok()) contact->Answered();
     const absl::Status status = run.ok() ? CheckUsable(*run) : run.status();
     if (status.ok()) return run;
@@ -57,6 +59,7 @@ absl::StatusOr<v1::GetRunResponse> AwaitRun(const Follower& follower, Connection
     if (follower.state->ended()) return follower.state->end_status();
     DISTRO_RETURN_IF_ERROR(end);
     follower.state->Sleep(std::min(DelayAfter(status, &backoff), contact->Left()));
+    wait = contact->ConnectionWait();
   }
 }
 
@@ -74,8 +77,10 @@ HeadWatch::~HeadWatch() {
 }
 
 void HeadWatch::Run() {
+  absl::Duration wait = absl::ZeroDuration();
   do {
-    const absl::StatusOr<v1::GetRunResponse> run = GetRun(follower_, connection_);
+    const absl::StatusOr<v1::GetRunResponse> run = GetRun(follower_, connection_, wait);
+    wait = run.ok() ? absl::ZeroDuration() : kTimeout;
     if (run.ok() && !done_.HasBeenNotified()) observer_(*run);
   } while (!done_.WaitForNotificationWithTimeout(interval_));
 }

@@ -15,9 +15,11 @@
 
 namespace distro {
 
-// One attempt, 10 s at most. Unavailable with reason `fenced`: an aggregator that has been replaced
+// One attempt, 10 s at most. With `wait` above 0, as every attempt after a failed one needs it, waits
+// so long for a connection (client_state.h, EndAfter). Unavailable with reason `fenced`: an aggregator that has been replaced
 // answered (its epoch is below the highest seen).
-absl::StatusOr<v1::GetRunResponse> GetRun(const Follower& follower, Connection* connection);
+absl::StatusOr<v1::GetRunResponse> GetRun(const Follower& follower, Connection* connection,
+                                          absl::Duration wait = absl::ZeroDuration());
 
 // Blocks until an answer has a run and a snapshot. Otherwise returns a final refusal, the status
 // that ended the client, or the one with which `contact` ends it.

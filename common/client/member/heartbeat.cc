@@ -12,12 +12,7 @@
 #include "common/rpc/status.h"
 
 namespace distro {
-namespace {
-
-// The minimum wait of the last attempt, when the time is over.
-constexpr absl::Duration kShortestWait = absl::Seconds(1);
-
-}  // namespace
+namespace {}  // namespace
 
 absl::StatusOr<v1::JoinResponse> JoinOnce(const SessionContext& context, Connection* connection,
                                           const v1::JoinRequest& asked, absl::Duration wait) {
@@ -29,9 +24,7 @@ absl::StatusOr<v1::JoinResponse> JoinOnce(const SessionContext& context, Connect
   ClientCall call(context.session);
   const absl::Duration limit = context.options->rpc_timeout;
   const bool waits = wait > absl::ZeroDuration();
-  call.context()->set_wait_for_ready(waits);
-  call.context()->set_deadline(
-      absl::ToChronoTime(absl::Now() + (waits ? std::min(wait, limit) : limit)));
+  call.EndAfter(waits ? std::min(wait, limit) : limit, waits);
   absl::Status status =
       FromGrpcStatus(connection->stub()->Join(call.context(), request, &response));
   const bool replaced = response.run_id() == request.run_id() && response.epoch() < request.epoch();
@@ -66,7 +59,7 @@ absl::StatusOr<v1::JoinResponse> JoinUntilAnswered(const SessionContext& context
     DISTRO_RETURN_IF_ERROR(end);
     if (!session->Sleep(std::min(DelayAfter(status, &backoff), contact->Left())))
       return session->end_status();
-    wait = std::max(contact->Left(), kShortestWait);
+    wait = contact->ConnectionWait();
   }
 }
 
@@ -133,9 +126,7 @@ absl::StatusOr<v1::HeartbeatResponse> Heartbeat::Send() {
   }
   v1::HeartbeatResponse response;
   ClientCall call(context_.session);
-  // While no call waits for a connection, gRPC polls it only every 5 s.
-  call.context()->set_wait_for_ready(failing_);
-  call.context()->set_deadline(absl::ToChronoTime(absl::Now() + context_.options->rpc_timeout));
+  call.EndAfter(context_.options->rpc_timeout, failing_);
   request.set_epoch(context_.session->view().epoch.value());
   if (context_.options->telemetry) *request.mutable_telemetry() = context_.options->telemetry();
   const absl::Duration begin = context_.clock->MonotonicNow();
