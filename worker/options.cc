@@ -48,7 +48,7 @@ absl::Status WorkerOptions::Validate() const {
     return absl::InvalidArgumentError("--aggregator: is required, for example 127.0.0.1:7700");
   if (data.empty())
     return absl::InvalidArgumentError("--data: is required, a file of text or tokens");
-  DISTRO_RETURN_IF_ERROR(ValidateClientTls(channel.insecure, channel.tls));
+  DISTRO_RETURN_IF_ERROR(ValidateCredential(channel.insecure, channel.tls));
   DISTRO_RETURN_IF_ERROR(ValidateConnectTimeout(connect_timeout));
   if (!channel.insecure && name.empty() && state_dir.empty()) {
     return absl::InvalidArgumentError(

@@ -94,6 +94,11 @@ grpc::ChannelArguments Arguments() {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ChannelOptions& options) {
+  DISTRO_RETURN_IF_ERROR(ValidateCredential(options.insecure, options.tls));
+  return OpenAnonymousChannel(options);
+}
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenAnonymousChannel(const ChannelOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(const std::string target, ParseAggregatorUrl(options.aggregator));
   DISTRO_RETURN_IF_ERROR(ValidateClientTls(options.insecure, options.tls));
   grpc::ChannelArguments arguments = Arguments();

@@ -22,4 +22,7 @@ namespace distro {
 // credentials; names the flag or the file. NotFound, PermissionDenied: a file cannot be read.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ChannelOptions& options);
 
+// The same without the demand for a credential. Calls that ask for one are refused.
+absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenAnonymousChannel(const ChannelOptions& options);
+
 }  // namespace distro

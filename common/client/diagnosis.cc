@@ -13,7 +13,7 @@
 namespace distro {
 
 absl::StatusOr<ConnectionLook> Diagnose(const ProbeOptions& options) {
-  DISTRO_ASSIGN_OR_RETURN(const auto channel, OpenChannel(options.channel));
+  DISTRO_ASSIGN_OR_RETURN(const auto channel, OpenAnonymousChannel(options.channel));
   DISTRO_ASSIGN_OR_RETURN(ConnectionLook look, Probe(options));
   if (look.fault) return look;
   const absl::Duration begin = Clock::Real()->MonotonicNow();

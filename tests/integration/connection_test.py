@@ -67,6 +67,8 @@ class ConnectionTest(ProcessTest):
         shown = json.loads(self.workspace.distroctl("check-connection", aggregator.grpc, *self.own, *self.ca,
                                                     "--output", "json"))
         self.assertTrue(shown["ok"])
+        table = self.workspace.distroctl("check-connection", aggregator.grpc, *self.ca)  # no credential is needed
+        self.assertRegex(table, r"health +ok .*SERVING")
         self.assertEqual([step["step"] for step in shown["steps"]], ["resolve", "connect", "tls", "http2", "health"])
         self.assertEqual(shown["certificate"]["names"], ["127.0.0.1"])
         self.assertEqual((shown["alpn"], shown["health"]), ("h2", "SERVING"))
@@ -90,10 +92,13 @@ class ConnectionTest(ProcessTest):
         holder, address = taken_port()
         with holder:
             worker = space.start_worker("w1", address)
-            worker.find(r"waiting for the aggregator .*connection refused")
+            archiver = space.start_archiver(address)
+            for process in (worker, archiver):
+                process.find(r"waiting for the aggregator .*connection refused")
         space.start_aggregator("--run", space.write_run(rounds=6, start_workers=1), "--model", space.init_model(),
                                listen=address)
-        self.assertEqual(worker.exit_code(), 0)
+        for process in (worker, archiver):
+            self.assertEqual(process.exit_code(), 0)
 
 
 if __name__ == "__main__":

@@ -79,11 +79,11 @@ Command CheckConnectionCommand(const Console* console) {
       .help =
           R"(Stops at the first step that fails. The message has the observation and the remedy, and the exit code is
 that of the fault (docs/troubleshooting.md): 6 if trying again may help, 13 to 17 if a flag or a certificate must be
-fixed. The certificate is shown with its CA, names and dates even if it is refused. Needs no role, and does not detect a
-credential that the aggregator does not know: `distroctl check` does.
+fixed. The certificate is shown with its CA, names and dates even if it is refused. Needs no credential, and does not detect
+one that the aggregator does not know: `distroctl check` does.
 
 Examples:
-  distroctl check-connection aggregator.example:7700 --ca ca.pem --token_file w7.token
+  distroctl check-connection aggregator.example:7700 --ca ca.pem
   distroctl check-connection 127.0.0.1:7700 --insecure --output json)",
       .run = [options, console]() -> absl::StatusOr<int> {
         if (options->step_timeout <= absl::ZeroDuration())

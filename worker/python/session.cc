@@ -59,7 +59,7 @@ absl::Status Session::Start() {
 
 absl::Status Session::Open() {
   DISTRO_RETURN_IF_ERROR(ValidateName(options_.name, "name"));
-  DISTRO_RETURN_IF_ERROR(ValidateClientTls(options_.channel.insecure, options_.channel.tls));
+  DISTRO_RETURN_IF_ERROR(ValidateCredential(options_.channel.insecure, options_.channel.tls));
   if (!options_.state_dir.empty()) {
     absl::StatusOr<std::unique_ptr<StateDir>> state = StateDir::Open(options_.state_dir, &log_);
     if (!state.ok()) return Annotate(state.status(), "state_dir");

@@ -57,7 +57,12 @@ absl::Status ValidateClientTls(bool insecure, const ClientTls& tls) {
   }
   if (tls.cert.empty() != tls.key.empty())
     return absl::InvalidArgumentError("--cert and --key: give both or neither");
-  if (tls.cert.empty() && tls.token_file.empty()) {
+  return absl::OkStatus();
+}
+
+absl::Status ValidateCredential(bool insecure, const ClientTls& tls) {
+  if (absl::Status status = ValidateClientTls(insecure, tls); !status.ok()) return status;
+  if (!insecure && tls.invite.empty() && tls.cert.empty() && tls.token_file.empty()) {
     return absl::InvalidArgumentError(
         "--invite, --token_file, or --cert and --key: one is required, it shows the aggregator who "
         "this is; --ca names the CA of its certificate (docs/security.md). --insecure talks "

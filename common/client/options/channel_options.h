@@ -49,9 +49,10 @@ inline absl::Duration PatienceOf(absl::Duration connect_timeout) {
 // outside 1..65535.
 absl::StatusOr<std::string> ParseAggregatorUrl(absl::string_view url);
 
-// InvalidArgument names the flags and the remedy: TLS without a certificate or a token, a
-// certificate without its key or the reverse, or TLS flags with --insecure, which would ignore
-// them.
+// InvalidArgument names the flags and the remedy: a certificate without its key or the reverse, or
+// TLS flags with --insecure, which would ignore them.
 absl::Status ValidateClientTls(bool insecure, const ClientTls& tls);
+// The same for clients that the aggregator must know: also TLS without a certificate or a token.
+absl::Status ValidateCredential(bool insecure, const ClientTls& tls);
 
 }  // namespace distro

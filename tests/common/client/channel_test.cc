@@ -95,7 +95,7 @@ TEST(OpenChannelTest, RefusesCompressedAnswersBeforeTheyAreInflated) {
   }
 }
 
-TEST(ValidateClientTlsTest, NamesFlagsAndRemedy) {
+TEST(ValidateCredentialTest, NamesFlagsAndRemedy) {
   struct Case {
     bool insecure;
     ClientTls tls;
@@ -109,13 +109,19 @@ TEST(ValidateClientTlsTest, NamesFlagsAndRemedy) {
                         {true, {.invite = "invite"}, "--invite"},
                         {false, {.invite = "invite", .token_file = "token"}, "leave --ca"}};
   for (const Case& c : cases) {
-    const absl::Status status = ValidateClientTls(c.insecure, c.tls);
+    const absl::Status status = ValidateCredential(c.insecure, c.tls);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(status.message(), ::testing::HasSubstr(c.names));
   }
-  EXPECT_TRUE(ValidateClientTls(true, {}).ok());
-  EXPECT_TRUE(ValidateClientTls(false, {.token_file = "token"}).ok());
-  EXPECT_TRUE(ValidateClientTls(false, {.cert = "cert", .key = "key"}).ok());
+  EXPECT_TRUE(ValidateCredential(true, {}).ok());
+  EXPECT_TRUE(ValidateCredential(false, {.token_file = "token"}).ok());
+  EXPECT_TRUE(ValidateCredential(false, {.cert = "cert", .key = "key"}).ok());
+}
+
+TEST(ValidateClientTlsTest, NeedsNoCredentialAndRefusesWhatContradicts) {
+  EXPECT_TRUE(ValidateClientTls(false, {.ca = "ca"}).ok());
+  EXPECT_EQ(ValidateClientTls(true, {.ca = "ca"}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ValidateClientTls(false, {.cert = "cert"}).code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace
