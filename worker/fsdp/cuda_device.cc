@@ -1,6 +1,7 @@
 #include "worker/fsdp/cuda_device.h"
 
 #include "absl/strings/str_cat.h"
+#include "worker/plan/memory_plan.h"
 #include "worker/torch/cuda_torch.h"
 
 namespace distro::worker {
@@ -41,6 +42,16 @@ void* AllocateOnGpu(size_t bytes) {
 }
 
 void FreeOnGpu(void* memory) { allocator::raw_delete(memory); }
+
+// One size on all GPUs: Torch's own choice depends on the GPU. The form is :KIB:PARTS.
+void FixCublasWorkspace() {
+  constexpr int64_t kParts = 8;  // as cuBLAS's documentation recommends for Hopper
+  c10::utils::set_env("CUBLAS_WORKSPACE_CONFIG",
+                      absl::StrCat(":", kCublasWorkspaceBytes / kParts / 1024, ":", kParts).c_str(),
+                      /*overwrite=*/false);
+}
+
+int64_t CublasWorkspaceBytes() { return static_cast<int64_t>(at::cuda::getChosenWorkspaceSize()); }
 
 absl::StatusOr<GpuMemory> MemoryOfGpu(int device) {
   return CatchTorch("GPU memory", [&]() -> absl::StatusOr<GpuMemory> {

@@ -26,6 +26,13 @@ CUstream_st* CurrentStream(int device);
 void* AllocateOnGpu(size_t bytes);
 void FreeOnGpu(void* memory);
 
+// Gives every cuBLAS handle a workspace of kCublasWorkspaceBytes on every GPU, unless the
+// environment's CUBLAS_WORKSPACE_CONFIG says another. Call before the first product: Torch reads it
+// once.
+void FixCublasWorkspace();
+// The workspace of a handle, of Torch's caching allocator.
+int64_t CublasWorkspaceBytes();
+
 struct GpuMemory {
   int64_t free_bytes = 0;
   int64_t total_bytes = 0;

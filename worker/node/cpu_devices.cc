@@ -21,6 +21,8 @@ class CpuDevices final : public NodeDevices {
         .bytes = bytes, .reserve_bytes = bytes / kHostReserveShare, .shared = true, .cuda = false};
   }
 
+  int64_t LibraryBytes() const override { return 0; }
+
   absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> Connect(
       int ranks, absl::Duration timeout, std::shared_ptr<CollectiveTime> time) const override {
     auto communicators =

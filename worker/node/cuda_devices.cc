@@ -17,7 +17,7 @@
 namespace distro::worker {
 namespace {
 
-// For context, NCCL's buffers, libraries' workspaces, and fragmentation of the caching allocator.
+// For context, NCCL's buffers, and fragmentation of the caching allocator.
 constexpr int64_t kLeastReserve = int64_t{768} << 20;
 constexpr int64_t kReserveShare = 32;
 
@@ -50,6 +50,8 @@ class CudaDevices final : public NodeDevices {
     available.host_bytes = host - host / kHostReserveShare;
     return available;
   }
+
+  int64_t LibraryBytes() const override { return kCublasHandles * CublasWorkspaceBytes(); }
 
   absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> Connect(
       int ranks, absl::Duration timeout, std::shared_ptr<CollectiveTime> time) const override {
@@ -86,6 +88,7 @@ class CudaDevices final : public NodeDevices {
 
 absl::StatusOr<std::shared_ptr<const NodeDevices>> MakeDevices(DeviceKind kind) {
   if (kind == DeviceKind::kCpu) return MakeCpuDevices();
+  FixCublasWorkspace();
   return std::make_shared<CudaDevices>();
 }
 

@@ -48,6 +48,7 @@ absl::Status CheckPlan(const NodeOptions& options, const Node::Parts& parts,
                                  .element_arrays = parts.rule->element_arrays,
                                  .block_bytes = parts.rule->PendingBytes(parts.kept_per_block),
                                  .copy = parts.copy,
+                                 .library_bytes = parts.devices->LibraryBytes(),
                                  .needs_whole = parts.rule->needs_whole};
   DISTRO_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(request));
   for (int rank = 0; parts.log != nullptr && rank < options.ranks; ++rank)

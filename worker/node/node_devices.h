@@ -44,6 +44,8 @@ class NodeDevices {
   // InvalidArgument names --ranks: there are not as many devices; or --device: there is none.
   virtual absl::Status CheckRanks(int ranks) const = 0;
   virtual absl::StatusOr<AvailableMemory> Memory(int ranks) const = 0;
+  // The bytes that libraries take of a rank's device, and keep, when it first computes.
+  virtual int64_t LibraryBytes() const = 0;
 
   // One communicator per rank. `timeout`: how long ranks wait for each other. `time` receives the
   // time of operations.

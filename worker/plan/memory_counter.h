@@ -18,7 +18,7 @@ enum class MemoryCategory {
   kMomentum,     // and other state of the optimizer
   kGathered,     // units for computation: gathered, or copied to param_dtype
   kActivations,  // saved by forward for backward, and temporaries of a unit
-  kWorkspace,    // gradients being reduced, pending coefficients, lookahead
+  kWorkspace,    // gradients being reduced, pending coefficients, lookahead, libraries
 };
 inline constexpr int kMemoryCategories = 6;
 using MemoryByCategory = std::array<int64_t, kMemoryCategories>;  // bytes

@@ -48,7 +48,8 @@ RankMemoryPlan PlanRank(const MemoryRequest& request, const Moment& moment, cons
   }
   at(MemoryCategory::kGathered) = moment.gathered;
   at(MemoryCategory::kActivations) = moment.activations;
-  at(MemoryCategory::kWorkspace) = moment.workspace + (options.cpu_offload ? 0 : copy);
+  at(MemoryCategory::kWorkspace) =
+      moment.workspace + (options.cpu_offload ? 0 : copy) + request.library_bytes;
   for (const int64_t category : plan.bytes) plan.device_bytes += category;
   plan.phase = moment.phase;
   return plan;

@@ -17,6 +17,11 @@
 
 namespace distro::worker {
 
+// cuBLAS's workspace for each of its handles, and the handles of a rank: its thread computes forward
+// passes and steps, autograd's thread of the device the backward pass.
+inline constexpr int64_t kCublasWorkspaceBytes = int64_t{32} << 20;
+inline constexpr int kCublasHandles = 2;
+
 struct MemoryRequest {
   // Both borrowed.
   const Architecture* model = nullptr;
@@ -31,6 +36,8 @@ struct MemoryRequest {
   int element_arrays = 0;
   int64_t block_bytes = 0;
   bool copy = false;  // a second copy of the parameters: overlap, local steps
+  // Of each device, what libraries take when a rank first computes (NodeDevices::LibraryBytes).
+  int64_t library_bytes = 0;
   // Tensors that a step of the rule needs whole, [tensors] (Muon); empty: none.
   std::vector<bool> needs_whole = {};
 };

@@ -70,6 +70,7 @@ TEST(GpuMemoryTest, ThePlanHoldsOnTheCachingAllocator) {
   config.intermediate_size = 1536;
   config.vocab_size = 8000;
   config.max_positions = 512;
+  FixCublasWorkspace();
   for (const FloatType type : {FloatType::kF32, FloatType::kBf16}) {
     const FsdpOptions options{.param_dtype = type};
     Node node(config, 1, options, 1, at::Device("cuda:0"));
@@ -80,6 +81,7 @@ TEST(GpuMemoryTest, ThePlanHoldsOnTheCachingAllocator) {
     request.options = options;
     request.sequences = 4;
     request.positions = 512;
+    request.library_bytes = kCublasHandles * CublasWorkspaceBytes();
     allocator::resetPeakStats(0);
     node.Gradient({RandomTokens(4 * 513, 8000, 1)}, 4);
     const double planned = static_cast<double>(PlanMemory(request).value().ranks[0].device_bytes);

@@ -256,7 +256,7 @@ TEST(MemoryPlanTest, AStepOfWholeMatricesIsInThePlan) {
   }
 }
 
-TEST_F(MemoryCheckTest, MomentumPendingAndLookaheadAreInThePlan) {
+TEST_F(MemoryCheckTest, MomentumPendingLookaheadAndLibrariesAreInThePlan) {
   const auto planned = [&](MemoryCategory category) {
     return PlanMemory(request_).value().ranks[0].bytes[static_cast<size_t>(category)];
   };
@@ -266,6 +266,8 @@ TEST_F(MemoryCheckTest, MomentumPendingAndLookaheadAreInThePlan) {
   const int64_t without = planned(MemoryCategory::kWorkspace);
   request_.copy = true;
   EXPECT_EQ(planned(MemoryCategory::kWorkspace) - without, 4 * whole.shard(0).elements());
+  request_.library_bytes = 1000;
+  EXPECT_EQ(planned(MemoryCategory::kWorkspace) - without, 4 * whole.shard(0).elements() + 1000);
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ class EmulatedDevices : public NodeDevices {
     return AvailableMemory{
         .bytes = int64_t{1} << 30, .reserve_bytes = 0, .shared = false, .cuda = true};
   }
+  int64_t LibraryBytes() const override { return kCublasHandles * kCublasWorkspaceBytes; }
   absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> Connect(
       int ranks, absl::Duration timeout, std::shared_ptr<CollectiveTime> /*time*/) const override {
     return MakeThreadGroup(ranks, {.watchdog = timeout})->TakeCommunicators();

@@ -46,6 +46,7 @@ class CountedDevices final : public NodeDevices {
   int default_ranks() const override { return 1; }
   absl::Status CheckRanks(int ranks) const override { return host_->CheckRanks(ranks); }
   absl::StatusOr<AvailableMemory> Memory(int ranks) const override { return host_->Memory(ranks); }
+  int64_t LibraryBytes() const override { return host_->LibraryBytes(); }
   absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> Connect(
       int ranks, absl::Duration timeout, std::shared_ptr<CollectiveTime> time) const override {
     return host_->Connect(ranks, timeout, std::move(time));
