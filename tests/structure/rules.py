@@ -97,7 +97,7 @@ USES = {
     "tests/worker/python": "tests/testing/worker",
     "tests/worker/node": "tests/worker/model tests/worker/fsdp tests/kernels",  # emulated GPUs as a node's devices
     "tests/tools": "",
-    "tests/tools/distroctl": "tests/server/service",  # the commands against a whole aggregator
+    "tests/tools/distroctl": "tests/server/service tests/tools/archiver",  # the commands against a whole aggregator, and an archive
     "tests/tools/archiver": "tests/common/client/follow tests/server/service",  # against a whole aggregator in the test's process, and one that plays a script
     "tests/integration": "common/simulation server worker tools/distroctl tools/archiver tests/testing/server tests/testing/worker",
     "tests/compatibility": "common/process worker/model",
