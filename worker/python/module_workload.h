@@ -21,8 +21,8 @@ namespace distro::worker {
 
 class ModuleWorkload final : public Workload {
  public:
-  // `data_fingerprint` and `tokenizer` as JoinRequest has them. Rounds are compressed and applied by
-  // `threads` threads, 1 at least.
+  // `data_fingerprint` and `tokenizer` as JoinRequest has them. `threads`, at least 1, compress and
+  // apply rounds.
   ModuleWorkload(ModuleTensors* module, std::string data_fingerprint, std::string tokenizer,
                  HandOver* program, PhaseClock* phases, int threads)
       : module_(module),
