@@ -17,8 +17,8 @@
 
 namespace distro::worker {
 
-// cuBLAS's workspace for each of its handles, and the handles of a rank: its thread computes forward
-// passes and steps, autograd's thread of the device the backward pass.
+// cuBLAS's workspace for each of its handles, and the handles of a rank: its thread computes
+// forward passes and steps, autograd's thread of the device the backward pass.
 inline constexpr int64_t kCublasWorkspaceBytes = int64_t{32} << 20;
 inline constexpr int kCublasHandles = 2;
 

@@ -1,5 +1,5 @@
-// Includes Torch's CUDA headers: streams, caching allocator, cuBLAS's workspaces. The only file that
-// does. Only in builds with DISTRO_CUDA.
+// Includes Torch's CUDA headers: streams, caching allocator, cuBLAS's workspaces. The only file
+// that does. Only in builds with DISTRO_CUDA.
 #pragma once
 
 #include <ATen/cuda/CUDAContextLight.h>

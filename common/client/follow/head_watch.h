@@ -15,9 +15,9 @@
 
 namespace distro {
 
-// One attempt, 10 s at most. With `wait` above 0, as every attempt after a failed one needs it, waits
-// so long for a connection (client_state.h, EndAfter). Unavailable with reason `fenced`: an aggregator that has been replaced
-// answered (its epoch is below the highest seen).
+// One attempt, 10 s at most. With `wait` above 0, as every attempt after a failed one needs it,
+// waits so long for a connection (client_state.h, EndAfter). Unavailable with reason `fenced`: an
+// aggregator that has been replaced answered (its epoch is below the highest seen).
 absl::StatusOr<v1::GetRunResponse> GetRun(const Follower& follower, Connection* connection,
                                           absl::Duration wait = absl::ZeroDuration());
 

@@ -107,8 +107,8 @@ TEST_F(RestoredRunTest, TheLogGoesOnAfterTheCopy) {
   EXPECT_EQ((*again)->next_round(), RoundId(kRound + 1));
 }
 
-// The archiver was there from the first round on: round 0 follows the start of the run that is gone,
-// which the new one's start has other bytes than.
+// The archiver was there from the first round on: round 0 follows the start of the run that is
+// gone, which the new one's start has other bytes than.
 TEST_F(RestoredRunTest, TheHeadersOfAYoungRunBeginWithRoundZero) {
   SetRounds(0, 3);
   ASSERT_EQ(Write(), absl::OkStatus());
