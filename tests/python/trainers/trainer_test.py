@@ -56,7 +56,8 @@ class TrainerTest(ExampleTest):
         return [line[key] for line in trainer.state.log_history if key in line]
 
     def test_trains_as_a_loop_over_the_batches_does(self):
-        run, model = self.join("loop")
+        steep = {"warmup_rounds": 1, "peak_learning_rate": 0.06}  # 16 steps are few
+        run, model = self.join("loop", **steep)
         optimizer, losses, rates = distro_train.Optimizer(run), [], []
         collate = transformers.default_data_collator
         for batch in run.batches(Lines(), collate, 2):  # as Trainer, to the bit: Muon makes more of other roundings
@@ -66,7 +67,7 @@ class TrainerTest(ExampleTest):
             losses.append(loss.item())
             rates.append(optimizer.param_groups[0]["lr"])
         losses, rates = [sum(pair) / 2 for pair in zip(losses[::2], losses[1::2])], rates[1::2]
-        run, model = self.join("trainer")
+        run, model = self.join("trainer", **steep)
         args = self.arguments()
         trainer = self.trainer(run, model, args, data_collator=collate)
         trainer.train()
@@ -75,7 +76,7 @@ class TrainerTest(ExampleTest):
         for own, wanted in zip(self.logged(trainer, "loss"), losses, strict=True):
             self.assertAlmostEqual(own, wanted, places=3)
         self.assertEqual(self.logged(trainer, "learning_rate"), rates)
-        self.assertLess(losses[-1], losses[0] - 0.1)
+        self.assertLess(losses[-1], losses[0] - 0.5)
         self.assertEqual((args.max_steps, args.gradient_accumulation_steps), (-1, 1), "the user's arguments stay")
 
     def test_an_optimizer_and_a_schedule_of_the_user(self):
