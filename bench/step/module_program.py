@@ -18,18 +18,10 @@ import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from pytorch_llama import Llama  # noqa: E402
+from pytorch_step import WARM_UPS, adamw, loss_of, train_step  # noqa: E402
 from step import SAMPLES, SEQUENCE  # noqa: E402
 
-WARM_UPS = 5
 OUTSIDE = ("weights.0", "weights.1")  # embedding and head
-
-
-def adamw(parameters):
-    return torch.optim.AdamW(parameters, lr=1e-3, weight_decay=0.1, fused=True)
-
-
-def loss_of(model, text):
-    return model(text[:, :-1], text[:, 1:].contiguous())
 
 
 def plain(model, config, steps):
@@ -37,11 +29,7 @@ def plain(model, config, steps):
     for step in range(WARM_UPS + steps):
         if step == WARM_UPS:
             begin = time.process_time()
-        text = torch.randint(config["vocab_size"], (SAMPLES, SEQUENCE + 1))
-        loss_of(model, text).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        train_step(model, model, optimizer, torch.randint(config["vocab_size"], (SAMPLES, SEQUENCE + 1)))
     return {"step": (time.process_time() - begin) / steps}
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Training steps of a Llama in plain PyTorch on the processor: forward, backward, clipping, fused AdamW. step.py calls it.
+"""Training steps of a Llama in plain PyTorch on the processor: forward, backward, clipping, fused AdamW. step.py calls it;
+module_program.py takes the same step.
 
     pytorch_step.py CONFIG.json --samples 8 --sequence 128 --threads 2 --steps 40 [--compile]
 
@@ -20,6 +21,23 @@ from pytorch_llama import Llama  # noqa: E402
 WARM_UPS = 5
 
 
+def adamw(parameters):
+    return torch.optim.AdamW(parameters, lr=1e-3, weight_decay=0.1, fused=True)
+
+
+def loss_of(forward, text):
+    """Of the text's tokens but the first, by those before them."""
+    return forward(text[:, :-1], text[:, 1:].contiguous())
+
+
+def train_step(forward, model, optimizer, text):
+    """`forward`: the model, or what it was compiled to."""
+    loss_of(forward, text).backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("config", type=pathlib.Path)
@@ -31,15 +49,12 @@ def main():
     config = json.loads(options.config.read_text())
     model = Llama(config, "cpu", torch.float32)
     forward = torch.compile(model) if options.compile else model
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1, fused=True)
+    optimizer = adamw(model.parameters())
     seconds = []
     for _ in range(WARM_UPS + options.steps):
         text = torch.randint(config["vocab_size"], (options.samples, options.sequence + 1))
         begin = time.monotonic()
-        forward(text[:, :-1], text[:, 1:].contiguous()).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        train_step(forward, model, optimizer, text)
         seconds.append(time.monotonic() - begin)
     print(json.dumps({"tokens_per_second": options.samples * options.sequence / statistics.median(seconds[WARM_UPS:])}))
 

@@ -10,6 +10,7 @@ import tempfile
 
 import distro_train
 import torch
+from client.safetensors import read_safetensors
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
 from llama import Llama  # noqa: E402
@@ -35,14 +36,11 @@ def parameters(model):
 
 
 def saved(run):
-    """The run's parameters, by name: f32 (docs/checkpoints.md)."""
+    """The run's parameters, by name."""
     with tempfile.TemporaryDirectory() as folder:
         run.save(f"{folder}/saved")
-        content = pathlib.Path(folder, "saved", "model.safetensors").read_bytes()
-    end = 8 + int.from_bytes(content[:8], "little")
-    header = json.loads(content[8:end])
-    return {name: torch.frombuffer(bytearray(content[end:][slice(*tensor["data_offsets"])]), dtype=torch.float32).view(tensor["shape"])
-            for name, tensor in header.items() if name != "__metadata__"}
+        tensors = read_safetensors(pathlib.Path(folder, "saved", "model.safetensors").read_bytes())
+    return {name: torch.from_numpy(values) for name, values in tensors.items()}
 
 
 def same(a, b):

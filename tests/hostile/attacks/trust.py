@@ -51,7 +51,8 @@ def archiver_poison(target):
     import hashlib
 
     from client.messages import pb
-    from client.replica import Replica, combined_hash, replace_values
+    from client.replica import Replica, combined_hash
+    from client.safetensors import replace_values
     from client.session import Caller
     archiver, told = Caller(target.grpc, target.ca, target.tokens["archiver"]), {}
     run = archiver.get_run()

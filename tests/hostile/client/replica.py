@@ -1,5 +1,4 @@
 """Parameters that follow the log (docs/algorithm.md): layout, integer inverse transform, update, state hash."""
-import json
 import math
 import struct
 
@@ -8,6 +7,7 @@ import xxhash
 
 from client.gaps import decode_gaps
 from client.payload import unframe
+from client.safetensors import read_safetensors
 
 SIDE, G = 64, 0x9E3779B97F4A7C15
 MAX_SUM = 32767
@@ -21,24 +21,6 @@ def _basis():
 
 
 BASIS = _basis()
-
-
-def read_safetensors(data):
-    """{name: float32 array}."""
-    size = struct.unpack_from("<Q", data)[0]
-    header = json.loads(data[8:8 + size])
-    tensors = {}
-    for name, entry in header.items():
-        if name != "__metadata__":
-            begin, end = (8 + size + offset for offset in entry["data_offsets"])
-            tensors[name] = numpy.frombuffer(data[begin:end], "<f4").reshape(entry["shape"]).copy()
-    return tensors
-
-
-def replace_values(data, change):
-    """The same file with other values: `change` gets and gives the float32 array of all of them."""
-    begin = 8 + struct.unpack_from("<Q", data)[0]
-    return data[:begin] + change(numpy.frombuffer(data[begin:], "<f4").copy()).astype("<f4").tobytes()
 
 
 def tensor_hash(values):
