@@ -61,6 +61,9 @@ TEST_F(DirectiveTest, AQuarantineIsAlsoHeardFromAnUpload) {
 TEST_F(DirectiveTest, AResyncEndsTheSessionAndAnotherOneFollows) {
   SetEpoch(3);
   Begin({StreamScript()});
+  // Otherwise the first session may take the script that the other one is to play.
+  ASSERT_TRUE(aggregator_->Await(
+      [](const AggregatorState& state) { return !state.subscriptions.empty(); }));
   Direct(v1::DIRECTIVE_RESYNC, "tensor a differs");
   const absl::Status status = exchange_->Next().status();
   EXPECT_EQ(ReasonOf(status), "diverged");
