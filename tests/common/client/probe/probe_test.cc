@@ -189,10 +189,18 @@ TEST_F(ProbeTest, WhatIsWrongWithTheFlagsIsAnError) {
   ProbeOptions options;
   options.channel = {.aggregator = "nowhere", .insecure = true};
   EXPECT_TRUE(absl::IsInvalidArgument(Probe(options).status()));
-  options.channel = {.aggregator = "host:7700", .insecure = false};
-  EXPECT_TRUE(absl::IsInvalidArgument(Probe(options).status())) << "no credential";
+  options.channel = {.aggregator = "host:7700", .tls = {.cert = "cert"}};
+  EXPECT_TRUE(absl::IsInvalidArgument(Probe(options).status())) << "no key";
   options.channel.tls = {.ca = folder_.File("absent"), .token_file = folder_.File("token")};
   EXPECT_THAT(std::string(Probe(options).status().message()), HasSubstr("absent"));
+}
+
+TEST_F(ProbeTest, NeedsNoCredential) {
+  ProbeOptions options;
+  options.channel = {.aggregator = Listener(-1).address(), .insecure = false};
+  const auto look = Probe(options);
+  ASSERT_TRUE(look.ok()) << look.status();
+  ExpectFault(*look, "connect", FaultKind::kUnreachable, "connection refused");
 }
 
 // gRPC goes through a proxy that the environment names, the probe does not: what it sees says
