@@ -86,6 +86,11 @@ class DataTest(MistakesTest):
         path = self.write("tokens.bin", "I", [20000 + i % 4000 for i in range(4000)])
         self.expect(self.worker("127.0.0.1:1", "--data", path), 2, "--data: ")
 
+    def test_documents_that_are_not_tokens_yet(self):
+        for name in ("corpus.jsonl", "corpus.parquet"):
+            path = self.write(name, "B", b'{"text": "One."}')
+            self.expect(self.worker("127.0.0.1:1", "--data", path), 2, "--data: ")
+
     def test_tokens_above_the_vocabulary(self):
         aggregator = self.workspace.create_run(start_workers=1)
         path = self.write("tokens.u16", "H", [i % 256 for i in range(4000)] + [777] + [1] * 99)

@@ -126,6 +126,13 @@ absl::StatusOr<TokenFormat> GuessTokenFormat(absl::string_view path, absl::strin
   if (absl::EndsWith(path, ".u32")) return TokenFormat::kUint32;
   if (absl::EndsWith(path, ".u16")) return TokenFormat::kUint16;
   if (absl::EndsWith(path, ".bin")) return GuessBin(bytes);
+  for (const char* extension : {".jsonl", ".ndjson", ".parquet"}) {
+    if (absl::EndsWith(path, extension)) {
+      return absl::InvalidArgumentError(
+          "holds documents, not tokens; make token files of them with scripts/distro-data, and "
+          "give its index.json (docs/data.md)");
+    }
+  }
   return absl::InvalidArgumentError(
       "the name does not tell the format (.txt, .md, .pod, .bin, .u16, .u32, and .json for an "
       "index do); give --data_format text, llmc, uint16 or uint32");

@@ -25,7 +25,8 @@ enum class TokenFormat {
 absl::StatusOr<TokenFormat> ParseTokenFormat(absl::string_view name);
 
 // What kAuto means for this file. InvalidArgument: the name does not tell; a .bin without a header
-// that holds, by its values, 32-bit tokens; the message names the --data_format to give.
+// that holds, by its values, 32-bit tokens: the message names the --data_format to give; documents
+// that distro-data makes tokens of.
 absl::StatusOr<TokenFormat> GuessTokenFormat(absl::string_view path, absl::string_view bytes);
 
 struct TokenBytes {

@@ -221,6 +221,15 @@ TEST_F(OpenTokensTest, ErrorsNameTheFile) {
             absl::StatusCode::kNotFound);
 }
 
+TEST_F(OpenTokensTest, DocumentsAreRefusedWithTheToolThatMakesTokensOfThem) {
+  for (const char* name : {"a.jsonl", "a.ndjson", "a.parquet"}) {
+    const absl::Status status = Open(name, "{\"text\": \"One.\"}").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("scripts/distro-data"));
+  }
+  EXPECT_EQ(Open("a.jsonl", "{}", TokenFormat::kText)->tokens(), 2);
+}
+
 // A .bin says nothing about its width. Llama's tokens have upper halves of 0 and 1, GPT-2's of 0.
 TEST_F(OpenTokensTest, RefusesABinOf32BitTokensAndNamesTheFlag) {
   for (const std::vector<uint32_t>& tokens :
