@@ -4,11 +4,10 @@
     distroctl run create HOST:7700 --run run.json --model initial              # once: the run
     python finetune.py train --model Qwen/Qwen3-0.6B --lora 16 --aggregator HOST:7700 --data chat.jsonl --name w1
 
-With --lora only the adapters are trained and sent, a few megabytes, and every worker has the model under them; without,
-the run is of the whole model. run.json has "workers": "python", for adapters also "inner_optimizer": "adamw".
-
-A line of the data is a conversation: {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", ...}]}
-Only what the assistant says is learned: all other tokens have the label -100, which no loss counts.
+With --lora only the adapters are trained and sent, a few megabytes; without it the whole model is. run.json has
+"workers": "python", for adapters also "inner_optimizer": "adamw". A line of the data is a conversation:
+{"messages": [{"role": "user", "content": "..."}, {"role": "assistant", "content": "..."}, ...]}. Only what the
+assistant says is learned: all other tokens have the label -100, which no loss counts.
 """
 import argparse
 import hashlib
@@ -19,9 +18,9 @@ import pathlib
 import distro_train
 import torch
 from distro_train.transformers import RunTrainer
+from peft import LoraConfig, get_peft_model
+from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainingArguments
-
-NOT_LEARNED = -100
 
 
 class Conversations:
@@ -40,42 +39,32 @@ class Conversations:
     def __getitem__(self, index):
         messages = json.loads(self.lines[index])["messages"]
         tokens, labels = [], []
-        for turn, message in enumerate(messages):
-            if message["role"] != "assistant":
-                continue
-            before = self.render(messages[:turn], add_generation_prompt=True)
-            after = self.render(messages[:turn + 1])
+        for turn in (turn for turn, message in enumerate(messages) if message["role"] == "assistant"):
+            before, after = self.render(messages[:turn], add_generation_prompt=True), self.render(messages[:turn + 1])
             if before[:len(tokens)] != tokens or after[:len(before)] != before:
                 raise ValueError(f"line {index + 1}: the template writes earlier turns anew: split the conversation")
-            labels += [NOT_LEARNED] * (len(before) - len(tokens)) + after[len(before):]
+            labels += [-100] * (len(before) - len(tokens)) + after[len(before):]
             tokens = after
-        if all(label == NOT_LEARNED for label in labels[1:self.length]):
+        if all(label == -100 for label in labels[1:self.length]):
             raise ValueError(f"line {index + 1}: no answer within the first {self.length} tokens")
-        return {"input_ids": tokens[:self.length], "labels": labels[:self.length]}
+        sample = {"input_ids": tokens, "labels": labels, "attention_mask": [1] * len(tokens)}
+        return {key: values[:self.length] for key, values in sample.items()}
 
     def render(self, messages, **options):
         return self.tokenizer.apply_chat_template(messages, tokenize=True, return_dict=False, **options)
 
     def collate(self, samples):
-        """Samples of different lengths as one batch, filled up at their ends."""
-        longest = max(len(sample["input_ids"]) for sample in samples)
-
-        def filled(key, value):
-            return torch.tensor([sample[key] + [value] * (longest - len(sample[key])) for sample in samples])
-
-        tokens = filled("input_ids", self.tokenizer.pad_token_id or 0)
-        there = torch.tensor([[i < len(sample["input_ids"]) for i in range(longest)] for sample in samples])
-        return {"input_ids": tokens, "labels": filled("labels", NOT_LEARNED), "attention_mask": there.long()}
+        """Samples of different lengths as one batch, padded at their ends."""
+        padding = {"input_ids": self.tokenizer.pad_token_id or 0, "labels": -100, "attention_mask": 0}
+        return {key: pad_sequence([torch.tensor(sample[key]) for sample in samples], True, padding_value=pad)
+                for key, pad in padding.items()}
 
 
 def load(args):
     """The model, f32, with what is trained requiring a gradient."""
     model = AutoModelForCausalLM.from_pretrained(args.model, dtype=torch.float32)
-    if args.lora:
-        from peft import LoraConfig, get_peft_model
-
-        model = get_peft_model(model, LoraConfig(r=args.lora, lora_alpha=2 * args.lora, target_modules="all-linear"))
-    return model
+    adapters = LoraConfig(r=args.lora, lora_alpha=2 * args.lora, target_modules="all-linear") if args.lora else None
+    return get_peft_model(model, adapters) if adapters else model
 
 
 def init(args):
@@ -91,9 +80,8 @@ def train(args):
     tokenizer = AutoTokenizer.from_pretrained(args.model)
     data = Conversations(args.data, tokenizer, args.length)
     model = load(args).to(args.device)
-    with distro_train.connect(args.aggregator, ca=args.ca, token_file=args.token_file, insecure=args.insecure,
-                              name=args.name, model=model, state_dir=args.state_dir,
-                              fingerprint=data.fingerprint) as run:
+    with distro_train.connect(args.aggregator, name=args.name, ca=args.ca, token_file=args.token_file, model=model,
+                              insecure=args.insecure, state_dir=args.state_dir, fingerprint=data.fingerprint) as run:
         settings = TrainingArguments(
             output_dir=args.out, use_cpu=args.device == "cpu", bf16=args.bf16, save_strategy="no", report_to="none",
             per_device_train_batch_size=args.batch_size or run.config["samples_per_worker"],
@@ -107,11 +95,10 @@ def train(args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(required=True)
+    commands = parser.add_subparsers(dest="command", required=True)
     make = commands.add_parser("init", help="write what the run begins with")
     work = commands.add_parser("train", help="train in the run until it is over")
-    for command, does in ((make, init), (work, train)):
-        command.set_defaults(command=does)
+    for command in (make, work):
         command.add_argument("--model", required=True, help="name or folder; without --lora also the folder of init")
         command.add_argument("--lora", type=int, default=0, metavar="RANK", help="train adapters of this rank only")
         command.add_argument("--out", required=command is make, default="trained", help="folder to write")
@@ -128,7 +115,7 @@ def main():
     work.add_argument("--device", default="cpu", help="cpu or cuda")
     args = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
-    args.command(args)
+    {"init": init, "train": train}[args.command](args)
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ class EvaluateTest(ExampleTest):
         processes.until(lambda: archiver.child.poll() is not None or checkpoint.exists(), "the checkpoint is published")
         share = answered(transformers.AutoModelForCausalLM.from_pretrained(checkpoint), tokenizer)
         command = re.search(r"^lm-eval (--model hf .*own_questions.*)$", PAGE, re.M)[1]
-        command = command.replace("models/round-1000", str(checkpoint)).replace("tokenizer=initial", f"tokenizer={initial}")
+        command = command.replace("models/round-1000", str(checkpoint))
         evaluated = space.start("lm-eval", [PYTHON, "-B", "-c", f"import os, runpy; os.chdir({str(CHECKOUT)!r}); "
                                             "runpy.run_module('lm_eval', run_name='__main__')", *command.split(),
                                             "--output_path", space.folder / "results"])
