@@ -6,7 +6,8 @@
     module_program.py CONFIG.json --threads 2 --aggregator HOST:PORT            as a worker, alone, until the run is done
 
 Prints a line of JSON, in seconds of processor time: `step` of a step, all threads together; as a worker also `ours`, what of it other
-threads than the program's take: gradient norm, clipping, compress, apply, and sending and receiving.
+threads than the program's take: gradient norm, clipping, compress, apply, and sending and receiving; and of these `kernels`, the time,
+not processor time, of the phases compress and apply.
 """
 import argparse
 import json
@@ -35,6 +36,10 @@ def plain(model, config, steps):
 
 def as_worker(model, config, aggregator):
     import distro_train
+    def readings():
+        phases = run.summary()["phase_seconds"]
+        return time.process_time(), time.thread_time(), phases["compress"] + phases["apply"]
+
     steps, begin = 0, None
     with distro_train.connect(aggregator, insecure=True, name="step", model=model, fingerprint=None, state_interval_rounds=0) as run:
         optimizer = distro_train.Optimizer(run, adamw)
@@ -44,10 +49,10 @@ def as_worker(model, config, aggregator):
             loss.backward()
             steps += begin is not None
             if optimizer.step(loss):
-                end = time.process_time(), time.thread_time()
+                end = readings()
                 begin = begin or end  # the first round warms up
-        process, program = (last - first for first, last in zip(begin, end))
-        return {"step": process / steps, "ours": (process - program) / steps, "parameters": run.summary()["parameters"]}
+        process, program, kernels = ((last - first) / steps for first, last in zip(begin, end))
+        return {"step": process, "ours": process - program, "kernels": kernels, "parameters": run.summary()["parameters"]}
 
 
 def main():

@@ -10,8 +10,8 @@ A program in PyTorch trains a Llama: forward and backward of random tokens, then
     run        distro_train.Optimizer with the same AdamW as its inner optimizer, alone in a run with an aggregator on loopback, that
                exchanges after each step, or after every fifth
 
---repeat times; the least of each counts. All figures are processor time of the program's process, so that waiting is no part of them
-and other programs of the machine change little.
+--repeat times; the least of each counts. All figures but the last are processor time of the program's process, so that waiting is no
+part of them and other programs of the machine change little; the last is time.
 """
 import argparse
 import json
@@ -75,12 +75,13 @@ def main():
     options.build = options.build.resolve()
     binaries = processes.programs_in(options.build / "bin")
     options.out.mkdir(parents=True, exist_ok=True)
-    load_run.print_head("| parameters | plain step | local steps | step in a run | of that ours |")
+    load_run.print_head("| parameters | plain step | local steps | step in a run | of that ours | of that compress and apply |")
     for model in (step.BASE | model for model in step.MODELS):
         plain, runs = measure(binaries, model, options)
         for local_steps, run in runs.items():
             print(f"| {run['parameters'] / 1e6:.1f} M | {plain * 1e3:.0f} ms | {local_steps} | {run['step'] * 1e3:.0f} ms | "
-                  f"{run['ours'] * 1e3:.1f} ms, {run['ours'] / run['step']:.1%} |", flush=True)
+                  f"{run['ours'] * 1e3:.1f} ms, {run['ours'] / run['step']:.1%} | "
+                  f"{run['kernels'] * 1e3:.1f} ms, {run['kernels'] / run['step']:.1%} |", flush=True)
 
 
 if __name__ == "__main__":
