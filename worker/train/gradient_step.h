@@ -20,7 +20,7 @@ namespace distro::worker {
 
 class GradientStep {
  public:
-  struct Parts {
+  struct Dependencies {
     Learner* learner;
     Objective* objective;
     PhaseClock* phases;
@@ -28,7 +28,7 @@ class GradientStep {
     std::function<absl::Status()> goes_on;
   };
 
-  explicit GradientStep(Parts parts);
+  explicit GradientStep(Dependencies deps);
 
   // Over the slot's samples, at the parameters.
   absl::StatusOr<Gradient> Compute(const v1::Slot& slot);
@@ -50,7 +50,7 @@ class GradientStep {
  private:
   absl::StatusOr<Gradient> GradientOf(const v1::Slot& slot, GradientAt at);
 
-  const Parts parts_;
+  const Dependencies deps_;
   bool must_go_on_ = false;
 };
 

@@ -28,7 +28,7 @@ inline constexpr uint64_t kMaxSampleFileBytes = 64 << 20;
 
 class SampleWriter {
  public:
-  struct Parts {
+  struct Dependencies {
     Node* node;
     // The model sees so many tokens: those of a training sample, for which the memory was planned.
     int positions;
@@ -38,7 +38,7 @@ class SampleWriter {
   };
 
   // Encodes the prompt. The statuses of Tokenizer.
-  static absl::StatusOr<SampleWriter> Create(const SampleOptions& options, Parts parts);
+  static absl::StatusOr<SampleWriter> Create(const SampleOptions& options, Dependencies deps);
 
   // Writes a sample where one is due with the parameters before `next_round` of `rounds`; once a
   // round. It is dropped when `goes_on` is not OK, which is asked before every token. What fails is
@@ -47,11 +47,11 @@ class SampleWriter {
 
  private:
   SampleWriter(const SampleOptions& options, Tokenizer tokenizer, std::vector<int32_t> prompt,
-               Parts parts)
+               Dependencies deps)
       : options_(options),
         tokenizer_(std::move(tokenizer)),
         prompt_(std::move(prompt)),
-        parts_(std::move(parts)) {}
+        deps_(std::move(deps)) {}
   bool IsDue(uint64_t round, uint64_t rounds) const;
   absl::StatusOr<std::string> Sample(absl::FunctionRef<absl::Status()> goes_on) const;
   absl::Status Append(uint64_t round, const std::string& text);
@@ -59,7 +59,7 @@ class SampleWriter {
   SampleOptions options_;
   Tokenizer tokenizer_;
   std::vector<int32_t> prompt_;
-  Parts parts_;
+  Dependencies deps_;
   std::optional<uint64_t> last_;     // round of the last sample
   std::unique_ptr<LineFile> lines_;  // from the first sample on
 };
