@@ -171,7 +171,7 @@ class Trainer {
   const TrainerOptions options_;
   const Dependencies deps_;
   const Observer observer_;
-  const v1::RunConfig config_;  // a copy: a resync replaces what `parts_.run` holds
+  const v1::RunConfig config_;  // a copy: a resync replaces what `deps_.run` holds
   uint64_t rounds_;             // of the run, as far as the log has come
 
   // The round that is open, as announced; kept until its commit.
