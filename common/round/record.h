@@ -3,7 +3,7 @@
 // the same (docs/protocol.md, "A round"). Pure; plain data.
 //
 //   SlotPlan plan = PlanOf(start);                        // or of MakeStartHeader()
-//   ...                                                   // the round goes on
+//   ...                                                   // the round continues
 //   v1::RoundHeader header = MakeRoundHeader(outcome);
 //   plan.Give(workers, config, plan.slots, &header);
 //   plan.Advance(header);

@@ -68,8 +68,8 @@ class GatedStream {
   void Moved(uint64_t bytes);
   // A part is complete, however small.
   void Progress();
-  // Call PauseTimeout when the peer starts to wait for the server, ResumeTimeout (the initial state)
-  // when the server starts to wait for the peer. A paused stream does not stall.
+  // Call PauseTimeout when the peer starts to wait for the server, and ResumeTimeout (the initial
+  // state) when the server starts to wait for the peer. A paused stream does not stall.
   void PauseTimeout();
   void ResumeTimeout();
 

@@ -8,7 +8,7 @@
 //   run.pb                      the run; written last: with it the run exists
 //   run.json  model_config.json copies of what run.pb holds, for people; never read
 //   incoming/<sha256>.part      a snapshot that is still being uploaded
-//   companions/<name>           files that travel to every checkpoint
+//   companions/<name>           files that are copied into every checkpoint
 //   snapshots/<round>.safetensors
 //   rounds/start.record  rounds/<round>.record
 //

@@ -42,8 +42,9 @@ class GradientStep {
   // the steps divide, and a learner with a copy.
   //
   // After the first step `goes_on` no longer cancels, because the inner optimizer cannot undo a
-  // step: the remaining steps are taken if all are wanted; with a window, or if the objective or
-  // the learner was ended (Cancelled), no more are; what that one did of a step stays.
+  // step. Without a window the remaining steps are then taken. With a window, or if the objective
+  // or the learner was ended (Cancelled), no further step is taken; the changes of an interrupted
+  // step stay.
   absl::StatusOr<Gradient> TakeLocalSteps(const v1::Slot& slot, const v1::StepParameters& step,
                                           absl::Duration window_ends);
 

@@ -34,7 +34,7 @@ class TrainingRun {
     Log* log;
     // Optional. Stores the worker's state; without it the momentum starts at 0.
     StateDir* state = nullptr;
-    // Whether the run's companions are fetched: for whoever writes checkpoints.
+    // Whether to fetch the run's companions, to write them beside checkpoints.
     bool wants_companions = false;
   };
 
@@ -56,7 +56,7 @@ class TrainingRun {
 
   const TrainSummary& summary() const { return trainer_->summary(); }
   const v1::JoinResponse& run() const { return run_; }
-  // Where they are wanted; constant after Begin.
+  // The run's companions, if wants_companions; constant after Begin.
   const Companions& companions() const { return companions_; }
 
  private:
