@@ -79,8 +79,8 @@ def answer(lab, name):
 def write_report(lab, file):
     """Fills in the page's tables for every question and for `conditions`."""
     tables = {name: answer(lab, name) for name in QUESTIONS}
-    tables["conditions"] = (f"{datetime.date.today()}: {lab.count()} runs, of {STEPS} steps of {TOKENS} tokens where nothing else is said; "
-                            "held-out loss in nats a byte; one seed, or mean and range of three.")
+    tables["conditions"] = (f"{datetime.date.today()}: {lab.count()} runs, of {STEPS} steps of {TOKENS} tokens unless stated. "
+                            "Losses are held-out, in nats a byte; of one seed, or mean and range of three.")
     page.fill(file, tables)
 
 
