@@ -8,7 +8,7 @@
 namespace distro::worker {
 namespace {
 
-// Those of `distro-worker generate`, which gives the same text of the same parameters.
+// The values of `distro-worker generate`, so that the same parameters give the same text.
 constexpr double kTemperature = 0.8;
 constexpr uint64_t kSeed = 0;
 
