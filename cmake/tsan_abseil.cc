@@ -1,12 +1,11 @@
-// Tells the thread sanitizer about Abseil's locks. Only in the tsan preset, linked into every
-// program.
+// Tells the thread sanitizer about Abseil's locks. Linked into every program of the tsan preset.
 //
-// Debian's libraries are not instrumented: without this file every value that an absl::Mutex guards
-// looks like a race, in our code and where gRPC, whose locks are absl::Mutex too, hands work from
-// one thread to another. The definitions below stand in front of those of libabsl_synchronization
-// for the whole process. Each calls the library's own and states the order that it makes: what came
-// before an unlock happens before what follows the next lock. The last are of libabsl_status, whose
-// statuses are shared by a count that it takes down.
+// Debian's libraries are not instrumented. Without this file every value that an absl::Mutex guards
+// would be reported as a race, in our code and where gRPC hands work between threads, since gRPC's
+// locks are absl::Mutex too. The definitions below replace those of libabsl_synchronization in the
+// whole process. Each calls the library's own and announces the order that it establishes: what
+// came before an unlock happens before what follows the next lock. The last ones replace functions
+// of libabsl_status, whose statuses share a reference count.
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
 
@@ -44,10 +43,10 @@ Function* Library(const char* prefix, const char* name) {
   return reinterpret_cast<Function*>(found);
 }
 
-// The mutex whose waiters' conditions this thread may evaluate just now.
+// The mutex whose waiters' conditions this thread may be evaluating.
 thread_local const void* current = nullptr;
 
-// Around a call that gives up the mutex, or may evaluate the conditions of its waiters.
+// Wraps a call that releases the mutex, or may evaluate the conditions of its waiters.
 class Giving {
  public:
   explicit Giving(const void* mutex) : outer_(current) {
@@ -79,7 +78,7 @@ class Taking {
 namespace absl {
 ABSL_NAMESPACE_BEGIN
 
-// Runs in whichever thread gives up the mutex, which holds it meanwhile.
+// Runs in the thread that releases the mutex, while it still holds it.
 bool Condition::Eval() const {
   static auto* const library = Library<bool(const Condition*)>("_ZNK", "9Condition4EvalEv");
   if (current == nullptr) return library(this);
@@ -242,7 +241,7 @@ void BlockingCounter::Wait() {
   return library(this);
 }
 
-// What made a status or added to it comes before its end, in whichever thread that is.
+// Creation and changes of a status happen before its destruction, in any thread.
 Status::Status(StatusCode code, string_view message) {
   static auto* const library = Library<void(Status*, StatusCode, string_view)>(
       "_ZN", "6StatusC1ENS0_10StatusCodeENS0_11string_viewE");
@@ -257,7 +256,7 @@ void Status::SetPayload(string_view type_url, Cord payload) {
   if (!IsInlined(rep_)) __tsan_release(RepToPointer(rep_));
 }
 
-// Does what the library's does, so that the count is seen.
+// Does the same as the library's, but instrumented, so that the sanitizer sees the count.
 void Status::UnrefNonInlined(uintptr_t rep) {
   status_internal::StatusRep* const status = RepToPointer(rep);
   if (status->ref.fetch_sub(1, std::memory_order_acq_rel) != 1) return;

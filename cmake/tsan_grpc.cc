@@ -1,15 +1,15 @@
-// Tells the thread sanitizer in which order gRPC hands work over. Only in the tsan preset, linked
-// into every program.
+// Tells the thread sanitizer in which order gRPC hands work over. Linked into every program of the
+// tsan preset.
 //
 // Debian's gRPC is not instrumented, and it passes an operation from the thread that starts it to
-// the thread that completes it by lock-free queues: without this file everything that a reactor's
-// callback reads looks like a race with the thread that started the operation. The definitions
-// below stand in front of those of libgrpc for the whole process. Each calls the library's own and
-// states that a batch's start happens before its completion, that the room for a call, which the
-// thread that accepts it makes, is ready before the call is handled, and that the end of a call
-// comes before the destruction of a server (which waits for its calls; OnDone runs before the call
-// is given back). Nothing else is ordered: two callbacks that gRPC may run at once, or a callback
-// and the rest of the program, still race when they share data.
+// the thread that completes it by lock-free queues. Without this file everything that a reactor's
+// callback reads would be reported as a race with the thread that started the operation. The
+// definitions below replace those of libgrpc in the whole process. Each calls the library's own and
+// announces one of three orders. A batch's start happens before its completion. The accepting
+// thread prepares a call's memory before the call is handled. A call ends before the destruction of
+// its server, which waits for its calls; OnDone runs before the call is returned. Nothing else is
+// ordered: two callbacks that gRPC may run at once, or a callback and the rest of the program,
+// still race when they share data.
 #include <dlfcn.h>
 #include <grpc/grpc.h>
 #include <link.h>
@@ -19,8 +19,7 @@
 #include <utility>
 #include <vector>
 
-// As in gRPC 1.51, which does not install this header. The functions are members in name only: the
-// server is not looked at.
+// As in gRPC 1.51, which does not install this header. The functions do not use the server.
 namespace grpc_core {
 class Server {
  public:
@@ -44,11 +43,11 @@ class Server {
 };
 }  // namespace grpc_core
 
-// Interceptors (malloc, memcpy, sendmsg, ...) that a library not instrumented calls on its own
-// memory: the order that this library makes with atomics is not seen, so each would be reported.
-// The libraries named here lock with absl::Mutex, never with pthread's, so that no order is lost;
-// OpenSSL's own locks are for what it shares, not for connections, which gRPC hands from thread to
-// thread. Accesses by our own code are not touched by this.
+// Interceptors (malloc, memcpy, sendmsg, ...) that an uninstrumented library calls on its own
+// memory. The sanitizer does not see the order that the library establishes with atomics, so it
+// would report each of them. The libraries named here lock with absl::Mutex, never with pthread's,
+// so that no order is lost. OpenSSL's own locks guard its shared data, not the connections that
+// gRPC hands from thread to thread. Accesses by our own code are still checked.
 extern "C" const char* __tsan_default_suppressions() {
   return "called_from_lib:libgrpc.so\n"
          "called_from_lib:libgrpc++.so\n"
@@ -63,12 +62,12 @@ extern "C" const char* __tsan_default_suppressions() {
          "called_from_lib:libabsl_status.so\n"
          "called_from_lib:libabsl_strings.so\n"
          "called_from_lib:libabsl_time.so\n"
-         // Its own std::call_once and mutex, for its own table.
+         // Uses std::call_once and a mutex of its own, for its own table.
          "called_from_lib:libabsl_time_zone.so\n"
-         // It looks at sockets that gRPC owns and may close meanwhile: by number, checked by the
+         // Inspects sockets that gRPC owns and may close meanwhile, by number, checked by the
          // kernel's cookie.
          "race:^distro::server::Acceptor::Watch\n"
-         // In LibTorch: oneDNN looks for a kernel in its own cache, by memcmp.
+         // LibTorch: oneDNN searches its own cache of kernels with memcmp.
          "race:^dnnl::impl::*::operator==\n";
 }
 
@@ -103,7 +102,7 @@ bool IsFunctor(const void* tag) {
   return false;
 }
 
-// Goes to the library in the place of a functor, and deletes itself when it has run.
+// Passed to the library instead of a functor; deletes itself after it has run.
 struct OrderedFunctor : Functor {
   explicit OrderedFunctor(Functor* functor) : Functor{}, original(functor) {
     functor_run = [](Functor* self, int ok) {
@@ -117,8 +116,8 @@ struct OrderedFunctor : Functor {
   Functor* const original;
 };
 
-// What goes to the library in the place of `tag`: its completion comes after what this thread has
-// done so far.
+// Returns the tag to pass to the library instead of `tag`. Its completion is ordered after
+// everything that this thread has done so far.
 void* Ordered(void* tag) {
   if (!IsFunctor(tag)) {
     __tsan_release(tag);
@@ -129,7 +128,7 @@ void* Ordered(void* tag) {
   return ordered;
 }
 
-// Makes the room for one call.
+// The same for the tags of `allocator`, which prepares the memory of one call.
 template <typename Allocation>
 std::function<Allocation()> Ordered(std::function<Allocation()> allocator) {
   return [allocator = std::move(allocator)] {

@@ -1,11 +1,11 @@
 // Tells the thread sanitizer that a server reactor's OnDone comes after all its other reactions,
-// and OnCancel in between. Only in the tsan preset, linked into every program; the counterpart of
+// and OnCancel in between. Linked into every program of the tsan preset; the counterpart of
 // tsan_grpc.cc for the callback API.
 //
 // Debian's libgrpc++ is not instrumented and hands OnDone and OnCancel to threads of its own, so
-// that the destruction of a reactor would look like a race with its last read or write. The
-// definitions below stand in the place of those of libgrpc++ 1.51 and do the same on instrumented
-// threads: the count of outstanding reactions makes the order visible.
+// that the destruction of a reactor would be reported as a race with its last read or write. The
+// definitions below replace those of libgrpc++ 1.51 and do the same on instrumented threads: the
+// count of outstanding reactions makes the order visible.
 #include <grpcpp/support/server_callback.h>
 
 #include <thread>

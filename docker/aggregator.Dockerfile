@@ -1,4 +1,4 @@
-# distro-aggregator, and distroctl for whoever has to look at it from inside. Build from the root of the checkout:
+# distro-aggregator, and distroctl to inspect it from inside the container. Build from the root of the checkout:
 #   docker build -t distro/aggregator -f docker/aggregator.Dockerfile .
 FROM debian:bookworm-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends \

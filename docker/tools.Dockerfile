@@ -30,7 +30,7 @@ LABEL org.opencontainers.image.title="distro-tools" \
       org.opencontainers.image.revision="${REVISION}"
 USER 65532:65532
 EXPOSE 7702
-# Of an archiver that listens on this port; distroctl ends by itself.
+# Checks an archiver, which listens on this port; distroctl ends before a check matters.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
   CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/7702 && printf 'GET /healthz HTTP/1.0\\r\\n\\r\\n' >&3 && grep -q '^HTTP/1.1 200' <&3"]
 ENTRYPOINT ["distroctl"]

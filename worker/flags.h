@@ -1,5 +1,5 @@
-// The command line of distro-worker: the flags that fill its options, its commands, and what --help
-// teaches.
+// The command line of distro-worker: the flags of its options, its commands, and the text of
+// --help.
 #pragma once
 
 #include <functional>

@@ -16,68 +16,68 @@ namespace distro::worker {
 absl::Status ValidateThreads(int threads);
 
 struct WorkerOptions {
-  // The aggregator and how to talk with it. Required.
+  // The aggregator's address, TLS and credentials. Required.
   ChannelOptions channel;
   // File of tokens or text; the same on every worker of a run. Required.
   std::string data;
-  // File of tokens or text that every worker of a run of local data holds; `data` is then this
+  // File of tokens or text that all workers of a run with local data have; `data` is then this
   // worker's own. Empty: the run's data is shared.
   std::string public_data;
-  // Of `data`: text, llmc, uint16, uint32, or auto, which goes by its name.
+  // Format of `data`: text, llmc, uint16, uint32, or auto, which decides by the file's name.
   std::string data_format = "auto";
-  // Of an invite: the name of the run that is meant, and the fingerprint of its data; empty: any.
+  // From an invite: the name of the expected run, and the fingerprint of its data; empty: any.
   std::string run;
   std::string data_fingerprint;
-  // Name in the run, [a-z0-9-]{1,63}; with TLS that of the credential. Default: the name that
-  // `state_dir` keeps, else the host's name and a random suffix.
+  // Name in the run, [a-z0-9-]{1,63}; with TLS that of the credential. Default: the name stored in
+  // `state_dir`, otherwise the host's name and a random suffix.
   std::string name;
   // Torch threads of each rank. Larger values are faster up to the number of cores; results are
   // bit-reproducible with 1 only.
   int threads = 1;
-  // Samples of one forward and backward pass of a rank; 0: all of a round's, by one rank;
+  // Samples of one forward and backward pass of a rank; 0: all samples of a round, by one rank;
   // kAutoMicroBatch: as many as fit. Larger values are faster and cost activation memory.
   int micro_batch_samples = 0;
-  // Time by which every gradient takes longer, for tests of workers of different speeds.
+  // Time added to every gradient, to simulate slower workers in tests.
   absl::Duration hold_back = absl::ZeroDuration();
-  // Every round begins without state of those before it; needs an empty state_dir.
+  // Every round begins without state of earlier rounds; requires an empty state_dir.
   bool stateless = false;
-  // Updates after which the worker leaves; 0: when the run is done.
+  // Number of updates after which the worker leaves; 0: when the run is done.
   uint64_t updates = 0;
-  // How the node's ranks share model and samples; its torch_threads are not read, `threads` counts
-  // for every rank.
+  // How the node's ranks share model and samples. Its torch_threads is ignored: `threads` applies
+  // to every rank.
   NodeOptions node = {};
   // Folder for the trained model, Hugging Face layout; empty: it is not written.
   std::string checkpoint_dir;
-  // Also every so many rounds; 0: only at the end.
+  // Rounds between further checkpoints; 0: only one at the end.
   uint64_t checkpoint_interval_rounds = 0;
-  // Folder for the worker's own state, with which a restarted process goes on; empty: none is kept.
-  // One a worker.
+  // Folder for the worker's own state, with which a restarted process continues; empty: no state is
+  // stored. Each worker needs its own.
   std::string state_dir;
-  // It is saved after every so many rounds and at the end; 0: at the end only. Smaller values lose
-  // less momentum with a process that is killed; each save writes 4 bytes a parameter while
-  // training waits.
+  // Rounds between saves of the state, which is also saved at the end; 0: only at the end. With
+  // smaller values a killed process loses less momentum; each save writes 4 bytes per parameter (12
+  // with deltas) while training waits.
   uint64_t state_interval_rounds = 100;
-  // What the model continues while it is trained.
+  // The prompt that the model continues during training.
   SampleOptions sample = {};
-  // File for the summary as JSON; empty: none.
+  // File for the summary as JSON; empty: no summary file.
   std::string summary;
-  // File for a JSON line a round; empty: metrics.jsonl in `state_dir`, or none without it. Bounded
-  // to twice kMaxRoundLineBytes.
+  // File with one JSON line per round; empty: metrics.jsonl in `state_dir`, or none without a
+  // state_dir. Limited to twice kMaxRoundLineBytes.
   std::string metrics_file;
-  // How long it looks for an aggregator that answers, before the first answer; 0: for ever. Smaller
-  // values say sooner what is wrong, and do not wait for one that is starting.
+  // How long to wait for the first answer of an aggregator; 0: no limit. Smaller values report an
+  // error sooner, but may not wait for an aggregator that is starting.
   absl::Duration connect_timeout = absl::Seconds(60);
   // Address of /metrics, /healthz and /readyz; port 0 takes a free one and logs it.
   std::string http = "127.0.0.1:0";
   LogLevel log_level = LogLevel::kInfo;
 
-  // Takes what the invite of `channel` says, if there is one: address, name, run and data. The
-  // statuses of distro::TakeInvite; InvalidArgument: it is not a worker's, or another name is
-  // given.
+  // Takes address, name, run and data from the invite of `channel`, if there is one. The statuses
+  // of distro::TakeInvite; InvalidArgument: the invite is not for a worker, or `name` is another
+  // one.
   absl::Status TakeInvite(absl::Time now);
   // InvalidArgument names the flag and the remedy.
   absl::Status Validate() const;
-  // One line, for the start of the process.
+  // Logs the effective options in one line, at the start of the process.
   void WriteTo(Log* log) const;
 };
 

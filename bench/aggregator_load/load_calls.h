@@ -56,7 +56,8 @@ class LoadWorker::Upload final
   grpc::ClientContext context_;
   v1::UploadUpdateRequest request_;
   v1::UploadUpdateResponse response_;
-  // Of two: the header is written, it is answered; in either order, by two threads.
+  // Missing halves of the greeting, of two: the header is written, and it is answered. They come in
+  // either order, on two threads.
   std::atomic<int> greetings_ = 2;
   bool answered_ = false;
   std::vector<uint32_t> todo_;  // the next segment is the last of them

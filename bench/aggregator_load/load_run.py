@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/integration"))
 import processes  # noqa: E402
 
-# The keys of run.json that both methods have.
+# The keys of run.json common to both methods.
 COMMON = {key: value for key, value in processes.RUN.items() if not any(key in keys for keys in processes.METHODS.values())}
 REPORT_BLOCKS = 294177  # of the 1.2 B layout (tests/common/codec/payload_test.cc)
 KEPT = {"signs": 4, "deltas": 32}  # K, the defaults

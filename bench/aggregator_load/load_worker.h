@@ -49,7 +49,7 @@ class LoadWorker {
 
   // Sends a heartbeat with the worker's round.
   void Heartbeat();
-  // Makes it end soon, if it has not ended.
+  // Starts to end the worker, if it has not ended.
   void Cancel();
   // Whether it has ended within `timeout`.
   bool AwaitEnd(absl::Duration timeout) const;

@@ -33,8 +33,8 @@ class RoundTimes {
   // another chain hash.
   absl::Status Committed(RoundId round, uint64_t hash, uint64_t result_bytes);
 
-  // A JSON object a round and line: round, opened, committed (seconds), hash, result_bytes, and of
-  // each segment [sent, acknowledged, first received, last received].
+  // One line per round, a JSON object: round, opened, committed (seconds), hash, result_bytes, and
+  // for each segment [sent, acknowledged, first received, last received].
   std::string Json() const;
 
  private:

@@ -21,7 +21,7 @@ struct CurvePoint {
 
 class Curve {
  public:
-  // Of a run of so many rounds, which begins now.
+  // Starts the curve of a run of `rounds` rounds, which begins now.
   explicit Curve(uint64_t rounds);
 
   // Prints the point; rounds ascend.

@@ -30,7 +30,7 @@ void ForEachBlock(const Layout& layout, const Function& function) {
   }
 }
 
-// The elements of a block where they are, with zeros around.
+// Calls function(position in the block, offset in the tensor) for each element of a block.
 template <typename Function>
 void ForEachElement(const BlockSite& site, const Function& function) {
   for (int r = 0; r < site.rows; ++r) {
@@ -173,7 +173,8 @@ DeltaMessage EncodeVariant(const DeltasSettings& settings, const BlockForms& for
   if (settings.values != "tensor") return message;
   size_t entry = 0;
   for (const std::vector<float>& values : of_tensor) {
-    // A scale is calculated from at most 4096 numbers: a larger tensor's from their mean.
+    // A scale is calculated from at most 4096 numbers. That of a larger tensor is calculated from
+    // their mean.
     double sum = 0;
     for (const float x : values) sum += std::abs(x);
     const int64_t scale = ScaleOf(ScaleCodeOf(sum / static_cast<double>(values.size())));

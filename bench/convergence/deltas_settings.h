@@ -21,8 +21,8 @@ struct DeltasSettings {
   double alpha = 1;                 // outer rate
   std::string divisor = "senders";  // or "all"
   double rho = 0;                   // C_min = ceil(N rho), rho to the nearest 256th
-  int keep = 0;                     // K': results are cut to; 0: lossless
-  int cap_growth = 2;               // codes above the median that a cap is; 256: caps are off
+  int keep = 0;                     // K': entries per block of a result; 0: lossless
+  int cap_growth = 2;               // codes from the median to the cap; 256: no caps
   int overlap = 0;                  // result t is applied after this many steps of round t + 1
   std::string inner = "muon";       // or "adamw"
   double mu = 0.95;
@@ -43,7 +43,7 @@ struct DeltasSettings {
 
   // Variants.
   std::string values = "bit";         // or "float", "two" (levels), "tensor" (one scale each)
-  std::string transform = "muon";     // whose blocks travel as their DCT: tensors that Muon steps;
+  std::string transform = "muon";     // tensors sent as DCT: those that Muon steps;
                                       // or "none", or "all"
   int levels = 8;                     // of a result; 0: its means as they are
   double level_step = 0.5;            // log2 between two levels

@@ -1,4 +1,4 @@
-"""Draws what a method costs and what it learns: held-out loss against the bits that a worker sends, and sends and receives, for each parameter
+"""Draws cost against result of the methods: held-out loss against the bits that a worker sends, and sends and receives, for each parameter
 and step; a dot a run, and the frontier: the runs that no other beats in both.
 """
 from xml.sax.saxutils import escape

@@ -29,13 +29,13 @@ struct LabLink {
   uint64_t first_round = 0;
   uint64_t seed = 0;  // of what is missed, and of random signs
 
-  // A hostile worker: it sends "inverted" or "random" signs at the positions of its update, which
-  // it takes for its feedback as if it were honest. Empty: honest.
+  // A hostile worker: it sends "inverted" or "random" signs at the positions of its update; its
+  // feedback is that of an honest worker. Empty: honest.
   std::string attack = {};
 
-  // Error feedback also for updates that were not included, as DeMo's, which does not know of them.
+  // Applies error feedback also to updates that were not included, as DeMo does.
   bool feedback_of_missed = false;
-  // The sign of every sum of votes in the place of the sum.
+  // Replaces every sum of votes by its sign.
   bool one_vote = false;
 
   // Off: the worker is told to evaluate one sample, before and after the run. Replicas are the same

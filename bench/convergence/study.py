@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """How deltas learn beside AdamW and Muon with averaged gradients, and beside the signs method; a minute of processor time a run at the size
-of a screening. Goes on where it stopped: a finished run is a line of results/*.jsonl.
+of a screening. Continues where it stopped: a finished run is a line of results/*.jsonl.
 
-    bench/convergence/study.py --build build/release --text FILE --out build/study             runs what is missing, the most telling first
+    bench/convergence/study.py --build build/release --text FILE --out build/study             runs what is missing, the most important first
     bench/convergence/study.py ... --question kept --question attackers                         only those
-    bench/convergence/study.py ... --short                                                      two runs of a hundred steps, whatever is known
-    bench/convergence/study.py ... --report docs/learning.md                                    runs nothing: writes what is known into the page
+    bench/convergence/study.py ... --short                                                      two runs of a hundred steps, also if finished before
+    bench/convergence/study.py ... --report docs/learning.md                                    runs nothing: writes the finished runs into the page
 
 Every question (questions.py) prints a table; tuning.py has the methods and how they are tuned, lab.py models, tokens and steps of all runs. A
 second --text is the one of the question `sizes`.
@@ -79,8 +79,8 @@ def answer(lab, name):
 def write_report(lab, file):
     """Fills in the page's tables for every question and for `conditions`."""
     tables = {name: answer(lab, name) for name in QUESTIONS}
-    tables["conditions"] = (f"{datetime.date.today()}: {lab.count()} runs, of {STEPS} steps of {TOKENS} tokens where nothing else is said; "
-                            "held-out loss in nats a byte; one seed, or mean and range of three.")
+    tables["conditions"] = (f"{datetime.date.today()}: {lab.count()} runs, of {STEPS} steps of {TOKENS} tokens unless stated. "
+                            "Losses are held-out, in nats a byte; of one seed, or mean and range of three.")
     page.fill(file, tables)
 
 

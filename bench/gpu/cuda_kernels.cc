@@ -4,8 +4,8 @@
 //   gpu_kernels examples/llama_1b2/config.json
 //
 // Prints a line of JSON for each operation: milliseconds (median and least of the repetitions),
-// bytes a parameter that have to move, and for the whole a device-to-device copy as the bandwidth
-// that the card has. Exit status 3: no GPU.
+// bytes that must move per parameter. The first line is a device-to-device copy: the bandwidth of
+// the card. Exit status 3: no GPU.
 #include "kernels/cuda/cuda_kernels.h"
 
 #include <algorithm>

@@ -67,7 +67,7 @@ class Timer {
   }
   cudaStream_t stream() const { return stream_; }
 
-  // Of an operation that enqueues on the stream. `bytes`: of a parameter, that have to move.
+  // Reports an operation that enqueues on the stream. `bytes`: bytes that must move per parameter.
   void Report(const std::string& name, int64_t parameters, double bytes,
               const std::function<void()>& operation) {
     for (int i = 0; i < kWarmUps; ++i) operation();

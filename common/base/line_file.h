@@ -1,9 +1,9 @@
-// A text file that grows by whole lines and is bounded: readings for programs, one JSON object a
-// line. A process that is killed leaves at most one line that is not whole, at the end, which the
-// next one cuts off. When the file has grown to its bound it becomes `path`.1, in the place of the
-// one before, and begins anew.
+// A bounded text file that grows by whole lines: readings for programs, one JSON object per line.
+// If the process is killed, at most the last line is incomplete, and the next process removes it.
+// When the file reaches its bound, it is renamed to `path`.1, which replaces the previous one, and
+// a new file starts.
 //
-// Not thread-safe. Lines are written at once and not fsynced: a power failure may cost the last
+// Not thread-safe. Lines are written at once but not fsynced: a power failure may lose the last
 // ones.
 #pragma once
 
@@ -19,16 +19,16 @@ namespace distro {
 
 class LineFile {
  public:
-  // Opens or creates `path`, whose folder exists, and cuts off what follows its last line. Statuses
-  // of ErrnoToStatus; the message names the path.
+  // Opens or creates `path`, whose folder exists, and removes an incomplete last line. Statuses of
+  // ErrnoToStatus; the message names the path.
   static absl::StatusOr<std::unique_ptr<LineFile>> Open(const std::string& path,
                                                         uint64_t max_bytes);
   ~LineFile();
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
 
-  // Appends `line`, which has no line feed, and one. After an error nothing of it is in the file,
-  // or a part that the next Append or Open cuts off.
+  // Appends `line`, which has no line feed, and a line feed. After an error the file has nothing of
+  // it, or a part that the next Append or Open removes.
   absl::Status Append(absl::string_view line);
 
  private:

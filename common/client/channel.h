@@ -22,7 +22,7 @@ namespace distro {
 // credentials; names the flag or the file. NotFound, PermissionDenied: a file cannot be read.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ChannelOptions& options);
 
-// The same without the demand for a credential. Calls that ask for one are refused.
+// The same without requiring a credential. The aggregator refuses calls that need one.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenAnonymousChannel(const ChannelOptions& options);
 
 }  // namespace distro

@@ -112,8 +112,8 @@ class ClientCall {
   grpc::ClientContext* context() { return &context_; }
   // Ends the call after `limit`. `waits`: until then it waits for a connection; otherwise it fails
   // as soon as a connection attempt has failed. A call after a failed one must wait: gRPC reads a
-  // connection while a call waits for it, otherwise only every 5 s, and a handshake of several
-  // round trips is over its time before it is through.
+  // connection only while a call waits for it, otherwise every 5 s, so a handshake of several round
+  // trips would time out.
   void EndAfter(absl::Duration limit, bool waits);
 
  private:

@@ -30,7 +30,8 @@ class Connection {
   std::shared_ptr<Stub> stub() const;
   std::shared_ptr<AdminStub> admin() const;
 
-  // Looks at how a call ended: after `fenced` the next calls resolve the address and connect again.
+  // Call with the status of every call: after `fenced` the next calls resolve the address and
+  // connect again.
   void Heed(const absl::Status& status);
 
  private:

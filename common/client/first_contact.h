@@ -38,19 +38,19 @@ class FirstContact {
     if (!begun_) begun_ = clock_->MonotonicNow();
   }
 
-  // A call failed, after Begin. OK: try again; the log says what the client waits for. Otherwise
-  // the status that the client ends with, one of connection_fault.h. Diagnoses the connection,
-  // which takes up to some seconds; stops with OK once `wanted` returns false.
+  // Reports a failed call, after Begin, and diagnoses the connection, which takes up to some
+  // seconds. OK: try again; the log says what the client waits for. Otherwise the status with which
+  // the client ends, one of connection_fault.h. Stops with OK once `wanted` returns false.
   absl::Status Failed(const absl::Status& status, const std::function<bool()>& wanted);
 
-  // The status that a client ends with whose call failed for good: `status`, or the fault of the
-  // connection if that is the cause. Diagnoses as above.
+  // Returns the status with which a client ends after a final failure: `status`, or the fault of
+  // the connection if that is the cause. Diagnoses as above.
   absl::Status Explained(const absl::Status& status, const std::function<bool()>& wanted) const;
 
   // From now on no failure ends the client.
   void Answered() { answered_ = true; }
 
-  // Time until the attempt that is the last.
+  // Time left until the last attempt.
   absl::Duration Left() const;
   // How long the next attempt may wait for a connection: Left, and 1 s for the last one.
   absl::Duration ConnectionWait() const { return std::max(Left(), absl::Seconds(1)); }

@@ -1,5 +1,5 @@
-// Decides how a client reacts to a failed call (docs/exchange.md, "What happens when something
-// fails"): by the status's reason, or by its code if it has none, never by its text. Pure.
+// Decides how a client reacts to a failed call (docs/exchange.md, "Failures"): by the status's
+// reason, or by its code if it has none, never by its text. Pure.
 #pragma once
 
 #include "absl/status/status.h"

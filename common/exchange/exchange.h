@@ -52,7 +52,7 @@ class Exchange {
                                         const std::string& path) = 0;
 
   // Fetches a companion that Join named (docs/checkpoints.md) into the file `path`, resuming and
-  // checking its SHA-256. Statuses as DownloadSnapshot, but `too_slow`.
+  // checking its SHA-256. Statuses as DownloadSnapshot, except `too_slow`.
   virtual absl::Status DownloadCompanion(const v1::CompanionFile& file,
                                          const std::string& path) = 0;
 

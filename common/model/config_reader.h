@@ -27,8 +27,8 @@ class ConfigReader {
   bool Bool(const char* key, bool fallback);
   std::string String(const char* key, absl::string_view fallback);
 
-  // These require that the key is absent, null or equal to `built`, the supported value; `remedy`
-  // says what to do otherwise.
+  // Require that the key is absent, null or equal to `built`, the supported value; `remedy` is part
+  // of the error message.
   void RequireBool(const char* key, bool built, absl::string_view remedy);
   void RequireNumber(const char* key, double built, absl::string_view remedy);
   void RequireString(const char* key, absl::string_view built, absl::string_view remedy);

@@ -28,7 +28,7 @@ constexpr Unit kUnits[] = {{"KiB", uint64_t{1} << 10},
                            {"TB", 1000000000000},
                            {"B", 1}};  // "B" ends all of them
 
-// False: it is no size, or none of 64 bits.
+// False: it is not a size, or has more than 64 bits.
 bool ParseBytes(absl::string_view text, uint64_t* bytes) {
   uint64_t unit = 1;
   for (const Unit& known : kUnits) {

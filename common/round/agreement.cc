@@ -29,7 +29,8 @@ void CountBlock(absl::Span<const uint16_t> positions, absl::Span<const int8_t> s
   }
 }
 
-// More than others do, by so many of the margins of Suspicious.
+// Whether the worker disagrees more often than is typical, by more than this number of the margins
+// of Suspicious.
 bool Opposes(const AgreementCounts& counts, double typical, double margins) {
   const auto votes = static_cast<double>(counts.common());
   const double opposes =

@@ -1,4 +1,5 @@
-// Deltas: means of what workers sent of each position, in levels (docs/algorithm.md, "Deltas").
+// Deltas: the mean of the values that workers sent of each position, in levels (docs/algorithm.md,
+// "Deltas").
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -15,7 +16,7 @@
 namespace distro {
 namespace {
 
-// Groups of blocks below which a thread costs more than it saves.
+// With fewer groups of blocks a thread costs more than it saves.
 constexpr uint32_t kLeastGroupsOfThread = 4;
 
 std::vector<GroupRange> Cut(uint32_t blocks, int threads) {
@@ -94,7 +95,7 @@ class DeltaRounds final : public RoundMethod {
     return tensors;
   }
 
-  // What a thread needs to combine groups of a segment; borrowed.
+  // Input of a thread that combines groups of a segment; borrowed.
   struct SegmentInput {
     PayloadExpectation expected;
     std::vector<WeightedDeltaPayload> payloads;

@@ -1,4 +1,4 @@
-// The methods behind round_method.h. Included by it and them only.
+// The implementations of round_method.h. Included only by round_method.cc and the implementations.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ std::shared_ptr<const RoundMethod> MakeDeltaRounds(const v1::RunConfig& config,
                                                    std::shared_ptr<const Layout> layout,
                                                    std::vector<bool> as_dct);
 
-// 0 .. count - 1 in ranges of about the same size, which threads share. Requires 1 <= parts.
+// Divides 0 .. count - 1 into ranges of about the same size, for threads. Requires 1 <= parts.
 template <typename Range>
 std::vector<Range> CutEvenly(uint32_t count, uint32_t parts) {
   std::vector<Range> ranges;
@@ -31,12 +31,12 @@ std::vector<Range> CutEvenly(uint32_t count, uint32_t parts) {
   return ranges;
 }
 
-// A payload that was checked does not decode: memory is damaged.
+// The status if a checked payload does not decode: memory is damaged.
 inline absl::Status Damaged(const absl::Status& status) {
   return absl::DataLossError(status.message());
 }
 
-// The payload and its checksum.
+// Sets the payload and its checksum.
 void FinishResult(std::string payload, SegmentResult* result);
 
 }  // namespace distro

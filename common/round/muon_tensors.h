@@ -1,5 +1,5 @@
-// Selects the tensors of a run that Muon steps. Their blocks travel as their DCT, so the aggregator
-// and a worker without an architecture of its own need the list, too. Pure; thread-safe.
+// Selects the tensors of a run that Muon steps. Their blocks are sent as DCT, so the aggregator,
+// and workers without an architecture of their own, need the list too. Pure; thread-safe.
 #pragma once
 
 #include <vector>
@@ -11,10 +11,11 @@
 
 namespace distro {
 
-// Of each tensor; none where AdamW steps all. `config` is complete, of a run of deltas;
-// `model_config_json` is the run's: the model's own says which are inside, or, with workers
-// "python", its list (common/model/listed_tensors.h). InvalidArgument: it is not of a model that
-// this version knows, or not of that of the layout; names the key and the remedy.
+// For each tensor, whether Muon steps it; false for all if AdamW steps all. `config` is complete
+// and of a deltas run. `model_config_json` is the run's: its architecture determines the tensors
+// inside the model, or, with workers "python", its list (common/model/listed_tensors.h).
+// InvalidArgument: this version does not support the model, or the layout is of another model;
+// names the key and the remedy.
 absl::StatusOr<std::vector<bool>> MuonTensorsOf(const v1::RunConfig& config, const Layout& layout,
                                                 absl::string_view model_config_json);
 

@@ -27,7 +27,8 @@ std::string Bitmap(const std::vector<RecordedMember>& members, size_t segment) {
 void SlotPlan::Give(absl::Span<const std::string> workers, const v1::RunConfig& config,
                     absl::Span<const v1::Slot> round_slots, v1::RoundHeader* header) const {
   SamplePool left = pool;
-  // With signs a gradient that was too late serves the next round: its samples are read.
+  // With signs a gradient that was too late is used in the next round, so its samples count as
+  // read.
   const bool comes_back = header->step().has_deltas();
   for (int i = 0; comes_back && i < header->members_size(); ++i) {
     const v1::Slot& slot = round_slots[i];

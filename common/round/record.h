@@ -1,9 +1,9 @@
-// Makes the record of a round: who has samples, whose updates are in it, and the result of each
-// segment. The aggregator, the aggregator inside a process and tests make their records here, so
-// that all are the same (docs/protocol.md, "A round"). Pure; plain data.
+// Makes the record of a round: the workers with samples, the included updates, and the result of
+// each segment. The aggregator, LocalAggregator and tests make their records here, so that all are
+// the same (docs/protocol.md, "A round"). Pure; plain data.
 //
 //   SlotPlan plan = PlanOf(start);                        // or of MakeStartHeader()
-//   ...                                                   // the round goes on
+//   ...                                                   // the round continues
 //   v1::RoundHeader header = MakeRoundHeader(outcome);
 //   plan.Give(workers, config, plan.slots, &header);
 //   plan.Advance(header);
@@ -22,25 +22,25 @@
 
 namespace distro {
 
-// Who has samples of the round that is open or opens next, and of the one after it: a record has
-// those of the round after that.
+// The slots of the round that is open or opens next, and of the one after it. A record has the
+// slots of the round after that.
 struct SlotPlan {
   std::vector<v1::Slot> slots = {};
   std::vector<v1::Slot> next_slots = {};
-  SamplePool pool = {};  // what nobody has
+  SamplePool pool = {};  // unassigned samples
 
-  // Completes the header of the round whose members had `round_slots`, in their order: with deltas
-  // what was not read of these comes back, and `workers`, ascending and distinct, get samples of
-  // the round after the next; none where that is past the run's end.
+  // Completes the header of the round whose members had `round_slots`, in their order. With deltas,
+  // unread samples of these slots are returned. Then `workers`, ascending and distinct, get samples
+  // of the round after the next, unless that is past the run's end.
   void Give(absl::Span<const std::string> workers, const v1::RunConfig& config,
             absl::Span<const v1::Slot> round_slots, v1::RoundHeader* header) const;
-  // The round of `slots` is in the log, with this header.
+  // Call when the round of `slots` is in the log, with its header.
   void Advance(const v1::RoundHeader& header);
 };
 
 SlotPlan PlanOf(const v1::StartHeader& start);
 
-// What a run starts from.
+// The start of a run.
 struct RunStart {
   std::string run_id = {};
   std::string data_fingerprint = {};
@@ -71,15 +71,15 @@ struct RoundOutcome {
   std::vector<uint32_t> scale_medians = {};    // of deltas [tensors] (ScaleMedians)
 };
 
-// The record's header but for samples, times and reason, which are its owner's.
+// The record's header without samples, times and reason, which the caller sets.
 v1::RoundHeader MakeRoundHeader(const RoundOutcome& outcome);
 
-// How many samples of its slot the member's update is of: the first ones. 0: it is included in no
-// segment.
+// The number of samples of its slot, from the first on, that the member's update used; 0 if it is
+// included in no segment.
 uint64_t ReadSamples(const v1::RoundHeader& header, int member, const v1::Slot& slot,
                      uint32_t samples_a_step);
 
-// Tokens of the updates that are included; `slots` are those of the round.
+// Tokens of the included updates; `slots` are those of the round.
 uint64_t IncludedTokens(const v1::RoundHeader& header, absl::Span<const v1::Slot> slots,
                         const v1::RunConfig& config);
 

@@ -1,7 +1,6 @@
-// A run's method as an aggregator has it (docs/algorithm.md): what a round says about its step,
-// what an update must be, and what comes of the updates of a segment. The worker's half of the same
-// seam is worker/optimizer/update_rule.h; a further method is a further class, and a line in
-// MakeRoundMethod.
+// The aggregator's interface to a run's method (docs/algorithm.md): makes the step parameters of a
+// round, checks updates, and combines the updates of a segment. worker/optimizer/update_rule.h is
+// the worker's interface. To add a method, add a class and a line in MakeRoundMethod.
 //
 //   v1::StepParameters step = method.Step(round, medians, nullptr);    // into Open and the record
 //   DISTRO_RETURN_IF_ERROR(method.CheckUpdate(payload, place, step));  // of each that arrives
@@ -37,7 +36,7 @@ struct RoundPlace {
   SegmentId segment;
 };
 
-// What a worker sent of a segment, and how much it counts.
+// A worker's payload of a segment, and its weight.
 struct SentPayload {
   SharedBytes bytes;
   int weight = 1;  // 1 or more
@@ -55,7 +54,7 @@ struct SegmentResult {
   Votes all_votes = {};  // signs, with Keep::kForComparison: those before download = top
 };
 
-// An update whose sender is compared with the others; weight 0: it is not in the sum.
+// An update to compare with the others; weight 0: it is not in the sum.
 struct ComparedPayload {
   absl::string_view bytes;  // borrowed; valid
   int weight = 0;
@@ -65,40 +64,39 @@ class RoundMethod {
  public:
   virtual ~RoundMethod() = default;
 
-  // What Open and the record of the round say. `medians`: scale_medians of the record before it;
-  // none for round 0. `extension`: the newest of the run, or null.
+  // The step parameters of Open and of the round's record. `medians`: scale_medians of the previous
+  // record; none for round 0. `extension`: the newest of the run, or null.
   virtual v1::StepParameters Step(RoundId round, absl::Span<const uint32_t> medians,
                                   const v1::Extension* extension) const = 0;
 
-  // OK: `payload` is an update that an encoder makes, and that the round allows; `step` is the
-  // round's. InvalidArgument names what differs.
+  // OK: `payload` is the output of an encoder, and the round allows it; `step` is the round's.
+  // InvalidArgument names the difference.
   virtual absl::Status CheckUpdate(absl::string_view payload, RoundPlace place,
                                    const v1::StepParameters& step) const = 0;
-  // No update of the segment is larger.
+  // The largest possible update of the segment, in bytes.
   virtual uint64_t MaxUpdateBytes(SegmentId segment) const = 0;
-  // Of a whole update: what a link has to carry, or a bound of it.
+  // The bytes of a whole update, or a bound of them, for a link.
   virtual uint64_t UpdateBytes() const = 0;
 
-  // `payloads` have passed CheckUpdate; their order does not matter, none gives a result without
-  // entries. `threads` share the blocks; the result does not depend on
-  // them. DataLoss: a payload that was checked does not decode (memory is damaged). Requires
-  // threads >= 1.
+  // Combines payloads that have passed CheckUpdate; their order does not matter. No payload at all
+  // gives a result without entries. `threads` share the blocks; the result does not depend on their
+  // number. DataLoss: a checked payload does not decode (memory is damaged). Requires threads >= 1.
   enum class Keep { kNothing, kForComparison };
   virtual absl::StatusOr<SegmentResult> Combine(RoundPlace place,
                                                 absl::Span<const SentPayload> payloads, Keep keep,
                                                 int threads, const Clock& clock) const = 0;
 
-  // How each worker's update agrees with what the others sent, in the order of `payloads`: all that
-  // `result` was combined from, and those of weight 0. `result` was kept for comparison. DataLoss:
+  // Compares each worker's update with the others', in the order of `payloads`: all payloads of
+  // which `result` was combined, and those of weight 0. `result` was kept for comparison. DataLoss:
   // as Combine.
   virtual absl::StatusOr<std::vector<AgreementCounts>> Compare(
       RoundPlace place, absl::Span<const ComparedPayload> payloads,
       const SegmentResult& result) const = 0;
 };
 
-// The method of a run. `config` is complete; `model_config_json` is the run's, of which deltas need
-// to know which tensors Muon steps. InvalidArgument: it is not a model's that this version knows,
-// or not that of the layout.
+// The method of a run. `config` is complete. `model_config_json` is the run's; deltas need it to
+// know which tensors Muon steps. InvalidArgument: this version does not support the model, or the
+// layout is of another model.
 absl::StatusOr<std::shared_ptr<const RoundMethod>> MakeRoundMethod(
     const v1::RunConfig& config, std::shared_ptr<const Layout> layout,
     absl::string_view model_config_json);

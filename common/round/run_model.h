@@ -13,13 +13,14 @@
 
 namespace distro {
 
-// The model of a run whose workers are not "python". InvalidArgument: config.json is not of a model
-// that this version has, or not of the layout's tensors; names the key and the remedy.
+// The model of a run whose workers are not "python". InvalidArgument: this version does not support
+// the model of config.json, or its tensors are not the layout's; names the key and the remedy.
 absl::StatusOr<std::shared_ptr<const Architecture>> ModelOfRun(const Layout& layout,
                                                                absl::string_view model_config_json);
 
-// OK when workers can train it; always for workers "python", who bring the model. `config` is
-// complete. InvalidArgument: as ModelOfRun, or a sequence_length above the model's positions.
+// OK if workers can train the model; always for workers "python", which have their own model.
+// `config` is complete. InvalidArgument: as ModelOfRun, or a sequence_length above the model's
+// positions.
 absl::Status CheckModelOfRun(const v1::RunConfig& config, const Layout& layout,
                              absl::string_view model_config_json);
 

@@ -1,5 +1,5 @@
-// Signs: votes are summed, cut down if the run says so, and encoded once (docs/algorithm.md,
-// "Combining").
+// Signs: votes are summed, reduced to the strongest if the run says so, and encoded once
+// (docs/algorithm.md, "Combining").
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
@@ -16,7 +16,7 @@
 namespace distro {
 namespace {
 
-// Below, a thread costs more than it saves.
+// With fewer, a thread costs more than it saves.
 constexpr uint32_t kLeastBlocksOfThread = 512;
 
 std::vector<SegmentRange> Cut(const PayloadExpectation& expected, int threads) {
@@ -52,7 +52,7 @@ class SignRounds final : public RoundMethod {
     return MaxUpdatePayloadBytes(layout_->SegmentBlocks(segment), kept());
   }
 
-  // Records have one size (K <= 8); the other codec's is a bound.
+  // Exact for records (K <= 8); for the other codec an upper bound.
   uint64_t UpdateBytes() const override {
     uint64_t bytes = 0;
     for (SegmentId s(0); s.value() < layout_->segments(); s = s.Next()) {

@@ -9,7 +9,7 @@
 namespace distro {
 namespace {
 
-// The weights of all workers that a run may have fit what sums hold.
+// Sums can hold the weights of the largest number of workers that a run may have.
 static_assert(32767 * DeltaWeight(1, 1) <= kMaxDeltaWeights);
 
 absl::Status CheckLocalSteps(const Weighing& weighing, const UpdateClaim& claim,

@@ -1,6 +1,6 @@
-// Checks the claim of an update, and computes its weight (docs/algorithm.md, "Aggregator";
-// docs/speeds.md; docs/local_data.md). The aggregator and the aggregator inside a process use it.
-// Pure; plain data.
+// Checks the claim of an update, and computes its weight (docs/algorithm.md, "Combining";
+// docs/speeds.md; docs/local_data.md). Used by the aggregator and LocalAggregator. Pure; plain
+// data.
 //
 //   const Weighing weighing = WeighingOf(config);
 //   CheckClaim(weighing, claim, slot)                      // of each update
@@ -14,28 +14,30 @@
 
 namespace distro {
 
-// What makes an update of the run count more than another.
+// What determines the weight of an update.
 struct Weighing {
   uint32_t window = 0;  // local steps of a full update in a run with a window; 0: there is none
   uint32_t samples_a_step = 1;
-  bool by_data = false;  // the workers' own tokens do (DataWeights)
-  bool deltas = false;   // updates may say of which slot they are
+  bool by_data = false;  // the number of the workers' own tokens (DataWeights)
+  bool deltas = false;   // updates may state their slot
 
   bool all_alike() const { return window == 0 && !by_data; }
 };
 Weighing WeighingOf(const v1::RunConfig& config);
 
-// As UploadHeader has it.
+// The fields of UploadHeader.
 struct UpdateClaim {
   uint32_t local_steps = 0;
-  uint64_t first_sample = 0;  // 0: it does not say
+  uint64_t first_sample = 0;  // 0: not stated
   bool abstain = false;
 };
 
-// InvalidArgument: local steps that the worker's slot has no samples for; samples of another slot.
+// InvalidArgument: more local steps than the worker's slot has samples for, or samples of another
+// slot.
 absl::Status CheckClaim(const Weighing& weighing, const UpdateClaim& claim, const v1::Slot& slot);
 
-// 1 to 15, of an update of so many local steps. `data_weight`: of its worker, where that counts.
+// The weight, 1 to 15, of an update of `local_steps` steps. `data_weight`: that of its worker, used
+// if by_data.
 int WeightOf(const Weighing& weighing, uint32_t local_steps, int data_weight);
 
 }  // namespace distro

@@ -17,7 +17,7 @@
 namespace distro {
 namespace {
 
-// How much the weights of a round's members may be in all.
+// Limit of the sum of the weights of a round's members.
 struct WeightBudget {
   uint64_t left;
   uint64_t a_weight;          // of it

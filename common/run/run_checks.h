@@ -17,7 +17,7 @@ absl::Status InRange(absl::string_view key, T value, T low, T high) {
   return RefuseKey(key, absl::StrCat(value, " is outside ", low, " to ", high));
 }
 
-// 0 to below 1, also as the 32-bit float that it travels as.
+// 0 to below 1, also after conversion to the 32-bit float that is sent.
 inline absl::Status CheckDecay(absl::string_view key, double value) {
   if (value >= 0 && static_cast<float>(value) < 1) return absl::OkStatus();
   return RefuseKey(key, absl::StrCat(value, " is outside 0 to below 1 (as a 32-bit float)"));

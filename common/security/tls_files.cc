@@ -31,7 +31,7 @@ Owned<BIO> Bytes(absl::string_view pem) {
   return Owned<BIO>(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
 }
 
-// Refuses a key with a passphrase: nobody is there to enter it.
+// Refuses a key with a passphrase, because no user can enter it.
 int NoPassphrase(char*, int, int, void*) { return 0; }
 
 Owned<X509> NextCertificate(BIO* bio) {

@@ -53,7 +53,7 @@ void AddFiles(FamilyBuilder& families) {
   if (!error) families.AddGauge("process_open_fds", "Open file descriptors.", {}, open);
   struct rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  families.AddGauge("process_max_fds", "File descriptors that may be open at most.", {},
+  families.AddGauge("process_max_fds", "Maximum number of open file descriptors.", {},
                     static_cast<double>(limit.rlim_cur));
 }
 

@@ -39,7 +39,7 @@ constexpr char kReceived[] = "Payload bytes received.";
 constexpr char kTransfer[] =
     "Time with payload bytes in flight, in seconds; it overlaps with all phases.";
 constexpr char kCapacity[] = "Payload rate of the fastest recent transfer.";
-constexpr char kRetries[] = "Calls to the aggregator that were made again.";
+constexpr char kRetries[] = "Retried calls to the aggregator.";
 
 constexpr Row kRows[] = {
     {"loss", "loss", "Training loss of the last own step, in nats a token."},
@@ -51,24 +51,25 @@ constexpr Row kRows[] = {
     {"momentum_norm", "momentum_norm", "Norm of the momentum at the last evaluation."},
     {"tokens_total", "tokens", "Tokens trained on."},
     {"nonfinite_steps_total", "nonfinite_steps", "Steps whose loss or gradient was not finite."},
-    {"resyncs_total", "resyncs", "Times that the parameters were taken from a snapshot again."},
+    {"resyncs_total", "resyncs", "How often the parameters were loaded from a snapshot again."},
     {"dropped_values_total", "dropped_values",
      "Values that were not finite, or negative steps of a counter, and were dropped."},
     {"phase_seconds_total", "phases", "Time of the training thread by phase, in seconds.", "phase"},
-    {"updates_total", "updates.sent", "Updates handed in."},
+    {"updates_total", "updates.sent", "Updates passed on for upload."},
     {"updates_excluded_total", "updates.excluded_late", kExcluded, "reason", "late"},
     {"updates_excluded_total", "updates.excluded_probation", kExcluded, "reason", "probation"},
     {"updates_excluded_total", "updates.excluded_absent", kExcluded, "reason", "absent"},
     {"updates_excluded_total", "updates.excluded_other_sender", kExcluded, "reason",
      "other_sender"},
     {"inner_steps_total", "deltas.inner_steps", "Steps of the inner optimizer."},
-    {"delta_norm", "deltas.delta_norm", "Norm of what the inner steps of the last update did."},
+    {"delta_norm", "deltas.delta_norm",
+     "Norm of the total change by the inner steps of the last update."},
     {"delta_energy_ratio", "deltas.energy_kept",
-     "Share of the error buffer's sum of squares that the last update says, 0 to 1."},
+     "Share of the error buffer's sum of squares that the last update sent, 0 to 1."},
     {"delta_capped_ratio", "deltas.capped",
      "Share of the last update's blocks whose scale is the cap of their tensor, 0 to 1."},
     {"delta_cancelled_ratio", "deltas.cancelled",
-     "Share of the positions of the last included update that did not come back, 0 to 1."},
+     "Share of the last included update's positions that the result does not have, 0 to 1."},
     {"gradient_bytes_total", "updates.gradient_bytes",
      "Bytes of the float32 gradients that sending gradients would have uploaded."},
     {"sent_bytes_total", "sent_bytes", kSent, "kind", "update"},
@@ -87,8 +88,7 @@ constexpr Row kRows[] = {
     {"link_capacity_bytes_per_second", "transfer.download_capacity", kCapacity, "direction",
      "download"},
     {"rtt_seconds", "transfer.rtt_seconds", "Time from the last heartbeat to its answer."},
-    {"reconnects_total", "transfer.reconnects",
-     "Subscriptions to the aggregator that were opened again."},
+    {"reconnects_total", "transfer.reconnects", "Reopened subscriptions to the aggregator."},
     {"retries_total", "transfer.join_retries", kRetries, "code", "", "rpc", "join"},
     {"retries_total", "transfer.heartbeat_retries", kRetries, "code", "", "rpc", "heartbeat"},
     {"retries_total", "transfer.upload_retries", kRetries, "code", "", "rpc", "upload"},
@@ -96,7 +96,7 @@ constexpr Row kRows[] = {
     {"model_flops_total", "compute.model_flops", "Floating-point operations of the model."},
     {"peak_flops_per_second", "compute.peak_flops_per_second",
      "Floating-point operations a second of matrix products, measured at the start."},
-    {"memory_bytes", "compute.memory", "Memory that is held, by what it holds, in bytes.", "kind"},
+    {"memory_bytes", "compute.memory", "Memory in use, by kind of content, in bytes.", "kind"},
     {"collective_seconds_total", "compute.collectives",
      "Time in collective operations of the node's ranks, in seconds.", "op"},
     {"gpu_memory_used_bytes", "gpus.memory_used_bytes", "Memory of the GPU in use, in bytes."},
@@ -241,7 +241,7 @@ void AddOthers(absl::Span<const WorkerReadings> workers, std::vector<MetricFamil
       families);
   AddGauge(
       "last_report_timestamp_seconds",
-      "When the aggregator last took a heartbeat, in seconds since 1970.", workers,
+      "When the aggregator last accepted a heartbeat, in seconds since 1970.", workers,
       [](const WorkerReadings& worker, MetricFamily* family) {
         if (worker.last_report_seconds) Put(LabelsOf(worker), *worker.last_report_seconds, family);
       },

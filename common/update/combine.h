@@ -48,8 +48,7 @@ class VoteAccumulator {
 // For download = "top": keeps the `keep` largest |V| of every block (or all, if there are fewer),
 // at ascending positions. Among equal values the smaller Mix(run_seed + G * (round * 2^38 + block *
 // 2^12 + position + 1)) is kept, so that no position is favoured. `first_block` is the number of
-// the first
-// block of `votes` among all blocks of the run. Requires keep >= 0.
+// the first block of `votes` among all blocks of the run. Requires keep >= 0.
 Votes KeepTop(const Votes& votes, int keep, uint64_t run_seed, RoundId round, int64_t first_block);
 
 }  // namespace distro

@@ -1,5 +1,5 @@
-// Small files of aggregator and archiver that are one message: magic, version, message, checksum
-// (docs/files.md). Pure functions; own disk: every fault is DataLoss.
+// The format of small files of aggregator and archiver: magic, version, one message, checksum
+// (docs/files.md). Pure functions. The files are on the own disk, so every fault is DataLoss.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace distro {
 std::string EncodeFramedMessage(absl::string_view magic,
                                 const google::protobuf::MessageLite& message);
 
-// DataLoss: not what EncodeFramedMessage makes. FailedPrecondition: undamaged and of a newer
-// version; magic, version and checksum are the same in all of them.
+// DataLoss: not the output of EncodeFramedMessage. FailedPrecondition: undamaged and of a newer
+// version; magic, version and checksum are at the same place in all versions.
 absl::Status ParseFramedMessage(absl::string_view bytes, absl::string_view magic,
                                 google::protobuf::MessageLite* message);
 
-// Of a file whose checksum is good. DataLoss: version 0. FailedPrecondition (reason "version"):
-// newer than `known`; the message says that a newer program is needed.
+// Checks the version of a file with a valid checksum. DataLoss: version 0. FailedPrecondition
+// (reason "version"): newer than `known`; the message says that a newer program is needed.
 absl::Status CheckFormatVersion(uint32_t version, uint32_t known);
 
 }  // namespace distro

@@ -1,13 +1,13 @@
 """Fine-tunes a language model of Hugging Face on conversations, in a run of DisTrO: all of it, or LoRA adapters.
 
-    python finetune.py init --model Qwen/Qwen3-0.6B --lora 16 --out initial    # once: what the run begins with
+    python finetune.py init --model Qwen/Qwen3-0.6B --lora 16 --out initial    # once: the run's first parameters
     distroctl run create HOST:7700 --run run.json --model initial              # once: the run
     python finetune.py train --model Qwen/Qwen3-0.6B --lora 16 --aggregator HOST:7700 --data chat.jsonl --name w1
 
 With --lora only the adapters are trained and sent, a few megabytes; without it the whole model is. run.json has
 "workers": "python", for adapters also "inner_optimizer": "adamw". A line of the data is a conversation:
-{"messages": [{"role": "user", "content": "..."}, {"role": "assistant", "content": "..."}, ...]}. Only what the
-assistant says is learned: all other tokens have the label -100, which no loss counts.
+{"messages": [{"role": "user", "content": "..."}, {"role": "assistant", "content": "..."}, ...]}. Only the
+assistant's tokens are learned: all others have the label -100, which the loss ignores.
 """
 import argparse
 import hashlib
@@ -29,7 +29,7 @@ class Conversations:
     def __init__(self, path, tokenizer, length):
         self.lines = path.read_text(encoding="utf-8").splitlines()
         self.tokenizer, self.length = tokenizer, length
-        # All workers need the same data, tokens and length: this says so, and a worker that differs is refused.
+        # All workers need the same data, tokens and length. A worker with another fingerprint is refused.
         what = json.dumps([self.lines, tokenizer.chat_template, sorted(tokenizer.get_vocab().items()), length])
         self.fingerprint = "chat-" + hashlib.sha256(what.encode()).hexdigest()
 
@@ -54,14 +54,14 @@ class Conversations:
         return self.tokenizer.apply_chat_template(messages, tokenize=True, return_dict=False, **options)
 
     def collate(self, samples):
-        """Samples of different lengths as one batch, padded at their ends."""
+        """Makes one batch of samples of different lengths, padded at their ends."""
         padding = {"input_ids": self.tokenizer.pad_token_id or 0, "labels": -100, "attention_mask": 0}
         return {key: pad_sequence([torch.tensor(sample[key]) for sample in samples], True, padding_value=pad)
                 for key, pad in padding.items()}
 
 
 def load(args):
-    """The model, f32, with what is trained requiring a gradient."""
+    """The model in f32; its trained parameters require a gradient."""
     model = AutoModelForCausalLM.from_pretrained(args.model, dtype=torch.float32)
     adapters = LoraConfig(r=args.lora, lora_alpha=2 * args.lora, target_modules="all-linear") if args.lora else None
     return get_peft_model(model, adapters) if adapters else model

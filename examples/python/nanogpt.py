@@ -1,10 +1,10 @@
-"""Trains a small GPT in a run of DisTrO: a plain PyTorch module, written here, that no part of DisTrO knows.
+"""Trains a small GPT in a run of DisTrO: a plain PyTorch module, defined in this file and unknown to DisTrO.
 
     python nanogpt.py init --out initial --layers 6 --width 384      # once: the model's size and first parameters
     distroctl run create HOST:7700 --run run.json --model initial    # once: the run ("workers": "python" in run.json)
     python nanogpt.py train --aggregator HOST:7700 --model initial --data input.txt --name w1    # on each machine
 
-`run.json` holds what the run decides for everybody: rounds, learning rates, samples of a step, `sequence_length`. The
+`run.json` has the settings common to all workers: rounds, learning rates, samples of a step, `sequence_length`. The
 flags of `train` are a worker's own: they change how it computes a gradient, and no other worker notices.
 """
 import argparse
@@ -86,7 +86,7 @@ def init(args):
     torch.manual_seed(args.seed)
     size = {key: getattr(args, key) for key in ("vocabulary", "positions", "width", "heads", "layers")}
     model = GPT(**size)
-    # Embeddings are matrices, but no inner layers: Muon is not for them.
+    # Embeddings are matrices, but not inner layers: AdamW steps them, not Muon.
     distro_train.save_initial(model, args.out, outside=["tokens.weight", "positions.weight"], config=size)
     print(f"{sum(p.numel() for p in model.parameters()):,} parameters in {args.out}")
 

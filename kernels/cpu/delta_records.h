@@ -17,11 +17,11 @@ namespace distro {
 void AppendRecord(absl::Span<const uint16_t> positions, absl::Span<const float> values, int inside,
                   uint8_t cap, DeltaUpdate* update);
 
-// Calls work(position, q) for each position of the update's block that the result's block has too;
+// Calls body(position, q) for each position of the update's block that the result's block has too;
 // q is sign * M(c) * 2^-44, exact.
-template <typename Work>
+template <typename Body>
 void ForEachReturned(const DeltaUpdate& update, int64_t block, const DeltaResult& result,
-                     int64_t result_block, Work work) {
+                     int64_t result_block, Body body) {
   if (update.empty(block)) return;
   const float scale = std::ldexp(static_cast<float>(ScaleOf(update.codes[block])), -kScaleUnitBits);
   uint32_t returned = result.offsets[result_block];
@@ -31,7 +31,7 @@ void ForEachReturned(const DeltaUpdate& update, int64_t block, const DeltaResult
     while (returned < end && result.positions[returned] < position) ++returned;
     if (returned == end) return;
     if (result.positions[returned] == position)
-      work(position, static_cast<float>(update.signs[i]) * scale);
+      body(position, static_cast<float>(update.signs[i]) * scale);
   }
 }
 

@@ -1,5 +1,5 @@
-// Asks the Prometheus that serves this page, draws TABLE.panels, and again every 15 s. Workers that hold the round up
-// (TABLE.stragglers) are red on every panel; where there are many workers the others are grey.
+// Asks the Prometheus that serves this page, draws TABLE.panels, and again every 15 s. Workers that delay the round
+// (TABLE.stragglers) are red on every panel; with many workers the others are grey.
 var RANGES = {"1 min": 60, "5 min": 300, "15 min": 900, "30 min": 1800, "1 h": 3600, "6 h": 21600, "1 d": 86400, "7 d": 604800};
 var CROWD = 8;
 var parameters = new URLSearchParams(location.search);
@@ -28,7 +28,7 @@ function instant(expression) {
   return ask("query", {query: filled(expression)}).then(function (data) { return data.result; });
 }
 
-// A legend is words and names of labels in turns.
+// A legend has text and label names in turn.
 function named(legend, labels) {
   return legend.map(function (part, i) { return i % 2 ? labels[part] || "" : part; }).join("");
 }

@@ -6,7 +6,7 @@
 namespace distro::server {
 namespace {
 
-constexpr uint64_t kCallsOfConnection = 20;  // likewise, of who has a credential
+constexpr uint64_t kCallsOfConnection = 20;  // likewise, for a peer with a credential
 // Bytes read by a peer per byte of acknowledgements, at least.
 constexpr uint64_t kReadBytesOfAnAcknowledgement = 512;
 // Bytes of messages per byte of HTTP/2 frames and TLS records around them, at least.

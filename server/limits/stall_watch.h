@@ -16,14 +16,14 @@ class StallWatch {
   StallWatch(absl::Duration timeout, uint64_t bytes, absl::Duration now)
       : timeout_(timeout), bytes_(bytes), since_(now) {}
 
-  // The peer waits for the server, until Wait().
-  void Work(absl::Duration now) {
-    if (!working_since_) working_since_ = now;
+  // From now on the peer waits for the server: that time does not count.
+  void Pause(absl::Duration now) {
+    if (!paused_since_) paused_since_ = now;
   }
-  // The server waits for the peer.
-  void Wait(absl::Duration now) {
-    if (working_since_) since_ += now - *working_since_;
-    working_since_.reset();
+  // From now on the server waits for the peer, which is the initial state.
+  void Resume(absl::Duration now) {
+    if (paused_since_) since_ += now - *paused_since_;
+    paused_since_.reset();
   }
   void Moved(uint64_t bytes, absl::Duration now) {
     moved_ += bytes;
@@ -33,16 +33,16 @@ class StallWatch {
   void Progress(absl::Duration now) {
     moved_ = 0;
     since_ = now;
-    if (working_since_) working_since_ = now;
+    if (paused_since_) paused_since_ = now;
   }
 
-  bool Stalled(absl::Duration now) const { return !working_since_ && now - since_ >= timeout_; }
+  bool Stalled(absl::Duration now) const { return !paused_since_ && now - since_ >= timeout_; }
 
  private:
   const absl::Duration timeout_;
   const uint64_t bytes_;
   absl::Duration since_;  // of the current timeout
-  std::optional<absl::Duration> working_since_;
+  std::optional<absl::Duration> paused_since_;
   uint64_t moved_ = 0;  // since since_
 };
 

@@ -137,14 +137,14 @@ void GatedStream::Progress() {
   state_->watch.Progress(gate_->clock_->MonotonicNow());
 }
 
-void GatedStream::Work() {
+void GatedStream::PauseTimeout() {
   absl::MutexLock lock(&gate_->mu_);
-  state_->watch.Work(gate_->clock_->MonotonicNow());
+  state_->watch.Pause(gate_->clock_->MonotonicNow());
 }
 
-void GatedStream::Wait() {
+void GatedStream::ResumeTimeout() {
   absl::MutexLock lock(&gate_->mu_);
-  state_->watch.Wait(gate_->clock_->MonotonicNow());
+  state_->watch.Resume(gate_->clock_->MonotonicNow());
 }
 
 StreamGate::StreamGate(const ServiceLimits& limits, const Clock* clock)

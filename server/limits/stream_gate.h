@@ -68,10 +68,10 @@ class GatedStream {
   void Moved(uint64_t bytes);
   // A part is complete, however small.
   void Progress();
-  // From now on the peer waits for the server (Work), or the server waits for the peer (Wait, the
-  // initial state). Only waiting can stall.
-  void Work();
-  void Wait();
+  // Call PauseTimeout when the peer starts to wait for the server, and ResumeTimeout (the initial
+  // state) when the server starts to wait for the peer. A paused stream does not stall.
+  void PauseTimeout();
+  void ResumeTimeout();
 
  private:
   friend class StreamGate;

@@ -1,7 +1,7 @@
 // Stores the decisions of operators that must survive a restart: pause and quarantines
 // (docs/files.md, "admission.pb").
 //
-// Not thread-safe: of whoever owns the decisions. Write() blocks on the disk.
+// Not thread-safe: used by the owner of the decisions. Write() blocks on the disk.
 #pragma once
 
 #include <memory>
@@ -17,15 +17,15 @@ namespace distro::server {
 
 class AdmissionStore {
  public:
-  // Reads the file; without one nothing was decided yet. DataLoss: damaged; the message says what
-  // to do. `disk` is borrowed.
+  // Reads the file; if there is none, there are no decisions. DataLoss: damaged; the message names
+  // the remedy. `disk` is borrowed.
   static absl::StatusOr<std::unique_ptr<AdmissionStore>> Open(const std::string& path, Disk* disk);
 
   // As last written.
   const v1::StoredAdmission& value() const { return value_; }
 
-  // Durable before it returns. After an error (reason "disk") value() is as before; a restart may
-  // find either.
+  // Makes `value` durable before it returns. After an error (reason "disk") value() does not
+  // change; a restart may find either value.
   absl::Status Write(const v1::StoredAdmission& value);
 
  private:
@@ -38,7 +38,7 @@ class AdmissionStore {
 
 std::string EncodeAdmission(const v1::StoredAdmission& value);
 
-// DataLoss: not what EncodeAdmission makes. FailedPrecondition: of a newer version.
+// DataLoss: not the output of EncodeAdmission. FailedPrecondition: of a newer version.
 absl::StatusOr<v1::StoredAdmission> ParseAdmission(absl::string_view bytes);
 
 }  // namespace distro::server

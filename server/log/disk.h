@@ -1,6 +1,6 @@
-// Every operation with which server/log changes a file system, one by one, so that a test can make
-// any of them fail, wait, or be the last thing that the process does
-// (tests/testing/server/faulty_disk.h). Reading is not here.
+// The interface for all changes of a file system by server/log, one operation per function, so that
+// a test can make any of them fail, wait, or kill the process (tests/testing/server/faulty_disk.h).
+// It does not read.
 //
 // Thread-safe. Blocking. Every message names the operation and the path.
 #pragma once
@@ -29,43 +29,43 @@ enum class DiskOperation {
 // "create_folder", "fsync", ...: the value of a metric label and the first word of a message.
 absl::string_view DiskOperationName(DiskOperation operation);
 
-// The status of a failed operation. An answer about the path: AlreadyExists (EEXIST), NotFound
-// (ENOENT). Otherwise the disk is full (ResourceExhausted: ENOSPC, EDQUOT) or fails in another way
-// (Unavailable: read-only, an I/O error, no handles, ...); both have the reason "disk", and the
-// same operation may succeed later.
+// The status of a failed operation. About the path: AlreadyExists (EEXIST), NotFound (ENOENT).
+// About the disk, with the reason "disk": ResourceExhausted if it is full (ENOSPC, EDQUOT),
+// otherwise Unavailable (read-only, an I/O error, no handles, ...); the same operation may succeed
+// later.
 absl::Status DiskError(DiskOperation operation, int error_number, absl::string_view path);
 
 // The operation of a status with the reason "disk".
 std::optional<DiskOperation> FailedDiskOperation(const absl::Status& status);
 
-// Whether a DiskError made it: also of those that are an answer about the path.
+// Whether DiskError made the status, including those about the path.
 bool IsDiskError(const absl::Status& status);
 
-// What operators read on pages and in statuses: "write: No space left on device", without the path.
-// Of what is no DiskError its code.
+// The text for pages and statuses, without the path: "write: No space left on device". For a status
+// that DiskError did not make, its code.
 std::string DiskErrorInShort(const absl::Status& status);
 
 class Disk {
  public:
   virtual ~Disk() = default;
 
-  // The machine's; lives for ever, the caller does not own it.
+  // The machine's disk; never destroyed, not owned by the caller.
   static Disk* Real();
 
-  // `path` and its parents; an existing folder is fine.
+  // Creates `path` and its parents; an existing folder is fine.
   virtual absl::Status CreateFolder(const std::string& path) = 0;
 
-  // A new file, for reading and writing. The caller closes the descriptor. AlreadyExists.
+  // Creates a file for reading and writing. The caller closes the descriptor. AlreadyExists.
   virtual absl::StatusOr<int> Create(const std::string& path) = 0;
-  // All of `bytes` at `offset` of a file that Create gave, or that was opened for writing; `path`
-  // names it. After an error a part of them may be there.
+  // Writes all of `bytes` at `offset` of a file from Create, or one opened for writing; `path` is
+  // its name. After an error a part of them may be written.
   virtual absl::Status Write(int fd, const std::string& path, uint64_t offset,
                              absl::string_view bytes) = 0;
-  // After an error nobody knows what the file holds, also when the next Fsync succeeds: it must be
-  // written anew.
+  // After an error the content of the file is unknown, even if the next Fsync succeeds: write it
+  // again.
   virtual absl::Status Fsync(int fd, const std::string& path) = 0;
 
-  // A second name of the same file. AlreadyExists: `to` exists.
+  // Gives the same file a second name. AlreadyExists: `to` exists.
   virtual absl::Status Link(const std::string& from, const std::string& to) = 0;
   // Replaces `to`.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
@@ -75,22 +75,21 @@ class Disk {
   virtual absl::Status FsyncFolder(const std::string& path) = 0;
 };
 
-// Writes to `path`.tmp, fsyncs, renames over `path`, fsyncs the folder. After an error there is the
-// old file or the new one, and the new one may not be durable: the caller writes again before it
-// relies on either.
+// Writes to `path`.tmp, fsyncs, renames over `path`, fsyncs the folder. After an error `path` is
+// the old file or the new one, which may not be durable: write again before you rely on either.
 absl::Status WriteAtomically(Disk* disk, const std::string& path, absl::string_view bytes);
 
-// Unlinks; a file that is not there is fine.
+// Unlinks; a missing file is fine.
 absl::Status RemoveIfThere(Disk* disk, const std::string& path);
 
-// Which file a name stands for. Thread-safe, and not an operation of a Disk.
+// Identifies the file of a name. Thread-safe; not an operation of a Disk.
 struct FileId {
   uint64_t device = 0;
   uint64_t inode = 0;
   bool operator==(const FileId&) const = default;
 };
 
-// Not set: there is no such file, or it cannot be looked at.
+// nullopt: there is no such file, or it cannot be inspected.
 std::optional<FileId> FileIdOf(const std::string& path);
 
 }  // namespace distro::server

@@ -17,7 +17,7 @@
 namespace distro::server {
 namespace {
 
-// An epoch above it leaves no room for the next ones: it comes from damage, not from a start.
+// A higher epoch leaves no room for the next ones, so the file must be damaged.
 constexpr uint64_t kMaxEpoch = uint64_t{1} << 63;
 
 std::string PathOf(const std::string& data_dir) { return data_dir + "/epoch"; }
@@ -38,7 +38,7 @@ absl::StatusOr<uint64_t> ReadEpoch(const std::string& path, bool has_run) {
                    "epoch of the last log lines, and a line feed"));
 }
 
-// 0: there is none that can be read; the round log says what is wrong with it.
+// 0: no record can be read; the round log reports the reason.
 uint64_t EpochOfNewestRecord(const std::string& rounds_dir) {
   std::optional<RoundId> newest;
   std::error_code error;

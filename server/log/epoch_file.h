@@ -1,5 +1,5 @@
-// The epoch of a data folder: a number that every start makes higher than any before it, also in an
-// older copy of the folder (docs/decisions/0005-epoch-follows-the-calendar.md).
+// The epoch of a data folder: a number that increases at every start, also in an older copy of the
+// folder (docs/decisions/0005-epoch-follows-the-calendar.md).
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@
 namespace distro::server {
 
 // Random bits of an epoch, below the calendar's seconds: two folders that start within one second
-// get different epochs, but for one case in 2^20. With them an epoch fits 53 bits, the whole
-// numbers of JSON, until the year 2242.
+// get different epochs, except for one case in 2^20. An epoch fits into 53 bits, the integers of
+// JSON, until the year 2242.
 inline constexpr int kEpochRandomBits = 20;
 
 // Raises the file `epoch` of `data_dir` to max(epoch of the file, epoch of the newest record, Unix
 // seconds * 2^20) + 1 + r, durably; r is the low 20 bits of `random`, which the caller draws at
-// each start. `has_run`: a folder with a run has the file. DataLoss: it is missing or not a number.
-// Reason "disk": not raised; the process must not serve.
+// each start. `has_run`: the folder has a run, so the file must exist. DataLoss: it is missing or
+// not a number. Reason "disk": not raised; the process must not serve.
 absl::StatusOr<EpochId> RaiseEpoch(const std::string& data_dir, bool has_run, uint64_t random,
                                    const Clock& clock, Disk* disk, Log* log);
 
-// OK when a start of this folder, which has a run, can read its epoch; only read. Otherwise as
-// RaiseEpoch.
+// OK if a start of this folder, which has a run, could read its epoch. Changes nothing. Otherwise
+// as RaiseEpoch.
 absl::Status CheckEpochFile(const std::string& data_dir);
 
 }  // namespace distro::server

@@ -1,5 +1,5 @@
-// A file that arrives in pieces and can go on after an interruption. Blocking; not thread-safe for
-// one file.
+// A file that arrives in pieces and can be resumed after an interruption. Blocking; not thread-safe
+// for one file.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,13 @@ namespace distro::server {
 absl::StatusOr<uint64_t> FileSizeOrZero(const std::string& path);
 
 // Appends `data`, creating the file. InvalidArgument: `offset` is not the file's size, or the data
-// goes beyond `total`. Reason "disk": the file is as long as before, or what was written is a part
-// of `data`.
+// goes beyond `total`. Reason "disk": the file has none or a part of `data`.
 absl::Status AppendToFile(Disk* disk, const std::string& path, uint64_t total, uint64_t offset,
                           absl::string_view data);
 
-// Fsyncs the file and compares it with what was announced. InvalidArgument: the size or the SHA-256
-// differs; a file that is too large or whose SHA-256 differs is removed, a shorter one stays and
-// can go on. Reason "disk": the fsync failed; the file is removed, since nobody knows what it
-// holds.
+// Fsyncs the file and compares it with the announced size and SHA-256. InvalidArgument: one
+// differs; a file that is too large or has another SHA-256 is removed, a shorter one stays and can
+// be resumed. Reason "disk": the fsync failed; the file is removed, because its content is unknown.
 absl::Status CheckIncoming(Disk* disk, const std::string& path, uint64_t bytes,
                            const Sha256Digest& sha256);
 

@@ -1,4 +1,4 @@
-// A file descriptor with statuses: what records are written and read with. Blocking.
+// A file descriptor with statuses, to write and read records. Blocking.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace distro::server {
 
-// Reading is thread-safe. Movable; closes at the end.
+// Reading is thread-safe. Movable; the destructor closes the file.
 class LogFile {
  public:
   // Read-only.
@@ -24,9 +24,9 @@ class LogFile {
 
   const std::string& path() const { return path_; }
   absl::StatusOr<uint64_t> Size() const;
-  // Exactly [offset, offset + size). DataLoss: the file ends before.
+  // Reads exactly [offset, offset + size). DataLoss: the file ends before.
   absl::StatusOr<std::string> ReadAt(uint64_t offset, uint64_t size) const;
-  // Require a file that was created. Statuses of DiskError.
+  // These require a file from Create. Statuses of DiskError.
   absl::Status WriteAt(uint64_t offset, absl::string_view bytes);
   absl::Status Sync();
 

@@ -42,7 +42,7 @@ bool HoldsRecords(const std::string& dir) {
   return false;
 }
 
-// NotFound: there is none, and nothing says that there was.
+// NotFound: there is no run, and no trace of one.
 absl::StatusOr<v1::StoredRun> ReadRunFile(const std::string& data_dir) {
   const std::string path = RunFilePath(data_dir);
   const absl::StatusOr<std::string> bytes = ReadFile(path, kMaxRunFileBytes);

@@ -1,5 +1,5 @@
-// The run of a data folder and its snapshots, read and not changed: also while an aggregator holds
-// the folder. Thread-safe, blocking.
+// Reads the run of a data folder and its snapshots without changing them, also while an aggregator
+// uses the folder. Thread-safe, blocking.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,21 @@ enum class SnapshotCheck {
   kHead,    // only the names and shapes of its tensors
 };
 
-// NotFound: there is no run. DataLoss: a file is damaged; the message names it and says what to do.
+// NotFound: there is no run. DataLoss: a file is damaged; the message names it and the remedy.
 // FailedPrecondition: a file of a newer version.
 absl::StatusOr<std::shared_ptr<const RunIdentity>> ReadRun(const std::string& data_dir,
                                                            SnapshotCheck check);
 
-// The snapshots besides the initial one, ascending by round; their files are not looked at.
-// Statuses as ReadRun; without the file there are none.
+// The snapshots besides the initial one, ascending by round; none without the file. Does not read
+// the snapshots themselves. Statuses as ReadRun.
 absl::StatusOr<std::vector<v1::SnapshotInfo>> ReadSnapshotList(const std::string& data_dir);
 
 // Reads the whole file. DataLoss: its SHA-256 is not that of `info`, or it is missing.
 absl::Status CheckStoredSnapshot(const std::string& path, const v1::SnapshotInfo& info);
 
-// Of the snapshot before `round`; 0 is the initial one.
+// The path of the snapshot before `round`; 0 is the initial one.
 std::string SnapshotPath(const std::string& data_dir, uint64_t round);
-// Of the files that travel to every checkpoint, each by its name.
+// The folder of the companions, the files that are copied into every checkpoint.
 std::string CompanionsDir(const std::string& data_dir);
 std::string SnapshotListPath(const std::string& data_dir);
 std::string RunFilePath(const std::string& data_dir);

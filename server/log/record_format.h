@@ -1,4 +1,5 @@
-// The bytes of a record file (docs/files.md). Pure functions; own disk: every fault is DataLoss.
+// The bytes of a record file (docs/files.md). Pure functions. The file is on the own disk, so every
+// fault is DataLoss.
 //
 //   record = prefix payload* table header footer
 //   prefix   16  magic, version, kind
@@ -34,7 +35,7 @@ inline constexpr uint64_t kRecordPrefixBytes = 16;
 inline constexpr uint64_t kRecordTableEntryBytes = 24;
 inline constexpr uint64_t kRecordFooterBytes = 48;
 
-// Where a segment's payload lies.
+// The position of a segment's payload in the file.
 struct RecordEntry {
   uint64_t offset = 0;
   uint64_t bytes = 0;
@@ -53,13 +54,13 @@ struct RecordFooter {
 std::string EncodeRecordPrefix(RecordKind kind);
 std::string EncodeRecordTable(const std::vector<RecordEntry>& entries);
 
-// What follows the payloads: table, header, footer.
+// The end of a record, after the payloads: table, header, footer.
 std::string EncodeRecordTail(RecordKind kind, RoundId round,
                              const std::vector<RecordEntry>& entries, absl::string_view header);
 
 // `prefix` and `footer` are the first and the last bytes of the file. Checks both, and that the
-// sizes fit `file_bytes`. FailedPrecondition: undamaged and of a newer version; prefix and footer
-// are the same in all of them.
+// sizes fit `file_bytes`. FailedPrecondition: undamaged and of a newer version; all versions have
+// the same prefix and footer.
 absl::StatusOr<RecordFooter> ParseRecordFooter(absl::string_view prefix, absl::string_view footer,
                                                uint64_t file_bytes);
 
@@ -75,10 +76,10 @@ inline constexpr absl::string_view kStartRecordName = "start.record";
 
 // "0000000042.record"
 std::string RecordName(RoundId round);
-// Not set: not the name of a round's record.
+// nullopt: not the name of a round's record.
 std::optional<RoundId> RoundOfRecordName(absl::string_view name);
 
-// The status; a DataLoss also says what the operator can do.
+// Returns the status; adds the remedy for the operator to a DataLoss.
 absl::Status StartDamage(const absl::Status& status);
 absl::Status RoundDamage(const absl::Status& status, RoundId round);
 

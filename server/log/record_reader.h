@@ -1,5 +1,4 @@
-// One record that is open for reading: its header in memory, payloads from the file. Immutable,
-// thread-safe.
+// An open record: its header in memory, payloads read from the file. Immutable, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +16,15 @@ namespace distro::server {
 
 class RecordReader {
  public:
-  // Checks everything but the payloads' bytes and the meaning of the header. `kind` is kStart or
-  // kRound; a pruned round is a round. DataLoss names the file and the part that is damaged.
+  // Checks everything except the payloads' bytes and the meaning of the header. `kind` is kStart or
+  // kRound, which includes pruned rounds. DataLoss names the file and the damaged part.
   // FailedPrecondition: of a newer version.
   static absl::StatusOr<std::shared_ptr<const RecordReader>> Open(const std::string& path,
                                                                   RecordKind kind);
 
   const std::string& path() const { return file_.path(); }
   RoundId round() const { return RoundId(footer_.round); }
-  // The payloads were dropped: segments() is 0.
+  // Whether the payloads were dropped: then segments() is 0.
   bool pruned() const { return footer_.kind == RecordKind::kPruned; }
   const std::string& header_bytes() const { return header_; }
   // XXH3-64 of header_bytes().
@@ -36,11 +35,12 @@ class RecordReader {
   const std::vector<RecordEntry>& entries() const { return entries_; }
   // Requires segment < segments().
   uint64_t payload_bytes(SegmentId segment) const { return entries_[segment.value()].bytes; }
-  // Bytes [offset, offset + size) of a segment's payload, unchecked (VerifiedPayload checks).
-  // DataLoss: the file is shorter than it was. InvalidArgument: they are not within the payload.
+  // Reads bytes [offset, offset + size) of a segment's payload without a check (VerifiedPayload
+  // checks). DataLoss: the file has been shortened. InvalidArgument: the range is not within the
+  // payload.
   absl::StatusOr<std::string> Read(SegmentId segment, uint64_t offset, uint64_t size) const;
 
-  // Whether `checksum` is that of the segment's payload. DataLoss names file and segment.
+  // OK if `checksum` is that of the segment's payload. DataLoss names file and segment.
   absl::Status CheckChecksum(SegmentId segment, uint64_t checksum) const;
 
   // Reads every payload, one at a time. DataLoss: a checksum does not match.

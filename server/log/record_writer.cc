@@ -82,13 +82,13 @@ absl::Status RecordFileWriter::Finish(absl::string_view header, const FsyncObser
 absl::Status RecordFileWriter::LinkToFinalName() {
   absl::Status status = place_.disk->Link(file_.path(), place_.final_path);
   if (!absl::IsAlreadyExists(status)) return status;
-  // Over a network, an answer that got lost makes the same request come twice.
+  // On a network file system a lost answer repeats the request.
   if (FileIdOf(place_.final_path) == FileIdOf(file_.path())) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(place_.final_path, ": fenced: another process wrote this record: stop"));
 }
 
-// A link that reports an error may have been made; a foreign file of that name stays.
+// A link may exist although the call reported an error. A foreign file of that name is kept.
 void RecordFileWriter::TakeBackFinalName() {
   const std::optional<FileId> ours = FileIdOf(file_.path());
   if (!ours || FileIdOf(place_.final_path) != ours) return;

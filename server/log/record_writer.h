@@ -1,5 +1,5 @@
-// A record that is being written: payloads go into a temporary file as segments close, the header
-// comes last (docs/files.md).
+// Writes a record: payloads go into a temporary file as segments close, the header comes last
+// (docs/files.md).
 //
 // Not thread-safe.
 #pragma once
@@ -21,7 +21,7 @@
 
 namespace distro::server {
 
-// Where a record goes; both paths are in `dir`. `disk` is borrowed.
+// The paths of a record, both in `dir`. `disk` is borrowed.
 struct RecordPlace {
   Disk* disk = nullptr;
   std::string dir;
@@ -29,8 +29,8 @@ struct RecordPlace {
   std::string final_path;
 };
 
-// Writes one file and makes it durable under its final name, or leaves nothing behind. Every status
-// has the reason "disk" unless said otherwise; then a new writer may write the same bytes again.
+// Writes one file and makes it durable under its final name, or removes it. Unless stated
+// otherwise, every status has the reason "disk", and a new writer may write the same bytes again.
 class RecordFileWriter {
  public:
   using FsyncObserver = std::function<void(absl::Duration)>;
@@ -44,18 +44,18 @@ class RecordFileWriter {
   // InvalidArgument: the payload is empty, or the segment was added before or does not exist.
   absl::Status AddSegment(SegmentId segment, absl::string_view payload);
 
-  // [segments]; bytes 0: not added yet.
+  // By segment; bytes 0: not added yet.
   const std::vector<RecordEntry>& entries() const { return entries_; }
 
   // Writes table, header and footer, fsyncs, links to the final name, fsyncs the folder; reports
-  // the time of each fsync. FailedPrecondition: the final name exists, and not because of this
-  // writer (fenced). Any error: nothing is left under the final name, unless left_behind().
+  // the time of each fsync. FailedPrecondition: the final name exists, and this writer has not
+  // created it (fenced). After an error the final name does not exist, unless left_behind().
   absl::Status Publish(absl::string_view header, const FsyncObserver& observer);
 
-  // For a pruned record: replaces the file of that name; the folder is not fsynced.
+  // Replaces the file of that name by this one, for a pruned record. Does not fsync the folder.
   absl::Status Replace(absl::string_view header);
 
-  // After a failed Publish that could not take the final name back either: the file that it names.
+  // After a failed Publish that could not remove the final name either: the file of that name.
   const std::optional<FileId>& left_behind() const { return left_behind_; }
 
   // Size of the file so far.

@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The chain of the headers, as the log will have it.
+// The chain of the headers, as the log will store it.
 struct Chain {
   uint64_t first_round = 0;
   uint64_t predecessor_hash = 0;  // of the record before the first

@@ -127,7 +127,7 @@ absl::StatusOr<std::unique_ptr<RecordWriter>> RoundLog::Begin(RoundId round) {
 
 absl::StatusOr<RecordFileWriter> RoundLog::NewFile(const std::string& path, RecordKind kind,
                                                    RoundId round, uint32_t segments) {
-  // A name may be taken by a file that could not be removed.
+  // The name may belong to a file that could not be removed.
   for (int i = 0;; ++i) {
     const std::string temporary = absl::StrCat(path, "-", tag_, "-", i, ".tmp");
     auto file = RecordFileWriter::Create({disk_, dir_, temporary, path}, kind, round, segments);

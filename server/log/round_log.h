@@ -1,14 +1,14 @@
-// The round log: one file a round, written once; the chain of their hashes (docs/files.md has the
-// format). Of old rounds only the headers are kept: the payloads go once a snapshot holds what they
-// did.
+// The round log: one file per round, written once, and the chain of their hashes (docs/files.md has
+// the format). Of old rounds only the headers are kept: the payloads are dropped once a snapshot
+// replaces them.
 //
 //   start.record          the first link of the chain
 //   0000000042.record     round 42
 //   *.tmp                 a record that was not committed; removed when the log is opened. The same
 //                         name at each try, so that an error that stays has the same message.
 //
-// WriteStart, Begin and a writer's Commit are for one thread (the round thread), Prune for one
-// other; reading is thread-safe and concurrent with both.
+// One thread (the round thread) calls WriteStart, Begin and a writer's Commit; one other thread may
+// call Prune. Reading is thread-safe and concurrent with both.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ namespace distro::server {
 
 class RoundLog;
 
-// A round that is being written to a temporary file. The log outlives it.
+// Writes a round to a temporary file. The log outlives it.
 class RecordWriter {
  public:
   RecordWriter(RoundLog* log, RoundId round, RecordFileWriter file)
@@ -50,9 +50,9 @@ class RecordWriter {
 
   // Writes the header, fsyncs, links to the final name, fsyncs the folder. Then the round is
   // durable and in the log. FailedPrecondition: the round's file exists: another process wrote it
-  // (fenced). InvalidArgument: the header is not one of this round with these payloads after that
+  // (fenced). InvalidArgument: the header is not of this round, these payloads and this
   // predecessor. Reason "disk" (server/log/disk.h): nothing was published. After any error, also of
-  // AddSegment, this writer is spent: a retry begins a new one with the same bytes.
+  // AddSegment, this writer cannot be used again: retry with a new one and the same bytes.
   absl::Status Commit(absl::string_view header_bytes);
 
  private:
@@ -64,58 +64,59 @@ class RecordWriter {
 class RoundLog {
  public:
   // Opens the log in `dir` (created if missing), removes temporary files, verifies the chain of all
-  // headers and the payload checksums of the newest `verify_payloads` records, and makes the names
-  // that were found durable. DataLoss names a damaged or missing file and says what to do.
+  // headers and the payload checksums of the newest `verify_payloads` records, and makes the
+  // existing names durable. DataLoss names a damaged or missing file and the remedy.
   // FailedPrecondition: a file of a newer version. `layout`, `disk` and `log` are borrowed.
   static absl::StatusOr<std::unique_ptr<RoundLog>> Open(const std::string& dir,
                                                         const Layout* layout, int verify_payloads,
                                                         Disk* disk, Log* log);
 
-  // The same of a folder that is only looked at, also while an aggregator writes to it: nothing is
-  // created or removed, and rounds that are committed later are not seen. NotFound: there is no
-  // such folder.
+  // Opens a folder only for reading, also while an aggregator writes to it. Creates and removes
+  // nothing, and does not see rounds committed later. NotFound: there is no such folder.
   static absl::StatusOr<std::unique_ptr<const RoundLog>> OpenReadOnly(const std::string& dir,
                                                                       const Layout* layout,
                                                                       int verify_payloads);
 
-  // The start record; written once, before round 0. FailedPrecondition: there is one (fenced).
+  // The start record, which is written once, before round 0. FailedPrecondition: it exists
+  // (fenced).
   bool has_start() const;
   const v1::StartHeader& start() const;  // requires has_start()
   absl::Status WriteStart(const v1::StartHeader& start);
 
-  // The first round that the log has a record of: 0, but where a run was restored from an archive
+  // The first round with a record: 0, except in a run that was restored from an archive
   // (restored_run.h).
   RoundId begin() const;
   // The first round that is not in the log.
   RoundId next_round() const;
-  // Chain hash of the record before `round`: of the start record for 0. Requires has_start() and
-  // begin() <= round <= next_round().
+  // Chain hash of the record before `round`, which is the start record for 0. Requires has_start()
+  // and begin() <= round <= next_round().
   uint64_t HashBefore(RoundId round) const;
-  // Header of a stored round, parsed. Requires begin() <= round < next_round(). DataLoss: the file
-  // changed since it was verified.
+  // Reads and parses the header of a stored round. Requires begin() <= round < next_round().
+  // DataLoss: the file has changed since it was verified.
   absl::StatusOr<v1::RoundHeader> Header(RoundId round) const;
-  // With payloads; whoever holds it can read it to its end, also while it is pruned. OutOfRange
-  // (reason "pruned"): round < first_round(). DataLoss: the file is missing or changed since it was
-  // verified. Payloads are not read here: VerifiedPayload.
+  // Opens a record with payloads. It can be read to its end, even if it is pruned meanwhile.
+  // OutOfRange (reason "pruned"): round < first_round(). DataLoss: the file is missing or has
+  // changed since it was verified. Does not read payloads: VerifiedPayload does.
   absl::StatusOr<std::shared_ptr<const RecordReader>> OpenRecord(RoundId round) const;
 
-  // FailedPrecondition: not next_round(), or there is no start record.
+  // Starts to write a round. FailedPrecondition: it is not next_round(), or there is no start
+  // record.
   absl::StatusOr<std::unique_ptr<RecordWriter>> Begin(RoundId round);
 
-  // Whether the results of a stored round were dropped, and only its header is there.
+  // Whether only the header of a stored round is left, because its results were dropped.
   bool pruned(RoundId round) const;
-  // The first round whose payloads are all there, with those of every later one.
+  // The first round from which on all rounds have their payloads.
   RoundId first_round() const;
   // Drops the payloads of all rounds before `first_kept`; headers and hashes stay. Blocking, two
-  // fsyncs a round: not for the round thread. InvalidArgument: beyond next_round(). Reason "disk":
-  // some are dropped; the rest may be tried again. DataLoss: all are but those that are damaged or
-  // missing, of which it names the first.
+  // fsyncs per round: not for the round thread. InvalidArgument: beyond next_round(). Reason
+  // "disk": some were dropped; call again for the rest. DataLoss: all were dropped except damaged
+  // or missing ones; names the first of these.
   absl::Status Prune(RoundId first_kept);
 
   // Bytes of all records.
   uint64_t bytes() const;
-  // Gets the time of each fsync of a commit, on the committing thread. Called before the first
-  // Begin.
+  // Sets the observer of the time of each fsync of a commit, called on the committing thread. Call
+  // it before the first Begin.
   void SetFsyncObserver(RecordFileWriter::FsyncObserver observer) {
     observer_ = std::move(observer);
   }
@@ -143,7 +144,7 @@ class RoundLog {
   absl::StatusOr<std::shared_ptr<const RecordReader>> OpenUnchanged(RoundId round) const;
   absl::Status PruneRound(RoundId round);
   void Append(const Link& link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Of the round's own record.
+  // The link of the round's own record.
   Link& LinkOf(RoundId round) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return links_[round.value() - begin_.value() + 1];
   }
@@ -152,13 +153,13 @@ class RoundLog {
   // Constant after Open.
   const std::string dir_;
   const Layout* const layout_;
-  Disk* const disk_;  // null: only looked at
-  // Of the temporary files: another process, that this one does not know of, has other names.
+  Disk* const disk_;  // null: read-only
+  // Part of the names of temporary files, so that an unknown second process uses other names.
   const std::string tag_;
   RecordFileWriter::FsyncObserver observer_;
 
-  // Of the writing thread: what a commit that failed could not take back. Set: it must go before
-  // anything is published.
+  // Of the writing thread: the file that a failed commit could not remove. If set, it must be
+  // removed before anything is published.
   std::optional<std::pair<std::string, FileId>> left_behind_;
 
   mutable absl::Mutex mu_;

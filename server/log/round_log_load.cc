@@ -35,8 +35,8 @@ absl::StatusOr<std::unique_ptr<RoundLog>> RoundLog::Open(const std::string& dir,
   std::unique_ptr<RoundLog> opened(new RoundLog(dir, layout, disk));
   DISTRO_RETURN_IF_ERROR(opened->RemoveTemporaryFiles(log));
   DISTRO_RETURN_IF_ERROR(opened->Load(verify_payloads));
-  // A process that was killed may not have got to it; nobody may hear of a round that a power cut
-  // could still take back.
+  // A killed process may not have fsynced the folder. No client may learn of a round that a power
+  // failure could still undo.
   DISTRO_RETURN_IF_ERROR(disk->FsyncFolder(dir));
   log->Info("round log opened", {{"next_round", opened->next_round().value()},
                                  {"first_round", opened->first_round().value()},

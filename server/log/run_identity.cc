@@ -17,7 +17,7 @@ std::string EncodeRunFile(const v1::StoredRun& run) { return EncodeFramedMessage
 absl::StatusOr<v1::StoredRun> ParseRunFile(absl::string_view bytes) {
   v1::StoredRun run;
   DISTRO_RETURN_IF_ERROR(ParseFramedMessage(bytes, kMagic, &run));
-  // Runs that were created before there was a choice.
+  // Runs created by a version without this choice.
   if (run.config().method() == v1::METHOD_UNSPECIFIED)
     run.mutable_config()->set_method(v1::METHOD_SIGNS);
   const auto config = CompleteRunConfig(run.config());

@@ -19,15 +19,16 @@ struct RunIdentity {
   std::string run_id;
   v1::RunConfig config;  // complete
   std::string model_config_json;
-  // Of round 0, its log_hash 0 (the start record comes later); of a restored run a later round's.
-  // It is never dropped.
+  // The snapshot of round 0, with log_hash 0 (the start record comes later); in a restored run that
+  // of a later round. It is never dropped.
   v1::SnapshotInfo initial_snapshot;
   std::string initial_snapshot_path;
   std::shared_ptr<const Layout> layout;
   std::shared_ptr<const RoundMethod> method;
   CompanionList companions = {};    // checked
-  std::string companions_dir = {};  // which has a file of each name
-  // Of a restored run: that of the model that it was created with, 32 bytes. Otherwise empty.
+  std::string companions_dir = {};  // has a file of each name
+  // In a restored run: the SHA-256 of the model with which it was created, 32 bytes. Otherwise
+  // empty.
   std::string restored_from_sha256 = {};
 
   const std::string& created_sha256() const {
@@ -35,11 +36,11 @@ struct RunIdentity {
   }
 };
 
-// run.pb: the same as one file with a checksum (docs/files.md). Pure functions.
+// run.pb: the identity as one file with a checksum (docs/files.md). Pure functions.
 std::string EncodeRunFile(const v1::StoredRun& run);
 
-// DataLoss: damaged, or its configuration is not one that this version accepts. FailedPrecondition:
-// of a newer version.
+// DataLoss: damaged, or this version does not accept its configuration. FailedPrecondition: of a
+// newer version.
 absl::StatusOr<v1::StoredRun> ParseRunFile(absl::string_view bytes);
 
 }  // namespace distro::server

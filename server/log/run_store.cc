@@ -56,7 +56,7 @@ bool SameCompanions(const CompanionList& a, const CompanionList& b) {
   });
 }
 
-// "seed: 7 -> 8, ..."; empty: they are equal.
+// The differences, "seed: 7 -> 8, ..."; empty: they are equal.
 std::string DifferentKeys(const v1::RunConfig& stored, const v1::RunConfig& asked) {
   std::string lines;
   google::protobuf::util::MessageDifferencer differencer;
@@ -138,7 +138,7 @@ std::string RunStore::IncomingPath(const Sha256Digest& sha256) const {
   return absl::StrCat(data_dir_, "/incoming/", ToHex(sha256), ".part");
 }
 
-// Named by what it is to become.
+// The temporary file is named after the final one.
 std::string RunStore::IncomingPath(const CompanionList& list) const {
   std::string names;
   for (const v1::CompanionFile& file : list)
@@ -181,7 +181,7 @@ absl::Status RunStore::CheckSameRun(const v1::RunConfig& config,
                                     absl::string_view model_config_json, const Sha256Digest& sha256,
                                     const CompanionList& companions) const {
   v1::RunConfig asked = config;
-  // Whoever repeats the creation of a run without a method means the one that it has.
+  // A repeated creation without a method means the run's method.
   if (asked.method() == v1::METHOD_UNSPECIFIED) asked.set_method(identity_->config.method());
   DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig complete, CompleteRunConfig(asked));
   const auto differs = [&](absl::string_view what) {

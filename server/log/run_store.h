@@ -8,7 +8,7 @@
 //   run.pb                      the run; written last: with it the run exists
 //   run.json  model_config.json copies of what run.pb holds, for people; never read
 //   incoming/<sha256>.part      a snapshot that is still being uploaded
-//   companions/<name>           files that travel to every checkpoint
+//   companions/<name>           files that are copied into every checkpoint
 //   snapshots/<round>.safetensors
 //   rounds/start.record  rounds/<round>.record
 //
@@ -40,9 +40,9 @@ namespace distro::server {
 class RunStore {
  public:
   // Takes the lock, reads the run if there is one, verifies the snapshots' SHA-256, and raises the
-  // epoch (epoch_file.h). FailedPrecondition: another process holds the folder, or a file is of a
-  // newer version. DataLoss: a file is damaged; the message names it and says what to do. Reason
-  // "disk": the folder cannot be written. `disk`, `clock` and `log` are borrowed.
+  // epoch (epoch_file.h). FailedPrecondition: another process uses the folder, or a file is of a
+  // newer version. DataLoss: a file is damaged; the message names it and the remedy. Reason "disk":
+  // the folder cannot be written. `disk`, `clock` and `log` are borrowed.
   static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& data_dir, Disk* disk,
                                                         const Clock* clock, Log* log);
 
@@ -51,40 +51,41 @@ class RunStore {
   // Requires has_run(). Shared and immutable.
   std::shared_ptr<const RunIdentity> run() const { return identity_; }
   std::string rounds_dir() const { return data_dir_ + "/rounds"; }
-  // As long as this object, once has_run(); null before.
+  // null before has_run(); then valid as long as this object.
   SnapshotStore* snapshots() const { return snapshots_.get(); }
   AdmissionStore* admission() const { return admission_.get(); }
   Disk* disk() const { return disk_; }
 
-  // Upload of the initial snapshot. The bytes that are already there: where the client goes on.
+  // Upload of the initial snapshot. The number of bytes received so far, at which the client
+  // continues.
   absl::StatusOr<uint64_t> IncomingBytes(const Sha256Digest& sha256) const;
-  // Appends at `offset`. InvalidArgument: that is not IncomingBytes(), or the data goes beyond the
-  // announced `snapshot_bytes`. FailedPrecondition: has_run(). Reason "disk": not stored; ask
+  // Appends at `offset`. InvalidArgument: `offset` is not IncomingBytes(), or the data exceeds the
+  // announced `snapshot_bytes`. FailedPrecondition: has_run(). Reason "disk": not stored; call
   // IncomingBytes() again.
   absl::Status AppendIncoming(const Sha256Digest& sha256, uint64_t snapshot_bytes, uint64_t offset,
                               absl::string_view data);
-  // Upload of the companions, one after the other as one sequence of bytes. `list` was checked.
-  // Statuses as of the snapshot.
+  // Upload of the companions, concatenated. Requires a checked `list`. Statuses as for the
+  // snapshot.
   absl::StatusOr<uint64_t> IncomingCompanionBytes(const CompanionList& list) const;
   absl::Status AppendIncomingCompanions(const CompanionList& list, uint64_t offset,
                                         absl::string_view data);
-  // What was uploaded of them. InvalidArgument: incomplete, or not what was announced: then the
-  // upload is removed.
+  // The uploaded companions. InvalidArgument: incomplete, or different from `list`: then the upload
+  // is removed.
   absl::StatusOr<Companions> IncomingCompanions(const CompanionList& list);
 
   // Checks size and SHA-256 of the upload, its manifest and tensors, computes the state hash, and
-  // makes the run durable. InvalidArgument: configuration, model or snapshot are refused; a
-  // snapshot that does not match its SHA-256 is removed; companions without the tokenizer that the
-  // run pins are refused. AlreadyExists: the folder holds another run; the same run again is OK,
-  // also where one of both has no companions, as older versions created it. Reason "disk": there is
-  // no run; try again.
+  // makes the run durable. InvalidArgument: configuration, model or snapshot are refused, or the
+  // companions do not have the pinned tokenizer; a snapshot that does not match its SHA-256 is
+  // removed. AlreadyExists: the folder has another run. The same run again is OK, also if one of
+  // the two has no companions, as in runs of older versions. Reason "disk": there is no run; try
+  // again.
   absl::Status CreateRun(const v1::RunConfig& config, absl::string_view model_config_json,
                          uint64_t snapshot_bytes, const Sha256Digest& sha256,
                          const Companions& companions = {});
-  // OK: what is asked for is the run that is here (CreateRun). Requires has_run().
+  // OK if this is the run in the folder, as in CreateRun. Requires has_run().
   absl::Status CheckSameRun(const v1::RunConfig& config, absl::string_view model_config_json,
                             const Sha256Digest& sha256, const CompanionList& companions) const;
-  // CreateRun of a checkpoint folder on this machine (`--run`, `--model`). NotFound: a file is
+  // CreateRun from a checkpoint folder on this machine (`--run`, `--model`). NotFound: a file is
   // missing there.
   absl::Status CreateRunFromFolder(const v1::RunConfig& config, const std::string& checkpoint_dir);
 

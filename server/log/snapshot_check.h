@@ -12,20 +12,20 @@
 
 namespace distro::server {
 
-// The layout of a run of this configuration that begins with the snapshot; reads its head only.
+// The layout of a run with this configuration that begins with the snapshot. Reads only its header.
 // InvalidArgument: not a snapshot.
 absl::StatusOr<std::shared_ptr<const Layout>> LayoutOfSnapshot(const std::string& path,
                                                                const v1::RunConfig& config);
 
-// The state hash of its parameters, which are all read into memory. InvalidArgument: other tensors
-// than those of the layout, or one with a value that is not finite.
+// The state hash of the snapshot's parameters, which are all read into memory. InvalidArgument: its
+// tensors are not the layout's, or a value is not finite.
 absl::StatusOr<uint64_t> CheckedStateHash(const std::string& path, const Layout& layout);
 
-// A refusal as the upload's sender reads it: "snapshot" in the place of `path`, our file, which it
-// does not know. Any other status as it is.
+// Converts a refusal for the sender of the upload: replaces `path`, which the sender does not know,
+// by "snapshot". Other statuses do not change.
 absl::Status AsUpload(const absl::Status& status, const std::string& path);
 
-// The 32 bytes as messages carry them.
+// The 32 bytes of a digest, as in messages.
 std::string DigestBytes(const Sha256Digest& digest);
 
 }  // namespace distro::server

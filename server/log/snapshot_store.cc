@@ -58,7 +58,7 @@ std::string NameOf(const v1::SnapshotInfo& info) {
   return absl::StrCat("snapshot of round ", info.round());
 }
 
-// Of files in `dir` whose name ends with `suffix`.
+// The names of the files in `dir` that end with `suffix`.
 std::vector<std::filesystem::path> FilesIn(const std::string& dir, absl::string_view suffix) {
   std::vector<std::filesystem::path> paths;
   std::error_code error;

@@ -1,8 +1,8 @@
-// The snapshots of a run: the initial model, and the newest two that an archiver uploaded and that
-// were verified (docs/files.md has the files).
+// The snapshots of a run: the initial model, and the newest two verified uploads of an archiver
+// (docs/files.md has the files).
 //
-// Thread-safe. Everything but List() and PathOf() blocks on the disk; Adopt() reads the whole file
-// and holds all parameters in memory while it runs.
+// Thread-safe. All functions except List() and PathOf() block on the disk. Adopt() reads the whole
+// file and holds all parameters in memory while it runs.
 #pragma once
 
 #include <cstdint>
@@ -25,39 +25,39 @@ namespace distro::server {
 
 class SnapshotStore {
  public:
-  // Of a run that exists. Verifies the SHA-256 of each listed snapshot but the initial one, which
-  // RunStore verified; a damaged or missing one is left out of the list and named in the log.
-  // DataLoss: snapshots.pb is damaged. `disk`, `log`: borrowed.
+  // Opens the snapshots of an existing run. Verifies the SHA-256 of each listed snapshot except the
+  // initial one, which RunStore has verified; removes damaged or missing ones from the list and
+  // logs them. DataLoss: snapshots.pb is damaged. `disk` and `log` are borrowed.
   static absl::StatusOr<std::unique_ptr<SnapshotStore>> Open(const std::string& data_dir,
                                                              std::shared_ptr<const RunIdentity> run,
                                                              Disk* disk, Log* log);
 
   // Newest first, the initial one last: never empty.
   std::vector<v1::SnapshotInfo> List() const;
-  // Where a listed snapshot lies. Who has opened the file can read it to its end, also when it is
-  // dropped meanwhile. `sha256` is 32 bytes. NotFound: not listed (any more).
+  // The path of a listed snapshot. An opened file can be read to its end, even if it is dropped
+  // meanwhile. `sha256` is 32 bytes. NotFound: not listed, or no longer.
   absl::StatusOr<std::string> PathOf(absl::string_view sha256) const;
 
-  // An upload: the bytes that are there already, where the archiver goes on; size_bytes when the
-  // snapshot is listed. InvalidArgument: the SHA-256 has not 32 bytes, the round is 0, or the size
-  // is not that of every snapshot of this run. AlreadyExists: another snapshot of this round is
-  // listed. FailedPrecondition: older than the two that are kept, or than the initial one.
+  // Upload: the number of bytes received so far, at which the archiver continues; size_bytes if the
+  // snapshot is listed. InvalidArgument: the SHA-256 does not have 32 bytes, the round is 0, or the
+  // size is not that of this run's snapshots. AlreadyExists: another snapshot of this round is
+  // listed. FailedPrecondition: older than the two kept ones, or than the initial one.
   absl::StatusOr<uint64_t> IncomingBytes(const v1::SnapshotInfo& info) const;
   // Appends. The same statuses, and InvalidArgument: `offset` is not IncomingBytes(), or the data
-  // goes beyond size_bytes. Reason "disk": not stored; ask IncomingBytes() again. Two unfinished
-  // uploads are kept; a third removes the one that waited longest.
+  // exceeds size_bytes. Reason "disk": not stored; call IncomingBytes() again. Two unfinished
+  // uploads are kept; a third one removes the one that waited longest.
   absl::Status AppendIncoming(const v1::SnapshotInfo& info, uint64_t offset,
                               absl::string_view data);
 
-  // Verifies a complete upload (SHA-256, tensors, finite, own state hash equals info.state_hash)
-  // and lists it, durably; then drops what is older than the newest two. A listed one again is OK.
-  // Round and log_hash are the caller's to check. InvalidArgument: incomplete, or not what was
-  // announced: then the upload is removed.
+  // Verifies a complete upload (SHA-256, tensors, finite values, own state hash equals
+  // info.state_hash) and lists it, durably; then drops all but the newest two. A listed one again
+  // is OK. The caller must check round and log_hash. InvalidArgument: incomplete, or different from
+  // `info`: then the upload is removed.
   absl::Status Adopt(const v1::SnapshotInfo& info);
 
-  // A listed one is offered no more, as if it were damaged; its file stays until the next one is
-  // adopted. Not durable: the next start decides again. Another SHA-256 changes nothing; the
-  // initial one stays.
+  // Removes a listed snapshot from the list, as if it were damaged; its file stays until the next
+  // one is adopted. Not durable: the next start decides again. Ignores an unknown SHA-256 and that
+  // of the initial snapshot.
   void LeaveOut(absl::string_view sha256);
 
  private:
@@ -85,7 +85,7 @@ class SnapshotStore {
   std::vector<v1::SnapshotInfo> later_ ABSL_GUARDED_BY(mu_);  // ascending by round
 };
 
-// snapshots.pb: the snapshots besides the initial one, as one file with a checksum (docs/files.md).
+// snapshots.pb: the snapshots except the initial one, as one file with a checksum (docs/files.md).
 // Pure functions.
 
 std::string EncodeSnapshotsFile(const v1::StoredSnapshots& snapshots);

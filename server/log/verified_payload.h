@@ -1,6 +1,6 @@
-// One payload of a record, read from its front to its end in pieces: the last piece is given out
-// only when the checksum of all of them is the record's. So nobody gets the whole of a damaged
-// payload, nothing is read twice, and no more than a piece is held.
+// Reads one payload of a record in pieces, from its front to its end, and verifies it meanwhile:
+// returns the last piece only if the checksum of all of them is the record's. So a damaged payload
+// is never returned completely, nothing is read twice, and only one piece is in memory.
 //
 // Not thread-safe. Blocking.
 #pragma once
@@ -19,14 +19,14 @@ namespace distro::server {
 
 class VerifiedPayload {
  public:
-  // From `offset` on; what is before it is read too, for the checksum. Requires segment <
+  // Starts at `offset`; the bytes before it are read too, for the checksum. Requires segment <
   // record->segments().
   VerifiedPayload(std::shared_ptr<const RecordReader> record, SegmentId segment, uint64_t offset);
 
-  // All of it was given out.
+  // Whether the whole payload was returned.
   bool done() const { return at_ == record_->payload_bytes(segment_); }
 
-  // The next `size` bytes. DataLoss: the file is shorter than it was, or the checksum does not
+  // Returns the next `size` bytes. DataLoss: the file has been shortened, or the checksum does not
   // match; names file and segment. InvalidArgument: fewer are left.
   absl::StatusOr<std::string> Read(uint64_t size);
 
@@ -36,7 +36,7 @@ class VerifiedPayload {
   const std::shared_ptr<const RecordReader> record_;
   const SegmentId segment_;
   const uint64_t offset_;
-  uint64_t at_ = 0;  // what is in checksum_
+  uint64_t at_ = 0;  // bytes in checksum_
   Xxh3Stream checksum_;
 };
 

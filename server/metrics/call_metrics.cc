@@ -109,7 +109,7 @@ MetricFamily CallMetrics::Handled() const {
 
 MetricFamily CallMetrics::Times() const {
   MetricFamily family{"grpc_server_handling_seconds",
-                      "Time from the begin of a call to its end.",
+                      "Time from the start of a call to its end.",
                       MetricType::Histogram,
                       {}};
   for (const Method& method : methods_) {

@@ -32,30 +32,30 @@ AggregatorMetrics::AggregatorMetrics(const Clock* clock, bool insecure)
       ->Set(1);
   registry_.AddGauge("insecure", "1 when connections are not encrypted.")->Set(insecure ? 1 : 0);
   AddCredentials();
-  const std::string rounds_help = "Committed rounds, by whether all expected updates were in.";
+  const std::string rounds_help = "Committed rounds, by whether they include all expected updates.";
   rounds_complete_ = registry_.AddCounter("rounds_total", rounds_help, {{"outcome", "complete"}});
   rounds_deadline_ = registry_.AddCounter("rounds_total", rounds_help, {{"outcome", "deadline"}});
   last_round_timestamp_ =
       registry_.AddGauge("last_round_timestamp_seconds",
-                         "Wall time of the last commit; of the start before the first.");
+                         "Wall time of the last commit, or of the start before the first.");
   last_round_timestamp_->Set(absl::ToDoubleSeconds(clock->WallNow() - absl::UnixEpoch()));
-  round_duration_ =
-      registry_.AddHistogram("round_duration_seconds", "Open to commit.", RoundSecondsBuckets());
+  round_duration_ = registry_.AddHistogram("round_duration_seconds", "From Open to commit.",
+                                           RoundSecondsBuckets());
   for (const char* phase : kPhases) {
     phases_[phase] = registry_.AddCounter(
         "phase_seconds_total", "Busy seconds by phase; phases may overlap.", {{"phase", phase}});
   }
-  result_latency_ = registry_.AddHistogram("result_latency_seconds",
-                                           "Last upload of a segment to its first result frame.",
-                                           MillisecondsBuckets());
+  result_latency_ = registry_.AddHistogram(
+      "result_latency_seconds", "From the last upload of a segment to its first result frame.",
+      MillisecondsBuckets());
   updates_received_ =
-      registry_.AddCounter("updates_received_total", "Updates that came complete and in time.");
+      registry_.AddCounter("updates_received_total", "Updates that arrived complete and in time.");
   updates_expected_ = registry_.AddCounter("updates_expected_total",
                                            "Updates that rounds waited for when they opened.");
   for (const absl::string_view reason : kRejectReasons) {
-    updates_rejected_[std::string(reason)] = registry_.AddCounter(
-        "updates_rejected_total", "Uploads that were refused, or segments that came late.",
-        {{"reason", std::string(reason)}});
+    updates_rejected_[std::string(reason)] =
+        registry_.AddCounter("updates_rejected_total", "Refused uploads and late segments.",
+                             {{"reason", std::string(reason)}});
   }
   for (const char* kind : kKinds) {
     received_.push_back(
@@ -67,10 +67,10 @@ AggregatorMetrics::AggregatorMetrics(const Clock* clock, bool insecure)
       registry_.AddGauge("result_size_bytes", "Payload bytes of the last round's result.");
   union_entries_ = registry_.AddGauge(
       "union_entries_ratio",
-      "Positions that are not zero per position sent, of the last segment that closed.");
+      "Non-zero positions of the result per position sent, in the last segment that closed.");
   agreement_ = registry_.AddGauge(
       "sign_agreement_ratio",
-      "Signs: sum of absolute votes per vote sent, of the last segment that closed; 1 when all "
+      "Signs: sum of absolute votes per vote sent, in the last segment that closed; 1 when all "
       "agree.");
   mismatches_ =
       registry_.AddCounter("state_hash_mismatches_total",
@@ -81,10 +81,10 @@ AggregatorMetrics::AggregatorMetrics(const Clock* clock, bool insecure)
         registry_.AddCounter("worker_changes_total", "Changes of workers' states, by reason.",
                              {{"reason", std::string(reason)}});
   }
-  lateness_ = registry_.AddHistogram("update_lateness_seconds",
-                                     "How long after the end of its round a late update came.",
-                                     RoundSecondsBuckets());
-  const std::string log_errors_help = "Writes that failed, by the operation; they are tried again.";
+  lateness_ = registry_.AddHistogram(
+      "update_lateness_seconds",
+      "Time from the end of a round to the arrival of a late update of it.", RoundSecondsBuckets());
+  const std::string log_errors_help = "Failed writes, by operation; they are retried.";
   for (const DiskOperation operation : kDiskOperations) {
     const std::string name(DiskOperationName(operation));
     log_errors_[name] =
@@ -103,17 +103,18 @@ AggregatorMetrics::AggregatorMetrics(const Clock* clock, bool insecure)
 void AggregatorMetrics::AddCredentials() {
   for (const char* reason : kRefusals) {
     calls_refused_[reason] = registry_.AddCounter(
-        "calls_refused_total", "Calls that were refused for who called.", {{"reason", reason}});
+        "calls_refused_total", "Calls refused because of the caller's identity or rate.",
+        {{"reason", reason}});
   }
   for (const char* file : kCredentialFiles) {
     for (const bool ok : {false, true}) {
       reloads_[{file, ok}] = registry_.AddCounter(
-          "credential_reloads_total", "Times that credentials were read again after a change.",
+          "credential_reloads_total", "Reloads of credentials after a change of their file.",
           {{"file", file}, {"outcome", ok ? "ok" : "error"}});
     }
   }
   certificate_expiry_ = registry_.AddGauge("tls_certificate_expiry_timestamp_seconds",
-                                           "When the certificate in use ends; 0 without one.");
+                                           "Expiry of the certificate in use; 0 without one.");
 }
 
 void AggregatorMetrics::OnCallRefused(absl::string_view reason) {

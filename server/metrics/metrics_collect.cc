@@ -27,20 +27,20 @@ void AddRun(const RunHost& host, const RunStatus& status, FamilyBuilder* builder
     const RunIdentity& run = manager->run();
     builder->AddGauge(prefix + "run_info", "The run; always 1.",
                       {{"run_id", run.run_id}, {"method", MethodName(run.config.method())}}, 1);
-    builder->AddGauge(prefix + "min_workers", "Updates that a round needs at least.", {},
+    builder->AddGauge(prefix + "min_workers", "Minimum number of updates of a round.", {},
                       run.config.min_workers());
     builder->AddGauge(prefix + "subscriber_lag_rounds",
-                      "Rounds that the slowest subscriber lags behind.", {},
+                      "Rounds by which the slowest subscriber is behind.", {},
                       static_cast<double>(manager->MaxSubscriberLag()));
     const bool has_deadline = status.deadline != absl::InfiniteDuration();
     builder->AddGauge(prefix + "round_deadline_seconds",
                       "From Open to the deadline of the round; 0 without one.", {},
                       has_deadline ? absl::ToDoubleSeconds(status.deadline) : 0);
     builder->AddGauge(prefix + "log_damaged_records",
-                      "Records that a follower found damaged and none has read whole since.", {},
-                      static_cast<double>(manager->DamagedRecordCount()));
-    builder->AddGauge(prefix + "snapshot_round", "The round that the newest snapshot is before.",
-                      {}, static_cast<double>(manager->newest_snapshot().round()));
+                      "Records that a follower found damaged and none has read completely since.",
+                      {}, static_cast<double>(manager->DamagedRecordCount()));
+    builder->AddGauge(prefix + "snapshot_round", "First round after the newest snapshot.", {},
+                      static_cast<double>(manager->newest_snapshot().round()));
   }
   builder->AddGauge(prefix + "round", "The round that is open or opens next.", {},
                     static_cast<double>(status.round.value()));
@@ -67,8 +67,8 @@ void AddWorkers(const RunStatus& status, FamilyBuilder* builder) {
                         state == worker.state);
     }
     builder->AddGauge(prefix + "worker_agreement_score",
-                      "Agreeing less opposing votes over the root of their number, of recent "
-                      "rounds; below -6, by a tenth of the votes, opposes.",
+                      "Agreeing minus opposing votes, over the square root of their number, in "
+                      "recent rounds; a worker opposes below -6 and a tenth of the votes.",
                       {{"worker", worker.name}}, status.agreement[i]);
   }
 }

@@ -11,17 +11,18 @@ namespace distro::server {
 std::vector<prometheus::MetricFamily> StreamMetrics(const StreamGate& gate) {
   FamilyBuilder builder;
   builder.AddGauge("distro_aggregator_inflight_bytes",
-                   "Bytes of update payloads that are arriving and not yet whole.", {},
+                   "Bytes of incomplete update payloads in transfer.", {},
                    static_cast<double>(gate.inflight().used()));
-  builder.AddGauge("distro_aggregator_inflight_bytes_limit", "What they may be together.", {},
+  builder.AddGauge("distro_aggregator_inflight_bytes_limit",
+                   "Limit of the bytes of incomplete update payloads.", {},
                    static_cast<double>(gate.inflight().limit()));
   const std::pair<const char*, StreamKind> kinds[] = {{"upload", StreamKind::kUpload},
                                                       {"subscription", StreamKind::kSubscription},
                                                       {"snapshot", StreamKind::kSnapshot},
                                                       {"link", StreamKind::kLink}};
   for (const auto& [label, kind] : kinds) {
-    builder.AddGauge("distro_aggregator_open_streams", "Streams that are open, by what they carry.",
-                     {{"kind", label}}, gate.open(kind));
+    builder.AddGauge("distro_aggregator_open_streams", "Open streams, by kind.", {{"kind", label}},
+                     gate.open(kind));
   }
   return builder.Take();
 }
@@ -29,13 +30,13 @@ std::vector<prometheus::MetricFamily> StreamMetrics(const StreamGate& gate) {
 std::vector<prometheus::MetricFamily> ConnectionMetrics(const ConnectionTable& table) {
   FamilyBuilder builder;
   const std::string name = "distro_aggregator_connections";
-  const std::string help = "Connections that are open, by whether a credential was shown on them.";
+  const std::string help = "Open connections, by whether they have shown a credential.";
   builder.AddGauge(name, help, {{"state", "anonymous"}}, table.anonymous());
   builder.AddGauge(name, help, {{"state", "authenticated"}}, table.authenticated());
   const std::array<uint64_t, kConnectionEnds> ends = table.ends();
   for (int i = 0; i < kConnectionEnds; ++i) {
     builder.AddCounter("distro_aggregator_connections_ended_total",
-                       "Connections that were refused or ended for what they took.",
+                       "Connections refused or ended because they exceeded a limit.",
                        {{"reason", std::string(ConnectionEndName(ConnectionEnd(i)))}},
                        static_cast<double>(ends[i]));
   }

@@ -29,7 +29,7 @@ class Control {
   v1::RunState visible_state() const { return draining() ? v1::RUN_STATE_DRAINING : state_; }
   const std::string& reason() const { return reason_; }
 
-  // The run has so many rounds now: one that was done waits for workers again.
+  // The run was extended to `rounds`: if it was done, it waits for workers again.
   void Extended(uint64_t rounds);
 
   // Pause --------------------------------------------------------------------------------------

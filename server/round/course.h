@@ -48,9 +48,10 @@ class Course {
   uint64_t rounds() const { return extension_ ? extension_->rounds() : run_->config.rounds(); }
   // Not set: the run was not extended.
   const std::optional<v1::Extension>& extension() const { return extension_; }
-  // What an extension to `rounds` is now: rates from the first round that is not open follow it.
+  // The extension to `rounds` if it is decided now: it applies from the first round that is not
+  // open.
   v1::Extension ExtensionTo(uint64_t rounds) const;
-  // Extends; one to no more rounds than there are changes nothing.
+  // Extends the run. Does nothing if it has that many rounds already.
   void Extend(const v1::Extension& extension);
   // Rounds are left to open, and the head's record gives samples of one.
   bool has_rounds() const { return head_.value() < rounds(); }

@@ -69,7 +69,7 @@ absl::StatusOr<v1::Extension> Decrees::Extend(uint64_t rounds) {
       Decide([&](const v1::StoredAdmission& now) { return WithExtension(now, extension); },
              [&](const v1::StoredAdmission& /*next*/) {
                shared_->mu.AssertHeld();
-               // Rounds may have opened while it was written: their rates are told already.
+               // Rounds may have opened during the write: their rates are already announced.
                extension = shared_->course.ExtensionTo(rounds);
                shared_->course.Extend(extension);
                shared_->control.Extended(rounds);

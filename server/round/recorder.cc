@@ -38,7 +38,7 @@ absl::Status Recorder::WriteSegments() {
 
 absl::Status Recorder::Commit() {
   if (writer_ == nullptr) DISTRO_RETURN_IF_ERROR(WriteSegments());
-  const absl::Status status = std::exchange(writer_, nullptr)->Commit(header_);  // spent by now
+  const absl::Status status = std::exchange(writer_, nullptr)->Commit(header_);  // used once
   if (!absl::IsInvalidArgument(status)) return status;
   return absl::InternalError(absl::StrCat("a round that cannot be stored: ", status.message()));
 }

@@ -80,9 +80,9 @@ class RoundManager {
   }
   // NotFound: the name is not in quarantine.
   absl::Status Admit(const std::string& name) { return decrees_.Admit(name); }
-  // Gives the run `rounds` rounds, also once it is done; as they are already: OK again.
-  // FailedPrecondition: fewer than it has, or it is done and learns nothing at its last rate, 0.
-  // InvalidArgument: more than a run may have.
+  // Sets the number of rounds, also of a run that is done; the same number again is OK.
+  // FailedPrecondition: fewer than it has, or it is done and its last rate is 0. InvalidArgument:
+  // more than a run may have.
   absl::StatusOr<v1::Extension> Extend(uint64_t rounds) { return decrees_.Extend(rounds); }
 
   // Does everything that is due, and returns the monotonic time at which to call again. Retries a

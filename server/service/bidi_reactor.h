@@ -39,10 +39,10 @@ class AnsweringReactor : public RawBidiReactor {
 
   void OnReadDone(bool ok) final {
     if (Over()) return;
-    stream_->Work();
+    stream_->PauseTimeout();
     if (!ok) return End(OnHalfClose());
     if (absl::Status status = HandleMessage(); !status.ok()) return End(std::move(status));
-    stream_->Wait();
+    stream_->ResumeTimeout();
     absl::MutexLock lock(&mu_);
     if (finished_ || end_) return;
     if (answers_.size() >= kMaxQueued) {
@@ -125,7 +125,7 @@ class AnsweringReactor : public RawBidiReactor {
 
   // Ends the stream after the queued answers. Only from OnReadDone, which then stops reading.
   void End(absl::Status status) {
-    stream_->Wait();  // for a client that does not read its answers
+    stream_->ResumeTimeout();  // for a client that does not read its answers
     absl::MutexLock lock(&mu_);
     if (finished_ || end_) return;
     if (answers_.empty()) {

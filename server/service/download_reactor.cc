@@ -60,7 +60,7 @@ void DownloadReactor::WriteNext() {
   if (absl::Status status = ReadFrame(); !status.ok()) return Finish(ToGrpcStatus(status));
   observer_->OnSent(TransferKind::kSnapshot, frame_.data().size());
   message_ = SerializeMessage(frame_);
-  stream_->Wait();
+  stream_->ResumeTimeout();
   StartWrite(&message_);
 }
 
@@ -84,7 +84,7 @@ absl::Status DownloadReactor::DiskError(const absl::Status& status) const {
 
 void DownloadReactor::OnWriteDone(bool ok) {
   if (!ok) return Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the reader is gone"));
-  stream_->Work();
+  stream_->PauseTimeout();
   stream_->Progress();
   WriteNext();
 }

@@ -31,13 +31,13 @@ UploadSnapshotReactor::UploadSnapshotReactor(grpc::CallbackServerContext* contex
 }
 
 void UploadSnapshotReactor::Read() {
-  stream_->Wait();
+  stream_->ResumeTimeout();
   StartRead(&message_);
 }
 
 void UploadSnapshotReactor::Write(const v1::UploadSnapshotResponse& response) {
   answer_ = SerializeMessage(response);
-  stream_->Wait();
+  stream_->ResumeTimeout();
   StartWrite(&answer_);
 }
 
@@ -46,7 +46,7 @@ void UploadSnapshotReactor::End(const absl::Status& status) {
 }
 
 void UploadSnapshotReactor::OnReadDone(bool ok) {
-  stream_->Work();
+  stream_->PauseTimeout();
   if (!ok) {
     return End(absl::CancelledError(
         "the upload ended before the snapshot was complete: begin again, it goes on where it was"));
@@ -111,7 +111,7 @@ void UploadSnapshotReactor::Proceed() {
 }
 
 void UploadSnapshotReactor::OnWriteDone(bool ok) {
-  stream_->Work();
+  stream_->PauseTimeout();
   if (!ok) return End(absl::CancelledError("the sender is gone"));
   if (verdict_told_) return End(absl::OkStatus());
   Proceed();

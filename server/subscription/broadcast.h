@@ -74,7 +74,7 @@ class Broadcast {
   // No more frames will follow: subscriptions end with `status` after the frames in the ring; those
   // that still read the log end at once if it is not OK.
   void End(const absl::Status& status);
-  // Frames follow after all: an End that was OK is taken back, for subscriptions that come now.
+  // Reverts an End with OK, because the run was extended: new subscriptions get further frames.
   void Continue();
 
   // Adds a subscriber, and closes an older one of the same worker. From now on Close applies to it.

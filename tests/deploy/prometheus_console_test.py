@@ -51,7 +51,7 @@ def test_the_bad_uplink_stands_out(prometheus, chromium, scheme):
     told = page.text_content("#straggler")
     assert told.startswith(f"Holds the round up: {NAME} (upload takes 6."), told
     assert re.search(r": 25\d kB/s, the median has 1\.2\d MB/s\)$", told), told
-    for panel in ("Slowest workers and the stage that is slow", "Links"):
+    for panel in ("Slowest workers by stage", "Links"):
         section = page.locator("section", has=page.get_by_role("heading", name=panel, exact=True))
         assert section.locator("tr").nth(1).text_content().startswith(NAME), panel
         assert section.locator("tr.alarm").count() == 1, panel

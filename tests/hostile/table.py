@@ -5,7 +5,7 @@ SAYS = {"calm": "no attack", "everything": "all at once", "everything_same_addre
 
 
 def head():
-    return ("| attack | before | after |\n|---|---|---|")
+    return ("| attack | without limits | with limits |\n|---|---|---|")
 
 
 def row(name, before, after):

@@ -1,6 +1,5 @@
-// An aggregator as a child process that is killed at chosen operations on its data folder and
-// started again each time, on the same port, as a supervisor would. Ends with this process, however
-// that ends.
+// An aggregator as a child process. It is killed at chosen operations on its data folder and
+// restarted each time on the same port, as by a supervisor. It ends with this process in any case.
 #pragma once
 
 #include <sys/types.h>
@@ -17,18 +16,18 @@ namespace distro::testing {
 
 class KilledAggregator {
  public:
-  // `flags` are those of distro-aggregator, without addresses. `points` say where the first start
-  // is killed, the second, ..., as kill_point_aggregator takes them; later starts are not. Returns
-  // when one of them listens.
+  // `flags` are those of distro-aggregator, without addresses. `points`: where the first start is
+  // killed, the second, ..., in the format of kill_point_aggregator; later starts are not killed.
+  // Returns when a start listens.
   KilledAggregator(std::vector<std::string> flags, std::vector<std::string> points);
   ~KilledAggregator() { Stop(); }
-  // Asks it to end, and waits. Later calls change nothing.
+  // Stops it and waits. Idempotent.
   void Stop();
 
   // The same after every start.
   ChannelOptions channel() const;
 
-  // What the starts said that have ended, and its lines that begin with "killed at ".
+  // The logs of the ended starts, and their lines that begin with "killed at ".
   std::string log() const;
   std::vector<std::string> killed() const;
 
@@ -43,7 +42,7 @@ class KilledAggregator {
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::string address_ ABSL_GUARDED_BY(mu_);
   std::string log_ ABSL_GUARDED_BY(mu_);
-  std::thread supervisor_;  // last: it begins when the rest is there
+  std::thread supervisor_;  // last: starts after the other members are initialized
 };
 
 }  // namespace distro::testing

@@ -1,5 +1,5 @@
-// A tiny run of two workers on an aggregator that is killed, from its creation to its end, and what
-// it leaves behind.
+// A tiny run of two workers on an aggregator that is killed, from its creation to its end, and its
+// results.
 #pragma once
 
 #include <functional>
@@ -21,17 +21,17 @@ struct KilledRun {
   std::string state;  // state hash after a replay of the log
 };
 
-// What somebody else does while the workers train, on a thread of its own.
+// Runs on its own thread while the workers train.
 using Meanwhile = std::function<void(const ChannelOptions& channel, const std::string& data_dir)>;
 
 // Trains with the kills of KilledAggregator. No round closes without both workers.
 KilledRun TrainWhileKilled(const std::vector<std::string>& points, const Meanwhile& meanwhile = {});
 
-// The same parameters and momentum, bit for bit, and every round was applied.
+// Expects the same parameters and momentum, bit for bit, and that every round was applied.
 void ExpectSameRun(const KilledRun& run, const KilledRun& undisturbed);
 
-// Runs `work` for 0, 1, 2, ... until it returns false or fails, several at a time: they mostly
-// wait.
+// Runs `work` for 0, 1, 2, ... until it returns false or fails, several in parallel, because they
+// mostly wait.
 void ForEachInLanes(const std::function<bool(size_t)>& work);
 
 }  // namespace distro::testing

@@ -1,5 +1,5 @@
-// An operator who decides while a run goes on, and repeats what was not answered. For the tests of
-// kill points.
+// An operator who makes decisions during a run, and repeats them until they are answered. For the
+// tests of kill points.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace distro::testing {
 
-// Evicts two names, admits one of them, pauses and resumes, one after the other. Test failures:
-// admission.pb is neither as before a decision nor as after it; a decision was answered and is not
-// in the file, or not what the aggregator says, also one that was started again since.
+// Evicts two names, admits one of them, pauses and resumes, in this order. Test failures:
+// admission.pb has neither the state before a decision nor the one after it; an answered decision
+// is not in the file, or not reported by the aggregator, also after a restart.
 void DecideSteadily(const ChannelOptions& channel, const std::string& data_dir);
 
 }  // namespace distro::testing

@@ -1,5 +1,5 @@
-// The aggregator of a TinyRun in the test's process, on a clock and a disk of the test's choice,
-// and workers for it. It can be stopped and started again: the port stays.
+// The aggregator of a TinyRun in the test's process, with the test's clock and disk, and workers
+// for it. It can be restarted on the same port.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,8 +24,8 @@ namespace distro::testing {
 
 class TinyAggregator {
  public:
-  // `tiny`, `clock`, `disk` and `log` are borrowed. Files go into `folder` of the TinyRun. However
-  // slow the machine is, no round closes without all of the run's workers.
+  // `tiny`, `clock`, `disk` and `log` are borrowed. Files are written to `folder` of the TinyRun.
+  // No round closes without all of the run's workers, even on a slow machine.
   TinyAggregator(const TinyRun& tiny, v1::RunConfig config, const std::string& folder, Log* log,
                  const Clock* clock = Clock::Real(), server::Disk* disk = server::Disk::Real())
       : workers_(static_cast<int>(config.start_workers())),
@@ -43,7 +43,7 @@ class TinyAggregator {
     options_.http = "127.0.0.1:0";
     options_.insecure = true;
     options_.heartbeat_interval = absl::Milliseconds(50);
-    options_.limits.calls_per_second = 1'000'000;  // tests ask without a rest
+    options_.limits.calls_per_second = 1'000'000;  // tests call without pauses
     Start();
   }
 
@@ -69,13 +69,13 @@ class TinyAggregator {
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response;
   }
-  // Asks until the run is at that round, or has failed to answer.
+  // Polls until the run is at that round, or a call fails.
   void AwaitRound(uint64_t round) const {
     while (!::testing::Test::HasFailure() && GetRun().round() < round) {
     }
   }
 
-  // Trains the run's workers to its end, a thread each.
+  // Trains the run's workers to its end, one thread per worker.
   std::vector<WorkerResult> Train() {
     Log quiet(LogLevel::kError);
     std::vector<std::unique_ptr<Exchange>> exchanges;
@@ -108,7 +108,7 @@ class TinyAggregator {
   std::unique_ptr<v1::AdminService::Stub> admin_;
 };
 
-// Every worker was included in every round, and ended with the bits of `expected`.
+// Expects that every worker was included in every round, and ended with the bits of `expected`.
 inline void ExpectSameBits(const std::vector<WorkerResult>& workers,
                            const std::vector<WorkerResult>& expected) {
   ASSERT_EQ(workers.size(), expected.size());

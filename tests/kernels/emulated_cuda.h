@@ -15,8 +15,8 @@ namespace distro::testing {
 
 enum class EmulatedOrder {
   kAtOnce,
-  // Runs everything in Finish, so that code fails which reads a result earlier or frees an argument
-  // too early.
+  // Runs everything in Finish: code that reads a result earlier, or frees an argument too early,
+  // fails.
   kAtFinish,
 };
 

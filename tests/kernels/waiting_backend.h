@@ -1,5 +1,5 @@
-// For tests: a backend as synchronous functions of host arrays, which return what they find
-// invalid.
+// For tests: wraps a backend in synchronous functions of host arrays, which return an error for
+// invalid blocks.
 #pragma once
 
 #include <cstdint>

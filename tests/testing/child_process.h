@@ -1,5 +1,5 @@
-// A program of ours as a process of its own, whose log can be waited for; killed with the object,
-// together with its folder for temporary files.
+// Runs a program of this project as a child process and waits for lines of its log. The destructor
+// kills it and removes its folder for temporary files.
 //
 // Not thread-safe.
 #pragma once
@@ -18,8 +18,8 @@ namespace distro::testing {
 
 class ChildProcess {
  public:
-  // Starts `program`; a test failure when that is not possible. Its standard error is read by this
-  // object, line by line.
+  // Starts `program`; the test fails if that is not possible. Reads its standard error line by
+  // line.
   ChildProcess(const std::string& program, const std::vector<std::string>& flags);
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
@@ -27,19 +27,19 @@ class ChildProcess {
 
   pid_t pid() const { return pid_; }
 
-  // Reads on until a line of the log contains `text`, and returns it; empty, and a test failure:
-  // the program ended first.
+  // Reads the log until a line contains `text`, and returns the line. If the program ends first,
+  // returns an empty string and the test fails.
   std::string AwaitLine(absl::string_view text);
 
-  // The same; not set, and no failure: the program ended first.
+  // The same, but if the program ends first, returns nullopt without a failure.
   std::optional<std::string> FindLine(absl::string_view text);
 
-  // Reads the log to its end and waits for the program: waitpid's status. Once.
+  // Reads the log to its end, waits for the program, and returns waitpid's status. Call once.
   int Wait();
-  // The same. -1: it was ended by a signal.
+  // The same, but returns the exit code; -1: a signal ended it.
   int ExitCode();
 
-  // What was read of the log so far.
+  // The log read so far.
   const std::string& log() const { return log_text_; }
 
  private:

@@ -31,7 +31,7 @@ inline Layout GoldenDeltasLayout(const nlohmann::json& run) {
       .value();
 }
 
-// One of them, whole.
+// One such run, completely loaded.
 class GoldenDeltas {
  protected:
   explicit GoldenDeltas(const std::string& set)
@@ -55,7 +55,7 @@ class GoldenDeltas {
   const std::map<std::string, GoldenArray> data_;
   const nlohmann::json run_;
   const Layout layout_;
-  std::vector<bool> as_dct_;  // [tensors]: whose blocks travel as their DCT
+  std::vector<bool> as_dct_;  // [tensors]: whether sent as DCT
   const int64_t rounds_ = data_.at("index").shape[0];
   const int64_t workers_ = data_.at("index").shape[1];
   const int64_t blocks_ = data_.at("index").shape[2];

@@ -14,8 +14,8 @@
 
 namespace distro::testing {
 
-// What differs between the families and the page's rows whose names begin with `prefix`, one line a
-// fault; empty when they agree. Families of other prefixes are not looked at.
+// The differences between the families and the page's rows whose names begin with `prefix`, one
+// line each; empty if they agree. Ignores families with other prefixes.
 std::vector<std::string> MetricsDocFaults(const std::string& page,
                                           const std::vector<prometheus::MetricFamily>& families,
                                           const std::string& prefix);

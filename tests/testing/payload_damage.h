@@ -1,4 +1,4 @@
-// Damaged payloads, for tests of whoever reads them.
+// Damaged payloads, for tests of their readers.
 #pragma once
 
 #include <cstring>
@@ -11,7 +11,7 @@
 
 namespace distro::testing {
 
-// The payload with its checksum made right again.
+// Corrects the payload's checksum.
 inline std::string FixChecksum(std::string bytes) {
   const uint64_t checksum = Xxh3(absl::string_view(bytes).substr(0, bytes.size() - 8));
   std::memcpy(bytes.data() + bytes.size() - 8, &checksum, 8);
@@ -23,7 +23,7 @@ inline std::string WithByte(std::string bytes, size_t at, int value) {
   return bytes;
 }
 
-// `validate` says InvalidArgument of every shorter payload.
+// Expects that `validate` returns InvalidArgument for every shorter payload.
 template <typename Validate>
 void ExpectTruncationsAreRefused(const std::string& bytes, Validate validate) {
   for (size_t size = 0; size < bytes.size(); ++size) {
@@ -32,8 +32,8 @@ void ExpectTruncationsAreRefused(const std::string& bytes, Validate validate) {
   }
 }
 
-// Every flipped byte is caught; with the checksum made right it is refused or other, canonical
-// contents.
+// Expects that every flipped byte is detected. With a corrected checksum, the payload must be
+// refused, or be the canonical encoding of other contents.
 template <typename Decode, typename Encode>
 void ExpectFlipsAreCaught(const std::string& bytes, Decode decode, Encode encode) {
   int accepted = 0;

@@ -1,5 +1,5 @@
-// Updates of deltas as wholes, for tests: what programs do block by block as bytes arrive. Pure
-// functions.
+// Operations on whole updates of deltas, for tests; programs process them block by block as bytes
+// arrive. Pure functions.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Updates as wholes, for tests: what programs do block by block as bytes arrive, done on values.
-// What the block-by-block way is compared with. Pure functions.
+// Operations on whole updates, for tests. Programs process updates block by block as bytes arrive;
+// tests compare that with these functions. Pure functions.
 #pragma once
 
 #include <cassert>

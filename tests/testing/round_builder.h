@@ -33,15 +33,15 @@ struct BuiltRound {
 BuiltRound BuildRound(const Layout& layout, RoundId round, uint64_t predecessor_hash,
                       EpochId epoch = EpochId(1));
 
-// The same of deltas: rate 0.25, outer rate 0.5, caps 200; tensor 0 travels as its DCT. Each block
+// The same with deltas: rate 0.25, outer rate 0.5, caps 200; tensor 0 is sent as DCT. Each block
 // has entries at positions 0 and 1.
 BuiltRound BuildDeltaRound(const Layout& layout, RoundId round, uint64_t predecessor_hash,
                            EpochId epoch = EpochId(1));
 
-// The round as a follower gets it. Aborts when it is refused.
+// The round as a follower receives it. Aborts if it is refused.
 CommittedRound Committed(const Layout& layout, const BuiltRound& round);
 
-// A frame with `data`, which the payload of `payload_bytes` has at `offset`.
+// A frame with `data` at `offset` of a payload of `payload_bytes`.
 v1::SegmentFrame MakeSegmentFrame(SegmentId segment, uint64_t offset, uint64_t payload_bytes,
                                   absl::string_view data);
 

@@ -1,4 +1,4 @@
-// An empty folder of its own for a test, removed with all that is in it at the end.
+// An empty folder for a test; the destructor removes it with its content.
 #pragma once
 
 #include <stdlib.h>

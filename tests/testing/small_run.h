@@ -15,7 +15,7 @@ namespace distro::testing {
 
 inline constexpr uint64_t kInitialStateHash = 0x1234;
 
-// Two rounds and more of K = 4; the test changes what it wants.
+// A configuration with K = 4, which the test may change.
 inline v1::RunConfig SmallConfig() {
   v1::RunConfig config;
   config.set_name("small");

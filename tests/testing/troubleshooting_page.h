@@ -1,5 +1,5 @@
-// docs/troubleshooting.md says word for word what programs print: tests that make a fault hold it
-// to that.
+// docs/troubleshooting.md has the exact messages of programs: tests that make a fault compare them
+// with the page.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace distro::testing {
 
-// Whether the page has this message of a fault, with the parts that differ from case to case in
-// capitals: HOST:PORT for `address`, FILE for a file of `folder`, which ends with a slash, and
-// those of the table in the .cc file.
+// Whether the page has this message of a fault, with the variable parts in capitals: HOST:PORT for
+// `address`, FILE for a file of `folder`, which ends with a slash, and those of the table in the
+// .cc file.
 bool TroubleshootingPageHas(absl::string_view message, absl::string_view address,
                             const std::string& folder);
 

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMaxStateBytes = 1 << 16;
-// A header has up to 1000 KiB, and so has the description of the run.
+// A header has at most 1000 KiB, as has the description of the run.
 constexpr uint64_t kMaxLogBytes = (kArchivedHeaders + 8) * kMaxRoundHeaderBytes;
 
 absl::Status CheckFile(const std::string& path, const v1::SnapshotInfo& info) {

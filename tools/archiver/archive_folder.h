@@ -1,13 +1,13 @@
 // The archiver's data folder (docs/files.md, "Files of the archiver"): one snapshot of the replica,
 // the other files needed to restore the run, and the state that names them.
 //
-//  lock                           held by the one archiver that uses the folder (flock)
-//  state                          which run, round and file; written last, atomically
-//  snapshot-<round>.safetensors   the parameters before that round
-//  log-<round>.pb                 the run, and the headers of the last rounds before it
-//  companions/                    the run's companions
-//  *.part, *.tmp                  incomplete
-//  set_aside/                     files that the last Reset() moved away
+//   lock                           held by the one archiver that uses the folder (flock)
+//   state                          which run, round and file; written last, atomically
+//   snapshot-<round>.safetensors   the parameters before that round
+//   log-<round>.pb                 the run, and the headers of the last rounds before it
+//   companions/                    the run's companions
+//   *.part, *.tmp                  incomplete
+//   set_aside/                     files that the last Reset() moved away
 //
 // Not thread-safe. Blocking.
 #pragma once

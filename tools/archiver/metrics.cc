@@ -18,8 +18,8 @@ ArchiverMetrics::ArchiverMetrics() {
                 {{"version", std::string(Version())}})
       ->Set(1);
   round = registry.AddGauge("round", "The first round that is not yet in the parameters.");
-  lag_rounds =
-      registry.AddGauge("lag_rounds", "Rounds that the replay lags the aggregator's head.");
+  lag_rounds = registry.AddGauge("lag_rounds",
+                                 "Rounds by which the replay is behind the aggregator's head.");
   snapshot_round = registry.AddGauge("snapshot_round", "Round of the snapshot in the data folder.");
   replayed_rounds = registry.AddCounter("replayed_rounds_total", "Rounds that were replayed.");
   state_hash_mismatches = registry.AddCounter(
@@ -27,13 +27,12 @@ ArchiverMetrics::ArchiverMetrics() {
   snapshots_uploaded = registry.AddCounter("snapshots_uploaded_total",
                                            "Snapshots that the aggregator verified and stored.");
   folders_published = registry.AddCounter("folders_published_total", "Model folders published.");
-  const std::string failures =
-      "Snapshots or folders that could not be written, uploaded or handed on.";
+  const std::string failures = "Failed operations on snapshots and model folders.";
   failures_save = registry.AddCounter("failures_total", failures, {{"operation", "save"}});
   failures_publish = registry.AddCounter("failures_total", failures, {{"operation", "publish"}});
   failures_upload = registry.AddCounter("failures_total", failures, {{"operation", "upload"}});
   failures_command = registry.AddCounter("failures_total", failures, {{"operation", "command"}});
-  reconnects = registry.AddCounter("reconnects_total", "Subscriptions that were opened again.");
+  reconnects = registry.AddCounter("reconnects_total", "Reopened subscriptions.");
   received_bytes = registry.AddCounter("received_bytes_total", "Payload bytes of replayed rounds.");
   for (int i = 0; i < kArchiverPhases; ++i) {
     phases[i] = registry.AddCounter(

@@ -1,8 +1,8 @@
 // Defines the tokens of a sample and the order of samples (docs/data.md). Pure functions of the
 // run's numbers, exact on every machine; thread-safe.
 //
-// Sample i is the sequence_length + 1 tokens from i * sequence_length on: neighbours share one
-// token, so that every token but the first is predicted once. What is left at the end is dropped.
+// Sample i is the sequence_length + 1 tokens from i * sequence_length on. Neighbours share one
+// token, so every token except the first is predicted once. The remainder at the end is dropped.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace distro::worker {
 
-// Samples 0..training_samples-1 are for training, the held_out_samples after them are never trained
+// Samples 0..training_samples-1 are for training; the held_out_samples after them are never trained
 // on.
 struct DataSplit {
   int64_t training_samples = 0;
@@ -28,9 +28,9 @@ absl::StatusOr<DataSplit> SplitSamples(int64_t tokens, int sequence_length,
 // + e, modulo 2^64.
 //
 // The permutation is a Feistel network of kRounds rounds on the smallest even number of bits that
-// holds the samples, with round function SplitMix64(seed + e, round * 2^32 + half); a value outside
-// the samples goes through it again. O(1) memory, any position on its own, less than four
-// evaluations on average.
+// can hold the number of samples, with round function SplitMix64(seed + e, round * 2^32 + half). A
+// value outside the samples is permuted again: fewer than four evaluations on average. It needs
+// O(1) memory and gives random access.
 class Sampler {
  public:
   static constexpr int kRounds = 6;

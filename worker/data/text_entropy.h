@@ -1,5 +1,5 @@
-// The entropy of held-out text under the simplest models of the training text: the floors that a
-// trained byte model has to get below. Pure.
+// The entropy of held-out text under the simplest models of the training text: the floors below
+// which a trained byte model must get. Pure.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -7,8 +7,8 @@
 
 namespace distro::worker {
 
-// Nats per predicted byte: mean of -ln P over held_out[1..], the bytes that a model predicts which
-// is given held_out[0].
+// Nats per predicted byte: mean of -ln P over held_out[1..], because held_out[0] is given and not
+// predicted.
 struct TextFloor {
   // P(b) = (n(b) + 1) / (n + 256): the bytes' frequencies in the training text.
   double byte_entropy = 0;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kChunkTokens = 1 << 14;
 
-// Places are of any alignment.
+// The address may have any alignment.
 template <typename T>
 T Load(const char* place) {
   T value;
@@ -27,7 +27,7 @@ T Load(const char* place) {
   return value;
 }
 
-// What a token beyond the vocabulary is most often a sign of.
+// The most frequent cause of a token beyond the vocabulary, as a hint for the message.
 const char* HintFor(TokenFormat format) {
   if (format == TokenFormat::kUint16) return "; if its tokens have 32 bits, --data_format uint32";
   if (format == TokenFormat::kUint32) return "; if its tokens have 16 bits, --data_format uint16";

@@ -1,5 +1,5 @@
-// Token files (docs/data.md): one or several files, mapped, as one sequence of token ids. Text is
-// read by the byte tokenizer: a token is a byte. Immutable, thread-safe.
+// Token files (docs/data.md): maps one or several files and presents them as one sequence of token
+// ids. In text a token is a byte. Immutable, thread-safe.
 //
 //   absl::StatusOr<TokenSource> tokens = OpenTokens("shards/index.json", TokenFormat::kAuto);
 //   std::vector<int32_t> sample(129);
@@ -28,36 +28,35 @@ class TokenSource {
   // Borrows `bytes`. The statuses of FindTokens.
   static absl::StatusOr<TokenSource> FromBytes(absl::string_view bytes, TokenFormat format);
 
-  // One file. Nobody may shorten it in place while it is open. The statuses of MappedFile::Open
-  // and, after "path: ", of GuessTokenFormat and FindTokens.
+  // Opens one file, which must not be shortened in place while it is open. The statuses of
+  // MappedFile::Open and, after "path: ", of GuessTokenFormat and FindTokens.
   static absl::StatusOr<TokenSource> OpenFile(const std::string& path, TokenFormat format);
 
-  // All files of an index, in its order. The statuses of ReadFile and, after "path: ", of
-  // ParseTokenIndex. NotFound: a shard is not there. InvalidArgument: its size is not what the
-  // index says. The message names index and shard.
+  // Opens all files of an index, in its order. The statuses of ReadFile and, after "path: ", of
+  // ParseTokenIndex. NotFound: a shard is missing. InvalidArgument: a shard has another size than
+  // in the index. The message names index and shard.
   static absl::StatusOr<TokenSource> OpenIndex(const std::string& path);
 
-  // The tokens of all parts, one after the other. Requires one part or more, none from an index.
+  // Concatenates the tokens of all parts. Requires at least one part, none from an index.
   static TokenSource Join(std::vector<TokenSource> parts);
 
   int64_t tokens() const { return tokens_; }
 
-  // What made the tokens, as JoinRequest.tokenizer says it: the SHA-256 that the index has, "bytes"
-  // of text, empty: not known.
+  // The tokenizer of the tokens, as in JoinRequest.tokenizer: the SHA-256 in the index; "bytes" for
+  // text; empty: unknown.
   std::string tokenizer() const;
 
   // Tokens [begin, begin + out.size()). Requires them to lie in 0..tokens(), and ids below 2^31
   // (ValidateVocabulary).
   void Read(int64_t begin, absl::Span<int32_t> out) const;
 
-  // Reads all tokens once. InvalidArgument: one is not below vocab_size; names the first by file,
-  // position in the file and value. Or the index was made with a larger vocabulary.
+  // Reads all tokens once. InvalidArgument: a token is not below vocab_size (names the first, with
+  // file, position and value), or the index was made with a larger vocabulary.
   absl::Status ValidateVocabulary(int64_t vocab_size) const;
 
   // SHA-256, in hexadecimal, of the number of tokens as u64 and every token as u32, little-endian:
-  // the same tokens have the same fingerprint in every format, in however many files. Reads all
-  // tokens once. InvalidArgument: the index says another; names the first shard whose bytes
-  // changed.
+  // the same tokens have the same fingerprint in every format and any number of files. Reads all
+  // tokens once. InvalidArgument: the index has another fingerprint; names the first changed shard.
   absl::StatusOr<std::string> Fingerprint() const;
 
  private:
@@ -68,7 +67,7 @@ class TokenSource {
     std::optional<MappedFile> file;
     TokenBytes data;
     TokenFormat format;
-    int64_t begin = 0;  // its first token's place among all
+    int64_t begin = 0;  // position of its first token among all
     int64_t tokens = 0;
   };
 
@@ -81,10 +80,10 @@ class TokenSource {
   std::optional<TokenIndex> index_;  // whose shards the pieces are
 };
 
-// What --data and --data_format mean: an index (a name that ends in .json, with kAuto), a file,
-// several files or a pattern (token_paths.h), each in `format`; with kAuto each by its own name.
-// The statuses of FindTokenFiles, OpenFile and OpenIndex. InvalidArgument: an index that is not
-// alone, or with the format of a token file.
+// Opens the value of --data: an index (a name that ends in .json, with kAuto), a file, several
+// files or a pattern (token_paths.h), all in `format`; with kAuto the name of each file determines
+// its format. The statuses of FindTokenFiles, OpenFile and OpenIndex. InvalidArgument: an index
+// that is not alone, or with the format of a token file.
 absl::StatusOr<TokenSource> OpenTokens(const std::string& data, TokenFormat format);
 
 }  // namespace distro::worker

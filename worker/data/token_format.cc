@@ -24,12 +24,12 @@ constexpr LlmcKind kLlmcKinds[] = {{20240520, 1, sizeof(uint16_t)},
 constexpr uint32_t kLlmcEvaluationMagic = 20240522;  // questions with answers, not a text
 constexpr size_t kLlmcHeaderBytes = 256 * sizeof(int32_t);
 
-// How much of a file shows that it is of 32-bit tokens, and the largest upper half that such a
-// token has: vocabularies below 2^20.
+// The number of pairs of 16-bit values that are examined for 32-bit tokens, and the largest upper
+// half of such a token, for vocabularies below 2^20.
 constexpr size_t kPairsLookedAt = 1 << 16;
 constexpr uint16_t kLargestUpperHalf = 15;
 
-// The magic that a file of llm.c begins with; 0 when it is too short to have a header.
+// The first 32 bits, the magic of a file of llm.c; 0 if the file is too short for a header.
 uint32_t MagicOf(absl::string_view bytes) {
   uint32_t magic = 0;
   if (bytes.size() >= kLlmcHeaderBytes) std::memcpy(&magic, bytes.data(), sizeof(magic));
@@ -76,8 +76,8 @@ absl::Status CheckUtf8(absl::string_view bytes) {
                                                  "the --data_format of a token file"));
 }
 
-// Whether every second 16-bit value is next to nothing while the others are not: the upper halves
-// of 32-bit tokens. Text of 16-bit tokens shows otherwise within a few values.
+// Whether every second 16-bit value is small and the others are not, as in 32-bit tokens, whose
+// upper halves are small. Text of 16-bit tokens fails this within a few values.
 bool LooksLike32Bits(absl::string_view bytes) {
   if (bytes.size() % sizeof(uint32_t) != 0) return false;
   const size_t pairs = std::min(bytes.size() / sizeof(uint32_t), kPairsLookedAt);

@@ -24,13 +24,13 @@ enum class TokenFormat {
 // "auto", "text", "llmc", "uint16" or "uint32". InvalidArgument: none of them.
 absl::StatusOr<TokenFormat> ParseTokenFormat(absl::string_view name);
 
-// What kAuto means for this file. InvalidArgument: the name does not tell; a .bin without a header
-// that holds, by its values, 32-bit tokens: the message names the --data_format to give; documents
-// that distro-data makes tokens of.
+// The format that kAuto selects for this file. InvalidArgument: the name does not determine it; the
+// values of a .bin without a header look like 32-bit tokens, and the message names the
+// --data_format to use; documents, of which distro-data makes tokens.
 absl::StatusOr<TokenFormat> GuessTokenFormat(absl::string_view path, absl::string_view bytes);
 
 struct TokenBytes {
-  absl::string_view bytes;  // the tokens alone, borrowed: a whole number of them, one or more
+  absl::string_view bytes;  // only the tokens, at least one; borrowed
   int token_bytes = 1;      // 1, 2 or 4, little-endian
 };
 

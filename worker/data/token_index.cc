@@ -29,7 +29,7 @@ std::string Shown(absl::string_view text) {
   return absl::StrCat("'", absl::Utf8SafeCHexEscape(text.substr(0, kShownBytes)), "'");
 }
 
-// `value` is an object with exactly these keys.
+// Checks that `value` is an object with exactly these keys.
 absl::Status CheckKeys(const json& value, std::initializer_list<absl::string_view> keys) {
   if (!value.is_object()) return absl::InvalidArgumentError("is not an object");
   for (const absl::string_view key : keys) {
@@ -70,7 +70,8 @@ absl::StatusOr<std::string> Hash(const json& object, const char* key) {
   return Wrong(key, "is not 64 digits of lower-case hexadecimal");
 }
 
-// A name that leads out of the folder would make a downloaded index read any file of this machine.
+// With a name outside the folder a downloaded index could make the worker read any file of this
+// machine.
 absl::StatusOr<std::string> FileName(const json& object) {
   DISTRO_ASSIGN_OR_RETURN(std::string name, Text(object, "name"));
   const bool plain = !name.empty() && name[0] != '.' && name.find('/') == std::string::npos &&
@@ -143,7 +144,7 @@ absl::Status ParseFormat(const json& value, TokenIndex* index) {
   return absl::OkStatus();
 }
 
-// Before anything else: what a newer version means by its keys is not for this program to say.
+// Checked first, because a newer version may give the keys another meaning.
 absl::Status CheckVersion(const json& value) {
   const bool ours = value.is_object() && value.contains("format") &&
                     value["format"] == "distro-tokens" && value.contains("version");

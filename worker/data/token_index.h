@@ -1,6 +1,6 @@
-// The index that distro-data writes beside its shards (docs/data.md, "The index"): which files hold
-// the tokens, in which order, and what they were made with. Parsing is pure; the bytes may be
-// anything, and no file is opened.
+// The index that distro-data writes beside its shards (docs/data.md, "The index"): the files of the
+// tokens, their order, and the tokenizer. Parsing is pure; the bytes are untrusted, and no file is
+// opened.
 //
 //   DISTRO_ASSIGN_OR_RETURN(TokenIndex index, ParseTokenIndex(bytes));
 //   for (const TokenShard& shard : index.shards) ... folder + "/" + shard.name ...
@@ -34,9 +34,9 @@ struct TokenIndex {
   std::vector<TokenShard> shards;             // in the order of the tokens, one or more
 };
 
-// InvalidArgument names the key: not JSON, another version, a key that is missing, unknown or out
-// of its range, a name that is not that of a file in the folder or comes twice, numbers of tokens
-// that do not add up.
+// InvalidArgument names the key: not JSON, another version, a missing or unknown key, a value out
+// of range, a name that is repeated or not a plain file name, or numbers of tokens that do not add
+// up.
 absl::StatusOr<TokenIndex> ParseTokenIndex(absl::string_view json);
 
 }  // namespace distro::worker

@@ -1,4 +1,4 @@
-// Expands a value of --data to the files that it means (docs/data.md, "Several files").
+// Expands a value of --data to its files (docs/data.md, "Several files").
 #pragma once
 
 #include <string>
@@ -8,13 +8,12 @@
 
 namespace distro::worker {
 
-// A name that is there means that file. Otherwise commas separate names, and one with *, ? or [ in
-// it that is not there itself is a pattern, as a shell has them: it means the files that match,
-// ordered by the bytes of their names. What comes first in `data` comes first; one or more files.
+// If a file named `data` exists, it is the result. Otherwise commas separate names. A name with *,
+// ? or [, if there is no such file, is a shell pattern and is replaced by the matching files,
+// sorted by the bytes of their names. Names keep their order. Returns at least one file.
 //
-// NotFound: a pattern that nothing matches. A name without a pattern is returned whether it is
-// there or not. InvalidArgument: a folder, a file that comes twice, nothing between two commas.
-// Blocking; thread-safe.
+// NotFound: a pattern without a match. A name without a pattern is returned even if there is no
+// such file. InvalidArgument: a folder, a repeated file, an empty name. Blocking; thread-safe.
 absl::StatusOr<std::vector<std::string>> FindTokenFiles(const std::string& data);
 
 }  // namespace distro::worker

@@ -1,5 +1,6 @@
-// Turns text into a model's tokens and back. With 256 tokens they are bytes; others come from a
-// command of the user (docs/data.md, "A tokenizer as a command"), to which one word is added:
+// Converts text to a model's tokens and back. With a vocabulary of 256, tokens are bytes. Other
+// tokens are converted by a command of the user (docs/data.md, "A tokenizer as a command"), with
+// one more argument:
 //
 //   COMMAND encode    UTF-8 text in, tokens out as numbers with white space between them
 //   COMMAND decode    the other way
@@ -8,7 +9,7 @@
 //                           Tokenizer::Create("distro-data tokenizer tokenizer.json", 50257));
 //   DISTRO_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokenizer.Encode("Once upon"));
 //
-// Thread-safe. Calls block; every call starts the command anew.
+// Thread-safe. Calls block; every call starts the command again.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +25,16 @@ namespace distro::worker {
 
 class Tokenizer {
  public:
-  // `command` empty: bytes. InvalidArgument: then the vocabulary is not theirs; names the flag that
-  // is missing.
+  // `command` empty: tokens are bytes. InvalidArgument: it is empty, and the vocabulary is not 256;
+  // names the missing flag.
   static absl::StatusOr<Tokenizer> Create(std::string command, int vocab_size);
 
-  // InvalidArgument names the command: it failed, with its last line, or what it wrote is not
-  // tokens of the vocabulary; or the text makes no token.
+  // InvalidArgument names the command: it failed (with its last line), its output is not tokens of
+  // the vocabulary, or the text gives no token.
   absl::StatusOr<std::vector<int32_t>> Encode(absl::string_view text) const;
 
-  // UTF-8: what is none comes as U+FFFD. InvalidArgument names the command, which failed. Requires
-  // tokens of the vocabulary.
+  // Returns UTF-8, with U+FFFD for invalid bytes. InvalidArgument: the command failed; names it.
+  // Requires tokens of the vocabulary.
   absl::StatusOr<std::string> Decode(absl::Span<const int32_t> tokens) const;
 
  private:
@@ -45,8 +46,8 @@ class Tokenizer {
   int vocab_size_;
 };
 
-// Numbers with white space between them. InvalidArgument names the first word that is no token of
-// the vocabulary.
+// Parses numbers separated by white space. InvalidArgument names the first word that is not a token
+// of the vocabulary.
 absl::StatusOr<std::vector<int32_t>> ParseTokens(absl::string_view text, int vocab_size);
 
 }  // namespace distro::worker

@@ -17,7 +17,7 @@ struct RankThreads::State {
   State(std::vector<std::unique_ptr<Communicator>> all, const RankThreadsOptions& given)
       : communicators(std::move(all)), options(given), busy(communicators.size(), false) {}
 
-  void Work(int rank);
+  void RunRank(int rank);
   void Report(int rank, const absl::Status& status);
   std::string Busy() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
@@ -49,7 +49,7 @@ void RankThreads::State::Report(int rank, const absl::Status& status) {
   communicators[rank]->Abort(status);
 }
 
-void RankThreads::State::Work(int rank) {
+void RankThreads::State::RunRank(int rank) {
   absl::Status ready = CatchTorch("start", [&] {
     SetTorchThreads(options.torch_threads);
     return options.start ? options.start(rank) : absl::OkStatus();
@@ -85,7 +85,7 @@ RankThreads::RankThreads(std::vector<std::unique_ptr<Communicator>> communicator
                          const RankThreadsOptions& options)
     : state_(std::make_shared<State>(std::move(communicators), options)) {
   for (int rank = 0; rank < ranks(); ++rank) {
-    state_->threads.emplace_back([state = state_, rank] { state->Work(rank); });
+    state_->threads.emplace_back([state = state_, rank] { state->RunRank(rank); });
   }
 }
 

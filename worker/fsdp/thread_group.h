@@ -62,7 +62,7 @@ class RankMeeting {
   uint64_t meetings_ ABSL_GUARDED_BY(mu_) = 0;  // that have taken place
   int waiting_ ABSL_GUARDED_BY(mu_) = 0;
   std::shared_ptr<const RankCalls> agreed_ ABSL_GUARDED_BY(mu_);
-  absl::Status end_ ABSL_GUARDED_BY(mu_);      // OK: goes on
+  absl::Status end_ ABSL_GUARDED_BY(mu_);      // OK: has not ended
   int failed_rank_ ABSL_GUARDED_BY(mu_) = -1;  // -1: no single one
 };
 

@@ -1,4 +1,4 @@
-// The transfers that a rank has started and not waited for, each with what Wait needs of it. For
+// The transfers that a rank has started and not waited for, with the data that Wait needs. For
 // implementations of Communicator. Not thread-safe.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace distro::worker {
 template <typename Operation>
 class Transfers {
  public:
-  // The number of the new transfer, from 1: a Transfer that nothing was assigned to is none.
+  // The number of the new transfer, from 1; 0 is a Transfer that was not started.
   Transfer Add(Operation operation) {
     operations_.emplace(++last_, std::move(operation));
     return Transfer{last_};

@@ -25,19 +25,18 @@ absl::Status CheckElements(absl::string_view name, const at::Tensor& tensor, int
 
 class UnitDriver::Impl final : public UnitHooks {
  public:
-  Impl(const FsdpOptions& options, at::Device device, const Parts& parts)
+  Impl(const FsdpOptions& options, at::Device device, const Dependencies& deps)
       : options_(options),
         device_(device),
-        parts_(parts),
-        units_(static_cast<int>(parts.model->units().size())),
-        gathered_(options, device, *parts.model, *parts.shards, *parts.whole, parts.communicator,
-                  parts.memory),
-        reducer_(options, *parts.model, *parts.shards, *parts.whole, parts.communicator,
-                 parts.memory) {}
+        deps_(deps),
+        units_(static_cast<int>(deps.model->units().size())),
+        gathered_(options, device, *deps.model, *deps.shards, *deps.whole, deps.communicator,
+                  deps.memory),
+        reducer_(options, *deps.model, *deps.shards, *deps.whole, deps.communicator, deps.memory) {}
 
   int64_t Elements(bool sharded) const {
-    return sharded ? parts_.shards->shard(parts_.communicator->rank()).elements()
-                   : parts_.whole->shard(0).elements();
+    return sharded ? deps_.shards->shard(deps_.communicator->rank()).elements()
+                   : deps_.whole->shard(0).elements();
   }
   int64_t parameter_elements() const { return Elements(ShardsParameters(options_.sharding)); }
   int64_t gradient_elements() const { return Elements(ShardsGradients(options_.sharding)); }
@@ -51,7 +50,7 @@ class UnitDriver::Impl final : public UnitHooks {
     reducer_.Begin(batch != nullptr, accumulation, gradient);
     double loss = 0;
     if (batch != nullptr) {
-      DISTRO_ASSIGN_OR_RETURN(loss, LossAndGradient(parts_.model->units(), MakeBatch(*batch),
+      DISTRO_ASSIGN_OR_RETURN(loss, LossAndGradient(deps_.model->units(), MakeBatch(*batch),
                                                     options_.checkpoint_every, *this));
     } else {
       DISTRO_RETURN_IF_ERROR(TakePart(/*backward=*/true));
@@ -75,7 +74,7 @@ class UnitDriver::Impl final : public UnitHooks {
       return 0.0;
     }
     DISTRO_ASSIGN_OR_RETURN(const at::Tensor loss,
-                            Forward(parts_.model->units(), MakeBatch(*batch), *this));
+                            Forward(deps_.model->units(), MakeBatch(*batch), *this));
     return loss.item<double>();
   }
 
@@ -88,8 +87,8 @@ class UnitDriver::Impl final : public UnitHooks {
       DISTRO_RETURN_IF_ERROR(TakePart(/*backward=*/false));
       return std::vector<float>();
     }
-    const Batch asked = UnlabelledBatch(parts_.model->architecture(), *batch, device_);
-    DISTRO_ASSIGN_OR_RETURN(const at::Tensor logits, Forward(parts_.model->units(), asked, *this));
+    const Batch asked = UnlabelledBatch(deps_.model->architecture(), *batch, device_);
+    DISTRO_ASSIGN_OR_RETURN(const at::Tensor logits, Forward(deps_.model->units(), asked, *this));
     const at::Tensor last = logits.select(0, 0).select(0, -1).to(at::kCPU, at::kFloat).contiguous();
     const float* const values = last.const_data_ptr<float>();
     return std::vector<float>(values, values + last.numel());
@@ -110,11 +109,11 @@ class UnitDriver::Impl final : public UnitHooks {
   absl::Status Check(const TokenBatch* batch, const at::Tensor& parameters, int labels) const {
     DISTRO_RETURN_IF_ERROR(CheckElements("parameters", parameters, parameter_elements()));
     return batch == nullptr ? absl::OkStatus()
-                            : CheckBatch(parts_.model->architecture(), *batch, labels);
+                            : CheckBatch(deps_.model->architecture(), *batch, labels);
   }
 
   Batch MakeBatch(const TokenBatch& batch) const {
-    return LabelledBatch(parts_.model->architecture(), batch, device_);
+    return LabelledBatch(deps_.model->architecture(), batch, device_);
   }
 
   // Takes part in the collective operations of a pass without computing.
@@ -133,14 +132,14 @@ class UnitDriver::Impl final : public UnitHooks {
 
   const FsdpOptions options_;
   const at::Device device_;
-  const Parts parts_;
+  const Dependencies deps_;
   const int units_;
   GatheredUnits gathered_;
   GradientReducer reducer_;
 };
 
-UnitDriver::UnitDriver(const FsdpOptions& options, at::Device device, const Parts& parts)
-    : impl_(std::make_unique<Impl>(options, device, parts)) {}
+UnitDriver::UnitDriver(const FsdpOptions& options, at::Device device, const Dependencies& deps)
+    : impl_(std::make_unique<Impl>(options, device, deps)) {}
 
 UnitDriver::~UnitDriver() = default;
 

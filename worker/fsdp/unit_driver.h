@@ -22,7 +22,7 @@ namespace distro::worker {
 
 class UnitDriver {
  public:
-  struct Parts {
+  struct Dependencies {
     const Model* model = nullptr;
     const ShardPlan* shards = nullptr;  // for all ranks
     const ShardPlan* whole = nullptr;   // of the same units for one rank
@@ -31,7 +31,7 @@ class UnitDriver {
   };
 
   // Requires valid options, and plans of the model's units for the communicator's ranks and for 1.
-  UnitDriver(const FsdpOptions& options, at::Device device, const Parts& parts);
+  UnitDriver(const FsdpOptions& options, at::Device device, const Dependencies& deps);
   ~UnitDriver();
 
   // Elements of this rank's parameters and gradients, in flats with gaps (shard_plan.h): the rank's

@@ -1,11 +1,11 @@
-// One JSON line a round of what a worker did (docs/metrics.md, "A line a round"), in a file that a
-// process which is killed leaves readable.
+// One JSON line per round that a worker applied (docs/metrics.md, "A line a round"). The file stays
+// readable if the process is killed.
 //
 //   {"time": 1763728000.125, "run": "demo-1a2b3c4d", "round": 41, "rounds": 400, "loss": 3.25,
 //    "learning_rate": 0.0004, "gradient_norm": 0.5, "tokens": 512, "sent_bytes": 4096,
 //    "received_bytes": 8192, "updates_excluded": 0, "seconds": {"idle": 0, ...}}
 //
-// Not thread-safe: of the training thread.
+// Not thread-safe: used by the training thread.
 #pragma once
 
 #include <memory>
@@ -21,21 +21,21 @@
 
 namespace distro::worker {
 
-// Of the file, and of the one before it.
+// Limit of the file, and of its predecessor.
 inline constexpr uint64_t kMaxRoundLineBytes = 64 << 20;
 
-// The line of the round that `now` has applied and `before` has not; without a line feed. What
-// grows is given as the difference of both. held_out_loss is there where it was evaluated since.
+// The line of the round that `now` has applied and `before` has not, without a line feed. Counters
+// are given as the difference of the two. Has held_out_loss if it was evaluated since `before`.
 std::string RoundLine(const TrainSummary& now, const TrainSummary& before, absl::Time time);
 
 class RoundLines {
  public:
-  // Opens or goes on with `path`. `log` and `clock` are borrowed. The statuses of LineFile::Open.
+  // Opens `path` and appends to it. `log` and `clock` are borrowed. The statuses of LineFile::Open.
   static absl::StatusOr<std::unique_ptr<RoundLines>> Open(const std::string& path, Log* log,
                                                           const Clock* clock);
 
-  // Called with every reading: writes a line when a round was applied since the last one. A line
-  // that cannot be written is lost, and the log says why.
+  // Call with every reading: writes a line if a round was applied since the last one. A line that
+  // cannot be written is lost; the log says why.
   void Add(const TrainSummary& reading);
 
  private:

@@ -36,24 +36,24 @@ absl::StatusOr<AvailableMemory> Available(const NodeOptions& options, const Node
   return available;
 }
 
-absl::Status CheckPlan(const NodeOptions& options, const Node::Parts& parts,
+absl::Status CheckPlan(const NodeOptions& options, const Node::Dependencies& deps,
                        std::vector<std::vector<int>> units) {
-  const MemoryRequest request = {.model = &parts.model->architecture(),
-                                 .layout = parts.layout,
+  const MemoryRequest request = {.model = &deps.model->architecture(),
+                                 .layout = deps.layout,
                                  .units = std::move(units),
                                  .ranks = options.ranks,
                                  .options = options.fsdp,
-                                 .sequences = parts.micro_batch_samples,
-                                 .positions = parts.sequence_length,
-                                 .element_arrays = parts.rule->element_arrays,
-                                 .block_bytes = parts.rule->PendingBytes(parts.kept_per_block),
-                                 .copy = parts.copy,
-                                 .library_bytes = parts.devices->LibraryBytes(),
-                                 .needs_whole = parts.rule->needs_whole};
+                                 .sequences = deps.micro_batch_samples,
+                                 .positions = deps.sequence_length,
+                                 .element_arrays = deps.rule->element_arrays,
+                                 .block_bytes = deps.rule->PendingBytes(deps.kept_per_block),
+                                 .copy = deps.copy,
+                                 .library_bytes = deps.devices->LibraryBytes(),
+                                 .needs_whole = deps.rule->needs_whole};
   DISTRO_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(request));
-  for (int rank = 0; parts.log != nullptr && rank < options.ranks; ++rank)
-    parts.log->Info("memory plan", {{"plan", plan.Describe(rank)}});
-  DISTRO_ASSIGN_OR_RETURN(const AvailableMemory available, Available(options, *parts.devices));
+  for (int rank = 0; deps.log != nullptr && rank < options.ranks; ++rank)
+    deps.log->Info("memory plan", {{"plan", plan.Describe(rank)}});
+  DISTRO_ASSIGN_OR_RETURN(const AvailableMemory available, Available(options, *deps.devices));
   const absl::Status fits = CheckMemory(request, available);
   if (!absl::IsResourceExhausted(fits)) return fits;
   return ErrorWithReason(fits.code(), "does_not_fit", fits.message());
@@ -80,20 +80,21 @@ absl::Status Failure(const absl::Status& status) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Node>> Node::Create(const NodeOptions& asked, const Parts& given) {
+absl::StatusOr<std::unique_ptr<Node>> Node::Create(const NodeOptions& asked,
+                                                   const Dependencies& given) {
   DISTRO_RETURN_IF_ERROR(Validate(asked.fsdp, asked.device));
   NodeOptions options = asked;
-  Parts parts = given;
-  if (parts.devices == nullptr) {
-    DISTRO_ASSIGN_OR_RETURN(parts.devices, MakeDevices(options.device));
+  Dependencies deps = given;
+  if (deps.devices == nullptr) {
+    DISTRO_ASSIGN_OR_RETURN(deps.devices, MakeDevices(options.device));
   }
-  if (options.ranks == 0) options.ranks = parts.devices->default_ranks();
-  DISTRO_RETURN_IF_ERROR(parts.devices->CheckRanks(options.ranks));
-  const std::vector<std::vector<int>> units = TensorsOfUnits(*parts.model);
-  DISTRO_RETURN_IF_ERROR(CheckPlan(options, parts, units));
-  DISTRO_ASSIGN_OR_RETURN(ShardPlan shards, ShardPlan::Create(*parts.layout, units, options.ranks));
-  DISTRO_ASSIGN_OR_RETURN(ShardPlan whole, ShardPlan::Create(*parts.layout, units, 1));
-  auto node = absl::WrapUnique(new Node(options, parts, std::move(shards), std::move(whole)));
+  if (options.ranks == 0) options.ranks = deps.devices->default_ranks();
+  DISTRO_RETURN_IF_ERROR(deps.devices->CheckRanks(options.ranks));
+  const std::vector<std::vector<int>> units = TensorsOfUnits(*deps.model);
+  DISTRO_RETURN_IF_ERROR(CheckPlan(options, deps, units));
+  DISTRO_ASSIGN_OR_RETURN(ShardPlan shards, ShardPlan::Create(*deps.layout, units, options.ranks));
+  DISTRO_ASSIGN_OR_RETURN(ShardPlan whole, ShardPlan::Create(*deps.layout, units, 1));
+  auto node = absl::WrapUnique(new Node(options, deps, std::move(shards), std::move(whole)));
   DISTRO_RETURN_IF_ERROR(node->Start());
   return node;
 }
@@ -113,10 +114,10 @@ int64_t Node::HostMemoryFor(const NodeOptions& options, int ranks, int64_t held)
   return all - all / kHostReserveShare;
 }
 
-Node::Node(const NodeOptions& options, const Parts& parts, ShardPlan shards, ShardPlan whole)
-    : Learner(parts.layout),
+Node::Node(const NodeOptions& options, const Dependencies& deps, ShardPlan shards, ShardPlan whole)
+    : Learner(deps.layout),
       options_(options),
-      parts_(parts),
+      deps_(deps),
       shards_(std::make_shared<const ShardPlan>(std::move(shards))),
       whole_(std::make_shared<const ShardPlan>(std::move(whole))),
       ranks_(std::make_shared<Ranks>(options.ranks)) {}
@@ -130,25 +131,25 @@ int Node::ranks() const { return options_.ranks; }
 absl::Status Node::Start() {
   DISTRO_ASSIGN_OR_RETURN(
       auto communicators,
-      parts_.devices->Connect(options_.ranks, options_.rank_timeout, collective_time_));
+      deps_.devices->Connect(options_.ranks, options_.rank_timeout, collective_time_));
   threads_ = std::make_unique<RankThreads>(
       std::move(communicators),
       RankThreadsOptions{
           .torch_threads = options_.torch_threads,
           .watchdog = options_.rank_timeout + std::min(options_.rank_timeout, absl::Minutes(1)),
-          .start = [devices = parts_.devices](int rank) { return devices->Use(rank); }});
-  const Rank::Parts parts = {.layout = parts_.layout,
-                             .model = parts_.model,
-                             .shards = shards_,
-                             .whole = whole_,
-                             .rule = parts_.rule,
-                             .devices = parts_.devices,
-                             .communicator = nullptr};
+          .start = [devices = deps_.devices](int rank) { return devices->Use(rank); }});
+  const Rank::Dependencies deps = {.layout = deps_.layout,
+                                   .model = deps_.model,
+                                   .shards = shards_,
+                                   .whole = whole_,
+                                   .rule = deps_.rule,
+                                   .devices = deps_.devices,
+                                   .communicator = nullptr};
   DISTRO_RETURN_IF_ERROR(Failure(threads_->Run(
       "allocate",
-      [ranks = ranks_, options = options_, copy = parts_.copy, parts](
+      [ranks = ranks_, options = options_, copy = deps_.copy, deps](
           int number, Communicator& communicator) -> absl::Status {
-        Rank::Parts own = parts;
+        Rank::Dependencies own = deps;
         own.communicator = &communicator;
         DISTRO_ASSIGN_OR_RETURN((*ranks)[number], Rank::Create(options, copy, own));
         return communicator.Barrier("start");  // ranks that cannot reach each other are found now
@@ -156,7 +157,7 @@ absl::Status Node::Start() {
   std::vector<RankRule> rules;
   for (const auto& rank : *ranks_) rules.push_back({.rule = &rank->rule(), .runs = rank->runs()});
   if (!ShardsMomentum(options_.fsdp.sharding)) rules.resize(1);
-  optimizer_ = std::make_shared<Optimizer>(parts_.layout, parts_.rule, std::move(rules));
+  optimizer_ = std::make_shared<Optimizer>(deps_.layout, deps_.rule, std::move(rules));
   return absl::OkStatus();
 }
 

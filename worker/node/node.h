@@ -44,7 +44,7 @@ class RankThreads;
 
 class Node final : public Learner {
  public:
-  struct Parts {
+  struct Dependencies {
     const Layout* layout = nullptr;
     const Model* model = nullptr;
     // The update rule of the worker.
@@ -66,7 +66,7 @@ class Node final : public Learner {
   // reason `does_not_fit`: the plan needs more memory than available; names options that would fit.
   // FailedPrecondition: there is no GPU.
   static absl::StatusOr<std::unique_ptr<Node>> Create(const NodeOptions& options,
-                                                      const Parts& parts);
+                                                      const Dependencies& deps);
   ~Node() override;
 
   // The number of ranks that Create would make, and its errors about devices and ranks, without
@@ -83,7 +83,7 @@ class Node final : public Learner {
   bool has_stuck_rank() const;
 
   int ranks() const;
-  const UpdateRuleKind& rule() const override { return *parts_.rule; }
+  const UpdateRuleKind& rule() const override { return *deps_.rule; }
 
   // Parameters. node_rounds.cc.
 
@@ -142,7 +142,7 @@ class Node final : public Learner {
   using RankWork = std::function<absl::Status(Rank& rank, int number)>;
   using Ranks = std::vector<std::unique_ptr<Rank>>;
 
-  Node(const NodeOptions& options, const Parts& parts, ShardPlan shards, ShardPlan whole);
+  Node(const NodeOptions& options, const Dependencies& deps, ShardPlan shards, ShardPlan whole);
   absl::Status Start();
   // `work` may outlive the call if a rank gets stuck: it owns or shares everything that it uses.
   absl::Status Run(absl::string_view operation, RankWork work);
@@ -165,7 +165,7 @@ class Node final : public Learner {
   absl::StatusOr<std::vector<uint64_t>> TensorHashes() const;
 
   const NodeOptions options_;
-  const Parts parts_;
+  const Dependencies deps_;
   const std::shared_ptr<const ShardPlan> shards_;
   const std::shared_ptr<const ShardPlan> whole_;
   std::unique_ptr<RankThreads> threads_;  // owns the communicators, which outlive the ranks

@@ -27,7 +27,7 @@ absl::Status Node::TakeGradient(const v1::StepParameters& step, int index, doubl
 }
 
 absl::StatusOr<bool> Node::StepsAreFinite(const v1::StepParameters& step) {
-  if (!parts_.rule->takes_local_steps) return true;
+  if (!deps_.rule->takes_local_steps) return true;
   const auto finite = std::make_shared<std::atomic<bool>>(true);
   DISTRO_RETURN_IF_ERROR(Run("check steps", [step, finite](Rank& rank, int) -> absl::Status {
     DISTRO_ASSIGN_OR_RETURN(const bool of_rank, rank.IsFinite(step));
@@ -38,7 +38,7 @@ absl::StatusOr<bool> Node::StepsAreFinite(const v1::StepParameters& step) {
 }
 
 absl::Status Node::ClipSteps() {
-  const double clip = parts_.rule->delta_clip;
+  const double clip = deps_.rule->delta_clip;
   if (clip == 0) return absl::OkStatus();
   DISTRO_ASSIGN_OR_RETURN(const double norm,
                           RunForNorm("sum of steps", [](Rank& rank, absl::Span<double> row_sums) {
@@ -103,14 +103,14 @@ std::optional<DeltaReadings> Node::delta_readings() const {
 absl::StatusOr<Node::Kept> Node::kept() const {
   if (!state_is_whole_)
     return absl::FailedPreconditionError("a rank failed while it changed the momentum");
-  if (parts_.devices->kind() != DeviceKind::kCpu && has_stuck_rank())
+  if (deps_.devices->kind() != DeviceKind::kCpu && has_stuck_rank())
     return absl::FailedPreconditionError("a rank is stuck, and its device with it");
   Kept kept = {.elements = {},
                .optimizer = optimizer_.get(),
                .copies = {},
                .local_steps = (*ranks_)[0]->rule().local_steps()};
   const size_t holders = ShardsMomentum(options_.fsdp.sharding) ? ranks_->size() : 1;
-  for (int array = 0; array < parts_.rule->element_arrays; ++array) {
+  for (int array = 0; array < deps_.rule->element_arrays; ++array) {
     TensorPieces& pieces = kept.elements.emplace_back(layout().tensors().size());
     for (size_t number = 0; number < holders; ++number) {
       const Rank& rank = *(*ranks_)[number];

@@ -44,9 +44,9 @@ absl::string_view BytesOf(const ShardRun& run, absl::string_view tensor) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Rank>> Rank::Create(const NodeOptions& options, bool copy,
-                                                   const Parts& parts) {
-  auto rank = absl::WrapUnique(new Rank(parts));
-  DISTRO_ASSIGN_OR_RETURN(rank->compute_, parts.devices->Open(parts.communicator->rank()));
+                                                   const Dependencies& deps) {
+  auto rank = absl::WrapUnique(new Rank(deps));
+  DISTRO_ASSIGN_OR_RETURN(rank->compute_, deps.devices->Open(deps.communicator->rank()));
   DISTRO_RETURN_IF_ERROR(rank->Allocate(options, copy));
   DISTRO_RETURN_IF_ERROR(rank->compute_.memory->Finish());
   return rank;
@@ -55,45 +55,46 @@ absl::StatusOr<std::unique_ptr<Rank>> Rank::Create(const NodeOptions& options, b
 absl::Status Rank::Allocate(const NodeOptions& options, bool copy) {
   param_dtype_ = options.fsdp.param_dtype;
   const Sharding sharding = options.fsdp.sharding;
-  const RankShard& shard = parts_.shards->shard(parts_.communicator->rank());
-  const RankShard& whole = parts_.whole->shard(0);
+  const RankShard& shard = deps_.shards->shard(deps_.communicator->rank());
+  const RankShard& whole = deps_.whole->shard(0);
   parameter_shard_ = ShardsParameters(sharding) ? &shard : &whole;
   optimizer_shard_ = ShardsMomentum(sharding) ? &shard : &whole;
   gathers_copy_ = ShardsMomentum(sharding) && !ShardsParameters(sharding);
   if (options.fsdp.cpu_offload) host_ = OpenHost();
-  driver_ = std::make_unique<UnitDriver>(options.fsdp, compute_.torch,
-                                         UnitDriver::Parts{.model = parts_.model,
-                                                           .shards = parts_.shards.get(),
-                                                           .whole = parts_.whole.get(),
-                                                           .communicator = parts_.communicator,
-                                                           .memory = &memory_});
+  driver_ =
+      std::make_unique<UnitDriver>(options.fsdp, compute_.torch,
+                                   UnitDriver::Dependencies{.model = deps_.model,
+                                                            .shards = deps_.shards.get(),
+                                                            .whole = deps_.whole.get(),
+                                                            .communicator = deps_.communicator,
+                                                            .memory = &memory_});
   DISTRO_RETURN_IF_ERROR(AllocateBuffers(options, copy));
   MakeSpans(sharding);
   Device* const memory = master().memory.get();
   updater_ =
-      std::make_unique<TileUpdater>(parts_.layout, RowsOf(*parameter_shard_),
+      std::make_unique<TileUpdater>(deps_.layout, RowsOf(*parameter_shard_),
                                     memory->has_own_memory() ? TileSize::kPart : TileSize::kCache);
   result_ = std::make_unique<StagedResult>(memory);
   const RuleShard part = MakeRuleShard(sharding);
   std::vector<RunSpans> elements;
   for (RankBuffer& buffer : elements_)
     elements.push_back(SpansOf(*optimizer_shard_, Extent::kShard, &buffer));
-  rule_ = parts_.rule->make(part, std::move(elements));
+  rule_ = deps_.rule->make(part, std::move(elements));
   row_sums_ = std::make_unique<RowSums>(part);
-  DISTRO_RETURN_IF_ERROR(hashes_.emplace(memory).Resize(parts_.layout->tensors().size()));
+  DISTRO_RETURN_IF_ERROR(hashes_.emplace(memory).Resize(deps_.layout->tensors().size()));
   return invalid_.emplace(memory).Resize(1);
 }
 
 RuleShard Rank::MakeRuleShard(Sharding sharding) {
-  if (parts_.communicator->ranks() > 1)
+  if (deps_.communicator->ranks() > 1)
     exchange_ =
-        std::make_unique<CommunicatorExchange>(parts_.communicator, master().torch, compute_.torch);
+        std::make_unique<CommunicatorExchange>(deps_.communicator, master().torch, compute_.torch);
   orthogonalizer_ =
       compute_.memory->has_own_memory()
           ? MakeTorchOrthogonalizer(master().torch, compute_.torch,
                                     compute_.torch.is_cuda() ? at::kBFloat16 : at::kFloat)
           : MakeCpuOrthogonalizer();
-  return {.layout = parts_.layout,
+  return {.layout = deps_.layout,
           .runs = optimizer_shard_->runs,
           .backend = master().backend.get(),
           .device = master().memory.get(),
@@ -101,7 +102,7 @@ RuleShard Rank::MakeRuleShard(Sharding sharding) {
           .inner = master().inner.get(),
           .orthogonalizer = orthogonalizer_.get(),
           .exchange = exchange_.get(),
-          .shards = ShardsMomentum(sharding) ? parts_.shards.get() : nullptr};
+          .shards = ShardsMomentum(sharding) ? deps_.shards.get() : nullptr};
 }
 
 absl::Status Rank::AllocateBuffers(const NodeOptions& options, bool copy) {
@@ -114,7 +115,7 @@ absl::Status Rank::AllocateBuffers(const NodeOptions& options, bool copy) {
       parameters_, create(MemoryCategory::kParameters, driver_->parameter_elements(), offload));
   DISTRO_ASSIGN_OR_RETURN(gradient_, create(MemoryCategory::kGradients,
                                             driver_->gradient_elements(), /*on_host=*/false));
-  for (int array = 0; array < parts_.rule->element_arrays; ++array) {
+  for (int array = 0; array < deps_.rule->element_arrays; ++array) {
     DISTRO_ASSIGN_OR_RETURN(
         elements_.emplace_back(),
         create(MemoryCategory::kMomentum, optimizer_shard_->elements(), offload));
@@ -196,7 +197,7 @@ absl::StatusOr<double> Rank::Gradient(const TokenBatch* batch, GradientAt at,
 
 absl::Status Rank::FinishCollectives(absl::string_view what) {
   DISTRO_RETURN_IF_ERROR(compute_.memory->Finish());
-  return parts_.communicator->Check(what);
+  return deps_.communicator->Check(what);
 }
 
 absl::Status Rank::FinishGradient(int64_t micro_batches, absl::Span<double> row_sums) {

@@ -39,7 +39,7 @@ namespace distro::worker {
 
 class Rank {
  public:
-  struct Parts {
+  struct Dependencies {
     const Layout* layout = nullptr;
     const Model* model = nullptr;
     std::shared_ptr<const ShardPlan> shards;
@@ -52,7 +52,7 @@ class Rank {
   // Parameters and momentum are 0. `copy`: allocates a copy of the parameters. ResourceExhausted:
   // no memory; names its purpose.
   static absl::StatusOr<std::unique_ptr<Rank>> Create(const NodeOptions& options, bool copy,
-                                                      const Parts& parts);
+                                                      const Dependencies& deps);
 
   // Reads its parameters from the snapshot. Requires a snapshot of the layout.
   absl::Status Load(const SnapshotFile& snapshot);
@@ -105,7 +105,7 @@ class Rank {
                                   std::vector<std::vector<float>>* memory) const;
 
  private:
-  explicit Rank(const Parts& parts) : parts_(parts) {}
+  explicit Rank(const Dependencies& deps) : deps_(deps) {}
   absl::Status Allocate(const NodeOptions& options, bool copy);
   absl::Status AllocateBuffers(const NodeOptions& options, bool copy);
   void MakeSpans(Sharding sharding);
@@ -119,7 +119,7 @@ class Rank {
   // The device of parameters, their copy and the rule's state.
   const RankDevice& master() const { return host_.has_value() ? *host_ : compute_; }
 
-  const Parts parts_;
+  const Dependencies deps_;
   FloatType param_dtype_ = FloatType::kF32;
   RankDevice compute_;
   std::optional<RankDevice> host_;  // with cpu_offload

@@ -15,9 +15,9 @@ absl::Status Rank::BeginLocalSteps() {
 }
 
 absl::Status Rank::TakeGradient(const v1::StepParameters& step, int index, double norm) {
-  if (parts_.rule->takes_local_steps) copy_is_gathered_ = !gathers_copy_;
+  if (deps_.rule->takes_local_steps) copy_is_gathered_ = !gathers_copy_;
   DISTRO_RETURN_IF_ERROR(rule_->TakeGradient(step, index, norm, gradient_runs_, copy_runs_));
-  return parts_.communicator->Check("inner step");
+  return deps_.communicator->Check("inner step");
 }
 
 absl::StatusOr<bool> Rank::IsFinite(const v1::StepParameters& step) {
@@ -53,18 +53,18 @@ absl::Status Rank::MakeLookahead(float eta) {
 absl::Status Rank::GatherCopy() {
   if (copy_is_gathered_) return absl::OkStatus();
   const at::NoGradGuard no_grad;
-  const int rank = parts_.communicator->rank();
-  for (size_t u = 0; u < parts_.shards->units().size(); ++u) {
-    const UnitFlat& unit = parts_.shards->units()[u];
+  const int rank = deps_.communicator->rank();
+  for (size_t u = 0; u < deps_.shards->units().size(); ++u) {
+    const UnitFlat& unit = deps_.shards->units()[u];
     at::Tensor flat =
-        copy_.tensor().narrow(0, parts_.whole->shard(0).unit_offsets[u], unit.elements);
+        copy_.tensor().narrow(0, deps_.whole->shard(0).unit_offsets[u], unit.elements);
     const at::Tensor there = flat.to(compute_.torch);  // itself, when it is there
     DISTRO_ASSIGN_OR_RETURN(
         const Transfer transfer,
-        parts_.communicator->StartAllGather(
+        deps_.communicator->StartAllGather(
             absl::StrCat("copy of unit ", u), unit.cuts,
             there.narrow(0, unit.cuts[rank], unit.cuts[rank + 1] - unit.cuts[rank]), there));
-    DISTRO_RETURN_IF_ERROR(parts_.communicator->Wait(transfer));
+    DISTRO_RETURN_IF_ERROR(deps_.communicator->Wait(transfer));
     if (!there.is_same(flat)) flat.copy_(there);
   }
   copy_is_gathered_ = true;

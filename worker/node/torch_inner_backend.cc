@@ -77,7 +77,7 @@ class TorchInnerBackend final : public InnerBackend {
     });
   }
 
-  // Of the squares of what `values_of` makes of each chunk, in f64.
+  // The sum of the squares of `values_of` of each chunk, in f64.
   template <typename ValuesOf>
   absl::StatusOr<double> SumOf(absl::Span<const float> a, ValuesOf&& values_of) const {
     return CatchTorch("sum of squares", [&]() -> absl::StatusOr<double> {

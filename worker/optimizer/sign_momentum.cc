@@ -20,7 +20,7 @@ std::vector<int64_t> BlockBytesOf(int k) {
   return {static_cast<int64_t>(k * sizeof(uint16_t)), static_cast<int64_t>(k * sizeof(float))};
 }
 
-// Bytes of any alignment as numbers.
+// Reads numbers from bytes of any alignment.
 template <typename T>
 std::vector<T> Numbers(absl::string_view bytes) {
   std::vector<T> numbers(bytes.size() / sizeof(T));

@@ -67,13 +67,14 @@ absl::Status WholeMatrices::Orthogonalize(
       return directions.floats().subspan(part.offset, part.elements);
     };
     for (const Part& part : wave.parts) DISTRO_RETURN_IF_ERROR(make(part.run, of(part)));
-    DISTRO_RETURN_IF_ERROR(Work(wave, directions));
+    DISTRO_RETURN_IF_ERROR(OrthogonalizeWave(wave, directions));
     for (const Part& part : wave.parts) DISTRO_RETURN_IF_ERROR(use(part.run, of(part)));
   }
   return absl::OkStatus();
 }
 
-absl::Status WholeMatrices::Work(const Wave& wave, const SharedFloats& directions) const {
+absl::Status WholeMatrices::OrthogonalizeWave(const Wave& wave,
+                                              const SharedFloats& directions) const {
   if (wave.to_owners.empty()) {
     const int64_t begin = wave.cuts[rank_], end = wave.cuts[rank_ + 1];
     DISTRO_RETURN_IF_ERROR(

@@ -48,7 +48,7 @@ class WholeMatrices {
   };
 
   Wave WaveOf(const MatrixWave& wave, absl::Span<const ShardRun> runs) const;
-  absl::Status Work(const Wave& wave, const SharedFloats& directions) const;
+  absl::Status OrthogonalizeWave(const Wave& wave, const SharedFloats& directions) const;
   absl::Status NewtonSchulzOf(int tensor, absl::Span<float> matrix) const;
 
   const Layout* const layout_;

@@ -48,7 +48,7 @@ class Timeline {
     return 16 * tokens + memory_.tables;
   }
 
-  // What uses [first, first + count) need gathered.
+  // The gathered bytes that uses [first, first + count) need.
   int64_t Gathered(int first, int count) const {
     const bool gathers = (ShardsParameters(options().sharding) && request_.ranks > 1) ||
                          options().param_dtype != FloatType::kF32 || options().cpu_offload;
@@ -65,7 +65,7 @@ class Timeline {
   }
   int64_t GatheredNow() const { return Gathered(use_, options().prefetch_units + 1); }
 
-  // Of the unit's gradients, those of tensors that a unit in [first, end) uses too.
+  // The bytes of the unit's gradients whose tensors are also used by a unit in [first, end).
   int64_t BytesSharedWith(int unit, int first, int end) const {
     int64_t bytes = 0;
     for (const int tensor : request_.units[unit]) {
@@ -127,7 +127,7 @@ class Timeline {
     Consider("reduction", unit, gathered, held_ + next_upstream + gradients);
   }
 
-  // Whole gradients in the type that travels.
+  // Whole gradients, in the type in which they are reduced.
   void FinishStep() {
     under_way_ = 0;
     held_ = 0;

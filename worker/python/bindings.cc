@@ -1,6 +1,6 @@
-// What Python sees: torch.classes.distro_train.Session and torch.ops.distro_train.*, used by the
-// package distro_train beside this file and by nobody else. Torch calls them without Python's
-// global lock. No Python C API.
+// The interface to Python: torch.classes.distro_train.Session and torch.ops.distro_train.*, used
+// only by the package distro_train beside this file. Torch calls them without Python's global lock.
+// The Python C API is not used.
 #include <map>
 #include <tuple>
 
@@ -76,8 +76,8 @@ class PythonSession final : public torch::CustomClassHolder {
 
   Ending Start() { return EndingOf(session_.Start()); }
 
-  // Kind of what is asked, empty when nothing is within so many milliseconds; the other fields of
-  // Request but the samples.
+  // The kind of the next request, empty if there is none within this number of milliseconds; then
+  // the other fields of Request, except the samples.
   std::tuple<std::string, bool, double, int64_t> Wait(int64_t milliseconds) {
     const std::optional<Request> request =
         session_.program().Wait(absl::Milliseconds(milliseconds));
@@ -109,7 +109,7 @@ class PythonSession final : public torch::CustomClassHolder {
 
  private:
   Session session_;
-  Request request_;  // what Wait gave last
+  Request request_;  // last result of Wait
 };
 
 std::string FingerprintOf(const std::string& path) {

@@ -1,7 +1,6 @@
-// The rendezvous of the training thread of a session and the thread of the Python program. The
-// training loop runs as it does in distro-worker; it asks here for the work that only the program
-// can do, and waits. So the program's thread runs what it was asked for, and the two never touch
-// the module at the same time.
+// The rendezvous of a session's training thread and the Python program's thread. The training loop
+// is that of distro-worker; it requests here the operations that only the program can do, and waits
+// for the answer. So the two threads never use the module at the same time.
 //
 //   training thread                              program's thread
 //   loss = hand_over.Ask({kGradient, ...});       request = hand_over.Wait(timeout);
@@ -9,7 +8,7 @@
 //                                                 hand_over.Answer(loss);
 //   hand_over.End(status);                        Wait gives kEnd from now on
 //
-// Thread-safe: one thread asks, one answers.
+// Thread-safe: one thread asks, the other answers.
 #pragma once
 
 #include <cstdint>
@@ -26,17 +25,16 @@ namespace distro::worker {
 
 struct Request {
   enum class Kind {
-    kJoined,    // the module has the run's parameters: say when training begins
-    kGradient,  // of the mean loss over `samples`, where the module is; answered with that loss
-    kStep,      // a step of the inner optimizer at `rate`, along the gradient as it is
-    kReset,     // the inner optimizer begins anew
-    kSave,      // keep the inner optimizer's state, as after `local_steps`; answered with 0: it
-                // could not be
-    kEnd,       // nothing is asked any more
+    kJoined,    // the module has the run's parameters: answer when training may begin
+    kGradient,  // of the mean loss over `samples`, at the module; answered with that loss
+    kStep,      // a step of the inner optimizer at `rate`, with the current gradient
+    kReset,     // reset the inner optimizer
+    kSave,      // save the inner optimizer's state after `local_steps`; the answer 0: it failed
+    kEnd,       // no further requests
   };
   Kind kind = Kind::kEnd;
   v1::Slot samples = {};
-  // kGradient, the first one of a round: samples that will be asked for soon, these first
+  // With the first kGradient of a round: the samples of the next requests, in order
   // (Objective::Expect).
   v1::Slot expected = {};
   bool begins_round = false;  // kGradient: the module was set to the run's parameters
@@ -46,21 +44,21 @@ struct Request {
 
 class HandOver {
  public:
-  // Blocks until it is answered. Cancelled: the program computes no more (Close), and this is not
-  // kSave; or it is gone (Abandon).
+  // Blocks until the request is answered. Cancelled: after Close, unless it is kSave; or after
+  // Abandon.
   absl::StatusOr<double> Ask(Request request);
-  // The training thread ends here. The first status stays.
+  // Call when the training thread ends. The first status is kept.
   void End(absl::Status status);
 
-  // What is asked, again until it is answered; nothing after `timeout`.
+  // Returns the current request, repeatedly until it is answered; nullopt after `timeout`.
   std::optional<Request> Wait(absl::Duration timeout);
-  // Of what was asked last. FailedPrecondition: nothing is asked.
+  // Answers the current request. FailedPrecondition: there is none.
   absl::Status Answer(double value);
-  // The program computes no more; it still answers kSave.
+  // The program will only answer kSave from now on.
   void Close();
-  // Nobody will answer any more.
+  // The program will answer nothing from now on.
   void Abandon();
-  // With which the training thread ended; requires that Wait gave kEnd.
+  // The final status of the training thread. Requires that Wait has returned kEnd.
   absl::Status end_status() const;
 
  private:

@@ -91,7 +91,7 @@ absl::StatusOr<std::vector<SharedBytes>> ModuleLearner::Compress(RoundId round,
                                                                  const v1::StepParameters& step) {
   optimizer_.ForgetPending();
   const RunSpans parameters = SpansOf(&parameters_);
-  RunSpans module = parameters;  // which a rule of gradients does not look at
+  RunSpans module = parameters;  // not used by a rule of gradients
   if (kind_.takes_local_steps) {
     DISTRO_ASSIGN_OR_RETURN(module, module_->ReadElements());
     DISTRO_ASSIGN_OR_RETURN(const bool finite, rule_.IsFinite(step, parameters, module));

@@ -1,10 +1,10 @@
-// A learner over the tensors of a PyTorch module (module_tensors.h). The replica's parameters, f32
-// in the host's memory, are its own; the module is the worker's copy, which local steps move and
-// which is set to the parameters when a round begins. Local steps are the program's inner
-// optimizer: TakeGradient clips the gradients of the module's masters and asks for one
+// A learner over the tensors of a PyTorch module (module_tensors.h). It owns the replica's
+// parameters, f32 in the host's memory. The module is the worker's copy: local steps change it, and
+// it is set to the parameters when a round begins. The program's inner optimizer takes the local
+// steps: TakeGradient clips the gradients of the module's masters and requests a step
 // (hand_over.h).
 //
-// Not thread-safe: the training thread owns it. What it borrows outlives it.
+// Not thread-safe: the training thread owns it. Borrowed objects outlive it.
 #pragma once
 
 #include <memory>
@@ -29,9 +29,9 @@ namespace distro::worker {
 
 class ModuleLearner final : public Learner {
  public:
-  // Of a rule that takes no local steps itself (LocalStepsBy::kCaller), or that has none. `layout`
-  // is of the module's manifest. Parameters and the rule's state are 0. Rounds are compressed and
-  // applied by `threads` threads, 1 at least; how many changes no bit.
+  // Requires a rule whose caller takes the local steps (LocalStepsBy::kCaller), or one without
+  // local steps. `layout` is of the module's manifest. Parameters and the rule's state are 0.
+  // `threads`, at least 1, compress and apply rounds; results are independent of their number.
   ModuleLearner(const Layout* layout, ModuleTensors* module, UpdateRuleKind rule, HandOver* program,
                 int threads);
 
@@ -43,9 +43,9 @@ class ModuleLearner final : public Learner {
   absl::Status MakeLookahead(float eta) override;
   // module <- parameters. InvalidArgument, here and below: as ModuleTensors.
   absl::Status BeginLocalSteps() override;
-  // Whether the module was set to the parameters, or ahead of them, since this was asked last.
+  // Whether the module was set to the parameters, or to the lookahead, since the last call.
   bool TakeBegun() { return std::exchange(begun_, false); }
-  // Of the module's gradients.
+  // The norm of the module's gradients.
   absl::StatusOr<double> GradientNorm() { return module_->GradientNorm(); }
 
   absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm) override;
@@ -63,7 +63,7 @@ class ModuleLearner final : public Learner {
   MemoryByCategory memory() const override;
 
   absl::StatusOr<Kept> kept() const override;
-  // The inner optimizer's state. Internal: the program could not.
+  // Saves the inner optimizer's state. Internal: the program failed to.
   absl::Status KeepMore() override;
   absl::Status Restore(std::shared_ptr<const StateReader::Contents> contents) override;
 
@@ -79,7 +79,7 @@ class ModuleLearner final : public Learner {
   ThreadedRule rule_;
   Optimizer optimizer_;
   bool begun_ = false;
-  std::optional<DecodedRound> decoded_;  // of the round that was applied last, until its feedback
+  std::optional<DecodedRound> decoded_;  // of the last applied round, until its feedback
 };
 
 }  // namespace distro::worker

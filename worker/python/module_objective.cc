@@ -12,7 +12,7 @@ absl::StatusOr<Gradient> ModuleObjective::GradientOf(const v1::Slot& samples, Gr
   if (at == GradientAt::kParameters) DISTRO_RETURN_IF_ERROR(learner_->BeginLocalSteps());
   Gradient gradient;
   {
-    PhaseScope phase(phases_, Phase::kForwardBackward);  // the program's reading too
+    PhaseScope phase(phases_, Phase::kForwardBackward);  // includes reading by the program
     DISTRO_ASSIGN_OR_RETURN(gradient.loss, program_->Ask({.kind = Request::Kind::kGradient,
                                                           .samples = samples,
                                                           .expected = std::exchange(expected_, {}),

@@ -1,6 +1,6 @@
-// The objective of a Python program: it takes the gradients that it is asked for (hand_over.h).
+// The objective of a Python program: requests gradients from the program (hand_over.h).
 //
-// Not thread-safe: the training thread owns it. What it borrows outlives it.
+// Not thread-safe: the training thread owns it. Borrowed objects outlive it.
 #pragma once
 
 #include <utility>
@@ -20,10 +20,10 @@ class ModuleObjective final : public Objective {
       : learner_(learner), program_(program), phases_(phases) {}
 
   void Expect(v1::Slot samples) override { expected_ = std::move(samples); }
-  // Cancelled also: the program computes no more.
+  // Cancelled also: the program has closed the session.
   absl::StatusOr<Gradient> GradientOf(const v1::Slot& samples, GradientAt at,
                                       GoesOn goes_on) override;
-  // The program evaluates by itself, when it wants.
+  // The program evaluates itself.
   bool evaluates() const override { return false; }
   absl::StatusOr<double> HeldOutLoss(HeldOutText which, GoesOn goes_on) override;
 
@@ -31,7 +31,7 @@ class ModuleObjective final : public Objective {
   ModuleLearner* const learner_;
   HandOver* const program_;
   PhaseClock* const phases_;
-  v1::Slot expected_;  // that the program was not told yet
+  v1::Slot expected_;  // not yet sent to the program
 };
 
 }  // namespace distro::worker

@@ -33,7 +33,7 @@ absl::Status CheckKind(const TensorSpec& spec, const at::Tensor& tensor) {
   return Refuse(spec.name, "does not require a gradient: leave it out, or requires_grad_()");
 }
 
-// What a tensor is now against what it was.
+// Compares a tensor with its earlier description.
 absl::Status CheckSame(const TensorSpec& spec, const at::Tensor& tensor, const at::Tensor& master) {
   DISTRO_RETURN_IF_ERROR(CheckKind(spec, tensor));
   if (tensor.device() != master.device()) {
@@ -52,7 +52,7 @@ bool IsHostMemory(const at::Tensor& tensor) {
   return tensor.device().is_cpu() && tensor.scalar_type() == at::kFloat && tensor.is_contiguous();
 }
 
-// Where `tensor` is the host's floats: itself; else `twin`, made when it is needed.
+// Returns `tensor` if it has f32 on the host, otherwise `twin`, which is allocated when needed.
 const at::Tensor& HostOf(const at::Tensor& tensor, at::Tensor* twin) {
   if (IsHostMemory(tensor)) return tensor;
   if (!twin->defined()) *twin = at::empty(tensor.sizes(), at::kFloat);
@@ -137,7 +137,7 @@ absl::Status ModuleTensors::Check() const {
 }
 
 void ModuleTensors::Finish() const {
-  at::Device finished(at::kCPU);  // tensors of one device follow each other
+  at::Device finished(at::kCPU);  // tensors of one device are adjacent
   for (const at::Tensor& tensor : tensors_) {
     const at::Device device = std::exchange(finished, tensor.device());
     if (finished.is_cpu() || finished == device) continue;

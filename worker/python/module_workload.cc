@@ -37,8 +37,8 @@ absl::Status ModuleWorkload::Build(const v1::JoinResponse& run) {
     return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_data",
                            "the run is of local data, which only distro-worker trains on");
   }
-  // The aggregator compares a tokenizer that is named. A file of tokens may not know its own; a
-  // program does.
+  // The aggregator compares the tokenizer if one is named. A token file may not name its tokenizer;
+  // a program can.
   if (config.has_tokenizer_sha256() && tokenizer_.empty()) {
     return ErrorWithReason(
         absl::StatusCode::kFailedPrecondition, "other_data",

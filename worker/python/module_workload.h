@@ -1,6 +1,6 @@
-// The workload of a Python program: its module, and what it says of its data.
+// The workload of a Python program: its module, and the description of its data.
 //
-// Not thread-safe: one training thread. What it borrows outlives it.
+// Not thread-safe: one training thread. Borrowed objects outlive it.
 #pragma once
 
 #include <memory>
@@ -21,8 +21,8 @@ namespace distro::worker {
 
 class ModuleWorkload final : public Workload {
  public:
-  // `data_fingerprint` and `tokenizer` as JoinRequest has them. `threads`, at least 1, compress and
-  // apply rounds.
+  // `data_fingerprint` and `tokenizer` as in JoinRequest. `threads`, at least 1, compress and apply
+  // rounds.
   ModuleWorkload(ModuleTensors* module, std::string data_fingerprint, std::string tokenizer,
                  HandOver* program, PhaseClock* phases, int threads)
       : module_(module),
@@ -33,9 +33,9 @@ class ModuleWorkload final : public Workload {
         threads_(threads) {}
 
   void Describe(v1::JoinRequest* request) const override;
-  // InvalidArgument names the first tensor in which the module differs from the run's model, where
-  // that is known. FailedPrecondition with reason `other_data`: the run is of local data, or pins a
-  // tokenizer and the program named none.
+  // InvalidArgument: the module differs from the run's model; names the first tensor, if known.
+  // FailedPrecondition with reason `other_data`: the run uses local data, or pins a tokenizer and
+  // the program named none.
   absl::Status Build(const v1::JoinResponse& run) override;
 
   const Layout& layout() const override { return *layout_; }
@@ -43,7 +43,7 @@ class ModuleWorkload final : public Workload {
   Objective* objective() override { return objective_.get(); }
   int micro_batch_samples() const override { return 1; }
 
-  // These require Build. Of each tensor, whether Muon steps it; none with signs.
+  // These require Build. For each tensor, whether Muon steps it; false for all with signs.
   const std::vector<bool>& by_muon() const { return by_muon_; }
   const UpdateRuleKind& rule() const { return learner_->rule(); }
 

@@ -95,7 +95,7 @@ absl::Status Session::Train() {
   DISTRO_RETURN_IF_ERROR(workload_.learner()->BeginLocalSteps());
   DISTRO_RETURN_IF_ERROR(program_.Ask({.kind = Request::Kind::kJoined}).status());
   const absl::Status status = run_->Train();
-  // The program goes on with the run's parameters, however it ended.
+  // The program continues with the run's parameters, even after an error.
   const absl::Status shown = workload_.learner()->BeginLocalSteps();
   return status.ok() ? shown : status;
 }
@@ -164,7 +164,7 @@ absl::Status Session::Save(const std::string& folder) {
 
 absl::StatusOr<std::vector<int64_t>> Session::SamplesOf(const v1::Slot& slot, int64_t size) const {
   const v1::RunConfig& config = run_->run().config();
-  // As a text in which every token but the first is a sample.
+  // Splits the set as a text in which every token except the first is a sample.
   absl::StatusOr<DataSplit> split = SplitSamples(size + 1, 1, config.held_out_fraction());
   if (!split.ok())
     return Annotate(split.status(), absl::StrCat("a data set of ", size, " samples"));

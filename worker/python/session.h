@@ -1,14 +1,13 @@
-// A worker inside a Python program: the training loop of distro-worker on a thread of its own, with
-// the program's module as what it trains. The program's thread says what happens and runs what it
-// is asked for.
+// A worker inside a Python program: runs the training loop of distro-worker on its own thread, to
+// train the program's module. The program's thread controls it, and answers its requests.
 //
 //   Session session(options, std::move(module));
 //   session.Start();
 //   while (auto request = session.program().Wait(timeout); ...) ...   // hand_over.h
 //   session.Close();                          // keeps state, leaves the run; then Wait gives kEnd
 //
-// The program's thread calls; Start once. While it has not answered what it was asked, and after
-// kEnd, the training thread waits: then the run, the learner and the module may be looked at.
+// Call all functions on the program's thread, Start once. While a request is not answered, and
+// after kEnd, the training thread waits; only then access the run, the learner and the module.
 #pragma once
 
 #include <cstdint>
@@ -36,56 +35,57 @@
 namespace distro::worker {
 
 struct SessionOptions {
-  // The aggregator and how to talk with it.
+  // The aggregator's address, TLS and credentials.
   ChannelOptions channel;
-  // In the run, [a-z0-9-]{1,63}.
+  // Name in the run, [a-z0-9-]{1,63}.
   std::string name;
   // The same on every worker of the run, 1 to 128 bytes.
   std::string data_fingerprint;
-  // What made the tokens, as JoinRequest.tokenizer; empty: not said.
+  // The tokenizer of the tokens, as JoinRequest.tokenizer; empty: not stated.
   std::string tokenizer;
-  // Folder for the worker's own state; empty: none is kept.
+  // Folder for the worker's own state; empty: no state is stored.
   std::string state_dir;
-  // It is kept after so many rounds' uploads, and at the end; 0: at the end only.
+  // Rounds between saves of the state, after the upload; it is also saved at the end. 0: only at
+  // the end.
   uint64_t state_interval_rounds = 1;
-  // That compress and apply a round.
+  // Threads that compress and apply a round.
   int threads = 1;
 };
 
 class Session {
  public:
   Session(SessionOptions options, ModuleTensors module);
-  // Ends without keeping anything that Close did not.
+  // Ends without saving; Close saves.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // InvalidArgument: options that cannot be; names them. Then Wait gives kEnd.
+  // InvalidArgument names invalid options; then Wait returns kEnd.
   absl::Status Start();
   HandOver& program() { return program_; }
-  // The training thread is to end: what is asked from now on is kSave and kEnd.
+  // Makes the training thread end: further requests are only kSave and kEnd.
   void Close();
 
-  // Lines that were logged since the last call.
+  // The lines logged since the last call.
   std::vector<std::string> TakeLog();
 
-  // What an inner optimizer steps, by name (module_tensors.h).
+  // The masters, which an inner optimizer steps, by name (module_tensors.h).
   std::map<std::string, at::Tensor> Masters() const;
-  // The bytes in which each parameter lies, as JSON: by name `module`, `master`, `host` (as
-  // ModuleTensors::Memory), `replica` and `rule`, those of the run's parameters and of the error
-  // buffer or momentum. Requires that kJoined was asked.
+  // The bytes of each parameter as JSON, by name: `module`, `master`, `host` (as
+  // ModuleTensors::Memory), `replica` for the run's parameters, and `rule` for the error buffer or
+  // momentum. Requires that kJoined was requested.
   std::string DescribeMemory() const;
 
-  // These require that kJoined was asked. What the run is, as JSON: `config` as run.json, `run_id`,
-  // `muon` (names of the tensors that Muon steps), `local_steps` (that an earlier process took,
-  // whose state this one goes on with).
+  // These require that kJoined was requested. Describes the run as JSON: `config` as run.json,
+  // `run_id`, `muon` (names of the tensors that Muon steps), `local_steps` (taken by an earlier
+  // process whose state this one continues).
   std::string Describe();
   // SummaryJson of worker/train/summary.h.
   std::string Summary() const;
-  // The parameters before the next round as a checkpoint folder.
+  // Writes the parameters before the next round as a checkpoint folder.
   absl::Status Save(const std::string& folder);
-  // A slot as indices into a data set of `size` samples, in the order in which they are to be read.
-  // InvalidArgument: there are too few.
+  // The samples of a slot as indices into a data set of `size` samples, in reading order.
+  // InvalidArgument: there are too few samples.
   absl::StatusOr<std::vector<int64_t>> SamplesOf(const v1::Slot& slot, int64_t size) const;
 
  private:

@@ -15,7 +15,7 @@
 namespace distro::worker {
 namespace {
 
-// All tensors as one unit, cut for so many threads.
+// Divides all tensors, as one unit, among this number of threads.
 ShardPlan PlanOf(const Layout& layout, int threads) {
   std::vector<int> tensors(layout.tensors().size());
   std::iota(tensors.begin(), tensors.end(), 0);

@@ -1,13 +1,13 @@
-// An update rule (worker/optimizer/update_rule.h) over whole tensors in the host's memory, worked
-// on by several threads: each has a part of the block rows, and a rule of its own for them. How
-// many there are changes no bit of what leaves the worker.
+// An update rule (worker/optimizer/update_rule.h) over whole tensors in the host's memory, executed
+// by several threads. Each thread has a part of the block rows and its own rule for them. The
+// worker's updates are independent of the number of threads.
 //
 //   ThreadedRule rule(&layout, &kind, /*threads=*/8);
 //   rule.Compress(step, parameters, copy);
 //   optimizer(&layout, &kind, rule.ranks());   // segments as payloads
 //
-// Arrays of elements that are given are those of whole tensors, [tensors], each f32 [elements].
-// Not thread-safe: its threads live as long as a call.
+// Arguments are arrays of whole tensors, [tensors], each f32 [elements]. Not thread-safe: its
+// threads live as long as a call.
 #pragma once
 
 #include <functional>
@@ -34,11 +34,11 @@ RunSpans SpansOf(TensorBuffer* buffer);
 
 class ThreadedRule {
  public:
-  // Borrowed. The rule's state is 0. Requires 1 thread at least.
+  // Pointers are borrowed. The rule's state is 0. Requires at least 1 thread.
   ThreadedRule(const Layout* layout, const UpdateRuleKind* kind, int threads);
 
   int threads() const { return static_cast<int>(parts_.size()); }
-  // For an Optimizer.
+  // The rules to pass to an Optimizer.
   std::vector<RankRule> ranks() const;
 
   // As UpdateRule.
@@ -55,16 +55,16 @@ class ThreadedRule {
   uint64_t local_steps() const { return parts_[0]->rule->local_steps(); }
   std::optional<DeltaSums> sums() const;
 
-  // The norm of what local steps did, copy - parameters, f64.
+  // The norm of the local steps' result, copy - parameters, in f64.
   absl::StatusOr<double> NormOfSteps(const RunSpans& parameters, const RunSpans& copy);
   // copy <- parameters + scale * (copy - parameters).
   absl::Status ScaleSteps(float scale, const RunSpans& parameters, const RunSpans& copy);
-  // The norm of the rule's first array, f64.
+  // The norm of the rule's first array, in f64.
   absl::StatusOr<double> MomentumNorm();
   // to <- from.
   absl::Status Copy(const RunSpans& from, const RunSpans& to);
 
-  // What an earlier process had.
+  // Restores the state of an earlier process.
   absl::Status Restore(const StateReader::Contents& contents);
 
  private:
@@ -79,7 +79,7 @@ class ThreadedRule {
     std::unique_ptr<UpdateRule> rule;
   };
 
-  // work(part) for each, at once; the first error.
+  // Calls work(part) for all parts in parallel; returns the first error.
   absl::Status ForEach(const std::function<absl::Status(Part& part)>& work);
 
   const Layout* const layout_;

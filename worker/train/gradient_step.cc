@@ -8,7 +8,7 @@
 
 namespace distro::worker {
 
-GradientStep::GradientStep(Parts parts) : parts_(std::move(parts)) {}
+GradientStep::GradientStep(Dependencies deps) : deps_(std::move(deps)) {}
 
 absl::StatusOr<Gradient> GradientStep::Compute(const v1::Slot& slot) {
   return GradientOf(slot, GradientAt::kParameters);
@@ -16,8 +16,8 @@ absl::StatusOr<Gradient> GradientStep::Compute(const v1::Slot& slot) {
 
 absl::StatusOr<Gradient> GradientStep::ComputeAhead(const v1::Slot& slot, float eta) {
   {
-    PhaseScope phase(parts_.phases, Phase::kCompress);
-    DISTRO_RETURN_IF_ERROR(parts_.learner->MakeLookahead(eta));
+    PhaseScope phase(deps_.phases, Phase::kCompress);
+    DISTRO_RETURN_IF_ERROR(deps_.learner->MakeLookahead(eta));
   }
   return GradientOf(slot, GradientAt::kCopy);
 }
@@ -25,11 +25,11 @@ absl::StatusOr<Gradient> GradientStep::ComputeAhead(const v1::Slot& slot, float 
 absl::StatusOr<Gradient> GradientStep::TakeLocalSteps(const v1::Slot& slot,
                                                       const v1::StepParameters& step,
                                                       absl::Duration window_ends) {
-  const Clock& clock = parts_.phases->clock();
+  const Clock& clock = deps_.phases->clock();
   const absl::Duration begin = clock.MonotonicNow();
   {
-    PhaseScope phase(parts_.phases, Phase::kCompress);
-    DISTRO_RETURN_IF_ERROR(parts_.learner->BeginLocalSteps());
+    PhaseScope phase(deps_.phases, Phase::kCompress);
+    DISTRO_RETURN_IF_ERROR(deps_.learner->BeginLocalSteps());
   }
   const auto may_stop_again = absl::MakeCleanup([this] { must_go_on_ = false; });
   const int steps = step.deltas().inner_rate_bits_size();
@@ -39,7 +39,7 @@ absl::StatusOr<Gradient> GradientStep::TakeLocalSteps(const v1::Slot& slot,
   for (int index = 0; index < steps; ++index) {
     const absl::Duration now = clock.MonotonicNow();
     if (index > 0 && now + (now - begin) / index > window_ends) break;
-    if (must_go_on_ && window_ends != absl::InfiniteDuration() && !parts_.goes_on().ok()) break;
+    if (must_go_on_ && window_ends != absl::InfiniteDuration() && !deps_.goes_on().ok()) break;
     const absl::StatusOr<Gradient> next =
         GradientOf(PartOf(slot, uint64_t{samples} * index, samples), GradientAt::kCopy);
     if (must_go_on_ && absl::IsCancelled(next.status())) break;
@@ -49,8 +49,8 @@ absl::StatusOr<Gradient> GradientStep::TakeLocalSteps(const v1::Slot& slot,
       ++taken.skipped_steps;
       continue;
     }
-    PhaseScope phase(parts_.phases, Phase::kCompress);
-    const absl::Status moved = parts_.learner->TakeGradient(step, index, last.norm);
+    PhaseScope phase(deps_.phases, Phase::kCompress);
+    const absl::Status moved = deps_.learner->TakeGradient(step, index, last.norm);
     if (must_go_on_ && absl::IsCancelled(moved)) break;
     DISTRO_RETURN_IF_ERROR(moved);
     must_go_on_ = true;
@@ -66,8 +66,8 @@ absl::StatusOr<Gradient> GradientStep::TakeLocalSteps(const v1::Slot& slot,
 }
 
 absl::StatusOr<Gradient> GradientStep::GradientOf(const v1::Slot& slot, GradientAt at) {
-  return parts_.objective->GradientOf(
-      slot, at, [this] { return must_go_on_ ? absl::OkStatus() : parts_.goes_on(); });
+  return deps_.objective->GradientOf(
+      slot, at, [this] { return must_go_on_ ? absl::OkStatus() : deps_.goes_on(); });
 }
 
 }  // namespace distro::worker

@@ -20,7 +20,7 @@ namespace distro::worker {
 
 class GradientStep {
  public:
-  struct Parts {
+  struct Dependencies {
     Learner* learner;
     Objective* objective;
     PhaseClock* phases;
@@ -28,7 +28,7 @@ class GradientStep {
     std::function<absl::Status()> goes_on;
   };
 
-  explicit GradientStep(Parts parts);
+  explicit GradientStep(Dependencies deps);
 
   // Over the slot's samples, at the parameters.
   absl::StatusOr<Gradient> Compute(const v1::Slot& slot);
@@ -42,15 +42,16 @@ class GradientStep {
   // the steps divide, and a learner with a copy.
   //
   // After the first step `goes_on` no longer cancels, because the inner optimizer cannot undo a
-  // step: the remaining steps are taken if all are wanted; with a window, or if the objective or
-  // the learner was ended (Cancelled), no more are; what that one did of a step stays.
+  // step. Without a window the remaining steps are then taken. With a window, or if the objective
+  // or the learner was ended (Cancelled), no further step is taken; the changes of an interrupted
+  // step stay.
   absl::StatusOr<Gradient> TakeLocalSteps(const v1::Slot& slot, const v1::StepParameters& step,
                                           absl::Duration window_ends);
 
  private:
   absl::StatusOr<Gradient> GradientOf(const v1::Slot& slot, GradientAt at);
 
-  const Parts parts_;
+  const Dependencies deps_;
   bool must_go_on_ = false;
 };
 

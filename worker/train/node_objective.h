@@ -20,7 +20,7 @@ namespace distro::worker {
 
 class NodeObjective final : public Objective {
  public:
-  struct Parts {
+  struct Dependencies {
     Node* node;
     const SampleReader* samples;
     const SampleReader* public_samples = nullptr;  // with local data
@@ -30,7 +30,7 @@ class NodeObjective final : public Objective {
   // Requires a micro-batch that divides every slot. `hold_back` is added to the time of each
   // gradient. `evaluation_samples`: maximum number of held-out samples to read; 0: all.
   NodeObjective(int micro_batch_samples, absl::Duration hold_back, uint64_t evaluation_samples,
-                const Parts& parts);
+                const Dependencies& deps);
 
   absl::StatusOr<Gradient> GradientOf(const v1::Slot& samples, GradientAt at,
                                       GoesOn goes_on) override;
@@ -46,7 +46,7 @@ class NodeObjective final : public Objective {
   const int micro_batch_samples_;
   const absl::Duration hold_back_;
   const uint64_t evaluation_samples_;
-  const Parts parts_;
+  const Dependencies deps_;
   std::vector<std::vector<int32_t>> tokens_;  // [ranks], of the round's micro-batches
 };
 

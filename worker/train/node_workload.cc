@@ -19,16 +19,16 @@ NodeWorkload::~NodeWorkload() {
 }
 
 void NodeWorkload::Describe(v1::JoinRequest* request) const {
-  request->set_data_fingerprint(parts_.data_fingerprint);
-  request->set_tokenizer(parts_.tokens->tokenizer());
-  if (parts_.public_tokens != nullptr) request->set_own_tokens(parts_.tokens->tokens());
+  request->set_data_fingerprint(deps_.data_fingerprint);
+  request->set_tokenizer(deps_.tokens->tokenizer());
+  if (deps_.public_tokens != nullptr) request->set_own_tokens(deps_.tokens->tokens());
 }
 
 absl::Status NodeWorkload::CheckRun(const v1::RunConfig& config) const {
-  if (!parts_.run_name.empty() && config.name() != parts_.run_name) {
+  if (!deps_.run_name.empty() && config.name() != deps_.run_name) {
     return ErrorWithReason(
         absl::StatusCode::kFailedPrecondition, "other_run",
-        absl::StrCat("--invite: is for run ", parts_.run_name,
+        absl::StrCat("--invite: is for run ", deps_.run_name,
                      ", and the aggregator at its address holds ", config.name()));
   }
   if (config.workers() != v1::WORKERS_PYTHON) return absl::OkStatus();
@@ -58,10 +58,10 @@ absl::Status NodeWorkload::Build(const v1::JoinResponse& run) {
   DISTRO_RETURN_IF_ERROR(MakeNode(run.config()));
   objective_ = std::make_unique<NodeObjective>(
       micro_batch_samples_, options_.hold_back, run.config().evaluation_samples(),
-      NodeObjective::Parts{.node = node_.get(),
-                           .samples = samples_.get(),
-                           .public_samples = public_samples_.get(),
-                           .phases = parts_.phases});
+      NodeObjective::Dependencies{.node = node_.get(),
+                                  .samples = samples_.get(),
+                                  .public_samples = public_samples_.get(),
+                                  .phases = deps_.phases});
   return absl::OkStatus();
 }
 
@@ -76,7 +76,7 @@ absl::Status NodeWorkload::MakeNode(const v1::RunConfig& config) {
                                         .micro_batch_samples = micro_batch_samples,
                                         .sequence_length = sequence_length,
                                         .kept_per_block = static_cast<int>(config.kept_per_block()),
-                                        .log = parts_.log});
+                                        .log = deps_.log});
   };
   if (options_.micro_batch_samples != kAutoMicroBatch) {
     micro_batch_samples_ =
@@ -91,28 +91,28 @@ absl::Status NodeWorkload::MakeNode(const v1::RunConfig& config) {
   };
   DISTRO_ASSIGN_OR_RETURN(
       NodeOfMicroBatch found,
-      FindLargestMicroBatch(MicroBatchCandidates(samples, ranks), make, try_step, parts_.log));
+      FindLargestMicroBatch(MicroBatchCandidates(samples, ranks), make, try_step, deps_.log));
   node_ = std::move(found.node);
   micro_batch_samples_ = found.samples;
   return absl::OkStatus();
 }
 
 absl::Status NodeWorkload::OpenSamples(const v1::RunConfig& config, int vocab_size) {
-  const bool local = parts_.public_tokens != nullptr;
+  const bool local = deps_.public_tokens != nullptr;
   if (local != (config.data() == v1::DATA_LOCAL)) {
     return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_data",
                            local ? "the run is of shared data: leave --public_data out"
                                  : "the run is of local data: give --public_data");
   }
-  DISTRO_RETURN_IF_ERROR(parts_.tokens->ValidateVocabulary(vocab_size));
+  DISTRO_RETURN_IF_ERROR(deps_.tokens->ValidateVocabulary(vocab_size));
   DISTRO_ASSIGN_OR_RETURN(SampleReader samples,
-                          SampleReader::Create(parts_.tokens, config, options_.worker));
+                          SampleReader::Create(deps_.tokens, config, options_.worker));
   samples_ = std::make_unique<SampleReader>(std::move(samples));
   if (!local) return absl::OkStatus();
   DISTRO_RETURN_IF_ERROR(
-      Annotate(parts_.public_tokens->ValidateVocabulary(vocab_size), "public data"));
+      Annotate(deps_.public_tokens->ValidateVocabulary(vocab_size), "public data"));
   DISTRO_ASSIGN_OR_RETURN(SampleReader held_out,
-                          SampleReader::OfHeldOut(parts_.public_tokens, config));
+                          SampleReader::OfHeldOut(deps_.public_tokens, config));
   public_samples_ = std::make_unique<SampleReader>(std::move(held_out));
   return absl::OkStatus();
 }

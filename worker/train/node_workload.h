@@ -24,7 +24,7 @@ namespace distro::worker {
 
 class NodeWorkload final : public Workload {
  public:
-  struct Parts {
+  struct Dependencies {
     const TokenSource* tokens;
     // The public text of a run with local data, in which `tokens` are this worker's own.
     const TokenSource* public_tokens = nullptr;
@@ -36,8 +36,8 @@ class NodeWorkload final : public Workload {
     Log* log;
   };
 
-  NodeWorkload(const TrainerOptions& options, Parts parts)
-      : options_(options), parts_(std::move(parts)) {}
+  NodeWorkload(const TrainerOptions& options, Dependencies deps)
+      : options_(options), deps_(std::move(deps)) {}
   // Does not free layout and model if a rank is stuck, since it may still use them.
   ~NodeWorkload() override;
 
@@ -64,7 +64,7 @@ class NodeWorkload final : public Workload {
   absl::Status MakeNode(const v1::RunConfig& config);
 
   const TrainerOptions options_;
-  const Parts parts_;
+  const Dependencies deps_;
 
   std::unique_ptr<Layout> layout_;
   std::unique_ptr<Model> model_;

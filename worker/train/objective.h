@@ -33,9 +33,9 @@ class Objective {
   // Called before every part of the work; an error cancels the work and is returned.
   using GoesOn = absl::FunctionRef<absl::Status()>;
 
-  // Samples that will be asked for soon, in their order, as far as they are announced: those of the
-  // round whose gradients are taken now, and of the next one. For who reads ahead; the next call
-  // replaces them, and another slot may be asked for all the same.
+  // Announces the samples of the next gradients, in order, as far as known: those of the current
+  // round and of the next one. For reading ahead; the next call replaces them, and a request for
+  // another slot is still possible.
   virtual void Expect(v1::Slot /*samples*/) {}
   // The mean gradient over the samples, at the parameters or at their copy.
   virtual absl::StatusOr<Gradient> GradientOf(const v1::Slot& samples, GradientAt at,

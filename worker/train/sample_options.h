@@ -1,4 +1,4 @@
-// What a worker's model continues while it is trained (sample_writer.h).
+// The samples that a worker's model writes during training (sample_writer.h).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace distro::worker {
 
 struct SampleOptions {
   std::string prompt;  // UTF-8; empty: no samples
-  // Command that turns text into the model's tokens and back; empty: they are bytes.
+  // Command that converts text to the model's tokens and back; empty: tokens are bytes.
   std::string tokenizer_command;
   // Rounds between samples; 0: one at the end of the run. Training waits for each.
   uint64_t interval_rounds = 100;

@@ -8,7 +8,7 @@
 namespace distro::worker {
 namespace {
 
-// Those of `distro-worker generate`, which gives the same text of the same parameters.
+// The values of `distro-worker generate`, so that the same parameters give the same text.
 constexpr double kTemperature = 0.8;
 constexpr uint64_t kSeed = 0;
 
@@ -24,11 +24,11 @@ absl::Status SampleOptions::Validate() const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<SampleWriter> SampleWriter::Create(const SampleOptions& options, Parts parts) {
+absl::StatusOr<SampleWriter> SampleWriter::Create(const SampleOptions& options, Dependencies deps) {
   DISTRO_ASSIGN_OR_RETURN(Tokenizer tokenizer,
-                          Tokenizer::Create(options.tokenizer_command, parts.vocab_size));
+                          Tokenizer::Create(options.tokenizer_command, deps.vocab_size));
   DISTRO_ASSIGN_OR_RETURN(std::vector<int32_t> prompt, tokenizer.Encode(options.prompt));
-  return SampleWriter(options, std::move(tokenizer), std::move(prompt), std::move(parts));
+  return SampleWriter(options, std::move(tokenizer), std::move(prompt), std::move(deps));
 }
 
 bool SampleWriter::IsDue(uint64_t round, uint64_t rounds) const {
@@ -44,23 +44,23 @@ void SampleWriter::Observe(uint64_t next_round, uint64_t rounds,
   const absl::StatusOr<std::string> text = Sample(goes_on);
   if (!goes_on().ok()) return;
   if (!text.ok()) {
-    parts_.log->Warning("no sample", {{"round", next_round}, {"status", text.status()}});
+    deps_.log->Warning("no sample", {{"round", next_round}, {"status", text.status()}});
     return;
   }
-  parts_.log->Info("sample", {{"round", next_round}, {"text", *text}});
+  deps_.log->Info("sample", {{"round", next_round}, {"text", *text}});
   const absl::Status written = Append(next_round, *text);
   if (!written.ok())
-    parts_.log->Warning("sample not written", {{"round", next_round}, {"status", written}});
+    deps_.log->Warning("sample not written", {{"round", next_round}, {"status", written}});
 }
 
 absl::StatusOr<std::string> SampleWriter::Sample(absl::FunctionRef<absl::Status()> goes_on) const {
   const auto next = [&](absl::Span<const int32_t> tokens) -> absl::StatusOr<std::vector<float>> {
     DISTRO_RETURN_IF_ERROR(goes_on());
-    return parts_.node->NextLogits(tokens);
+    return deps_.node->NextLogits(tokens);
   };
   DISTRO_ASSIGN_OR_RETURN(
       const std::vector<int32_t> added,
-      Generate(next, parts_.positions, prompt_,
+      Generate(next, deps_.positions, prompt_,
                {.count = options_.tokens, .temperature = kTemperature, .seed = kSeed}));
   std::vector<int32_t> all = prompt_;
   all.insert(all.end(), added.begin(), added.end());
@@ -68,9 +68,9 @@ absl::StatusOr<std::string> SampleWriter::Sample(absl::FunctionRef<absl::Status(
 }
 
 absl::Status SampleWriter::Append(uint64_t round, const std::string& text) {
-  if (parts_.file.empty()) return absl::OkStatus();
+  if (deps_.file.empty()) return absl::OkStatus();
   if (lines_ == nullptr) {
-    DISTRO_ASSIGN_OR_RETURN(lines_, LineFile::Open(parts_.file, kMaxSampleFileBytes));
+    DISTRO_ASSIGN_OR_RETURN(lines_, LineFile::Open(deps_.file, kMaxSampleFileBytes));
   }
   return lines_->Append(nlohmann::ordered_json{{"round", round}, {"text", text}}.dump());
 }

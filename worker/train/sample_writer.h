@@ -1,8 +1,8 @@
-// Has the model that is being trained continue a prompt every so many rounds, for people: a line of
-// the log, and of a file (docs/worker.md, "Samples"). What is drawn depends on the parameters
-// alone, so that samples of different rounds can be compared; training's bits do not depend on it.
+// Lets the model continue a prompt at intervals during training, and writes the text to the log and
+// to a file (docs/worker.md, "Samples"). A sample depends only on the parameters, so samples of
+// different rounds can be compared. It does not change the training.
 //
-// Not thread-safe: one training thread. What it borrows outlives it.
+// Not thread-safe: one training thread. Borrowed objects outlive it.
 #pragma once
 
 #include <cstdint>
@@ -23,35 +23,35 @@
 
 namespace distro::worker {
 
-// Of the file, and of the one before it.
+// Limit of the file, and of its predecessor.
 inline constexpr uint64_t kMaxSampleFileBytes = 64 << 20;
 
 class SampleWriter {
  public:
-  struct Parts {
+  struct Dependencies {
     Node* node;
-    // The model sees so many tokens: those of a training sample, for which the memory was planned.
+    // The context in tokens: that of a training sample, for which the memory was planned.
     int positions;
     int vocab_size;
-    std::string file;  // gets a line of JSON a sample; empty: none does
+    std::string file;  // gets one JSON line per sample; empty: no file
     Log* log;
   };
 
   // Encodes the prompt. The statuses of Tokenizer.
-  static absl::StatusOr<SampleWriter> Create(const SampleOptions& options, Parts parts);
+  static absl::StatusOr<SampleWriter> Create(const SampleOptions& options, Dependencies deps);
 
-  // Writes a sample where one is due with the parameters before `next_round` of `rounds`; once a
-  // round. It is dropped when `goes_on` is not OK, which is asked before every token. What fails is
-  // logged: training does not depend on it.
+  // Writes a sample, if one is due, with the parameters before `next_round` of `rounds`; at most
+  // once per round. Calls `goes_on` before every token, and drops the sample if it is not OK. Logs
+  // a failure, and training continues.
   void Observe(uint64_t next_round, uint64_t rounds, absl::FunctionRef<absl::Status()> goes_on);
 
  private:
   SampleWriter(const SampleOptions& options, Tokenizer tokenizer, std::vector<int32_t> prompt,
-               Parts parts)
+               Dependencies deps)
       : options_(options),
         tokenizer_(std::move(tokenizer)),
         prompt_(std::move(prompt)),
-        parts_(std::move(parts)) {}
+        deps_(std::move(deps)) {}
   bool IsDue(uint64_t round, uint64_t rounds) const;
   absl::StatusOr<std::string> Sample(absl::FunctionRef<absl::Status()> goes_on) const;
   absl::Status Append(uint64_t round, const std::string& text);
@@ -59,7 +59,7 @@ class SampleWriter {
   SampleOptions options_;
   Tokenizer tokenizer_;
   std::vector<int32_t> prompt_;
-  Parts parts_;
+  Dependencies deps_;
   std::optional<uint64_t> last_;     // round of the last sample
   std::unique_ptr<LineFile> lines_;  // from the first sample on
 };

@@ -22,38 +22,38 @@ bool NeedsResync(const absl::Status& status) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options, Parts parts,
+absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options, Dependencies deps,
                                                          Observer observer) {
-  const uint32_t samples = parts.run->config().samples_per_worker();
+  const uint32_t samples = deps.run->config().samples_per_worker();
   if (options.micro_batch_samples == 0) options.micro_batch_samples = static_cast<int>(samples);
   if (options.micro_batch_samples < 1 || samples % options.micro_batch_samples != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("micro_batch_samples: ", options.micro_batch_samples,
                      " does not divide the run's samples_per_worker, ", samples));
   }
-  if (options.stateless && parts.run->config().method() != v1::METHOD_DELTAS) {
+  if (options.stateless && deps.run->config().method() != v1::METHOD_DELTAS) {
     return absl::InvalidArgumentError(
         "stateless: only a worker of a run of deltas can do without its state: leave --stateless "
         "out");
   }
-  return absl::WrapUnique(new Trainer(std::move(options), std::move(parts), std::move(observer)));
+  return absl::WrapUnique(new Trainer(std::move(options), std::move(deps), std::move(observer)));
 }
 
-Trainer::Trainer(TrainerOptions options, Parts parts, Observer observer)
+Trainer::Trainer(TrainerOptions options, Dependencies deps, Observer observer)
     : options_(std::move(options)),
-      parts_(std::move(parts)),
+      deps_(std::move(deps)),
       observer_(std::move(observer)),
-      config_(parts_.run->config()),
+      config_(deps_.run->config()),
       rounds_(config_.rounds()),
-      gradient_step_({.learner = parts_.learner,
-                      .objective = parts_.objective,
-                      .phases = parts_.phases,
+      gradient_step_({.learner = deps_.learner,
+                      .objective = deps_.objective,
+                      .phases = deps_.phases,
                       .goes_on = [this] { return CheckGoesOn(); }}),
-      epoch_(parts_.run->epoch()) {
+      epoch_(deps_.run->epoch()) {
   summary_.worker = options_.worker;
   summary_.incarnation = options_.incarnation;
-  summary_.run_id = parts_.run->run_id();
-  summary_.parameters = parts_.learner->layout().elements();
+  summary_.run_id = deps_.run->run_id();
+  summary_.parameters = deps_.learner->layout().elements();
 }
 
 void Trainer::Resume(const WorkerState& state) {
@@ -76,44 +76,44 @@ absl::Status Trainer::Run() {
   if (status.ok() && !options_.checkpoint_dir.empty())
     status = WriteCheckpoint(options_.checkpoint_dir);
   if (status.ok() && summary_.rounds_applied > 0) status = Evaluate();
-  summary_.state_hash = parts_.learner->StateHash();
+  summary_.state_hash = deps_.learner->StateHash();
   Observe();
   return status;
 }
 
 absl::Status Trainer::FollowRun() {
-  const Learner& learner = *parts_.learner;
+  const Learner& learner = *deps_.learner;
   DISTRO_RETURN_IF_ERROR(
-      parts_.exchange->Follow(&learner.layout(), learner.next_round(), learner.log_hash()));
+      deps_.exchange->Follow(&learner.layout(), learner.next_round(), learner.log_hash()));
   Observe();
   while (!HasDone()) DISTRO_RETURN_IF_ERROR(Step());
   return absl::OkStatus();
 }
 
 bool Trainer::HasDone() const {
-  const RoundId next = parts_.learner->next_round();
+  const RoundId next = deps_.learner->next_round();
   const bool enough = options_.updates > 0 && summary_.updates_sent >= options_.updates;
   return next.value() >= rounds_ || (enough && last_update_ < next);
 }
 
 absl::Status Trainer::CheckGoesOn() const {
-  return parts_.exchange->stopped() ? absl::CancelledError("stopped") : absl::OkStatus();
+  return deps_.exchange->stopped() ? absl::CancelledError("stopped") : absl::OkStatus();
 }
 
 StepState Trainer::State() const {
   StepState state = {.overlap = config_.overlap() == 1,
-                     .round_open = open_.has_value() && open_round_ == parts_.learner->next_round(),
+                     .round_open = open_.has_value() && open_round_ == deps_.learner->next_round(),
                      .has_gradient = gradient_.has_value()};
   if (!state.round_open) return state;
   state.uploaded = uploaded_round_ == open_round_;
   state.has_slot = FindSlot(open_->slots(), options_.worker).has_value();
   const bool last = open_round_.value() + 1 == rounds_;
   state.has_next_slot = !last && FindSlot(open_->next_slots(), options_.worker).has_value();
-  const std::optional<PendingRound>& pending = parts_.learner->pending();
+  const std::optional<PendingRound>& pending = deps_.learner->pending();
   state.has_pending = !state.uploaded && pending.has_value() && pending->round == open_round_ &&
                       (config_.method() != v1::METHOD_DELTAS || state.has_slot) &&
                       PendingIsOfSlot();
-  state.event_ready = parts_.exchange->Ready();
+  state.event_ready = deps_.exchange->Ready();
   return state;
 }
 
@@ -136,8 +136,8 @@ absl::Status Trainer::Step() {
 absl::Status Trainer::TakeEvent() {
   absl::StatusOr<RoundEvent> event = absl::UnknownError("");
   {
-    PhaseScope phase(parts_.phases, Phase::kWait);
-    event = parts_.exchange->Next();
+    PhaseScope phase(deps_.phases, Phase::kWait);
+    event = deps_.exchange->Next();
   }
   DISTRO_RETURN_IF_ERROR(event.status());
   if (auto* opened = std::get_if<OpenedRound>(&*event)) return Open(std::move(*opened));
@@ -162,8 +162,8 @@ v1::Slot Trainer::WithNextSamples(v1::Slot slot) const {
 
 absl::Status Trainer::ComputeGradient() {
   const v1::Slot slot = SamplesFor(open_round_, open_->slots());
-  parts_.objective->Expect(WithNextSamples(slot));
-  if (options_.stateless) DISTRO_RETURN_IF_ERROR(parts_.learner->ForgetState());
+  deps_.objective->Expect(WithNextSamples(slot));
+  if (options_.stateless) DISTRO_RETURN_IF_ERROR(deps_.learner->ForgetState());
   gradient_samples_ = FirstSample();
   if (config_.method() == v1::METHOD_DELTAS)
     return TakeGradient(slot, gradient_step_.TakeLocalSteps(slot, open_->step(), window_ends_));
@@ -172,7 +172,7 @@ absl::Status Trainer::ComputeGradient() {
 
 absl::Status Trainer::ComputeLookaheadGradient() {
   const v1::Slot slot = SamplesFor(open_round_.Next(), open_->next_slots());
-  parts_.objective->Expect(slot);
+  deps_.objective->Expect(slot);
   return TakeGradient(
       slot, gradient_step_.ComputeAhead(slot, absl::bit_cast<float>(open_->step().eta_bits())));
 }
@@ -193,13 +193,13 @@ absl::Status Trainer::TakeGradient(const v1::Slot& slot, const absl::StatusOr<Gr
 // Prevents an endless loop: another resync helps only if a round was applied since the last.
 bool Trainer::ResyncMayHelp() const {
   return !resynced_at_.has_value() ||
-         (rounds_since_resync_ > 0 && *resynced_at_ != parts_.learner->next_round());
+         (rounds_since_resync_ > 0 && *resynced_at_ != deps_.learner->next_round());
 }
 
 absl::Status Trainer::Resync(const absl::Status& why) {
-  const RoundId at = parts_.learner->next_round();
-  parts_.log->Warning("resync: taking the snapshot and the log again",
-                      {{"round", at.value()}, {"reason", ReasonOf(why)}, {"status", why}});
+  const RoundId at = deps_.learner->next_round();
+  deps_.log->Warning("resync: taking the snapshot and the log again",
+                     {{"round", at.value()}, {"reason", ReasonOf(why)}, {"status", why}});
   ++summary_.resyncs;
   resynced_at_ = at;
   rounds_since_resync_ = 0;
@@ -207,62 +207,61 @@ absl::Status Trainer::Resync(const absl::Status& why) {
   uploaded_round_.reset();
   sent_round_.reset();
   gradient_.reset();
-  DISTRO_RETURN_IF_ERROR(parts_.resync());
-  TakeExtension(parts_.run->config().rounds());
-  const std::optional<PendingRound>& pending = parts_.learner->pending();
-  if (pending.has_value() && pending->round < parts_.learner->next_round())
-    parts_.learner->ForgetPending();
+  DISTRO_RETURN_IF_ERROR(deps_.resync());
+  TakeExtension(deps_.run->config().rounds());
+  const std::optional<PendingRound>& pending = deps_.learner->pending();
+  if (pending.has_value() && pending->round < deps_.learner->next_round())
+    deps_.learner->ForgetPending();
   return absl::OkStatus();
 }
 
 absl::StatusOr<double> Trainer::LossOf(HeldOutText which) {
-  return parts_.objective->HeldOutLoss(which, [this] { return CheckGoesOn(); });
+  return deps_.objective->HeldOutLoss(which, [this] { return CheckGoesOn(); });
 }
 
 absl::Status Trainer::Evaluate() {
   const bool holds_out = config_.held_out_fraction() > 0;
   const bool local = config_.data() == v1::DATA_LOCAL;
-  if (!parts_.objective->evaluates() || (!holds_out && !local)) return absl::OkStatus();
-  PhaseScope phase(parts_.phases, Phase::kEvaluate);
+  if (!deps_.objective->evaluates() || (!holds_out && !local)) return absl::OkStatus();
+  PhaseScope phase(deps_.phases, Phase::kEvaluate);
   DISTRO_ASSIGN_OR_RETURN(const double loss,
                           LossOf(local ? HeldOutText::kPublic : HeldOutText::kOwn));
   if (!summary_.first_evaluation_loss.has_value()) summary_.first_evaluation_loss = loss;
   summary_.last_evaluation_loss = loss;
-  DISTRO_ASSIGN_OR_RETURN(summary_.momentum_norm, parts_.learner->MomentumNorm());
-  const uint64_t round = parts_.learner->next_round().value();
-  parts_.log->Info("evaluated", {{"round", round}, {"held_out_loss", loss}});
+  DISTRO_ASSIGN_OR_RETURN(summary_.momentum_norm, deps_.learner->MomentumNorm());
+  const uint64_t round = deps_.learner->next_round().value();
+  deps_.log->Info("evaluated", {{"round", round}, {"held_out_loss", loss}});
   if (!local || !holds_out) return absl::OkStatus();
   DISTRO_ASSIGN_OR_RETURN(const double own, LossOf(HeldOutText::kOwn));
   if (!summary_.first_own_evaluation_loss.has_value()) summary_.first_own_evaluation_loss = own;
   summary_.last_own_evaluation_loss = own;
-  parts_.log->Info("evaluated on own data", {{"round", round}, {"held_out_loss", own}});
+  deps_.log->Info("evaluated on own data", {{"round", round}, {"held_out_loss", own}});
   return absl::OkStatus();
 }
 
 absl::Status Trainer::WriteCheckpoint(const std::string& dir) {
-  PhaseScope phase(parts_.phases, Phase::kCheckpoint);
-  DISTRO_ASSIGN_OR_RETURN(const Learner::HostTensors parameters, parts_.learner->parameters());
+  PhaseScope phase(deps_.phases, Phase::kCheckpoint);
+  DISTRO_ASSIGN_OR_RETURN(const Learner::HostTensors parameters, deps_.learner->parameters());
   DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(
-      dir, parts_.run->model_config_json(), parts_.learner->layout(), parameters.pieces,
-      parts_.companions == nullptr ? Companions() : *parts_.companions));
+      dir, deps_.run->model_config_json(), deps_.learner->layout(), parameters.pieces,
+      deps_.companions == nullptr ? Companions() : *deps_.companions));
   summary_.checkpoint_dir = dir;
-  parts_.log->Info("checkpoint written",
-                   {{"round", parts_.learner->next_round().value()}, {"dir", dir}});
+  deps_.log->Info("checkpoint written",
+                  {{"round", deps_.learner->next_round().value()}, {"dir", dir}});
   return absl::OkStatus();
 }
 
 void Trainer::Observe() {
   summary_.rounds = rounds_;
-  summary_.next_round = parts_.learner->next_round().value();
-  summary_.transfer = parts_.exchange->stats();
-  for (int i = 0; i < kPhases; ++i)
-    summary_.phases[i] = parts_.phases->Spent(static_cast<Phase>(i));
-  summary_.wall_time = parts_.phases->Total();
-  summary_.memory = parts_.learner->memory();
-  summary_.collectives = parts_.learner->collective_time();
-  if (const auto readings = parts_.learner->delta_readings()) summary_.deltas = readings;
+  summary_.next_round = deps_.learner->next_round().value();
+  summary_.transfer = deps_.exchange->stats();
+  for (int i = 0; i < kPhases; ++i) summary_.phases[i] = deps_.phases->Spent(static_cast<Phase>(i));
+  summary_.wall_time = deps_.phases->Total();
+  summary_.memory = deps_.learner->memory();
+  summary_.collectives = deps_.learner->collective_time();
+  if (const auto readings = deps_.learner->delta_readings()) summary_.deltas = readings;
   observer_(summary_);
-  parts_.exchange->Report(parts_.learner->next_round(), parts_.learner->log_hash());
+  deps_.exchange->Report(deps_.learner->next_round(), deps_.learner->log_hash());
 }
 
 }  // namespace distro::worker

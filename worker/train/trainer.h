@@ -57,7 +57,7 @@ struct TrainerOptions {
 
 class Trainer {
  public:
-  struct Parts {
+  struct Dependencies {
     const v1::JoinResponse* run;
     Learner* learner;
     Objective* objective;
@@ -75,7 +75,7 @@ class Trainer {
   using Observer = std::function<void(const TrainSummary&)>;
 
   // InvalidArgument: micro_batch_samples does not divide samples_per_worker; stateless with signs.
-  static absl::StatusOr<std::unique_ptr<Trainer>> Create(TrainerOptions options, Parts parts,
+  static absl::StatusOr<std::unique_ptr<Trainer>> Create(TrainerOptions options, Dependencies deps,
                                                          Observer observer);
 
   // Continues from an earlier process's state, which the learner has restored.
@@ -95,7 +95,7 @@ class Trainer {
   const TrainSummary& summary() const { return summary_; }
 
  private:
-  Trainer(TrainerOptions options, Parts parts, Observer observer);
+  Trainer(TrainerOptions options, Dependencies deps, Observer observer);
 
   // trainer.cc: the loop.
   absl::Status FollowRun();
@@ -169,9 +169,9 @@ class Trainer {
   absl::Status AfterRound();
 
   const TrainerOptions options_;
-  const Parts parts_;
+  const Dependencies deps_;
   const Observer observer_;
-  const v1::RunConfig config_;  // a copy: a resync replaces what `parts_.run` holds
+  const v1::RunConfig config_;  // a copy: a resync replaces what `deps_.run` holds
   uint64_t rounds_;             // of the run, as far as the log has come
 
   // The round that is open, as announced; kept until its commit.

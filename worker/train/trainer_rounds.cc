@@ -24,7 +24,7 @@ float LastRate(const v1::StepParameters& step) {
 absl::Status Trainer::Open(OpenedRound opened) {
   // Rounds that were over when this worker joined may arrive with their Open too, from the
   // aggregator's memory. An update for them would be late, and its gradient twice in the momentum.
-  if (opened.round.value() < parts_.run->head_round()) return absl::OkStatus();
+  if (opened.round.value() < deps_.run->head_round()) return absl::OkStatus();
   for (const auto* slots : {&opened.open.slots(), &opened.open.next_slots()}) {
     const std::optional<v1::Slot> slot = FindSlot(*slots, options_.worker);
     if (!slot.has_value()) continue;
@@ -58,7 +58,7 @@ absl::Status Trainer::ChangeSlot() {
 
 absl::Duration Trainer::WindowEnds(const OpenedRound& opened) const {
   if (!opened.open.has_window()) return absl::InfiniteDuration();
-  return opened.arrived.value_or(parts_.phases->clock().MonotonicNow()) +
+  return opened.arrived.value_or(deps_.phases->clock().MonotonicNow()) +
          FromProto(opened.open.window());
 }
 
@@ -76,7 +76,7 @@ absl::Status Trainer::CheckSlot(const v1::Slot& slot) const {
 absl::Status Trainer::CheckMethod(RoundId round, const v1::StepParameters& step) const {
   const bool deltas = config_.method() == v1::METHOD_DELTAS;
   const auto steps = static_cast<uint32_t>(step.deltas().inner_rate_bits_size());
-  const bool same_form = step.deltas().as_dct() == parts_.learner->rule().as_dct;
+  const bool same_form = step.deltas().as_dct() == deps_.learner->rule().as_dct;
   if (deltas == step.has_deltas() && same_form && (!deltas || steps == config_.local_steps()))
     return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -103,9 +103,9 @@ absl::Status Trainer::Upload() {
   if (update.abstain) {
     update.local_steps = 0;
     update.first_sample = 0;
-    parts_.log->Warning("step is not finite; abstaining", {{"round", open_round_.value()},
-                                                           {"loss", gradient_->loss},
-                                                           {"gradient_norm", gradient_->norm}});
+    deps_.log->Warning("step is not finite; abstaining", {{"round", open_round_.value()},
+                                                          {"loss", gradient_->loss},
+                                                          {"gradient_norm", gradient_->norm}});
     if (gradient_->skipped_steps == 0) ++summary_.nonfinite_steps;
   }
   gradient_.reset();
@@ -115,10 +115,10 @@ absl::Status Trainer::Upload() {
 }
 
 absl::StatusOr<std::vector<SharedBytes>> Trainer::Compress() {
-  PhaseScope phase(parts_.phases, Phase::kCompress);
+  PhaseScope phase(deps_.phases, Phase::kCompress);
   if (config_.method() != v1::METHOD_DELTAS)  // with local steps the rule has all gradients already
-    DISTRO_RETURN_IF_ERROR(parts_.learner->TakeGradient(open_->step(), 0, gradient_->norm));
-  return parts_.learner->Compress(open_round_, open_->step());
+    DISTRO_RETURN_IF_ERROR(deps_.learner->TakeGradient(open_->step(), 0, gradient_->norm));
+  return deps_.learner->Compress(open_round_, open_->step());
 }
 
 bool Trainer::HasLocalSteps() const {
@@ -140,17 +140,17 @@ absl::Status Trainer::DropLateSteps() {
   if (config_.method() != v1::METHOD_DELTAS || !gradient_.has_value()) return absl::OkStatus();
   if (HasLocalSteps()) {
     DISTRO_RETURN_IF_ERROR(Compress().status());
-    parts_.learner->ForgetPending();
+    deps_.learner->ForgetPending();
   }
   gradient_.reset();
   return absl::OkStatus();
 }
 
 absl::Status Trainer::OfferPending() {
-  parts_.log->Info("offering the update of the open round again", {{"round", open_round_.value()}});
+  deps_.log->Info("offering the update of the open round again", {{"round", open_round_.value()}});
   if (std::find(senders_.begin(), senders_.end(), options_.incarnation) == senders_.end())
     senders_.push_back(options_.incarnation);
-  DISTRO_ASSIGN_OR_RETURN(std::vector<SharedBytes> payloads, parts_.learner->EncodePending());
+  DISTRO_ASSIGN_OR_RETURN(std::vector<SharedBytes> payloads, deps_.learner->EncodePending());
   if (config_.data() == v1::DATA_LOCAL && config_.method() == v1::METHOD_DELTAS)
     pending_samples_ = FirstSample();
   uploaded_samples_ = pending_samples_;
@@ -165,8 +165,8 @@ absl::Status Trainer::OfferPending() {
 }
 
 void Trainer::HandIn(RoundUpdate update) {
-  const auto hashes = parts_.learner->tensor_hashes();
-  update.state_hash = parts_.learner->StateHash();
+  const auto hashes = deps_.learner->tensor_hashes();
+  update.state_hash = deps_.learner->StateHash();
   update.tensor_hashes.assign(hashes.begin(), hashes.end());
   uploaded_round_ = open_round_;
   if (!update.abstain) {
@@ -174,34 +174,34 @@ void Trainer::HandIn(RoundUpdate update) {
     if (last_update_ != open_round_) ++summary_.updates_sent;
     last_update_ = open_round_;
   }
-  parts_.exchange->Upload(std::move(update));
+  deps_.exchange->Upload(std::move(update));
   // Saved with the pending update: a later process learns its result from the log.
   const uint64_t interval = options_.state_interval_rounds;
   if (interval > 0 && open_round_.Next().value() % interval == 0) SaveState();
 }
 
 void Trainer::SaveState() {
-  if (parts_.state == nullptr) return;
-  PhaseScope phase(parts_.phases, Phase::kCheckpoint);
+  if (deps_.state == nullptr) return;
+  PhaseScope phase(deps_.phases, Phase::kCheckpoint);
   absl::Status more = KeepLocalSteps();
-  if (more.ok()) more = parts_.learner->KeepMore();
-  const absl::StatusOr<Learner::Kept> kept = more.ok() ? parts_.learner->kept() : more;
+  if (more.ok()) more = deps_.learner->KeepMore();
+  const absl::StatusOr<Learner::Kept> kept = more.ok() ? deps_.learner->kept() : more;
   const absl::Status status =
       !kept.ok() ? kept.status()
-                 : parts_.state->Save({.run_id = parts_.run->run_id(),
-                                       .worker = options_.worker,
-                                       .epoch = epoch_,
-                                       .next_round = parts_.learner->next_round(),
-                                       .senders = senders_,
-                                       .pending_loss = pending_loss_,
-                                       .local_steps = kept->local_steps,
-                                       .pending_steps = static_cast<uint32_t>(pending_steps_),
-                                       .pending_samples = pending_samples_},
-                                      kept->elements, *kept->optimizer);
+                 : deps_.state->Save({.run_id = deps_.run->run_id(),
+                                      .worker = options_.worker,
+                                      .epoch = epoch_,
+                                      .next_round = deps_.learner->next_round(),
+                                      .senders = senders_,
+                                      .pending_loss = pending_loss_,
+                                      .local_steps = kept->local_steps,
+                                      .pending_steps = static_cast<uint32_t>(pending_steps_),
+                                      .pending_samples = pending_samples_},
+                                     kept->elements, *kept->optimizer);
   if (status.ok()) {
-    parts_.log->Debug("state saved", {{"round", parts_.learner->next_round().value()}});
+    deps_.log->Debug("state saved", {{"round", deps_.learner->next_round().value()}});
   } else {
-    parts_.log->Error("state was not saved; the older one stays", {{"reason", status}});
+    deps_.log->Error("state was not saved; the older one stays", {{"reason", status}});
   }
 }
 
@@ -209,10 +209,10 @@ absl::Status Trainer::Apply(const CommittedRound& round) {
   DISTRO_RETURN_IF_ERROR(CheckMethod(round.round(), round.header->step()));
   DISTRO_RETURN_IF_ERROR(DropLateSteps());
   {
-    PhaseScope phase(parts_.phases, Phase::kApply);
+    PhaseScope phase(deps_.phases, Phase::kApply);
     const int member = round.MemberIndex(options_.worker);
-    DISTRO_RETURN_IF_ERROR(parts_.learner->Apply(round));
-    if (IsSender(round, member)) DISTRO_RETURN_IF_ERROR(parts_.learner->Feedback(round, member));
+    DISTRO_RETURN_IF_ERROR(deps_.learner->Apply(round));
+    if (IsSender(round, member)) DISTRO_RETURN_IF_ERROR(deps_.learner->Feedback(round, member));
     CountOwnUpdate(round, member);
     epoch_ = std::max(epoch_, EpochId(round.header->epoch()));
     ++rounds_since_resync_;
@@ -224,7 +224,7 @@ absl::Status Trainer::Apply(const CommittedRound& round) {
 void Trainer::TakeExtension(uint64_t rounds) {
   if (rounds <= rounds_) return;
   rounds_ = rounds;
-  parts_.log->Info("the run has more rounds", {{"rounds", rounds}});
+  deps_.log->Info("the run has more rounds", {{"rounds", rounds}});
 }
 
 bool Trainer::IsSender(const CommittedRound& round, int member) const {
@@ -244,14 +244,14 @@ void Trainer::CountOwnUpdate(const CommittedRound& round, int member) {
   const v1::Member& self = round.header->members(member);
   if (self.incarnation() != 0 && !IsSender(round, member)) return exclude(Exclusion::kOtherSender);
   if (self.weight() == 0) return exclude(Exclusion::kProbation);
-  const Layout& layout = parts_.learner->layout();
+  const Layout& layout = deps_.learner->layout();
   for (SegmentId segment(0); segment.value() < layout.segments(); segment = segment.Next()) {
     if (!round.Included(member, segment)) return exclude(Exclusion::kLate);
   }
 }
 
 absl::Status Trainer::AfterRound() {
-  const uint64_t round = parts_.learner->next_round().value();
+  const uint64_t round = deps_.learner->next_round().value();
   const auto due = [round](uint64_t interval) { return interval > 0 && round % interval == 0; };
   if (round < rounds_) {
     if (due(config_.evaluation_interval_rounds())) DISTRO_RETURN_IF_ERROR(Evaluate());

@@ -30,12 +30,12 @@ bool IsGone(const absl::Status& status) {
 absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Begin(const TrainerOptions& options,
                                                                 const std::string& scratch_dir,
                                                                 Workload* workload,
-                                                                const Parts& parts,
+                                                                const Dependencies& deps,
                                                                 Trainer::Observer observer) {
-  auto run = absl::WrapUnique(new TrainingRun(options, scratch_dir, workload, parts));
-  if (parts.state != nullptr) DISTRO_RETURN_IF_ERROR(run->LoadState());
+  auto run = absl::WrapUnique(new TrainingRun(options, scratch_dir, workload, deps));
+  if (deps.state != nullptr) DISTRO_RETURN_IF_ERROR(run->LoadState());
   DISTRO_RETURN_IF_ERROR(run->JoinWithState());
-  if (parts.wants_companions) DISTRO_RETURN_IF_ERROR(run->LoadCompanions());
+  if (deps.wants_companions) DISTRO_RETURN_IF_ERROR(run->LoadCompanions());
   TrainerOptions chosen = options;
   chosen.micro_batch_samples = workload->micro_batch_samples();
   DISTRO_ASSIGN_OR_RETURN(run->trainer_,
@@ -43,10 +43,10 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Begin(const TrainerOpt
                                           {.run = &run->run_,
                                            .learner = workload->learner(),
                                            .objective = workload->objective(),
-                                           .exchange = parts.exchange,
-                                           .phases = parts.phases,
-                                           .log = parts.log,
-                                           .state = parts.state,
+                                           .exchange = deps.exchange,
+                                           .phases = deps.phases,
+                                           .log = deps.log,
+                                           .state = deps.state,
                                            .companions = &run->companions_,
                                            .resync = [run = run.get()] { return run->Resync(); }},
                                           std::move(observer)));
@@ -66,7 +66,7 @@ absl::Status TrainingRun::JoinAndLoad(const v1::JoinRequest& request) {
     DISTRO_RETURN_IF_ERROR(Join(request));
     status = LoadSnapshot();
     if (!IsGone(status)) return status;
-    parts_.log->Warning("the snapshot is gone, joining again", {{"status", status}});
+    deps_.log->Warning("the snapshot is gone, joining again", {{"status", status}});
   }
   return status;
 }
@@ -77,12 +77,12 @@ absl::Status TrainingRun::Join(const v1::JoinRequest& asked) {
   request.mutable_worker()->set_incarnation(options_.incarnation);
   request.set_version(std::string(Version()));
   workload_->Describe(&request);
-  DISTRO_ASSIGN_OR_RETURN(run_, parts_.exchange->Join(request));
-  parts_.log->Info("joined", {{"worker", options_.worker},
-                              {"run", run_.run_id()},
-                              {"epoch", run_.epoch()},
-                              {"snapshot_round", run_.snapshot().round()},
-                              {"head_round", run_.head_round()}});
+  DISTRO_ASSIGN_OR_RETURN(run_, deps_.exchange->Join(request));
+  deps_.log->Info("joined", {{"worker", options_.worker},
+                             {"run", run_.run_id()},
+                             {"epoch", run_.epoch()},
+                             {"snapshot_round", run_.snapshot().round()},
+                             {"head_round", run_.head_round()}});
   if (!built_) {
     DISTRO_RETURN_IF_ERROR(workload_->Build(run_));
     built_ = true;
@@ -106,7 +106,7 @@ absl::Status TrainingRun::LoadCompanions() {
     std::filesystem::remove_all(folder, ignored);
   });
   const auto fetch = [this](const v1::CompanionFile& file, const std::string& path) {
-    return parts_.exchange->DownloadCompanion(file, path);
+    return deps_.exchange->DownloadCompanion(file, path);
   };
   DISTRO_ASSIGN_OR_RETURN(companions_, CollectCompanions(run_.companions(), folder, fetch));
   return absl::OkStatus();
@@ -118,7 +118,7 @@ absl::Status TrainingRun::LoadSnapshot() {
     std::error_code ignored;
     std::filesystem::remove(path, ignored);
   });
-  DISTRO_RETURN_IF_ERROR(parts_.exchange->DownloadSnapshot(run_.snapshot(), path));
+  DISTRO_RETURN_IF_ERROR(deps_.exchange->DownloadSnapshot(run_.snapshot(), path));
   DISTRO_RETURN_IF_ERROR(Annotate(workload_->learner()->Load(path, RoundId(run_.snapshot().round()),
                                                              run_.snapshot().log_hash()),
                                   "snapshot"));

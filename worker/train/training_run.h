@@ -28,13 +28,13 @@ namespace distro::worker {
 class TrainingRun {
  public:
   // Borrowed objects outlive the run.
-  struct Parts {
+  struct Dependencies {
     Exchange* exchange;
     PhaseClock* phases;
     Log* log;
     // Optional. Stores the worker's state; without it the momentum starts at 0.
     StateDir* state = nullptr;
-    // Whether the run's companions are fetched: for whoever writes checkpoints.
+    // Whether to fetch the run's companions, to write them beside checkpoints.
     bool wants_companions = false;
   };
 
@@ -47,7 +47,8 @@ class TrainingRun {
   // DataLoss: the snapshot's state hash is not the announced one.
   static absl::StatusOr<std::unique_ptr<TrainingRun>> Begin(const TrainerOptions& options,
                                                             const std::string& scratch_dir,
-                                                            Workload* workload, const Parts& parts,
+                                                            Workload* workload,
+                                                            const Dependencies& deps,
                                                             Trainer::Observer observer);
 
   // Calls Trainer::Run, then saves the worker's state, whatever the status.
@@ -55,13 +56,13 @@ class TrainingRun {
 
   const TrainSummary& summary() const { return trainer_->summary(); }
   const v1::JoinResponse& run() const { return run_; }
-  // Where they are wanted; constant after Begin.
+  // The run's companions, if wants_companions; constant after Begin.
   const Companions& companions() const { return companions_; }
 
  private:
   TrainingRun(const TrainerOptions& options, const std::string& scratch_dir, Workload* workload,
-              const Parts& parts)
-      : options_(options), scratch_dir_(scratch_dir), workload_(workload), parts_(parts) {}
+              const Dependencies& deps)
+      : options_(options), scratch_dir_(scratch_dir), workload_(workload), deps_(deps) {}
 
   // Joins and loads the snapshot; joins again if the snapshot was deleted before it was downloaded.
   // With a run id: joins that run only.
@@ -82,7 +83,7 @@ class TrainingRun {
   const TrainerOptions options_;
   const std::string scratch_dir_;
   Workload* const workload_;
-  const Parts parts_;
+  const Dependencies deps_;
 
   std::optional<StateReader> state_;  // until it is restored
   v1::JoinResponse run_;

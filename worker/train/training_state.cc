@@ -11,13 +11,13 @@
 namespace distro::worker {
 
 absl::Status TrainingRun::LoadState() {
-  DISTRO_ASSIGN_OR_RETURN(state_, parts_.state->Load());
+  DISTRO_ASSIGN_OR_RETURN(state_, deps_.state->Load());
   if (!state_.has_value() || state_->state().worker == options_.worker) return absl::OkStatus();
   const std::string run_id = state_->state().run_id;
   const std::string reason =
       absl::StrCat("it is of worker ", state_->state().worker, ", this is ", options_.worker);
   state_.reset();
-  return parts_.state->SetAside(run_id, reason);
+  return deps_.state->SetAside(run_id, reason);
 }
 
 absl::Status TrainingRun::JoinWithState() {
@@ -29,7 +29,7 @@ absl::Status TrainingRun::JoinWithState() {
   const absl::Status status = JoinAndLoad(request);
   if (ReasonOf(status) != "other_run") return status;
   state_.reset();
-  DISTRO_RETURN_IF_ERROR(parts_.state->SetAside(run_id, absl::StrCat("it is of run ", run_id)));
+  DISTRO_RETURN_IF_ERROR(deps_.state->SetAside(run_id, absl::StrCat("it is of run ", run_id)));
   return JoinAndLoad({});
 }
 
@@ -52,7 +52,7 @@ absl::Status TrainingRun::RestoreState() {
   if (!contents.ok()) {
     const std::string run_id = state_->state().run_id;
     state_.reset();  // the file is no longer mapped
-    return parts_.state->SetAside(run_id, aside);
+    return deps_.state->SetAside(run_id, aside);
   }
   // If it is of a round that the snapshot contains, or that this log has not reached, it counts as
   // not included.
@@ -61,9 +61,9 @@ absl::Status TrainingRun::RestoreState() {
                      pending->round.value() <= run_.head_round();
   if (!known) pending.reset();
   const WorkerState state = state_->state();
-  parts_.log->Info("going on with the worker's state",
-                   {{"round", state.next_round.value()},
-                    {"pending_round", known ? absl::StrCat(pending->round.value()) : "none"}});
+  deps_.log->Info("going on with the worker's state",
+                  {{"round", state.next_round.value()},
+                   {"pending_round", known ? absl::StrCat(pending->round.value()) : "none"}});
   DISTRO_RETURN_IF_ERROR(workload_->learner()->Restore(
       std::make_shared<const StateReader::Contents>(*std::move(contents))));
   trainer_->Resume(state);

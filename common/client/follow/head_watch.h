@@ -15,9 +15,9 @@
 
 namespace distro {
 
-// One attempt, 10 s at most. With `wait` above 0, as every attempt after a failed one needs it,
-// waits so long for a connection (client_state.h, EndAfter). Unavailable with reason `fenced`: an
-// aggregator that has been replaced answered (its epoch is below the highest seen).
+// Makes one attempt of at most 10 s, and waits up to `wait` for a connection; an attempt after a
+// failed one needs a `wait` above 0 (client_state.h, EndAfter). Unavailable with reason `fenced`:
+// an aggregator that has been replaced answered (its epoch is below the highest seen).
 absl::StatusOr<v1::GetRunResponse> GetRun(const Follower& follower, Connection* connection,
                                           absl::Duration wait = absl::ZeroDuration());
 
@@ -47,7 +47,7 @@ class HeadWatch {
   const std::function<void(const v1::GetRunResponse&)> observer_;
 
   absl::Notification done_;
-  std::thread thread_;  // last: it begins when the rest is there
+  std::thread thread_;  // last: starts after the other members are initialized
 };
 
 }  // namespace distro

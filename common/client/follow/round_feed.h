@@ -34,11 +34,11 @@ class RoundFeed {
  public:
   struct Start {
     std::string run_id;
-    v1::WorkerIdentity worker = {};  // of a member; empty without a session
+    v1::WorkerIdentity worker = {};  // of the member; empty without a session
     RoundId next_round;
-    // Chain hash of the record before next_round; 0 when round 0's is not known.
+    // Chain hash of the record before next_round; 0 for round 0 if the start record is not known.
     uint64_t log_hash = 0;
-    RoundId rounds;  // of the run, as far as known: extensions are in the records
+    RoundId rounds;  // the run's number of rounds, as known now: later records may extend it
   };
 
   // All borrowed. The queue receives committed rounds; a member's also receives opened ones.
@@ -77,11 +77,11 @@ class RoundFeed {
   ReasonLog reasons_;
 
   std::atomic<bool> closing_ = false;
-  std::thread thread_;  // last: it begins when the rest is there
+  std::thread thread_;  // last: starts after the other members are initialized
 };
 
-// For parts that learn where the aggregator stands: closes a subscription that is behind it and has
-// had no frame for `patience`.
+// Closes the subscription if it is behind the aggregator's head and had no frame for `patience`.
+// Call it when the head is learned.
 void ReopenIfSilent(const Follower& follower, absl::Duration patience);
 
 }  // namespace distro

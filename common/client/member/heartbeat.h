@@ -42,7 +42,7 @@ class Heartbeat {
   void Run();
 
  private:
-  // Waits until a heartbeat is due or requested. False: the session has ended.
+  // Waits until a heartbeat is due or requested. Returns false when the session has ended.
   bool AwaitTurn();
   absl::StatusOr<v1::HeartbeatResponse> Send();
   void Obey(const v1::HeartbeatResponse& response);
@@ -50,7 +50,7 @@ class Heartbeat {
   // Logs, once per change, states of the run that a worker must wait for.
   void LogRunState(const v1::HeartbeatResponse& response);
   absl::Status Rejoin();
-  // A call failed: ends the session if repeating it cannot help.
+  // Handles a failed call: ends the session if repeating the call cannot help.
   void Failed(RetriedRpc rpc, const absl::Status& status);
 
   // Constant after construction.

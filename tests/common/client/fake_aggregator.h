@@ -1,6 +1,5 @@
-// An aggregator that plays a script, over real gRPC on a port that the system chose: what a test
-// needs to provoke faults that the real one does not make on demand. Everything it is asked is
-// recorded. Thread-safe.
+// An aggregator that plays a script, over real gRPC on a free port, so that a test can provoke
+// faults that a real one does not make on demand. Records all requests. Thread-safe.
 #pragma once
 
 #include <deque>
@@ -41,7 +40,7 @@ struct UploadScript {
   int cut_after_frames = -1;   // then the stream ends with Unavailable
 };
 
-// What came in one upload.
+// The content of one upload.
 struct SeenUpload {
   v1::UploadHeader header;
   std::vector<v1::UploadFrame> frames;
@@ -71,14 +70,14 @@ struct AggregatorState {
   std::vector<v1::DownloadSnapshotRequest> downloads;
   std::vector<v1::LeaveRequest> leaves;
   std::vector<v1::ReportStateRequest> reports;
-  // Address and port from which each call came, by rpc: a connection has one of its own.
+  // Address and port of the caller of each call, by rpc: they identify the connection.
   std::map<std::string, std::vector<std::string>> peers;
 };
 
 class FakeAggregator final : public v1::AggregatorService::Service {
  public:
-  // `port` 0: one that the system chooses; another: that of an aggregator that was there before,
-  // whose state is taken over.
+  // `port` 0: a free one. Otherwise the port of an earlier aggregator, whose state is passed in
+  // `state`.
   explicit FakeAggregator(int port = 0, AggregatorState state = {});
   ~FakeAggregator() override;
 
@@ -86,7 +85,7 @@ class FakeAggregator final : public v1::AggregatorService::Service {
   int port() const { return port_; }
 
   void Change(const std::function<void(AggregatorState&)>& change);
-  // Waits until it holds; false after 20 s.
+  // Waits until `until` returns true; returns false after 20 s.
   bool Await(const std::function<bool(const AggregatorState&)>& until);
   AggregatorState state();
 

@@ -1,5 +1,5 @@
-// A TCP client that sends what it is told and nothing else, from whatever loopback address. For
-// tests of the HTTP side.
+// A TCP client that sends exactly the given bytes, from any loopback address. For tests of the HTTP
+// server.
 #pragma once
 
 #include <arpa/inet.h>
@@ -49,12 +49,12 @@ class RawClient {
   bool Send(absl::string_view text) {
     return send(fd_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
   }
-  // Whether there is something to read, an end too.
+  // Whether there are bytes, or the end of the stream, to read.
   bool Readable(int milliseconds) {
     pollfd entry{.fd = fd_, .events = POLLIN, .revents = 0};
     return poll(&entry, 1, milliseconds) == 1;
   }
-  // At most `bytes`; nothing: the other end has closed or reset. Waits without end.
+  // Reads at most `bytes`; an empty string: the other end has closed or reset. Waits without limit.
   std::string ReadSome(size_t bytes) {
     std::string text(bytes, '\0');
     const ssize_t got = recv(fd_, text.data(), bytes, 0);

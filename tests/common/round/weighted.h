@@ -1,4 +1,4 @@
-// Payloads as a round gives them to its method. Pure.
+// Payloads in the form that a round passes to its method. Pure.
 #pragma once
 
 #include <vector>

@@ -57,8 +57,8 @@ struct Seen {
 };
 
 // Takes part until the end. `abstains`: whether it abstains in a round.
-Seen Work(LocalExchange* exchange, int worker, const Layout& layout,
-          bool (*abstains)(int worker, uint64_t round)) {
+Seen TakePart(LocalExchange* exchange, int worker, const Layout& layout,
+              bool (*abstains)(int worker, uint64_t round)) {
   Seen seen;
   while (true) {
     absl::StatusOr<RoundEvent> event = exchange->Next();
@@ -89,7 +89,7 @@ std::vector<Seen> RunAll(LocalAggregator* aggregator, int workers,
     threads.emplace_back([&, w] {
       ASSERT_TRUE(exchanges[w]->Join(Request(w)).ok());
       ASSERT_TRUE(exchanges[w]->Follow(aggregator->run().layout.get(), RoundId(0), 0).ok());
-      seen[w] = Work(exchanges[w].get(), w, *aggregator->run().layout, abstains);
+      seen[w] = TakePart(exchanges[w].get(), w, *aggregator->run().layout, abstains);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -199,7 +199,7 @@ TEST(LocalExchangeRulesTest, AWorkerThatLeavesIsNotWaitedFor) {
   ASSERT_TRUE(stays.Join(Request(0)).ok());
   ASSERT_TRUE(goes.Join(Request(1)).ok());
   goes.Leave("done");
-  const Seen seen = Work(&stays, 0, *aggregator.run().layout, Never);
+  const Seen seen = TakePart(&stays, 0, *aggregator.run().layout, Never);
   ASSERT_EQ(seen.committed.size(), size_t{kRounds});
   EXPECT_EQ(seen.committed[0].header->members(1).state(), v1::MEMBER_STATE_LEFT);
   EXPECT_EQ(seen.committed[4].header->members_size(), 1);

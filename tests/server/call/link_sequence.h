@@ -1,5 +1,5 @@
-// Measurements of links (MeasureLink) as a part of a sequence of calls: see rpc_sequence.h. Three
-// may be going on.
+// Measurements of links (MeasureLink) as a part of a sequence of calls (rpc_sequence.h), at most
+// three at a time. It checks:
 //
 //   - every status is one of those of docs/protocol.md
 //   - what is answered is as large as was asked for, counts what came, and has the run's needs once
@@ -24,7 +24,7 @@ class LinkSequence {
   // Both are borrowed.
   LinkSequence(server::StreamGate* gate, const Clock* clock) : gate_(gate), clock_(clock) {}
 
-  // Begins a measurement, sends some messages of one, or ends it, as the bytes say.
+  // Begins a measurement, sends some messages of one, or ends one; the bytes decide.
   void Call(Input* input, const v1::LinkNeeds& needs);
   // Ends all of them.
   void Clear() { links_.clear(); }

@@ -1,5 +1,4 @@
-// The bytes that drive a sequence of calls, and what aborts it when a promise is broken. Not
-// thread-safe.
+// The bytes that drive a sequence of calls, and the check that aborts it. Not thread-safe.
 #pragma once
 
 #include <algorithm>

@@ -37,19 +37,19 @@ TEST(StallWatchTest, ProgressCountsHoweverSmall) {
 
 TEST(StallWatchTest, TheTimeThatWeTakeDoesNotCount) {
   StallWatch watch(At(10), 100, At(0));
-  watch.Work(At(6));
-  watch.Work(At(7));
+  watch.Pause(At(6));
+  watch.Pause(At(7));
   EXPECT_FALSE(watch.Stalled(At(100)));
-  watch.Wait(At(100));
+  watch.Resume(At(100));
   EXPECT_FALSE(watch.Stalled(At(103)));
   EXPECT_TRUE(watch.Stalled(At(104)));
 }
 
 TEST(StallWatchTest, ProgressWhileWeWorkCountsOnce) {
   StallWatch watch(At(10), 100, At(0));
-  watch.Work(At(5));
+  watch.Pause(At(5));
   watch.Progress(At(20));
-  watch.Wait(At(30));
+  watch.Resume(At(30));
   EXPECT_FALSE(watch.Stalled(At(39)));
   EXPECT_TRUE(watch.Stalled(At(40)));
 }

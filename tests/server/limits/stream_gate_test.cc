@@ -124,11 +124,11 @@ TEST_F(StreamGateTest, WhatStallsIsSweptAndMakesRoom) {
 
 TEST_F(StreamGateTest, WhatWaitsForUsDoesNotStall) {
   Client client(&gate_, StreamKind::kSnapshot);
-  client.stream->Work();
+  client.stream->PauseTimeout();
   clock_.Advance(absl::Hours(1));
   gate_.Sweep();
   EXPECT_FALSE(client.stopped);
-  client.stream->Wait();
+  client.stream->ResumeTimeout();
   clock_.Advance(absl::Seconds(10));
   gate_.Sweep();
   ExpectStopped(client, StatusCode::kDeadlineExceeded, "stalled");

@@ -16,7 +16,7 @@
 
 namespace distro::server {
 
-// A snapshot as an archiver has it.
+// A snapshot in the form that an archiver uploads.
 struct Uploaded {
   std::string bytes;
   v1::SnapshotInfo info;
@@ -43,7 +43,7 @@ class SnapshotFixture : public LogFixture {
     return name.empty() ? folder_.File("data") : folder_.File("data/" + name);
   }
 
-  // The parameters before a round: all of them are `value`.
+  // A snapshot before `round` in which all parameters are `value`.
   Uploaded Make(uint64_t round, float value) {
     TensorBuffer parameters(layout_);
     for (int t = 0; t < parameters.tensors(); ++t) {
@@ -87,7 +87,7 @@ class SnapshotFixture : public LogFixture {
   }
   std::vector<uint64_t> Rounds() const { return RoundsOf(*snapshots_); }
 
-  // As a start finds it.
+  // Opens the store as a start of the aggregator does.
   std::unique_ptr<SnapshotStore> OpenAgain(const std::string& data_dir) {
     return *SnapshotStore::Open(data_dir, store_->run(), Disk::Real(), &log_);
   }

@@ -1,5 +1,5 @@
-// A RoundManager driven by hand: a clock that stands still, Step() when the test says so, a real
-// log on a disk that fails when it is told to.
+// A RoundManager under the test's control: a fake clock, explicit calls of Step(), and a real log
+// on a disk that can fail.
 #pragma once
 
 #include <map>
@@ -125,13 +125,13 @@ class ManagerTest : public ::testing::Test {
     ASSERT_TRUE(ticket.ok()) << ticket.status();
     UploadSegments(*ticket, 0, run_->layout->segments());
   }
-  // A run that these begin.
+  // Starts a run with these workers and opens its first round.
   void OpenRound(v1::RunConfig config, const std::vector<std::string>& names) {
     Start(config);
     for (const std::string& name : names) Activate(name);
     Step();
   }
-  // Updates of all of them, then the commit.
+  // Uploads the updates of all of them, then commits.
   void Round(const std::vector<std::string>& names) {
     const uint64_t round = manager_->status().round.value();
     for (const std::string& name : names) Upload(name, round);

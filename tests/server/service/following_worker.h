@@ -1,5 +1,5 @@
-// A worker by hand whose replica follows the run, so that its state hashes are right: it alone
-// makes the rounds.
+// A scripted worker whose replica follows the run, so that its state hashes are right. It is the
+// only worker of the run.
 #pragma once
 
 #include <memory>
@@ -21,8 +21,8 @@ class FollowingWorker {
   FollowingWorker(TestWorker* worker, Replica* replica)
       : worker_(worker), replica_(replica), rounds_(Subscribe()) {}
 
-  // Makes rounds, drawn from `seed`, until `round` is the next. `wrong_hash` is added to the state
-  // hashes it reports.
+  // Trains rounds, with updates drawn from `seed`, until `round` is the next. `wrong_hash` is added
+  // to the state hashes it reports.
   absl::Status AdvanceTo(uint64_t round, uint64_t seed = 0, uint64_t wrong_hash = 0) {
     while (replica_->next_round().value() < round) {
       const uint64_t t = replica_->next_round().value();

@@ -1,4 +1,4 @@
-// A call of any method with the bytes of one message: what the generated clients do not send.
+// Calls any method with arbitrary bytes as the message, which generated clients cannot send.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
-// A real aggregator on loopback, port 0, with a run on the small layout. The clock is the test's:
-// deadlines and leases pass when the test says so (Advance also wakes the round thread with a
-// heartbeat of nobody).
+// A real aggregator on loopback, port 0, with a run on the small layout. The test controls the
+// clock, and so deadlines and leases (Advance also wakes the round thread, with a heartbeat of an
+// unknown worker).
 #pragma once
 
 #include <memory>
@@ -32,7 +32,7 @@ class ServerTest : public ::testing::Test {
                     .ok());
   }
 
-  // Starts (again) on the same data folder; the run's configuration counts the first time only.
+  // Starts or restarts on the same data folder; `config` is used only the first time.
   void Start(const v1::RunConfig& config = SmallConfig()) {
     server_ = nullptr;
     ASSERT_TRUE(WriteFileAtomically(folder_.File("run.json"), RunConfigToJson(config)).ok());
@@ -54,7 +54,7 @@ class ServerTest : public ::testing::Test {
   std::unique_ptr<TestWorker> NewWorker(const std::string& name, uint64_t incarnation = 7) {
     return std::make_unique<TestWorker>(server_->grpc_address(), name, incarnation);
   }
-  // Joined, and ACTIVE at round 0.
+  // A worker that has joined and is ACTIVE at round 0.
   std::unique_ptr<TestWorker> NewActive(const std::string& name, uint64_t incarnation = 7) {
     auto worker = NewWorker(name, incarnation);
     EXPECT_TRUE(worker->Join().ok());

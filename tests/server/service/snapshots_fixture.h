@@ -1,4 +1,4 @@
-// An archiver by hand over real gRPC: a run of one worker, and a replica that follows it.
+// A scripted archiver over real gRPC: a run of one worker, and a replica that follows it.
 #pragma once
 
 #include <optional>
@@ -73,7 +73,7 @@ class SnapshotsTest : public ServerTest {
     ASSERT_TRUE(status.ok()) << status;
   }
 
-  // Of the parameters of now. The log vouches for it once the next round is committed.
+  // A snapshot of the current parameters. The log confirms it after the next round is committed.
   File Snapshot() { return FileOf(*replica_); }
   File FileOf(const Replica& replica) {
     const std::string path = folder_.File("up");
@@ -86,7 +86,7 @@ class SnapshotsTest : public ServerTest {
     Announce(&file);
     return file;
   }
-  // Of the parameters before `round`, which is committed then.
+  // A snapshot of the parameters before `round`, which is then committed.
   File SnapshotAt(uint64_t round) {
     AdvanceTo(round);
     const File file = Snapshot();

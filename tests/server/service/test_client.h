@@ -1,4 +1,4 @@
-// A worker by hand over gRPC, one call at a time: what the tests of the service talk with.
+// A scripted worker over gRPC, one call at a time, for the tests of the service.
 #pragma once
 
 #include <memory>
@@ -94,8 +94,8 @@ class TestWorker {
   v1::AggregatorService::Stub* stub() { return stub_.get(); }
   const v1::WorkerIdentity& identity() const { return identity_; }
   const v1::JoinResponse& joined() const { return joined_; }
-  // Of the run's initial snapshot; without parameters of its own this worker makes up those of
-  // later rounds.
+  // The state hash of the run's initial snapshot; for later rounds this worker, which has no
+  // parameters, invents state hashes.
   uint64_t initial_state_hash = 0;
 
   absl::Status Join(const std::string& data = "data") {
@@ -115,7 +115,7 @@ class TestWorker {
     request.set_log_hash(log_hash);
     return Heartbeat(std::move(request));
   }
-  // As a worker says it that still loads the snapshot.
+  // The heartbeat of a worker that is still loading the snapshot.
   v1::HeartbeatResponse HeartbeatWhileLoading() { return Heartbeat(v1::HeartbeatRequest()); }
   v1::HeartbeatResponse Heartbeat(v1::HeartbeatRequest request) {
     *request.mutable_worker() = identity_;
@@ -164,7 +164,7 @@ class TestWorker {
     return Send(Header(round), frames);
   }
 
-  // Exactly these messages.
+  // Sends exactly these messages.
   UploadOutcome Send(const v1::UploadHeader& header, const std::vector<v1::UploadFrame>& frames) {
     grpc::ClientContext context;
     auto stream = stub_->UploadUpdate(&context);

@@ -1,4 +1,4 @@
-// A Membership and the calls of workers to it.
+// A Membership, and the calls that workers make to it.
 #pragma once
 
 #include <string>
@@ -88,7 +88,7 @@ class RunMembersFixture : public MembersFixture {
   void Mismatch(const std::string& name, uint64_t round) {
     members_.Apply(name, MemberEvent::kHashMismatch, "tensors t1", RoundId(round));
   }
-  // Mismatches at `round`, takes the log again and takes part again.
+  // The worker has a mismatch at `round`, resyncs, and takes part again.
   void MismatchAndComeBack(const std::string& name, uint64_t round) {
     Mismatch(name, round);
     ASSERT_EQ(State(name), v1::MEMBER_STATE_JOINING);

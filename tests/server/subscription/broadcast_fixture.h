@@ -1,4 +1,4 @@
-// Rounds on their way from a log and a broadcast to subscriptions, without a manager.
+// Sends rounds from a log and a broadcast to subscriptions, without a manager.
 #pragma once
 
 #include <algorithm>
@@ -60,7 +60,7 @@ class BroadcastTest : public ::testing::Test {
     for (const uint32_t s : {2u, 0u, 1u}) SendSegment(broadcast, r, s);
     CommitRound(broadcast, r);
   }
-  // What is there, by kind: o, the segment's number, c.
+  // Reads the available frames; one character for each: o, the segment's number, c.
   std::string Drain(server::Subscription* subscription) {
     std::string kinds;
     while (true) {

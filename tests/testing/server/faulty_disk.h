@@ -1,5 +1,5 @@
-// A disk whose operations fail, or are watched, as a test says. What is not told to fail happens on
-// the disk below it. Thread-safe.
+// A disk with faults and hooks of a test. Operations without a fault are executed on the underlying
+// disk. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace distro::testing {
 
-// One operation as it was asked for.
+// One requested operation.
 struct DiskCall {
   server::DiskOperation operation;
   std::string path;  // of kLink and kRename: the new name
@@ -27,24 +27,24 @@ struct DiskFault {
   int error_number = 28;                                          // ENOSPC
   int after = 0;   // so many matching operations succeed first
   int times = -1;  // then so many fail; -1: all
-  // A write that fails leaves the first half of its bytes; any other operation that fails is done
-  // nevertheless (its success was not seen).
+  // A failing write writes the first half of its bytes; any other failing operation is executed,
+  // but reports an error.
   bool half_done = false;
 };
 
 class FaultyDisk final : public server::Disk {
  public:
-  // Before each operation, also one that will fail: `n` counts all operations from 0. Called
-  // without a lock held, so it may wait, read the folder, or end the process (SIGKILL).
+  // Called before each operation, also a failing one; `n` counts all operations from 0. No lock is
+  // held, so it may wait, read the folder, or end the process (SIGKILL).
   using Hook = std::function<void(const DiskCall& call, uint64_t n)>;
 
   explicit FaultyDisk(server::Disk* below = server::Disk::Real()) : below_(below) {}
 
-  // Adds a fault to those that there are; the first that matches an operation counts.
+  // Adds a fault; the first one that matches an operation applies.
   void Fail(DiskFault fault);
-  // The n-th operation from now (0: the next one), whatever it is.
+  // Lets the n-th operation from now fail (0: the next one), of any kind.
   void FailNth(int n, int error_number = 28);
-  // No faults any more.
+  // Removes all faults.
   void Heal();
   void SetHook(Hook hook);
 
@@ -63,7 +63,7 @@ class FaultyDisk final : public server::Disk {
   absl::Status FsyncFolder(const std::string& path) override;
 
  private:
-  // Notes the call; the fault that it meets.
+  // Records the call; returns its fault, if any.
   std::optional<DiskFault> Meet(server::DiskOperation operation, const std::string& path);
   absl::Status Run(server::DiskOperation operation, const std::string& path,
                    const std::function<absl::Status()>& act);

@@ -1,5 +1,5 @@
-// A worker's rule of deltas over the whole tensors of a small Llama, without a node: for tests of
-// the rule, and of what is kept of it. Not thread-safe.
+// A worker's deltas rule over the whole tensors of a small Llama, without a node: for tests of the
+// rule, and of its saved state. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -40,15 +40,15 @@ struct DeltaWorker {
   DeltaWorker(const DeltaWorker&) = delete;
   DeltaWorker& operator=(const DeltaWorker&) = delete;
 
-  // The gradient of a step, whose norm is above the clip.
+  // Draws the gradient of a step, with a norm above the clip.
   void DrawGradient(uint64_t seed, uint64_t index);
   // The local steps of a round, with gradients drawn from `seed`; x begins at the parameters.
   void TakeSteps(uint64_t seed);
-  // And the update, which is pending; its payloads.
+  // Takes the steps and makes the pending update; returns its payloads.
   std::vector<SharedBytes> TakeRound(RoundId round, uint64_t seed);
   std::vector<SharedBytes> Encode() const;
 
-  // What is pending, put together.
+  // The pending update of the whole model.
   worker::PendingUpdate pending() const;
   std::vector<TensorPieces> elements() const { return optimizer->elements(); }
 
@@ -59,7 +59,7 @@ struct DeltaWorker {
   const worker::ShardPlan plan;
   const worker::HostBackends host;
   v1::StepParameters step;  // caps 255
-  double norm = 4;          // as the rule is told of each gradient
+  double norm = 4;          // passed to the rule with each gradient
   TensorBuffer error, first, second;
   TensorBuffer parameters, x, gradient;
   std::unique_ptr<worker::UpdateRule> rule;

@@ -1,5 +1,4 @@
-// Updates that are a function of (worker, round, segment): what a worker sends whose training is
-// not the point.
+// Updates that are a function of (worker, round, segment), for tests without training.
 #pragma once
 
 #include <string>

@@ -1,6 +1,5 @@
-// An optimizer over the shards of some ranks, all worked by the calling thread, with whole buffers
-// at its edges: for tests that compare ways to cut a model, or that need an optimizer with
-// something in it.
+// An optimizer over the shards of some ranks, all on the calling thread, with whole tensors as
+// input and output: for tests that compare shardings, or that need an optimizer with state.
 #pragma once
 
 #include <memory>
@@ -31,11 +30,11 @@ class ShardedOptimizer {
   void Feedback(const CommittedRound& round, int member);
   TensorBuffer Lookahead(float eta, const TensorBuffer& parameters);
 
-  // As a process that goes on with the state of another one.
+  // Continues from the state of another process.
   void Restore(const TensorBuffer& momentum, const std::optional<worker::PendingUpdate>& pending);
 
   TensorBuffer momentum() const;
-  // What is pending, put together; nullopt: nothing is.
+  // The pending update of the whole model; nullopt if there is none.
   std::optional<worker::PendingUpdate> pending() const;
   worker::Optimizer& optimizer() { return *optimizer_; }
   const worker::Optimizer& optimizer() const { return *optimizer_; }

@@ -1,5 +1,5 @@
-// Workers of a run as threads of the test: real models, real optimizer, any Exchange. For tests
-// that compare whole runs.
+// Trains workers of a run on threads of the test, with real models, the real optimizer and any
+// Exchange. For tests that compare whole runs.
 #pragma once
 
 #include <memory>
@@ -26,8 +26,8 @@ class TinyRun {
   std::string text_path() const { return folder_.File("text.txt"); }
   std::string File(const std::string& name) const { return folder_.File(name); }
 
-  // A complete configuration that fits: short samples, K = 4, segments of 8 blocks (several), every
-  // default changed as the test wants afterwards (then complete it again).
+  // A complete configuration for this run: short samples, K = 4, several segments of 8 blocks. A
+  // test may change it and must then complete it again.
   v1::RunConfig Config(int workers, uint64_t rounds, uint32_t overlap) const;
   // The same of the deltas method, K = 8.
   v1::RunConfig DeltaConfig(int workers, uint64_t rounds, uint32_t local_steps) const;
@@ -55,13 +55,13 @@ struct WorkerSetup {
   std::string public_data = {};  // with local data
   bool stateless = false;
   uint64_t updates = 0;
-  bool leaves = true;  // false: ends as a process does that goes on later
+  bool leaves = true;  // false: ends without Leave, as a process that will be restarted
 };
 
 // Trains one worker to its end in the calling thread, with one Torch thread.
 WorkerResult TrainWorker(const TinyRun& run, const WorkerSetup& setup);
 
-// Trains all of them, a thread each.
+// Trains all of them, one thread per worker.
 std::vector<WorkerResult> TrainTogether(const TinyRun& run, absl::Span<const WorkerSetup> workers);
 
 }  // namespace distro::testing

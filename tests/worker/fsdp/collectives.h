@@ -1,4 +1,4 @@
-// Every collective once, with right arguments, for tests of what happens when ranks fail in it.
+// Every collective operation once, with valid arguments, for tests in which ranks fail.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// A CPU allocator for Torch that counts what each thread has allocated and not freed, and the most
-// of it.
+// A CPU allocator for Torch that counts the bytes that each thread has allocated and not freed, and
+// their peak.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace distro::worker::testing {
 
-// Takes Torch's CPU memory in this process from now on; for ever, since tensors may outlive any
-// scope. What a thread allocated counts for it, whoever frees it.
+// Replaces Torch's CPU allocator in this process for good, because tensors may outlive any scope.
+// Memory counts for the thread that allocated it, whichever thread frees it.
 void CountCpuMemory();
 
 struct ThreadMemory {
   int64_t now = 0;
   int64_t peak = 0;
 };
-// Of the calling thread, since it began or since ResetThreadPeak. Requires CountCpuMemory.
+// The memory of the calling thread, since its start or ResetThreadPeak. Requires CountCpuMemory.
 ThreadMemory CountedMemory();
 void ResetThreadPeak();
 

@@ -17,8 +17,8 @@ namespace distro::worker::testing {
 
 struct NodeStep {
   std::vector<double> losses;  // by micro-batch
-  // By rank, and what all ranks have together: f32 of every tensor in manifest order; of a rank
-  // without a run, zeros.
+  // The gradient by rank, and of all ranks together: f32, every tensor in manifest order; zeros
+  // where a rank has no run.
   std::vector<std::vector<float>> by_rank;
   std::vector<float> gradient;
 };
@@ -30,8 +30,8 @@ class Node {
        at::Device device = at::kCPU);
   ~Node();
 
-  // The gradient of `steps` equal steps, of which the last one's comes back, over the
-  // micro-batches; EXPECTs every status to be OK.
+  // Takes `steps` equal steps over the micro-batches and returns the gradient of the last one;
+  // EXPECTs every status to be OK.
   NodeStep Gradient(const std::vector<std::vector<int32_t>>& micro_batches, int sequences,
                     int steps = 1);
   // Mean losses of the batches, one a rank at most.
@@ -42,7 +42,7 @@ class Node {
   const ShardPlan& plan() const { return *shards_; }
   const TensorBuffer& parameters() const { return parameters_; }
   const MemoryCounter& memory(int rank) const { return memory_[rank]; }
-  // By rank, of the last Gradient: the most that its thread had allocated, with CountCpuMemory.
+  // By rank, the peak memory of its thread in the last Gradient, with CountCpuMemory.
   const std::vector<int64_t>& counted_peaks() const { return counted_peaks_; }
 
  private:

@@ -13,7 +13,8 @@ namespace distro::worker::testing {
 
 using Communicators = std::vector<std::unique_ptr<Communicator>>;
 
-// body on a thread a rank; the statuses by rank. A rank whose body fails does not end the group.
+// Runs `body` on one thread per rank; returns the statuses by rank. A rank whose body fails does
+// not end the group.
 inline std::vector<absl::Status> OnEveryRank(
     Communicators& communicators,
     const std::function<absl::Status(int rank, Communicator& communicator)>& body) {

@@ -1,4 +1,4 @@
-// The devices that the tests of nodes with memory of their own run on: what is linked decides.
+// The devices for the tests of nodes with device memory; the linked implementation selects them.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace distro::worker::testing {
 
 std::shared_ptr<const NodeDevices> DevicesUnderTest();
 
-// Every strategy with as many ranks as there are devices, and with what can be on the host there.
+// Every strategy with as many ranks as there are devices, with and without cpu_offload.
 inline std::vector<NodeCase> DeviceCases() {
   std::vector<NodeCase> cases;
   for (const Sharding sharding : kStrategies) {

@@ -1,7 +1,7 @@
-// GPUs whose kernels run on the CPU (tests/kernels/emulated_cuda.h), as the devices of a node:
-// everything that a node on GPUs does beside Torch's own work and NCCL. What is enqueued happens at
-// Finish only, and memory of the device has to be copied, except for Torch's tensors, which are
-// where the kernels find them.
+// Emulated GPUs (tests/kernels/emulated_cuda.h) as the devices of a node: they cover everything
+// that a node on GPUs does, except Torch's own operations and NCCL. Enqueued work runs only at
+// Finish, and device memory must be copied, except for Torch's tensors, which the kernels access
+// directly.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ namespace distro::worker::testing {
 
 std::shared_ptr<const NodeDevices> MakeEmulatedDevices();
 
-// The same, but every Finish of rank 1's device calls `finish` first; when the device is gone,
+// The same, but every Finish of rank 1's device first calls `finish`, and its destructor calls
 // `gone`.
 std::shared_ptr<const NodeDevices> MakeWatchedDevices(std::function<void()> finish,
                                                       std::function<void()> gone);

@@ -67,14 +67,14 @@ TEST_F(EmulatedNodeTest, MoreRanksThanDevicesAreRefused) {
 TEST_F(EmulatedNodeTest, WorkspacesOfLibrariesAreInThePlan) {
   const auto devices = MakeEmulatedDevices();
   NodeOptions options = OptionsOf({.devices = devices});
-  const Node::Parts parts = {
+  const Node::Dependencies deps = {
       .layout = &tiny_.layout, .model = tiny_.model.get(), .devices = devices};
   options.memory_limit_bytes = devices->LibraryBytes() - 1;
-  const absl::Status status = Node::Create(options, parts).status();
+  const absl::Status status = Node::Create(options, deps).status();
   EXPECT_EQ(ReasonOf(status), "does_not_fit") << status;
   EXPECT_EQ(devices->LibraryBytes(), 2 * 32 << 20);
   options.memory_limit_bytes += 1 << 20;
-  EXPECT_TRUE(Node::Create(options, parts).ok());
+  EXPECT_TRUE(Node::Create(options, deps).ok());
 }
 
 // Rank 1 does not return from an operation in time, everything that the operation was given is

@@ -1,5 +1,5 @@
 // A node of a small model with odd shapes: more ranks than a tensor has block rows, ranks without
-// any part of a unit. What the tests of nodes on every device share.
+// any part of a unit. Shared by the tests of nodes on all devices.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ inline constexpr int kSequence = 9;
 struct NodeCase {
   Sharding sharding = Sharding::kNoShard;
   int ranks = 1;
-  std::shared_ptr<const NodeDevices> devices = nullptr;  // the host's
+  std::shared_ptr<const NodeDevices> devices = nullptr;  // nullptr: the host
   bool cpu_offload = false;
 };
 
@@ -90,7 +90,8 @@ class NodeFixture : public ::testing::Test {
     return *std::move(node);
   }
 
-  // The losses of `count` micro-batches, whose gradient the node has afterwards; its norm.
+  // Computes the gradient of `count` micro-batches at the node; returns its norm, and sets the
+  // losses.
   double Gradient(Node* node, int count, GradientAt at, std::vector<double>* losses = nullptr) {
     std::vector<std::vector<int32_t>> tokens;
     for (int i = 0; i < count; ++i) tokens.push_back(RandomTokens(2 * kSequence, 40, i));

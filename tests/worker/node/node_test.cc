@@ -113,13 +113,13 @@ TEST_F(NodeTest, ASnapshotOfAnotherModelIsRefused) {
 }
 
 TEST_F(NodeTest, WhatCannotFitIsRefusedBeforeItIsAllocated) {
-  const Node::Parts parts = {.layout = &tiny_.layout, .model = tiny_.model.get()};
+  const Node::Dependencies deps = {.layout = &tiny_.layout, .model = tiny_.model.get()};
   NodeOptions options{.ranks = 2, .memory_limit_bytes = 10000};
-  const absl::Status status = Node::Create(options, parts).status();
+  const absl::Status status = Node::Create(options, deps).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ReasonOf(status), "does_not_fit");
   options.memory_limit_bytes = 100000000;
-  EXPECT_TRUE(Node::Create(options, parts).ok());
+  EXPECT_TRUE(Node::Create(options, deps).ok());
 }
 
 // Said before the worker joins; with GPUs there is nothing to say.
@@ -148,8 +148,8 @@ TEST_F(NodeTest, OptionsThatContradictAreRefused) {
   NodeOptions options{.ranks = 2};
   options.fsdp.sharding = Sharding::kFullShard;
   options.fsdp.reduce_every_micro_batch = false;
-  const Node::Parts parts = {.layout = &tiny_.layout, .model = tiny_.model.get()};
-  EXPECT_EQ(Node::Create(options, parts).status().code(), absl::StatusCode::kInvalidArgument);
+  const Node::Dependencies deps = {.layout = &tiny_.layout, .model = tiny_.model.get()};
+  EXPECT_EQ(Node::Create(options, deps).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A small optimizer with a pending update, and what goes with it.
+// A small optimizer with a pending update, and the rest of a worker's state.
 #pragma once
 
 #include "common/layout/layout.h"
@@ -23,7 +23,7 @@ struct StateExample {
 
   const Optimizer& shards() const { return optimizer.optimizer(); }
 
-  // Momentum that is not 0, and an update of round 9 that is pending.
+  // Makes the momentum non-zero, and a pending update of round 9.
   void Step() {
     TensorBuffer gradient(layout);
     for (int i = 0; i < gradient.tensors(); ++i) {

@@ -1,4 +1,4 @@
-// A LocalExchange before which a test can change one thing.
+// Forwards all calls to a LocalExchange; a test overrides one of them.
 #pragma once
 
 #include <string>

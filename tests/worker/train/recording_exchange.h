@@ -1,4 +1,4 @@
-// An exchange that writes down what a worker hears and sends, and can change what it hears.
+// An exchange that records the events and updates of a worker, and can change the events.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,7 @@
 
 namespace distro::worker {
 
-// A change is made before the worker sees the event, and before it is written down.
+// Changes the event before the worker receives it, and before it is recorded.
 class RecordingExchange : public ForwardingExchange {
  public:
   using ForwardingExchange::ForwardingExchange;

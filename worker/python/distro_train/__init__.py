@@ -11,9 +11,9 @@
         optimizer.step(loss)
     run.save("checkpoint")
 
-The module's own tensors are trained. The aggregator says which samples are this worker's, and what
-all workers' updates together do to the parameters; after every round they are the same bits
-everywhere. docs/python.md is the page for people. What is logged goes to the logger "distro_train".
+The module's own tensors are trained. The aggregator assigns samples to this worker, and combines the
+updates of all workers into one change of the parameters. After every round all workers have the same
+bits. User guide: docs/python.md. Log messages go to the logger "distro_train".
 """
 
 from ._connect import connect

@@ -1,4 +1,4 @@
-"""How a program becomes a worker: arguments in, a joined run out."""
+"""Joins a run: checks the arguments and returns the run."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ def connect(
     """Joins the run of an aggregator and loads its newest parameters into `model`.
 
     url          "host:port"
-    ca           PEM file of who issued the aggregator's certificate; None: the system's
+    ca           PEM file of the CA of the aggregator's certificate; None: the system's CAs
     token_file   file with this worker's token, one line; or `token`, the token itself
-    insecure     plaintext, nobody is authenticated: for tests
+    insecure     plaintext without authentication, for tests
     name         of this worker in the run, [a-z0-9-]{1,63}
     model        parameters that require a gradient are trained: float32, or bfloat16 or float16 with
-                 a float32 master copy, with the names and shapes of the run's model. What
-                 torch.compile or DistributedDataParallel made of a module is that module
-    state_dir    folder in which this worker's own state is kept, one a worker; None: none is, and a
-                 process that is started again begins without momentum
+                 a float32 master copy, with the names and shapes of the run's model. The
+                 result of torch.compile or DistributedDataParallel counts as the module itself
+    state_dir    folder for this worker's own state, one per worker; None: no state is saved, and a
+                 restarted process begins without momentum
     state_interval_rounds
-                 rounds between saves; 0: only when it is closed
+                 rounds between saves; 0: saves only when the run is closed
     fingerprint  names the run's data, the same on all workers: a text of 1 to 128 bytes
                  (fingerprint_of_tokens for the files of distro-worker), or the data set, whose
-                 attribute `fingerprint` is that text. None: not said, which a run allows whose
-                 run.json has "data_fingerprint": "any"
+                 attribute `fingerprint` is that text. None: no fingerprint, allowed only
+                 if run.json has "data_fingerprint": "any"
     tokenizer    what made the tokens: the tokenizer's file, its SHA-256 in hexadecimal, or "bytes"
                  where a token is a byte. Needed in a run that has "tokenizer_sha256" in run.json,
                  and compared with it
-    timeout      seconds to wait for a run to join; None: as long as it takes
+    timeout      seconds to wait for a run to join; None: no limit
 
     After torch.distributed.init_process_group all its processes are one worker, and each calls this
     with the same arguments: rank 0 joins the run, the others get what the module is to be from it.
@@ -98,7 +98,7 @@ def connect(
 
 
 def _text_of(fingerprint: str | Fingerprinted | None) -> str | None:
-    """ValueError: neither a text nor a data set that has one."""
+    """ValueError: neither a text nor a data set with the attribute."""
     if fingerprint is None:
         return None
     text = fingerprint if isinstance(fingerprint, str) else getattr(fingerprint, "fingerprint", None)
@@ -112,7 +112,7 @@ def _text_of(fingerprint: str | Fingerprinted | None) -> str | None:
 
 
 def _name_of_tokenizer(tokenizer: str) -> str:
-    """As the aggregator compares it. ValueError: it is neither a file nor a name."""
+    """The form that the aggregator compares. ValueError: neither a file nor a name."""
     if tokenizer == "bytes" or re.fullmatch("[0-9a-f]{64}", tokenizer):
         return tokenizer
     try:
@@ -125,7 +125,7 @@ def _name_of_tokenizer(tokenizer: str) -> str:
 
 
 def _write_token(token: str) -> str:
-    """A file with it; its path."""
+    """Writes the token to a file and returns its path."""
     handle, path = tempfile.mkstemp(prefix="distro-train-")  # readable by us alone
     with os.fdopen(handle, "w") as file:
         file.write(token + "\n")

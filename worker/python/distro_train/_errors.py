@@ -1,11 +1,11 @@
-"""How a run can end, by the reason that docs/protocol.md, "Statuses", has for it."""
+"""The errors that end a run, by their reason in docs/protocol.md, "Statuses"."""
 
 from __future__ import annotations
 
 
 class Error(Exception):
-    """A run ended, or could not begin. `reason` is the word that logs and metrics have for it, or
-    empty; the message ends with what to do about it."""
+    """A run ended, or could not begin. `reason` is the word in logs and metrics, or empty. The message
+    ends with the remedy."""
 
     remedy = ""
 
@@ -19,13 +19,13 @@ class Error(Exception):
 
 
 class NotReachable(Error):
-    """Nobody answered in time."""
+    """The aggregator did not answer in time."""
 
     remedy = "check the address and that the aggregator runs"
 
 
 class OtherRun(Error):
-    """The aggregator has another run than this worker is for."""
+    """The aggregator's run is not the one that this worker belongs to."""
 
     remedy = "check the address, and what the run's config.json says of its model"
 
@@ -37,19 +37,19 @@ class OtherData(Error):
 
 
 class OtherVersion(Error):
-    """The aggregator does not talk with this version."""
+    """The aggregator does not support this version."""
 
     remedy = "use the aggregator's version, or the minor version before it"
 
 
 class NotAuthorized(Error):
-    """The aggregator does not accept the credential, or not for this name."""
+    """The aggregator refused the credential, or does not accept it for this name."""
 
     remedy = "check the token, and that it was made for this name"
 
 
 class Quarantined(Error):
-    """Nothing is accepted from this worker until an operator admits it."""
+    """The aggregator accepts nothing from this worker until an operator admits it."""
 
     remedy = "fix the cause, then: distroctl admit NAME"
 

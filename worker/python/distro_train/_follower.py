@@ -1,4 +1,4 @@
-"""The other processes of a worker: they compute gradients, and rank 0 says what becomes of them."""
+"""The processes of a worker other than rank 0: they compute gradients, and rank 0 takes the steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Follower:
-    """What Lead is for rank 0, with its functions."""
+    """The counterpart of Lead in the other ranks, with the same functions."""
 
     def __init__(self, named_parameters: dict[str, torch.nn.Parameter], ranks: Ranks) -> None:
         self._parameters = named_parameters
@@ -21,7 +21,7 @@ class Follower:
         self.asked = ""
 
     def masters(self) -> dict[str, torch.Tensor]:
-        """What nobody steps here: rank 0 does."""
+        """The module's own parameters; only rank 0 steps them."""
         return dict(self._parameters)
 
     def join(self, timeout: float | None) -> dict[str, Any]:

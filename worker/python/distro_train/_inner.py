@@ -1,4 +1,4 @@
-"""The inner optimizer that run.json describes: what distro-worker takes its local steps with."""
+"""The inner optimizer that run.json describes; distro-worker uses the same one for local steps."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class RunOptimizer(torch.optim.Optimizer):
         self.param_groups = [group for part in self.parts for group in part.param_groups]
 
     def set_rate(self, rate: float) -> None:
-        """The next step's, for every group."""
+        """Sets the next step's rate in every group."""
         for group in self.param_groups:
             group["lr"] = rate
 
@@ -74,6 +74,6 @@ class RunOptimizer(torch.optim.Optimizer):
         self.param_groups = [group for part in self.parts for group in part.param_groups]
 
     def reset(self) -> None:
-        """As before the first step."""
+        """Resets the state to that before the first step."""
         for part in self.parts:
             part.state.clear()

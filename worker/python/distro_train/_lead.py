@@ -24,8 +24,8 @@ _SIGN_OF_LIFE_SECONDS = 5  # that the other processes hear while it does
 
 
 class Lead:
-    """What is asked of the program by `session` (worker/python/session.h), and with several processes
-    what the others need of it."""
+    """Answers the requests of `session` (worker/python/session.h), and with several processes shares
+    the results with the others."""
 
     def __init__(
         self,
@@ -50,15 +50,15 @@ class Lead:
         return {name: masters[name] for name in self._parameters}
 
     def join(self, timeout: float | None) -> dict[str, Any]:
-        """Starts, and waits until the run is joined; what it is (Session::Describe). All processes
-        have the run's parameters."""
+        """Starts, waits until the run is joined, and returns its description (Session::Describe).
+        Afterwards all processes have the run's parameters."""
         found = self._shared(lambda: self._join(timeout))
         if self._state_dir is not None:
             self._state = InnerState(self._state_dir, found["run_id"], found["local_steps"])
         return found
 
     def attach(self, optimizer: Optimizer) -> None:
-        """The optimizer goes on with the state that is kept."""
+        """Loads the saved state into the optimizer."""
         self._optimizer = optimizer
         if self._state is None or optimizer.inner is None:
             return
@@ -67,13 +67,13 @@ class Lead:
             optimizer.load_state_dict(inner)
 
     def advance(self, loss: float) -> bool:
-        """Answers what is asked, with the loss of a step, and serves the training thread until it asks
-        for a gradient or has ended; whether a round ended. All processes have what the module is then."""
+        """Answers the request with the loss of a step, and serves the training thread until it asks for
+        a gradient or ends. Returns whether a round ended. Afterwards all processes have the same module."""
         self._finish_devices()
         return bool(self._shared(lambda: self._advance(loss))["round_ended"])
 
     def samples(self, size: int) -> tuple[list[int], list[int]]:
-        """Of the step, and those that are expected from it on, when a round begins."""
+        """The samples of the step; when a round begins, also those expected from this step on."""
         if self._ranks is None:
             return self._session.samples(size), self._session.expected(size)
         given: tuple[list[int], list[int]] = self._shared(
@@ -82,7 +82,7 @@ class Lead:
         return given
 
     def ending(self) -> tuple[str, str, str]:
-        """With which the training thread ended: code, reason, message."""
+        """The status with which the training thread ended: code, reason, message."""
         how: tuple[str, str, str] = self._session.ending()
         return how
 
@@ -133,7 +133,7 @@ class Lead:
         return {"round_ended": begins or self.asked == "end", "asked": self.asked}
 
     def _shared(self, work: Any, tensors: bool = True) -> dict[str, Any]:
-        """work(), and the other processes have what it gave, or why it gave nothing, and the module."""
+        """Calls work() and shares its result or error, and the module, with the other processes."""
         if self._ranks is None:
             alone: dict[str, Any] = work()
             return alone
@@ -150,13 +150,13 @@ class Lead:
         return done
 
     def _finish_devices(self) -> None:
-        """What this thread enqueued is done: the C++ side reads it on streams of its own."""
+        """Waits for the work that this thread enqueued, because the C++ side reads it on its own streams."""
         for device in {parameter.device for parameter in self._parameters.values()}:
             if device.type != "cpu":
                 torch.accelerator.synchronize(device)
 
     def _wait(self) -> tuple[str, bool, float, int]:
-        """What is asked; empty when nothing is for a while, so that signals are seen."""
+        """The next request; empty after a short time without one, so that Python handles signals."""
         request: tuple[str, bool, float, int] = self._session.wait(_POLL_MILLISECONDS)
         for line in self._session.take_log():
             _, level, text = line.split(maxsplit=2)
@@ -181,7 +181,7 @@ class Lead:
             self._session.answer(0.0)
 
     def _keep(self, local_steps: int) -> float:
-        """1: the inner optimizer's state is kept."""
+        """Saves the inner optimizer's state. 1: done, or nothing to save; 0: it failed."""
         if self._optimizer is None or self._state is None:
             return 1.0  # nothing was stepped since it was kept
         try:

@@ -18,7 +18,7 @@ torch.ops.load_library(  # type: ignore[no-untyped-call]
 
 
 def trainable(model: torch.nn.Module) -> tuple[list[str], list[torch.nn.Parameter]]:
-    """Names and parameters of what is trained, tied ones once; those of the module inside what
+    """Names and parameters that are trained, tied ones once; of the module inside what
     torch.compile or DistributedDataParallel made of it.
 
     ValueError: parts of the parameters are in other processes (FSDP)."""
@@ -50,7 +50,7 @@ def new_session(
 
 
 def fingerprint_of_tokens(path: str) -> str:
-    """The fingerprint of a file of tokens or text, as distro-worker has it of its --data.
+    """The fingerprint of a file of tokens or text, the same as distro-worker's for --data.
 
     Reads the file once. ValueError: there is no such file, or it holds no tokens."""
     return str(torch.ops.distro_train.fingerprint(path))

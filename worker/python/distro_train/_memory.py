@@ -1,4 +1,4 @@
-"""Which memory holds a trained parameter."""
+"""The memory of a trained parameter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ParameterMemory:
     replica_bytes  of the run's parameters after the last round, float32 in the host's memory
     rule_bytes     of the error buffer (deltas) or the momentum (signs), float32 in the host's memory
 
-    The inner optimizer's state and the gradients are not in it."""
+    The inner optimizer's state and the gradients are not included."""
 
     dtype: torch.dtype
     device: torch.device
@@ -31,7 +31,7 @@ class ParameterMemory:
 
     @classmethod
     def of(cls, parameter: torch.Tensor, held: Mapping[str, int]) -> ParameterMemory:
-        """Of what the C++ side says that it has of a parameter."""
+        """From the C++ side's sizes of a parameter."""
         return cls(
             dtype=parameter.dtype,
             device=parameter.device,

@@ -30,11 +30,11 @@ class Optimizer(torch.optim.Optimizer):
 
     `param_groups`, `state`, `state_dict` and `load_state_dict` are the inner optimizer's.
 
-    Gradients are the program's to make, clipping is the run's (clip_norm). They are set to None after
-    each step, so a loop needs no zero_grad.
+    The program computes gradients; the step clips them by the run's clip_norm. Afterwards they are set
+    to None, so a loop needs no zero_grad.
 
-    ValueError: an inner optimizer with method "signs", or one that does not step what the run
-    trains. RuntimeError: the run has an optimizer already."""
+    ValueError: an inner optimizer with method "signs", or one that does not step exactly the
+    run's parameters. RuntimeError: the run has an optimizer already."""
 
     def __init__(self, run: Run, inner: torch.optim.Optimizer | MakeInner | None = None) -> None:
         deltas = run.config["method"] == "deltas"
@@ -53,20 +53,20 @@ class Optimizer(torch.optim.Optimizer):
         run.attach(self)
 
     def step(self, loss: torch.Tensor | float) -> bool:  # type: ignore[override]
-        """One inner step along the gradients of the batch that `run.batches` gave last.
+        """Takes one inner step along the gradients of the last batch of `run.batches`.
 
         loss  scalar: mean over the batch's samples, nats a token
 
-        True: it ended a round. Then what the round's steps did was sent, the results that came
-        since were applied, and the module has the run's parameters; this waits for the network.
+        True: it ended a round. Then the round's update was sent, the results received since were
+        applied, and the module has the run's parameters; this waits for the network.
         False: the next batch is of the same round, or, with `batch_size`, of the same step.
 
-        A loss or gradient that is not finite steps nothing. Error: the run ended. RuntimeError: no
+        If the loss or a gradient is not finite, no step is taken. Error: the run ended. RuntimeError: no
         batch was taken since the last step."""
         return self._run.take(loss.item() if isinstance(loss, torch.Tensor) else loss)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Of the module's parameters, whatever it is that the inner optimizer steps."""
+        """Clears the gradients of the module's parameters, also if the inner optimizer steps masters."""
         for parameter in self._run.named_parameters.values():
             if set_to_none:
                 parameter.grad = None
@@ -90,7 +90,7 @@ class Optimizer(torch.optim.Optimizer):
             self.inner.step()
 
     def reset_inner(self) -> None:
-        """Called by the run: what the steps did was not finite, their state is forgotten."""
+        """Called by the run when the result of the steps was not finite: resets their state."""
         _log.warning("the inner optimizer begins anew: its steps were not finite")
         if self._by_run is not None:
             self._by_run.reset()
@@ -99,7 +99,7 @@ class Optimizer(torch.optim.Optimizer):
 
 
 def _check_steps(inner: torch.optim.Optimizer, run: Run) -> None:
-    """ValueError: it does not step what is to be stepped; names the first parameter and the remedy."""
+    """ValueError: it does not step exactly the run's parameters; names the first one and the remedy."""
     held = {id(p) for group in inner.param_groups for p in group["params"]}
     for name, master in run.masters.items():
         if id(master) in held:

@@ -1,4 +1,4 @@
-"""How far a run is, for people."""
+"""The progress bar of a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _bar(rounds: int, done: int) -> Any:
 
 
 class Progress:
-    """Of `rounds` rounds `done` are over."""
+    """Shows that `done` of `rounds` rounds are over."""
 
     def __init__(self, rounds: int, done: int) -> None:
         self._rounds = rounds

@@ -1,4 +1,4 @@
-"""The processes of one worker: what rank 0, which talks with the aggregator, shares with the others."""
+"""Communication between the processes of one worker; rank 0 talks with the aggregator."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ _TIMEOUT = datetime.timedelta(minutes=5)
 
 
 class Ranks:
-    """The processes of torch.distributed's default group, by a group of their own for what is no
-    gradient. Every process calls the same functions in the same order. Error: another one has gone."""
+    """The processes of torch.distributed's default group, with a group of their own for
+    everything except gradients. Every process calls the same functions in the same order. Error:
+    another process has ended."""
 
     def __init__(self) -> None:
         self._dist = torch.distributed
@@ -25,17 +26,17 @@ class Ranks:
         self._group = self._dist.new_group(backend="gloo", timeout=_TIMEOUT)
 
     def share(self, message: Any = None) -> Any:
-        """What rank 0 gave."""
+        """Returns rank 0's value in every process."""
         holder = [message]
         self._guard(lambda: self._dist.broadcast_object_list(holder, src=0, group=self._group))
         return holder[0]
 
     def share_tensors(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Those of rank 0, to the bit, in every process."""
+        """Copies rank 0's tensors to every process, bit for bit."""
         self._guard(lambda: self._broadcast(tensors))
 
     def mean(self, value: float) -> float:
-        """Over all processes; the same bits in each."""
+        """The mean over all processes, with the same bits in each."""
         sum_of_all = torch.tensor(value, dtype=torch.float64)
         self._guard(lambda: self._dist.all_reduce(sum_of_all, group=self._group))
         return sum_of_all.item() / self.size
@@ -64,7 +65,7 @@ class Ranks:
 
 
 def ranks() -> Ranks | None:
-    """None: this process is alone."""
+    """The processes of this worker; None if there is only this one."""
     dist = torch.distributed
     if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
         return None

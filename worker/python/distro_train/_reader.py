@@ -1,4 +1,4 @@
-"""Reads batches before they are asked for."""
+"""Reads batches ahead of their use."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class MapDataset(Protocol[Sample]):
 
 
 class Fingerprinted(Protocol):
-    """A data set that says which one it is."""
+    """A data set with a fingerprint."""
 
     @property
     def fingerprint(self) -> str: ...
 
 
 class Reader(Generic[Item, Batch]):
-    """Reads and collates on a thread of its own, which is the only one that touches the data set: the
-    batches that are expected, in their order and a few at a time, and whatever else is taken.
+    """Reads and collates on its own thread, the only one that uses the data set. It reads the expected
+    batches ahead, in order and a few at a time, and any other batch when it is taken.
 
-    A context manager: leaving it drops what was read and not taken. One thread uses it."""
+    A context manager: leaving it drops the batches that were not taken. One thread uses it."""
 
     def __init__(self, dataset: MapDataset[Item], collate: Callable[[list[Item]], Batch]) -> None:
         self._dataset = dataset
@@ -42,12 +42,12 @@ class Reader(Generic[Item, Batch]):
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "distro-train-reader")
         self._expected: list[tuple[int, ...]] = []
         self._begun: OrderedDict[tuple[int, ...], concurrent.futures.Future[Batch]] = OrderedDict()
-        #: Batches that were taken, and those of them that were there already.
+        #: Batches taken, and how many of them were read ahead.
         self.taken = self.ahead = 0
 
     def expect(self, batches: Iterable[Sequence[int]]) -> None:
-        """These will probably be taken next, in this order. What was expected before and is not among
-        them is dropped."""
+        """Announces the batches that will probably be taken next, in this order. Batches expected
+        earlier that are not among them are dropped."""
         self._expected = [tuple(batch) for batch in batches]
         wanted = set(self._expected)
         for batch in [batch for batch in self._begun if batch not in wanted]:
@@ -55,7 +55,7 @@ class Reader(Generic[Item, Batch]):
         self._begin_more()
 
     def take(self, samples: Sequence[int]) -> Batch:
-        """The batch of these samples. Whatever the data set or collate raises."""
+        """The batch of these samples. Raises what the data set or collate raises."""
         key = tuple(samples)
         reading = self._begun.pop(key, None)
         self.taken += 1
@@ -90,7 +90,7 @@ class Reader(Generic[Item, Batch]):
 
 
 def parts_of_step(samples: Sequence[int], rank: int, ranks: int, batch_size: int | None) -> list[list[int]]:
-    """The batches of one process of a step's samples, which the processes share evenly.
+    """The batches of one process; the processes share a step's samples evenly.
 
     ValueError: they do not divide."""
     if len(samples) % ranks != 0:
@@ -108,7 +108,7 @@ def parts_of_step(samples: Sequence[int], rank: int, ranks: int, batch_size: int
 def parts_of_steps(
     samples: Sequence[int], of_step: int, rank: int, ranks: int, batch_size: int | None
 ) -> list[list[int]]:
-    """The same of several steps with `of_step` samples each; a rest that is no step is left out."""
+    """The same for several steps with `of_step` samples each; an incomplete last step is left out."""
     batches: list[list[int]] = []
     for first in range(0, len(samples) - of_step + 1, of_step):
         batches += parts_of_step(samples[first : first + of_step], rank, ranks, batch_size)
@@ -116,7 +116,7 @@ def parts_of_steps(
 
 
 def check_fingerprint(dataset: Any, said: str | None) -> None:
-    """ValueError: the data set has another fingerprint than was said when the run was joined."""
+    """ValueError: the data set's fingerprint is not the one given to `connect`."""
     own = getattr(dataset, "fingerprint", None)
     if said is not None and isinstance(own, str) and own != said:
         raise ValueError(f"dataset.fingerprint: {own!r} is not {said!r}, which connect was given")

@@ -1,4 +1,4 @@
-"""A run that was joined, from the side of the program."""
+"""The program's view of a joined run."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """A run that this process takes part in, made by `connect`. A context manager: leaving it closes
-    it. One thread uses it."""
+    """A run that this process takes part in, returned by `connect`. A context manager: leaving it
+    closes the run. One thread uses it."""
 
     def __init__(
         self,
@@ -56,18 +56,18 @@ class Run:
         self.config: dict[str, Any] = {}
         #: Names of the tensors that Muon steps by default.
         self.muon: frozenset[str] = frozenset()
-        #: Name of the run, and what it was created as.
+        #: Identity of the run: its name and a random suffix.
         self.run_id = ""
 
     @property
     def parameters(self) -> dict[str, ParameterMemory]:
-        """Which memory of this process holds which trained parameter, by name."""
+        """The memory of each trained parameter in this process, by name."""
         held = self._worker.memory()
         return {name: ParameterMemory.of(value, held[name]) for name, value in self.named_parameters.items()}
 
     @property
     def done(self) -> bool:
-        """All rounds are over, and the module has the run's last parameters."""
+        """Whether all rounds are over; then the module has the run's last parameters."""
         return self._worker.asked == "end" and self._worker.ending()[0] == "OK"
 
     def batches(
@@ -78,17 +78,18 @@ class Run:
     ) -> Iterator[Batch]:
         """The samples of this worker's steps, as batches, until the run is done.
 
-        dataset     the same on every worker; the last held_out_fraction of it is never given
-        collate     called with a list of samples, makes a batch of them
-        batch_size  samples of a batch, which must divide those of a step; None: all of a step's.
-                    Smaller ones are accumulated: `step` steps with the last
+        dataset     the same on every worker; its last held_out_fraction is never read
+        collate     makes a batch of a list of samples
+        batch_size  samples per batch, a divisor of those of a step; None: all of a step.
+                    Gradients of smaller batches are accumulated; the last batch's `step` steps
 
-        Both are called on a thread of their own, ahead of the steps: for the rest of the round, and
-        for the next one as far as it is announced. Of several processes each has an equal part of a
-        step's samples.
+        Both are called on a separate thread, ahead of the steps: for the rest of the round, and for
+        the announced part of the next one. Each of several processes has an equal part of a step's
+        samples.
 
-        Call Optimizer.step once for each. Waits for the network. Error: the run ended. Whatever the
-        data set raises. ValueError: as `slots`, or the data set has another fingerprint than said."""
+        Call Optimizer.step once for each batch. Waits for the network. Error: the run ended. Raises
+        what the data set raises. ValueError: as `slots`, or the data set's fingerprint is not the one
+        given to `connect`."""
         check_fingerprint(dataset, self._fingerprint)
         with Reader(dataset, collate) as reader:
             self._reader = reader
@@ -96,29 +97,28 @@ class Run:
                 yield reader.take(samples)
 
     def slots(self, size: int, batch_size: int | None = None) -> Iterator[list[int]]:
-        """The same for programs that read by themselves: indices into a data set of `size` samples.
+        """For programs that read by themselves: yields indices into a data set of `size` samples.
 
         ValueError: a batch_size that does not divide, or too few samples."""
         return self._slots(size, batch_size, None)
 
     def save(self, folder: str) -> None:
-        """Writes the run's parameters as they are after the last round that was applied, in the Hugging
-        Face layout: config.json and model.safetensors, f32. Of several processes rank 0 does. OSError:
-        it cannot be written."""
+        """Writes the run's parameters after the last applied round, in the Hugging Face layout:
+        config.json and model.safetensors, f32. Of several processes only rank 0 writes. OSError: it
+        cannot be written."""
         self._worker.save(folder)
 
     def summary(self) -> dict[str, Any]:
-        """Readings of this process so far (docs/worker.md, "Summary"), and `batches`, that were taken,
-        with `batches_ahead`, those of them that were there already. Of several processes rank 0 has those
-        of the worker."""
+        """Readings of this process so far (docs/worker.md, "Summary"), and `batches`, the batches
+        taken, with `batches_ahead`, how many of them were read ahead. Rank 0 has the worker's readings."""
         readings = self._worker.summary()
         if self._reader is not None:
             readings |= {"batches": self._reader.taken, "batches_ahead": self._reader.ahead}
         return readings
 
     def close(self) -> None:
-        """Leaves the run and keeps the state. What was stepped of a round that is not over is kept as
-        an update that the next process sends. Idempotent."""
+        """Leaves the run and saves the state. The steps of an open round are saved as an update that the
+        next process sends. Idempotent."""
         if self._closed:
             return
         self._closed = True
@@ -140,7 +140,7 @@ class Run:
     ) -> None:
         self.close()
 
-    # What follows is for this package.
+    # The functions below are for this package.
 
     def begin(self, timeout: float | None) -> None:
         """Waits until the run is joined."""
@@ -149,14 +149,14 @@ class Run:
         self.muon = frozenset(found["muon"])
 
     def attach(self, optimizer: Optimizer) -> None:
-        """The run has its optimizer."""
+        """Sets the run's optimizer."""
         if self._optimizer is not None:
             raise RuntimeError("the run has an optimizer already")
         self._optimizer = optimizer
         self._worker.attach(optimizer)
 
     def take(self, loss: float) -> bool:
-        """Optimizer.step."""
+        """Implements Optimizer.step."""
         if self._stepped >= self._given:
             raise RuntimeError("take a batch from run.batches or run.slots before each step")
         self._stepped += 1
@@ -189,7 +189,7 @@ class Run:
                     raise RuntimeError("Optimizer.step was not called for the last batch")
 
     def _advance(self, loss: float) -> bool:
-        """To the next gradient or the end; whether a round ended."""
+        """Continues to the next gradient or the end. Returns whether a round ended."""
         begins = self._worker.asked == "joined"
         ended = self._worker.advance(loss)
         for parameter in self.named_parameters.values():
@@ -206,7 +206,7 @@ class Run:
 
 
 def _close_later(run: Run) -> Callable[[], None]:
-    """Closes the run when the interpreter ends, if it is still there."""
+    """Registers, and returns, a function that closes the run when the interpreter ends."""
     held = weakref.ref(run)
 
     def close() -> None:

@@ -1,7 +1,7 @@
 """The inner optimizer's state as files in a worker's state folder (docs/files.md).
 
 `inner-<steps>.pt` belongs to the state file of the C++ side that has taken that many local steps.
-The last two are kept: whichever state file a crash leaves, the file that belongs to it is there."""
+The last two are kept, so that every state file that a crash may leave has its counterpart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = logging.getLogger("distro_train")
 
 
 class InnerState:
-    """`restored`: local steps of the state that the run goes on with; 0: none."""
+    """`restored`: local steps of the state from which the run continues; 0: none."""
 
     def __init__(self, folder: str, run_id: str, restored: int) -> None:
         self._folder = pathlib.Path(folder)
@@ -27,7 +27,7 @@ class InnerState:
         return self._folder / f"inner-{steps}.pt"
 
     def load(self) -> dict[str, Any] | None:
-        """What belongs to the restored state. None: nothing does, and a line is logged."""
+        """The inner optimizer's state that belongs to the restored state. None: there is none; logs a line."""
         if self._kept == 0:
             return None
         path = self._path(self._kept)
@@ -43,7 +43,7 @@ class InnerState:
         return state
 
     def save(self, steps: int, inner: dict[str, Any]) -> None:
-        """Durable and atomic. OSError: it could not be written."""
+        """Writes it durably and atomically. OSError: it could not be written."""
         path = self._path(steps)
         part = path.with_suffix(".part")
         with open(part, "wb") as file:

@@ -1,4 +1,4 @@
-"""Trains with transformers.Trainer in a run. Loads the package transformers, which nothing else of this package does.
+"""Trains with transformers.Trainer in a run. Only this module of the package imports transformers.
 
     from distro_train.transformers import RunTrainer
 
@@ -9,8 +9,8 @@
 
 For trainers that derive from transformers.Trainer: `class RunSFTTrainer(RunTrainerMixin, trl.SFTTrainer): pass`.
 
-A callback alone could not do it: it sees no loss, and Trainer's own data loader asks for a batch before the step
-that decides which samples come next.
+A callback alone is not enough: it sees no loss, and Trainer's own data loader requests a batch before the step
+that determines the next samples.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _REFUSED = {
 
 
 class RunTrainerMixin:
-    """Before transformers.Trainer, or a class that derives from it: its training happens in `run`.
+    """A base class before transformers.Trainer, or a class that derives from it, that trains in `run`.
 
-    The run says which samples are trained on, in which order, how many a step has and when training
-    ends; `train` returns then, or after `max_steps` where that is set. Its method, inner optimizer,
+    The run determines the samples, their order, the samples per step and the end of training; `train`
+    returns then, or after `max_steps` if that is set. Its method, inner optimizer,
     rates and clipping replace those of TrainingArguments: optim, learning_rate, weight_decay,
     warmup, lr_scheduler_type, max_grad_norm, num_train_epochs and seeds of data are not read. With
     optimizers=(inner, scheduler) as Trainer takes them, `inner` is the inner optimizer of a run of
@@ -48,8 +48,8 @@ class RunTrainerMixin:
     over a step. Logging, evaluation, saving, bf16, gradient checkpointing and torch_compile are
     Trainer's. What it logs as loss is the mean over the step's labels.
 
-    ValueError: arguments that cannot be in a run, another model than the run's; names them and says
-    what to do. `train` raises what Optimizer.step does."""
+    ValueError: arguments that a run does not support, or a model that is not the run's; names them and
+    the remedy. `train` raises what Optimizer.step raises."""
 
     def __init__(
         self,
@@ -92,13 +92,13 @@ class RunTrainerMixin:
         return _Batches(self.run, loader.dataset, loader.collate_fn, size)
 
     def training_step(self, *positional: Any, **named: Any) -> torch.Tensor:
-        """Trainer's, of a part of a step; parts add up to the step's loss."""
+        """Trainer's loss of a part of a step; the parts add up to the step's loss."""
         loss: torch.Tensor = super().training_step(*positional, **named)  # type: ignore[misc]
         self._step.loss += loss.item()
         return loss
 
     def train(self, resume_from_checkpoint: Any = None, **named: Any) -> Any:
-        """Trainer's. Goes on by itself where connect had the state_dir of an earlier process."""
+        """Trainer's train. Continues automatically if connect got the state_dir of an earlier process."""
         if resume_from_checkpoint:
             raise ValueError("resume_from_checkpoint: the run has the parameters, and state_dir of connect the rest")
         return super().train(**named)  # type: ignore[misc]
@@ -109,7 +109,7 @@ class RunTrainer(RunTrainerMixin, transformers.Trainer):  # type: ignore[misc]
 
 
 class _Step(Optimizer):
-    """Optimizer as Trainer calls it: `step` without the loss, which is added up here before."""
+    """The Optimizer in the form that Trainer calls: `step` without the loss, which is added up before."""
 
     def __init__(self, run: Run, inner: torch.optim.Optimizer | None) -> None:
         super().__init__(run, inner)
@@ -127,7 +127,7 @@ class _Step(Optimizer):
 
 
 class _RunRates(torch.optim.lr_scheduler.LRScheduler):
-    """Leaves the rates as the run sets them; what Trainer logs is that of the last step."""
+    """A scheduler that keeps the run's rates; Trainer logs the rate of the last step."""
 
     def get_lr(self) -> list[float | torch.Tensor]:
         return [group["lr"] for group in self.optimizer.param_groups]
@@ -149,7 +149,7 @@ class _EndsWithRun(transformers.TrainerCallback):  # type: ignore[misc]
 
 
 class _Batches:
-    """What Trainer takes for a data loader: no length, and nothing is read before the step that decides it."""
+    """Trainer's data loader: without a length, and reads nothing before the step that determines the samples."""
 
     def __init__(self, run: Run, dataset: Any, collate: Any, size: int) -> None:
         self._run = run

@@ -16,8 +16,7 @@ namespace distro {
 
 class FollowTest : public ::testing::Test {
  protected:
-  // The first call of `rpc` was refused; the second came over another connection, where a newer
-  // aggregator may be.
+  // Expects that the first call of `rpc` was refused, and that the second used another connection.
   void ExpectAnotherConnection(const std::string& rpc) {
     const AggregatorState state = aggregator_.state();
     const std::vector<std::string>& peers = state.peers.at(rpc);

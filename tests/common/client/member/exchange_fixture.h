@@ -75,8 +75,8 @@ class GrpcExchangeTest : public ::testing::Test {
     options_.backoff = {absl::Milliseconds(2), absl::Milliseconds(20)};
   }
 
-  // The same address, and script and record as `change` leaves them, another server: what is under
-  // way breaks.
+  // Replaces the server at the same address, with script and record after `change`: calls in
+  // progress break.
   void RestartAggregator(const std::function<void(AggregatorState&)>& change = [](auto&) {}) {
     AggregatorState state = aggregator_->state();
     const int port = aggregator_->port();
@@ -130,7 +130,7 @@ class GrpcExchangeTest : public ::testing::Test {
     EXPECT_EQ(committed->round(), RoundId(round));
   }
 
-  // One payload a segment: `bytes` long, each byte the segment's number.
+  // One payload per segment: `bytes` long, each byte the segment's number.
   RoundUpdate Update(uint64_t round, size_t bytes = 10) const {
     RoundUpdate update{
         .round = RoundId(round), .state_hash = 9, .loss = 0.5, .abstain = false, .payloads = {}};

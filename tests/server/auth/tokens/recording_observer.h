@@ -1,4 +1,4 @@
-// Keeps what the credentials' files tell of their reloads: "FILE ok" or "FILE error".
+// Records the reloads of credentials: "FILE ok" or "FILE error".
 #pragma once
 
 #include <string>
