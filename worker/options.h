@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -43,9 +44,12 @@ struct WorkerOptions {
   bool stateless = false;
   // Updates after which the worker leaves; 0: when the run is done.
   uint64_t updates = 0;
-  // How the node's ranks share model and samples; its torch_threads are not read, `threads` counts
-  // for every rank.
+  // How the node's ranks share model and samples; its torch_threads and fsdp.param_dtype are not
+  // read: `threads` counts for every rank, and `param_dtype`.
   NodeOptions node = {};
+  // Type of the parameters for computation; empty: DefaultParamDtype of the device. f32 on a GPU
+  // needs twice the memory and, by data sheets, 15 times as long.
+  std::optional<FloatType> param_dtype = {};
   // Folder for the trained model, Hugging Face layout; empty: it is not written.
   std::string checkpoint_dir;
   // Also every so many rounds; 0: only at the end.
@@ -77,6 +81,7 @@ struct WorkerOptions {
   absl::Status TakeInvite(absl::Time now);
   // InvalidArgument names the flag and the remedy.
   absl::Status Validate() const;
+  FloatType ParamDtype() const { return param_dtype.value_or(DefaultParamDtype(node.device)); }
   // One line, for the start of the process.
   void WriteTo(Log* log) const;
 };
