@@ -70,7 +70,7 @@ TEST(GpuMemoryTest, ThePlanHoldsOnTheCachingAllocator) {
   config.intermediate_size = 1536;
   config.vocab_size = 8000;
   config.max_positions = 512;
-  FixCublasWorkspace();
+  SetUpCublas();
   for (const FloatType type : {FloatType::kF32, FloatType::kBf16}) {
     const FsdpOptions options{.param_dtype = type};
     Node node(config, 1, options, 1, at::Device("cuda:0"));
