@@ -139,6 +139,35 @@ TEST(NcclCommunicatorTest, CollectivesGiveTheRightValues) {
   EXPECT_THAT(OnEveryRank(communicators, body), Each(absl::OkStatus()));
 }
 
+// While operations are under way, each rank in its turn returns memory to the driver, takes some
+// from it, and copies from memory that is not pinned: calls that may wait for what peers enqueued.
+TEST(NcclCommunicatorTest, RanksMayMakeCallsThatWaitForDevices) {
+  NEEDS_GPUS(2);
+  Communicators communicators =
+      MakeNcclCommunicators(AllGpus(), {.watchdog = absl::Seconds(30)}).value();
+  const int ranks = VisibleGpus();
+  const auto body = [&](int rank, Communicator& communicator) -> absl::Status {
+    const absl::Status ready = UseGpu(rank);
+    if (!ready.ok()) return ready;
+    const std::vector<int64_t> cuts = Cuts(ranks);
+    const auto options = at::TensorOptions(at::kFloat).device(DeviceOf(rank));
+    const at::Tensor shard = at::arange(cuts[rank], cuts[rank + 1], options);
+    const at::Tensor whole = at::zeros({cuts.back()}, options);
+    for (int i = 0; i < 100 * ranks; ++i) {
+      const auto transfer = communicator.StartAllGather("a", cuts, shard, whole);
+      if (i % ranks == rank) {
+        allocator::emptyCache();
+        at::zeros({(1 << 20) + i}, at::kFloat).to(DeviceOf(rank));
+      }
+      const absl::Status status = Finish(communicator, transfer);
+      if (!status.ok()) return status;
+    }
+    EXPECT_TRUE(whole.equal(at::arange(cuts.back(), options)));
+    return communicator.Barrier("end");
+  };
+  EXPECT_THAT(OnEveryRank(communicators, body), Each(absl::OkStatus()));
+}
+
 TEST(NcclCommunicatorTest, AnAbortedGroupNamesTheRankThatFailed) {
   NEEDS_GPUS(2);
   for (int victim = 0; victim < VisibleGpus(); ++victim) {
