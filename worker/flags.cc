@@ -1,5 +1,6 @@
 #include "worker/flags.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,10 @@ absl::StatusOr<int> ParseMicroBatch(absl::string_view text) {
   if (absl::SimpleAtoi(text, &samples) && samples >= 0) return samples;
   return absl::InvalidArgumentError(
       absl::StrCat("'", text, "' is neither auto nor a number of samples"));
+}
+
+absl::StatusOr<std::optional<FloatType>> ParseParamDtype(absl::string_view text) {
+  return ParseFloatType(text);
 }
 
 std::vector<Flag> Flags(WorkerOptions* o) {
@@ -80,9 +85,9 @@ std::vector<Flag> Flags(WorkerOptions* o) {
                "shard_grad_op also the gradients, full_shard also the parameters.",
        .choices = {"no_shard", "shard_optimizer", "shard_grad_op", "full_shard"}},
       {.name = "param_dtype",
-       .value = ParsedAs(&fsdp->param_dtype, ParseFloatType, Name(fsdp->param_dtype)),
+       .value = ParsedAs(&o->param_dtype, ParseParamDtype, ""),
        .help = "Type of the copy used for computing: f32, or bf16, which needs half its memory. "
-               "The trained parameters stay f32.",
+               "The trained parameters stay f32. Default: bf16 with --device cuda, f32 with cpu.",
        .choices = {"f32", "bf16"}},
       {.name = "reduce_dtype",
        .value = ParsedAs(&fsdp->reduce_dtype, ParseFloatType, Name(fsdp->reduce_dtype)),

@@ -89,7 +89,7 @@ void WorkerOptions::WriteTo(Log* log) const {
                          {"device", Name(node.device)},
                          {"ranks", node.ranks},
                          {"sharding", Name(node.fsdp.sharding)},
-                         {"param_dtype", Name(node.fsdp.param_dtype)},
+                         {"param_dtype", Name(ParamDtype())},
                          {"reduce_dtype", Name(node.fsdp.reduce_dtype)},
                          {"activation_checkpointing", node.fsdp.checkpoint_every},
                          {"prefetch_units", node.fsdp.prefetch_units},

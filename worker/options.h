@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -43,9 +44,12 @@ struct WorkerOptions {
   bool stateless = false;
   // Number of updates after which the worker leaves; 0: when the run is done.
   uint64_t updates = 0;
-  // How the node's ranks share model and samples. Its torch_threads is ignored: `threads` applies
-  // to every rank.
+  // How the node's ranks share model and samples. Its torch_threads and fsdp.param_dtype are
+  // ignored: `threads` and `param_dtype` apply to every rank.
   NodeOptions node = {};
+  // Type of the parameters for computation; empty: DefaultParamDtype of the device. f32 on a GPU
+  // needs twice the memory and, by data sheets, 15 times as long.
+  std::optional<FloatType> param_dtype = {};
   // Folder for the trained model, Hugging Face layout; empty: it is not written.
   std::string checkpoint_dir;
   // Rounds between further checkpoints; 0: only one at the end.
@@ -77,6 +81,8 @@ struct WorkerOptions {
   absl::Status TakeInvite(absl::Time now);
   // InvalidArgument names the flag and the remedy.
   absl::Status Validate() const;
+  // The type of the parameters for computation: `param_dtype`, or the device's default.
+  FloatType ParamDtype() const { return param_dtype.value_or(DefaultParamDtype(node.device)); }
   // Logs the effective options in one line, at the start of the process.
   void WriteTo(Log* log) const;
 };

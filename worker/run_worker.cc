@@ -96,6 +96,7 @@ absl::StatusOr<std::string> ScratchDir(const LocalIdentity& identity) {
 TrainerOptions TrainerOptionsOf(const WorkerOptions& options, const LocalIdentity& identity) {
   NodeOptions node = options.node;
   node.torch_threads = options.threads;
+  node.fsdp.param_dtype = options.ParamDtype();
   return {.worker = identity.name,
           .incarnation = RandomWord() | 1,
           .micro_batch_samples = options.micro_batch_samples,

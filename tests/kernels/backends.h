@@ -44,7 +44,7 @@ inline std::vector<BackendCase> AllBackends() {
                        return std::make_unique<WaitingBackend>(MakeVectorBackend(kernels));
                      }});
   }
-  cases.push_back({"cuda_emulated", MakeEmulatedCudaBackend});
+  cases.push_back({"cuda_emulated", [] { return MakeEmulatedCudaBackend(); }});
   cases.push_back({"cuda", CudaOnThisMachine});
   return cases;
 }

@@ -1,8 +1,11 @@
 #include "tests/kernels/emulated_cuda.h"
 
 #include <algorithm>
+#include <atomic>
+#include <barrier>
 #include <cstring>
 #include <functional>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -26,9 +29,9 @@ using cuda::HalfBasis;
 using cuda::kThreads;
 
 // Runs the last thread first, so that code which relies on the order of threads fails.
-class HostThreads {
+class ThreadsInTurn {
  public:
-  explicit HostThreads(int count) : count_(count) {}
+  explicit ThreadsInTurn(int count) : count_(count) {}
   template <typename F>
   void Each(const F& f) const {
     for (int thread = count_ - 1; thread >= 0; --thread) f(thread);
@@ -44,6 +47,38 @@ class HostThreads {
   const int count_;
 };
 
+class RealThread {
+ public:
+  RealThread(int number, std::barrier<>* barrier) : number_(number), barrier_(barrier) {}
+  template <typename F>
+  void Each(const F& f) const {
+    f(number_);
+    barrier_->arrive_and_wait();
+  }
+  template <typename T>
+  T Add(T* at, std::type_identity_t<T> value) const {
+    return std::atomic_ref<T>(*at).fetch_add(value, std::memory_order_relaxed);
+  }
+
+ private:
+  const int number_;
+  std::barrier<>* const barrier_;
+};
+
+// Runs kernel(threads) with a group of threads.
+template <typename Kernel>
+void RunGroup(EmulatedThreads how, int count, const Kernel& kernel) {
+  if (how == EmulatedThreads::kInTurn) {
+    kernel(ThreadsInTurn(count));
+    return;
+  }
+  std::barrier<> barrier(count);
+  std::vector<std::thread> group;
+  for (int number = 0; number < count; ++number)
+    group.emplace_back([&, number] { kernel(RealThread(number, &barrier)); });
+  for (std::thread& thread : group) thread.join();
+}
+
 constexpr HalfBasis<float> kHalfBasis = cuda::MakeHalfBasisF32();
 constexpr HalfBasis<int32_t> kHalfBasisQ13 = cuda::MakeHalfBasisQ13();
 
@@ -55,73 +90,91 @@ std::unique_ptr<T> Scratch() {
   return scratch;
 }
 
-void CompressAll(const CompressArguments& arguments) {
+void CompressAll(EmulatedThreads how, const CompressArguments& arguments) {
   const auto scratch = Scratch<cuda::CompressScratch>();
-  const HostThreads threads(kThreads);
-  for (int64_t b = 0; b < arguments.blocks.count; ++b) {
-    cuda::CompressBlock(threads, arguments, b, *scratch);
-  }
+  RunGroup(how, kThreads, [&](const auto& threads) {
+    for (int64_t b = 0; b < arguments.blocks.count; ++b)
+      cuda::CompressBlock(threads, arguments, b, *scratch);
+  });
 }
 
-void ApplyAll(const ApplyArguments& arguments) {
-  const DefaultFloatEnvironment environment;
+void FeedbackAll(EmulatedThreads how, const cuda::FeedbackArguments& arguments) {
+  RunGroup(how, kThreads, [&](const auto& threads) {
+    for (int64_t b = 0; b < arguments.blocks.count; ++b)
+      threads.Each([&](int thread) { cuda::FeedbackColumn(arguments, b, thread, kHalfBasis); });
+  });
+}
+
+void ApplyAll(EmulatedThreads how, const ApplyArguments& arguments) {
   const auto scratch = Scratch<cuda::ApplyScratch>();
-  const HostThreads threads(kThreads);
-  threads.Each([&](int thread) { CopyHalfBasis(thread, kHalfBasisQ13, scratch->basis); });
-  for (int64_t b = 0; b < arguments.blocks.count; ++b)
-    cuda::ApplyBlock(threads, arguments, b, *scratch);
+  RunGroup(how, kThreads, [&](const auto& threads) {
+    const DefaultFloatEnvironment environment;
+    threads.Each([&](int thread) { CopyHalfBasis(thread, kHalfBasisQ13, scratch->basis); });
+    for (int64_t b = 0; b < arguments.blocks.count; ++b)
+      cuda::ApplyBlock(threads, arguments, b, *scratch);
+  });
 }
 
-void ApplyDeltasAll(const cuda::ApplyDeltasArguments& arguments) {
-  const DefaultFloatEnvironment environment;
+void ApplyDeltasAll(EmulatedThreads how, const cuda::ApplyDeltasArguments& arguments) {
   const auto scratch = Scratch<cuda::ApplyDeltasScratch>();
-  const HostThreads threads(kThreads);
-  threads.Each([&](int thread) { CopyHalfBasis(thread, kHalfBasisQ13, scratch->apply.basis); });
-  for (int64_t b = 0; b < arguments.blocks.count; ++b)
-    cuda::ApplyDeltasBlock(threads, arguments, b, *scratch);
+  RunGroup(how, kThreads, [&](const auto& threads) {
+    const DefaultFloatEnvironment environment;
+    threads.Each([&](int thread) { CopyHalfBasis(thread, kHalfBasisQ13, scratch->apply.basis); });
+    for (int64_t b = 0; b < arguments.blocks.count; ++b)
+      cuda::ApplyDeltasBlock(threads, arguments, b, *scratch);
+  });
 }
 
 template <bool kAsDct>
-void CompressDeltasAll(const cuda::CompressDeltasArguments& arguments) {
-  const DefaultFloatEnvironment environment;
+void CompressDeltasAll(EmulatedThreads how, const cuda::CompressDeltasArguments& arguments) {
   const auto scratch = Scratch<cuda::CompressDeltasScratch>();
-  for (int64_t b = 0; b < arguments.blocks.count; ++b)
-    cuda::CompressDeltasBlock<kAsDct>(HostThreads(kThreads), arguments, b, *scratch);
+  RunGroup(how, kThreads, [&](const auto& threads) {
+    const DefaultFloatEnvironment environment;
+    for (int64_t b = 0; b < arguments.blocks.count; ++b)
+      cuda::CompressDeltasBlock<kAsDct>(threads, arguments, b, *scratch);
+  });
 }
 
-void FeedbackDeltasAll(const cuda::FeedbackDeltasArguments& arguments) {
-  const DefaultFloatEnvironment environment;
+void FeedbackDeltasAll(EmulatedThreads how, const cuda::FeedbackDeltasArguments& arguments) {
   const auto scratch = Scratch<cuda::FeedbackFrequenciesScratch>();
   scratch->basis = kHalfBasis;
   scratch->common.all_returned = 0;
-  for (int64_t b = 0; b < arguments.blocks.count; ++b) {
-    if (arguments.as_dct)
-      cuda::FeedbackFrequencies(HostThreads(kThreads), arguments, b, *scratch);
-    else
-      cuda::FeedbackElements(HostThreads(kThreads), arguments, b, scratch->common);
-  }
+  RunGroup(how, kThreads, [&](const auto& threads) {
+    const DefaultFloatEnvironment environment;
+    for (int64_t b = 0; b < arguments.blocks.count; ++b) {
+      if (arguments.as_dct)
+        cuda::FeedbackFrequencies(threads, arguments, b, *scratch);
+      else
+        cuda::FeedbackElements(threads, arguments, b, scratch->common);
+    }
+  });
   *arguments.returned += scratch->common.all_returned;
 }
 
 // As RowsKernel and PiecesKernel of sum_of_squares.cu.
-void SumRows(const MatrixShape& matrix, const float* gradient, double* row_sums) {
+void SumRows(EmulatedThreads how, const MatrixShape& matrix, const float* gradient,
+             double* row_sums) {
   const int64_t row = kBlockSide * matrix.cols;
   const auto scratch = Scratch<cuda::SquaresScratch>();
-  for (int64_t begin = 0; begin < matrix.elements; begin += row) {
-    const int64_t end = std::min(begin + row, matrix.elements);
-    double sum = 0;
-    for (int64_t at = begin; at < end; at += cuda::kPiece) {
-      cuda::PieceSquares(HostThreads(cuda::kPieceThreads), gradient + at,
-                         std::min(cuda::kPiece, end - at), *scratch);
-      sum += scratch->sums[0];
+  std::fill_n(row_sums, matrix.BlocksDown(), 0.0);
+  RunGroup(how, cuda::kPieceThreads, [&](const auto& threads) {
+    for (int64_t at = 0; at < matrix.elements;) {
+      const int64_t down = at / row;
+      const int64_t end = std::min((down + 1) * row, matrix.elements);
+      const int64_t count = std::min(cuda::kPiece, end - at);
+      cuda::PieceSquares(threads, gradient + at, count, *scratch);
+      threads.Each([&](int thread) {
+        if (thread == 0) row_sums[down] += scratch->sums[0];
+      });
+      at += count;
     }
-    *row_sums++ = sum;
-  }
+  });
 }
 
 class EmulatedGpu final : public cuda::Gpu {
  public:
-  explicit EmulatedGpu(EmulatedOrder order) : order_(order), host_(MakeHostDevice()) {}
+  EmulatedGpu(EmulatedOrder order, EmulatedThreads threads)
+      : order_(order), threads_(threads), host_(MakeHostDevice()) {}
   ~EmulatedGpu() override { FreeUnused(); }
 
   absl::StatusOr<void*> Allocate(size_t bytes) override {
@@ -149,21 +202,16 @@ class EmulatedGpu final : public cuda::Gpu {
   }
 
   void Compress(const CompressArguments& arguments) override {
-    Do([=] { CompressAll(arguments); });
+    Do([=, this] { CompressAll(threads_, arguments); });
   }
   void Feedback(const cuda::FeedbackArguments& arguments) override {
-    Do([=] {
-      for (int64_t b = 0; b < arguments.blocks.count; ++b) {
-        HostThreads(kThreads).Each(
-            [&](int thread) { cuda::FeedbackColumn(arguments, b, thread, kHalfBasis); });
-      }
-    });
+    Do([=, this] { FeedbackAll(threads_, arguments); });
   }
   void Apply(const ApplyArguments& arguments) override {
-    Do([=] { ApplyAll(arguments); });
+    Do([=, this] { ApplyAll(threads_, arguments); });
   }
   void ApplyDeltas(const cuda::ApplyDeltasArguments& arguments) override {
-    Do([=] { ApplyDeltasAll(arguments); });
+    Do([=, this] { ApplyDeltasAll(threads_, arguments); });
   }
   void FindNotFinite(float beta, const float* begin, const float* x, const float* error,
                      int64_t elements, uint32_t* not_finite) override {
@@ -175,12 +223,13 @@ class EmulatedGpu final : public cuda::Gpu {
     });
   }
   void CompressDeltas(const cuda::CompressDeltasArguments& arguments) override {
-    Do([=] {
-      arguments.as_dct ? CompressDeltasAll<true>(arguments) : CompressDeltasAll<false>(arguments);
+    Do([=, this] {
+      arguments.as_dct ? CompressDeltasAll<true>(threads_, arguments)
+                       : CompressDeltasAll<false>(threads_, arguments);
     });
   }
   void FeedbackDeltas(const cuda::FeedbackDeltasArguments& arguments) override {
-    Do([=] { FeedbackDeltasAll(arguments); });
+    Do([=, this] { FeedbackDeltasAll(threads_, arguments); });
   }
   void Lookahead(float eta, const float* parameters, const float* momentum, float* out,
                  int64_t elements) override {
@@ -198,7 +247,7 @@ class EmulatedGpu final : public cuda::Gpu {
   int64_t SquaresWorkspace(const MatrixShape&) const override { return 0; }
   void SumOfSquares(const MatrixShape& matrix, const float* gradient, double* /*workspace*/,
                     double* row_sums) override {
-    Do([=] { SumRows(matrix, gradient, row_sums); });
+    Do([=, this] { SumRows(threads_, matrix, gradient, row_sums); });
   }
 
  private:
@@ -211,6 +260,7 @@ class EmulatedGpu final : public cuda::Gpu {
   }
 
   const EmulatedOrder order_;
+  const EmulatedThreads threads_;
   const std::unique_ptr<Device> host_;
   std::vector<std::function<void()>> enqueued_;
   std::vector<void*> unused_;  // what is enqueued may still use it
@@ -218,12 +268,12 @@ class EmulatedGpu final : public cuda::Gpu {
 
 }  // namespace
 
-std::unique_ptr<cuda::Gpu> MakeEmulatedGpu(EmulatedOrder order) {
-  return std::make_unique<EmulatedGpu>(order);
+std::unique_ptr<cuda::Gpu> MakeEmulatedGpu(EmulatedOrder order, EmulatedThreads threads) {
+  return std::make_unique<EmulatedGpu>(order, threads);
 }
 
-std::unique_ptr<WaitingBackend> MakeEmulatedCudaBackend() {
-  std::unique_ptr<cuda::Gpu> gpu = MakeEmulatedGpu(EmulatedOrder::kAtOnce);
+std::unique_ptr<WaitingBackend> MakeEmulatedCudaBackend(EmulatedThreads threads) {
+  std::unique_ptr<cuda::Gpu> gpu = MakeEmulatedGpu(EmulatedOrder::kAtOnce, threads);
   std::unique_ptr<Backend> backend = cuda::MakeGpuBackend(gpu.get());
   return std::make_unique<WaitingBackend>(std::move(backend), std::move(gpu));
 }
@@ -254,7 +304,7 @@ void EmulatedSelectLargest(const float* coefficients, int k, uint16_t* positions
     }
   }
   cuda::ResetSelect(scratch->select);
-  cuda::SelectLargest(HostThreads(kThreads), scratch->tile, k, scratch->select,
+  cuda::SelectLargest(ThreadsInTurn(kThreads), scratch->tile, k, scratch->select,
                       [&](int, int slot, int position) {
                         positions[slot] = static_cast<uint16_t>(position);
                         values[slot] = scratch->tile.at[cuda::IndexOf(position)];

@@ -1,7 +1,6 @@
-// Emulates a GPU on the CPU: runs the block code of kernels/cuda thread after thread, phase after
-// phase, over shared memory that starts as NaN. It gives the bits of a GPU, because both compile
-// without contraction (kernels/cuda/block.h). It tests arithmetic, bounds and phases; not launches,
-// misplaced barriers within a phase, or speed.
+// Emulates a GPU on the CPU: runs the block code of kernels/cuda over shared memory that starts as
+// NaN. It gives the bits of a GPU, because both compile without contraction (kernels/cuda/block.h).
+// It tests arithmetic, bounds and phases; not launches or speed.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +19,22 @@ enum class EmulatedOrder {
   kAtFinish,
 };
 
+// How a group of threads runs.
+enum class EmulatedThreads {
+  // On the calling thread: thread after thread, phase after phase.
+  kInTurn,
+  // As on a GPU: every thread runs the whole kernel and waits at the barriers. The thread sanitizer
+  // then sees two threads that use a word without a barrier between them. Slow.
+  kReal,
+};
+
 // Its memory is host memory, but copies are needed; new memory is NaN.
-std::unique_ptr<cuda::Gpu> MakeEmulatedGpu(EmulatedOrder order);
+std::unique_ptr<cuda::Gpu> MakeEmulatedGpu(EmulatedOrder order,
+                                           EmulatedThreads threads = EmulatedThreads::kInTurn);
 
 // The CUDA backend over such a GPU, at once. Spans may be any host memory.
-std::unique_ptr<WaitingBackend> MakeEmulatedCudaBackend();
+std::unique_ptr<WaitingBackend> MakeEmulatedCudaBackend(
+    EmulatedThreads threads = EmulatedThreads::kInTurn);
 
 // u of one block, as reference::InverseInteger.
 void EmulatedInverseInteger(const BlockVotes& votes, int32_t* u);

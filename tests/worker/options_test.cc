@@ -60,6 +60,15 @@ TEST(WorkerOptionsTest, AnInviteSaysWhoAndWhereAndWhichRun) {
               ::testing::HasSubstr("is for the role archiver"));
 }
 
+TEST(WorkerOptionsTest, AGpuComputesInBf16UnlessAnotherTypeIsGiven) {
+  WorkerOptions options = Valid();
+  EXPECT_EQ(options.ParamDtype(), FloatType::kF32);
+  options.node.device = DeviceKind::kCuda;
+  EXPECT_EQ(options.ParamDtype(), FloatType::kBf16);
+  options.param_dtype = FloatType::kF32;
+  EXPECT_EQ(options.ParamDtype(), FloatType::kF32);
+}
+
 TEST(WorkerOptionsTest, NamesTheFlagThatMustBeMended) {
   WorkerOptions options = Valid();
   options.channel.aggregator = "";

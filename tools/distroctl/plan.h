@@ -38,7 +38,7 @@ struct PlanOptions {
   std::optional<bool> overlap = {};    // signs only; empty: the method's default
   int micro_batch = 1;                 // samples
   int sequence_length = 2048;          // tokens
-  std::string param_dtype = "f32";     // of the worker: f32 or bf16
+  std::string param_dtype = "bf16";    // of the worker: f32 or bf16; the default is that of GPUs
   int activation_checkpointing = 0;    // of the worker: every n-th unit; 0: none
   int micro_batches_of_pipeline = 32;  // of the pipeline that is compared
 

@@ -74,8 +74,8 @@ Command PlanCommand(const Console* console) {
                      "overlap of the run; not given: 1 with signs, 0 with deltas.", {"0", "1"}),
                 flag("micro_batch", &o.micro_batch, "Samples of one forward and backward pass."),
                 flag("sequence_length", &o.sequence_length, "Tokens a sample."),
-                flag("param_dtype", &o.param_dtype, "Of the copy that computes, as of the worker.",
-                     {"f32", "bf16"}),
+                flag("param_dtype", &o.param_dtype,
+                     "Of the copy that computes, as of a worker on GPUs.", {"f32", "bf16"}),
                 flag("activation_checkpointing", &o.activation_checkpointing,
                      "Recompute every how many units in backward, as of the worker; 0: none."),
                 flag("pipeline_micro_batches", &o.micro_batches_of_pipeline,
@@ -84,7 +84,7 @@ Command PlanCommand(const Console* console) {
           R"(A round is H steps and one exchange; tables are of a step, and have both methods, the other one with its own K.
 Formulas and their sources: docs/tools.md, "plan". Results are the most there can be: workers that agree make them
 smaller. Memory is what a worker plans for its rank at the start, of the rank that needs most; a strategy "fits" with 1 GB
-to spare for CUDA and libraries; 5 when none does. What the aggregator and the archiver need is from measurements
+to spare for CUDA and NCCL; 5 when none does. What the aggregator and the archiver need is from measurements
 (docs/performance.md, "Aggregator under load"); --output helm writes it as values of the chart. What the link really does: distroctl bench-link.
 
 Example:

@@ -9,7 +9,7 @@
 namespace distro::tools {
 namespace {
 
-constexpr double kReservedBytes = 1e9;  // CUDA context, NCCL, libraries
+constexpr double kReservedBytes = 1e9;  // CUDA context, NCCL
 
 PlanMemory MemoryOf(worker::Sharding sharding, const worker::MemoryPlan& plan,
                     const PlanOptions& o) {
@@ -42,6 +42,7 @@ absl::StatusOr<std::vector<PlanMemory>> PlanMemories(const v1::RunConfig& config
       .element_arrays = rule.element_arrays,
       .block_bytes = rule.PendingBytes(static_cast<int>(config.kept_per_block())),
       .copy = config.overlap() == 1 || rule.takes_local_steps,
+      .library_bytes = worker::kCublasHandles * worker::kCublasWorkspaceBytes,
       .needs_whole = rule.needs_whole};
   std::vector<PlanMemory> memories;
   for (const worker::Sharding sharding :

@@ -44,11 +44,13 @@ void* AllocateOnGpu(size_t bytes) {
 void FreeOnGpu(void* memory) { allocator::raw_delete(memory); }
 
 // One size on all GPUs: Torch's own choice depends on the GPU. The form is :KIB:PARTS.
-void FixCublasWorkspace() {
+// TF32 has the 10 bits of f16: who wants speed has bf16, and who asks for f32 has it.
+void SetUpCublas() {
   constexpr int64_t kParts = 8;  // as cuBLAS's documentation recommends for Hopper
   c10::utils::set_env("CUBLAS_WORKSPACE_CONFIG",
                       absl::StrCat(":", kCublasWorkspaceBytes / kParts / 1024, ":", kParts).c_str(),
                       /*overwrite=*/false);
+  at::globalContext().setAllowTF32CuBLAS(false);
 }
 
 int64_t CublasWorkspaceBytes() { return static_cast<int64_t>(at::cuda::getChosenWorkspaceSize()); }

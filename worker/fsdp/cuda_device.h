@@ -26,10 +26,11 @@ CUstream_st* CurrentStream(int device);
 void* AllocateOnGpu(size_t bytes);
 void FreeOnGpu(void* memory);
 
-// Gives every cuBLAS handle a workspace of kCublasWorkspaceBytes on every GPU, unless the
-// environment's CUBLAS_WORKSPACE_CONFIG says another. Call before the first product: Torch reads it
-// once.
-void FixCublasWorkspace();
+// Settings of the process, for all GPUs. Call before the first product: Torch reads the first once.
+// * Every cuBLAS handle gets a workspace of kCublasWorkspaceBytes, unless the environment's
+//   CUBLAS_WORKSPACE_CONFIG says another.
+// * Products of f32 are not computed in TF32, whatever TORCH_ALLOW_TF32_CUBLAS_OVERRIDE says.
+void SetUpCublas();
 // The workspace of a handle, of Torch's caching allocator.
 int64_t CublasWorkspaceBytes();
 

@@ -97,18 +97,29 @@ absl::Status GatheredUnits::Start(int flat) {
   const at::Tensor all = target.memory.variable_data();  // writes that autograd does not see
   at::Tensor shard = Own(flat);
   if (!sharded_) {
-    at::Tensor(all).copy_(shard, /*non_blocking=*/true);
+    CopyOwn(shard, all);
     return absl::OkStatus();
   }
   const int rank = communicator_->rank();
   if (type_ != at::kFloat || options_.cpu_offload) {
-    at::Tensor place = all.narrow(0, plan.cuts[rank], plan.cuts[rank + 1] - plan.cuts[rank]);
-    place.copy_(shard, /*non_blocking=*/true);
+    const at::Tensor place = all.narrow(0, plan.cuts[rank], plan.cuts[rank + 1] - plan.cuts[rank]);
+    CopyOwn(shard, place);
     shard = place;
   }
   DISTRO_ASSIGN_OR_RETURN(target.transfer,
                           communicator_->StartAllGather(names_[flat], plan.cuts, shard, all));
   return absl::OkStatus();
+}
+
+// One copy for both would make Torch convert on the CPU, into memory that is not pinned.
+void GatheredUnits::CopyOwn(const at::Tensor& own, at::Tensor place) {
+  if (type_ == at::kFloat || !options_.cpu_offload) {
+    place.copy_(own, /*non_blocking=*/true);
+    return;
+  }
+  at::Tensor arrived = at::empty(own.sizes(), at::TensorOptions(at::kFloat).device(device_));
+  arrived.copy_(own, /*non_blocking=*/true);
+  place.copy_(arrived);
 }
 
 absl::Status GatheredUnits::Finish(int flat) {

@@ -53,6 +53,8 @@ class GatheredUnits {
   bool Needed(int flat, size_t first_use, size_t uses) const;
   absl::Status Start(int flat);
   absl::Status Finish(int flat);
+  // Enqueues place <- own. From the host, f32 travels and is converted on the device.
+  void CopyOwn(const at::Tensor& own, at::Tensor place);
   void Fill(Flat* flat, int64_t elements);
   void Free(int flat);
   at::Tensor Own(int flat) const;

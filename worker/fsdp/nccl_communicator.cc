@@ -53,12 +53,11 @@ class NcclCommunicator final : public Communicator {
                                           const at::Tensor& shard,
                                           const at::Tensor& whole) override {
     return Start(
-        CollectiveOp::kAllGather, "all-gather", what,
+        CollectiveOp::kAllGather, CallOf("all-gather", what, cuts),
         CheckTravels(CheckAllGather(rank_, ranks(), cuts, shard, whole), whole.scalar_type()),
-        [&](const std::string& operation) {
-          return group_->Call(rank_, operation, [&](ncclComm_t comm) {
-            return GatherRanges(cuts, shard, whole, comm);
-          });
+        [&](const RankCall& call) {
+          return group_->Call(
+              rank_, call, [&](ncclComm_t comm) { return GatherRanges(cuts, shard, whole, comm); });
         });
   }
 
@@ -67,10 +66,10 @@ class NcclCommunicator final : public Communicator {
                                               const at::Tensor& part, at::ScalarType part_type,
                                               Accumulation accumulation,
                                               const at::Tensor& sum) override {
-    return Start(CollectiveOp::kReduceScatter, "reduce-scatter", what,
+    return Start(CollectiveOp::kReduceScatter, CallOf("reduce-scatter", what, cuts),
                  CheckReduceScatter(rank_, ranks(), cuts, part, part_type, sum),
-                 [&](const std::string& operation) {
-                   return Reduce(operation, cuts, part, part_type, accumulation, sum);
+                 [&](const RankCall& call) {
+                   return Reduce(call, cuts, part, part_type, accumulation, sum);
                  });
   }
 
@@ -78,10 +77,10 @@ class NcclCommunicator final : public Communicator {
                                          const at::Tensor& send,
                                          const at::Tensor& receive) override {
     return Start(
-        CollectiveOp::kAllToAll, "all-to-all", what,
+        CollectiveOp::kAllToAll, CallOf("all-to-all", what, counts),
         CheckTravels(CheckAllToAll(rank_, ranks(), counts, send, receive), send.scalar_type()),
-        [&](const std::string& operation) {
-          return group_->Call(rank_, operation, [&](ncclComm_t comm) {
+        [&](const RankCall& call) {
+          return group_->Call(rank_, call, [&](ncclComm_t comm) {
             return ExchangeParts(counts, send, receive, comm);
           });
         });
@@ -97,9 +96,9 @@ class NcclCommunicator final : public Communicator {
     return CatchTorch("barrier", [&]() -> absl::Status {
       const at::Tensor bytes = at::zeros({ranks()}, at::TensorOptions(at::kByte).device(device_));
       DISTRO_ASSIGN_OR_RETURN(const Transfer transfer,
-                              Start(CollectiveOp::kBarrier, "barrier", what, absl::OkStatus(),
-                                    [&](const std::string& operation) {
-                                      return group_->Call(rank_, operation, [&](ncclComm_t comm) {
+                              Start(CollectiveOp::kBarrier, CallOf("barrier", what, {}),
+                                    absl::OkStatus(), [&](const RankCall& call) {
+                                      return group_->Call(rank_, call, [&](ncclComm_t comm) {
                                         return ncclAllGather(At(bytes, rank_), bytes.data_ptr(), 1,
                                                              ncclUint8, comm, stream_);
                                       });
@@ -109,47 +108,52 @@ class NcclCommunicator final : public Communicator {
   }
 
   absl::Status Check(absl::string_view what) const override {
-    return group_->Ended(absl::StrCat("check \"", what, "\""));
+    return group_->Ended(CallOf("check", what, {}));
   }
 
   void Abort(const absl::Status& why) override { group_->End(rank_, why); }
 
  private:
   struct UnderWay {
-    std::string operation;
+    RankCall call;
     std::shared_ptr<CudaEvent> done;
   };
-  using Enqueue = absl::FunctionRef<absl::Status(const std::string& operation)>;
+  using Enqueue = absl::FunctionRef<absl::Status(const RankCall& call)>;
 
-  absl::Status CudaStatus(const std::string& operation, cudaError_t error) {
+  static RankCall CallOf(absl::string_view operation, absl::string_view what,
+                         absl::Span<const int64_t> cuts) {
+    return {.operation = operation,
+            .what = std::string(what),
+            .cuts = std::vector<int64_t>(cuts.begin(), cuts.end())};
+  }
+
+  absl::Status CudaStatus(const RankCall& call, cudaError_t error) {
     if (error == cudaSuccess) return absl::OkStatus();
     const absl::Status status =
-        absl::UnavailableError(absl::StrCat(operation, ": ", cudaGetErrorString(error)));
+        absl::UnavailableError(absl::StrCat(call.Describe(), ": ", cudaGetErrorString(error)));
     group_->End(rank_, status);
     return status;
   }
 
   // Enqueues on this communicator's stream, after the work already on the caller's stream.
-  absl::StatusOr<Transfer> Start(CollectiveOp op, absl::string_view name, absl::string_view what,
+  absl::StatusOr<Transfer> Start(CollectiveOp op, const RankCall& call,
                                  const absl::Status& arguments, Enqueue enqueue) {
-    const std::string operation = absl::StrCat(name, " \"", what, "\"");
     absl::Status status = arguments;
     Transfer transfer;
     if (status.ok()) {
-      status = CatchTorch(operation, [&]() -> absl::Status {
+      status = CatchTorch(call.Describe(), [&]() -> absl::Status {
         const c10::cuda::CUDAGuard guard(device_);
         const CudaEvent before;
         DISTRO_RETURN_IF_ERROR(CudaStatus(
-            operation,
-            cudaEventRecord(before.get(), c10::cuda::getCurrentCUDAStream(device_.index()))));
-        DISTRO_RETURN_IF_ERROR(CudaStatus(operation, cudaStreamWaitEvent(stream_, before.get())));
+            call, cudaEventRecord(before.get(), c10::cuda::getCurrentCUDAStream(device_.index()))));
+        DISTRO_RETURN_IF_ERROR(CudaStatus(call, cudaStreamWaitEvent(stream_, before.get())));
         const auto begin = std::make_shared<CudaEvent>(CudaEvent::Timing::kYes);
-        DISTRO_RETURN_IF_ERROR(CudaStatus(operation, cudaEventRecord(begin->get(), stream_)));
-        DISTRO_RETURN_IF_ERROR(enqueue(operation));
+        DISTRO_RETURN_IF_ERROR(CudaStatus(call, cudaEventRecord(begin->get(), stream_)));
+        DISTRO_RETURN_IF_ERROR(enqueue(call));
         auto done = std::make_shared<CudaEvent>(CudaEvent::Timing::kYes);
-        DISTRO_RETURN_IF_ERROR(CudaStatus(operation, cudaEventRecord(done->get(), stream_)));
-        group_->Watch(rank_, op, operation, begin, done);
-        transfer = transfers_.Add({.operation = operation, .done = std::move(done)});
+        DISTRO_RETURN_IF_ERROR(CudaStatus(call, cudaEventRecord(done->get(), stream_)));
+        group_->Watch(rank_, op, call, begin, done);
+        transfer = transfers_.Add({.call = call, .done = std::move(done)});
         return absl::OkStatus();
       });
     }
@@ -190,9 +194,8 @@ class NcclCommunicator final : public Communicator {
     return result;
   }
 
-  absl::Status Reduce(const std::string& operation, absl::Span<const int64_t> cuts,
-                      const at::Tensor& part, at::ScalarType part_type, Accumulation accumulation,
-                      const at::Tensor& sum) {
+  absl::Status Reduce(const RankCall& call, absl::Span<const int64_t> cuts, const at::Tensor& part,
+                      at::ScalarType part_type, Accumulation accumulation, const at::Tensor& sum) {
     const at::NoGradGuard no_grad;
     const c10::cuda::CUDAStreamGuard on_stream(stream_);
     int64_t longest = 0;
@@ -203,7 +206,7 @@ class NcclCommunicator final : public Communicator {
     const at::Tensor nothing = part.defined() ? at::Tensor() : at::zeros({longest}, options);
     const bool direct = accumulation == Accumulation::kStore && part_type == at::kFloat;
     const at::Tensor reduced = direct ? sum : at::empty({sum.numel()}, options);
-    DISTRO_RETURN_IF_ERROR(group_->Call(rank_, operation, [&](ncclComm_t comm) {
+    DISTRO_RETURN_IF_ERROR(group_->Call(rank_, call, [&](ncclComm_t comm) {
       ncclResult_t result = ncclSuccess;
       for (int root = 0; root < ranks(); ++root) {
         const int64_t count = cuts[root + 1] - cuts[root];
@@ -225,7 +228,7 @@ class NcclCommunicator final : public Communicator {
   absl::Status WaitOnHost(Transfer transfer) {
     DISTRO_ASSIGN_OR_RETURN(const UnderWay under_way, transfers_.Take(transfer));
     while (!under_way.done->done()) {
-      DISTRO_RETURN_IF_ERROR(group_->Ended(under_way.operation));
+      DISTRO_RETURN_IF_ERROR(group_->Ended(under_way.call));
       absl::SleepFor(kWaitInterval);
     }
     return WaitOnStream(under_way);
@@ -234,8 +237,8 @@ class NcclCommunicator final : public Communicator {
   // What the caller's stream of this rank's device is given next comes after the operation.
   absl::Status WaitOnStream(const UnderWay& under_way) {
     const c10::cuda::CUDAGuard guard(device_);
-    DISTRO_RETURN_IF_ERROR(group_->Ended(under_way.operation));
-    return CudaStatus(under_way.operation,
+    DISTRO_RETURN_IF_ERROR(group_->Ended(under_way.call));
+    return CudaStatus(under_way.call,
                       cudaStreamWaitEvent(c10::cuda::getCurrentCUDAStream(device_.index()),
                                           under_way.done->get()));
   }

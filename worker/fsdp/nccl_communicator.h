@@ -3,6 +3,9 @@
 // parallel to the caller's current stream and are ordered with it by events. NCCL computes the sums
 // of ReduceScatter: their order, and so their last bits, are unspecified.
 //
+// The ranks' threads wait for each other when they start an operation, and enqueue it together
+// (docs/decisions/0027).
+//
 // A thread of the group watches the operations in progress. If NCCL reports an error, or an
 // operation exceeds the watchdog's time, it ends the group by ncclCommAbort, which also ends
 // kernels that wait for a peer.
@@ -20,8 +23,8 @@
 namespace distro::worker {
 
 struct NcclOptions {
-  // Limit from the start of an operation to its end on the GPU. Must exceed the time of the work
-  // ahead of it on the stream.
+  // How long a rank waits for the others to start an operation, and the limit from there to its end
+  // on the GPU. Must exceed the time of the work ahead of it on the stream.
   absl::Duration watchdog = absl::Minutes(5);
   absl::Duration poll_interval = absl::Milliseconds(100);
   const Clock* clock = Clock::Real();

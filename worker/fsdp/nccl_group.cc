@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
@@ -30,8 +29,8 @@ CudaEvent::~CudaEvent() { cudaEventDestroy(event_); }
 NcclGroup::NcclGroup(const std::vector<int>& devices, const NcclOptions& options)
     : devices_(devices),
       options_(options),
-      arrivals_(static_cast<int>(devices.size())),
-      numbers_(devices.size(), 0) {
+      meeting_(static_cast<int>(devices.size()),
+               {.watchdog = options.watchdog, .clock = options.clock}) {
   for (size_t rank = 0; rank < devices.size(); ++rank) {
     handles_.push_back(std::make_unique<Handle>());
   }
@@ -65,92 +64,64 @@ absl::Status NcclGroup::Connect() {
   DISTRO_RETURN_IF_ERROR(NcclStatus(result, "connect"));
   for (const auto& handle : handles_) {
     absl::MutexLock lock(&handle->mu);
-    DISTRO_RETURN_IF_ERROR(Settle(*handle, ncclInProgress, "connect"));
+    DISTRO_RETURN_IF_ERROR(
+        Settle(*handle, ncclInProgress, {.operation = "connect", .what = "ranks"}));
   }
   return absl::OkStatus();
 }
 
 // Waits until NCCL has accepted the call, or the group has ended.
-absl::Status NcclGroup::Settle(Handle& handle, ncclResult_t result, const std::string& operation) {
+absl::Status NcclGroup::Settle(Handle& handle, ncclResult_t result, const RankCall& call) {
   const absl::Duration start = options_.clock->MonotonicNow();
   while (result == ncclInProgress) {
-    if (handle.comm == nullptr) return Ended(operation);
+    if (handle.comm == nullptr) return Ended(call);
     const ncclResult_t asked = ncclCommGetAsyncError(handle.comm, &result);
     if (asked != ncclSuccess) result = asked;
     if (result != ncclInProgress) break;
-    DISTRO_RETURN_IF_ERROR(Ended(operation));
+    DISTRO_RETURN_IF_ERROR(Ended(call));
     if (options_.clock->MonotonicNow() - start > options_.watchdog) {
-      return absl::DeadlineExceededError(
-          absl::StrCat(operation, ": not taken within ", absl::FormatDuration(options_.watchdog)));
+      return absl::DeadlineExceededError(absl::StrCat(call.Describe(), ": not taken within ",
+                                                      absl::FormatDuration(options_.watchdog)));
     }
     absl::SleepFor(kSettleInterval);
   }
-  return NcclStatus(result, operation);
+  return NcclStatus(result, call.Describe());
 }
 
-absl::Status NcclGroup::Call(int rank, const std::string& operation,
+absl::Status NcclGroup::Call(int rank, const RankCall& call,
                              absl::FunctionRef<ncclResult_t(ncclComm_t)> body) {
-  int64_t number = 0;
-  {
-    absl::MutexLock lock(&mu_);
-    numbers_[rank] = number = arrivals_.Arrive(rank);
-  }
-  absl::Status status;
-  {
-    Handle& handle = *handles_[rank];
-    absl::MutexLock lock(&handle.mu);
-    DISTRO_RETURN_IF_ERROR(Ended(operation));
-    if (handle.comm == nullptr)
-      return absl::AbortedError(absl::StrCat(operation, ": the group ended"));
-    ncclResult_t result = ncclGroupStart();
-    if (result == ncclSuccess) result = body(handle.comm);
-    const ncclResult_t ended = ncclGroupEnd();
-    if (result == ncclSuccess || result == ncclInProgress) result = ended;
-    status = Settle(handle, result, operation);
-  }
-  if (!absl::IsDeadlineExceeded(status)) {
-    if (!status.ok()) End(rank, status);
-    return status;
-  }
-  {
-    absl::MutexLock lock(&mu_);
-    status = arrivals_.NotDone(operation, number, rank, options_.watchdog);
-  }
-  End(/*rank=*/-1, status);
+  const absl::Status status =
+      meeting_.Together(rank, call, [&] { return Enqueue(*handles_[rank], call, body); });
+  if (!status.ok()) End(rank, status);
   return status;
 }
 
-void NcclGroup::Watch(int rank, CollectiveOp op, const std::string& operation,
+absl::Status NcclGroup::Enqueue(Handle& handle, const RankCall& call,
+                                absl::FunctionRef<ncclResult_t(ncclComm_t)> body) {
+  absl::MutexLock lock(&handle.mu);
+  if (handle.comm == nullptr)
+    return absl::AbortedError(absl::StrCat(call.Describe(), ": the group ended"));
+  ncclResult_t result = ncclGroupStart();
+  if (result == ncclSuccess) result = body(handle.comm);
+  const ncclResult_t ended = ncclGroupEnd();
+  if (result == ncclSuccess || result == ncclInProgress) result = ended;
+  return Settle(handle, result, call);
+}
+
+void NcclGroup::Watch(int rank, CollectiveOp op, const RankCall& call,
                       std::shared_ptr<CudaEvent> begin, std::shared_ptr<CudaEvent> done) {
   absl::MutexLock lock(&mu_);
   under_way_.push_back({.rank = rank,
                         .op = op,
-                        .operation = operation,
-                        .number = numbers_[rank],
+                        .operation = call.Describe(),
                         .begin = std::move(begin),
                         .done = std::move(done),
                         .start = options_.clock->MonotonicNow()});
 }
 
 void NcclGroup::End(int rank, const absl::Status& why) {
-  {
-    absl::MutexLock lock(&mu_);
-    if (!end_.ok()) return;
-    end_ = why;
-    failed_rank_ = rank;
-  }
+  meeting_.End(rank, why);
   AbortHandles();
-}
-
-absl::Status NcclGroup::Ended(const std::string& operation) const {
-  absl::MutexLock lock(&mu_);
-  if (end_.ok()) return absl::OkStatus();
-  if (failed_rank_ >= 0) {
-    return absl::AbortedError(
-        absl::StrCat(operation, ": rank ", failed_rank_, " failed: ", end_.message()));
-  }
-  if (absl::StrContains(end_.message(), operation)) return end_;
-  return absl::Status(end_.code(), absl::StrCat(operation, ": ", end_.message()));
 }
 
 void NcclGroup::AbortHandles() {
@@ -205,8 +176,9 @@ void NcclGroup::CheckUnderWay() {
     const absl::Duration now = options_.clock->MonotonicNow();
     for (const UnderWay& operation : under_way_) {
       if (now - operation.start > options_.watchdog && !operation.done->done()) {
-        late = arrivals_.NotDone(operation.operation, operation.number, operation.rank,
-                                 options_.watchdog);
+        late = absl::DeadlineExceededError(absl::StrCat(operation.operation, ": rank ",
+                                                        operation.rank, " did not finish within ",
+                                                        absl::FormatDuration(options_.watchdog)));
         break;
       }
     }

@@ -15,8 +15,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "worker/fsdp/arrivals.h"
 #include "worker/fsdp/nccl_communicator.h"
+#include "worker/fsdp/thread_group.h"
 #include "worker/torch/cuda_torch.h"
 
 namespace distro::worker {
@@ -47,19 +47,20 @@ class NcclGroup {
   int ranks() const { return static_cast<int>(devices_.size()); }
   int device(int rank) const { return devices_[rank]; }
 
-  // Calls NCCL with the rank's handle, inside one ncclGroup; returns when NCCL has accepted the
-  // work. An error ends the group. Called once per operation.
-  absl::Status Call(int rank, const std::string& operation,
+  // Calls NCCL with the rank's handle, inside one ncclGroup, when all ranks have come to the
+  // operation; returns when NCCL has accepted the work of all (RankMeeting::Together). An error
+  // ends the group. Called once per operation.
+  absl::Status Call(int rank, const RankCall& call,
                     absl::FunctionRef<ncclResult_t(ncclComm_t)> body);
   // Lets the watchdog watch the rank's last Call until `done`. Both events have timing.
-  void Watch(int rank, CollectiveOp op, const std::string& operation,
-             std::shared_ptr<CudaEvent> begin, std::shared_ptr<CudaEvent> done);
+  void Watch(int rank, CollectiveOp op, const RankCall& call, std::shared_ptr<CudaEvent> begin,
+             std::shared_ptr<CudaEvent> done);
 
   // Ends the group because `rank` failed with `why`; -1: no single rank. Only the first call
   // counts.
   void End(int rank, const absl::Status& why);
-  // OK while the group works; otherwise the status that `operation` must return.
-  absl::Status Ended(const std::string& operation) const;
+  // OK while the group works; otherwise the status that the operation must return.
+  absl::Status Ended(const RankCall& call) const { return meeting_.Check(call); }
 
  private:
   struct Handle {
@@ -70,7 +71,6 @@ class NcclGroup {
     int rank = 0;
     CollectiveOp op = {};
     std::string operation;
-    int64_t number = 0;  // Arrivals'
     std::shared_ptr<CudaEvent> begin;
     std::shared_ptr<CudaEvent> done;
     absl::Duration start;
@@ -81,19 +81,18 @@ class NcclGroup {
   void CheckUnderWay();
   void CountTime(const UnderWay& operation) const;
   void AbortHandles();
-  absl::Status Settle(Handle& handle, ncclResult_t result, const std::string& operation)
+  absl::Status Enqueue(Handle& handle, const RankCall& call,
+                       absl::FunctionRef<ncclResult_t(ncclComm_t)> body);
+  absl::Status Settle(Handle& handle, ncclResult_t result, const RankCall& call)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(handle.mu);
 
   const std::vector<int> devices_;
   const NcclOptions options_;
   std::vector<std::unique_ptr<Handle>> handles_;
+  RankMeeting meeting_;  // has the group's end
 
-  mutable absl::Mutex mu_;
-  Arrivals arrivals_ ABSL_GUARDED_BY(mu_);
-  std::vector<int64_t> numbers_ ABSL_GUARDED_BY(mu_);  // [R], of the rank's last Call
+  absl::Mutex mu_;
   std::deque<UnderWay> under_way_ ABSL_GUARDED_BY(mu_);
-  absl::Status end_ ABSL_GUARDED_BY(mu_);
-  int failed_rank_ ABSL_GUARDED_BY(mu_) = -1;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   absl::CondVar stopped_;
   std::thread watch_;

@@ -53,6 +53,15 @@ absl::Status RankMeeting::Depart(int rank, const RankCall& call) {
   return Meet(rank, call, "did not finish");
 }
 
+absl::Status RankMeeting::Together(int rank, const RankCall& call,
+                                   absl::FunctionRef<absl::Status()> enqueue) {
+  DISTRO_RETURN_IF_ERROR(Arrive(rank, call).status());
+  const absl::Status status = enqueue();
+  if (status.ok()) return Depart(rank, call);
+  End(rank, status);
+  return status;
+}
+
 absl::Status RankMeeting::Meet(int rank, const RankCall& call, absl::string_view not_yet) {
   if (!end_.ok()) return Ended(call);
   present_[rank] = true;

@@ -1,5 +1,5 @@
-// The rendezvous of the ranks of thread_communicator.h, with a watchdog. Implementation detail of
-// that communicator. Thread-safe.
+// The rendezvous of the ranks of a node, with a watchdog. Implementation detail of the
+// communicators. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -18,9 +19,9 @@ namespace distro::worker {
 struct RankCall {
   absl::string_view operation;  // "all-gather"; a literal
   std::string what;
-  std::vector<int64_t> cuts;  // or counts
-  int detail = 0;             // accumulation
-  at::Tensor tensor;
+  std::vector<int64_t> cuts = {};  // or counts
+  int detail = 0;                  // accumulation
+  at::Tensor tensor = {};
 
   std::string Describe() const;               // all-gather "block 3 parameters"
   bool Matches(const RankCall& other) const;  // the same operation on the same thing
@@ -39,6 +40,11 @@ class RankMeeting {
   absl::StatusOr<std::shared_ptr<const RankCalls>> Arrive(int rank, RankCall call);
   // Declares that this rank no longer uses the others' memory; returns once no rank does.
   absl::Status Depart(int rank, const RankCall& call);
+
+  // Arrives, enqueues this rank's part, and departs: no rank enqueues before all have come, and
+  // none goes on before all have enqueued. So a rank does nothing else while a peer's device has
+  // work that waits for its part (docs/decisions/0027). An error of `enqueue` ends the group.
+  absl::Status Together(int rank, const RankCall& call, absl::FunctionRef<absl::Status()> enqueue);
 
   // OK unless the group has ended.
   absl::Status Check(const RankCall& call) const;

@@ -88,7 +88,7 @@ class CudaDevices final : public NodeDevices {
 
 absl::StatusOr<std::shared_ptr<const NodeDevices>> MakeDevices(DeviceKind kind) {
   if (kind == DeviceKind::kCpu) return MakeCpuDevices();
-  FixCublasWorkspace();
+  SetUpCublas();
   return std::make_shared<CudaDevices>();
 }
 

@@ -36,7 +36,7 @@ class TorchOrthogonalizer final : public Orthogonalizer {
         const at::Tensor factor = gram.addmm(gram, gram, kNewtonSchulzCubic, kNewtonSchulzQuintic);
         x = x.addmm(factor, x, kNewtonSchulzLinear, 1);
       }
-      matrix.copy_(tall ? x.t() : x);
+      matrix.copy_((tall ? x.t() : x).to(at::kFloat));  // converted before it travels to the host
       return absl::OkStatus();
     });
   }

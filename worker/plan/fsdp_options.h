@@ -56,6 +56,12 @@ absl::StatusOr<FloatType> ParseFloatType(absl::string_view name);
 absl::string_view Name(Sharding sharding);
 absl::string_view Name(FloatType type);
 absl::string_view Name(DeviceKind kind);
+
+// The param_dtype of a worker that is not told one: bf16 on a GPU, where products of f32 take 15
+// times as long (data sheet of the H100: 67 and 989 TFLOP/s), f32 on a CPU.
+inline FloatType DefaultParamDtype(DeviceKind device) {
+  return device == DeviceKind::kCuda ? FloatType::kBf16 : FloatType::kF32;
+}
 inline int BytesOf(FloatType type) { return type == FloatType::kF32 ? 4 : 2; }
 
 // InvalidArgument names the worker's flag: a negative number, one reduction per step with sharded

@@ -48,22 +48,45 @@ class Timeline {
     return 16 * tokens + memory_.tables;
   }
 
+  // The flats that uses [first, first + count) need.
+  std::set<int> Flats(int first, int count) const {
+    std::set<int> flats;
+    for (int use = first; use < first + count && use < static_cast<int>(uses_.size()); ++use) {
+      for (const int tensor : request_.units[uses_[use]]) flats.insert(shards_.place(tensor).unit);
+    }
+    return flats;
+  }
   // The gathered bytes that uses [first, first + count) need.
   int64_t Gathered(int first, int count) const {
     const bool gathers = (ShardsParameters(options().sharding) && request_.ranks > 1) ||
                          options().param_dtype != FloatType::kF32 || options().cpu_offload;
-    std::set<int> flats;
-    for (int use = first; gathers && use < first + count && use < static_cast<int>(uses_.size());
-         ++use) {
-      for (const int tensor : request_.units[uses_[use]]) flats.insert(shards_.place(tensor).unit);
-    }
+    if (!gathers) return 0;
     int64_t bytes = 0;
-    for (const int flat : flats) {
+    for (const int flat : Flats(first, count)) {
       bytes += shards_.units()[flat].elements * ElementBytes();
     }
     return bytes;
   }
   int64_t GatheredNow() const { return Gathered(use_, options().prefetch_units + 1); }
+
+  // The bytes of f32 elements from the host that are converted when the next use is acquired: the
+  // rank's part of one flat at a time.
+  int64_t Arriving() const {
+    if (!options().cpu_offload || options().param_dtype == FloatType::kF32) return 0;
+    const std::set<int> before = use_ > 0 ? Flats(use_, options().prefetch_units) : std::set<int>();
+    int64_t most = 0;
+    for (const int flat : Flats(use_, options().prefetch_units + 1)) {
+      if (before.count(flat) == 0) most = std::max(most, LargestPart(shards_.units()[flat]));
+    }
+    return 4 * most;
+  }
+  int64_t LargestPart(const UnitFlat& flat) const {
+    if (!ShardsParameters(options().sharding)) return flat.elements;
+    int64_t most = 0;
+    for (int rank = 0; rank < request_.ranks; ++rank)
+      most = std::max(most, flat.cuts[rank + 1] - flat.cuts[rank]);
+    return most;
+  }
 
   // The bytes of the unit's gradients whose tensors are also used by a unit in [first, end).
   int64_t BytesSharedWith(int unit, int first, int end) const {
@@ -78,17 +101,24 @@ class Timeline {
     return bytes;
   }
 
-  void Consider(absl::string_view phase, int unit, int64_t gathered, int64_t activations) {
+  void Consider(absl::string_view phase, int unit, int64_t gathered, int64_t activations,
+                int64_t arriving = 0) {
     Moment moment{.phase = absl::StrCat(phase, " of ", specs_[unit].name),
                   .gathered = gathered,
                   .activations = activations,
-                  .workspace = under_way_ + shared_parts_};
+                  .workspace = under_way_ + shared_parts_ + arriving};
     if (moment.total() > largest_.total()) largest_ = std::move(moment);
+  }
+
+  void ConsiderArrival(int unit, int64_t activations) {
+    const int64_t arriving = Arriving();
+    if (arriving > 0) Consider("copy to the device", unit, GatheredNow(), activations, arriving);
   }
 
   void ForwardUnit(int unit) {
     const UnitMemory& memory = memory_.units[unit];
     const bool plain = IsCheckpointed(unit);
+    ConsiderArrival(unit, held_);
     Consider("forward", unit, GatheredNow(),
              held_ + (plain ? memory.plain_peak : memory.forward_peak));
     held_ += memory.output + (plain ? 0 : memory.saved);
@@ -98,6 +128,7 @@ class Timeline {
   void BackwardUnit(int unit) {
     const UnitMemory& memory = memory_.units[unit];
     const int64_t upstream = memory.output;  // the gradient of the output is as large as it is
+    if (unit < last_) ConsiderArrival(unit, held_ + upstream);
     if (IsCheckpointed(unit)) {
       held_ -= memory.output;  // the next unit had it
       Consider("recomputation", unit, GatheredNow(), held_ + upstream + memory.forward_peak);

@@ -2,6 +2,7 @@
 // that does. Only in builds with DISTRO_CUDA.
 #pragma once
 
+#include <ATen/Context.h>
 #include <ATen/cuda/CUDAContextLight.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>

@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "tools/distroctl/plan_cluster.h"
 #include "tools/distroctl/plan_report.h"
+#include "worker/plan/memory_plan.h"
 
 namespace distro::tools {
 namespace {
@@ -129,6 +130,20 @@ TEST(PlanTest, ShardingMakesMemorySmallerInThisOrder) {
   EXPECT_NEAR(sharded["parameters_bytes"].get<double>(), 4 * parameters / 8, 0.02 * parameters);
   EXPECT_NEAR(sharded["momentum_bytes"].get<double>(), (4 + 6 * 4.0 / 4096) * parameters / 8,
               0.02 * parameters);
+}
+
+// The parameters of two units at a time in bf16, and what cuBLAS takes of each GPU.
+TEST(PlanTest, MemoryIsThatOfAWorkerOnGpusWithoutFlags) {
+  PlanOptions options = Report1B2("signs");
+  const nlohmann::json memory = JsonOf(options)["memory"][0];
+  EXPECT_EQ(options.param_dtype,
+            worker::Name(worker::DefaultParamDtype(worker::DeviceKind::kCuda)));
+  EXPECT_GT(Number(memory, "gathered_bytes"), 0);
+  options.param_dtype = "f32";
+  EXPECT_EQ(Number(JsonOf(options)["memory"][0], "gathered_bytes"), 0);
+  const double lookahead = Number(memory, "parameters_bytes");
+  EXPECT_GE(Number(memory, "workspace_bytes") - lookahead,
+            worker::kCublasHandles * worker::kCublasWorkspaceBytes);
 }
 
 TEST(PlanTest, TheWorkersFlagsMakeMemorySmaller) {

@@ -70,7 +70,7 @@ TEST(GpuMemoryTest, ThePlanHoldsOnTheCachingAllocator) {
   config.intermediate_size = 1536;
   config.vocab_size = 8000;
   config.max_positions = 512;
-  FixCublasWorkspace();
+  SetUpCublas();
   for (const FloatType type : {FloatType::kF32, FloatType::kBf16}) {
     const FsdpOptions options{.param_dtype = type};
     Node node(config, 1, options, 1, at::Device("cuda:0"));
@@ -134,6 +134,35 @@ TEST(NcclCommunicatorTest, CollectivesGiveTheRightValues) {
     status = Finish(communicator, communicator.StartAllToAll("m", counts, send, receive));
     if (!status.ok()) return status;
     EXPECT_TRUE(receive.cpu().equal(at::tensor(expected, at::kFloat)));
+    return communicator.Barrier("end");
+  };
+  EXPECT_THAT(OnEveryRank(communicators, body), Each(absl::OkStatus()));
+}
+
+// While operations are under way, each rank in its turn returns memory to the driver, takes some
+// from it, and copies from memory that is not pinned: calls that may wait for what peers enqueued.
+TEST(NcclCommunicatorTest, RanksMayMakeCallsThatWaitForDevices) {
+  NEEDS_GPUS(2);
+  Communicators communicators =
+      MakeNcclCommunicators(AllGpus(), {.watchdog = absl::Seconds(30)}).value();
+  const int ranks = VisibleGpus();
+  const auto body = [&](int rank, Communicator& communicator) -> absl::Status {
+    const absl::Status ready = UseGpu(rank);
+    if (!ready.ok()) return ready;
+    const std::vector<int64_t> cuts = Cuts(ranks);
+    const auto options = at::TensorOptions(at::kFloat).device(DeviceOf(rank));
+    const at::Tensor shard = at::arange(cuts[rank], cuts[rank + 1], options);
+    const at::Tensor whole = at::zeros({cuts.back()}, options);
+    for (int i = 0; i < 100 * ranks; ++i) {
+      const auto transfer = communicator.StartAllGather("a", cuts, shard, whole);
+      if (i % ranks == rank) {
+        allocator::emptyCache();
+        at::zeros({(1 << 20) + i}, at::kFloat).to(DeviceOf(rank));
+      }
+      const absl::Status status = Finish(communicator, transfer);
+      if (!status.ok()) return status;
+    }
+    EXPECT_TRUE(whole.equal(at::arange(cuts.back(), options)));
     return communicator.Barrier("end");
   };
   EXPECT_THAT(OnEveryRank(communicators, body), Each(absl::OkStatus()));

@@ -7,7 +7,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/fsdp/node.h"
+#include "tests/worker/fsdp/observed_copies.h"
+#include "tests/worker/fsdp/ranks.h"
 #include "tests/worker/model/tiny_model.h"
+#include "worker/fsdp/thread_communicator.h"
 #include "worker/model/gradient.h"
 #include "worker/model/unit.h"
 
@@ -17,6 +20,7 @@ namespace {
 using ::distro::worker::testing::Node;
 using ::distro::worker::testing::RandomTokens;
 using ::distro::worker::testing::TinyConfig;
+using ::testing::Each;
 
 LlamaConfig DeepConfig(bool tied) {
   LlamaConfig config = TinyConfig(4, 2, tied);
@@ -74,6 +78,38 @@ TEST(GatheredUnitsTest, WholeParametersInF32AreUsedWhereTheyAre) {
     Node node(DeepConfig(false), 2, {.sharding = sharding});
     node.Gradient({RandomTokens(12, 40, 1), RandomTokens(12, 40, 2)}, 1);
     EXPECT_EQ(node.memory(0).peak(MemoryCategory::kGathered), 0);
+  }
+}
+
+// Torch converts what leaves the host on the CPU, in memory that is not pinned.
+TEST(GatheredUnitsTest, OffloadedParametersLeaveTheHostUnconverted) {
+  for (const Sharding sharding : {Sharding::kNoShard, Sharding::kFullShard}) {
+    const FsdpOptions options{
+        .sharding = sharding, .param_dtype = FloatType::kBf16, .cpu_offload = true};
+    const Node sharded(DeepConfig(true), 2, options), whole(DeepConfig(true), 1, options);
+    testing::Communicators communicators = MakeThreadGroup(2, {})->TakeCommunicators();
+    const auto body = [&](int rank, Communicator& communicator) -> absl::Status {
+      MemoryCounter memory;
+      GatheredUnits gathered(options, at::kCPU, whole.model(), sharded.plan(), whole.plan(),
+                             &communicator, &memory);
+      const RankShard& own =
+          ShardsParameters(sharding) ? sharded.plan().shard(rank) : whole.plan().shard(0);
+      const at::Tensor parameters = at::zeros({own.elements()}, at::kFloat);
+      const testing::ObservedCopies observed(
+          {parameters.const_data_ptr<float>(), static_cast<size_t>(parameters.numel())});
+      const int units = static_cast<int>(whole.model().units().size());
+      gathered.Begin(UnitUses(units, /*backward=*/false), parameters);
+      for (int unit = 0; unit < units; ++unit) {
+        const auto tensors = gathered.Acquire(unit);
+        if (!tensors.ok()) return tensors.status();
+        EXPECT_EQ(tensors->front().scalar_type(), at::kBFloat16);
+        gathered.Release(unit);
+      }
+      EXPECT_GT(observed.copies(), 0);
+      EXPECT_EQ(observed.conversions(), 0) << Name(sharding);
+      return absl::OkStatus();
+    };
+    EXPECT_THAT(testing::OnEveryRank(communicators, body), Each(absl::OkStatus()));
   }
 }
 

@@ -57,6 +57,7 @@ MemoryRequest RequestOf(const Node& node, const Shape& shape, int ranks,
   return request;
 }
 
+// Here the host's memory is the device's: what is offloaded is counted too.
 void ExpectPlanHolds(const Shape& shape, int ranks, const FsdpOptions& options) {
   testing::CountCpuMemory();
   Node node(shape.config, ranks, options);
@@ -69,7 +70,8 @@ void ExpectPlanHolds(const Shape& shape, int ranks, const FsdpOptions& options) 
   node.Gradient(batches, shape.sequences);
   for (int rank = 0; rank < ranks; ++rank) {
     const auto measured = static_cast<double>(node.counted_peaks()[rank]);
-    const auto planned = static_cast<double>(plan.ranks[rank].device_bytes);
+    const auto planned =
+        static_cast<double>(plan.ranks[rank].device_bytes + plan.ranks[rank].host_bytes);
     const std::string what = absl::StrFormat(
         "%s ranks %d %s %s checkpoint %d: measured %.1f MB, planned/measured %.3f; %s", shape.name,
         ranks, Name(options.sharding), Name(options.param_dtype), options.checkpoint_every,
@@ -85,6 +87,7 @@ const Shape kLogits = {"logits", Config(128, 2, 2, 2, 256, 16000, false), 1, 500
 const Shape kBlocks = {"blocks", Config(256, 8, 4, 2, 512, 260, false), 4, 256};
 const Shape kLarge = {"large", Config(256, 4, 4, 4, 1024, 260, false), 4, 512};
 const Shape kParameters = {"parameters", Config(512, 3, 8, 4, 1536, 8000, true), 1, 32};
+const Shape kEmbedding = {"embedding", Config(512, 1, 8, 4, 512, 16000, false), 1, 8};
 
 TEST(MemoryPlanTest, HoldsWhereLogitsNeedMost) {
   ExpectPlanHolds(kLogits, 1, {});
@@ -111,6 +114,15 @@ TEST(MemoryPlanTest, HoldsWhereParametersNeedMostInEveryStrategy) {
                   {.param_dtype = FloatType::kBf16,
                    .reduce_dtype = FloatType::kBf16,
                    .reduce_every_micro_batch = false});
+}
+
+// Their f32 elements are on the device too while they are converted.
+TEST(MemoryPlanTest, HoldsWhereOffloadedParametersNeedMost) {
+  for (const int ranks : {1, 2}) {
+    ExpectPlanHolds(
+        kEmbedding, ranks,
+        {.sharding = Sharding::kFullShard, .param_dtype = FloatType::kBf16, .cpu_offload = true});
+  }
 }
 
 class MemoryCheckTest : public ::testing::Test {

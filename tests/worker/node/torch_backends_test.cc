@@ -5,6 +5,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/newton_schulz.h"
+#include "tests/worker/fsdp/observed_copies.h"
 #include "worker/node/torch_inner_backend.h"
 #include "worker/node/torch_orthogonalizer.h"
 
@@ -126,6 +127,17 @@ TEST_P(TorchOrthogonalizerTest, ZerosStayZeros) {
   const std::vector<float> zeros(GetParam().rows * GetParam().cols);
   EXPECT_EQ(Orthogonal(at::kFloat, zeros), zeros);
   EXPECT_EQ(Orthogonal(at::kBFloat16, zeros), zeros);
+}
+
+// With cpu_offload the matrix is on the host, where Torch would convert on the CPU.
+TEST_P(TorchOrthogonalizerTest, TheMatrixTravelsAsItIs) {
+  std::vector<float> u = Random(GetParam().rows * GetParam().cols, 8);
+  const testing::ObservedCopies observed(u);
+  const auto torch = MakeTorchOrthogonalizer(at::kCPU, at::kCPU, at::kBFloat16);
+  ASSERT_EQ(torch->NewtonSchulz(GetParam().rows, GetParam().cols, 5, absl::MakeSpan(u)),
+            absl::OkStatus());
+  EXPECT_GT(observed.copies(), 0);
+  EXPECT_EQ(observed.conversions(), 0);
 }
 
 TEST(TorchOrthogonalizerMemoryTest, OfNothingIsNone) {
