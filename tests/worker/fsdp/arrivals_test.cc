@@ -21,7 +21,7 @@ TEST(ArrivalsTest, NamesTheRanksThatDidNotComeAndNotTheOneThatWaits) {
                                         "not come within 2s"));
 }
 
-// A rank that is ahead has come to everything before.
+// A rank that is ahead has arrived at all earlier operations.
 TEST(ArrivalsTest, NamesTheRankItselfWhenAllHaveCome) {
   Arrivals arrivals(2);
   for (const int rank : {0, 1, 1}) arrivals.Arrive(rank);
