@@ -23,7 +23,7 @@ def browser():
 
 
 class Watched:
-    """A page of one host and what went wrong on it."""
+    """A page of one host and its errors."""
 
     def __init__(self, chromium, url, routes=(), **options):
         """`routes`: (pattern, handler) that answer in the host's place. Returns when the page is loaded."""
@@ -59,6 +59,6 @@ class Watched:
             self.page.screenshot(path=pathlib.Path(SCREENSHOTS) / f"{name}.png", **options)
 
     def close(self):
-        """Nothing may have gone wrong."""
+        """Expects no errors."""
         self.page.close()
         assert self.errors == []

@@ -1,4 +1,4 @@
-"""The status page of a live run, in Chromium: what it shows is what the aggregator says, and words of peers are never markup."""
+"""The status page of a live run, in Chromium: it shows the aggregator's values, and peers' texts are never markup."""
 import json
 import os
 import pathlib

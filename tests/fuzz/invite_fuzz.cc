@@ -1,5 +1,5 @@
-// An invite, as somebody hands it to a program: an invite or InvalidArgument, and what was read is
-// written as a text that reads back as the same.
+// Any bytes are an invite or InvalidArgument. An invite is written as a text that is read back as
+// the same invite.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

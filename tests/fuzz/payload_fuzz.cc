@@ -1,6 +1,6 @@
-// Payloads of all kinds. The first input byte chooses what is expected and whether the header
-// and the checksum are made right first, so that the fuzzer gets inside; whatever is accepted must
-// encode to the same bytes again, and both ways of reading an update must agree.
+// Payloads of all kinds. The first input byte chooses the expectation, and whether header and
+// checksum are corrected first, so that the fuzzer reaches the body. An accepted payload must
+// encode to the same bytes, and both ways of reading an update must agree.
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>
@@ -86,7 +86,7 @@ void Fuzz(PayloadKind kind, const std::string& bytes, const PayloadExpectation& 
   }
 }
 
-// What the first input byte asks for.
+// The choices of the first input byte.
 struct Choice {
   PayloadKind kind;
   int k;

@@ -33,7 +33,7 @@ void ReadRecord(absl::string_view bytes) {
   close(fd);
 }
 
-// Puts the right checksums to a file whose layout the input chose, so that what lies behind them is
+// Corrects the checksums of a file whose layout the input chose, so that the checks behind them are
 // reached.
 std::string Sealed(absl::string_view input) {
   if (input.size() < 4) return "";

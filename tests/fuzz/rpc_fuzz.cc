@@ -1,5 +1,5 @@
-// Sequences of calls in any order on a run without gRPC: see tests/server/call/rpc_sequence.h for
-// what must hold. The log lies in memory where there is such a folder.
+// Sequences of calls in any order on a run without gRPC: tests/server/call/rpc_sequence.h has the
+// invariants. The log is in memory if the machine has such a folder.
 #include <unistd.h>
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What a tokenizer's command writes: any bytes are InvalidArgument, or tokens of the vocabulary.
+// The output of a tokenizer's command: any bytes are InvalidArgument, or tokens of the vocabulary.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

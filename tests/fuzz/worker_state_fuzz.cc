@@ -1,5 +1,5 @@
 // Bytes as a worker's state file, for a small layout: read whole, or DataLoss, another layout, a
-// newer version. The checksums are put right first, so that what lies behind them is reached too.
+// newer version. The checksums are corrected first, so that the checks behind them are reached too.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-"""What is attacked: an aggregator with TLS and tokens, honest workers on a tiny model, all real processes."""
+"""The target of an attack: an aggregator with TLS and tokens, and honest workers on a tiny model, all real processes."""
 import json
 import pathlib
 import re
@@ -49,7 +49,7 @@ class Secrets:
 
 
 class Suite:
-    """What all beds of a suite share: secrets, the initial model, the version and the data's fingerprint."""
+    """Shared by all beds of a suite: secrets, the initial model, the version and the data's fingerprint."""
 
     def __init__(self, binaries):
         self.binaries = binaries
@@ -124,7 +124,7 @@ class Bed:
         return self.aggregator.changes(name)
 
     def describe(self):
-        """What an attacker is told, as JSON."""
+        """The attacker's input, as JSON."""
         return json.dumps({"grpc": self.aggregator.grpc, "http": self.aggregator.http(), "ca": str(self.suite.secrets.ca),
                            "tokens": {name: token for name, token in self.suite.secrets.tokens.items()
                                       if name not in (*HONEST, *JOINERS, "admin")},

@@ -1,4 +1,4 @@
-"""Attacks a real aggregator with honest workers and says what it cost and what did not hold. `scripts/hostile --help` teaches."""
+"""Attacks a real aggregator with honest workers, and reports the cost and any failed check. `scripts/hostile --help` teaches."""
 import argparse
 import contextlib
 import json
@@ -38,7 +38,7 @@ class Attacker:
         self.child.stdin.close()
 
     def told(self, seconds):
-        """What it found; a fault when it did not end well."""
+        """Its findings; a fault if it failed."""
         try:
             self.child.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -88,7 +88,7 @@ def try_attack(suite, attack, seconds, same_address, calm):
 
 
 def measure_calm(suite):
-    """The same without an attack: what honest rounds cost."""
+    """The same without an attack: the cost of honest rounds."""
     with contextlib.closing(Bed(suite, 2, probation_rounds=1000)) as bed:
         bed.await_round(20)
         window = Window(bed.aggregator)

@@ -1,4 +1,4 @@
-"""HTTP/2 by hand over TLS: frames that a gRPC library would not send, from a source address of one's choice. Blocking sockets;
+"""HTTP/2 over TLS without a library: frames that a gRPC library would not send, from a chosen source address. Blocking sockets;
 one Connection belongs to one thread."""
 import select
 import socket

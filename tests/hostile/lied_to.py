@@ -18,7 +18,7 @@ from train import Text  # noqa: E402
 
 
 def train(address, model, text, told):
-    """Until the run is done. `told`: the run, and what of it was called last."""
+    """Until the run is done. `told`: receives the run, and the name of the last call."""
     told["at"] = "connect"
     with distro_train.connect(address, insecure=True, name="worker", model=model, fingerprint=text) as run:
         told["run"] = run

@@ -1,4 +1,4 @@
-"""An aggregator that lies to its workers: one in Python does what one in C++ does. It ends with an error that says why, or goes
+"""An aggregator that lies to its workers: a worker in Python behaves as one in C++. It ends with an error that says why, or goes
 on, and has the parameters of before the lie."""
 import itertools
 import json
@@ -154,7 +154,7 @@ class LiesTest(processes.ProcessTest):
         return native, json.loads(line), ways
 
     def honest_states(self, way, data_dir):
-        """The parameters before the round that was uploaded last, and after all rounds of the log."""
+        """The parameters before the last uploaded round, and after all rounds of the log."""
         replayed = self.workspace.distroctl("log", "replay", "--data_dir", data_dir)
         return f"{way.uploads[-1].state_hash:016x}", re.search(r"^state +(\S+)$", replayed, re.M)[1]
 

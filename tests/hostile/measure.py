@@ -1,4 +1,4 @@
-"""What an attack costs a process: memory, threads and processor time from /proc, rounds from its log, answers of /healthz."""
+"""Measures the cost of an attack: memory, threads and processor time from /proc, rounds from the log, answers of /healthz."""
 import os
 import pathlib
 import re
@@ -129,7 +129,7 @@ class Window(threading.Thread):
         return (end[1] - middle[1]) / seconds, (end[2] - middle[2]) / seconds
 
     def figures(self):
-        """What a row of the table is made of."""
+        """The values of a row of the table."""
         late = sum(seconds is None or seconds > HEALTH_SECONDS for seconds in self.health)
         slowest = None if None in self.health else max(self.health, default=0.0)
         late_cores, late_rounds = self.second_half()

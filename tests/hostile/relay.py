@@ -3,8 +3,8 @@
     relay = Relay(aggregator.grpc, SubscribeRounds=lambda frames: ...)
     worker --aggregator relay.address
 
-A lie is a function of an rpc's answer: of the message, or of the iterator of messages where it is a stream. It gives what the
-worker is told instead.
+A lie is a function of an rpc's answer: of the message, or of the iterator of messages where it is a stream.
+It returns the answer that the worker receives instead.
 """
 import concurrent.futures
 import contextlib
@@ -25,7 +25,7 @@ def _answers(name):
 
 @contextlib.contextmanager
 def _refusals(context):
-    """What the real aggregator refuses is refused, with its reason."""
+    """Passes on refusals of the real aggregator, with the reason."""
     try:
         yield
     except grpc.RpcError as error:
@@ -49,7 +49,7 @@ class Relay(grpc.GenericRpcHandler):
         self._channel.close()
 
     def service(self, call):
-        """Who serves a method; grpcio calls it."""
+        """The handler of a method; grpcio calls it."""
         service, name = call.method.strip("/").split("/")
         if service != SERVICE:
             return None

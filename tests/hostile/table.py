@@ -14,7 +14,7 @@ def row(name, before, after):
 
 
 def cell(row):
-    """Memory, threads, processor time, rounds a second, /healthz; what did not hold."""
+    """Memory, threads, processor time, rounds a second, /healthz; failed checks."""
     if not row:
         return "-"
     if "skipped" in row:

@@ -1,4 +1,4 @@
-"""What must hold under an attack, and what did not, in sentences."""
+"""The checks after an attack; failures are returned as sentences."""
 from processes import until
 
 MEMORY_MB, CORES, THREADS, SILENCE_SECONDS = 64, 0.1, 64, 5
@@ -13,7 +13,7 @@ def cores_beyond_honest(figures, calm):
 
 
 def of_answers(figures):
-    """The process lives, and says so in time."""
+    """The process is alive and answers in time."""
     if not figures["alive"]:
         return ["the aggregator died"]
     if figures["healthz_late"] < 2:  # one may be the machine's: others compute on it
@@ -42,7 +42,7 @@ def of_figures(attack, figures, calm):
 
 
 def of_run(bed, attack, told):
-    """The run after an attack: honest workers live, rounds go on, and the log is what its workers hold."""
+    """The run after an attack: honest workers are alive, rounds continue, and the log agrees with their parameters."""
     faults = [f"the attacker failed: {said}" for key, said in told.items() if key.startswith("attacker_")]
     for worker in bed.workers:
         if worker.child.poll() is not None:

@@ -1,4 +1,4 @@
-"""An archiver follows two workers, is killed in the middle and started again: it goes on from its own copy, ends with the
+"""An archiver follows two workers, is killed in the middle and started again: it continues from its own copy, ends with the
 workers' bits, and the model that it publishes is the workers' checkpoint byte for byte. Joiners start from what it
 uploaded, and the log drops the rounds before."""
 import pathlib

@@ -1,4 +1,4 @@
-// Clocks that jump, and what follows from it: other timestamps, nothing else.
+// Clocks that jump change timestamps and nothing else.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -21,8 +21,8 @@ using testing::WorkerResult;
 constexpr uint64_t kRounds = 30;
 constexpr int kWorkers = 2;
 
-// Monotonic time as it is, but for jumps forward that a test asks for; wall time that is another
-// one, up to ten hours before or after, each time that somebody looks.
+// Real monotonic time, plus the forward jumps that a test requests. Wall time that differs at each
+// reading, by up to ten hours in either direction.
 class JumpingClock final : public Clock {
  public:
   absl::Duration MonotonicNow() const override {
@@ -58,7 +58,7 @@ TEST_F(ClockTest, AWallClockThatJumpsByHoursChangesNothing) {
   ExpectSameBits(aggregator.Train(), Undisturbed());
 }
 
-// Epochs are made from the wall clock, and rise also when it goes back by years.
+// Epochs come from the wall clock, and rise even if it is set back by years.
 TEST_F(ClockTest, EpochsRiseWhenTheWallClockGoesBackBetweenStarts) {
   TinyAggregator aggregator(tiny_, config_, "data", &log_, &clock_);
   std::vector<WorkerResult> workers;

@@ -1,4 +1,4 @@
-"""Programs that find no way to their aggregator: worker, archiver and distroctl end with the code of the fault, and with a
+"""Programs that cannot reach their aggregator: worker, archiver and distroctl end with the code of the fault, and with a
 message that says what to do. The words are held by tests/server/service/connection_faults_test.cc."""
 import json
 import re
@@ -35,7 +35,7 @@ class ConnectionTest(ProcessTest):
         return space.processes[-1].await_ports()
 
     def expect(self, address, flags, words, code, of_distroctl=None, passes=False):
-        """All three programs end so, with these words in what they say last. `passes`: worker and archiver would wait, but
+        """All three programs end with this code, and these words in their last message. `passes`: worker and archiver would wait, but
         for the flag that forbids it."""
         space, self.ended = self.workspace, self.ended + 1
         waits = ["--connect_timeout=1ms"] if passes else []

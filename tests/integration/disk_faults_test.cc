@@ -1,5 +1,5 @@
-// A disk that fails or hangs under a run: the commit is refused and named in the log, the metric
-// and /readyz, nothing is told that is not stored, and the run goes on by itself, to the same bits
+// A disk that fails or hangs during a run. The commit fails, and the log, the metric and /readyz
+// name it. Nothing is announced that is not stored. The run continues by itself, to the same bits
 // as on a good disk.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -31,7 +31,7 @@ namespace {
 
 constexpr uint64_t kRounds = 30;
 
-// What a worker was left with.
+// The final state of a worker.
 struct Outcome {
   absl::Status status;
   uint64_t log_hash = 0;
@@ -174,7 +174,7 @@ class ExchangeTest : public ::testing::Test {
     options_.listen = aggregator_->grpc_address();  // a restart takes the same port
   }
 
-  // Begins a worker on a thread of its own.
+  // Starts a worker on its own thread.
   void StartWorker(const std::string& name, ScriptedWorker::Pause pause = NoPause) {
     const size_t index = outcomes_.size();
     outcomes_.push_back(std::make_unique<Outcome>());

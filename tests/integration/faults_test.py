@@ -1,5 +1,5 @@
 """200 rounds of four worker processes, while one is killed, one stands still past the deadline and a fifth joins midway:
-every replica that is left holds the same bits, and so does the log replayed from round 0."""
+all remaining replicas have the same bits, and so does the log replayed from round 0."""
 import processes
 from processes import ProcessTest, until
 

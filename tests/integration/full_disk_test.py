@@ -1,4 +1,4 @@
-"""A real file system that runs full, and one that becomes read-only, under a run. The tmpfs is mounted in a namespace of the
+"""A real file system that fills up, and one that becomes read-only, during a run. The tmpfs is mounted in a namespace of the
 aggregator's own, so that nothing is left behind; where that is not permitted the test is skipped and says so."""
 import os
 import pathlib

@@ -1,6 +1,6 @@
 // The aggregator is killed at every operation on its data folder, one after the other: in the
 // middle of creating the run, of writing a record, of making it durable, of ending. Each time it is
-// started again, the two workers go on by themselves, and at the end parameters and momentum are
+// started again and the two workers continue by themselves. At the end parameters and momentum are
 // bit for bit those of the undisturbed run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

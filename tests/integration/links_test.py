@@ -1,5 +1,7 @@
-"""What a bad link does to a run: nothing. One of two workers reaches the aggregator through a proxy that breaks its connections in
-the middle of frames. Nobody is given up (no deadline, both are needed), so the run must end with exactly the bits of
+"""A bad link does not change the result of a run.
+
+One of two workers reaches the aggregator through a proxy that breaks its connections in
+the middle of frames. No worker may be excluded (no deadline, both are needed), so the run must end with exactly the bits of
 the undisturbed run: an update that was lost, doubled or counted late would change them."""
 import processes
 from processes import ProcessTest, until

@@ -44,7 +44,7 @@ WORDS = ("the", "cat", "sat", "on", "a", "mat", "and", "ran", "to", "it")
 
 
 def until(condition, what, limit=LIMIT_SECONDS):
-    """Polls until the condition holds; returns what it gave."""
+    """Polls until the condition holds, and returns its value."""
     end = time.monotonic() + limit
     while True:
         value = condition()
@@ -118,7 +118,7 @@ class Process:
         return self.find(HTTP_PORT)[1]
 
     def serves(self):
-        """Its metrics can be asked for without waiting."""
+        """Whether its metrics can be read now."""
         return re.search(HTTP_PORT, self.log()) is not None
 
     def get(self, path):
@@ -231,7 +231,7 @@ class Workspace:
         return self.folder / "model"
 
     def distroctl(self, *arguments, code=0):
-        """Runs a command to its end; its standard output."""
+        """Runs a command to its end and returns its standard output."""
         command = [self.binaries.distroctl, *map(str, arguments)]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_SECONDS,
                               env={**os.environ, "TMPDIR": str(self.folder)})
@@ -283,7 +283,7 @@ class Workspace:
         return self.processes[-1]
 
     def replay(self):
-        """What `distroctl log replay` prints, as a dictionary of its lines."""
+        """The output of `distroctl log replay`, as a dictionary of its lines."""
         lines = self.distroctl("log", "replay", "--data_dir", self.data_dir).splitlines()
         return dict(line.split(maxsplit=1) for line in lines if line[:1] not in ("", " ") and not
                     line.startswith("replayed"))

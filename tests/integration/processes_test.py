@@ -1,4 +1,4 @@
-"""How the processes of a run begin, end and find each other again."""
+"""Start, end and reconnection of the processes of a run."""
 import pathlib
 import re
 import signal
@@ -10,7 +10,7 @@ from processes import ProcessTest, until
 
 
 class RefusalTest(ProcessTest):
-    """What a worker ends with when it cannot train."""
+    """Exit codes of a worker that cannot train."""
 
     def expect(self, code, words, worker):
         self.assertEqual(worker.exit_code(), code, worker.log())
@@ -112,7 +112,7 @@ class MetricsTest(ProcessTest):
 
 
 class RunTest(ProcessTest):
-    """Whole runs that something happens to."""
+    """Whole runs with a disturbance."""
 
     def test_workers_go_on_after_the_aggregator_was_killed(self):
         space = self.workspace

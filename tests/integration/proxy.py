@@ -121,7 +121,7 @@ class Connection:
         return None
 
     async def act(self, fault, direction, writer):
-        """Whether the pump goes on."""
+        """Whether the pump continues."""
         await writer.drain()
         if fault.kind == "stall":
             self.going.clear()
@@ -178,7 +178,7 @@ class Proxy:
                 if not fault.happened and (fault.method, fault.direction) == (method, direction)]
 
     def break_all(self, kind):
-        """Does it to every connection that there is now."""
+        """Applies it to every open connection."""
         async def act():
             for connection in list(self._connections):
                 if kind == "stall":
@@ -191,14 +191,14 @@ class Proxy:
         return self._call(act())
 
     def release(self):
-        """Lets what was stalled go on."""
+        """Resumes stalled connections."""
         async def act():
             for connection in self._connections:
                 connection.going.set()
         self._call(act())
 
     def heal(self):
-        """No faults from now on; what was stalled goes on."""
+        """Disarms all faults and resumes stalled connections."""
         self._faults, self.delay, self.bytes_per_second, self.refuse = [], 0.0, 0, False
         self.release()
 

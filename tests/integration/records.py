@@ -1,5 +1,5 @@
-"""Reads the headers of an aggregator's round records (docs/files.md), with nothing of the aggregator's own code, and holds each
-new one to what must be true of every log, whatever happened to the processes."""
+"""Reads the headers of an aggregator's round records (docs/files.md), without the aggregator's own code, and
+checks each new one against the invariants of every log, regardless of faults of the processes."""
 import collections
 import struct
 
@@ -79,11 +79,11 @@ class Record:
         self.next_sample, self.predecessor = one(header, 7), one(header, 8)
 
     def state_hashes(self):
-        """By worker, of those that said one."""
+        """By worker, for those that stated one."""
         return {one(member, 1).decode(): one(member, 6) for member in self.members if many(member, 6)}
 
     def deltas(self):
-        """Samples that nobody read come back."""
+        """Samples that no worker read are assigned again."""
         return any(many(fields(step), 6) for step in self.steps)
 
     def given(self):
@@ -103,8 +103,8 @@ class Record:
 
 
 class Samples:
-    """Every sample is read once, or is still to be read: what a record gives out and lists as unread is what nobody had, and what
-    came back."""
+    """Every sample is read once, or is still to be read: a record assigns and lists as unread exactly the samples that
+    no worker had, and those that were returned."""
 
     def __init__(self, start):
         header = read_header(start)[2]

@@ -1,4 +1,4 @@
-"""An aggregator that stops and starts, that is there twice, or that comes back from a backup."""
+"""An aggregator that restarts, that runs twice, or that is restored from a backup."""
 import re
 import shutil
 import signal
@@ -73,7 +73,7 @@ class RestartsTest(ProcessTest):
         self.assertEqual(aggregator.exit_code(), -signal.SIGTERM)
 
     def test_a_worker_that_stops_goes_on_with_its_own_state(self):
-        """What was sent and not used, and what was not sent yet, is there again: else the bits would be others."""
+        """Unused and unsent updates are restored; otherwise the bits would differ."""
         space = self.workspace
         aggregator = space.create_run(**NEEDED)
         self.workers = [space.start_worker("a", aggregator.grpc)]
@@ -106,7 +106,7 @@ class RestartsTest(ProcessTest):
             self.assertGreaterEqual(worker.summary()["resyncs"], 1)
 
     def test_an_aggregator_that_was_replaced_is_fenced(self):
-        """Its folder was copied and goes on elsewhere. A worker that comes back to it tells it so, and is refused."""
+        """Its folder was copied and continues elsewhere. A worker that returns to it reports that, and is refused."""
         space = self.workspace
         old = self.start()
         old.await_round(20)

@@ -203,7 +203,7 @@ class ExtendTest(ProcessTest):
 
 
 class RestoreTest(ProcessTest):
-    """The aggregator's disk is gone; the archiver's folder is there."""
+    """The aggregator's disk is lost; the archiver's folder still exists."""
     ROUNDS = 60
 
     def archive(self, address, log_name="archiver"):

@@ -1,4 +1,4 @@
-"""--sample_prompt: what a worker's model continues while it is trained."""
+"""--sample_prompt: text that a worker's model generates during training."""
 import json
 import subprocess
 

@@ -75,7 +75,7 @@ absl::Status Archive(const ChannelOptions& channel, const std::string& path, uin
     }
     DISTRO_RETURN_IF_ERROR(archive.replica->Apply(round));
   }
-  // After a kill the next start drops what is left.
+  // After a kill the next start drops the remaining payloads.
   while (!::testing::Test::HasFailure()) {
     DISTRO_ASSIGN_OR_RETURN(const v1::GetRunResponse now,
                             AwaitRun(client->follower(), client->control(), &contact));

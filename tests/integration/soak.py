@@ -1,4 +1,4 @@
-"""scripts/soak: a storm over real processes (storm.py), while what must always be true is checked all the time (README of the
+"""scripts/soak: injects faults into real processes (storm.py), and checks the invariants continuously (README of the
 invariants: docs/reliability.md)."""
 import argparse
 import pathlib
@@ -104,7 +104,7 @@ class Soak:
                 raise Violation(f"{worker.name} has applied round {told - 1}, and the log ends before round {stored}")
 
     def check_flat(self):
-        """Rounds and broken links, but nobody is killed: the aggregator takes no more memory and handles than before."""
+        """Rounds and broken links without kills: the aggregator uses no more memory and handles than before."""
         storm = self.storm
         storm.await_progress(50)
         before = usage_of(storm.aggregator)
@@ -116,7 +116,7 @@ class Soak:
             raise Violation(f"(resident bytes, file handles) of the aggregator grew from {before} to {after}")
 
     def end(self):
-        """Everyone stops at the same round, and what each holds is compared with the log."""
+        """All workers stop at the same round, and their state is compared with the log."""
         storm, space = self.storm, self.storm.space
         space.distroctl("run", "pause", storm.aggregator.grpc, "--reason", "end of the storm", "--insecure")
         head = storm.await_everyone()
@@ -131,7 +131,7 @@ class Soak:
         self.check_included()
 
     def check_included(self):
-        """What a process believes was used of its updates is what the log used; one may have been open when it left."""
+        """A process's count of used updates equals the log's; one may have been open when it left."""
         for name, worker, summary in self.storm.settled:
             believed = summary["updates_sent"] - summary["updates_excluded"]
             used = self.watch.checker.included[worker, int(summary["incarnation"], 16)]

@@ -1,4 +1,4 @@
-"""A run that everything happens to: an aggregator, workers behind proxies of their own, an archiver, and faults that a seed draws.
+"""A run with all kinds of faults: an aggregator, workers behind their own proxies, an archiver, and faults that a seed draws.
 The seed fixes which faults come in which order, not when exactly a process meets them."""
 import collections
 import random
@@ -112,7 +112,7 @@ class Storm:
             party.proxy.target = self.aggregator.grpc  # another port each time
 
     def calm(self):
-        """No faults any more, everyone is there."""
+        """Ends all faults and waits for all processes."""
         for _, act in self.later:
             act()
         self.later = []
@@ -242,7 +242,7 @@ class Storm:
             self.counts["join"] += 1
 
     def settle(self, worker):
-        """Lets a worker leave; what it knows of its updates must be what the log says."""
+        """Lets a worker leave; its counts of updates must agree with the log."""
         name = worker.process.name
         summary = worker.leave()
         if summary is not None:

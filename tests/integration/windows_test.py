@@ -15,7 +15,7 @@ def indices(ranges):
 
 
 class Samples:
-    """Who was given which, as the log says it."""
+    """Assigned samples by worker, from the log."""
 
     def __init__(self, names):
         slot = STEPS * SAMPLES

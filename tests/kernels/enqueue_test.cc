@@ -1,5 +1,5 @@
 // Several operations between two waits give the same result as one at a time, on every CPU backend
-// and on a GPU that does nothing before Finish.
+// and on an emulated GPU that does nothing before Finish.
 #include <functional>
 
 #include "kernels/cpu/cpu_backend.h"

@@ -1,4 +1,4 @@
-"""What a release holds beside packages: the archive of programs, the chart, the bill of materials, the sums."""
+"""The files of a release besides packages: the archive of programs, the chart, the bill of materials, the sums."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""The wheel: what is in it, and that it trains in bare roots of every Python that it is for."""
+"""The wheel: its content, and that it trains in bare roots with every supported Python."""
 
 import email
 import json

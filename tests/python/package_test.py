@@ -1,4 +1,4 @@
-"""The package by itself, without a run: its inner optimizer, its files, what it refuses."""
+"""The package without a run: its inner optimizer, its files, its refusals."""
 import contextlib
 import copy
 import json

@@ -1,4 +1,4 @@
-"""Two processes of torch.distributed as one worker, beside one in C++: the same bits in all, and none hangs when another ends."""
+"""Two processes of torch.distributed as one worker, beside one in C++: all have the same bits, and none hangs when another ends."""
 import os
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""A worker in Python, as a process: what a user's program is. Prints one line a step and the readings at its end."""
+"""A worker in Python, as a process like a user's program. Prints one line a step and the readings at its end."""
 import argparse
 import json
 import logging

@@ -1,4 +1,4 @@
-// The aggregator as a process: how it ends, with which code.
+// The aggregator as a process: how it exits, and the exit code.
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

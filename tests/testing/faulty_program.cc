@@ -1,5 +1,5 @@
-// Does once what each sanitizer is there to find: a read behind an array, and a write that races
-// with another thread's.
+// Has one fault for each sanitizer: a read beyond an array, and a write that races with another
+// thread's.
 #include <memory>
 #include <thread>
 

@@ -19,7 +19,7 @@ TEST(ExitCodeTest, EveryReasonHasItsCode) {
       {"does_not_fit", 2},
   };
   for (const auto& [reason, code] : kCodes) {
-    // Whatever code travels with it.
+    // With any status code.
     EXPECT_EQ(ExitCodeFor(ErrorWithReason(absl::StatusCode::kInternal, reason, ""), 0), code)
         << reason;
   }

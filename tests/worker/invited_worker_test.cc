@@ -1,5 +1,5 @@
-// What a worker with an invite refuses before it costs anything: data and runs that the invite does
-// not mean.
+// A worker with an invite refuses data and runs that do not match the invite before it uses
+// resources.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

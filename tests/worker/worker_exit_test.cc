@@ -1,5 +1,4 @@
-// How the program distro-worker ends when an aggregator refuses it: its exit code, and the remedy
-// in its log.
+// distro-worker refused by an aggregator: its exit code, and the remedy in its log.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Files that travel with a run: which they are, and what is refused of a list or of bytes that a
-// peer gives.
+// Companion files of a run: which names are allowed, and which lists and bytes of a peer are
+// refused.
 #include "common/checkpoint/companions.h"
 
 #include <filesystem>

@@ -166,7 +166,7 @@ TEST(SafetensorsReaderTest, RefusesDataThatIsNotCoveredOnce) {
                 "offsets");
 }
 
-// A stranger's text in a message is cut short and has no control characters.
+// Untrusted text in a message is shortened and has no control characters.
 TEST(SafetensorsReaderTest, MessagesStayShort) {
   const std::string name = "\\n" + std::string(510, 'n'),
                     long_text = "\\n" + std::string(100000, 'n');

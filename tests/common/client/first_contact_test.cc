@@ -72,7 +72,7 @@ TEST_F(FirstContactTest, WhoWasReachedOnceIsWaitedForForEver) {
   EXPECT_EQ(contact.Left(), absl::InfiniteDuration());
 }
 
-// It runs, and cannot do what was asked for yet: that is no matter of the way to it.
+// The aggregator runs but cannot serve the request yet: not a fault of the connection.
 TEST_F(FirstContactTest, AnAggregatorThatIsThereIsWaitedForForEver) {
   const FakeAggregator aggregator;
   FirstContact contact = Contact(aggregator.address(), kMinute);

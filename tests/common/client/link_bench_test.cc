@@ -1,5 +1,4 @@
-// MeasureLink against something that is no good aggregator; a good one:
-// tests/server/service/link_test.cc.
+// MeasureLink against faulty servers; tests/server/service/link_test.cc has a correct one.
 #include "common/client/link_bench.h"
 
 #include <atomic>
@@ -14,7 +13,7 @@
 namespace distro {
 namespace {
 
-// Answers so many messages of all its streams together, and then ends each stream with OK.
+// Answers this number of messages over all its streams, and then ends each stream with OK.
 class EndsEarly final : public v1::LinkService::Service {
  public:
   explicit EndsEarly(int answers) : left_(answers) {

@@ -1,4 +1,4 @@
-// How transfers and waits are timed: with times of the test, no clock.
+// Timing of transfers and waits, with times from the test instead of a clock.
 #include "common/exchange/transfer_meter.h"
 
 #include "gtest/gtest.h"
@@ -71,7 +71,7 @@ TEST(TransferMeterTest, WhatWasInFlightBeforeTheWaitIsNoWait) {
   EXPECT_EQ(meter.stats(At(9)).wait_in_download, At(1));
 }
 
-// What was shown as waiting for others stays so, whatever is learned later.
+// Time that was reported as waiting for others is not reassigned later.
 TEST(TransferMeterTest, WhatIsDecidedOfAWaitStays) {
   TransferMeter meter;
   meter.AddReceived(1000, At(0), At(1));  // a frame takes a second: two stay undecided
@@ -105,7 +105,7 @@ TEST(FlightTimeTest, FramesOfTheLogFollowEachOther) {
   EXPECT_EQ(flight.Since(std::nullopt, At(11)), At(10));
 }
 
-// A peer may say what it likes of its clock.
+// The peer's clock readings may be arbitrary.
 TEST(FlightTimeTest, NeverBeginsAfterTheArrival) {
   FlightTime flight;
   for (const double made : {0.0, 1e18, -1e18, 5.0}) {

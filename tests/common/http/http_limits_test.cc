@@ -1,4 +1,4 @@
-// What clients that mean harm get from http_endpoint.h, over real sockets.
+// http_endpoint.h against hostile clients, over real sockets.
 #include <sys/resource.h>
 #include <time.h>
 
@@ -28,7 +28,7 @@ constexpr char kBusy[] = "GET /busy HTTP/1.1\r\nHost: a\r\n\r\n";
 constexpr size_t kLargeBytes = 16 << 20;  // more than sockets buffer
 constexpr int kSmallBuffer = 4096;
 
-// Times that no test waits for unless it says so.
+// Times so long that no test reaches them by accident.
 HttpLimits Patient() { return {.request_time = absl::Minutes(5), .answer_time = absl::Minutes(5)}; }
 
 double ProcessorSeconds(clockid_t clock) {

@@ -33,7 +33,7 @@ TEST(HttpTargetTest, RefusesWhatIsNoPath) {
   }
 }
 
-// Whatever comes in, nothing is longer than it.
+// No result is longer than the input.
 void ExpectNoMoreThan(const std::string& target) {
   const auto request = ParseHttpTarget(target);
   if (!request.ok()) {

@@ -1,4 +1,4 @@
-// The manifest of tensors: what it describes, and what is refused by name.
+// The manifest of tensors: reading it, and refusals that name the fault.
 #include "common/model/tensor_manifest.h"
 
 #include <functional>

@@ -63,14 +63,14 @@ TEST_F(ShellCommandTest, ManyAndLongLinesAreCutAndNotLost) {
   EXPECT_EQ(lines_.back(), "20000");
 }
 
-// Whoever leaves something in the background that has the output open is not waited for.
+// A background process that keeps the output open is not waited for.
 TEST_F(ShellCommandTest, WhatIsLeftInTheBackgroundIsNotWaitedFor) {
   EXPECT_EQ(Run("sleep 1000 & echo $!"), absl::OkStatus());
   ASSERT_THAT(lines_, SizeIs(1));
   EXPECT_EQ(Run(absl::StrCat("kill ", lines_[0])), absl::OkStatus());
 }
 
-// How a command ends that is told to stop once it has written a line.
+// Stops a command after its first line; returns how it ended.
 absl::Status EndOfStopped(ShellCommand* command) {
   absl::Notification begun;
   absl::Status end;

@@ -87,7 +87,7 @@ TEST(SuspiciousTest, NeedsMoreThanSixStandardDeviations) {
   EXPECT_TRUE(Suspicious({.agree = 679, .disagree = 921}, 0));
 }
 
-// What an honest worker came to in the demo of five workers on a short text: -6.2 deviations, a few
+// Values of an honest worker in the demo with five workers on a short text: -6.2 deviations, a few
 // hundredths of its votes.
 TEST(SuspiciousTest, NeedsMoreThanATenthOfManyVotes) {
   EXPECT_FALSE(Suspicious({.agree = 9'691, .disagree = 10'566}, 0));

@@ -1,4 +1,4 @@
-// Rounds of deltas at the aggregator: what Open says, what it takes, what comes of it.
+// Rounds of deltas at the aggregator: the Open frame, accepted updates, and results.
 #include <bit>
 
 #include "bench/wire/random_deltas.h"

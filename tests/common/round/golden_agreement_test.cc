@@ -17,7 +17,7 @@ class GoldenAgreementTest : public ::testing::TestWithParam<std::string>,
  protected:
   GoldenAgreementTest() : GoldenDeltas(GetParam()) {}
 
-  // What worker w sent of the segment's blocks in round t.
+  // The entries that worker w sent for the segment's blocks in round t.
   DeltaUpdate Sent(int64_t t, int64_t w, SegmentId segment) const {
     const int64_t row = (t * workers_ + w) * blocks_ + layout_.SegmentFirstBlock(segment);
     const int64_t blocks = layout_.SegmentBlocks(segment);

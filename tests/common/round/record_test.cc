@@ -63,7 +63,7 @@ v1::StepParameters DeltaStep() {
   return step;
 }
 
-// A gradient of signs that is too late serves the next round.
+// A late gradient of signs is used in the next round.
 TEST(SlotPlanTest, WithSignsNothingComesBack) {
   const SlotPlan plan = PlanOf(Start(testing::SmallLayout()));
   v1::RoundHeader header =
@@ -73,7 +73,7 @@ TEST(SlotPlanTest, WithSignsNothingComesBack) {
   EXPECT_EQ(header.slots(0).first_sample(), 8u);
 }
 
-// What a worker was given and did not read, another gets.
+// Samples that a worker did not read are assigned to another.
 TEST(SlotPlanTest, WhatWasNotReadComesBack) {
   SlotPlan plan = PlanOf(Start(testing::SmallLayout()));  // 2 samples each
   RoundOutcome outcome{
@@ -110,7 +110,7 @@ TEST(RecordTest, AnUpdateOfFewerStepsHasReadFewerSamples) {
   EXPECT_EQ(ReadSamples(MakeRoundHeader(outcome), 0, slot, 4), 12u) << "no window";
 }
 
-// Who reads the log or follows the run takes what is made here.
+// Readers of the log and followers accept the records made here.
 TEST(RecordTest, AHeaderIsOneThatFollowersTake) {
   const Layout layout = testing::SmallLayout();
   const std::vector<bool> all(layout.segments(), true);

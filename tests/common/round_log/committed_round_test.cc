@@ -111,7 +111,7 @@ TEST(ParseRoundHeaderTest, RefusesBadMembers) {
                 [](auto& h) { h.mutable_members(0)->set_state(static_cast<v1::MemberState>(99)); });
 }
 
-// Somebody on probation is listed and counts nowhere.
+// A worker on probation is listed and counted nowhere.
 TEST(ParseRoundHeaderTest, AllowsWeightZeroThatIsIncludedNowhere) {
   const Layout layout = SmallLayout();
   BuiltRound round = BuildRound(layout, RoundId(7), 1);

@@ -46,7 +46,7 @@ TEST(LogReferenceTest, OfFewerAllMustAgree) {
   EXPECT_EQ(ReferenceOf(HeaderOf({})), std::nullopt);
 }
 
-// Who is on probation, late or abstains has no say, however many there are.
+// Workers that are on probation, late or abstaining do not affect the reference, in any number.
 TEST(LogReferenceTest, OnlyMembersThatAreIncludedCount) {
   EXPECT_EQ(ReferenceOf(HeaderOf({{8, false}, {7}, {8, false}, {8, false}})), kFew);
   EXPECT_EQ(ReferenceOf(HeaderOf({{7}, {7}, {7}, {8, false}, {8, false}, {8, false}, {8, false}})),

@@ -49,7 +49,7 @@ v1::JoinRequest Request(int worker, const std::string& data = "data") {
   return request;
 }
 
-// Everything that one worker saw.
+// All observations of one worker.
 struct Seen {
   std::vector<OpenedRound> opened;
   std::vector<CommittedRound> committed;

@@ -90,7 +90,7 @@ TEST(DeltaResultTest, AResultIsCanonical) {
 
 using Wide = absl::int128;
 
-// What combining means, position by position and worker by worker, with nothing clever in it.
+// The definition of combining, position by position and worker by worker, without optimizations.
 struct Oracle {
   std::vector<WeightedDelta> updates;
   std::vector<BlockExtent> extents;

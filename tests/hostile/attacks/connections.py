@@ -1,4 +1,4 @@
-"""Connections that say nothing (CVE-2023-4785: a listener that closed itself on EMFILE)."""
+"""Silent connections (CVE-2023-4785: a listener that closed itself on EMFILE)."""
 import select
 import time
 

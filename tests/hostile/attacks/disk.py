@@ -1,4 +1,4 @@
-"""The data folder: damage at rest, and a file system that becomes read-only for a while."""
+"""Faults of the data folder: damage at rest, and a file system that is read-only for a while."""
 import re
 import subprocess
 import time

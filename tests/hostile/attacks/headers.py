@@ -1,4 +1,4 @@
-"""HTTP/2 below the calls: header blocks in crumbs (CVE-2023-33953), rapid reset (CVE-2023-44487), floods of control frames."""
+"""HTTP/2 below the calls: header blocks in single bytes (CVE-2023-33953), rapid reset (CVE-2023-44487), floods of control frames."""
 import struct
 import time
 

@@ -1,4 +1,4 @@
-"""What an attack is. Its `act` is called in a process of its own and gets a Target; what it returns (a dictionary that JSON can
+"""The class Attack. Its `act` is called with a Target in a separate process; its result (a dictionary that JSON can
 hold) is shown, and given to `check` in the measuring process."""
 import dataclasses
 import json
@@ -35,7 +35,7 @@ def attack(name, says, **how):
 
 
 class Target:
-    """An aggregator as an attacker knows it."""
+    """An attacker's knowledge of an aggregator."""
 
     def __init__(self, described, seconds, same_address):
         known = json.loads(described)

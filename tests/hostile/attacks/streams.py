@@ -1,4 +1,4 @@
-"""Streams that are opened and held."""
+"""Opens streams and keeps them open."""
 import time
 
 import http2

@@ -1,4 +1,4 @@
-"""What a credential can do to the run itself: an archiver's false word, a worker's floods."""
+"""Attacks with a valid credential: an archiver's false reports, a worker's floods."""
 import re
 import threading
 import time
@@ -100,7 +100,7 @@ def flood(target, threads, act):
 
 
 def few_lines(bed, told):
-    """The log does not grow by a line a call."""
+    """The program's log does not get a line per call."""
     lines = told.get("measured_log_lines", 0)
     return [f"{lines} lines in the log"] if lines > 300 else []
 

@@ -1,4 +1,4 @@
-"""A worker's credential that sends updates which are none (gap payloads, K > 8), between whole ones."""
+"""A worker's credential that sends invalid updates (gap payloads, K > 8) between valid ones."""
 import random
 
 import grpc
@@ -21,7 +21,7 @@ def all_refused(bed, told):
 
 
 def outcome_of(action):
-    """What an upload came to: "accepted", or status and reason."""
+    """The outcome of an upload: "accepted", or status and reason."""
     from client.session import reason_of
     try:
         return f"accepted: {action()}"

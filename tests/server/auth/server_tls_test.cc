@@ -20,7 +20,7 @@
 namespace distro::server {
 namespace {
 
-// A port with ServerTls' credentials, and nothing behind it.
+// A port with ServerTls' credentials, and without services.
 class ServerTlsTest : public ::testing::Test {
  protected:
   ServerTlsTest() {
@@ -62,7 +62,7 @@ class ServerTlsTest : public ::testing::Test {
     address_ = absl::StrCat("127.0.0.1:", port);
   }
 
-  // Whether a new connection that believes `ca` comes about.
+  // Whether a new client that trusts `ca` can connect.
   bool Connects(const KeyedCertificate& ca) {
     Write("client-ca", ca.cert);
     ClientTls tls;
@@ -136,7 +136,7 @@ TEST_F(ServerTlsTest, KnowsWhenTheCertificateInUseEnds) {
   EXPECT_EQ(tls_->expiry(), expiry_);
 }
 
-// By a clock that is years ahead, too: who operates the aggregator reads here what clients say.
+// Also with a clock that is years ahead: the aggregator's operator reads the clients' errors here.
 TEST_F(ServerTlsTest, SaysAtTheStartThatTheCertificateHasEnded) {
   Start();
   EXPECT_THAT(logged_, ::testing::Not(::testing::HasSubstr("has ended")));

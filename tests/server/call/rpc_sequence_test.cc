@@ -1,5 +1,5 @@
-// The sequences of calls of tests/fuzz/rpc_fuzz.cc: a run that goes well, and what becomes of it
-// when calls are changed.
+// The sequences of calls of tests/fuzz/rpc_fuzz.cc: a run without faults, and the same with changed
+// calls.
 #include "tests/server/call/rpc_sequence.h"
 
 #include <string>

@@ -43,7 +43,7 @@ class ConnectionTableTest : public ::testing::Test {
   void Show(const std::string& address, int port, const std::string& credential) {
     table_.OnCall(From(address, port).endpoint, credential, now_);
   }
-  // "id reason" of those that the table gave up.
+  // "id reason" of the connections that the table closed.
   std::vector<std::string> Ended() {
     std::vector<std::string> ended;
     for (const EndedConnection& connection : table_.TakeEnded(now_))
@@ -244,7 +244,7 @@ TEST_F(DefaultLimitsTest, AnAddressThatShowedACredentialIsRememberedForADay) {
   EXPECT_EQ(table_.Admit(From("known", 3), now_).refused, ConnectionEnd::kRate);
 }
 
-// A day of reading is no credit for a flood of headers.
+// A day of normal traffic earns no credit for a flood of headers.
 TEST_F(ConnectionTableTest, WhatIsExplainedIsNotSavedUp) {
   const ConnectionId id = Come("a", 1);
   Show("a", 1, "archiver x");

@@ -46,7 +46,7 @@ TEST_F(CallRatesTest, NamesDoNotTakeFromEachOther) {
   EXPECT_EQ(CallsOf(""), kBurst) << "of those without a name";
 }
 
-// With --insecure anybody can make names up.
+// With --insecure a client can invent names.
 TEST_F(CallRatesTest, InventedNamesShareARateAndAreForgotten) {
   CallsOf("honest");
   clock_.Advance(absl::Seconds(1));

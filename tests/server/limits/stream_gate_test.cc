@@ -19,7 +19,7 @@ namespace {
 using absl::StatusCode;
 using testing::FakeClock;
 
-// A stream as a reactor has it: it remembers what it was stopped with.
+// A stream of a reactor that stores the status with which it was stopped.
 struct Client {
   Client(StreamGate* gate, StreamKind kind = StreamKind::kUpload) {
     auto opened = gate->Open(kind, [this](const absl::Status& status) { stopped = status; });

@@ -1,5 +1,5 @@
 // Every operation of a commit fails, or is the last one before a kill: nothing is acknowledged that
-// is not stored, nothing stays under the final name, and the same bytes can be written again.
+// is not stored, no file keeps the final name, and the same bytes can be written again.
 #include <errno.h>
 
 #include <filesystem>
@@ -131,7 +131,7 @@ TEST_F(CommitFaultsTest, AFileWhoseFsyncFailedIsNeverUsedAgain) {
                             DiskOperation::kFsyncFolder, DiskOperation::kUnlink}));
 }
 
-// Who reports a failure once, and not once a try, compares the text.
+// A caller that reports a failure once instead of at every attempt compares the text.
 TEST_F(CommitFaultsTest, AFailureThatStaysHasTheSameMessage) {
   disk_.Fail({.operation = DiskOperation::kWrite, .error_number = ENOSPC});
   const absl::Status first = Write(rounds_.get());
@@ -206,7 +206,7 @@ TEST_F(CommitFaultsTest, TheStartRecordToo) {
   }
 }
 
-// What a kill before each operation leaves behind.
+// The files after a kill before each operation.
 TEST_F(CommitFaultsTest, AKillAtEachOperationLeavesTheRoundOrNothing) {
   std::vector<std::string> copies;
   std::vector<DiskOperation> operations;
@@ -232,8 +232,8 @@ TEST_F(CommitFaultsTest, AKillAtEachOperationLeavesTheRoundOrNothing) {
   }
 }
 
-// A round that a killed process linked, but did not make durable, is made durable before anyone
-// hears of it.
+// A round that a killed process linked, but did not make durable, is made durable before it is
+// announced.
 TEST_F(CommitFaultsTest, AStartMakesTheNamesDurableThatItFound) {
   rounds_.reset();
   const int before = disk_.count(DiskOperation::kFsyncFolder);

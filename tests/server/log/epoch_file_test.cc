@@ -63,7 +63,7 @@ TEST_F(EpochFileTest, IsHigherAtEveryStartAlsoWhenNoTimePasses) {
   EXPECT_EQ(*Raise(), EpochId(kNow + 100 * kSecond + 1));
 }
 
-// The start that was before tells nothing about it: it may be on another machine.
+// The previous start does not determine it: that may have been on another machine.
 TEST_F(EpochFileTest, AFolderAndItsCopyThatStartWithinASecondDiffer) {
   ASSERT_TRUE(Raise(false).ok());
   const std::string copy = Stored();
@@ -94,7 +94,7 @@ TEST_F(EpochFileTest, AClockThatWentBackDoesNotLowerIt) {
   EXPECT_EQ(*Raise(), EpochId(kNow + 5000 * kSecond + 1));
 }
 
-// The point of the calendar: the copy does not know how far the folder went that it replaces.
+// The reason for the calendar: a copy does not know the last epoch of the folder that it replaces.
 TEST_F(EpochFileTest, AnOlderCopyGetsAHigherEpochThanTheFolderItReplaces) {
   ASSERT_TRUE(Raise(false).ok());
   const std::string copy = Stored();

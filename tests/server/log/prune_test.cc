@@ -189,7 +189,7 @@ TEST_F(PruneTest, EachOperationFailsOnce) {
   }
 }
 
-// As the names of a folder may come back after a power cut: some renamed, some not.
+// The names of a folder after a power failure: some renamed, some not.
 TEST_F(PruneTest, ARoundInTheMiddleThatIsStillWhole) {
   const std::string whole = *ReadFile(Path("0000000001.record"));
   ASSERT_TRUE(rounds_->Prune(kFirstKept).ok());

@@ -1,4 +1,4 @@
-// What looks at a data folder without owning it: nothing is taken, created, raised or removed.
+// Readers of a data folder that do not own it: they lock, create, raise and remove nothing.
 #include <filesystem>
 #include <map>
 #include <string>

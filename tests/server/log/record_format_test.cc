@@ -51,7 +51,7 @@ TEST(RecordFormatTest, TheExampleOfThePageIsRead) {
             absl::StatusCode::kDataLoss);
 }
 
-// Tables with a good checksum that say what cannot be.
+// Tables with a correct checksum and impossible values.
 TEST(RecordFormatTest, RefusesPayloadsThatDoNotFillTheFile) {
   const std::vector<std::vector<RecordEntry>> bad = {
       {{17, 4, 0}},              // a gap at the front

@@ -1,5 +1,5 @@
-// The data folder of a run that goes on from an archive: what it is made of, what is refused, and
-// that log and store go on from it.
+// The data folder of a run restored from an archive: its sources, refusals, and that log and store
+// continue from it.
 #include "server/log/restored_run.h"
 
 #include <filesystem>

@@ -125,7 +125,7 @@ TEST_F(RunStoreTest, RefusesASecondOwner) {
   EXPECT_TRUE(Open().ok());
 }
 
-// Files that travel with the run.
+// Companion files of the run.
 class RunCompanionsTest : public RunStoreTest {
  protected:
   absl::Status Create(RunStore* store, const Companions& companions) {
@@ -407,7 +407,7 @@ TEST_F(RunStoreTest, RefusesToStartWithRoundsOfALostRun) {
   ExpectDataLoss(Data("run.pb"), "is missing, but the folder has rounds");
 }
 
-// Of a program that knew signs only.
+// Written by a version that has only signs.
 TEST_F(RunStoreTest, ARunThatNamesNoMethodGoesOnAsSigns) {
   CreateARun();
   v1::StoredRun stored = *ParseRunFile(*ReadFile(Data("run.pb")));
@@ -423,7 +423,7 @@ TEST_F(RunStoreTest, ARunThatNamesNoMethodGoesOnAsSigns) {
   EXPECT_EQ(Create(store->get(), again).code(), absl::StatusCode::kAlreadyExists);
 }
 
-// Which tensors Muon steps follows from the model, so it must be one that is known.
+// The model determines which tensors Muon steps, so its architecture must be known.
 TEST_F(RunStoreTest, ARunOfDeltasNeedsAModelThatIsKnown) {
   auto store = Open();
   ASSERT_TRUE(store.ok()) << store.status();

@@ -75,7 +75,7 @@ TEST_F(SnapshotFaultsTest, EachOperationOfAdoptFailsOnce) {
   }
 }
 
-// A page cache that took the bytes and lost them makes the next fsync succeed.
+// After the page cache lost the bytes, the next fsync succeeds.
 TEST_F(SnapshotFaultsTest, AnUploadWhoseFsyncFailedIsSentAgain) {
   const Uploaded upload = Make(10);
   ASSERT_TRUE(Send(upload).ok());

@@ -1,4 +1,4 @@
-// What Open says of a round of deltas follows the record before it, also after a restart.
+// The Open frame of a round of deltas follows from the previous record, also after a restart.
 #include "server/round/course.h"
 
 #include <memory>
@@ -43,7 +43,7 @@ class CourseTest : public ::testing::Test {
     log_file_ = Reopen();
     EXPECT_TRUE(log_file_->WriteStart(StartHeader()).ok());
   }
-  // Nobody has samples: what becomes of them is not the matter here.
+  // No worker has samples, because this test is not about them.
   v1::StartHeader StartHeader() const {
     return MakeStartHeader({.run_id = run_.run_id, .data_fingerprint = "data", .state_hash = 1},
                            *run_.layout, run_.config, {});

@@ -1,4 +1,4 @@
-// What operators decide: durable before the answer, and in force after a restart.
+// Operators' decisions are durable before the answer, and in force after a restart.
 #include "gmock/gmock.h"
 #include "tests/server/round/manager_fixture.h"
 
@@ -92,7 +92,7 @@ TEST_F(ManagerAdminTest, AnEvictedNameStaysOutUntilItIsAdmitted) {
   EXPECT_TRUE(manager_->Join(JoinOf("b")).ok());
 }
 
-// However the two meet: a subscription that was let in can be closed, before it listens or reads.
+// In any order: an admitted subscription can be closed, before it listens or reads.
 TEST_F(ManagerAdminTest, AnEvictionReachesASubscriptionThatHasJustBegun) {
   Start(Config(1));
   Activate("a");

@@ -1,4 +1,4 @@
-// How a manager ends, and what does not end it: drains, a newer aggregator, a disk that fails.
+// Events that end a manager, and events that do not: drains, a newer aggregator, a failing disk.
 #include "gmock/gmock.h"
 #include "tests/server/round/manager_fixture.h"
 
@@ -72,7 +72,7 @@ TEST_F(ManagerEndTest, ADrainWithoutAnOpenRoundEndsAtOnce) {
   EXPECT_EQ(RetryAfterOf(refused), Seconds(30));
 }
 
-// A worker that was at a newer aggregator of this run says so: this one serves it no more.
+// A worker reports a newer aggregator of this run: this one stops serving that worker.
 TEST_F(ManagerEndTest, ALaterEpochFencesFromEveryRequest) {
   for (int request = 0; request < 4; ++request) {
     OpenRound(Config(1));
@@ -100,7 +100,7 @@ TEST_F(ManagerEndTest, ALaterEpochFencesFromEveryRequest) {
     }
     EXPECT_EQ(answer.code(), StatusCode::kFailedPrecondition) << request;
     EXPECT_EQ(ReasonOf(answer), "fenced") << request;
-    // The word of one peer: nobody else is refused for it.
+    // One peer's claim: no other peer is refused because of it.
     EXPECT_TRUE(manager_->Step().ok()) << request;
     EXPECT_TRUE(manager_->Join(JoinOf("c")).ok()) << request;
   }
@@ -126,8 +126,8 @@ TEST_F(ManagerEndTest, EpochsThatFenceNobody) {
   Step();
 }
 
-// Whatever fails, wherever it fails: the commit waits, says why, and goes on by itself with the
-// same bytes.
+// After any failure at any operation the commit waits, reports the reason, and continues by itself
+// with the same bytes.
 TEST_F(ManagerEndTest, AFailingDiskHoldsTheCommitUntilItIsHealed) {
   for (const DiskOperation operation :
        {DiskOperation::kCreate, DiskOperation::kWrite, DiskOperation::kFsync, DiskOperation::kLink,

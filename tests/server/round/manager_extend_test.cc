@@ -1,5 +1,4 @@
-// A run that gets more rounds: durable before the answer, in every record from then on, and the
-// same after a restart.
+// Extending a run: durable before the answer, in every later record, and unchanged by a restart.
 #include <filesystem>
 
 #include "common/run/schedule.h"

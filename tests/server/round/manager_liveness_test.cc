@@ -1,5 +1,4 @@
-// Rounds that only workers on probation, or workers that resync, can complete: they never wait for
-// ever.
+// Rounds that only workers on probation, or workers that resync, can complete: they always end.
 #include "gmock/gmock.h"
 #include "tests/server/round/manager_fixture.h"
 
@@ -26,7 +25,7 @@ class ManagerLivenessTest : public testing::ManagerTest {
   }
 };
 
-// c has sent all it has on probation, and b, which was needed, never comes back.
+// c, on probation, has sent its update, and b, which was needed, never returns.
 TEST_F(ManagerLivenessTest, WhatWasSentOnProbationCompletesARoundThatNeedsIt) {
   OpenRound(0);
   for (const char* name : {"a", "b"}) Upload(name, 0);

@@ -1,4 +1,4 @@
-// What rounds teach about their members: probation, silence, times.
+// Consequences of rounds for their members: probation, silence, times.
 #include <limits>
 
 #include "gmock/gmock.h"

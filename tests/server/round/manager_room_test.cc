@@ -1,4 +1,4 @@
-// Rounds that cannot be stored whatever the disk does: refused, or made smaller.
+// Rounds too large for any record: refused, or made smaller.
 #include "absl/strings/str_format.h"
 #include "common/round_log/header_bound.h"
 #include "gmock/gmock.h"

@@ -1,5 +1,5 @@
-// Whose parameters are right: what the log says, what follows for those that differ, and that an
-// archiver moves nobody.
+// State hashes: the log's reference, the consequences for workers that differ, and that an
+// archiver's report has none.
 #include "absl/strings/str_cat.h"
 #include "common/round_log/log_reference.h"
 #include "gmock/gmock.h"
@@ -63,7 +63,8 @@ TEST_F(ManagerStatesTest, AStateHashThatDiffersIsToldToResyncWithTheTensors) {
   EXPECT_THAT(answer->reason(), HasSubstr(TensorName(1)));
 }
 
-// It is one voice, and no worker's: an operator is told, and nobody is moved.
+// A single report that is not a worker's: it is reported to the operator, and no worker is
+// affected.
 TEST_F(ManagerStatesTest, AnArchiverThatContradictsTheWorkersMovesNobody) {
   OpenRound(Config(1), {"a"});
   Round({"a"});
@@ -123,7 +124,7 @@ TEST_F(ManagerStatesTest, ReportsMustBeOfThisLog) {
   EXPECT_TRUE(manager_->ReportState(ReportOf(1, hashes)).ok());
 }
 
-// Whatever an archiver says: what counts is the record of the round.
+// Only the record of the round counts, regardless of an archiver's report.
 TEST_F(ManagerStatesTest, TheLogVouchesForTheHashesOfItsRounds) {
   OpenRound(Config(2), {"a", "b"});
   Round({"a", "b"});

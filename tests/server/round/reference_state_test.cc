@@ -151,7 +151,7 @@ TEST_F(ReferenceStateTest, OfRoundZeroTheRunsOwnSnapshotIsTheReference) {
   EXPECT_THAT(Names(verdict), ElementsAre("a", "b", "c"));
 }
 
-// What an archiver says changes no verdict: neither before the commit nor after it.
+// An archiver's report changes no verdict, neither before the commit nor after it.
 TEST_F(ReferenceStateTest, TheArchiversWordMovesNobody) {
   Report("a", right_);
   Report("b", wrong_);
@@ -242,7 +242,7 @@ TEST_F(ReferenceStateTest, RoundsThatAreLongOverAreForgotten) {
   EXPECT_TRUE(state_.TakeContradiction(RoundId(2)).has_value());
 }
 
-// A crowd that invents hashes takes no memory for tensors.
+// Many workers with invented hashes use no memory for tensors.
 TEST_F(ReferenceStateTest, OfManyStatesOnlyTheFirstAreNamed) {
   Begin(RoundId(0));
   state_.AddTensors(round_, Hash(right_), right_);

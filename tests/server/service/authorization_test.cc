@@ -1,4 +1,4 @@
-// Who may call what, over TLS, on a whole aggregator.
+// The roles allowed to call each method, over TLS, on a whole aggregator.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -240,7 +240,7 @@ TEST_F(AuthorizationTest, AnInviteIsCaAndTokenUntilItExpires) {
       << expired;
 }
 
-// What a worker is told when the disk fails is an operation, not a path.
+// When the disk fails a worker's status names an operation, not a path.
 TEST_F(AuthorizationTest, StatusesHoldNoPaths) {
   TestWorker worker(WithToken("token-worker"), "token-worker", 7);
   ASSERT_TRUE(worker.Join().ok());
@@ -257,7 +257,8 @@ TEST_F(AuthorizationTest, StatusesHoldNoPaths) {
   EXPECT_THAT(status.message(), Not(HasSubstr("/")));
 }
 
-// A record vanishes behind the aggregator's back; who reads the log is told that, and no path.
+// A record is removed while the aggregator runs. Readers of the log get that status, without a
+// path.
 TEST_F(AuthorizationTest, ASubscriberIsNotToldWhereTheLogLies) {
   Start();
   {

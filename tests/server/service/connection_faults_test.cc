@@ -1,5 +1,5 @@
-// What a client that cannot talk with a whole aggregator is told, and that docs/troubleshooting.md
-// has the same words.
+// The message of a client that cannot reach a whole aggregator, and that docs/troubleshooting.md
+// has the same text.
 #include <gmock/gmock.h>
 
 #include <string>
@@ -51,7 +51,7 @@ class ConnectionFaultsTest : public TlsServerTest {
     EXPECT_TRUE(look.ok()) << look.status();
     return look.value_or(ConnectionLook());
   }
-  // Looks, and is told `kind` in `step` in words that the page has.
+  // Runs the probe; expects `kind` in `step`, with a message of the page.
   ConnectionLook ExpectFault(absl::string_view step, FaultKind kind) {
     ConnectionLook look = Look();
     EXPECT_TRUE(look.fault);
@@ -218,7 +218,7 @@ TEST_F(ConnectionFaultsTest, ACallThatFailedIsExplainedWhereItDidNotArrive) {
   EXPECT_EQ(Explain(refused, {.channel = channel_}), refused) << "an aggregator said so";
 }
 
-// A look is no call without an end: it is told to stop while a step waits.
+// A probe can be stopped while a step waits.
 TEST_F(ConnectionFaultsTest, ALookEndsWhenItIsNotWanted) {
   const auto look = Diagnose({.channel = channel_, .wanted = [] { return false; }});
   EXPECT_TRUE(absl::IsCancelled(look.status())) << look.status();

@@ -19,8 +19,7 @@ class DamagedLogTest : public ServerTest {
   }
 };
 
-// The log is read from the disk by an aggregator that was started again: whoever joins needs every
-// round of it.
+// A restarted aggregator reads the log from the disk, and a joining worker needs every round of it.
 TEST_F(DamagedLogTest, ADamagedRecordIsToldAndNotServed) {
   v1::RunConfig config = SmallConfig();
   config.set_start_workers(1);

@@ -1,4 +1,4 @@
-// What a hostile peer gets, over real gRPC: each input its status and reason, counted; nothing else
+// Hostile peers over real gRPC: each input gets its status and reason and is counted. Nothing else
 // changes, and memory does not grow.
 #include <malloc.h>
 
@@ -56,7 +56,7 @@ class HostileTest : public ServerTest {
     return run;
   }
 
-  // All that a call could have changed.
+  // The state that a call could change.
   std::string State() {
     grpc::ClientContext context;
     v1::ListWorkersResponse workers;

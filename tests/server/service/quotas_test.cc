@@ -1,4 +1,4 @@
-// What one credential may take, over TLS: its calls and its places, and nothing of anybody else's.
+// Limits of one credential, over TLS: its calls and places, without effect on other credentials.
 // The clock is the test's.
 #include "common/base/reason.h"
 #include "common/http/http_get.h"

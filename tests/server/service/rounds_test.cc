@@ -172,7 +172,8 @@ TEST_F(RoundsTest, AWorkerThatStopsMidRoundDelaysNobodyPastTheDeadline) {
   EXPECT_EQ(round->header->reason(), "deadline");
   EXPECT_THAT(b->Upload(0, Payloads(0, 2)).status.message(), HasSubstr("round 0: is over"));
 
-  // Nobody waits for it in the next round; in time again, it is counted and ACTIVE.
+  // The next round does not wait for it. When its update is in time again, it is counted and
+  // ACTIVE.
   ASSERT_TRUE(rounds->NextOpen().ok());
   ASSERT_TRUE(b->Upload(1, Payloads(1, 2)).status.ok());
   ASSERT_TRUE(a->Upload(1, Payloads(1, 1)).status.ok());

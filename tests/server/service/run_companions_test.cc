@@ -1,4 +1,4 @@
-// Files that travel with a run, over gRPC: uploaded behind the snapshot, listed, and given out.
+// Companion files of a run over gRPC: uploaded after the snapshot, listed, and downloaded.
 #include <utility>
 #include <vector>
 
@@ -32,7 +32,7 @@ class RunCompanionsTest : public ServerTest {
     upload_ = snapshot_ + companions_[0].bytes + companions_[1].bytes;
   }
 
-  // Sends frames that end at these places, from where the server wants to go on.
+  // Sends frames that end at these offsets, from the offset that the server requests.
   std::pair<v1::CreateRunResponse, absl::Status> Send(std::vector<uint64_t> ends) {
     auto stub = v1::AdminService::NewStub(TestChannel(server_->grpc_address()));
     grpc::ClientContext context;

@@ -267,7 +267,7 @@ TEST_F(SessionsTest, MetricsTellWhatHappened) {
   EXPECT_THAT(Get("/readyz"), HasSubstr("ready"));
 }
 
-// It stays ready, names the disk, acknowledges no commit, and goes on by itself.
+// It stays ready, names the disk, acknowledges no commit, and continues by itself.
 TEST_F(SessionsTest, ADiskThatFailsIsToldAndTheRunGoesOnByItself) {
   Start();
   auto a = NewActive("a");

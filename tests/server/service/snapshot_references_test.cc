@@ -1,5 +1,5 @@
-// Who vouches for a snapshot that is uploaded, over real gRPC: the record of its round, and nobody
-// else. What one archiver's credential can do to a run.
+// Only the record of a round vouches for an uploaded snapshot, over real gRPC. Limits the effect of
+// one archiver's credential on a run.
 #include "common/base/reason.h"
 #include "gmock/gmock.h"
 #include "server/log/run_store.h"
@@ -68,7 +68,7 @@ class SnapshotReferencesTest : public SnapshotsTest {
     for (const v1::SnapshotInfo& info : run.snapshots()) rounds.push_back(info.round());
     return rounds;
   }
-  // Whoever begins anew has the bits of the run at its head.
+  // A worker that joins again has the bits of the run's head.
   void ExpectAWholeRun() {
     auto late = NewWorker("late", ++incarnation_);
     ASSERT_TRUE(late->Join().ok());
@@ -121,7 +121,7 @@ TEST_F(SnapshotReferencesTest, AFalseReportOfARecentRoundMovesNoWorker) {
   AdvanceTo(6);
 }
 
-// The reference is the log's: what is reported changes nothing, in either direction.
+// The reference is the log's: reports change nothing, in either direction.
 TEST_F(SnapshotReferencesTest, ATrueSnapshotNeedsNoReport) {
   AdvanceTo(2);
   const File file = Snapshot();

@@ -1,4 +1,5 @@
-// Snapshots over real gRPC: what is taken, what is refused, who starts from it, what the log drops.
+// Snapshots over real gRPC: accepted and refused ones, workers that start from them, and the rounds
+// that the log drops.
 #include "common/base/reason.h"
 #include "gmock/gmock.h"
 #include "tests/server/service/snapshots_fixture.h"
@@ -127,7 +128,7 @@ TEST_F(SnapshotsTest, RefusesMessagesOutOfOrder) {
   EXPECT_TRUE(Upload(file).stored);
 }
 
-// The newest upload goes on; the one before it ends, and neither spoils the file.
+// The newest upload continues and the previous one ends. Neither damages the file.
 TEST_F(SnapshotsTest, ANewUploadEndsTheOneBefore) {
   const File file = SnapshotAt(2);
   v1::UploadSnapshotRequest request;

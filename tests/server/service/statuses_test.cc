@@ -1,5 +1,5 @@
-// What a caller is told when the fault is in its bytes, or on the aggregator's disk: one code and
-// reason whatever the method, and nothing of this machine's paths.
+// The status of a fault in the caller's bytes, or on the aggregator's disk: the same code and
+// reason for every method, and no paths of this machine.
 #include <errno.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What an upload may and may not do, over real gRPC.
+// Accepted and refused uploads, over real gRPC.
 #include "gmock/gmock.h"
 #include "tests/server/service/server_fixture.h"
 

@@ -1,4 +1,4 @@
-// Quarantine: who comes into it, what it means, what ends it.
+// Quarantine: its causes, its effects and its end.
 #include "common/base/reason.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -141,7 +141,7 @@ TEST_F(QuarantineTest, ChangesOfTheListAreCounted) {
   EXPECT_EQ(members_.quarantine_changes(), before + 2);
 }
 
-// Nobody may fill the memory and the file of admissions with names that they made up.
+// Invented names cannot fill the memory or the file of admissions.
 TEST_F(QuarantineTest, OfTooManyNamesInQuarantineTheFirstIsForgotten) {
   const auto name = [](int i) { return absl::StrCat("w", 10000 + i); };
   for (int i = 0; i <= kQuarantinedKept; ++i) {

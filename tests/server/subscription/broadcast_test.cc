@@ -89,7 +89,7 @@ TEST_F(BroadcastTest, ADrainWaitsForNobodyWhoStillReadsTheLog) {
   EXPECT_EQ(Drain(a.get()), "!");
 }
 
-// What came before is of use to whoever subscribes again, and need not come twice.
+// Earlier frames are still valid for a renewed subscription, and need not be sent twice.
 TEST_F(BroadcastTest, ARoundThatIsOpenedAgainEndsSubscriptionsAfterTheRoundBefore) {
   Broadcast broadcast(1 << 20, RoundId(0));
   auto a = Subscribe(&broadcast, 0);
@@ -161,8 +161,7 @@ TEST_F(BroadcastTest, ListenersAreWokenWhenThereIsNews) {
   wakes.Await(3);
 }
 
-// Followers are many and may be anybody: no round waits for one, and a worker is told before the
-// next of them.
+// Followers are many and untrusted: no round waits for one, and workers are woken before followers.
 TEST_F(BroadcastTest, AFollowerThatTakesItsTimeHoldsUpNeitherRoundsNorWorkers) {
   Wakes wakes;
   absl::Notification go_on;

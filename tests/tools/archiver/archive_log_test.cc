@@ -1,4 +1,4 @@
-// What restoring a run takes besides its parameters: the newest headers, as one file.
+// The newest headers in one file, which restoring a run needs besides the parameters.
 #include "tools/archiver/archive_log.h"
 
 #include "common/base/checksum.h"

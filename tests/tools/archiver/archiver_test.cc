@@ -86,7 +86,7 @@ class ArchiverTest : public ServerTest {
     return options;
   }
 
-  // From start to end in one go; its readings are in metrics_.
+  // Runs from start to end without interruption; its readings are in metrics_.
   absl::Status Run(const ArchiverOptions& options) {
     metrics_ = std::make_unique<ArchiverMetrics>();
     auto archiver = Archiver::Create(options, metrics_.get(), &archiver_log_, Clock::Real());
@@ -380,7 +380,7 @@ TEST_F(ArchiverTest, ASnapshotAfterADamagedRecordIsABeginning) {
   ExpectSame();
 }
 
-// It saw a later epoch: this aggregator was replaced, and what it says does not count.
+// It saw a later epoch: this aggregator was replaced, and its answers are ignored.
 TEST_F(ArchiverTest, WaitsWhileAnOlderAggregatorAnswers) {
   ASSERT_TRUE(Run(Options()).ok());
   {

@@ -28,7 +28,7 @@ TEST(ArchiverMetricsTest, APhaseTakesTheTimeOfItsScope) {
   EXPECT_EQ(metrics.phases[static_cast<int>(ArchiverPhase::kApply)]->value(), 0);
 }
 
-// Who falls behind still has what others want: it stays ready, and ?verbose names it.
+// An archiver that falls behind still serves its folders: it stays ready, and ?verbose names it.
 TEST(ArchiverMetricsTest, ReadyOnceItFollows) {
   ArchiverMetrics metrics;
   EXPECT_FALSE(metrics.Ready().ready);

@@ -1,4 +1,4 @@
-// `distroctl run restore` from folders as an archiver leaves them.
+// `distroctl run restore` from folders in the state that an archiver leaves.
 #include "tools/distroctl/restore_run.h"
 
 #include <filesystem>

@@ -43,7 +43,7 @@ TEST_F(TokenPathsTest, ANameThatIsThereMeansThatFile) {
   EXPECT_THAT(*FindTokenFiles(bracket), ElementsAre(bracket));
 }
 
-// Whoever opens it says that it is not there, and that is the message people know.
+// Opening it reports that it does not exist, with the usual message.
 TEST_F(TokenPathsTest, ANameWithoutAPatternNeedNotBeThere) {
   EXPECT_THAT(*FindTokenFiles(folder_.File("absent.txt")), ElementsAre(folder_.File("absent.txt")));
 }

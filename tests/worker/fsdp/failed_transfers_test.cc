@@ -1,5 +1,5 @@
-// What becomes of transfers when an operation of a rank fails: each that was started is waited for
-// before its memory is freed, and none that was not started is.
+// Transfers after a failed operation of a rank: each started one is waited for before its memory is
+// freed, and no other one is.
 #include <memory>
 #include <set>
 #include <string>

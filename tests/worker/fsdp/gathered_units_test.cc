@@ -113,7 +113,7 @@ TEST(GatheredUnitsTest, OffloadedParametersLeaveTheHostUnconverted) {
   }
 }
 
-// What a rank keeps of the model, by strategy.
+// The bytes of the model that a rank keeps, by strategy.
 TEST(GatheredUnitsTest, AStrategyShardsWhatItSays) {
   const auto memory = [](Sharding sharding, MemoryCategory category) {
     Node node(DeepConfig(false), 2, {.sharding = sharding});

@@ -1,4 +1,4 @@
-// A line a round: what it says of the round, and that what cannot be written costs nothing else.
+// One line per round: its content, and that a failed write affects nothing else.
 #include "worker/metrics/round_lines.h"
 
 #include <limits>

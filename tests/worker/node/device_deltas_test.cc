@@ -58,7 +58,7 @@ class DeviceDeltasTest : public testing::NodeFixture,
     Gradient(node, 2, GradientAt::kCopy, &losses);
     return losses;
   }
-  // A round that came to nothing for the rest of the world: its update.
+  // The update of a round of which nothing was included.
   std::vector<SharedBytes> TakeRound(Node* node, RoundId round, const v1::StepParameters& step) {
     TakeSteps(node, step);
     auto payloads = node->Compress(round, step);

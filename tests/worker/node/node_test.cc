@@ -122,7 +122,7 @@ TEST_F(NodeTest, WhatCannotFitIsRefusedBeforeItIsAllocated) {
   EXPECT_TRUE(Node::Create(options, deps).ok());
 }
 
-// Said before the worker joins; with GPUs there is nothing to say.
+// Reported before the worker joins; with GPUs there is nothing to report.
 TEST_F(NodeTest, DevicesThatAreNotThereAreRefused) {
   EXPECT_TRUE(Node::CheckDevices({.ranks = 4}).ok());
   const absl::Status status = Node::CheckDevices({.device = DeviceKind::kCuda}).status();

@@ -1,5 +1,5 @@
-// Nodes of deltas whose ranks share the model: what they send, keep and hold does not show how. The
-// model's matrices are cut inside, and their last block rows are short.
+// Nodes of deltas whose ranks share the model: payloads, saved state and parameters are independent
+// of the sharding. The model's matrices are cut inside, and their last block rows are short.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -138,7 +138,7 @@ class ShardedDeltasTest : public testing::NodeFixture,
     ASSERT_EQ(node->Feedback(record, 0), absl::OkStatus());
   }
 
-  // What a run of one rank sent, got back, and was after each round.
+  // Payloads, results and states of a run of one rank, by round.
   struct Lived {
     std::vector<std::vector<std::string>> payloads;
     std::vector<CommittedRound> records;

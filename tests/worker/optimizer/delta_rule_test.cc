@@ -49,7 +49,7 @@ class DeltaRuleTest : public ::testing::Test {
   }
   DeltaReadings Readings() const { return ReadingsOf(rule_.sums()); }
   float& Error(int64_t row, int64_t col) { return error_.tensor(0)[row * 130 + col]; }
-  // What everybody downloads when this worker is the only one.
+  // The result of a round in which only this worker sends.
   std::vector<DeltaResult> Results() const {
     const DeltaUpdate& update = *rule_.pending();
     std::vector<DeltaResult> results;

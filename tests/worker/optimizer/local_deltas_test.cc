@@ -1,4 +1,4 @@
-// The rule of the deltas method behind the seam of a worker's methods.
+// The rule of the deltas method behind the interface UpdateRule.
 #include <algorithm>
 #include <bit>
 #include <cstdint>

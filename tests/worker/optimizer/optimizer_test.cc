@@ -171,7 +171,7 @@ TEST_P(OptimizerTest, WhatIsForgottenStaysInTheMomentum) {
   EXPECT_TRUE(SameBits(before, optimizer_.momentum()));
 }
 
-// As a process that goes on with the state of an earlier one.
+// As a process that continues with the state of an earlier one.
 TEST_P(OptimizerTest, ARestoredOptimizerTakesTheFeedbackThatTheFirstOneWaitedFor) {
   Compress(7, 1e6f);
   testing::ShardedOptimizer restored(&layout_, 3);

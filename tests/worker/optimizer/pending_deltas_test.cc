@@ -1,4 +1,4 @@
-// What a file may say is pending of a worker of deltas, whatever its checksums say.
+// Checks of a pending update of deltas that is read from a file with correct checksums.
 #include <cstdint>
 #include <cstring>
 

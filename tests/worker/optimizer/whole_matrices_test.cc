@@ -42,7 +42,7 @@ void operator delete(void* memory, std::size_t) noexcept { operator delete(memor
 namespace distro::worker {
 namespace {
 
-// The other ranks are not there: what they send is some number, and what they get is gone.
+// There are no other ranks: received values are arbitrary, and sent values are discarded.
 class NobodyElse final : public RankExchange {
  public:
   explicit NobodyElse(int ranks) : ranks_(ranks) {}

@@ -59,7 +59,7 @@ class ModuleLearnerTest : public ::testing::Test {
     program_thread_.join();
   }
 
-  // The program: remembers what it was asked, and says yes.
+  // The program: stores its requests and answers each with success.
   void Serve() {
     while (true) {
       const std::optional<Request> request = program_.Wait(absl::Seconds(60));

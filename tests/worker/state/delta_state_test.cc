@@ -91,7 +91,7 @@ TEST_F(DeltaStateTest, NothingNeedBePending) {
   ExpectBytes(contents->elements[0], worker_.error);
 }
 
-// A run has one method for ever; a file of the other one is no file of this run.
+// A run never changes its method, so a file of the other method does not belong to it.
 TEST_F(DeltaStateTest, IsDamagedToTheOtherMethod) {
   worker_.TakeRound(RoundId(9), /*seed=*/1);
   const std::string bytes = Write();

@@ -1,4 +1,4 @@
-// Workers that train on tokens of their own, and workers that come and go. The run is a
+// Workers that train on their own tokens, and workers that join and leave. The run is a
 // LocalAggregator's.
 #include <memory>
 #include <string>

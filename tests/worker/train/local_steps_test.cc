@@ -217,7 +217,7 @@ TEST_F(LocalStepsTest, TakeAsManyAsFitIntoTheWindow) {
   EXPECT_EQ(result.summary.state_hash, by_hand.node().StateHash());
 }
 
-// As an aggregator does that was started again.
+// As after a restart of the aggregator.
 TEST_F(LocalStepsTest, StepsOfASlotThatIsAnothersNowAreTakenAgainOnTheOwnOne) {
   const auto other = [](v1::RoundOpen* open) { open->mutable_slots(0)->set_first_sample(1000); };
   const auto same = [](v1::RoundOpen*) {};
@@ -292,7 +292,7 @@ TEST_F(LocalStepsTest, WhatWasTooLateIsNotSentAndGoesIntoTheBuffer) {
   EXPECT_EQ(result.momentum_bits, by_hand.ErrorBits());
 }
 
-// The first step carries the copy beyond what a forward pass can hold.
+// After the first step the copy's values overflow the forward pass.
 TEST_F(LocalStepsTest, AStepThatIsNotFiniteIsSkipped) {
   LocalAggregator aggregator(MakeRun(3));
   RecordingExchange exchange(&aggregator);

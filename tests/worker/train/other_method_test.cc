@@ -1,5 +1,5 @@
-// A worker of a run of deltas towards an aggregator that announces or records what its run does not
-// allow.
+// A worker of a run of deltas, and an aggregator that announces or records values that the run does
+// not allow.
 #include <functional>
 #include <string>
 #include <vector>
@@ -29,7 +29,7 @@ class OtherMethodTest : public ::testing::Test {
   WorkerResult Train(Exchange* exchange) const {
     return TrainWorker(tiny_, {.name = "w0", .exchange = exchange});
   }
-  // The end of a worker that hears this.
+  // The status with which a worker ends after this announcement.
   absl::Status Hears(const std::function<void(RoundId, v1::RoundOpen*)>& change) const {
     LocalAggregator aggregator(MakeRun(deltas_));
     RecordingExchange exchange(&aggregator);

@@ -23,7 +23,7 @@ using testing::WorkerResult;
 constexpr uint64_t kRounds = 8;
 constexpr int kDeltas = 2;  // where an overlap is asked for: a run of deltas
 
-// Says `reason` instead of an event, as often as `times`, whenever `when` holds.
+// Returns `reason` instead of an event while `when` holds, at most `times` times.
 class Diverging final : public ForwardingExchange {
  public:
   Diverging(LocalAggregator* aggregator, std::string reason, int times,
@@ -93,8 +93,8 @@ TEST_P(ResyncTest, TheMomentumStaysAndTheParametersAreTakenAgain) {
   }
 }
 
-// What was sent and counts is taken out of the momentum once, also when the log told it only after
-// the resync.
+// The included part of an update is subtracted from the momentum once, also if the log reports it
+// only after the resync.
 TEST_P(ResyncTest, WhatIsPendingTakesItsFateFromTheLog) {
   const WorkerResult result =
       Train("diverged", 1, [](const Diverging& at) { return at.uploaded == RoundId(3); });

@@ -1,5 +1,5 @@
-// Whole runs on several ranks: what a worker sends, keeps and holds does not show how its node
-// shares the model.
+// Whole runs on several ranks: payloads, saved state and parameters are independent of the
+// sharding.
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,7 +26,7 @@ constexpr uint64_t kRounds = 6;
 constexpr Sharding kStrategies[] = {Sharding::kNoShard, Sharding::kShardOptimizer,
                                     Sharding::kShardGradOp, Sharding::kFullShard};
 
-// Keeps what is handed in; is told to stop after one round's update.
+// Stores the updates; requests a stop after one round's update.
 class Recording final : public ForwardingExchange {
  public:
   using ForwardingExchange::ForwardingExchange;
@@ -146,8 +146,8 @@ TEST_P(ShardedTrainingTest, OneReductionAStepTrainsTheSame) {
   }
 }
 
-// Stopped with an update on its way, saved; goes on under another strategy with another number of
-// ranks.
+// Stopped and saved with an update in flight; continues under another strategy with another number
+// of ranks.
 TEST_P(ShardedTrainingTest, AStateGoesOnUnderAnotherStrategy) {
   const NodeOptions one = NodeOf(1, Sharding::kNoShard);
   const WorkerResult expected = TrainInTwo("one", one, one);

@@ -1,4 +1,4 @@
-// The trainer towards an exchange that is stopped or announces something odd. The run is a
+// The trainer with an exchange that stops or announces invalid rounds. The run is a
 // LocalAggregator's; an exchange before it changes one thing.
 #include <bit>
 #include <cstdint>
@@ -22,7 +22,7 @@ using testing::TinyRun;
 using testing::TrainWorker;
 using testing::WorkerResult;
 
-// Is told to stop while it fetches the snapshot.
+// Requests a stop during the download of the snapshot.
 class StoppedAtFirst final : public ForwardingExchange {
  public:
   using ForwardingExchange::ForwardingExchange;
@@ -34,7 +34,7 @@ class StoppedAtFirst final : public ForwardingExchange {
   }
 };
 
-// Is told to stop after the training thread has looked for events and begins a gradient.
+// Requests a stop after the training thread has polled for events and begins a gradient.
 class StoppedInAStep final : public ForwardingExchange {
  public:
   using ForwardingExchange::ForwardingExchange;

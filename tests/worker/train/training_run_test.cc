@@ -121,7 +121,7 @@ TEST(TrainingRunEvaluationTest, ARunWithoutHeldOutDataIsTrainedAndNotEvaluated) 
   EXPECT_FALSE(results[0].summary.last_evaluation_loss.has_value());
 }
 
-// What a run has trained opens as the checkpoint that it is.
+// The trained model opens as a checkpoint.
 TEST(TrainingRunCheckpointTest, WritesTheModelAtTheEnd) {
   const TinyRun tiny;
   LocalAggregator aggregator(LocalRunOf(tiny, tiny.Config(1, 3, 0)));

@@ -1,4 +1,4 @@
-// A worker that is stopped or killed and goes on with its own state.
+// A worker that is stopped or killed and continues with its saved state.
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -46,7 +46,7 @@ class Stopping final : public ForwardingExchange {
     }
     return event;
   }
-  // A worker looks before it computes and before it sends.
+  // A worker checks before it computes and before it sends.
   bool Ready() override {
     if (open_ == stop_before_upload && ++looks_ == 2) Stop();
     return inner_.Ready();
@@ -144,7 +144,7 @@ TEST_P(RestartTest, AWorkerThatWasStoppedGoesOnWithTheSameBits) {
 
 INSTANTIATE_TEST_SUITE_P(Overlap, RestartTest, ::testing::Values(0, 1, kDeltas));
 
-// The inner optimizer has the steps of the round already: what they did is kept, to be sent.
+// The inner optimizer has the steps of the round already: their change is kept, to be sent.
 TEST_F(TrainingStateTest, AWorkerThatWasStoppedBetweenItsStepsAndItsUploadGoesOnWithTheSameBits) {
   ExpectTheSameBits(kDeltas, &Stopping::stop_before_upload);
 }
@@ -195,7 +195,7 @@ TEST_F(TrainingStateTest, StateOfAnotherRunIsSetAside) {
   EXPECT_TRUE(SetAside());
 }
 
-// Who mixed two folders up, and again on the way back, has lost neither state.
+// An operator who swaps two folders, and swaps them back, has lost neither state.
 TEST_F(TrainingStateTest, EachRunsStateIsSetAsideByItself) {
   LocalAggregator first(MakeRun(1, 0)), second(MakeRun(1, 0, "other")), third(MakeRun(1, 0));
   for (LocalAggregator* run : {&first, &second, &third})
@@ -218,7 +218,7 @@ TEST_F(TrainingStateTest, StateOfAnotherWorkerIsSetAside) {
   EXPECT_TRUE(SetAside());
 }
 
-// Says that the run is far ahead, and brings no round of it.
+// Reports that the run is far ahead, and delivers none of its rounds.
 class FarAhead final : public ForwardingExchange {
  public:
   FarAhead(LocalAggregator* aggregator, uint64_t rounds)

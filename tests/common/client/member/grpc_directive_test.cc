@@ -1,4 +1,4 @@
-// What the aggregator wants of a worker, and aggregators that were replaced by a newer one.
+// The aggregator's directives to a worker, and aggregators that were replaced by a newer one.
 #include <thread>
 
 #include "common/base/reason.h"
@@ -15,7 +15,7 @@ class DirectiveTest : public GrpcExchangeTest {
       state.heartbeat_response.set_reason(reason);
     });
   }
-  // Waits until heartbeats came that were sent from now on.
+  // Waits for heartbeats that are sent after this call.
   void AwaitHeartbeats() {
     const size_t seen = aggregator_->state().heartbeats.size();
     ASSERT_TRUE(aggregator_->Await(
@@ -61,7 +61,7 @@ TEST_F(DirectiveTest, AQuarantineIsAlsoHeardFromAnUpload) {
 TEST_F(DirectiveTest, AResyncEndsTheSessionAndAnotherOneFollows) {
   SetEpoch(3);
   Begin({StreamScript()});
-  // Otherwise the first session may take the script that the other one is to play.
+  // Otherwise the first session may play the script of the second.
   ASSERT_TRUE(aggregator_->Await(
       [](const AggregatorState& state) { return !state.subscriptions.empty(); }));
   Direct(v1::DIRECTIVE_RESYNC, "tensor a differs");
@@ -81,7 +81,7 @@ TEST_F(DirectiveTest, AResyncEndsTheSessionAndAnotherOneFollows) {
   EXPECT_TRUE(aggregator_->state().leaves.empty());
 }
 
-// A worker that holds no parameters yet has none to give up.
+// A worker without parameters has nothing to discard.
 TEST_F(DirectiveTest, AResyncBeforeTheWorkerFollowsIsNotMeantForIt) {
   MakeExchange();
   ASSERT_TRUE(exchange_->Join(Request()).ok());
@@ -143,7 +143,7 @@ TEST_F(DirectiveTest, EveryRequestCarriesTheHighestEpochSeen) {
   }));
 }
 
-// One that was cut off goes on answering: what it says is not for this worker any more.
+// An aggregator that was cut off continues to answer; this worker ignores it.
 TEST_F(DirectiveTest, AHeartbeatAnswerOfALowerEpochIsIgnored) {
   SetEpoch(5);
   Begin({{FramesOf({0}, 5), false, {}}});
@@ -176,7 +176,7 @@ TEST_F(DirectiveTest, AJoinAnswerOfALowerEpochIsNotTaken) {
   EXPECT_EQ(response->epoch(), 5u);
 }
 
-// It says itself that it was replaced: a newer one will answer at its address, over another
+// The aggregator reports that it was replaced: the newer one answers at its address, over another
 // connection.
 TEST_F(DirectiveTest, AFencedAggregatorIsTriedAgainOverAnotherConnection) {
   const grpc::Status fenced = Refusal(absl::StatusCode::kFailedPrecondition, "fenced");

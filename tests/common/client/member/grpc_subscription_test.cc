@@ -57,8 +57,8 @@ TEST_F(GrpcExchangeTest, AFlippedPayloadByteCostsAReconnectAndIsNeverDelivered) 
   EXPECT_GE(lines_.Count("bad frame"), 1);
 }
 
-// Each attempt brings the beginning of the round again, which is no reason to come back at once, or
-// to say it again.
+// Each attempt delivers the beginning of the round again. That must not reset the backoff, nor
+// report it again.
 TEST_F(GrpcExchangeTest, ADamagedRecordIsToldOnceAndTriedEverMoreRarelyUntilItIsRestored) {
   options_.backoff = {absl::Milliseconds(4), absl::Seconds(10)};
   const StreamScript damaged{{FramesOf({0}).front()},
@@ -192,7 +192,7 @@ class LargeSnapshotTest : public SnapshotTest {
       state.heartbeat_response.set_head_round(2);
     });
   }
-  // The next heartbeat tells that rounds go on.
+  // The next heartbeat reports that rounds continue.
   void AwaitHead() {
     const size_t seen = aggregator_->state().heartbeats.size();
     ASSERT_TRUE(aggregator_->Await(

@@ -96,7 +96,7 @@ TEST_F(GrpcExchangeTest, OffersTheUpdateAgainAfterACut) {
   EXPECT_EQ(retries[RetryCodeIndex(absl::StatusCode::kUnavailable)], 2u);
 }
 
-// A bit that changed on the way is no reason to be without this worker; a second time it is its own
+// One corrupted bit in transit must not exclude this worker; the second time it is the worker's
 // fault.
 TEST_F(GrpcExchangeTest, AnUpdateWhoseBytesAreRefusedIsOfferedOnceMore) {
   const grpc::Status malformed = Refusal(absl::StatusCode::kInvalidArgument, "malformed");
@@ -177,8 +177,8 @@ TEST_F(GrpcExchangeTest, ForgetsTheUpdateOfACommittedRound) {
   EXPECT_EQ(lines_.Count("update was late"), 1);
 }
 
-// Every stream of the update was cut, the last perhaps after its last segment: whether it counts is
-// in the commit.
+// Every stream of the update was cut, the last perhaps after its last segment. The commit tells
+// whether it counts.
 TEST_F(GrpcExchangeTest, AnUpdateThatWasCutByItsCommitIsNotCalledLate) {
   aggregator_->Change([](AggregatorState& state) {
     state.uploads.assign(1000, {.refuse = {}, .held = {}, .cut_after_frames = 1});

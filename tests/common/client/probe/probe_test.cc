@@ -75,7 +75,8 @@ class ProbeTest : public ::testing::Test {
     EXPECT_TRUE(look.ok()) << look.status();
     return look.value_or(ConnectionLook());
   }
-  // The look ended with the fault of `kind` in `step`, in words that docs/troubleshooting.md has.
+  // Expects that the probe ended with a fault of `kind` in `step`, with a message of
+  // docs/troubleshooting.md.
   void ExpectFault(const ConnectionLook& look, absl::string_view step, FaultKind kind,
                    absl::string_view what) {
     ASSERT_TRUE(look.fault) << look.address;
@@ -88,7 +89,7 @@ class ProbeTest : public ::testing::Test {
     EXPECT_EQ(look.steps.back().name, step);
     for (const ProbeStep& each : look.steps) EXPECT_EQ(each.ok, &each != &look.steps.back());
   }
-  // What a server that says `bytes` to everybody, and hangs up when the client does, is taken for.
+  // The diagnosis of a server that sends `bytes` to every client, and closes when the client does.
   ConnectionLook LookAtWhoSays(const std::string& bytes, bool insecure) {
     Listener listener;
     std::thread server([&] {
@@ -125,7 +126,7 @@ TEST_F(ProbeTest, AClosedPort) {
   EXPECT_THAT(look.ip_addresses, ::testing::ElementsAre("127.0.0.1"));
 }
 
-// A full queue drops what asks for a connection, as a firewall does.
+// A full queue drops connection requests, as a firewall does.
 TEST_F(ProbeTest, AHostThatDropsEverything) {
   Listener listener(/*backlog=*/0);
   std::vector<int> waiting;
@@ -168,7 +169,7 @@ TEST_F(ProbeTest, AWebServer) {
   }
 }
 
-// The header of a TLS record that announces more than anybody reads, and then zeros.
+// The header of a TLS record that announces more bytes than any client reads, and then zeros.
 TEST_F(ProbeTest, OneThatSendsWithoutAnEndIsNotReadForEver) {
   std::string bytes = "\x16\x03\x03";
   bytes.append(4 << 20, '\0');
@@ -203,8 +204,7 @@ TEST_F(ProbeTest, NeedsNoCredential) {
   ExpectFault(*look, "connect", FaultKind::kUnreachable, "connection refused");
 }
 
-// gRPC goes through a proxy that the environment names, the probe does not: what it sees says
-// little.
+// gRPC uses a proxy named by the environment and the probe does not, so its result says little.
 TEST_F(ProbeTest, WithAProxyOnTheWayNothingIsFinal) {
   setenv("https_proxy", "http://user:secret@proxy.example:3128", 1);
   const auto restore = absl::MakeCleanup([] {
