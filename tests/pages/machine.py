@@ -29,7 +29,8 @@ class Machine:
     def stop(self):
         """Ends what start() began."""
         for process in self.running.values():
-            os.killpg(process.pid, signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):  # it has ended, which await_line tells
+                os.killpg(process.pid, signal.SIGTERM)
         for process in self.running.values():
             process.wait(60)
             with contextlib.suppress(ProcessLookupError):
