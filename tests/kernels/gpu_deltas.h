@@ -215,6 +215,22 @@ inline DeltaResult SomeOf(const DeltaUpdate& update) {
   return result;
 }
 
+// Compresses and feeds back one round on both, which must give the same bits. Returns the error
+// buffer for the next round.
+inline std::vector<float> ExpectSameRound(GpuDeltas& gpu, GpuDeltas& other, const ShapeCase& shape,
+                                          const Round& round, bool as_dct, int k) {
+  SCOPED_TRACE(Describe(shape) + (as_dct ? ", DCT, k " : ", k ") + std::to_string(k));
+  const auto got = gpu.Compress(shape, round, kBeta, k, 200, as_dct);
+  const auto want = other.Compress(shape, round, kBeta, k, 200, as_dct);
+  ExpectSame(got, want);
+  const DeltaResult result = SomeOf(want.update);
+  const auto left = gpu.Feedback(shape, as_dct, want.update, result, want.error);
+  const auto wanted = other.Feedback(shape, as_dct, want.update, result, want.error);
+  EXPECT_EQ(Bits(left.error), Bits(wanted.error));
+  EXPECT_EQ(left.count, wanted.count);
+  return wanted.error;
+}
+
 struct GpuCase {
   std::string name;
   std::function<std::unique_ptr<cuda::Gpu>()> make;

@@ -122,18 +122,7 @@ TEST_F(PhasesTest, CompressDeltasAndFeedbackDeltas) {
     testing::Round round = testing::RandomRound(shape, 1);
     for (auto* const array : {&round.begin, &round.x, &round.error}) *array = WithZeros(*array);
     for (const bool as_dct : {false, true}) {
-      for (const int k : {32, 65}) {
-        SCOPED_TRACE(testing::Describe(shape) + (as_dct ? ", DCT, k " : ", k ") +
-                     std::to_string(k));
-        const auto got = real.Compress(shape, round, testing::kBeta, k, 200, as_dct);
-        const auto want = in_turn.Compress(shape, round, testing::kBeta, k, 200, as_dct);
-        ExpectSame(got, want);
-        const DeltaResult result = testing::SomeOf(want.update);
-        const auto left = real.Feedback(shape, as_dct, want.update, result, want.error);
-        const auto wanted = in_turn.Feedback(shape, as_dct, want.update, result, want.error);
-        EXPECT_EQ(testing::Bits(left.error), testing::Bits(wanted.error));
-        EXPECT_EQ(left.count, wanted.count);
-      }
+      for (const int k : {32, 65}) testing::ExpectSameRound(real, in_turn, shape, round, as_dct, k);
     }
   }
 }
