@@ -39,6 +39,7 @@ class PythonRanksTest(ProcessTest):
         self.assertEqual(readings["hashes"], of_second["hashes"], "the same bits in both after every round")
         self.assertGreaterEqual(len(set(readings["hashes"])), 20)
         self.assertTrue(of_second["done"])
+        self.assertEqual([readings["threads_left"], of_second["threads_left"]], [0, 0], "a thread of gloo could outlive Python")
         given = readings["given"] + of_second["given"]
         self.assertEqual(len(given), len(set(given)), "a sample is read by one of them")
         self.assertIn("samples=2", first.out_path.read_text())

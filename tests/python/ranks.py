@@ -1,6 +1,7 @@
 """Two processes as one worker, by DistributedDataParallel over gloo: what a user's program is with several GPUs. Each prints a line a
 step, and a hash of its parameters after every round."""
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -21,6 +22,15 @@ def bits(model):
     return digest.hexdigest()
 
 
+def gloo_threads():
+    """The number of threads of gloo's groups in this process."""
+    names = []
+    for name in pathlib.Path("/proc/self/task").glob("*/comm"):
+        with contextlib.suppress(OSError):  # it has ended
+            names.append(name.read_text().strip())
+    return names.count("pt_gloo_runloop")
+
+
 def main():
     parser = argparse.ArgumentParser()
     for flag in ("aggregator", "name", "text", "summary", "config", "store"):
@@ -37,7 +47,7 @@ def main():
     inner = Llama(json.loads(pathlib.Path(args.config).read_text())).to(getattr(torch, args.dtype))
     model = torch.nn.parallel.DistributedDataParallel(inner)
     text = Text(args.text, 16)
-    hashes, steps = [], 0
+    hashes, steps, own_threads = [], 0, gloo_threads()
     with distro_train.connect(args.aggregator, insecure=True, name=args.name, model=model, state_dir=args.state_dir,
                               fingerprint=distro_train.fingerprint_of_tokens(args.text)) as run:
         optimizer = distro_train.Optimizer(run, None if args.signs else lambda parameters: torch.optim.AdamW(parameters, lr=0.01))
@@ -52,6 +62,7 @@ def main():
             steps += 1
             print(f"step loss={loss.item():.4f} samples={len(batch)}", flush=True)
         readings = {**run.summary(), "hashes": hashes, "done": run.done, "given": text.given}
+    readings["threads_left"] = gloo_threads() - own_threads
     pathlib.Path(args.summary).write_text(json.dumps(readings))
     torch.distributed.destroy_process_group()
 

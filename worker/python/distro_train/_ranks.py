@@ -23,7 +23,7 @@ class Ranks:
         self._dist = torch.distributed
         self.rank = self._dist.get_rank()
         self.size = self._dist.get_world_size()
-        self._group = self._dist.new_group(backend="gloo", timeout=_TIMEOUT)
+        self._group: Any = self._dist.new_group(backend="gloo", timeout=_TIMEOUT)
 
     def share(self, message: Any = None) -> Any:
         """Returns rank 0's value in every process."""
@@ -40,6 +40,13 @@ class Ranks:
         sum_of_all = torch.tensor(value, dtype=torch.float64)
         self._guard(lambda: self._dist.all_reduce(sum_of_all, group=self._group))
         return sum_of_all.item() / self.size
+
+    def close(self) -> None:
+        """Ends the group and its threads; no other function may be called afterwards. A thread of gloo
+        that lets go of its last tensor while the interpreter ends aborts the process."""
+        group, self._group = self._group, None
+        if self._dist.is_initialized():  # otherwise the program has ended all groups
+            self._dist.destroy_process_group(group)
 
     def _broadcast(self, tensors: Iterable[torch.Tensor]) -> None:
         pending, copies = [], []

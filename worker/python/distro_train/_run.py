@@ -126,6 +126,8 @@ class Run:
         if self._progress is not None:
             self._progress.close()
         self._worker.close()
+        if self._ranks is not None:
+            self._ranks.close()
         if self._own_token_file is not None:
             pathlib.Path(self._own_token_file).unlink(missing_ok=True)
 
