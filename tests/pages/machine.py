@@ -10,6 +10,7 @@ import time
 import bare_root
 
 LIMIT = 60 * bare_root.MINUTES
+CERTIFICATES = "/etc/pip-certificates.crt"  # this machine's, in the root
 LOCALE = ("LANG", "LC_ALL", "LC_CTYPE", "LC_MESSAGES")
 
 
@@ -42,6 +43,9 @@ class Machine:
         environment = {"HOME": "/root"}
         if internet:
             environment.update((name, os.environ[name]) for name in bare_root.PASSED_ON if name in os.environ)
+            if "PIP_CERT" in environment:  # not at its own place, where the root installs certificates of its own
+                self.root.bind(environment["PIP_CERT"], CERTIFICATES)
+                environment["PIP_CERT"] = CERTIFICATES
         # ccache has what was compiled in this machine's locale.
         locale = "".join(f"export {name}={os.environ[name]}\n" if name in os.environ else f"unset {name}\n" for name in LOCALE)
         script = f"{locale}mkdir -p {folder} && cd {folder}\n{text}"
