@@ -19,6 +19,8 @@ class HostDevice final : public Device {
     return memory;
   }
   void Free(void* memory) override { ::operator delete(memory, kAlignment); }
+  absl::StatusOr<void*> AllocateHost(size_t bytes) override { return Allocate(bytes); }
+  void FreeHost(void* memory) override { Free(memory); }
   void CopyIn(const void* host, size_t bytes, void* device) override {
     if (bytes > 0) std::memcpy(device, host, bytes);
   }
@@ -28,6 +30,10 @@ class HostDevice final : public Device {
   void Fill(void* device, unsigned char byte, size_t bytes) override {
     if (bytes > 0) std::memset(device, byte, bytes);
   }
+  void CopyInBeside(const void* host, size_t bytes, void* device) override {
+    CopyIn(host, bytes, device);
+  }
+  void AwaitCopies() override {}
   absl::Status Finish() override { return absl::OkStatus(); }
 };
 
@@ -37,12 +43,17 @@ std::unique_ptr<Device> MakeHostDevice() { return std::make_unique<HostDevice>()
 
 absl::Status DeviceBuffer::Reserve(size_t bytes) {
   if (bytes <= size_) return absl::OkStatus();
-  device_->Free(data_);
-  data_ = nullptr;
-  size_ = 0;
-  DISTRO_ASSIGN_OR_RETURN(data_, device_->Allocate(bytes));
+  Free();
+  DISTRO_ASSIGN_OR_RETURN(
+      data_, where_ == Where::kHost ? device_->AllocateHost(bytes) : device_->Allocate(bytes));
   size_ = bytes;
   return absl::OkStatus();
+}
+
+void DeviceBuffer::Free() {
+  where_ == Where::kHost ? device_->FreeHost(data_) : device_->Free(data_);
+  data_ = nullptr;
+  size_ = 0;
 }
 
 }  // namespace distro

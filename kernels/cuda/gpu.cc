@@ -24,6 +24,18 @@ class RealGpu final : public Gpu {
  public:
   RealGpu(int device, Stream stream, GpuAllocator allocator)
       : device_(device), stream_(stream), allocator_(std::move(allocator)) {}
+  ~RealGpu() override {
+    if (!Use().ok()) return;
+    if (event_ != nullptr) cudaEventDestroy(event_);
+    if (copies_ != nullptr) cudaStreamDestroy(copies_);
+  }
+
+  // Makes the second queue. Call once, first.
+  absl::Status Open() {
+    DISTRO_RETURN_IF_ERROR(
+        StatusOfCuda(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "copy stream"));
+    return StatusOfCuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "event");
+  }
 
   absl::StatusOr<void*> Allocate(size_t bytes) override {
     DISTRO_RETURN_IF_ERROR(Use());
@@ -36,16 +48,36 @@ class RealGpu final : public Gpu {
     if (memory != nullptr && Use().ok()) allocator_.free(memory);
   }
 
+  absl::StatusOr<void*> AllocateHost(size_t bytes) override {
+    DISTRO_RETURN_IF_ERROR(Use());
+    void* memory = nullptr;
+    if (cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) == cudaSuccess) return memory;
+    cudaGetLastError();  // or the next launch would report it as its own
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the host has no page-locked memory for ", bytes, " bytes"));
+  }
+  void FreeHost(void* memory) override {
+    if (memory != nullptr && Use().ok()) cudaFreeHost(memory);
+  }
+
   void CopyIn(const void* host, size_t bytes, void* device) override {
-    Copy(device, host, bytes, cudaMemcpyHostToDevice);
+    Copy(device, host, bytes, cudaMemcpyHostToDevice, stream_);
   }
   void CopyOut(const void* device, size_t bytes, void* host) override {
-    Copy(host, device, bytes, cudaMemcpyDeviceToHost);
+    Copy(host, device, bytes, cudaMemcpyDeviceToHost, stream_);
   }
   void Fill(void* device, unsigned char byte, size_t bytes) override {
     Keep([&] { return StatusOfCuda(cudaMemsetAsync(device, byte, bytes, stream_), "memset"); });
   }
+  void CopyInBeside(const void* host, size_t bytes, void* device) override {
+    Keep([&] { return Order(stream_, copies_); });
+    Copy(device, host, bytes, cudaMemcpyHostToDevice, copies_);
+  }
+  void AwaitCopies() override {
+    Keep([&] { return Order(copies_, stream_); });
+  }
   absl::Status Finish() override {
+    Keep([&] { return StatusOfCuda(cudaStreamSynchronize(copies_), "synchronise copies"); });
     Keep([&] { return StatusOfCuda(cudaStreamSynchronize(stream_), "synchronise"); });
     return std::exchange(failed_, absl::OkStatus());
   }
@@ -98,16 +130,24 @@ class RealGpu final : public Gpu {
     if (status.ok()) status = work();
     if (failed_.ok()) failed_ = std::move(status);
   }
-  void Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  void Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, Stream stream) {
     Keep([&] {
       return bytes == 0 ? absl::OkStatus()
-                        : StatusOfCuda(cudaMemcpyAsync(to, from, bytes, kind, stream_), "copy");
+                        : StatusOfCuda(cudaMemcpyAsync(to, from, bytes, kind, stream), "copy");
     });
+  }
+  // What is enqueued on `second` from now on runs after what is on `first` now. A wait keeps to the
+  // event as it was recorded last before, so one event serves all.
+  absl::Status Order(Stream first, Stream second) {
+    DISTRO_RETURN_IF_ERROR(StatusOfCuda(cudaEventRecord(event_, first), "record an event"));
+    return StatusOfCuda(cudaStreamWaitEvent(second, event_), "wait for an event");
   }
 
   const int device_;
   const Stream stream_;
   const GpuAllocator allocator_;
+  Stream copies_ = nullptr;
+  cudaEvent_t event_ = nullptr;
   absl::Status failed_;
 };
 
@@ -124,7 +164,9 @@ absl::StatusOr<std::unique_ptr<Gpu>> MakeGpu(Stream stream, GpuAllocator allocat
   DISTRO_RETURN_IF_ERROR(StatusOfCuda(cudaGetDevice(&device), "current device"));
   if (allocator.allocate == nullptr)
     allocator = {.allocate = AllocateWithCuda, .free = [](void* memory) { cudaFree(memory); }};
-  return std::make_unique<RealGpu>(device, stream, std::move(allocator));
+  auto gpu = std::make_unique<RealGpu>(device, stream, std::move(allocator));
+  DISTRO_RETURN_IF_ERROR(gpu->Open());
+  return gpu;
 }
 
 }  // namespace distro::cuda

@@ -66,6 +66,16 @@ std::vector<TileUpdater::Range> TileUpdater::RangesOf(const Tile& tile) const {
   return ranges;
 }
 
+std::vector<SegmentId> TileUpdater::SegmentOrder() const {
+  std::vector<SegmentId> order;
+  for (const Tile& tile : tiles_) {
+    for (const Range& range : RangesOf(tile)) {
+      if (order.empty() || order.back() != range.segment) order.push_back(range.segment);
+    }
+  }
+  return order;
+}
+
 void TileUpdater::Update(const Tile& tile, const v1::StepParameters& step, VotesOf votes_of,
                          Backend* backend, absl::Span<float> part, uint32_t* invalid) const {
   const MatrixShape matrix = MatrixOf(tile);

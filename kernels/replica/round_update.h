@@ -55,6 +55,9 @@ class TileUpdater {
   absl::Span<const TensorRows> parts() const { return parts_; }
   // In the order of the parts.
   absl::Span<const Tile> tiles() const { return tiles_; }
+  // The segments in the order in which updates of all tiles, in their order, ask for results;
+  // a segment that is asked for several times in a row is there once.
+  std::vector<SegmentId> SegmentOrder() const;
 
   // Enqueued, as the backend's operations (kernels/backend.h). `part`: the elements of
   // parts()[tile.part]. Calls `votes_of` for each segment, ascending within a tile. `invalid`: as

@@ -171,35 +171,10 @@ void SumRows(EmulatedThreads how, const MatrixShape& matrix, const float* gradie
   });
 }
 
-class EmulatedGpu final : public cuda::Gpu {
+class EmulatedGpu final : public EmulatedDevice {
  public:
   EmulatedGpu(EmulatedOrder order, EmulatedThreads threads)
-      : order_(order), threads_(threads), host_(MakeHostDevice()) {}
-  ~EmulatedGpu() override { FreeUnused(); }
-
-  absl::StatusOr<void*> Allocate(size_t bytes) override {
-    absl::StatusOr<void*> memory = host_->Allocate(bytes);
-    if (memory.ok()) std::memset(*memory, 0xFF, bytes);
-    return memory;
-  }
-  void Free(void* memory) override {
-    unused_.push_back(memory);
-    if (order_ == EmulatedOrder::kAtOnce) FreeUnused();
-  }
-  void CopyIn(const void* host, size_t bytes, void* device) override {
-    Do([=, this] { host_->CopyIn(host, bytes, device); });
-  }
-  void CopyOut(const void* device, size_t bytes, void* host) override {
-    Do([=, this] { host_->CopyOut(device, bytes, host); });
-  }
-  void Fill(void* device, unsigned char byte, size_t bytes) override {
-    Do([=, this] { host_->Fill(device, byte, bytes); });
-  }
-  absl::Status Finish() override {
-    for (const auto& work : std::exchange(enqueued_, {})) work();
-    FreeUnused();
-    return absl::OkStatus();
-  }
+      : EmulatedDevice(order), threads_(threads) {}
 
   void Compress(const CompressArguments& arguments) override {
     Do([=, this] { CompressAll(threads_, arguments); });
@@ -251,19 +226,7 @@ class EmulatedGpu final : public cuda::Gpu {
   }
 
  private:
-  void Do(std::function<void()> work) {
-    order_ == EmulatedOrder::kAtOnce ? work() : enqueued_.push_back(std::move(work));
-  }
-
-  void FreeUnused() {
-    for (void* const memory : std::exchange(unused_, {})) host_->Free(memory);
-  }
-
-  const EmulatedOrder order_;
   const EmulatedThreads threads_;
-  const std::unique_ptr<Device> host_;
-  std::vector<std::function<void()>> enqueued_;
-  std::vector<void*> unused_;  // what is enqueued may still use it
 };
 
 }  // namespace

@@ -8,16 +8,10 @@
 
 #include "kernels/block.h"
 #include "kernels/cuda/gpu.h"
+#include "tests/kernels/emulated_device.h"
 #include "tests/kernels/waiting_backend.h"
 
 namespace distro::testing {
-
-enum class EmulatedOrder {
-  kAtOnce,
-  // Runs everything in Finish: code that reads a result earlier, or frees an argument too early,
-  // fails.
-  kAtFinish,
-};
 
 // How a group of threads runs.
 enum class EmulatedThreads {

@@ -1,8 +1,10 @@
 #include "worker/node/rank.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "worker/model/peak_flops.h"
 #include "worker/node/torch_orthogonalizer.h"
@@ -74,7 +76,7 @@ absl::Status Rank::Allocate(const NodeOptions& options, bool copy) {
   updater_ =
       std::make_unique<TileUpdater>(deps_.layout, RowsOf(*parameter_shard_),
                                     memory->has_own_memory() ? TileSize::kPart : TileSize::kCache);
-  result_ = std::make_unique<StagedResult>(memory);
+  result_ = std::make_unique<StagedResult>(memory, updater_->SegmentOrder());
   const RuleShard part = MakeRuleShard(sharding);
   std::vector<RunSpans> elements;
   for (RankBuffer& buffer : elements_)
@@ -163,7 +165,8 @@ absl::Status Rank::FinishHashes() {
 }
 
 absl::Status Rank::Apply(const v1::StepParameters& step, const DecodedRound& decoded) {
-  DISTRO_RETURN_IF_ERROR(result_->Take(&decoded));
+  const int threads = std::max(1, Cores() / deps_.communicator->ranks());
+  DISTRO_RETURN_IF_ERROR(result_->Take(&decoded, threads));
   hashes_->Fill(0);
   invalid_->Fill(0xFF);
   Backend* const backend = master().backend.get();

@@ -2,79 +2,139 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
+#include "common/base/parallel.h"
 #include "common/base/status_macros.h"
+#include "kernels/block_site.h"
 
 namespace distro::worker {
 namespace {
 
-// Memory for the largest such array of all segments.
-template <typename Segment, typename T>
-absl::Status Reserve(const std::vector<Segment>& segments, std::vector<T> Segment::*array,
-                     DeviceBuffer* buffer) {
-  size_t most = 0;
-  for (const Segment& segment : segments) most = std::max(most, (segment.*array).size());
-  return buffer->Reserve(most * sizeof(T));
+constexpr size_t kAlignment = 64;  // of an array among those of its segment
+
+size_t PaddedBytes(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+using Arrays = absl::InlinedVector<absl::Span<const char>, 5>;
+
+template <typename... T>
+Arrays ArraysOf(const std::vector<T>&... arrays) {
+  return {
+      absl::MakeSpan(reinterpret_cast<const char*>(arrays.data()), arrays.size() * sizeof(T))...};
 }
 
-// The array's copy in the buffer; copies it unless it is already there.
-template <typename T>
-absl::Span<const T> Staged(const std::vector<T>& host, bool is_there, Device* device,
-                           const DeviceBuffer& buffer) {
-  if (!is_there) device->CopyIn(host.data(), host.size() * sizeof(T), buffer.data());
-  return {static_cast<const T*>(buffer.data()), host.size()};
+// In the order in which they lie in memory.
+Arrays ArraysOf(const DecodedRound& decoded, SegmentId segment) {
+  if (!decoded.votes.empty()) {
+    const Votes& votes = decoded.votes[segment.value()];
+    return ArraysOf(votes.offsets, votes.positions, votes.values);
+  }
+  const DeltaResult& result = decoded.deltas[segment.value()];
+  return ArraysOf(result.offsets, result.positions, result.signs, result.levels, result.codes);
 }
+
+size_t PackedBytes(const Arrays& arrays) {
+  size_t bytes = 0;
+  for (const auto array : arrays) bytes += PaddedBytes(array.size());
+  return bytes;
+}
+
+void Pack(const Arrays& arrays, char* to) {
+  for (const auto array : arrays) {
+    std::copy(array.begin(), array.end(), to);
+    to += PaddedBytes(array.size());
+  }
+}
+
+// Reads packed arrays as those that were packed.
+class PackedReader {
+ public:
+  explicit PackedReader(const char* at) : at_(at) {}
+  template <typename T>
+  absl::Span<const T> Next(const std::vector<T>& packed) {
+    const char* const array = std::exchange(at_, at_ + PaddedBytes(packed.size() * sizeof(T)));
+    return {reinterpret_cast<const T*>(array), packed.size()};
+  }
+
+ private:
+  const char* at_;
+};
 
 }  // namespace
 
-StagedResult::StagedResult(Device* device)
+StagedResult::StagedResult(Device* device, std::vector<SegmentId> order)
     : device_(device),
-      offsets_(device),
-      positions_(device),
-      values_(device),
-      signs_(device),
-      levels_(device),
-      codes_(device) {}
+      order_(std::move(order)),
+      pinned_(device, DeviceBuffer::Where::kHost),
+      on_device_{DeviceBuffer(device), DeviceBuffer(device)} {}
 
-absl::Status StagedResult::Take(const DecodedRound* decoded) {
+absl::Status StagedResult::Take(const DecodedRound* decoded, int threads) {
   decoded_ = decoded;
-  copied_.reset();
-  if (!device_->has_own_memory()) return absl::OkStatus();
-  if (!decoded->votes.empty()) {
-    DISTRO_RETURN_IF_ERROR(Reserve(decoded->votes, &Votes::offsets, &offsets_));
-    DISTRO_RETURN_IF_ERROR(Reserve(decoded->votes, &Votes::positions, &positions_));
-    return Reserve(decoded->votes, &Votes::values, &values_);
-  }
-  DISTRO_RETURN_IF_ERROR(Reserve(decoded->deltas, &DeltaResult::offsets, &offsets_));
-  DISTRO_RETURN_IF_ERROR(Reserve(decoded->deltas, &DeltaResult::positions, &positions_));
-  DISTRO_RETURN_IF_ERROR(Reserve(decoded->deltas, &DeltaResult::signs, &signs_));
-  DISTRO_RETURN_IF_ERROR(Reserve(decoded->deltas, &DeltaResult::levels, &levels_));
-  return Reserve(decoded->deltas, &DeltaResult::codes, &codes_);
+  current_.reset();
+  if (!device_->has_own_memory() || order_.empty()) return absl::OkStatus();
+  DISTRO_RETURN_IF_ERROR(Reserve());
+  char* const pinned = static_cast<char*>(pinned_.data());
+  RunParallel(threads, static_cast<int64_t>(order_.size()), [&](int /*thread*/, int64_t i) {
+    Pack(ArraysOf(*decoded_, order_[i]), pinned + places_[i].begin);
+  });
+  Start(0);
+  return absl::OkStatus();
 }
 
-bool StagedResult::IsThere(SegmentId segment) { return std::exchange(copied_, segment) == segment; }
+absl::Status StagedResult::Reserve() {
+  places_.clear();
+  size_t end = 0, most = 0;
+  for (const SegmentId segment : order_) {
+    const Place place = {.begin = end, .bytes = PackedBytes(ArraysOf(*decoded_, segment))};
+    places_.push_back(place);
+    end += place.bytes;
+    most = std::max(most, place.bytes);
+  }
+  DISTRO_RETURN_IF_ERROR(pinned_.Reserve(end));
+  for (DeviceBuffer& buffer : on_device_) DISTRO_RETURN_IF_ERROR(buffer.Reserve(most));
+  return absl::OkStatus();
+}
+
+// Its memory on the device held the segment two before, and all that reads that one is enqueued.
+void StagedResult::Start(size_t index) {
+  const Place& place = places_[index];
+  device_->CopyInBeside(static_cast<const char*>(pinned_.data()) + place.begin, place.bytes,
+                        on_device_[index % 2].data());
+}
+
+const char* StagedResult::Request(SegmentId segment) {
+  if (!current_.has_value() || order_[*current_] != segment) {
+    const size_t next = current_.has_value() ? *current_ + 1 : 0;
+    CheckShape(next < order_.size() && order_[next] == segment,
+               "segments are requested in another order");
+    current_ = next;
+    device_->AwaitCopies();
+    if (next + 1 < order_.size()) Start(next + 1);
+  }
+  return static_cast<const char*>(on_device_[*current_ % 2].data());
+}
 
 SegmentVotes StagedResult::VotesOf(SegmentId segment) {
   const Votes& votes = decoded_->votes[segment.value()];
   if (!device_->has_own_memory()) return OnHost(votes);
-  const bool is_there = IsThere(segment);
+  PackedReader packed(Request(segment));
   return {.offsets = votes.offsets,
-          .view = {.offsets = Staged(votes.offsets, is_there, device_, offsets_),
-                   .positions = Staged(votes.positions, is_there, device_, positions_),
-                   .values = Staged(votes.values, is_there, device_, values_)}};
+          .view = {.offsets = packed.Next(votes.offsets),
+                   .positions = packed.Next(votes.positions),
+                   .values = packed.Next(votes.values)}};
 }
 
 SegmentDeltas StagedResult::DeltasOf(SegmentId segment) {
   const DeltaResult& result = decoded_->deltas[segment.value()];
   if (!device_->has_own_memory()) return OnHost(result);
-  const bool is_there = IsThere(segment);
+  PackedReader packed(Request(segment));
   return {.offsets = result.offsets,
-          .view = {.offsets = Staged(result.offsets, is_there, device_, offsets_),
-                   .positions = Staged(result.positions, is_there, device_, positions_),
-                   .signs = Staged(result.signs, is_there, device_, signs_),
-                   .levels = Staged(result.levels, is_there, device_, levels_),
-                   .codes = Staged(result.codes, is_there, device_, codes_)}};
+          .view = {.offsets = packed.Next(result.offsets),
+                   .positions = packed.Next(result.positions),
+                   .signs = packed.Next(result.signs),
+                   .levels = packed.Next(result.levels),
+                   .codes = packed.Next(result.codes)}};
 }
 
 }  // namespace distro::worker

@@ -1,8 +1,17 @@
 // Provides a round's result to the backend of a rank's device: the decoded arrays themselves on the
-// host, or a copy of one segment at a time in device memory. Not thread-safe.
+// host, or a copy of one segment in device memory. While the device works on a segment, the next
+// one travels (docs/fsdp.md, "Devices"). Not thread-safe.
+//
+//   StagedResult result(device, updater.SegmentOrder());
+//   DISTRO_RETURN_IF_ERROR(result.Take(&decoded, threads));
+//   for (SegmentId segment : updater.SegmentOrder()) ... result.VotesOf(segment) ...
+//   DISTRO_RETURN_IF_ERROR(device->Finish());
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "common/base/ids.h"
@@ -14,30 +23,37 @@ namespace distro::worker {
 
 class StagedResult {
  public:
-  // `device` is borrowed.
-  explicit StagedResult(Device* device);
+  // `device` is borrowed. `order`: the segments that are requested in each round, in this order.
+  StagedResult(Device* device, std::vector<SegmentId> order);
 
-  // Sets the result of the next round, which must stay alive until the device has finished.
-  // Reserves memory for the largest segment.
-  absl::Status Take(const DecodedRound* decoded);
+  // Sets the result of the next round, which must stay alive until the device has finished. Copies
+  // the segments into page-locked memory, on `threads` threads, and starts the first one's way.
+  absl::Status Take(const DecodedRound* decoded, int threads);
   // The segment's result, by the round's method. Valid, in the order of enqueued work, until
-  // another segment is requested.
+  // another segment is requested. Requires the constructor's order; a segment may be requested
+  // several times in a row.
   SegmentVotes VotesOf(SegmentId segment);
   SegmentDeltas DeltasOf(SegmentId segment);
 
  private:
-  // Returns whether the segment is already staged, and marks it as staged.
-  bool IsThere(SegmentId segment);
+  // Where a segment's arrays lie in the page-locked memory, one after another.
+  struct Place {
+    size_t begin = 0;
+    size_t bytes = 0;
+  };
+
+  absl::Status Reserve();
+  void Start(size_t index);
+  // The segment's memory on the device. If it is the next one's, starts the one after it.
+  const char* Request(SegmentId segment);
 
   Device* const device_;
+  const std::vector<SegmentId> order_;
   const DecodedRound* decoded_ = nullptr;
-  std::optional<SegmentId> copied_;
-  DeviceBuffer offsets_;
-  DeviceBuffer positions_;
-  DeviceBuffer values_;  // votes
-  DeviceBuffer signs_;   // deltas, and so on
-  DeviceBuffer levels_;
-  DeviceBuffer codes_;
+  std::vector<Place> places_;              // [order]
+  std::optional<size_t> current_;          // the place in the order of the last requested segment
+  DeviceBuffer pinned_;                    // the whole result
+  std::array<DeviceBuffer, 2> on_device_;  // segments with even and odd places
 };
 
 }  // namespace distro::worker

@@ -6,6 +6,7 @@
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/gpu_delta_backend.h"
 #include "tests/kernels/emulated_cuda.h"
+#include "tests/worker/node/forwarding_device.h"
 #include "worker/fsdp/thread_communicator.h"
 #include "worker/node/torch_inner_backend.h"
 
@@ -42,32 +43,19 @@ class EmulatedDevices : public NodeDevices {
   }
 };
 
-class WatchedDevice final : public Device {
+class WatchedDevice final : public ForwardingDevice {
  public:
   WatchedDevice(std::unique_ptr<Device> device, std::function<void()> finish,
                 std::function<void()> gone)
-      : device_(std::move(device)), finish_(std::move(finish)), gone_(std::move(gone)) {}
+      : ForwardingDevice(std::move(device)), finish_(std::move(finish)), gone_(std::move(gone)) {}
   ~WatchedDevice() override { gone_(); }
 
-  bool has_own_memory() const override { return device_->has_own_memory(); }
-  absl::StatusOr<void*> Allocate(size_t bytes) override { return device_->Allocate(bytes); }
-  void Free(void* memory) override { device_->Free(memory); }
-  void CopyIn(const void* host, size_t bytes, void* device) override {
-    device_->CopyIn(host, bytes, device);
-  }
-  void CopyOut(const void* device, size_t bytes, void* host) override {
-    device_->CopyOut(device, bytes, host);
-  }
-  void Fill(void* device, unsigned char byte, size_t bytes) override {
-    device_->Fill(device, byte, bytes);
-  }
   absl::Status Finish() override {
     finish_();
-    return device_->Finish();
+    return ForwardingDevice::Finish();
   }
 
  private:
-  const std::unique_ptr<Device> device_;
   const std::function<void()> finish_;
   const std::function<void()> gone_;
 };
