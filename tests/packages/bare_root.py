@@ -116,8 +116,9 @@ class BareRoot:
     def command(self, *command, user="root", environment=None):
         """What runs a command in the root, from /, with nothing of this machine's environment."""
         lines = ["set -e"]
-        # The root has a /dev of its own: what a package's scripts do stays inside.
-        for source, target, writable in [("/proc", "/proc", False), ("/sys", "/sys", False), *self.binds]:
+        # The root has a /dev of its own: what a package's scripts do stays inside. A process may write to its own folder of /proc.
+        shown = [("/proc", "/proc", True), ("/proc/sys", "/proc/sys", False), ("/sys", "/sys", False)]
+        for source, target, writable in [*shown, *self.binds]:
             place = f"{self.folder}{target}"
             if os.path.isdir(source):
                 lines.append(f"mkdir -p '{place}'")
