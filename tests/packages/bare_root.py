@@ -127,6 +127,10 @@ class BareRoot:
             lines.append(f"mount --bind '{source}' '{place}'")
             if not writable:
                 lines.append(f"mount -o remount,bind,ro '{place}'")
+        # Terminals of its own.
+        devices = f"{self.folder}/dev"
+        lines.append(f"mkdir -p '{devices}/pts' && mount -t devpts -o newinstance,ptmxmode=0666 devpts '{devices}/pts'")
+        lines.append(f"ln -sf pts/ptmx '{devices}/ptmx'")
         # --pdeathsig after the user has changed, which clears it.
         lines.append(f"group=$(chroot '{self.folder}' id -g {user})")
         lines.append(f"exec chroot '{self.folder}' /usr/bin/setpriv --reuid={user} --regid=$group --init-groups --pdeathsig=KILL "

@@ -54,8 +54,8 @@ def machine(request, tmp_path_factory):
 
 
 def copy_checkout(to):
-    """The files of this checkout that git knows; and LibTorch, where it is installed: 544 MB less to download."""
-    to.mkdir(parents=True)
+    """A clone of this checkout, with what is not committed yet; and LibTorch, where it is installed: 544 MB less to download."""
+    subprocess.run(["git", "clone", "-q", "--depth", "1", f"file://{SOURCE}", to], check=True)
     files = subprocess.run(["git", "-C", SOURCE, "ls-files", "-z"], check=True, capture_output=True).stdout
     archive = subprocess.run(["tar", "-C", SOURCE, "--null", "-T", "-", "-c"], input=files, check=True, capture_output=True).stdout
     subprocess.run(["tar", "-C", to, "-x"], input=archive, check=True)
