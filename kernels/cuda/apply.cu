@@ -41,8 +41,7 @@ __global__ void __launch_bounds__(kThreads, 6) ApplyKernel(ApplyArguments a) {
 absl::Status Apply(const ApplyArguments& arguments, Stream stream) {
   CheckRange(arguments.matrix, arguments.blocks);
   if (arguments.blocks.count == 0) return absl::OkStatus();
-  ApplyKernel<<<GridFor(arguments.blocks.count), kThreads, 0, stream>>>(arguments);
-  return StatusOfLaunch("apply");
+  return Launch("apply", ApplyKernel, arguments.blocks.count, kThreads, stream, arguments);
 }
 
 }  // namespace distro::cuda

@@ -38,8 +38,8 @@ __global__ void __launch_bounds__(kThreads, 6) ApplyDeltasKernel(ApplyDeltasArgu
 absl::Status ApplyDeltas(const ApplyDeltasArguments& arguments, Stream stream) {
   CheckRange(arguments.matrix, arguments.blocks);
   if (arguments.blocks.count == 0) return absl::OkStatus();
-  ApplyDeltasKernel<<<GridFor(arguments.blocks.count), kThreads, 0, stream>>>(arguments);
-  return StatusOfLaunch("apply deltas");
+  return Launch("apply deltas", ApplyDeltasKernel, arguments.blocks.count, kThreads, stream,
+                arguments);
 }
 
 }  // namespace distro::cuda

@@ -50,8 +50,7 @@ absl::Status Compress(const CompressArguments& arguments, Stream stream) {
   CheckShape(arguments.options.k >= 1 && arguments.options.k <= kBlockElements,
              "k is outside 1..4096");
   if (arguments.blocks.count == 0) return absl::OkStatus();
-  CompressKernel<<<GridFor(arguments.blocks.count), kThreads, 0, stream>>>(arguments);
-  return StatusOfLaunch("compress");
+  return Launch("compress", CompressKernel, arguments.blocks.count, kThreads, stream, arguments);
 }
 
 absl::Status Feedback(const FeedbackArguments& arguments, Stream stream) {
@@ -59,8 +58,7 @@ absl::Status Feedback(const FeedbackArguments& arguments, Stream stream) {
   CheckShape(arguments.pending.k >= 1 && arguments.pending.k <= kBlockElements,
              "k is outside 1..4096");
   if (arguments.blocks.count == 0) return absl::OkStatus();
-  FeedbackKernel<<<GridFor(arguments.blocks.count), kThreads, 0, stream>>>(arguments);
-  return StatusOfLaunch("feedback");
+  return Launch("feedback", FeedbackKernel, arguments.blocks.count, kThreads, stream, arguments);
 }
 
 }  // namespace distro::cuda

@@ -61,17 +61,15 @@ absl::Status CompressDeltas(const CompressDeltasArguments& arguments, Stream str
   CheckShape(arguments.k >= 1 && arguments.k <= kBlockElements, "k is outside 1..4096");
   if (arguments.blocks.count == 0) return absl::OkStatus();
   const auto kernel = arguments.as_dct ? CompressDeltasKernel<true> : CompressDeltasKernel<false>;
-  kernel<<<GridFor(arguments.blocks.count), kThreads, 0, stream>>>(arguments);
-  return StatusOfLaunch("compress deltas");
+  return Launch("compress deltas", kernel, arguments.blocks.count, kThreads, stream, arguments);
 }
 
 absl::Status FindNotFinite(float beta, const float* begin, const float* x, const float* error,
                            int64_t elements, uint32_t* not_finite, Stream stream) {
   if (elements == 0) return absl::OkStatus();
   const int64_t groups = (elements + kGroup * kInFlight - 1) / (kGroup * kInFlight);
-  FindNotFiniteKernel<<<GridFor(groups), kGroup, 0, stream>>>(beta, begin, x, error, elements,
-                                                              not_finite);
-  return StatusOfLaunch("find not finite");
+  return Launch("find not finite", FindNotFiniteKernel, groups, kGroup, stream, beta, begin, x,
+                error, elements, not_finite);
 }
 
 }  // namespace distro::cuda

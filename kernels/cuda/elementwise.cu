@@ -59,17 +59,15 @@ int64_t Groups(int64_t elements) {
 absl::Status Lookahead(float eta, const float* parameters, const float* momentum, float* out,
                        int64_t elements, Stream stream) {
   if (elements == 0) return absl::OkStatus();
-  LookaheadKernel<<<GridFor(Groups(elements)), kGroup, 0, stream>>>(eta, parameters, momentum, out,
-                                                                    elements);
-  return StatusOfLaunch("lookahead");
+  return Launch("lookahead", LookaheadKernel, Groups(elements), kGroup, stream, eta, parameters,
+                momentum, out, elements);
 }
 
 absl::Status StateHash(uint64_t first_index, const float* parameters, int64_t elements,
                        uint64_t* sum, Stream stream) {
   if (elements == 0) return absl::OkStatus();
-  StateHashKernel<<<GridFor(Groups(elements)), kGroup, 0, stream>>>(
-      first_index, parameters, elements, reinterpret_cast<unsigned long long*>(sum));
-  return StatusOfLaunch("state hash");
+  return Launch("state hash", StateHashKernel, Groups(elements), kGroup, stream, first_index,
+                parameters, elements, reinterpret_cast<unsigned long long*>(sum));
 }
 
 }  // namespace distro::cuda

@@ -55,8 +55,7 @@ absl::Status FeedbackDeltas(const FeedbackDeltasArguments& arguments, Stream str
   CheckShape(arguments.sent.k >= 1 && arguments.sent.k <= kBlockElements, "k is outside 1..4096");
   if (arguments.blocks.count == 0) return absl::OkStatus();
   const auto kernel = arguments.as_dct ? FeedbackFrequenciesKernel : FeedbackElementsKernel;
-  kernel<<<GridFor(arguments.blocks.count), kThreads, 0, stream>>>(arguments);
-  return StatusOfLaunch("feedback of deltas");
+  return Launch("feedback of deltas", kernel, arguments.blocks.count, kThreads, stream, arguments);
 }
 
 }  // namespace distro::cuda

@@ -1,14 +1,16 @@
-// Helpers for launching kernels: statuses, grid sizes, checks of shapes.
+// Helpers for launching kernels: launches, statuses, checks of shapes.
 #pragma once
 
-#include <cuda_runtime_api.h>
+#include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "absl/status/status.h"
 #include "kernels/block_site.h"
+#include "kernels/cuda/cuda_kernels.h"
 
 namespace distro::cuda {
 
@@ -17,23 +19,32 @@ inline absl::Status StatusOfCuda(cudaError_t error, const char* what) {
   return absl::InternalError(std::string(what) + ": " + cudaGetErrorName(error) + ": " +
                              cudaGetErrorString(error));
 }
-inline absl::Status StatusOfLaunch(const char* what) {
-  return StatusOfCuda(cudaGetLastError(), what);
-}
 
 inline constexpr int kGroupsPerMultiprocessor = 16;  // more than run at once, so that none waits
 
 // Number of thread groups for `tasks`; a group can do several tasks, one after another. 0 if the
 // device does not respond: the launch then fails with the reason.
-inline unsigned GridFor(int64_t tasks) {
+inline unsigned GridFor(int64_t tasks, Stream stream) {
   int device = 0, multiprocessors = 0;
-  if (cudaGetDevice(&device) != cudaSuccess ||
+  if (cudaStreamGetDevice(stream, &device) != cudaSuccess ||
       cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) !=
           cudaSuccess) {
     return 0;
   }
   return static_cast<unsigned>(
       std::min<int64_t>(tasks, int64_t{multiprocessors} * kGroupsPerMultiprocessor));
+}
+
+// Enqueues kernel(arguments...) on groups of `threads` threads for `tasks` > 0 tasks.
+template <typename... Parameters>
+absl::Status Launch(const char* what, void (*kernel)(Parameters...), int64_t tasks, int threads,
+                    Stream stream, const std::type_identity_t<Parameters>&... arguments) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim.x = GridFor(tasks, stream);
+  config.blockDim.x = static_cast<unsigned>(threads);
+  config.stream = stream;
+  cudaLaunchKernelEx(&config, kernel, arguments...);
+  return StatusOfCuda(cudaGetLastError(), what);
 }
 
 inline void CheckRange(const MatrixShape& matrix, BlockRange blocks) {

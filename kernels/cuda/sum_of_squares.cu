@@ -8,6 +8,7 @@
 // pieces in order.
 //
 // Bytes moved per parameter: 4, and 16/8192 for the pieces.
+#include "common/base/status_macros.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/device_threads.cuh"
 #include "kernels/cuda/elementwise.h"
@@ -15,10 +16,6 @@
 
 namespace distro::cuda {
 namespace {
-
-int64_t PiecesOfRow(const MatrixShape& matrix) {
-  return (kBlockSide * matrix.cols + kPiece - 1) / kPiece;
-}
 
 __global__ void __launch_bounds__(kPieceThreads)
     PiecesKernel(MatrixShape matrix, int64_t pieces_of_row, const float* __restrict__ gradient,
@@ -50,21 +47,15 @@ __global__ void __launch_bounds__(kPieceThreads)
 
 }  // namespace
 
-int64_t SquaresWorkspace(const MatrixShape& matrix) {
-  return matrix.BlocksDown() * PiecesOfRow(matrix);
-}
-
 absl::Status SumOfSquares(const MatrixShape& matrix, const float* gradient, double* workspace,
                           double* row_sums, Stream stream) {
   const int64_t rows = matrix.BlocksDown(), pieces = PiecesOfRow(matrix);
   if (matrix.elements == 0) return absl::OkStatus();
-  PiecesKernel<<<GridFor(rows * pieces), kPieceThreads, 0, stream>>>(matrix, pieces, gradient,
-                                                                     workspace);
-  const absl::Status launched = StatusOfLaunch("sum of squares");
-  if (!launched.ok()) return launched;
+  DISTRO_RETURN_IF_ERROR(Launch("sum of squares", PiecesKernel, rows * pieces, kPieceThreads,
+                                stream, matrix, pieces, gradient, workspace));
   const int64_t groups = (rows + kPieceThreads - 1) / kPieceThreads;
-  RowsKernel<<<GridFor(groups), kPieceThreads, 0, stream>>>(rows, pieces, workspace, row_sums);
-  return StatusOfLaunch("sum of squares");
+  return Launch("sum of squares", RowsKernel, groups, kPieceThreads, stream, rows, pieces,
+                workspace, row_sums);
 }
 
 }  // namespace distro::cuda

@@ -1,11 +1,10 @@
 #include "tests/kernels/emulated_device.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "kernels/block.h"
+#include "kernels/block_site.h"
 
 namespace distro::testing {
 
