@@ -311,4 +311,10 @@ void EmulatedSelectLargest(const float* coefficients, int k, uint16_t* positions
                       });
 }
 
+void EmulatedForwardTransform(const float* x, float* c) {
+  float samples[kBlockSide];
+  std::copy_n(x, kBlockSide, samples);
+  cuda::ForwardTransform(samples, [c](int f, float value) { c[f] = value; });
+}
+
 }  // namespace distro::testing
