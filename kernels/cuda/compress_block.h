@@ -34,40 +34,46 @@ struct CompressScratch {
 };
 
 // The new momentum of a column, 0 outside the tensor.
+template <bool kWhole>
 constexpr void MomentumColumn(const CompressArguments& a, const BlockSite& site, int column,
                               float (&x)[64]) {
-  const int rows = RowsOfColumn(site, column);
+  const int rows = RowsOfColumnIn<kWhole>(site, column);
+  const auto stride = StrideOf<kWhole>(site);
   const float* gradient = a.gradient + site.offset + column;
   float* momentum = a.momentum + site.offset + column;
-  for (int base = 0; base < 64; base += kRowsInFlight) {
+  Unrolled<64 / kRowsInFlight>([&](auto batch) {
+    constexpr int kBase = batch * kRowsInFlight;
     float g[kRowsInFlight] = {}, m[kRowsInFlight] = {};
     for (int i = 0; i < kRowsInFlight; ++i) {
-      if (base + i < rows) g[i] = gradient[i * site.stride];
-      if (base + i < rows) m[i] = momentum[i * site.stride];
+      if (kBase + i < rows) g[i] = gradient[i * stride];
+      if (kBase + i < rows) m[i] = momentum[i * stride];
     }
     for (int i = 0; i < kRowsInFlight; ++i) {
-      float& value = x[base + i];
+      float& value = x[kBase + i];
       const float scaled = a.options.eta * (g[i] * a.options.gradient_scale);
-      value = base + i < rows ? Fma(a.options.beta, m[i], scaled) : 0.0f;
-      if (base + i < rows) momentum[i * site.stride] = value;
+      value = kBase + i < rows ? Fma(a.options.beta, m[i], scaled) : 0.0f;
+      if (kBase + i < rows) momentum[i * stride] = value;
     }
-    gradient += kRowsInFlight * site.stride;
-    momentum += kRowsInFlight * site.stride;
-  }
+    gradient += kRowsInFlight * stride;
+    momentum += kRowsInFlight * stride;
+  });
 }
 
-constexpr void TransformMomentum(const CompressArguments& a, int64_t block, int column,
+template <bool kWhole>
+constexpr void TransformMomentum(const CompressArguments& a, const BlockSite& site, int column,
                                  Tile<float>& tile) {
   float x[64] = {};
-  MomentumColumn(a, SiteOfBlock(a.matrix, a.blocks.first + block), column, x);
+  MomentumColumn<kWhole>(a, site, column, x);
   ForwardTransform(x, [&](int f, float value) { tile.at[f * kTileRow + column] = value; });
 }
 
-// `block` counts from a.blocks.first.
-template <typename Threads>
+// `block` counts from a.blocks.first. Only of a block that is whole, or is not, as kWhole says.
+template <bool kWhole, typename Threads>
 constexpr void CompressBlock(const Threads& threads, const CompressArguments& a, int64_t block,
                              CompressScratch& s) {
-  threads.Each([&](int thread) { TransformMomentum(a, block, thread, s.tile); });
+  const BlockSite site = SiteOfBlock(a.matrix, a.blocks.first + block);
+  if (IsWhole(site) != kWhole) return;
+  threads.Each([&](int thread) { TransformMomentum<kWhole>(a, site, thread, s.tile); });
   threads.Each([&](int thread) {
     s.select.row_maxima[thread] = HorizontalRow(thread, s.tile);
     if (thread == 0) ResetSelect(s.select);

@@ -43,7 +43,7 @@ namespace distro::cuda {
 // Of the error of ForwardTransform, in units of 2^-24 times the norm of the samples.
 inline constexpr double kForwardTransformRoundings = 17;
 
-// cos(pi * m / 128), rounded once to f32.
+// cos(pi * m / 128).
 constexpr double CosineOf(int m) {
   constexpr double kRootOf32 = 4 * std::numbers::sqrt2;  // kQuarterWave has sqrt(2/64)
   return FoldedQuarterWave<double>(kQuarterWave, m) * kRootOf32;

@@ -9,7 +9,9 @@
 #include <type_traits>
 
 #include "absl/status/status.h"
+#include "common/base/status_macros.h"
 #include "kernels/block_site.h"
+#include "kernels/cuda/block.h"
 #include "kernels/cuda/cuda_kernels.h"
 
 namespace distro::cuda {
@@ -45,6 +47,19 @@ absl::Status Launch(const char* what, void (*kernel)(Parameters...), int64_t tas
   config.stream = stream;
   cudaLaunchKernelEx(&config, kernel, arguments...);
   return StatusOfCuda(cudaGetLastError(), what);
+}
+
+// Launches a kernel's version for whole blocks and the one for edges (block.h), each if the matrix
+// may have such blocks.
+template <typename Arguments>
+absl::Status LaunchVersions(const char* what, void (*whole)(Arguments), void (*edges)(Arguments),
+                            const Arguments& arguments, Stream stream) {
+  const int64_t blocks = arguments.blocks.count;
+  if (blocks > 0 && MayHaveWholeBlocks(arguments.matrix))
+    DISTRO_RETURN_IF_ERROR(Launch(what, whole, blocks, kThreads, stream, arguments));
+  if (blocks > 0 && MayHaveEdges(arguments.matrix))
+    return Launch(what, edges, blocks, kThreads, stream, arguments);
+  return absl::OkStatus();
 }
 
 inline void CheckRange(const MatrixShape& matrix, BlockRange blocks) {

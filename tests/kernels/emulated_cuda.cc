@@ -93,8 +93,10 @@ std::unique_ptr<T> Scratch() {
 void CompressAll(EmulatedThreads how, const CompressArguments& arguments) {
   const auto scratch = Scratch<cuda::CompressScratch>();
   RunGroup(how, kThreads, [&](const auto& threads) {
-    for (int64_t b = 0; b < arguments.blocks.count; ++b)
-      cuda::CompressBlock(threads, arguments, b, *scratch);
+    for (int64_t b = 0; b < arguments.blocks.count; ++b) {
+      cuda::CompressBlock<true>(threads, arguments, b, *scratch);
+      cuda::CompressBlock<false>(threads, arguments, b, *scratch);
+    }
   });
 }
 
@@ -130,8 +132,10 @@ void CompressDeltasAll(EmulatedThreads how, const cuda::CompressDeltasArguments&
   const auto scratch = Scratch<cuda::CompressDeltasScratch>();
   RunGroup(how, kThreads, [&](const auto& threads) {
     const DefaultFloatEnvironment environment;
-    for (int64_t b = 0; b < arguments.blocks.count; ++b)
-      cuda::CompressDeltasBlock<kAsDct>(threads, arguments, b, *scratch);
+    for (int64_t b = 0; b < arguments.blocks.count; ++b) {
+      cuda::CompressDeltasBlock<kAsDct, true>(threads, arguments, b, *scratch);
+      cuda::CompressDeltasBlock<kAsDct, false>(threads, arguments, b, *scratch);
+    }
   });
 }
 
