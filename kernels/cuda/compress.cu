@@ -21,18 +21,22 @@
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/device_threads.cuh"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/tensor_table.h"
 
 namespace distro::cuda {
 namespace {
 
 __device__ constexpr HalfBasis<float> kHalfBasis = MakeHalfBasisF32();
 
-// Edges need more registers for their conditions, and are few.
+using CompressTable = TensorTable<CompressTensor>;
+
 template <bool kWhole>
-__global__ void __launch_bounds__(kThreads, kWhole ? 8 : 6) CompressKernel(CompressArguments a) {
+__global__ void __launch_bounds__(kThreads, 8)
+    CompressKernel(CompressOptions options, const __grid_constant__ CompressTable table) {
   __shared__ CompressScratch scratch;
-  for (int64_t block = blockIdx.x; block < a.blocks.count; block += gridDim.x)
-    CompressBlock<kWhole>(DeviceThreads(), a, block, scratch);
+  EachBlock(table, blockIdx.x, gridDim.x, [&](const CompressTensor& tensor, int64_t block) {
+    CompressBlock<kWhole>(DeviceThreads(), options, tensor, block, scratch);
+  });
 }
 
 __global__ void __launch_bounds__(kThreads, 8) FeedbackKernel(FeedbackArguments a) {
@@ -46,11 +50,18 @@ __global__ void __launch_bounds__(kThreads, 8) FeedbackKernel(FeedbackArguments 
 
 }  // namespace
 
-absl::Status Compress(const CompressArguments& arguments, Stream stream) {
-  CheckRange(arguments.matrix, arguments.blocks);
-  CheckShape(arguments.options.k >= 1 && arguments.options.k <= kBlockElements,
-             "k is outside 1..4096");
-  return LaunchVersions("compress", CompressKernel<true>, CompressKernel<false>, arguments, stream);
+absl::Status Compress(const CompressOptions& options, absl::Span<const CompressTensor> tensors,
+                      Stream stream) {
+  CheckShape(options.k >= 1 && options.k <= kBlockElements, "k is outside 1..4096");
+  for (const CompressTensor& tensor : tensors) CheckRange(tensor.matrix, tensor.blocks);
+  DISTRO_RETURN_IF_ERROR(LaunchTables(tensors, MayHaveWholeBlocks, [&](const CompressTable& table) {
+    return Launch("compress", CompressKernel<true>, table.Blocks(), kThreads, stream, options,
+                  table);
+  }));
+  return LaunchTables(tensors, MayHaveEdges, [&](const CompressTable& table) {
+    return Launch("compress edges", CompressKernel<false>, table.Blocks(), kThreads, stream,
+                  options, table);
+  });
 }
 
 absl::Status Feedback(const FeedbackArguments& arguments, Stream stream) {

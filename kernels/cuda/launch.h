@@ -13,6 +13,7 @@
 #include "kernels/block_site.h"
 #include "kernels/cuda/block.h"
 #include "kernels/cuda/cuda_kernels.h"
+#include "kernels/cuda/tensor_table.h"
 
 namespace distro::cuda {
 
@@ -47,6 +48,21 @@ absl::Status Launch(const char* what, void (*kernel)(Parameters...), int64_t tas
   config.stream = stream;
   cudaLaunchKernelEx(&config, kernel, arguments...);
   return StatusOfCuda(cudaGetLastError(), what);
+}
+
+// Calls launch(table) for tables of all tensors whose matrix has_blocks is true for.
+template <typename Tensor, typename Launcher>
+absl::Status LaunchTables(absl::Span<const Tensor> tensors, bool (*has_blocks)(const MatrixShape&),
+                          const Launcher& launch) {
+  TensorTable<Tensor> table;
+  for (const Tensor& tensor : tensors) {
+    if (tensor.blocks.count == 0 || !has_blocks(tensor.matrix)) continue;
+    table.Add(tensor);
+    if (table.count < kTableTensors) continue;
+    DISTRO_RETURN_IF_ERROR(launch(table));
+    table = {};
+  }
+  return table.count == 0 ? absl::OkStatus() : launch(table);
 }
 
 // Launches a kernel's version for whole blocks and the one for edges (block.h), each if the matrix

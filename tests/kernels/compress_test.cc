@@ -96,6 +96,39 @@ TEST_P(CompressTest, MomentumAndAllCoefficientsAgreeWithTheReference) {
   }
 }
 
+// More tensors than a GPU takes in one launch, with and without whole blocks and edges.
+TEST_P(CompressTest, TensorsOfOneCallAreAsInCallsOfTheirOwn) {
+  std::vector<ShapeCase> shapes;
+  for (int i = 0; i < 6; ++i) {
+    for (const ShapeCase& shape : testing::Shapes()) shapes.push_back(shape);
+  }
+  std::vector<std::vector<float>> gradients;
+  std::vector<Compressed> want, got;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const int64_t n = shapes[i].matrix.elements, kept = shapes[i].blocks.count * kOptions.k;
+    gradients.push_back(testing::RandomFloats(2 * i, n));
+    const std::vector<float> momentum = testing::RandomFloats(2 * i + 1, n);
+    want.push_back(RunCompress(*backend_, shapes[i], kOptions.k, gradients[i], momentum));
+    got.push_back({momentum, std::vector<uint16_t>(kept), std::vector<float>(kept)});
+  }
+  std::vector<TensorMomentum> tensors;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    tensors.push_back({.matrix = shapes[i].matrix,
+                       .blocks = shapes[i].blocks,
+                       .gradient = gradients[i],
+                       .momentum = absl::MakeSpan(got[i].momentum),
+                       .positions = absl::MakeSpan(got[i].positions),
+                       .values = absl::MakeSpan(got[i].values)});
+  }
+  backend_->Compress(kOptions, tensors);
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    SCOPED_TRACE(testing::Describe(shapes[i]));
+    EXPECT_EQ(testing::Bits(got[i].momentum), testing::Bits(want[i].momentum));
+    EXPECT_EQ(got[i].positions, want[i].positions);
+    EXPECT_EQ(testing::Bits(got[i].values), testing::Bits(want[i].values));
+  }
+}
+
 TEST_P(CompressTest, SelectsExactlyTheLargestOfItsOwnCoefficients) {
   for (const ShapeCase& shape : testing::Shapes()) {
     SCOPED_TRACE(testing::Describe(shape));

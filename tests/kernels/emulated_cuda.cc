@@ -24,7 +24,6 @@ namespace distro::testing {
 namespace {
 
 using cuda::ApplyArguments;
-using cuda::CompressArguments;
 using cuda::HalfBasis;
 using cuda::kThreads;
 
@@ -90,12 +89,13 @@ std::unique_ptr<T> Scratch() {
   return scratch;
 }
 
-void CompressAll(EmulatedThreads how, const CompressArguments& arguments) {
+void CompressAll(EmulatedThreads how, const CompressOptions& options,
+                 const cuda::CompressTensor& tensor) {
   const auto scratch = Scratch<cuda::CompressScratch>();
   RunGroup(how, kThreads, [&](const auto& threads) {
-    for (int64_t b = 0; b < arguments.blocks.count; ++b) {
-      cuda::CompressBlock<true>(threads, arguments, b, *scratch);
-      cuda::CompressBlock<false>(threads, arguments, b, *scratch);
+    for (int64_t b = 0; b < tensor.blocks.count; ++b) {
+      cuda::CompressBlock<true>(threads, options, tensor, b, *scratch);
+      cuda::CompressBlock<false>(threads, options, tensor, b, *scratch);
     }
   });
 }
@@ -205,8 +205,11 @@ class EmulatedGpu final : public cuda::Gpu {
     return absl::OkStatus();
   }
 
-  void Compress(const CompressArguments& arguments) override {
-    Do([=, this] { CompressAll(threads_, arguments); });
+  void Compress(const CompressOptions& options,
+                absl::Span<const cuda::CompressTensor> tensors) override {
+    Do([this, options, all = std::vector(tensors.begin(), tensors.end())] {
+      for (const cuda::CompressTensor& tensor : all) CompressAll(threads_, options, tensor);
+    });
   }
   void Feedback(const cuda::FeedbackArguments& arguments) override {
     Do([=, this] { FeedbackAll(threads_, arguments); });
