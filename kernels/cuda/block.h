@@ -1,8 +1,7 @@
 // Building blocks of the GPU kernels. A group of threads works on one 64 x 64 block in phases;
 // within a phase a thread does not see what others write, except through Add. The phases are
-// constexpr templates over `Threads`. nvcc compiles them for the device (--expt-relaxed-constexpr);
-// any compiler compiles them for the CPU, where tests/kernels runs the threads one after another or
-// at the same time, so that the thread sanitizer sees a race.
+// constexpr templates over `Threads`. nvcc compiles them for the device (--expt-relaxed-constexpr).
+// For tests, any compiler compiles them and the kernels for the CPU (tests/kernels/emulation).
 // Contraction is off and fused multiply-adds are explicit, so both give the same bits.
 //
 //   threads.Each(f)         f(thread) on every thread, then a barrier

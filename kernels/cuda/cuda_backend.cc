@@ -81,7 +81,7 @@ class GpuBackend final : public Backend {
   }
 
   int64_t RowSumsWorkspace(const MatrixShape& matrix) const override {
-    return gpu_->SquaresWorkspace(matrix);
+    return cuda::SquaresWorkspace(matrix);
   }
   void RowSums(const MatrixShape& matrix, absl::Span<const float> gradient, double* workspace,
                absl::Span<double> sums) override {

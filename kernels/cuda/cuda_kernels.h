@@ -24,6 +24,7 @@
 #include "kernels/cuda/apply_deltas_block.h"
 #include "kernels/cuda/compress_block.h"
 #include "kernels/cuda/compress_deltas_block.h"
+#include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/feedback_deltas_block.h"
 
 struct CUstream_st;  // cudaStream_t is a pointer to it
@@ -71,7 +72,6 @@ absl::Status StateHash(uint64_t first_index, const float* parameters, int64_t el
 
 // Sums the squares of each of the matrix's block rows, in the order of elementwise.h, into
 // row_sums[BlocksDown()]. workspace: SquaresWorkspace(matrix) doubles.
-int64_t SquaresWorkspace(const MatrixShape& matrix);
 absl::Status SumOfSquares(const MatrixShape& matrix, const float* gradient, double* workspace,
                           double* row_sums, Stream stream);
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "common/base/random.h"
+#include "common/layout/matrix.h"
 
 namespace distro::cuda {
 
@@ -38,6 +39,15 @@ constexpr uint64_t HashWord(uint64_t index, float p) {
 // 129, ..., 0 + 64, ...
 inline constexpr int64_t kPiece = 8192;
 inline constexpr int kPieceThreads = 256;
+
+constexpr int64_t PiecesOfRow(const MatrixShape& matrix) {
+  return (kBlockSide * matrix.cols + kPiece - 1) / kPiece;
+}
+
+// How many doubles SumOfSquares needs for its pieces.
+constexpr int64_t SquaresWorkspace(const MatrixShape& matrix) {
+  return matrix.BlocksDown() * PiecesOfRow(matrix);
+}
 
 struct SquaresScratch {
   double sums[kPieceThreads];

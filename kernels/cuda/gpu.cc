@@ -80,9 +80,6 @@ class RealGpu final : public Gpu {
                  uint64_t* sum) override {
     Keep([&] { return cuda::StateHash(first_index, parameters, elements, sum, stream_); });
   }
-  int64_t SquaresWorkspace(const MatrixShape& matrix) const override {
-    return cuda::SquaresWorkspace(matrix);
-  }
   void SumOfSquares(const MatrixShape& matrix, const float* gradient, double* workspace,
                     double* row_sums) override {
     Keep([&] { return cuda::SumOfSquares(matrix, gradient, workspace, row_sums, stream_); });

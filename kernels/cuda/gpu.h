@@ -34,7 +34,6 @@ class Gpu : public Device {
                          int64_t elements) = 0;
   virtual void StateHash(uint64_t first_index, const float* parameters, int64_t elements,
                          uint64_t* sum) = 0;
-  virtual int64_t SquaresWorkspace(const MatrixShape& matrix) const = 0;
   virtual void SumOfSquares(const MatrixShape& matrix, const float* gradient, double* workspace,
                             double* row_sums) = 0;
 };

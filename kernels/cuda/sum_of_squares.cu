@@ -17,10 +17,6 @@
 namespace distro::cuda {
 namespace {
 
-int64_t PiecesOfRow(const MatrixShape& matrix) {
-  return (kBlockSide * matrix.cols + kPiece - 1) / kPiece;
-}
-
 __global__ void __launch_bounds__(kPieceThreads)
     PiecesKernel(MatrixShape matrix, int64_t pieces_of_row, const float* __restrict__ gradient,
                  double* pieces) {
@@ -50,10 +46,6 @@ __global__ void __launch_bounds__(kPieceThreads)
 }
 
 }  // namespace
-
-int64_t SquaresWorkspace(const MatrixShape& matrix) {
-  return matrix.BlocksDown() * PiecesOfRow(matrix);
-}
 
 absl::Status SumOfSquares(const MatrixShape& matrix, const float* gradient, double* workspace,
                           double* row_sums, Stream stream) {

@@ -1,6 +1,7 @@
-// Emulates a GPU on the CPU: runs the block code of kernels/cuda over shared memory that starts as
-// NaN. It gives the bits of a GPU, because both compile without contraction (kernels/cuda/block.h).
-// It tests arithmetic, bounds and phases; not launches or speed.
+// Emulates a GPU on the CPU: compiles kernels/cuda/*.cu, launches and all, for the CPU, and runs
+// their threads in turn (emulation/group.h). It gives the bits of a GPU, because both compile
+// without contraction (kernels/cuda/block.h). It tests everything but speed and what nvcc makes of
+// the code.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +20,12 @@ enum class EmulatedOrder {
   kAtFinish,
 };
 
-// How a group of threads runs.
-enum class EmulatedThreads {
-  // On the calling thread: thread after thread, phase after phase.
-  kInTurn,
-  // As on a GPU: every thread runs the whole kernel and waits at the barriers. The thread sanitizer
-  // then sees two threads that use a word without a barrier between them. Slow.
-  kReal,
-};
-
-// Its memory is host memory, but copies are needed; new memory is NaN.
-std::unique_ptr<cuda::Gpu> MakeEmulatedGpu(EmulatedOrder order,
-                                           EmulatedThreads threads = EmulatedThreads::kInTurn);
+// Its memory is host memory, but copies are needed; new memory is NaN. It has few multiprocessors,
+// so that a group has several blocks to do.
+std::unique_ptr<cuda::Gpu> MakeEmulatedGpu(EmulatedOrder order, int multiprocessors = 1);
 
 // The CUDA backend over such a GPU, at once. Spans may be any host memory.
-std::unique_ptr<WaitingBackend> MakeEmulatedCudaBackend(
-    EmulatedThreads threads = EmulatedThreads::kInTurn);
+std::unique_ptr<WaitingBackend> MakeEmulatedCudaBackend(int multiprocessors = 1);
 
 // u of one block, as reference::InverseInteger.
 void EmulatedInverseInteger(const BlockVotes& votes, int32_t* u);

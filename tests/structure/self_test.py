@@ -140,6 +140,14 @@ class TreeTest(unittest.TestCase):
         self.assertEqual(len(self.complaints_about("/usr/include/grpcpp/server.h")), 1)
         self.assertEqual(self.complaints_about("proto/generated/distro/v1/run.pb.h"), [])
 
+    def test_what_tests_compile_once_more_is_theirs(self):
+        obj = "tests/kernels/CMakeFiles/emulation.dir/apply.cu.o"
+        for folder, complaints in (("", 0), ("kernels/", 1)):
+            self.write("build/compile_commands.json",
+                       f'[{{"file": "{self.root}/kernels/cuda/apply.cu", "command": "c++ -o {folder + obj} -c apply.cu"}}]')
+            deps = f"{folder + obj}: #deps (VALID)\n    {self.root}/tests/kernels/builtins.h\n"
+            self.assertEqual(len(checks.check_dependency_files(self.tree(deps))[0]), complaints)
+
     def test_links_of_a_program_that_is_put_elsewhere(self):
         self.write("build/compile_commands.json",
                    f'[{{"file": "{self.root}/server/main.cc", "command": "c++ -o server/CMakeFiles/prog.dir/main.cc.o"}}]')

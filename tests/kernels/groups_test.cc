@@ -1,5 +1,10 @@
-// The GPU's kernels on real threads have the bits of one thread after another. In preset tsan, two
-// threads that use a word without a barrier between them are a failure.
+// A group that does many tasks one after another gives the bits of many groups that do one each.
+// Results of the elementwise kernels are compared with the reference's.
+//
+// A device of one multiprocessor gets 16 groups (launch.h), so shapes have more tasks than that. In
+// preset tsan, as in every test of emulated kernels, two threads of a group that use a word without
+// a barrier between them are a failure.
+#include <cmath>
 #include <vector>
 
 #include "tests/kernels/backends.h"
@@ -9,19 +14,20 @@ namespace distro {
 namespace {
 
 using testing::EmulatedOrder;
-using testing::EmulatedThreads;
 using testing::RandomFloats;
 using testing::ShapeCase;
 
-class PhasesTest : public ::testing::Test {
+constexpr int kFew = 1, kMany = 1000;  // multiprocessors
+
+class GroupsTest : public ::testing::Test {
  protected:
-  const std::unique_ptr<testing::WaitingBackend> real_ =
-      testing::MakeEmulatedCudaBackend(EmulatedThreads::kReal);
-  const std::unique_ptr<testing::WaitingBackend> in_turn_ = testing::MakeEmulatedCudaBackend();
+  const std::unique_ptr<testing::WaitingBackend> few_ = testing::MakeEmulatedCudaBackend(kFew);
+  const std::unique_ptr<testing::WaitingBackend> many_ = testing::MakeEmulatedCudaBackend(kMany);
 };
 
-// Several blocks one after another, with edges.
-std::vector<ShapeCase> SomeShapes() { return {testing::Matrix(70, 130), testing::Vector(4100)}; }
+// More than 16 blocks, and more than 16 pieces of a sum of squares, with edges.
+ShapeCase SomeShape() { return testing::Matrix(390, 300); }
+std::vector<ShapeCase> SomeShapes() { return {SomeShape(), testing::Vector(17 * 4096 + 5)}; }
 
 // Half of the elements are 0: blocks with more candidates than fit are selected bit by bit.
 std::vector<float> WithZeros(std::vector<float> x) {
@@ -29,7 +35,7 @@ std::vector<float> WithZeros(std::vector<float> x) {
   return x;
 }
 
-TEST_F(PhasesTest, CompressAndFeedback) {
+TEST_F(GroupsTest, CompressAndFeedback) {
   for (const ShapeCase& shape : SomeShapes()) {
     const int64_t elements = shape.matrix.elements;
     const std::vector<float> gradient = WithZeros(RandomFloats(1, elements));
@@ -37,7 +43,7 @@ TEST_F(PhasesTest, CompressAndFeedback) {
       SCOPED_TRACE(testing::Describe(shape) + ", k " + std::to_string(k));
       const CompressOptions options = {.beta = 0.5f, .eta = 0.25f, .gradient_scale = 1, .k = k};
       std::vector<std::vector<float>> momenta, values;
-      for (testing::WaitingBackend* const backend : {real_.get(), in_turn_.get()}) {
+      for (testing::WaitingBackend* const backend : {few_.get(), many_.get()}) {
         std::vector<float>& momentum = momenta.emplace_back(elements);
         std::vector<float>& kept = values.emplace_back(shape.blocks.count * k);
         std::vector<uint16_t> positions(kept.size());
@@ -68,12 +74,12 @@ struct SomeVotes {
   std::vector<int16_t> values;
 };
 
-TEST_F(PhasesTest, Apply) {
+TEST_F(GroupsTest, Apply) {
   for (const ShapeCase& shape : SomeShapes()) {
     for (const bool broken : {false, true}) {
       const SomeVotes votes(shape.blocks.count, broken);
       std::vector<std::vector<float>> parameters;
-      for (testing::WaitingBackend* const backend : {real_.get(), in_turn_.get()}) {
+      for (testing::WaitingBackend* const backend : {few_.get(), many_.get()}) {
         std::vector<float>& p = parameters.emplace_back(RandomFloats(2, shape.matrix.elements));
         EXPECT_EQ(backend
                       ->Apply(shape.matrix, shape.blocks, {.eta = 0.5f, .eta_lambda = 0.25f},
@@ -87,8 +93,8 @@ TEST_F(PhasesTest, Apply) {
   }
 }
 
-TEST_F(PhasesTest, ApplyDeltas) {
-  const ShapeCase shape = testing::Matrix(128, 128);
+TEST_F(GroupsTest, ApplyDeltas) {
+  const ShapeCase shape = testing::Matrix(320, 256);  // every position is inside
   for (const bool broken : {false, true}) {
     const SomeVotes entries(shape.blocks.count, broken);
     std::vector<int8_t> signs;
@@ -100,7 +106,7 @@ TEST_F(PhasesTest, ApplyDeltas) {
     const std::vector<uint8_t> codes(shape.blocks.count, 100);
     for (const bool as_dct : {false, true}) {
       std::vector<std::vector<float>> parameters;
-      for (testing::WaitingBackend* const backend : {real_.get(), in_turn_.get()}) {
+      for (testing::WaitingBackend* const backend : {few_.get(), many_.get()}) {
         std::vector<float>& p = parameters.emplace_back(RandomFloats(3, shape.matrix.elements));
         EXPECT_EQ(backend
                       ->ApplyDeltas(shape.matrix, shape.blocks, {.alpha = 1, .as_dct = as_dct},
@@ -115,22 +121,62 @@ TEST_F(PhasesTest, ApplyDeltas) {
   }
 }
 
-TEST_F(PhasesTest, CompressDeltasAndFeedbackDeltas) {
-  testing::GpuDeltas real(testing::MakeEmulatedGpu(EmulatedOrder::kAtOnce, EmulatedThreads::kReal));
-  testing::GpuDeltas in_turn(testing::MakeEmulatedGpu(EmulatedOrder::kAtOnce));
+TEST_F(GroupsTest, CompressDeltasAndFeedbackDeltas) {
+  testing::GpuDeltas few(testing::MakeEmulatedGpu(EmulatedOrder::kAtOnce, kFew));
+  testing::GpuDeltas many(testing::MakeEmulatedGpu(EmulatedOrder::kAtOnce, kMany));
   for (const ShapeCase& shape : SomeShapes()) {
     testing::Round round = testing::RandomRound(shape, 1);
     for (auto* const array : {&round.begin, &round.x, &round.error}) *array = WithZeros(*array);
     for (const bool as_dct : {false, true}) {
-      for (const int k : {32, 65}) testing::ExpectSameRound(real, in_turn, shape, round, as_dct, k);
+      for (const int k : {32, 65}) testing::ExpectSameRound(few, many, shape, round, as_dct, k);
     }
   }
 }
 
-TEST_F(PhasesTest, RowSums) {
-  const ShapeCase shape = testing::Matrix(70, 130);
+TEST_F(GroupsTest, FindNotFinite) {
+  const ShapeCase shape = SomeShape();
+  const int64_t n = shape.matrix.elements;
+  for (const int multiprocessors : {kFew, kMany}) {
+    testing::GpuDeltas gpu(testing::MakeEmulatedGpu(EmulatedOrder::kAtOnce, multiprocessors));
+    testing::Round round = testing::RandomRound(shape, 1);
+    EXPECT_TRUE(gpu.IsFinite(round, 1));
+    for (const int64_t i : {int64_t{0}, int64_t{20000}, n - 1}) {
+      testing::Round broken = round;
+      broken.x[i] = testing::kNan;
+      EXPECT_FALSE(gpu.IsFinite(broken, 1)) << i;
+    }
+  }
+}
+
+TEST_F(GroupsTest, LookaheadAndStateHash) {
+  const int64_t n = SomeShape().matrix.elements;
+  const std::vector<float> p = RandomFloats(4, n), m = RandomFloats(5, n);
+  std::vector<float> want(n);
+  const auto reference = testing::WaitingReference();
+  reference->Lookahead(4e-4f, p, m, absl::MakeSpan(want));
+  for (testing::WaitingBackend* const backend : {few_.get(), many_.get()}) {
+    std::vector<float> out(n);
+    backend->Lookahead(4e-4f, p, m, absl::MakeSpan(out));
+    EXPECT_EQ(testing::Bits(out), testing::Bits(want));
+    EXPECT_EQ(backend->StateHash(7, p), reference->StateHash(7, p));
+  }
+}
+
+TEST_F(GroupsTest, RowSums) {
+  const ShapeCase shape = SomeShape();
   const std::vector<float> gradient = RandomFloats(4, shape.matrix.elements);
-  EXPECT_EQ(real_->RowSums(shape.matrix, gradient), in_turn_->RowSums(shape.matrix, gradient));
+  EXPECT_EQ(few_->RowSums(shape.matrix, gradient), many_->RowSums(shape.matrix, gradient));
+}
+
+// Sums of small integers are exact in any order.
+TEST_F(GroupsTest, EveryElementIsInItsBlockRowsSum) {
+  for (const ShapeCase& shape : SomeShapes()) {
+    std::vector<float> gradient = RandomFloats(4, shape.matrix.elements);
+    for (float& g : gradient) g = std::round(g * 10);
+    for (testing::WaitingBackend* const backend : {few_.get(), many_.get()})
+      EXPECT_EQ(backend->RowSums(shape.matrix, gradient),
+                testing::WaitingReference()->RowSums(shape.matrix, gradient));
+  }
 }
 
 }  // namespace
