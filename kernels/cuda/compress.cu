@@ -13,7 +13,9 @@
 // Launch: 64 threads work on one 64 x 64 block, then on the next; 8 such groups per multiprocessor,
 // so that some read memory while others multiply. One thread per column for momentum and the
 // vertical transform, one per row for the horizontal transform: a warp reads 128 contiguous bytes
-// of a row. 592 operations per axis, immediate operands, 64 samples in registers.
+// of a row. 592 operations per axis, immediate operands, 64 samples in registers. Compress takes
+// the blocks of up to 48 tensors in a launch; edges have a kernel of their own
+// (docs/decisions/0030-compress-takes-whole-blocks-of-all-tensors.md).
 //
 // Bytes moved per parameter: gradient 4 (Compress), momentum 4 + 4; 6*k/4096 for the entries.
 // Shared memory per element: 4 written after the first axis, 4 read, 4 written after the second,
