@@ -5,6 +5,7 @@
 // preset tsan, as in every test of emulated kernels, two threads of a group that use a word without
 // a barrier between them are a failure.
 #include <cmath>
+#include <thread>
 #include <vector>
 
 #include "tests/kernels/backends.h"
@@ -166,6 +167,21 @@ TEST_F(GroupsTest, RowSums) {
   const ShapeCase shape = SomeShape();
   const std::vector<float> gradient = RandomFloats(4, shape.matrix.elements);
   EXPECT_EQ(few_->RowSums(shape.matrix, gradient), many_->RowSums(shape.matrix, gradient));
+}
+
+// As ranks of a node do.
+TEST_F(GroupsTest, SeveralThreadsLaunchAtOnce) {
+  const ShapeCase shape = testing::Matrix(130, 300);
+  const std::vector<float> gradient = RandomFloats(4, shape.matrix.elements);
+  const std::vector<double> want = few_->RowSums(shape.matrix, gradient);
+  std::vector<std::vector<double>> got(4);
+  std::vector<std::thread> threads;
+  for (std::vector<double>& sums : got) {
+    threads.emplace_back(
+        [&] { sums = testing::MakeEmulatedCudaBackend(kFew)->RowSums(shape.matrix, gradient); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::vector<double>& sums : got) EXPECT_EQ(sums, want);
 }
 
 // Sums of small integers are exact in any order.
